@@ -1,0 +1,1 @@
+"""Aivista without a screen: conversations, turns and pictures behind one door, `Studio`."""

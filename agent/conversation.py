@@ -1,0 +1,87 @@
+"""A conversation as a value: the one ordered history, with its pictures and settings."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+
+from agent.components import Component
+from agent.errors import ErrorCode, RequestRefused
+from agent.messages import ImagePart, PromptMessage, TokenUsage, Value
+from agent.pictures import Picture
+from agent.settings import TurnSettings
+
+
+class TurnState(StrEnum):
+    """How far a turn came."""
+
+    RUNNING = "running"
+    DONE = "done"
+    STOPPED = "stopped"
+    FAILED = "failed"
+
+
+class Turn(Value):
+    """One thing the person sent and all that followed until the agent rested.
+
+    `messages` are what the turn added to the history, the person's own first; `components` are what it shows.
+    """
+
+    id: str
+    text: str
+    settings: TurnSettings
+    started_at: datetime
+    uploads: tuple[ImagePart, ...] = ()
+    editing: str | None = None
+    references: tuple[str, ...] = ()
+    state: TurnState = TurnState.RUNNING
+    messages: tuple[PromptMessage, ...] = ()
+    components: tuple[Component, ...] = ()
+    usage: TokenUsage = TokenUsage()
+    price_usd: float = 0.0
+    seconds: float = 0.0
+
+
+class ConversationInfo(Value):
+    """What a list of conversations shows of one."""
+
+    id: str
+    title: str
+    created_at: datetime
+    updated_at: datetime
+    picture_count: int = 0
+    price_usd: float = 0.0
+    thumbnail_digest: str | None = None
+
+
+class Conversation(Value):
+    """A conversation with all it holds. `owner` is who may open it: `local`, or a visitor's own token."""
+
+    id: str
+    owner: str
+    title: str
+    created_at: datetime
+    updated_at: datetime
+    turns: tuple[Turn, ...] = ()
+    pictures: tuple[Picture, ...] = ()
+
+    @property
+    def messages(self) -> tuple[PromptMessage, ...]:
+        """The whole history, oldest first."""
+        return tuple(message for turn in self.turns for message in turn.messages)
+
+    @property
+    def price_usd(self) -> float:
+        """What the conversation has cost so far."""
+        return sum(turn.price_usd for turn in self.turns)
+
+    def picture(self, handle: str) -> Picture:
+        """Return the picture with this handle, with or without the `#`.
+
+        Raises RequestRefused when the conversation holds none of that name.
+        """
+        wanted = "#" + handle.strip().lstrip("#").lower()
+        for picture in self.pictures:
+            if picture.handle == wanted:
+                return picture
+        raise RequestRefused(ErrorCode.PICTURE_NOT_FOUND, handle=wanted)

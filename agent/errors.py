@@ -1,0 +1,421 @@
+"""Every failure the studio knows, by who must act.
+
+    AivistaError
+    ├── ToolArgumentError      the model mends its call (unknown handle, illegal value, unknown tool)
+    ├── RequestRefused         the person changes what was sent (bad picture, too long, too many)
+    ├── KeyProblem             the person looks after the key, its billing or its region
+    ├── ContentBlocked         the provider's policy refused the words or the picture
+    ├── ProviderFailure        the provider failed; some kinds pass by themselves
+    │   └── RateLimited        ... and this one says when
+    ├── NetworkFailure         the connection failed or was cut
+    ├── StorageFailure         the machine that runs the studio: disk full, database unreadable
+    ├── SettingsError          the operator; names the variable or flag
+    └── DesignRuleBroken       us: a rule of our own design was about to be broken
+
+An exception is made from an `ErrorCode` and its parameters; `info` is the same as a frozen value, which is what
+events, chunks and records carry. Sentences here are English; the page holds them in every language under
+`error.<code>`.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Actor(StrEnum):
+    """Who must act so that it works next time."""
+
+    MODEL = "model"
+    YOU = "you"
+    KEY = "key"
+    POLICY = "policy"
+    PROVIDER = "provider"
+    NETWORK = "network"
+    OPERATOR = "operator"
+    US = "us"
+
+
+class ErrorCode(StrEnum):
+    """One code for each sentence a person may read."""
+
+    # the model
+    UNKNOWN_HANDLE = "unknown_handle"
+    UNKNOWN_TOOL = "unknown_tool"
+    BAD_TOOL_ARGUMENTS = "bad_tool_arguments"
+    # you
+    NOTHING_SENT = "nothing_sent"
+    TEXT_TOO_LONG = "text_too_long"
+    TOO_MANY_PICTURES = "too_many_pictures"
+    PICTURE_TOO_LARGE = "picture_too_large"
+    PICTURE_TOO_MANY_PIXELS = "picture_too_many_pixels"
+    PICTURE_BAD_SHAPE = "picture_bad_shape"
+    PICTURE_UNREADABLE = "picture_unreadable"
+    PICTURE_TRUNCATED = "picture_truncated"
+    PICTURE_IS_SVG = "picture_is_svg"
+    TOO_MANY_REFERENCES = "too_many_references"
+    SETTING_NOT_SUPPORTED = "setting_not_supported"
+    CONVERSATION_NOT_FOUND = "conversation_not_found"
+    PICTURE_NOT_FOUND = "picture_not_found"
+    QUEUE_FULL = "queue_full"
+    # key
+    KEY_INVALID = "key_invalid"
+    KEY_MISSING = "key_missing"
+    KEY_FORBIDDEN = "key_forbidden"
+    REGION_UNSUPPORTED = "region_unsupported"
+    BILLING_REQUIRED = "billing_required"
+    QUOTA_EXHAUSTED = "quota_exhausted"
+    # policy
+    PROMPT_BLOCKED = "prompt_blocked"
+    ANSWER_BLOCKED = "answer_blocked"
+    PICTURE_BLOCKED = "picture_blocked"
+    PICTURE_RECITATION = "picture_recitation"
+    LANGUAGE_UNSUPPORTED = "language_unsupported"
+    # provider
+    RATE_LIMITED = "rate_limited"
+    OVERLOADED = "overloaded"
+    PROVIDER_ERROR = "provider_error"
+    PROVIDER_TIMEOUT = "provider_timeout"
+    MODEL_NOT_FOUND = "model_not_found"
+    REQUEST_REJECTED = "request_rejected"
+    SIGNATURE_REJECTED = "signature_rejected"
+    EMPTY_ANSWER = "empty_answer"
+    TEXT_INSTEAD_OF_PICTURE = "text_instead_of_picture"
+    NO_PICTURE = "no_picture"
+    MALFORMED_CALL = "malformed_call"
+    ANSWER_TOO_LONG = "answer_too_long"
+    BROKEN_PICTURE = "broken_picture"
+    SEARCH_UNREADABLE = "search_unreadable"
+    TOO_MANY_STEPS = "too_many_steps"
+    # network
+    CONNECTION_FAILED = "connection_failed"
+    STREAM_CUT = "stream_cut"
+    # operator
+    DISK_FULL = "disk_full"
+    STORAGE_BROKEN = "storage_broken"
+    BAD_SETTING = "bad_setting"
+    # us
+    DESIGN_RULE_BROKEN = "design_rule_broken"
+    INTERNAL = "internal"
+
+
+# code: (who must act, whether sending the very same again can help, English sentence with {parameters})
+_TABLE: dict[ErrorCode, tuple[Actor, bool, str]] = {
+    ErrorCode.UNKNOWN_HANDLE: (
+        Actor.MODEL,
+        False,
+        "There is no picture {handle} in this conversation. Known pictures: {known}.",
+    ),
+    ErrorCode.UNKNOWN_TOOL: (Actor.MODEL, False, "There is no tool named {name}. Tools: {known}."),
+    ErrorCode.BAD_TOOL_ARGUMENTS: (Actor.MODEL, False, "The arguments of {name} do not fit: {problem}."),
+    ErrorCode.NOTHING_SENT: (Actor.YOU, False, "Write what you would like to see, or add a picture."),
+    ErrorCode.TEXT_TOO_LONG: (
+        Actor.YOU,
+        False,
+        "That is {length} characters; at most {limit} fit into one message. Please shorten it.",
+    ),
+    ErrorCode.TOO_MANY_PICTURES: (
+        Actor.YOU,
+        False,
+        "You added {count} pictures; at most {limit} fit into one message. Please remove some.",
+    ),
+    ErrorCode.PICTURE_TOO_LARGE: (
+        Actor.YOU,
+        False,
+        "{name} has {megabytes} MB; at most {limit} MB can be read. Please send a smaller file.",
+    ),
+    ErrorCode.PICTURE_TOO_MANY_PIXELS: (
+        Actor.YOU,
+        False,
+        "{name} has {megapixels} megapixels; at most {limit} can be read. Please send a smaller picture.",
+    ),
+    ErrorCode.PICTURE_BAD_SHAPE: (
+        Actor.YOU,
+        False,
+        "{name} is {width}×{height}, too long and thin to work with. Please crop it.",
+    ),
+    ErrorCode.PICTURE_UNREADABLE: (
+        Actor.YOU,
+        False,
+        "{name} is not a picture that can be read. Please send PNG, JPEG, WebP, GIF, HEIC or AVIF.",
+    ),
+    ErrorCode.PICTURE_TRUNCATED: (
+        Actor.YOU,
+        False,
+        "{name} is damaged or was cut off on its way. Please send it again.",
+    ),
+    ErrorCode.PICTURE_IS_SVG: (
+        Actor.YOU,
+        False,
+        "{name} is a vector drawing (SVG). Please export it as PNG and send that.",
+    ),
+    ErrorCode.TOO_MANY_REFERENCES: (
+        Actor.YOU,
+        False,
+        "{model} takes at most {limit} reference pictures; {count} were given. Please remove some.",
+    ),
+    ErrorCode.SETTING_NOT_SUPPORTED: (
+        Actor.YOU,
+        False,
+        "{model} does not offer {setting} {value}. Please choose one of {choices}.",
+    ),
+    ErrorCode.CONVERSATION_NOT_FOUND: (Actor.YOU, False, "This conversation no longer exists. Please start a new one."),
+    ErrorCode.PICTURE_NOT_FOUND: (Actor.YOU, False, "The file of picture {handle} is gone. Please add it again."),
+    ErrorCode.QUEUE_FULL: (
+        Actor.YOU,
+        True,
+        "This conversation still works on {count} earlier messages. Please wait for one to finish.",
+    ),
+    ErrorCode.KEY_INVALID: (
+        Actor.KEY,
+        False,
+        "Google does not accept this API key. Please check it in Google AI Studio and enter it again.",
+    ),
+    ErrorCode.KEY_MISSING: (Actor.KEY, False, "This model needs a Gemini API key. Please add one in Settings."),
+    ErrorCode.KEY_FORBIDDEN: (
+        Actor.KEY,
+        False,
+        "Your API key may not use {model}. Please allow the Gemini API for it in Google AI Studio.",
+    ),
+    ErrorCode.REGION_UNSUPPORTED: (
+        Actor.KEY,
+        False,
+        "Google does not offer the Gemini API where this studio runs. Please run it from another region.",
+    ),
+    ErrorCode.BILLING_REQUIRED: (
+        Actor.KEY,
+        False,
+        "Your key has no quota for {model}. Please turn on billing in Google AI Studio.",
+    ),
+    ErrorCode.QUOTA_EXHAUSTED: (
+        Actor.KEY,
+        False,
+        "Today's quota of your key for {model} is used up. It comes back at midnight Pacific time.",
+    ),
+    ErrorCode.PROMPT_BLOCKED: (
+        Actor.POLICY,
+        False,
+        "Google's policy declined the request before an answer ({reason}). Please say it another way.",
+    ),
+    ErrorCode.ANSWER_BLOCKED: (
+        Actor.POLICY,
+        True,
+        "Google's policy stopped the answer ({reason}). Please say it another way, or try again.",
+    ),
+    ErrorCode.PICTURE_BLOCKED: (
+        Actor.POLICY,
+        True,
+        "Google's policy declined the picture ({reason}). Please say it another way.",
+    ),
+    ErrorCode.PICTURE_RECITATION: (
+        Actor.POLICY,
+        True,
+        "The picture came too close to an existing work ({reason}). Please ask for something of your own.",
+    ),
+    ErrorCode.LANGUAGE_UNSUPPORTED: (
+        Actor.POLICY,
+        False,
+        "The model does not support this language. Please write in another one.",
+    ),
+    ErrorCode.RATE_LIMITED: (Actor.PROVIDER, True, "Google asks us to slow down. Please try again in {seconds} s."),
+    ErrorCode.OVERLOADED: (Actor.PROVIDER, True, "{model} is overloaded at Google. Please try again in a moment."),
+    ErrorCode.PROVIDER_ERROR: (
+        Actor.PROVIDER,
+        True,
+        "Google had an internal error (HTTP {status}). Please try again; the call may have been charged.",
+    ),
+    ErrorCode.PROVIDER_TIMEOUT: (
+        Actor.PROVIDER,
+        True,
+        "{model} did not answer within {seconds} s. Please try again; the call may have been charged.",
+    ),
+    ErrorCode.MODEL_NOT_FOUND: (
+        Actor.OPERATOR,
+        False,
+        "Google does not know the model {model}. Please set {variable} to one that your key can use.",
+    ),
+    ErrorCode.REQUEST_REJECTED: (
+        Actor.US,
+        False,
+        "Google rejected the request ({detail}). Please send us the debug report.",
+    ),
+    ErrorCode.SIGNATURE_REJECTED: (
+        Actor.PROVIDER,
+        True,
+        "Google no longer accepts the memory of an earlier picture. Please try again with the picture attached.",
+    ),
+    ErrorCode.EMPTY_ANSWER: (Actor.PROVIDER, True, "The model gave an empty answer. Please try again."),
+    ErrorCode.TEXT_INSTEAD_OF_PICTURE: (
+        Actor.PROVIDER,
+        True,
+        "The model answered in words instead of a picture: {text}",
+    ),
+    ErrorCode.NO_PICTURE: (
+        Actor.PROVIDER,
+        True,
+        "The model made no picture ({reason}). Please try again or say more of what it should show.",
+    ),
+    ErrorCode.MALFORMED_CALL: (Actor.PROVIDER, True, "The model garbled its own instructions. Please try again."),
+    ErrorCode.ANSWER_TOO_LONG: (
+        Actor.PROVIDER,
+        True,
+        "The answer was cut at the model's length limit. Please ask for less at once.",
+    ),
+    ErrorCode.BROKEN_PICTURE: (Actor.PROVIDER, True, "The picture arrived damaged. Please try again."),
+    ErrorCode.SEARCH_UNREADABLE: (
+        Actor.PROVIDER,
+        True,
+        "The web search brought nothing readable. Please try again, or turn the search off.",
+    ),
+    ErrorCode.TOO_MANY_STEPS: (
+        Actor.PROVIDER,
+        True,
+        "The agent went round in circles and was stopped after {steps} steps. Please say it more plainly.",
+    ),
+    ErrorCode.CONNECTION_FAILED: (
+        Actor.NETWORK,
+        True,
+        "Google cannot be reached. Please check the network connection and try again.",
+    ),
+    ErrorCode.STREAM_CUT: (
+        Actor.NETWORK,
+        True,
+        "The connection broke in the middle of the answer. What had arrived is kept; please try again.",
+    ),
+    ErrorCode.DISK_FULL: (
+        Actor.OPERATOR,
+        False,
+        "The disk of the studio's machine is full. Please free some space; nothing was lost.",
+    ),
+    ErrorCode.STORAGE_BROKEN: (Actor.OPERATOR, False, "The studio's records cannot be read or written ({detail})."),
+    ErrorCode.BAD_SETTING: (Actor.OPERATOR, False, "{name} is {value!r}: {problem}."),
+    ErrorCode.DESIGN_RULE_BROKEN: (
+        Actor.US,
+        False,
+        "The studio stopped itself: {rule}. Please send us the debug report.",
+    ),
+    ErrorCode.INTERNAL: (
+        Actor.US,
+        True,
+        "Something in the studio failed. Your words and pictures are kept; please try again.",
+    ),
+}
+
+
+class ErrorInfo(BaseModel):
+    """A failure as a value: its code, who must act, whether the same again can help, and the sentence's parameters."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    code: ErrorCode
+    parameters: dict[str, str | int | float] = Field(default_factory=dict)
+    provider_detail: str = ""
+
+    @property
+    def actor(self) -> Actor:
+        """Who must act."""
+        return _TABLE[self.code][0]
+
+    @property
+    def can_retry(self) -> bool:
+        """Whether sending the very same again can help."""
+        return _TABLE[self.code][1]
+
+    @property
+    def message(self) -> str:
+        """The sentence in English."""
+        return _TABLE[self.code][2].format_map(_Blank(self.parameters))
+
+
+class _Blank(dict[str, Any]):
+    """Parameters of a sentence; one that is missing reads as a question mark, never as a KeyError."""
+
+    def __missing__(self, key: str) -> str:
+        return "?"
+
+
+class AivistaError(Exception):
+    """The root. `info` is the failure as a value; `str()` is its English sentence."""
+
+    def __init__(self, code: ErrorCode, *, provider_detail: str = "", **parameters: str | int | float) -> None:
+        self.info = ErrorInfo(code=code, parameters=parameters, provider_detail=provider_detail)
+        super().__init__(self.info.message)
+
+    @property
+    def code(self) -> ErrorCode:
+        """The code of the failure."""
+        return self.info.code
+
+
+class ToolArgumentError(AivistaError):
+    """The model called a tool wrongly and gets the sentence back as the tool's answer."""
+
+
+class RequestRefused(AivistaError):
+    """What the person sent cannot be used as it is."""
+
+
+class KeyProblem(AivistaError):
+    """The key, its billing, its quota or its region."""
+
+
+class ContentBlocked(AivistaError):
+    """The provider's policy."""
+
+
+class ProviderFailure(AivistaError):
+    """The provider answered with a failure, or with nothing usable."""
+
+
+class RateLimited(ProviderFailure):
+    """Too many requests; `retry_after_s` is the provider's own hint, when it gave one."""
+
+    def __init__(self, retry_after_s: float | None, provider_detail: str = "") -> None:
+        self.retry_after_s = retry_after_s
+        seconds = max(1, round(retry_after_s)) if retry_after_s is not None else 60
+        super().__init__(ErrorCode.RATE_LIMITED, provider_detail=provider_detail, seconds=seconds)
+
+
+class NetworkFailure(AivistaError):
+    """The connection."""
+
+
+class StorageFailure(AivistaError):
+    """The machine that runs the studio."""
+
+
+class SettingsError(AivistaError):
+    """A flag or variable of the operator's."""
+
+    def __init__(self, name: str, value: object, problem: str) -> None:
+        super().__init__(ErrorCode.BAD_SETTING, name=name, value=str(value), problem=problem)
+
+
+class DesignRuleBroken(AivistaError):
+    """A rule of the design was about to be broken; nothing was sent."""
+
+    def __init__(self, rule: str) -> None:
+        super().__init__(ErrorCode.DESIGN_RULE_BROKEN, rule=rule)
+
+
+_CLASS_OF_ACTOR: dict[Actor, type[AivistaError]] = {
+    Actor.MODEL: ToolArgumentError,
+    Actor.YOU: RequestRefused,
+    Actor.KEY: KeyProblem,
+    Actor.POLICY: ContentBlocked,
+    Actor.PROVIDER: ProviderFailure,
+    Actor.NETWORK: NetworkFailure,
+    Actor.OPERATOR: StorageFailure,
+    Actor.US: AivistaError,
+}
+
+
+def error_from_info(info: ErrorInfo) -> AivistaError:
+    """Return the exception that stands for a failure carried by a chunk or a record."""
+    cls = _CLASS_OF_ACTOR[info.actor]
+    error = cls.__new__(cls)
+    Exception.__init__(error, info.message)
+    error.info = info
+    return error

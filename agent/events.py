@@ -1,0 +1,121 @@
+"""The one union of events that a turn streams. Fronts match on the type and end with `assert_never`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal, TypeAlias
+
+from pydantic import Field
+
+from agent.errors import ErrorInfo
+from agent.messages import ImagePart, Source, TokenUsage, Value
+from agent.pictures import Picture
+
+
+class Step(StrEnum):
+    """What the agent can be busy with. The page has a sentence for each under `step.<name>`."""
+
+    WAITING = "waiting"
+    THINKING = "thinking"
+    SEARCHING = "searching"
+    SEARCHED = "searched"
+    TOOL = "tool"
+    PAINTING = "painting"
+    PAINTED = "painted"
+    RETRYING = "retrying"
+
+
+class TurnStarted(Value):
+    """The turn is on record: its id, and the uploads with the handles they were given."""
+
+    type: Literal["turn_started"] = "turn_started"
+    turn_id: str
+    uploads: tuple[ImagePart, ...] = ()
+
+
+class ThoughtLog(Value):
+    """One line of what the agent is doing now; `parameters` fill the sentence of `step`."""
+
+    type: Literal["thought_log"] = "thought_log"
+    step: Step
+    parameters: dict[str, str | int | float] = Field(default_factory=dict)
+    at_s: float = 0.0
+
+
+class TextDelta(Value):
+    """More words of the agent's answer."""
+
+    type: Literal["text_delta"] = "text_delta"
+    text: str
+
+
+class SearchFound(Value):
+    """A search ended: its sources and the suggestions to show with them."""
+
+    type: Literal["search_found"] = "search_found"
+    sources: tuple[Source, ...]
+    suggestions_html: str = ""
+
+
+class PaintingStarted(Value):
+    """Pictures are being made: how many, and the aspect ratio of their frames."""
+
+    type: Literal["painting_started"] = "painting_started"
+    count: int
+    aspect_ratio: str
+    model_label: str
+    resolution: str | None = None
+
+
+class PictureReady(Value):
+    """A picture is stored; `index` is its place among those asked for."""
+
+    type: Literal["picture_ready"] = "picture_ready"
+    index: int
+    picture: Picture
+
+
+class PictureFailed(Value):
+    """One of the pictures asked for could not be made; the others go on."""
+
+    type: Literal["picture_failed"] = "picture_failed"
+    index: int
+    error: ErrorInfo
+
+
+class TurnFailed(Value):
+    """The turn ended without what was asked; the words and pictures sent are kept."""
+
+    type: Literal["turn_failed"] = "turn_failed"
+    error: ErrorInfo
+    node: str = ""
+
+
+class TurnStopped(Value):
+    """The person pressed Stop and the turn is on record as far as it came."""
+
+    type: Literal["turn_stopped"] = "turn_stopped"
+
+
+class TurnDone(Value):
+    """The agent rests. Always the last event but for TurnFailed and TurnStopped, which are last themselves."""
+
+    type: Literal["turn_done"] = "turn_done"
+    turn_id: str
+    usage: TokenUsage
+    price_usd: float
+    seconds: float
+
+
+TurnEvent: TypeAlias = (
+    TurnStarted
+    | ThoughtLog
+    | TextDelta
+    | SearchFound
+    | PaintingStarted
+    | PictureReady
+    | PictureFailed
+    | TurnFailed
+    | TurnStopped
+    | TurnDone
+)

@@ -1,0 +1,168 @@
+"""The values that every layer speaks: parts of content, messages, chunks of a streamed answer, token counts.
+
+All are frozen and survive JSON exactly. They hold references and opaque signatures, never the bytes of a picture:
+those live in the image store under the part's digest.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from agent.errors import ErrorInfo
+
+
+class Value(BaseModel):
+    """A frozen value that refuses unknown fields and writes bytes as base64."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_bytes="base64", val_json_bytes="base64")
+
+
+class Role(StrEnum):
+    """Who speaks: the person, the model, or a tool that the model called."""
+
+    PROMPT = "prompt"
+    MODEL = "model"
+    TOOL = "tool"
+
+
+class ImageOrigin(StrEnum):
+    """Where a picture came from."""
+
+    UPLOADED = "uploaded"
+    GENERATED = "generated"
+    EDITED = "edited"
+
+
+class SignedPart(Value):
+    """What a model's part may carry: opaque bytes that go back unread, unchanged and in the same place.
+
+    `signed_by` names the model that issued the signature; another model rejects it.
+    """
+
+    thought_signature: bytes | None = None
+    signed_by: str | None = None
+
+
+class TextPart(SignedPart):
+    """Words. An empty text that carries a signature is kept: dropping it breaks the next request."""
+
+    type: Literal["text"] = "text"
+    text: str
+    is_thought: bool = False
+
+
+class ImagePart(SignedPart):
+    """A reference to a picture in the image store.
+
+    `digest` is the SHA-256 of the stored bytes and `md5` their MD5, both hexadecimal; `width` and `height` are in
+    pixels and unknown until the picture has been verified; `handle` is its name in the conversation, such as `#7b`.
+    """
+
+    type: Literal["image"] = "image"
+    digest: str
+    md5: str
+    mime_type: str
+    size_bytes: int
+    origin: ImageOrigin
+    width: int | None = None
+    height: int | None = None
+    handle: str | None = None
+    is_thought: bool = False
+
+
+class ToolCallPart(SignedPart):
+    """The model asks for a tool. `call_id` is the provider's own, sent back when there was one."""
+
+    type: Literal["tool_call"] = "tool_call"
+    name: str
+    arguments: dict[str, JsonValue] = Field(default_factory=dict)
+    call_id: str | None = None
+
+
+class ToolResultPart(Value):
+    """What a tool answered, in the order of the calls; `images` travel beside the JSON content."""
+
+    type: Literal["tool_result"] = "tool_result"
+    name: str
+    content: dict[str, JsonValue] = Field(default_factory=dict)
+    images: tuple[ImagePart, ...] = ()
+    call_id: str | None = None
+    is_error: bool = False
+
+
+class Source(Value):
+    """A web page that a search leaned on."""
+
+    title: str
+    url: str
+
+
+class GroundingPart(Value):
+    """What a search rested on. Shown to the person, never sent back to a model.
+
+    `suggestions_html` is Google's search suggestion, which its terms want shown unmodified beside the answer.
+    """
+
+    type: Literal["grounding"] = "grounding"
+    queries: tuple[str, ...] = ()
+    sources: tuple[Source, ...] = ()
+    suggestions_html: str = ""
+
+
+ContentPart: TypeAlias = Annotated[
+    TextPart | ImagePart | ToolCallPart | ToolResultPart | GroundingPart, Field(discriminator="type")
+]
+
+
+class PromptMessage(Value):
+    """One message of the one history: who speaks, and the parts in order."""
+
+    role: Role
+    parts: tuple[ContentPart, ...]
+
+    @property
+    def text(self) -> str:
+        """The visible words of the message, joined without a separator."""
+        return "".join(part.text for part in self.parts if isinstance(part, TextPart) and not part.is_thought)
+
+    @property
+    def images(self) -> tuple[ImagePart, ...]:
+        """The pictures that stand in the message itself (not those inside a tool's result)."""
+        return tuple(part for part in self.parts if isinstance(part, ImagePart) and not part.is_thought)
+
+
+class TokenUsage(Value):
+    """Tokens of one or more calls by kind, as billed; `output_tokens` leaves out thoughts and picture tokens."""
+
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    tool_tokens: int = 0
+    output_tokens: int = 0
+    thought_tokens: int = 0
+    image_tokens: int = 0
+    search_queries: int = 0
+
+    def __add__(self, other: TokenUsage) -> TokenUsage:
+        return TokenUsage(**{name: getattr(self, name) + getattr(other, name) for name in TokenUsage.model_fields})
+
+    @property
+    def total_tokens(self) -> int:
+        """All tokens of every kind; cached ones are part of the prompt."""
+        return self.prompt_tokens + self.tool_tokens + self.output_tokens + self.thought_tokens + self.image_tokens
+
+
+class CompletionChunk(Value):
+    """One piece of a streamed answer.
+
+    A transport failure raises; a bad end of the model's own (blocked, empty, malformed) arrives as `error` on the
+    last chunk, together with its `usage`, because it was billed. `usage` is the running total of the call, not a
+    difference: the last one counts.
+    """
+
+    part: ContentPart | None = None
+    usage: TokenUsage | None = None
+    finish_reason: str | None = None
+    error: ErrorInfo | None = None

@@ -1,0 +1,100 @@
+"""The boundary to models: one verb a protocol. SDK types and errors stop in the file behind it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Protocol
+
+from pydantic import Field, JsonValue
+
+from agent.messages import CompletionChunk, ImageOrigin, ImagePart, PromptMessage, Value
+from agent.providers.catalogue import ModelEntry
+
+
+class ToolDeclaration(Value):
+    """A function the model may call: its name, what it is for, and the JSON schema of its arguments."""
+
+    name: str
+    description: str
+    parameters: dict[str, JsonValue]
+
+
+class ChatOptions(Value):
+    """How a text model is to answer.
+
+    `google_search` and tools are never used in one call (DESIGN.md, The flow of a turn): a provider refuses it with
+    DesignRuleBroken before anything is sent. `response_schema` asks for JSON of that schema.
+    """
+
+    system: str = ""
+    google_search: bool = False
+    response_schema: dict[str, JsonValue] | None = None
+    thinking_level: str | None = None
+
+
+PLAIN = ChatOptions()
+
+
+class ImageRequest(Value):
+    """One picture to be made.
+
+    `messages` are the image model's own conversation, oldest first, ending with a prompt: earlier model turns hold
+    pictures this model made, with their signatures; every other picture stands in a prompt. A setting that is `None`
+    is not sent.
+    """
+
+    model: ModelEntry
+    messages: tuple[PromptMessage, ...] = Field(min_length=1)
+    aspect_ratio: str | None = None
+    resolution: str | None = None
+    use_grounding: bool = False
+
+
+class PictureBytes(Protocol):
+    """Where a provider reads the pictures it sends and puts those it gets, before it speaks of them."""
+
+    async def read(self, image: ImagePart) -> bytes:
+        """Return the bytes behind the reference. Raises RequestRefused(PICTURE_NOT_FOUND) when they are gone."""
+        ...
+
+    async def write(self, data: bytes, mime_type: str, origin: ImageOrigin) -> ImagePart:
+        """Store the bytes durably and return the reference, without a look into the picture."""
+        ...
+
+
+class ChatModel(Protocol):
+    """A text model that sees pictures and calls tools."""
+
+    def stream(
+        self,
+        model: ModelEntry,
+        messages: Sequence[PromptMessage],
+        tools: Sequence[ToolDeclaration] = (),
+        options: ChatOptions = PLAIN,
+    ) -> AsyncIterator[CompletionChunk]:
+        """Stream the answer to the messages. Raises the errors of `agent.errors`, never the SDK's."""
+        ...
+
+
+class ImageModel(Protocol):
+    """A model that makes and edits pictures."""
+
+    def generate(self, request: ImageRequest) -> AsyncIterator[CompletionChunk]:
+        """Stream the parts of one answer; the last picture that is not a thought is the result."""
+        ...
+
+
+class Embedder(Protocol):
+    """A model that turns texts into vectors."""
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return one vector for each text, in order."""
+        ...
+
+
+class Provider(ChatModel, ImageModel, Protocol):
+    """What the studio talks to: a text and an image model behind one key."""
+
+    async def aclose(self) -> None:
+        """Close connections; the provider is not used again."""
+        ...
