@@ -58,13 +58,13 @@ class SearchFound(Value):
 
 
 class PaintingStarted(Value):
-    """Pictures are being made: how many, and the aspect ratio of their frames."""
+    """Pictures are being made: how many, and the pixels of their frames."""
 
     type: Literal["painting_started"] = "painting_started"
     count: int
-    aspect_ratio: str
+    width: int
+    height: int
     model_label: str
-    resolution: str | None = None
 
 
 class PictureReady(Value):

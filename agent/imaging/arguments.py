@@ -1,0 +1,147 @@
+"""What the planner asks for when it calls `generate_image`, read leniently and refused in one sentence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
+
+from agent.errors import ErrorCode, ToolArgumentError
+from agent.imaging.handles import parse_handle
+from agent.settings import ReferenceMode
+
+GENERATE_IMAGE = "generate_image"
+MAX_IMAGES_PER_CALL = 4
+MAX_HANDLES = 16
+
+_RATIO = re.compile(r"(\d{1,2})\s*[:x×/∶：]\s*(\d{1,2})", re.IGNORECASE)
+_RESOLUTION = re.compile(r"(\d{1,2})\s*K", re.IGNORECASE)
+_RESOLUTION_OF_PIXELS = {"1024": "1K", "2048": "2K", "4096": "4K"}
+_NO_CHOICE = frozenset({"", "auto", "default", "none", "null"})
+
+
+class ImageAction(StrEnum):
+    """What the planner wants done: a new picture, a picture changed, or only its light, colour or frame adjusted."""
+
+    GENERATE = "generate"
+    EDIT = "edit"
+    ADJUST = "adjust"
+
+
+def _left_open(value: object) -> object:
+    """Return None for the many ways in which a model says that it makes no choice."""
+    return None if isinstance(value, str) and value.strip().lower() in _NO_CHOICE else value
+
+
+def _lower(value: object) -> object:
+    value = _left_open(value)
+    return value.strip().lower() if isinstance(value, str) else value
+
+
+def _ratio(value: object) -> object:
+    value = _left_open(value)
+    if not isinstance(value, str):
+        return value
+    match = _RATIO.fullmatch(value.strip())
+    if match is None:
+        raise ValueError(f"must be a ratio such as 16:9, not {value[:40]!r}")
+    return f"{int(match[1])}:{int(match[2])}"
+
+
+def _resolution(value: object) -> object:
+    value = _left_open(str(value) if isinstance(value, int) else value)
+    if not isinstance(value, str):
+        return value
+    text = _RESOLUTION_OF_PIXELS.get(value.strip(), value.strip())
+    match = _RESOLUTION.fullmatch(text)
+    if match is None and text != "512":
+        raise ValueError(f"must be 1K, 2K or 4K, not {value[:40]!r}")
+    return f"{int(match[1])}K" if match else text
+
+
+def _mode(value: object) -> object:
+    value = _left_open(value)
+    return re.sub(r"[\s-]+", "_", value.strip()).upper() if isinstance(value, str) else value
+
+
+def _action(value: object) -> object:
+    value = _lower(value)
+    # Only a hint: an unknown one is no reason to send the call back.
+    return value if value in set(ImageAction) else None
+
+
+def _confidence(value: object) -> object:
+    try:
+        number = float(str(value).strip().rstrip("%"))
+    except ValueError:
+        return None
+    number = number / 100 if number > 1 else number
+    return number if 0 <= number <= 1 else None
+
+
+def _handles(value: object) -> object:
+    value = _left_open(value)
+    if value is None:
+        return ()
+    listed = re.split(r"[,;、，\s]+", value.strip()) if isinstance(value, str) else value
+    if not isinstance(listed, Sequence):
+        listed = [listed]
+    written = [str(one).strip() for one in listed]
+    parsed = {name: parse_handle(name) for name in written if name}
+    return tuple(dict.fromkeys(str(handle) if handle else name for name, handle in parsed.items()))
+
+
+class GenerateImageArgs(BaseModel):
+    """What the planner asks for. Everything but the prompt may be left out; unknown fields are ignored.
+
+    `handles` are the pictures named, the one to be changed first. `subject`, `style` and `confidence` describe the
+    wish and change nothing in the request.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    prompt: Annotated[str, Field(min_length=1)]
+    model: Annotated[Literal["flash", "pro"] | None, BeforeValidator(_lower)] = None
+    aspect_ratio: Annotated[str | None, BeforeValidator(_ratio)] = None
+    resolution: Annotated[str | None, BeforeValidator(_resolution)] = None
+    use_grounding: Annotated[bool | None, BeforeValidator(_left_open)] = None
+    number_of_images: Annotated[
+        Annotated[int, Field(ge=1, le=MAX_IMAGES_PER_CALL)] | None, BeforeValidator(_left_open)
+    ] = None
+    negative_prompt: Annotated[str | None, BeforeValidator(_left_open)] = None
+    reference_mode: Annotated[ReferenceMode | None, BeforeValidator(_mode)] = None
+    reference_count: Annotated[Annotated[int, Field(ge=1)] | None, BeforeValidator(_left_open)] = None
+    handles: Annotated[tuple[str, ...], Field(max_length=MAX_HANDLES), BeforeValidator(_handles)] = ()
+    action: Annotated[ImageAction | None, BeforeValidator(_action)] = None
+    subject: Annotated[str | None, BeforeValidator(_left_open)] = None
+    style: Annotated[str | None, BeforeValidator(_left_open)] = None
+    confidence: Annotated[float | None, BeforeValidator(_confidence)] = None
+
+
+def parse_arguments(arguments: Mapping[str, JsonValue]) -> GenerateImageArgs:
+    """Return the arguments of a call, lenient where no doubt is left ("2" for 2, "2k" for "2K", "16x9" for "16:9").
+
+    Raises ToolArgumentError(BAD_TOOL_ARGUMENTS) with one sentence from which the model can mend its call.
+    """
+    prompt = arguments.get("prompt")
+    if not isinstance(prompt, str) or not prompt.strip():
+        raise _bad_arguments("prompt is missing, it must describe the picture in words")
+    try:
+        return GenerateImageArgs.model_validate({**arguments, "prompt": prompt.strip()})
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = str(first["loc"][0])
+        problem = str(first["msg"]).removeprefix("Value error, ")
+        raise _bad_arguments(f"{place} {_as_predicate(problem)}") from error
+
+
+def _as_predicate(problem: str) -> str:
+    said = problem[:1].lower() + problem[1:]
+    return said.replace("input should", "must") if said.startswith("input should") else said
+
+
+def _bad_arguments(problem: str) -> ToolArgumentError:
+    return ToolArgumentError(ErrorCode.BAD_TOOL_ARGUMENTS, name=GENERATE_IMAGE, problem=problem)

@@ -1,0 +1,295 @@
+"""The contract of `generate_image`: what the planner may ask for, and how the gaps it leaves are filled.
+
+Locks come first, then the agent's value where the model obeys it, then the defaults.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from pydantic import JsonValue
+
+from agent.errors import ErrorCode, RequestRefused
+from agent.imaging.arguments import (
+    GENERATE_IMAGE,
+    MAX_HANDLES,
+    MAX_IMAGES_PER_CALL,
+    GenerateImageArgs,
+    ImageAction,
+    parse_arguments,
+)
+from agent.imaging.final_prompt import compose
+from agent.imaging.search_wish import requested_search_in_words
+from agent.messages import Value
+from agent.pictures import Fact, Picture
+from agent.providers.base import ToolDeclaration
+from agent.providers.catalogue import Catalogue, ModelEntry, ModelRole
+from agent.settings import ReferenceMode, SearchPolicy, TurnSettings
+
+__all__ = [
+    "GENERATE_IMAGE",
+    "GenerateImageArgs",
+    "ImageAction",
+    "NormalizedRequest",
+    "declaration",
+    "final_prompt",
+    "image_models",
+    "nearest_ratio",
+    "normalize",
+    "parse_arguments",
+    "requested_search_in_words",
+]
+
+DEFAULT_ASPECT_RATIO = "16:9"
+DEFAULT_RESOLUTION = "1K"
+
+T = TypeVar("T")
+
+
+def image_models(catalogue: Catalogue, provider: str) -> dict[str, ModelEntry]:
+    """Return the provider's image models by the name they are chosen with."""
+    return {
+        "flash": catalogue.model(ModelRole.IMAGE_FLASH, provider),
+        "pro": catalogue.model(ModelRole.IMAGE_PRO, provider),
+    }
+
+
+def declaration(catalogue: Catalogue, provider: str, *, may_ground: bool = False) -> ToolDeclaration:
+    """Return `generate_image` as the planner sees it; `use_grounding` only where the person permits it."""
+    models = image_models(catalogue, provider)
+    properties = _declared_properties(models)
+    if not (may_ground and any(entry.has_grounding for entry in models.values())):
+        del properties["use_grounding"]
+    parameters: dict[str, JsonValue] = {"type": "object", "properties": properties, "required": ["prompt"]}
+    return ToolDeclaration(
+        name=GENERATE_IMAGE,
+        description=(
+            "Make or change pictures. Call it once the wish is clear; words alone never make a picture. Set only what "
+            "the person asked for or the wish clearly needs, and leave the rest out: the studio fills it in."
+        ),
+        parameters=parameters,
+    )
+
+
+def _declared_properties(models: Mapping[str, ModelEntry]) -> dict[str, JsonValue]:
+    ratios = list(dict.fromkeys(ratio for entry in models.values() for ratio in entry.aspect_ratios))
+    resolutions = list(dict.fromkeys(size for entry in models.values() for size in entry.resolutions))
+    return {
+        "prompt": _text(
+            "The picture in full sentences, in the language the person wrote any lettering in. For a change: what "
+            "changes, and that all else stays as it is."
+        ),
+        "action": _choice(
+            [action.value for action in ImageAction],
+            "generate: a new picture, any references only guide it. edit: change what an existing picture shows. "
+            "adjust: change only light, colour or frame of an existing picture.",
+        ),
+        "handles": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": (
+                "Pictures of this conversation to show the image model, such as #3 or #3b, the one to be changed "
+                "first. Leave it out for a new picture from words alone."
+            ),
+        },
+        "model": _choice(
+            list(models),
+            "pro only when the person asks for the highest quality or the picture holds much exact lettering; "
+            "otherwise leave it out.",
+        ),
+        "aspect_ratio": _choice(
+            ratios,
+            "Width to height. Set it when the person names a ratio or a use that implies one (phone wallpaper 9:16, "
+            "banner 21:9, avatar 1:1)." + _only_with(models),
+        ),
+        "resolution": _choice(resolutions, "Set it only when the person asks for a size; larger takes longer."),
+        "number_of_images": _count(MAX_IMAGES_PER_CALL, "How many variants of this one prompt; 1 unless asked."),
+        "negative_prompt": _text("What the picture must not show, in a few words."),
+        "use_grounding": {
+            "type": "boolean",
+            "description": "true lets the image model look facts up on the web while it paints.",
+        },
+        "reference_mode": _choice(
+            [mode.value for mode in ReferenceMode],
+            "Which pictures to show when you name no handles. USER_UPLOADED_ONLY: the newest uploads. LAST_GENERATED: "
+            "the newest picture made here and this message's uploads. ALL_USER_UPLOADED: every upload. LAST_N: the "
+            "newest reference_count pictures.",
+        ),
+        "reference_count": _count(MAX_HANDLES, "How many pictures LAST_N shows."),
+        "subject": _text("What the picture shows, in at most ten words."),
+        "style": _text("The style asked for, in a few words."),
+        "confidence": {
+            "type": "number",
+            "minimum": 0,
+            "maximum": 1,
+            "description": "How sure you are that this is the picture the person wants.",
+        },
+    }
+
+
+def _text(description: str) -> JsonValue:
+    return {"type": "string", "description": description}
+
+
+def _choice(values: Sequence[str], description: str) -> JsonValue:
+    return {"type": "string", "enum": list(values), "description": description}
+
+
+def _count(most: int, description: str) -> JsonValue:
+    return {"type": "integer", "minimum": 1, "maximum": most, "description": description}
+
+
+def _only_with(models: Mapping[str, ModelEntry]) -> str:
+    shared = set.intersection(*(set(entry.aspect_ratios) for entry in models.values()))
+    notes = {name: [ratio for ratio in entry.aspect_ratios if ratio not in shared] for name, entry in models.items()}
+    return "".join(f" {', '.join(ratios)} only with {name}." for name, ratios in notes.items() if ratios)
+
+
+class NormalizedRequest(Value):
+    """What will be asked of the image model: every gap filled, every value one that the model obeys.
+
+    `filled` says of each field who chose it: `locked` (the person), `agent` or `default`. A `resolution` of None is
+    not sent, because the model takes none.
+    """
+
+    model: ModelEntry
+    prompt: str
+    negative_prompt: str | None
+    aspect_ratio: str
+    resolution: str | None
+    number_of_images: int
+    use_grounding: bool
+    reference_mode: ReferenceMode | None
+    reference_count: int | None
+    handles: tuple[str, ...]
+    action: ImageAction | None
+    subject: str | None
+    style: str | None
+    confidence: float | None
+    filled: dict[str, str]
+
+
+def normalize(
+    arguments: GenerateImageArgs,
+    settings: TurnSettings,
+    catalogue: Catalogue,
+    provider: str,
+    *,
+    search_needed: bool,
+    search_requested_in_words: bool,
+    edited_pixels: tuple[int, int] | None,
+) -> NormalizedRequest:
+    """Return the request with every gap filled: locks, then the agent's legal values, then defaults.
+
+    The defaults are the ratio nearest to the edited picture's (`edited_pixels`, width first), else 16:9; 1K; one
+    picture.
+
+    Raises RequestRefused(SETTING_NOT_SUPPORTED) when the model cannot obey a lock: a lock is never overridden.
+    """
+    needs_search = settings.allow_search and search_needed
+    model, model_by = _chosen_model(arguments, settings, image_models(catalogue, provider), needs_search)
+    nearest = nearest_ratio(edited_pixels, model.aspect_ratios)
+    ratio, ratio_by = _first_legal(settings.aspect_ratio, arguments.aspect_ratio, nearest, model.aspect_ratios)
+    size, size_by = _first_legal(settings.resolution, arguments.resolution, _default_size(model), model.resolutions)
+    count, count_by = _first_legal(settings.number_of_images, arguments.number_of_images, 1, None)
+    return NormalizedRequest(
+        **arguments.model_dump(
+            exclude={"model", "aspect_ratio", "resolution", "number_of_images", "use_grounding"},
+        ),
+        model=model,
+        aspect_ratio=ratio,
+        resolution=size,
+        number_of_images=count,
+        use_grounding=_is_grounded(settings, model, needs_search, search_requested_in_words),
+        filled={
+            "model": model_by,
+            "aspect_ratio": ratio_by,
+            "resolution": size_by,
+            "number_of_images": count_by,
+            "use_grounding": "default" if settings.allow_search else "locked",
+        },
+    )
+
+
+def final_prompt(request: NormalizedRequest, facts: Sequence[Fact], references: Sequence[Picture] = ()) -> str:
+    """Return the prompt as sent: with what to avoid, one `[FACTS]` block when there are facts, and the legend."""
+    return compose(request.prompt, request.negative_prompt, facts, references)
+
+
+def nearest_ratio(pixels: tuple[int, int] | None, ratios: Sequence[str]) -> str:
+    """Return the ratio of the list that is nearest to the picture's, else 16:9, else the first of the list."""
+    if pixels is None or not ratios or min(pixels) < 1:
+        return DEFAULT_ASPECT_RATIO if DEFAULT_ASPECT_RATIO in ratios or not ratios else ratios[0]
+    shape = math.log(pixels[0] / pixels[1])
+
+    def distance(ratio: str) -> float:
+        width, _, height = ratio.partition(":")
+        return abs(math.log(int(width) / int(height)) - shape)
+
+    return min(ratios, key=distance)
+
+
+def _chosen_model(
+    arguments: GenerateImageArgs, settings: TurnSettings, models: Mapping[str, ModelEntry], needs_search: bool
+) -> tuple[ModelEntry, str]:
+    """Return the model and who chose it (DESIGN.md, Model selection).
+
+    Left to the agent, a model that cannot obey the person's other locks gives way to the one that can.
+    """
+    if settings.image_model != "auto":
+        candidates = [settings.image_model]
+    elif needs_search and settings.search_policy is SearchPolicy.IMAGE_ONLY:
+        candidates = ["pro", "flash"]
+    else:
+        candidates = ["pro", "flash"] if arguments.model == "pro" else ["flash", "pro"]
+    refusals = {name: _refusal(models[name], settings) for name in candidates}
+    chosen = next((name for name in candidates if refusals[name] is None), candidates[0])
+    refusal = refusals[chosen]
+    if refusal is not None:
+        raise refusal
+    if settings.image_model != "auto" or chosen != candidates[0]:
+        return models[chosen], "locked"
+    return models[chosen], "agent" if arguments.model == chosen else "default"
+
+
+def _refusal(model: ModelEntry, settings: TurnSettings) -> RequestRefused | None:
+    locks = (
+        ("aspect ratio", settings.aspect_ratio, model.aspect_ratios),
+        ("resolution", settings.resolution, model.resolutions),
+    )
+    for setting, value, legal in locks:
+        if value is not None and value not in legal:
+            choices = ", ".join(legal) or "none"
+            return RequestRefused(
+                ErrorCode.SETTING_NOT_SUPPORTED, model=model.label, setting=setting, value=value, choices=choices
+            )
+    return None
+
+
+def _first_legal(lock: T | None, wish: T | None, default: T, legal: Sequence[T] | None) -> tuple[T, str]:
+    """Return the value that counts and who chose it; `legal` of None allows every wish."""
+    if lock is not None:
+        return lock, "locked"
+    if wish is not None and (legal is None or wish in legal):
+        return wish, "agent"
+    return default, "default"
+
+
+def _default_size(model: ModelEntry) -> str | None:
+    return DEFAULT_RESOLUTION if DEFAULT_RESOLUTION in model.resolutions else next(iter(model.resolutions), None)
+
+
+def _is_grounded(
+    settings: TurnSettings, model: ModelEntry, needs_search: bool, search_requested_in_words: bool
+) -> bool:
+    if not settings.allow_search or not model.has_grounding:
+        return False
+    match settings.search_policy:
+        case SearchPolicy.LLM_ONLY:
+            return False
+        case SearchPolicy.IMAGE_ONLY:
+            return needs_search
+        case SearchPolicy.BOTH:
+            return search_requested_in_words

@@ -1,0 +1,185 @@
+"""Which pictures the image model is shown, and the messages that show them: only its own pictures in its own turns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agent.imaging.arguments import ImageAction
+from agent.imaging.final_prompt import without_legend
+from agent.imaging.handles import resolve
+from agent.messages import ContentPart, ImageOrigin, ImagePart, PromptMessage, Role, TextPart, Value
+from agent.pictures import Picture
+from agent.providers.catalogue import ModelEntry
+from agent.settings import ReferenceMode
+
+DEFAULT_REFERENCE_COUNT = 3
+
+
+class ResolvedReferences(Value):
+    """The pictures the image model is shown, in the order it is shown them.
+
+    `base` is the picture that an edit starts from, when it is clear which; `left_out` counts those that exceeded the
+    model's limit.
+    """
+
+    pictures: tuple[Picture, ...] = ()
+    base: Picture | None = None
+    left_out: int = 0
+
+
+def resolve_references(
+    mode: ReferenceMode | None,
+    count: int | None,
+    *,
+    pictures: Sequence[Picture],
+    turn_id: str,
+    named: Sequence[str],
+    max_references: int,
+    action: ImageAction | None = None,
+) -> ResolvedReferences:
+    """Return the pictures the next request shows to the image model, oldest first.
+
+    `pictures` are all of the conversation, oldest first, this turn's uploads (`turn_id`) among them. Handles `named`
+    by the agent or clicked by the person, the edited picture's first, come before any mode and keep their order.
+    Without either, this turn's uploads are shown, and for a change without uploads the newest picture. A picture
+    that is there twice is shown once. At most `max_references`; beyond it the oldest are left out, but never the base.
+
+    `LAST_GENERATED` gives one generated picture even when the last turn made several: the one the person marked,
+    else the newest. A picture made anew (`ImageAction.GENERATE`) has no base, whatever it leans on.
+
+    Raises ToolArgumentError(UNKNOWN_HANDLE) when a handle names no picture of this conversation.
+    """
+    if named:
+        chosen = _first_of_each([resolve(handle, pictures) for handle in named])
+        base: Picture | None = chosen[0]
+    else:
+        mode, count = (mode, count) if mode else _implied_mode(action, pictures, turn_id)
+        chosen, base = _by_mode(mode, count, pictures, turn_id)
+    if action is ImageAction.GENERATE:
+        base = None
+    return _limited(chosen, base, pictures, max_references)
+
+
+def build_image_messages(
+    prompt: str, references: ResolvedReferences, base_answer: PromptMessage | None, model: ModelEntry
+) -> tuple[PromptMessage, ...]:
+    """Return the image model's own conversation, oldest first, ending with the prompt.
+
+    The base picture goes back as the model turn that made it (`base_answer`), when this same model did and the answer
+    still has all its signatures. Every other one stands in the last prompt, in order and before the words. Only the
+    base is replayed, because its signatures weigh more than the picture.
+    """
+    base, images = references.base, [picture.image for picture in references.pictures]
+    # The legend counts the pictures in the order they are sent, so only the first may go ahead.
+    if base is not None and base == references.pictures[0]:
+        replayed = _replayed_answer(base, base_answer, model.id)
+        if replayed is not None:
+            asked = without_legend(base.receipt.prompt) if base.receipt else ""
+            opening = PromptMessage(role=Role.PROMPT, parts=(TextPart(text=asked or "Make a picture."),))
+            return opening, replayed, _prompt_with(images[1:], prompt)
+    return (_prompt_with(images, prompt),)
+
+
+def without_signatures(messages: Sequence[PromptMessage]) -> tuple[PromptMessage, ...]:
+    """Return the same request with every picture in one prompt, for the retry after a signature was rejected."""
+    images = [image for message in messages for image in message.images]
+    return (_prompt_with(images, messages[-1].text),)
+
+
+def _implied_mode(
+    action: ImageAction | None, pictures: Sequence[Picture], turn_id: str
+) -> tuple[ReferenceMode | None, int | None]:
+    """Return mode and count for a call that gives neither handles nor mode."""
+    is_change = action in {ImageAction.EDIT, ImageAction.ADJUST}
+    if not is_change or not pictures or any(_is_fresh_upload(picture, turn_id) for picture in pictures):
+        return None, None
+    if pictures[-1].image.origin is ImageOrigin.UPLOADED:
+        return ReferenceMode.LAST_N, 1
+    return ReferenceMode.LAST_GENERATED, None
+
+
+def _is_fresh_upload(picture: Picture, turn_id: str) -> bool:
+    return picture.image.origin is ImageOrigin.UPLOADED and picture.turn_id == turn_id
+
+
+def _by_mode(
+    mode: ReferenceMode | None, count: int | None, pictures: Sequence[Picture], turn_id: str
+) -> tuple[list[Picture], Picture | None]:
+    """Return the pictures of the mode, oldest first, and the one that is the base when there is no doubt."""
+    uploads = [picture for picture in pictures if picture.image.origin is ImageOrigin.UPLOADED]
+    fresh = [picture for picture in pictures if _is_fresh_upload(picture, turn_id)]
+    newest = fresh or [picture for picture in uploads if picture.turn_id == uploads[-1].turn_id]
+    generated = None
+    match mode:
+        case None:
+            chosen = fresh
+        case ReferenceMode.USER_UPLOADED_ONLY:
+            chosen = newest
+        case ReferenceMode.ALL_USER_UPLOADED:
+            chosen = uploads
+        case ReferenceMode.LAST_GENERATED:
+            generated = _last_generated(pictures)
+            chosen = [picture for picture in pictures if picture in fresh or picture == generated]
+        case ReferenceMode.LAST_N:
+            chosen = _newest_of_each(pictures)[-(count or DEFAULT_REFERENCE_COUNT) :]
+    if generated is not None:
+        return [one for one in chosen if one == generated or one.image.digest != generated.image.digest], generated
+    distinct = _newest_of_each(chosen)
+    return distinct, distinct[0] if len(distinct) == 1 else None
+
+
+def _last_generated(pictures: Sequence[Picture]) -> Picture | None:
+    generated = [picture for picture in pictures if picture.image.origin is not ImageOrigin.UPLOADED]
+    if not generated:
+        return None
+    of_last_turn = [picture for picture in generated if picture.turn_id == generated[-1].turn_id]
+    marked = [picture for picture in of_last_turn if picture.is_marked]
+    return (marked or of_last_turn)[-1]
+
+
+def _first_of_each(pictures: Sequence[Picture]) -> list[Picture]:
+    by_digest: dict[str, Picture] = {}
+    for picture in pictures:
+        by_digest.setdefault(picture.image.digest, picture)
+    return list(by_digest.values())
+
+
+def _newest_of_each(pictures: Sequence[Picture]) -> list[Picture]:
+    return _first_of_each(pictures[::-1])[::-1]
+
+
+def _limited(
+    chosen: Sequence[Picture], base: Picture | None, pictures: Sequence[Picture], limit: int
+) -> ResolvedReferences:
+    surplus = max(0, len(chosen) - limit)
+    age = {picture.handle: place for place, picture in enumerate(pictures)}
+    # The base goes last of all: an edit without the picture to be edited is another request.
+    by_need = sorted(chosen, key=lambda picture: (picture == base, age[picture.handle]))
+    left_out = {picture.handle for picture in by_need[:surplus]}
+    shown = tuple(picture for picture in chosen if picture.handle not in left_out)
+    return ResolvedReferences(pictures=shown, base=base if base in shown else None, left_out=surplus)
+
+
+def _replayed_answer(picture: Picture, answer: PromptMessage | None, model_id: str) -> PromptMessage | None:
+    """Return the model turn that made the picture as it may go back to that model, or None when it may not.
+
+    Thoughts and search notes stay out. Every picture must carry a signature of this model, and so must the first
+    text when it stands before the pictures; the picture itself must be the answer's last one.
+    """
+    if answer is None or answer.role is not Role.MODEL:
+        return None
+    parts = tuple(part for part in answer.parts if isinstance(part, TextPart | ImagePart) and not part.is_thought)
+    images = [part for part in parts if isinstance(part, ImagePart)]
+    if not images or images[-1].digest != picture.image.digest:
+        return None
+    bound = [part for part in parts if isinstance(part, ImagePart) or part.thought_signature is not None]
+    bound.append(parts[0])
+    if any(not part.thought_signature or part.signed_by != model_id for part in bound):
+        return None
+    return PromptMessage(role=Role.MODEL, parts=parts)
+
+
+def _prompt_with(images: Sequence[ImagePart], text: str) -> PromptMessage:
+    bare = [image.model_copy(update={"thought_signature": None, "signed_by": None}) for image in images]
+    parts: tuple[ContentPart, ...] = (*bare, TextPart(text=text))
+    return PromptMessage(role=Role.PROMPT, parts=parts)

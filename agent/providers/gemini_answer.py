@@ -1,0 +1,243 @@
+"""What the Gemini API streams, as our chunks, and what each of its ends means: pure, nothing is stored here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from google.genai import types
+
+from agent.errors import ErrorCode, ErrorInfo, NetworkFailure
+from agent.messages import CompletionChunk, GroundingPart, Source, TextPart, TokenUsage, ToolCallPart
+from agent.providers.catalogue import ModelEntry, ModelRole
+
+_PICTURE_ROLES = frozenset({ModelRole.IMAGE_FLASH, ModelRole.IMAGE_PRO})
+_LONGEST_QUOTE = 300
+
+# What each finish reason of the API means for an answer in words; None is a good end.
+TEXT_ENDS: dict[str, ErrorCode | None] = {
+    "STOP": None,
+    "FINISH_REASON_UNSPECIFIED": None,
+    "MAX_TOKENS": ErrorCode.ANSWER_TOO_LONG,
+    "CONTINUATION": ErrorCode.ANSWER_TOO_LONG,
+    "SAFETY": ErrorCode.ANSWER_BLOCKED,
+    "RECITATION": ErrorCode.ANSWER_BLOCKED,
+    "BLOCKLIST": ErrorCode.ANSWER_BLOCKED,
+    "PROHIBITED_CONTENT": ErrorCode.ANSWER_BLOCKED,
+    "SPII": ErrorCode.ANSWER_BLOCKED,
+    "MODEL_ARMOR": ErrorCode.ANSWER_BLOCKED,
+    "ESCALATION": ErrorCode.ANSWER_BLOCKED,
+    "PUP_LIMITED_DISABLED": ErrorCode.ANSWER_BLOCKED,
+    "OTHER": ErrorCode.ANSWER_BLOCKED,
+    "LANGUAGE": ErrorCode.LANGUAGE_UNSUPPORTED,
+    "MALFORMED_FUNCTION_CALL": ErrorCode.MALFORMED_CALL,
+    "UNEXPECTED_TOOL_CALL": ErrorCode.MALFORMED_CALL,
+    "TOO_MANY_TOOL_CALLS": ErrorCode.MALFORMED_CALL,
+    "MALFORMED_RESPONSE": ErrorCode.MALFORMED_CALL,
+    "MISSING_THOUGHT_SIGNATURE": ErrorCode.SIGNATURE_REJECTED,
+    "IMAGE_SAFETY": ErrorCode.PICTURE_BLOCKED,
+    "IMAGE_PROHIBITED_CONTENT": ErrorCode.PICTURE_BLOCKED,
+    "IMAGE_RECITATION": ErrorCode.PICTURE_RECITATION,
+    "IMAGE_OTHER": ErrorCode.NO_PICTURE,
+    "NO_IMAGE": ErrorCode.NO_PICTURE,
+}
+
+# The same for an image model that gave no picture, where it reads differently.
+PICTURE_ENDS: dict[str, ErrorCode | None] = TEXT_ENDS | {
+    **{reason: ErrorCode.PICTURE_BLOCKED for reason, code in TEXT_ENDS.items() if code is ErrorCode.ANSWER_BLOCKED},
+    "RECITATION": ErrorCode.PICTURE_RECITATION,
+    "OTHER": ErrorCode.NO_PICTURE,
+}
+
+# Why a prompt got no answer at all.
+BLOCKS: dict[str, ErrorCode] = dict.fromkeys(
+    (
+        "BLOCKED_REASON_UNSPECIFIED",
+        "SAFETY",
+        "OTHER",
+        "BLOCKLIST",
+        "PROHIBITED_CONTENT",
+        "IMAGE_SAFETY",
+        "MODEL_ARMOR",
+        "JAILBREAK",
+    ),
+    ErrorCode.PROMPT_BLOCKED,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ArrivedPicture:
+    """A picture as it came, not yet in the store."""
+
+    data: bytes
+    mime_type: str
+    thought_signature: bytes | None
+
+
+class AnswerReader:
+    """Turns the responses of one streamed answer into chunks, and judges its end.
+
+    `read` takes each response as it comes; `end` gives what is known only when the stream is over.
+    """
+
+    def __init__(self, model: ModelEntry) -> None:
+        self._model_id = model.id
+        self._paints = model.role in _PICTURE_ROLES
+        self._usage: TokenUsage | None = None
+        self._finish_reason: str | None = None
+        self._finish_message = ""
+        self._block: ErrorInfo | None = None
+        self._quote = ""
+        self._has_answer = False
+        self._has_picture = False
+        self._queries: dict[str, None] = {}
+        self._web_queries: dict[str, None] = {}
+        self._sources: dict[str, Source] = {}
+        self._suggestions_html = ""
+
+    def read(self, response: types.GenerateContentResponse) -> Iterator[CompletionChunk | ArrivedPicture]:
+        """Yield the parts of the response in order; drafts of pictures (thoughts) and unknown kinds are dropped."""
+        if response.usage_metadata is not None:
+            self._usage = usage_from_wire(response.usage_metadata)
+        if not response.candidates:
+            self._note_block(response.prompt_feedback)
+            return
+        candidate = response.candidates[0]
+        if candidate.finish_reason is not None:
+            self._finish_reason = candidate.finish_reason.value
+            self._finish_message = candidate.finish_message or ""
+        if candidate.grounding_metadata is not None:
+            self._note_grounding(candidate.grounding_metadata)
+        if candidate.content is not None:
+            for part in candidate.content.parts or ():
+                piece = self._part(part)
+                if piece is not None:
+                    yield piece
+
+    def end(self) -> Iterator[CompletionChunk]:
+        """Yield the grounding, if there was any, then the last chunk: usage, finish reason, and what went wrong.
+
+        Raises NetworkFailure(STREAM_CUT) when the stream ended without saying why.
+        """
+        grounding = self._grounding()
+        if grounding is not None:
+            yield CompletionChunk(part=grounding)
+        if self._finish_reason is None and self._block is None:
+            raise NetworkFailure(ErrorCode.STREAM_CUT)
+        usage = self._usage
+        if self._web_queries:
+            usage = (usage or TokenUsage()) + TokenUsage(search_queries=len(self._web_queries))
+        yield CompletionChunk(usage=usage, finish_reason=self._finish_reason, error=self._block or self._problem())
+
+    def _part(self, part: types.Part) -> CompletionChunk | ArrivedPicture | None:
+        if part.function_call is not None:
+            self._has_answer = True
+            return CompletionChunk(part=self._call(part.function_call, part.thought_signature), usage=self._usage)
+        if part.inline_data is not None:
+            return self._picture(part, part.inline_data)
+        if part.text or part.thought_signature:
+            return self._text(part.text or "", part.thought_signature, bool(part.thought))
+        return None
+
+    def _text(self, text: str, signature: bytes | None, is_thought: bool) -> CompletionChunk:
+        if text and not is_thought:
+            self._has_answer = True
+            if len(self._quote) < _LONGEST_QUOTE:
+                self._quote += text
+        signed_by = self._model_id if signature else None
+        # Built without validation: this runs for each piece of a streamed text, and the types are the SDK's checked.
+        words = TextPart.model_construct(
+            text=text, is_thought=is_thought, thought_signature=signature, signed_by=signed_by
+        )
+        return CompletionChunk.model_construct(part=words, usage=self._usage)
+
+    def _call(self, call: types.FunctionCall, signature: bytes | None) -> ToolCallPart:
+        return ToolCallPart(
+            name=call.name or "",
+            arguments=call.args or {},
+            call_id=call.id or None,
+            thought_signature=signature,
+            signed_by=self._model_id if signature else None,
+        )
+
+    def _picture(self, part: types.Part, blob: types.Blob) -> ArrivedPicture | None:
+        mime_type = blob.mime_type or ""
+        if part.thought or not blob.data or not mime_type.startswith("image/"):
+            return None
+        self._has_answer = self._has_picture = True
+        return ArrivedPicture(blob.data, mime_type, part.thought_signature)
+
+    def _note_block(self, feedback: types.GenerateContentResponsePromptFeedback | None) -> None:
+        if feedback is None or feedback.block_reason is None:
+            return
+        reason = feedback.block_reason.value
+        self._block = ErrorInfo(
+            code=BLOCKS.get(reason, ErrorCode.PROMPT_BLOCKED),
+            parameters={"reason": reason},
+            provider_detail=feedback.block_reason_message or "",
+        )
+
+    def _note_grounding(self, metadata: types.GroundingMetadata) -> None:
+        web_queries = [query for query in metadata.web_search_queries or () if query]
+        self._web_queries.update(dict.fromkeys(web_queries))
+        self._queries.update(dict.fromkeys(web_queries))
+        self._queries.update(dict.fromkeys(query for query in metadata.image_search_queries or () if query))
+        for chunk in metadata.grounding_chunks or ():
+            source = _source(chunk)
+            if source is not None:
+                self._sources.setdefault(source.url, source)
+        if metadata.search_entry_point is not None and metadata.search_entry_point.rendered_content:
+            self._suggestions_html = metadata.search_entry_point.rendered_content
+
+    def _grounding(self) -> GroundingPart | None:
+        if not (self._queries or self._sources or self._suggestions_html):
+            return None
+        return GroundingPart(
+            queries=tuple(self._queries),
+            sources=tuple(self._sources.values()),
+            suggestions_html=self._suggestions_html,
+        )
+
+    def _problem(self) -> ErrorInfo | None:
+        if self._paints and self._has_picture:
+            return None
+        reason = self._finish_reason or ""
+        # A reason this table does not know is judged by what arrived.
+        code = (PICTURE_ENDS if self._paints else TEXT_ENDS).get(reason, ErrorCode.NO_PICTURE if self._paints else None)
+        if code is not None:
+            return ErrorInfo(code=code, parameters={"reason": reason}, provider_detail=self._finish_message)
+        if self._paints and self._quote:
+            text = self._quote.strip()[:_LONGEST_QUOTE]
+            return ErrorInfo(code=ErrorCode.TEXT_INSTEAD_OF_PICTURE, parameters={"text": text})
+        if not self._has_answer:
+            return ErrorInfo(code=ErrorCode.EMPTY_ANSWER, provider_detail=self._finish_message)
+        return None
+
+
+def usage_from_wire(usage: types.GenerateContentResponseUsageMetadata) -> TokenUsage:
+    """Return the counts by kind. The API counts a picture's tokens inside the candidates' and names them apart."""
+    pictures = sum(
+        detail.token_count or 0
+        for detail in usage.candidates_tokens_details or ()
+        if detail.modality is types.MediaModality.IMAGE
+    )
+    return TokenUsage.model_construct(
+        prompt_tokens=usage.prompt_token_count or 0,
+        cached_tokens=usage.cached_content_token_count or 0,
+        tool_tokens=usage.tool_use_prompt_token_count or 0,
+        output_tokens=max(0, (usage.candidates_token_count or 0) - pictures),
+        thought_tokens=usage.thoughts_token_count or 0,
+        image_tokens=pictures,
+    )
+
+
+def _source(chunk: types.GroundingChunk) -> Source | None:
+    if chunk.web is not None:
+        url, title = chunk.web.uri, chunk.web.title or chunk.web.domain
+    elif chunk.image is not None:
+        url, title = chunk.image.source_uri, chunk.image.title or chunk.image.domain
+    else:
+        return None
+    if not url or not url.startswith(("https://", "http://")):
+        return None
+    return Source(title=title or url, url=url)

@@ -1,0 +1,98 @@
+"""Reads the pixel operations out of a sentence, clause by clause, in the order in which they are asked for."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from agent.providers.sketch.inscription import read_inscription
+from agent.providers.sketch.operations import AddText, Crop, Operation
+from agent.providers.sketch.phrases import find_ratio, without_handles
+from agent.providers.sketch.rules import NEEDS, RULES, Clause
+
+_BREAK = re.compile(
+    r"[,;、。!?\n]+|\.(?=\s|$)|\b(?:and|then|also|plus|but|finally|after that)\b"
+    r"|然后|接着|并且|而且|同时|最后|并(?!排)|(?<=[^太])再(?=.)|&"
+)
+_SPARED = re.compile(r"\bnot? too \w+|别太.|不要太.|\b(?:don't|do not|without|never)\b[^,;。.]*|(?:不要|别)(?=[变调])[^,。]*")
+_SAME_THING = ((re.compile(r"black\s*(?:and|&|-and-|n)\s*white|\bb\s*&\s*w\b"), "grayscale"),)
+
+_REGION = re.compile(
+    r"\b(?:background|foreground|sky|faces?|eyes?|hair|skin|shirt|left half|right half|corner|person|people)\b"
+    r"|背景|前景|天空|脸|眼睛|头发|皮肤|衣服|人物|左半|右半"
+)
+_MORE = re.compile(r"\b(?:more|increase|raise|boost|up|higher|stronger|add|enhance|extra|pump)\b|提高|增加|加强|增强|加大|提升|更|加|调高|强")
+_LESS = re.compile(r"\b(?:less|decrease|reduce|lower|down|weaker|drop|cut|lessen)\b|降低|减少|减弱|减小|调低|减|弱|低")
+
+
+@dataclass(frozen=True)
+class Instructions:
+    """What was read: the operations in order, the clauses left out, and what is missing to do the rest.
+
+    `missing` is `shape`, `size` or `text` when an operation was named without what it needs.
+    """
+
+    operations: tuple[Operation, ...]
+    left_out: tuple[str, ...] = ()
+    missing: str = ""
+
+
+def read_instructions(text: str) -> Instructions:
+    """Return the operations that a sentence asks for, in its order; none when it asks for no operation."""
+    lettering, rest = read_inscription(text)
+    operations: list[Operation] = []
+    left_out: list[str] = []
+    missing, direction = "", 1
+    for words in _clauses(rest):
+        if words.strip() == "§":
+            operations += [lettering] if isinstance(lettering, AddText) else []
+            continue
+        if _REGION.search(words):
+            left_out.append(words.strip())
+            continue
+        direction = _direction(words, direction)
+        clause = Clause(words, words, direction)
+        found, lacking = _read_clause(clause)
+        operations += found
+        missing = missing or lacking
+        if not found and not lacking:
+            operations += _shape_only(clause)
+    if lettering == "missing":
+        missing = missing or "text"
+    return Instructions(tuple(dict.fromkeys(operations)), tuple(left_out), missing)
+
+
+def _clauses(text: str) -> list[str]:
+    folded = _SPARED.sub(" ", without_handles(text))
+    for pattern, word in _SAME_THING:
+        folded = pattern.sub(word, folded)
+    return [part for part in _BREAK.split(folded) if part and part.strip()]
+
+
+def _direction(words: str, before: int) -> int:
+    if _LESS.search(words):
+        return -1
+    return 1 if _MORE.search(words) else before
+
+
+def _read_clause(clause: Clause) -> tuple[list[Operation], str]:
+    found: list[tuple[int, Operation]] = []
+    missing = ""
+    for pattern, make in RULES:
+        match = pattern.search(clause.words)
+        if not match:
+            continue
+        operation = make(clause, match)
+        if operation is not None:
+            found.append((match.start(), operation))
+        else:
+            missing = missing or NEEDS.get(make, "")
+        clause.words = clause.words[: match.start()] + "¦" * len(match.group(0)) + clause.words[match.end() :]
+    found.sort(key=lambda item: item[0])
+    return [operation for _, operation in found], missing
+
+
+def _shape_only(clause: Clause) -> list[Operation]:
+    """Return a crop for a clause that only names a shape ("make it square", "改成 16:9")."""
+    ratio = find_ratio(clause.original)
+    return [Crop(*ratio)] if ratio else []

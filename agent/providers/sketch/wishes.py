@@ -1,0 +1,251 @@
+"""What a person wants, understood by rules: draw something, edit a picture, be asked back, or just talk."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+from agent.providers.sketch.instructions import Instructions, read_instructions
+from agent.providers.sketch.operations import Operation
+from agent.providers.sketch.phrases import (
+    blank_quoted,
+    find_count,
+    find_handles,
+    find_ratio,
+    fold,
+    has_words,
+    is_chinese,
+    without_handles,
+)
+from agent.providers.sketch.subjects import find_style, find_subject
+
+
+class Reason(StrEnum):
+    """Why the planner asks back."""
+
+    EMPTY = "empty"
+    PICTURE_ONLY = "picture_only"
+    NO_PICTURE = "no_picture"
+    NO_SUBJECT = "no_subject"
+    SHAPE = "shape"
+    SIZE = "size"
+    TEXT = "text"
+    UNCLEAR = "unclear"
+
+
+class Topic(StrEnum):
+    """What a talk is about."""
+
+    GREETING = "greeting"
+    THANKS = "thanks"
+    ABILITIES = "abilities"
+    QUESTION = "question"
+    SEARCH = "search"
+    BEYOND = "beyond"
+
+
+@dataclass(frozen=True)
+class Draw:
+    """A new picture. `description` is the wish without the asking; ratio and count only when the words say so."""
+
+    subject: str
+    description: str
+    style: str = ""
+    aspect_ratio: str | None = None
+    number_of_images: int | None = None
+    handles: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Pixel operations on a picture, in order. `left_out` are clauses that need a model with eyes."""
+
+    operations: tuple[Operation, ...]
+    left_out: tuple[str, ...] = ()
+    aspect_ratio: str | None = None
+    number_of_images: int | None = None
+    handles: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class AskBack:
+    """Something is missing before anything can be done."""
+
+    reason: Reason
+
+
+@dataclass(frozen=True)
+class Talk:
+    """Words are the whole answer."""
+
+    topic: Topic
+
+
+Wish: TypeAlias = Draw | Edit | AskBack | Talk
+
+_DRAW = re.compile(
+    r"\b(?:draw|paint|sketch|illustrate|doodle|depict|generate|render|imagine)\b(?! (?:it|this|that|over)\b)"
+    r"|(?<![幅张这那油国图])画(?![面质幅布廊家]|成)|绘制|绘一|绘出|生成|来[一两二三四几]?[张幅款个]|插画一"
+)
+_MAKE = re.compile(
+    r"\b(?:make|create|design|produce|compose|craft)(?: me| us)?\s+(?:an?|some|one|two|three|four|five|several|\d+|the|my|new)\b"
+    r"|\b(?:make|create|design|produce) (?:me|us)\b|\b(?:create|design)\s+(?!it\b|this\b|that\b)\w"
+    r"|\b(?:i want|i need|i would like|i'd like|i wish for|give me|show me|can i (?:have|get)|could i (?:have|get))\s+"
+    r"(?!(?:it|this|that|them|to)\b)(?!.{0,12}\b(?:brighter|darker)\b)\w"
+    r"|设计|制作|创作|做[一两二三四几]?[张幅款个]|做个|要[一两二三四几][张幅款个只]|给我[一两二三四几]?[张幅]|我想要(?!把|它)|想看[一两]?[张幅]?"
+)
+_TARGET = re.compile(
+    r"\b(?:it|this|that|these|them|its|the (?:last|previous|first|second|same|current|original|new)? ?(?:picture|photo|image|pic|one"
+    r"|drawing|sketch|painting|result|upload|shot)|my (?:picture|photo|image|pic|upload|selfie|drawing|shot))\b"
+    r"|把|将|刚才|刚刚|上一?张|这张|那张|这幅|那幅|它|原图|此图|图片|照片|画面|这个图|上图|前一张"
+)
+_VERSION = re.compile(r"\b(?:version|variant|copy|edition) of\b")
+_SEARCH = re.compile(
+    r"\b(?:search (?:the |on |online|for|up|google|web)|web search|look (?:it |this |that )?up|google (?:it|for|the)|browse the (?:web|internet)"
+    r"|find (?:out )?online|latest news|on the (?:web|internet))\b|搜索|搜一下|搜搜|上网|联网|查一查|查一下|百度|谷歌|最新(?:消息|新闻)"
+)
+_GREETING = re.compile(
+    r"^(?:hi|hello|hey|hiya|yo|howdy|good (?:morning|afternoon|evening|day)|greetings|how are you|what's up|sup)\b(?: there| sketch| aivista| all)?"
+    r"|^(?:你好|您好|嗨|哈喽|哈啰|早上好|下午好|晚上好|早安|在吗|喂)"
+)
+_THANKS = re.compile(
+    r"^(?:thanks?\b|thank you|thx|ty\b|cheers\b|great|nice|perfect|awesome|cool\b|wonderful|beautiful|lovely|good job|well done|bye|goodbye|see you"
+    r"|ok(?:ay)?\b|yes\b|no\b|谢|多谢|感谢|太棒|真棒|很棒|好看|不错|完美|漂亮|厉害|辛苦|再见|拜拜|好的|好吧|嗯|可以了|行$)"
+)
+_ABILITIES = re.compile(
+    r"\bwhat (?:can|could|do) (?:you|i|we|this|sketch)\b|\bwho are you\b|\bwhat are you\b|\bhow (?:do|does|can) (?:this|you|i use|it work)"
+    r"|\b(?:help|instructions|manual)\s*$|^help\b|\byour (?:abilities|capabilities|features)\b|\bwhat is (?:this|sketch|aivista)\b"
+    r"|(?:你|您)(?:能|会|可以)(?:做|干|帮|些)?(?:我)?(?:做|干)?(?:什么|啥|哪些)|你是谁|有什么功能|功能介绍|怎么用|如何使用|使用说明|帮助$|你会什么|能做什么"
+)
+_QUESTION = re.compile(
+    r"^(?:so |and |but |please )?(?:why|what|who|whose|whom|when|where|which|how(?! about)|is|are|was|were|do|does|did|should|tell me|explain"
+    r"|describe|translate|calculate|write (?:a|an|me|some))\b"
+    r"|为什么|为何|什么是|是什么|有什么|是谁|谁是|哪里|哪个|哪年|多少钱|怎么(?!样)|如何|几点|何时|解释|翻译|描述一下|告诉我|介绍一下|写一?(?:首|篇|段)"
+)
+_ENDS_AS_QUESTION = re.compile(r"(?:\?|吗|呢)[\s?!。]*$")
+_BEYOND = re.compile(
+    r"\b(?:remove|delete|erase|replace|swap|change|turn (?:it|this|that|the|him|her|them)|put|add|insert|wear\w*|cut out|combine|merge|blend"
+    r"|extend|outpaint|restyle|transform|convert|retouch|colou?ri[sz]e|make (?:it|this|that|him|her|them|the \w+) (?:look|into|a|an|smile|older|younger|taller))\b"
+    r"|去掉|去除|删除|删掉|移除|抹掉|换成|换个|替换|换掉|换一|加上|添加|加个|加一|变成|改成|画成|转成|合成|合并|抠图|扩图|融合|风格化|上色|修复|p掉"
+)
+_VAGUE = re.compile(
+    r"\b(?:better|nicer|prettier|improve\w*|fix|enhance|beautify|again|another|different(?:ly)?|something|anything|change|do|edit|adjust|redo|try|retry|make)\b"
+    r"|好看|美化|优化|改进|修一下|改一下|调整|处理|再来|重来|换一张|随便|弄一下"
+)
+_SPEAKER = re.compile(r"^(?:i|i'm|i am|you|we|he|she|it|it's|they|my|your|this|that|there|these|those)\b|^(?:我|你|您|他|她|它|这|那)")
+
+
+def understand(text: str, has_pictures: bool) -> Wish:
+    """Return what the person wants. `has_pictures` says whether the message or the history holds any picture."""
+    if not has_words(text):
+        return AskBack(Reason.PICTURE_ONLY if has_pictures and not text.strip() else Reason.EMPTY)
+    folded = fold(blank_quoted(text)).strip()
+    if _ABILITIES.search(folded):
+        return Talk(Topic.ABILITIES)
+    if _SEARCH.search(folded):
+        return Talk(Topic.SEARCH)
+    if _wants_drawing(folded, read_instructions(text)):
+        return _draw(text)
+    return _edit_or_talk(text, folded, has_pictures)
+
+
+def _wants_drawing(folded: str, instructions: Instructions) -> bool:
+    """Whether the words ask for a new picture rather than a change of one."""
+    strong, weak = _DRAW.search(folded), _MAKE.search(folded)
+    if not strong and not weak:
+        return False
+    asks_for_edit = bool(instructions.operations or instructions.missing)
+    has_target = bool(_TARGET.search(folded) or find_handles(folded))
+    if not asks_for_edit or not has_target:
+        return not (weak and not strong and asks_for_edit and _is_only_instructions(folded))
+    first_target = _TARGET.search(folded)
+    is_led_by_target = first_target is not None and strong is not None and first_target.start() < strong.start()
+    return bool(strong) and not _VERSION.search(folded) and not is_led_by_target
+
+
+def _is_only_instructions(folded: str) -> bool:
+    """Whether the thing to make is nothing but an operation ("make a sepia version", "create a square crop")."""
+    return bool(re.search(r"\b(?:version|copy|crop|variant|edit)\b|版本?$", folded))
+
+
+def _edit_or_talk(text: str, folded: str, has_pictures: bool) -> Wish:
+    instructions = read_instructions(text)
+    is_about_picture = bool(_TARGET.search(folded)) or bool(find_handles(text))
+    if _is_plain_question(folded, instructions):
+        return Talk(Topic.QUESTION)
+    if instructions.operations and not (_is_noun_phrase(folded) and not is_about_picture):
+        return _edit(text, instructions, has_pictures)
+    if instructions.missing:
+        return AskBack(Reason(instructions.missing)) if has_pictures or find_handles(text) else AskBack(Reason.NO_PICTURE)
+    talk = _small_talk(folded)
+    if talk is not None:
+        return talk
+    if instructions.left_out and is_about_picture or _BEYOND.search(folded):
+        return Talk(Topic.BEYOND) if has_pictures or find_handles(text) else AskBack(Reason.NO_PICTURE)
+    return _draw(text) if _names_a_thing(folded, is_about_picture) else AskBack(Reason.UNCLEAR)
+
+
+def _is_plain_question(folded: str, instructions: Instructions) -> bool:
+    if _QUESTION.search(folded) and not re.search(r"^how (?:do|can) i make|怎么(?:调|变|让)", folded):
+        return True
+    return bool(_ENDS_AS_QUESTION.search(folded)) and not instructions.operations and not instructions.missing
+
+
+def _small_talk(folded: str) -> Talk | None:
+    is_short = len(folded) <= (12 if is_chinese(folded) else 40)
+    if is_short and _GREETING.search(folded):
+        return Talk(Topic.GREETING)
+    if is_short and _THANKS.search(folded):
+        return Talk(Topic.THANKS)
+    return None
+
+
+def _edit(text: str, instructions: Instructions, has_pictures: bool) -> Wish:
+    handles = find_handles(text)
+    if not has_pictures and not handles:
+        return AskBack(Reason.NO_PICTURE)
+    return Edit(
+        operations=instructions.operations,
+        left_out=instructions.left_out,
+        aspect_ratio=_ratio(fold(blank_quoted(text))),
+        number_of_images=find_count(fold(blank_quoted(text))),
+        handles=handles,
+    )
+
+
+def _draw(text: str) -> Wish:
+    folded = fold(blank_quoted(text))
+    subject, description = find_subject(text)
+    if not subject:
+        return AskBack(Reason.NO_SUBJECT)
+    return Draw(
+        subject=subject,
+        description=description,
+        style=find_style(folded),
+        aspect_ratio=_ratio(without_handles(folded)),
+        number_of_images=find_count(folded),
+        handles=find_handles(text),
+    )
+
+
+def _ratio(folded: str) -> str | None:
+    ratio = find_ratio(folded)
+    return f"{ratio[0]}:{ratio[1]}" if ratio else None
+
+
+def _is_noun_phrase(folded: str) -> bool:
+    """Whether the words begin as a thing does ("a black and white cat", "黑白的猫") and not as a change ("a bit darker")."""
+    if re.match(r"(?:an?|the|one|two|three|four|five|some|several)\s+", folded):
+        is_change = re.match(r"an?\s+(?:(?:tiny|little)\s+)?(?:bit|lot|touch|tad|hint)\b|a little\s+(?:\w+er|more|less)\b", folded)
+        return not is_change and not re.search(r"\b(?:brighter|darker|warmer|cooler)\b|\bversion\b", folded)
+    return bool(re.match(r"(?:一[只个座片朵棵辆位条间栋艘幅]|[^,，]{1,6}的(?!更|再|亮|暗))", folded)) and not re.search(r"[再更变调]|一[点些]", folded)
+
+
+def _names_a_thing(folded: str, is_about_picture: bool) -> bool:
+    """Whether bare words can be drawn as they stand ("a red fox in the snow", "雪中的红狐")."""
+    if is_about_picture or _SPEAKER.match(folded) or _VAGUE.search(folded):
+        return False
+    words = re.findall(r"[a-zà-ɏ'\-]+", folded)
+    return _is_noun_phrase(folded) or len(words) >= 2 or len(re.findall(r"[\u4e00-\u9fff]", folded)) >= 2

@@ -1,0 +1,141 @@
+"""The image store: pictures as files under their digest, their thumbnails, and large opaque blobs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import io
+from pathlib import Path
+
+from agent.errors import ErrorCode, RequestRefused, StorageFailure
+from agent.messages import ImageOrigin, ImagePart
+from agent.storage.private_files import ContentFolder, write_private_file
+
+_SUFFIX_OF_TYPE = {
+    "image/png": ".png",
+    "image/jpeg": ".jpg",
+    "image/webp": ".webp",
+    "image/gif": ".gif",
+    "image/heic": ".heic",
+    "image/avif": ".avif",
+}
+_OTHER_SUFFIX = ".bin"
+_FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "AVIF")
+_THUMBNAIL_TYPE = "image/webp"
+_MAX_PIXELS = 64_000_000
+_THUMBNAIL_EDGES_PX = range(16, 2049)
+
+
+class ImageStore:
+    """Keeps pictures below `<home>/pictures` and blobs below `<home>/blobs`; all calls leave the event loop free.
+
+    It is the `PictureBytes` of the providers. Nothing is created before the first write.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self._pictures = ContentFolder(home / "pictures")
+        self._blobs = ContentFolder(home / "blobs")
+        # A 48-megapixel photo takes 200 MB while it is decoded.
+        self._decoding = asyncio.Semaphore(2)
+
+    async def write(self, data: bytes, mime_type: str, origin: ImageOrigin) -> ImagePart:
+        """Store the bytes durably and return the reference; `width` and `height` stay unknown.
+
+        Raises StorageFailure with nothing half-written.
+        """
+        return await asyncio.to_thread(self._write, data, mime_type, origin)
+
+    def _write(self, data: bytes, mime_type: str, origin: ImageOrigin) -> ImagePart:
+        digest = self._pictures.write(data, _suffix(mime_type))
+        md5 = hashlib.md5(data, usedforsecurity=False).hexdigest()
+        return ImagePart(digest=digest, md5=md5, mime_type=mime_type, size_bytes=len(data), origin=origin)
+
+    async def read(self, image: ImagePart) -> bytes:
+        """Return the bytes behind the reference, checked against its digest.
+
+        Raises RequestRefused(PICTURE_NOT_FOUND) when the file is missing or damaged.
+        """
+        return await asyncio.to_thread(self._read, image)
+
+    def _read(self, image: ImagePart) -> bytes:
+        try:
+            data = self._pictures.read(image.digest, _suffix(image.mime_type))
+        except ValueError:
+            data = None
+        if data is None:
+            raise RequestRefused(ErrorCode.PICTURE_NOT_FOUND, handle=image.handle or image.digest[:8])
+        return data
+
+    def path(self, image: ImagePart) -> Path:
+        """Return the file of a stored picture, its content unchecked. Raises RequestRefused(PICTURE_NOT_FOUND)."""
+        with contextlib.suppress(ValueError):
+            path = self._pictures.path(image.digest, _suffix(image.mime_type))
+            if path.is_file():
+                return path
+        raise RequestRefused(ErrorCode.PICTURE_NOT_FOUND, handle=image.handle or image.digest[:8])
+
+    async def thumbnail(self, image: ImagePart, edge_px: int) -> tuple[bytes, str]:
+        """Return the picture with its longer edge at most `edge_px` (16 to 2048) and its type, made once and kept.
+
+        Raises ValueError for another size, RequestRefused when the picture is gone or cannot be decoded.
+        """
+        if edge_px not in _THUMBNAIL_EDGES_PX:
+            raise ValueError(f"a thumbnail of {edge_px} px is not offered")
+        kept = await asyncio.to_thread(self._kept_thumbnail, image.digest, edge_px)
+        if kept is not None:
+            return kept, _THUMBNAIL_TYPE
+        async with self._decoding:
+            return await asyncio.to_thread(self._make_thumbnail, image, edge_px), _THUMBNAIL_TYPE
+
+    def _kept_thumbnail(self, digest: str, edge_px: int) -> bytes | None:
+        try:
+            return self._pictures.path(digest, f".{edge_px}.webp").read_bytes()
+        except (OSError, ValueError):
+            return None
+
+    def _make_thumbnail(self, image: ImagePart, edge_px: int) -> bytes:
+        small = _shrink(self._read(image), edge_px, image.handle or image.digest[:8])
+        # A full disk costs the kept copy only; the thumbnail itself is there.
+        with contextlib.suppress(OSError):
+            write_private_file(self._pictures.path(image.digest, f".{edge_px}.webp"), small)
+        return small
+
+    async def write_blob(self, data: bytes) -> str:
+        """Store opaque bytes durably and return their digest. Raises StorageFailure."""
+        return await asyncio.to_thread(self._blobs.write, data, "")
+
+    async def read_blob(self, digest: str) -> bytes:
+        """Return the bytes of a blob. Raises StorageFailure when they are missing or damaged."""
+        return await asyncio.to_thread(self.read_blob_now, digest)
+
+    def read_blob_now(self, digest: str) -> bytes:
+        """The same as `read_blob`, for a caller that is already on a thread of its own."""
+        try:
+            data = self._blobs.read(digest, "")
+        except ValueError:
+            data = None
+        if data is None:
+            raise StorageFailure(ErrorCode.STORAGE_BROKEN, detail=f"blob {digest[:8]} is missing or damaged")
+        return data
+
+
+def _suffix(mime_type: str) -> str:
+    return _SUFFIX_OF_TYPE.get(mime_type, _OTHER_SUFFIX)
+
+
+def _shrink(data: bytes, edge_px: int, name: str) -> bytes:
+    from PIL import Image
+
+    try:
+        with Image.open(io.BytesIO(data), formats=_FORMATS) as picture:
+            if picture.width * picture.height > _MAX_PIXELS:
+                raise RequestRefused(ErrorCode.PICTURE_UNREADABLE, name=name)
+            picture.draft("RGB", (edge_px, edge_px))
+            picture.thumbnail((edge_px, edge_px))
+            small = io.BytesIO()
+            has_alpha = picture.has_transparency_data
+            picture.convert("RGBA" if has_alpha else "RGB").save(small, "WEBP", quality=80, method=2)
+            return small.getvalue()
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        raise RequestRefused(ErrorCode.PICTURE_UNREADABLE, name=name) from error

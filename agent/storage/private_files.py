@@ -1,0 +1,101 @@
+"""Folders and files that only their user may read, written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import re
+import secrets
+from pathlib import Path
+
+from agent.errors import ErrorCode, StorageFailure
+
+# EFBIG and EDQUOT are how a file-size limit and a quota say that there is no room.
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_SUFFIX = re.compile(r"[a-z0-9.-]{0,24}")
+
+
+def storage_failure(error: OSError) -> StorageFailure:
+    """Return what the operator reads of a failed file operation; the path is not part of it."""
+    if error.errno in _NO_ROOM:
+        return StorageFailure(ErrorCode.DISK_FULL)
+    return StorageFailure(ErrorCode.STORAGE_BROKEN, detail=error.strerror or type(error).__name__)
+
+
+def make_private_folder(folder: Path) -> None:
+    """Create the folder and its missing parents, open to their user alone. Raises OSError."""
+    if folder.is_dir():
+        return
+    make_private_folder(folder.parent)
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    if not folder.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
+
+
+def write_private_file(path: Path, data: bytes) -> None:
+    """Put the bytes at the path, durably and all at once; nothing is left behind when it fails. Raises OSError."""
+    make_private_folder(path.parent)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(descriptor)
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    # Without this a power cut can take back the rename. Windows cannot open a folder.
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class ContentFolder:
+    """Files named by the SHA-256 of what they hold, `ab/abcd….suffix`. Calls block: run them on a thread."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def path(self, digest: str, suffix: str) -> Path:
+        """Return where the file belongs. Raises ValueError for anything but a digest and a plain suffix."""
+        if not _DIGEST.fullmatch(digest) or not _SUFFIX.fullmatch(suffix):
+            raise ValueError("not the name of a stored file")
+        return self._folder / digest[:2] / f"{digest}{suffix}"
+
+    def write(self, data: bytes, suffix: str) -> str:
+        """Store the bytes and return their digest; what is already there and whole is not written again.
+
+        Raises StorageFailure.
+        """
+        digest = hashlib.sha256(data).hexdigest()
+        path = self.path(digest, suffix)
+        try:
+            # A damaged file is replaced: sending a picture again is how a person mends it.
+            if self.read(digest, suffix) is None:
+                write_private_file(path, data)
+        except OSError as error:
+            raise storage_failure(error) from error
+        return digest
+
+    def read(self, digest: str, suffix: str) -> bytes | None:
+        """Return the bytes, or None when they are missing, unreadable or not those of the digest."""
+        try:
+            data = self.path(digest, suffix).read_bytes()
+        except OSError:
+            return None
+        return data if hashlib.sha256(data).hexdigest() == digest else None

@@ -1,0 +1,102 @@
+"""What a turn works with and does not change: models, stores, and the conversation as it was at its start."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from typing import Any
+
+from langgraph.runtime import Runtime
+
+from agent.conversation import Conversation, Turn
+from agent.events import Step, ThoughtLog, TurnEvent
+from agent.imaging.contract import requested_search_in_words
+from agent.messages import TokenUsage
+from agent.providers.base import Provider
+from agent.providers.catalogue import Catalogue, ModelEntry, ModelRole
+from agent.settings import SearchPolicy
+from agent.storage.cache import HistoryImageCache
+from agent.storage.conversations import ConversationStore
+from agent.storage.images import ImageStore
+from agent.workflow.state import Spend
+
+
+@dataclass(frozen=True)
+class Deps:
+    """The surroundings of one turn.
+
+    `conversation` is the history before the turn; `allotting` guards the giving of handles in it; `keep_alive` runs a
+    coroutine that must outlive the turn (a picture that was paid for). `stopped` is set when the person stops,
+    `settled` when the stopped turn is on record.
+    """
+
+    conversation: Conversation
+    turn: Turn
+    provider: Provider
+    provider_name: str
+    catalogue: Catalogue
+    images: ImageStore
+    records: ConversationStore
+    cache: HistoryImageCache
+    allotting: asyncio.Lock
+    keep_alive: Callable[[Coroutine[Any, Any, Any]], asyncio.Task[Any]]
+    stopped: asyncio.Event = field(default_factory=asyncio.Event)
+    settled: asyncio.Event = field(default_factory=asyncio.Event)
+    started_s: float = field(default_factory=time.monotonic)
+
+    @property
+    def text_model(self) -> ModelEntry:
+        """The text model that the person chose."""
+        return self.catalogue.model(ModelRole(self.turn.settings.text_model), self.provider_name)
+
+    @property
+    def may_search(self) -> bool:
+        """Whether the agent itself may search: the person permits it, the policy leaves it to the agent, it can."""
+        settings = self.turn.settings
+        return (
+            settings.allow_search
+            and settings.search_policy != SearchPolicy.IMAGE_ONLY
+            and self.text_model.has_grounding
+        )
+
+    @property
+    def may_ground(self) -> bool:
+        """Whether the image model may search: under `both` only when the words ask for search and verification."""
+        settings = self.turn.settings
+        if not settings.allow_search or not self.text_model.has_grounding:
+            return False
+        if settings.search_policy == SearchPolicy.BOTH:
+            return requested_search_in_words(self.turn.text)
+        return settings.search_policy == SearchPolicy.IMAGE_ONLY
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the turn began."""
+        return time.monotonic() - self.started_s
+
+    def spend(self, model: ModelEntry, usage: TokenUsage) -> Spend:
+        """Return what a call cost at today's prices."""
+        return {"usage": usage, "price_usd": model.price_usd(usage, today())}
+
+
+TurnRuntime = Runtime[Deps]
+
+
+def today() -> date:
+    """Return the date by which prices and prompts go (UTC)."""
+    return datetime.now(UTC).date()
+
+
+def emit(runtime: TurnRuntime, event: TurnEvent) -> None:
+    """Put an event into the turn's stream."""
+    runtime.stream_writer(event)
+
+
+def say(runtime: TurnRuntime, step: Step, **parameters: str | int | float) -> ThoughtLog:
+    """Tell what the agent is doing now, and return the line for the record."""
+    line = ThoughtLog(step=step, parameters=parameters, at_s=round(runtime.context.elapsed_s, 3))
+    emit(runtime, line)
+    return line

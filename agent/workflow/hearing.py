@@ -1,0 +1,95 @@
+"""Listening to a model: the chunks of one call gathered into one answer, whatever way it ends."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from dataclasses import dataclass, field
+
+from agent.errors import AivistaError, ErrorInfo
+from agent.messages import (
+    CompletionChunk,
+    ContentPart,
+    GroundingPart,
+    ImagePart,
+    PromptMessage,
+    Role,
+    TextPart,
+    TokenUsage,
+    ToolCallPart,
+)
+
+
+@dataclass
+class Answer:
+    """What one call brought: parts in order, what it used, and how it failed if it did."""
+
+    parts: list[ContentPart] = field(default_factory=list)
+    usage: TokenUsage = field(default_factory=TokenUsage)
+    finish_reason: str = ""
+    error: ErrorInfo | None = None
+
+    @property
+    def message(self) -> PromptMessage:
+        """The answer as a message of the history."""
+        return PromptMessage(role=Role.MODEL, parts=tuple(self.parts))
+
+    @property
+    def text(self) -> str:
+        """The visible words."""
+        return self.message.text.strip()
+
+    @property
+    def calls(self) -> list[ToolCallPart]:
+        """The tools asked for, in order."""
+        return [part for part in self.parts if isinstance(part, ToolCallPart)]
+
+    @property
+    def picture(self) -> ImagePart | None:
+        """The result of an image model: its last picture."""
+        return next((part for part in reversed(self.parts) if isinstance(part, ImagePart)), None)
+
+    @property
+    def grounding(self) -> GroundingPart | None:
+        """What a search rested on."""
+        return next((part for part in reversed(self.parts) if isinstance(part, GroundingPart)), None)
+
+
+async def hear(chunks: AsyncIterator[CompletionChunk], on_text: Callable[[str], None] | None = None) -> Answer:
+    """Gather the chunks of one call. A failure does not raise: it becomes the answer's `error`, parts so far kept.
+
+    Words are handed to `on_text` as they come. Unsigned neighbouring texts are joined; a signed part stays as it came,
+    because a signature belongs to its part and its place.
+    """
+    answer = Answer()
+    try:
+        async for chunk in chunks:
+            _take(answer, chunk, on_text)
+    except AivistaError as error:
+        answer.error = error.info
+    finally:
+        # A generator left open would keep its HTTP stream until it is collected.
+        if isinstance(chunks, AsyncGenerator):
+            await chunks.aclose()
+    return answer
+
+
+def _take(answer: Answer, chunk: CompletionChunk, on_text: Callable[[str], None] | None) -> None:
+    part = chunk.part
+    if part is not None:
+        if on_text is not None and isinstance(part, TextPart) and part.text and not part.is_thought:
+            on_text(part.text)
+        last = answer.parts[-1] if answer.parts else None
+        if isinstance(part, TextPart) and isinstance(last, TextPart) and _can_join(last, part):
+            answer.parts[-1] = TextPart(text=last.text + part.text, is_thought=part.is_thought)
+        else:
+            answer.parts.append(part)
+    if chunk.usage is not None:
+        answer.usage = chunk.usage
+    if chunk.finish_reason:
+        answer.finish_reason = chunk.finish_reason
+    if chunk.error is not None:
+        answer.error = chunk.error
+
+
+def _can_join(last: TextPart, part: TextPart) -> bool:
+    return last.is_thought == part.is_thought and last.thought_signature is None and part.thought_signature is None

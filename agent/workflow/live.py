@@ -1,0 +1,138 @@
+"""A turn while it runs: it goes on without listeners, is followed by any number of them, and can be stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from agent.components import AgentMessage, SmartCanvas, StoppedNote
+from agent.errors import AivistaError, ErrorCode, ErrorInfo
+from agent.events import PictureReady, TextDelta, TurnEvent, TurnFailed, TurnStopped
+from agent.messages import PromptMessage, Role, TextPart
+from agent.workflow.state import NOTHING_SPENT, TurnProgress, add_spend
+
+logger = logging.getLogger(__name__)
+
+
+class LiveTurn:
+    """One running turn and what it has said so far, so that a page that comes back can catch up.
+
+    `work` publishes the turn's events; `on_stop` puts a stopped turn on record. The turn starts at once.
+    """
+
+    def __init__(
+        self,
+        conversation_id: str,
+        owner: str,
+        work: Callable[[LiveTurn], Awaitable[None]],
+        on_stop: Callable[[LiveTurn], Awaitable[None]],
+    ) -> None:
+        self.conversation_id = conversation_id
+        self.owner = owner
+        self.stopped = asyncio.Event()
+        self.progress: Progress | None = None
+        self._events: list[TurnEvent] = []
+        self._followers: set[asyncio.Queue[TurnEvent | None]] = set()
+        self._work = work
+        self._on_stop = on_stop
+        self._task = asyncio.create_task(self._run())
+
+    def publish(self, event: TurnEvent) -> None:
+        """Give an event to everyone who follows, now and later."""
+        self._events.append(event)
+        for queue in self._followers:
+            queue.put_nowait(event)
+
+    async def follow(self) -> AsyncIterator[TurnEvent]:
+        """Stream the turn's events from its first one; leaving does not stop the turn."""
+        queue: asyncio.Queue[TurnEvent | None] = asyncio.Queue()
+        for event in self._events:
+            queue.put_nowait(event)
+        if self.is_done:
+            queue.put_nowait(None)
+        self._followers.add(queue)
+        try:
+            while (event_or_end := await queue.get()) is not None:
+                yield event_or_end
+        finally:
+            self._followers.discard(queue)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the last event has been published."""
+        return self._task.done()
+
+    async def stop(self) -> None:
+        """Stop the turn and wait until it is on record as far as it came."""
+        self.stopped.set()
+        self._task.cancel()
+        await self.wait()
+
+    async def wait(self) -> None:
+        """Wait until the turn has ended, whatever way."""
+        await asyncio.wait([self._task])
+
+    async def _run(self) -> None:
+        try:
+            await self._work(self)
+        except asyncio.CancelledError:
+            await self._record_stop()
+        except AivistaError as error:
+            self.publish(TurnFailed(error=error.info))
+        except Exception:
+            # The last boundary: whatever we did not foresee reaches the log whole and the person as one sentence.
+            logger.exception("a turn failed")
+            self.publish(TurnFailed(error=ErrorInfo(code=ErrorCode.INTERNAL)))
+        finally:
+            for queue in self._followers:
+                queue.put_nowait(None)
+
+    async def _record_stop(self) -> None:
+        try:
+            await self._on_stop(self)
+        except AivistaError as error:
+            self.publish(TurnFailed(error=error.info))
+        else:
+            self.publish(TurnStopped())
+
+
+class Progress:
+    """What a turn has brought so far, kept outside the graph so that a stopped turn loses nothing."""
+
+    def __init__(self, first: TurnProgress) -> None:
+        self._state = first
+        self._text = ""
+        self._handles: list[str] = []
+
+    def take_update(self, update: TurnProgress) -> None:
+        """Add what a node has finished with."""
+        before = self._state
+        added: TurnProgress = {
+            "messages": before["messages"] + update.get("messages", []),
+            "components": before["components"] + update.get("components", []),
+            "steps": before["steps"] + update.get("steps", []),
+            "spend": add_spend(before["spend"], update.get("spend", NOTHING_SPENT)),
+        }
+        self._state = {**before, **update, **added}
+        self._text, self._handles = "", []
+
+    def take_event(self, event: TurnEvent) -> None:
+        """Remember what a node that is still at work has shown."""
+        if isinstance(event, TextDelta):
+            self._text += event.text
+        elif isinstance(event, PictureReady):
+            self._handles.append(event.picture.handle)
+
+    def stopped(self) -> TurnProgress:
+        """Return the state with what was half done: words shown, pictures stored, and the note that it was stopped."""
+        state = self._state.copy()
+        components = list(state["components"])
+        if self._text.strip():
+            part = TextPart(text=self._text)
+            state["messages"] = [*state["messages"], PromptMessage(role=Role.MODEL, parts=(part,))]
+            components.append(AgentMessage(text=self._text.strip()))
+        if self._handles:
+            components.append(SmartCanvas(handles=tuple(self._handles)))
+        state["components"] = [*components, StoppedNote()]
+        return state

@@ -1,0 +1,98 @@
+"""The planner: one streamed call of the text model with functions only. It talks, asks back, and calls tools."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+from langgraph.types import Command
+
+from agent.components import AgentMessage
+from agent.errors import ErrorCode, ErrorInfo
+from agent.events import Step, TextDelta
+from agent.imaging.contract import declaration
+from agent.messages import PromptMessage, ToolCallPart
+from agent.prompts import prompt
+from agent.providers.base import ChatOptions, ToolDeclaration
+from agent.tools.registry import TOOLS
+from agent.workflow.deps import Deps, TurnRuntime, emit, say, today
+from agent.workflow.hearing import Answer, hear
+from agent.workflow.routing import Target, next_target
+from agent.workflow.searcher import WEB_SEARCH
+from agent.workflow.state import TurnProgress
+from agent.workflow.window import model_view, without_old_signatures
+
+MAX_STEPS = 16
+MAX_SAME_CALLS = 3
+
+
+async def planner(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
+    """Ask the text model what to do next, stream its words, and go where its calls lead."""
+    deps = runtime.context
+    step = say(runtime, Step.THINKING)
+    answer = await _ask(deps, state["messages"], runtime)
+    update: TurnProgress = {"steps": [step], "spend": deps.spend(deps.text_model, answer.usage)}
+    if answer.parts:
+        update["messages"] = [answer.message]
+    if answer.text:
+        update["components"] = [AgentMessage(text=answer.text)]
+    counts = _count(state["call_counts"], answer.calls)
+    steps = state["planner_steps"] + 1
+    error = answer.error or _overrun(steps, counts, answer)
+    if error is not None:
+        return Command(goto="failure", update={**update, "error": error, "failed_node": "planner"})
+    return Command(
+        goto=next_target(answer.calls, answered=()),
+        update={**update, "calls": answer.calls, "answers": {}, "planner_steps": steps, "call_counts": counts},
+    )
+
+
+async def _ask(deps: Deps, added: list[PromptMessage], runtime: TurnRuntime) -> Answer:
+    def on_text(text: str) -> None:
+        emit(runtime, TextDelta(text=text))
+
+    messages = await model_view(deps, added)
+    tools = declared_tools(deps)
+    options = ChatOptions(system=system_prompt(deps))
+    answer = await hear(deps.provider.stream(deps.text_model, messages, tools, options), on_text)
+    if _was_rejected_for_signatures(answer):
+        messages = without_old_signatures(messages)
+        answer = await hear(deps.provider.stream(deps.text_model, messages, tools, options), on_text)
+    return answer
+
+
+def _was_rejected_for_signatures(answer: Answer) -> bool:
+    return answer.error is not None and answer.error.code is ErrorCode.SIGNATURE_REJECTED and not answer.parts
+
+
+def declared_tools(deps: Deps) -> list[ToolDeclaration]:
+    """Return what the planner may call: `web_search` only when the agent itself may search."""
+    tools = [declaration(deps.catalogue, deps.provider_name, may_ground=deps.may_ground)]
+    tools += [tool.declaration for tool in TOOLS.values()]
+    if deps.may_search:
+        tools.append(WEB_SEARCH)
+    return tools
+
+
+def system_prompt(deps: Deps) -> str:
+    """Return the planner's instructions for the permissions of this turn."""
+    rules = []
+    if deps.may_search:
+        rules.append(prompt("search_allowed"))
+    if deps.may_ground:
+        rules.append(prompt("search_both" if deps.may_search else "search_by_painter"))
+    search = "\n" + "\n".join(rules) + "\n" if rules else ""
+    return prompt("planner").replace("{today}", today().isoformat()).replace("{search}", search)
+
+
+def _count(before: dict[str, int], calls: list[ToolCallPart]) -> dict[str, int]:
+    now = Counter(f"{call.name} {json.dumps(call.arguments, sort_keys=True)}" for call in calls)
+    return dict(Counter(before) + now)
+
+
+def _overrun(steps: int, counts: dict[str, int], answer: Answer) -> ErrorInfo | None:
+    if not answer.calls:
+        return None
+    if steps >= MAX_STEPS or max(counts.values(), default=0) >= MAX_SAME_CALLS:
+        return ErrorInfo(code=ErrorCode.TOO_MANY_STEPS, parameters={"steps": steps})
+    return None

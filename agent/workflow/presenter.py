@@ -1,0 +1,53 @@
+"""The presenter: turns what a turn brought into components and writes the turn to the conversation."""
+
+from __future__ import annotations
+
+from agent.components import Component, FailureNote, SmartCanvas, Steps
+from agent.conversation import Turn, TurnState
+from agent.events import TurnDone, TurnFailed
+from agent.workflow.deps import Deps, TurnRuntime, emit
+from agent.workflow.state import TurnProgress
+from agent.workflow.window import answer_open_calls
+
+
+async def presenter(state: TurnProgress, runtime: TurnRuntime) -> TurnProgress:
+    """Write the finished turn and say so."""
+    turn = finished_turn(runtime.context, state, TurnState.DONE)
+    await runtime.context.records.finish_turn(runtime.context.conversation.id, turn)
+    emit(runtime, TurnDone(turn_id=turn.id, usage=turn.usage, price_usd=turn.price_usd, seconds=turn.seconds))
+    return {}
+
+
+async def failure(state: TurnProgress, runtime: TurnRuntime) -> TurnProgress:
+    """Write the failed turn with all it brought, and say what happened and who must act."""
+    error, node = state["error"], state["failed_node"]
+    assert error is not None
+    failed: TurnProgress = {**state, "components": [*state["components"], FailureNote(error=error, node=node)]}
+    turn = finished_turn(runtime.context, failed, TurnState.FAILED)
+    await runtime.context.records.finish_turn(runtime.context.conversation.id, turn)
+    emit(runtime, TurnFailed(error=error, node=node))
+    return {}
+
+
+def finished_turn(deps: Deps, state: TurnProgress, how: TurnState) -> Turn:
+    """Return the turn as it goes on record: messages without open calls, components in reading order."""
+    return deps.turn.model_copy(
+        update={
+            "state": how,
+            "messages": tuple(answer_open_calls(state["messages"], "Stopped before it was done.")),
+            "components": _in_reading_order(state, deps.elapsed_s),
+            "usage": state["spend"]["usage"],
+            "price_usd": state["spend"]["price_usd"],
+            "seconds": round(deps.elapsed_s, 3),
+        }
+    )
+
+
+def _in_reading_order(state: TurnProgress, seconds: float) -> tuple[Component, ...]:
+    """Put the line of steps between the words and the pictures; a turn of words alone needs none."""
+    components = list(state["components"])
+    if len(state["steps"]) > 1:
+        steps = Steps(lines=tuple(state["steps"]), seconds=round(seconds, 3))
+        at = next((i for i, one in enumerate(components) if isinstance(one, SmartCanvas)), len(components))
+        components.insert(at, steps)
+    return tuple(components)

@@ -1,0 +1,143 @@
+"""The searcher, phase A: a call whose only tool is Google's search, answering in JSON of facts and sources."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from langgraph.types import Command
+from pydantic import JsonValue
+
+from agent.components import SearchNote
+from agent.errors import ErrorCode, ErrorInfo
+from agent.events import SearchFound, Step
+from agent.messages import PromptMessage, Role, Source, TextPart, ToolCallPart, ToolResultPart, Value
+from agent.pictures import Fact
+from agent.prompts import prompt
+from agent.providers.base import ChatOptions, ToolDeclaration
+from agent.workflow.deps import Deps, TurnRuntime, emit, say, today
+from agent.workflow.hearing import Answer, hear
+from agent.workflow.routing import SEARCH, Target, serving_node, settle
+from agent.workflow.state import NOTHING_SPENT, Spend, TurnProgress, add_spend
+
+WEB_SEARCH = ToolDeclaration(
+    name=SEARCH,
+    description=(
+        "Search the web once for facts that the answer or the picture depends on. "
+        "Ask for everything you need in one call; you get facts with their sources."
+    ),
+    parameters={
+        "type": "object",
+        "properties": {
+            "query": {"type": "string", "description": "What to find out, in full sentences, with names and dates."}
+        },
+        "required": ["query"],
+    },
+)
+
+_FACT_SCHEMA: dict[str, JsonValue] = {
+    "type": "object",
+    "properties": {"item": {"type": "string"}, "source": {"type": "string"}},
+    "required": ["item", "source"],
+}
+_FINDINGS_SCHEMA: dict[str, JsonValue] = {
+    "type": "object",
+    "properties": {"facts": {"type": "array", "items": _FACT_SCHEMA}, "prompt_draft": {"type": "string"}},
+    "required": ["facts", "prompt_draft"],
+}
+
+
+class Findings(Value):
+    """What a search brought."""
+
+    facts: tuple[Fact, ...] = ()
+    prompt_draft: str = ""
+
+
+async def searcher(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
+    """Search once for the first call, answer the others from the same facts, and go on."""
+    deps = runtime.context
+    calls = {i: call for i, call in enumerate(state["calls"]) if serving_node(call) == "searcher"}
+    query = "\n".join(str(call.arguments.get("query") or deps.turn.text) for call in calls.values())
+    if not deps.may_search:
+        sentence = "The person has not permitted a search. Go on with what you know."
+        return _answered(state, calls, {"error": sentence}, {})
+    if state["has_searched"]:
+        known: dict[str, JsonValue] = {"note": "Already searched.", "facts": [f.model_dump() for f in state["facts"]]}
+        return _answered(state, calls, known, {})
+    step = say(runtime, Step.SEARCHING, query=query[:200])
+    answer = await _search(deps, query)
+    spend = deps.spend(deps.text_model, answer.usage)
+    findings, repair = (None, NOTHING_SPENT) if answer.error else await _read(deps, answer)
+    update: TurnProgress = {"steps": [step], "spend": add_spend(spend, repair), "has_searched": True}
+    if findings is None:
+        error = answer.error or ErrorInfo(code=ErrorCode.SEARCH_UNREADABLE)
+        return Command(goto="failure", update={**update, "error": error, "failed_node": "searcher"})
+    sources = answer.grounding.sources if answer.grounding else ()
+    html = answer.grounding.suggestions_html if answer.grounding else ""
+    facts = [_with_source(fact, sources) for fact in findings.facts]
+    emit(runtime, SearchFound(sources=sources, suggestions_html=html))
+    update["steps"] = [step, say(runtime, Step.SEARCHED, facts=len(facts), sources=len(sources))]
+    update |= {"facts": facts, "sources": list(sources)}
+    update["components"] = [SearchNote(sources=sources, suggestions_html=html)]
+    found: dict[str, JsonValue] = {
+        "untrusted": True,
+        "facts": [fact.model_dump() for fact in facts],
+        "prompt_draft": findings.prompt_draft,
+    }
+    return _answered(state, calls, found, update)
+
+
+def _answered(
+    state: TurnProgress, calls: dict[int, ToolCallPart], content: dict[str, JsonValue], update: TurnProgress
+) -> Command[Target]:
+    results = {
+        i: ToolResultPart(name=c.name, call_id=c.call_id, content=content, is_error="error" in content)
+        for i, c in calls.items()
+    }
+    target, settled = settle(state, results)
+    return Command(goto=target, update={**update, **settled})
+
+
+async def _search(deps: Deps, query: str) -> Answer:
+    ask = PromptMessage(role=Role.PROMPT, parts=(TextPart(text=f"{query}\n\nThe wish it is for: {deps.turn.text}"),))
+    system = prompt("searcher").replace("{today}", today().isoformat())
+    return await hear(deps.provider.stream(deps.text_model, [ask], (), ChatOptions(system=system, google_search=True)))
+
+
+async def _read(deps: Deps, answer: Answer) -> tuple[Findings | None, Spend]:
+    """Return the findings of the answer, after one repair at most, and what the repair cost."""
+    findings = parse_findings(answer.text)
+    if findings is not None or not answer.text:
+        return findings, NOTHING_SPENT
+    ask = PromptMessage(role=Role.PROMPT, parts=(TextPart(text=answer.text),))
+    options = ChatOptions(system=prompt("search_repair"), response_schema=_FINDINGS_SCHEMA)
+    mended = await hear(deps.provider.stream(deps.text_model, [ask], (), options))
+    return parse_findings(mended.text), deps.spend(deps.text_model, mended.usage)
+
+
+def parse_findings(text: str) -> Findings | None:
+    """Return the findings in a model's answer, with or without a code fence around them, or None."""
+    start, end = text.find("{"), text.rfind("}")
+    if start < 0 or end < start:
+        return None
+    try:
+        raw = json.loads(text[start : end + 1])
+        facts = tuple(Fact(item=row["item"], source=row.get("source") or "") for row in raw["facts"])
+        return Findings(facts=facts, prompt_draft=raw.get("prompt_draft") or "")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _with_source(fact: Fact, sources: Sequence[Source]) -> Fact:
+    """Return the fact with a web address as its source, taken from the search's own sources where it names one."""
+    named = fact.source.strip().lower()
+    if named.startswith(("http://", "https://")):
+        return fact
+    for source in sources:
+        title = source.title.lower()
+        if named and (title in named or named in title):
+            return fact.model_copy(update={"source": source.url})
+    if not named and sources:
+        return fact.model_copy(update={"source": sources[0].url})
+    return fact

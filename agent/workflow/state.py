@@ -1,0 +1,68 @@
+"""What a turn carries from node to node: references and values, never the bytes of a picture."""
+
+from __future__ import annotations
+
+import operator
+from typing import Annotated, TypedDict
+
+from agent.components import Component
+from agent.errors import ErrorInfo
+from agent.events import ThoughtLog
+from agent.messages import PromptMessage, Source, TokenUsage, ToolCallPart, ToolResultPart
+from agent.pictures import Fact
+
+
+class Spend(TypedDict):
+    """Tokens and dollars of the calls made so far."""
+
+    usage: TokenUsage
+    price_usd: float
+
+
+def add_spend(before: Spend, more: Spend) -> Spend:
+    """Return both together."""
+    return {"usage": before["usage"] + more["usage"], "price_usd": before["price_usd"] + more["price_usd"]}
+
+
+NOTHING_SPENT: Spend = {"usage": TokenUsage(), "price_usd": 0.0}
+
+
+class TurnProgress(TypedDict, total=False):
+    """The state of one turn.
+
+    `messages` are what the turn has added to the history, the person's own first. `calls` are those of the newest
+    model message that wait for an answer, and `answers` what has been answered of them, by position.
+    """
+
+    messages: Annotated[list[PromptMessage], operator.add]
+    components: Annotated[list[Component], operator.add]
+    steps: Annotated[list[ThoughtLog], operator.add]
+    spend: Annotated[Spend, add_spend]
+    calls: list[ToolCallPart]
+    answers: dict[int, ToolResultPart]
+    facts: list[Fact]
+    sources: list[Source]
+    has_searched: bool
+    planner_steps: int
+    call_counts: dict[str, int]
+    error: ErrorInfo | None
+    failed_node: str
+
+
+def first_progress(message: PromptMessage) -> TurnProgress:
+    """Return the state of a turn that has only the person's own message."""
+    return {
+        "messages": [message],
+        "components": [],
+        "steps": [],
+        "spend": NOTHING_SPENT,
+        "calls": [],
+        "answers": {},
+        "facts": [],
+        "sources": [],
+        "has_searched": False,
+        "planner_steps": 0,
+        "call_counts": {},
+        "error": None,
+        "failed_node": "",
+    }

@@ -1,0 +1,77 @@
+"""What of the history the text model sees: the newest turns, whole, with earlier pictures as placeholders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agent.conversation import Turn
+from agent.history_images import replace_history_images
+from agent.messages import ContentPart, ImagePart, PromptMessage, Role, TextPart, ToolCallPart, ToolResultPart
+from agent.workflow.deps import Deps
+
+MAX_MESSAGES = 50
+
+
+async def model_view(deps: Deps, added: Sequence[PromptMessage]) -> tuple[PromptMessage, ...]:
+    """Return the messages for the text model: the window of the past, then what this turn has added.
+
+    Pictures before the newest prompt are placeholders; those of the newest prompt are named by their handles.
+    """
+    seen = [*newest_messages(deps.conversation.turns, MAX_MESSAGES - len(added)), *added]
+    replaced = await replace_history_images(seen, deps.cache, deps.images.read)
+    return tuple(_with_handles(message) for message in replaced)
+
+
+def newest_messages(turns: Sequence[Turn], limit: int) -> list[PromptMessage]:
+    """Return the messages of the newest turns that fit into `limit`, oldest first.
+
+    A turn is taken whole or not at all, so that no call is cut from its result.
+    """
+    taken: list[tuple[PromptMessage, ...]] = []
+    room = limit
+    for turn in reversed(turns):
+        room -= len(turn.messages)
+        if room < 0:
+            break
+        taken.append(turn.messages)
+    return [message for messages in reversed(taken) for message in messages]
+
+
+def answer_open_calls(messages: Sequence[PromptMessage], reason: str) -> list[PromptMessage]:
+    """Return the messages with every call answered: one that was cut off gets `reason` as its error.
+
+    A model's message whose calls have no results makes the provider refuse the whole history.
+    """
+    if not messages or messages[-1].role is not Role.MODEL:
+        return list(messages)
+    calls = [part for part in messages[-1].parts if isinstance(part, ToolCallPart)]
+    if not calls:
+        return list(messages)
+    results = tuple(
+        ToolResultPart(name=call.name, call_id=call.call_id, content={"error": reason}, is_error=True) for call in calls
+    )
+    return [*messages, PromptMessage(role=Role.TOOL, parts=results)]
+
+
+def without_old_signatures(messages: Sequence[PromptMessage]) -> tuple[PromptMessage, ...]:
+    """Return the messages with no thought signature left, for the one retry after the provider rejected some."""
+    return tuple(
+        message.model_copy(update={"parts": tuple(_unsigned(part) for part in message.parts)}) for message in messages
+    )
+
+
+def _unsigned(part: ContentPart) -> ContentPart:
+    if isinstance(part, TextPart | ImagePart | ToolCallPart) and part.thought_signature is not None:
+        return part.model_copy(update={"thought_signature": None, "signed_by": None})
+    return part
+
+
+def _with_handles(message: PromptMessage) -> PromptMessage:
+    if message.role is not Role.PROMPT or not message.images:
+        return message
+    parts: list[ContentPart] = []
+    for part in message.parts:
+        if isinstance(part, ImagePart) and part.handle:
+            parts.append(TextPart(text=f"Picture {part.handle}:"))
+        parts.append(part)
+    return message.model_copy(update={"parts": tuple(parts)})

@@ -1,0 +1,315 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.errors import ToolArgumentError
+from agent.imaging.arguments import ImageAction
+from agent.imaging.contract import image_models
+from agent.imaging.final_prompt import compose
+from agent.imaging.references import (
+    ResolvedReferences,
+    build_image_messages,
+    resolve_references,
+    without_signatures,
+)
+from agent.messages import ContentPart, GroundingPart, ImageOrigin, ImagePart, PromptMessage, Role, TextPart
+from agent.pictures import Picture, Receipt
+from agent.providers.catalogue import load_catalogue
+from agent.settings import ReferenceMode
+
+MODELS = image_models(load_catalogue(), "gemini")
+FLASH, PRO = MODELS["flash"], MODELS["pro"]
+UPLOADED, GENERATED = ImageOrigin.UPLOADED, ImageOrigin.GENERATED
+
+
+def picture(
+    handle: str,
+    turn_id: str = "1",
+    origin: ImageOrigin = UPLOADED,
+    *,
+    digest: str | None = None,
+    is_marked: bool = False,
+    prompt: str | None = None,
+) -> Picture:
+    image = ImagePart(
+        digest=digest or f"digest{handle}", md5="m", mime_type="image/png", size_bytes=1, origin=origin, handle=handle
+    )
+    receipt = None
+    if prompt is not None:
+        receipt = Receipt(
+            prompt=prompt,
+            user_text="",
+            model=FLASH.id,
+            model_label=FLASH.label,
+            asked_aspect_ratio=None,
+            asked_resolution=None,
+            width=1,
+            height=1,
+            mime_type="image/png",
+        )
+    return Picture(
+        handle=handle,
+        image=image,
+        turn_id=turn_id,
+        created_at=datetime(2026, 11, 20, tzinfo=UTC),
+        is_marked=is_marked,
+        receipt=receipt,
+    )
+
+
+def resolved(
+    mode: ReferenceMode | None,
+    *pictures: Picture,
+    turn_id: str = "now",
+    named: tuple[str, ...] = (),
+    count: int | None = None,
+    limit: int = 14,
+    action: ImageAction | None = None,
+) -> ResolvedReferences:
+    return resolve_references(
+        mode, count, pictures=pictures, turn_id=turn_id, named=named, max_references=limit, action=action
+    )
+
+
+def handles(references: ResolvedReferences) -> list[str]:
+    return [one.handle for one in references.pictures]
+
+
+def base(references: ResolvedReferences) -> str | None:
+    return references.base.handle if references.base else None
+
+
+HISTORY = (
+    picture("#1", "1"),
+    picture("#2", "1"),
+    picture("#3", "2", GENERATED),
+    picture("#4", "3"),
+    picture("#3b", "4", ImageOrigin.EDITED),
+)
+
+
+def test_user_uploaded_only_shows_this_turns_uploads() -> None:
+    assert handles(resolved(ReferenceMode.USER_UPLOADED_ONLY, *HISTORY, picture("#5", "now"))) == ["#5"]
+
+
+def test_user_uploaded_only_falls_back_to_the_newest_turn_that_had_uploads() -> None:
+    assert handles(resolved(ReferenceMode.USER_UPLOADED_ONLY, *HISTORY)) == ["#4"]
+    assert handles(resolved(ReferenceMode.USER_UPLOADED_ONLY, *HISTORY[:3])) == ["#1", "#2"]
+
+
+def test_last_generated_shows_the_newest_generated_picture_and_this_turns_uploads() -> None:
+    references = resolved(ReferenceMode.LAST_GENERATED, *HISTORY, picture("#5", "now"))
+    assert handles(references) == ["#3b", "#5"]
+    assert base(references) == "#3b"
+
+
+def test_last_generated_shows_one_of_several_the_marked_else_the_newest() -> None:
+    several = (picture("#6", "5", GENERATED), picture("#7", "5", GENERATED), picture("#8", "5", GENERATED))
+    assert handles(resolved(ReferenceMode.LAST_GENERATED, *HISTORY, *several)) == ["#8"]
+    marked = several[0].model_copy(update={"is_marked": True})
+    assert handles(resolved(ReferenceMode.LAST_GENERATED, *HISTORY, marked, *several[1:])) == ["#6"]
+
+
+def test_a_mark_of_an_older_turn_does_not_win_over_the_newest_turn() -> None:
+    old = picture("#6", "5", GENERATED, is_marked=True)
+    assert handles(resolved(ReferenceMode.LAST_GENERATED, old, picture("#7", "6", GENERATED))) == ["#7"]
+
+
+def test_the_marked_one_of_identical_pictures_keeps_its_own_name() -> None:
+    marked = picture("#6", "5", GENERATED, digest="same", is_marked=True)
+    twin = picture("#7", "5", GENERATED, digest="same")
+    reuploaded = picture("#8", "now", digest="same")
+    references = resolved(ReferenceMode.LAST_GENERATED, marked, twin, reuploaded)
+    assert (handles(references), base(references)) == (["#6"], "#6")
+
+
+def test_last_generated_without_any_shows_only_this_turns_uploads() -> None:
+    assert handles(resolved(ReferenceMode.LAST_GENERATED, picture("#1"), picture("#2", "now"))) == ["#2"]
+
+
+def test_all_user_uploaded_shows_every_upload_oldest_first() -> None:
+    assert handles(resolved(ReferenceMode.ALL_USER_UPLOADED, *HISTORY, picture("#5", "now"))) == [
+        "#1",
+        "#2",
+        "#4",
+        "#5",
+    ]
+
+
+def test_last_n_counts_pictures_of_any_origin_this_turns_uploads_among_them() -> None:
+    assert handles(resolved(ReferenceMode.LAST_N, *HISTORY, picture("#5", "now"), count=2)) == ["#3b", "#5"]
+    assert handles(resolved(ReferenceMode.LAST_N, *HISTORY, count=99)) == [one.handle for one in HISTORY]
+
+
+def test_last_n_counts_a_picture_that_is_there_twice_once() -> None:
+    twice = (picture("#1", digest="a"), picture("#2", digest="b"), picture("#3", digest="b"))
+    assert handles(resolved(ReferenceMode.LAST_N, *twice, count=2)) == ["#1", "#3"]
+
+
+def test_without_mode_and_handles_this_turns_uploads_are_shown() -> None:
+    assert handles(resolved(None, *HISTORY, picture("#5", "now"), picture("#6", "now"))) == ["#5", "#6"]
+    assert handles(resolved(None, *HISTORY)) == []
+    assert handles(resolved(None)) == []
+
+
+def test_a_change_that_names_nothing_starts_from_this_turns_upload_else_from_the_newest_picture() -> None:
+    assert base(resolved(None, *HISTORY, picture("#5", "now"), action=ImageAction.EDIT)) == "#5"
+    assert base(resolved(None, *HISTORY, action=ImageAction.ADJUST)) == "#3b"
+    assert base(resolved(None, *HISTORY[:4], action=ImageAction.EDIT)) == "#4"
+
+
+def test_a_new_picture_has_no_base_whatever_it_leans_on() -> None:
+    references = resolved(None, *HISTORY, named=("#3",), action=ImageAction.GENERATE)
+    assert (handles(references), base(references)) == (["#3"], None)
+
+
+def test_it_is_left_open_which_of_several_uploads_is_the_base() -> None:
+    assert base(resolved(ReferenceMode.ALL_USER_UPLOADED, *HISTORY)) is None
+    assert base(resolved(ReferenceMode.USER_UPLOADED_ONLY, *HISTORY)) == "#4"
+
+
+@pytest.mark.parametrize("mode", [None, *ReferenceMode])
+def test_handles_come_before_any_mode_and_keep_their_order(mode: ReferenceMode | None) -> None:
+    references = resolved(mode, *HISTORY, picture("#5", "now"), named=("#3b", "1", "#3B"))
+    assert handles(references) == ["#3b", "#1"]
+    assert base(references) == "#3b"
+
+
+def test_an_unknown_handle_is_refused() -> None:
+    with pytest.raises(ToolArgumentError, match="no picture #9"):
+        resolved(None, *HISTORY, named=("#1", "#9"))
+
+
+def test_beyond_the_models_limit_the_oldest_are_left_out_and_counted() -> None:
+    references = resolved(ReferenceMode.ALL_USER_UPLOADED, *HISTORY, limit=2)
+    assert (handles(references), references.left_out) == (["#2", "#4"], 1)
+
+
+def test_the_picture_to_be_changed_is_never_left_out() -> None:
+    references = resolved(None, *HISTORY, named=("#1", "#4", "#2"), limit=2)
+    assert (handles(references), base(references), references.left_out) == (["#1", "#4"], "#1", 1)
+
+
+def signed(handle: str, model: str = FLASH.id, signature: bytes | None = b"s") -> ImagePart:
+    update = {"thought_signature": signature, "signed_by": model if signature else None}
+    return picture(handle, origin=GENERATED).image.model_copy(update=update)
+
+
+def answer(*parts: ContentPart) -> PromptMessage:
+    return PromptMessage(role=Role.MODEL, parts=parts)
+
+
+MADE = picture("#3", origin=GENERATED, prompt="a fox\n\n[IMAGES]\nImage 1 is #1.\nImage 2 is #2.\n[/IMAGES]")
+OTHERS = (picture("#1"), picture("#4", origin=GENERATED))
+
+
+def shown(*pictures: Picture) -> ResolvedReferences:
+    return ResolvedReferences(pictures=pictures, base=pictures[0] if pictures else None)
+
+
+def test_words_alone_make_one_prompt() -> None:
+    messages = build_image_messages("a fox", shown(), None, FLASH)
+    assert messages == (PromptMessage(role=Role.PROMPT, parts=(TextPart(text="a fox"),)),)
+
+
+def test_the_base_goes_back_in_the_model_turn_that_made_it_after_the_prompt_of_its_receipt() -> None:
+    words = TextPart(text="Here it is.", thought_signature=b"t", signed_by=FLASH.id)
+    messages = build_image_messages("bluer", shown(MADE, *OTHERS), answer(words, signed("#3")), FLASH)
+    assert [message.role for message in messages] == [Role.PROMPT, Role.MODEL, Role.PROMPT]
+    assert messages[0].text == "a fox"
+    assert messages[1].parts == (words, signed("#3"))
+    assert [image.handle for image in messages[2].images] == ["#1", "#4"]
+    assert messages[2].text == "bluer"
+
+
+def test_thoughts_and_search_notes_stay_out_of_the_replayed_turn() -> None:
+    draft = signed("#9", signature=None).model_copy(update={"is_thought": True})
+    thought = TextPart(text="hm", is_thought=True)
+    messages = build_image_messages("x", shown(MADE), answer(thought, draft, signed("#3"), GroundingPart()), FLASH)
+    assert messages[1].parts == (signed("#3"),)
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        pytest.param(None, id="no answer kept"),
+        pytest.param(answer(signed("#3", signature=None)), id="signature lost"),
+        pytest.param(answer(signed("#3", model=PRO.id)), id="another model's"),
+        pytest.param(answer(signed("#8", signature=None), signed("#3")), id="one of two unsigned"),
+        pytest.param(answer(signed("#8")), id="another picture's answer"),
+        pytest.param(answer(signed("#3"), signed("#8")), id="not the answer's result"),
+        pytest.param(answer(TextPart(text="Here."), signed("#3")), id="leading text unsigned"),
+        pytest.param(answer(), id="empty answer"),
+        pytest.param(PromptMessage(role=Role.PROMPT, parts=(signed("#3"),)), id="no model's turn"),
+    ],
+)
+def test_a_base_that_may_not_go_back_as_the_models_stands_unsigned_in_the_prompt(stored: PromptMessage | None) -> None:
+    messages = build_image_messages("bluer", shown(MADE, *OTHERS), stored, FLASH)
+    assert [message.role for message in messages] == [Role.PROMPT]
+    assert [image.handle for image in messages[0].images] == ["#3", "#1", "#4"]
+    assert all(image.thought_signature is None and image.signed_by is None for image in messages[0].images)
+
+
+def test_a_picture_without_a_receipt_is_replayed_after_some_prompt() -> None:
+    bare = picture("#3", origin=GENERATED)
+    messages = build_image_messages("bluer", shown(bare), answer(signed("#3")), FLASH)
+    assert messages[0].text == "Make a picture."
+
+
+def test_the_retry_shows_the_same_pictures_in_the_same_order_in_one_prompt() -> None:
+    messages = build_image_messages("bluer", shown(MADE, *OTHERS), answer(signed("#3")), FLASH)
+    retry = without_signatures(messages)
+    assert retry == build_image_messages("bluer", shown(MADE, *OTHERS), None, FLASH)
+
+
+def test_the_retry_of_words_alone_is_the_same_request() -> None:
+    messages = build_image_messages("a fox", shown(), None, FLASH)
+    assert without_signatures(messages) == messages
+
+
+some_parts = st.lists(
+    st.one_of(
+        st.builds(
+            signed,
+            st.sampled_from(["#3", "#8"]),
+            st.sampled_from([FLASH.id, PRO.id]),
+            st.sampled_from([None, b"", b"s"]),
+        ),
+        st.builds(
+            TextPart,
+            text=st.sampled_from(["", "Here."]),
+            thought_signature=st.sampled_from([None, b"t"]),
+            signed_by=st.sampled_from([None, FLASH.id, PRO.id]),
+            is_thought=st.booleans(),
+        ),
+    ),
+    max_size=4,
+)
+
+
+@given(
+    some_parts, st.lists(st.sampled_from([*OTHERS, MADE]), unique=True), st.sampled_from([FLASH, PRO]), st.booleans()
+)
+def test_no_unsigned_picture_is_ever_the_models_own_and_roles_alternate(
+    parts: list[ImagePart | TextPart], pictures: list[Picture], model: object, has_base: bool
+) -> None:
+    entry = FLASH if model == FLASH else PRO
+    references = ResolvedReferences(pictures=tuple(pictures), base=pictures[0] if pictures and has_base else None)
+    prompt = compose("bluer", None, (), references.pictures)
+    for messages in (
+        sent := build_image_messages(prompt, references, answer(*parts), entry),
+        without_signatures(sent),
+    ):
+        roles = [message.role for message in messages]
+        assert roles in ([Role.PROMPT], [Role.PROMPT, Role.MODEL, Role.PROMPT])
+        assert messages[-1].text == prompt
+        assert all(message.parts for message in messages)
+        for image in (image for message in messages for image in message.images if message.role is Role.MODEL):
+            assert image.thought_signature
+            assert image.signed_by == entry.id
+        for image in (image for message in messages for image in message.images if message.role is Role.PROMPT):
+            assert image.thought_signature is None

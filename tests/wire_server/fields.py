@@ -1,0 +1,176 @@
+"""Every field the API has: a request is walked once, unknown names are refused, all names become camelCase."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+from tests.wire_server.refusals import Json, Refused, unknown_field
+
+# Field → what it holds: a message of SHAPES, a list of it in brackets, or a JSON type. `any` is not looked into:
+# names inside arguments, results and schemas are the caller's own.
+SHAPES: dict[str, dict[str, str]] = {
+    "GenerateContentRequest": {
+        "model": "string",
+        "contents": "[Content]",
+        "systemInstruction": "Content",
+        "tools": "[Tool]",
+        "toolConfig": "ToolConfig",
+        "safetySettings": "[SafetySetting]",
+        "generationConfig": "GenerationConfig",
+        "cachedContent": "string",
+        "serviceTier": "string",
+        "store": "boolean",
+    },
+    "Content": {"role": "string", "parts": "[Part]"},
+    "Part": {
+        "text": "string",
+        "inlineData": "Blob",
+        "fileData": "FileData",
+        "functionCall": "FunctionCall",
+        "functionResponse": "FunctionResponse",
+        "executableCode": "any",
+        "codeExecutionResult": "any",
+        "toolCall": "any",
+        "toolResponse": "any",
+        "thought": "boolean",
+        "thoughtSignature": "string",
+        "videoMetadata": "any",
+        "mediaResolution": "any",
+        "partMetadata": "any",
+    },
+    "Blob": {"mimeType": "string", "data": "string"},
+    "FileData": {"mimeType": "string", "fileUri": "string"},
+    "FunctionCall": {"id": "string", "name": "string", "args": "object"},
+    "FunctionResponse": {
+        "id": "string",
+        "name": "string",
+        "response": "object",
+        "parts": "[FunctionResponsePart]",
+        "willContinue": "boolean",
+        "scheduling": "string",
+    },
+    "FunctionResponsePart": {"inlineData": "FunctionResponseBlob", "fileData": "FileData"},
+    "FunctionResponseBlob": {"mimeType": "string", "data": "string", "displayName": "string"},
+    "Tool": {
+        "functionDeclarations": "[FunctionDeclaration]",
+        "googleSearch": "GoogleSearch",
+        "googleMaps": "any",
+        "urlContext": "any",
+        "codeExecution": "any",
+        "fileSearch": "any",
+        "computerUse": "any",
+        "mcpServers": "any",
+    },
+    "FunctionDeclaration": {
+        "name": "string",
+        "description": "string",
+        "behavior": "string",
+        "parameters": "object",
+        "parametersJsonSchema": "object",
+        "response": "object",
+        "responseJsonSchema": "object",
+    },
+    "GoogleSearch": {"searchTypes": "SearchTypes", "timeRangeFilter": "any"},
+    "SearchTypes": {"webSearch": "any", "imageSearch": "any"},
+    "ToolConfig": {
+        "functionCallingConfig": "FunctionCallingConfig",
+        "retrievalConfig": "any",
+        "includeServerSideToolInvocations": "boolean",
+    },
+    "FunctionCallingConfig": {"mode": "string", "allowedFunctionNames": "[string]"},
+    "SafetySetting": {"category": "string", "threshold": "string"},
+    "GenerationConfig": {
+        "stopSequences": "[string]",
+        "responseMimeType": "string",
+        "responseSchema": "object",
+        "responseJsonSchema": "object",
+        "_responseJsonSchema": "object",
+        "responseModalities": "[string]",
+        "candidateCount": "number",
+        "maxOutputTokens": "number",
+        "temperature": "number",
+        "topP": "number",
+        "topK": "number",
+        "seed": "number",
+        "presencePenalty": "number",
+        "frequencyPenalty": "number",
+        "responseLogprobs": "boolean",
+        "logprobs": "number",
+        "enableEnhancedCivicAnswers": "boolean",
+        "speechConfig": "any",
+        "thinkingConfig": "ThinkingConfig",
+        "imageConfig": "ImageConfig",
+        "mediaResolution": "string",
+    },
+    "ThinkingConfig": {"includeThoughts": "boolean", "thinkingLevel": "string", "thinkingBudget": "number"},
+    "ImageConfig": {"aspectRatio": "string", "imageSize": "string"},
+    "CountTokensRequest": {"contents": "[Content]", "generateContentRequest": "GenerateContentRequest"},
+    "BatchEmbedContentsRequest": {"requests": "[EmbedContentRequest]"},
+    "EmbedContentRequest": {
+        "model": "string",
+        "content": "Content",
+        "taskType": "string",
+        "title": "string",
+        "outputDimensionality": "number",
+        "autoTruncate": "boolean",
+    },
+}
+_JSON_TYPES: dict[str, type | tuple[type, ...]] = {
+    "string": str,
+    "boolean": bool,
+    "number": (int, float),
+    "object": dict,
+}
+
+
+def normalized(body: object, shape: str = "GenerateContentRequest") -> Json:
+    """Return the request with every name of the API in camelCase and nulls left out. Raises Refused."""
+    return _message(body, shape, "")
+
+
+def _message(value: object, shape: str, path: str) -> Json:
+    if not isinstance(value, dict):
+        raise _wrong_type(path, shape)
+    fields = SHAPES[shape]
+    found: Json = {}
+    for key, item in value.items():
+        name = camel(key)
+        if name not in fields:
+            raise unknown_field(key, path)
+        if name in found:
+            raise Refused("unknown_field", f"Invalid JSON payload received. Repeated field '{snake(name)}'.")
+        if item is not None:
+            found[name] = _value(item, fields[name], f"{path}.{snake(name)}" if path else snake(name))
+    return found
+
+
+def _value(item: object, kind: str, path: str) -> Any:
+    if kind.startswith("["):
+        if not isinstance(item, list):
+            raise _wrong_type(path, kind)
+        return [_value(member, kind[1:-1], f"{path}[{i}]") for i, member in enumerate(item)]
+    if kind in SHAPES:
+        return _message(item, kind, path)
+    expected = _JSON_TYPES.get(kind)
+    is_number_but_boolean = kind == "number" and isinstance(item, bool)
+    if expected is not None and (not isinstance(item, expected) or is_number_but_boolean):
+        raise _wrong_type(path, kind)
+    return item
+
+
+def _wrong_type(path: str, kind: str) -> Refused:
+    return Refused("wrong_type", f"Invalid value at '{path or 'request'}' ({kind})")
+
+
+@cache
+def camel(name: str) -> str:
+    """Return a snake_case name as camelCase; a leading underscore stays."""
+    return re.sub(r"(?<=[a-zA-Z0-9])_([a-z0-9])", lambda match: match[1].upper(), name)
+
+
+@cache
+def snake(name: str) -> str:
+    """Return a camelCase name as the API's error messages spell it."""
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda match: "_" + match[1].lower(), name)

@@ -1,0 +1,1 @@
+"""The page: Gradio and HTTP around the studio."""

@@ -1,0 +1,234 @@
+"""Trusted pieces of HTML in the thread. Only these functions (and the panels) write `data-act`.
+
+Model and user text never becomes HTML here: it is escaped, or goes to the page as Markdown, whose sanitiser drops
+every `data-*` attribute, so that words from a model cannot make a working button.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from urllib.parse import quote, urlsplit
+
+from agent.errors import Actor, ErrorInfo
+from agent.events import Step, ThoughtLog
+from agent.messages import ImagePart, Source
+from agent.pictures import Picture
+from webui.icons import icon
+from webui.words import Words
+
+THREAD_EDGE_PX = 1344
+THUMB_EDGE_PX = 192
+
+
+@dataclass(frozen=True)
+class View:
+    """Who looks, at what: the words of their language and the conversation whose pictures are shown."""
+
+    words: Words
+    conversation_id: str
+
+    def url(self, handle: str, edge_px: int | None = None, *, is_download: bool = False) -> str:
+        """Return the address of a picture on our own route; with `edge_px` of a preview that fits into that square."""
+        query = "?download=1" if is_download else f"?size={edge_px}" if edge_px else ""
+        return f"media/{quote(self.conversation_id)}/{quote(handle.lstrip('#'))}{query}"
+
+
+def button(
+    act: str, label: str, icon_name: str = "", style: str = "", arg: str = "", *, bare: bool = False, short: str = ""
+) -> str:
+    """Return a button that sends `act` and `arg` to the page's one click handler; `bare` shows the icon alone."""
+    named = f' aria-label="{escape(label)}" title="{escape(label)}"' if bare else ""
+    brief = f' data-short="{escape(short)}"' if short else ""
+    text = "" if bare else f"<span{brief}>{escape(label)}</span>"
+    return (
+        f'<button type="button" class="b {style}" data-act="{act}" data-arg="{escape(arg)}"{named}>'
+        f"{icon(icon_name) if icon_name else ''}{text}</button>"
+    )
+
+
+def tag(handle: str, note: str = "") -> str:
+    """Return the plate with a picture's handle, for the corner of the picture."""
+    more = f" <i>{escape(note)}</i>" if note else ""
+    return f'<span class="tag on-pic">{escape(handle)}{more}</span>'
+
+
+def thumbs(view: View, images: Sequence[ImagePart | str]) -> str:
+    """Return the small pictures above the person's words: uploads, or handles of earlier pictures."""
+    cells = []
+    for image in images:
+        handle = image if isinstance(image, str) else image.handle or ""
+        alt = view.words("picture.upload_alt", handle=handle)
+        name = view.words("action.open", handle=handle)
+        cells.append(
+            f'<button type="button" class="ref" data-act="view" data-arg="{escape(handle)}" title="{escape(name)}">'
+            f'<img src="{view.url(handle, THUMB_EDGE_PX)}" alt="{escape(alt)}" width="72" height="72">{tag(handle)}'
+            "</button>"
+        )
+    return f'<div class="refs">{"".join(cells)}</div>'
+
+
+def step_sentence(words: Words, line: ThoughtLog) -> str:
+    """Return what the agent is doing, in a sentence."""
+    key = f"step.{line.step.value}"
+    if line.step in (Step.PAINTING, Step.PAINTED):
+        parameters = dict(line.parameters)
+        return words.counted(key, int(parameters.pop("count", 1) or 1), **parameters)
+    return words(key, **line.parameters)
+
+
+def live_line(words: Words, line: ThoughtLog | None, seconds: float) -> str:
+    """Return the line that says what is being done now, and for how long the turn has run."""
+    sentence = step_sentence(words, line) if line else words("step.thinking")
+    return (
+        f'<div class="live" role="status"><i></i><span>{escape(sentence)}</span>'
+        f'<time data-s="{int(seconds)}">{int(seconds)} s</time></div>'
+    )
+
+
+_STEP_ICONS = {
+    Step.WAITING: "clock",
+    Step.THINKING: "list-checks",
+    Step.SEARCHING: "globe",
+    Step.SEARCHED: "globe",
+    Step.TOOL: "wrench",
+    Step.PAINTING: "brush",
+    Step.PAINTED: "brush",
+    Step.RETRYING: "rotate-ccw",
+}
+
+
+def steps(words: Words, lines: Sequence[ThoughtLog], seconds: float) -> str:
+    """Return the folded record of what the agent did."""
+    done = list(dict.fromkeys(words(f"did.{line.step.value}") for line in lines))
+    head = words("did.join").join(done)
+    rows = "".join(
+        f"<li>{icon(_STEP_ICONS[line.step], 15)}<span>{escape(step_sentence(words, line))}</span>"
+        f"<time>{line.at_s:.1f} s</time></li>"
+        for line in lines
+    )
+    return (
+        f'<details class="steps"><summary>{icon("chevron-right", 15)}<span>{escape(head[:1].upper() + head[1:])}</span>'
+        f"<time>{seconds:.0f} s</time></summary><ol>{rows}</ol></details>"
+    )
+
+
+def pending_frame(words: Words, aspect_ratio: str) -> str:
+    """Return the empty frame a picture will arrive in, of its aspect ratio."""
+    width, _, height = aspect_ratio.partition(":")
+    ratio = f"{width}/{height}" if width.isdigit() and height.isdigit() else "1/1"
+    label = escape(words("picture.pending"))
+    return (
+        f'<figure class="pic"><div class="frame pending" role="img" aria-label="{label}" '
+        f'style="aspect-ratio:{ratio}"></div></figure>'
+    )
+
+
+def failed_frame(words: Words, number: int, error: ErrorInfo) -> str:
+    """Return the place of a picture that could not be made, with the reason."""
+    name = escape(words("failure.picture", number=number))
+    return (
+        f'<div class="pic none-made" role="alert">{icon("circle-alert", 17)}<p><b>{name}</b> '
+        f"{escape(words.error(error))}</p></div>"
+    )
+
+
+def picture_alt(words: Words, picture: Picture) -> str:
+    """Return what a screen reader says of the picture."""
+    text = picture.alt or (picture.receipt.user_text if picture.receipt else "")
+    if not text:
+        return words("picture.upload_alt", handle=picture.handle)
+    return words("picture.alt", handle=picture.handle, text=" ".join(text.split())[:240])
+
+
+def gallery(view: View, figures: Sequence[str]) -> str:
+    """Return the frames of one request: one as wide as the thread, several in two columns."""
+    return f'<div class="pics{" many" if len(figures) > 1 else ""}">{"".join(figures)}</div>'
+
+
+def picture_actions(view: View, handle: str) -> str:
+    """Return the buttons beneath a picture."""
+    words = view.words
+    save = words("action.download")
+    return (
+        f'<div class="acts" role="group" aria-label="{escape(handle)}">'
+        + button("edit", words("action.edit"), "pencil", arg=handle)
+        + button("reference", words("action.reference"), "image", arg=handle, short=words("action.reference_short"))
+        + f'<a class="b" href="{view.url(handle, is_download=True)}" download title="{escape(save)}">'
+        + f"{icon('download')}<span>{escape(save)}</span></a></div>"
+    )
+
+
+def source_links(sources: Sequence[Source]) -> str:
+    """Return links to the pages of a search, each with its host; anything but http(s) is left as words."""
+    return " · ".join(_link(source.title, source.url) for source in sources)
+
+
+def _link(title: str, address: str) -> str:
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return escape(title or address)
+    if parts.scheme not in ("http", "https"):
+        return escape(title or address)
+    return (
+        f'<a href="{escape(address)}" target="_blank" rel="noopener noreferrer nofollow">'
+        f"{escape(title or parts.hostname or address)}</a>"
+    )
+
+
+def search_note(view: View, sources: Sequence[Source], suggestions_html: str) -> str:
+    """Return the sources of an answer, and beneath them Google's suggestions exactly as given, in a sandbox."""
+    words = view.words
+    rows = f"<p><span>{escape(words('search.sources'))}</span> {source_links(sources)}</p>" if sources else ""
+    frame = ""
+    if suggestions_html:
+        frame = (
+            f'<iframe class="suggestions" title="{escape(words("search.suggestions"))}" referrerpolicy="no-referrer" '
+            'sandbox="allow-popups allow-popups-to-escape-sandbox" loading="lazy" '
+            f'srcdoc="{escape(suggestions_html)}"></iframe>'
+        )
+    return f'<div class="sources">{rows}{frame}</div>'
+
+
+_HEAD_ICONS = {
+    Actor.POLICY: "shield-alert",
+    Actor.KEY: "key-round",
+    Actor.NETWORK: "wifi-off",
+    Actor.YOU: "circle-alert",
+}
+
+
+def failure(view: View, error: ErrorInfo, turn_id: str) -> str:
+    """Return the card of a failed turn: who must act, why, what is kept, and the ways on.
+
+    Without `turn_id` nothing was stored: the words are back in the composer and there is nothing to retry.
+    """
+    words, actor = view.words, error.actor.value
+    rows = [
+        (words("failure.who"), words(f"failure.who_{actor}")),
+        (words("failure.why"), words.error(error)),
+        (words("failure.kept"), words("failure.kept_text")),
+    ]
+    if error.provider_detail:
+        rows.append((words("failure.detail"), error.provider_detail[:300]))
+    listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in rows)
+    buttons = ""
+    if turn_id:
+        buttons = button("retry", words("action.retry"), "rotate-ccw", "solid", arg=turn_id)
+        buttons += button("edit_words", words("action.edit_words"), "pencil", "line", arg=turn_id)
+    if error.actor is Actor.KEY:
+        buttons += button("settings", words("action.settings"), "key-round", "line")
+    tone = "calm" if error.actor in (Actor.YOU, Actor.KEY) else "refusal"
+    foot = f"<footer>{buttons}</footer>" if buttons else ""
+    return (
+        f'<section class="card {tone}" role="alert" data-code="{error.code.value}">'
+        f"<h3>{icon(_HEAD_ICONS.get(error.actor, 'circle-alert'), 18)}{escape(words(f'failure.title_{actor}'))}</h3>"
+        f"<dl>{listed}</dl>{foot}</section>"
+    )
+
+
+def stopped(words: Words) -> str:
+    """Return the line of a turn that the person stopped."""
+    return f'<p class="stopped" role="status">{icon("circle-stop", 15)}{escape(words("stopped.text"))}</p>'

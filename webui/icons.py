@@ -1,0 +1,19 @@
+"""Line icons on a 24-pixel grid, from the package python-lucide."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from lucide import lucide_icon
+
+
+@cache
+def icon(name: str, size_px: int = 16) -> str:
+    """Return one icon as inline SVG in the colour of the text around it, hidden from screen readers."""
+    found = re.search(r"<svg[^>]*>(.*)</svg>", lucide_icon(name), re.DOTALL)
+    shapes = found[1].strip() if found else ""
+    return (
+        f'<svg class="i" width="{size_px}" height="{size_px}" viewBox="0 0 24 24" fill="none" stroke="currentColor" '
+        f'stroke-width="1.75" stroke-linecap="round" stroke-linejoin="round" aria-hidden="true">{shapes}</svg>'
+    )

@@ -1,0 +1,68 @@
+"""The stage: one picture as large as fits, its neighbours, its receipt."""
+
+from __future__ import annotations
+
+from html import escape
+
+import gradio as gr
+
+from agent.conversation import Conversation
+from agent.pictures import Picture
+from webui.cards import THUMB_EDGE_PX, View, button, picture_actions, picture_alt
+from webui.icons import icon
+from webui.panels.flat import flat
+from webui.receipts import receipt_rows
+from webui.words import Words
+
+STAGE_EDGE_PX = 2048
+
+
+def build_canvas() -> gr.HTML:
+    """Return the empty stage."""
+    with gr.Column(elem_id="stage"):
+        return flat("canvas")
+
+
+def empty_canvas_html(words: Words) -> str:
+    """Return the stage before a picture is opened."""
+    return (
+        f'{_bar(words, words("stage.label"))}<div class="empty"><div class="empty-art">{icon("image", 26)}</div>'
+        f"<h3>{escape(words('stage.empty'))}</h3><p>{escape(words('stage.empty_text'))}</p></div>"
+    )
+
+
+def canvas_html(view: View, conversation: Conversation, picture: Picture) -> str:
+    """Return the stage with a picture open."""
+    words, image = view.words, picture.image
+    width, height = image.width or 1, image.height or 1
+    original = escape(words("action.original"))
+    receipt = receipt_rows(view, picture.receipt) if picture.receipt else f"<p>{escape(words('receipt.uploaded'))}</p>"
+    return (
+        f"{_bar(words, picture.handle)}"
+        f'<div class="cv-scroll"><div class="cv-well"><div class="cv-pic" style="--ar:{width / height:.4f}">'
+        f'<img src="{view.url(picture.handle, STAGE_EDGE_PX)}" alt="{escape(picture_alt(words, picture))}"></div>'
+        f'{_strip(view, conversation, picture.handle)}<div class="cv-info"><span>{width}×{height}</span>'
+        f'<span class="grow"></span><a href="{view.url(picture.handle)}" target="_blank" rel="noopener">{original}</a>'
+        f"</div></div>{picture_actions(view, picture.handle)}"
+        f'<section class="receipt whole"><h3>{escape(words("receipt.title"))}</h3>{receipt}</section></div>'
+    )
+
+
+def _bar(words: Words, title: str) -> str:
+    return (
+        f'<div class="cv-bar"><b>{escape(title)}</b><span class="grow"></span>'
+        f"{button('stage', words('action.close'), 'x', 'icon', bare=True)}</div>"
+    )
+
+
+def _strip(view: View, conversation: Conversation, current: str) -> str:
+    if len(conversation.pictures) < 2:
+        return ""
+    cells = "".join(
+        f'<button type="button" data-act="view" data-arg="{escape(one.handle)}" aria-label="{escape(one.handle)}"'
+        f"{' aria-current=true' if one.handle == current else ''}>"
+        f'<img src="{view.url(one.handle, THUMB_EDGE_PX)}" alt="" loading="lazy">'
+        f'<span class="tag on-pic">{escape(one.handle)}</span></button>'
+        for one in conversation.pictures[-12:]
+    )
+    return f'<div class="strip">{cells}</div>'

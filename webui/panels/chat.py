@@ -1,0 +1,126 @@
+"""The middle: the top bar, the thread, and the first page in the thread's place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from html import escape
+from typing import Any, assert_never
+
+import gradio as gr
+
+from agent.conversation import Conversation
+from webui.cards import button
+from webui.icons import icon
+from webui.panels.flat import flat
+from webui.receipts import price
+from webui.render import Block, Card, Prose
+from webui.words import Words
+
+
+@dataclass(frozen=True)
+class ChatPanel:
+    """The components of the middle, above the composer."""
+
+    top: gr.HTML
+    thread: gr.Chatbot
+    welcome: gr.HTML
+
+
+def build_chat() -> ChatPanel:
+    """Return the empty middle."""
+    top = flat("top")
+    thread = gr.Chatbot(
+        elem_id="chat",
+        show_label=False,
+        label="Aivista",
+        container=False,
+        layout="panel",
+        height="100%",
+        buttons=["copy"],
+        feedback_options=None,
+        latex_delimiters=[],
+        reasoning_tags=None,
+        allow_tags=False,
+    )
+    return ChatPanel(top, thread, flat("welcome"))
+
+
+def to_messages(blocks: Sequence[Block]) -> list[dict[str, Any]]:
+    """Return the blocks as Gradio's messages: prose as Markdown, which Gradio sanitises, cards as components."""
+    return [_message(block) for block in blocks]
+
+
+def _message(block: Block) -> dict[str, Any]:
+    match block:
+        case Prose():
+            return {"role": block.role, "content": block.text}
+        case Card():
+            return {"role": block.role, "content": [_card(block.html)]}
+        case _:
+            assert_never(block)
+
+
+def _card(html: str) -> dict[str, Any]:
+    # A dictionary, not a gr.HTML: Gradio builds a component anew for every card at every yield otherwise.
+    return {"type": "component", "component": "html", "value": html, "constructor_args": _ARGUMENTS, "props": _props()}
+
+
+_ARGUMENTS: dict[str, Any] = {"apply_default_css": False, "elem_classes": "av"}
+
+
+@cache
+def _props() -> dict[str, Any]:
+    config: dict[str, Any] = gr.HTML(**_ARGUMENTS, js_on_load=None, render=False).get_config()
+    return config
+
+
+def top_html(words: Words, conversation: Conversation | None, *, is_sketch: bool) -> str:
+    """Return the top bar: the title, how many pictures, what it cost, and whether this is sketch mode."""
+    title = conversation.title if conversation else ""
+    facts = [words("top.sketch")] if is_sketch else []
+    if conversation and conversation.pictures:
+        facts.append(words.counted("top.pictures", len(conversation.pictures)))
+    if conversation and conversation.price_usd:
+        facts.append(price(words, conversation.price_usd))
+    where = escape(conversation.id) if conversation else "new"
+    return (
+        f"{button('rail', words('rail.show'), 'panel-left', 'icon show-rail', bare=True)}"
+        f'<h1 data-conversation="{where}" data-language="{words.language}">{escape(title or words("top.untitled"))}</h1>'
+        f'<span class="sub">{escape(" · ".join(facts))}</span><span class="grow"></span>'
+        f"{button('stage', words('top.stage'), 'panel-right', 'icon', bare=True)}"
+    )
+
+
+_WISHES = {
+    "fox": "paintbrush",
+    "poster": "coffee",
+    "city": "sunset",
+    "photo": "sun",
+    "crop": "crop",
+    "letters": "type",
+}
+
+
+def welcome_html(words: Words, *, is_sketch: bool) -> str:
+    """Return the first page: without a key the way to add one, then the question, then wishes that fill the composer."""
+    banner = ""
+    if is_sketch:
+        banner = (
+            f'<div class="banner" role="status">{icon("key-round", 18)}<p><b>{escape(words("welcome.key_title"))}</b>'
+            f"{escape(words('welcome.key_text'))}</p>{button('settings', words('welcome.add_key'), '', 'solid')}</div>"
+        )
+    wishes = "".join(_wish(words, name, picture) for name, picture in _WISHES.items())
+    return (
+        f'<div class="welcome">{banner}<h2>{escape(words("welcome.hello"))}</h2>'
+        f'<p class="lead">{escape(words("welcome.lead"))}</p><div class="wishes">{wishes}</div></div>'
+    )
+
+
+def _wish(words: Words, name: str, picture: str) -> str:
+    text = escape(words(f"wish.{name}_text"))
+    return (
+        f'<button type="button" class="wish wish-{name}" data-act="say" data-arg="{text}"><i>{icon(picture, 22)}</i>'
+        f"<span><b>{escape(words(f'wish.{name}'))}</b><small>{text}</small></span></button>"
+    )

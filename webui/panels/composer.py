@@ -1,0 +1,220 @@
+"""The composer: words and pictures, what the turn works on, and the settings that the chosen model obeys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import gradio as gr
+
+from agent.messages import Value
+from agent.providers.catalogue import Catalogue, ModelEntry, ModelRole
+from agent.settings import TurnSettings
+from webui.cards import THUMB_EDGE_PX, View
+from webui.icons import icon
+from webui.panels.flat import flat
+from webui.words import Words
+
+AUTO = "auto"
+COUNTS = ("1", "2", "3", "4")
+POLICIES = ("llm_only", "image_only", "both")
+Update = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ComposerPanel:
+    """The components of the composer; the settings are real Gradio inputs, styled as chips."""
+
+    context: gr.HTML
+    message: gr.MultimodalTextbox
+    text_model: gr.Dropdown
+    image_model: gr.Dropdown
+    aspect_ratio: gr.Dropdown
+    resolution: gr.Dropdown
+    number_of_images: gr.Dropdown
+    allow_search: gr.Checkbox
+    search_policy: gr.Dropdown
+    cost: gr.HTML
+    conversation: gr.Textbox
+    editing: gr.Textbox
+    references: gr.Textbox
+
+    @property
+    def settings(self) -> dict[str, gr.components.Component]:
+        """The inputs of a turn's settings, by the names that `Chosen` gives them."""
+        return {
+            "text_model": self.text_model,
+            "image_model": self.image_model,
+            "allow_search": self.allow_search,
+            "search_policy": self.search_policy,
+            "aspect_ratio": self.aspect_ratio,
+            "resolution": self.resolution,
+            "number_of_images": self.number_of_images,
+        }
+
+
+class Chosen(Value):
+    """What the chips say; `auto` leaves the choice to the agent."""
+
+    text_model: str = "flash"
+    image_model: str = AUTO
+    allow_search: bool = False
+    search_policy: str = "llm_only"
+    aspect_ratio: str = AUTO
+    resolution: str = AUTO
+    number_of_images: str = AUTO
+
+    def turn_settings(self) -> TurnSettings:
+        """Return the turn's settings. Raises ValueError for values that no chip offers."""
+        count = None if self.number_of_images == AUTO else int(self.number_of_images)
+        return TurnSettings.model_validate(
+            {
+                "text_model": self.text_model,
+                "image_model": self.image_model,
+                "allow_search": self.allow_search,
+                "search_policy": self.search_policy,
+                "aspect_ratio": None if self.aspect_ratio == AUTO else self.aspect_ratio,
+                "resolution": None if self.resolution == AUTO else self.resolution,
+                "number_of_images": count,
+            }
+        )
+
+
+def build_composer(catalogue: Catalogue) -> ComposerPanel:
+    """Return the composer with every choice of the catalogue; `composer_updates` narrows it to the chosen model's."""
+    painters = [entry for entry in catalogue.entries if entry.aspect_ratios]
+    ratios = list(dict.fromkeys(ratio for entry in painters for ratio in entry.aspect_ratios))
+    sizes = list(dict.fromkeys(size for entry in painters for size in entry.resolutions))
+    with gr.Column(elem_id="dock"), gr.Column(elem_id="composer"):
+        context = flat("ctx")
+        message = gr.MultimodalTextbox(
+            elem_id="box",
+            label="message",
+            show_label=False,
+            container=False,
+            lines=1,
+            max_lines=8,
+            file_count="multiple",
+            file_types=["image", ".heic", ".heif", ".avif"],
+            sources=["upload"],
+            max_plain_text_length=1_000_000,
+            submit_btn=True,
+            stop_btn=False,
+        )
+        with gr.Row(elem_id="opts"):
+            with gr.Row(elem_id="chips"):
+                text_model = _chip("text-model", "text_model", ["flash", "thinking"], "flash")
+                image_model = _chip("image-model", "image_model", [AUTO, "flash", "pro"], AUTO)
+                aspect_ratio = _chip("aspect-ratio", "aspect_ratio", [AUTO, *ratios], AUTO)
+                resolution = _chip("resolution", "resolution", [AUTO, *sizes], AUTO)
+                number = _chip("count", "number_of_images", [AUTO, *COUNTS], AUTO)
+                search = gr.Checkbox(False, label="allow_search", elem_id="search", container=False, min_width=0, scale=0)
+                policy = _chip("policy", "search_policy", list(POLICIES), "llm_only")
+            cost = flat("cost")
+        with gr.Column(elem_id="wires"):
+            wires = [gr.Textbox("", label=name, elem_id=name) for name in ("conversation", "editing", "references")]
+    return ComposerPanel(
+        context, message, text_model, image_model, aspect_ratio, resolution, number, search, policy, cost, *wires
+    )
+
+
+def _chip(elem_id: str, label: str, choices: list[str], value: str) -> gr.Dropdown:
+    return gr.Dropdown(
+        choices,
+        value=value,
+        label=label,
+        elem_id=elem_id,
+        elem_classes="pick",
+        show_label=True,
+        container=True,
+        filterable=False,
+        interactive=True,
+        min_width=0,
+        scale=0,
+    )
+
+
+def painters(catalogue: Catalogue, provider: str, image_model: str) -> list[ModelEntry]:
+    """Return the image models a choice may end with: both for `auto`."""
+    roles = {"flash": [ModelRole.IMAGE_FLASH], "pro": [ModelRole.IMAGE_PRO]}
+    chosen = roles.get(image_model, [ModelRole.IMAGE_FLASH, ModelRole.IMAGE_PRO])
+    return [catalogue.model(role, provider) for role in chosen]
+
+
+def offered(catalogue: Catalogue, provider: str, image_model: str) -> tuple[list[str], list[str]]:
+    """Return the aspect ratios and the resolutions that every model the choice may end with obeys."""
+    models = painters(catalogue, provider, image_model)
+    first = models[0]
+    ratios = [ratio for ratio in first.aspect_ratios if all(ratio in model.aspect_ratios for model in models)]
+    sizes = [size for size in first.resolutions if all(size in model.resolutions for model in models)]
+    return ratios, sizes
+
+
+def chip_updates(words: Words, catalogue: Catalogue, provider: str, chosen: Chosen) -> dict[str, Update]:
+    """Return the update of every chip, by name: its label, its choices in the visitor's words, whether it is shown.
+
+    A value that the chosen model does not obey falls back to `auto`.
+    """
+    is_sketch = provider == "sketch"
+    ratios, sizes = offered(catalogue, provider, chosen.image_model)
+    auto = words("composer.auto")
+    models = [(words(f"composer.{name}"), name) for name in ("flash", "pro")]
+    thinkers = [(words(f"composer.{name}"), name) for name in ("flash", "thinking")]
+    by_whom = [(words(f"composer.{name}"), name) for name in POLICIES]
+    auto_image = words("composer.sketch") if is_sketch else auto
+    image = AUTO if is_sketch else chosen.image_model
+    size = chosen.resolution if chosen.resolution in sizes and not is_sketch else AUTO
+    ratio = chosen.aspect_ratio if chosen.aspect_ratio in ratios else AUTO
+    shown_sizes = [(words("composer.auto_size"), AUTO), *_same(sizes)]
+    shown_counts = [(words("composer.auto_count"), AUTO), *((f"×{count}", count) for count in COUNTS)]
+    return {
+        "text_model": _choices(words, "text_model", thinkers, chosen.text_model, is_shown=not is_sketch),
+        "image_model": _choices(words, "image_model", [(auto_image, AUTO), *([] if is_sketch else models)], image),
+        "aspect_ratio": _choices(words, "aspect_ratio", [(words("composer.auto_ratio"), AUTO), *_same(ratios)], ratio),
+        "resolution": _choices(words, "resolution", shown_sizes, size, is_shown=not is_sketch),
+        "number_of_images": _choices(words, "count", shown_counts, chosen.number_of_images),
+        "allow_search": gr.update(label=words("composer.search"), visible=not is_sketch),
+        "search_policy": _choices(
+            words, "search_policy", by_whom, chosen.search_policy, is_shown=not is_sketch and chosen.allow_search
+        ),
+    }
+
+
+def _same(values: Sequence[str]) -> list[tuple[str, str]]:
+    return [(value, value) for value in values]
+
+
+def _choices(
+    words: Words, name: str, choices: Sequence[tuple[str, str]], value: str, *, is_shown: bool = True
+) -> Update:
+    update: Update = gr.update(
+        label=words(f"composer.{name}"), choices=list(choices), value=value, visible=is_shown
+    )
+    return update
+
+
+def cost_html(words: Words, *, is_sketch: bool) -> str:
+    """Return what stands before Send: in sketch mode that it is free."""
+    return f'<span class="price">{icon("leaf", 13)}{escape(words("composer.free"))}</span>' if is_sketch else ""
+
+
+def context_html(view: View, editing: str, references: Sequence[str]) -> str:
+    """Return the line of what the next message works on, each with a cross."""
+    parts = []
+    if editing:
+        parts.append(f'<span class="lab">{escape(view.words("composer.editing"))}</span>{_context_chip(view, editing)}')
+    if references:
+        chips = "".join(_context_chip(view, handle) for handle in references)
+        parts.append(f'<span class="lab">{escape(view.words("composer.references"))}</span>{chips}')
+    return "".join(parts)
+
+
+def _context_chip(view: View, handle: str) -> str:
+    name = escape(view.words("composer.remove", handle=handle))
+    return (
+        f'<span class="ctx"><img src="{view.url(handle, THUMB_EDGE_PX)}" alt="" width="20" height="20">'
+        f'<b>{escape(handle)}</b><button type="button" data-act="drop" data-arg="{escape(handle)}" aria-label="{name}" '
+        f'title="{name}">{icon("x", 13)}</button></span>'
+    )

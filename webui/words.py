@@ -1,0 +1,73 @@
+"""Every word on the page, by key, in the language of whoever looks at it."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from agent.errors import ErrorInfo
+
+LANGUAGES: tuple[str, ...] = ("en", "zh-CN")
+
+
+class _Blank(dict[str, Any]):
+    """Parameters of a sentence; one that is missing reads as a question mark."""
+
+    def __missing__(self, key: str) -> str:
+        return "?"
+
+
+@dataclass(frozen=True)
+class Words:
+    """The words of one language; calling it with a key returns the sentence with its {parameters} filled in."""
+
+    language: str
+    table: Mapping[str, str]
+
+    def __call__(self, key: str, **parameters: object) -> str:
+        return self.table[key].format_map(_Blank(parameters))
+
+    def counted(self, key: str, count: int, **parameters: object) -> str:
+        """Return the sentence for that many things: `<key>_one` when it is exactly one and there is such a key."""
+        chosen = f"{key}_one" if count == 1 and f"{key}_one" in self.table else key
+        return self(chosen, count=count, **parameters)
+
+    def error(self, info: ErrorInfo) -> str:
+        """Return the sentence of a failure."""
+        return self(f"error.{info.code.value}", **info.parameters)
+
+
+@cache
+def load_words(language: str) -> Words:
+    """Return the words of one of LANGUAGES."""
+    text = resources.files("webui").joinpath("locales", f"{language}.toml").read_text(encoding="utf-8")
+    table = {f"{group}.{key}": value for group, keys in tomllib.loads(text).items() for key, value in keys.items()}
+    return Words(language, table)
+
+
+def choose_language(fixed: str | None, chosen: str | None, accepted: str) -> str:
+    """Return the page's language: what the visitor chose, else what the operator fixed, else what the browser asks for.
+
+    `accepted` is an Accept-Language header; English when nothing fits.
+    """
+    for wish in (chosen, fixed):
+        if wish in LANGUAGES:
+            return str(wish)
+    for part in sorted((p.strip() for p in accepted.split(",") if p.strip()), key=_weight, reverse=True):
+        tag = part.partition(";")[0].strip().lower()
+        if tag.startswith("zh"):
+            return "zh-CN"
+        if tag.startswith("en"):
+            return "en"
+    return "en"
+
+
+def _weight(part: str) -> float:
+    try:
+        return float(part.partition("q=")[2] or 1)
+    except ValueError:
+        return 0.0
