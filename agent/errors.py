@@ -412,10 +412,22 @@ _CLASS_OF_ACTOR: dict[Actor, type[AivistaError]] = {
 }
 
 
+# Codes whose class is narrower than, or another than, that of who must act.
+_CLASS_OF_CODE: dict[ErrorCode, type[AivistaError]] = {
+    ErrorCode.RATE_LIMITED: RateLimited,
+    ErrorCode.MODEL_NOT_FOUND: ProviderFailure,
+    ErrorCode.BAD_SETTING: SettingsError,
+    ErrorCode.DESIGN_RULE_BROKEN: DesignRuleBroken,
+}
+
+
 def error_from_info(info: ErrorInfo) -> AivistaError:
     """Return the exception that stands for a failure carried by a chunk or a record."""
-    cls = _CLASS_OF_ACTOR[info.actor]
+    cls = _CLASS_OF_CODE.get(info.code) or _CLASS_OF_ACTOR[info.actor]
     error = cls.__new__(cls)
     Exception.__init__(error, info.message)
     error.info = info
+    if isinstance(error, RateLimited):
+        seconds = info.parameters.get("seconds")
+        error.retry_after_s = float(seconds) if isinstance(seconds, int | float) else None
     return error

@@ -18,7 +18,7 @@ from agent.conversation import Conversation, ConversationInfo, Turn
 from agent.errors import ErrorCode, ErrorInfo, RequestRefused
 from agent.events import Step, ThoughtLog, TurnEvent
 from agent.imaging.handles import allot_handle
-from agent.imaging.intake import check_request, take_in
+from agent.imaging.intake import check_request, is_blank, take_in
 from agent.messages import ImageOrigin, PromptMessage, Role, TextPart
 from agent.pictures import Picture, Receipt
 from agent.providers.base import PLAIN, PictureBytes, Provider
@@ -245,6 +245,8 @@ class Studio:
     async def _prepare(self, live: LiveTurn, request: TurnRequest, owner: str, key: SecretStr | None) -> Deps:
         from agent.workflow.deps import Deps
 
+        if is_blank(request.text) and not request.images:
+            raise RequestRefused(ErrorCode.NOTHING_SENT)
         check_request(request.text, len(request.images))
         conversation = await self._records.get(live.conversation_id, owner)
         handles = [request.editing] if request.editing else []

@@ -114,14 +114,12 @@ def steps(words: Words, lines: Sequence[ThoughtLog], seconds: float) -> str:
     )
 
 
-def pending_frame(words: Words, aspect_ratio: str) -> str:
-    """Return the empty frame a picture will arrive in, of its aspect ratio."""
-    width, _, height = aspect_ratio.partition(":")
-    ratio = f"{width}/{height}" if width.isdigit() and height.isdigit() else "1/1"
+def pending_frame(words: Words, width: int, height: int) -> str:
+    """Return the empty frame a picture will arrive in, of its shape, so that its arrival moves nothing."""
     label = escape(words("picture.pending"))
     return (
         f'<figure class="pic"><div class="frame pending" role="img" aria-label="{label}" '
-        f'style="aspect-ratio:{ratio}"></div></figure>'
+        f'style="aspect-ratio:{width or 1}/{height or 1}"></div></figure>'
     )
 
 

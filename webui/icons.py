@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from importlib import import_module
 
-from lucide import lucide_icon
+# The package brings no types.
+_lucide = import_module("lucide")
 
 
 @cache
 def icon(name: str, size_px: int = 16) -> str:
     """Return one icon as inline SVG in the colour of the text around it, hidden from screen readers."""
-    found = re.search(r"<svg[^>]*>(.*)</svg>", lucide_icon(name), re.DOTALL)
+    found = re.search(r"<svg[^>]*>(.*)</svg>", _lucide.lucide_icon(name), re.DOTALL)
     shapes = found[1].strip() if found else ""
     return (
         f'<svg class="i" width="{size_px}" height="{size_px}" viewBox="0 0 24 24" fill="none" stroke="currentColor" '

@@ -35,7 +35,9 @@ def folded_receipt(view: View, picture: Picture) -> str:
         return ""
     is_short = bool(receipt.shortfalls)
     line = escape(receipt_line(view.words, receipt))
-    warning = f'<span class="short">{icon("triangle-alert", 13)}{escape(receipt.shortfalls[0])}</span>' if is_short else ""
+    warning = (
+        f'<span class="short">{icon("triangle-alert", 13)}{_shortfalls(view.words, receipt)}</span>' if is_short else ""
+    )
     return (
         f'<details class="receipt"><summary><span>{line}</span>{warning}{icon("chevron-down", 14)}</summary>'
         f"{receipt_rows(view, receipt)}</details>"
@@ -65,7 +67,7 @@ def _got(words: Words, receipt: Receipt) -> str:
     got = f"{receipt.width}×{receipt.height}"
     text = escape(f"{asked} → {got}" if asked else got)
     if receipt.shortfalls:
-        return f"{text} <span class='short'>{icon('triangle-alert', 13)}{escape('; '.join(receipt.shortfalls))}</span>"
+        return f"{text} <span class='short'>{icon('triangle-alert', 13)}{_shortfalls(words, receipt)}</span>"
     return f"{text} <span class='ok'>{icon('check', 13)}{escape(words('receipt.as_asked'))}</span>"
 
 
@@ -94,3 +96,9 @@ def _tokens(words: Words, receipt: Receipt) -> str:
             output=f"{out:,}",
         )
     )
+
+
+def _shortfalls(words: Words, receipt: Receipt) -> str:
+    """Return what was asked and not delivered, in words."""
+    keys = (f"receipt.short_{name}" for name in receipt.shortfalls)
+    return escape(words("did.join").join(words(key) if key in words.table else key for key in keys))

@@ -108,7 +108,7 @@ def _frames(view: View, painting: Painting) -> list[str]:
     for number, frame in enumerate(painting.frames, start=1):
         match frame:
             case None:
-                figures.append(cards.pending_frame(view.words, painting.asked.aspect_ratio))
+                figures.append(cards.pending_frame(view.words, painting.asked.width, painting.asked.height))
             case ErrorInfo():
                 figures.append(cards.failed_frame(view.words, number, frame))
             case Picture():

@@ -64,7 +64,9 @@ class Sessions:
     def token_of(self, cookie: str | None) -> str | None:
         """Return the token in a cookie that we signed, else None."""
         token, _, signature = (cookie or "").partition(".")
-        return token if token and hmac.compare_digest(signature.encode(), self._sign("cookie", token).encode()) else None
+        return (
+            token if token and hmac.compare_digest(signature.encode(), self._sign("cookie", token).encode()) else None
+        )
 
     def visitor(self, request: PageRequest) -> Visitor:
         """Return who sent the request."""

@@ -40,9 +40,7 @@ SANS = (
     '"Liberation Sans", "PingFang SC", "Hiragino Sans GB", "Microsoft YaHei UI", "Microsoft YaHei", '
     '"Noto Sans CJK SC", "Noto Sans SC", sans-serif'
 )
-MONO = (
-    'ui-monospace, "SF Mono", "Cascadia Mono", Menlo, Consolas, "DejaVu Sans Mono", "Noto Sans CJK SC", monospace'
-)
+MONO = 'ui-monospace, "SF Mono", "Cascadia Mono", Menlo, Consolas, "DejaVu Sans Mono", "Noto Sans CJK SC", monospace'
 
 SHAPE: dict[str, str] = {
     "r-1": "6px",

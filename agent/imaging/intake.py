@@ -7,11 +7,13 @@ what was measured of hostile files with Pillow 12.3: the header's size is judged
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import importlib
 import io
 import math
 import re
+import threading
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -32,6 +34,9 @@ MAX_PICTURES_PER_MESSAGE = 16
 LOW_MEMORY_MEGAPIXELS = 16
 
 _DECODERS_AT_ONCE = 2
+# One 64-megapixel picture with alpha takes 700 MB while it is made smaller: two at once would pass 1 GB.
+_ALONE = threading.Lock()
+_ALONE_ABOVE_PIXELS = 24_000_000
 _SHOWN_NAME_CHARACTERS = 40
 _HEIF_BRANDS = frozenset({b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"})
 _AVIF_BRANDS = frozenset({b"avif", b"avis"})
@@ -70,7 +75,7 @@ def harden_pillow() -> None:
 async def take_in(data: bytes, name: str) -> TakenIn:
     """Return the upload as a clean PNG; `name` is the file's name, for the sentence when it cannot be used.
 
-    Runs in a thread, two at a time in the whole process, because one 64-megapixel picture takes some 500 MB.
+    Runs in a thread, two at a time in the whole process and large ones alone: at most about 1 GB.
     Of an animation the first frame is taken.
 
     Raises RequestRefused with the one sentence that fits.
@@ -136,8 +141,9 @@ def _take_in(data: bytes, name: str) -> TakenIn:
     try:
         with _open(data, name) as image:
             pixels = _check_size(image, name)
-            image.load()
-            return _encoded(_cleaned(image))
+            with _ALONE if pixels > _ALONE_ABOVE_PIXELS else contextlib.nullcontext():
+                image.load()
+                return _encoded(_cleaned(image))
     except RequestRefused:
         raise
     except MemoryError as error:
@@ -274,7 +280,7 @@ def _in_srgb(image: Image.Image) -> Image.Image:
             source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
             converted = ImageCms.profileToProfile(image, source, ImageCms.createProfile("sRGB"), outputMode=target)
         # A corrupt profile is ignored, as browsers do.
-        except Exception:
+        except (ImageCms.PyCMSError, OSError, ValueError, TypeError):
             converted = None
         if converted is not None:
             return converted

@@ -84,7 +84,8 @@ class ModelEntry(Value):
 
     def _prices_on(self, on: date) -> Prices:
         valid = [prices for prices in self.prices if prices.since <= on]
-        return valid[-1] if valid else Prices(since=on)
+        # Before the first known day the first known prices are a better guess than nothing.
+        return (valid[-1:] or list(self.prices[:1]) or [Prices(since=on)])[0]
 
 
 class Catalogue(Value):

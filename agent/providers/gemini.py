@@ -6,11 +6,13 @@ Importing this module loads the SDK (about half a second), so the studio imports
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2
 from google import genai
@@ -30,7 +32,7 @@ from agent.messages import CompletionChunk, ImageOrigin, PromptMessage
 from agent.providers.base import PLAIN, ChatOptions, ImageRequest, PictureBytes, ToolDeclaration
 from agent.providers.catalogue import ModelEntry, override_variable
 from agent.providers.gemini_answer import AnswerReader, ArrivedPicture
-from agent.providers.gemini_wire import chat_config, image_config, pictures_to_send, to_wire
+from agent.providers.gemini_wire import Wire, chat_settings, image_settings, pictures_to_send, to_wire
 
 DEFAULT_BASE_URL = "https://generativelanguage.googleapis.com/"
 
@@ -38,6 +40,8 @@ _CONNECT_TIMEOUT_S = 10.0
 # The whole body counts: 14 reference pictures on a slow line take minutes, and Stop works all the while.
 _WRITE_TIMEOUT_S = 300.0
 _LONGEST_DETAIL = 500
+# The SDK insists on contents of its own; ours replace them in the body.
+_PLACEHOLDER = "-"
 
 
 @dataclass(slots=True)
@@ -86,15 +90,14 @@ class GeminiProvider:
         options: ChatOptions = PLAIN,
     ) -> AsyncGenerator[CompletionChunk, None]:
         """Stream the text model's answer; see `ChatModel.stream`."""
-        config = chat_config(model, tools, options)
-        return self._answer(model, messages, config, self._text_timeout_s)
+        return self._answer(model, messages, chat_settings(model, tools, options), self._text_timeout_s, {})
 
     def generate(self, request: ImageRequest) -> AsyncGenerator[CompletionChunk, None]:
         """Stream the image model's answer; a picture is in the store before its chunk is given."""
-        config = image_config(request)
+        settings = image_settings(request)
         # Without a deadline of its own the server may give up before the picture is ready.
-        config.http_options = types.HttpOptions(headers={"X-Server-Timeout": str(round(self._image_timeout_s))})
-        return self._answer(request.model, request.messages, config, self._image_timeout_s)
+        headers = {"X-Server-Timeout": str(math.ceil(self._image_timeout_s))}
+        return self._answer(request.model, request.messages, settings, self._image_timeout_s, headers)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -107,16 +110,17 @@ class GeminiProvider:
         self,
         model: ModelEntry,
         messages: Sequence[PromptMessage],
-        config: types.GenerateContentConfig,
+        settings: Wire,
         read_timeout_s: float,
+        headers: dict[str, str],
     ) -> AsyncGenerator[CompletionChunk, None]:
         models = self._open().aio.models
         wanted = pictures_to_send(messages)
         picture_bytes = {digest: await self._pictures.read(image) for digest, image in wanted.items()}
-        contents: list[types.ContentUnion] = [*to_wire(model, messages, picture_bytes)]
+        config = _config({"contents": to_wire(model, messages, picture_bytes), **settings}, headers)
         call = _Call(read_timeout_s)
         reader = AnswerReader(model)
-        responses = await models.generate_content_stream(model=model.id, contents=contents, config=config)
+        responses = await models.generate_content_stream(model=model.id, contents=_PLACEHOLDER, config=config)
         try:
             while (response := await self._next(responses, call, model)) is not None:
                 for piece in reader.read(response):
@@ -152,10 +156,9 @@ class GeminiProvider:
         key = self._key.get_secret_value()
         if not key:
             raise KeyProblem(ErrorCode.KEY_MISSING)
-        if not (key.isascii() and key.isprintable()) or " " in key:
-            raise KeyProblem(ErrorCode.KEY_INVALID)  # it does not even fit into a header
-        if not self._base_url.startswith(("https://", "http://")):
-            raise SettingsError("GOOGLE_GEMINI_BASE_URL", self._base_url, "it must begin with https:// or http://")
+        if not (key.isascii() and key.isprintable()) or " " in key or key.startswith("auth_tokens/"):
+            raise KeyProblem(ErrorCode.KEY_INVALID)  # no header takes it, or it is a token of the Live API
+        _check_base_url(self._base_url)
         # Redirects are not followed: the key would go to whatever host they name.
         self._http = httpx2.AsyncClient(
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=50, keepalive_expiry=30),
@@ -170,6 +173,24 @@ class GeminiProvider:
         )
         self._client = genai.Client(api_key=key, vertexai=False, http_options=options)
         return self._client
+
+
+def _check_base_url(base_url: str) -> None:
+    try:
+        url = urlsplit(base_url)
+    except ValueError:
+        url = urlsplit("")
+    if url.scheme not in ("https", "http") or not url.hostname:
+        raise SettingsError("GOOGLE_GEMINI_BASE_URL", base_url, "it must be an address like https://example.org")
+
+
+def _config(body: Wire, headers: dict[str, str]) -> types.GenerateContentConfigDict:
+    return {
+        "automatic_function_calling": {"disable": True},
+        "automatic_continuation": False,
+        # The body as it is to be sent; what the SDK builds of its own arguments is overwritten by it.
+        "http_options": {"extra_body": body, "headers": headers},
+    }
 
 
 async def _set_timeouts(request: httpx2.Request) -> None:
@@ -199,8 +220,6 @@ def _as_ours(error: Exception, model: ModelEntry, read_timeout_s: float, key: st
             return NetworkFailure(ErrorCode.CONNECTION_FAILED, provider_detail=detail)
         case httpx2.LocalProtocolError():
             return ProviderFailure(ErrorCode.REQUEST_REJECTED, provider_detail=detail, detail=detail[:200])
-        case httpx2.InvalidURL() | httpx2.UnsupportedProtocol():
-            return SettingsError("GOOGLE_GEMINI_BASE_URL", "", "it is not a valid URL")
         case httpx2.HTTPError():
             return NetworkFailure(ErrorCode.STREAM_CUT, provider_detail=detail)
         case _:
@@ -234,17 +253,17 @@ def _from_api(error: errors.APIError, model: ModelEntry, read_timeout_s: float, 
         case 503:
             return ProviderFailure(ErrorCode.OVERLOADED, provider_detail=detail, model=model.label)
         case code if code is not None and 400 <= code < 500:
-            return _rejection(body, detail)
+            return _rejection(body, model, detail)
         case code:
             return ProviderFailure(ErrorCode.PROVIDER_ERROR, provider_detail=detail, status=code or "?")
 
 
-def _rejection(body: Mapping[str, Any], detail: str) -> AivistaError:
+def _rejection(body: Mapping[str, Any], model: ModelEntry, detail: str) -> AivistaError:
     reasons = {str(entry.get("reason")) for entry in _details(body)}
     if "API_KEY_INVALID" in reasons or re.search(r"api key (not valid|expired|not found)", detail, re.IGNORECASE):
         return KeyProblem(ErrorCode.KEY_INVALID, provider_detail=detail)
     if body.get("status") == "FAILED_PRECONDITION" and "billing" in detail.lower():
-        return KeyProblem(ErrorCode.BILLING_REQUIRED, provider_detail=detail)
+        return KeyProblem(ErrorCode.BILLING_REQUIRED, provider_detail=detail, model=model.label)
     if _speaks_of_location(detail):
         return KeyProblem(ErrorCode.REGION_UNSUPPORTED, provider_detail=detail)
     if re.search(r"thought[_ ]signature", detail, re.IGNORECASE):
@@ -275,9 +294,8 @@ def _retry_after_s(error: errors.APIError, body: Mapping[str, Any], detail: str)
 
 
 def _timed_out(model: ModelEntry, read_timeout_s: float, detail: str) -> ProviderFailure:
-    return ProviderFailure(
-        ErrorCode.PROVIDER_TIMEOUT, provider_detail=detail, model=model.label, seconds=round(read_timeout_s, 1)
-    )
+    seconds = f"{read_timeout_s:g}"
+    return ProviderFailure(ErrorCode.PROVIDER_TIMEOUT, provider_detail=detail, model=model.label, seconds=seconds)
 
 
 def _speaks_of_location(detail: str) -> bool:

@@ -135,8 +135,8 @@ class AnswerReader:
             return CompletionChunk(part=self._call(part.function_call, part.thought_signature), usage=self._usage)
         if part.inline_data is not None:
             return self._picture(part, part.inline_data)
-        if part.text or part.thought_signature:
-            return self._text(part.text or "", part.thought_signature, bool(part.thought))
+        if part.text is not None and (part.text or part.thought_signature):
+            return self._text(part.text, part.thought_signature, bool(part.thought))
         return None
 
     def _text(self, text: str, signature: bytes | None, is_thought: bool) -> CompletionChunk:

@@ -7,7 +7,6 @@ from collections import OrderedDict
 from pydantic import SecretStr
 
 from agent.providers.base import PictureBytes, Provider
-from agent.providers.sketch import SketchProvider
 from agent.settings import Settings
 
 _MAX_CLIENTS = 32
@@ -19,7 +18,8 @@ class ProviderPool:
     def __init__(self, settings: Settings, pictures: PictureBytes, *, sketch_pace_s: float = 0.0) -> None:
         self._settings = settings
         self._pictures = pictures
-        self._sketch = SketchProvider(pictures, pace_s=sketch_pace_s)
+        self._sketch_pace_s = sketch_pace_s
+        self._sketch: Provider | None = None
         self._clients: OrderedDict[str, Provider] = OrderedDict()
 
     def name(self, key: SecretStr | None) -> str:
@@ -30,6 +30,7 @@ class ProviderPool:
         """Return the provider for the key; the operator's own key serves those who bring none."""
         secret = self._key(key)
         if secret is None:
+            self._sketch = self._sketch or self._draw()
             return self._sketch
         if secret in self._clients:
             self._clients.move_to_end(secret)
@@ -50,6 +51,11 @@ class ProviderPool:
     def _key(self, key: SecretStr | None) -> str | None:
         chosen = key or self._settings.gemini_api_key
         return chosen.get_secret_value() if chosen else None
+
+    def _draw(self) -> Provider:
+        from agent.providers.sketch import SketchProvider
+
+        return SketchProvider(self._pictures, pace_s=self._sketch_pace_s)
 
     def _connect(self, key: str) -> Provider:
         # Google's SDK takes half a second to import: only whoever has a key waits for it.

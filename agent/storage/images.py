@@ -22,7 +22,6 @@ _SUFFIX_OF_TYPE = {
 }
 _OTHER_SUFFIX = ".bin"
 _FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "AVIF")
-_THUMBNAIL_TYPE = "image/webp"
 _MAX_PIXELS = 64_000_000
 _THUMBNAIL_EDGES_PX = range(16, 2049)
 
@@ -59,34 +58,29 @@ class ImageStore:
         return await asyncio.to_thread(self._read, image)
 
     def _read(self, image: ImagePart) -> bytes:
-        try:
-            data = self._pictures.read(image.digest, _suffix(image.mime_type))
-        except ValueError:
-            data = None
-        if data is None:
-            raise RequestRefused(ErrorCode.PICTURE_NOT_FOUND, handle=image.handle or image.digest[:8])
-        return data
+        return self._find(image.digest, _suffix(image.mime_type), image.handle)
 
-    def path(self, image: ImagePart) -> Path:
-        """Return the file of a stored picture, its content unchecked. Raises RequestRefused(PICTURE_NOT_FOUND)."""
+    def _find(self, digest: str, first_suffix: str = "", handle: str | None = None) -> bytes:
+        # The type that a provider claims may be mended later, so the suffix is only where to look first.
         with contextlib.suppress(ValueError):
-            path = self._pictures.path(image.digest, _suffix(image.mime_type))
-            if path.is_file():
-                return path
-        raise RequestRefused(ErrorCode.PICTURE_NOT_FOUND, handle=image.handle or image.digest[:8])
+            for suffix in _suffixes(first_suffix):
+                data = self._pictures.read(digest, suffix)
+                if data is not None:
+                    return data
+        raise RequestRefused(ErrorCode.PICTURE_NOT_FOUND, handle=handle or digest[:8])
 
-    async def thumbnail(self, image: ImagePart, edge_px: int) -> tuple[bytes, str]:
-        """Return the picture with its longer edge at most `edge_px` (16 to 2048) and its type, made once and kept.
+    async def thumbnail(self, digest: str, edge_px: int) -> bytes:
+        """Return the picture as WebP, its longer edge at most `edge_px` (16 to 2048), made once and kept.
 
         Raises ValueError for another size, RequestRefused when the picture is gone or cannot be decoded.
         """
         if edge_px not in _THUMBNAIL_EDGES_PX:
             raise ValueError(f"a thumbnail of {edge_px} px is not offered")
-        kept = await asyncio.to_thread(self._kept_thumbnail, image.digest, edge_px)
+        kept = await asyncio.to_thread(self._kept_thumbnail, digest, edge_px)
         if kept is not None:
-            return kept, _THUMBNAIL_TYPE
+            return kept
         async with self._decoding:
-            return await asyncio.to_thread(self._make_thumbnail, image, edge_px), _THUMBNAIL_TYPE
+            return await asyncio.to_thread(self._make_thumbnail, digest, edge_px)
 
     def _kept_thumbnail(self, digest: str, edge_px: int) -> bytes | None:
         try:
@@ -94,11 +88,11 @@ class ImageStore:
         except (OSError, ValueError):
             return None
 
-    def _make_thumbnail(self, image: ImagePart, edge_px: int) -> bytes:
-        small = _shrink(self._read(image), edge_px, image.handle or image.digest[:8])
+    def _make_thumbnail(self, digest: str, edge_px: int) -> bytes:
+        small = _shrink(self._find(digest), edge_px, digest[:8])
         # A full disk costs the kept copy only; the thumbnail itself is there.
         with contextlib.suppress(OSError):
-            write_private_file(self._pictures.path(image.digest, f".{edge_px}.webp"), small)
+            write_private_file(self._pictures.path(digest, f".{edge_px}.webp"), small)
         return small
 
     async def write_blob(self, data: bytes) -> str:
@@ -122,6 +116,11 @@ class ImageStore:
 
 def _suffix(mime_type: str) -> str:
     return _SUFFIX_OF_TYPE.get(mime_type, _OTHER_SUFFIX)
+
+
+def _suffixes(first: str) -> tuple[str, ...]:
+    every = (*_SUFFIX_OF_TYPE.values(), _OTHER_SUFFIX)
+    return (first, *(suffix for suffix in every if suffix != first)) if first else every
 
 
 def _shrink(data: bytes, edge_px: int, name: str) -> bytes:

@@ -36,9 +36,9 @@ class LifeSign:
         """Take the sign away."""
         if self._descriptor is None:
             return
-        (self._folder / self.name).unlink(missing_ok=True)
         os.close(self._descriptor)
         self._descriptor = None
+        (self._folder / self.name).unlink(missing_ok=True)
 
     def is_alive(self, name: str) -> bool:
         """Return whether the process of that sign still runs; the sign of a dead one is cleared away."""

@@ -32,7 +32,10 @@ PLACES = TypeAdapter(tuple[Place, ...])
 def large_signatures(messages: Iterable[PromptMessage]) -> list[bytes]:
     """Return the signatures that are too large for a row, in order."""
     return [
-        part.thought_signature for message in messages for part in message.parts if isinstance(part, SignedPart)
+        part.thought_signature
+        for message in messages
+        for part in message.parts
+        if isinstance(part, SignedPart)
         if part.thought_signature is not None and len(part.thought_signature) > LARGE_BYTES
     ]
 
@@ -40,7 +43,7 @@ def large_signatures(messages: Iterable[PromptMessage]) -> list[bytes]:
 def take_out(
     messages: Sequence[PromptMessage], digests: Sequence[str]
 ) -> tuple[tuple[PromptMessage, ...], tuple[Place, ...]]:
-    """Return the messages without their large signatures, and the places; `digests` are those of the blobs, in order."""
+    """Return the messages without their large signatures, and the places; `digests` name the blobs, in order."""
     waiting = iter(digests)
     places: list[Place] = []
     light: list[PromptMessage] = []

@@ -79,7 +79,7 @@ class Deps:
 
     def spend(self, model: ModelEntry, usage: TokenUsage) -> Spend:
         """Return what a call cost at today's prices."""
-        return {"usage": usage, "price_usd": model.price_usd(usage, today())}
+        return Spend(usage=usage, price_usd=model.price_usd(usage, today()))
 
 
 TurnRuntime = Runtime[Deps]

@@ -26,7 +26,7 @@ from agent.tools.base import error_result
 from agent.workflow.deps import Deps, TurnRuntime, emit, say
 from agent.workflow.painting import Commission, Painted, paint
 from agent.workflow.routing import Target, serving_node, settle
-from agent.workflow.state import NOTHING_SPENT, TurnProgress, add_spend
+from agent.workflow.state import Spend, TurnProgress
 
 
 async def executor(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
@@ -46,7 +46,7 @@ async def executor(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]
                 answers[index] = error_result(call, error.info.message)
     except AivistaError as error:
         return Command(goto="failure", update={"error": error.info, "failed_node": "executor"})
-    update: TurnProgress = {"steps": [], "components": [], "spend": NOTHING_SPENT}
+    update: TurnProgress = {"steps": [], "components": [], "spend": Spend()}
     failures: list[ErrorInfo] = []
     for index, order in commissions.items():
         painted = await _paint_all(order, runtime, update)
@@ -128,7 +128,7 @@ async def _paint_all(order: Commission, runtime: TurnRuntime, update: TurnProgre
         update["steps"].append(say(runtime, Step.PAINTED, count=len(pictures)))
         update["components"].append(SmartCanvas(handles=tuple(picture.handle for picture in pictures)))
     for one in painted:
-        update["spend"] = add_spend(update["spend"], one.spend)
+        update["spend"] = update["spend"] + one.spend
     update["components"] += _grounded(painted, runtime)
     return painted
 
@@ -151,10 +151,10 @@ async def _add_late(deps: Deps, painted: Painted) -> None:
     conversation = await deps.records.get(deps.conversation.id, deps.conversation.owner)
     turn = next(turn for turn in conversation.turns if turn.id == deps.turn.id)
     shown = (SmartCanvas(handles=(painted.picture.handle,)),) if painted.picture else ()
-    price_usd = turn.price_usd + painted.spend["price_usd"]
+    price_usd = turn.price_usd + painted.spend.price_usd
     update = {
         "components": turn.components + shown,
-        "usage": turn.usage + painted.spend["usage"],
+        "usage": turn.usage + painted.spend.usage,
         "price_usd": price_usd,
     }
     await deps.records.finish_turn(conversation.id, turn.model_copy(update=update))

@@ -10,7 +10,7 @@ from agent.components import AgentMessage, SmartCanvas, StoppedNote
 from agent.errors import AivistaError, ErrorCode, ErrorInfo
 from agent.events import PictureReady, TextDelta, TurnEvent, TurnFailed, TurnStopped
 from agent.messages import PromptMessage, Role, TextPart
-from agent.workflow.state import NOTHING_SPENT, TurnProgress, add_spend
+from agent.workflow.state import Spend, TurnProgress
 
 logger = logging.getLogger(__name__)
 
@@ -112,7 +112,7 @@ class Progress:
             "messages": before["messages"] + update.get("messages", []),
             "components": before["components"] + update.get("components", []),
             "steps": before["steps"] + update.get("steps", []),
-            "spend": add_spend(before["spend"], update.get("spend", NOTHING_SPENT)),
+            "spend": before["spend"] + update.get("spend", Spend()),
         }
         self._state = {**before, **update, **added}
         self._text, self._handles = "", []

@@ -16,7 +16,7 @@ from agent.pictures import Fact, Picture, Receipt, Reference
 from agent.providers.base import ImageRequest
 from agent.workflow.deps import Deps
 from agent.workflow.hearing import Answer, hear
-from agent.workflow.state import Spend, add_spend
+from agent.workflow.state import Spend
 
 _RATIO_TOLERANCE = 0.03
 _SIZE_TOLERANCE = 0.9
@@ -93,7 +93,7 @@ async def _ask(deps: Deps, commission: Commission) -> tuple[Answer, Spend, int]:
     # Nothing was painted for a rejected request, so asking again with the pictures in a prompt cannot pay twice.
     retry = request.model_copy(update={"messages": without_signatures(commission.messages)})
     answer = await hear(deps.provider.generate(retry))
-    return answer, add_spend(spend, deps.spend(model, answer.usage)), 2
+    return answer, spend + deps.spend(model, answer.usage), 2
 
 
 async def _record(
@@ -159,8 +159,8 @@ def _receipt(
         left_out=commission.references.left_out,
         facts=commission.facts,
         sources=commission.sources + (grounding.sources if grounding else ()),
-        usage=spend["usage"],
-        price_usd=spend["price_usd"],
+        usage=spend.usage,
+        price_usd=spend.price_usd,
         seconds=round(seconds, 3),
         attempts=attempts,
         finish_reason=answer.finish_reason,

@@ -36,8 +36,8 @@ def finished_turn(deps: Deps, state: TurnProgress, how: TurnState) -> Turn:
             "state": how,
             "messages": tuple(answer_open_calls(state["messages"], "Stopped before it was done.")),
             "components": _in_reading_order(state, deps.elapsed_s),
-            "usage": state["spend"]["usage"],
-            "price_usd": state["spend"]["price_usd"],
+            "usage": state["spend"].usage,
+            "price_usd": state["spend"].price_usd,
             "seconds": round(deps.elapsed_s, 3),
         }
     )

@@ -18,7 +18,7 @@ from agent.providers.base import ChatOptions, ToolDeclaration
 from agent.workflow.deps import Deps, TurnRuntime, emit, say, today
 from agent.workflow.hearing import Answer, hear
 from agent.workflow.routing import SEARCH, Target, serving_node, settle
-from agent.workflow.state import NOTHING_SPENT, Spend, TurnProgress, add_spend
+from agent.workflow.state import Spend, TurnProgress
 
 WEB_SEARCH = ToolDeclaration(
     name=SEARCH,
@@ -68,8 +68,8 @@ async def searcher(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]
     step = say(runtime, Step.SEARCHING, query=query[:200])
     answer = await _search(deps, query)
     spend = deps.spend(deps.text_model, answer.usage)
-    findings, repair = (None, NOTHING_SPENT) if answer.error else await _read(deps, answer)
-    update: TurnProgress = {"steps": [step], "spend": add_spend(spend, repair), "has_searched": True}
+    findings, repair = (None, Spend()) if answer.error else await _read(deps, answer)
+    update: TurnProgress = {"steps": [step], "spend": spend + repair, "has_searched": True}
     if findings is None:
         error = answer.error or ErrorInfo(code=ErrorCode.SEARCH_UNREADABLE)
         return Command(goto="failure", update={**update, "error": error, "failed_node": "searcher"})
@@ -109,7 +109,7 @@ async def _read(deps: Deps, answer: Answer) -> tuple[Findings | None, Spend]:
     """Return the findings of the answer, after one repair at most, and what the repair cost."""
     findings = parse_findings(answer.text)
     if findings is not None or not answer.text:
-        return findings, NOTHING_SPENT
+        return findings, Spend()
     ask = PromptMessage(role=Role.PROMPT, parts=(TextPart(text=answer.text),))
     options = ChatOptions(system=prompt("search_repair"), response_schema=_FINDINGS_SCHEMA)
     mended = await hear(deps.provider.stream(deps.text_model, [ask], (), options))

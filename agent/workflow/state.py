@@ -8,23 +8,18 @@ from typing import Annotated, TypedDict
 from agent.components import Component
 from agent.errors import ErrorInfo
 from agent.events import ThoughtLog
-from agent.messages import PromptMessage, Source, TokenUsage, ToolCallPart, ToolResultPart
+from agent.messages import PromptMessage, Source, TokenUsage, ToolCallPart, ToolResultPart, Value
 from agent.pictures import Fact
 
 
-class Spend(TypedDict):
+class Spend(Value):
     """Tokens and dollars of the calls made so far."""
 
-    usage: TokenUsage
-    price_usd: float
+    usage: TokenUsage = TokenUsage()
+    price_usd: float = 0.0
 
-
-def add_spend(before: Spend, more: Spend) -> Spend:
-    """Return both together."""
-    return {"usage": before["usage"] + more["usage"], "price_usd": before["price_usd"] + more["price_usd"]}
-
-
-NOTHING_SPENT: Spend = {"usage": TokenUsage(), "price_usd": 0.0}
+    def __add__(self, more: Spend) -> Spend:
+        return Spend(usage=self.usage + more.usage, price_usd=self.price_usd + more.price_usd)
 
 
 class TurnProgress(TypedDict, total=False):
@@ -37,7 +32,7 @@ class TurnProgress(TypedDict, total=False):
     messages: Annotated[list[PromptMessage], operator.add]
     components: Annotated[list[Component], operator.add]
     steps: Annotated[list[ThoughtLog], operator.add]
-    spend: Annotated[Spend, add_spend]
+    spend: Annotated[Spend, operator.add]
     calls: list[ToolCallPart]
     answers: dict[int, ToolResultPart]
     facts: list[Fact]
@@ -55,7 +50,7 @@ def first_progress(message: PromptMessage) -> TurnProgress:
         "messages": [message],
         "components": [],
         "steps": [],
-        "spend": NOTHING_SPENT,
+        "spend": Spend(),
         "calls": [],
         "answers": {},
         "facts": [],

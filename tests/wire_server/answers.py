@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import orjson
@@ -12,10 +13,10 @@ from tests.wire_server.refusals import INTERNAL, OVERLOADED, Json, error_body
 from tests.wire_server.signatures import CALL_BYTES, TEXT_BYTES
 from tests.wire_server.steps import Answer, Asked, Failure, HangUp, Piece, Raw, Step, Whole
 
-CHIP = (
+_CHIP = (
     "<style>.chip { border: solid 1px; border-radius: 16px; padding: 5px 16px; }</style>\n"
     '<div class="container"><a class="chip" href="https://vertexaisearch.cloud.google.com/'
-    'grounding-api-redirect/suggested">{query}</a></div>'
+    'grounding-api-redirect/suggested">QUERY</a></div>'
 )
 
 
@@ -97,7 +98,7 @@ class Grounding:
         """Return the groundingMetadata; places in the answer are counted in UTF-8 bytes."""
         html = self.suggestions_html
         if html is None:
-            html = CHIP.format(query=self.queries[0] if self.queries else "")
+            html = _CHIP.replace("QUERY", self.queries[0] if self.queries else "")
         found: Json = {"webSearchQueries": list(self.queries)}
         if html:
             found["searchEntryPoint"] = {"renderedContent": html}
@@ -248,7 +249,7 @@ def split(text: str, chunks: int | None) -> list[str]:
     if count < 1 or count > max(1, len(text)):
         raise ValueError(f"a text of {len(text)} characters cannot come in {count} chunks")
     ends = [len(text) * number // count for number in range(count + 1)]
-    return [text[start:end] for start, end in zip(ends, ends[1:], strict=False)]
+    return [text[start:end] for start, end in pairwise(ends)]
 
 
 def thinking(asked: Asked, thoughts: str) -> Iterator[Step]:

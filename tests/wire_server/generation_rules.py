@@ -12,10 +12,17 @@ _SAMPLING = ("temperature", "topP", "topK")
 _SCHEMAS = ("responseSchema", "responseJsonSchema", "_responseJsonSchema")
 _CATEGORIES = frozenset(
     "HARM_CATEGORY_" + name
-    for name in (
-        "HARASSMENT HATE_SPEECH SEXUALLY_EXPLICIT DANGEROUS_CONTENT CIVIC_INTEGRITY IMAGE_HATE "
-        "IMAGE_DANGEROUS_CONTENT IMAGE_HARASSMENT IMAGE_SEXUALLY_EXPLICIT"
-    ).split()
+    for name in [
+        "HARASSMENT",
+        "HATE_SPEECH",
+        "SEXUALLY_EXPLICIT",
+        "DANGEROUS_CONTENT",
+        "CIVIC_INTEGRITY",
+        "IMAGE_HATE",
+        "IMAGE_DANGEROUS_CONTENT",
+        "IMAGE_HARASSMENT",
+        "IMAGE_SEXUALLY_EXPLICIT",
+    ]
 )
 _THRESHOLDS = frozenset({"BLOCK_LOW_AND_ABOVE", "BLOCK_MEDIUM_AND_ABOVE", "BLOCK_ONLY_HIGH", "BLOCK_NONE", "OFF"})
 

@@ -11,7 +11,9 @@ from tests.wire_server.signatures import decoded
 
 _PICTURES = frozenset({"image/png", "image/jpeg", "image/webp"})
 # Taken by the API, not opened here.
-_UNOPENED = frozenset({"image/heic", "image/heif", "application/pdf", "text/plain", "video/mp4", "audio/wav", "audio/mp3"})
+_UNOPENED = frozenset(
+    {"image/heic", "image/heif", "application/pdf", "text/plain", "video/mp4", "audio/wav", "audio/mp3"}
+)
 _IN_RESULTS = _PICTURES | {"application/pdf", "text/plain"}
 _UNREADABLE = (
     "Unable to process input image. Please retry or report in "

@@ -19,9 +19,37 @@ _MIXED_NOTE = "google_search and function declarations in one request: the desig
 _TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
 # The keywords the API documents, and those it is known to ignore in peace.
 _KEYWORDS = frozenset(
-    "$id $defs $ref $anchor type format title description enum items prefixItems minItems maxItems minimum maximum "
-    "anyOf oneOf properties additionalProperties required propertyOrdering default pattern minLength maxLength "
-    "minProperties maxProperties example nullable".split()
+    [
+        "$id",
+        "$defs",
+        "$ref",
+        "$anchor",
+        "type",
+        "format",
+        "title",
+        "description",
+        "enum",
+        "items",
+        "prefixItems",
+        "minItems",
+        "maxItems",
+        "minimum",
+        "maximum",
+        "anyOf",
+        "oneOf",
+        "properties",
+        "additionalProperties",
+        "required",
+        "propertyOrdering",
+        "default",
+        "pattern",
+        "minLength",
+        "maxLength",
+        "minProperties",
+        "maxProperties",
+        "example",
+        "nullable",
+    ]
 )
 
 
@@ -78,8 +106,6 @@ def _check_calling_config(config: Json | None, names: list[str]) -> None:
 def _check_declaration(entry: Json, path: str) -> None:
     if not _NAME.fullmatch(entry.get("name", "")):
         raise Refused("declaration", f"* {path}.name: {_NAME_RULE}\n")
-    if not entry.get("description"):
-        raise Refused("declaration", f"* {path}.description: a function needs a description\n")
     if "parameters" in entry and "parametersJsonSchema" in entry:
         raise Refused("declaration", f"* {path}: parameters and parameters_json_schema are mutually exclusive\n")
     schema = entry.get("parametersJsonSchema", entry.get("parameters"))
@@ -95,7 +121,7 @@ def check_schema(schema: Any, path: str) -> None:
     if not isinstance(schema, dict):
         raise Refused("schema", f"* {path}: must be an object\n")
     if unknown := set(schema) - _KEYWORDS:
-        raise Refused("schema", f'Invalid JSON payload received. Unknown name "{min(unknown)}" at \'{path}\'')
+        raise Refused("schema", f"Invalid JSON payload received. Unknown name \"{min(unknown)}\" at '{path}'")
     kinds = schema.get("type", [])
     kinds = [kinds] if isinstance(kinds, str) else kinds
     if any(str(kind).lower() not in _TYPES for kind in kinds):

@@ -43,7 +43,9 @@ def check_contents(contents: list[Json]) -> None:
     if contents[0]["role"] != "user":
         raise Refused("turn_order", "Please ensure that multiturn requests start with a user turn.")
     if contents[-1]["role"] != "user":
-        raise Refused("turn_order", "Please ensure that multiturn requests end with a user role or a function response.")
+        raise Refused(
+            "turn_order", "Please ensure that multiturn requests end with a user role or a function response."
+        )
     _check_pairing(contents)
 
 

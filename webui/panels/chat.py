@@ -44,6 +44,7 @@ def build_chat() -> ChatPanel:
         reasoning_tags=None,
         allow_tags=False,
     )
+    _props()  # Gradio builds only half a component while a handler runs, so this is done now.
     return ChatPanel(top, thread, flat("welcome"))
 
 
@@ -85,9 +86,10 @@ def top_html(words: Words, conversation: Conversation | None, *, is_sketch: bool
     if conversation and conversation.price_usd:
         facts.append(price(words, conversation.price_usd))
     where = escape(conversation.id) if conversation else "new"
+    shown = escape(title or words("top.untitled"))
     return (
         f"{button('rail', words('rail.show'), 'panel-left', 'icon show-rail', bare=True)}"
-        f'<h1 data-conversation="{where}" data-language="{words.language}">{escape(title or words("top.untitled"))}</h1>'
+        f'<h1 data-conversation="{where}" data-language="{words.language}">{shown}</h1>'
         f'<span class="sub">{escape(" · ".join(facts))}</span><span class="grow"></span>'
         f"{button('stage', words('top.stage'), 'panel-right', 'icon', bare=True)}"
     )
@@ -104,7 +106,7 @@ _WISHES = {
 
 
 def welcome_html(words: Words, *, is_sketch: bool) -> str:
-    """Return the first page: without a key the way to add one, then the question, then wishes that fill the composer."""
+    """Return the first page: without a key how to add one, the question, and wishes that fill the composer."""
     banner = ""
     if is_sketch:
         banner = (

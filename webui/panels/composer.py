@@ -8,6 +8,7 @@ from html import escape
 from typing import Any
 
 import gradio as gr
+from gradio.blocks import Block
 
 from agent.messages import Value
 from agent.providers.catalogue import Catalogue, ModelEntry, ModelRole
@@ -42,7 +43,7 @@ class ComposerPanel:
     references: gr.Textbox
 
     @property
-    def settings(self) -> dict[str, gr.components.Component]:
+    def settings(self) -> dict[str, Block]:
         """The inputs of a turn's settings, by the names that `Chosen` gives them."""
         return {
             "text_model": self.text_model,
@@ -110,7 +111,9 @@ def build_composer(catalogue: Catalogue) -> ComposerPanel:
                 aspect_ratio = _chip("aspect-ratio", "aspect_ratio", [AUTO, *ratios], AUTO)
                 resolution = _chip("resolution", "resolution", [AUTO, *sizes], AUTO)
                 number = _chip("count", "number_of_images", [AUTO, *COUNTS], AUTO)
-                search = gr.Checkbox(False, label="allow_search", elem_id="search", container=False, min_width=0, scale=0)
+                search = gr.Checkbox(
+                    False, label="allow_search", elem_id="search", container=False, min_width=0, scale=0
+                )
                 policy = _chip("policy", "search_policy", list(POLICIES), "llm_only")
             cost = flat("cost")
         with gr.Column(elem_id="wires"):
@@ -189,9 +192,7 @@ def _same(values: Sequence[str]) -> list[tuple[str, str]]:
 def _choices(
     words: Words, name: str, choices: Sequence[tuple[str, str]], value: str, *, is_shown: bool = True
 ) -> Update:
-    update: Update = gr.update(
-        label=words(f"composer.{name}"), choices=list(choices), value=value, visible=is_shown
-    )
+    update: Update = gr.update(label=words(f"composer.{name}"), choices=list(choices), value=value, visible=is_shown)
     return update
 
 

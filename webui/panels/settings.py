@@ -30,7 +30,7 @@ class SettingsPanel:
 
 
 def build_settings() -> SettingsPanel:
-    """Return the dialog, closed. The key's box never gets a value from us: it would be readable in the page's config."""
+    """Return the dialog, closed. Its key box never gets a value from us: the page's config would show it."""
     with gr.Column(elem_id="settings"), gr.Column(elem_id="settings-box"):
         head = flat("s-head")
         with gr.Row(elem_id="s-keyrow"):
@@ -47,7 +47,8 @@ def head_html(words: Words) -> str:
     """Return the dialog's title and what happens to a key."""
     return (
         f'<h2 id="set-title">{escape(words("settings.title"))}</h2>'
-        f"{button('settings_close', words('action.close'), 'x', 'icon', bare=True)}<p>{escape(words('settings.lead'))}</p>"
+        f"{button('settings_close', words('action.close'), 'x', 'icon', bare=True)}"
+        f"<p>{escape(words('settings.lead'))}</p>"
     )
 
 

@@ -9,12 +9,15 @@ from agent.providers.sketch.phrases import blank_quoted, find_quoted, fold
 
 _LETTERING = re.compile(
     r"\b(?:add|write|put|place|insert|include|overlay|type|print|append)\b[^§]*?\b(?:text|words?|caption|title|letters?"
-    r"|lettering|heading|headline|slogan|label|watermark|line|quote)\b|\b(?:add|write|put|caption|title|label|overlay|type)\b[^§]{0,30}§"
+    r"|lettering|heading|headline|slogan|label|watermark|line|quote)\b|\b(?:add|write|put|caption|title|label"
+    r"|overlay|type)\b[^§]{0,30}§"
     r"|\bwith the (?:text|words?|caption|title)\s*§"
-    r"|(?:加上?|添加|写上?|放上?|配上?|印上?|标上?|打上|题上?)[^§]{0,12}?(?:文字|字样|标题|字幕|几个字|大字|字|标语|水印|§)|(?:文字|标题|字幕)\s*[:为是]?\s*§"
+    r"|(?:加上?|添加|写上?|放上?|配上?|印上?|标上?|打上|题上?)[^§]{0,12}?(?:文字|字样|标题|字幕|几个字|大字|字"
+    r"|标语|水印|§)|(?:文字|标题|字幕)\s*[:为是]?\s*§"
 )
 _BARE_TEXT = re.compile(
-    r"(?:\b(?:text|words?|caption|title|headline|slogan)\b|文字|字样|标题|字幕|标语|写上?)\s*(?:that (?:says|reads))?\s*[:：]?\s*([^§]+)$",
+    r"(?:\b(?:text|words?|caption|title|headline|slogan)\b|文字|字样|标题|字幕|标语|写上?)\s*(?:that (?:says"
+    r"|reads))?\s*[:：]?\s*([^§]+)$",
     re.IGNORECASE,
 )
 _PLACE_WORDS = (
@@ -23,7 +26,8 @@ _PLACE_WORDS = (
     (Position.BOTTOM, re.compile(r"\b(?:bottom|below|lower|footer)\b|底部|下方|下面|底端|底下|下部")),
 )
 _PLACE_TAIL = re.compile(
-    r"\s*(?:,\s*)?(?:\b(?:at|in|on|to|near)\s+(?:the\s+)?(?:very\s+)?(?:top|bottom|cent(?:er|re)|middle)\b.*|(?:在|到)?(?:顶部|底部|中间|上方|下方).*)$",
+    r"\s*(?:,\s*)?(?:\b(?:at|in|on|to|near)\s+(?:the\s+)?(?:very\s+)?(?:top|bottom|cent(?:er|re)|middle)\b.*"
+    r"|(?:在|到)?(?:顶部|底部|中间|上方|下方).*)$",
     re.IGNORECASE,
 )
 
@@ -38,7 +42,7 @@ def read_inscription(text: str) -> tuple[AddText | str, str]:
     if quoted:
         clause = _clause_around(marked, match)
         rest = marked.replace(clause, ",§,", 1)
-        return AddText(quoted[0], _position(clause)), rest
+        return AddText(quoted[0], _position(_opening(marked, match) + clause)), rest
     return _bare_lettering(text, marked, match)
 
 
@@ -54,6 +58,11 @@ def _bare_lettering(text: str, marked: str, match: re.Match[str]) -> tuple[AddTe
     return AddText(words, _position(fold(text[bare.start() :]))), before + ",§,"
 
 
+def _opening(marked: str, match: re.Match[str]) -> str:
+    """Return what stands before the verb in its own clause ("在顶部" of "在顶部加上…")."""
+    return re.split(r"[,;。!?\n]|\b(?:and|then)\b|然后|并", marked[: match.start()])[-1]
+
+
 def _clause_around(marked: str, match: re.Match[str]) -> str:
     """Return the clause of the lettering, from its verb to the next break after the quoted words."""
     start = match.start()
@@ -62,7 +71,9 @@ def _clause_around(marked: str, match: re.Match[str]) -> str:
     stop = re.search(r"[,;。!?\n]|\b(?:and|then)\b|然后|并|再", marked[quote:])
     after = marked[quote + stop.end() :] if stop else ""
     end = quote + stop.start() if stop else len(marked)
-    tail = re.match(r"\s*(?:at|in|on|to|near|在|放在|位置|居)[^,;。]*", after) if stop and stop.group(0) in ",;" else None
+    tail = (
+        re.match(r"\s*(?:at|in|on|to|near|在|放在|位置|居)[^,;。]*", after) if stop and stop.group(0) in ",;" else None
+    )
     return marked[start : end + 1 + tail.end()] if tail and _named_position(tail.group(0)) else marked[start:end]
 
 

@@ -14,15 +14,29 @@ _BREAK = re.compile(
     r"[,;、。!?\n]+|\.(?=\s|$)|\b(?:and|then|also|plus|but|finally|after that)\b"
     r"|然后|接着|并且|而且|同时|最后|并(?!排)|(?<=[^太])再(?=.)|&"
 )
-_SPARED = re.compile(r"\bnot? too \w+|别太.|不要太.|\b(?:don't|do not|without|never)\b[^,;。.]*|(?:不要|别)(?=[变调])[^,。]*")
+_SPARED = re.compile(
+    r"\bnot? too \w+|别太.|不要太.|\b(?:don't|do not|without|never)\b[^,;。.]*|(?:不要|别)(?=[变调])[^,。]*"
+)
 _SAME_THING = ((re.compile(r"black\s*(?:and|&|-and-|n)\s*white|\bb\s*&\s*w\b"), "grayscale"),)
 
 _REGION = re.compile(
     r"\b(?:background|foreground|sky|faces?|eyes?|hair|skin|shirt|left half|right half|corner|person|people)\b"
     r"|背景|前景|天空|脸|眼睛|头发|皮肤|衣服|人物|左半|右半"
 )
-_MORE = re.compile(r"\b(?:more|increase|raise|boost|up|higher|stronger|add|enhance|extra|pump)\b|提高|增加|加强|增强|加大|提升|更|加|调高|强")
+_MORE = re.compile(
+    r"\b(?:more|increase|raise|boost|up|higher|stronger|add|enhance|extra|pump)\b|提高|增加|加强|增强|加大|提升"
+    r"|更|加|调高|强"
+)
 _LESS = re.compile(r"\b(?:less|decrease|reduce|lower|down|weaker|drop|cut|lessen)\b|降低|减少|减弱|减小|调低|减|弱|低")
+
+_BEYOND = re.compile(
+    r"\b(?:remove|delete|erase|replace|swap|change|turn (?:it|this|that|the|him|her|them)|put|add|insert"
+    r"|wear\w*|cut out|combine|merge|blend"
+    r"|extend|outpaint|restyle|transform|convert|retouch|colou?ri[sz]e|make (?:it|this|that|him|her|them"
+    r"|the \w+) (?:look|into|a|an|smile|older|younger|taller))\b"
+    r"|去掉|去除|删除|删掉|移除|抹掉|换成|换个|替换|换掉|换一|加上|添加|加个|加一|变成|改成|画成|转成|合成|合并"
+    r"|抠图|扩图|融合|风格化|上色|修复|p掉"
+)
 
 
 @dataclass(frozen=True)
@@ -47,16 +61,15 @@ def read_instructions(text: str) -> Instructions:
         if words.strip() == "§":
             operations += [lettering] if isinstance(lettering, AddText) else []
             continue
-        if _REGION.search(words):
-            left_out.append(words.strip())
-            continue
         direction = _direction(words, direction)
         clause = Clause(words, words, direction)
         found, lacking = _read_clause(clause)
+        found = found or ([] if lacking else _shape_only(clause))
+        if (found and _REGION.search(words)) or (not found and not lacking and _BEYOND.search(words)):
+            left_out.append(words.strip())
+            continue
         operations += found
         missing = missing or lacking
-        if not found and not lacking:
-            operations += _shape_only(clause)
     if lettering == "missing":
         missing = missing or "text"
     return Instructions(tuple(dict.fromkeys(operations)), tuple(left_out), missing)

@@ -24,22 +24,29 @@ _LOT = re.compile(
 )
 _PERCENT = re.compile(r"(\d{1,3})(?:\.\d+)?\s*(?:%|percent|per cent)|百分之(\d{1,3})")
 
-_RATIO = re.compile(r"(?<![\d.:])(\d{1,2})\s*[:/]\s*(\d{1,2})(?![\d.:])|(\d{1,2})\s*比\s*(\d{1,2})")
+_RATIO = re.compile(r"(?<![\d.:])(\d{1,2})\s*[:：/]\s*(\d{1,2})(?![\d.:])|(\d{1,2})\s*比\s*(\d{1,2})")
 _RATIO_WORDS: tuple[tuple[re.Pattern[str], tuple[int, int]], ...] = (
-    (re.compile(r"正方形?|方形|方图|方的?(?=构图|画幅|图)"), (1, 1)),
+    (re.compile(r"正方形?|方形|方图|方的?(?=构图|画幅|图)", re.IGNORECASE), (1, 1)),
     (
         re.compile(
             r"\b(?:in |as |to |into )?(?:a )?square(?= (?:format|picture|image|photo|crop|version|canvas|poster|logo"
-            r"|frame|shape|ratio|aspect|one)\b|[\s]*(?:[,.;!?]|$|and\b|then\b|with\b|please\b))"
+            r"|frame|shape|ratio|aspect|one)\b|[\s]*(?:[,.;!?]|$|and\b|then\b|with\b|please\b))",
+            re.IGNORECASE,
         ),
         (1, 1),
     ),
-    (re.compile(r"\b(?:phone wallpaper|story format)\b|手机壁纸|手机屏"), (9, 16)),
-    (re.compile(r"\b(?:cinematic|ultra-?wide|panorama(?: format)?)\b(?: format)?|电影画幅|全景画幅|超宽"), (21, 9)),
-    (re.compile(r"\b(?:wide-?screen)\b(?: format)?|宽屏"), (16, 9)),
+    (re.compile(r"\b(?:phone wallpaper|story format)\b|手机壁纸|手机屏", re.IGNORECASE), (9, 16)),
     (
         re.compile(
-            r"\b(?:in )?(?:landscape|horizontal)[ -](?:format|orientation|mode|layout|image|ratio)\b|横版|横幅|横构图"
+            r"\b(?:cinematic|ultra-?wide|panorama(?: format)?)\b(?: format)?|电影画幅|全景画幅|超宽", re.IGNORECASE
+        ),
+        (21, 9),
+    ),
+    (re.compile(r"\b(?:wide-?screen)\b(?: format)?|宽屏", re.IGNORECASE), (16, 9)),
+    (
+        re.compile(
+            r"\b(?:in )?(?:landscape|horizontal)[ -](?:format|orientation|mode|layout|image|ratio)\b|横版|横幅|横构图",
+            re.IGNORECASE,
         ),
         (16, 9),
     ),
@@ -47,14 +54,17 @@ _RATIO_WORDS: tuple[tuple[re.Pattern[str], tuple[int, int]], ...] = (
         re.compile(
             r"\b(?:in )?(?:portrait|vertical|upright)[ -](?:format|orientation|mode|layout|ratio)\b"
             r"|\b(?:to|in|as)(?: a)? (?:portrait|vertical)\b(?! of)|,\s*(?:portrait|vertical)(?=\s*(?:$|[,.;!]))"
-            r"|竖版|竖幅|竖构图|竖屏"
+            r"|竖版|竖幅|竖构图|竖屏",
+            re.IGNORECASE,
         ),
         (3, 4),
     ),
-    (re.compile(r"\b(?:to|in|as)(?: a)? (?:landscape|horizontal)\b(?=\s*(?:$|[,.;!]))"), (16, 9)),
+    (re.compile(r"\b(?:to|in|as)(?: a)? (?:landscape|horizontal)\b(?=\s*(?:$|[,.;!]))", re.IGNORECASE), (16, 9)),
 )
 _NOT_A_FORMAT = re.compile(
-    r"\b(?:times|town|city|market|red|blue|green|yellow|black|white|trafalgar|village|main|public)\s+(?:in )?(?:a )?$"
+    r"\b(?:times|town|city|market|red|blue|green|yellow|black|white|trafalgar|village|main|public|draw|paint"
+    r"|sketch)\s+(?:in )?(?:a )?$",
+    re.IGNORECASE,
 )
 
 _NUMBERS = {"one": 1, "two": 2, "three": 3, "four": 4, "a couple of": 2, "a few": 3, "several": 3, "both": 2}
@@ -63,7 +73,8 @@ _NUMBER = r"(?:\d{1,2}|one|two|three|four|a couple of|a few|several)"
 _COUNT = re.compile(
     rf"\b({_NUMBER})\s+(?:different |more |nice |new )?(?:pictures?|images?|versions?|variations?|variants?|options?"
     r"|drawings?|sketch(?:es)?|paintings?|illustrations?|posters?|photos?|wallpapers?|logos?|takes)(?: of| for)?\b"
-    r"|(\d{1,2}|[一两二三四几])\s*(?:张|幅|个版本|个方案|款|副)"
+    r"|(\d{1,2}|[一两二三四几])\s*(?:张|幅|个版本|个方案|款|副)",
+    re.IGNORECASE,
 )
 MAX_COUNT = 4
 
@@ -121,6 +132,12 @@ def find_percent(text: str) -> int | None:
     return int(match.group(1) or match.group(2)) if match else None
 
 
+def _is_format(text: str, word: re.Match[str]) -> bool:
+    """Whether the word is a shape for the picture and not a thing ("Times Square", "a square in red")."""
+    before = text[: word.start()]
+    return not _NOT_A_FORMAT.search(before) and not (not before.strip() and word.group(0).lower().startswith("a "))
+
+
 def find_ratio(text: str) -> tuple[int, int] | None:
     """Return the ratio of width to height that the folded text asks for, in figures or in words."""
     match = _RATIO.search(text)
@@ -129,18 +146,20 @@ def find_ratio(text: str) -> tuple[int, int] | None:
         return (width, height) if width and height else None
     for pattern, ratio in _RATIO_WORDS:
         word = pattern.search(text)
-        if word and not _NOT_A_FORMAT.search(text[: word.start()]):
+        if word and _is_format(text, word):
             return ratio
     return None
 
 
 def without_ratio(text: str) -> str:
     """Return the text without the words that name a ratio."""
-    text = re.sub(r"\b(?:in|at|with)?\s*(?:an? )?(?:aspect ratio|ratio)(?: of)?\b|的?(?:宽高比|画幅|比例)(?:为|是)?", " ", text)
+    text = re.sub(
+        r"\b(?:in|at|with)?\s*(?:an? )?(?:aspect ratio|ratio)(?: of)?\b|的?(?:宽高比|画幅|比例)(?:为|是)?", " ", text
+    )
     text = re.sub(r"(?:\b(?:in|at|as)\s+)?" + f"(?:{_RATIO.pattern})(?:\\s*的)?", " ", text)
     for pattern, _ in _RATIO_WORDS:
         word = pattern.search(text)
-        if word and not _NOT_A_FORMAT.search(text[: word.start()]):
+        if word and _is_format(text, word):
             text = text[: word.start()] + " " + re.sub(r"^\s*(?:format|picture|image|的)", "", text[word.end() :])
     return text
 
@@ -150,7 +169,7 @@ def find_count(text: str) -> int | None:
     match = _COUNT.search(text)
     if not match:
         return None
-    word = match.group(1) or match.group(2)
+    word = (match.group(1) or match.group(2)).lower()
     count = int(word) if word.isdigit() else _NUMBERS[word]
     return None if word in {"一", "one"} else max(1, min(MAX_COUNT, count))
 

@@ -13,8 +13,6 @@ from agent.providers.sketch.phrases import find_amount, find_percent, find_ratio
 _FLIPPED = r"(?:\b(?:too|less|not so|not as|not that)\s+)|太|过于|过(?=[亮暗])|(?:没那么|别那么|不要那么|不那么)"
 
 
-
-
 @dataclass
 class Clause:
     """A clause being read: its words with what is understood blanked out, and the direction it goes."""
@@ -28,9 +26,9 @@ Maker: TypeAlias = Callable[[Clause, re.Match[str]], Operation | None]
 
 
 def _zh(word: str) -> str:
-    return (
-        rf"(?:变|调|提|更|再|加|弄|改|搞|太|过于|过|那么)(?:得|成|更)?{word}|{word}(?:一[点些下]|[点些]|多了|很多|起来)|{word}(?=\s*(?:\d|百分之))"
-    )
+    changes = r"(?:变|调|提|更|再|加|弄|改|搞|太|过于|过|那么)(?:得|成|更)?"
+    by_how_much = r"(?:一[点些下]|[点些]|多了|很多|起来)"
+    return rf"{changes}{word}|{word}{by_how_much}|{word}(?=\s*(?:\d|百分之))"
 
 
 def _adjective(english: str, chinese: str) -> re.Pattern[str]:
@@ -92,7 +90,9 @@ def _crop(clause: Clause, match: re.Match[str]) -> Operation | None:
 
 _SIDES = re.compile(r"(\d{2,5})\s*(?:px|像素)?\s*(?:x|\*|乘|by)\s*(\d{2,5})")
 _WIDE = re.compile(r"(\d{2,5})\s*(?:px|pixels?)\s*wide|width\s*(?:of|to|=)?\s*(\d{2,5})|宽度?(?:为|到|成)?\s*(\d{2,5})")
-_HIGH = re.compile(r"(\d{2,5})\s*(?:px|pixels?)\s*(?:high|tall)|height\s*(?:of|to|=)?\s*(\d{2,5})|高度?(?:为|到|成)?\s*(\d{2,5})")
+_HIGH = re.compile(
+    r"(\d{2,5})\s*(?:px|pixels?)\s*(?:high|tall)|height\s*(?:of|to|=)?\s*(\d{2,5})|高度?(?:为|到|成)?\s*(\d{2,5})"
+)
 _TIMES = re.compile(r"(\d(?:\.\d+)?)\s*(?:x\b|times\b|倍)")
 
 
@@ -136,37 +136,65 @@ _GRAY = r"gr[ae]y-?\s?scale|monochrome|colou?rless|黑白|灰度|去色|单色"
 _TURN = r"rotat\w+|turn(?= (?:it |this |that |the \w+ )?(?:left|right|around|by|upside|\d|clockwise|counter|anti))"
 RULES: tuple[tuple[re.Pattern[str], Maker], ...] = (
     (re.compile(rf"(?:{_TURN}|\bupside down\b|旋转|逆时针|顺时针|[左右]转|转(?=\s*\d)|颠倒|倒过来)[^§]*"), _rotate),
-    (re.compile(r"\b(?:flip\w*|mirror\w*)\b[^§]*|翻转|镜像|(?:左右|上下|水平|垂直)(?:翻转|翻|对调|镜像)|对称翻"), _flip),
+    (
+        re.compile(r"\b(?:flip\w*|mirror\w*)\b[^§]*|翻转|镜像|(?:左右|上下|水平|垂直)(?:翻转|翻|对调|镜像)|对称翻"),
+        _flip,
+    ),
     (
         re.compile(
-            r"\b(?:resiz\w+|scal\w+|shrink\w*|enlarge\w*|upscal\w+|downscal\w+|(?:half|double|twice) (?:the |its )?size)\b[^§]*"
-            r"|\b\d{2,5}\s*x\s*\d{2,5}\b|\b(?:smaller|bigger|larger)\b|缩小\S*|缩放\S*|放大\S*|尺寸\S*|(?:改|调整?)大小\S*|大小(?:改|调)\S*|\d+\s*像素"
+            r"\b(?:resiz\w+|scal\w+|shrink\w*|enlarge\w*|upscal\w+|downscal\w+|(?:half|double|twice) (?:the "
+            r"|its )?size)\b[^§]*"
+            r"|\b\d{2,5}\s*x\s*\d{2,5}\b|\b(?:smaller|bigger|larger)\b|缩小\S*|缩放\S*|放大\S*|尺寸\S*|(?:改"
+            r"|调整?)大小\S*|大小(?:改|调)\S*|\d+\s*像素"
         ),
         _resize,
     ),
     (re.compile(r"\bcrop\w*[^§]*|\btrim\w*[^§]*|裁[剪切成为到]?\S*|剪裁\S*"), _crop),
-    (re.compile(r"\b(?:less|not so|too|de-?)\s*(?:blurry|blurred|soft|fuzzy)\b|太模糊|太糊|模糊了|不清楚|不够清晰"), _tone(ToneKind.SHARPEN)),
+    (
+        re.compile(r"\b(?:less|not so|too|de-?)\s*(?:blurry|blurred|soft|fuzzy)\b|太模糊|太糊|模糊了|不清楚|不够清晰"),
+        _tone(ToneKind.SHARPEN),
+    ),
     (re.compile(r"\b(?:less sharp|softer|too sharp)\b"), _tone(ToneKind.BLUR)),
     (re.compile(r"\bsharp(?:en\w*|er|ness)?\b|\bcrisper\b|锐化|更?清晰|锐利|锐度"), _tone(ToneKind.SHARPEN)),
     (re.compile(r"\bblur\w*\b|\bsoften\w*\b|模糊|虚化|柔化|朦胧"), _tone(ToneKind.BLUR)),
     (re.compile(r"\bde-?saturat\w+"), _desaturate),
     (re.compile(rf"\b(?:{_GRAY})\b|黑白|灰度|去色|单色"), _tone(ToneKind.GRAYSCALE)),
     (re.compile(r"\b(?:sepia|vintage|old[- ]photo(?:graph)?)\b|复古|怀旧|老照片|泛黄|棕褐色"), _tone(ToneKind.SEPIA)),
-    (re.compile(r"\binvert\w*\b|\b(?:photo |colou?r |a )negative\b|反色|反相|负片|反转颜色|颜色反转"), _tone(ToneKind.INVERT)),
+    (
+        re.compile(r"\binvert\w*\b|\b(?:photo |colou?r |a )negative\b|反色|反相|负片|反转颜色|颜色反转"),
+        _tone(ToneKind.INVERT),
+    ),
     (re.compile(r"contrast\w*|对比度?"), _noun(ToneKind.MORE_CONTRAST, ToneKind.LESS_CONTRAST)),
-    (re.compile(r"\bsaturation\b|\bcolou?r intensity\b|饱和度?|色彩浓度"), _noun(ToneKind.MORE_SATURATION, ToneKind.LESS_SATURATION)),
+    (
+        re.compile(r"\bsaturation\b|\bcolou?r intensity\b|饱和度?|色彩浓度"),
+        _noun(ToneKind.MORE_SATURATION, ToneKind.LESS_SATURATION),
+    ),
     (re.compile(r"\bbrightness\b|\bexposure\b|亮度|曝光度?"), _noun(ToneKind.BRIGHTER, ToneKind.DARKER)),
     (re.compile(r"\bwarmth\b|\bcolou?r temperature\b|色温"), _noun(ToneKind.WARMER, ToneKind.COOLER)),
     (
-        _adjective(r"(?:more )?(?:saturated|saturate|vivid|vibrant|colou?rful)|punchier|richer", r"(?:鲜艳|鲜明|艳|浓郁)"),
+        _adjective(
+            r"(?:more )?(?:saturated|saturate|vivid|vibrant|colou?rful)|punchier|richer", r"(?:鲜艳|鲜明|艳|浓郁)"
+        ),
         _comparative(ToneKind.MORE_SATURATION, ToneKind.LESS_SATURATION),
     ),
-    (_adjective(r"(?:more )?(?:muted|faded|pale)|paler|fade", r"(?:淡|素|柔和)"), _comparative(ToneKind.LESS_SATURATION, ToneKind.MORE_SATURATION)),
-    (_adjective(r"bright(?:er|en\w*)?|light(?:er|en\w*)", r"(?:明亮|(?<![月漂])亮)"), _comparative(ToneKind.BRIGHTER, ToneKind.DARKER)),
-    (_adjective(r"dark(?:er|en\w*)?|dim(?:mer)?|moodier", r"(?:昏暗|暗|黑)"), _comparative(ToneKind.DARKER, ToneKind.BRIGHTER)),
+    (
+        _adjective(r"(?:more )?(?:muted|faded|pale)|paler|fade", r"(?:淡|素|柔和)"),
+        _comparative(ToneKind.LESS_SATURATION, ToneKind.MORE_SATURATION),
+    ),
+    (
+        _adjective(r"bright(?:er|en\w*)?|light(?:er|en\w*)", r"(?:明亮|(?<![月漂])亮)"),
+        _comparative(ToneKind.BRIGHTER, ToneKind.DARKER),
+    ),
+    (
+        _adjective(r"dark(?:er|en\w*)?|dim(?:mer)?|moodier", r"(?:昏暗|暗|黑)"),
+        _comparative(ToneKind.DARKER, ToneKind.BRIGHTER),
+    ),
     (_adjective(r"warm(?:er)?", r"暖和?"), _comparative(ToneKind.WARMER, ToneKind.COOLER)),
     (re.compile(r"(?P<flip>(?!))?(?:暖(?:色|调)\S?)"), _comparative(ToneKind.WARMER, ToneKind.COOLER)),
-    (_adjective(r"cooler|cool(?=er| tones?| colou?rs?)|cold(?:er)?|bluer", r"(?<!寒)冷"), _comparative(ToneKind.COOLER, ToneKind.WARMER)),
+    (
+        _adjective(r"cooler|cool(?=er| tones?| colou?rs?)|cold(?:er)?|bluer", r"(?<!寒)冷"),
+        _comparative(ToneKind.COOLER, ToneKind.WARMER),
+    ),
     (re.compile(r"(?P<flip>(?!))?(?:冷(?:色|调)\S?)"), _comparative(ToneKind.COOLER, ToneKind.WARMER)),
 )
 NEEDS: dict[Maker, str] = {_crop: "shape", _resize: "size"}

@@ -10,30 +10,41 @@ MAX_SUBJECT_CHARACTERS = 160
 
 _POLITE = re.compile(
     r"^(?:(?:hi|hello|hey|ok(?:ay)?|so|now|well|then|please|pls|kindly|just|sketch|aivista)\b[\s,!.:]*"
-    r"|(?:can|could|would|will) you(?: please| kindly)?\s+|(?:i want|i'd like|i would like) you to\s+|let's\s+|let us\s+|try to\s+"
-    r"|(?:你好|您好|嗨|好的|现在|那么?|麻烦|请|能不能|可不可以|能否|可以|你能|你可以|帮我|帮忙|给我|为我|替我|我想让你|我要你)[\s,，!！。]*)+",
+    r"|(?:can|could|would|will) you(?: please| kindly)?\s+|(?:i want|i'd like|i would like) you to\s+|let's\s+"
+    r"|let us\s+|try to\s+"
+    r"|(?:你好|您好|嗨|好的|现在|那么?|麻烦|请|能不能|可不可以|能否|可以|你能|你可以|帮我|帮忙|给我|为我|替我"
+    r"|我想让你|我要你)[\s,，!！。]*)+",
     re.IGNORECASE,
 )
 _ASKING = re.compile(
-    r"^(?:(?:draw|paint|sketch|illustrate|doodle|depict|generate|render|imagine|make|create|design|produce|compose|craft)\b"
-    r"|i (?:want|need|wish for)|i(?:'d| would) like|give|show|(?:can|could) i (?:have|get))(?:\s+(?:me|us|to see|to have))*\s*"
+    r"^(?:(?:draw|paint|sketch|illustrate|doodle|depict|generate|render|imagine|make|create|design|produce"
+    r"|compose|craft)\b"
+    r"|i (?:want|need|wish for)|i(?:'d| would) like|give|show|(?:can|could) i (?:have|get))(?:\s+(?:me|us"
+    r"|to see|to have))*\s*"
     r"|^(?:我)?(?:想要?|要|需要)?(?:画出?|绘制|绘出?|生成|设计|制作|创作|做|来|给我|看)(?:一下|出)?\s*"
     r"|^我?(?:想要|需要|想看|要)\s*",
     re.IGNORECASE,
 )
 _KIND = re.compile(
     r"^(?:an?|the|some|one|another|new)?\s*(?:(?:nice|new|beautiful|simple|quick|little|good)\s+)*"
-    r"(?:picture|image|drawing|sketch|painting|illustration|photo|photograph|artwork|scene)s?\s*(?:of|showing|with|about|where|:)\s+",
+    r"(?:picture|image|drawing|sketch|painting|illustration|photo|photograph|artwork|scene)s?\s*(?:of|showing"
+    r"|with|about|where|:)\s+",
     re.IGNORECASE,
 )
 _KIND_ZH = re.compile(r"^(?:[一两二三四几]?[张幅款个副])?(?:(?:关于|有关|以)?)(?=.)")
 _KIND_ZH_TAIL = re.compile(r"(?<=.)(?:的(?:图片?|画|图像|照片|草图|插图|作品))$")
 _EMPTY_SUBJECTS = re.compile(
-    r"^(?:an?|the|some|any|one|another|new|nice|beautiful|good|of|for|me|us|picture|image|drawing|sketch|painting|photo|illustration|something"
-    r"|anything|stuff|things?|it|this|that|please|now|art|s|图片?|画|图像|照片|东西|点|什么|些|一|张|幅|个|吧|呢|啊|点什么|随便|好看|的|下|一下|\s)*$",
+    r"^(?:an?|the|some|any|one|another|new|nice|beautiful|good|of|for|me|us|picture|image|drawing|sketch"
+    r"|painting|photo|illustration|something"
+    r"|anything|stuff|things?|it|this|that|please|now|art|s|图片?|画|图像|照片|东西|点|什么|些|一|张|幅|个|吧"
+    r"|呢|啊|点什么|随便|好看|的|下|一下|\s)*$",
     re.IGNORECASE,
 )
-_TAIL = re.compile(r"[\s,，。.!！?？;；:：、]*(?:\bplease\b|\bpls\b|\bthanks?\b|\bthank you\b|谢谢|可以吗|好吗|行吗|吧|吗)?[\s,，。.!！?？;；:：、]*$", re.IGNORECASE)
+_TAIL = re.compile(
+    r"[\s,，。.!！?？;；:：、]*(?:\bplease\b|\bpls\b|\bthanks?\b|\bthank you\b|谢谢|可以吗|好吗|行吗|吧"
+    r"|吗)?[\s,，。.!！?？;；:：、]*$",
+    re.IGNORECASE,
+)
 
 _STYLES: tuple[tuple[str, str, str], ...] = (
     ("watercolour", r"\bwater-?colou?rs?\b", "水彩"),
@@ -72,7 +83,7 @@ def find_style(folded: str) -> str:
 
 def without_ratio_and_tail(text: str) -> str:
     """Return the text without words for shape and count, and without loose punctuation at its ends."""
-    kept = _keep_case(text, without_ratio)
+    kept = without_ratio(text)
     kept = re.sub(r"\s*[,，]\s*(?=[,，。.]|$)", "", kept)
     return _TAIL.sub("", kept).strip(" ,，。.;；:：、")
 
@@ -82,35 +93,13 @@ def _without_asking(text: str) -> str:
     words = _POLITE.sub("", words)
     words = _ASKING.sub("", words, count=1)
     words = _POLITE.sub("", words)
-    words = _keep_case(words, without_count)
+    words = without_count(words)
+    words = re.sub(r"[,\s]*\b(?:and|then)\s+(?:then\s+)?(?:make|turn|crop|rotate|flip) (?:it|the)\b.*$", "", words)
     words = re.sub(r"^\s*(?:of|for|:|：|,|，)\s*", "", words)
     words = _KIND.sub("", words)
     words = _KIND_ZH.sub("", words)
     words = _KIND_ZH_TAIL.sub("", _TAIL.sub("", words))
     return without_ratio_and_tail(words)
-
-
-def _keep_case(text: str, change: object) -> str:
-    """Return `change(text)`, which works on lower case, with the letters of the original where lengths allow it."""
-    assert callable(change)
-    folded = text.lower()
-    if len(folded) != len(text):
-        return str(change(text))
-    kept = str(change(folded))
-    return _recase(text, folded, kept)
-
-
-def _recase(text: str, folded: str, kept: str) -> str:
-    result: list[str] = []
-    at = 0
-    for char in kept:
-        found = folded.find(char, at)
-        if found < 0:
-            result.append(char)
-            continue
-        result.append(text[found])
-        at = found + 1
-    return re.sub(r"\s+", " ", "".join(result)).strip()
 
 
 def _shorten(subject: str) -> str:

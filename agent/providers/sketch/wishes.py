@@ -20,6 +20,7 @@ from agent.providers.sketch.phrases import (
     without_handles,
 )
 from agent.providers.sketch.subjects import find_style, find_subject
+from agent.providers.sketch.vocabulary import is_known
 
 
 class Reason(StrEnum):
@@ -90,51 +91,62 @@ _DRAW = re.compile(
     r"|(?<![幅张这那油国图])画(?![面质幅布廊家]|成)|绘制|绘一|绘出|生成|来[一两二三四几]?[张幅款个]|插画一"
 )
 _MAKE = re.compile(
-    r"\b(?:make|create|design|produce|compose|craft)(?: me| us)?\s+(?:an?|some|one|two|three|four|five|several|\d+|the|my|new)\b"
+    r"\b(?:make|create|design|produce|compose|craft)(?: me| us)?\s+(?:an?|some|one|two|three|four|five|several"
+    r"|\d+|new)\b"
     r"|\b(?:make|create|design|produce) (?:me|us)\b|\b(?:create|design)\s+(?!it\b|this\b|that\b)\w"
     r"|\b(?:i want|i need|i would like|i'd like|i wish for|give me|show me|can i (?:have|get)|could i (?:have|get))\s+"
     r"(?!(?:it|this|that|them|to)\b)(?!.{0,12}\b(?:brighter|darker)\b)\w"
-    r"|设计|制作|创作|做[一两二三四几]?[张幅款个]|做个|要[一两二三四几][张幅款个只]|给我[一两二三四几]?[张幅]|我想要(?!把|它)|想看[一两]?[张幅]?"
+    r"|设计|制作|创作|做[一两二三四几]?[张幅款个]|做个|要[一两二三四几][张幅款个只]|给我[一两二三四几]?[张幅]"
+    r"|我想要(?!把|它)|想看[一两]?[张幅]?"
 )
 _TARGET = re.compile(
-    r"\b(?:it|this|that|these|them|its|the (?:last|previous|first|second|same|current|original|new)? ?(?:picture|photo|image|pic|one"
+    r"\b(?:it|this|that|these|them|its|the (?:last|previous|first|second|same|current|original"
+    r"|new)? ?(?:picture|photo|image|pic|one"
     r"|drawing|sketch|painting|result|upload|shot)|my (?:picture|photo|image|pic|upload|selfie|drawing|shot))\b"
     r"|把|将|刚才|刚刚|上一?张|这张|那张|这幅|那幅|它|原图|此图|图片|照片|画面|这个图|上图|前一张"
 )
-_VERSION = re.compile(r"\b(?:version|variant|copy|edition) of\b")
+_VERSION = re.compile(r"\b(?:version|variant|copy|edition) of\b|同样|一样|版本")
 _SEARCH = re.compile(
-    r"\b(?:search (?:the |on |online|for|up|google|web)|web search|look (?:it |this |that )?up|google (?:it|for|the)|browse the (?:web|internet)"
-    r"|find (?:out )?online|latest news|on the (?:web|internet))\b|搜索|搜一下|搜搜|上网|联网|查一查|查一下|百度|谷歌|最新(?:消息|新闻)"
+    r"\b(?:search (?:the |on |online|for|up|google|web)|web search|look (?:it |this |that )?up|google (?:it|for"
+    r"|the)|browse the (?:web|internet)"
+    r"|find (?:out )?online|latest news|on the (?:web|internet))\b|搜索|搜一下|搜搜|上网|联网|查一查|查一下"
+    r"|百度|谷歌|最新(?:消息|新闻)"
 )
 _GREETING = re.compile(
-    r"^(?:hi|hello|hey|hiya|yo|howdy|good (?:morning|afternoon|evening|day)|greetings|how are you|what's up|sup)\b(?: there| sketch| aivista| all)?"
+    r"^(?:hi|hello|hey|hiya|yo|howdy|good (?:morning|afternoon|evening|day)|greetings|how are you|what's up"
+    r"|sup)\b(?: there| sketch| aivista| all)?"
     r"|^(?:你好|您好|嗨|哈喽|哈啰|早上好|下午好|晚上好|早安|在吗|喂)"
 )
 _THANKS = re.compile(
-    r"^(?:thanks?\b|thank you|thx|ty\b|cheers\b|great|nice|perfect|awesome|cool\b|wonderful|beautiful|lovely|good job|well done|bye|goodbye|see you"
-    r"|ok(?:ay)?\b|yes\b|no\b|谢|多谢|感谢|太棒|真棒|很棒|好看|不错|完美|漂亮|厉害|辛苦|再见|拜拜|好的|好吧|嗯|可以了|行$)"
+    r"^(?:thanks?\b|thank you|thx|ty\b|cheers\b|great|nice|perfect|awesome|cool\b|wonderful|beautiful|lovely"
+    r"|good job|well done|bye|goodbye|see you"
+    r"|ok(?:ay)?\b|yes\b|no\b|谢|多谢|感谢|太棒|真棒|很棒|好看|不错|完美|漂亮|厉害|辛苦|再见|拜拜|好的|好吧|嗯"
+    r"|可以了|行$)"
 )
 _ABILITIES = re.compile(
-    r"\bwhat (?:can|could|do) (?:you|i|we|this|sketch)\b|\bwho are you\b|\bwhat are you\b|\bhow (?:do|does|can) (?:this|you|i use|it work)"
-    r"|\b(?:help|instructions|manual)\s*$|^help\b|\byour (?:abilities|capabilities|features)\b|\bwhat is (?:this|sketch|aivista)\b"
-    r"|(?:你|您)(?:能|会|可以)(?:做|干|帮|些)?(?:我)?(?:做|干)?(?:什么|啥|哪些)|你是谁|有什么功能|功能介绍|怎么用|如何使用|使用说明|帮助$|你会什么|能做什么"
+    r"\bwhat (?:can|could|do) (?:you|i|we|this|sketch)\b|\bwho are you\b|\bwhat are you\b|\bhow (?:do|does"
+    r"|can) (?:this|you|i use|it work)"
+    r"|\b(?:help|instructions|manual)\s*$|^help\b|\byour (?:abilities|capabilities|features)\b"
+    r"|\bwhat is (?:this|sketch|aivista)\b"
+    r"|(?:你|您)(?:能|会|可以)(?:做|干|帮|些)?(?:我)?(?:做|干)?(?:什么|啥|哪些)|你是谁|有什么功能|功能介绍"
+    r"|怎么用|如何使用|使用说明|帮助$|你会什么|能做什么"
 )
 _QUESTION = re.compile(
-    r"^(?:so |and |but |please )?(?:why|what|who|whose|whom|when|where|which|how(?! about)|is|are|was|were|do|does|did|should|tell me|explain"
+    r"^(?:so |and |but |please )?(?:why|what|who|whose|whom|when|where|which|how(?! about)|is|are|was|were|do"
+    r"|does|did|should|tell me|explain"
     r"|describe|translate|calculate|write (?:a|an|me|some))\b"
-    r"|为什么|为何|什么是|是什么|有什么|是谁|谁是|哪里|哪个|哪年|多少钱|怎么(?!样)|如何|几点|何时|解释|翻译|描述一下|告诉我|介绍一下|写一?(?:首|篇|段)"
+    r"|为什么|为何|什么是|是什么|有什么|是谁|谁是|哪里|哪个|哪年|多少钱|怎么(?!样)|如何|几点|何时|解释|翻译"
+    r"|描述一下|告诉我|介绍一下|写一?(?:首|篇|段)"
 )
 _ENDS_AS_QUESTION = re.compile(r"(?:\?|吗|呢)[\s?!。]*$")
-_BEYOND = re.compile(
-    r"\b(?:remove|delete|erase|replace|swap|change|turn (?:it|this|that|the|him|her|them)|put|add|insert|wear\w*|cut out|combine|merge|blend"
-    r"|extend|outpaint|restyle|transform|convert|retouch|colou?ri[sz]e|make (?:it|this|that|him|her|them|the \w+) (?:look|into|a|an|smile|older|younger|taller))\b"
-    r"|去掉|去除|删除|删掉|移除|抹掉|换成|换个|替换|换掉|换一|加上|添加|加个|加一|变成|改成|画成|转成|合成|合并|抠图|扩图|融合|风格化|上色|修复|p掉"
-)
 _VAGUE = re.compile(
-    r"\b(?:better|nicer|prettier|improve\w*|fix|enhance|beautify|again|another|different(?:ly)?|something|anything|change|do|edit|adjust|redo|try|retry|make)\b"
+    r"\b(?:better|nicer|prettier|improve\w*|fix|enhance|beautify|again|another|different(?:ly)?|something"
+    r"|anything|change|do|edit|adjust|redo|try|retry|make)\b"
     r"|好看|美化|优化|改进|修一下|改一下|调整|处理|再来|重来|换一张|随便|弄一下"
 )
-_SPEAKER = re.compile(r"^(?:i|i'm|i am|you|we|he|she|it|it's|they|my|your|this|that|there|these|those)\b|^(?:我|你|您|他|她|它|这|那)")
+_SPEAKER = re.compile(
+    r"^(?:i|i'm|i am|you|we|he|she|it|it's|they|my|your|this|that|there|these|those)\b|^(?:我|你|您|他|她|它|这|那)"
+)
 
 
 def understand(text: str, has_pictures: bool) -> Wish:
@@ -156,7 +168,7 @@ def _wants_drawing(folded: str, instructions: Instructions) -> bool:
     strong, weak = _DRAW.search(folded), _MAKE.search(folded)
     if not strong and not weak:
         return False
-    asks_for_edit = bool(instructions.operations or instructions.missing)
+    asks_for_edit = bool(instructions.operations or instructions.missing or instructions.left_out)
     has_target = bool(_TARGET.search(folded) or find_handles(folded))
     if not asks_for_edit or not has_target:
         return not (weak and not strong and asks_for_edit and _is_only_instructions(folded))
@@ -178,11 +190,13 @@ def _edit_or_talk(text: str, folded: str, has_pictures: bool) -> Wish:
     if instructions.operations and not (_is_noun_phrase(folded) and not is_about_picture):
         return _edit(text, instructions, has_pictures)
     if instructions.missing:
-        return AskBack(Reason(instructions.missing)) if has_pictures or find_handles(text) else AskBack(Reason.NO_PICTURE)
+        return (
+            AskBack(Reason(instructions.missing)) if has_pictures or find_handles(text) else AskBack(Reason.NO_PICTURE)
+        )
     talk = _small_talk(folded)
     if talk is not None:
         return talk
-    if instructions.left_out and is_about_picture or _BEYOND.search(folded):
+    if instructions.left_out and not _is_noun_phrase(folded):
         return Talk(Topic.BEYOND) if has_pictures or find_handles(text) else AskBack(Reason.NO_PICTURE)
     return _draw(text) if _names_a_thing(folded, is_about_picture) else AskBack(Reason.UNCLEAR)
 
@@ -236,11 +250,15 @@ def _ratio(folded: str) -> str | None:
 
 
 def _is_noun_phrase(folded: str) -> bool:
-    """Whether the words begin as a thing does ("a black and white cat", "黑白的猫") and not as a change ("a bit darker")."""
+    """Whether the words begin as a thing does ("a black and white cat") and not as a change ("a bit darker")."""
     if re.match(r"(?:an?|the|one|two|three|four|five|some|several)\s+", folded):
-        is_change = re.match(r"an?\s+(?:(?:tiny|little)\s+)?(?:bit|lot|touch|tad|hint)\b|a little\s+(?:\w+er|more|less)\b", folded)
+        is_change = re.match(
+            r"an?\s+(?:(?:tiny|little)\s+)?(?:bit|lot|touch|tad|hint)\b|a little\s+(?:\w+er|more|less)\b", folded
+        )
         return not is_change and not re.search(r"\b(?:brighter|darker|warmer|cooler)\b|\bversion\b", folded)
-    return bool(re.match(r"(?:一[只个座片朵棵辆位条间栋艘幅]|[^,，]{1,6}的(?!更|再|亮|暗))", folded)) and not re.search(r"[再更变调]|一[点些]", folded)
+    return bool(re.match(r"(?:一[只个座片朵棵辆位条间栋艘幅]|[^,，]{1,6}的(?!更|再|亮|暗))", folded)) and not re.search(
+        r"[再更变调]|一[点些]", folded
+    )
 
 
 def _names_a_thing(folded: str, is_about_picture: bool) -> bool:
@@ -248,4 +266,6 @@ def _names_a_thing(folded: str, is_about_picture: bool) -> bool:
     if is_about_picture or _SPEAKER.match(folded) or _VAGUE.search(folded):
         return False
     words = re.findall(r"[a-zà-ɏ'\-]+", folded)
+    if is_known(folded):
+        return True
     return _is_noun_phrase(folded) or len(words) >= 2 or len(re.findall(r"[\u4e00-\u9fff]", folded)) >= 2

@@ -1,0 +1,189 @@
+"""Pictures of the past: placeholders in what the text model sees, and their way back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
+
+from pydantic import JsonValue
+
+from agent.conversation import Conversation
+from agent.errors import AivistaError, RequestRefused
+from agent.messages import ContentPart, ImageOrigin, ImagePart, PromptMessage, Role, TextPart, ToolResultPart
+from agent.pictures import Picture
+
+TOOL_NAME = "get_history_image"
+_MIN_ID_LENGTH = 8
+_HEX = re.compile(r"[0-9a-f]+")
+_ID = re.compile(r"\[?\s*(?:picture:)?\s*(?:history_)?([^\]\s]*)")
+_ORIGIN_WORDS = {
+    ImageOrigin.UPLOADED: "uploaded by the user",
+    ImageOrigin.GENERATED: "generated",
+    ImageOrigin.EDITED: "edited",
+}
+
+ReadImage = Callable[[ImagePart], Awaitable[bytes]]
+WriteImage = Callable[[bytes, str, ImageOrigin], Awaitable[ImagePart]]
+
+
+class _CachedImage(Protocol):
+    @property
+    def data(self) -> bytes: ...
+
+
+class ImageCache(Protocol):
+    """Where the bytes of history images wait: `agent.storage.cache`."""
+
+    async def put(self, md5: str, data: bytes, mime_type: str) -> bool:
+        """Return whether the picture can be had back."""
+        ...
+
+    async def get(self, md5: str) -> _CachedImage | None:
+        """Return the picture, which lives on, or None."""
+        ...
+
+    async def contains(self, md5: str) -> bool:
+        """Return whether the picture is kept, and let it live on."""
+        ...
+
+
+async def replace_history_images(
+    messages: Sequence[PromptMessage], cache: ImageCache, read: ReadImage
+) -> Sequence[PromptMessage]:
+    """Return the messages as the text model sees them: pictures before the last prompt are placeholders.
+
+    A placeholder is `[Picture:history_<md5>]` and then the picture's handle and origin in words; inside a tool's
+    result it stands under `pictures`. The bytes go to the cache; a picture that it cannot take stays in full.
+    Messages without such pictures come back as the very same objects, and so does the whole when there are none.
+    Thoughts are left alone: they are not sent again.
+    """
+    last_prompt = max((n for n, message in enumerate(messages) if message.role is Role.PROMPT), default=0)
+    past = [(n, message) for n, message in enumerate(messages[:last_prompt]) if _has_pictures(message)]
+    if not past:
+        return messages
+    replaced = list(messages)
+    for n, message in past:
+        replaced[n] = await _without_pictures(message, cache, read)
+    return tuple(replaced)
+
+
+async def fetch_history_image(
+    image_id: str, conversation: Conversation, cache: ImageCache, read: ReadImage, write: WriteImage | None = None
+) -> ToolResultPart:
+    """Return the picture behind a placeholder as the tool's result, the picture itself in `images`.
+
+    `image_id` is the MD5 or at least its first eight characters, with or without `history_` and `[Picture:…]`. What
+    the cache has forgotten is taken from the conversation's own file; with `write`, a file that is gone is made again
+    from the cache. An id that is too short, not hexadecimal, ambiguous or unknown, or a picture that is gone, is
+    answered with a sentence as an error; only pictures of this conversation are ever returned.
+    """
+    found = _find(_md5_of(image_id), conversation)
+    if isinstance(found, str):
+        return _refusal(found)
+    if not await _is_at_hand(found.image, cache, read, write):
+        return _refusal(f"Picture {found.handle} has expired and its file is gone. Ask the user to add it again.")
+    image = found.image.model_copy(update={"handle": found.handle, "thought_signature": None, "signed_by": None})
+    return ToolResultPart(name=TOOL_NAME, content=_description(found), images=(image,))
+
+
+def placeholder(image: ImagePart) -> str:
+    """Return the text that stands for a picture of the past."""
+    words = [_ORIGIN_WORDS[image.origin]]
+    if image.handle:
+        words.insert(0, image.handle)
+    return f"[Picture:history_{image.md5}] ({', '.join(words)})"
+
+
+def _has_pictures(message: PromptMessage) -> bool:
+    return any(
+        (isinstance(part, ImagePart) and not part.is_thought) or (isinstance(part, ToolResultPart) and part.images)
+        for part in message.parts
+    )
+
+
+async def _without_pictures(message: PromptMessage, cache: ImageCache, read: ReadImage) -> PromptMessage:
+    parts: list[ContentPart] = []
+    for part in message.parts:
+        if isinstance(part, ImagePart) and not part.is_thought and await _keep(part, cache, read):
+            parts.append(TextPart(text=placeholder(part)))
+        elif isinstance(part, ToolResultPart) and part.images:
+            parts.append(await _result_without_pictures(part, cache, read))
+        else:
+            parts.append(part)
+    return message.model_copy(update={"parts": tuple(parts)})
+
+
+async def _result_without_pictures(result: ToolResultPart, cache: ImageCache, read: ReadImage) -> ToolResultPart:
+    kept = [(image, await _keep(image, cache, read)) for image in result.images]
+    placeholders: list[JsonValue] = [placeholder(image) for image, is_kept in kept if is_kept]
+    if not placeholders:
+        return result
+    before = result.content.get("pictures", [])
+    stated = before if isinstance(before, list) else [before]
+    update = {
+        "content": {**result.content, "pictures": [*stated, *placeholders]},
+        "images": tuple(image for image, is_kept in kept if not is_kept),
+    }
+    return result.model_copy(update=update)
+
+
+async def _keep(image: ImagePart, cache: ImageCache, read: ReadImage) -> bool:
+    """Return whether a placeholder may stand for the picture."""
+    if await cache.contains(image.md5):
+        return True
+    try:
+        data = await read(image)
+    except AivistaError:
+        # Its file is gone: it cannot be sent in full either, and must not end every later turn.
+        return True
+    return await cache.put(image.md5, data, image.mime_type)
+
+
+async def _is_at_hand(image: ImagePart, cache: ImageCache, read: ReadImage, write: WriteImage | None) -> bool:
+    """Return whether the picture's file can be read, and let the picture live on in the cache."""
+    cached = await cache.get(image.md5)
+    try:
+        data = await read(image)
+    except RequestRefused:
+        if cached is None or write is None:
+            return False
+        return (await write(cached.data, image.mime_type, image.origin)).digest == image.digest
+    if cached is None:
+        await cache.put(image.md5, data, image.mime_type)
+    return True
+
+
+def _md5_of(image_id: str) -> str:
+    match = _ID.match(image_id.strip().lower())
+    return match[1] if match else ""
+
+
+def _find(wanted: str, conversation: Conversation) -> Picture | str:
+    """Return the newest picture whose MD5 begins so, or the sentence that says why there is none."""
+    if not _HEX.fullmatch(wanted):
+        return "That is not an image id. Give the hexadecimal md5 of a [Picture:history_<md5>] placeholder."
+    if len(wanted) < _MIN_ID_LENGTH:
+        return f"The image id {wanted} is too short. Give all of the md5 of the placeholder."
+    matches = {picture.image.md5: picture for picture in conversation.pictures if picture.image.md5.startswith(wanted)}
+    if not matches:
+        return f"This conversation holds no picture {wanted[:32]}."
+    if len(matches) > 1:
+        return f"The image id {wanted} fits several pictures. Give all of the md5 of the placeholder."
+    return next(iter(matches.values()))
+
+
+def _description(picture: Picture) -> dict[str, JsonValue]:
+    image = picture.image
+    return {
+        "image_id": f"history_{image.md5}",
+        "handle": picture.handle,
+        "origin": _ORIGIN_WORDS[image.origin],
+        "width": image.width,
+        "height": image.height,
+        "size_bytes": image.size_bytes,
+    }
+
+
+def _refusal(sentence: str) -> ToolResultPart:
+    return ToolResultPart(name=TOOL_NAME, content={"error": sentence}, is_error=True)

@@ -1,0 +1,254 @@
+"""A canvas of paint: soft gradients, washes with darker rims, wobbly lines and grain, all from one seed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from PIL import Image, ImageDraw, ImageFilter
+
+from agent.providers.sketch.palette import Colour, darker
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Pixels: TypeAlias = NDArray[np.float32]
+
+Point: TypeAlias = tuple[float, float]
+
+
+class Canvas:
+    """A picture being painted. Points are shares of the canvas: (0, 0) top left, (1, 1) bottom right."""
+
+    def __init__(self, size: tuple[int, int], seed: int, *, is_flat: bool = False) -> None:
+        import numpy as np
+
+        self.width, self.height = size
+        self.unit = min(size)
+        self.random = np.random.default_rng(seed)
+        self._pixels: Pixels = np.zeros((self.height, self.width, 3), dtype=np.float32)
+        self._wash = self._cloud(9, 0.0 if is_flat else 1.0)
+        self._is_flat = is_flat
+
+    def image(self) -> Image.Image:
+        """Return the painting as an RGB picture."""
+        import numpy as np
+
+        return Image.fromarray(np.clip(self._pixels + 0.5, 0, 255).astype(np.uint8), "RGB")
+
+    def between(self, low: float, high: float) -> float:
+        """Return a number between the two, the same for the same seed."""
+        return float(self.random.uniform(low, high))
+
+    def ground(self, top: Colour, low: Colour) -> None:
+        """Cover the whole canvas with a gradient."""
+        self._pixels[:] = self._gradient(top, low, 0, self.height)
+        self._pixels *= 1 + self._wash[..., None] * 0.035
+
+    def fill(
+        self,
+        points: Sequence[Point],
+        top: Colour,
+        low: Colour | None = None,
+        *,
+        opacity: float = 1.0,
+        rim: float = 0.22,
+    ) -> None:
+        """Fill a polygon with a gradient wash whose rim is a little darker, as water leaves it on paper."""
+        import numpy as np
+
+        scaled = [(x * self.width, y * self.height) for x, y in points]
+        box = self._box(scaled)
+        if box is None:
+            return
+        left, upper, right, lower = box
+        mask_image = self._mask(scaled, box)
+        mask = np.asarray(mask_image, dtype=np.float32) / 255
+        paint = self._gradient(top, low or top, upper, lower)
+        shade = 1 + self._wash[upper:lower, left:right] * 0.06
+        if rim and not self._is_flat:
+            blurred = (
+                np.asarray(mask_image.filter(ImageFilter.BoxBlur(max(2, self.unit // 130))), dtype=np.float32) / 255
+            )
+            shade = shade - np.clip(mask - blurred, 0, 1) * rim
+        area = self._pixels[upper:lower, left:right]
+        area += (paint * shade[..., None] - area) * (mask * opacity)[..., None]
+
+    def oval(
+        self, x: float, y: float, rx: float, ry: float, top: Colour, low: Colour | None = None, *, opacity: float = 1.0
+    ) -> None:
+        """Fill an oval; `rx` and `ry` are shares of the shorter side, so that a circle is round on any canvas."""
+        self.fill(self.oval_points(x, y, rx, ry), top, low, opacity=opacity)
+
+    def oval_points(self, x: float, y: float, rx: float, ry: float) -> list[Point]:
+        """Return the outline of a slightly wobbly oval."""
+        wobble, start = self.between(0.0, 0.014), self.between(0, math.tau)
+        points: list[Point] = []
+        for step in range(64):
+            angle = math.tau * step / 64
+            grow = 1 + wobble * math.sin(3 * angle + start)
+            across, down = math.cos(angle) * rx * grow, math.sin(angle) * ry * grow
+            points.append((x + across * self.unit / self.width, y + down * self.unit / self.height))
+        return points
+
+    def stroke(
+        self, points: Sequence[Point], colour: Colour, width: float, *, opacity: float = 0.8, tapers: bool = True
+    ) -> None:
+        """Draw a line by hand: `width` is a share of the shorter side; the line swells, thins and trembles."""
+        path = smooth(points)
+        if len(path) < 2:
+            return
+        half = width * self.unit / 2
+        left: list[Point] = []
+        right: list[Point] = []
+        phase = self.between(0, math.tau)
+        for index, (x, y) in enumerate(path):
+            before, after = path[max(0, index - 1)], path[min(len(path) - 1, index + 1)]
+            along_x, along_y = (after[0] - before[0]) * self.width, (after[1] - before[1]) * self.height
+            length = math.hypot(along_x, along_y) or 1.0
+            share = index / (len(path) - 1)
+            ends = min(1.0, 0.35 + 4 * min(share, 1 - share)) if tapers else 1.0
+            reach = half * ends * (1 + 0.22 * math.sin(phase + share * 17))
+            across = (-along_y / length * reach / self.width, along_x / length * reach / self.height)
+            left.append((x + across[0], y + across[1]))
+            right.append((x - across[0], y - across[1]))
+        self.fill([*left, *reversed(right)], colour, opacity=opacity, rim=0.0)
+
+    def outline(self, points: Sequence[Point], colour: Colour, *, width: float = 0.004, opacity: float = 0.55) -> None:
+        """Draw around a shape with a loose line that does not quite meet itself."""
+        if len(points) < 3:
+            return
+        shift = 0.0022
+        dx, dy = self.between(-shift, shift), self.between(-shift, shift)
+        start = int(self.between(0, len(points)))
+        loop = [*points[start:], *points[:start]]
+        self.stroke([(x + dx, y + dy) for x, y in [*loop, loop[0]]], colour, width, opacity=opacity)
+
+    def glow(self, x: float, y: float, radius: float, colour: Colour, opacity: float) -> None:
+        """Lay a soft light around a point; `radius` is a share of the shorter side."""
+        import numpy as np
+
+        reach = max(2, int(radius * self.unit))
+        centre_x, centre_y = int(x * self.width), int(y * self.height)
+        left, upper = max(0, centre_x - reach), max(0, centre_y - reach)
+        right, lower = min(self.width, centre_x + reach), min(self.height, centre_y + reach)
+        if left >= right or upper >= lower:
+            return
+        down, across = np.ogrid[upper:lower, left:right]
+        distance = np.sqrt((across - centre_x) ** 2 + (down - centre_y) ** 2).astype(np.float32) / reach
+        strength = np.clip(1 - distance, 0, 1) ** 2 * opacity
+        area = self._pixels[upper:lower, left:right]
+        area += (np.array(colour, dtype=np.float32) - area) * strength[..., None]
+
+    def dots(
+        self,
+        count: int,
+        area: tuple[float, float, float, float],
+        radius: tuple[float, float],
+        colour: Colour,
+        opacity: float,
+    ) -> None:
+        """Scatter small dots over an area (left, top, right, bottom)."""
+        for _ in range(count):
+            x, y = self.between(area[0], area[2]), self.between(area[1], area[3])
+            size = self.between(*radius) * self.unit
+            corners = [
+                (
+                    x + size * math.cos(k * math.tau / 8) / self.width,
+                    y + size * math.sin(k * math.tau / 8) / self.height,
+                )
+                for k in range(8)
+            ]
+            self.fill(corners, colour, opacity=opacity * self.between(0.5, 1.0), rim=0.0)
+
+    def ridge(self, base: float, height: float, roughness: int, *, is_sharp: bool = False) -> list[Point]:
+        """Return the top line of a ridge from the left edge to the right, about `height` above `base`."""
+        import numpy as np
+
+        knots = self.random.uniform(0, 1, roughness + 3)
+        at = np.linspace(0, roughness + 2, 140)
+        if is_sharp:
+            heights = np.interp(
+                at, np.arange(roughness + 3), np.where(np.arange(roughness + 3) % 2, knots * 0.4 + 0.6, knots * 0.35)
+            )
+            heights += self._jitter(140, 0.045)
+        else:
+            low = np.floor(at).astype(int).clip(0, roughness + 1)
+            share = at - low
+            share = share * share * (3 - 2 * share)
+            heights = knots[low] * (1 - share) + knots[low + 1] * share + self._jitter(140, 0.012)
+        return [
+            (float(x), float(base - height * y)) for x, y in zip(np.linspace(-0.02, 1.02, 140), heights, strict=True)
+        ]
+
+    def land(self, ridge: Sequence[Point], top: Colour, low: Colour, *, opacity: float = 1.0) -> None:
+        """Fill everything below a ridge, and trace its top with a thin line."""
+        self.fill([*ridge, (1.02, 1.03), (-0.02, 1.03)], top, low, opacity=opacity)
+        self.stroke(ridge[::3], darker(top, 0.35), 0.0025, opacity=0.35)
+
+    def _jitter(self, count: int, amount: float) -> NDArray[np.float64]:
+        import numpy as np
+
+        coarse = self.random.uniform(-amount, amount, count // 4 + 2)
+        return np.interp(np.arange(count), np.arange(len(coarse)) * 4, coarse)
+
+    def _gradient(self, top: Colour, low: Colour, upper: int, lower: int) -> Pixels:
+        import numpy as np
+
+        share = np.linspace(0, 1, lower - upper, dtype=np.float32)[:, None, None]
+        first, last = np.array(top, dtype=np.float32), np.array(low, dtype=np.float32)
+        return (first + (last - first) * share).astype(np.float32)
+
+    def _cloud(self, cells: int, strength: float) -> Pixels:
+        """Return a soft field between about -1 and 1 that makes a wash uneven, with fine grain in it."""
+        import numpy as np
+
+        size = (self.width, self.height)
+        coarse = Image.fromarray(self.random.uniform(-1, 1, (cells, cells)).astype(np.float32)).resize(
+            size, Image.Resampling.BICUBIC
+        )
+        fine = Image.fromarray(self.random.uniform(-1, 1, (cells * 6, cells * 6)).astype(np.float32)).resize(
+            size, Image.Resampling.BICUBIC
+        )
+        grain = self.random.standard_normal((self.height, self.width), dtype=np.float32)
+        field = np.asarray(coarse) * 0.65 + np.asarray(fine) * 0.3 + grain * 0.16
+        return (field * strength).astype(np.float32)
+
+    def _box(self, points: Sequence[Point]) -> tuple[int, int, int, int] | None:
+        left = max(0, math.floor(min(x for x, _ in points)) - 1)
+        upper = max(0, math.floor(min(y for _, y in points)) - 1)
+        right = min(self.width, math.ceil(max(x for x, _ in points)) + 1)
+        lower = min(self.height, math.ceil(max(y for _, y in points)) + 1)
+        return (left, upper, right, lower) if left < right and upper < lower else None
+
+    @staticmethod
+    def _mask(points: Sequence[Point], box: tuple[int, int, int, int]) -> Image.Image:
+        left, upper, right, lower = box
+        mask = Image.new("L", ((right - left) * 2, (lower - upper) * 2), 0)
+        ImageDraw.Draw(mask).polygon([((x - left) * 2, (y - upper) * 2) for x, y in points], fill=255)
+        return mask.reduce(2)
+
+
+def smooth(points: Sequence[Point], *, closed: bool = False, steps: int = 8) -> list[Point]:
+    """Return a curve through the points (Catmull-Rom); a closed one comes back to its start."""
+    count = len(points)
+    if count < 3:
+        return list(points)
+    curve: list[Point] = []
+    for index in range(count if closed else count - 1):
+        around = [
+            points[(index + k) % count] if closed else points[min(count - 1, max(0, index + k))] for k in (-1, 0, 1, 2)
+        ]
+        curve += [_between(around, step / steps) for step in range(steps)]
+    return curve if closed else [*curve, points[-1]]
+
+
+def _between(around: Sequence[Point], t: float) -> Point:
+    before, start, end, after = around
+    x, y = (
+        0.5 * (2 * s + (e - b) * t + (2 * b - 5 * s + 4 * e - a) * t * t + (3 * s - b - 3 * e + a) * t**3)
+        for b, s, e, a in zip(before, start, end, after, strict=True)
+    )
+    return x, y

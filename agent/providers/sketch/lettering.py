@@ -1,0 +1,195 @@
+"""Words on pictures: a font that has the letters, lines that fit, and letters that read on any ground."""
+
+from __future__ import annotations
+
+import re
+import sys
+from functools import cache
+from pathlib import Path
+from typing import TypeAlias
+
+from PIL import Image, ImageChops, ImageDraw, ImageFilter, ImageFont
+
+from agent.providers.sketch.operations import Position
+from agent.providers.sketch.phrases import is_chinese
+
+Font: TypeAlias = ImageFont.FreeTypeFont
+
+_NOTO = "/usr/share/fonts"
+# (file, face in the collection): simplified Chinese first, since half of the people write it.
+_CHINESE_FONTS: tuple[tuple[str, int], ...] = (
+    (f"{_NOTO}/opentype/noto/NotoSansCJK-Regular.ttc", 2),
+    (f"{_NOTO}/opentype/noto/NotoSansCJKsc-Regular.otf", 0),
+    (f"{_NOTO}/truetype/noto/NotoSansCJK-Regular.ttc", 2),
+    (f"{_NOTO}/noto-cjk/NotoSansCJK-Regular.ttc", 2),
+    (f"{_NOTO}/google-noto-cjk/NotoSansCJK-Regular.ttc", 2),
+    (f"{_NOTO}/opentype/source-han-sans/SourceHanSansSC-Regular.otf", 0),
+    (f"{_NOTO}/truetype/wqy/wqy-microhei.ttc", 0),
+    (f"{_NOTO}/truetype/wqy/wqy-zenhei.ttc", 0),
+    (f"{_NOTO}/wenquanyi/wqy-microhei/wqy-microhei.ttc", 0),
+    (f"{_NOTO}/truetype/arphic/uming.ttc", 0),
+    (f"{_NOTO}/truetype/droid/DroidSansFallbackFull.ttf", 0),
+    ("/System/Library/Fonts/PingFang.ttc", 2),
+    ("/System/Library/Fonts/STHeiti Light.ttc", 1),
+    ("/System/Library/Fonts/Hiragino Sans GB.ttc", 0),
+    ("/Library/Fonts/Arial Unicode.ttf", 0),
+    ("C:/Windows/Fonts/msyh.ttc", 0),
+    ("C:/Windows/Fonts/Deng.ttf", 0),
+    ("C:/Windows/Fonts/simhei.ttf", 0),
+    ("C:/Windows/Fonts/simsun.ttc", 0),
+)
+_WIDE_FONTS: tuple[tuple[str, int], ...] = (
+    (f"{_NOTO}/truetype/liberation/LiberationSans-Regular.ttf", 0),
+    (f"{_NOTO}/truetype/noto/NotoSans-Regular.ttf", 0),
+    (f"{_NOTO}/truetype/dejavu/DejaVuSans.ttf", 0),
+    (f"{_NOTO}/dejavu/DejaVuSans.ttf", 0),
+    ("/System/Library/Fonts/Supplemental/Arial Unicode.ttf", 0),
+    ("C:/Windows/Fonts/segoeui.ttf", 0),
+)
+_NO_SUCH_CHARACTER = "\U0010fffe"
+_CLOSING = "，。、！？；：）」』》”’,.!?;:)"
+
+
+def find_font(text: str, size: float) -> Font | None:
+    """Return the font of this machine that draws most of the text's letters, or None when none draws any."""
+    best: Font | None = None
+    best_count = 0
+    wanted = {char for char in text if not char.isspace()}
+    for source in _candidates(is_chinese(text)):
+        font = _load(source, round(size))
+        if font is None:
+            continue
+        count = sum(can_draw(source, char) for char in wanted)
+        if count > best_count:
+            best, best_count = font, count
+        if best_count == len(wanted):
+            break
+    return best
+
+
+def drawable(text: str, font: Font) -> str:
+    """Return the text without the letters that the font would show as empty boxes."""
+    missing = _signature(font, _NO_SUCH_CHARACTER)
+    kept = "".join(char for char in text if char.isspace() or _shows(font, char, missing))
+    return re.sub(r"\s+", " ", kept).strip()
+
+
+@cache
+def can_draw(source: tuple[str, int], char: str) -> bool:
+    """Whether the font file (or the built-in one, when the name is empty) has a glyph for the character."""
+    font = _load(source, 24)
+    return font is not None and _shows(font, char, _missing_glyph(source))
+
+
+def wrap(text: str, font: Font, width: float) -> list[str]:
+    """Return the lines of the text that fit into the width; Chinese breaks anywhere but before closing marks."""
+    lines: list[str] = []
+    line = ""
+    for token in re.findall(
+        r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]|[^\s\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]+|\s+", text
+    ):
+        if line and not token.isspace() and token not in _CLOSING and font.getlength(line + token) > width:
+            lines.append(line.rstrip())
+            line = ""
+        line += token if line or not token.isspace() else ""
+    return [*lines, line.rstrip()] if line.strip() else lines
+
+
+def fit(text: str, width: float, size: float, max_lines: int) -> tuple[Font, list[str]] | None:
+    """Return a font of at most `size` pixels and the lines that fit; what is too long ends in an ellipsis.
+
+    None when this machine has no font for the text.
+    """
+    for shrink in (1.0, 0.88, 0.77, 0.68, 0.6, 0.52):
+        font = find_font(text, size * shrink)
+        if font is None:
+            return None
+        words = drawable(text, font)
+        if not words:
+            return None
+        lines = wrap(words, font, width)
+        if len(lines) <= max_lines and all(font.getlength(line) <= width for line in lines):
+            return font, lines
+    return font, [_shortened(line, font, width) for line in _cut(lines, max_lines)]
+
+
+def write_into(image: Image.Image, text: str, position: Position) -> Image.Image:
+    """Return the picture with the words in white over a soft shade, at the top, in the middle or at the bottom."""
+    size = max(12.0, min(image.width / 11, image.height / 6))
+    fitted = fit(text, image.width * 0.88, size, max_lines=max(1, int(image.height * 0.8 / (size * 1.3))))
+    if fitted is None:
+        return image
+    font, lines = fitted
+    letters = _letter_mask(image.size, font, lines, position)
+    shade = letters.filter(ImageFilter.MaxFilter(3)).filter(ImageFilter.GaussianBlur(max(1.5, font.size / 7)))
+    shade = shade.point([min(215, round(value * 1.5)) for value in range(256)])
+    result = image.copy()
+    if result.mode == "RGBA":
+        result.putalpha(ImageChops.lighter(ImageChops.lighter(result.getchannel("A"), letters), shade))
+    result.paste((0, 0, 0, 255)[: len(result.getbands())], (0, 0), ImageChops.subtract(shade, letters))
+    result.paste((255, 255, 255, 255)[: len(result.getbands())], (0, 0), letters)
+    return result
+
+
+def _letter_mask(size: tuple[int, int], font: Font, lines: list[str], position: Position) -> Image.Image:
+    mask = Image.new("L", size, 0)
+    draw = ImageDraw.Draw(mask)
+    step = font.size * 1.28
+    height = step * len(lines)
+    margin = max(size[1] * 0.05, font.size * 0.3)
+    tops = {
+        Position.TOP: margin,
+        Position.CENTER: (size[1] - height) / 2,
+        Position.BOTTOM: size[1] - margin - height,
+    }
+    for row, line in enumerate(lines):
+        draw.text((size[0] / 2, tops[position] + step * (row + 0.5)), line, fill=255, font=font, anchor="mm")
+    return mask
+
+
+def _cut(lines: list[str], max_lines: int) -> list[str]:
+    return [*lines[: max_lines - 1], lines[max_lines - 1] + "…"] if len(lines) > max_lines else lines
+
+
+def _shortened(line: str, font: Font, width: float) -> str:
+    while len(line) > 2 and font.getlength(line) > width:
+        line = line.rstrip("…")[:-1] + "…"
+    return line
+
+
+def _candidates(has_chinese: bool) -> list[tuple[str, int]]:
+    built_in = ("", 0)
+    chinese = [source for source in _CHINESE_FONTS if Path(source[0]).is_file()][:2]
+    wide = [source for source in _WIDE_FONTS if Path(source[0]).is_file()][:2]
+    return [*chinese, built_in, *wide] if has_chinese else [built_in, *wide, *chinese]
+
+
+@cache
+def _load(source: tuple[str, int], size: int) -> Font | None:
+    name, face = source
+    if not name:
+        font = ImageFont.load_default(size)
+        return font if isinstance(font, ImageFont.FreeTypeFont) else None
+    for index in (face, 0):
+        try:
+            return ImageFont.truetype(name, size, index=index)
+        except OSError:
+            continue
+    return None
+
+
+@cache
+def _missing_glyph(source: tuple[str, int]) -> tuple[tuple[int, int], bytes]:
+    font = _load(source, 24)
+    assert font is not None, sys.platform
+    return _signature(font, _NO_SUCH_CHARACTER)
+
+
+def _signature(font: Font, char: str) -> tuple[tuple[int, int], bytes]:
+    mask = font.getmask(char)
+    return mask.size, bytes(mask)
+
+
+def _shows(font: Font, char: str, missing: tuple[tuple[int, int], bytes]) -> bool:
+    found = _signature(font, char)
+    return found != missing and 0 not in found[0]

@@ -1,0 +1,190 @@
+"""The composed sketch: a place, a figure, weather, a caption and a mark that says it is a sketch.
+
+Everything follows from the words: the same words and size give the same pixels.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from PIL import Image, ImageDraw, ImageFilter, ImageOps
+
+from agent.providers.sketch import lettering
+from agent.providers.sketch.brush import Canvas
+from agent.providers.sketch.figures import paint_figure
+from agent.providers.sketch.operations import Position
+from agent.providers.sketch.palette import INK, PAPER, Colour, Palette, mix, palette_for
+from agent.providers.sketch.phrases import find_quoted, is_chinese
+from agent.providers.sketch.settings import paint_setting, paint_weather
+from agent.providers.sketch.vocabulary import FIGURES, SETTINGS, find
+
+_USUAL_PLACE = {
+    "fish": "underwater", "boat": "sea", "lighthouse": "sea", "cup": "room", "cake": "room", "fruit": "room",
+    "flower": "room", "person": "plain", "guitar": "plain", "heart": "plain", "star": "plain", "robot": "plain",
+    "dragon": "mountains", "rocket": "space", "balloon": "mountains", "car": "city", "umbrella": "city",
+}  # fmt: skip
+_FLAT_STYLES = {"minimal", "pixel art"}
+
+
+@dataclass(frozen=True)
+class Composition:
+    """What a sketch shows: the place, the figure in it (or none) and its colours."""
+
+    setting: str
+    figure: str | None
+    palette: Palette
+    style: str
+    seed: int
+
+
+def compose(description: str, style: str) -> Composition:
+    """Return what to paint for a description: the first known place and figure, else geometry."""
+    seed = int.from_bytes(hashlib.sha256(description.strip().encode()).digest()[:6], "big")
+    figure, setting = find(FIGURES, description), find(SETTINGS, description)
+    palette = palette_for(description, style, seed)
+    if figure == "fish" and setting == "sea":
+        setting = "underwater"
+    if setting is None:
+        setting = _USUAL_PLACE.get(figure, "field") if figure else _place_of_mood(palette)
+    if setting == "abstract" and figure is not None:
+        setting = "plain"
+    return Composition(setting, figure, palette, style, seed)
+
+
+def paint(description: str, caption: str, style: str, size: tuple[int, int]) -> Image.Image:
+    """Return the sketch as an RGB picture of exactly that size, width first.
+
+    The caption stands below the picture; letters that no font of this machine has are left out, and with none left
+    the mark stands alone.
+    """
+    plan = compose(description, style)
+    left, top, right, bottom = frame = _frame(size)
+    art = _paint_art(plan, (right - left, bottom - top))
+    quoted = find_quoted(description)
+    if quoted:
+        art = lettering.write_into(art, quoted[0], Position.TOP)
+    page = _paper(size, plan.seed)
+    page.paste(art, (left, top), _torn_edge(art.size, plan.seed))
+    _write_below(page, frame, caption, is_in_chinese=is_chinese(description + caption))
+    return page
+
+
+def _place_of_mood(palette: Palette) -> str:
+    if "night" in palette.moods or "snow" in palette.moods or "sunset" in palette.moods:
+        return "mountains"
+    if "autumn" in palette.moods:
+        return "forest"
+    return "field" if palette.moods else "abstract"
+
+
+def _paint_art(plan: Composition, size: tuple[int, int]) -> Image.Image:
+    canvas = Canvas(size, plan.seed, is_flat=plan.style in _FLAT_STYLES)
+    stand = paint_setting(plan.setting, canvas, plan.palette)
+    if plan.figure is not None:
+        paint_figure(plan.figure, canvas, plan.palette, stand)
+    if plan.setting not in {"room", "space", "underwater"}:
+        paint_weather(canvas, plan.palette)
+    return _finish(canvas.image(), plan.style)
+
+
+def _finish(art: Image.Image, style: str) -> Image.Image:
+    if style == "pixel art":
+        small = art.resize((max(1, art.width // 8), max(1, art.height // 8)), Image.Resampling.BOX)
+        few = small.quantize(28, dither=Image.Dither.NONE).convert("RGB")
+        return few.resize(art.size, Image.Resampling.NEAREST)
+    if style in {"pencil", "line art"}:
+        return _as_pencil(art)
+    return art
+
+
+def _as_pencil(art: Image.Image) -> Image.Image:
+    """Return the picture as graphite: the tones pale, the edges drawn."""
+    gray = art.convert("L")
+    blurred = ImageOps.invert(gray).filter(ImageFilter.GaussianBlur(max(3, min(art.size) // 90)))
+    from PIL import ImageChops
+
+    lines = ImageChops.add(gray, blurred)
+    drawn = ImageChops.multiply(lines, gray.point([150 + value * 105 // 255 for value in range(256)]))
+    return ImageOps.colorize(drawn, black=(40, 40, 46), white=PAPER)
+
+
+def _frame(size: tuple[int, int]) -> tuple[int, int, int, int]:
+    """Return the rectangle of the painting on its paper: left, top, right, bottom."""
+    width, height = size
+    unit = min(size)
+    margin = round(unit * 0.04)
+    return margin, margin, width - margin, height - margin - _band(size)
+
+
+def _band(size: tuple[int, int]) -> int:
+    return round(min(size) * 0.088)
+
+
+def _paper(size: tuple[int, int], seed: int) -> Image.Image:
+    canvas = Canvas(size, seed ^ 0x5EED)
+    canvas.ground(PAPER, mix(PAPER, (232, 224, 208), 0.4))
+    return canvas.image()
+
+
+def _torn_edge(size: tuple[int, int], seed: int) -> Image.Image:
+    """Return the mask of the painted area: its edges wander a little, as a brush leaves them."""
+    import numpy as np
+
+    random = np.random.default_rng(seed ^ 0xED6E)
+    reach = max(2.0, min(size) * 0.006)
+    width, height = size
+
+    def side(count: int) -> list[float]:
+        rough = np.interp(np.arange(count), np.arange(count // 5 + 2) * 5, random.uniform(0.15, 1, count // 5 + 2))
+        return [float(value) * reach for value in rough + random.uniform(-0.12, 0.12, count)]
+
+    count = 160
+    at = [index / (count - 1) for index in range(count)]
+    points = [(x * width, y) for x, y in zip(at, side(count), strict=True)]
+    points += [(width - x, y * height) for x, y in zip(side(count), at, strict=True)]
+    points += [((1 - x) * width, height - y) for x, y in zip(at, side(count), strict=True)]
+    points += [(x, (1 - y) * height) for x, y in zip(side(count), at, strict=True)]
+    mask = Image.new("L", (width * 2, height * 2), 0)
+    ImageDraw.Draw(mask).polygon([(x * 2, y * 2) for x, y in points], fill=255)
+    return mask.reduce(2)
+
+
+def _write_below(page: Image.Image, frame: tuple[int, int, int, int], caption: str, *, is_in_chinese: bool) -> None:
+    unit = min(page.size)
+    left, _, right, bottom = frame
+    middle = bottom + (page.height - bottom) * 0.47
+    mark_left = _mark(page, right, middle, unit, "草图" if is_in_chinese else "Sketch")
+    width = mark_left - left - unit * 0.05
+    words = caption[:1].upper() + caption[1:]
+    size = unit * 0.04
+    fitted = lettering.fit(words, width, size, max_lines=1)
+    if fitted is not None and fitted[0].size < size * 0.72:
+        fitted = lettering.fit(words, width, size * 0.78, max_lines=2)
+    if fitted is None:
+        return
+    font, lines = fitted
+    step = font.size * 1.25
+    start = middle - step * (len(lines) - 1) / 2
+    draw = ImageDraw.Draw(page)
+    for row, line in enumerate(lines):
+        draw.text((left + unit * 0.006, start + step * row), line, fill=INK, font=font, anchor="lm")
+
+
+def _mark(page: Image.Image, right: float, middle: float, unit: int, word: str) -> float:
+    """Draw the small label that makes the sketch a sketch, and return where it begins."""
+    size = unit * 0.026
+    font = lettering.find_font(word, size)
+    if font is None or lettering.drawable(word, font) != word:
+        word = "Sketch"
+        font = lettering.find_font(word, size)
+    if font is None:
+        return right
+    colour: Colour = (128, 122, 114)
+    wide, high = font.getlength(word) + size * 1.3, size * 1.9
+    left = right - wide
+    draw = ImageDraw.Draw(page)
+    box = (left, middle - high / 2, right, middle + high / 2)
+    draw.rounded_rectangle(box, radius=high / 2, outline=colour, width=max(1, round(unit / 500)))
+    draw.text(((left + right) / 2, middle), word, fill=colour, font=font, anchor="mm")
+    return left

@@ -1,0 +1,166 @@
+"""The database of the records: opened, brought up to date, or set aside when it cannot be read."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy.exc import DatabaseError, DBAPIError
+
+from agent.errors import ErrorCode, StorageFailure
+from agent.storage.private_files import make_private_folder, storage_failure
+from agent.storage.tables import METADATA
+
+HEAD = "0001"
+_NAME = "aivista.db"
+_MIGRATIONS = Path(__file__).parent / "migrations"
+_BUSY_TIMEOUT_S = 5.0
+
+_log = logging.getLogger(__name__)
+
+
+def open_database(home: Path) -> tuple[Engine, Path | None]:
+    """Return the engine on `<home>/aivista.db` at the newest revision, and where an unreadable one was set aside.
+
+    Blocks. Raises StorageFailure when the home cannot be used, or the database is that of a newer Aivista.
+    """
+    path = home / _NAME
+    try:
+        return _opened(path), None
+    except DatabaseError as error:
+        if not _is_unreadable(error):
+            raise record_failure(error) from error
+    aside = _set_aside(path)
+    _log.warning("the database was unreadable and has been set aside as %s", aside.name)
+    try:
+        return _opened(path), aside
+    except DatabaseError as error:
+        raise record_failure(error) from error
+
+
+def _opened(path: Path) -> Engine:
+    _make_private(path)
+    engine = _engine(path)
+    try:
+        _bring_up_to_date(engine)
+    except BaseException:
+        engine.dispose()
+        raise
+    return engine
+
+
+def record_failure(error: DBAPIError) -> StorageFailure:
+    """Return what the operator reads of a failed statement: nothing of the statement or its values."""
+    code = getattr(error.orig, "sqlite_errorcode", None)
+    if code == sqlite3.SQLITE_FULL:
+        return StorageFailure(ErrorCode.DISK_FULL)
+    return StorageFailure(ErrorCode.STORAGE_BROKEN, detail=str(error.orig))
+
+
+def _make_private(path: Path) -> None:
+    try:
+        make_private_folder(path.parent)
+        # SQLite gives its journals the mode of the database.
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    except OSError as error:
+        raise storage_failure(error) from error
+
+
+def _engine(path: Path) -> Engine:
+    url = URL.create("sqlite", database=str(path))
+    engine = create_engine(url, pool_size=1, max_overflow=0, connect_args={"timeout": _BUSY_TIMEOUT_S})
+    event.listen(engine, "connect", _set_pragmas)
+    return engine
+
+
+def _set_pragmas(connection: Any, _record: object) -> None:
+    cursor = connection.cursor()
+    for pragma in (f"busy_timeout={_BUSY_TIMEOUT_S * 1000:.0f}", "foreign_keys=ON", "synchronous=NORMAL"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _bring_up_to_date(engine: Engine) -> None:
+    with engine.connect() as connection:
+        revision = _revision(connection)
+    if revision != HEAD:
+        with engine.connect() as connection:
+            # The driver starts no transaction before statements that change tables.
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+            _upgrade(connection, _revision(connection))
+            connection.commit()
+    with engine.connect() as connection:
+        # Only now: it writes to the file, and a newer Aivista's must stay as it is.
+        connection.exec_driver_sql("PRAGMA journal_mode=WAL")
+
+
+def _revision(connection: Connection) -> str | None:
+    """Return the revision of the database, None for an empty one."""
+    names = inspect(connection).get_table_names()
+    if not names:
+        return None
+    found = connection.scalar(text("SELECT version_num FROM alembic_version")) if "alembic_version" in names else None
+    if found is None:
+        raise StorageFailure(ErrorCode.STORAGE_BROKEN, detail=f"{_NAME} is not a database of Aivista")
+    return str(found)
+
+
+def _upgrade(connection: Connection, revision: str | None) -> None:
+    if revision == HEAD:
+        return
+    if revision is not None:
+        migrate(connection, revision)
+        return
+    # A first start need not wait for Alembic to load; a test holds that both ways lead to the same tables.
+    METADATA.create_all(connection)
+    connection.execute(
+        text(
+            "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL CONSTRAINT alembic_version_pkc PRIMARY KEY)"
+        )
+    )
+    connection.execute(text("INSERT INTO alembic_version VALUES (:head)"), {"head": HEAD})
+
+
+def migrate(connection: Connection, revision: str | None) -> None:
+    """Run the migrations that lead from the revision to the newest.
+
+    Raises StorageFailure, with nothing changed, when the revision is not known here.
+    """
+    from alembic import command
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
+    from alembic.util import CommandError
+
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    try:
+        ScriptDirectory.from_config(config).get_revision(revision or "base")
+    except CommandError:
+        detail = f"{_NAME} was written by a newer Aivista (revision {revision})"
+        raise StorageFailure(ErrorCode.STORAGE_BROKEN, detail=detail) from None
+    command.upgrade(config, "head")
+
+
+def _is_unreadable(error: DBAPIError) -> bool:
+    # The low byte is the error's kind; the rest tells its shades apart.
+    code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
+    return code in {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}
+
+
+def _set_aside(path: Path) -> Path:
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%fZ")
+    aside = path.with_name(f"{path.name}.unreadable-{stamp}")
+    try:
+        for ending in ("", "-wal", "-shm"):
+            part = path.with_name(path.name + ending)
+            if part.exists():
+                part.rename(aside.with_name(aside.name + ending))
+    except OSError as error:
+        raise storage_failure(error) from error
+    return aside

@@ -1,0 +1,80 @@
+"""A diskcache folder, opened with care: private, without pickle, its size capped, rubbish set aside."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shutil
+import sqlite3
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import diskcache  # type: ignore[import-untyped]  # it has no types of its own
+
+from agent.storage.private_files import make_private_folder
+from agent.storage.safe_disk import SafeDisk
+
+_DATABASE = "cache.db"
+_LOCK_TIMEOUT_S = 1.0
+# A writer that was killed leaves a value's file that no row names; a younger one may be on its way into a row.
+_ORPHAN_AGE_S = 3600.0
+
+_log = logging.getLogger(__name__)
+
+
+def open_disk_cache(folder: Path, limit_bytes: int) -> Any:
+    """Return the open cache. Blocks, at most a second on a lock. Raises OSError or sqlite3.Error."""
+    make_private_folder(folder)
+    try:
+        _probe(folder)
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode & 0xFF not in {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}:
+            raise
+        _set_aside(folder)
+        _probe(folder)
+    cache = diskcache.Cache(
+        str(folder),
+        timeout=_LOCK_TIMEOUT_S,
+        disk=SafeDisk,
+        size_limit=limit_bytes,
+        # The default throws out what was stored first, even if it is read at every turn.
+        eviction_policy="least-recently-used",
+        statistics=0,
+    )
+    _remove_orphans(folder)
+    return cache
+
+
+def _probe(folder: Path) -> None:
+    """Fail where diskcache would wait for a minute, or read on regardless."""
+    path = folder / _DATABASE
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    with contextlib.closing(sqlite3.connect(path, timeout=_LOCK_TIMEOUT_S, isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
+        connection.execute("ROLLBACK")
+
+
+def _set_aside(folder: Path) -> None:
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%fZ")
+    aside = folder.with_name(f"{folder.name}.unreadable-{stamp}")
+    for ending in ("", "-wal", "-shm"):
+        part = folder / (_DATABASE + ending)
+        if part.exists():
+            part.rename(aside.with_name(aside.name + ending))
+    for values in folder.iterdir():
+        if values.is_dir():
+            shutil.rmtree(values, ignore_errors=True)
+    _log.warning("the cache of history images was unreadable and has been set aside as %s", aside.name)
+
+
+def _remove_orphans(folder: Path) -> None:
+    with contextlib.closing(sqlite3.connect(folder / _DATABASE, timeout=_LOCK_TIMEOUT_S)) as connection:
+        named = {row[0] for row in connection.execute("SELECT filename FROM Cache WHERE filename IS NOT NULL")}
+    latest_s = time.time() - _ORPHAN_AGE_S
+    for path in folder.glob("??/??/*.val"):
+        if os.path.relpath(path, folder) not in named and path.stat().st_mtime < latest_s:
+            path.unlink(missing_ok=True)

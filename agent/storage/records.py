@@ -1,0 +1,229 @@
+"""Conversations in the database, as plain blocking calls for one thread.
+
+Statements are made once: SQLAlchemy then takes their SQL from its cache, which is most of what a call costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, and_, bindparam, delete, func, insert, select, update
+from sqlalchemy.exc import DBAPIError, IntegrityError
+
+from agent.conversation import Conversation, ConversationInfo, TurnState
+from agent.errors import DesignRuleBroken, ErrorCode, RequestRefused
+from agent.messages import ImageOrigin
+from agent.storage.database import open_database, record_failure
+from agent.storage.rows import conversation_of
+from agent.storage.tables import CONVERSATIONS, PICTURES, TURNS
+
+_C, _T, _P = CONVERSATIONS.c, TURNS.c, PICTURES.c
+_THIS = _C.id == bindparam("key")
+_THIS_TURN = and_(_T.conversation_id == bindparam("key"), _T.id == bindparam("turn"))
+_THIS_PICTURE = and_(_P.conversation_id == bindparam("key"), _P.handle == bindparam("name"))
+
+_NEXT_POSITION = (
+    select(func.coalesce(func.max(_T.position), -1) + 1)
+    .where(_T.conversation_id == bindparam("within"))
+    .scalar_subquery()
+)
+_ADD_CONVERSATION = insert(CONVERSATIONS)
+_ADD_TURN = insert(TURNS).values(position=_NEXT_POSITION)
+_ADD_PICTURE = insert(PICTURES)
+_TOUCH = (
+    update(CONVERSATIONS)
+    .where(_THIS)
+    .values(updated_at=bindparam("now"), title=func.coalesce(func.nullif(_C.title, ""), bindparam("new_title")))
+)
+_FINISH = update(TURNS).where(_THIS_TURN)
+_REPLACE_PICTURE = update(PICTURES).where(_THIS_PICTURE, _P.digest == bindparam("content"))
+_MARK = update(PICTURES).where(_THIS_PICTURE).values(is_marked=bindparam("marked"))
+_RENAME = update(CONVERSATIONS).where(_THIS, _C.owner == bindparam("whose")).values(title=bindparam("new_title"))
+_DELETE = delete(CONVERSATIONS).where(_THIS, _C.owner == bindparam("whose"))
+
+_TURNS_OF = (
+    select(
+        *(_C.id, _C.owner, _C.title, _C.created_at, _C.updated_at, _T.id.label("turn_id")),
+        *(_T.text, _T.state, _T.started_at, _T.price_usd, _T.messages, _T.signatures, _T.components, _T.details),
+    )
+    .select_from(CONVERSATIONS.outerjoin(TURNS))
+    .where(_THIS)
+    .order_by(_T.position)
+)
+_PICTURES_OF = (
+    select(_P.handle, _P.turn_id, _P.created_at, _P.is_marked, _P.receipt, _P.details)
+    .where(_P.conversation_id == bindparam("key"))
+    .order_by(_P.id)
+)
+_ANSWER = select(_P.answer, _P.signatures).where(_THIS_PICTURE)
+_LIST = (
+    select(
+        *(_C.id, _C.title, _C.created_at, _C.updated_at),
+        select(func.count()).where(_P.conversation_id == _C.id).scalar_subquery().label("picture_count"),
+        select(func.coalesce(func.sum(_T.price_usd), 0.0))
+        .where(_T.conversation_id == _C.id)
+        .scalar_subquery()
+        .label("price_usd"),
+        select(_P.digest)
+        .where(_P.conversation_id == _C.id)
+        .order_by(_P.id.desc())
+        .limit(1)
+        .scalar_subquery()
+        .label("thumbnail_digest"),
+    )
+    .where(_C.owner == bindparam("whose"))
+    .order_by(_C.updated_at.desc(), _C.id)
+    .limit(bindparam("page"))
+    .offset(bindparam("start"))
+)
+_RUNNING = (
+    select(_T.conversation_id, _T.id, _T.runner, _T.started_at)
+    .where(_T.state == TurnState.RUNNING.value)
+    .order_by(_T.started_at)
+)
+_MADE_IN = (
+    select(_P.handle)
+    .where(
+        _P.conversation_id == bindparam("key"),
+        _P.turn_id == bindparam("turn"),
+        _P.origin != ImageOrigin.UPLOADED.value,
+    )
+    .order_by(_P.id)
+)
+_ABANDON = update(TURNS).where(_THIS_TURN, _T.state == TurnState.RUNNING.value)
+
+
+class RunningTurn(NamedTuple):
+    """A turn that is on record as running, and the sign of life of the process that ran it."""
+
+    conversation_id: str
+    turn_id: str
+    runner: str
+    started_at: datetime
+
+
+class Records:
+    """The open database. Raises StorageFailure when it cannot be read or written."""
+
+    def __init__(self, home: Path) -> None:
+        self._engine, self.set_aside = open_database(home)
+
+    def close(self) -> None:
+        """Close the database."""
+        self._engine.dispose()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Connection]:
+        try:
+            with self._engine.begin() as connection:
+                yield connection
+        except DBAPIError as error:
+            raise record_failure(error) from error
+
+    def create(self, conversation: Conversation) -> None:
+        """Record a conversation that has no turn yet."""
+        row = conversation.model_dump(include={"id", "owner", "title", "created_at", "updated_at"})
+        with self._transaction() as connection:
+            connection.execute(_ADD_CONVERSATION, row)
+
+    def load(self, conversation_id: str, read_blob: Callable[[str], bytes]) -> Conversation | None:
+        """Return the conversation, its pictures without the image model's answers."""
+        key = {"key": conversation_id}
+        with self._transaction() as connection:
+            turns = connection.execute(_TURNS_OF, key).all()
+            pictures = connection.execute(_PICTURES_OF, key).all()
+        return conversation_of(turns, pictures, read_blob) if turns else None
+
+    def list(self, owner: str, limit: int, offset: int) -> list[ConversationInfo]:
+        """Return the owner's conversations, the newest first."""
+        with self._transaction() as connection:
+            rows = connection.execute(_LIST, {"whose": owner, "page": limit, "start": offset}).all()
+        return [ConversationInfo(**row._mapping) for row in rows]
+
+    def rename(self, conversation_id: str, owner: str, title: str) -> bool:
+        """Return whether the owner has such a conversation, which now has that title."""
+        with self._transaction() as connection:
+            values = {"key": conversation_id, "whose": owner, "new_title": title}
+            return connection.execute(_RENAME, values).rowcount > 0
+
+    def delete(self, conversation_id: str, owner: str) -> bool:
+        """Return whether the owner had such a conversation; its turns and pictures' records go with it."""
+        with self._transaction() as connection:
+            return connection.execute(_DELETE, {"key": conversation_id, "whose": owner}).rowcount > 0
+
+    def begin_turn(
+        self,
+        conversation_id: str,
+        turn_row: dict[str, Any],
+        pictures: Sequence[dict[str, Any]],
+        title: str,
+        now: datetime,
+    ) -> None:
+        """Record a turn and its uploads. Raises RequestRefused when the conversation is gone."""
+        with self._transaction() as connection:
+            _touch(connection, conversation_id, title, now)
+            connection.execute(_ADD_TURN, {"conversation_id": conversation_id, "within": conversation_id, **turn_row})
+            if pictures:
+                connection.execute(_ADD_PICTURE, list(pictures))
+
+    def finish_turn(self, conversation_id: str, turn_id: str, row: dict[str, Any], now: datetime) -> None:
+        """Write everything of a turn anew. Raises RequestRefused when it is gone."""
+        with self._transaction() as connection:
+            _touch(connection, conversation_id, "", now)
+            if not connection.execute(_FINISH, {"key": conversation_id, "turn": turn_id, **row}).rowcount:
+                raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
+
+    def add_picture(self, conversation_id: str, row: dict[str, Any], now: datetime) -> None:
+        """Record a picture; the same one under the same handle again replaces its record.
+
+        Raises RequestRefused when the conversation is gone, DesignRuleBroken when another picture has the handle.
+        """
+        with self._transaction() as connection:
+            _touch(connection, conversation_id, "", now)
+            place = {"key": conversation_id, "name": row["handle"], "content": row["digest"]}
+            if connection.execute(_REPLACE_PICTURE, {**place, **row}).rowcount:
+                return
+            try:
+                connection.execute(_ADD_PICTURE, row)
+            except IntegrityError as error:
+                raise DesignRuleBroken(f"two pictures were given the handle {row['handle']}") from error
+
+    def mark_picture(self, conversation_id: str, handle: str, is_marked: bool) -> None:
+        """Record the mark. Raises RequestRefused when there is no such picture."""
+        with self._transaction() as connection:
+            values = {"key": conversation_id, "name": handle, "marked": is_marked}
+            if not connection.execute(_MARK, values).rowcount:
+                raise RequestRefused(ErrorCode.PICTURE_NOT_FOUND, handle=handle)
+
+    def answer(self, conversation_id: str, handle: str) -> tuple[str | None, str] | None:
+        """Return the image model's message and the places of its signatures as JSON, None without the picture."""
+        with self._transaction() as connection:
+            row = connection.execute(_ANSWER, {"key": conversation_id, "name": handle}).one_or_none()
+        return (row.answer, row.signatures) if row else None
+
+    def running_turns(self) -> tuple[RunningTurn, ...]:
+        """Return the turns on record as running, the oldest first."""
+        with self._transaction() as connection:
+            return tuple(RunningTurn(*row) for row in connection.execute(_RUNNING))
+
+    def made_in(self, turn: RunningTurn) -> tuple[str, ...]:
+        """Return the handles of the pictures that the turn made, in order."""
+        with self._transaction() as connection:
+            return tuple(connection.scalars(_MADE_IN, {"key": turn.conversation_id, "turn": turn.turn_id}))
+
+    def abandon(self, turn: RunningTurn, components: str) -> bool:
+        """Return whether the turn was still on record as running; it is now stopped and shows the components."""
+        place = {"key": turn.conversation_id, "turn": turn.turn_id}
+        values = {"state": TurnState.STOPPED.value, "components": components}
+        with self._transaction() as connection:
+            return connection.execute(_ABANDON, {**place, **values}).rowcount > 0
+
+
+def _touch(connection: Connection, conversation_id: str, title: str, now: datetime) -> None:
+    values = {"key": conversation_id, "now": now, "new_title": title}
+    if not connection.execute(_TOUCH, values).rowcount:
+        raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)

@@ -1,0 +1,132 @@
+"""Turns and pictures as rows, and back. Pure, but for the blobs that hold large signatures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pydantic import TypeAdapter
+from sqlalchemy import Row
+
+from agent.components import Component
+from agent.conversation import Conversation, Turn, TurnState
+from agent.messages import ImagePart, PromptMessage, TokenUsage, Value
+from agent.pictures import Picture, Receipt
+from agent.settings import TurnSettings
+from agent.storage.signatures import PLACES, Place, put_back
+
+_MESSAGES = TypeAdapter(tuple[PromptMessage, ...])
+COMPONENTS = TypeAdapter(tuple[Component, ...])
+
+
+class _TurnDetails(Value):
+    settings: TurnSettings
+    uploads: tuple[ImagePart, ...]
+    editing: str | None
+    references: tuple[str, ...]
+    usage: TokenUsage
+    seconds: float
+
+
+class _PictureDetails(Value):
+    image: ImagePart
+    parents: tuple[str, ...]
+    alt: str
+    after_stop: bool
+
+
+_TURN_DETAILS = set(_TurnDetails.model_fields)
+_PICTURE_DETAILS = set(_PictureDetails.model_fields)
+
+
+def turn_row(turn: Turn, messages: Sequence[PromptMessage], places: Sequence[Place]) -> dict[str, Any]:
+    """Return what a turn's row holds of the turn; `messages` are its own without their large signatures."""
+    return {
+        "state": turn.state.value,
+        "started_at": turn.started_at,
+        "text": turn.text,
+        "price_usd": turn.price_usd,
+        "messages": _MESSAGES.dump_json(tuple(messages)).decode(),
+        "signatures": PLACES.dump_json(tuple(places)).decode(),
+        "components": COMPONENTS.dump_json(turn.components).decode(),
+        "details": turn.model_dump_json(include=_TURN_DETAILS),
+    }
+
+
+def turn_of(row: Row[*tuple[Any, ...]], read_blob: Callable[[str], bytes]) -> Turn:
+    """Return the turn of a row, its signatures whole."""
+    details = _TurnDetails.model_validate_json(row.details)
+    return Turn(
+        id=row.turn_id,
+        text=row.text,
+        state=TurnState(row.state),
+        started_at=row.started_at,
+        price_usd=row.price_usd,
+        messages=put_back(_MESSAGES.validate_json(row.messages), PLACES.validate_json(row.signatures), read_blob),
+        components=COMPONENTS.validate_json(row.components),
+        settings=details.settings,
+        uploads=details.uploads,
+        editing=details.editing,
+        references=details.references,
+        usage=details.usage,
+        seconds=details.seconds,
+    )
+
+
+def picture_row(
+    conversation_id: str, picture: Picture, answer: PromptMessage | None, places: Sequence[Place]
+) -> dict[str, Any]:
+    """Return a picture's row; `answer` is its own without its large signatures."""
+    return {
+        "conversation_id": conversation_id,
+        "handle": picture.handle,
+        "turn_id": picture.turn_id,
+        "digest": picture.image.digest,
+        "origin": picture.image.origin.value,
+        "created_at": picture.created_at,
+        "is_marked": picture.is_marked,
+        "receipt": picture.receipt.model_dump_json() if picture.receipt else None,
+        "details": picture.model_dump_json(include=_PICTURE_DETAILS),
+        "answer": answer.model_dump_json() if answer else None,
+        "signatures": PLACES.dump_json(tuple(places)).decode(),
+    }
+
+
+def picture_of(row: Row[*tuple[Any, ...]]) -> Picture:
+    """Return the picture of a row, without the image model's answer."""
+    details = _PictureDetails.model_validate_json(row.details)
+    return Picture(
+        handle=row.handle,
+        image=details.image,
+        turn_id=row.turn_id,
+        created_at=row.created_at,
+        parents=details.parents,
+        receipt=Receipt.model_validate_json(row.receipt) if row.receipt else None,
+        alt=details.alt,
+        after_stop=details.after_stop,
+        is_marked=row.is_marked,
+    )
+
+
+def conversation_of(
+    turns: Sequence[Row[*tuple[Any, ...]]], pictures: Sequence[Row[*tuple[Any, ...]]], read_blob: Callable[[str], bytes]
+) -> Conversation:
+    """Return the conversation of its rows: one for each turn, or a single one that has no turn."""
+    first = turns[0]
+    return Conversation(
+        id=first.id,
+        owner=first.owner,
+        title=first.title,
+        created_at=first.created_at,
+        updated_at=first.updated_at,
+        turns=tuple(turn_of(row, read_blob) for row in turns if row.turn_id is not None),
+        pictures=tuple(picture_of(row) for row in pictures),
+    )
+
+
+def answer_of(answer: str | None, signatures: str, read_blob: Callable[[str], bytes]) -> PromptMessage | None:
+    """Return the image model's message, its signatures whole."""
+    if answer is None:
+        return None
+    message = PromptMessage.model_validate_json(answer)
+    return put_back((message,), PLACES.validate_json(signatures), read_blob)[0]

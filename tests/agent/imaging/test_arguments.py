@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import JsonValue
+
+from agent.errors import ErrorCode, ToolArgumentError
+from agent.imaging.arguments import GenerateImageArgs, ImageAction, parse_arguments
+from agent.settings import ReferenceMode
+
+
+def test_the_prompt_alone_is_enough() -> None:
+    assert parse_arguments({"prompt": " a fox "}) == GenerateImageArgs(prompt="a fox")
+
+
+def test_a_full_call_is_read_as_it_stands() -> None:
+    parsed = parse_arguments(
+        {
+            "prompt": "a fox",
+            "model": "pro",
+            "aspect_ratio": "21:9",
+            "resolution": "4K",
+            "use_grounding": True,
+            "number_of_images": 3,
+            "negative_prompt": "people",
+            "reference_mode": "LAST_N",
+            "reference_count": 2,
+            "handles": ["#7b", "#2"],
+            "action": "edit",
+            "subject": "fox",
+            "style": "ink",
+            "confidence": 0.8,
+        }
+    )
+    assert parsed == GenerateImageArgs(
+        prompt="a fox",
+        model="pro",
+        aspect_ratio="21:9",
+        resolution="4K",
+        use_grounding=True,
+        number_of_images=3,
+        negative_prompt="people",
+        reference_mode=ReferenceMode.LAST_N,
+        reference_count=2,
+        handles=("#7b", "#2"),
+        action=ImageAction.EDIT,
+        subject="fox",
+        style="ink",
+        confidence=0.8,
+    )
+
+
+@pytest.mark.parametrize(
+    ("field", "written", "read"),
+    [
+        ("number_of_images", "2", 2),
+        ("number_of_images", 2.0, 2),
+        ("number_of_images", "", None),
+        ("resolution", "2k", "2K"),
+        ("resolution", "4 K", "4K"),
+        ("resolution", "2048", "2K"),
+        ("resolution", 1024, "1K"),
+        ("resolution", "auto", None),
+        ("aspect_ratio", "16x9", "16:9"),
+        ("aspect_ratio", "16/9", "16:9"),
+        ("aspect_ratio", "4 : 3", "4:3"),
+        ("aspect_ratio", "9：16", "9:16"),
+        ("aspect_ratio", "default", None),
+        ("model", "Pro", "pro"),
+        ("model", "auto", None),
+        ("use_grounding", "true", True),
+        ("use_grounding", "no", False),
+        ("use_grounding", "", None),
+        ("reference_mode", "last generated", ReferenceMode.LAST_GENERATED),
+        ("reference_mode", "none", None),
+        ("handles", "#7b, 2", ("#7b", "#2")),
+        ("handles", 7, ("#7",)),
+        ("handles", None, ()),
+        ("handles", ["#7", "7", ""], ("#7",)),
+        ("handles", ["the red one"], ("the red one",)),
+        ("action", "EDIT", ImageAction.EDIT),
+        ("action", "repaint", None),
+        ("confidence", "90%", 0.9),
+        ("confidence", "high", None),
+        ("confidence", -1, None),
+        ("negative_prompt", "", None),
+    ],
+)
+def test_harmless_slips_are_read_as_meant(field: str, written: JsonValue, read: object) -> None:
+    assert getattr(parse_arguments({"prompt": "a fox", field: written}), field) == read
+
+
+def test_unknown_fields_are_ignored() -> None:
+    assert parse_arguments({"prompt": "a fox", "seed": 7}) == GenerateImageArgs(prompt="a fox")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({}, "prompt is missing, it must describe the picture in words"),
+        ({"prompt": "  "}, "prompt is missing, it must describe the picture in words"),
+        ({"prompt": 7}, "prompt is missing, it must describe the picture in words"),
+        ({"prompt": "x", "aspect_ratio": "wide"}, "aspect_ratio must be a ratio such as 16:9, not 'wide'"),
+        ({"prompt": "x", "resolution": "huge"}, "resolution must be 1K, 2K or 4K, not 'huge'"),
+        ({"prompt": "x", "number_of_images": 0}, "number_of_images must be greater than or equal to 1"),
+        ({"prompt": "x", "number_of_images": 10}, "number_of_images must be less than or equal to 4"),
+        ({"prompt": "x", "model": "dall-e"}, "model must be 'flash' or 'pro'"),
+        (
+            {"prompt": "x", "reference_mode": "ALL"},
+            "reference_mode must be 'USER_UPLOADED_ONLY', 'LAST_GENERATED', 'ALL_USER_UPLOADED' or 'LAST_N'",
+        ),
+    ],
+)
+def test_what_cannot_be_meant_goes_back_in_one_sentence(arguments: dict[str, JsonValue], problem: str) -> None:
+    with pytest.raises(ToolArgumentError) as caught:
+        parse_arguments(arguments)
+    assert caught.value.code is ErrorCode.BAD_TOOL_ARGUMENTS
+    assert str(caught.value) == f"The arguments of generate_image do not fit: {problem}."
+
+
+anything: st.SearchStrategy[JsonValue] = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=20)),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=5), inner, max_size=3)),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(st.sampled_from([*GenerateImageArgs.model_fields, "seed"]), anything))
+def test_whatever_a_model_sends_is_read_or_goes_back_as_its_error(arguments: dict[str, JsonValue]) -> None:
+    try:
+        parsed = parse_arguments(arguments)
+    except ToolArgumentError as error:
+        sentence = str(error)
+    else:
+        sentence = str(parsed.prompt)
+    assert sentence.strip()
+    assert len(sentence) < 400

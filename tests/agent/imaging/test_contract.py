@@ -1,0 +1,244 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.errors import ErrorCode, RequestRefused
+from agent.imaging.contract import (
+    GenerateImageArgs,
+    NormalizedRequest,
+    declaration,
+    final_prompt,
+    image_models,
+    nearest_ratio,
+    normalize,
+)
+from agent.pictures import Fact
+from agent.providers.catalogue import load_catalogue
+from agent.settings import SearchPolicy, TurnSettings
+
+CATALOGUE = load_catalogue()
+MODELS = image_models(CATALOGUE, "gemini")
+LLM_ONLY, IMAGE_ONLY, BOTH = SearchPolicy.LLM_ONLY, SearchPolicy.IMAGE_ONLY, SearchPolicy.BOTH
+
+
+def normalized(
+    arguments: dict[str, Any] | None = None,
+    settings: dict[str, Any] | None = None,
+    *,
+    provider: str = "gemini",
+    search_needed: bool = False,
+    search_requested_in_words: bool = False,
+    edited_pixels: tuple[int, int] | None = None,
+) -> NormalizedRequest:
+    return normalize(
+        GenerateImageArgs.model_validate({"prompt": "a fox", **(arguments or {})}),
+        TurnSettings.model_validate(settings or {}),
+        CATALOGUE,
+        provider,
+        search_needed=search_needed,
+        search_requested_in_words=search_requested_in_words,
+        edited_pixels=edited_pixels,
+    )
+
+
+@pytest.mark.parametrize(
+    ("locked", "may_search", "search_needed", "policy", "asked_in_words", "wish", "model", "is_grounded"),
+    [
+        # 1. The person's lock.
+        ("flash", False, False, LLM_ONLY, False, "pro", "flash", False),
+        ("pro", False, False, LLM_ONLY, False, None, "pro", False),
+        ("flash", True, True, IMAGE_ONLY, False, "pro", "flash", True),
+        ("flash", True, True, LLM_ONLY, False, "pro", "flash", False),
+        # 2. Search needed, and only the image model may search: Pro with grounding.
+        ("auto", True, True, IMAGE_ONLY, False, None, "pro", True),
+        ("auto", True, True, IMAGE_ONLY, False, "flash", "pro", True),
+        # 3. Search needed, and only the agent may search: as the agent wishes, no grounding.
+        ("auto", True, True, LLM_ONLY, False, None, "flash", False),
+        ("auto", True, True, LLM_ONLY, False, "flash", "flash", False),
+        ("auto", True, True, LLM_ONLY, False, "pro", "pro", False),
+        # ... both: as when only the agent may, and grounding too when the words ask for search and verification.
+        ("auto", True, True, BOTH, False, None, "flash", False),
+        ("auto", True, True, BOTH, True, None, "flash", True),
+        ("auto", True, True, BOTH, True, "pro", "pro", True),
+        # 4. The person asked for high quality.
+        ("auto", False, False, LLM_ONLY, False, "pro", "pro", False),
+        ("auto", True, False, IMAGE_ONLY, False, "pro", "pro", False),
+        # 5. Flash.
+        ("auto", False, False, LLM_ONLY, False, None, "flash", False),
+        ("auto", True, False, IMAGE_ONLY, False, None, "flash", False),
+        # Search is a permission: without it nothing is needed, grounded or preferred.
+        ("auto", False, True, IMAGE_ONLY, False, None, "flash", False),
+        ("auto", False, True, BOTH, True, None, "flash", False),
+    ],
+)
+def test_the_model_is_chosen_by_the_first_rule_that_fits(
+    locked: str,
+    may_search: bool,
+    search_needed: bool,
+    policy: SearchPolicy,
+    asked_in_words: bool,
+    wish: str | None,
+    model: str,
+    is_grounded: bool,
+) -> None:
+    request = normalized(
+        {"model": wish, "use_grounding": True},
+        {"image_model": locked, "allow_search": may_search, "search_policy": policy},
+        search_needed=search_needed,
+        search_requested_in_words=asked_in_words,
+    )
+    assert (request.model, request.use_grounding) == (MODELS[model], is_grounded)
+
+
+def test_a_model_that_cannot_search_is_never_grounded() -> None:
+    settings = {"allow_search": True, "search_policy": IMAGE_ONLY}
+    request = normalized({}, settings, provider="sketch", search_needed=True)
+    assert not request.use_grounding
+
+
+def test_what_nobody_chose_is_filled_with_the_defaults() -> None:
+    request = normalized()
+    assert (request.aspect_ratio, request.resolution, request.number_of_images) == ("16:9", "1K", 1)
+    assert set(request.filled.values()) == {"default", "locked"}
+    assert request.filled["use_grounding"] == "locked", "the person did not permit a search"
+
+
+def test_the_agents_legal_values_are_taken() -> None:
+    request = normalized({"aspect_ratio": "8:1", "resolution": "4K", "number_of_images": 3})
+    assert (request.aspect_ratio, request.resolution, request.number_of_images) == ("8:1", "4K", 3)
+    assert (
+        request.filled["aspect_ratio"] == request.filled["resolution"] == request.filled["number_of_images"] == "agent"
+    )
+
+
+def test_the_agents_illegal_values_give_way_to_the_defaults() -> None:
+    request = normalized({"model": "pro", "aspect_ratio": "8:1", "resolution": "512"})
+    assert (request.model, request.aspect_ratio, request.resolution) == (MODELS["pro"], "16:9", "1K")
+    assert request.filled["aspect_ratio"] == "default"
+
+
+def test_locks_win_over_the_agent() -> None:
+    request = normalized(
+        {"aspect_ratio": "1:1", "resolution": "1K", "number_of_images": 1, "model": "pro"},
+        {"aspect_ratio": "9:16", "resolution": "2K", "number_of_images": 4, "image_model": "flash"},
+    )
+    assert (request.aspect_ratio, request.resolution, request.number_of_images) == ("9:16", "2K", 4)
+    assert request.model == MODELS["flash"]
+    assert {request.filled[name] for name in ("model", "aspect_ratio", "resolution", "number_of_images")} == {"locked"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "provider", "sentence"),
+    [
+        (
+            {"image_model": "pro", "aspect_ratio": "8:1"},
+            "gemini",
+            "Pro does not offer aspect ratio 8:1. Please choose one of 1:1, 2:3, 3:2, 3:4, 4:3, 4:5, 5:4, 9:16, 16:9, "
+            "21:9.",
+        ),
+        ({"resolution": "4K"}, "sketch", "Sketch does not offer resolution 4K. Please choose one of 1K."),
+        ({"resolution": "8K"}, "gemini", "Flash does not offer resolution 8K. Please choose one of 1K, 2K, 4K."),
+    ],
+)
+def test_a_lock_that_the_model_cannot_obey_is_refused_not_overridden(
+    settings: dict[str, Any], provider: str, sentence: str
+) -> None:
+    with pytest.raises(RequestRefused) as caught:
+        normalized({}, settings, provider=provider)
+    assert caught.value.code is ErrorCode.SETTING_NOT_SUPPORTED
+    assert str(caught.value) == sentence
+
+
+def test_left_to_the_agent_the_model_that_obeys_the_locks_is_taken() -> None:
+    request = normalized({"model": "pro"}, {"aspect_ratio": "8:1"})
+    assert (request.model, request.aspect_ratio) == (MODELS["flash"], "8:1")
+    assert request.filled["model"] == "locked"
+
+
+@pytest.mark.parametrize(
+    ("pixels", "ratio"),
+    [((1376, 768), "16:9"), ((4000, 3000), "4:3"), ((1080, 1920), "9:16"), ((1000, 1010), "1:1"), ((9000, 100), "8:1")],
+)
+def test_an_edit_keeps_the_ratio_nearest_to_the_edited_picture(pixels: tuple[int, int], ratio: str) -> None:
+    assert normalized(edited_pixels=pixels).aspect_ratio == ratio
+
+
+def test_the_agents_ratio_wins_over_the_edited_pictures() -> None:
+    assert normalized({"aspect_ratio": "1:1"}, edited_pixels=(1600, 900)).aspect_ratio == "1:1"
+
+
+@given(st.sampled_from(sorted(MODELS)), st.data())
+def test_a_picture_of_a_legal_ratio_is_nearest_to_itself(name: str, data: st.DataObject) -> None:
+    ratio = data.draw(st.sampled_from(MODELS[name].aspect_ratios))
+    for resolution in MODELS[name].resolutions:
+        assert nearest_ratio(MODELS[name].pixels(ratio, resolution), MODELS[name].aspect_ratios) == ratio
+
+
+@given(
+    arguments=st.fixed_dictionaries(
+        {},
+        optional={
+            "model": st.sampled_from(["flash", "pro"]),
+            "aspect_ratio": st.sampled_from(["1:1", "8:1", "16:9", "7:5"]),
+            "resolution": st.sampled_from(["512", "1K", "2K", "4K", "8K"]),
+            "number_of_images": st.integers(1, 4),
+            "use_grounding": st.booleans(),
+        },
+    ),
+    settings=st.fixed_dictionaries(
+        {},
+        optional={
+            "image_model": st.sampled_from(["auto", "flash", "pro"]),
+            "aspect_ratio": st.sampled_from(["1:1", "8:1", "16:9"]),
+            "resolution": st.sampled_from(["1K", "4K"]),
+            "number_of_images": st.integers(1, 4),
+            "allow_search": st.booleans(),
+            "search_policy": st.sampled_from(SearchPolicy),
+        },
+    ),
+    provider=st.sampled_from(["gemini", "sketch"]),
+    search_needed=st.booleans(),
+)
+def test_every_request_is_one_the_model_obeys_and_holds_every_lock(
+    arguments: dict[str, Any], settings: dict[str, Any], provider: str, search_needed: bool
+) -> None:
+    try:
+        request = normalized(arguments, settings, provider=provider, search_needed=search_needed)
+    except RequestRefused as error:
+        parameters = error.info.parameters
+        assert parameters["value"] in {settings.get("aspect_ratio"), settings.get("resolution")}
+        return
+    assert request.aspect_ratio in request.model.aspect_ratios
+    assert request.resolution in request.model.resolutions
+    assert not request.use_grounding or (request.model.has_grounding and settings["allow_search"])
+    for lock in ("aspect_ratio", "resolution", "number_of_images"):
+        assert getattr(request, lock) == settings.get(lock, getattr(request, lock))
+
+
+def test_the_declaration_offers_what_the_models_obey_and_demands_only_the_prompt() -> None:
+    parameters: Any = declaration(CATALOGUE, "gemini", may_ground=True).parameters
+    assert parameters["required"] == ["prompt"]
+    assert set(parameters["properties"]) == set(GenerateImageArgs.model_fields)
+    assert parameters["properties"]["aspect_ratio"]["enum"] == list(MODELS["flash"].aspect_ratios)
+    assert parameters["properties"]["resolution"]["enum"] == ["1K", "2K", "4K"]
+    assert "1:4, 1:8, 4:1, 8:1 only with flash." in parameters["properties"]["aspect_ratio"]["description"]
+    assert all(schema["description"] for schema in parameters["properties"].values())
+
+
+def test_grounding_is_declared_only_where_it_is_permitted_and_possible() -> None:
+    for tool in (declaration(CATALOGUE, "gemini"), declaration(CATALOGUE, "sketch", may_ground=True)):
+        properties: Any = tool.parameters["properties"]
+        assert "use_grounding" not in properties
+
+
+def test_the_final_prompt_says_what_to_avoid_and_what_was_found() -> None:
+    request = normalized({"prompt": "a fox [FACTS]made up[/FACTS] in snow", "negative_prompt": "people"})
+    facts = [Fact(item="Foxes are red", source="https://example.org")]
+    assert final_prompt(request, facts) == (
+        "a fox in snow\n\nAvoid: people\n\n[FACTS]\n- Foxes are red (https://example.org)\n[/FACTS]"
+    )
+    assert final_prompt(request, []) == "a fox in snow\n\nAvoid: people"

@@ -1,0 +1,558 @@
+"""The provider against a strict server: real HTTP, the real SDK."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import io
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from agent.errors import (
+    AivistaError,
+    DesignRuleBroken,
+    ErrorCode,
+    ErrorInfo,
+    KeyProblem,
+    NetworkFailure,
+    ProviderFailure,
+    RateLimited,
+    RequestRefused,
+    SettingsError,
+)
+from agent.messages import (
+    CompletionChunk,
+    ContentPart,
+    GroundingPart,
+    ImageOrigin,
+    ImagePart,
+    PromptMessage,
+    Role,
+    Source,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from agent.providers.base import ChatOptions, ImageRequest, ToolDeclaration
+from agent.providers.catalogue import ModelRole, load_catalogue
+from agent.providers.gemini import GeminiProvider
+from tests.wire_server import (
+    Answer,
+    Blocked,
+    Call,
+    Calls,
+    Cut,
+    Empty,
+    Finish,
+    Garbage,
+    GeminiServer,
+    Grounding,
+    Hold,
+    HttpError,
+    MalformedCall,
+    MidStreamError,
+    PictureAnswer,
+    Search,
+    Text,
+    TextOnly,
+    error_body,
+    quota_body,
+)
+
+KEY = "AIzaSyTestKeyThatNobodyOwns0123456789"
+CATALOGUE = load_catalogue()
+FLASH = CATALOGUE.model(ModelRole.FLASH, "gemini")
+THINKING = CATALOGUE.model(ModelRole.THINKING, "gemini")
+PAINTER = CATALOGUE.model(ModelRole.IMAGE_FLASH, "gemini")
+PRO = CATALOGUE.model(ModelRole.IMAGE_PRO, "gemini")
+LOOK = ToolDeclaration(
+    name="look",
+    description="Looks at a place.",
+    parameters={"type": "object", "properties": {"at": {"type": "string"}}},
+)
+
+
+class Shelf:
+    """Pictures in memory, and the order in which they were put there."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, bytes] = {}
+        self.origins: list[ImageOrigin] = []
+
+    async def read(self, image: ImagePart) -> bytes:
+        if image.digest not in self.held:
+            raise RequestRefused(ErrorCode.PICTURE_NOT_FOUND, handle=image.handle or "?")
+        return self.held[image.digest]
+
+    async def write(self, data: bytes, mime_type: str, origin: ImageOrigin) -> ImagePart:
+        digest = hashlib.sha256(data).hexdigest()
+        self.held[digest] = data
+        self.origins.append(origin)
+        md5 = hashlib.md5(data, usedforsecurity=False).hexdigest()
+        return ImagePart(digest=digest, md5=md5, mime_type=mime_type, size_bytes=len(data), origin=origin)
+
+
+@pytest.fixture
+def server() -> Iterator[GeminiServer]:
+    with GeminiServer() as running:
+        yield running
+
+
+@pytest.fixture
+def shelf() -> Shelf:
+    return Shelf()
+
+
+@pytest.fixture
+async def gemini(server: GeminiServer, shelf: Shelf) -> AsyncIterator[GeminiProvider]:
+    provider = GeminiProvider(KEY, shelf, base_url=server.url)
+    yield provider
+    await provider.aclose()
+
+
+def prompt(text: str, *images: ImagePart) -> PromptMessage:
+    return PromptMessage(role=Role.PROMPT, parts=(TextPart(text=text), *images))
+
+
+def results(*parts: ToolResultPart) -> PromptMessage:
+    return PromptMessage(role=Role.TOOL, parts=parts)
+
+
+def message_of(chunks: list[CompletionChunk]) -> PromptMessage:
+    parts: list[ContentPart] = [chunk.part for chunk in chunks if chunk.part is not None]
+    return PromptMessage(role=Role.MODEL, parts=tuple(parts))
+
+
+def png(colour: str = "red") -> bytes:
+    out = io.BytesIO()
+    Image.new("RGB", (8, 8), colour).save(out, "PNG")
+    return out.getvalue()
+
+
+async def say(gemini: GeminiProvider, *messages: PromptMessage, **settings: Any) -> list[CompletionChunk]:
+    return [chunk async for chunk in gemini.stream(FLASH, messages, **settings)]
+
+
+async def paint(gemini: GeminiProvider, *messages: PromptMessage, **settings: Any) -> list[CompletionChunk]:
+    request = ImageRequest.model_validate({"model": PAINTER, "messages": messages, **settings})
+    return [chunk async for chunk in gemini.generate(request)]
+
+
+def error_of(chunks: list[CompletionChunk]) -> ErrorInfo:
+    assert all(chunk.error is None for chunk in chunks[:-1])
+    error = chunks[-1].error
+    assert error is not None
+    return error
+
+
+# Good answers.
+
+
+async def test_a_text_streams_piece_by_piece_and_ends_with_its_usage(
+    server: GeminiServer, gemini: GeminiProvider
+) -> None:
+    server.on_text(Text("Hello, dear friend.", chunks=3))
+    chunks = await say(gemini, prompt("hi"), options=ChatOptions(system="Be kind."))
+    texts = [chunk.part.text for chunk in chunks if isinstance(chunk.part, TextPart)]
+    assert len([text for text in texts if text]) == 3
+    assert "".join(texts) == "Hello, dear friend."
+    assert chunks[-1].finish_reason == "STOP"
+    assert chunks[-1].usage is not None
+    assert chunks[-1].usage.output_tokens > 0
+    assert chunks[-1].error is None
+    [request] = server.requests
+    assert (request.model, request.method, request.system) == (FLASH.id, "streamGenerateContent", "Be kind.")
+    assert [content["role"] for content in request.contents] == ["user"]
+    assert not request.shows_thoughts
+
+
+async def test_the_first_piece_arrives_before_the_last_is_sent(server: GeminiServer, gemini: GeminiProvider) -> None:
+    server.on_text(Hold(Text("one two three", chunks=3), after_chunks=1))
+    answer = gemini.stream(FLASH, [prompt("hi")])
+    first = await anext(answer)
+    assert isinstance(first.part, TextPart)
+    assert first.part.text == "one "
+    server.release()
+    rest = [chunk.part.text async for chunk in answer if isinstance(chunk.part, TextPart)]
+    assert "".join(rest) == "two three"
+
+
+async def test_a_tool_loop_keeps_every_signature_and_breaks_no_rule(
+    server: GeminiServer, gemini: GeminiProvider, shelf: Shelf
+) -> None:
+    image = await shelf.write(png(), "image/png", ImageOrigin.UPLOADED)
+    server.on_text(Calls([Call("look", {"at": "north"}, id="c1"), Call("look", {"at": "south"}, id="c2")], "Let me."))
+    server.on_text(Call("look", {"at": "up"}), Text("A bird."), Text("Welcome."))
+    history = [prompt("What is there?", image)]
+    answer = message_of(await say(gemini, *history, tools=[LOOK]))
+    calls = [part for part in answer.parts if isinstance(part, ToolCallPart)]
+    assert [(call.arguments, call.call_id, call.signed_by) for call in calls] == [
+        ({"at": "north"}, "c1", FLASH.id),
+        ({"at": "south"}, "c2", None),
+    ]
+    seen = (
+        ToolResultPart(name="look", content={"n": n}, images=(image,), call_id=call.call_id)
+        for n, call in enumerate(calls)
+    )
+    history += [answer, results(*seen)]
+    history += [message_of(await say(gemini, *history, tools=[LOOK])), results(ToolResultPart(name="look"))]
+    history += [message_of(await say(gemini, *history, tools=[LOOK])), prompt("Thanks")]
+    await say(gemini, *history, tools=[LOOK])
+    assert server.violations == []
+    sent = server.requests[1].function_responses
+    assert [len(result["parts"]) for result in sent] == [1, 1]
+    assert server.requests[-1].function_names == ["look"]
+
+
+async def test_a_history_of_another_model_is_accepted(server: GeminiServer, gemini: GeminiProvider) -> None:
+    server.on_text(Call("look"), Text("A bird."), Text("Yes."))
+    history = [prompt("Look")]
+    history += [message_of(await say(gemini, *history, tools=[LOOK])), results(ToolResultPart(name="look"))]
+    history += [message_of([chunk async for chunk in gemini.stream(THINKING, history, [LOOK])]), prompt("Sure?")]
+    await say(gemini, *history, tools=[LOOK])
+    assert server.violations == []
+
+
+async def test_a_search_brings_its_sources_and_suggestions(server: GeminiServer, gemini: GeminiProvider) -> None:
+    server.on_text(
+        Search(
+            {"facts": []},
+            sources=[("a.example", "https://a.example/1")],
+            queries=["foxes", "snow"],
+            suggestions_html="<a>foxes</a>",
+        )
+    )
+    schema = {"type": "object", "properties": {"facts": {"type": "string"}}}
+    options = ChatOptions(google_search=True, response_schema=schema)
+    chunks = await say(gemini, prompt("foxes?"), options=options)
+    assert chunks[-2].part == GroundingPart(
+        queries=("foxes", "snow"),
+        sources=(Source(title="a.example", url="https://a.example/1"),),
+        suggestions_html="<a>foxes</a>",
+    )
+    assert chunks[-1].usage is not None
+    assert chunks[-1].usage.search_queries == 2
+    assert message_of(chunks).text == '{"facts":[]}'
+    assert server.requests[0].has_search
+    assert server.violations == []
+
+
+async def test_a_picture_is_stored_before_its_chunk_is_given(
+    server: GeminiServer, gemini: GeminiProvider, shelf: Shelf
+) -> None:
+    data = png("blue")
+    server.on_image(Hold(PictureAnswer(data=data, mime="image/png", text_before="Here:", drafts=1), after_chunks=2))
+    answer = gemini.generate(ImageRequest(model=PAINTER, messages=(prompt("blue"),), aspect_ratio="1:1"))
+    words = await anext(answer)
+    picture = (await anext(answer)).part
+    assert isinstance(words.part, TextPart)
+    assert isinstance(picture, ImagePart)
+    assert await shelf.read(picture) == data
+    assert shelf.origins == [ImageOrigin.GENERATED]
+    assert (picture.mime_type, picture.signed_by) == ("image/png", PAINTER.id)
+    server.release()
+    end = [chunk async for chunk in answer][-1]
+    assert end.error is None
+    assert end.usage is not None
+    assert end.usage.image_tokens == 1120
+    assert server.requests[0].config["imageConfig"] == {"aspectRatio": "1:1"}
+
+
+async def test_a_picture_is_edited_in_its_own_conversation(
+    server: GeminiServer, gemini: GeminiProvider, shelf: Shelf
+) -> None:
+    upload = await shelf.write(png(), "image/png", ImageOrigin.UPLOADED)
+    server.on_image(PictureAnswer(text_before="Here:", is_huge=True, text_after="Like it?"))
+    history = [prompt("a fox like this", upload)]
+    history += [message_of(await paint(gemini, *history)), prompt("redder")]
+    chunks = await paint(gemini, *history, resolution="1K")
+    assert error_free(chunks)
+    assert server.violations == []
+    roles = [role for role, _ in server.requests[1].blobs]
+    assert roles == ["user", "model"]
+
+
+async def test_a_picture_of_another_model_is_shown_in_a_user_turn(server: GeminiServer, gemini: GeminiProvider) -> None:
+    history = [prompt("a fox")]
+    history += [message_of(await paint(gemini, *history)), prompt("redder")]
+    assert error_free(await paint(gemini, *history, model=PRO))
+    assert server.violations == []
+    assert [role for role, _ in server.requests[1].blobs] == ["user"]
+
+
+async def test_a_grounded_picture_searches_the_web_and_pictures(server: GeminiServer, gemini: GeminiProvider) -> None:
+    server.on_image(PictureAnswer(grounding=Grounding(queries=["the fox of today"])))
+    chunks = await paint(gemini, prompt("today's fox"), use_grounding=True)
+    assert isinstance(chunks[-2].part, GroundingPart)
+    assert server.requests[0].normal["tools"] == [
+        {"googleSearch": {"searchTypes": {"webSearch": {}, "imageSearch": {}}}}
+    ]
+    assert server.violations == []
+
+
+async def test_only_a_picture_gets_a_deadline_on_the_servers_side(server: GeminiServer, gemini: GeminiProvider) -> None:
+    await say(gemini, prompt("hi"))
+    await paint(gemini, prompt("a fox"))
+    assert [request.headers.get("x-server-timeout") for request in server.requests] == [None, "300"]
+
+
+def error_free(chunks: list[CompletionChunk]) -> bool:
+    return bool(chunks) and all(chunk.error is None for chunk in chunks)
+
+
+# Bad ends.
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (Empty(), ErrorCode.EMPTY_ANSWER),
+        (Empty(has_empty_part=True), ErrorCode.EMPTY_ANSWER),
+        (MalformedCall(), ErrorCode.MALFORMED_CALL),
+        (Text("Once upon", finish_reason="MAX_TOKENS"), ErrorCode.ANSWER_TOO_LONG),
+        (Finish("SAFETY", "no", text_before="Well"), ErrorCode.ANSWER_BLOCKED),
+        (Blocked("PROHIBITED_CONTENT"), ErrorCode.PROMPT_BLOCKED),
+    ],
+)
+async def test_a_text_models_bad_end_is_the_last_chunk(
+    server: GeminiServer, gemini: GeminiProvider, answer: Answer, code: ErrorCode
+) -> None:
+    server.on_text(answer)
+    chunks = await say(gemini, prompt("hi"))
+    assert error_of(chunks).code is code
+    assert chunks[-1].usage is not None
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (TextOnly("I can't do that."), ErrorCode.TEXT_INSTEAD_OF_PICTURE),
+        (Finish("NO_IMAGE"), ErrorCode.NO_PICTURE),
+        (Finish("IMAGE_SAFETY"), ErrorCode.PICTURE_BLOCKED),
+        (Finish("IMAGE_RECITATION"), ErrorCode.PICTURE_RECITATION),
+        (Empty(), ErrorCode.EMPTY_ANSWER),
+        (Blocked("IMAGE_SAFETY"), ErrorCode.PROMPT_BLOCKED),
+    ],
+)
+async def test_an_image_models_bad_end_is_the_last_chunk(
+    server: GeminiServer, gemini: GeminiProvider, answer: Answer, code: ErrorCode
+) -> None:
+    server.on_image(answer)
+    assert error_of(await paint(gemini, prompt("a fox"))).code is code
+
+
+# Failures.
+
+_LOCATION = error_body(400, "User location is not supported for the API use.")
+_LOCATION["error"]["status"] = "FAILED_PRECONDITION"
+_BILLING = error_body(400, "Free tier is not available in your country. Please enable billing on your project.")
+_BILLING["error"]["status"] = "FAILED_PRECONDITION"
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "code"),
+    [
+        (HttpError(400, "* contents: bad"), ProviderFailure, ErrorCode.REQUEST_REJECTED),
+        (HttpError(400, "API key expired. Please renew the API key."), KeyProblem, ErrorCode.KEY_INVALID),
+        (HttpError(400, body=_LOCATION), KeyProblem, ErrorCode.REGION_UNSUPPORTED),
+        (HttpError(400, body=_BILLING), KeyProblem, ErrorCode.BILLING_REQUIRED),
+        (
+            HttpError(400, "Image part is missing a thought_signature in content position 2, part position 1."),
+            ProviderFailure,
+            ErrorCode.SIGNATURE_REJECTED,
+        ),
+        (HttpError(400, "Corrupted thought signature."), ProviderFailure, ErrorCode.SIGNATURE_REJECTED),
+        (HttpError(401, "no"), KeyProblem, ErrorCode.KEY_INVALID),
+        (HttpError(403, "no"), KeyProblem, ErrorCode.KEY_FORBIDDEN),
+        (HttpError(404, "gone"), ProviderFailure, ErrorCode.MODEL_NOT_FOUND),
+        (HttpError(413, body=b"<html>too large</html>"), ProviderFailure, ErrorCode.REQUEST_REJECTED),
+        (HttpError(429, body=quota_body("day")), KeyProblem, ErrorCode.QUOTA_EXHAUSTED),
+        (HttpError(429, body=quota_body("day", limit=0)), KeyProblem, ErrorCode.BILLING_REQUIRED),
+        (HttpError(500), ProviderFailure, ErrorCode.PROVIDER_ERROR),
+        (HttpError(502, body=b"<html>Bad Gateway</html>"), ProviderFailure, ErrorCode.PROVIDER_ERROR),
+        (HttpError(503), ProviderFailure, ErrorCode.OVERLOADED),
+        (HttpError(504, "Deadline expired"), ProviderFailure, ErrorCode.PROVIDER_TIMEOUT),
+        (HttpError(400, body=b"\xff\xfe no text"), ProviderFailure, ErrorCode.REQUEST_REJECTED),
+        (HttpError(400, body=b'["a", "b"]'), ProviderFailure, ErrorCode.REQUEST_REJECTED),
+        (HttpError(500, body=b'{"error": "a string"}'), ProviderFailure, ErrorCode.PROVIDER_ERROR),
+        (MidStreamError(after_chunks=2, status=503), ProviderFailure, ErrorCode.OVERLOADED),
+        (MidStreamError(after_chunks=2, status=499, message="cancelled"), NetworkFailure, ErrorCode.STREAM_CUT),
+        (Cut(after_chunks=0), NetworkFailure, ErrorCode.STREAM_CUT),
+        (Cut(after_chunks=2), NetworkFailure, ErrorCode.STREAM_CUT),
+        (Garbage(), ProviderFailure, ErrorCode.PROVIDER_ERROR),
+        (Garbage(after_chunks=2), ProviderFailure, ErrorCode.PROVIDER_ERROR),
+    ],
+)
+async def test_each_failure_has_its_own_sentence(
+    server: GeminiServer, gemini: GeminiProvider, answer: Answer, kind: type[AivistaError], code: ErrorCode
+) -> None:
+    server.on_text(answer)
+    with pytest.raises(kind) as caught:
+        await say(gemini, prompt("hi"))
+    assert caught.value.code is code
+    assert "?" not in caught.value.info.message
+    assert len(server.requests) == 1  # nothing is tried twice
+
+
+@pytest.mark.parametrize(
+    ("answer", "seconds"),
+    [
+        (HttpError(429, body=quota_body("minute", retry_s=34.4)), 34.0),
+        (HttpError(429, "slow down", headers={"Retry-After": "7"}), 7.0),
+        (HttpError(429, "slow down. Please retry in 58.2178s."), 58.2178),
+        (HttpError(429, "slow down"), None),
+    ],
+)
+async def test_too_many_requests_say_when_to_come_back(
+    server: GeminiServer, gemini: GeminiProvider, answer: Answer, seconds: float | None
+) -> None:
+    server.on_text(answer)
+    with pytest.raises(RateLimited) as caught:
+        await say(gemini, prompt("hi"))
+    assert caught.value.retry_after_s == seconds
+
+
+async def test_an_unknown_model_names_the_variable_to_change(server: GeminiServer, gemini: GeminiProvider) -> None:
+    nobody = FLASH.model_copy(update={"id": "gemini-nobody"})
+    with pytest.raises(ProviderFailure) as caught:
+        [chunk async for chunk in gemini.stream(nobody, [prompt("hi")])]
+    assert caught.value.info.parameters == {"model": "gemini-nobody", "variable": "AIVISTA_MODEL_FLASH"}
+
+
+async def test_a_rejected_key_is_told_as_one(server: GeminiServer, gemini: GeminiProvider) -> None:
+    server.reject_key(KEY)
+    with pytest.raises(KeyProblem) as caught:
+        await say(gemini, prompt("hi"))
+    assert caught.value.code is ErrorCode.KEY_INVALID
+
+
+@pytest.mark.parametrize(
+    ("key", "code"),
+    [
+        ("", ErrorCode.KEY_MISSING),
+        ("  ", ErrorCode.KEY_MISSING),
+        ("我的密钥", ErrorCode.KEY_INVALID),
+        ("two words", ErrorCode.KEY_INVALID),
+        ("a\nb", ErrorCode.KEY_INVALID),
+        ("auth_tokens/1", ErrorCode.KEY_INVALID),
+    ],
+)
+async def test_a_key_that_cannot_be_one_is_refused_before_anything_is_sent(
+    server: GeminiServer, shelf: Shelf, key: str, code: ErrorCode
+) -> None:
+    with pytest.raises(KeyProblem) as caught:
+        await say(GeminiProvider(key, shelf, base_url=server.url), prompt("hi"))
+    assert caught.value.code is code
+    assert server.requests == []
+
+
+async def test_a_failure_that_quotes_the_key_is_told_without_it(server: GeminiServer, gemini: GeminiProvider) -> None:
+    server.on_text(HttpError(403, f"Consumer 'api_key:{KEY}' has been suspended; see AIzaSyAnotherKeyOfSomebody01."))
+    with pytest.raises(KeyProblem) as caught:
+        await say(gemini, prompt("hi"))
+    told = f"{caught.value!r} {caught.value} {caught.value.info!r} {vars(gemini)!r}"
+    assert "AIza" not in told
+    assert "suspended" in caught.value.info.provider_detail
+
+
+async def test_functions_and_the_search_are_never_sent_together(server: GeminiServer, gemini: GeminiProvider) -> None:
+    with pytest.raises(DesignRuleBroken):
+        await say(gemini, prompt("hi"), tools=[LOOK], options=ChatOptions(google_search=True))
+    assert server.requests == []
+
+
+async def test_a_picture_that_is_gone_is_told_before_anything_is_sent(
+    server: GeminiServer, gemini: GeminiProvider
+) -> None:
+    gone = ImagePart(digest="gone", md5="", mime_type="image/png", size_bytes=1, origin=ImageOrigin.UPLOADED)
+    with pytest.raises(RequestRefused):
+        await say(gemini, prompt("hi", gone))
+    assert server.requests == []
+
+
+async def test_the_environment_changes_neither_key_nor_server(
+    server: GeminiServer, gemini: GeminiProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.reject_key("another-key")
+    for name in ("GOOGLE_API_KEY", "GEMINI_API_KEY"):
+        monkeypatch.setenv(name, "another-key")
+    monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("GOOGLE_GENAI_API_VERSION", "v9")
+    monkeypatch.setenv("GOOGLE_GENAI_USE_ENTERPRISE", "true")
+    monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "another-project")
+    assert error_free(await say(gemini, prompt("hi")))
+
+
+async def test_a_server_that_is_not_there_is_a_failed_connection(shelf: Shelf) -> None:
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))  # bound but not listening: connections are refused
+        provider = GeminiProvider(KEY, shelf, base_url=f"http://127.0.0.1:{reserved.getsockname()[1]}")
+        with pytest.raises(NetworkFailure) as caught:
+            await say(provider, prompt("hi"))
+        await provider.aclose()
+    assert caught.value.code is ErrorCode.CONNECTION_FAILED
+
+
+@pytest.mark.parametrize("base_url", ["example.org", "http://[", "ftp://example.org"])
+async def test_a_base_url_that_is_none_names_its_variable(shelf: Shelf, base_url: str) -> None:
+    provider = GeminiProvider(KEY, shelf, base_url=base_url)
+    with pytest.raises(SettingsError) as caught:
+        await say(provider, prompt("hi"))
+    await provider.aclose()
+    assert caught.value.info.parameters["name"] == "GOOGLE_GEMINI_BASE_URL"
+
+
+@pytest.mark.parametrize("after_chunks", [0, 2])
+async def test_silence_longer_than_the_time_limit_ends_the_call(
+    server: GeminiServer, shelf: Shelf, after_chunks: int
+) -> None:
+    server.on_text(Hold(Text("one two three four", chunks=4), after_chunks))
+    provider = GeminiProvider(KEY, shelf, base_url=server.url, text_timeout_s=0.2)
+    with pytest.raises(ProviderFailure) as caught:
+        await say(provider, prompt("hi"))
+    await asyncio.to_thread(server.wait_for_disconnect)
+    await provider.aclose()
+    assert caught.value.code is ErrorCode.PROVIDER_TIMEOUT
+    assert caught.value.info.parameters == {"model": FLASH.label, "seconds": "0.2"}
+
+
+# Stop.
+
+
+async def test_closing_the_stream_ends_the_request(server: GeminiServer, gemini: GeminiProvider) -> None:
+    server.on_text(Hold(Text("one two three four", chunks=4), after_chunks=2))
+    async with aclosing(gemini.stream(FLASH, [prompt("hi")])) as answer:
+        await anext(answer)
+    await asyncio.to_thread(server.wait_for_disconnect, 1, 2.0)
+    assert error_free(await say(gemini, prompt("still there?")))
+
+
+@pytest.mark.parametrize("after_chunks", [0, 2])
+async def test_cancelling_the_task_ends_the_request(
+    server: GeminiServer, gemini: GeminiProvider, after_chunks: int
+) -> None:
+    server.on_text(Hold(Text("one two three four", chunks=4), after_chunks))
+    task = asyncio.create_task(say(gemini, prompt("hi")))
+    await asyncio.to_thread(server.wait_for_held)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await asyncio.to_thread(server.wait_for_disconnect, 1, 2.0)
+    assert error_free(await say(gemini, prompt("still there?")))
+
+
+async def test_calls_at_once_do_not_disturb_each_other(server: GeminiServer, gemini: GeminiProvider) -> None:
+    server.on_text(lambda request: Text(f"You said {request.prompt}."))
+    answers = await asyncio.gather(*(say(gemini, prompt(f"number {n}")) for n in range(20)))
+    assert [message_of(chunks).text for chunks in answers] == [f"You said number {n}." for n in range(20)]
+
+
+async def test_an_answer_may_be_closed_before_it_begins_and_a_provider_before_its_first_call(shelf: Shelf) -> None:
+    provider = GeminiProvider(KEY, shelf)
+    await provider.stream(FLASH, [prompt("hi")]).aclose()
+    await provider.aclose()

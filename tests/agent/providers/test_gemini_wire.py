@@ -1,0 +1,513 @@
+"""What goes onto the wire and what comes off it, without a call."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from google.genai import types
+
+from agent.errors import DesignRuleBroken, ErrorCode, NetworkFailure
+from agent.messages import (
+    CompletionChunk,
+    ContentPart,
+    GroundingPart,
+    ImageOrigin,
+    ImagePart,
+    PromptMessage,
+    Role,
+    Source,
+    TextPart,
+    TokenUsage,
+    ToolCallPart,
+    ToolResultPart,
+)
+from agent.providers.base import ChatOptions, ImageRequest, ToolDeclaration
+from agent.providers.catalogue import ModelEntry, ModelRole, load_catalogue
+from agent.providers.gemini_answer import BLOCKS, PICTURE_ENDS, TEXT_ENDS, AnswerReader, ArrivedPicture
+from agent.providers.gemini_wire import (
+    DUMMY_SIGNATURE,
+    Wire,
+    chat_settings,
+    image_settings,
+    pictures_to_send,
+    to_wire,
+)
+
+CATALOGUE = load_catalogue()
+FLASH = CATALOGUE.model(ModelRole.FLASH, "gemini")
+PAINTER = CATALOGUE.model(ModelRole.IMAGE_FLASH, "gemini")
+PRO = CATALOGUE.model(ModelRole.IMAGE_PRO, "gemini")
+SIGNATURE = bytes(range(256))
+TOOL = ToolDeclaration(name="look", description="Looks.", parameters={"type": "object", "properties": {}})
+DATA = {"a": b"picture a", "b": b"picture b"}
+
+
+def image(digest: str = "a", signature: bytes | None = None, signed_by: str | None = None) -> ImagePart:
+    return ImagePart(
+        digest=digest,
+        md5="0" * 32,
+        mime_type="image/png",
+        size_bytes=9,
+        origin=ImageOrigin.UPLOADED,
+        thought_signature=signature,
+        signed_by=signed_by,
+    )
+
+
+def prompt(*parts: ContentPart) -> PromptMessage:
+    return PromptMessage(role=Role.PROMPT, parts=parts)
+
+
+def model(*parts: ContentPart) -> PromptMessage:
+    return PromptMessage(role=Role.MODEL, parts=parts)
+
+
+def tool(*parts: ContentPart) -> PromptMessage:
+    return PromptMessage(role=Role.TOOL, parts=parts)
+
+
+def words(text: str) -> TextPart:
+    return TextPart(text=text)
+
+
+def b64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def blob(digest: str) -> Wire:
+    return {"inlineData": {"mimeType": "image/png", "data": b64(DATA[digest])}}
+
+
+def written(*messages: PromptMessage, by: ModelEntry = FLASH) -> list[Wire]:
+    return to_wire(by, messages, DATA)
+
+
+# To the wire: the conversation.
+
+
+def test_prompts_are_user_and_answers_are_model_contents() -> None:
+    contents = written(prompt(words("hi"), image()), model(words("hello")), prompt(words("more")))
+    assert contents == [
+        {"role": "user", "parts": [{"text": "hi"}, blob("a")]},
+        {"role": "model", "parts": [{"text": "hello"}]},
+        {"role": "user", "parts": [{"text": "more"}]},
+    ]
+
+
+def test_prompts_that_follow_each_other_are_one_content() -> None:
+    assert written(prompt(words("one")), prompt(words("two"))) == [
+        {"role": "user", "parts": [{"text": "one"}, {"text": "two"}]}
+    ]
+
+
+def test_signatures_go_back_byte_for_byte_in_their_own_parts() -> None:
+    own: dict[str, Any] = {"thought_signature": SIGNATURE, "signed_by": FLASH.id}
+    answer = model(
+        TextPart(text="so", **own),
+        TextPart(text="", **own),
+        ToolCallPart(name="look", arguments={"at": 1}, call_id="c1", **own),
+    )
+    [_, content] = written(prompt(words("hi")), answer)
+    signature = b64(SIGNATURE)
+    assert content["parts"] == [
+        {"text": "so", "thoughtSignature": signature},
+        {"text": "", "thoughtSignature": signature},
+        {"functionCall": {"name": "look", "args": {"at": 1}, "id": "c1"}, "thoughtSignature": signature},
+    ]
+
+
+def test_a_text_of_another_model_loses_its_signature_and_an_empty_one_its_place() -> None:
+    foreign: dict[str, Any] = {"thought_signature": SIGNATURE, "signed_by": "another-model"}
+    [content] = written(model(TextPart(text="so", **foreign), TextPart(text="", **foreign)))
+    assert content["parts"] == [{"text": "so"}]
+
+
+def test_only_the_first_call_of_a_foreign_step_gets_the_stand_in_signature() -> None:
+    foreign = ToolCallPart(name="look", thought_signature=SIGNATURE, signed_by="another-model")
+    [content] = written(model(words("well"), foreign, ToolCallPart(name="look")))
+    assert content["parts"] == [
+        {"text": "well"},
+        {"functionCall": {"name": "look", "args": {}}, "thoughtSignature": b64(DUMMY_SIGNATURE)},
+        {"functionCall": {"name": "look", "args": {}}},
+    ]
+
+
+def test_thoughts_and_grounding_stay_here() -> None:
+    answer = model(TextPart(text="hm", is_thought=True), words("so"), GroundingPart(queries=("q",)))
+    assert written(answer) == [{"role": "model", "parts": [{"text": "so"}]}]
+
+
+def test_a_message_with_nothing_to_say_is_left_out() -> None:
+    assert written(prompt(words("a")), model(words("")), prompt(words("b"))) == [
+        {"role": "user", "parts": [{"text": "a"}, {"text": "b"}]}
+    ]
+
+
+def test_a_picture_with_its_own_signature_stays_in_the_model_turn() -> None:
+    signed = image(signature=SIGNATURE, signed_by=PAINTER.id)
+    [_, content] = written(prompt(words("draw")), model(signed), by=PAINTER)
+    assert content == {"role": "model", "parts": [{**blob("a"), "thoughtSignature": b64(SIGNATURE)}]}
+
+
+@pytest.mark.parametrize(
+    "picture", [image(), image(signature=SIGNATURE, signed_by=PRO.id)], ids=["unsigned", "foreign"]
+)
+def test_a_picture_without_its_own_signature_moves_to_the_user_turn_that_follows(picture: ImagePart) -> None:
+    contents = written(prompt(words("draw")), model(words("here"), picture), prompt(words("redder")), by=PAINTER)
+    assert contents[1:] == [
+        {"role": "model", "parts": [{"text": "here"}]},
+        {"role": "user", "parts": [blob("a"), {"text": "redder"}]},
+    ]
+
+
+def test_a_moved_picture_stands_in_a_user_turn_of_its_own_when_none_follows() -> None:
+    assert written(model(image()), model(words("so"))) == [
+        {"role": "user", "parts": [blob("a")]},
+        {"role": "model", "parts": [{"text": "so"}]},
+    ]
+
+
+def test_a_moved_picture_never_comes_between_a_call_and_its_result() -> None:
+    contents = written(model(image(), ToolCallPart(name="look")), tool(ToolResultPart(name="look")))
+    assert [list(part) for part in contents[1]["parts"]] == [["functionResponse"], ["inlineData"]]
+
+
+def test_results_of_parallel_calls_share_one_content_in_order() -> None:
+    first = ToolResultPart(name="one", content={"n": 1}, call_id="c1")
+    contents = written(
+        model(ToolCallPart(name="one"), ToolCallPart(name="two")), tool(first), tool(ToolResultPart(name="two"))
+    )
+    assert contents[1] == {
+        "role": "user",
+        "parts": [
+            {"functionResponse": {"name": "one", "response": {"n": 1}, "id": "c1"}},
+            {"functionResponse": {"name": "two", "response": {}}},
+        ],
+    }
+
+
+def test_a_tools_pictures_travel_inside_its_result() -> None:
+    [_, content] = written(
+        model(ToolCallPart(name="look")), tool(ToolResultPart(name="look", images=(image("a"), image("b"))))
+    )
+    assert content["parts"] == [{"functionResponse": {"name": "look", "response": {}, "parts": [blob("a"), blob("b")]}}]
+
+
+def test_a_tools_pictures_follow_all_results_for_a_model_that_cannot_take_them_inside() -> None:
+    old = FLASH.model_copy(update={"has_image_tool_results": False})
+    results = tool(ToolResultPart(name="one", images=(image(),)), ToolResultPart(name="two"))
+    contents = written(
+        model(ToolCallPart(name="one"), ToolCallPart(name="two")), results, prompt(words("and?")), by=old
+    )
+    assert [list(part) for part in contents[1]["parts"]] == [["functionResponse"], ["functionResponse"], ["inlineData"]]
+    assert contents[2] == {"role": "user", "parts": [{"text": "and?"}]}
+
+
+def test_every_picture_is_read_once_wherever_it_stands() -> None:
+    draft = image("draft").model_copy(update={"is_thought": True})
+    messages = [prompt(image("a")), model(image("a"), draft), tool(ToolResultPart(name="look", images=(image("b"),)))]
+    assert list(pictures_to_send(messages)) == ["a", "b"]
+
+
+# To the wire: the settings.
+
+
+def test_tools_are_declared_with_their_schema_and_the_model_is_held_to_it() -> None:
+    body = chat_settings(FLASH, [TOOL], ChatOptions(system="Be kind."))
+    assert body == {
+        "generationConfig": {"thinkingConfig": {"thinkingLevel": "LOW", "includeThoughts": False}},
+        "systemInstruction": {"parts": [{"text": "Be kind."}]},
+        "tools": [
+            {
+                "functionDeclarations": [
+                    {"name": "look", "description": "Looks.", "parametersJsonSchema": TOOL.parameters}
+                ]
+            }
+        ],
+        "toolConfig": {"functionCallingConfig": {"mode": "VALIDATED"}},
+    }
+
+
+def test_a_search_is_the_only_tool_and_may_answer_in_json() -> None:
+    schema: dict[str, Any] = {"type": "object", "properties": {"facts": {"type": "string"}}}
+    body = chat_settings(FLASH, (), ChatOptions(google_search=True, response_schema=schema, thinking_level="high"))
+    assert body == {
+        "generationConfig": {
+            "thinkingConfig": {"thinkingLevel": "HIGH", "includeThoughts": False},
+            "responseMimeType": "application/json",
+            "responseJsonSchema": schema,
+        },
+        "tools": [{"googleSearch": {}}],
+    }
+
+
+def test_a_thinking_level_the_model_lacks_falls_back_to_its_own() -> None:
+    body = chat_settings(FLASH, (), ChatOptions(thinking_level="minimal"))
+    assert body["generationConfig"]["thinkingConfig"]["thinkingLevel"] == "LOW"
+
+
+def test_a_model_that_does_not_think_is_sent_no_thinking() -> None:
+    plain = FLASH.model_copy(update={"thinking_levels": (), "thinking_level": None})
+    assert chat_settings(plain, (), ChatOptions(thinking_level="high")) == {"generationConfig": {}}
+
+
+def test_functions_and_the_search_in_one_request_are_refused() -> None:
+    with pytest.raises(DesignRuleBroken):
+        chat_settings(FLASH, [TOOL], ChatOptions(google_search=True))
+
+
+def test_a_search_of_a_model_without_one_is_refused() -> None:
+    blind = FLASH.model_copy(update={"has_grounding": False})
+    with pytest.raises(DesignRuleBroken):
+        chat_settings(blind, (), ChatOptions(google_search=True))
+
+
+def picture_request(by: ModelEntry, **settings: Any) -> ImageRequest:
+    return ImageRequest(model=by, messages=(prompt(words("a fox")),), **settings)
+
+
+def test_only_the_chosen_settings_of_a_picture_are_sent() -> None:
+    modalities = {"responseModalities": ["TEXT", "IMAGE"]}
+    assert image_settings(picture_request(PAINTER)) == {"generationConfig": modalities}
+    assert image_settings(picture_request(PAINTER, resolution="2K")) == {
+        "generationConfig": {**modalities, "imageConfig": {"imageSize": "2K"}}
+    }
+    assert image_settings(picture_request(PRO, aspect_ratio="16:9", resolution="4K")) == {
+        "generationConfig": {**modalities, "imageConfig": {"aspectRatio": "16:9", "imageSize": "4K"}}
+    }
+
+
+def test_grounding_searches_pictures_only_where_the_model_can() -> None:
+    assert image_settings(picture_request(PAINTER, use_grounding=True))["tools"] == [
+        {"googleSearch": {"searchTypes": {"webSearch": {}, "imageSearch": {}}}}
+    ]
+    assert image_settings(picture_request(PRO, use_grounding=True))["tools"] == [{"googleSearch": {}}]
+
+
+def test_grounding_of_an_image_model_without_a_search_is_refused() -> None:
+    lite = CATALOGUE.by_id("gemini-3.1-flash-lite-image")
+    assert lite is not None
+    with pytest.raises(DesignRuleBroken):
+        image_settings(picture_request(lite, use_grounding=True))
+
+
+# From the wire.
+
+
+def response(*parts: Wire, usage: Wire | None = None, **candidate: Any) -> types.GenerateContentResponse:
+    content = {"role": "model", "parts": list(parts)} if parts else {"role": "model"}
+    body: Wire = {"candidates": [{"content": content, **candidate}]}
+    if usage is not None:
+        body["usageMetadata"] = usage
+    return types.GenerateContentResponse.model_validate(body)
+
+
+def parts_of(pieces: Iterable[CompletionChunk | ArrivedPicture]) -> list[ContentPart | None]:
+    return [piece.part for piece in pieces if isinstance(piece, CompletionChunk)]
+
+
+def last_chunk(by: ModelEntry, *responses: types.GenerateContentResponse) -> CompletionChunk:
+    reader = AnswerReader(by)
+    for each in responses:
+        list(reader.read(each))
+    return list(reader.end())[-1]
+
+
+def last_error(by: ModelEntry, *responses: types.GenerateContentResponse) -> ErrorCode | None:
+    error = last_chunk(by, *responses).error
+    return error.code if error else None
+
+
+def test_text_thoughts_and_an_empty_signed_text_come_as_parts() -> None:
+    signed = {"text": "", "thoughtSignature": b64(SIGNATURE)}
+    pieces = AnswerReader(FLASH).read(response({"text": "hm", "thought": True}, {"text": "so"}, signed, {"text": ""}))
+    assert parts_of(pieces) == [
+        TextPart(text="hm", is_thought=True),
+        TextPart(text="so"),
+        TextPart(text="", thought_signature=SIGNATURE, signed_by=FLASH.id),
+    ]
+
+
+def test_a_call_keeps_its_arguments_its_id_and_its_signature() -> None:
+    call = {"functionCall": {"name": "look", "args": {"at": [1, {"x": None}]}, "id": "c1"}}
+    pieces = AnswerReader(FLASH).read(response({**call, "thoughtSignature": b64(SIGNATURE)}, call))
+    bare = ToolCallPart(name="look", arguments={"at": [1, {"x": None}]}, call_id="c1")
+    signed = bare.model_copy(update={"thought_signature": SIGNATURE, "signed_by": FLASH.id})
+    assert parts_of(pieces) == [signed, bare]
+
+
+def test_a_picture_comes_with_its_type_and_signature_and_a_draft_not_at_all() -> None:
+    draft = {"inlineData": {"mimeType": "image/jpeg", "data": b64(b"draft")}, "thought": True}
+    final = {"inlineData": {"mimeType": "image/jpeg", "data": b64(b"final")}, "thoughtSignature": b64(SIGNATURE)}
+    [picture] = AnswerReader(PAINTER).read(response(draft, final))
+    assert picture == ArrivedPicture(b"final", "image/jpeg", SIGNATURE)
+
+
+def test_a_part_of_an_unknown_kind_is_dropped_with_its_signature() -> None:
+    code = {"executableCode": {"language": "PYTHON", "code": "1"}, "thoughtSignature": b64(SIGNATURE)}
+    assert parts_of(AnswerReader(FLASH).read(response(code, {"text": "so"}))) == [TextPart(text="so")]
+
+
+def test_parts_survive_the_way_in_and_out_unchanged() -> None:
+    answer: list[Wire] = [
+        {"text": "so", "thoughtSignature": b64(hashlib.sha256(b"1").digest())},
+        {"functionCall": {"name": "look", "args": {"at": 1.5}}, "thoughtSignature": b64(hashlib.sha512(b"2").digest())},
+        {"functionCall": {"name": "look", "args": {}}},
+        {"text": "", "thoughtSignature": b64(SIGNATURE)},
+    ]
+    parts = parts_of(AnswerReader(FLASH).read(response(*answer)))
+    [content] = written(model(*(part for part in parts if part is not None)))
+    assert content == {"role": "model", "parts": answer}
+
+
+def test_usage_is_split_by_kind_and_the_last_count_stands() -> None:
+    first = response({"text": "a"}, usage={"promptTokenCount": 5, "candidatesTokenCount": 1})
+    last = response(
+        finishReason="STOP",
+        usage={
+            "promptTokenCount": 100,
+            "cachedContentTokenCount": 40,
+            "toolUsePromptTokenCount": 7,
+            "candidatesTokenCount": 1283,
+            "candidatesTokensDetails": [{"modality": "IMAGE", "tokenCount": 1120}, {"modality": "TEXT"}],
+            "thoughtsTokenCount": 174,
+        },
+    )
+    assert last_chunk(FLASH, first, last).usage == TokenUsage(
+        prompt_tokens=100, cached_tokens=40, tool_tokens=7, output_tokens=163, thought_tokens=174, image_tokens=1120
+    )
+    [chunk] = AnswerReader(FLASH).read(first)
+    assert isinstance(chunk, CompletionChunk)
+    assert chunk.usage == TokenUsage(prompt_tokens=5, output_tokens=1)
+
+
+def test_grounding_is_gathered_into_one_part_and_its_queries_are_counted() -> None:
+    first = response(
+        {"text": "so"},
+        groundingMetadata={
+            "webSearchQueries": ["fox", ""],
+            "groundingChunks": [
+                {"web": {"uri": "https://a.example/1", "title": "a.example"}},
+                {"web": {"uri": "javascript:alert(1)", "title": "no"}},
+            ],
+        },
+    )
+    last = response(
+        finishReason="STOP",
+        groundingMetadata={
+            "webSearchQueries": ["fox"],
+            "imageSearchQueries": ["red fox"],
+            "groundingChunks": [
+                {"web": {"uri": "https://a.example/1", "title": "a.example"}},
+                {"image": {"sourceUri": "https://b.example/2", "domain": "b.example"}},
+            ],
+            "searchEntryPoint": {"renderedContent": "<style></style><a>fox</a>"},
+        },
+    )
+    reader = AnswerReader(FLASH)
+    assert parts_of(reader.read(first)) == [TextPart(text="so")]
+    assert not list(reader.read(last))
+    grounding, end = reader.end()
+    assert grounding.part == GroundingPart(
+        queries=("fox", "red fox"),
+        sources=(
+            Source(title="a.example", url="https://a.example/1"),
+            Source(title="b.example", url="https://b.example/2"),
+        ),
+        suggestions_html="<style></style><a>fox</a>",
+    )
+    assert end.usage == TokenUsage(search_queries=1)
+    assert end.finish_reason == "STOP"
+
+
+def test_a_good_end_has_no_error() -> None:
+    call = {"functionCall": {"name": "look"}}
+    picture = {"inlineData": {"mimeType": "image/png", "data": b64(b"x")}}
+    assert last_error(FLASH, response({"text": "so"}, finishReason="STOP")) is None
+    assert last_error(FLASH, response(call), response(finishReason="STOP")) is None
+    assert last_error(PAINTER, response(picture, finishReason="STOP")) is None
+
+
+def test_a_picture_that_arrived_is_good_whatever_the_reason_says() -> None:
+    picture = {"inlineData": {"mimeType": "image/png", "data": b64(b"x")}}
+    assert last_error(PAINTER, response(picture, finishReason="MAX_TOKENS")) is None
+
+
+@pytest.mark.parametrize("by", [FLASH, PAINTER], ids=["text", "image"])
+@pytest.mark.parametrize("parts", [(), ({},), ({"text": ""},), ({"text": "hm", "thought": True},)])
+def test_an_empty_answer_is_an_error(by: ModelEntry, parts: tuple[Wire, ...]) -> None:
+    assert last_error(by, response(*parts, finishReason="STOP")) is ErrorCode.EMPTY_ANSWER
+
+
+def test_words_instead_of_a_picture_are_quoted() -> None:
+    error = last_chunk(PAINTER, response({"text": "I can't. " * 60}), response(finishReason="STOP")).error
+    assert error is not None
+    assert error.code is ErrorCode.TEXT_INSTEAD_OF_PICTURE
+    assert error.parameters == {"text": ("I can't. " * 60)[:300]}
+
+
+@pytest.mark.parametrize(
+    ("by", "reason", "code"),
+    [
+        (FLASH, "MAX_TOKENS", ErrorCode.ANSWER_TOO_LONG),
+        (FLASH, "SAFETY", ErrorCode.ANSWER_BLOCKED),
+        (FLASH, "RECITATION", ErrorCode.ANSWER_BLOCKED),
+        (FLASH, "LANGUAGE", ErrorCode.LANGUAGE_UNSUPPORTED),
+        (FLASH, "MALFORMED_FUNCTION_CALL", ErrorCode.MALFORMED_CALL),
+        (FLASH, "MISSING_THOUGHT_SIGNATURE", ErrorCode.SIGNATURE_REJECTED),
+        (PAINTER, "NO_IMAGE", ErrorCode.NO_PICTURE),
+        (PAINTER, "OTHER", ErrorCode.NO_PICTURE),
+        (PAINTER, "SAFETY", ErrorCode.PICTURE_BLOCKED),
+        (PAINTER, "IMAGE_SAFETY", ErrorCode.PICTURE_BLOCKED),
+        (PAINTER, "IMAGE_PROHIBITED_CONTENT", ErrorCode.PICTURE_BLOCKED),
+        (PAINTER, "IMAGE_RECITATION", ErrorCode.PICTURE_RECITATION),
+        (PAINTER, "RECITATION", ErrorCode.PICTURE_RECITATION),
+    ],
+)
+def test_a_bad_end_says_why_in_the_last_chunk(by: ModelEntry, reason: str, code: ErrorCode) -> None:
+    end = last_chunk(
+        by,
+        response({"text": "half a"}),
+        response(finishReason=reason, finishMessage="because", usage={"promptTokenCount": 3}),
+    )
+    assert end.finish_reason == reason
+    assert end.usage == TokenUsage(prompt_tokens=3)
+    assert end.error is not None
+    assert end.error.code is code
+    assert end.error.parameters["reason"] == reason
+    assert end.error.provider_detail == "because"
+
+
+def test_a_blocked_prompt_says_why() -> None:
+    blocked = types.GenerateContentResponse.model_validate(
+        {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "usageMetadata": {"promptTokenCount": 9}}
+    )
+    end = last_chunk(FLASH, blocked)
+    assert end.error is not None
+    assert end.error.code is ErrorCode.PROMPT_BLOCKED
+    assert end.error.parameters == {"reason": "PROHIBITED_CONTENT"}
+    assert end.usage == TokenUsage(prompt_tokens=9)
+
+
+def test_every_end_the_sdk_knows_has_its_meaning() -> None:
+    reasons = {reason.value for reason in types.FinishReason}
+    assert set(TEXT_ENDS) == reasons
+    assert set(PICTURE_ENDS) == reasons
+    assert set(BLOCKS) == {reason.value for reason in types.BlockedReason}
+
+
+@pytest.mark.filterwarnings("ignore:NEVER_HEARD_OF is not a valid FinishReason")
+def test_an_end_nobody_knows_is_judged_by_what_arrived() -> None:
+    assert last_error(FLASH, response({"text": "so"}, finishReason="NEVER_HEARD_OF")) is None
+    assert last_error(FLASH, response(finishReason="NEVER_HEARD_OF")) is ErrorCode.EMPTY_ANSWER
+    assert last_error(PAINTER, response(finishReason="NEVER_HEARD_OF")) is ErrorCode.NO_PICTURE
+
+
+def test_a_stream_that_never_says_why_it_ends_was_cut() -> None:
+    with pytest.raises(NetworkFailure) as caught:
+        last_chunk(FLASH, response({"text": "half a"}))
+    assert caught.value.code is ErrorCode.STREAM_CUT

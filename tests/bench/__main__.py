@@ -1,0 +1,54 @@
+"""`python -m tests.bench` measures everything and prints a table; `--write FILE` puts it into a page of the docs."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tests.bench.measuring import Figure, as_markdown, machine
+from tests.bench.start import start_figure
+from tests.bench.turns import crowd_figure, growth_figure, turn_figures, upload_figure
+from tests.wire_server import GeminiProcess
+
+_INTRODUCTION = """# Benchmarks
+
+Measured by `python -m tests.bench` on {machine}, {day}. The server is the project's own strict test server in a process
+of its own, on loopback, and answers at once; "bare" is google-genai called directly, or a bare Gradio page of the same
+parts. Both ways run in turn in one run: medians, with the tenth and the ninetieth percentile in brackets; a ratio is
+that of the pairs.
+
+"""
+
+
+def main() -> None:
+    """Measure and report."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench")
+    parser.add_argument("--runs", type=int, default=200, help="turns of each way")
+    parser.add_argument("--starts", type=int, default=5, help="starts of each page; 0 leaves them out")
+    parser.add_argument("--write", type=Path, help="the Markdown file to write")
+    given = parser.parse_args()
+    figures = asyncio.run(_turns(given.runs))
+    if given.starts:
+        figures.append(start_figure(given.starts))
+    page = _INTRODUCTION.format(machine=machine(), day=datetime.now(UTC).date()) + as_markdown(figures) + "\n"
+    print(page)
+    if given.write:
+        given.write.write_text(page, encoding="utf-8")
+
+
+async def _turns(runs: int) -> list[Figure]:
+    brains = ("--sizes-only", "--text-brain", "tests.bench.brains:text", "--image-brain", "tests.bench.brains:image")
+    with GeminiProcess(*brains) as server, tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        figures = await turn_figures(home / "turns", server.url, runs)
+        figures.append(await growth_figure(home / "growth", server.url, max(100, runs)))
+        figures.append(await crowd_figure(home / "crowd", server.url, 50, max(3, runs // 20)))
+        figures.append(await upload_figure(home / "upload", server))
+    return figures
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""Figures with their spread, and how two ways are compared: in turn, in one run, on one machine."""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A row of the report."""
+
+    name: str
+    bare: str
+    ours: str
+    ratio: str
+    target: str
+
+
+def spread(values: Sequence[float], scale: float = 1.0, unit: str = "") -> str:
+    """Return `median (p10 to p90)`."""
+    tenths = statistics.quantiles(values, n=10) if len(values) > 1 else [values[0]] * 9
+    low, middle, high = (scale * value for value in (tenths[0], statistics.median(values), tenths[-1]))
+    return f"{middle:.2f}{unit} ({low:.2f} to {high:.2f})"
+
+
+def compared(name: str, bare: Sequence[float], ours: Sequence[float], target: str, scale: float, unit: str) -> Figure:
+    """Return the row of two ways that were run in turn; the ratio is of the pairs."""
+    ratios = [mine / theirs for theirs, mine in zip(bare, ours, strict=True)]
+    return Figure(name, spread(bare, scale, unit), spread(ours, scale, unit), spread(ratios, 1.0, "x"), target)
+
+
+async def in_turn(
+    first: Callable[[], Awaitable[float]], second: Callable[[], Awaitable[float]], runs: int, warm_up: int
+) -> tuple[list[float], list[float]]:
+    """Run two ways alternately and return what each took, without the warm-up."""
+    firsts, seconds = [], []
+    for number in range(warm_up + runs):
+        one, other = await first(), await second()
+        if number >= warm_up:
+            firsts.append(one)
+            seconds.append(other)
+    return firsts, seconds
+
+
+def machine() -> str:
+    """Return a line about where the figures come from."""
+    model = next((line.split(":")[1].strip() for line in _cpu_info() if line.startswith("model name")), "")
+    return (
+        f"{os.cpu_count()} cores {model or platform.machine()}, {platform.system()}, Python {platform.python_version()}"
+    )
+
+
+def _cpu_info() -> list[str]:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            return file.readlines()
+    except OSError:
+        return []
+
+
+def as_markdown(figures: Sequence[Figure]) -> str:
+    """Return the rows as a table."""
+    head = "| what | bare | Aivista | ratio | target |\n| --- | --- | --- | --- | --- |"
+    rows = [f"| {row.name} | {row.bare} | {row.ours} | {row.ratio} | {row.target} |" for row in figures]
+    return "\n".join([head, *rows])

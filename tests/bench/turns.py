@@ -1,0 +1,165 @@
+"""Turns beside the same calls made bare with the SDK, in one process, against a server that answers at once."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import random
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import httpx2
+from google import genai
+from google.genai import types
+from PIL import Image
+from pydantic import SecretStr
+
+from agent.events import TextDelta, TurnDone, TurnEvent, TurnFailed
+from agent.settings import Settings
+from agent.studio import Studio, TurnRequest
+from tests.bench.measuring import Figure, compared, in_turn, spread
+from tests.wire_server import GeminiProcess
+
+_MODEL = "gemini-3.8-flash"
+_TOOL = types.Tool(
+    function_declarations=[
+        types.FunctionDeclaration(name="get_history_image", parameters_json_schema={"type": "object"})
+    ]
+)
+
+
+def bare_client(url: str) -> genai.Client:
+    """Return the SDK as one would use it: its async client on httpx2, API version pinned."""
+    options = types.HttpOptions(base_url=url, api_version="v1beta", httpx_async_client=httpx2.AsyncClient(timeout=60))
+    return genai.Client(api_key="AIzaBench", http_options=options)
+
+
+def studio_settings(home: Path, url: str) -> Settings:
+    """Return settings that lead to the test server."""
+    return Settings(home=home, gemini_api_key=SecretStr("AIzaBench"), gemini_base_url=url)
+
+
+async def bare_turn(client: genai.Client, contents: list[Any], tool: types.Tool | None = None) -> float:
+    """Stream one answer, calling the tool when asked to; return the seconds to the first token."""
+    config = types.GenerateContentConfig(
+        tools=[tool] if tool else None,
+        automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
+    )
+    started_s, first_s, call = time.perf_counter(), 0.0, None
+    async for chunk in await client.aio.models.generate_content_stream(model=_MODEL, contents=contents, config=config):
+        for part in chunk.parts or ():
+            first_s = first_s or time.perf_counter() - started_s
+            call = part if part.function_call else call
+    if call is not None and call.function_call is not None:
+        response = types.Part.from_function_response(name=call.function_call.name or "", response={"error": "unknown"})
+        await bare_turn(
+            client, [*contents, types.Content(role="model", parts=[call]), types.Content(role="user", parts=[response])]
+        )
+    return first_s
+
+
+async def our_turn(studio: Studio, conversation_id: str, text: str, *images: bytes) -> float:
+    """Run one turn; return the seconds to the first token."""
+    started_s, first_s = time.perf_counter(), 0.0
+    last: TurnEvent | None = None
+    async for event in studio.run_turn(conversation_id, TurnRequest(text=text, images=images)):
+        if isinstance(event, TextDelta):
+            first_s = first_s or time.perf_counter() - started_s
+        last = event
+    if not isinstance(last, TurnDone):
+        raise RuntimeError(last.error.message if isinstance(last, TurnFailed) else f"the turn ended with {last}")
+    return first_s
+
+
+async def turn_figures(home: Path, url: str, runs: int) -> list[Figure]:
+    """Return first token, whole text turn and tool turn."""
+    client = bare_client(url)
+    async with Studio(studio_settings(home, url)) as studio:
+
+        async def ours(text: str) -> float:
+            conversation = await studio.new_conversation()
+            return await our_turn(studio, conversation.id, text)
+
+        async def whole(turn: Callable[[], Awaitable[float]]) -> float:
+            started_s = time.perf_counter()
+            await turn()
+            return time.perf_counter() - started_s
+
+        first = await in_turn(lambda: bare_turn(client, ["tell me"]), lambda: ours("tell me"), runs, 20)
+        text = await in_turn(
+            lambda: whole(lambda: bare_turn(client, ["tell me"])), lambda: whole(lambda: ours("tell me")), runs, 5
+        )
+        tool = await in_turn(
+            lambda: whole(lambda: bare_turn(client, ["use the tool"], _TOOL)),
+            lambda: whole(lambda: ours("use the tool")),
+            runs,
+            5,
+        )
+    return [
+        compared("first token of a text turn", *first, "≤ 2x", 1000, " ms"),
+        compared("a whole text turn, 50 chunks", *text, "≤ 1.7x", 1000, " ms"),
+        compared("a tool turn", *tool, "≤ 2x", 1000, " ms"),
+    ]
+
+
+async def growth_figure(home: Path, url: str, turns: int) -> Figure:
+    """Return the first token at the start of a long conversation beside that at its end."""
+    async with Studio(studio_settings(home, url)) as studio:
+        conversation = await studio.new_conversation()
+        times = [await our_turn(studio, conversation.id, f"turn {number}") for number in range(turns)]
+    # The window of fifty messages is full after 25 turns: from there on nothing may grow.
+    early, late = times[30:60], times[-30:]
+    ratio = sorted(late)[15] / sorted(early)[15]
+    name = f"first token, turns 30 to 60 beside the last 30 of {turns}"
+    return Figure(name, spread(early, 1000, " ms"), spread(late, 1000, " ms"), f"{ratio:.2f}x", "no growth")
+
+
+async def crowd_figure(home: Path, url: str, people: int, rounds: int) -> Figure:
+    """Return turns a second with many conversations at once."""
+    client = bare_client(url)
+    async with Studio(studio_settings(home, url)) as studio:
+        conversations = [(await studio.new_conversation()).id for _ in range(people)]
+
+        async def bare_round() -> float:
+            return await _rate(people, lambda number: bare_turn(client, ["tell me"]))
+
+        async def our_round() -> float:
+            return await _rate(people, lambda number: our_turn(studio, conversations[number], "tell me"))
+
+        bare, ours = await in_turn(bare_round, our_round, rounds, 2)
+    return compared(f"{people} conversations at once, turns a second", bare, ours, "≥ 0.8x", 1, "")
+
+
+async def _rate(people: int, turn: Callable[[int], Awaitable[float]]) -> float:
+    started_s = time.perf_counter()
+    await asyncio.gather(*(turn(number) for number in range(people)))
+    return people / (time.perf_counter() - started_s)
+
+
+async def upload_figure(home: Path, server: GeminiProcess) -> Figure:
+    """Return the bytes sent in twenty turns of which the first ten bring a picture of a megabyte each."""
+    server.control(clear=True)
+    pictures = [noise_picture(number) for number in range(10)]
+    async with Studio(studio_settings(home, server.url)) as studio:
+        conversation = await studio.new_conversation()
+        for number in range(20):
+            await our_turn(studio, conversation.id, f"look at this, turn {number}", *pictures[number : number + 1])
+    sizes = [request["size_bytes"] for request in server.read("requests")]
+    bare = sum((20 - number) * len(picture) * 4 / 3 for number, picture in enumerate(pictures))
+    return Figure(
+        f"20 turns, ten pictures of {len(pictures[0]) / 1e6:.2f} MB: all requests (the last one)",
+        f"{bare / 1e6:.0f} MB, every picture in every request",
+        f"{sum(sizes) / 1e6:.1f} MB ({sizes[-1] / 1e6:.3f} MB)",
+        f"{sum(sizes) / bare:.2f}x",
+        "≤ 16 MB (≤ 0.1 MB)",
+    )
+
+
+def noise_picture(seed: int) -> bytes:
+    """Return a picture of about a megabyte whose pixels are noise, so that it stays as large when it is taken in."""
+    noise = random.Random(seed).randbytes(577 * 577 * 3)
+    out = io.BytesIO()
+    Image.frombytes("RGB", (577, 577), noise).save(out, "PNG")
+    return out.getvalue()

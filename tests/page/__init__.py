@@ -1,0 +1,7 @@
+"""The page as its own process, started as a person starts it."""
+
+from __future__ import annotations
+
+from tests.page.process import PageProcess, clean_environment, free_port, run_command
+
+__all__ = ["PageProcess", "clean_environment", "free_port", "run_command"]

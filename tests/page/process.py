@@ -1,0 +1,103 @@
+"""`python -m webui` for as long as a `with` block lasts."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+_ROOT = Path(__file__).parents[2]
+_PATIENCE_S = 90
+_OURS = ("AIVISTA_", "GEMINI_", "GOOGLE_", "GRADIO_", "HF_", "DISPLAY", "WAYLAND_")
+
+
+def clean_environment(**more: str) -> dict[str, str]:
+    """Return this process's environment without keys or settings of the studio's, and with `more`."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
+    path = os.pathsep.join(part for part in (str(_ROOT), kept.get("PYTHONPATH", "")) if part)
+    return {**kept, "PYTHONPATH": path, **more}
+
+
+def free_port() -> int:
+    """Return a port nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+def run_command(*flags: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the command to its end; return its exit code and what it said."""
+    return subprocess.run(
+        [sys.executable, "-m", "webui", *flags],
+        capture_output=True,
+        text=True,
+        timeout=_PATIENCE_S,
+        env=clean_environment(**environment),
+        check=False,
+    )
+
+
+class PageProcess:
+    """A running studio with its page at `url`, in a home of its own unless told where."""
+
+    def __init__(self, *flags: str, home: Path, environment: Mapping[str, str] | None = None) -> None:
+        self.home = home
+        self.port = free_port()
+        self._flags = flags
+        self._environment = clean_environment(**(environment or {}))
+        self.said = ""
+
+    @property
+    def url(self) -> str:
+        """The address of the page."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def __enter__(self) -> Self:
+        flags = ["--home", str(self.home), "--port", str(self.port), *self._flags]
+        # A file, not a pipe: a pipe nobody reads fills up and stops the page.
+        self._errors = tempfile.TemporaryFile("w+")
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "webui", *flags],
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+            env=self._environment,
+        )
+        assert self._process.stdout is not None
+        self.said = self._process.stdout.readline().strip()
+        if not self.said:
+            raise RuntimeError(f"the page did not start (exit code {self._process.wait()}): {self.errors}")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process.poll() is None:
+            self.end(signal.SIGTERM)
+        self._errors.close()
+
+    @property
+    def errors(self) -> str:
+        """What the process wrote to its standard error so far."""
+        self._errors.seek(0)
+        return self._errors.read()
+
+    def end(self, how: signal.Signals, patience_s: float = 20) -> int:
+        """Send a signal and return the exit code; a process that does not listen is killed and the wait fails."""
+        self._process.send_signal(how)
+        try:
+            return self._process.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            raise
+        finally:
+            if self._process.stdout is not None:
+                self._process.stdout.close()

@@ -1,0 +1,186 @@
+"""The house stands as it was designed: arrows point down, SDKs stay behind their file, no file or function swells."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCES = sorted(path for folder in ("agent", "webui") for path in (ROOT / folder).rglob("*.py"))
+AGENT = [path for path in SOURCES if path.is_relative_to(ROOT / "agent")]
+MAX_FUNCTION_LINES = 70
+MAX_FILE_LINES = 500
+SWALLOWING_NAMES = {"utils", "util", "helpers", "helper", "common", "shared", "manager", "misc"}
+FORBIDDEN_IN_AGENT = {"gradio", "gradio_client", "webui"}
+
+# From the top down; a module may import from the floors below its own, and from its own room.
+FLOORS: tuple[tuple[str, ...], ...] = (
+    ("webui",),
+    ("agent", "agent.studio"),
+    ("agent.workflow",),
+    ("agent.imaging", "agent.tools", "agent.history_images"),
+    ("agent.providers", "agent.storage"),
+    (
+        "agent.components",
+        "agent.conversation",
+        "agent.errors",
+        "agent.events",
+        "agent.messages",
+        "agent.pictures",
+        "agent.prompts",
+        "agent.settings",
+    ),
+)
+GROUND = len(FLOORS) - 1
+# The door's name, `agent`, leads to the whole studio, and the tool that fetches a history image to that file.
+PASSAGES = {("agent", "agent.studio"), ("agent.tools", "agent.history_images")}
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported(path: Path) -> list[str]:
+    """Return every module a file imports, wherever in the file, as dotted names."""
+    return list(imported_by(tree(path), module_name(path), is_package=path.name == "__init__.py"))
+
+
+def imported_by(source: ast.Module, module: str, *, is_package: bool = False) -> Iterator[str]:
+    package = module.split(".") if is_package else module.split(".")[:-1]
+    for node in ast.walk(source):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) + 1 - node.level] if node.level else []
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def room(module: str) -> str | None:
+    """Return the room of the house that a module or a name in it belongs to, or None outside of it."""
+    if module.partition(".")[0] == "webui":
+        return "webui"
+    if module.partition(".")[0] != "agent":
+        return None
+    name = ".".join(module.split(".")[:2])
+    return name if any(name in floor for floor in FLOORS) or is_module(name) else "agent"
+
+
+def is_module(name: str) -> bool:
+    path = ROOT / Path(*name.split("."))
+    return path.is_dir() or path.with_suffix(".py").is_file()
+
+
+def floor_of(name: str) -> int | None:
+    return next((number for number, floor in enumerate(FLOORS) if name in floor), None)
+
+
+def test_every_room_has_its_floor() -> None:
+    homeless = {name for path in SOURCES if (name := room(module_name(path))) and floor_of(name) is None}
+    assert not homeless, "say in FLOORS where these belong"
+
+
+def points_up(module: str, target: str) -> bool:
+    """Return whether an import leads to a floor above, or to another room of the same floor (but for the leaves)."""
+    here, there = room(module), room(target)
+    if there in {None, here} or (here, there) in PASSAGES:
+        return False
+    floor, other = floor_of(here or ""), floor_of(there or "")
+    return floor is None or other is None or other < floor or (other == floor and floor != GROUND)
+
+
+def test_arrows_point_down() -> None:
+    arrows = [(module_name(path), target) for path in SOURCES for target in imported(path)]
+    assert len(arrows) > 100
+    assert [f"{module} imports {target}" for module, target in arrows if points_up(module, target)] == []
+
+
+@pytest.mark.parametrize(
+    ("module", "line", "is_wrong"),
+    [
+        ("agent.imaging.x", "from agent.workflow import graph", True),
+        ("agent.imaging.x", "from agent.tools.base import error_result", True),
+        ("agent.imaging.x", "import agent.studio", True),
+        ("agent.imaging.x", "from agent import Studio", True),
+        ("agent.imaging.x", "from webui import words", True),
+        ("agent.imaging.x", "def late():\n    from ..workflow import graph", True),
+        ("agent.imaging.x", "from agent.imaging.handles import resolve", False),
+        ("agent.imaging.x", "from . import handles", False),
+        ("agent.imaging.x", "from agent.providers.base import Provider", False),
+        ("agent.imaging.x", "from agent import messages", False),
+        ("agent.imaging.x", "import json", False),
+        ("agent.storage.x", "from agent.providers import base", True),
+        ("agent.messages", "from agent.providers import base", True),
+        ("agent.messages", "from agent.errors import ErrorInfo", False),
+        ("webui.x", "from agent import Studio", False),
+    ],
+)
+def test_the_rule_sees_which_arrows_point_up(module: str, line: str, is_wrong: bool) -> None:
+    targets = list(imported_by(ast.parse(line), module))
+    assert targets
+    assert any(points_up(module, target) for target in targets) is is_wrong
+
+
+def test_the_agent_knows_no_screen() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {target}"
+        for path in AGENT
+        for target in imported(path)
+        if target.partition(".")[0] in FORBIDDEN_IN_AGENT
+    ]
+    assert wrong == []
+
+
+def reads_of_the_environment(path: Path) -> Iterator[int]:
+    for node in ast.walk(tree(path)):
+        names = {"environ", "environb", "getenv", "getenvb"}
+        if isinstance(node, ast.Attribute) and node.attr in names and ast.unparse(node.value) == "os":
+            yield node.lineno
+        if isinstance(node, ast.ImportFrom) and node.module == "os" and names & {alias.name for alias in node.names}:
+            yield node.lineno
+
+
+def test_the_agent_reads_no_environment() -> None:
+    assert [f"{path.relative_to(ROOT)}:{line}" for path in AGENT for line in reads_of_the_environment(path)] == []
+
+
+def test_googles_sdk_stays_in_the_gemini_provider() -> None:
+    knowing = {
+        path.relative_to(ROOT).as_posix()
+        for path in SOURCES
+        for target in imported(path)
+        if target.startswith(("google.genai", "google.api_core"))
+    }
+    assert knowing, "the rule has something to hold"
+    assert all(name.startswith("agent/providers/gemini") for name in knowing), knowing
+
+
+def test_no_file_is_named_after_everything() -> None:
+    folders_and_files = [part for path in SOURCES for part in path.relative_to(ROOT).with_suffix("").parts]
+    words = {word for part in folders_and_files for word in part.lower().split("_")}
+    assert not words & SWALLOWING_NAMES
+
+
+def functions(path: Path) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None:
+            yield node.end_lineno - node.lineno + 1, f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
+
+
+def test_no_function_is_longer_than_70_lines() -> None:
+    assert [found for path in SOURCES for found in functions(path) if found[0] > MAX_FUNCTION_LINES] == []
+
+
+def test_no_file_is_longer_than_500_lines() -> None:
+    lines = {path.relative_to(ROOT).as_posix(): len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCES}
+    assert {name: count for name, count in lines.items() if count > MAX_FILE_LINES} == {}

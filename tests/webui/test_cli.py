@@ -1,0 +1,104 @@
+"""The command as a person meets it: real processes, their exit codes and sentences."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import stat
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tests.page import PageProcess, run_command
+
+
+def refused(flags: list[str], **environment: str) -> str:
+    """Run the command, which must refuse in one sentence; return the sentence."""
+    ended = run_command(*flags, **environment)
+    assert ended.returncode == 2, ended
+    assert ended.stdout == ""
+    assert "Traceback" not in ended.stderr
+    lines = ended.stderr.strip().splitlines()
+    assert len(lines) == 1, ended.stderr
+    assert lines[0].startswith("aivista: ")
+    return lines[0]
+
+
+def test_the_version_is_one_line() -> None:
+    ended = run_command("--version")
+    assert ended.returncode == 0
+    assert ended.stdout.startswith("aivista ")
+    assert ended.stderr == ""
+
+
+def test_help_names_every_flag() -> None:
+    ended = run_command("--help")
+    assert ended.returncode == 0
+    for flag in ("--host", "--port", "--home", "--lang", "--share", "--version"):
+        assert flag in ended.stdout
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--prot", "7860"],
+        ["--port", "web"],
+        ["--port", "0"],
+        ["--port", "70000"],
+        ["--lang", "tlh"],
+        ["--home"],
+        ["--home", "  "],
+        ["extra"],
+    ],
+)
+def test_a_bad_flag_is_refused_in_a_sentence(flags: list[str]) -> None:
+    refused(flags)
+
+
+def test_a_port_in_use_is_named(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert f"port {port}" in refused(["--port", str(port), "--home", str(tmp_path)])
+
+
+def test_a_host_that_is_not_ours_is_refused(tmp_path: Path) -> None:
+    assert "192.0.2.1" in refused(["--host", "192.0.2.1", "--home", str(tmp_path)])
+
+
+def test_a_home_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("x")
+    assert str(file) in refused(["--home", str(file)])
+    assert str(file) in refused(["--home", str(file / "inside")])
+    assert str(file) in refused([], AIVISTA_HOME=str(file))
+
+
+def test_a_home_that_cannot_be_written_is_refused() -> None:
+    assert "/proc/aivista" in refused(["--home", "/proc/aivista"])
+
+
+def test_a_bad_variable_is_named(tmp_path: Path) -> None:
+    assert "AIVISTA_TEXT_TIMEOUT_S" in refused(["--home", str(tmp_path)], AIVISTA_TEXT_TIMEOUT_S="soon")
+    assert "AIVISTA_MODEL_POET" in refused(["--home", str(tmp_path)], AIVISTA_MODEL_POET="x")
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_the_studio_opens_and_ends_quietly_when_told_to(tmp_path: Path, how: signal.Signals) -> None:
+    with PageProcess(home=tmp_path / "home") as page:
+        assert page.said == f"Aivista is open at {page.url}"
+        with urllib.request.urlopen(page.url, timeout=20) as answer:
+            assert answer.status == 200
+        assert page.end(how) == 0
+        assert page.errors == ""
+    assert stat.S_IMODE((tmp_path / "home").stat().st_mode) == 0o700
+
+
+def test_an_open_page_does_not_hold_the_studio_up(tmp_path: Path) -> None:
+    with PageProcess(home=tmp_path) as page:
+        stream = f"{page.url}/gradio_api/heartbeat/some-session"
+        with urllib.request.urlopen(stream, timeout=20) as endless:
+            assert endless.status == 200
+            assert page.end(signal.SIGTERM) == 0

@@ -1,0 +1,35 @@
+"""Deterministic unit vectors: texts that share words point the same way."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from functools import lru_cache
+
+from tests.wire_server.refusals import Json
+from tests.wire_server.request import text_of
+
+
+def vector(text: str, dimensions: int) -> list[float]:
+    """Return the sum of the words' own directions, of length 1."""
+    words = re.findall(r"\w+", text.lower()) or [text]
+    sums = [float(sum(column)) for column in zip(*(_direction(word, dimensions) for word in words), strict=True)]
+    length = math.sqrt(sum(value * value for value in sums)) or 1.0
+    return [value / length for value in sums]
+
+
+def answer(body: Json, dimensions: int) -> Json:
+    """Return the response of batchEmbedContents, or of embedContent for a single content."""
+    if "requests" in body:
+        return {"embeddings": [_embedding(entry, dimensions) for entry in body["requests"]]}
+    return {"embedding": _embedding(body, dimensions)}
+
+
+def _embedding(entry: Json, dimensions: int) -> Json:
+    return {"values": vector(text_of(entry["content"]), int(entry.get("outputDimensionality", dimensions)))}
+
+
+@lru_cache(maxsize=512)
+def _direction(word: str, dimensions: int) -> tuple[float, ...]:
+    return tuple(value - 127.5 for value in hashlib.shake_256(word.encode()).digest(dimensions))

@@ -1,0 +1,120 @@
+"""The server in its own process, scripted over HTTP."""
+
+from __future__ import annotations
+
+import base64
+import urllib.error
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import pytest
+from google import genai
+from google.genai import types
+
+from tests.wire_server import Answer, Call, Calls, GeminiProcess, Grounding, Hold, PictureAnswer, Text, WireRequest
+from tests.wire_server.conftest import BANANA, FLASH
+from tests.wire_server.control import answer_from_json
+
+HI: dict[str, Any] = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
+
+
+def shouting(request: WireRequest) -> Answer:
+    """Say the prompt back, louder."""
+    return Text(request.prompt.upper())
+
+
+@pytest.fixture(scope="module")
+def process() -> Iterator[GeminiProcess]:
+    with GeminiProcess() as running:
+        yield running
+
+
+@pytest.fixture
+def sdk(process: GeminiProcess) -> Iterator[genai.Client]:
+    process.control(clear=True, always_text={"kind": "Text", "text": "Always."})
+    options = types.HttpOptions(base_url=process.url, api_version="v1beta", timeout=20_000)
+    with genai.Client(api_key="a-key", http_options=options) as client:
+        yield client
+
+
+def test_a_brain_can_be_named_on_the_command_line() -> None:
+    with GeminiProcess("--text-brain", f"{__name__}:shouting") as running:
+        response = httpx2.post(
+            f"{running.url}/v1beta/models/{FLASH}:generateContent",
+            json=HI,
+            headers={"x-goog-api-key": "k"},
+            trust_env=False,
+        )
+        assert response.json()["candidates"][0]["content"]["parts"][0]["text"] == "HI"
+
+
+def test_answers_are_queued_over_http(process: GeminiProcess, sdk: genai.Client) -> None:
+    state = process.control(on_text=[{"kind": "Text", "text": "Hi there.", "chunks": 4}])
+    assert state["remaining"] == 1
+    texts = [chunk.text for chunk in sdk.models.generate_content_stream(model=FLASH, contents="hi")]
+    assert len(texts) == 5
+    assert "".join(text or "" for text in texts) == "Hi there."
+    assert sdk.models.generate_content(model=FLASH, contents="hi").text == "Always."
+    assert process.read("state")["remaining"] == 0
+
+
+def test_what_was_seen_is_read_over_http(process: GeminiProcess, sdk: genai.Client) -> None:
+    paint = types.GenerateContentConfig(response_modalities=["IMAGE"])
+    (part,) = sdk.models.generate_content(model=BANANA, contents="a fox", config=paint).parts or []
+    assert part.inline_data
+    assert part.thought_signature
+    picture = types.Part.from_bytes(data=part.inline_data.data or b"", mime_type="image/jpeg")
+    reference = types.Content(role="user", parts=[picture, types.Part(text="bluer")])
+    sdk.models.generate_content(model=BANANA, contents=reference, config=paint)
+    first, second = process.read("requests")
+    assert (first["model"], first["method"], first["kind"]) == (BANANA, "generateContent", "image")
+    assert "characters" in second["body"]["contents"][0]["parts"][0]["inlineData"]["data"]
+    whole = process.read("requests?full=1")[1]["body"]["contents"][0]["parts"][0]["inlineData"]["data"]
+    assert base64.urlsafe_b64decode(whole) == part.inline_data.data
+    assert process.read("state")["bytes"] == first["size_bytes"] + second["size_bytes"]
+    assert process.read("violations") == []
+
+
+def test_violations_are_read_over_http(process: GeminiProcess, sdk: genai.Client) -> None:
+    httpx2.post(f"{process.url}/v1beta/models/{FLASH}:generateContent", json=HI, trust_env=False)
+    (violation,) = process.read("violations")
+    assert violation["rule"] == "api_key"
+
+
+def test_a_key_is_rejected_over_http(process: GeminiProcess) -> None:
+    process.control(reject=["spent-key"])
+    response = httpx2.post(
+        f"{process.url}/v1beta/models/{FLASH}:generateContent",
+        json=HI,
+        headers={"x-goog-api-key": "spent-key"},
+        trust_env=False,
+    )
+    assert response.status_code == 400
+    assert response.json()["error"]["details"][0]["reason"] == "API_KEY_INVALID"
+
+
+@pytest.mark.parametrize(
+    "orders",
+    [
+        {"on_text": [{"kind": "Song"}]},
+        {"on_text": [{"kind": "Text", "words": "hi"}]},
+        {"on_text": [{"text": "hi"}]},
+        {"sing": True},
+    ],
+)
+def test_orders_that_make_no_sense_are_a_400(process: GeminiProcess, orders: dict[str, Any]) -> None:
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        process.control(**orders)
+    with caught.value as response:
+        assert response.code == 400
+
+
+def test_every_answer_can_be_written_in_json() -> None:
+    assert answer_from_json({"kind": "Text", "text": "hi", "chunks": 2}) == Text("hi", chunks=2)
+    calls = {"kind": "Calls", "calls": [{"name": "draw", "args": {"answer": 1}}]}
+    assert answer_from_json(calls) == Calls([Call("draw", {"answer": 1})])
+    picture = {"kind": "PictureAnswer", "data": {"base64": "eA=="}, "grounding": {"queries": ["fox"]}}
+    assert answer_from_json(picture) == PictureAnswer(data=b"x", grounding=Grounding(queries=["fox"]))
+    held = {"kind": "Hold", "answer": {"kind": "Text", "text": "hi"}, "after_chunks": 1}
+    assert answer_from_json(held) == Hold(Text("hi"), after_chunks=1)

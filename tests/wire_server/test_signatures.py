@@ -1,0 +1,226 @@
+"""Thought signatures: given out, demanded back on their own part, refused when anything about them changed."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+from google import genai
+from google.genai import types
+
+from tests.wire_server import Call, Calls, GeminiServer, PictureAnswer, Text
+from tests.wire_server.conftest import BANANA, FLASH, Raw
+
+Json = dict[str, Any]
+ARGON = "gemini-4-argon"
+PRO = "gemini-3-pro-image"
+CORRUPTED = "Corrupted thought signature."
+INVALID = "Invalid thought signature."
+PAINTING = {"generationConfig": {"responseModalities": ["TEXT", "IMAGE"]}}
+RESULT = {"functionResponse": {"name": "draw", "response": {"ok": True}}}
+ASK: Json = {"role": "user", "parts": [{"text": "a fox"}]}
+AGAIN: Json = {"role": "user", "parts": [{"text": "bluer"}]}
+ANSWERED: Json = {"role": "user", "parts": [RESULT]}
+
+
+def turn(*parts: Json) -> Json:
+    return {"role": "model", "parts": list(parts)}
+
+
+def without_signature(part: Json) -> Json:
+    return {name: value for name, value in part.items() if name != "thoughtSignature"}
+
+
+def refusal(raw: Raw, body: Json, model: str = FLASH) -> str:
+    response = raw.post(body, model)
+    assert response.status_code == 400, response.text
+    message: str = response.json()["error"]["message"]
+    return message
+
+
+@pytest.fixture
+def call(server: GeminiServer, raw: Raw) -> Json:
+    server.on_text(Call("draw", {"what": "fox", "size": 2}))
+    return raw.parts({"contents": [ASK]})[0]
+
+
+@pytest.fixture
+def painted(server: GeminiServer, raw: Raw) -> list[Json]:
+    """A text and a picture, both signed."""
+    server.on_image(PictureAnswer(64, 64, text_before="Here it is."))
+    return raw.parts({"contents": [ASK], **PAINTING}, BANANA)
+
+
+def test_a_call_returned_with_its_signature_is_taken(server: GeminiServer, raw: Raw, call: Json) -> None:
+    raw.parts({"contents": [ASK, turn(call), ANSWERED]})
+    assert server.violations == []
+
+
+def test_the_order_of_arguments_and_the_alphabet_of_base64_do_not_matter(raw: Raw, call: Json) -> None:
+    url_safe = call["thoughtSignature"].replace("+", "-").replace("/", "_").rstrip("=")
+    again = {"functionCall": {"args": {"size": 2, "what": "fox"}, "name": "draw"}, "thoughtSignature": url_safe}
+    raw.parts({"contents": [ASK, turn(again), ANSWERED]})
+
+
+def test_a_call_of_this_turn_without_a_signature_is_refused(raw: Raw, call: Json) -> None:
+    message = refusal(raw, {"contents": [ASK, turn(without_signature(call)), ANSWERED]})
+    assert message == (
+        "Function call is missing a thought_signature in functionCall parts. This is required for tools to work "
+        "correctly, and missing thought_signature may lead to degraded model performance. Additional data, function "
+        "call `default_api:draw` , position 2. Please refer to "
+        "https://ai.google.dev/gemini-api/docs/thought-signatures for more details."
+    )
+
+
+def test_each_step_of_the_turn_owes_its_own(server: GeminiServer, raw: Raw, call: Json) -> None:
+    server.on_text(Call("draw", {"what": "hen"}))
+    second = raw.parts({"contents": [ASK, turn(call), ANSWERED]})[0]
+    raw.parts({"contents": [ASK, turn(call), ANSWERED, turn(second), ANSWERED]})
+    message = refusal(raw, {"contents": [ASK, turn(call), ANSWERED, turn(without_signature(second)), ANSWERED]})
+    assert "position 4" in message
+
+
+def test_a_call_of_an_earlier_turn_may_have_lost_it(raw: Raw, call: Json) -> None:
+    raw.parts({"contents": [ASK, turn(without_signature(call)), ANSWERED, turn({"text": "Done."}), AGAIN]})
+
+
+def test_only_the_first_of_parallel_calls_owes_one(server: GeminiServer, raw: Raw) -> None:
+    server.on_text(Calls([Call("draw", {"n": 1}), Call("draw", {"n": 2})]))
+    first, second = raw.parts({"contents": [ASK]})
+    both = {"role": "user", "parts": [RESULT, RESULT]}
+    raw.parts({"contents": [ASK, turn(first, second), both]})
+    moved = {**second, "thoughtSignature": first["thoughtSignature"]}
+    assert refusal(raw, {"contents": [ASK, turn(moved, without_signature(first)), both]}) == CORRUPTED
+
+
+@pytest.mark.parametrize("dummy", ["skip_thought_signature_validator", "context_engineering_is_the_way_to_go"])
+@pytest.mark.parametrize("is_encoded", [False, True])
+def test_a_dummy_passes_on_a_call(raw: Raw, dummy: str, is_encoded: bool) -> None:
+    signature = base64.urlsafe_b64encode(dummy.encode()).decode() if is_encoded else dummy
+    foreign = {"functionCall": {"name": "draw", "args": {}}, "thoughtSignature": signature}
+    raw.parts({"contents": [ASK, turn(foreign), ANSWERED]})
+
+
+@pytest.mark.parametrize("broken", ["AAAA", "not base64!", ""])
+def test_an_unknown_signature_is_corrupted(raw: Raw, call: Json, broken: str) -> None:
+    changed = {**call, "thoughtSignature": broken}
+    text = {"text": "Hello.", "thoughtSignature": broken}
+    assert refusal(raw, {"contents": [ASK, turn(text), AGAIN]}) == CORRUPTED
+    if broken:
+        assert refusal(raw, {"contents": [ASK, turn(changed), ANSWERED]}) == CORRUPTED
+
+
+def test_one_changed_bit_is_corrupted(raw: Raw, call: Json) -> None:
+    signature = bytearray(base64.b64decode(call["thoughtSignature"]))
+    signature[-1] ^= 1
+    changed = {**call, "thoughtSignature": base64.b64encode(signature).decode()}
+    assert refusal(raw, {"contents": [ASK, turn(changed), ANSWERED]}) == CORRUPTED
+
+
+@pytest.mark.parametrize("change", [{"name": "draw", "args": {"what": "hen"}}, {"name": "draw", "args": {}}])
+def test_a_signature_on_changed_arguments_is_refused(raw: Raw, call: Json, change: Json) -> None:
+    changed = {**call, "functionCall": change}
+    assert refusal(raw, {"contents": [ASK, turn(changed), ANSWERED]}) == CORRUPTED
+
+
+def test_another_models_signature_is_invalid(raw: Raw, call: Json) -> None:
+    assert refusal(raw, {"contents": [ASK, turn(call), ANSWERED]}, ARGON) == INVALID
+
+
+def test_a_text_signature_is_optional_but_stays_on_its_empty_part(server: GeminiServer, raw: Raw) -> None:
+    server.on_text(Text("Hello."))
+    text, empty = raw.parts({"contents": [ASK]})
+    raw.parts({"contents": [ASK, turn(text, empty), AGAIN]})
+    raw.parts({"contents": [ASK, turn(text), AGAIN]})
+    merged = {**text, "thoughtSignature": empty["thoughtSignature"]}
+    assert refusal(raw, {"contents": [ASK, turn(merged), AGAIN]}) == CORRUPTED
+
+
+def test_a_painted_turn_returned_whole_is_taken(server: GeminiServer, raw: Raw, painted: list[Json]) -> None:
+    raw.parts({"contents": [ASK, turn(*painted), AGAIN], **PAINTING}, BANANA)
+    assert server.violations == []
+
+
+def test_a_picture_in_a_model_turn_owes_its_signature(raw: Raw, painted: list[Json]) -> None:
+    text, picture = painted
+    body = {"contents": [ASK, turn(text, without_signature(picture)), AGAIN], **PAINTING}
+    expected = "Image part is missing a thought_signature in content position 2, part position 2."
+    assert refusal(raw, body, BANANA) == expected
+
+
+def test_the_first_text_before_a_picture_owes_its_own(raw: Raw, painted: list[Json]) -> None:
+    text, picture = painted
+    body = {"contents": [ASK, turn(without_signature(text), picture), AGAIN], **PAINTING}
+    expected = "Text part is missing a thought_signature in content position 2, part position 1."
+    assert refusal(raw, body, BANANA) == expected
+
+
+def test_a_picture_alone_without_its_text_is_taken(raw: Raw, painted: list[Json]) -> None:
+    raw.parts({"contents": [ASK, turn(painted[1]), AGAIN], **PAINTING}, BANANA)
+
+
+def test_the_same_picture_in_a_user_turn_owes_nothing(raw: Raw, painted: list[Json]) -> None:
+    reference = {"role": "user", "parts": [without_signature(painted[1]), {"text": "bluer"}]}
+    raw.parts({"contents": [reference], **PAINTING}, PRO)
+
+
+def test_another_models_picture_is_invalid(raw: Raw, painted: list[Json]) -> None:
+    body = {"contents": [ASK, turn(*painted), AGAIN], **PAINTING}
+    assert refusal(raw, body, PRO) == INVALID
+
+
+def test_a_dummy_does_not_pass_on_a_picture(raw: Raw, painted: list[Json]) -> None:
+    dummy = {**painted[1], "thoughtSignature": "skip_thought_signature_validator"}
+    assert refusal(raw, {"contents": [ASK, turn(dummy), AGAIN], **PAINTING}, BANANA) == CORRUPTED
+
+
+def test_a_signature_on_another_picture_is_refused(server: GeminiServer, raw: Raw, painted: list[Json]) -> None:
+    server.on_image(PictureAnswer(64, 64))
+    (other,) = raw.parts({"contents": [ASK], **PAINTING}, BANANA)
+    moved = {**other, "thoughtSignature": painted[1]["thoughtSignature"]}
+    assert refusal(raw, {"contents": [ASK, turn(moved), AGAIN], **PAINTING}, BANANA) == CORRUPTED
+
+
+def test_parts_of_one_answer_keep_their_order(raw: Raw, painted: list[Json]) -> None:
+    text, picture = painted
+    body = {"contents": [ASK, turn(picture, text), AGAIN], **PAINTING}
+    assert refusal(raw, body, BANANA) == CORRUPTED
+
+
+def test_a_signature_is_good_once_in_a_request(raw: Raw, painted: list[Json]) -> None:
+    body = {"contents": [ASK, turn(*painted), AGAIN, turn(*painted), AGAIN], **PAINTING}
+    assert refusal(raw, body, BANANA) == CORRUPTED
+
+
+def test_an_image_of_a_text_models_turn_owes_a_signature_too(raw: Raw, painted: list[Json]) -> None:
+    body = {"contents": [ASK, turn(without_signature(painted[1])), AGAIN]}
+    assert refusal(raw, body).startswith("Image part is missing a thought_signature")
+
+
+def test_huge_signatures_make_the_round_trip_through_the_sdk(server: GeminiServer, sdk: genai.Client) -> None:
+    server.on_image(PictureAnswer(text_before="Here.", is_huge=True))
+    config = types.GenerateContentConfig(response_modalities=["TEXT", "IMAGE"])
+    first = sdk.models.generate_content(model=BANANA, contents="a fox", config=config)
+    contents = [
+        types.Content(role="user", parts=[types.Part(text="a fox")]),
+        types.Content(role="model", parts=first.parts),
+        types.Content(role="user", parts=[types.Part(text="bluer")]),
+    ]
+    assert sdk.models.generate_content(model=BANANA, contents=contents, config=config).parts
+    assert server.requests[-1].size_bytes > 2_400_000
+    assert server.violations == []
+
+
+def test_the_sdk_returns_a_streamed_call_as_it_came(server: GeminiServer, sdk: genai.Client) -> None:
+    server.on_text(Call("draw", {"what": "fox"}, id="call-1", text_before="On it."))
+    chunks = list(sdk.models.generate_content_stream(model=FLASH, contents="a fox"))
+    parts = [part for chunk in chunks for part in chunk.parts or [] if part.text or part.function_call]
+    result = types.FunctionResponse(name="draw", id="call-1", response={"ok": True})
+    contents = [
+        types.Content(role="user", parts=[types.Part(text="a fox")]),
+        types.Content(role="model", parts=parts),
+        types.Content(role="user", parts=[types.Part(function_response=result)]),
+    ]
+    assert sdk.models.generate_content(model=FLASH, contents=contents).text == "Hello."
+    assert server.violations == []

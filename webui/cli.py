@@ -1,0 +1,191 @@
+"""The command `aivista`: flags are read and checked before anything heavy is imported."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import webbrowser
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from agent.settings import Settings
+    from webui.app import Server
+
+_LANGUAGES = ("en", "zh-CN")
+
+
+class Unusable(Exception):
+    """A flag or a place that cannot be used, in one sentence for the person at the terminal."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """One sentence and exit code 2, without the usage in front."""
+        self.exit(2, f"aivista: {message}. See aivista --help.\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the studio until it is told to end; return the exit code: 0, or 2 when it cannot start."""
+    flags = _flags(argv)
+    try:
+        home = _usable_home(flags.home)
+        _check_port(flags.host, flags.port)
+        return _run(flags, home)
+    except Unusable as problem:
+        print(f"aivista: {problem}", file=sys.stderr)
+        return 2
+
+
+def _flags(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = _Parser(prog="aivista", description="A chat studio for pictures: talk, and the picture comes.")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    parser.add_argument("--port", default=7860, type=_port, help="port to listen on (default: %(default)s)")
+    parser.add_argument("--home", metavar="FOLDER", help="where everything is kept (default: your user-data folder)")
+    parser.add_argument("--lang", choices=_LANGUAGES, help="language of the page (default: the browser's)")
+    parser.add_argument("--share", action="store_true", help="open a public link, protected by a password")
+    parser.add_argument("--version", action="version", version=f"aivista {_version()}")
+    return parser.parse_args(argv)
+
+
+def _version() -> str:
+    try:
+        return metadata.version("aivista")
+    except metadata.PackageNotFoundError:
+        return "0 (not installed)"
+
+
+def _port(text: str) -> int:
+    if not text.isdigit() or not 1 <= int(text) <= 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: use a number from 1 to 65535")
+    return int(text)
+
+
+def _usable_home(flag: str | None) -> Path | None:
+    """Return the folder of the flag, made and writable; None leaves it to the environment."""
+    if flag is None:
+        return None
+    if not flag.strip():
+        raise Unusable("--home is empty; name a folder.")
+    return Path(os.path.expanduser(flag)).absolute()
+
+
+def _prepare_home(home: Path) -> None:
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=home):
+            pass
+    except (FileExistsError, NotADirectoryError):
+        raise Unusable(f"the home folder {home} is a file; name a folder with --home.") from None
+    except OSError as error:
+        raise Unusable(f"the home folder {home} cannot be written ({error.strerror or error}).") from None
+
+
+def _check_port(host: str, port: int) -> None:
+    """Try to take the port, so that a port in use is known before the heavy imports."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except OSError:
+        raise Unusable(f"the host {host} is not an address of this machine.") from None
+    with socket.socket(family, kind, protocol) as probe:
+        if os.name == "posix":
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(address)
+        except PermissionError:
+            raise Unusable(f"port {port} needs more rights than yours; choose one above 1023 with --port.") from None
+        except OSError as error:
+            if "assign" in str(error).lower():
+                raise Unusable(f"the host {host} is not an address of this machine.") from None
+            raise Unusable(f"port {port} on {host} is in use; choose another one with --port.") from None
+
+
+def _run(flags: argparse.Namespace, home: Path | None) -> int:
+    from agent.errors import SettingsError
+    from agent.settings import Settings
+
+    try:
+        settings = Settings.from_env(os.environ, home=home)
+    except SettingsError as error:
+        raise Unusable(str(error)) from None
+    _prepare_home(settings.home)
+    ended = threading.Event()
+    _listen_for_the_end(ended)
+    transit = tempfile.mkdtemp(prefix="aivista-")
+    try:
+        _prepare_gradio(transit)
+        return _serve(flags, settings, ended)
+    finally:
+        shutil.rmtree(transit, ignore_errors=True)
+
+
+def _listen_for_the_end(ended: threading.Event) -> None:
+    def end(_number: int, _frame: FrameType | None) -> None:
+        ended.set()
+
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), end)
+
+
+def _prepare_gradio(transit: str) -> None:
+    """Set what Gradio reads when it is imported: nothing leaves this machine, uploads pass through a private folder.
+
+    That folder is not under the studio's home: Gradio would refuse to show an upload from a blocked folder. The working
+    directory becomes an empty one, because Gradio serves files from there when a handler names them.
+    """
+    os.environ.update(
+        GRADIO_ANALYTICS_ENABLED="False",
+        GRADIO_TEMP_DIR=os.path.join(transit, "uploads"),
+        HF_HUB_OFFLINE="1",
+        HF_HUB_DISABLE_TELEMETRY="1",
+    )
+    for name in ("GRADIO_ALLOWED_PATHS", "GRADIO_LOCAL_DEV_MODE", "GRADIO_SHARE", "GRADIO_ROOT_PATH"):
+        os.environ.pop(name, None)
+    for name in ("NO_PROXY", "no_proxy"):
+        # A proxy must not stand between Gradio's start-up check and our own port.
+        os.environ[name] = ",".join(part for part in (os.environ.get(name), "127.0.0.1,localhost,::1") if part)
+    for folder in ("uploads", "empty"):
+        os.mkdir(os.path.join(transit, folder), 0o700)
+    os.chdir(os.path.join(transit, "empty"))
+
+
+def _serve(flags: argparse.Namespace, settings: Settings, ended: threading.Event) -> int:
+    from webui.app import LaunchOptions, Server
+
+    server = Server(settings, LaunchOptions(flags.host, flags.port, flags.lang, flags.share))
+    try:
+        url = server.start()
+        print(f"Aivista is open at {url}", flush=True)
+        if flags.share:
+            _share(server)
+        if sys.stdout.isatty() and _has_display():
+            webbrowser.open(url)
+        ended.wait()
+    finally:
+        server.close()
+    return 0
+
+
+def _share(server: Server) -> None:
+    server.share()
+    if server.share_failure:
+        print(f"aivista: no share link could be had ({server.share_failure}); the page is local only.", file=sys.stderr)
+    else:
+        print(f"Shared at {server.share_url}", flush=True)
+    print(f"Sign in as aivista with the password {server.password}", flush=True)
+
+
+def _has_display() -> bool:
+    if sys.platform in ("darwin", "win32"):
+        return True
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

@@ -1,0 +1,109 @@
+"""What a click on one of our own buttons does: the act and its argument come from the page and are checked here."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import gradio as gr
+from pydantic import ValidationError
+
+from agent.errors import RequestRefused
+from agent.messages import Value
+from webui.cards import View
+from webui.panels.canvas import canvas_html
+from webui.screen import Screen, Updates
+from webui.sessions import Visitor
+from webui.tabs import Tab
+from webui.turns import Turns, words_of_turn
+
+MAX_REFERENCES = 14
+
+
+class Click(Value):
+    """A click as the page sends it; anything else is ignored."""
+
+    act: str
+    arg: str = ""
+
+
+@dataclass(frozen=True)
+class Context:
+    """What the composer works on: a picture to change and pictures to lean on, by handle."""
+
+    conversation_id: str = ""
+    editing: str = ""
+    references: tuple[str, ...] = ()
+
+
+def read_click(data: object) -> Click | None:
+    """Return the click, or None when the page sent something else."""
+    try:
+        return Click.model_validate(data)
+    except ValidationError:
+        return None
+
+
+def read_references(text: str | None) -> tuple[str, ...]:
+    """Return the handles in the hidden field of references, at most `MAX_REFERENCES`."""
+    return tuple(dict.fromkeys((text or "").split()))[:MAX_REFERENCES]
+
+
+@dataclass(frozen=True)
+class Clicks:
+    """Answers clicks with updates of the page."""
+
+    screen: Screen
+    turns: Turns
+
+    async def answer(self, visitor: Visitor, tab: Tab, click: Click, context: Context) -> AsyncIterator[Updates]:
+        """Yield what the click changes; unknown acts change nothing."""
+        if click.act in ("new", "open"):
+            async for updates in self.open(visitor, tab, click.arg if click.act == "open" else ""):
+                yield updates
+        elif click.act == "retry":
+            async for updates in self.turns.retry(visitor, tab, context.conversation_id, click.arg):
+                yield updates
+        elif click.act == "edit_words":
+            conversation = await self.screen.conversation(visitor, context.conversation_id)
+            words = words_of_turn(conversation, click.arg)
+            yield {self.screen.panels.composer.message: gr.update(value={"text": words, "files": []})}
+        elif click.act == "view":
+            yield await self._view(visitor, context.conversation_id, click.arg)
+        elif click.act in ("edit", "reference", "drop"):
+            yield await self._mark(visitor, click, context)
+
+    async def open(self, visitor: Visitor, tab: Tab, conversation_id: str) -> AsyncIterator[Updates]:
+        """Yield the screen with a conversation, or with a new one, and follow its turn if one is at work."""
+        tab.take_over()
+        conversation = await self.screen.conversation(visitor, conversation_id)
+        yield await self.screen.opened(visitor, conversation)
+        if conversation is not None and self.screen.studio().is_running(conversation.id):
+            async for updates in self.turns.follow(visitor, tab, conversation):
+                yield updates
+
+    async def _view(self, visitor: Visitor, conversation_id: str, handle: str) -> Updates:
+        conversation = await self.screen.conversation(visitor, conversation_id)
+        if conversation is None:
+            return {}
+        try:
+            picture = conversation.picture(handle)
+        except RequestRefused:
+            return {}
+        view = View(visitor.words, conversation.id)
+        return {self.screen.panels.canvas: canvas_html(view, conversation, picture)}
+
+    async def _mark(self, visitor: Visitor, click: Click, context: Context) -> Updates:
+        conversation = await self.screen.conversation(visitor, context.conversation_id)
+        known = {picture.handle for picture in conversation.pictures} if conversation else set()
+        if click.arg not in known:
+            return {}
+        editing, references = context.editing, context.references
+        if click.act == "drop":
+            editing = "" if editing == click.arg else editing
+            references = tuple(handle for handle in references if handle != click.arg)
+        elif click.act == "edit":
+            editing, references = click.arg, tuple(handle for handle in references if handle != click.arg)
+        elif click.arg != editing:
+            references = (*(handle for handle in references if handle != click.arg), click.arg)[-MAX_REFERENCES:]
+        return self.screen.context(View(visitor.words, context.conversation_id), editing, references)

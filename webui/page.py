@@ -1,0 +1,242 @@
+"""The page: its layout, and which event calls which handler. Inputs go to handlers by name."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from importlib import resources
+from typing import Any
+
+import gradio as gr
+
+from agent.providers.catalogue import Catalogue
+from agent.studio import Studio
+from webui.clicks import Clicks, Context, read_click, read_references
+from webui.endpoint import ChatEndpoint
+from webui.panels.canvas import build_canvas
+from webui.panels.chat import build_chat
+from webui.panels.composer import Chosen, build_composer
+from webui.panels.conversations import build_rail
+from webui.panels.flat import flat
+from webui.panels.settings import build_settings, note_html, typed_key, verdict_html
+from webui.screen import Panels, Screen, Updates
+from webui.sessions import Sessions
+from webui.tabs import Tab
+from webui.theme import tokens_css
+from webui.turns import Turns, give_back
+
+STYLES = ("frame", "controls", "rail", "thread", "composer", "stage", "dialog", "narrow")
+_BUS = "window.aivista = { act: data => trigger('click', data) };"
+_QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+TURNS_AT_ONCE = 64
+
+
+def build_page(studio: Callable[[], Studio], catalogue: Catalogue, sessions: Sessions) -> gr.Blocks:
+    """Return the page. `studio` is asked for when a handler runs, not before."""
+    page = gr.Blocks(title="Aivista", fill_width=True, analytics_enabled=False, delete_cache=(600, 7200))
+    with page:
+        bus = flat("bus", js_on_load=_BUS)
+        with gr.Row(elem_id="shell"):
+            rail = build_rail()
+            with gr.Column(elem_id="center"):
+                chat = build_chat()
+                composer = build_composer(catalogue)
+            canvas = build_canvas()
+        dialog = build_settings()
+        panels = Panels(rail, chat, composer, canvas, dialog)
+        screen = Screen(studio, sessions, panels)
+        tab = gr.State(Tab())
+        _wire_opening(page, screen, tab)
+        _wire_turns(screen, tab)
+        _wire_clicks(bus, screen, tab)
+        _wire_settings(screen)
+        _wire_endpoint(screen)
+    return page
+
+
+def head_html() -> str:
+    """Return the page's own styles and script.
+
+    They go into the head, not into Gradio's `css`: that one prefixes every selector, which kills rules on the root.
+    """
+    assets = resources.files("webui").joinpath("assets")
+    sheets = "\n".join(assets.joinpath(f"{name}.css").read_text(encoding="utf-8") for name in STYLES)
+    motion = assets.joinpath("motion.css").read_text(encoding="utf-8")
+    script = assets.joinpath("studio.js").read_text(encoding="utf-8")
+    icon = assets.joinpath("favicon.svg").read_text(encoding="utf-8").replace("#", "%23").replace('"', "'")
+    style = f"{tokens_css()}{motion}\nhtml:root:root:root {{\n{sheets}\n}}"
+    viewport = '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    return (
+        f'{viewport}<link rel="icon" type="image/svg+xml" href="data:image/svg+xml,{icon}">'
+        f"<style>{style}</style><script>{script}</script>"
+    )
+
+
+def _wire_opening(page: gr.Blocks, screen: Screen, tab: gr.State) -> None:
+    clicks = Clicks(screen, Turns(screen))
+
+    async def load(request: gr.Request, tab: Tab) -> AsyncIterator[Updates]:
+        visitor = screen.sessions.visitor(request)
+        asked = str(request.query_params.get("c") or "")
+        conversation = await screen.conversation(visitor, asked)
+        if conversation is None and asked != "new":
+            conversation = await screen.newest(visitor)
+        yield {**screen.chips(visitor, Chosen()), **screen.dialog(visitor)}
+        async for updates in clicks.open(visitor, tab, conversation.id if conversation else ""):
+            yield updates
+
+    page.load(load, None, screen.panels.outputs, inputs_kwargs={"tab": tab}, concurrency_limit=TURNS_AT_ONCE, **_QUIET)
+
+
+def _wire_turns(screen: Screen, tab: gr.State) -> None:
+    composer, turns = screen.panels.composer, Turns(screen)
+    wires = {"conversation": composer.conversation, "editing": composer.editing, "references": composer.references}
+
+    async def send(
+        request: gr.Request,
+        tab: Tab,
+        message: dict[str, Any] | None,
+        conversation: str,
+        editing: str,
+        references: str,
+        **chips: Any,
+    ) -> AsyncIterator[Updates]:
+        visitor, named = screen.sessions.visitor(request), read_references(references)
+        chosen = Chosen.model_validate(chips)
+        async for updates in turns.send(visitor, tab, message, chosen, conversation, editing, named):
+            yield updates
+
+    sent = composer.message.submit(
+        send,
+        None,
+        screen.panels.outputs,
+        inputs_kwargs={"tab": tab, "message": composer.message, **wires, **composer.settings},
+        concurrency_limit=TURNS_AT_ONCE,
+        **_QUIET,
+    )
+    sent.then(give_back, [tab, composer.message], composer.message, **_QUIET)
+
+    async def stop(request: gr.Request, conversation: str) -> None:
+        visitor = screen.sessions.visitor(request)
+        await screen.studio().cancel(conversation, visitor.owner)
+
+    composer.message.stop(stop, None, None, inputs_kwargs={"conversation": composer.conversation}, **_QUIET)
+
+    def narrow(request: gr.Request, **chips: Any) -> Updates:
+        return screen.chips(screen.sessions.visitor(request), Chosen.model_validate(chips))
+
+    outputs = [*composer.settings.values(), composer.cost]
+    for chip in (composer.image_model.input, composer.allow_search.input):
+        chip(narrow, None, outputs, inputs_kwargs=composer.settings, **_QUIET)
+
+
+def _wire_clicks(bus: gr.HTML, screen: Screen, tab: gr.State) -> None:
+    composer, clicks = screen.panels.composer, Clicks(screen, Turns(screen))
+
+    async def act(
+        request: gr.Request, event: gr.EventData, tab: Tab, conversation: str, editing: str, references: str
+    ) -> AsyncIterator[Updates]:
+        click = read_click(event._data)
+        if click is None:
+            return
+        context = Context(conversation, editing, read_references(references))
+        async for updates in clicks.answer(screen.sessions.visitor(request), tab, click, context):
+            yield updates or {screen.panels.canvas: gr.skip()}
+
+    clicked = bus.click(
+        act,
+        None,
+        screen.panels.outputs,
+        inputs_kwargs={
+            "tab": tab,
+            "conversation": composer.conversation,
+            "editing": composer.editing,
+            "references": composer.references,
+        },
+        concurrency_limit=TURNS_AT_ONCE,
+        trigger_mode="multiple",
+        **_QUIET,
+    )
+    clicked.then(give_back, [tab, composer.message], composer.message, **_QUIET)
+
+
+def _wire_settings(screen: Screen) -> None:
+    dialog, composer, sessions = screen.panels.settings, screen.panels.composer, screen.sessions
+
+    async def changed(request: gr.Request, note: str, conversation: str, chips: dict[str, Any]) -> Updates:
+        visitor = sessions.visitor(request)
+        shown = await screen.conversation(visitor, conversation)
+        updates = {**screen.dialog(visitor), **screen.chips(visitor, Chosen.model_validate(chips))}
+        verdict = note_html(visitor.words, note) + screen.key_state(visitor)
+        return {**updates, **await screen.frame(visitor, shown), dialog.verdict: verdict}
+
+    async def test(request: gr.Request, typed: str) -> AsyncIterator[str]:
+        visitor = sessions.visitor(request)
+        key = typed_key(typed) or sessions.key(visitor) or screen.studio().settings.gemini_api_key
+        if key is None:
+            yield note_html(visitor.words, "settings.empty")
+            return
+        yield note_html(visitor.words, "settings.testing")
+        yield verdict_html(visitor.words, await screen.studio().test_key(key))
+
+    async def save(request: gr.Request, typed: str, conversation: str, **chips: Any) -> Updates:
+        visitor, key = sessions.visitor(request), typed_key(typed)
+        if key is None or not sessions.hold_key(visitor, key):
+            return {dialog.verdict: note_html(visitor.words, "settings.empty")}
+        return await changed(request, "settings.saved", conversation, chips)
+
+    async def remove(request: gr.Request, conversation: str, **chips: Any) -> Updates:
+        sessions.hold_key(sessions.visitor(request), None)
+        return await changed(request, "settings.removed", conversation, chips)
+
+    everything = {"conversation": composer.conversation, **composer.settings}
+    outputs = screen.panels.outputs
+    dialog.test.click(test, None, dialog.verdict, inputs_kwargs={"typed": dialog.key}, **_QUIET)
+    for event in (dialog.save.click, dialog.key.submit):
+        event(save, None, outputs, inputs_kwargs={"typed": dialog.key, **everything}, **_QUIET)
+    dialog.remove.click(remove, None, outputs, inputs_kwargs=everything, **_QUIET)
+
+
+def _wire_endpoint(screen: Screen) -> None:
+    composer, endpoint = screen.panels.composer, ChatEndpoint(screen)
+    with gr.Column(elem_classes="wire"):
+        trigger, answer = gr.Button("chat"), gr.JSON(label="answer")
+
+    async def chat(
+        request: gr.Request,
+        message: dict[str, Any],
+        text_model: str = "flash",
+        image_model: str = "auto",
+        allow_search: bool = False,
+        aspect_ratio: str = "auto",
+        resolution: str = "auto",
+        number_of_images: str = "auto",
+        conversation: str = "",
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Say something to the studio and stream what happens.
+
+        Each answer is {"conversation", "text", "status", "pictures", "error", "done"}; send its `conversation` along
+        to go on with it. A picture is {"handle", "url", "width", "height"}.
+        """
+        visitor = screen.sessions.visitor(request)
+        base_url = str(request.request.base_url) if request.request else ""
+        chosen = Chosen(
+            text_model=text_model,
+            image_model=image_model,
+            allow_search=allow_search,
+            aspect_ratio=aspect_ratio,
+            resolution=resolution,
+            number_of_images=number_of_images,
+        )
+        async for state in endpoint.chat(visitor, base_url, message, chosen, conversation):
+            yield state
+
+    settings = {name: chip for name, chip in composer.settings.items() if name != "search_policy"}
+    trigger.click(
+        chat,
+        None,
+        answer,
+        inputs_kwargs={"message": composer.message, **settings, "conversation": composer.conversation},
+        api_name="chat",
+        concurrency_limit=TURNS_AT_ONCE,
+        show_progress="hidden",
+    )

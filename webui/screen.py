@@ -1,0 +1,147 @@
+"""The whole screen for a visitor and a conversation, as updates of the page's components."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+
+from agent.conversation import Conversation, TurnState
+from agent.errors import RequestRefused
+from agent.studio import Studio
+from webui.cards import View
+from webui.panels import canvas, chat, composer, conversations, settings
+from webui.panels.chat import ChatPanel, to_messages
+from webui.panels.composer import Chosen, ComposerPanel
+from webui.panels.settings import SettingsPanel
+from webui.render import render_conversation
+from webui.sessions import Sessions, Visitor
+
+Updates = dict[Any, Any]
+
+IDLE: Mapping[str, Any] = {"submit_btn": True, "stop_btn": False}
+WORKING: Mapping[str, Any] = {"submit_btn": False, "stop_btn": True}
+
+
+@dataclass(frozen=True)
+class Panels:
+    """Every component of the page that a handler fills."""
+
+    rail: gr.HTML
+    chat: ChatPanel
+    composer: ComposerPanel
+    canvas: gr.HTML
+    settings: SettingsPanel
+
+    @property
+    def outputs(self) -> list[Any]:
+        """All of them, as the outputs of a handler that may change any."""
+        top, box, dialog = self.chat, self.composer, self.settings
+        wires = [box.conversation, box.editing, box.references]
+        chips = [*box.settings.values(), box.cost]
+        inputs = [dialog.head, dialog.key, dialog.test, dialog.verdict, dialog.remove, dialog.save]
+        return [
+            *(self.rail, top.top, top.thread, top.welcome, box.context, box.message, self.canvas),
+            *chips,
+            *wires,
+            *inputs,
+        ]
+
+
+@dataclass(frozen=True)
+class Screen:
+    """Fills the panels from what the studio holds."""
+
+    studio: Callable[[], Studio]
+    sessions: Sessions
+    panels: Panels
+
+    def is_sketch(self, visitor: Visitor) -> bool:
+        """Whether this visitor is served by the built-in model."""
+        return self.studio().provider_name(self.sessions.key(visitor)) == "sketch"
+
+    async def conversation(self, visitor: Visitor, conversation_id: str) -> Conversation | None:
+        """Return the conversation if the visitor has it."""
+        if not conversation_id:
+            return None
+        try:
+            return await self.studio().conversation(conversation_id, visitor.owner)
+        except RequestRefused:
+            return None
+
+    async def newest(self, visitor: Visitor) -> Conversation | None:
+        """Return the visitor's conversation that changed last."""
+        infos = [info for info in await self.studio().conversations(visitor.owner) if info.title]
+        return await self.conversation(visitor, infos[0].id) if infos else None
+
+    def running_turn(self, conversation: Conversation) -> str:
+        """Return the id of the turn that is at work, or nothing."""
+        if not self.studio().is_running(conversation.id):
+            return ""
+        running = (turn.id for turn in reversed(conversation.turns) if turn.state is TurnState.RUNNING)
+        return next(running, "")
+
+    async def frame(self, visitor: Visitor, conversation: Conversation | None) -> Updates:
+        """Return what stands around the thread: the rail, the top bar, the first page."""
+        is_sketch, words = self.is_sketch(visitor), visitor.words
+        infos = await self.studio().conversations(visitor.owner)
+        is_empty = conversation is None or not conversation.turns
+        return {
+            self.panels.rail: conversations.rail_html(words, infos, conversation.id if conversation else ""),
+            self.panels.chat.top: chat.top_html(words, conversation, is_sketch=is_sketch),
+            self.panels.chat.welcome: chat.welcome_html(words, is_sketch=is_sketch) if is_empty else "",
+        }
+
+    async def opened(self, visitor: Visitor, conversation: Conversation | None) -> Updates:
+        """Return the screen with a conversation open, or a new one, and an empty composer context."""
+        view = View(visitor.words, conversation.id if conversation else "")
+        blocks = []
+        if conversation:
+            blocks = render_conversation(view, conversation, without=self.running_turn(conversation))
+        return {
+            **await self.frame(visitor, conversation),
+            self.panels.chat.thread: to_messages(blocks),
+            self.panels.canvas: canvas.empty_canvas_html(visitor.words),
+            self.panels.composer.message: gr.update(placeholder=visitor.words("composer.placeholder"), **IDLE),
+            self.panels.composer.conversation: view.conversation_id,
+            **self.context(view, "", ()),
+        }
+
+    def context(self, view: View, editing: str, references: tuple[str, ...]) -> Updates:
+        """Return the line of what the next message works on, shown and remembered."""
+        box = self.panels.composer
+        return {
+            box.context: composer.context_html(view, editing, references),
+            box.editing: editing,
+            box.references: " ".join(references),
+        }
+
+    def chips(self, visitor: Visitor, chosen: Chosen) -> Updates:
+        """Return the chips for the model in use."""
+        studio = self.studio()
+        provider = studio.provider_name(self.sessions.key(visitor))
+        updates = composer.chip_updates(visitor.words, studio.catalogue, provider, chosen)
+        box = self.panels.composer
+        return {
+            **{component: updates[name] for name, component in box.settings.items()},
+            box.cost: composer.cost_html(visitor.words, is_sketch=provider == "sketch"),
+        }
+
+    def dialog(self, visitor: Visitor) -> Updates:
+        """Return the settings dialog in the visitor's words, its key box empty."""
+        words, dialog = visitor.words, self.panels.settings
+        return {
+            dialog.head: settings.head_html(words),
+            dialog.key: gr.update(label=words("settings.key"), value=""),
+            dialog.test: gr.update(value=words("settings.test")),
+            dialog.save: gr.update(value=words("settings.save")),
+            dialog.remove: gr.update(value=words("settings.remove"), visible=self.sessions.key(visitor) is not None),
+            dialog.verdict: self.key_state(visitor),
+        }
+
+    def key_state(self, visitor: Visitor) -> str:
+        """Return which key is in use, as HTML."""
+        has_operator_key = self.studio().settings.gemini_api_key is not None
+        return settings.state_html(visitor.words, self.sessions.key(visitor), has_operator_key=has_operator_key)
