@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from importlib import resources
 from typing import Any
+from urllib.parse import quote
 
 import gradio as gr
 
@@ -12,6 +13,7 @@ from agent.providers.catalogue import Catalogue
 from agent.studio import Studio
 from webui.clicks import Clicks, Context, read_click, read_references
 from webui.endpoint import ChatEndpoint
+from webui.icons import icon
 from webui.panels.canvas import build_canvas
 from webui.panels.chat import build_chat
 from webui.panels.composer import Chosen, build_composer
@@ -62,13 +64,19 @@ def head_html() -> str:
     sheets = "\n".join(assets.joinpath(f"{name}.css").read_text(encoding="utf-8") for name in STYLES)
     motion = assets.joinpath("motion.css").read_text(encoding="utf-8")
     script = assets.joinpath("studio.js").read_text(encoding="utf-8")
-    icon = assets.joinpath("favicon.svg").read_text(encoding="utf-8").replace("#", "%23").replace('"', "'")
-    style = f"{tokens_css()}{motion}\nhtml:root:root:root {{\n{sheets}\n}}"
+    favicon = as_data_url(assets.joinpath("favicon.svg").read_text(encoding="utf-8"))
+    globe = as_data_url(icon("globe", 24).replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1))
+    style = f":root{{--av-globe:url({globe})}}\n{tokens_css()}{motion}\nhtml:root:root:root {{\n{sheets}\n}}"
     viewport = '<meta name="viewport" content="width=device-width, initial-scale=1">'
     return (
-        f'{viewport}<link rel="icon" type="image/svg+xml" href="data:image/svg+xml,{icon}">'
+        f'{viewport}<link rel="icon" type="image/svg+xml" href={favicon}>'
         f"<style>{style}</style><script>{script}</script>"
     )
+
+
+def as_data_url(svg: str) -> str:
+    """Return a drawing as a quoted data URL, for CSS and attributes."""
+    return f'"data:image/svg+xml,{quote(svg)}"'
 
 
 def _wire_opening(page: gr.Blocks, screen: Screen, tab: gr.State) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
 from agent.errors import AivistaError, ErrorInfo
@@ -54,7 +54,7 @@ class Answer:
         return next((part for part in reversed(self.parts) if isinstance(part, GroundingPart)), None)
 
 
-async def hear(chunks: AsyncIterator[CompletionChunk], on_text: Callable[[str], None] | None = None) -> Answer:
+async def hear(chunks: AsyncIterator[CompletionChunk], on_text: Callable[[str], Awaitable[None]] | None = None) -> Answer:
     """Gather the chunks of one call. A failure does not raise: it becomes the answer's `error`, parts so far kept.
 
     Words are handed to `on_text` as they come. Unsigned neighbouring texts are joined; a signed part stays as it came,
@@ -63,7 +63,10 @@ async def hear(chunks: AsyncIterator[CompletionChunk], on_text: Callable[[str], 
     answer = Answer()
     try:
         async for chunk in chunks:
-            _take(answer, chunk, on_text)
+            part = chunk.part
+            if on_text is not None and isinstance(part, TextPart) and part.text and not part.is_thought:
+                await on_text(part.text)
+            _take(answer, chunk)
     except AivistaError as error:
         answer.error = error.info
     finally:
@@ -73,11 +76,9 @@ async def hear(chunks: AsyncIterator[CompletionChunk], on_text: Callable[[str], 
     return answer
 
 
-def _take(answer: Answer, chunk: CompletionChunk, on_text: Callable[[str], None] | None) -> None:
+def _take(answer: Answer, chunk: CompletionChunk) -> None:
     part = chunk.part
     if part is not None:
-        if on_text is not None and isinstance(part, TextPart) and part.text and not part.is_thought:
-            on_text(part.text)
         last = answer.parts[-1] if answer.parts else None
         if isinstance(part, TextPart) and isinstance(last, TextPart) and _can_join(last, part):
             answer.parts[-1] = TextPart(text=last.text + part.text, is_thought=part.is_thought)

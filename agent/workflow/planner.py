@@ -20,6 +20,7 @@ from agent.workflow.hearing import Answer, hear
 from agent.workflow.routing import Target, next_target
 from agent.workflow.searcher import WEB_SEARCH
 from agent.workflow.state import TurnProgress
+from agent.workflow.text_flow import TextFlow
 from agent.workflow.window import model_view, without_old_signatures
 
 MAX_STEPS = 16
@@ -48,16 +49,14 @@ async def planner(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
 
 
 async def _ask(deps: Deps, added: list[PromptMessage], runtime: TurnRuntime) -> Answer:
-    def on_text(text: str) -> None:
-        emit(runtime, TextDelta(text=text))
-
     messages = await model_view(deps, added)
     tools = declared_tools(deps)
     options = ChatOptions(system=system_prompt(deps))
-    answer = await hear(deps.provider.stream(deps.text_model, messages, tools, options), on_text)
-    if _was_rejected_for_signatures(answer):
-        messages = without_old_signatures(messages)
-        answer = await hear(deps.provider.stream(deps.text_model, messages, tools, options), on_text)
+    async with TextFlow(lambda text: emit(runtime, TextDelta(text=text))) as flow:
+        answer = await hear(deps.provider.stream(deps.text_model, messages, tools, options), flow.take)
+        if _was_rejected_for_signatures(answer):
+            messages = without_old_signatures(messages)
+            answer = await hear(deps.provider.stream(deps.text_model, messages, tools, options), flow.take)
     return answer
 
 

@@ -31,7 +31,7 @@ from tests.wire_server import (
     TextOnly,
     quota_body,
 )
-from tests.wire_server.conftest import BANANA, FLASH, Raw
+from tests.wire_server.raw import BANANA, FLASH, Raw
 
 PAINT = types.GenerateContentConfig(response_modalities=["TEXT", "IMAGE"])
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.wire_server import GeminiServer, Text
-from tests.wire_server.conftest import FLASH
+from tests.wire_server.raw import FLASH
 
 BODY = json.dumps({"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}).encode()
 HEAD = (

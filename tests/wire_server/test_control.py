@@ -13,8 +13,8 @@ from google import genai
 from google.genai import types
 
 from tests.wire_server import Answer, Call, Calls, GeminiProcess, Grounding, Hold, PictureAnswer, Text, WireRequest
-from tests.wire_server.conftest import BANANA, FLASH
 from tests.wire_server.control import answer_from_json
+from tests.wire_server.raw import BANANA, FLASH
 
 HI: dict[str, Any] = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from tests.wire_server import GeminiServer
-from tests.wire_server.conftest import BANANA, FLASH, Raw
+from tests.wire_server import GeminiServer, Text
+from tests.wire_server.raw import BANANA, FLASH, Raw
 
 Json = dict[str, Any]
 LITE = "gemini-3.1-flash-lite-image"
@@ -444,8 +444,6 @@ def test_search_and_functions_with_the_flag_are_answered_but_on_record(server: G
 
 
 def test_a_refused_request_uses_up_no_answer(server: GeminiServer, raw: Raw) -> None:
-    from tests.wire_server import Text
-
     server.on_text(Text("kept"))
     raw.post(asking(user("")))
     assert server.remaining == 1

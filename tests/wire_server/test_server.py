@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -24,7 +24,8 @@ from tests.wire_server import (
     Text,
     WireRequest,
 )
-from tests.wire_server.conftest import BANANA, FLASH, Raw
+from tests.wire_server.raw import BANANA, FLASH, Raw
+from tests.wire_server.steps import Asked, Piece, Step
 
 HI: dict[str, Any] = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
 
@@ -103,6 +104,26 @@ def _assert_answers_500(server: GeminiServer) -> None:
     response = httpx2.post(url, json=HI, headers={"x-goog-api-key": "a-key"}, trust_env=False)
     assert response.status_code == 500
     assert server.violations == []
+
+
+class HalfAnAnswer(Answer):
+    """Says one word and fails."""
+
+    def steps(self, asked: Asked) -> Iterator[Step]:
+        yield Piece(({"text": "Well"},))
+        raise LookupError("lost for words")
+
+
+def test_an_answer_that_fails_halfway_breaks_off_and_fails_the_test(raw: Raw) -> None:
+    with pytest.raises(LookupError, match="lost for words"), GeminiServer() as server:
+        _assert_breaks_off(server, raw)
+
+
+def _assert_breaks_off(server: GeminiServer, raw: Raw) -> None:
+    server.on_text(HalfAnAnswer())
+    url = f"{server.url}/v1beta/models/{FLASH}:streamGenerateContent?alt=sse"
+    with pytest.raises(httpx2.RemoteProtocolError):
+        raw.http.post(url, json=HI)
 
 
 def test_a_delayed_answer_is_whole(server: GeminiServer, raw: Raw) -> None:

@@ -11,7 +11,7 @@ from google import genai
 from google.genai import errors, types
 
 from tests.wire_server import GeminiServer
-from tests.wire_server.conftest import BANANA, FLASH, Raw
+from tests.wire_server.raw import BANANA, FLASH, Raw
 
 HI: dict[str, Any] = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
 

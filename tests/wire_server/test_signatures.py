@@ -10,7 +10,7 @@ from google import genai
 from google.genai import types
 
 from tests.wire_server import Call, Calls, GeminiServer, PictureAnswer, Text
-from tests.wire_server.conftest import BANANA, FLASH, Raw
+from tests.wire_server.raw import BANANA, FLASH, Raw
 
 Json = dict[str, Any]
 ARGON = "gemini-4-argon"

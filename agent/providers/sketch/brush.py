@@ -77,10 +77,19 @@ class Canvas:
         area += (paint * shade[..., None] - area) * (mask * opacity)[..., None]
 
     def oval(
-        self, x: float, y: float, rx: float, ry: float, top: Colour, low: Colour | None = None, *, opacity: float = 1.0
+        self,
+        x: float,
+        y: float,
+        rx: float,
+        ry: float,
+        top: Colour,
+        low: Colour | None = None,
+        *,
+        opacity: float = 1.0,
+        rim: float = 0.22,
     ) -> None:
         """Fill an oval; `rx` and `ry` are shares of the shorter side, so that a circle is round on any canvas."""
-        self.fill(self.oval_points(x, y, rx, ry), top, low, opacity=opacity)
+        self.fill(self.oval_points(x, y, rx, ry), top, low, opacity=opacity, rim=rim)
 
     def oval_points(self, x: float, y: float, rx: float, ry: float) -> list[Point]:
         """Return the outline of a slightly wobbly oval."""

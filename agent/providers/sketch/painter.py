@@ -47,7 +47,7 @@ def compose(description: str, style: str) -> Composition:
         setting = "underwater"
     if setting is None:
         setting = _USUAL_PLACE.get(figure, "field") if figure else _place_of_mood(palette)
-    if setting == "abstract" and figure is not None:
+    if setting == "abstract" and figure is not None and style != "abstract":
         setting = "plain"
     return Composition(setting, figure, palette, style, seed)
 

@@ -83,7 +83,7 @@ def _cloud(canvas: Canvas, palette: Palette, x: float, y: float) -> None:
         across = (step - 2) * 0.045 * canvas.unit / canvas.width
         lift = 0.012 * (2 - abs(step - 2))
         rx, ry = 0.055 - 0.007 * abs(step - 2), 0.026 + lift * 0.7
-        canvas.oval(x + across, y - lift, rx, ry, colour, mix(colour, palette.sky_low, 0.4), opacity=0.55)
+        canvas.oval(x + across, y - lift, rx, ry, colour, mix(colour, palette.sky_low, 0.4), opacity=0.6, rim=0.05)
 
 
 def mountains(canvas: Canvas, palette: Palette) -> float:
@@ -110,7 +110,10 @@ def _snow_caps(canvas: Canvas, ridge: list[tuple[float, float]], line: float, co
             run.append((x, y))
             continue
         if len(run) > 3:
-            torn = [(px, min(line, py + (line - py) * (0.35 + 0.6 * (index % 2)))) for index, (px, py) in enumerate(run[::2])]
+            torn = [
+                (px, min(line, py + (line - py) * (0.35 + 0.6 * (index % 2))))
+                for index, (px, py) in enumerate(run[::2])
+            ]
             canvas.fill([*run, *reversed(torn)], colour, opacity=0.82)
         run = []
 
@@ -125,13 +128,20 @@ def _pines(canvas: Canvas, palette: Palette, base: float, count: int) -> None:
 def pine(canvas: Canvas, x: float, base: float, height: float, colour: Colour, palette: Palette) -> None:
     """Draw one fir tree, its height a share of the shorter side."""
     across, down = canvas.unit / canvas.width, canvas.unit / canvas.height
-    canvas.stroke([(x, base), (x, base - height * 0.3 * down)], darker(colour, 0.4), height * 0.07, opacity=0.9, tapers=False)
+    canvas.stroke(
+        [(x, base), (x, base - height * 0.3 * down)], darker(colour, 0.4), height * 0.07, opacity=0.9, tapers=False
+    )
     for tier in range(4):
         low = base - height * (0.12 + 0.2 * tier) * down
         top = low - height * 0.34 * down
         wide = height * (0.3 - 0.058 * tier) * across
         tilt = canvas.between(-0.1, 0.1) * wide
-        points = [(x - wide, low), (x - wide * 0.4, low - height * 0.03 * down), (x + wide, low + height * 0.01 * down), (x + tilt, top)]
+        points = [
+            (x - wide, low),
+            (x - wide * 0.4, low - height * 0.03 * down),
+            (x + wide, low + height * 0.01 * down),
+            (x + tilt, top),
+        ]
         canvas.fill(points, lighter(colour, 0.06 * tier), darker(colour, 0.12))
         if "snow" in palette.moods:
             canvas.fill([(x - wide * 0.45, low - height * 0.16 * down), (x + tilt, top), (x + wide * 0.35, low - height * 0.18 * down)],
@@ -150,11 +160,15 @@ def sea(canvas: Canvas, palette: Palette) -> float:
         depth = (row / 46) ** 1.6
         y = horizon + 0.012 + depth * 0.36
         x, length = canvas.between(-0.05, 1), 0.02 + 0.09 * depth * canvas.between(0.5, 1.2)
-        colour = glitter if row % 3 == 0 else darker(palette.water, 0.2) if row % 3 == 1 else lighter(palette.water, 0.3)
+        colour = (
+            glitter if row % 3 == 0 else darker(palette.water, 0.2) if row % 3 == 1 else lighter(palette.water, 0.3)
+        )
         wave = [(x, y), (x + length * 0.5, y - 0.004), (x + length, y)]
         canvas.stroke(wave, colour, 0.003 + 0.004 * depth, opacity=0.55)
     beach = canvas.ridge(0.95, 0.05, 2)
-    canvas.fill([*[(x, y - 0.018) for x, y in beach], (1.02, 1.03), (-0.02, 1.03)], lighter(palette.water, 0.65), opacity=0.7)
+    canvas.fill(
+        [*[(x, y - 0.018) for x, y in beach], (1.02, 1.03), (-0.02, 1.03)], lighter(palette.water, 0.65), opacity=0.7
+    )
     canvas.land(beach, lighter(palette.ground, 0.25), palette.ground)
     return 0.83
 
@@ -166,14 +180,18 @@ def underwater(canvas: Canvas, palette: Palette) -> float:
         x = 0.1 + index * 0.2 + canvas.between(-0.05, 0.05)
         ray = [(x, -0.02), (x + 0.06, -0.02), (x - 0.04, 0.85), (x - 0.2, 0.85)]
         canvas.fill(ray, lighter(palette.water, 0.7), darker(palette.water, 0.1), opacity=0.16, rim=0.0)
-    canvas.land(canvas.ridge(0.93, 0.08, 4), mix(palette.ground, palette.water, 0.35), mix(palette.ground, palette.water, 0.6))
+    canvas.land(
+        canvas.ridge(0.93, 0.08, 4), mix(palette.ground, palette.water, 0.35), mix(palette.ground, palette.water, 0.6)
+    )
     for _ in range(12):
         x, tall = canvas.between(0.02, 0.98), canvas.between(0.1, 0.26)
         weed = [(x + 0.012 * math.sin(step * 1.4), 0.97 - tall * step / 5) for step in range(6)]
         canvas.stroke(weed, mix((52, 120, 96), palette.water, 0.3), 0.014, opacity=0.8)
     for _ in range(22):
         size = canvas.between(0.004, 0.014)
-        canvas.oval(canvas.between(0, 1), canvas.between(0.05, 0.85), size, size, lighter(palette.water, 0.75), opacity=0.45)
+        canvas.oval(
+            canvas.between(0, 1), canvas.between(0.05, 0.85), size, size, lighter(palette.water, 0.75), opacity=0.45
+        )
     return 0.72
 
 
@@ -206,7 +224,9 @@ def _houses(canvas: Canvas, palette: Palette, row: tuple[float, float, int], top
         x += wide * canvas.between(0.98, 1.12)
 
 
-def _windows(canvas: Canvas, palette: Palette, house: tuple[float, float, float, float], wall: Colour, *, is_lit: bool) -> None:
+def _windows(
+    canvas: Canvas, palette: Palette, house: tuple[float, float, float, float], wall: Colour, *, is_lit: bool
+) -> None:
     x, roof, wide, height = house
     columns = max(2, int(wide * canvas.width / (canvas.unit * 0.032)))
     rows = max(2, int(height * canvas.height / (canvas.unit * 0.05)))
@@ -218,7 +238,12 @@ def _windows(canvas: Canvas, palette: Palette, house: tuple[float, float, float,
                 continue
             left, upper = x + cell_x * (column + 0.55), roof + cell_y * (row + 0.6)
             colour = mix(palette.accent, palette.light, chance * 2) if is_lit else lighter(wall, 0.28)
-            pane = [(left, upper), (left + cell_x * 0.5, upper), (left + cell_x * 0.5, upper + cell_y * 0.45), (left, upper + cell_y * 0.45)]
+            pane = [
+                (left, upper),
+                (left + cell_x * 0.5, upper),
+                (left + cell_x * 0.5, upper + cell_y * 0.45),
+                (left, upper + cell_y * 0.45),
+            ]
             canvas.fill(pane, colour, opacity=0.85 if is_lit else 0.6, rim=0.0)
 
 
@@ -247,7 +272,9 @@ def leaf_tree(canvas: Canvas, x: float, base: float, height: float, colour: Colo
     across, down = canvas.unit / canvas.width, canvas.unit / canvas.height
     trunk = mix((96, 68, 54), palette.near, 0.35)
     fork = base - height * 0.55 * down
-    canvas.stroke([(x, base), (x + 0.01 * across, fork), (x, fork - height * 0.1 * down)], trunk, height * 0.06, opacity=0.95)
+    canvas.stroke(
+        [(x, base), (x + 0.01 * across, fork), (x, fork - height * 0.1 * down)], trunk, height * 0.06, opacity=0.95
+    )
     leaf = colour if "autumn" not in palette.moods else mix(palette.accent, (236, 170, 60), canvas.between(0, 0.9))
     leaf = mix((244, 166, 190), (255, 222, 230), canvas.between(0, 0.6)) if "spring" in palette.moods else leaf
     for dx, dy, size in ((0, 0.8, 0.2), (-0.17, 0.66, 0.15), (0.17, 0.66, 0.15), (-0.08, 0.9, 0.12), (0.09, 0.9, 0.12)):
@@ -261,7 +288,7 @@ def field(canvas: Canvas, palette: Palette) -> float:
     canvas.land(canvas.ridge(0.7, 0.16, 3), palette.far, mix(palette.far, palette.sky_low, 0.4))
     canvas.land(canvas.ridge(0.76, 0.12, 3), palette.mid, mix(palette.mid, palette.ground, 0.5))
     for _ in range(5):
-        leaf_tree(canvas, canvas.between(0, 1), 0.76, canvas.between(0.06, 0.13), palette.near, palette)
+        leaf_tree(canvas, canvas.between(0, 1), 0.76, canvas.between(0.11, 0.2), palette.near, palette)
     canvas.land(canvas.ridge(0.82, 0.06, 2), mix(palette.near, palette.ground, 0.6), palette.ground)
     for _ in range(90):
         x, y = canvas.between(0, 1), canvas.between(0.84, 1.0)
@@ -292,7 +319,10 @@ def room(canvas: Canvas, palette: Palette) -> float:
     for left in (0.1, 0.235):
         pane = [(left, 0.08), (left + 0.12, 0.1), (left + 0.12, 0.5), (left, 0.52)]
         canvas.fill(pane, lighter(palette.sky_top, 0.45), lighter(palette.sky_low, 0.4), opacity=0.8)
-        canvas.outline(pane, darker(wall, 0.45), width=0.008, opacity=0.7)
+        for start, end in zip(pane, [*pane[1:], pane[0]], strict=True):
+            canvas.stroke([start, end], darker(wall, 0.4), 0.009, opacity=0.75, tapers=False)
+        middle = left + 0.06
+        canvas.stroke([(middle, 0.09), (middle, 0.51)], darker(wall, 0.4), 0.005, opacity=0.6, tapers=False)
     wood = mix((164, 112, 76), palette.near, 0.22)
     top = 0.74
     canvas.fill([(-0.02, top), (1.02, top), (1.02, 1.03), (-0.02, 1.03)], lighter(wood, 0.12), darker(wood, 0.15))
@@ -307,7 +337,9 @@ def plain(canvas: Canvas, palette: Palette) -> float:
     """A studio's backdrop: two washes and a halo."""
     back = lighter(mix(palette.sky_top, palette.sky_low, 0.6), 0.2)
     canvas.ground(back, mix(back, palette.ground, 0.45))
-    canvas.oval(0.5, 0.46, 0.47, 0.44, lighter(palette.sky_low, 0.5), mix(palette.accent, palette.sky_low, 0.65), opacity=0.75)
+    canvas.oval(
+        0.5, 0.46, 0.47, 0.44, lighter(palette.sky_low, 0.5), mix(palette.accent, palette.sky_low, 0.65), opacity=0.75
+    )
     canvas.glow(0.5, 0.4, 0.7, palette.light, 0.35)
     for _ in range(7):
         x, y, size = canvas.between(0, 1), canvas.between(0, 1), canvas.between(0.02, 0.07)
@@ -325,7 +357,11 @@ def space(canvas: Canvas, palette: Palette) -> float:
     x, y, size = canvas.between(0.7, 0.8), canvas.between(0.24, 0.32), 0.115
     canvas.oval(x, y, size, size, lighter(palette.accent, 0.35), darker(palette.accent, 0.45))
     across, down = canvas.unit / canvas.width, canvas.unit / canvas.height
-    ring = [(x + size * 1.75 * across * math.cos(a / 20 * math.pi), y + size * down * (0.42 * math.sin(a / 20 * math.pi) - 0.35 * math.cos(a / 20 * math.pi))) for a in range(-3, 24)]
+    turns = [step / 20 * math.pi for step in range(-3, 24)]
+    ring = [
+        (x + size * 1.75 * across * math.cos(turn), y + size * down * (0.42 * math.sin(turn) - 0.35 * math.cos(turn)))
+        for turn in turns
+    ]
     canvas.stroke(ring, lighter(palette.accent, 0.6), 0.012, opacity=0.8)
     canvas.oval(0.3, 1.32, 0.85, 0.5, mix(palette.far, (110, 120, 180), 0.5), darker(palette.near, 0.4))
     return 0.84
@@ -335,7 +371,14 @@ def abstract(canvas: Canvas, palette: Palette) -> float:
     """A composition of circles, bars and arcs on a grid."""
     canvas.ground(lighter(palette.sky_low, 0.45), lighter(palette.ground, 0.4))
     colours = (palette.accent, palette.water, palette.near, palette.mid, lighter(palette.accent, 0.4), palette.light)
-    canvas.oval(canvas.between(0.3, 0.7), canvas.between(0.35, 0.6), 0.33, 0.33, palette.accent, mix(palette.accent, palette.light, 0.4))
+    canvas.oval(
+        canvas.between(0.3, 0.7),
+        canvas.between(0.35, 0.6),
+        0.33,
+        0.33,
+        palette.accent,
+        mix(palette.accent, palette.light, 0.4),
+    )
     for index in range(9):
         colour = colours[index % len(colours)]
         x, y, size = canvas.between(0.05, 0.95), canvas.between(0.05, 0.95), canvas.between(0.05, 0.2)
@@ -344,9 +387,18 @@ def abstract(canvas: Canvas, palette: Palette) -> float:
         if kind == 0:
             canvas.oval(x, y, size * 0.7, size * 0.7, colour, lighter(colour, 0.2), opacity=0.82)
         elif kind == 1:
-            canvas.fill([(x - across, y), (x + across, y - down * 0.3), (x + across, y), (x - across, y + down * 0.3)], colour, opacity=0.85)
+            canvas.fill(
+                [(x - across, y), (x + across, y - down * 0.3), (x + across, y), (x - across, y + down * 0.3)],
+                colour,
+                opacity=0.85,
+            )
         elif kind == 2:
-            canvas.fill([(x, y - down), (x + across, y + down), (x - across, y + down)], colour, lighter(colour, 0.3), opacity=0.8)
+            canvas.fill(
+                [(x, y - down), (x + across, y + down), (x - across, y + down)],
+                colour,
+                lighter(colour, 0.3),
+                opacity=0.8,
+            )
         else:
             arc = [(x + across * math.cos(a / 12 * math.pi), y + down * math.sin(a / 12 * math.pi)) for a in range(13)]
             canvas.stroke(arc, colour, 0.02, opacity=0.85, tapers=False)

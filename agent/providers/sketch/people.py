@@ -1,0 +1,105 @@
+"""People and those made like them."""
+
+from __future__ import annotations
+
+from agent.providers.sketch.easel import Easel
+from agent.providers.sketch.palette import Colour, darker, lighter, mix
+
+_SKINS: tuple[Colour, ...] = ((244, 208, 178), (226, 178, 142), (188, 134, 98), (134, 92, 66))
+_HAIRS: tuple[Colour, ...] = ((52, 42, 44), (98, 64, 46), (178, 122, 66), (72, 58, 62), (196, 104, 58))
+
+
+def person(easel: Easel, colour: Colour) -> None:
+    """A head-and-shoulders portrait."""
+    skin = _SKINS[int(easel.canvas.between(0, len(_SKINS)))]
+    hair = _HAIRS[int(easel.canvas.between(0, len(_HAIRS)))]
+    is_long = easel.canvas.between(0, 1) > 0.4
+    if is_long:
+        back = [
+            (0, 2.0),
+            (0.5, 1.85),
+            (0.62, 1.3),
+            (0.66, 0.72),
+            (0.4, 0.5),
+            (-0.4, 0.5),
+            (-0.66, 0.72),
+            (-0.62, 1.3),
+            (-0.5, 1.85),
+        ]
+        easel.shape(back, darker(hair, 0.12))
+    easel.shape(
+        [
+            (-1.05, -0.3),
+            (-0.95, 0.34),
+            (-0.55, 0.58),
+            (-0.2, 0.66),
+            (0.2, 0.66),
+            (0.55, 0.58),
+            (0.95, 0.34),
+            (1.05, -0.3),
+        ],
+        colour,
+    )
+    easel.shape([(-0.17, 0.95), (0.17, 0.95), (0.22, 0.62), (0, 0.46), (-0.22, 0.62)], darker(skin, 0.12), line=0.3)
+    easel.line([(-0.3, 0.64), (0, 0.4), (0.3, 0.64)], 0.06, lighter(colour, 0.4))
+    for side in (-1, 1):
+        easel.oval(side * 0.43, 1.26, 0.08, 0.12, skin)
+        easel.line([(side * 0.62, 0.1), (side * 0.66, -0.15)], 0.025, opacity=0.4)
+    easel.shape(
+        [(0, 0.76), (0.24, 0.86), (0.42, 1.2), (0.4, 1.56), (0, 1.76), (-0.4, 1.56), (-0.42, 1.2), (-0.24, 0.86)], skin
+    )
+    _face(easel, skin, hair)
+    fringe = [
+        (-0.46, 1.28),
+        (-0.5, 1.62),
+        (-0.34, 1.9),
+        (0, 2.0),
+        (0.34, 1.9),
+        (0.5, 1.62),
+        (0.46, 1.28),
+        (0.36, 1.52),
+        (0.1, 1.66),
+        (-0.16, 1.56),
+        (-0.36, 1.5),
+    ]
+    easel.shape(fringe, hair)
+    for x in (-0.2, 0.05, 0.25):
+        easel.line([(x, 1.94), (x * 1.5 + 0.02, 1.74)], 0.022, lighter(hair, 0.25), opacity=0.6)
+
+
+def _face(easel: Easel, skin: Colour, hair: Colour) -> None:
+    for side in (-1, 1):
+        easel.oval(side * 0.26, 1.06, 0.09, 0.06, mix(skin, (232, 110, 100), 0.4), line=0)
+        easel.line([(side * 0.09, 1.4), (side * 0.17, 1.44), (side * 0.27, 1.4)], 0.032, darker(hair, 0.2))
+    easel.eyes(0, 1.27, 0.17, 0.05)
+    easel.line([(0.01, 1.24), (0.05, 1.11), (-0.01, 1.09)], 0.022, darker(skin, 0.45), opacity=0.7)
+    easel.line([(-0.1, 0.97), (0, 0.935), (0.1, 0.97)], 0.034, (176, 82, 78))
+
+
+def robot(easel: Easel, colour: Colour) -> None:
+    """A friendly robot, waving."""
+    joint = darker(colour, 0.4)
+    for side in (-1, 1):
+        easel.limb([(side * 0.24, 0.5), (side * 0.25, 0.1)], 0.16, joint)
+        easel.shape(
+            [(side * 0.25 - 0.2, 0), (side * 0.25 + 0.2, 0), (side * 0.25 + 0.15, 0.17), (side * 0.25 - 0.15, 0.17)],
+            colour,
+            sharp=True,
+        )
+    easel.limb([(-0.5, 1.0), (-0.8, 0.8), (-0.78, 0.5)], 0.13, joint)
+    easel.limb([(0.5, 1.0), (0.86, 1.12), (0.96, 1.5)], 0.13, joint)
+    easel.oval(-0.78, 0.44, 0.13, 0.12, colour)
+    easel.oval(0.97, 1.58, 0.13, 0.12, colour)
+    easel.shape([(-0.5, 0.42), (0.5, 0.42), (0.56, 1.14), (-0.56, 1.14)], colour, sharp=True)
+    easel.shape([(-0.3, 0.62), (0.3, 0.62), (0.3, 0.96), (-0.3, 0.96)], lighter(colour, 0.55), sharp=True)
+    for x, light in ((-0.16, easel.palette.accent), (0.0, (240, 196, 84)), (0.16, (96, 176, 140))):
+        easel.dot(x, 0.79, 0.055, light)
+    easel.limb([(0, 1.14), (0, 1.26)], 0.18, joint)
+    easel.shape([(-0.48, 1.26), (0.48, 1.26), (0.5, 1.9), (-0.5, 1.9)], lighter(colour, 0.12), sharp=True)
+    easel.shape([(-0.36, 1.42), (0.36, 1.42), (0.36, 1.78), (-0.36, 1.78)], (40, 46, 62), sharp=True, line=0.3)
+    for side in (-1, 1):
+        easel.dot(side * 0.17, 1.64, 0.075, (126, 236, 224))
+        easel.oval(side * 0.53, 1.58, 0.06, 0.13, joint)
+    easel.line([(-0.12, 1.5), (0, 1.47), (0.12, 1.5)], 0.03, (126, 236, 224))
+    easel.line([(0, 1.9), (0.02, 2.14)], 0.04)
+    easel.dot(0.02, 2.18, 0.075, easel.palette.accent)

@@ -1,0 +1,50 @@
+"""Words on their way to the listeners: the first at once, the others together a few times a frame."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+# Faster than a screen draws; each event costs as much as reading several chunks.
+_PAUSE_S = 0.012
+# Steps of the event loop from the node to whoever follows the turn.
+_HOPS = 4
+
+
+class TextFlow:
+    """Gathers streamed words and hands them on, none later than a few milliseconds after it came.
+
+    Use it as an async context manager: leaving hands on what is left.
+    """
+
+    def __init__(self, hand_on: Callable[[str], None]) -> None:
+        self._hand_on = hand_on
+        self._waiting: list[str] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_first = True
+
+    async def __aenter__(self) -> TextFlow:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._flush()
+
+    async def take(self, text: str) -> None:
+        """Take more words. The first ones are handed on before this returns."""
+        self._waiting.append(text)
+        if self._is_first:
+            self._is_first = False
+            self._flush()
+            # Chunks that lie ready in the socket are read without a pause: the listeners would wait for the last one.
+            for _ in range(_HOPS):
+                await asyncio.sleep(0)
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_PAUSE_S, self._flush)
+
+    def _flush(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._waiting:
+            self._hand_on("".join(self._waiting))
+            self._waiting.clear()

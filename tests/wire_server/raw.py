@@ -1,0 +1,31 @@
+"""Raw HTTP to the server, for what the SDK would never send."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+
+FLASH = "gemini-3.8-flash"
+BANANA = "gemini-nano-banana-2.1"
+
+
+@dataclass(frozen=True)
+class Raw:
+    """Raw HTTP to the server."""
+
+    url: str
+    http: httpx2.Client
+
+    def post(self, body: Any, model: str = FLASH, method: str = "generateContent") -> httpx2.Response:
+        """Post a body to a method of a model."""
+        query = "?alt=sse" if method.startswith("stream") else ""
+        return self.http.post(f"{self.url}/v1beta/models/{model}:{method}{query}", json=body)
+
+    def parts(self, body: Any, model: str = FLASH) -> list[dict[str, Any]]:
+        """Post a body that is taken; return the parts of the answer."""
+        response = self.post(body, model)
+        assert response.status_code == 200, response.text
+        parts: list[dict[str, Any]] = response.json()["candidates"][0]["content"]["parts"]
+        return parts
