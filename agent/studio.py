@@ -244,6 +244,7 @@ class Studio:
 
     async def _prepare(self, live: LiveTurn, request: TurnRequest, owner: str, key: SecretStr | None) -> Deps:
         from agent.workflow.deps import Deps
+        from agent.workflow.turn import prompt_message
 
         if is_blank(request.text) and not request.images:
             raise RequestRefused(ErrorCode.NOTHING_SENT)
@@ -263,6 +264,8 @@ class Studio:
             editing=request.editing,
             references=request.references,
         )
+        # On record with its own message, so that the model hears of the turn even when this process dies in it.
+        turn = turn.model_copy(update={"messages": (prompt_message(turn),)})
         await self._records.begin_turn(conversation.id, turn, uploads)
         return Deps(
             conversation=conversation,

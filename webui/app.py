@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from starlette.middleware import Middleware
 
+from agent.errors import AivistaError
 from agent.settings import Settings
 from agent.studio import Studio
 from webui.guard import LOOPBACK, Guard, HostRules
@@ -44,6 +45,7 @@ class Server:
         self.password = secrets.token_urlsafe(9) if options.is_shared else ""
         self.share_url: str | None = None
         self.share_failure = ""
+        self._failure: AivistaError | None = None
         self._settings = settings
         self._studio = Studio(settings, sketch_pace_s=SKETCH_PACE_S)
         self._open = AsyncExitStack()
@@ -53,10 +55,18 @@ class Server:
         self._page = build_page(lambda: self._studio, self._studio.catalogue, self._sessions)
 
     def start(self) -> str:
-        """Serve the page and return its local address."""
+        """Serve the page and return its local address.
+
+        Raises AivistaError when the studio's records cannot be opened.
+        """
         # A limit of turns, not of people: each turn mostly waits for a model.
         self._page.queue(max_size=256, default_concurrency_limit=16)
-        self._launch()
+        try:
+            self._launch()
+        except Exception:
+            if self._failure is not None:
+                raise self._failure from None
+            raise
         return self.url
 
     @property
@@ -102,7 +112,13 @@ class Server:
     @asynccontextmanager
     async def _lifespan(self, _app: object) -> AsyncIterator[None]:
         self._loop = asyncio.get_running_loop()
-        await self._open.enter_async_context(self._studio)
+        try:
+            await self._open.enter_async_context(self._studio)
+        except AivistaError as error:
+            # The server can only say that it did not start; `start` says why.
+            self._failure = error
+            _silence_server_log()
+            raise
         try:
             yield
         finally:
@@ -135,11 +151,11 @@ class Server:
             except TimeoutError:
                 closing.cancel()
         self._close_tunnels()
-        server = self._page.server
+        server = getattr(self._page, "server", None)
         if server is not None:
             # An open page keeps an endless stream; waiting for it would take until the page is closed.
             # That end cancels the server's own tasks, which it would report as errors.
-            logging.getLogger("uvicorn.error").disabled = True
+            _silence_server_log()
             server.should_exit = server.force_exit = True
             server.thread.join(timeout=0.3)
 
@@ -149,3 +165,7 @@ class Server:
         tunneling: Any = import_module("gradio.tunneling")
         for tunnel in tunneling.CURRENT_TUNNELS:
             tunnel.kill()
+
+
+def _silence_server_log() -> None:
+    logging.getLogger("uvicorn.error").disabled = True

@@ -110,11 +110,13 @@ def _check_port(host: str, port: int) -> None:
 
 
 def _run(flags: argparse.Namespace, home: Path | None) -> int:
-    from agent.errors import SettingsError
+    from agent.errors import AivistaError, SettingsError
+    from agent.providers.catalogue import load_catalogue
     from agent.settings import Settings
 
     try:
         settings = Settings.from_env(os.environ, home=home)
+        load_catalogue(settings.model_overrides)
     except SettingsError as error:
         raise Unusable(str(error)) from None
     _prepare_home(settings.home)
@@ -124,6 +126,8 @@ def _run(flags: argparse.Namespace, home: Path | None) -> int:
     try:
         _prepare_gradio(transit)
         return _serve(flags, settings, ended)
+    except AivistaError as error:
+        raise Unusable(str(error)) from None
     finally:
         shutil.rmtree(transit, ignore_errors=True)
 

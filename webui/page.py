@@ -21,7 +21,7 @@ from webui.panels.conversations import build_rail
 from webui.panels.flat import flat
 from webui.panels.settings import build_settings, note_html, typed_key, verdict_html
 from webui.screen import Panels, Screen, Updates
-from webui.sessions import Sessions
+from webui.sessions import Sessions, Visitor
 from webui.tabs import Tab
 from webui.theme import tokens_css
 from webui.turns import Turns, give_back
@@ -170,12 +170,10 @@ def _wire_clicks(bus: gr.HTML, screen: Screen, tab: gr.State) -> None:
 def _wire_settings(screen: Screen) -> None:
     dialog, composer, sessions = screen.panels.settings, screen.panels.composer, screen.sessions
 
-    async def changed(request: gr.Request, note: str, conversation: str, chips: dict[str, Any]) -> Updates:
-        visitor = sessions.visitor(request)
+    async def changed(visitor: Visitor, conversation: str, chips: dict[str, Any]) -> Updates:
         shown = await screen.conversation(visitor, conversation)
-        updates = {**screen.dialog(visitor), **screen.chips(visitor, Chosen.model_validate(chips))}
-        verdict = note_html(visitor.words, note) + screen.key_state(visitor)
-        return {**updates, **await screen.frame(visitor, shown), dialog.verdict: verdict}
+        chosen = screen.chips(visitor, Chosen.model_validate(chips))
+        return {**screen.dialog(visitor), **chosen, **await screen.frame(visitor, shown)}
 
     async def test(request: gr.Request, typed: str) -> AsyncIterator[str]:
         visitor = sessions.visitor(request)
@@ -190,11 +188,12 @@ def _wire_settings(screen: Screen) -> None:
         visitor, key = sessions.visitor(request), typed_key(typed)
         if key is None or not sessions.hold_key(visitor, key):
             return {dialog.verdict: note_html(visitor.words, "settings.empty")}
-        return await changed(request, "settings.saved", conversation, chips)
+        return await changed(visitor, conversation, chips)
 
     async def remove(request: gr.Request, conversation: str, **chips: Any) -> Updates:
-        sessions.hold_key(sessions.visitor(request), None)
-        return await changed(request, "settings.removed", conversation, chips)
+        visitor = sessions.visitor(request)
+        sessions.hold_key(visitor, None)
+        return await changed(visitor, conversation, chips)
 
     everything = {"conversation": composer.conversation, **composer.settings}
     outputs = screen.panels.outputs

@@ -26,9 +26,9 @@ _NO_CHOICE = frozenset({"", "auto", "default", "none", "null"})
 class ImageAction(StrEnum):
     """What the planner wants done: a new picture, a picture changed, or only its light, colour or frame adjusted."""
 
-    GENERATE = "generate"
-    EDIT = "edit"
-    ADJUST = "adjust"
+    GENERATE = "generate_image"
+    EDIT = "edit_image"
+    ADJUST = "adjust_parameters"
 
 
 def _left_open(value: object) -> object:
@@ -70,7 +70,7 @@ def _mode(value: object) -> object:
 def _action(value: object) -> object:
     value = _lower(value)
     # Only a hint: an unknown one is no reason to send the call back.
-    return value if value in set(ImageAction) else None
+    return value if isinstance(value, str) and value in set(ImageAction) else None
 
 
 def _confidence(value: object) -> object:

@@ -40,7 +40,7 @@ class ImageRequest(Value):
 
     `messages` are the image model's own conversation, oldest first, ending with a prompt: earlier model turns hold
     pictures this model made, with their signatures; every other picture stands in a prompt. A setting that is `None`
-    is not sent.
+    is not sent. `take` counts the pictures asked for at once, from 1: a model that always paints the same varies by it.
     """
 
     model: ModelEntry
@@ -48,6 +48,7 @@ class ImageRequest(Value):
     aspect_ratio: str | None = None
     resolution: str | None = None
     use_grounding: bool = False
+    take: int = 1
 
 
 class PictureBytes(Protocol):

@@ -127,6 +127,11 @@ class GeminiProvider:
                     yield await self._stored(piece, model) if isinstance(piece, ArrivedPicture) else piece
             for chunk in reader.end():
                 yield chunk
+        except AivistaError:
+            # A cut answer was billed as far as it came.
+            if reader.usage is not None:
+                yield CompletionChunk(usage=reader.usage)
+            raise
         finally:
             # Closing the SDK's outermost generator leaves the inner ones, and the connection, to the garbage collector.
             if call.response is not None:
@@ -161,7 +166,7 @@ class GeminiProvider:
         _check_base_url(self._base_url)
         # Redirects are not followed: the key would go to whatever host they name.
         self._http = httpx2.AsyncClient(
-            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=50, keepalive_expiry=30),
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=30),
             event_hooks={"request": [_set_timeouts], "response": [_note_response]},
         )
         # Its own async client keeps the SDK from using aiohttp, the sync one from preparing a second TLS context.

@@ -83,7 +83,7 @@ class AnswerReader:
     def __init__(self, model: ModelEntry) -> None:
         self._model_id = model.id
         self._paints = model.role in _PICTURE_ROLES
-        self._usage: TokenUsage | None = None
+        self._usage: types.GenerateContentResponseUsageMetadata | None = None
         self._finish_reason: str | None = None
         self._finish_message = ""
         self._block: ErrorInfo | None = None
@@ -98,7 +98,7 @@ class AnswerReader:
     def read(self, response: types.GenerateContentResponse) -> Iterator[CompletionChunk | ArrivedPicture]:
         """Yield the parts of the response in order; drafts of pictures (thoughts) and unknown kinds are dropped."""
         if response.usage_metadata is not None:
-            self._usage = usage_from_wire(response.usage_metadata)
+            self._usage = response.usage_metadata
         if not response.candidates:
             self._note_block(response.prompt_feedback)
             return
@@ -124,15 +124,20 @@ class AnswerReader:
             yield CompletionChunk(part=grounding)
         if self._finish_reason is None and self._block is None:
             raise NetworkFailure(ErrorCode.STREAM_CUT)
-        usage = self._usage
+        yield CompletionChunk(usage=self.usage, finish_reason=self._finish_reason, error=self._block or self._problem())
+
+    @property
+    def usage(self) -> TokenUsage | None:
+        """What the answer has cost so far, the searches it made among it; None while the API has not said."""
+        usage = usage_from_wire(self._usage) if self._usage is not None else None
         if self._web_queries:
             usage = (usage or TokenUsage()) + TokenUsage(search_queries=len(self._web_queries))
-        yield CompletionChunk(usage=usage, finish_reason=self._finish_reason, error=self._block or self._problem())
+        return usage
 
     def _part(self, part: types.Part) -> CompletionChunk | ArrivedPicture | None:
         if part.function_call is not None:
             self._has_answer = True
-            return CompletionChunk(part=self._call(part.function_call, part.thought_signature), usage=self._usage)
+            return CompletionChunk(part=self._call(part.function_call, part.thought_signature))
         if part.inline_data is not None:
             return self._picture(part, part.inline_data)
         if part.text is not None and (part.text or part.thought_signature):
@@ -145,11 +150,11 @@ class AnswerReader:
             if len(self._quote) < _LONGEST_QUOTE:
                 self._quote += text
         signed_by = self._model_id if signature else None
-        # Built without validation: this runs for each piece of a streamed text, and the types are the SDK's checked.
+        # Built without validation and with every field: this runs for each piece of a streamed text.
         words = TextPart.model_construct(
-            text=text, is_thought=is_thought, thought_signature=signature, signed_by=signed_by
+            type="text", text=text, is_thought=is_thought, thought_signature=signature, signed_by=signed_by
         )
-        return CompletionChunk.model_construct(part=words, usage=self._usage)
+        return CompletionChunk.model_construct(part=words, usage=None, finish_reason=None, error=None)
 
     def _call(self, call: types.FunctionCall, signature: bytes | None) -> ToolCallPart:
         return ToolCallPart(

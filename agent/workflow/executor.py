@@ -79,7 +79,8 @@ async def commission(state: TurnProgress, deps: Deps, call: ToolCallPart) -> Com
             turn_id=deps.turn.id,
             named=_named(deps, arguments),
             max_references=model.max_references,
-            action=arguments.action,
+            # A picture the person marked to be changed is changed, whatever the agent calls it.
+            action=None if deps.turn.editing else arguments.action,
         )
 
     # The base decides the default ratio, the ratio may decide the model, and the model limits the references.
@@ -108,9 +109,9 @@ async def commission(state: TurnProgress, deps: Deps, call: ToolCallPart) -> Com
 
 
 def _named(deps: Deps, arguments: GenerateImageArgs) -> list[str]:
-    """Return the handles that come before any mode: what the person clicked, then what the agent named."""
-    clicked = [deps.turn.editing] if deps.turn.editing else []
-    return list(dict.fromkeys([*clicked, *deps.turn.references, *arguments.handles]))
+    """Return the handles that come before any mode: the picture marked to be changed, the agent's, the references."""
+    marked = [deps.turn.editing] if deps.turn.editing else []
+    return list(dict.fromkeys([*marked, *arguments.handles, *deps.turn.references]))
 
 
 async def _paint_all(order: Commission, runtime: TurnRuntime, update: TurnProgress) -> list[Painted]:
@@ -134,7 +135,7 @@ async def _paint_all(order: Commission, runtime: TurnRuntime, update: TurnProgre
 
 
 async def _paint_one(order: Commission, index: int, runtime: TurnRuntime) -> Painted:
-    painted = await paint(runtime.context, order)
+    painted = await paint(runtime.context, order, index + 1)
     if runtime.context.stopped.is_set():
         await _add_late(runtime.context, painted)
         return painted

@@ -54,42 +54,54 @@ class Answer:
         return next((part for part in reversed(self.parts) if isinstance(part, GroundingPart)), None)
 
 
-async def hear(chunks: AsyncIterator[CompletionChunk], on_text: Callable[[str], Awaitable[None]] | None = None) -> Answer:
+async def hear(
+    chunks: AsyncIterator[CompletionChunk], on_text: Callable[[str], Awaitable[None]] | None = None
+) -> Answer:
     """Gather the chunks of one call. A failure does not raise: it becomes the answer's `error`, parts so far kept.
 
     Words are handed to `on_text` as they come. Unsigned neighbouring texts are joined; a signed part stays as it came,
     because a signature belongs to its part and its place.
     """
     answer = Answer()
+    words: list[TextPart] = []
     try:
         async for chunk in chunks:
             part = chunk.part
-            if on_text is not None and isinstance(part, TextPart) and part.text and not part.is_thought:
-                await on_text(part.text)
-            _take(answer, chunk)
+            if isinstance(part, TextPart):
+                if on_text is not None and part.text and not part.is_thought:
+                    await on_text(part.text)
+                if words and not _can_join(words[-1], part):
+                    answer.parts.append(_joined(words))
+                words.append(part)
+            elif part is not None:
+                answer.parts += [_joined(words)] if words else []
+                answer.parts.append(part)
+            _note_end(answer, chunk)
     except AivistaError as error:
         answer.error = error.info
     finally:
+        answer.parts += [_joined(words)] if words else []
         # A generator left open would keep its HTTP stream until it is collected.
         if isinstance(chunks, AsyncGenerator):
             await chunks.aclose()
     return answer
 
 
-def _take(answer: Answer, chunk: CompletionChunk) -> None:
-    part = chunk.part
-    if part is not None:
-        last = answer.parts[-1] if answer.parts else None
-        if isinstance(part, TextPart) and isinstance(last, TextPart) and _can_join(last, part):
-            answer.parts[-1] = TextPart(text=last.text + part.text, is_thought=part.is_thought)
-        else:
-            answer.parts.append(part)
+def _note_end(answer: Answer, chunk: CompletionChunk) -> None:
     if chunk.usage is not None:
         answer.usage = chunk.usage
     if chunk.finish_reason:
         answer.finish_reason = chunk.finish_reason
     if chunk.error is not None:
         answer.error = chunk.error
+
+
+def _joined(words: list[TextPart]) -> TextPart:
+    """Return the gathered texts as one part, and empty the list."""
+    first = words[0]
+    part = first if len(words) == 1 else TextPart(text="".join(one.text for one in words), is_thought=first.is_thought)
+    words.clear()
+    return part
 
 
 def _can_join(last: TextPart, part: TextPart) -> bool:

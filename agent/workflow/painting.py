@@ -54,10 +54,10 @@ class Painted:
     suggestions_html: str = ""
 
 
-async def paint(deps: Deps, commission: Commission) -> Painted:
-    """Ask for one picture and put it on record. A failure is returned, never raised: the other pictures go on."""
+async def paint(deps: Deps, commission: Commission, take: int) -> Painted:
+    """Ask for one picture, the `take`th of its commission, and put it on record. A failure is returned, never raised: the other pictures go on."""
     started_s = time.monotonic()
-    answer, spend, attempts = await _ask(deps, commission)
+    answer, spend, attempts = await _ask(deps, commission, take)
     if answer.error is not None:
         return Painted(spend=spend, error=answer.error)
     image = answer.picture
@@ -77,7 +77,7 @@ async def paint(deps: Deps, commission: Commission) -> Painted:
     )
 
 
-async def _ask(deps: Deps, commission: Commission) -> tuple[Answer, Spend, int]:
+async def _ask(deps: Deps, commission: Commission, take: int) -> tuple[Answer, Spend, int]:
     model = commission.request.model
     request = ImageRequest(
         model=model,
@@ -85,6 +85,7 @@ async def _ask(deps: Deps, commission: Commission) -> tuple[Answer, Spend, int]:
         aspect_ratio=commission.request.aspect_ratio,
         resolution=commission.request.resolution,
         use_grounding=commission.request.use_grounding,
+        take=take,
     )
     answer = await hear(deps.provider.generate(request))
     spend = deps.spend(model, answer.usage)

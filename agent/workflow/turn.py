@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent.conversation import TurnState
+from agent.conversation import Turn, TurnState
 from agent.events import TurnStarted
 from agent.messages import ContentPart, PromptMessage, Role, TextPart
 from agent.workflow.deps import Deps
@@ -19,7 +19,7 @@ _RECURSION_LIMIT = 80
 
 async def run_graph(deps: Deps, live: LiveTurn) -> None:
     """Run the turn through the graph and publish what happens."""
-    first = first_progress(prompt_message(deps))
+    first = first_progress(deps.turn.messages[0])
     progress = live.progress = Progress(first)
     live.publish(TurnStarted(turn_id=deps.turn.id, uploads=deps.turn.uploads))
     stream = turn_graph().astream(
@@ -45,9 +45,8 @@ async def record_stop(deps: Deps, live: LiveTurn) -> None:
     deps.settled.set()
 
 
-def prompt_message(deps: Deps) -> PromptMessage:
+def prompt_message(turn: Turn) -> PromptMessage:
     """Return the person's message: words, what they marked in the page, then the uploads."""
-    turn = deps.turn
     parts: list[ContentPart] = [TextPart(text=turn.text)] if turn.text else []
     if turn.editing:
         parts.append(TextPart(text=f"[The person marked {turn.editing} as the picture to change.]"))

@@ -185,7 +185,7 @@ SKETCH = [
     ("grayscale", [], 1),
     ("turn #1 into sepia", [], 1),
     ("blur it a bit and flip it", [], 1),
-    ("draw two cats", [], 2),
+    ("draw two pictures of a cat", [], 2),
     ("thank you", [], 0),
     ("sharpen this", [png(50, 50, "blue")], 1),
     ("more contrast and cooler", [], 1),

@@ -17,17 +17,16 @@ from PIL import Image
 from pydantic import SecretStr
 
 from agent.events import TextDelta, TurnDone, TurnEvent, TurnFailed
+from agent.imaging.contract import declaration
+from agent.prompts import prompt
+from agent.providers.catalogue import load_catalogue
 from agent.settings import Settings
 from agent.studio import Studio, TurnRequest
+from agent.tools.history_image import GET_HISTORY_IMAGE
 from tests.bench.measuring import Figure, compared, in_turn, spread
 from tests.wire_server import GeminiProcess
 
 _MODEL = "gemini-3.8-flash"
-_TOOL = types.Tool(
-    function_declarations=[
-        types.FunctionDeclaration(name="get_history_image", parameters_json_schema={"type": "object"})
-    ]
-)
 
 
 def bare_client(url: str) -> genai.Client:
@@ -41,12 +40,23 @@ def studio_settings(home: Path, url: str) -> Settings:
     return Settings(home=home, gemini_api_key=SecretStr("AIzaBench"), gemini_base_url=url)
 
 
-async def bare_turn(client: genai.Client, contents: list[Any], tool: types.Tool | None = None) -> float:
-    """Stream one answer, calling the tool when asked to; return the seconds to the first token."""
-    config = types.GenerateContentConfig(
-        tools=[tool] if tool else None,
+def bare_config() -> types.GenerateContentConfig:
+    """Return the same instructions and functions that the planner's call carries."""
+    tools = [declaration(load_catalogue(), "gemini"), GET_HISTORY_IMAGE.declaration]
+    functions = [
+        types.FunctionDeclaration(name=tool.name, description=tool.description, parameters_json_schema=tool.parameters)
+        for tool in tools
+    ]
+    return types.GenerateContentConfig(
+        system_instruction=prompt("planner"),
+        tools=[types.Tool(function_declarations=functions)],
+        thinking_config=types.ThinkingConfig(thinking_level=types.ThinkingLevel.LOW),
         automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
     )
+
+
+async def bare_turn(client: genai.Client, contents: list[Any], config: types.GenerateContentConfig) -> float:
+    """Stream one answer, calling the tool when asked to; return the seconds to the first token."""
     started_s, first_s, call = time.perf_counter(), 0.0, None
     async for chunk in await client.aio.models.generate_content_stream(model=_MODEL, contents=contents, config=config):
         for part in chunk.parts or ():
@@ -55,7 +65,9 @@ async def bare_turn(client: genai.Client, contents: list[Any], tool: types.Tool 
     if call is not None and call.function_call is not None:
         response = types.Part.from_function_response(name=call.function_call.name or "", response={"error": "unknown"})
         await bare_turn(
-            client, [*contents, types.Content(role="model", parts=[call]), types.Content(role="user", parts=[response])]
+            client,
+            [*contents, types.Content(role="model", parts=[call]), types.Content(role="user", parts=[response])],
+            config,
         )
     return first_s
 
@@ -75,7 +87,7 @@ async def our_turn(studio: Studio, conversation_id: str, text: str, *images: byt
 
 async def turn_figures(home: Path, url: str, runs: int) -> list[Figure]:
     """Return first token, whole text turn and tool turn."""
-    client = bare_client(url)
+    client, config = bare_client(url), bare_config()
     async with Studio(studio_settings(home, url)) as studio:
 
         async def ours(text: str) -> float:
@@ -87,12 +99,15 @@ async def turn_figures(home: Path, url: str, runs: int) -> list[Figure]:
             await turn()
             return time.perf_counter() - started_s
 
-        first = await in_turn(lambda: bare_turn(client, ["tell me"]), lambda: ours("tell me"), runs, 20)
+        first = await in_turn(lambda: bare_turn(client, ["tell me"], config), lambda: ours("tell me"), runs, 20)
         text = await in_turn(
-            lambda: whole(lambda: bare_turn(client, ["tell me"])), lambda: whole(lambda: ours("tell me")), runs, 5
+            lambda: whole(lambda: bare_turn(client, ["tell me"], config)),
+            lambda: whole(lambda: ours("tell me")),
+            runs,
+            5,
         )
         tool = await in_turn(
-            lambda: whole(lambda: bare_turn(client, ["use the tool"], _TOOL)),
+            lambda: whole(lambda: bare_turn(client, ["use the tool"], config)),
             lambda: whole(lambda: ours("use the tool")),
             runs,
             5,
@@ -118,12 +133,12 @@ async def growth_figure(home: Path, url: str, turns: int) -> Figure:
 
 async def crowd_figure(home: Path, url: str, people: int, rounds: int) -> Figure:
     """Return turns a second with many conversations at once."""
-    client = bare_client(url)
+    client, config = bare_client(url), bare_config()
     async with Studio(studio_settings(home, url)) as studio:
         conversations = [(await studio.new_conversation()).id for _ in range(people)]
 
         async def bare_round() -> float:
-            return await _rate(people, lambda number: bare_turn(client, ["tell me"]))
+            return await _rate(people, lambda number: bare_turn(client, ["tell me"], config))
 
         async def our_round() -> float:
             return await _rate(people, lambda number: our_turn(studio, conversations[number], "tell me"))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.page import PageProcess, run_command
+from tests.page import PageProcess, free_port, run_command
 
 
 def refused(flags: list[str], **environment: str) -> str:
@@ -83,6 +83,11 @@ def test_a_home_that_cannot_be_written_is_refused() -> None:
 def test_a_bad_variable_is_named(tmp_path: Path) -> None:
     assert "AIVISTA_TEXT_TIMEOUT_S" in refused(["--home", str(tmp_path)], AIVISTA_TEXT_TIMEOUT_S="soon")
     assert "AIVISTA_MODEL_POET" in refused(["--home", str(tmp_path)], AIVISTA_MODEL_POET="x")
+
+
+def test_records_that_cannot_be_opened_are_named(tmp_path: Path) -> None:
+    (tmp_path / "aivista.db" / "inside").mkdir(parents=True)
+    assert "records cannot be read or written" in refused(["--home", str(tmp_path), "--port", str(free_port())])
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import importlib
 import signal
-import threading
 
 from tests.wire_server.script import Brain
 from tests.wire_server.server import GeminiServer
@@ -19,14 +18,14 @@ def main() -> None:
     parser.add_argument("--text-brain", type=_brain, metavar="module:function")
     parser.add_argument("--image-brain", type=_brain, metavar="module:function")
     given = parser.parse_args()
-    ending = threading.Event()
-    for name in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(name, lambda *_: ending.set())
+    # Waited for, not handled: a handler can be interrupted by the next signal, and threads inherit what is blocked.
+    endings = (signal.SIGINT, signal.SIGTERM)
+    signal.pthread_sigmask(signal.SIG_BLOCK, endings)
     with GeminiServer(
         port=given.port, keeps_bodies=not given.sizes_only, text=given.text_brain, image=given.image_brain
     ) as server:
         print(server.url, flush=True)
-        ending.wait()
+        signal.sigwait(endings)
 
 
 def _brain(name: str) -> Brain:

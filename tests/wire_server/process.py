@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-_ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[2]
 _PATIENCE_S = 30
 
 
@@ -23,7 +23,7 @@ class GeminiProcess:
 
     def __enter__(self) -> Self:
         command = [sys.executable, "-m", "tests.wire_server", "--port", "0", *self._arguments]
-        self._process = subprocess.Popen(command, cwd=_ROOT, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         self.url = self._process.stdout.readline().strip()
         if not self.url:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import base64
+import signal
+import subprocess
+import sys
 import urllib.error
 from collections.abc import Iterator
 from typing import Any
@@ -14,6 +17,7 @@ from google.genai import types
 
 from tests.wire_server import Answer, Call, Calls, GeminiProcess, Grounding, Hold, PictureAnswer, Text, WireRequest
 from tests.wire_server.control import answer_from_json
+from tests.wire_server.process import ROOT
 from tests.wire_server.raw import BANANA, FLASH
 
 HI: dict[str, Any] = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
@@ -92,6 +96,18 @@ def test_a_key_is_rejected_over_http(process: GeminiProcess) -> None:
     )
     assert response.status_code == 400
     assert response.json()["error"]["details"][0]["reason"] == "API_KEY_INVALID"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_process_ends_when_told_even_twice(number: signal.Signals) -> None:
+    command = [sys.executable, "-m", "tests.wire_server"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline().startswith("http://127.0.0.1:")
+        running.send_signal(number)
+        running.send_signal(number)
+        assert running.communicate(timeout=10)[1] == ""
+        assert running.returncode == 0
 
 
 @pytest.mark.parametrize(

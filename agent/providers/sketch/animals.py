@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from agent.providers.sketch.easel import Easel
 from agent.providers.sketch.palette import Colour, darker, lighter, mix
 
+_PANDA = re.compile(r"\bpandas?\b|熊猫")
 _CREAM: Colour = (250, 240, 224)
 _PINK: Colour = (226, 150, 144)
 _DARK: Colour = (48, 42, 46)
@@ -100,20 +103,26 @@ def rabbit(easel: Easel, colour: Colour) -> None:
 
 
 def bear(easel: Easel, colour: Colour) -> None:
-    """A round sitting bear."""
+    """A round sitting bear, or a panda."""
+    limbs, ears = darker(colour, 0.08), darker(colour, 0.1)
+    if _PANDA.search(easel.words):
+        colour, limbs, ears = (246, 243, 236), _DARK, _DARK
     for side in (-1, 1):
-        easel.oval(side * 0.5, 0.17, 0.26, 0.2, darker(colour, 0.08))
+        easel.oval(side * 0.5, 0.17, 0.26, 0.2, limbs)
         easel.shape(
             [(side * 0.38, 1.0), (side * 0.72, 0.82), (side * 0.78, 0.5), (side * 0.6, 0.46), (side * 0.42, 0.72)],
-            darker(colour, 0.06),
+            limbs,
         )
     easel.oval(0, 0.62, 0.6, 0.62, colour)
     easel.oval(0, 0.56, 0.36, 0.42, mix(colour, _CREAM, 0.6), line=0)
     for side in (-1, 1):
-        easel.oval(side * 0.4, 1.78, 0.18, 0.18, darker(colour, 0.1))
+        easel.oval(side * 0.4, 1.78, 0.18, 0.18, ears)
         easel.oval(side * 0.4, 1.78, 0.09, 0.09, mix(colour, _PINK, 0.6), line=0)
     easel.oval(0, 1.46, 0.52, 0.45, colour)
     easel.oval(0, 1.3, 0.25, 0.18, mix(colour, _CREAM, 0.75), line=0.3)
+    if limbs is _DARK:
+        for side in (-1, 1):
+            easel.oval(side * 0.21, 1.54, 0.13, 0.15, _DARK, line=0)
     easel.eyes(0, 1.56, 0.2, 0.06)
     easel.oval(0, 1.38, 0.09, 0.06, _DARK, line=0)
     easel.line([(-0.1, 1.23), (0, 1.27), (0, 1.33), (0, 1.27), (0.1, 1.23)], 0.025)

@@ -15,9 +15,10 @@ class Easel:
     `scale` is one unit as a share of the canvas's shorter side.
     """
 
-    def __init__(self, canvas: Canvas, palette: Palette, x: float, base: float, scale: float) -> None:
+    def __init__(self, canvas: Canvas, palette: Palette, x: float, base: float, scale: float, words: str = "") -> None:
         self.canvas = canvas
         self.palette = palette
+        self.words = words
         self._x, self._base = x, base
         self._across = scale * canvas.unit / canvas.width
         self._up = scale * canvas.unit / canvas.height
@@ -80,3 +81,8 @@ class Easel:
                 for share in (0.02, 0.5, 0.98)
             ]
         return dense
+
+
+def both_sides(half: Sequence[Point]) -> list[Point]:
+    """Return the closed outline whose right half is given from top to bottom; the left half mirrors it."""
+    return [*half, *((-x, y) for x, y in reversed(half) if x)]

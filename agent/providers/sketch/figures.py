@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agent.providers.sketch import animals, objects, people
+from agent.providers.sketch import animals, objects, people, vehicles
 from agent.providers.sketch.brush import Canvas
 from agent.providers.sketch.easel import Easel
 from agent.providers.sketch.palette import Colour, Palette, mix
@@ -37,11 +37,11 @@ _FIGURES: dict[str, _Figure] = {
     "robot": _Figure(people.robot, 0.32, (150, 172, 184)),
     "person": _Figure(people.person, 0.38, None, has_shadow=False),
     "lighthouse": _Figure(objects.lighthouse, 0.34, (208, 72, 58)),
-    "boat": _Figure(objects.boat, 0.34, (150, 84, 58), has_shadow=False),
-    "balloon": _Figure(objects.balloon, 0.30, None, is_floating=True, has_shadow=False),
-    "rocket": _Figure(objects.rocket, 0.32, (232, 232, 228), is_floating=True, has_shadow=False),
-    "car": _Figure(objects.car, 0.32),
-    "bicycle": _Figure(objects.bicycle, 0.32),
+    "boat": _Figure(vehicles.boat, 0.34, (150, 84, 58), has_shadow=False),
+    "balloon": _Figure(vehicles.balloon, 0.30, None, is_floating=True, has_shadow=False),
+    "rocket": _Figure(vehicles.rocket, 0.32, (232, 232, 228), is_floating=True, has_shadow=False),
+    "car": _Figure(vehicles.car, 0.32),
+    "bicycle": _Figure(vehicles.bicycle, 0.32),
     "house": _Figure(objects.house, 0.33, (226, 200, 164)),
     "umbrella": _Figure(objects.umbrella, 0.34),
     "cup": _Figure(objects.cup, 0.32, (240, 234, 222)),
@@ -55,14 +55,19 @@ _FIGURES: dict[str, _Figure] = {
 }
 
 
-def paint_figure(name: str, canvas: Canvas, palette: Palette, stand: float) -> None:
-    """Paint the figure of that name, standing at the height `stand` or floating above it."""
+def paint_figure(name: str, canvas: Canvas, palette: Palette, stand: float, words: str) -> None:
+    """Paint the figure of that name, standing at the height `stand` or floating above it.
+
+    `words` is the wish in lower case, for what only some drawings show (a hat, grey hair).
+    """
     figure = _FIGURES[name]
     colour = palette.subject or figure.colour or palette.accent
     if "night" in palette.moods:
         colour = mix(colour, palette.sky_low, 0.18)
     x = canvas.between(0.4, 0.6) if canvas.width > canvas.height * 1.2 else canvas.between(0.47, 0.53)
-    easel = Easel(canvas, palette, x if name != "person" else 0.5, 0.5 if figure.is_floating else stand, figure.scale)
+    easel = Easel(
+        canvas, palette, x if name != "person" else 0.5, 0.5 if figure.is_floating else stand, figure.scale, words
+    )
     if figure.has_shadow and not figure.is_floating:
         easel.shadow()
     figure.draw(easel, colour)

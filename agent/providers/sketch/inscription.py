@@ -8,6 +8,7 @@ from agent.providers.sketch.operations import AddText, Position
 from agent.providers.sketch.phrases import blank_quoted, find_quoted, fold
 
 _LETTERING = re.compile(
+    r"^\s*(?:text|caption|title|文字|标题|字幕)\s*:|"
     r"\b(?:add|write|put|place|insert|include|overlay|type|print|append)\b[^§]*?\b(?:text|words?|caption|title|letters?"
     r"|lettering|heading|headline|slogan|label|watermark|line|quote)\b|\b(?:add|write|put|caption|title|label"
     r"|overlay|type)\b[^§]{0,30}§"

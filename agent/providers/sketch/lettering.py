@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import sys
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
 
@@ -74,7 +73,7 @@ def drawable(text: str, font: Font) -> str:
     return re.sub(r"\s+", " ", kept).strip()
 
 
-@cache
+@lru_cache(maxsize=8192)
 def can_draw(source: tuple[str, int], char: str) -> bool:
     """Whether the font file (or the built-in one, when the name is empty) has a glyph for the character."""
     font = _load(source, 24)
@@ -100,17 +99,17 @@ def fit(text: str, width: float, size: float, max_lines: int) -> tuple[Font, lis
 
     None when this machine has no font for the text.
     """
+    result: tuple[Font, list[str]] | None = None
     for shrink in (1.0, 0.88, 0.77, 0.68, 0.6, 0.52):
         font = find_font(text, size * shrink)
-        if font is None:
-            return None
-        words = drawable(text, font)
-        if not words:
+        words = drawable(text, font) if font is not None else ""
+        if font is None or not words:
             return None
         lines = wrap(words, font, width)
         if len(lines) <= max_lines and all(font.getlength(line) <= width for line in lines):
             return font, lines
-    return font, [_shortened(line, font, width) for line in _cut(lines, max_lines)]
+        result = font, [_shortened(line, font, width) for line in _cut(lines, max_lines)]
+    return result
 
 
 def write_into(image: Image.Image, text: str, position: Position) -> Image.Image:
@@ -164,7 +163,7 @@ def _candidates(has_chinese: bool) -> list[tuple[str, int]]:
     return [*chinese, built_in, *wide] if has_chinese else [built_in, *wide, *chinese]
 
 
-@cache
+@lru_cache(maxsize=64)
 def _load(source: tuple[str, int], size: int) -> Font | None:
     name, face = source
     if not name:
@@ -178,11 +177,10 @@ def _load(source: tuple[str, int], size: int) -> Font | None:
     return None
 
 
-@cache
+@lru_cache(maxsize=32)
 def _missing_glyph(source: tuple[str, int]) -> tuple[tuple[int, int], bytes]:
     font = _load(source, 24)
-    assert font is not None, sys.platform
-    return _signature(font, _NO_SUCH_CHARACTER)
+    return _signature(font, _NO_SUCH_CHARACTER) if font is not None else ((0, 0), b"")
 
 
 def _signature(font: Font, char: str) -> tuple[tuple[int, int], bytes]:

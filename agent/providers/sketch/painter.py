@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from PIL import Image, ImageDraw, ImageFilter, ImageOps
+from PIL import Image, ImageChops, ImageDraw, ImageFilter, ImageOps
 
 from agent.providers.sketch import lettering
 from agent.providers.sketch.brush import Canvas
@@ -16,8 +16,9 @@ from agent.providers.sketch.figures import paint_figure
 from agent.providers.sketch.operations import Position
 from agent.providers.sketch.palette import INK, PAPER, Colour, Palette, mix, palette_for
 from agent.providers.sketch.phrases import find_quoted, is_chinese
-from agent.providers.sketch.settings import paint_setting, paint_weather
-from agent.providers.sketch.vocabulary import FIGURES, SETTINGS, find
+from agent.providers.sketch.places import paint_place
+from agent.providers.sketch.skies import paint_weather
+from agent.providers.sketch.vocabulary import FIGURES, PLACES, find
 
 _USUAL_PLACE = {
     "fish": "underwater", "boat": "sea", "lighthouse": "sea", "cup": "room", "cake": "room", "fruit": "room",
@@ -29,36 +30,38 @@ _FLAT_STYLES = {"minimal", "pixel art"}
 
 @dataclass(frozen=True)
 class Composition:
-    """What a sketch shows: the place, the figure in it (or none) and its colours."""
+    """What a sketch shows: the place, the figure in it (or none), its colours, and the words it came from."""
 
-    setting: str
+    place: str
     figure: str | None
     palette: Palette
     style: str
     seed: int
+    words: str
 
 
-def compose(description: str, style: str) -> Composition:
-    """Return what to paint for a description: the first known place and figure, else geometry."""
-    seed = int.from_bytes(hashlib.sha256(description.strip().encode()).digest()[:6], "big")
-    figure, setting = find(FIGURES, description), find(SETTINGS, description)
+def compose(description: str, style: str, take: int = 1) -> Composition:
+    """Return what to paint for a description: the first known place and figure, else geometry; each take differs."""
+    name = description.strip() if take == 1 else f"{description.strip()} #{take}"
+    seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:6], "big")
+    figure, place = find(FIGURES, description), find(PLACES, description)
     palette = palette_for(description, style, seed)
-    if figure == "fish" and setting == "sea":
-        setting = "underwater"
-    if setting is None:
-        setting = _USUAL_PLACE.get(figure, "field") if figure else _place_of_mood(palette)
-    if setting == "abstract" and figure is not None and style != "abstract":
-        setting = "plain"
-    return Composition(setting, figure, palette, style, seed)
+    if figure == "fish" and place == "sea":
+        place = "underwater"
+    if place is None:
+        place = _USUAL_PLACE.get(figure, "field") if figure else _place_of_mood(palette)
+    if place == "abstract" and figure is not None and style != "abstract":
+        place = "plain"
+    return Composition(place, figure, palette, style, seed, description.lower())
 
 
-def paint(description: str, caption: str, style: str, size: tuple[int, int]) -> Image.Image:
+def paint(description: str, caption: str, style: str, size: tuple[int, int], take: int = 1) -> Image.Image:
     """Return the sketch as an RGB picture of exactly that size, width first.
 
     The caption stands below the picture; letters that no font of this machine has are left out, and with none left
     the mark stands alone.
     """
-    plan = compose(description, style)
+    plan = compose(description, style, take)
     left, top, right, bottom = frame = _frame(size)
     art = _paint_art(plan, (right - left, bottom - top))
     quoted = find_quoted(description)
@@ -80,10 +83,10 @@ def _place_of_mood(palette: Palette) -> str:
 
 def _paint_art(plan: Composition, size: tuple[int, int]) -> Image.Image:
     canvas = Canvas(size, plan.seed, is_flat=plan.style in _FLAT_STYLES)
-    stand = paint_setting(plan.setting, canvas, plan.palette)
+    stand = paint_place(plan.place, canvas, plan.palette)
     if plan.figure is not None:
-        paint_figure(plan.figure, canvas, plan.palette, stand)
-    if plan.setting not in {"room", "space", "underwater"}:
+        paint_figure(plan.figure, canvas, plan.palette, stand, plan.words)
+    if plan.place not in {"room", "space", "underwater"}:
         paint_weather(canvas, plan.palette)
     return _finish(canvas.image(), plan.style)
 
@@ -102,10 +105,8 @@ def _as_pencil(art: Image.Image) -> Image.Image:
     """Return the picture as graphite: the tones pale, the edges drawn."""
     gray = art.convert("L")
     blurred = ImageOps.invert(gray).filter(ImageFilter.GaussianBlur(max(3, min(art.size) // 90)))
-    from PIL import ImageChops
-
     lines = ImageChops.add(gray, blurred)
-    drawn = ImageChops.multiply(lines, gray.point([150 + value * 105 // 255 for value in range(256)]))
+    drawn = ImageChops.multiply(lines, gray.point([96 + value * 159 // 255 for value in range(256)]))
     return ImageOps.colorize(drawn, black=(40, 40, 46), white=PAPER)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import colorsys
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -87,7 +87,7 @@ _COLOURS: tuple[tuple[Colour, re.Pattern[str]], ...] = tuple(
     (colour, re.compile(pattern, re.IGNORECASE))
     for colour, pattern in (
         ((206, 62, 48), r"\b(?:red|crimson|scarlet|ruby)\b|红|赤"),
-        ((232, 128, 48), r"\borange\b(?! juice)|橙色|橘色"),
+        ((232, 128, 48), r"\borange\b(?! juice)|橙色|橘色|橘(?=猫)"),
         ((240, 192, 60), r"\b(?:yellow|golden|gold)\b|黄|金色"),
         ((84, 152, 92), r"\b(?:green|emerald|mint|olive)\b|绿"),
         ((52, 164, 170), r"\b(?:teal|turquoise|cyan)\b|青色|蓝绿"),
@@ -138,8 +138,21 @@ def _named_colour(text: str) -> Colour | None:
 
 
 def _shifted(palette: Palette, turn: float) -> Palette:
-    names = ("sky_top", "sky_low", "far", "mid", "near", "ground", "water", "accent")
-    return replace(palette, **{name: _turned(getattr(palette, name), turn) for name in names})
+    return _recoloured(palette, lambda colour: _turned(colour, turn))
+
+
+def _recoloured(palette: Palette, change: Callable[[Colour], Colour]) -> Palette:
+    return replace(
+        palette,
+        sky_top=change(palette.sky_top),
+        sky_low=change(palette.sky_low),
+        far=change(palette.far),
+        mid=change(palette.mid),
+        near=change(palette.near),
+        ground=change(palette.ground),
+        water=change(palette.water),
+        accent=change(palette.accent),
+    )
 
 
 def _turned(colour: Colour, turn: float) -> Colour:
@@ -150,8 +163,7 @@ def _turned(colour: Colour, turn: float) -> Colour:
 def _in_style(palette: Palette, style: str) -> Palette:
     if style not in {"ink wash", "pencil", "line art"}:
         return palette
-    names = ("sky_top", "sky_low", "light", "far", "mid", "near", "ground", "water")
-    return replace(palette, **{name: _as_ink(getattr(palette, name)) for name in names})
+    return replace(_recoloured(palette, _as_ink), light=_as_ink(palette.light), accent=palette.accent)
 
 
 def _as_ink(colour: Colour) -> Colour:

@@ -52,6 +52,8 @@ _RATIO_WORDS: tuple[tuple[re.Pattern[str], tuple[int, int]], ...] = (
     ),
     (
         re.compile(
+            r"(?:(?<=\bit )|(?<=\bthis )|(?<=\bimage )|(?<=\bpicture )|(?<=\bphoto ))(?:portrait|vertical|upright)"
+            r"(?=\s*(?:$|[,.;!]))|"
             r"\b(?:in )?(?:portrait|vertical|upright)[ -](?:format|orientation|mode|layout|ratio)\b"
             r"|\b(?:to|in|as)(?: a)? (?:portrait|vertical)\b(?! of)|,\s*(?:portrait|vertical)(?=\s*(?:$|[,.;!]))"
             r"|竖版|竖幅|竖构图|竖屏",

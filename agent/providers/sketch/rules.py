@@ -151,7 +151,9 @@ RULES: tuple[tuple[re.Pattern[str], Maker], ...] = (
     ),
     (re.compile(r"\bcrop\w*[^§]*|\btrim\w*[^§]*|裁[剪切成为到]?\S*|剪裁\S*"), _crop),
     (
-        re.compile(r"\b(?:less|not so|too|de-?)\s*(?:blurry|blurred|soft|fuzzy)\b|太模糊|太糊|模糊了|不清楚|不够清晰"),
+        re.compile(
+            r"\b(?:less|not so|too|de-?)\s*(?:blurry|blurred|blur|soft|fuzzy)\b|太模糊|太糊|模糊了|不清楚|不够清晰"
+        ),
         _tone(ToneKind.SHARPEN),
     ),
     (re.compile(r"\b(?:less sharp|softer|too sharp)\b"), _tone(ToneKind.BLUR)),
@@ -192,7 +194,10 @@ RULES: tuple[tuple[re.Pattern[str], Maker], ...] = (
     (_adjective(r"warm(?:er)?", r"暖和?"), _comparative(ToneKind.WARMER, ToneKind.COOLER)),
     (re.compile(r"(?P<flip>(?!))?(?:暖(?:色|调)\S?)"), _comparative(ToneKind.WARMER, ToneKind.COOLER)),
     (
-        _adjective(r"cooler|cool(?=er| tones?| colou?rs?)|cold(?:er)?|bluer", r"(?<!寒)冷"),
+        _adjective(
+            r"cooler|cool(?: it| this| them| the \w+)? down|cool(?=er| tones?| colou?rs?)|cold(?:er)?|bluer",
+            r"(?<!寒)冷",
+        ),
         _comparative(ToneKind.COOLER, ToneKind.WARMER),
     ),
     (re.compile(r"(?P<flip>(?!))?(?:冷(?:色|调)\S?)"), _comparative(ToneKind.COOLER, ToneKind.WARMER)),

@@ -19,7 +19,8 @@ _POLITE = re.compile(
 _ASKING = re.compile(
     r"^(?:(?:draw|paint|sketch|illustrate|doodle|depict|generate|render|imagine|make|create|design|produce"
     r"|compose|craft)\b"
-    r"|i (?:want|need|wish for)|i(?:'d| would) like|give|show|(?:can|could) i (?:have|get))(?:\s+(?:me|us"
+    r"|i (?:want|need|wish for)|i(?:'d| would) like|(?:how|what) about|give|show|(?:can|could) i (?:have"
+    r"|get))(?:\s+(?:me|us"
     r"|to see|to have))*\s*"
     r"|^(?:我)?(?:想要?|要|需要)?(?:画出?|绘制|绘出?|生成|设计|制作|创作|做|来|给我|看)(?:一下|出)?\s*"
     r"|^我?(?:想要|需要|想看|要)\s*",
@@ -31,13 +32,13 @@ _KIND = re.compile(
     r"|with|about|where|:)\s+",
     re.IGNORECASE,
 )
-_KIND_ZH = re.compile(r"^(?:[一两二三四几]?[张幅款个副])?(?:(?:关于|有关|以)?)(?=.)")
+_KIND_ZH = re.compile(r"^(?:[一两二三四几]?[张幅款个副])?(?:关于|有关|以)?(?:[只条朵位座棵辆](?=.))?(?=.)")
 _KIND_ZH_TAIL = re.compile(r"(?<=.)(?:的(?:图片?|画|图像|照片|草图|插图|作品))$")
 _EMPTY_SUBJECTS = re.compile(
     r"^(?:an?|the|some|any|one|another|new|nice|beautiful|good|of|for|me|us|picture|image|drawing|sketch"
     r"|painting|photo|illustration|something"
     r"|anything|stuff|things?|it|this|that|please|now|art|s|图片?|画|图像|照片|东西|点|什么|些|一|张|幅|个|吧"
-    r"|呢|啊|点什么|随便|好看|的|下|一下|\s)*$",
+    r"|呢|啊|再|又|来|换|点什么|随便|好看|的|下|一下|\s)*$",
     re.IGNORECASE,
 )
 _TAIL = re.compile(
@@ -94,7 +95,9 @@ def _without_asking(text: str) -> str:
     words = _ASKING.sub("", words, count=1)
     words = _POLITE.sub("", words)
     words = without_count(words)
-    words = re.sub(r"[,\s]*\b(?:and|then)\s+(?:then\s+)?(?:make|turn|crop|rotate|flip) (?:it|the)\b.*$", "", words)
+    words = re.sub(
+        r"(?:[,\s]*\b(?:and|then)\b|,)\s*(?:then\s+)?(?:make|turn|crop|rotate|flip) (?:it|the)\b.*$", "", words
+    )
     words = re.sub(r"^\s*(?:of|for|:|：|,|，)\s*", "", words)
     words = _KIND.sub("", words)
     words = _KIND_ZH.sub("", words)

@@ -1,4 +1,4 @@
-"""The words that the sketch painter knows, English and Chinese: figures, settings and the weather between them."""
+"""The words that the sketch painter knows, English and Chinese: figures, places and the weather between them."""
 
 from __future__ import annotations
 
@@ -57,20 +57,20 @@ FIGURES = _table(
     (
         "fruit",
         r"apples?|fruits?|oranges?|lemons?|pears?|peach(?:es)?|cherr(?:y|ies)|pumpkins?|tomato(?:es)?",
-        r"苹果|水果|橙|橘|柠檬|梨|桃子|樱桃|南瓜|番茄|西红柿",
+        r"苹果|水果|橙(?![色黄红])|橘(?![色黄红猫])|柠檬|梨|桃子|樱桃|南瓜|番茄|西红柿",
     ),
     (
         "flower",
         r"flowers?|roses?|tulips?|sunflowers?|bouquets?|vases?|lil(?:y|ies)|dais(?:y|ies)|lotus|orchids?"
         r"|peon(?:y|ies)|poppies|poppy|plants?|still life",
-        r"花(?!园)|玫瑰|郁金香|向日葵|百合|牡丹|荷|莲|兰|菊|盆栽|静物",
+        r"花(?!园)|玫瑰|郁金香|向日葵|百合|牡丹|荷(?!兰)|莲|兰花|菊|盆栽|静物",
     ),
     ("tree", r"(?:lone |old |big |oak |cherry |apple )?trees?|bonsai|oaks?", r"树(?!林)"),
     ("heart", r"hearts?|love|valentines?", r"爱心|心形|爱情|情人"),
     ("star", r"a star|stars? shape|a starfish", r"五角星|星形"),
 )
 
-SETTINGS = _table(
+PLACES = _table(
     (
         "space",
         r"space|galax(?:y|ies)|planets?|cosmos|universe|nebula|saturn|mars|orbit",
@@ -149,4 +149,4 @@ def find_all(table: _Table, text: str) -> tuple[str, ...]:
 
 def is_known(text: str) -> bool:
     """Whether the painter has a shape for anything in the text."""
-    return any(find(table, text) for table in (FIGURES, SETTINGS, MOODS))
+    return any(find(table, text) for table in (FIGURES, PLACES, MOODS))

@@ -22,6 +22,8 @@ from agent.providers.sketch.phrases import (
 from agent.providers.sketch.subjects import find_style, find_subject
 from agent.providers.sketch.vocabulary import is_known
 
+MAX_CHARACTERS = 4000
+
 
 class Reason(StrEnum):
     """Why the planner asks back."""
@@ -95,12 +97,14 @@ _MAKE = re.compile(
     r"|\d+|new)\b"
     r"|\b(?:make|create|design|produce) (?:me|us)\b|\b(?:create|design)\s+(?!it\b|this\b|that\b)\w"
     r"|\b(?:i want|i need|i would like|i'd like|i wish for|give me|show me|can i (?:have|get)|could i (?:have|get))\s+"
-    r"(?!(?:it|this|that|them|to)\b)(?!.{0,12}\b(?:brighter|darker)\b)\w"
+    r"(?!(?:it|this|that|them|to(?! (?:see|have)\b))\b)(?!.{0,12}\b(?:brighter|darker)\b)\w"
+    r"|\b(?:how|what) about\s+(?!(?:it|this|that|them)\b)(?!(?:a bit |a little |much )?\w+er\b)\w"
     r"|设计|制作|创作|做[一两二三四几]?[张幅款个]|做个|要[一两二三四几][张幅款个只]|给我[一两二三四几]?[张幅]"
     r"|我想要(?!把|它)|想看[一两]?[张幅]?"
 )
 _TARGET = re.compile(
-    r"\b(?:it|this|that|these|them|its|the (?:last|previous|first|second|same|current|original"
+    r"\b(?:it|this|that(?! (?:says|reads|is|has|was|are|shows|looks|goes))|these|them|the (?:last|previous"
+    r"|first|second|same|current|original"
     r"|new)? ?(?:picture|photo|image|pic|one"
     r"|drawing|sketch|painting|result|upload|shot)|my (?:picture|photo|image|pic|upload|selfie|drawing|shot))\b"
     r"|把|将|刚才|刚刚|上一?张|这张|那张|这幅|那幅|它|原图|此图|图片|照片|画面|这个图|上图|前一张"
@@ -118,7 +122,7 @@ _GREETING = re.compile(
     r"|^(?:你好|您好|嗨|哈喽|哈啰|早上好|下午好|晚上好|早安|在吗|喂)"
 )
 _THANKS = re.compile(
-    r"^(?:thanks?\b|thank you|thx|ty\b|cheers\b|great|nice|perfect|awesome|cool\b|wonderful|beautiful|lovely"
+    r"^(?:thanks?\b|thank you|thx|ty\b|cheers\b|great|nice|perfect|awesome|cool$|wonderful|beautiful|lovely"
     r"|good job|well done|bye|goodbye|see you"
     r"|ok(?:ay)?\b|yes\b|no\b|谢|多谢|感谢|太棒|真棒|很棒|好看|不错|完美|漂亮|厉害|辛苦|再见|拜拜|好的|好吧|嗯"
     r"|可以了|行$)"
@@ -132,7 +136,7 @@ _ABILITIES = re.compile(
     r"|怎么用|如何使用|使用说明|帮助$|你会什么|能做什么"
 )
 _QUESTION = re.compile(
-    r"^(?:so |and |but |please )?(?:why|what|who|whose|whom|when|where|which|how(?! about)|is|are|was|were|do"
+    r"^(?:so |and |but |please )?(?:why|what(?! about)|who|whose|whom|when|where|which|how(?! about)|is|are|was|were|do"
     r"|does|did|should|tell me|explain"
     r"|describe|translate|calculate|write (?:a|an|me|some))\b"
     r"|为什么|为何|什么是|是什么|有什么|是谁|谁是|哪里|哪个|哪年|多少钱|怎么(?!样)|如何|几点|何时|解释|翻译"
@@ -151,6 +155,7 @@ _SPEAKER = re.compile(
 
 def understand(text: str, has_pictures: bool) -> Wish:
     """Return what the person wants. `has_pictures` says whether the message or the history holds any picture."""
+    text = text[:MAX_CHARACTERS]
     if not has_words(text):
         return AskBack(Reason.PICTURE_ONLY if has_pictures and not text.strip() else Reason.EMPTY)
     folded = fold(blank_quoted(text)).strip()
@@ -204,7 +209,7 @@ def _edit_or_talk(text: str, folded: str, has_pictures: bool) -> Wish:
 def _is_plain_question(folded: str, instructions: Instructions) -> bool:
     if _QUESTION.search(folded) and not re.search(r"^how (?:do|can) i make|怎么(?:调|变|让)", folded):
         return True
-    return bool(_ENDS_AS_QUESTION.search(folded)) and not instructions.operations and not instructions.missing
+    return bool(_ENDS_AS_QUESTION.search(folded)) and instructions == Instructions(())
 
 
 def _small_talk(folded: str) -> Talk | None:
@@ -263,9 +268,11 @@ def _is_noun_phrase(folded: str) -> bool:
 
 def _names_a_thing(folded: str, is_about_picture: bool) -> bool:
     """Whether bare words can be drawn as they stand ("a red fox in the snow", "雪中的红狐")."""
+    if _is_noun_phrase(folded) and not _TARGET.match(folded):
+        return True
     if is_about_picture or _SPEAKER.match(folded) or _VAGUE.search(folded):
         return False
     words = re.findall(r"[a-zà-ɏ'\-]+", folded)
     if is_known(folded):
         return True
-    return _is_noun_phrase(folded) or len(words) >= 2 or len(re.findall(r"[\u4e00-\u9fff]", folded)) >= 2
+    return len(words) >= 2 or len(re.findall(r"[\u4e00-\u9fff]", folded)) >= 2

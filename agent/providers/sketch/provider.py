@@ -1,0 +1,186 @@
+"""The built-in provider: no key, no network, no weights. Rules plan, pixel operations edit, a painter sketches."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import math
+import re
+from collections.abc import AsyncIterator, Iterator, Sequence
+
+from PIL import Image, UnidentifiedImageError
+
+from agent.errors import DesignRuleBroken, ErrorCode, RequestRefused
+from agent.messages import CompletionChunk, ImageOrigin, PromptMessage, Role, TextPart, TokenUsage
+from agent.providers.base import PLAIN, ChatOptions, ImageRequest, PictureBytes, ToolDeclaration
+from agent.providers.catalogue import ModelEntry
+from agent.providers.sketch.briefs import (
+    base_picture,
+    has_pictures,
+    last_prompt,
+    newest_is_upload,
+    tool_problem,
+    wish_text,
+)
+from agent.providers.sketch.calls import image_call
+from agent.providers.sketch.forms import fill_form
+from agent.providers.sketch.operations import Crop, Operation, ResizeTo
+from agent.providers.sketch.painter import paint
+from agent.providers.sketch.phrases import find_handles, is_chinese
+from agent.providers.sketch.pixels import apply
+from agent.providers.sketch.replies import closing, reply
+from agent.providers.sketch.wishes import Draw, Edit, Wish, understand
+
+PNG = "image/png"
+DONE = "STOP"
+_READABLE = ("PNG", "JPEG", "WEBP", "GIF")
+_DEFAULT_RATIO = "16:9"
+_DEFAULT_SIZE = (1376, 768)
+_TOKENS_A_PICTURE = 258
+_PIECES = re.compile(r"[\u3400-\u9fff]{1,2}[^\w\s]*\s*|[^\s\u3400-\u9fff]+\s*|\s+")
+
+
+class SketchProvider:
+    """A text and an image model in one, behind the same protocols as every other provider.
+
+    `pace_s` is the pause between streamed words in seconds, so that an answer reads as a model's does.
+    """
+
+    def __init__(self, pictures: PictureBytes, *, pace_s: float = 0.0) -> None:
+        self._pictures = pictures
+        self._pace_s = pace_s
+
+    async def stream(
+        self,
+        model: ModelEntry,
+        messages: Sequence[PromptMessage],
+        tools: Sequence[ToolDeclaration] = (),
+        options: ChatOptions = PLAIN,
+    ) -> AsyncIterator[CompletionChunk]:
+        """Stream a sentence word by word, then a call of `generate_image` when the wish is a picture's."""
+        if options.google_search and tools:
+            raise DesignRuleBroken("google_search and functions in one request")
+        prompt = last_prompt(messages)
+        text = wish_text(prompt) if prompt is not None else ""
+        if options.response_schema is not None:
+            answer, wish = json.dumps(fill_form(options.response_schema, text), ensure_ascii=False), None
+        else:
+            wish = None if _ends_with_tool(messages) else understand(text, has_pictures(messages))
+            answer = self._sentence(wish, messages, text)
+        async for chunk in self._say(answer):
+            yield chunk
+        if isinstance(wish, Draw | Edit):
+            call = image_call(wish, text, tools, is_upload=newest_is_upload(messages))
+            if call is not None:
+                yield CompletionChunk(part=call)
+        yield CompletionChunk(usage=_usage(messages, answer), finish_reason=DONE)
+
+    async def generate(self, request: ImageRequest) -> AsyncIterator[CompletionChunk]:
+        """Make one picture: the operations of the last prompt on its first picture, else a sketch of its words.
+
+        The picture is stored before its chunk is yielded. Raises RequestRefused when the base picture cannot be read.
+        """
+        prompt = last_prompt(request.messages)
+        text = wish_text(prompt) if prompt is not None else ""
+        base = base_picture(request.messages, find_handles(text))
+        wish = understand(text, base is not None)
+        if base is not None and isinstance(wish, Edit):
+            source = await self._pictures.read(base)
+            name = base.handle or base.digest[:8]
+            data = await asyncio.to_thread(_edited, source, name, wish.operations, request)
+            origin = ImageOrigin.EDITED
+        else:
+            size = _pixels(request)
+            data = await asyncio.to_thread(_sketched, wish, text, size, request.take)
+            origin = ImageOrigin.GENERATED
+        yield CompletionChunk(part=await self._pictures.write(data, PNG, origin))
+        yield CompletionChunk(usage=_usage(request.messages, ""), finish_reason=DONE)
+
+    async def aclose(self) -> None:
+        """Do nothing: there is no connection."""
+
+    def _sentence(self, wish: Wish | None, messages: Sequence[PromptMessage], text: str) -> str:
+        if wish is None:
+            return closing(tool_problem(messages[-1]), in_chinese=is_chinese(text))
+        return reply(wish, in_chinese=is_chinese(text))
+
+    async def _say(self, answer: str) -> AsyncIterator[CompletionChunk]:
+        for piece in _pieces(answer):
+            yield CompletionChunk(part=TextPart(text=piece))
+            if self._pace_s:
+                await asyncio.sleep(self._pace_s)
+
+
+def _ends_with_tool(messages: Sequence[PromptMessage]) -> bool:
+    return bool(messages) and messages[-1].role is Role.TOOL
+
+
+def _pieces(answer: str) -> Iterator[str]:
+    return (match.group(0) for match in _PIECES.finditer(answer))
+
+
+def _usage(messages: Sequence[PromptMessage], answer: str) -> TokenUsage:
+    """Return an estimate from lengths: a token for a Chinese character, a quarter for a Latin one."""
+    pictures = sum(len(message.images) for message in messages)
+    prompt = sum(_tokens(message.text) for message in messages) + pictures * _TOKENS_A_PICTURE
+    return TokenUsage(prompt_tokens=prompt, output_tokens=_tokens(answer))
+
+
+def _tokens(text: str) -> int:
+    chinese = sum("\u3400" <= char <= "\u9fff" for char in text)
+    return chinese + math.ceil((len(text) - chinese) / 4)
+
+
+def _pixels(request: ImageRequest) -> tuple[int, int]:
+    ratio = request.aspect_ratio or _DEFAULT_RATIO
+    return request.model.pixels(ratio, request.resolution) or request.model.pixels(ratio, None) or _DEFAULT_SIZE
+
+
+def _sketched(wish: Wish, text: str, size: tuple[int, int], take: int) -> bytes:
+    if isinstance(wish, Draw):
+        return _png(paint(wish.description, wish.subject, wish.style, size, take))
+    return _png(paint(text, " ".join(text.split())[:120], "", size, take))
+
+
+def _edited(source: bytes, name: str, operations: tuple[Operation, ...], request: ImageRequest) -> bytes:
+    try:
+        with Image.open(io.BytesIO(source), formats=_READABLE) as image:
+            image.load()
+            return _png(apply(image, _with_lock(operations, image.size, request)))
+    except (UnidentifiedImageError, Image.DecompressionBombError, OSError) as error:
+        raise RequestRefused(ErrorCode.PICTURE_UNREADABLE, name=name) from error
+
+
+def _with_lock(
+    operations: tuple[Operation, ...], size: tuple[int, int], request: ImageRequest
+) -> tuple[Operation, ...]:
+    """Return the operations, ending in the ratio that was asked for when it is not the picture's own.
+
+    The ratio nearest to the picture's is what an edit is asked for when nobody chose one: nothing is cut then.
+    """
+    asked = request.aspect_ratio
+    if asked is None or asked == _nearest(size, request.model.aspect_ratios):
+        return operations
+    width, _, height = asked.partition(":")
+    if not (width.isdigit() and height.isdigit()) or any(isinstance(operation, ResizeTo) for operation in operations):
+        return operations
+    crop = Crop(int(width), int(height))
+    return tuple(crop if isinstance(operation, Crop) else operation for operation in operations) + (
+        () if any(isinstance(operation, Crop) for operation in operations) else (crop,)
+    )
+
+
+def _nearest(size: tuple[int, int], ratios: Sequence[str]) -> str | None:
+    def distance(ratio: str) -> float:
+        width, _, height = ratio.partition(":")
+        return abs(math.log(size[0] / size[1]) - math.log(int(width) / int(height)))
+
+    return min(ratios, key=distance, default=None)
+
+
+def _png(image: Image.Image) -> bytes:
+    """Return the picture as PNG without any metadata; compression is light, since the pixels are the work."""
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG", compress_level=4)
+    return buffer.getvalue()

@@ -1,0 +1,164 @@
+"""The composed sketch: its size, its sameness, its difference, its caption and its mark."""
+
+from __future__ import annotations
+
+import pytest
+from PIL import Image, ImageChops, ImageStat
+
+from agent.providers.catalogue import ModelRole, load_catalogue
+from agent.providers.sketch.lettering import find_font
+from agent.providers.sketch.painter import compose, paint
+from agent.providers.sketch.vocabulary import FIGURES, MOODS, PLACES
+
+_SMALL = (320, 200)
+_MODEL = load_catalogue().model(ModelRole.IMAGE_FLASH, "sketch")
+
+
+def _band(image: Image.Image) -> Image.Image:
+    """The strip of paper below the painting."""
+    return image.crop((0, round(image.height * 0.885), image.width, image.height))
+
+
+@pytest.mark.parametrize("ratio", _MODEL.aspect_ratios)
+def test_a_sketch_has_exactly_the_catalogues_pixels(ratio: str) -> None:
+    size = _MODEL.pixels(ratio, "1K")
+    assert size is not None
+
+    assert paint("a cat by the sea", "a cat by the sea", "", size).size == size
+
+
+@pytest.mark.parametrize("figure", [name for name, _ in FIGURES])
+def test_every_figure_shows_in_its_picture(figure: str) -> None:
+    words = {"person": "girl", "fruit": "apple", "balloon": "balloon", "heart": "heart", "star": "a star"}
+    wish = words.get(figure, figure)
+    plan = compose(wish, "")
+
+    assert plan.figure == figure
+    assert ImageStat.Stat(paint(wish, wish, "", _SMALL).convert("L")).stddev[0] > 5
+
+
+@pytest.mark.parametrize(
+    ("wish", "place", "figure", "mood"),
+    [
+        ("a red fox in the snow", "field", "fox", "snow"),
+        ("雪中的红狐", "field", "fox", "snow"),
+        ("the city skyline at night", "city", None, "night"),
+        ("城市夜景", "city", None, "night"),
+        ("夕阳下的大海", "sea", None, "sunset"),
+        ("mountains in autumn", "mountains", None, "autumn"),
+        ("秋天的森林", "forest", None, "autumn"),
+        ("a cup of coffee", "room", "cup", None),
+        ("a goldfish", "underwater", "fish", None),
+        ("a portrait of an old man", "plain", "person", None),
+        ("a rocket", "space", "rocket", None),
+        ("entropy", "abstract", None, None),
+        ("bauhaus poster", "abstract", None, None),
+    ],
+)
+def test_the_words_choose_place_figure_and_mood(wish: str, place: str, figure: str | None, mood: str | None) -> None:
+    plan = compose(wish, "")
+
+    assert (plan.place, plan.figure) == (place, figure)
+    assert (mood in plan.palette.moods) if mood else not plan.palette.moods
+
+
+def test_the_same_words_paint_the_same_pixels() -> None:
+    first = paint("a boat at sunset", "a boat at sunset", "", _SMALL)
+
+    assert paint("a boat at sunset", "a boat at sunset", "", _SMALL).tobytes() == first.tobytes()
+
+
+def test_other_words_paint_another_picture() -> None:
+    first = paint("a boat at sunset", "", "", _SMALL)
+
+    assert paint("a boat at sunset!", "", "", _SMALL).tobytes() != first.tobytes()
+
+
+def test_night_is_darker_than_snow() -> None:
+    night = ImageStat.Stat(paint("mountains at night", "", "", _SMALL).convert("L")).mean[0]
+    snow = ImageStat.Stat(paint("mountains in the snow", "", "", _SMALL).convert("L")).mean[0]
+
+    assert night < snow - 30
+
+
+def test_a_colour_word_colours_the_figure() -> None:
+    assert compose("a red car", "").palette.subject != compose("a blue car", "").palette.subject
+    assert compose("a car", "").palette.subject is None
+
+
+@pytest.mark.parametrize(("wish", "caption"), [("a lighthouse", "A lighthouse at sunset"), ("灯塔", "夕阳下的灯塔")])
+def test_the_subject_stands_below_the_picture_as_a_caption(wish: str, caption: str) -> None:
+    if find_font(caption, 20) is None:
+        pytest.skip("no font of this machine has Chinese letters")
+    bare, captioned = (paint(wish, words, "", (640, 400)) for words in ("", caption))
+    box = ImageChops.difference(bare, captioned).getbbox()
+
+    assert box is not None
+    assert box[1] > 400 * 0.85
+    assert box[2] < 640 * 0.9
+
+
+def test_a_caption_that_no_font_can_draw_is_left_out_and_the_mark_stays() -> None:
+    undrawable = paint("a lighthouse", "\U0010fffd\U0010fffc", "", (640, 400))
+
+    assert undrawable.tobytes() == paint("a lighthouse", "", "", (640, 400)).tobytes()
+
+
+def test_every_sketch_carries_its_mark() -> None:
+    band = _band(paint("a lighthouse", "", "", (640, 400))).convert("L")
+    right = band.crop((round(band.width * 0.85), 0, band.width, band.height))
+    left = band.crop((round(band.width * 0.1), 0, round(band.width * 0.6), band.height))
+
+    # Paper is pale everywhere; only the mark is dark.
+    assert min(right.tobytes()) < min(left.tobytes()) - 40
+
+
+def test_a_very_long_caption_ends_before_the_mark() -> None:
+    caption = "a very long description of everything that could possibly be seen " * 4
+    bare, captioned = (paint("a lighthouse", words, "", (640, 400)) for words in ("", caption))
+    box = ImageChops.difference(bare, captioned).getbbox()
+
+    assert box is not None
+    assert box[2] < 640 * 0.92
+
+
+def test_quoted_words_are_lettered_into_the_painting() -> None:
+    wish = 'a poster that says "OPEN"'
+    plan_without = paint(wish.replace('"', ""), "", "", (640, 400))
+
+    assert paint(wish, "", "", (640, 400)).tobytes() != plan_without.tobytes()
+
+
+@pytest.mark.parametrize("style", ["pencil", "ink wash", "line art"])
+def test_drawn_styles_have_hardly_any_colour(style: str) -> None:
+    coloured, drawn = (
+        ImageStat.Stat(paint("mountains by the sea in summer", "", chosen, _SMALL).convert("HSV")).mean[1]
+        for chosen in ("", style)
+    )
+
+    assert drawn < coloured / 2
+
+
+def test_pixel_art_is_made_of_squares() -> None:
+    art = paint("a robot", "", "pixel art", (640, 400)).crop((100, 100, 500, 300))
+    colours = art.getcolors(maxcolors=200_000)
+
+    assert colours is not None
+    assert len(colours) <= 28
+
+
+@pytest.mark.parametrize("name", [name for name, _ in PLACES] + [name for name, _ in MOODS])
+def test_every_place_and_mood_has_a_picture_of_its_own(name: str) -> None:
+    assert paint(name, "", "", _SMALL).tobytes() != paint("entropy", "", "", _SMALL).tobytes()
+
+
+def test_a_ginger_cat_is_a_cat_and_not_an_orange() -> None:
+    assert compose("一只橘猫", "").figure == "cat"
+    assert compose("一个橘子", "").figure == "fruit"
+
+
+def test_each_take_of_the_same_wish_is_another_picture() -> None:
+    size = (320, 180)
+    first, again, second = (paint("a lighthouse", "a lighthouse", "", size, take) for take in (1, 1, 2))
+    assert first.tobytes() == again.tobytes()
+    assert first.tobytes() != second.tobytes()

@@ -1,0 +1,247 @@
+"""Every operation, seen in the pixels it leaves."""
+
+from __future__ import annotations
+
+import pytest
+from PIL import Image, ImageChops, ImageFilter, ImageStat
+
+from agent.providers.sketch.operations import (
+    AddText,
+    Axis,
+    Crop,
+    Flip,
+    Operation,
+    Position,
+    ResizeBy,
+    ResizeTo,
+    Rotate,
+    Tone,
+    ToneKind,
+)
+from agent.providers.sketch.pixels import MAX_SIDE_PIXELS, apply
+
+
+def _photo(size: tuple[int, int] = (120, 80), mode: str = "RGB") -> Image.Image:
+    """A picture with light, colour and edges, different in every corner."""
+    across = Image.linear_gradient("L").rotate(90).resize(size)
+    down = Image.linear_gradient("L").resize(size)
+    photo = Image.merge("RGB", (across, down, ImageChops.multiply(across, down)))
+    photo.paste((230, 40, 60), (10, 10, 40, 30))
+    if mode == "RGBA":
+        photo.putalpha(down)
+    return photo.convert(mode)
+
+
+def _means(image: Image.Image) -> list[float]:
+    return ImageStat.Stat(image.convert("RGB")).mean
+
+
+def _light(image: Image.Image) -> float:
+    return ImageStat.Stat(image.convert("L")).mean[0]
+
+
+def _spread(image: Image.Image) -> float:
+    return ImageStat.Stat(image.convert("L")).stddev[0]
+
+
+def _saturation(image: Image.Image) -> float:
+    return ImageStat.Stat(image.convert("RGB").convert("HSV")).mean[1]
+
+
+def _edges(image: Image.Image) -> float:
+    return ImageStat.Stat(image.convert("L").filter(ImageFilter.FIND_EDGES)).mean[0]
+
+
+def _toned(kind: ToneKind, amount: float = 0.25) -> Image.Image:
+    return apply(_photo(), (Tone(kind, amount),))
+
+
+def test_brighter_raises_the_light_and_darker_lowers_it() -> None:
+    assert _light(_toned(ToneKind.DARKER)) < _light(_photo()) - 10
+    assert _light(_toned(ToneKind.BRIGHTER)) > _light(_photo()) + 10
+
+
+def test_more_is_more() -> None:
+    lights = [_light(_toned(ToneKind.BRIGHTER, amount)) for amount in (0.1, 0.25, 0.5, 1.0)]
+    assert lights == sorted(lights)
+    assert len(set(lights)) == 4
+
+
+def test_brighter_keeps_black_and_white() -> None:
+    picture = Image.new("RGB", (2, 1), "black")
+    picture.putpixel((1, 0), (255, 255, 255))
+
+    assert apply(picture, (Tone(ToneKind.BRIGHTER, 0.5),)).tobytes() == picture.tobytes()
+
+
+def test_warmer_adds_red_and_takes_blue_and_cooler_does_the_reverse() -> None:
+    red, _, blue = _means(_photo())
+    warm_red, _, warm_blue = _means(_toned(ToneKind.WARMER))
+    cool_red, _, cool_blue = _means(_toned(ToneKind.COOLER))
+
+    assert warm_red > red > cool_red
+    assert warm_blue < blue < cool_blue
+
+
+def test_contrast_spreads_the_tones_or_draws_them_together() -> None:
+    assert _spread(_toned(ToneKind.LESS_CONTRAST)) < _spread(_photo()) < _spread(_toned(ToneKind.MORE_CONTRAST))
+
+
+def test_saturation_rises_and_falls() -> None:
+    assert _saturation(_toned(ToneKind.LESS_SATURATION)) < _saturation(_photo())
+    assert _saturation(_toned(ToneKind.MORE_SATURATION)) > _saturation(_photo())
+
+
+def test_grayscale_has_equal_channels() -> None:
+    red, green, blue = _toned(ToneKind.GRAYSCALE).split()
+
+    assert red.tobytes() == green.tobytes() == blue.tobytes()
+
+
+def test_sepia_is_brown() -> None:
+    red, green, blue = _means(_toned(ToneKind.SEPIA))
+
+    assert red > green > blue
+
+
+def test_invert_twice_is_the_same_picture() -> None:
+    once = _toned(ToneKind.INVERT)
+
+    assert once.getpixel((20, 20)) == (25, 215, 195)
+    assert apply(once, (Tone(ToneKind.INVERT),)).tobytes() == _photo().tobytes()
+
+
+def test_blur_softens_edges_and_sharpen_raises_them() -> None:
+    assert _edges(_toned(ToneKind.BLUR)) < _edges(_photo()) < _edges(_toned(ToneKind.SHARPEN, 0.5))
+
+
+@pytest.mark.parametrize("axis", list(Axis))
+def test_flipping_twice_is_the_same_picture(axis: Axis) -> None:
+    once = apply(_photo(), (Flip(axis),))
+
+    assert once.tobytes() != _photo().tobytes()
+    assert apply(once, (Flip(axis),)).tobytes() == _photo().tobytes()
+
+
+def test_a_horizontal_flip_swaps_left_and_right() -> None:
+    flipped = apply(_photo(), (Flip(Axis.HORIZONTAL),))
+
+    assert flipped.getpixel((119 - 15, 15)) == _photo().getpixel((15, 15))
+
+
+def test_a_quarter_turn_right_brings_the_top_left_corner_to_the_top_right() -> None:
+    turned = apply(_photo(), (Rotate(90),))
+
+    assert turned.size == (80, 120)
+    assert turned.getpixel((79, 0)) == _photo().getpixel((0, 0))
+
+
+@pytest.mark.parametrize(("degrees", "times"), [(90, 4), (180, 2), (270, 4)])
+def test_turning_all_the_way_round_is_the_same_picture(degrees: float, times: int) -> None:
+    assert apply(_photo(), (Rotate(degrees),) * times).tobytes() == _photo().tobytes()
+
+
+def test_another_angle_grows_the_picture_and_leaves_clear_corners() -> None:
+    turned = apply(_photo(), (Rotate(30),))
+
+    assert turned.mode == "RGBA"
+    assert turned.width > 120
+    assert turned.height > 80
+    assert turned.getpixel((0, 0)) == (0, 0, 0, 0)
+
+
+@pytest.mark.parametrize(("ratio", "size"), [((1, 1), (80, 80)), ((16, 9), (112, 63)), ((9, 16), (45, 80))])
+def test_a_crop_has_exactly_the_ratio(ratio: tuple[int, int], size: tuple[int, int]) -> None:
+    cropped = apply(_photo(), (Crop(*ratio),))
+
+    assert cropped.size == size
+    assert cropped.width * ratio[1] == cropped.height * ratio[0]
+
+
+def test_a_crop_keeps_the_middle() -> None:
+    assert apply(_photo(), (Crop(1, 1),)).tobytes() == _photo().crop((20, 0, 100, 80)).tobytes()
+
+
+def test_a_crop_of_a_tiny_picture_still_has_pixels() -> None:
+    assert apply(_photo((5, 3)), (Crop(16, 9),)).size == (5, 3)
+
+
+@pytest.mark.parametrize(
+    ("operation", "size"),
+    [
+        (ResizeTo(60, 60), (60, 60)),
+        (ResizeTo(60, None), (60, 40)),
+        (ResizeTo(None, 160), (240, 160)),
+        (ResizeBy(0.5), (60, 40)),
+        (ResizeBy(2), (240, 160)),
+        (ResizeBy(0.0001), (1, 1)),
+    ],
+)
+def test_a_resize_ends_with_the_asked_pixels(operation: Operation, size: tuple[int, int]) -> None:
+    assert apply(_photo(), (operation,)).size == size
+
+
+def test_a_giant_resize_stays_within_what_a_machine_can_hold() -> None:
+    resized = apply(_photo((30, 20)), (ResizeTo(99_999, None),))
+
+    assert max(resized.size) <= MAX_SIDE_PIXELS
+
+
+@pytest.mark.parametrize(
+    ("position", "top", "bottom"), [(Position.TOP, 0, 150), (Position.CENTER, 140, 270), (Position.BOTTOM, 250, 400)]
+)
+def test_added_words_stand_where_they_were_asked_for(position: Position, top: int, bottom: int) -> None:
+    plain = Image.new("RGB", (600, 400), (90, 120, 150))
+    lettered = apply(plain, (AddText("Hello", position),))
+    box = ImageChops.difference(plain, lettered).getbbox()
+
+    assert box is not None
+    assert box[1] >= top
+    assert box[3] <= bottom
+
+
+def test_long_words_stay_inside_the_picture() -> None:
+    plain = Image.new("RGB", (400, 300), (90, 120, 150))
+    lettered = apply(plain, (AddText("a long sentence that needs several lines " * 4, Position.CENTER),))
+    box = ImageChops.difference(plain, lettered).getbbox()
+
+    assert box is not None
+    assert box[0] > 0
+    assert box[1] > 0
+    assert box[2] < 400
+    assert box[3] < 300
+
+
+def test_words_without_any_glyph_leave_the_picture_as_it_is() -> None:
+    assert apply(_photo(), (AddText("\U0010fffd"),)).tobytes() == _photo().tobytes()
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ToneKind if kind is not ToneKind.BLUR])
+def test_transparency_outlives_a_change_of_tone(kind: ToneKind) -> None:
+    photo = _photo(mode="RGBA")
+
+    assert apply(photo, (Tone(kind),)).getchannel("A").tobytes() == photo.getchannel("A").tobytes()
+
+
+@pytest.mark.parametrize("operation", [Rotate(90), Flip(Axis.VERTICAL), Crop(1, 1), ResizeBy(0.5), Tone(ToneKind.BLUR)])
+def test_transparency_goes_along_with_the_pixels(operation: Operation) -> None:
+    changed = apply(_photo(mode="RGBA"), (operation,))
+
+    assert changed.mode == "RGBA"
+    assert changed.getchannel("A").getextrema() != (255, 255)
+
+
+@pytest.mark.parametrize("mode", ["L", "LA", "P", "1", "CMYK", "RGBA"])
+def test_a_picture_of_any_mode_can_be_changed(mode: str) -> None:
+    changed = apply(_photo(mode=mode), (Tone(ToneKind.BRIGHTER), Tone(ToneKind.BLUR), Rotate(90)))
+
+    assert changed.mode == ("RGBA" if "A" in mode else "RGB")
+    assert changed.size == (80, 120)
+
+
+def test_operations_are_applied_in_their_order_and_leave_the_original() -> None:
+    photo = _photo()
+    changed = apply(photo, (Crop(1, 1), ResizeBy(0.5)))
+
+    assert changed.size == (40, 40)
+    assert photo.tobytes() == _photo().tobytes()

@@ -1,0 +1,428 @@
+"""The provider as the studio sees it: streamed words, the one call, and pictures stored before they are spoken of."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Sequence
+
+import pytest
+from PIL import Image, ImageStat
+from pydantic import JsonValue
+
+from agent.errors import DesignRuleBroken, ErrorCode, RequestRefused
+from agent.messages import (
+    CompletionChunk,
+    ContentPart,
+    ImageOrigin,
+    ImagePart,
+    PromptMessage,
+    Role,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from agent.providers.base import ChatOptions, ImageRequest, Provider, ToolDeclaration
+from agent.providers.catalogue import ModelRole, load_catalogue
+from agent.providers.sketch import SketchProvider
+
+_CATALOGUE = load_catalogue()
+_TEXT_MODEL = _CATALOGUE.model(ModelRole.FLASH, "sketch")
+_IMAGE_MODEL = _CATALOGUE.model(ModelRole.IMAGE_FLASH, "sketch")
+_NAMES = (
+    "prompt", "subject", "style", "confidence", "aspect_ratio", "number_of_images", "reference_mode", "handles",
+)  # fmt: skip
+
+
+class Shelf:
+    """A store of pictures in memory."""
+
+    def __init__(self) -> None:
+        self.data: dict[str, bytes] = {}
+
+    async def read(self, image: ImagePart) -> bytes:
+        if image.digest not in self.data:
+            raise RequestRefused(ErrorCode.PICTURE_NOT_FOUND, handle=image.handle or "")
+        return self.data[image.digest]
+
+    async def write(self, data: bytes, mime_type: str, origin: ImageOrigin) -> ImagePart:
+        digest = hashlib.sha256(data).hexdigest()
+        self.data[digest] = data
+        md5 = hashlib.md5(data, usedforsecurity=False).hexdigest()
+        return ImagePart(digest=digest, md5=md5, mime_type=mime_type, size_bytes=len(data), origin=origin)
+
+    async def upload(self, image: Image.Image, handle: str | None = None) -> ImagePart:
+        buffer = io.BytesIO()
+        image.save(buffer, "PNG")
+        part = await self.write(buffer.getvalue(), "image/png", ImageOrigin.UPLOADED)
+        return part.model_copy(update={"handle": handle})
+
+    def image(self, part: ImagePart) -> Image.Image:
+        return Image.open(io.BytesIO(self.data[part.digest]))
+
+
+def _tool() -> ToolDeclaration:
+    choices: list[JsonValue] = ["generate_image", "adjust_parameters"]
+    action: dict[str, JsonValue] = {"type": "string", "enum": choices}
+    properties: dict[str, JsonValue] = {"action": action, **{name: {} for name in _NAMES}}
+    return ToolDeclaration(name="generate_image", description="", parameters={"properties": properties})
+
+
+def _said(*parts: ContentPart | str, role: Role = Role.PROMPT) -> PromptMessage:
+    return PromptMessage(
+        role=role, parts=tuple(TextPart(text=part) if isinstance(part, str) else part for part in parts)
+    )
+
+
+async def _stream(
+    *messages: PromptMessage, tools: Sequence[ToolDeclaration] | None = None, options: ChatOptions | None = None
+) -> list[CompletionChunk]:
+    provider = SketchProvider(Shelf())
+    chosen = [_tool()] if tools is None else tools
+    return [chunk async for chunk in provider.stream(_TEXT_MODEL, messages, chosen, options or ChatOptions())]
+
+
+def _words(chunks: Sequence[CompletionChunk]) -> str:
+    return "".join(chunk.part.text for chunk in chunks if isinstance(chunk.part, TextPart))
+
+
+def _calls(chunks: Sequence[CompletionChunk]) -> list[dict[str, JsonValue]]:
+    return [chunk.part.arguments for chunk in chunks if isinstance(chunk.part, ToolCallPart)]
+
+
+async def _make(
+    shelf: Shelf, *messages: PromptMessage, ratio: str | None = None, resolution: str | None = None
+) -> ImagePart:
+    request = ImageRequest(model=_IMAGE_MODEL, messages=messages, aspect_ratio=ratio, resolution=resolution)
+    chunks = [chunk async for chunk in SketchProvider(shelf).generate(request)]
+    assert chunks[-1].finish_reason == "STOP"
+    assert chunks[-1].usage is not None
+    (part,) = [chunk.part for chunk in chunks if isinstance(chunk.part, ImagePart)]
+    return part
+
+
+def _gradient(size: tuple[int, int] = (120, 80)) -> Image.Image:
+    ramp = Image.linear_gradient("L").resize(size)
+    return Image.merge("RGB", (ramp, ramp.transpose(Image.Transpose.FLIP_TOP_BOTTOM), ramp))
+
+
+async def test_it_is_a_provider_like_any_other() -> None:
+    provider: Provider = SketchProvider(Shelf())
+
+    await provider.aclose()
+
+
+async def test_words_stream_in_several_chunks_then_the_call_then_usage() -> None:
+    chunks = await _stream(_said("draw a red fox in the snow"))
+    kinds = [type(chunk.part).__name__ for chunk in chunks]
+
+    assert kinds.count("TextPart") >= 5
+    assert kinds[-2:] == ["ToolCallPart", "NoneType"]
+    assert chunks[-1].finish_reason == "STOP"
+    assert chunks[-1].usage is not None
+    assert chunks[-1].usage.prompt_tokens > 0
+    assert chunks[-1].usage.output_tokens > 0
+    assert _words(chunks) == "Here comes a sketch: a red fox in the snow."
+
+
+async def test_a_paced_answer_says_the_same() -> None:
+    provider = SketchProvider(Shelf(), pace_s=0.0001)
+    chunks = [chunk async for chunk in provider.stream(_TEXT_MODEL, [_said("你好")])]
+
+    assert _words(chunks).startswith("你好！")
+
+
+async def test_a_drawing_is_called_for_with_the_whole_wish() -> None:
+    chunks = await _stream(_said("Paint three pictures of a lighthouse, watercolour, 4:3"))
+
+    assert _calls(chunks) == [
+        {
+            "action": "generate_image",
+            "subject": "a lighthouse, watercolour",
+            "style": "watercolour",
+            "confidence": 0.9,
+            "prompt": "a lighthouse, watercolour",
+            "aspect_ratio": "4:3",
+            "number_of_images": 3,
+        }
+    ]
+
+
+async def test_an_edit_of_an_upload_uses_this_messages_pictures() -> None:
+    upload = await Shelf().upload(_gradient())
+    (call,) = _calls(await _stream(_said(upload, "make it a bit brighter")))
+
+    assert call["action"] == "adjust_parameters"
+    assert call["prompt"] == "make it a bit brighter"
+    assert call["reference_mode"] == "USER_UPLOADED_ONLY"
+    assert "handles" not in call
+
+
+@pytest.mark.parametrize("role", [Role.MODEL, Role.TOOL])
+async def test_an_edit_without_an_upload_uses_the_picture_made_last(role: Role) -> None:
+    made = _said("[Picture:history_0123abcd] (#1, generated)", role=role)
+    (call,) = _calls(await _stream(_said("draw a cat"), made, _said("再亮一点")))
+
+    assert call["reference_mode"] == "LAST_GENERATED"
+
+
+async def test_an_edit_after_an_earlier_upload_uses_that_upload() -> None:
+    earlier = _said("[Picture:history_0123abcd] (#1, uploaded)", "hello")
+    (call,) = _calls(await _stream(earlier, _said("Hello!", role=Role.MODEL), _said("make it darker")))
+
+    assert call["reference_mode"] == "USER_UPLOADED_ONLY"
+
+
+async def test_a_picture_in_a_tools_result_counts_as_one_at_hand() -> None:
+    picture = await Shelf().upload(_gradient())
+    result = ToolResultPart(name="generate_image", images=(picture,))
+    history = [_said("draw a cat"), PromptMessage(role=Role.TOOL, parts=(result,)), _said("make it darker")]
+
+    assert len(_calls(await _stream(*history))) == 1
+
+
+async def test_handles_are_sent_only_when_named() -> None:
+    (call,) = _calls(await _stream(_said("make #3 darker")))
+
+    assert call["handles"] == ["#3"]
+
+
+async def test_only_declared_arguments_and_legal_values_are_sent() -> None:
+    bare = ToolDeclaration(
+        name="generate_image",
+        description="",
+        parameters={
+            "properties": {
+                "prompt": {"type": "string"},
+                "action": {"enum": ["generate", "adjust"]},
+                "aspect_ratio": {"enum": ["1:1"]},
+            }
+        },
+    )
+    (call,) = _calls(await _stream(_said("draw a cat, 16:9"), tools=[bare]))
+
+    assert call == {"action": "generate", "prompt": "a cat"}
+
+
+async def test_without_the_declaration_nothing_is_called() -> None:
+    chunks = await _stream(_said("draw a cat"), tools=[])
+
+    assert _calls(chunks) == []
+    assert _words(chunks)
+
+
+@pytest.mark.parametrize(
+    ("wish", "expected"),
+    [
+        ("", "What would you like to see?"),
+        ("🎉", "What would you like to see?"),
+        ("make it brighter", "Please add one"),
+        ("what can you do?", "Gemini key"),
+        ("search the web for the Eiffel tower", "needs a Gemini key"),
+        ("why is the sky blue?", "Gemini key"),
+        ("搜索一下最新的手机", "需要 Gemini 密钥"),
+        ("你能做什么？", "内置的草图模型"),
+        ("再亮一点", "添加一张"),
+    ],
+)
+async def test_what_cannot_be_painted_is_answered_in_words_alone(wish: str, expected: str) -> None:
+    chunks = await _stream(_said(wish))
+
+    assert expected in _words(chunks)
+    assert _calls(chunks) == []
+
+
+async def test_chinese_is_answered_in_chinese() -> None:
+    chunks = await _stream(_said("画一只猫"))
+
+    assert _words(chunks) == "好的，我来画一张草图：一只猫。"
+    assert len(chunks) > 4
+
+
+async def test_an_edit_says_what_it_does() -> None:
+    chunks = await _stream(_said("make #2 much warmer, rotate left, crop to square, add the text “Hi”, blur the sky"))
+
+    assert _words(chunks) == (
+        "Changing #2: much warmer, rotated 90° to the left, cropped to 1:1, with the words “Hi”."
+        " I leave out “blur the sky”: that needs a Gemini key."
+    )
+
+
+async def test_after_a_tools_answer_the_turn_is_closed() -> None:
+    result = ToolResultPart(name="generate_image", content={"pictures": [{"handle": "#1"}]})
+    chunks = await _stream(_said("画一只猫"), PromptMessage(role=Role.TOOL, parts=(result,)))
+
+    assert _words(chunks) == "好了。想再改哪里，直接告诉我。"
+    assert _calls(chunks) == []
+
+
+@pytest.mark.parametrize(
+    "content", [{"error": "There is no picture #9."}, {"pictures": [], "failed": ["There is no picture #9."]}]
+)
+async def test_a_tools_error_is_told_in_its_own_words(content: dict[str, JsonValue]) -> None:
+    result = ToolResultPart(name="generate_image", content=content, is_error=True)
+    chunks = await _stream(_said("make #9 darker"), PromptMessage(role=Role.TOOL, parts=(result,)))
+
+    assert _words(chunks) == "That did not work: There is no picture #9."
+
+
+async def test_search_and_functions_in_one_request_are_refused() -> None:
+    with pytest.raises(DesignRuleBroken):
+        await _stream(_said("draw a cat"), options=ChatOptions(google_search=True))
+
+
+async def test_a_form_is_answered_as_json_that_fits() -> None:
+    schema: dict[str, JsonValue] = {
+        "type": "object",
+        "properties": {
+            "title": {"type": "string", "maxLength": 8},
+            "advice": {"type": "string"},
+            "score": {"type": "INTEGER", "minimum": 1},
+            "is_good": {"type": "boolean"},
+            "kind": {"enum": ["photo", "sketch"]},
+            "facts": {"type": "array", "items": {"type": "object"}},
+            "pair": {"type": "array", "minItems": 2, "items": {"$ref": "#/$defs/Point"}},
+            "note": {"anyOf": [{"type": "null"}, {"type": "string"}]},
+        },
+        "$defs": {"Point": {"type": "object", "properties": {"x": {"type": "number"}}}},
+    }
+    chunks = await _stream(_said("draw a red fox"), tools=[], options=ChatOptions(response_schema=schema))
+
+    assert json.loads(_words(chunks)) == {
+        "title": "draw a r",
+        "advice": "",
+        "score": 1,
+        "is_good": False,
+        "kind": "photo",
+        "facts": [],
+        "pair": [{"x": 0}, {"x": 0}],
+        "note": None,
+    }
+
+
+@pytest.mark.parametrize(("ratio", "size"), [(None, (1376, 768)), ("1:1", (1024, 1024)), ("9:16", (768, 1376))])
+async def test_a_sketch_is_a_png_of_the_asked_pixels_and_stored(ratio: str | None, size: tuple[int, int]) -> None:
+    shelf = Shelf()
+    part = await _make(shelf, _said("a red fox in the snow"), ratio=ratio, resolution="1K")
+
+    assert part.mime_type == "image/png"
+    assert part.origin is ImageOrigin.GENERATED
+    assert shelf.image(part).size == size
+    assert shelf.image(part).format == "PNG"
+    assert shelf.image(part).info == {}
+
+
+async def test_the_same_request_gives_the_same_bytes() -> None:
+    first, second = [await _make(Shelf(), _said("一只猫在月光下")) for _ in range(2)]
+
+    assert first.digest == second.digest
+
+
+async def test_an_edit_changes_the_real_pixels_at_full_resolution() -> None:
+    shelf = Shelf()
+    base = await shelf.upload(_gradient())
+    part = await _make(shelf, _said(base, "make it brighter"))
+    edited = shelf.image(part)
+
+    assert part.origin is ImageOrigin.EDITED
+    assert edited.size == (120, 80)
+    assert ImageStat.Stat(edited).mean[0] > ImageStat.Stat(_gradient()).mean[0] + 10
+
+
+async def test_an_edit_moves_pixels_without_changing_any() -> None:
+    shelf = Shelf()
+    base = await shelf.upload(_gradient())
+    part = await _make(shelf, _said(base, "上下翻转"))
+
+    assert shelf.image(part).tobytes() == _gradient().transpose(Image.Transpose.FLIP_TOP_BOTTOM).tobytes()
+
+
+async def test_facts_legends_and_what_to_avoid_do_not_confuse_an_edit() -> None:
+    shelf = Shelf()
+    base = await shelf.upload(_gradient())
+    prompt = (
+        "flip it\n\nAvoid: blur, sepia\n\n[FACTS]\n- make it darker (example.org)\n[/FACTS]"
+        "\n\n[IMAGES]\nImage 1 is #3.\nImage 2 is #4.\n[/IMAGES]"
+    )
+    part = await _make(shelf, _said("Picture #3:", base, prompt))
+
+    assert shelf.image(part).tobytes() == _gradient().transpose(Image.Transpose.FLIP_LEFT_RIGHT).tobytes()
+
+
+async def test_facts_do_not_stand_in_a_sketchs_caption() -> None:
+    plain = await _make(Shelf(), _said("a lighthouse"))
+    wrapped = await _make(Shelf(), _said("a lighthouse\n\n[FACTS]\n- It is striped. (example.org)\n[/FACTS]"))
+
+    assert plain.digest == wrapped.digest
+
+
+async def test_the_first_picture_of_the_prompt_is_the_base() -> None:
+    shelf = Shelf()
+    first, second = await shelf.upload(_gradient((60, 40))), await shelf.upload(_gradient((30, 90)))
+    part = await _make(shelf, _said(first, second, "make it brighter"))
+
+    assert shelf.image(part).size == (60, 40)
+
+
+async def test_a_picture_named_in_words_is_the_base() -> None:
+    shelf = Shelf()
+    first, second = await shelf.upload(_gradient((60, 40)), "#1"), await shelf.upload(_gradient((30, 90)), "#2")
+    part = await _make(shelf, _said(first, second, "make #2 brighter"))
+
+    assert shelf.image(part).size == (30, 90)
+
+
+async def test_without_a_picture_in_the_prompt_the_newest_one_is_the_base() -> None:
+    shelf = Shelf()
+    old, new = await shelf.upload(_gradient((60, 40))), await shelf.upload(_gradient((30, 90)))
+    part = await _make(shelf, _said(old, "a cat"), _said(new, role=Role.MODEL), _said("make it brighter"))
+
+    assert shelf.image(part).size == (30, 90)
+
+
+@pytest.mark.parametrize(
+    ("size", "ratio", "wish", "expected"),
+    [
+        ((120, 80), "3:2", "make it brighter", (120, 80)),
+        ((125, 80), "3:2", "make it brighter", (125, 80)),
+        ((120, 80), "1:1", "make it brighter", (80, 80)),
+        ((120, 80), "1:1", "crop to square", (80, 80)),
+        ((120, 80), "3:2", "crop to square", (80, 80)),
+        ((120, 80), "16:9", "crop to square", (112, 63)),
+        ((120, 80), "3:2", "rotate left", (80, 120)),
+    ],
+)
+async def test_a_ratio_that_is_not_the_pictures_own_is_a_lock_and_wins(
+    size: tuple[int, int], ratio: str, wish: str, expected: tuple[int, int]
+) -> None:
+    shelf = Shelf()
+    base = await shelf.upload(_gradient(size))
+
+    assert shelf.image(await _make(shelf, _said(base, wish), ratio=ratio)).size == expected
+
+
+async def test_a_new_wish_with_a_picture_is_a_sketch() -> None:
+    shelf = Shelf()
+    base = await shelf.upload(_gradient())
+    part = await _make(shelf, _said(base, "draw a lighthouse"), ratio="1:1")
+
+    assert part.origin is ImageOrigin.GENERATED
+    assert shelf.image(part).size == (1024, 1024)
+
+
+async def test_a_base_picture_that_is_gone_is_refused() -> None:
+    gone = await Shelf().upload(_gradient(), "#1")
+
+    with pytest.raises(RequestRefused) as caught:
+        await _make(Shelf(), _said(gone, "make it brighter"))
+    assert caught.value.code is ErrorCode.PICTURE_NOT_FOUND
+
+
+async def test_a_base_picture_that_cannot_be_read_is_refused_in_a_sentence() -> None:
+    shelf = Shelf()
+    broken = await shelf.write(b"not a picture", "image/png", ImageOrigin.UPLOADED)
+
+    with pytest.raises(RequestRefused) as caught:
+        await _make(shelf, _said(broken, "make it brighter"))
+    assert caught.value.code is ErrorCode.PICTURE_UNREADABLE

@@ -1,0 +1,248 @@
+"""What the planner understands, as a table in both languages."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.providers.sketch.operations import (
+    AddText,
+    Axis,
+    Crop,
+    Flip,
+    Operation,
+    Position,
+    ResizeBy,
+    ResizeTo,
+    Rotate,
+    Tone,
+    ToneKind,
+)
+from agent.providers.sketch.wishes import AskBack, Draw, Edit, Reason, Talk, Topic, understand
+
+LITTLE, NORMAL, MUCH = 0.15, 0.25, 0.5
+K = ToneKind
+
+DRAWN: list[tuple[str, str, str | None, int | None, str]] = [
+    # wish, subject, ratio, count, style
+    ("draw a red fox in the snow, watercolour", "a red fox in the snow, watercolour", None, None, "watercolour"),
+    ("a red fox in the snow, watercolour", "a red fox in the snow, watercolour", None, None, "watercolour"),
+    ("Paint me three pictures of a lighthouse at sunset, 16:9", "a lighthouse at sunset", "16:9", 3, ""),
+    ("please draw a cat", "a cat", None, None, ""),
+    ("Can you draw a cat?", "a cat", None, None, ""),
+    ("cat", "cat", None, None, ""),
+    ("two cats", "two cats", None, None, ""),
+    ("draw 5 cats", "5 cats", None, None, ""),
+    ("I want a poster for a jazz night, portrait format", "a poster for a jazz night", "3:4", None, "poster"),
+    ("make a picture of the moon over the sea", "the moon over the sea", None, None, ""),
+    ("generate 2 images of a robot in a garden", "a robot in a garden", None, 2, ""),
+    ("sketch a cup of coffee on a table in square format", "a cup of coffee on a table", "1:1", None, ""),
+    ("imagine a city at night, cinematic", "a city at night", "21:9", None, ""),
+    ("give me a dragon", "a dragon", None, None, ""),
+    ("Draw Times Square in the rain", "Times Square in the rain", None, None, ""),
+    ("Draw a square, in red", "a square, in red", None, None, ""),
+    ("draw a portrait of a woman", "a portrait of a woman", None, None, ""),
+    ("a black and white cat", "a black and white cat", None, None, ""),
+    ("a girl in a dark forest with bright eyes", "a girl in a dark forest with bright eyes", None, None, ""),
+    ("draw a cat and make it brighter", "a cat", None, None, ""),
+    ('draw a sign that says "OPEN"', 'a sign that says "OPEN"', None, None, ""),
+    ("how about a cat on a roof?", "a cat on a roof", None, None, ""),
+    ("I would like to see a dragon", "a dragon", None, None, ""),
+    ("draw me a sunset over the ocean, make it square", "a sunset over the ocean", "1:1", None, ""),
+    ("给我画只小狗", "小狗", None, None, ""),
+    ("我要一张猫的图片", "猫", None, None, ""),
+    ("画一只猫", "一只猫", None, None, ""),
+    ("画三张雪山，竖版", "雪山", "3:4", 3, ""),
+    ("帮我画一幅夜晚的海，横版", "夜晚的海", "16:9", None, ""),
+    ("生成一张 16:9 的城市夜景", "城市夜景", "16:9", None, ""),
+    ("生成一张 16：9 的城市夜景", "城市夜景", "16:9", None, ""),
+    ("来一张水墨山水", "水墨山水", None, None, "ink wash"),
+    ("做一张方形的咖啡海报", "咖啡海报", "1:1", None, "poster"),
+    ("请帮我设计一张音乐节海报", "音乐节海报", None, None, "poster"),
+    ("我想要一只戴帽子的狐狸", "一只戴帽子的狐狸", None, None, ""),
+    ("雪中的红狐，水彩", "雪中的红狐，水彩", None, None, "watercolour"),
+    ("画两张秋天的森林", "秋天的森林", None, 2, ""),
+    ("黑白的猫", "黑白的猫", None, None, ""),
+]
+
+EDITED: list[tuple[str, tuple[Operation, ...]]] = [
+    ("make it brighter", (Tone(K.BRIGHTER, NORMAL),)),
+    ("make it a bit darker", (Tone(K.DARKER, LITTLE),)),
+    ("a bit brighter", (Tone(K.BRIGHTER, LITTLE),)),
+    ("much warmer please", (Tone(K.WARMER, MUCH),)),
+    ("slightly cooler", (Tone(K.COOLER, LITTLE),)),
+    ("20% brighter", (Tone(K.BRIGHTER, 0.2),)),
+    ("too dark", (Tone(K.BRIGHTER, NORMAL),)),
+    ("how do I make it brighter?", (Tone(K.BRIGHTER, NORMAL),)),
+    ("make it brighter but not too bright", (Tone(K.BRIGHTER, NORMAL),)),
+    (
+        "make it warmer and a bit brighter, then crop to square",
+        (Tone(K.WARMER, NORMAL), Tone(K.BRIGHTER, LITTLE), Crop(1, 1)),
+    ),
+    ("increase the contrast", (Tone(K.MORE_CONTRAST, NORMAL),)),
+    ("less contrast and saturation", (Tone(K.LESS_CONTRAST, NORMAL), Tone(K.LESS_SATURATION, NORMAL))),
+    ("more vivid", (Tone(K.MORE_SATURATION, NORMAL),)),
+    ("make it less saturated", (Tone(K.LESS_SATURATION, NORMAL),)),
+    ("turn it black and white", (Tone(K.GRAYSCALE, NORMAL),)),
+    ("create a sepia version of this photo", (Tone(K.SEPIA, NORMAL),)),
+    ("blur it slightly", (Tone(K.BLUR, LITTLE),)),
+    ("sharpen the photo", (Tone(K.SHARPEN, NORMAL),)),
+    ("invert the colours", (Tone(K.INVERT, NORMAL),)),
+    ("rotate left", (Rotate(270),)),
+    ("rotate it right", (Rotate(90),)),
+    ("rotate it 180 degrees", (Rotate(180),)),
+    ("rotate 45°", (Rotate(45),)),
+    ("flip it", (Flip(Axis.HORIZONTAL),)),
+    ("flip vertically", (Flip(Axis.VERTICAL),)),
+    ("mirror it horizontally", (Flip(Axis.HORIZONTAL),)),
+    ("crop to 16:9", (Crop(16, 9),)),
+    ("make it portrait", (Crop(3, 4),)),
+    ("less blur", (Tone(K.SHARPEN, NORMAL),)),
+    ("cool it down", (Tone(K.COOLER, NORMAL),)),
+    ("文字：你好", (AddText("你好", Position.BOTTOM),)),
+    ("make it square", (Crop(1, 1),)),
+    ("resize to 800x600", (ResizeTo(800, 600),)),
+    ("scale it down to 50%", (ResizeBy(0.5),)),
+    ("make it half the size", (ResizeBy(0.5),)),
+    ('add the text "Hello World" at the top', (AddText("Hello World", Position.TOP),)),
+    ("write the words 'Grand Opening' at the bottom", (AddText("Grand Opening", Position.BOTTOM),)),
+    ('add "Sale" in the center and make it warmer', (AddText("Sale", Position.CENTER), Tone(K.WARMER, NORMAL))),
+    ("add text hello", (AddText("hello", Position.BOTTOM),)),
+    (
+        "crop it to 4:5 and add the caption “Hi, there and then”",
+        (Crop(4, 5), AddText("Hi, there and then", Position.BOTTOM)),
+    ),
+    ("再亮一点", (Tone(K.BRIGHTER, LITTLE),)),
+    ("太亮了", (Tone(K.DARKER, NORMAL),)),
+    ("不要太暗，再亮一点", (Tone(K.BRIGHTER, LITTLE),)),
+    ("把这幅画变冷一点", (Tone(K.COOLER, LITTLE),)),
+    ("暖一点，对比度高一点", (Tone(K.WARMER, LITTLE), Tone(K.MORE_CONTRAST, LITTLE))),
+    ("降低饱和度", (Tone(K.LESS_SATURATION, NORMAL),)),
+    ("饱和度提高20%", (Tone(K.MORE_SATURATION, 0.2),)),
+    ("改成黑白", (Tone(K.GRAYSCALE, NORMAL),)),
+    ("复古风格", (Tone(K.SEPIA, NORMAL),)),
+    ("模糊一点", (Tone(K.BLUR, LITTLE),)),
+    ("锐化", (Tone(K.SHARPEN, NORMAL),)),
+    ("反色", (Tone(K.INVERT, NORMAL),)),
+    ("向左旋转", (Rotate(270),)),
+    ("顺时针旋转90度", (Rotate(90),)),
+    ("左右翻转", (Flip(Axis.HORIZONTAL),)),
+    ("上下翻转", (Flip(Axis.VERTICAL),)),
+    ("裁剪成正方形", (Crop(1, 1),)),
+    ("裁成 16:9 方形画幅", (Crop(16, 9),)),
+    ("缩小一半", (ResizeBy(0.5),)),
+    ("放大两倍", (ResizeBy(2),)),
+    ("改成 800×600", (ResizeTo(800, 600),)),
+    ("把刚才那张再亮一点，加上文字“你好”", (Tone(K.BRIGHTER, LITTLE), AddText("你好", Position.BOTTOM))),
+    ("在顶部加上文字「新年快乐」", (AddText("新年快乐", Position.TOP),)),
+    ("写上《春天》两个字，放在中间", (AddText("春天", Position.CENTER),)),
+    ("亮度提高一些，然后裁成方形", (Tone(K.BRIGHTER, LITTLE), Crop(1, 1))),
+]
+
+ANSWERED: list[tuple[str, AskBack | Talk]] = [
+    ("", AskBack(Reason.PICTURE_ONLY)),
+    ("🎉🎉", AskBack(Reason.EMPTY)),
+    ("?!…", AskBack(Reason.EMPTY)),
+    ("hmm", AskBack(Reason.UNCLEAR)),
+    ("asdf", AskBack(Reason.UNCLEAR)),
+    ("make it better", AskBack(Reason.UNCLEAR)),
+    ("I am sad", AskBack(Reason.UNCLEAR)),
+    ("draw", AskBack(Reason.NO_SUBJECT)),
+    ("draw something", AskBack(Reason.NO_SUBJECT)),
+    ("画点什么", AskBack(Reason.NO_SUBJECT)),
+    ("crop it", AskBack(Reason.SHAPE)),
+    ("resize it", AskBack(Reason.SIZE)),
+    ("add text", AskBack(Reason.TEXT)),
+    ("hello", Talk(Topic.GREETING)),
+    ("你好！", Talk(Topic.GREETING)),
+    ("thanks!", Talk(Topic.THANKS)),
+    ("谢谢", Talk(Topic.THANKS)),
+    ("What can you do?", Talk(Topic.ABILITIES)),
+    ("你能做什么", Talk(Topic.ABILITIES)),
+    ("why is the sky blue?", Talk(Topic.QUESTION)),
+    ("这张图里有什么？", Talk(Topic.QUESTION)),
+    ("search the web for the Eiffel tower", Talk(Topic.SEARCH)),
+    ("搜索一下最新的手机", Talk(Topic.SEARCH)),
+    ("再来一张", AskBack(Reason.NO_SUBJECT)),
+    ("Can you make it look like a painting?", Talk(Topic.BEYOND)),
+    ("remove the background", Talk(Topic.BEYOND)),
+    ("make the sky brighter", Talk(Topic.BEYOND)),
+    ("把它画成水彩", Talk(Topic.BEYOND)),
+]
+
+
+@pytest.mark.parametrize(("wish", "subject", "ratio", "count", "style"), DRAWN)
+def test_a_wish_for_a_picture_is_drawn(
+    wish: str, subject: str, ratio: str | None, count: int | None, style: str
+) -> None:
+    understood = understand(wish, has_pictures=False)
+
+    assert isinstance(understood, Draw)
+    assert (understood.subject, understood.aspect_ratio, understood.number_of_images, understood.style) == (
+        subject,
+        ratio,
+        count,
+        style,
+    )
+
+
+@pytest.mark.parametrize(("wish", "operations"), EDITED)
+def test_a_wish_for_a_change_gives_its_operations_in_order(wish: str, operations: tuple[Operation, ...]) -> None:
+    understood = understand(wish, has_pictures=True)
+
+    assert isinstance(understood, Edit)
+    assert understood.operations == operations
+
+
+@pytest.mark.parametrize(("wish", "expected"), ANSWERED)
+def test_what_is_neither_is_answered_in_words(wish: str, expected: AskBack | Talk) -> None:
+    assert understand(wish, has_pictures=True) == expected
+
+
+@pytest.mark.parametrize("wish", ["make it brighter", "再亮一点", "crop it", "remove the background"])
+def test_a_change_without_any_picture_asks_for_one(wish: str) -> None:
+    assert understand(wish, has_pictures=False) == AskBack(Reason.NO_PICTURE)
+
+
+@pytest.mark.parametrize(
+    ("wish", "handles"),
+    [
+        ("make #3 darker", ("#3",)),
+        ("把 #2b 变暗一些", ("#2b",)),
+        ("把＃4变暗一些", ("#4",)),
+        ("make #3 and #1 darker, #3 first", ("#3", "#1")),
+        ("make it brighter", ()),
+    ],
+)
+def test_handles_named_in_words_are_found(wish: str, handles: tuple[str, ...]) -> None:
+    understood = understand(wish, has_pictures=True)
+
+    assert isinstance(understood, Edit)
+    assert understood.handles == handles
+
+
+def test_a_colour_code_is_not_a_handle() -> None:
+    understood = understand("draw a circle in #ff0000 and #123456", has_pictures=False)
+
+    assert isinstance(understood, Draw)
+    assert understood.handles == ()
+
+
+def test_what_needs_eyes_is_left_out_of_an_edit_and_named() -> None:
+    understood = understand("make the photo brighter, blur the background", has_pictures=True)
+
+    assert understood == Edit((Tone(K.BRIGHTER, NORMAL),), left_out=("blur the background",))
+
+
+@pytest.mark.parametrize(("wish", "count"), [("draw nine pictures of a cat", None), ("draw 9 pictures of a cat", 4)])
+def test_more_than_four_pictures_are_four(wish: str, count: int | None) -> None:
+    understood = understand(wish, has_pictures=False)
+
+    assert isinstance(understood, Draw)
+    assert understood.number_of_images == count
+
+
+def test_a_very_long_wish_keeps_a_short_subject() -> None:
+    understood = understand("draw a cat " + "with a very long tail " * 9000, has_pictures=False)
+
+    assert isinstance(understood, Draw)
+    assert len(understood.subject) <= 160

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from pydantic import ValidationError
+
+from agent.errors import (
+    Actor,
+    AivistaError,
+    ContentBlocked,
+    DesignRuleBroken,
+    ErrorCode,
+    ErrorInfo,
+    KeyProblem,
+    NetworkFailure,
+    ProviderFailure,
+    RateLimited,
+    RequestRefused,
+    SettingsError,
+    StorageFailure,
+    ToolArgumentError,
+    error_from_info,
+)
+
+CLASS_OF_ACTOR: dict[Actor, type[AivistaError]] = {
+    Actor.MODEL: ToolArgumentError,
+    Actor.YOU: RequestRefused,
+    Actor.KEY: KeyProblem,
+    Actor.POLICY: ContentBlocked,
+    Actor.PROVIDER: ProviderFailure,
+    Actor.NETWORK: NetworkFailure,
+    Actor.OPERATOR: StorageFailure,
+    Actor.US: AivistaError,
+}
+EXCEPTIONS: dict[ErrorCode, type[AivistaError]] = {
+    ErrorCode.RATE_LIMITED: RateLimited,
+    ErrorCode.BAD_SETTING: SettingsError,
+    ErrorCode.MODEL_NOT_FOUND: ProviderFailure,
+    ErrorCode.DESIGN_RULE_BROKEN: DesignRuleBroken,
+}
+
+
+@pytest.mark.parametrize("code", ErrorCode)
+def test_every_code_says_who_must_act_and_ends_in_a_sentence(code: ErrorCode) -> None:
+    info = ErrorInfo(code=code)
+    assert isinstance(info.actor, Actor)
+    assert isinstance(info.can_retry, bool)
+    assert re.search(r"[.?:]$", info.message)
+    assert len(info.message) >= len("? is ?: ?.")
+
+
+@pytest.mark.parametrize("code", ErrorCode)
+def test_every_sentence_takes_its_parameters_and_does_without(code: ErrorCode) -> None:
+    bare = ErrorInfo(code=code).message
+    names = (
+        *("handle", "known", "name", "problem", "length", "limit", "count", "megabytes", "megapixels", "width"),
+        *("height", "model", "setting", "value", "choices", "reason", "seconds", "status", "variable", "detail"),
+        *("text", "steps", "rule"),
+    )
+    full = ErrorInfo(code=code, parameters={name: f"<{name}>" for name in names}).message
+    assert "{" not in bare + full
+    assert full.count("<") == bare.count("?") - full.count("?")
+
+
+@pytest.mark.parametrize("code", ErrorCode)
+def test_a_failure_as_a_value_becomes_the_exception_of_its_kind(code: ErrorCode) -> None:
+    info = ErrorInfo(code=code, parameters={"seconds": 7}, provider_detail="said so")
+    error = error_from_info(info)
+    assert type(error) is EXCEPTIONS.get(code, CLASS_OF_ACTOR[info.actor])
+    assert (error.info, error.code, str(error)) == (info, code, info.message)
+
+
+def test_a_failure_survives_json() -> None:
+    info = AivistaError(ErrorCode.PICTURE_BAD_SHAPE, provider_detail="x", name="a.png", width=1, height=2.5).info
+    assert ErrorInfo.model_validate_json(info.model_dump_json()) == info
+    with pytest.raises(ValidationError):
+        ErrorInfo.model_validate({"code": "internal", "surprise": 1})
+
+
+@pytest.mark.parametrize(("hint_s", "seconds"), [(0.2, 1), (7.6, 8), (None, 60)])
+def test_a_rate_limit_says_when_to_come_back(hint_s: float | None, seconds: int) -> None:
+    error = RateLimited(hint_s, "slow down")
+    assert error.retry_after_s == hint_s
+    assert f"in {seconds} s" in str(error)
+    again = error_from_info(error.info)
+    assert isinstance(again, RateLimited)
+    assert again.retry_after_s == seconds
+
+
+def test_a_rate_limit_without_a_hint_on_record_has_none() -> None:
+    again = error_from_info(ErrorInfo(code=ErrorCode.RATE_LIMITED))
+    assert isinstance(again, RateLimited)
+    assert again.retry_after_s is None
+
+
+@pytest.mark.parametrize("code", ErrorCode)
+def test_a_key_that_the_provider_echoed_is_never_in_the_sentence(code: ErrorCode) -> None:
+    key = "AIza" + "C4N4RY_" * 5
+    error = error_from_info(ErrorInfo(code=code, parameters={"key": key, "api_key": key}, provider_detail=key))
+    for shown in (str(error), repr(error), error.info.message, *map(str, error.args)):
+        assert key not in shown
+
+
+def test_a_bad_setting_names_the_variable() -> None:
+    error = SettingsError("AIVISTA_TEXT_TIMEOUT_S", "soon", "it must be a number")
+    assert str(error) == "AIVISTA_TEXT_TIMEOUT_S is 'soon': it must be a number."
+    assert error.info.actor is Actor.OPERATOR
+
+
+def test_every_error_is_caught_as_one_of_ours() -> None:
+    errors = (RateLimited(1.0), DesignRuleBroken("never both kinds"), SettingsError("A", 1, "no"))
+    assert all(isinstance(error, AivistaError) for error in errors)
+    assert "never both kinds" in str(errors[1])

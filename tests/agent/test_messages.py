@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import JsonValue, TypeAdapter, ValidationError
+
+from agent.messages import (
+    CompletionChunk,
+    ContentPart,
+    GroundingPart,
+    ImageOrigin,
+    ImagePart,
+    PromptMessage,
+    Role,
+    Source,
+    TextPart,
+    TokenUsage,
+    ToolCallPart,
+    ToolResultPart,
+)
+from tests.support.histories import answer, image_part
+
+SIGNATURE = bytes(range(256))
+PARTS: dict[str, ContentPart] = {
+    "text": TextPart(text="a fox 🦊 狐\u0000\u2028"),
+    "signed text": TextPart(text="done", thought_signature=SIGNATURE, signed_by="m"),
+    "empty signed text": TextPart(text="", thought_signature=b"\x00", signed_by="m"),
+    "empty signature": TextPart(text="", thought_signature=b""),
+    "thought": TextPart(text="hm", is_thought=True),
+    "image": image_part("#7b", ImageOrigin.EDITED),
+    "signed image": image_part().model_copy(update={"thought_signature": SIGNATURE * 9, "signed_by": "m"}),
+    "call": ToolCallPart(name="f", arguments={"a": [1, 2.5, None, True, {"b": ""}]}, call_id="1"),
+    "signed call": ToolCallPart(name="f", thought_signature=SIGNATURE, signed_by="m"),
+    "result": ToolResultPart(name="f", content={"ok": 1}, images=(image_part(),), call_id="1", is_error=True),
+    "grounding": GroundingPart(queries=("q",), sources=(Source(title="t", url="u"),), suggestions_html="<b>"),
+}
+
+adapter: TypeAdapter[ContentPart] = TypeAdapter(ContentPart)
+
+texts = st.text()
+signatures = st.none() | st.binary(max_size=300)
+json_values: st.SearchStrategy[JsonValue] = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)
+objects = st.dictionaries(texts, json_values, max_size=3)
+signed_by = st.none() | texts
+images = st.builds(
+    ImagePart,
+    digest=texts,
+    md5=texts,
+    mime_type=texts,
+    size_bytes=st.integers(0, 2**40),
+    origin=st.sampled_from(ImageOrigin),
+    width=st.none() | st.integers(1, 20000),
+    height=st.none() | st.integers(1, 20000),
+    handle=st.none() | texts,
+    is_thought=st.booleans(),
+    thought_signature=signatures,
+    signed_by=signed_by,
+)
+parts = st.one_of(
+    st.builds(TextPart, text=texts, is_thought=st.booleans(), thought_signature=signatures, signed_by=signed_by),
+    images,
+    st.builds(ToolCallPart, name=texts, arguments=objects, call_id=st.none() | texts, thought_signature=signatures),
+    st.builds(ToolResultPart, name=texts, content=objects, images=st.lists(images, max_size=2).map(tuple)),
+    st.builds(GroundingPart, queries=st.lists(texts, max_size=2).map(tuple), suggestions_html=texts),
+)
+messages = st.builds(PromptMessage, role=st.sampled_from(Role), parts=st.lists(parts, max_size=5).map(tuple))
+
+
+@pytest.mark.parametrize("part", PARTS.values(), ids=PARTS.keys())
+def test_every_part_comes_back_from_json_as_it_was(part: ContentPart) -> None:
+    read = adapter.validate_json(adapter.dump_json(part))
+    assert type(read) is type(part)
+    assert read == part
+
+
+@given(messages)
+def test_any_message_comes_back_from_json_as_it_was(message: PromptMessage) -> None:
+    written = message.model_dump_json()
+    read = PromptMessage.model_validate_json(written)
+    assert read == message
+    assert read.model_dump_json() == written
+
+
+@given(st.binary(max_size=2000))
+def test_a_signature_survives_byte_for_byte_in_every_part_that_has_one(signature: bytes) -> None:
+    whole = (
+        TextPart(text="", thought_signature=signature),
+        image_part().model_copy(update={"thought_signature": signature}),
+        ToolCallPart(name="f", thought_signature=signature),
+    )
+    read = PromptMessage.model_validate_json(PromptMessage(role=Role.MODEL, parts=whole).model_dump_json())
+    assert [getattr(part, "thought_signature", None) for part in read.parts] == [signature] * 3
+
+
+@pytest.mark.parametrize("part", PARTS.values(), ids=PARTS.keys())
+def test_a_part_cannot_be_changed(part: ContentPart) -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        setattr(part, next(iter(type(part).model_fields)), "changed")
+
+
+@pytest.mark.parametrize("part", PARTS.values(), ids=PARTS.keys())
+def test_a_part_refuses_a_field_it_does_not_know(part: ContentPart) -> None:
+    fields = json.loads(adapter.dump_json(part))
+    with pytest.raises(ValidationError, match="extra"):
+        adapter.validate_json(json.dumps({**fields, "surprise": 1}))
+
+
+def test_a_part_of_an_unknown_kind_is_refused() -> None:
+    with pytest.raises(ValidationError, match="type"):
+        adapter.validate_json('{"type": "video", "text": "x"}')
+
+
+@pytest.mark.parametrize("role", ["system", "user", ""])
+def test_a_role_that_is_none_of_the_three_is_refused(role: str) -> None:
+    with pytest.raises(ValidationError):
+        PromptMessage.model_validate_json(json.dumps({"role": role, "parts": []}))
+
+
+def test_a_message_keeps_its_parts_in_order_and_empty_ones_too() -> None:
+    message = PromptMessage(role=Role.MODEL, parts=tuple(PARTS.values()))
+    assert PromptMessage.model_validate_json(message.model_dump_json()).parts == tuple(PARTS.values())
+
+
+def test_the_words_and_pictures_of_a_message_leave_out_thoughts() -> None:
+    message = answer("#2")
+    assert message.text == "Here it is."
+    assert [image.thought_signature is not None for image in message.images] == [True]
+
+
+def test_usage_is_added_kind_by_kind_and_cached_tokens_count_once() -> None:
+    one = TokenUsage(prompt_tokens=10, cached_tokens=4, tool_tokens=1, output_tokens=2, search_queries=1)
+    two = TokenUsage(prompt_tokens=1, thought_tokens=5, image_tokens=1290, search_queries=2)
+    added = one + two
+    assert added == TokenUsage(
+        prompt_tokens=11,
+        cached_tokens=4,
+        tool_tokens=1,
+        output_tokens=2,
+        thought_tokens=5,
+        image_tokens=1290,
+        search_queries=3,
+    )
+    assert added.total_tokens == 11 + 1 + 2 + 5 + 1290
+
+
+@given(parts, st.none() | st.builds(TokenUsage, prompt_tokens=st.integers(0, 10**9)))
+def test_a_chunk_comes_back_from_json_as_it_was(part: ContentPart, usage: TokenUsage | None) -> None:
+    chunk = CompletionChunk(part=part, usage=usage, finish_reason="STOP")
+    assert CompletionChunk.model_validate_json(chunk.model_dump_json()) == chunk

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr, ValidationError
+
+from agent.errors import SettingsError
+from agent.settings import SearchPolicy, Settings, TurnSettings
+
+KEY = "AIza" + "C4N4RY_" * 5
+
+
+def test_without_variables_everything_has_its_default() -> None:
+    settings = Settings.from_env({})
+    assert settings.home.is_absolute()
+    assert settings.home.name == "aivista"
+    assert (settings.gemini_api_key, settings.gemini_base_url, settings.model_overrides) == (None, None, {})
+    assert (settings.gemini_api_version, settings.text_timeout_s, settings.image_timeout_s) == ("v1beta", 60.0, 300.0)
+    assert (settings.history_cache_ttl_s, settings.history_cache_limit_bytes) == (7200.0, 1 << 30)
+
+
+def test_only_the_given_environment_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GEMINI_API_KEY", KEY)
+    monkeypatch.setenv("AIVISTA_HOME", "/elsewhere")
+    settings = Settings.from_env({})
+    assert settings.gemini_api_key is None
+    assert settings.home != Path("/elsewhere")
+
+
+def test_every_variable_is_read(tmp_path: Path) -> None:
+    settings = Settings.from_env(
+        {
+            "AIVISTA_HOME": str(tmp_path),
+            "GEMINI_API_KEY": f" {KEY}\n",
+            "GOOGLE_GEMINI_BASE_URL": "http://127.0.0.1:1",
+            "AIVISTA_GEMINI_API_VERSION": "v1",
+            "AIVISTA_MODEL_IMAGE_PRO": "my-model",
+            "AIVISTA_MODEL_FLASH": "",
+            "AIVISTA_TEXT_TIMEOUT_S": "1.5",
+            "AIVISTA_IMAGE_TIMEOUT_S": "2",
+            "AIVISTA_HISTORY_CACHE_TTL_S": "3",
+            "AIVISTA_HISTORY_CACHE_MB": "0.5",
+        }
+    )
+    assert settings == Settings(
+        home=tmp_path,
+        gemini_api_key=SecretStr(KEY),
+        gemini_base_url="http://127.0.0.1:1",
+        gemini_api_version="v1",
+        model_overrides={"image_pro": "my-model"},
+        text_timeout_s=1.5,
+        image_timeout_s=2.0,
+        history_cache_ttl_s=3.0,
+        history_cache_limit_bytes=1 << 19,
+    )
+
+
+@pytest.mark.parametrize(
+    ("environ", "key"),
+    [
+        ({"GEMINI_API_KEY": "one"}, "one"),
+        ({"GOOGLE_API_KEY": "two"}, "two"),
+        ({"GEMINI_API_KEY": "one", "GOOGLE_API_KEY": "two"}, "two"),
+        ({"GEMINI_API_KEY": "one", "GOOGLE_API_KEY": ""}, "one"),
+        ({"GEMINI_API_KEY": "  "}, None),
+    ],
+)
+def test_googles_name_of_the_key_wins_as_in_its_sdk(environ: dict[str, str], key: str | None) -> None:
+    found = Settings.from_env(environ).gemini_api_key
+    assert (found.get_secret_value() if found else None) == key
+
+
+def test_the_key_is_never_shown() -> None:
+    settings = Settings.from_env({"GEMINI_API_KEY": KEY})
+    for shown in (repr(settings), str(settings), f"{settings.model_dump()}", settings.model_dump_json()):
+        assert KEY not in shown
+
+
+def test_a_home_is_absolute_and_a_flag_wins_over_the_variable(tmp_path: Path) -> None:
+    assert Settings.from_env({"AIVISTA_HOME": "here"}).home == Path(os.getcwd()) / "here"
+    assert Settings.from_env({"AIVISTA_HOME": "~/pictures"}).home == Path.home() / "pictures"
+    assert Settings.from_env({"AIVISTA_HOME": "here"}, home=tmp_path).home == tmp_path
+
+
+@pytest.mark.parametrize("value", ["soon", "-1", "0", "inf", "nan", "1e999"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "AIVISTA_TEXT_TIMEOUT_S",
+        "AIVISTA_IMAGE_TIMEOUT_S",
+        "AIVISTA_HISTORY_CACHE_TTL_S",
+        "AIVISTA_HISTORY_CACHE_MB",
+    ],
+)
+def test_a_number_that_makes_no_sense_names_its_variable(name: str, value: str) -> None:
+    with pytest.raises(SettingsError, match=name) as error:
+        Settings.from_env({name: value})
+    assert value in str(error.value)
+
+
+def test_settings_cannot_be_changed_and_refuse_unknown_fields(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path)
+    for name in Settings.model_fields:
+        with pytest.raises(ValidationError, match="frozen"):
+            setattr(settings, name, 1)
+    with pytest.raises(ValidationError, match="extra"):
+        Settings.model_validate({"home": tmp_path, "surprise": 1})
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"number_of_images": 0},
+        {"number_of_images": 5},
+        {"budget_usd": 0},
+        {"image_model": "ultra"},
+        {"text_model": "auto"},
+        {"search_policy": "sometimes"},
+        {"surprise": 1},
+    ],
+)
+def test_a_turns_settings_refuse_what_no_control_offers(fields: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        TurnSettings.model_validate(fields)
+
+
+def test_a_turns_settings_leave_everything_to_the_agent_and_survive_json() -> None:
+    settings = TurnSettings()
+    assert (settings.image_model, settings.aspect_ratio, settings.resolution, settings.number_of_images) == (
+        "auto",
+        None,
+        None,
+        None,
+    )
+    assert (settings.allow_search, settings.search_policy) == (False, SearchPolicy.LLM_ONLY)
+    chosen = TurnSettings(search_policy=SearchPolicy.BOTH, number_of_images=4, budget_usd=0.25)
+    assert TurnSettings.model_validate_json(chosen.model_dump_json()) == chosen

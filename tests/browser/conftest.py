@@ -1,0 +1,88 @@
+"""A real Chromium, and the page as a real process, with and without a key."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from tests.page import PageProcess
+from tests.wire_server import GeminiProcess
+
+expect.set_options(timeout=20_000)
+_ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def chromium() -> str | None:
+    """Return the Chromium of `AIVISTA_CHROMIUM`, else the system's, else None for Playwright's own."""
+    named = os.environ.get("AIVISTA_CHROMIUM")
+    return named or shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=chromium(), args=_ARGUMENTS)
+        yield running
+        running.close()
+
+
+@pytest.fixture(scope="module")
+def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageProcess]:
+    """A studio without a key: it sketches."""
+    with PageProcess(home=tmp_path_factory.mktemp("home")) as page:
+        yield page
+
+
+@pytest.fixture(scope="module")
+def gemini() -> Iterator[GeminiProcess]:
+    with GeminiProcess() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def gemini_studio(gemini: GeminiProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageProcess]:
+    """A studio with a key, whose Gemini is the strict server."""
+    environment = {"GEMINI_API_KEY": "AIza-operators-own-0001", "GOOGLE_GEMINI_BASE_URL": gemini.url}
+    with PageProcess(home=tmp_path_factory.mktemp("home"), environment=environment) as page:
+        yield page
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A fresh browser profile; a script that fails or a request that leaves this machine fails the test."""
+    context = browser.new_context(viewport={"width": 1280, "height": 860}, locale="en-US", accept_downloads=True)
+    tab = context.new_page()
+    faults: list[str] = []
+    tab.on("pageerror", lambda error: faults.append(f"script: {error}"))
+    tab.on("request", lambda request: faults.append(request.url) if _leaves(request.url) else None)
+    yield tab
+    context.close()
+    assert faults == []
+
+
+def _leaves(url: str) -> bool:
+    return not url.startswith(("http://127.0.0.1:", "data:", "blob:"))
+
+
+@pytest.fixture
+def photo(tmp_path: Path) -> Path:
+    """A small photo with a colour gradient, as JPEG."""
+    from PIL import Image
+
+    path = tmp_path / "garden.jpg"
+    ramp = Image.linear_gradient("L").resize((480, 320))
+    Image.merge("RGB", (ramp, ramp.transpose(Image.Transpose.FLIP_TOP_BOTTOM), ramp.point(lambda v: v // 3))).save(path)
+    return path

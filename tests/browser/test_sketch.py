@@ -1,0 +1,200 @@
+"""Without a key: the first page, a sketch, an upload edited, bad uploads, a reload."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.page import PageProcess
+from tests.page.hands import attach, composer, expect_loaded, expect_rest, open_page, pictures, say
+
+
+def test_the_first_page_says_that_it_sketches_and_how_to_add_a_key(page: Page, studio: PageProcess) -> None:
+    open_page(page, studio.url)
+    expect(page.get_by_role("status").filter(has_text="You are in sketch mode")).to_be_visible()
+    expect(page.locator("#text-model")).to_have_count(0)
+    expect(page.locator("#resolution")).to_have_count(0)
+    expect(page.locator("#search")).to_have_count(0)
+    page.get_by_role("button", name="Add a key").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_be_visible()
+    expect(dialog.get_by_label("Gemini API key")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+
+
+def test_a_wish_puts_words_into_the_composer_and_does_not_send(page: Page, studio: PageProcess) -> None:
+    open_page(page, studio.url)
+    page.locator(".wish-fox").click()
+    expect(composer(page)).to_have_value("Draw a red fox in the snow, watercolour")
+    expect(page.locator("#chat .user")).to_have_count(0)
+
+
+def test_a_sketch_is_drawn_changed_by_the_next_sentence_and_there_after_a_reload(
+    page: Page, studio: PageProcess
+) -> None:
+    open_page(page, studio.url)
+    say(page, "draw a red fox in the snow")
+    expect(pictures(page)).to_have_count(1)
+    expect_loaded(pictures(page).first)
+    expect_rest(page)
+    say(page, "make it darker")
+    expect(pictures(page)).to_have_count(2)
+    expect_rest(page)
+    expect(page).to_have_url(re.compile(r"\?c=\w{8,}"))
+    page.reload()
+    expect(pictures(page)).to_have_count(2)
+    expect(page.locator("#chat .user").last).to_contain_text("make it darker")
+    expect(page.locator("#rail [aria-current=page]")).to_contain_text("draw a red fox")
+
+
+def test_an_upload_is_edited_and_opens_large_with_its_receipt(page: Page, studio: PageProcess, photo: Path) -> None:
+    open_page(page, studio.url)
+    attach(page, photo)
+    say(page, "make it grayscale")
+    expect(pictures(page)).to_have_count(1)
+    expect_rest(page)
+    pictures(page).first.click()
+    expect(page.locator("#canvas .cv-pic img")).to_be_visible()
+    expect(page.locator("#canvas .receipt")).to_contain_text("480×320")
+    with page.expect_download() as download:
+        page.locator("#chat .acts a").first.click()
+    assert re.fullmatch(r"aivista-[\w-]+\.png", download.value.suggested_filename)
+
+
+def test_a_marked_picture_and_a_reference_stand_in_the_composer_until_removed(page: Page, studio: PageProcess) -> None:
+    open_page(page, studio.url)
+    for count, wish in enumerate(("draw a boat", "draw a whale"), start=1):
+        say(page, wish)
+        expect(pictures(page)).to_have_count(count)
+        expect_rest(page)
+    page.locator("#chat [data-act=edit]").last.click()
+    page.locator("#chat [data-act=reference]").first.click()
+    expect(page.locator("#ctx .ctx")).to_have_count(2)
+    expect(page.locator("#ctx")).to_contain_text("Editing")
+    page.get_by_role("button", name=re.compile("^Remove #")).first.click()
+    expect(page.locator("#ctx .ctx")).to_have_count(1)
+    expect(page.locator("#ctx")).not_to_contain_text("Editing")
+
+
+def test_a_file_that_is_no_picture_is_refused_and_the_words_come_back(
+    page: Page, studio: PageProcess, tmp_path: Path
+) -> None:
+    fake = tmp_path / "holiday.png"
+    fake.write_bytes(b"this is no picture")
+    open_page(page, studio.url)
+    attach(page, fake)
+    say(page, "make it brighter")
+    card = page.locator("#chat [role=alert]")
+    expect(card).to_contain_text("holiday.png is not a picture that can be read")
+    expect_rest(page)
+    expect(composer(page)).to_have_value("make it brighter")
+    expect(page.locator("#chat .user")).to_have_count(0)
+
+
+def test_nothing_typed_is_answered_in_a_sentence(page: Page, studio: PageProcess) -> None:
+    open_page(page, studio.url)
+    page.locator("#box .submit-button").click()
+    expect(page.locator("#chat [role=alert]")).to_contain_text("Write what you would like to see")
+    expect_rest(page)
+
+
+def test_two_tabs_do_not_mix(page: Page, studio: PageProcess) -> None:
+    other = page.context.new_page()
+    for tab in (page, other):
+        open_page(tab, studio.url)
+    say(page, "draw a lighthouse")
+    say(other, "draw a teapot")
+    for tab in (page, other):
+        expect(pictures(tab)).to_have_count(1)
+        expect_rest(tab)
+    expect(page.locator("#chat")).not_to_contain_text("teapot")
+    expect(other.locator("#chat")).not_to_contain_text("lighthouse")
+    assert page.url != other.url
+
+
+def test_a_new_conversation_clears_and_the_old_one_opens_again(page: Page, studio: PageProcess) -> None:
+    open_page(page, studio.url)
+    say(page, "draw a yellow tulip")
+    expect(pictures(page)).to_have_count(1)
+    expect_rest(page)
+    page.get_by_role("button", name="New conversation").click()
+    expect(page.locator(".welcome")).to_be_visible()
+    expect(pictures(page)).to_have_count(0)
+    page.locator("#rail").get_by_role("button", name="draw a yellow tulip").click()
+    expect(pictures(page)).to_have_count(1)
+
+
+def test_the_page_speaks_chinese_to_a_chinese_browser_and_switches(browser: Browser, studio: PageProcess) -> None:
+    context = browser.new_context(locale="zh-CN")
+    page = context.new_page()
+    open_page(page, studio.url)
+    expect(page.locator("html")).to_have_attribute("lang", "zh-CN")
+    expect(page.locator(".welcome h2")).to_have_text("想做点什么？")
+    composer(page).fill("写到一半")
+    page.get_by_role("button", name="English").click()
+    expect(page.locator(".welcome h2")).to_have_text("What shall we make?")
+    expect(composer(page)).to_have_value("写到一半")
+    context.close()
+
+
+def test_the_theme_follows_the_system_until_one_chooses(browser: Browser, studio: PageProcess) -> None:
+    context = browser.new_context(color_scheme="dark", locale="en-US")
+    page = context.new_page()
+    open_page(page, studio.url)
+    expect(page.locator("body")).to_have_class(re.compile(r"\bdark\b"))
+    page.get_by_role("button", name="Theme: as the system").click()
+    expect(page.locator("body")).not_to_have_class(re.compile(r"\bdark\b"))
+    page.reload()
+    expect(page.get_by_role("button", name="Theme: light")).to_be_visible()
+    expect(page.locator("body")).not_to_have_class(re.compile(r"\bdark\b"))
+    context.close()
+
+
+def test_on_a_phone_the_rail_is_a_drawer_and_nothing_is_wider_than_the_screen(
+    browser: Browser, studio: PageProcess
+) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 844}, locale="en-US")
+    page = context.new_page()
+    open_page(page, studio.url)
+    say(page, "draw a boat")
+    expect(pictures(page)).to_have_count(1)
+    expect_rest(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.get_by_role("combobox", name="Aspect ratio").click()
+    page.get_by_role("option", name="4:5").click()
+    expect(page.get_by_role("combobox", name="Aspect ratio")).to_have_value("4:5")
+    expect(page.locator("#rail")).to_be_hidden()
+    page.get_by_role("button", name="Conversations").click()
+    expect(page.locator("#rail")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#rail")).to_be_hidden()
+    pictures(page).first.click()
+    expect(page.locator("#canvas .cv-pic img")).to_be_visible()
+    page.locator("#canvas").get_by_role("button", name="Close").click()
+    expect(page.locator("#canvas .cv-pic img")).to_be_hidden()
+    context.close()
+
+
+PUT = """(box, [bytes, how]) => {
+  const data = new DataTransfer();
+  data.items.add(new File([new Uint8Array(bytes)], "garden.jpg", { type: "image/jpeg" }));
+  const event = how === "paste"
+    ? new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true })
+    : new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true });
+  box.dispatchEvent(event);
+}"""
+
+
+@pytest.mark.parametrize("how", ["paste", "drop"])
+def test_a_picture_can_be_pasted_and_dropped(page: Page, studio: PageProcess, photo: Path, how: str) -> None:
+    open_page(page, studio.url)
+    composer(page).evaluate(PUT, [list(photo.read_bytes()), how])
+    expect(page.locator("#box img")).to_have_count(1)
+    say(page, "make it sepia")
+    expect(pictures(page)).to_have_count(1)
+    expect_rest(page)
+    expect(page.locator("#chat .refs img")).to_have_count(1)

@@ -1,0 +1,85 @@
+"""What the chips offer and what they mean."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from agent.providers.catalogue import load_catalogue
+from agent.settings import TurnSettings
+from webui.cards import View
+from webui.panels.composer import Chosen, chip_updates, context_html, offered
+from webui.words import load_words
+
+CATALOGUE = load_catalogue()
+WORDS = load_words("en")
+
+
+def values(update: dict[str, object]) -> list[str]:
+    choices = update["choices"]
+    assert isinstance(choices, list)
+    return [value for _, value in choices]
+
+
+def test_auto_leaves_every_choice_to_the_agent() -> None:
+    assert Chosen().turn_settings() == TurnSettings()
+
+
+def test_what_is_chosen_becomes_a_lock() -> None:
+    chosen = Chosen(
+        text_model="thinking",
+        image_model="pro",
+        allow_search=True,
+        search_policy="both",
+        aspect_ratio="4:5",
+        resolution="2K",
+        number_of_images="3",
+    )
+    assert chosen.turn_settings().model_dump(include={"aspect_ratio", "resolution", "number_of_images"}) == {
+        "aspect_ratio": "4:5",
+        "resolution": "2K",
+        "number_of_images": 3,
+    }
+
+
+@pytest.mark.parametrize("count", ["many", "0", "5"])
+def test_a_count_that_no_chip_offers_is_refused(count: str) -> None:
+    with pytest.raises((ValueError, ValidationError)):
+        Chosen(number_of_images=count).turn_settings()
+
+
+def test_auto_offers_only_what_both_image_models_obey() -> None:
+    flash, _ = offered(CATALOGUE, "gemini", "flash")
+    pro, _ = offered(CATALOGUE, "gemini", "pro")
+    both, _ = offered(CATALOGUE, "gemini", "auto")
+    assert set(both) == set(flash) & set(pro)
+    assert set(flash) > set(pro)
+
+
+def test_a_lock_that_the_newly_chosen_model_does_not_obey_goes_back_to_auto() -> None:
+    kept = chip_updates(WORDS, CATALOGUE, "gemini", Chosen(image_model="flash", aspect_ratio="1:8", resolution="4K"))
+    assert (kept["aspect_ratio"]["value"], kept["resolution"]["value"]) == ("1:8", "4K")
+    dropped = chip_updates(WORDS, CATALOGUE, "gemini", Chosen(image_model="pro", aspect_ratio="1:8", resolution="4K"))
+    assert (dropped["aspect_ratio"]["value"], dropped["resolution"]["value"]) == ("auto", "4K")
+
+
+def test_in_sketch_mode_only_what_the_sketch_obeys_is_shown() -> None:
+    updates = chip_updates(WORDS, CATALOGUE, "sketch", Chosen(image_model="pro", resolution="4K"))
+    shown = {name for name, update in updates.items() if update["visible"]}
+    assert shown == {"image_model", "aspect_ratio", "number_of_images"}
+    assert values(updates["image_model"]) == ["auto"]
+    assert updates["resolution"]["value"] == "auto"
+
+
+def test_who_searches_is_asked_only_when_a_search_is_permitted() -> None:
+    off = chip_updates(WORDS, CATALOGUE, "gemini", Chosen())
+    on = chip_updates(WORDS, CATALOGUE, "gemini", Chosen(allow_search=True))
+    assert (off["search_policy"]["visible"], on["search_policy"]["visible"]) == (False, True)
+
+
+def test_the_context_line_names_each_picture_with_a_cross() -> None:
+    line = context_html(View(WORDS, "c1"), "#7b", ("#2", '"><script>'))
+    assert 'aria-label="Remove #7b"' in line
+    assert 'data-act="drop" data-arg="#2"' in line
+    assert "<script>" not in line
+    assert context_html(View(WORDS, "c1"), "", ()) == ""

@@ -1,0 +1,43 @@
+"""What the page sends with a click is checked before it means anything."""
+
+from __future__ import annotations
+
+import pytest
+
+from webui.clicks import MAX_REFERENCES, Click, read_click, read_references
+from webui.tabs import Returned, Tab
+from webui.turns import give_back
+
+
+@pytest.mark.parametrize(
+    "data", [None, "view", [], {}, {"act": 3}, {"act": "view", "arg": {}}, {"act": "x", "more": 1}]
+)
+def test_anything_but_an_act_and_its_argument_is_ignored(data: object) -> None:
+    assert read_click(data) is None
+
+
+def test_a_click_is_read() -> None:
+    assert read_click({"act": "view", "arg": "#7b"}) == Click(act="view", arg="#7b")
+    assert read_click({"act": "new"}) == Click(act="new")
+
+
+def test_references_are_few_and_each_once() -> None:
+    assert read_references("#1 #2  #1") == ("#1", "#2")
+    assert read_references(None) == ()
+    assert len(read_references(" ".join(f"#{n}" for n in range(99)))) == MAX_REFERENCES
+
+
+def test_a_stream_that_lost_its_tab_may_not_write() -> None:
+    tab = Tab()
+    first = tab.take_over()
+    assert tab.holds(first)
+    tab.take_over()
+    assert not tab.holds(first)
+
+
+def test_words_come_back_once_and_never_over_new_ones() -> None:
+    tab = Tab(returned=Returned("a fox", ["/tmp/x.png"]))
+    assert give_back(tab, {"text": "", "files": []})["value"] == {"text": "a fox", "files": ["/tmp/x.png"]}
+    assert "value" not in give_back(tab, None)
+    tab.returned = Returned("a fox")
+    assert "value" not in give_back(tab, {"text": "something new", "files": []})
