@@ -277,6 +277,7 @@ class Studio:
             records=self._records,
             cache=self._cache,
             allotting=self._allotting[conversation.id],
+            publish=live.publish,
             keep_alive=self.keep_alive,
             stopped=live.stopped,
         )

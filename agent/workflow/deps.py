@@ -28,7 +28,8 @@ from agent.workflow.state import Spend
 class Deps:
     """The surroundings of one turn.
 
-    `conversation` is the history before the turn; `allotting` guards the giving of handles in it; `keep_alive` runs a
+    `conversation` is the history before the turn; `allotting` guards the giving of handles in it; `publish` gives an event to the listeners (past LangGraph's custom
+    stream, which takes each event through a queue and eight steps of the event loop: a third of our share of a turn); `keep_alive` runs a
     coroutine that must outlive the turn (a picture that was paid for). `stopped` is set when the person stops,
     `settled` when the stopped turn is on record.
     """
@@ -42,6 +43,7 @@ class Deps:
     records: ConversationStore
     cache: HistoryImageCache
     allotting: asyncio.Lock
+    publish: Callable[[TurnEvent], None]
     keep_alive: Callable[[Coroutine[Any, Any, Any]], asyncio.Task[Any]]
     stopped: asyncio.Event = field(default_factory=asyncio.Event)
     settled: asyncio.Event = field(default_factory=asyncio.Event)
@@ -91,8 +93,8 @@ def today() -> date:
 
 
 def emit(runtime: TurnRuntime, event: TurnEvent) -> None:
-    """Put an event into the turn's stream."""
-    runtime.stream_writer(event)
+    """Give an event to everyone who follows the turn."""
+    runtime.context.publish(event)
 
 
 def say(runtime: TurnRuntime, step: Step, **parameters: str | int | float) -> ThoughtLog:

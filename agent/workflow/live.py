@@ -41,6 +41,8 @@ class LiveTurn:
     def publish(self, event: TurnEvent) -> None:
         """Give an event to everyone who follows, now and later."""
         self._events.append(event)
+        if self.progress is not None:
+            self.progress.take_event(event)
         for queue in self._followers:
             queue.put_nowait(event)
 

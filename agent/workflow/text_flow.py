@@ -8,7 +8,7 @@ from collections.abc import Callable
 # Faster than a screen draws; each event costs as much as reading several chunks.
 _PAUSE_S = 0.012
 # Steps of the event loop from the node to whoever follows the turn.
-_HOPS = 8
+_HOPS = 2
 
 
 class TextFlow:

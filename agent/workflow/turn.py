@@ -22,19 +22,12 @@ async def run_graph(deps: Deps, live: LiveTurn) -> None:
     first = first_progress(deps.turn.messages[0])
     progress = live.progress = Progress(first)
     live.publish(TurnStarted(turn_id=deps.turn.id, uploads=deps.turn.uploads))
-    stream = turn_graph().astream(
-        first, {"recursion_limit": _RECURSION_LIMIT}, context=deps, stream_mode=["custom", "updates"]
-    )
-    mode: str
+    stream = turn_graph().astream(first, {"recursion_limit": _RECURSION_LIMIT}, context=deps, stream_mode="updates")
     chunk: Any
-    async for mode, chunk in stream:
-        if mode == "custom":
-            progress.take_event(chunk)
-            live.publish(chunk)
-        else:
-            for update in chunk.values():
-                if update:
-                    progress.take_update(update)
+    async for chunk in stream:
+        for update in chunk.values():
+            if update:
+                progress.take_update(update)
 
 
 async def record_stop(deps: Deps, live: LiveTurn) -> None:
