@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -94,7 +95,7 @@ async def test_a_smaller_picture_than_asked_is_marked_in_its_receipt(settings: S
 async def test_locks_win_over_what_the_agent_chose(settings: Settings) -> None:
     wish = generate(aspect_ratio="21:9", resolution="1K", number_of_images=4, model="flash")
     scene = Scene(settings, text=[calls(wish)], pictures=[picture(1024, 1024), picture(1024, 1024)])
-    locks = {"aspect_ratio": "1:1", "resolution": "2K", "number_of_images": 2, "image_model": "pro"}
+    locks: dict[str, Any] = {"aspect_ratio": "1:1", "resolution": "2K", "number_of_images": 2, "image_model": "pro"}
     async with scene.studio() as studio:
         conversation = await studio.new_conversation()
         await run(studio, conversation.id, "a fox", **locks)

@@ -1,0 +1,70 @@
+"""Chunks of one call gathered into one answer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from agent.errors import ErrorCode, ErrorInfo, NetworkFailure
+from agent.messages import CompletionChunk, TextPart, TokenUsage, ToolCallPart
+from agent.workflow.hearing import hear
+
+CALL = ToolCallPart(name="generate_image", thought_signature=b"\x00sig", signed_by="m")
+
+
+async def stream(
+    *chunks: CompletionChunk | Exception, closed: list[bool] | None = None
+) -> AsyncIterator[CompletionChunk]:
+    try:
+        for chunk in chunks:
+            if isinstance(chunk, Exception):
+                raise chunk
+            yield chunk
+    finally:
+        if closed is not None:
+            closed.append(True)
+
+
+def words(text: str, signature: bytes | None = None, *, is_thought: bool = False) -> CompletionChunk:
+    return CompletionChunk(part=TextPart(text=text, thought_signature=signature, is_thought=is_thought))
+
+
+async def test_unsigned_neighbours_are_one_text() -> None:
+    answer = await hear(stream(words("a"), words("b"), words("c")))
+    assert answer.parts == [TextPart(text="abc")]
+
+
+async def test_a_signed_part_stays_as_it_came_and_where_it_came() -> None:
+    signed = words("", b"sig")
+    answer = await hear(stream(words("a"), words("b"), signed, words("c"), CompletionChunk(part=CALL)))
+    assert answer.parts == [TextPart(text="ab"), signed.part, TextPart(text="c"), CALL]
+    assert answer.calls == [CALL]
+
+
+async def test_thoughts_are_neither_joined_with_words_nor_spoken() -> None:
+    spoken: list[str] = []
+
+    async def listen(text: str) -> None:
+        spoken.append(text)
+
+    answer = await hear(stream(words("hm", is_thought=True), words("Yes.")), listen)
+    assert spoken == ["Yes."]
+    assert answer.text == "Yes."
+    assert len(answer.parts) == 2
+
+
+async def test_a_failure_becomes_the_answers_error_and_the_parts_so_far_stay() -> None:
+    closed: list[bool] = []
+    answer = await hear(stream(words("a"), words("b"), NetworkFailure(ErrorCode.STREAM_CUT), closed=closed))
+    assert answer.error is not None
+    assert answer.error.code is ErrorCode.STREAM_CUT
+    assert answer.text == "ab"
+    assert closed == [True]
+
+
+async def test_the_last_usage_counts_and_a_bad_end_is_told() -> None:
+    ends = CompletionChunk(
+        usage=TokenUsage(prompt_tokens=7), finish_reason="SAFETY", error=ErrorInfo(code=ErrorCode.ANSWER_BLOCKED)
+    )
+    answer = await hear(stream(CompletionChunk(usage=TokenUsage(prompt_tokens=3)), ends))
+    assert answer.usage.prompt_tokens == 7
+    assert (answer.finish_reason, answer.error) == ("SAFETY", ErrorInfo(code=ErrorCode.ANSWER_BLOCKED))
