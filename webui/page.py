@@ -119,6 +119,7 @@ def _wire_turns(screen: Screen, tab: gr.State) -> None:
         screen.panels.outputs,
         inputs_kwargs={"tab": tab, "message": composer.message, **wires, **composer.settings},
         concurrency_limit=TURNS_AT_ONCE,
+        trigger_mode="multiple",
         **_QUIET,
     )
     sent.then(give_back, [tab, composer.message], composer.message, **_QUIET)

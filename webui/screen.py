@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,9 +20,6 @@ from webui.render import render_conversation
 from webui.sessions import Sessions, Visitor
 
 Updates = dict[Any, Any]
-
-IDLE: Mapping[str, Any] = {"submit_btn": True, "stop_btn": False}
-WORKING: Mapping[str, Any] = {"submit_btn": False, "stop_btn": True}
 
 
 @dataclass(frozen=True)
@@ -104,7 +101,7 @@ class Screen:
             **await self.frame(visitor, conversation),
             self.panels.chat.thread: to_messages(blocks),
             self.panels.canvas: canvas.empty_canvas_html(visitor.words),
-            self.panels.composer.message: gr.update(placeholder=visitor.words("composer.placeholder"), **IDLE),
+            self.panels.composer.message: gr.update(placeholder=visitor.words("composer.placeholder")),
             self.panels.composer.conversation: view.conversation_id,
             **self.context(view, "", ()),
         }

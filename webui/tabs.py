@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+ECHO_S = 1.0
+
 
 @dataclass(frozen=True)
 class Returned:
@@ -29,6 +31,8 @@ class Tab:
 
     ticket: int = 0
     returned: Returned | None = None
+    sent: Returned | None = None
+    sent_at_s: float = 0.0
 
     def take_over(self) -> int:
         """Return a new ticket; all older ones are void."""
@@ -38,3 +42,9 @@ class Tab:
     def holds(self, ticket: int) -> bool:
         """Whether a stream with this ticket may still write."""
         return self.ticket == ticket
+
+    def is_echo(self, message: Returned, now_s: float) -> bool:
+        """Whether this is the message just sent once more: Enter pressed twice before the composer was cleared."""
+        is_same = message == self.sent and now_s - self.sent_at_s < ECHO_S
+        self.sent, self.sent_at_s = message, now_s
+        return is_same

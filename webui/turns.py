@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -15,11 +16,11 @@ from agent.events import TurnEvent, TurnFailed
 from agent.studio import TurnRequest
 from webui.cards import View
 from webui.live import LiveTurn, advance_all
-from webui.pacing import batches
+from webui.pacing import PAGE_INTERVAL_S, batches
 from webui.panels.chat import to_messages, top_html
 from webui.panels.composer import Chosen
 from webui.render import render_conversation, render_live
-from webui.screen import IDLE, WORKING, Screen, Updates
+from webui.screen import Screen, Updates
 from webui.sessions import Visitor
 from webui.tabs import Returned, Tab
 
@@ -42,7 +43,11 @@ class Turns:
     ) -> AsyncIterator[Updates]:
         """Send what the composer holds, and stream the turn into the thread."""
         text = str((message or {}).get("text") or "")
-        files = [str(file) for file in (message or {}).get("files") or []]
+        files = tuple(str(file) for file in (message or {}).get("files") or [])
+        sent = Returned(text, files)
+        if tab.is_echo(sent, time.monotonic()):
+            yield {self.screen.panels.chat.thread: gr.skip()}
+            return
         request = TurnRequest(
             text=text,
             images=[Path(file) for file in files],
@@ -50,7 +55,7 @@ class Turns:
             editing=editing or None,
             references=references,
         )
-        async for updates in self._run(visitor, tab, conversation_id, request, Returned(text, files)):
+        async for updates in self._run(visitor, tab, conversation_id, request, sent):
             yield updates
 
     async def retry(self, visitor: Visitor, tab: Tab, conversation_id: str, turn_id: str) -> AsyncIterator[Updates]:
@@ -111,10 +116,12 @@ class Turns:
         yield self._begun(visitor, conversation, past + to_messages(render_live(view, live, 0)), sent)
         async for batch in batches(events):
             live = advance_all(live, batch)
-            if not tab.holds(ticket):
+            if not tab.holds(ticket) or live.ending is not None:
                 break
             blocks = render_live(view, live, time.monotonic() - started_s)
             yield {panels.chat.thread: past + to_messages(blocks)}
+        # The page applies the parts of an update one by one: two updates at once could end in the wrong order.
+        await asyncio.sleep(max(0.0, PAGE_INTERVAL_S - (time.monotonic() - started_s)))
         if tab.holds(ticket):
             yield await self._ended(visitor, tab, conversation.id, live, past, sent)
         # Gradio sends the last update once more when a handler ends: it must not write over another conversation.
@@ -124,7 +131,7 @@ class Turns:
         self, visitor: Visitor, conversation: Conversation, thread: list[dict[str, Any]], sent: Returned | None
     ) -> Updates:
         panels = self.screen.panels
-        box = gr.update(value=None, **WORKING) if sent is not None else gr.update(**WORKING)
+        box = gr.update(value=None) if sent is not None else gr.skip()
         return {
             panels.chat.thread: thread,
             panels.chat.welcome: "",
@@ -154,7 +161,6 @@ class Turns:
             **({} if has_failed else self.screen.context(view, "", ())),
             panels.chat.welcome: "",
             panels.chat.thread: thread,
-            panels.composer.message: gr.update(**IDLE),
         }
 
 

@@ -38,7 +38,7 @@ class Words:
 
     def error(self, info: ErrorInfo) -> str:
         """Return the sentence of a failure."""
-        return self(f"error.{info.code.value}", **info.parameters)
+        return self(f"error.{info.code.value}", **info.sentence_parameters)
 
 
 @cache

@@ -39,7 +39,7 @@ def pictures(page: Page) -> Locator:
 def expect_rest(page: Page) -> None:
     """Wait until the agent rests: Send is back, Stop is gone."""
     expect(page.locator("#box .submit-button")).to_be_visible()
-    expect(page.locator("#box .stop-button")).to_have_count(0)
+    expect(page.locator("#box .stop-button")).to_be_hidden()
 
 
 def expect_loaded(picture: Locator) -> None:

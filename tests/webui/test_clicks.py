@@ -41,3 +41,11 @@ def test_words_come_back_once_and_never_over_new_ones() -> None:
     assert "value" not in give_back(tab, None)
     tab.returned = Returned("a fox")
     assert "value" not in give_back(tab, {"text": "something new", "files": []})
+
+
+def test_enter_pressed_twice_sends_once_but_the_same_words_later_are_sent() -> None:
+    tab = Tab()
+    assert not tab.is_echo(Returned("a fox"), 10.0)
+    assert tab.is_echo(Returned("a fox"), 10.2)
+    assert not tab.is_echo(Returned("a wolf"), 10.3)
+    assert not tab.is_echo(Returned("a wolf"), 20.0)

@@ -101,8 +101,10 @@ def build_composer(catalogue: Catalogue) -> ComposerPanel:
             file_types=["image", ".heic", ".heif", ".avif"],
             sources=["upload"],
             max_plain_text_length=1_000_000,
+            # Both are always there: the style shows Stop while the thread has a live line. Gradio applies quick
+            # changes of these two out of order.
             submit_btn=True,
-            stop_btn=False,
+            stop_btn=True,
         )
         with gr.Row(elem_id="opts"):
             with gr.Row(elem_id="chips"):
