@@ -215,6 +215,7 @@ def _wire_endpoint(screen: Screen) -> None:
         text_model: str = "flash",
         image_model: str = "auto",
         allow_search: bool = False,
+        search_policy: str = "llm_only",
         aspect_ratio: str = "auto",
         resolution: str = "auto",
         number_of_images: str = "auto",
@@ -231,6 +232,7 @@ def _wire_endpoint(screen: Screen) -> None:
             text_model=text_model,
             image_model=image_model,
             allow_search=allow_search,
+            search_policy=search_policy,
             aspect_ratio=aspect_ratio,
             resolution=resolution,
             number_of_images=number_of_images,
@@ -238,12 +240,11 @@ def _wire_endpoint(screen: Screen) -> None:
         async for state in endpoint.chat(visitor, base_url, message, chosen, conversation):
             yield state
 
-    settings = {name: chip for name, chip in composer.settings.items() if name != "search_policy"}
     trigger.click(
         chat,
         None,
         answer,
-        inputs_kwargs={"message": composer.message, **settings, "conversation": composer.conversation},
+        inputs_kwargs={"message": composer.message, **composer.settings, "conversation": composer.conversation},
         api_name="chat",
         concurrency_limit=TURNS_AT_ONCE,
         show_progress="hidden",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from agent.components import Component, FailureNote, SmartCanvas, Steps
+from agent.components import Component, FailureNote, SmartCanvas, Steps, StoppedNote
 from agent.conversation import Turn, TurnState
 from agent.events import TurnDone, TurnFailed
 from agent.workflow.deps import Deps, TurnRuntime, emit
 from agent.workflow.state import TurnProgress
 from agent.workflow.window import answer_open_calls
+
+_OUTCOMES = (SmartCanvas, FailureNote, StoppedNote)
 
 
 async def presenter(state: TurnProgress, runtime: TurnRuntime) -> TurnProgress:
@@ -44,10 +46,10 @@ def finished_turn(deps: Deps, state: TurnProgress, how: TurnState) -> Turn:
 
 
 def _in_reading_order(state: TurnProgress, seconds: float) -> tuple[Component, ...]:
-    """Put the line of steps between the words and the pictures; a turn of words alone needs none."""
+    """Put the line of steps between the words and what came of them; a turn of words alone needs none."""
     components = list(state["components"])
     if len(state["steps"]) > 1:
         steps = Steps(lines=tuple(state["steps"]), seconds=round(seconds, 3))
-        at = next((i for i, one in enumerate(components) if isinstance(one, SmartCanvas)), len(components))
+        at = next((i for i, one in enumerate(components) if isinstance(one, _OUTCOMES)), len(components))
         components.insert(at, steps)
     return tuple(components)
