@@ -18,11 +18,11 @@ from agent.conversation import Conversation, ConversationInfo, Turn
 from agent.errors import ErrorCode, ErrorInfo, RequestRefused
 from agent.events import Step, ThoughtLog, TurnEvent
 from agent.imaging.handles import allot_handle
-from agent.imaging.intake import check_request, is_blank, take_in
+from agent.imaging.intake import check_request, is_blank, shown_name, take_in
 from agent.messages import ImageOrigin, PromptMessage, Role, TextPart
 from agent.pictures import Picture, Receipt
 from agent.providers.base import PLAIN, PictureBytes, Provider
-from agent.providers.catalogue import Catalogue, ModelRole, load_catalogue
+from agent.providers.catalogue import Catalogue, ModelRole, catalogue_of
 from agent.providers.pool import ProviderPool
 from agent.settings import Settings, TurnSettings
 from agent.storage.cache import HistoryImageCache
@@ -87,7 +87,7 @@ class Studio:
         sketch_pace_s: float = 0.0,
     ) -> None:
         self.settings = settings
-        self.catalogue: Catalogue = load_catalogue(settings.model_overrides)
+        self.catalogue: Catalogue = catalogue_of(settings)
         self._images = ImageStore(settings.home)
         self._records = ConversationStore(settings.home, self._images)
         self._cache = HistoryImageCache(
@@ -187,14 +187,14 @@ class Studio:
     # Models
 
     def provider_name(self, key: SecretStr | None = None) -> str:
-        """Return which provider serves this key: `gemini`, or `sketch` without one."""
+        """Return which provider serves this key: `gemini`, `openai` or `sketch`."""
         return "gemini" if self._own_provider is not None else self._providers.name(key)
 
     async def test_key(self, key: SecretStr) -> ErrorInfo | None:
         """Try a key with one tiny call; return what is wrong with it, or None."""
         from agent.workflow.hearing import hear
 
-        provider = await self._provider(key)
+        provider = self._own_provider or await self._providers.gemini(key)
         ask = PromptMessage(role=Role.PROMPT, parts=(TextPart(text="Answer with OK."),))
         answer = await hear(provider.stream(self.catalogue.model(ModelRole.FLASH, "gemini"), [ask], (), PLAIN))
         return answer.error
@@ -216,8 +216,12 @@ class Studio:
             if order.locked():
                 live.publish(ThoughtLog(step=Step.WAITING))
             async with order:
-                deps = await self._prepare(live, request, owner, key)
-                prepared.append(deps)
+                # Uploads get their handles here: a late picture of the turn before must not take the same.
+                async with self._allotting[conversation_id]:
+                    deps, uploads = await self._prepare(live, request, owner, key)
+                    # Before the first write: a turn stopped while it is recorded must not stay there as running.
+                    prepared.append(deps)
+                    await self._records.begin_turn(conversation_id, deps.turn, uploads)
                 await run_graph(deps, live)
 
         async def on_stop(live: LiveTurn) -> None:
@@ -242,7 +246,10 @@ class Studio:
     def _running(self, conversation_id: str, owner: str) -> list[LiveTurn]:
         return [live for live in self._live.get(conversation_id, []) if live.owner == owner and not live.is_done]
 
-    async def _prepare(self, live: LiveTurn, request: TurnRequest, owner: str, key: SecretStr | None) -> Deps:
+    async def _prepare(
+        self, live: LiveTurn, request: TurnRequest, owner: str, key: SecretStr | None
+    ) -> tuple[Deps, list[Picture]]:
+        """Return what the turn works with and its uploads, not yet on record. Raises RequestRefused for bad input."""
         from agent.workflow.deps import Deps
         from agent.workflow.turn import prompt_message
 
@@ -266,8 +273,7 @@ class Studio:
         )
         # On record with its own message, so that the model hears of the turn even when this process dies in it.
         turn = turn.model_copy(update={"messages": (prompt_message(turn),)})
-        await self._records.begin_turn(conversation.id, turn, uploads)
-        return Deps(
+        deps = Deps(
             conversation=conversation,
             turn=turn,
             provider=await self._provider(key),
@@ -281,6 +287,7 @@ class Studio:
             keep_alive=self.keep_alive,
             stopped=live.stopped,
         )
+        return deps, uploads
 
     async def _take_in(self, request: TurnRequest, conversation: Conversation, turn_id: str) -> list[Picture]:
         """Return the uploads as pictures with handles; all are read before the first is stored."""
@@ -312,4 +319,7 @@ async def _read(image: bytes | Path | tuple[str, bytes], number: int) -> tuple[s
         return f"Picture {number}", image
     if isinstance(image, tuple):
         return image
-    return image.name, await asyncio.to_thread(image.read_bytes)
+    try:
+        return image.name, await asyncio.to_thread(image.read_bytes)
+    except OSError as error:
+        raise RequestRefused(ErrorCode.PICTURE_UNREADABLE, name=shown_name(image.name)) from error

@@ -111,12 +111,12 @@ def _check_port(host: str, port: int) -> None:
 
 def _run(flags: argparse.Namespace, home: Path | None) -> int:
     from agent.errors import AivistaError, SettingsError
-    from agent.providers.catalogue import load_catalogue
+    from agent.providers.catalogue import catalogue_of
     from agent.settings import Settings
 
     try:
         settings = Settings.from_env(os.environ, home=home)
-        load_catalogue(settings.model_overrides)
+        catalogue_of(settings)
     except SettingsError as error:
         raise Unusable(str(error)) from None
     _prepare_home(settings.home)

@@ -151,7 +151,8 @@ class Turns:
     ) -> Updates:
         conversation = await self.screen.conversation(visitor, conversation_id)
         view, panels = View(visitor.words, conversation_id), self.screen.panels
-        has_failed = isinstance(live.ending, TurnFailed)
+        # A turn that was stopped while it still waited is nowhere on record: its words go back, too.
+        has_failed = isinstance(live.ending, TurnFailed) or not live.is_on_record
         tab.returned = sent if has_failed else None
         thread = past + to_messages(render_live(view, live, 0))
         if conversation is not None and live.is_on_record:

@@ -83,8 +83,8 @@ def _declared_properties(models: Mapping[str, ModelEntry]) -> dict[str, JsonValu
         ),
         "action": _choice(
             [action.value for action in ImageAction],
-            "generate_image: a new picture, any references only guide it. edit_image: change what an existing picture shows. "
-            "adjust_parameters: change only light, colour or frame of an existing picture.",
+            "generate_image: a new picture, any references only guide it. edit_image: change what an existing picture "
+            "shows. adjust_parameters: change only light, colour or frame of an existing picture.",
         ),
         "handles": {
             "type": "array",

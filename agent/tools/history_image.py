@@ -30,7 +30,8 @@ async def _run(arguments: Arguments, context: ToolContext) -> ToolResultPart:
         raise ToolArgumentError(
             ErrorCode.BAD_TOOL_ARGUMENTS, name=_DECLARATION.name, problem="image_id must be the md5 of a placeholder"
         )
-    return await fetch_history_image(image_id, context.conversation, context.cache, context.images.read, context.images.write)
+    images = context.images
+    return await fetch_history_image(image_id, context.conversation, context.cache, images.read, images.write)
 
 
 GET_HISTORY_IMAGE = Tool(_DECLARATION, _run)

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 from agent.components import AgentMessage, SmartCanvas, StoppedNote
 from agent.errors import AivistaError, ErrorCode, ErrorInfo
-from agent.events import PictureReady, TextDelta, TurnEvent, TurnFailed, TurnStopped
+from agent.events import PictureReady, TextDelta, TurnDone, TurnEvent, TurnFailed, TurnStopped
 from agent.messages import PromptMessage, Role, TextPart
 from agent.workflow.state import Spend, TurnProgress
 
@@ -36,7 +36,9 @@ class LiveTurn:
         self._followers: set[asyncio.Queue[TurnEvent | None]] = set()
         self._work = work
         self._on_stop = on_stop
+        self._is_done = False
         self._task = asyncio.create_task(self._run())
+        self._task.add_done_callback(self._end)
 
     def publish(self, event: TurnEvent) -> None:
         """Give an event to everyone who follows, now and later."""
@@ -63,12 +65,13 @@ class LiveTurn:
     @property
     def is_done(self) -> bool:
         """Whether the last event has been published."""
-        return self._task.done()
+        return self._is_done
 
     async def stop(self) -> None:
-        """Stop the turn and wait until it is on record as far as it came."""
-        self.stopped.set()
-        self._task.cancel()
+        """Stop the turn and wait until it is on record as far as it came. A second Stop only waits."""
+        if not self.stopped.is_set():
+            self.stopped.set()
+            self._task.cancel()
         await self.wait()
 
     async def wait(self) -> None:
@@ -79,16 +82,26 @@ class LiveTurn:
         try:
             await self._work(self)
         except asyncio.CancelledError:
-            await self._record_stop()
+            if not self._has_ended:
+                await self._record_stop()
         except AivistaError as error:
             self.publish(TurnFailed(error=error.info))
         except Exception:
             # The last boundary: whatever we did not foresee reaches the log whole and the person as one sentence.
             logger.exception("a turn failed")
             self.publish(TurnFailed(error=ErrorInfo(code=ErrorCode.INTERNAL)))
-        finally:
-            for queue in self._followers:
-                queue.put_nowait(None)
+
+    @property
+    def _has_ended(self) -> bool:
+        return bool(self._events) and isinstance(self._events[-1], TurnDone | TurnFailed | TurnStopped)
+
+    def _end(self, _: asyncio.Task[None]) -> None:
+        # A task that is cancelled before its first step never runs: whoever follows must hear of the end all the same.
+        if not self._has_ended:
+            self.publish(TurnStopped())
+        self._is_done = True
+        for queue in self._followers:
+            queue.put_nowait(None)
 
     async def _record_stop(self) -> None:
         try:

@@ -55,7 +55,10 @@ class Painted:
 
 
 async def paint(deps: Deps, commission: Commission, take: int) -> Painted:
-    """Ask for one picture, the `take`th of its commission, and put it on record. A failure is returned, never raised: the other pictures go on."""
+    """Ask for one picture, the `take`th of its commission, and put it on record.
+
+    A failure is returned, never raised: the other pictures go on.
+    """
     started_s = time.monotonic()
     answer, spend, attempts = await _ask(deps, commission, take)
     if answer.error is not None:

@@ -32,9 +32,9 @@ async def run_graph(deps: Deps, live: LiveTurn) -> None:
 
 async def record_stop(deps: Deps, live: LiveTurn) -> None:
     """Put a stopped turn on record as far as it came."""
-    if live.progress is not None:
-        turn = finished_turn(deps, live.progress.stopped(), TurnState.STOPPED)
-        await deps.records.finish_turn(deps.conversation.id, turn)
+    progress = live.progress or Progress(first_progress(deps.turn.messages[0]))
+    turn = finished_turn(deps, progress.stopped(), TurnState.STOPPED)
+    await deps.records.finish_turn(deps.conversation.id, turn)
     deps.settled.set()
 
 

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from agent.components import FailureNote
 from agent.conversation import Turn
+from agent.errors import ErrorCode
 from agent.history_images import replace_history_images
 from agent.messages import ContentPart, ImagePart, PromptMessage, Role, TextPart, ToolCallPart, ToolResultPart
 from agent.workflow.deps import Deps
 
 MAX_MESSAGES = 50
+
+# Sent again, such a message would have every later turn declined with it: the provider judges the history as a whole.
+_DECLINED = frozenset({ErrorCode.PROMPT_BLOCKED, ErrorCode.REQUEST_REJECTED})
 
 
 async def model_view(deps: Deps, added: Sequence[PromptMessage]) -> tuple[PromptMessage, ...]:
@@ -25,16 +30,27 @@ async def model_view(deps: Deps, added: Sequence[PromptMessage]) -> tuple[Prompt
 def newest_messages(turns: Sequence[Turn], limit: int) -> list[PromptMessage]:
     """Return the messages of the newest turns that fit into `limit`, oldest first.
 
-    A turn is taken whole or not at all, so that no call is cut from its result.
+    A turn is taken whole or not at all, so that no call is cut from its result. Of a turn that the planner's model
+    declined to read only the uploads are left.
     """
     taken: list[tuple[PromptMessage, ...]] = []
     room = limit
     for turn in reversed(turns):
-        room -= len(turn.messages)
+        messages = _of_declined(turn) if _was_declined(turn) else turn.messages
+        room -= len(messages)
         if room < 0:
             break
-        taken.append(turn.messages)
+        taken.append(messages)
     return [message for messages in reversed(taken) for message in messages]
+
+
+def _was_declined(turn: Turn) -> bool:
+    notes = (component for component in turn.components if isinstance(component, FailureNote))
+    return any(note.node == "planner" and note.error.code in _DECLINED for note in notes)
+
+
+def _of_declined(turn: Turn) -> tuple[PromptMessage, ...]:
+    return (PromptMessage(role=Role.PROMPT, parts=turn.uploads),) if turn.uploads else ()
 
 
 def answer_open_calls(messages: Sequence[PromptMessage], reason: str) -> list[PromptMessage]:

@@ -1,4 +1,4 @@
-"""`python -m tests.browser.screenshots` makes the pictures of the READMEs anew, from a real page on the sketch model."""
+"""`python -m tests.browser.screenshots` makes the READMEs' pictures anew, from a real page on the sketch model."""
 
 from __future__ import annotations
 

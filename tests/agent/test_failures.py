@@ -1,0 +1,486 @@
+"""Whatever goes wrong with a call: one sentence that says who must act, nothing lost, and the next turn works."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pytest
+from google.genai import types
+
+from agent.components import AgentMessage, FailureNote
+from agent.conversation import Conversation, TurnState
+from agent.errors import Actor, ErrorCode, ErrorInfo
+from agent.events import PictureReady, TurnDone, TurnFailed
+from agent.settings import Settings
+from agent.studio import Studio
+from tests.support.gemini import draw, on_gemini, paint, search
+from tests.support.scenes import of_type, only, png, run, words
+from tests.wire_server import (
+    Answer,
+    Blocked,
+    Call,
+    Calls,
+    CorruptPicture,
+    Cut,
+    Empty,
+    Finish,
+    Garbage,
+    GeminiServer,
+    Hold,
+    HttpError,
+    MalformedCall,
+    MidStreamError,
+    PictureAnswer,
+    Search,
+    Text,
+    TextOnly,
+    WireRequest,
+    error_body,
+    quota_body,
+)
+
+Place = Literal["text", "image", "search"]
+WISH = "Put my dog into the snow 🐕"
+NODES = {"text": "planner", "image": "executor", "search": "searcher"}
+FACTS = {"facts": [{"item": "It is 330 m high.", "source": "tower.example"}], "prompt_draft": ""}
+
+
+def _location() -> Any:
+    body = error_body(400, "User location is not supported for the API use.")
+    body["error"]["status"] = "FAILED_PRECONDITION"
+    return body
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What goes wrong where, the code of it, who must act, and words of the sentence the person reads."""
+
+    answer: Answer
+    code: ErrorCode
+    actor: Actor
+    says: str
+    places: tuple[Place, ...] = ("text", "image", "search")
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+SHORT = {"text_timeout_s": 0.2, "image_timeout_s": 0.2}
+TEXT_AND_SEARCH: tuple[Place, ...] = ("text", "search")
+IMAGE: tuple[Place, ...] = ("image",)
+
+FAULTS = {
+    # HTTP
+    "400 bad key": Fault(
+        HttpError(400, "API key not valid. Please pass a valid API key."),
+        ErrorCode.KEY_INVALID,
+        Actor.KEY,
+        "check it in Google AI Studio",
+    ),
+    "400 other": Fault(
+        HttpError(400, "* contents: bad"), ErrorCode.REQUEST_REJECTED, Actor.US, "send us the debug report"
+    ),
+    "400 location": Fault(
+        HttpError(400, body=_location()), ErrorCode.REGION_UNSUPPORTED, Actor.KEY, "run it from another region"
+    ),
+    "401": Fault(HttpError(401, "no"), ErrorCode.KEY_INVALID, Actor.KEY, "check it in Google AI Studio"),
+    "403": Fault(HttpError(403, "no"), ErrorCode.KEY_FORBIDDEN, Actor.KEY, "Your API key may not use"),
+    "404": Fault(HttpError(404, "gone"), ErrorCode.MODEL_NOT_FOUND, Actor.OPERATOR, "Please set AIVISTA_MODEL_"),
+    "429 a minute": Fault(
+        HttpError(429, body=quota_body("minute", retry_s=34.0)),
+        ErrorCode.RATE_LIMITED,
+        Actor.PROVIDER,
+        "try again in 34 s",
+    ),
+    "429 a day": Fault(
+        HttpError(429, body=quota_body("day", limit=100)), ErrorCode.QUOTA_EXHAUSTED, Actor.KEY, "midnight Pacific time"
+    ),
+    "429 limit 0": Fault(
+        HttpError(429, body=quota_body("day", limit=0)), ErrorCode.BILLING_REQUIRED, Actor.KEY, "turn on billing"
+    ),
+    "500": Fault(HttpError(500), ErrorCode.PROVIDER_ERROR, Actor.PROVIDER, "HTTP 500"),
+    "503": Fault(HttpError(503), ErrorCode.OVERLOADED, Actor.PROVIDER, "overloaded at Google"),
+    "504": Fault(HttpError(504, "too late"), ErrorCode.PROVIDER_TIMEOUT, Actor.PROVIDER, "did not answer within"),
+    # the wire
+    "cut": Fault(Cut(after_chunks=2), ErrorCode.STREAM_CUT, Actor.NETWORK, "connection broke", TEXT_AND_SEARCH),
+    "cut at once": Fault(Cut(after_chunks=0), ErrorCode.STREAM_CUT, Actor.NETWORK, "connection broke"),
+    "cut after a call": Fault(
+        Cut(after_chunks=4, answer=paint()), ErrorCode.STREAM_CUT, Actor.NETWORK, "connection broke", ("text",)
+    ),
+    "cut picture": Fault(
+        Cut(after_chunks=1, answer=PictureAnswer(text_before="Here")),
+        ErrorCode.STREAM_CUT,
+        Actor.NETWORK,
+        "connection broke",
+        IMAGE,
+    ),
+    "error in the stream": Fault(MidStreamError(2, 503), ErrorCode.OVERLOADED, Actor.PROVIDER, "overloaded at Google"),
+    "garbage": Fault(Garbage(), ErrorCode.PROVIDER_ERROR, Actor.PROVIDER, "Please try again"),
+    "garbage later": Fault(Garbage(after_chunks=2), ErrorCode.PROVIDER_ERROR, Actor.PROVIDER, "Please try again"),
+    "silence": Fault(
+        Hold(Text("late")), ErrorCode.PROVIDER_TIMEOUT, Actor.PROVIDER, "did not answer within 0.2 s", settings=SHORT
+    ),
+    "silence in the middle": Fault(
+        Hold(Text("One two three", chunks=3), after_chunks=2),
+        ErrorCode.PROVIDER_TIMEOUT,
+        Actor.PROVIDER,
+        "did not answer within 0.2 s",
+        settings=SHORT,
+    ),
+    # the answer
+    "empty": Fault(Empty(), ErrorCode.EMPTY_ANSWER, Actor.PROVIDER, "empty answer"),
+    "empty part": Fault(Empty(has_empty_part=True), ErrorCode.EMPTY_ANSWER, Actor.PROVIDER, "empty answer"),
+    "words, no picture": Fault(
+        TextOnly("I'd rather not."),
+        ErrorCode.TEXT_INSTEAD_OF_PICTURE,
+        Actor.PROVIDER,
+        "in words instead of a picture: I'd rather not.",
+        IMAGE,
+    ),
+    "malformed call": Fault(MalformedCall(), ErrorCode.MALFORMED_CALL, Actor.PROVIDER, "garbled", ("text",)),
+    "too long": Fault(
+        Text("Once upon a time", finish_reason="MAX_TOKENS"),
+        ErrorCode.ANSWER_TOO_LONG,
+        Actor.PROVIDER,
+        "length limit",
+        TEXT_AND_SEARCH,
+    ),
+    "prompt blocked": Fault(
+        Blocked("PROHIBITED_CONTENT"), ErrorCode.PROMPT_BLOCKED, Actor.POLICY, "Google's policy declined the request"
+    ),
+    "corrupt picture": Fault(
+        CorruptPicture(), ErrorCode.BROKEN_PICTURE, Actor.PROVIDER, "The picture arrived damaged", IMAGE
+    ),
+    "no picture at all": Fault(
+        PictureAnswer(data=b"Not a picture, whatever it says."),
+        ErrorCode.BROKEN_PICTURE,
+        Actor.PROVIDER,
+        "The picture arrived damaged",
+        IMAGE,
+    ),
+    "a document for a picture": Fault(
+        PictureAnswer(data=b"%PDF-1.7", mime="application/pdf"),
+        ErrorCode.EMPTY_ANSWER,
+        Actor.PROVIDER,
+        "empty answer",
+        IMAGE,
+    ),
+}
+
+# How each finish reason of the SDK's enum ends an answer that brought nothing, in words and in pictures.
+FINISHES = {
+    ErrorCode.EMPTY_ANSWER: ("STOP", "FINISH_REASON_UNSPECIFIED"),
+    ErrorCode.ANSWER_TOO_LONG: ("MAX_TOKENS", "CONTINUATION"),
+    ErrorCode.ANSWER_BLOCKED: (
+        *("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR", "ESCALATION"),
+        *("PUP_LIMITED_DISABLED", "OTHER"),
+    ),
+    ErrorCode.LANGUAGE_UNSUPPORTED: ("LANGUAGE",),
+    ErrorCode.MALFORMED_CALL: (
+        *("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE"),
+    ),
+    ErrorCode.SIGNATURE_REJECTED: ("MISSING_THOUGHT_SIGNATURE",),
+    ErrorCode.PICTURE_BLOCKED: ("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT"),
+    ErrorCode.PICTURE_RECITATION: ("IMAGE_RECITATION",),
+    ErrorCode.NO_PICTURE: ("IMAGE_OTHER", "NO_IMAGE"),
+}
+OF_TEXT = {reason: code for code, reasons in FINISHES.items() for reason in reasons}
+OF_IMAGES = OF_TEXT | {
+    **{reason: ErrorCode.PICTURE_BLOCKED for reason, code in OF_TEXT.items() if code is ErrorCode.ANSWER_BLOCKED},
+    "RECITATION": ErrorCode.PICTURE_RECITATION,
+    "OTHER": ErrorCode.NO_PICTURE,
+}
+
+
+@pytest.fixture
+def server() -> Iterator[GeminiServer]:
+    with GeminiServer() as running:
+        yield running
+
+
+def script(server: GeminiServer, place: Place, answer: Answer) -> None:
+    """Make one kind of call fail, as often as it is made; what comes before it goes well."""
+
+    def text(request: WireRequest) -> Answer:
+        if place == "text" or request.has_search:
+            return answer
+        return paint() if place == "image" else search()
+
+    def image(request: WireRequest) -> Answer:
+        return answer
+
+    server.on_text(text)
+    server.on_image(image)
+
+
+async def fail(studio: Studio, conversation_id: str, place: Place) -> tuple[ErrorInfo, str]:
+    """Run a turn with a picture that must fail; return its failure and the node that failed."""
+    events = await run(studio, conversation_id, WISH, png(80, 60, "green"), allow_search=place == "search")
+    assert isinstance(events[-1], TurnFailed), events[-1]
+    return events[-1].error, events[-1].node
+
+
+async def expect_on_record(studio: Studio, conversation_id: str, error: ErrorInfo) -> Conversation:
+    """The newest turn is on record as failed, with the person's words, their picture and the reason."""
+    kept = await studio.conversation(conversation_id)
+    turn = kept.turns[-1]
+    assert (turn.text, turn.state) == (WISH, TurnState.FAILED)
+    assert turn.messages[0].text == WISH
+    [upload] = turn.uploads
+    assert upload.handle is not None
+    assert (await studio.picture(conversation_id, upload.handle)).picture.turn_id == turn.id
+    notes = [component for component in turn.components if isinstance(component, FailureNote)]
+    assert [note.error for note in notes] == [error]
+    return kept
+
+
+async def expect_next_turn_works(server: GeminiServer, studio: Studio, conversation_id: str) -> None:
+    """A question, then an edit of the first picture: the history is one that the strict server takes."""
+    assert server.violations == []
+    server.clear()
+    server.on_text(Text("Still here."))
+    events = await run(studio, conversation_id, "Are you there?")
+    assert isinstance(events[-1], TurnDone), events[-1]
+    assert words(events) == "Still here."
+    assert await draw(server, studio, conversation_id, "darker", handles=["#1"]) == "#1b"
+
+
+@pytest.mark.parametrize(
+    ("fault", "place"),
+    [pytest.param(fault, place, id=f"{name}-{place}") for name, fault in FAULTS.items() for place in fault.places],
+)
+async def test_each_failure_says_who_must_act_and_the_next_turn_works(
+    server: GeminiServer, settings: Settings, fault: Fault, place: Place
+) -> None:
+    async with Studio(on_gemini(settings, server.url, **fault.settings)) as studio:
+        conversation = await studio.new_conversation()
+        await draw(server, studio, conversation.id, "a fox")
+        script(server, place, fault.answer)
+        error, node = await fail(studio, conversation.id, place)
+        assert (error.code, error.actor, node) == (fault.code, fault.actor, NODES[place])
+        assert fault.says in error.message
+        assert "?" not in error.message
+        await expect_on_record(studio, conversation.id, error)
+        await expect_next_turn_works(server, studio, conversation.id)
+
+
+def test_every_finish_reason_of_the_sdk_is_in_the_table() -> None:
+    assert set(OF_TEXT) == {reason.value for reason in types.FinishReason}
+
+
+@pytest.mark.parametrize(
+    ("place", "reason", "code"),
+    [("text", reason, code) for reason, code in OF_TEXT.items()]
+    + [("image", reason, code) for reason, code in OF_IMAGES.items()],
+)
+async def test_every_finish_reason_ends_the_turn_with_its_own_sentence(
+    server: GeminiServer, settings: Settings, place: Place, reason: str, code: ErrorCode
+) -> None:
+    async with Studio(on_gemini(settings, server.url)) as studio:
+        conversation = await studio.new_conversation()
+        await draw(server, studio, conversation.id, "a fox")
+        script(server, place, Finish(reason))
+        error, node = await fail(studio, conversation.id, place)
+        assert (error.code, node) == (code, NODES[place])
+        assert "?" not in error.message
+        await expect_on_record(studio, conversation.id, error)
+        await expect_next_turn_works(server, studio, conversation.id)
+
+
+@pytest.mark.parametrize("reason", [reason.value for reason in types.BlockedReason])
+async def test_a_request_that_is_blocked_does_not_block_the_next_one(
+    server: GeminiServer, settings: Settings, reason: str
+) -> None:
+    """The policy reads the whole history: what it declined once must not stand in the way for ever."""
+    forbidden = "the unspeakable"
+
+    def policy(request: WireRequest) -> Answer:
+        return Blocked(reason) if forbidden in request.text else Text("Gladly.")
+
+    server.on_text(policy)
+    async with Studio(on_gemini(settings, server.url)) as studio:
+        conversation = await studio.new_conversation()
+        await run(studio, conversation.id, "Hello, who are you?")
+        events = await run(studio, conversation.id, f"Draw {forbidden}.", png())
+        error = only(events, TurnFailed).error
+        assert (error.code, error.parameters["reason"]) == (ErrorCode.PROMPT_BLOCKED, reason)
+        kept = await studio.conversation(conversation.id)
+        assert kept.turns[-1].text == f"Draw {forbidden}."
+        events = await run(studio, conversation.id, "A fox, then.")
+    assert words(events) == "Gladly."
+    assert "who are you?" in server.requests[-1].text
+    assert "#1, uploaded by the user" in server.requests[-1].text
+    assert server.violations == []
+
+
+async def test_a_request_that_is_rejected_does_not_spoil_the_next_one(server: GeminiServer, settings: Settings) -> None:
+    def picky(request: WireRequest) -> Answer:
+        return HttpError(400, "* contents[4]: bad") if "\u202e" in request.text else Text("Gladly.")
+
+    server.on_text(picky)
+    async with Studio(on_gemini(settings, server.url)) as studio:
+        conversation = await studio.new_conversation()
+        events = await run(studio, conversation.id, "Draw \u202e a fox.")
+        assert only(events, TurnFailed).error.code is ErrorCode.REQUEST_REJECTED
+        events = await run(studio, conversation.id, "A fox, then.")
+    assert words(events) == "Gladly."
+
+
+async def test_a_server_that_is_not_there_is_a_failed_connection(server: GeminiServer, settings: Settings) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound, never listening: every connection is refused
+        nowhere = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        async with Studio(on_gemini(settings, server.url)) as studio:
+            conversation = await studio.new_conversation()
+            await draw(server, studio, conversation.id, "a fox")
+        async with Studio(on_gemini(settings, nowhere)) as studio:
+            error, node = await fail(studio, conversation.id, "text")
+            assert (error.code, error.actor, node) == (ErrorCode.CONNECTION_FAILED, Actor.NETWORK, "planner")
+            assert "check the network connection" in error.message
+            await expect_on_record(studio, conversation.id, error)
+    async with Studio(on_gemini(settings, server.url)) as studio:
+        await expect_next_turn_works(server, studio, conversation.id)
+
+
+async def test_what_was_said_before_the_failure_is_kept_and_goes_back(server: GeminiServer, settings: Settings) -> None:
+    server.on_text(Cut(after_chunks=2, answer=Text("It was a dark and stormy night", chunks=3)), Text("Go on."))
+    async with Studio(on_gemini(settings, server.url)) as studio:
+        conversation = await studio.new_conversation()
+        await run(studio, conversation.id, "Tell me a story.")
+        kept = await studio.conversation(conversation.id)
+        await run(studio, conversation.id, "And then?")
+    assert kept.turns[0].components[0] == AgentMessage(text="It was a dark and st")
+    assert "It was a dark and st" in server.requests[-1].text
+    assert server.violations == []
+
+
+# Mended, not failed.
+
+
+async def test_an_unknown_function_is_answered_and_the_model_mends_it(server: GeminiServer, settings: Settings) -> None:
+    async with Studio(on_gemini(settings, server.url)) as studio:
+        conversation = await studio.new_conversation()
+        await draw(server, studio, conversation.id, "a fox")
+        server.on_text(Calls([Call("list_files", {"folder": "/"}, id="a"), Call("draw", id="b")]), Text("I cannot."))
+        events = await run(studio, conversation.id, WISH)
+        assert isinstance(events[-1], TurnDone)
+        assert words(events) == "I cannot."
+        answers = server.requests[-1].function_responses
+        assert [answer["id"] for answer in answers] == ["a", "b"]
+        assert "no tool named list_files" in answers[0]["response"]["error"]
+        await expect_next_turn_works(server, studio, conversation.id)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{}, {"prompt": ""}, {"prompt": 7}, {"prompt": "a fox", "number_of_images": "many"}, {"promt": "a fox"}],
+    ids=str,
+)
+async def test_arguments_that_do_not_fit_are_mended_or_answered(
+    server: GeminiServer, settings: Settings, arguments: dict[str, Any]
+) -> None:
+    async with Studio(on_gemini(settings, server.url)) as studio:
+        conversation = await studio.new_conversation()
+        await draw(server, studio, conversation.id, "a fox")
+        server.on_text(Call("generate_image", arguments), Text("Let me ask: which fox?"))
+        events = await run(studio, conversation.id, WISH)
+        assert isinstance(events[-1], TurnDone)
+        await expect_next_turn_works(server, studio, conversation.id)
+
+
+async def test_a_picture_that_lies_about_its_type_is_kept_under_its_true_one(
+    server: GeminiServer, settings: Settings
+) -> None:
+    async with Studio(on_gemini(settings, server.url)) as studio:
+        conversation = await studio.new_conversation()
+        server.on_text(paint())
+        server.on_image(PictureAnswer(data=png(64, 36), mime="image/jpeg"))
+        events = await run(studio, conversation.id, "a fox")
+        assert only(events, PictureReady).picture.image.mime_type == "image/png"
+        assert (await studio.picture(conversation.id, "#1")).data == png(64, 36)
+        await expect_next_turn_works(server, studio, conversation.id)
+
+
+async def test_a_rejected_signature_is_mended_once(server: GeminiServer, settings: Settings) -> None:
+    rejected = HttpError(400, "Corrupted thought signature.")
+    async with Studio(on_gemini(settings, server.url)) as studio:
+        conversation = await studio.new_conversation()
+        await draw(server, studio, conversation.id, "a fox")
+        server.on_text(rejected, paint("darker", handles=["#1"]))
+        server.on_image(rejected, PictureAnswer(width=64, height=36))
+        events = await run(studio, conversation.id, "darker")
+        receipt = only(events, PictureReady).picture.receipt
+        assert receipt is not None
+        assert receipt.attempts == 2
+        assert server.violations == []
+
+
+async def test_an_unreadable_search_is_repaired_once_then_told(server: GeminiServer, settings: Settings) -> None:
+    server.on_text(search(), Search("It is 330 m high."), Text('{"facts": [], "prompt_draft": ""}'), Text("330 m."))
+    server.on_text(search(), Search("It is 330 m high."), Text("I said: 330 m."))
+    async with Studio(on_gemini(settings, server.url)) as studio:
+        conversation = await studio.new_conversation()
+        events = await run(studio, conversation.id, "how high?", allow_search=True)
+        assert isinstance(events[-1], TurnDone)
+        error, node = await fail(studio, conversation.id, "search")
+        assert (error.code, node) == (ErrorCode.SEARCH_UNREADABLE, "searcher")
+        assert "turn the search off" in error.message
+        await expect_on_record(studio, conversation.id, error)
+        await draw(server, studio, conversation.id, "a fox")
+
+
+async def test_of_three_pictures_each_fails_or_succeeds_alone(server: GeminiServer, settings: Settings) -> None:
+    outcomes: Iterator[Answer] = iter([Finish("IMAGE_SAFETY"), CorruptPicture(), PictureAnswer(width=64, height=36)])
+
+    def image(request: WireRequest) -> Answer:
+        return next(outcomes)
+
+    server.on_text(paint(number_of_images=3))
+    server.on_image(image)
+    async with Studio(on_gemini(settings, server.url)) as studio:
+        conversation = await studio.new_conversation()
+        events = await run(studio, conversation.id, "three foxes")
+        kept = await studio.conversation(conversation.id)
+        assert isinstance(events[-1], TurnDone)
+        assert len(of_type(events, PictureReady)) == 1
+        notes = [one.error.code for one in kept.turns[0].components if isinstance(one, FailureNote)]
+        assert sorted(notes) == [ErrorCode.BROKEN_PICTURE, ErrorCode.PICTURE_BLOCKED]
+        await expect_next_turn_works(server, studio, conversation.id)
+
+
+async def test_ten_failures_in_a_row_leave_a_conversation_that_works(server: GeminiServer, settings: Settings) -> None:
+    faults: list[tuple[Place, Answer]] = [
+        ("text", Cut(after_chunks=4, answer=paint())),
+        ("text", Finish("SAFETY", text_before="Well")),
+        ("image", Finish("IMAGE_SAFETY")),
+        ("search", HttpError(503)),
+        ("text", Empty()),
+        ("image", CorruptPicture()),
+        ("text", Text("Once", finish_reason="MAX_TOKENS")),
+        ("image", HttpError(500)),
+        ("text", MalformedCall()),
+        ("search", Empty()),
+    ]
+    async with Studio(on_gemini(settings, server.url)) as studio:
+        conversation = await studio.new_conversation()
+        await draw(server, studio, conversation.id, "a fox")
+        for place, answer in faults:
+            script(server, place, answer)
+            await fail(studio, conversation.id, place)
+        await expect_next_turn_works(server, studio, conversation.id)
+        kept = await studio.conversation(conversation.id)
+    async with Studio(on_gemini(settings, server.url)) as later:
+        assert await later.conversation(conversation.id) == kept
+
+
+async def test_failures_of_two_conversations_do_not_meet(server: GeminiServer, settings: Settings) -> None:
+    def text(request: WireRequest) -> Answer:
+        return HttpError(503) if "storm" in request.text else Text("Sunny.")
+
+    server.on_text(text)
+    async with Studio(on_gemini(settings, server.url)) as studio:
+        one, two = await studio.new_conversation(), await studio.new_conversation()
+        endings = await asyncio.gather(run(studio, one.id, "a storm please"), run(studio, two.id, "some sun please"))
+    assert [type(events[-1]) for events in endings] == [TurnFailed, TurnDone]

@@ -1,0 +1,161 @@
+"""What the README says is so: its examples run as they stand, its flags and variables are those of the code."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from agent.providers.catalogue import ModelRole
+from tests.page import PageProcess, clean_environment, run_command
+
+ROOT = Path(__file__).parents[1]
+EDITIONS = ["README.md", "README.zh-CN.md"]
+EVERY_FLAG = re.compile(r"--[a-z][a-z-]*")
+ANY_VARIABLE = re.compile(r"\b(?:AIVISTA|GEMINI|GOOGLE)_[A-Z0-9_]*[A-Z0-9]\b")
+_PATIENCE_S = 60
+
+
+def python_examples(edition: str) -> dict[str, str]:
+    """Return the Python examples of an edition by what they import."""
+    blocks: list[str] = re.findall(r"```python\n(.*?)```", (ROOT / edition).read_text("utf-8"), re.DOTALL)
+    names = ["studio" if "from agent" in block else "client" for block in blocks]
+    assert sorted(names) == ["client", "studio"]
+    return dict(zip(names, blocks, strict=True))
+
+
+def run_example(code: str, folder: Path, **environment: str) -> str:
+    """Run an example as its reader would, in a folder of their own; return what it printed."""
+    script = folder / "example.py"
+    script.write_text(code, "utf-8")
+    ended = subprocess.run(
+        [sys.executable, "-X", "utf8", "-W", "error::ResourceWarning", str(script)],
+        cwd=folder,
+        env=clean_environment(**environment),
+        capture_output=True,
+        encoding="utf-8",
+        timeout=_PATIENCE_S,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_the_studio_example_makes_a_picture_without_a_key(edition: str, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    said = run_example(python_examples(edition)["studio"], tmp_path, AIVISTA_HOME=str(home)).split()
+    assert (said[0], said[-1]) == ("turn_started", "turn_done")
+    assert "picture_ready" in said
+    with Image.open(tmp_path / "fox.png") as picture:
+        picture.load()
+        assert (picture.format, min(picture.size) > 500) == ("PNG", True)
+    assert (home / "aivista.db").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["example.py", "fox.png", "home"]
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageProcess]:
+    with PageProcess(home=tmp_path_factory.mktemp("page") / "home") as running:
+        yield running
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_the_client_example_gets_a_picture_from_a_running_studio(
+    edition: str, page: PageProcess, tmp_path: Path
+) -> None:
+    code = python_examples(edition)["client"]
+    assert code.count("http://127.0.0.1:7860") == 1
+    said = run_example(code.replace("http://127.0.0.1:7860", page.url), tmp_path).splitlines()
+    *_, last = said
+    assert "'handle': '#1'" in last
+    [url] = re.findall(r"'url': '([^']+)'", last)
+    with urllib.request.urlopen(url, timeout=20) as answer, Image.open(io.BytesIO(answer.read())) as picture:
+        picture.load()
+        assert min(picture.size) > 500
+
+
+# Flags and variables.
+
+
+def settings_rows(edition: str) -> list[list[str]]:
+    """Return the rows of the table of settings: flag, variable, what it is, otherwise."""
+    text = (ROOT / edition).read_text("utf-8")
+    tables = [table for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE) if "`--host`" in table]
+    assert len(tables) == 1
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in tables[0].splitlines()]
+    return rows[2:]
+
+
+def named_variables(edition: str) -> set[str]:
+    """Return every variable the table names; `…_X` beside `A_B_C` stands for `A_B_X`."""
+    found: set[str] = set()
+    for _, cell, *_ in settings_rows(edition):
+        names = re.findall(r"`([^`]+)`", cell)
+        if not names:
+            continue
+        roots = [name.rpartition("_")[0] for name in names if not name.startswith("…")]
+        found |= {name if not name.startswith("…") else roots[0] + name.removeprefix("…") for name in names}
+    return found
+
+
+def variables_of_the_code() -> set[str]:
+    """Return every variable of ours that a string of the code names, docstrings aside."""
+    found: set[str] = set()
+    for path in [*ROOT.glob("agent/**/*.py"), *ROOT.glob("webui/**/*.py")]:
+        tree = ast.parse(path.read_text("utf-8"))
+        prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
+                found |= _variables_in(node.value)
+    return found
+
+
+def _variables_in(text: str) -> set[str]:
+    if text == "AIVISTA_MODEL_":
+        return {text + role.value.upper() for role in ModelRole}
+    return set(ANY_VARIABLE.findall(text)) if ANY_VARIABLE.fullmatch(text) else set()
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_every_flag_of_the_readme_is_one_of_the_command_and_the_other_way_round(edition: str) -> None:
+    asked = run_command("--help")
+    assert asked.returncode == 0
+    flags = set(EVERY_FLAG.findall(asked.stdout)) - {"--help"}
+    assert {flag for cell, *_ in settings_rows(edition) for flag in EVERY_FLAG.findall(cell)} == flags
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_every_variable_of_the_readme_is_one_of_the_code_and_the_other_way_round(edition: str) -> None:
+    assert named_variables(edition) == variables_of_the_code()
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_no_variable_is_named_outside_the_table_that_is_not_in_it(edition: str) -> None:
+    text = (ROOT / edition).read_text("utf-8")
+    assert set(ANY_VARIABLE.findall(text)) <= named_variables(edition)
+
+
+def test_both_editions_have_the_same_settings_and_the_same_commands() -> None:
+    rows = [[row[:2] for row in settings_rows(edition)] for edition in EDITIONS]
+    english, chinese = ([[cell.replace("、", ", ") for cell in row] for row in edition] for edition in rows)
+    assert english == chinese
+    shells = [re.findall(r"```sh\n(.*?)```", (ROOT / edition).read_text("utf-8"), re.DOTALL) for edition in EDITIONS]
+    assert shells[0] == shells[1]
+    assert len(shells[0]) >= 2
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_every_link_within_the_repository_leads_somewhere(edition: str) -> None:
+    targets = re.findall(r"\]\(([^)#]+)", (ROOT / edition).read_text("utf-8"))
+    inside = [target for target in targets if "://" not in target]
+    assert inside
+    assert [target for target in inside if not (ROOT / target).exists()] == []
