@@ -60,6 +60,10 @@ class ErrorCode(StrEnum):
     CONVERSATION_NOT_FOUND = "conversation_not_found"
     PICTURE_NOT_FOUND = "picture_not_found"
     QUEUE_FULL = "queue_full"
+    STYLE_NOT_FOUND = "style_not_found"
+    STYLE_NAME_TAKEN = "style_name_taken"
+    STYLES_REFUSED = "styles_refused"
+    TOO_MANY_STYLES = "too_many_styles"
     # key
     KEY_INVALID = "key_invalid"
     KEY_MISSING = "key_missing"
@@ -168,16 +172,28 @@ _TABLE: dict[ErrorCode, tuple[Actor, bool, str]] = {
         True,
         "This conversation still works on {count} earlier messages. Please wait for one to finish.",
     ),
+    ErrorCode.STYLE_NOT_FOUND: (Actor.YOU, False, "This style is not one of yours, or no longer exists."),
+    ErrorCode.STYLE_NAME_TAKEN: (
+        Actor.YOU,
+        False,
+        "You already have a style called {name}. Please choose another name.",
+    ),
+    ErrorCode.STYLES_REFUSED: (
+        Actor.YOU,
+        False,
+        "This cannot be kept as a style ({problem}). Please mend that and try again.",
+    ),
+    ErrorCode.TOO_MANY_STYLES: (Actor.YOU, False, "A library holds at most {limit} styles of your own."),
     ErrorCode.KEY_INVALID: (
         Actor.KEY,
         False,
-        "Google does not accept this API key. Please check it in Google AI Studio and enter it again.",
+        "{service} does not accept this API key. Please check it in {console} and enter it again.",
     ),
     ErrorCode.KEY_MISSING: (Actor.KEY, False, "This model needs a Gemini API key. Please add one in Settings."),
     ErrorCode.KEY_FORBIDDEN: (
         Actor.KEY,
         False,
-        "Your API key may not use {model}. Please allow the Gemini API for it in Google AI Studio.",
+        "Your API key may not use {model}. Please give it access in {console}.",
     ),
     ErrorCode.REGION_UNSUPPORTED: (
         Actor.KEY,
@@ -187,7 +203,7 @@ _TABLE: dict[ErrorCode, tuple[Actor, bool, str]] = {
     ErrorCode.BILLING_REQUIRED: (
         Actor.KEY,
         False,
-        "Your key has no quota for {model}. Please turn on billing in Google AI Studio.",
+        "Your key has no quota for {model}. Please turn on billing in {console}.",
     ),
     ErrorCode.QUOTA_EXHAUSTED: (
         Actor.KEY,
@@ -197,17 +213,17 @@ _TABLE: dict[ErrorCode, tuple[Actor, bool, str]] = {
     ErrorCode.PROMPT_BLOCKED: (
         Actor.POLICY,
         False,
-        "Google's policy declined the request before an answer ({reason}). Please say it another way.",
+        "{service}'s policy declined the request before an answer ({reason}). Please say it another way.",
     ),
     ErrorCode.ANSWER_BLOCKED: (
         Actor.POLICY,
         True,
-        "Google's policy stopped the answer ({reason}). Please say it another way, or try again.",
+        "{service}'s policy stopped the answer ({reason}). Please say it another way, or try again.",
     ),
     ErrorCode.PICTURE_BLOCKED: (
         Actor.POLICY,
         True,
-        "Google's policy declined the picture ({reason}). Please say it another way.",
+        "{service}'s policy declined the picture ({reason}). Please say it another way.",
     ),
     ErrorCode.PICTURE_RECITATION: (
         Actor.POLICY,
@@ -219,12 +235,12 @@ _TABLE: dict[ErrorCode, tuple[Actor, bool, str]] = {
         False,
         "The model does not support this language. Please write in another one.",
     ),
-    ErrorCode.RATE_LIMITED: (Actor.PROVIDER, True, "Google asks us to slow down. Please try again in {seconds} s."),
-    ErrorCode.OVERLOADED: (Actor.PROVIDER, True, "{model} is overloaded at Google. Please try again in a moment."),
+    ErrorCode.RATE_LIMITED: (Actor.PROVIDER, True, "{service} asks us to slow down. Please try again in {seconds} s."),
+    ErrorCode.OVERLOADED: (Actor.PROVIDER, True, "{model} is overloaded at {service}. Please try again in a moment."),
     ErrorCode.PROVIDER_ERROR: (
         Actor.PROVIDER,
         True,
-        "Google had an internal error (HTTP {status}). Please try again; the call may have been charged.",
+        "{service} had an internal error (HTTP {status}). Please try again; the call may have been charged.",
     ),
     ErrorCode.PROVIDER_TIMEOUT: (
         Actor.PROVIDER,
@@ -234,12 +250,12 @@ _TABLE: dict[ErrorCode, tuple[Actor, bool, str]] = {
     ErrorCode.MODEL_NOT_FOUND: (
         Actor.OPERATOR,
         False,
-        "Google does not know the model {model}. Please set {variable} to one that your key can use.",
+        "{service} does not know the model {model}. Please set {variable} to one that your key can use.",
     ),
     ErrorCode.REQUEST_REJECTED: (
         Actor.US,
         False,
-        "Google rejected the request ({detail}). Please send us the debug report.",
+        "{service} rejected the request ({detail}). Please send us the debug report.",
     ),
     ErrorCode.SIGNATURE_REJECTED: (
         Actor.PROVIDER,
@@ -277,7 +293,7 @@ _TABLE: dict[ErrorCode, tuple[Actor, bool, str]] = {
     ErrorCode.CONNECTION_FAILED: (
         Actor.NETWORK,
         True,
-        "Google cannot be reached. Please check the network connection and try again.",
+        "{service} cannot be reached. Please check the network connection and try again.",
     ),
     ErrorCode.STREAM_CUT: (
         Actor.NETWORK,
@@ -304,6 +320,10 @@ _TABLE: dict[ErrorCode, tuple[Actor, bool, str]] = {
 }
 
 
+# `service` is whoever was asked, `console` the place where its keys are looked after.
+_GOOGLE: dict[str, str | int | float] = {"service": "Google", "console": "Google AI Studio"}
+
+
 class ErrorInfo(BaseModel):
     """A failure as a value: its code, who must act, whether the same again can help, and the sentence's parameters."""
 
@@ -326,7 +346,12 @@ class ErrorInfo(BaseModel):
     @property
     def message(self) -> str:
         """The sentence in English."""
-        return _TABLE[self.code][2].format_map(_Blank(self.parameters))
+        return _TABLE[self.code][2].format_map(_Blank(self.sentence_parameters))
+
+    @property
+    def sentence_parameters(self) -> dict[str, str | int | float]:
+        """What fills the sentence in any language: the failure's own parameters, and Google where none names a service."""
+        return _GOOGLE | self.parameters
 
 
 class _Blank(dict[str, Any]):
@@ -372,10 +397,10 @@ class ProviderFailure(AivistaError):
 class RateLimited(ProviderFailure):
     """Too many requests; `retry_after_s` is the provider's own hint, when it gave one."""
 
-    def __init__(self, retry_after_s: float | None, provider_detail: str = "") -> None:
+    def __init__(self, retry_after_s: float | None, provider_detail: str = "", **parameters: str) -> None:
         self.retry_after_s = retry_after_s
         seconds = max(1, round(retry_after_s)) if retry_after_s is not None else 60
-        super().__init__(ErrorCode.RATE_LIMITED, provider_detail=provider_detail, seconds=seconds)
+        super().__init__(ErrorCode.RATE_LIMITED, provider_detail=provider_detail, seconds=seconds, **parameters)
 
 
 class NetworkFailure(AivistaError):

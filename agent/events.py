@@ -20,6 +20,7 @@ class Step(StrEnum):
     SEARCHING = "searching"
     SEARCHED = "searched"
     TOOL = "tool"
+    STYLES = "styles"
     PAINTING = "painting"
     PAINTED = "painted"
     RETRYING = "retrying"

@@ -21,6 +21,13 @@ class Reference(Value):
     role: str = ""
 
 
+class StyleUse(Value):
+    """A style whose phrases went into the prompt, and how surely the request named it (0 to 1)."""
+
+    name: str
+    similarity: float
+
+
 class Receipt(Value):
     """Asked against got, for one picture.
 
@@ -39,6 +46,7 @@ class Receipt(Value):
     mime_type: str
     references: tuple[Reference, ...] = ()
     left_out: int = 0
+    styles: tuple[StyleUse, ...] = ()
     facts: tuple[Fact, ...] = ()
     sources: tuple[Source, ...] = ()
     usage: TokenUsage = TokenUsage()

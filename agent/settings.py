@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 from platformdirs import user_data_path
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
@@ -15,6 +16,7 @@ from agent.errors import SettingsError
 
 TextModelChoice = Literal["flash", "thinking"]
 ImageModelChoice = Literal["auto", "flash", "pro"]
+ProviderChoice = Literal["gemini", "openai", "sketch"]
 
 
 class SearchPolicy(StrEnum):
@@ -54,10 +56,27 @@ class TurnSettings(BaseModel):
     budget_usd: float | None = Field(default=None, gt=0)
 
 
+class OpenAISettings(BaseModel):
+    """A server that speaks OpenAI's API: for words, and for pictures there or at an address of their own.
+
+    Without an `image_model` the sketch model paints. A key goes only to the server it was given for.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    base_url: str
+    text_model: str
+    api_key: SecretStr | None = None
+    image_model: str | None = None
+    image_base_url: str | None = None
+    image_api_key: SecretStr | None = None
+
+
 class Settings(BaseModel):
     """What the operator chose: where everything lives, keys, base URL, time limits. Unknown fields are refused.
 
-    Times are in seconds, sizes in bytes.
+    Times are in seconds, sizes in bytes. Without a `provider` it is Gemini where there is a key, else the `openai`
+    server, else sketch. `catalogue_file` holds models of the operator's own, in the form of `catalogue.toml`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -66,9 +85,13 @@ class Settings(BaseModel):
     gemini_api_key: SecretStr | None = None
     gemini_base_url: str | None = None
     gemini_api_version: str = "v1beta"
+    provider: ProviderChoice | None = None
+    openai: OpenAISettings | None = None
+    catalogue_file: Path | None = None
     model_overrides: Mapping[str, str] = Field(default_factory=dict)
     text_timeout_s: float = Field(default=60.0, gt=0)
     image_timeout_s: float = Field(default=300.0, gt=0)
+    retry_budget_s: float = Field(default=60.0, ge=0)
     history_cache_ttl_s: float = Field(default=7200.0, gt=0)
     history_cache_limit_bytes: int = Field(default=1 << 30, gt=0)
 
@@ -79,6 +102,8 @@ class Settings(BaseModel):
         `GOOGLE_API_KEY` wins over `GEMINI_API_KEY`, as in Google's SDK. A model is overridden by
         `AIVISTA_MODEL_<ROLE>`, for example `AIVISTA_MODEL_IMAGE_PRO`.
 
+        `AIVISTA_OPENAI_BASE_URL` with `AIVISTA_OPENAI_TEXT_MODEL` names a server that speaks OpenAI's API.
+
         Raises SettingsError naming the variable that cannot be read.
         """
         key = environ.get("GOOGLE_API_KEY") or environ.get("GEMINI_API_KEY")
@@ -88,14 +113,20 @@ class Settings(BaseModel):
             for name, value in environ.items()
             if name.startswith(prefix) and value
         }
+        openai = _openai(environ)
+        catalogue_file = environ.get("AIVISTA_CATALOGUE")
         return cls(
             home=home or _home(environ),
             gemini_api_key=SecretStr(key.strip()) if key and key.strip() else None,
             gemini_base_url=environ.get("GOOGLE_GEMINI_BASE_URL") or None,
             gemini_api_version=environ.get("AIVISTA_GEMINI_API_VERSION") or "v1beta",
+            provider=_provider(environ, openai),
+            openai=openai,
+            catalogue_file=Path(catalogue_file).expanduser().absolute() if catalogue_file else None,
             model_overrides=overrides,
             text_timeout_s=_positive(environ, "AIVISTA_TEXT_TIMEOUT_S", 60.0),
             image_timeout_s=_positive(environ, "AIVISTA_IMAGE_TIMEOUT_S", 300.0),
+            retry_budget_s=_positive(environ, "AIVISTA_RETRY_BUDGET_S", 60.0),
             history_cache_ttl_s=_positive(environ, "AIVISTA_HISTORY_CACHE_TTL_S", 7200.0),
             history_cache_limit_bytes=int(_positive(environ, "AIVISTA_HISTORY_CACHE_MB", 1024.0) * (1 << 20)),
         )
@@ -105,6 +136,65 @@ def _home(environ: Mapping[str, str]) -> Path:
     chosen = environ.get("AIVISTA_HOME")
     path = Path(os.path.expanduser(chosen)) if chosen else user_data_path("aivista", appauthor=False)
     return path.absolute()
+
+
+def _provider(environ: Mapping[str, str], openai: OpenAISettings | None) -> ProviderChoice | None:
+    match chosen := environ.get("AIVISTA_PROVIDER", "").strip().lower():
+        case "":
+            return None
+        case "openai" if openai is None:
+            raise SettingsError("AIVISTA_OPENAI_BASE_URL", "", "AIVISTA_PROVIDER is openai, so say where its server is")
+        case "gemini" | "openai" | "sketch":
+            return chosen
+        case _:
+            raise SettingsError("AIVISTA_PROVIDER", chosen, "it must be gemini, openai or sketch")
+
+
+def _openai(environ: Mapping[str, str]) -> OpenAISettings | None:
+    base_url = _address(environ, "AIVISTA_OPENAI_BASE_URL")
+    if base_url is None:
+        return None
+    text_model = environ.get("AIVISTA_OPENAI_TEXT_MODEL", "").strip()
+    if not text_model:
+        raise SettingsError("AIVISTA_OPENAI_TEXT_MODEL", "", f"say which model of {base_url} shall answer")
+    image_model = environ.get("AIVISTA_OPENAI_IMAGE_MODEL", "").strip() or None
+    image_base_url = _address(environ, "AIVISTA_OPENAI_IMAGE_BASE_URL")
+    if image_base_url is not None and image_model is None:
+        raise SettingsError("AIVISTA_OPENAI_IMAGE_MODEL", "", f"say which model of {image_base_url} shall paint")
+    return OpenAISettings(
+        base_url=base_url,
+        text_model=text_model,
+        api_key=_secret(environ, "AIVISTA_OPENAI_API_KEY"),
+        image_model=image_model,
+        image_base_url=image_base_url,
+        image_api_key=_secret(environ, "AIVISTA_OPENAI_IMAGE_API_KEY"),
+    )
+
+
+def _address(environ: Mapping[str, str], name: str) -> str | None:
+    raw = environ.get(name, "").strip()
+    if not raw:
+        return None
+    try:
+        url = urlsplit(raw)
+        is_address = url.scheme in ("https", "http") and bool(url.hostname) and url.port != 0
+    except ValueError:
+        is_address = False
+    if "@" in raw:
+        # Not quoted: it may hold a password.
+        raise SettingsError(name, "…", "it must hold no name or password; give the key in a variable of its own")
+    if not is_address or url.query or url.fragment:
+        raise SettingsError(name, raw, "it must be an address like http://127.0.0.1:11434/v1")
+    return raw.rstrip("/")
+
+
+def _secret(environ: Mapping[str, str], name: str) -> SecretStr | None:
+    raw = environ.get(name, "").strip()
+    if not raw:
+        return None
+    if not (raw.isascii() and raw.isprintable()) or " " in raw:
+        raise SettingsError(name, "…", "it holds characters that no key has")
+    return SecretStr(raw)
 
 
 def _positive(environ: Mapping[str, str], name: str, default: float) -> float:

@@ -28,10 +28,12 @@ from agent.settings import Settings, TurnSettings
 from agent.storage.cache import HistoryImageCache
 from agent.storage.conversations import ConversationStore
 from agent.storage.images import ImageStore
+from agent.storage.styles import StyleLibrary
 
 if TYPE_CHECKING:
     from agent.workflow.deps import Deps
     from agent.workflow.live import LiveTurn
+    from agent.workflow.retrying import Breakers
 
 MAX_WAITING = 3
 _CLOSE_S = 1.5
@@ -93,12 +95,14 @@ class Studio:
         self._cache = HistoryImageCache(
             settings.home, ttl_s=settings.history_cache_ttl_s, limit_bytes=settings.history_cache_limit_bytes
         )
+        self._styles = StyleLibrary(settings.home)
         self._providers = ProviderPool(settings, self._images, sketch_pace_s=sketch_pace_s)
         self._own_provider = provider(self._images) if provider else None
         self._live: dict[str, list[LiveTurn]] = defaultdict(list)
         self._requests: dict[tuple[str, str], LiveTurn] = {}
         self._order: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._allotting: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._breakers: Breakers | None = None
         self._kept: set[asyncio.Task[Any]] = set()
 
     async def __aenter__(self) -> Studio:
@@ -118,6 +122,7 @@ class Studio:
         await self._providers.aclose()
         await self._records.aclose()
         await self._cache.aclose()
+        await self._styles.aclose()
 
     # Conversations
 
@@ -251,8 +256,10 @@ class Studio:
     ) -> tuple[Deps, list[Picture]]:
         """Return what the turn works with and its uploads, not yet on record. Raises RequestRefused for bad input."""
         from agent.workflow.deps import Deps
+        from agent.workflow.retrying import Breakers, Patience
         from agent.workflow.turn import prompt_message
 
+        self._breakers = self._breakers or Breakers()
         if is_blank(request.text) and not request.images:
             raise RequestRefused(ErrorCode.NOTHING_SENT)
         check_request(request.text, len(request.images))
@@ -282,8 +289,11 @@ class Studio:
             images=self._images,
             records=self._records,
             cache=self._cache,
+            styles=self._styles,
             allotting=self._allotting[conversation.id],
             publish=live.publish,
+            patience=Patience(budget_s=self.settings.retry_budget_s),
+            breakers=self._breakers,
             keep_alive=self.keep_alive,
             stopped=live.stopped,
         )

@@ -96,6 +96,7 @@ _STEP_ICONS = {
     Step.PAINTING: "brush",
     Step.PAINTED: "brush",
     Step.RETRYING: "rotate-ccw",
+    Step.STYLES: "palette",
 }
 
 

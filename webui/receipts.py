@@ -52,6 +52,7 @@ def receipt_rows(view: View, receipt: Receipt) -> str:
         (words("receipt.model"), f"{escape(receipt.model_label)} <code>{escape(receipt.model)}</code>"),
         (words("receipt.got"), _got(words, receipt)),
         (words("receipt.references"), _references(words, receipt)),
+        (words("receipt.styles"), " · ".join(escape(style.name) for style in receipt.styles)),
         (words("receipt.facts"), _facts(receipt)),
         (words("receipt.sources"), source_links(receipt.sources)),
         (words("receipt.tokens"), _tokens(words, receipt)),

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date
 from enum import StrEnum
 from importlib import resources
+from pathlib import Path
+from typing import Any
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from agent.errors import SettingsError
 from agent.messages import TokenUsage, Value
+from agent.settings import OpenAISettings, Settings
 
 
 class ModelRole(StrEnum):
@@ -22,6 +25,20 @@ class ModelRole(StrEnum):
     IMAGE_FLASH = "image_flash"
     IMAGE_PRO = "image_pro"
     EMBEDDING = "embedding"
+
+
+TEXT_ROLES = (ModelRole.FLASH, ModelRole.THINKING)
+IMAGE_ROLES = (ModelRole.IMAGE_FLASH, ModelRole.IMAGE_PRO)
+
+SizeTables = dict[str, dict[str, dict[str, tuple[int, int]]]]
+
+
+class JsonMode(StrEnum):
+    """How a text model can be held to JSON: to a schema, to any JSON object, or not at all."""
+
+    SCHEMA = "schema"
+    OBJECT = "object"
+    NONE = "none"
 
 
 class Prices(Value):
@@ -41,6 +58,10 @@ class ModelEntry(Value):
     `sizes` maps each resolution the model takes to its pixels per aspect ratio, width first; a model without sizes
     gets no resolution. `max_references` counts pictures in one request, of which at most `max_characters` are people.
     `prices` are in order of their day.
+
+    Models differ most behind OpenAI's API: `has_vision` says that a text model sees pictures, `has_tools` that it
+    takes functions, `returns_thoughts` that what it thought goes back with its calls; `has_edits` that an image model
+    changes pictures, `has_response_format` that it must be told to answer with the picture itself.
     """
 
     id: str
@@ -57,6 +78,12 @@ class ModelEntry(Value):
     has_grounding: bool = False
     has_image_search: bool = False
     has_image_tool_results: bool = False
+    has_vision: bool = True
+    has_tools: bool = True
+    json_mode: JsonMode = JsonMode.SCHEMA
+    returns_thoughts: bool = False
+    has_edits: bool = True
+    has_response_format: bool = False
     typical_seconds: float = 0.0
     prices: tuple[Prices, ...] = ()
 
@@ -94,10 +121,14 @@ class Catalogue(Value):
     entries: tuple[ModelEntry, ...]
 
     def model(self, role: ModelRole, provider: str) -> ModelEntry:
-        """Return the model that plays the role at the provider. Raises SettingsError when there is none."""
-        for entry in self.entries:
-            if entry.role is role and entry.provider == provider:
-                return entry
+        """Return the model that plays the role at the provider; where it has none to paint, sketch's.
+
+        Raises SettingsError when there is none.
+        """
+        for source in (provider, "sketch") if role in IMAGE_ROLES else (provider,):
+            for entry in self.entries:
+                if entry.role is role and entry.provider == source:
+                    return entry
         raise SettingsError(override_variable(role), "", f"the catalogue has no {role} model for {provider}")
 
     def by_id(self, model_id: str) -> ModelEntry | None:
@@ -110,18 +141,28 @@ def override_variable(role: ModelRole) -> str:
     return f"AIVISTA_MODEL_{role.value.upper()}"
 
 
-def load_catalogue(overrides: Mapping[str, str] | None = None) -> Catalogue:
+def catalogue_of(settings: Settings) -> Catalogue:
+    """Return the catalogue as the operator's settings make it. Raises SettingsError naming what cannot be used."""
+    return load_catalogue(settings.model_overrides, own=settings.catalogue_file, openai=settings.openai)
+
+
+def load_catalogue(
+    overrides: Mapping[str, str] | None = None, *, own: Path | None = None, openai: OpenAISettings | None = None
+) -> Catalogue:
     """Return the catalogue with the operator's names in place: the first entry of a role is the default.
 
     `overrides` maps a role (`image_pro`) to a model id. An id the catalogue knows brings its own capabilities and
-    prices; another one takes those of the role's default.
+    prices; another one takes those of the role's default. `own` is a file with models of the operator's, which come
+    first. The models of `openai` play every role of that provider.
 
-    Raises SettingsError for a role that does not exist.
+    Raises SettingsError for a role that does not exist and for a file that cannot be used.
     """
-    text = resources.files("agent.providers").joinpath("catalogue.toml").read_text(encoding="utf-8")
-    data = tomllib.loads(text)
-    tables: dict[str, dict[str, dict[str, tuple[int, int]]]] = data["sizes"]
-    entries = [_entry(row, tables) for row in data["model"]]
+    bundled = tomllib.loads(resources.files("agent.providers").joinpath("catalogue.toml").read_text(encoding="utf-8"))
+    entries = _entries(bundled, {})
+    if own is not None:
+        entries = [*_read_own(own, bundled["sizes"]), *entries]
+    if openai is not None:
+        entries = _with_openai(entries, openai)
     for name, model_id in (overrides or {}).items():
         try:
             role = ModelRole(name)
@@ -133,12 +174,58 @@ def load_catalogue(overrides: Mapping[str, str] | None = None) -> Catalogue:
     return Catalogue(entries=tuple(entries))
 
 
-def _entry(row: dict[str, object], tables: dict[str, dict[str, dict[str, tuple[int, int]]]]) -> ModelEntry:
+def _with_openai(entries: list[ModelEntry], openai: OpenAISettings) -> list[ModelEntry]:
+    names = dict.fromkeys(TEXT_ROLES, openai.text_model) | dict.fromkeys(IMAGE_ROLES, openai.image_model)
+    others = [entry for entry in entries if entry.provider != "openai"]
+    mine = [entry for entry in entries if entry.provider == "openai"]
+    chosen = [_named(mine, role, name) for role, name in names.items() if name is not None]
+    # Without a painter of its own the provider must have none at all, so that sketch's is found.
+    known = mine if openai.image_model is not None else [entry for entry in mine if entry.role not in IMAGE_ROLES]
+    return [*chosen, *known, *others]
+
+
+def _named(entries: Iterable[ModelEntry], role: ModelRole, model_id: str) -> ModelEntry:
+    """Return the model for the role: as it is known, in another role of its kind perhaps, else like any other."""
+    roles = TEXT_ROLES if role in TEXT_ROLES else IMAGE_ROLES
+    kind = sorted((entry for entry in entries if entry.role in roles), key=lambda entry: entry.role is not role)
+    for entry in kind:
+        if entry.id == model_id:
+            return entry.model_copy(update={"role": role})
+    unknown = next(entry for entry in kind if entry.id == "any")
+    return unknown.model_copy(update={"id": model_id, "role": role, "label": model_id.rpartition("/")[2][:40]})
+
+
+def _read_own(path: Path, tables: SizeTables) -> list[ModelEntry]:
+    try:
+        return _entries(tomllib.loads(path.read_text(encoding="utf-8")), tables)
+    except OSError as error:
+        problem = f"it cannot be read ({error.strerror or error})"
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        problem = f"it is not TOML ({error})"
+    except ValidationError as error:
+        first = error.errors()[0]
+        problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    except KeyError as error:
+        problem = f"there is no {error}"
+    except (TypeError, AttributeError, AssertionError):
+        problem = "it must hold [[model]] tables like those of catalogue.toml"
+    raise SettingsError("AIVISTA_CATALOGUE", path, problem)
+
+
+def _entries(data: dict[str, Any], tables: SizeTables) -> list[ModelEntry]:
+    known = tables | data.get("sizes", {})
+    return [_entry(row, known) for row in data.get("model", ())]
+
+
+def _entry(row: dict[str, object], tables: SizeTables) -> ModelEntry:
     fields = dict(row)
-    table = tables[str(fields.pop("size_table"))] if "size_table" in fields else {}
-    ratios = fields.get("aspect_ratios", ())
-    chosen = fields.pop("resolutions", ())
-    assert isinstance(chosen, list | tuple)
-    assert isinstance(ratios, list | tuple)
-    fields["sizes"] = {size: {ratio: table[size][ratio] for ratio in ratios if ratio in table[size]} for size in chosen}
+    if "size_table" in fields:
+        table = tables[str(fields.pop("size_table"))]
+        ratios = fields.get("aspect_ratios", ())
+        chosen = fields.pop("resolutions", tuple(table))
+        assert isinstance(chosen, list | tuple)
+        assert isinstance(ratios, list | tuple)
+        fields["sizes"] = {
+            size: {ratio: table[size][ratio] for ratio in ratios if ratio in table[size]} for size in chosen
+        }
     return ModelEntry.model_validate(fields)

@@ -1,13 +1,18 @@
-"""The providers of the studio: the built-in sketch, and one Gemini client for each key in use."""
+"""The providers of the studio: the built-in sketch, the operator's own server, one Gemini client for each key."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
 
 from pydantic import SecretStr
 
-from agent.providers.base import PictureBytes, Provider
-from agent.settings import Settings
+from agent.errors import SettingsError
+from agent.messages import CompletionChunk, PromptMessage
+from agent.providers.base import PLAIN, ChatOptions, ImageRequest, PictureBytes, Provider, ToolDeclaration
+from agent.providers.catalogue import ModelEntry
+from agent.settings import OpenAISettings, ProviderChoice, Settings
 
 _MAX_CLIENTS = 32
 
@@ -20,18 +25,38 @@ class ProviderPool:
         self._pictures = pictures
         self._sketch_pace_s = sketch_pace_s
         self._sketch: Provider | None = None
-        self._clients: OrderedDict[str, Provider] = OrderedDict()
+        self._openai: Provider | None = None
+        # By the secret itself, not its text: whatever shows this object must not show a key.
+        self._clients: OrderedDict[SecretStr, Provider] = OrderedDict()
 
-    def name(self, key: SecretStr | None) -> str:
-        """Return which provider serves this key: `gemini`, or `sketch` where there is none."""
-        return "gemini" if self._key(key) else "sketch"
+    def name(self, key: SecretStr | None) -> ProviderChoice:
+        """Return which provider serves this key.
+
+        The one the operator named; else `gemini` where there is a key, `openai` where there is such a server, and
+        `sketch` where there is neither.
+        """
+        settings = self._settings
+        if settings.provider == "sketch" or (settings.provider == "openai" and settings.openai is not None):
+            return settings.provider
+        if self._key(key) is not None:
+            return "gemini"
+        return "sketch" if settings.openai is None or settings.provider == "gemini" else "openai"
 
     async def provider(self, key: SecretStr | None) -> Provider:
-        """Return the provider for the key; the operator's own key serves those who bring none."""
-        secret = self._key(key)
-        if secret is None:
-            self._sketch = self._sketch or self._draw()
-            return self._sketch
+        """Return the provider for the key; the operator's own key serves those who bring none.
+
+        Raises SettingsError when the provider needs a package that is not installed.
+        """
+        name, openai, secret = self.name(key), self._settings.openai, self._key(key)
+        if name == "openai" and openai is not None:
+            self._openai = self._openai or self._reach(openai)
+            return self._openai
+        if name == "sketch" or secret is None:
+            return self._draw()
+        return await self.gemini(secret)
+
+    async def gemini(self, secret: SecretStr) -> Provider:
+        """Return Gemini behind this key, whichever provider serves the turns."""
         if secret in self._clients:
             self._clients.move_to_end(secret)
             return self._clients[secret]
@@ -47,26 +72,69 @@ class ProviderPool:
         while self._clients:
             _, client = self._clients.popitem()
             await client.aclose()
+        if self._openai is not None:
+            await self._openai.aclose()
+            self._openai = None
 
-    def _key(self, key: SecretStr | None) -> str | None:
-        chosen = key or self._settings.gemini_api_key
-        return chosen.get_secret_value() if chosen else None
+    def _key(self, key: SecretStr | None) -> SecretStr | None:
+        return key or self._settings.gemini_api_key or None
 
     def _draw(self) -> Provider:
         from agent.providers.sketch import SketchProvider
 
-        return SketchProvider(self._pictures, pace_s=self._sketch_pace_s)
+        self._sketch = self._sketch or SketchProvider(self._pictures, pace_s=self._sketch_pace_s)
+        return self._sketch
 
-    def _connect(self, key: str) -> Provider:
+    def _reach(self, openai: OpenAISettings) -> Provider:
+        try:
+            from agent.providers.openai_compatible import OpenAIProvider
+        except ModuleNotFoundError as error:
+            if error.name != "openai":
+                raise
+            problem = "it needs one more package. Install it with: pip install 'aivista[openai]'"
+            raise SettingsError("AIVISTA_OPENAI_BASE_URL", openai.base_url, problem) from None
+        settings = self._settings
+        server = OpenAIProvider(
+            openai,
+            self._pictures,
+            text_timeout_s=settings.text_timeout_s,
+            image_timeout_s=settings.image_timeout_s,
+        )
+        return server if openai.image_model is not None else _WordsAndSketches(server, self._draw())
+
+    def _connect(self, key: SecretStr) -> Provider:
         # Google's SDK takes half a second to import: only whoever has a key waits for it.
         from agent.providers.gemini import GeminiProvider
 
         settings = self._settings
         return GeminiProvider(
-            key,
+            key.get_secret_value(),
             self._pictures,
             base_url=settings.gemini_base_url,
             api_version=settings.gemini_api_version,
             text_timeout_s=settings.text_timeout_s,
             image_timeout_s=settings.image_timeout_s,
         )
+
+
+@dataclass(frozen=True)
+class _WordsAndSketches:
+    """A server that only talks, with the sketch model to paint."""
+
+    words: Provider
+    sketches: Provider
+
+    def stream(
+        self,
+        model: ModelEntry,
+        messages: Sequence[PromptMessage],
+        tools: Sequence[ToolDeclaration] = (),
+        options: ChatOptions = PLAIN,
+    ) -> AsyncIterator[CompletionChunk]:
+        return self.words.stream(model, messages, tools, options)
+
+    def generate(self, request: ImageRequest) -> AsyncIterator[CompletionChunk]:
+        return self.sketches.generate(request)
+
+    async def aclose(self) -> None:
+        await self.words.aclose()

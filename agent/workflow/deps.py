@@ -21,6 +21,8 @@ from agent.settings import SearchPolicy
 from agent.storage.cache import HistoryImageCache
 from agent.storage.conversations import ConversationStore
 from agent.storage.images import ImageStore
+from agent.storage.styles import StyleLibrary
+from agent.workflow.retrying import Breakers, Patience
 from agent.workflow.state import Spend
 
 
@@ -42,9 +44,12 @@ class Deps:
     images: ImageStore
     records: ConversationStore
     cache: HistoryImageCache
+    styles: StyleLibrary
     allotting: asyncio.Lock
     publish: Callable[[TurnEvent], None]
     keep_alive: Callable[[Coroutine[Any, Any, Any]], asyncio.Task[Any]]
+    patience: Patience = field(default_factory=Patience)
+    breakers: Breakers = field(default_factory=Breakers)
     stopped: asyncio.Event = field(default_factory=asyncio.Event)
     settled: asyncio.Event = field(default_factory=asyncio.Event)
     started_s: float = field(default_factory=time.monotonic)

@@ -20,11 +20,13 @@ from agent.imaging.contract import (
 )
 from agent.imaging.references import ResolvedReferences, build_image_messages, resolve_references
 from agent.messages import ToolCallPart, ToolResultPart
-from agent.pictures import Picture
+from agent.pictures import Picture, StyleUse
 from agent.providers.catalogue import ModelEntry, ModelRole
+from agent.storage.style_values import StyleMatch
 from agent.tools.base import error_result
 from agent.workflow.deps import Deps, TurnRuntime, emit, say
 from agent.workflow.painting import Commission, Painted, paint
+from agent.workflow.retriever import with_styles
 from agent.workflow.routing import Target, serving_node, settle
 from agent.workflow.state import Spend, TurnProgress
 
@@ -41,7 +43,7 @@ async def executor(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]
     try:
         for index, call in calls.items():
             try:
-                commissions[index] = await commission(state, runtime.context, call)
+                commissions[index] = await commission(state, runtime.context, call, state["styles"].get(index, []))
             except ToolArgumentError as error:
                 answers[index] = error_result(call, error.info.message)
     except AivistaError as error:
@@ -63,12 +65,14 @@ async def executor(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]
     return Command(goto="presenter", update=update)
 
 
-async def commission(state: TurnProgress, deps: Deps, call: ToolCallPart) -> Commission:
+async def commission(
+    state: TurnProgress, deps: Deps, call: ToolCallPart, styles: Sequence[StyleMatch] = ()
+) -> Commission:
     """Return what will be painted for a call: arguments held against the locks, references and handles resolved.
 
     Raises ToolArgumentError for what the planner must mend, RequestRefused for what the person must change.
     """
-    arguments = parse_arguments(call.arguments)
+    arguments = with_styles(parse_arguments(call.arguments), styles)
     conversation = await deps.records.get(deps.conversation.id, deps.conversation.owner)
 
     def shown_to(model: ModelEntry) -> ResolvedReferences:
@@ -103,6 +107,7 @@ async def commission(state: TurnProgress, deps: Deps, call: ToolCallPart) -> Com
         prompt=prompt,
         messages=build_image_messages(prompt, references, replay, request.model),
         references=references,
+        styles=tuple(StyleUse(name=match.style.title, similarity=match.similarity) for match in styles),
         facts=tuple(state["facts"]),
         sources=tuple(state["sources"]),
     )

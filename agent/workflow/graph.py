@@ -5,10 +5,10 @@
               │ └─────┼──────────────────────────────────┘
               │       ├─ web_search ─► searcher ─┐
               └───────┼──────────────────────────┘
-                      └─ generate_image ─► executor ─► presenter ─► END
+                      └─ generate_image ─► retriever ─► executor ─► presenter ─► END
     any node that fails for good ─► failure ─► END
 
-The retriever comes between planner and executor, the critic between executor and presenter.
+The retriever is passed by when no style is named. The critic comes between executor and presenter.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from agent.workflow.deps import Deps
 from agent.workflow.executor import executor
 from agent.workflow.planner import planner
 from agent.workflow.presenter import failure, presenter
+from agent.workflow.retriever import retriever
 from agent.workflow.searcher import searcher
 from agent.workflow.state import TurnProgress
 from agent.workflow.tools import tools
@@ -40,9 +41,12 @@ TurnGraph = CompiledStateGraph[TurnProgress, Deps, TurnProgress, TurnProgress]
 def turn_graph() -> TurnGraph:
     """Return the compiled graph; it holds nothing of any turn and serves all of them."""
     graph = StateGraph(TurnProgress, context_schema=Deps)
-    graph.add_node("planner", planner, destinations=("tools", "searcher", "executor", "presenter", "failure"))
-    graph.add_node("tools", tools, destinations=("planner", "executor"))
-    graph.add_node("searcher", searcher, destinations=("planner", "tools", "executor", "failure"))
+    graph.add_node(
+        "planner", planner, destinations=("tools", "searcher", "retriever", "executor", "presenter", "failure")
+    )
+    graph.add_node("tools", tools, destinations=("planner", "retriever", "executor"))
+    graph.add_node("searcher", searcher, destinations=("planner", "tools", "retriever", "executor", "failure"))
+    graph.add_node("retriever", retriever, destinations=("executor",))
     graph.add_node("executor", executor, destinations=("planner", "presenter", "failure"))
     graph.add_node("presenter", presenter)
     graph.add_node("failure", failure)

@@ -12,10 +12,11 @@ from agent.imaging.handles import allot_handle
 from agent.imaging.intake import probe
 from agent.imaging.references import ResolvedReferences, without_signatures
 from agent.messages import ImageOrigin, ImagePart, PromptMessage, Source
-from agent.pictures import Fact, Picture, Receipt, Reference
+from agent.pictures import Fact, Picture, Receipt, Reference, StyleUse
 from agent.providers.base import ImageRequest
+from agent.workflow.asking import ask_picture
 from agent.workflow.deps import Deps
-from agent.workflow.hearing import Answer, hear
+from agent.workflow.hearing import Answer
 from agent.workflow.state import Spend
 
 _RATIO_TOLERANCE = 0.03
@@ -30,6 +31,7 @@ class Commission:
     prompt: str
     messages: tuple[PromptMessage, ...]
     references: ResolvedReferences
+    styles: tuple[StyleUse, ...]
     facts: tuple[Fact, ...]
     sources: tuple[Source, ...]
 
@@ -90,13 +92,13 @@ async def _ask(deps: Deps, commission: Commission, take: int) -> tuple[Answer, S
         use_grounding=commission.request.use_grounding,
         take=take,
     )
-    answer = await hear(deps.provider.generate(request))
+    answer = await ask_picture(deps, request)
     spend = deps.spend(model, answer.usage)
     if answer.error is None or answer.error.code is not ErrorCode.SIGNATURE_REJECTED:
         return answer, spend, 1
     # Nothing was painted for a rejected request, so asking again with the pictures in a prompt cannot pay twice.
     retry = request.model_copy(update={"messages": without_signatures(commission.messages)})
-    answer = await hear(deps.provider.generate(retry))
+    answer = await ask_picture(deps, retry)
     return answer, spend + deps.spend(model, answer.usage), 2
 
 
@@ -161,6 +163,7 @@ def _receipt(
         mime_type=image.mime_type,
         references=tuple(Reference(handle=picture.handle) for picture in commission.references.pictures),
         left_out=commission.references.left_out,
+        styles=commission.styles,
         facts=commission.facts,
         sources=commission.sources + (grounding.sources if grounding else ()),
         usage=spend.usage,

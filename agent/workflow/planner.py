@@ -15,8 +15,9 @@ from agent.messages import PromptMessage, ToolCallPart
 from agent.prompts import prompt
 from agent.providers.base import ChatOptions, ToolDeclaration
 from agent.tools.registry import TOOLS
+from agent.workflow.asking import ask_text
 from agent.workflow.deps import Deps, TurnRuntime, emit, say, today
-from agent.workflow.hearing import Answer, hear
+from agent.workflow.hearing import Answer
 from agent.workflow.routing import Target, next_target
 from agent.workflow.searcher import WEB_SEARCH
 from agent.workflow.state import TurnProgress
@@ -53,10 +54,10 @@ async def _ask(deps: Deps, added: list[PromptMessage], runtime: TurnRuntime) -> 
     tools = declared_tools(deps)
     options = ChatOptions(system=system_prompt(deps))
     async with TextFlow(lambda text: emit(runtime, TextDelta(text=text))) as flow:
-        answer = await hear(deps.provider.stream(deps.text_model, messages, tools, options), flow.take)
+        answer = await ask_text(deps, messages, tools, options, flow.take)
         if _was_rejected_for_signatures(answer):
             messages = without_old_signatures(messages)
-            answer = await hear(deps.provider.stream(deps.text_model, messages, tools, options), flow.take)
+            answer = await ask_text(deps, messages, tools, options, flow.take)
     return answer
 
 

@@ -8,10 +8,16 @@ from typing import Literal
 from agent.messages import PromptMessage, Role, ToolCallPart, ToolResultPart
 from agent.workflow.state import TurnProgress
 
-Target = Literal["tools", "searcher", "executor", "presenter", "planner", "failure"]
+Target = Literal["tools", "searcher", "retriever", "executor", "presenter", "planner", "failure"]
 
 GENERATE_IMAGE = "generate_image"
 SEARCH = "web_search"
+
+
+def named_style(call: ToolCallPart) -> str:
+    """Return the style that a call for a picture names, or nothing."""
+    style = call.arguments.get("style") if call.name == GENERATE_IMAGE else None
+    return style.strip() if isinstance(style, str) else ""
 
 
 def serving_node(call: ToolCallPart) -> Target:
@@ -22,7 +28,8 @@ def serving_node(call: ToolCallPart) -> Target:
 
 
 def next_target(calls: Sequence[ToolCallPart], answered: Collection[int]) -> Target:
-    """Return the node for the calls still open: searches first, then tools, pictures last; none left: back.
+    """Return the node for the calls still open: searches first, then tools, pictures last (by way of the
+    retriever when they name a style); none left: back.
 
     A model's answer without any call ends the turn.
     """
@@ -30,7 +37,9 @@ def next_target(calls: Sequence[ToolCallPart], answered: Collection[int]) -> Tar
         return "presenter"
     waiting = {serving_node(call) for index, call in enumerate(calls) if index not in answered}
     order: tuple[Target, ...] = ("searcher", "tools", "executor")
-    return next((node for node in order if node in waiting), "planner")
+    target = next((node for node in order if node in waiting), "planner")
+    # Where no style is named there is nothing to look up.
+    return "retriever" if target == "executor" and any(map(named_style, calls)) else target
 
 
 def settle(state: TurnProgress, new: dict[int, ToolResultPart]) -> tuple[Target, TurnProgress]:

@@ -15,8 +15,9 @@ from agent.messages import PromptMessage, Role, Source, TextPart, ToolCallPart, 
 from agent.pictures import Fact
 from agent.prompts import prompt
 from agent.providers.base import ChatOptions, ToolDeclaration
+from agent.workflow.asking import ask_text
 from agent.workflow.deps import Deps, TurnRuntime, emit, say, today
-from agent.workflow.hearing import Answer, hear
+from agent.workflow.hearing import Answer
 from agent.workflow.routing import SEARCH, Target, serving_node, settle
 from agent.workflow.state import Spend, TurnProgress
 
@@ -102,7 +103,7 @@ def _answered(
 async def _search(deps: Deps, query: str) -> Answer:
     ask = PromptMessage(role=Role.PROMPT, parts=(TextPart(text=f"{query}\n\nThe wish it is for: {deps.turn.text}"),))
     system = prompt("searcher").replace("{today}", today().isoformat())
-    return await hear(deps.provider.stream(deps.text_model, [ask], (), ChatOptions(system=system, google_search=True)))
+    return await ask_text(deps, [ask], (), ChatOptions(system=system, google_search=True))
 
 
 async def _read(deps: Deps, answer: Answer) -> tuple[Findings | None, Spend]:
@@ -112,7 +113,7 @@ async def _read(deps: Deps, answer: Answer) -> tuple[Findings | None, Spend]:
         return findings, Spend()
     ask = PromptMessage(role=Role.PROMPT, parts=(TextPart(text=answer.text),))
     options = ChatOptions(system=prompt("search_repair"), response_schema=_FINDINGS_SCHEMA)
-    mended = await hear(deps.provider.stream(deps.text_model, [ask], (), options))
+    mended = await ask_text(deps, [ask], (), options)
     return parse_findings(mended.text), deps.spend(deps.text_model, mended.usage)
 
 

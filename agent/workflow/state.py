@@ -10,6 +10,7 @@ from agent.errors import ErrorInfo
 from agent.events import ThoughtLog
 from agent.messages import PromptMessage, Source, TokenUsage, ToolCallPart, ToolResultPart, Value
 from agent.pictures import Fact
+from agent.storage.style_values import StyleMatch
 
 
 class Spend(Value):
@@ -26,7 +27,8 @@ class TurnProgress(TypedDict, total=False):
     """The state of one turn.
 
     `messages` are what the turn has added to the history, the person's own first. `calls` are those of the newest
-    model message that wait for an answer, and `answers` what has been answered of them, by position.
+    model message that wait for an answer, and `answers` what has been answered of them, by position;
+    `styles` are those found for a call, by position as well.
     """
 
     messages: Annotated[list[PromptMessage], operator.add]
@@ -37,6 +39,7 @@ class TurnProgress(TypedDict, total=False):
     answers: dict[int, ToolResultPart]
     facts: list[Fact]
     sources: list[Source]
+    styles: dict[int, list[StyleMatch]]
     has_searched: bool
     planner_steps: int
     call_counts: dict[str, int]
@@ -55,6 +58,7 @@ def first_progress(message: PromptMessage) -> TurnProgress:
         "answers": {},
         "facts": [],
         "sources": [],
+        "styles": {},
         "has_searched": False,
         "planner_steps": 0,
         "call_counts": {},

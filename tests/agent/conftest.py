@@ -1,4 +1,4 @@
-"""A studio in an empty home."""
+"""A studio in an empty home. It asks nothing twice, so that a test sees each failure; `test_retrying` is patient."""
 
 from __future__ import annotations
 
@@ -11,4 +11,4 @@ from agent.settings import Settings
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings(home=tmp_path / "home")
+    return Settings(home=tmp_path / "home", retry_budget_s=0)

@@ -19,10 +19,13 @@ _OURS = ("AIVISTA_", "GEMINI_", "GOOGLE_", "GRADIO_", "HF_", "DISPLAY", "WAYLAND
 
 
 def clean_environment(**more: str) -> dict[str, str]:
-    """Return this process's environment without keys or settings of the studio's, and with `more`."""
+    """Return this process's environment without keys or settings of the studio's, and with `more`.
+
+    A studio in it asks nothing twice, so that a test sees each failure of a model.
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
     path = os.pathsep.join(part for part in (str(_ROOT), kept.get("PYTHONPATH", "")) if part)
-    return {**kept, "PYTHONPATH": path, **more}
+    return {**kept, "PYTHONPATH": path, "AIVISTA_RETRY_BUDGET_S": "0.001", **more}
 
 
 def free_port() -> int:

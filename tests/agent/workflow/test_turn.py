@@ -532,3 +532,41 @@ async def test_a_stranger_can_neither_read_nor_use_a_conversation(settings: Sett
             await studio.conversation(conversation.id, owner="bob")
     assert only(events, TurnFailed).error.code is ErrorCode.CONVERSATION_NOT_FOUND
     assert scene.provider.asked == []
+
+
+async def test_a_named_style_brings_its_phrases_into_the_prompt_and_the_receipt(settings: Settings) -> None:
+    scene = Scene(settings, text=[calls(generate("a red fox", style="ukiyo-e"))], pictures=[picture()])
+    async with scene.studio() as studio:
+        conversation = await studio.new_conversation()
+        events = await run(studio, conversation.id, "a red fox in the style of ukiyo-e")
+    request = scene.provider.asked[-1].request
+    assert request is not None
+    prompt = request.messages[-1].text
+    assert prompt.startswith("a red fox")
+    assert "Style:\nUkiyo-e" in prompt
+    receipt = only(events, PictureReady).picture.receipt
+    assert receipt is not None
+    assert [style.name for style in receipt.styles][:1] == ["Ukiyo-e woodblock print"]
+    found = [log for log in of_type(events, ThoughtLog) if log.step is Step.STYLES]
+    assert len(found) == 1
+
+
+async def test_without_a_named_style_nothing_is_looked_up(settings: Settings) -> None:
+    scene = Scene(settings, text=[calls(generate("a red fox"))], pictures=[picture()])
+    async with scene.studio() as studio:
+        conversation = await studio.new_conversation()
+        await run(studio, conversation.id, "a red fox")
+    assert not (settings.home / "styles").exists()
+
+
+async def test_a_broken_style_library_leaves_the_prompt_as_it_was(settings: Settings) -> None:
+    settings.home.mkdir(parents=True)
+    (settings.home / "styles").write_text("in the way of the folder")
+    scene = Scene(settings, text=[calls(generate("a red fox", style="ukiyo-e"))], pictures=[picture()])
+    async with scene.studio() as studio:
+        conversation = await studio.new_conversation()
+        events = await run(studio, conversation.id, "a red fox in the style of ukiyo-e")
+    request = scene.provider.asked[-1].request
+    assert request is not None
+    assert "Style:" not in request.messages[-1].text
+    assert isinstance(events[-1], TurnDone)

@@ -1,0 +1,131 @@
+"""What went wrong with a call of Gemini, in the studio's own errors: no text of them holds the key."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import httpx2
+from google.genai import errors
+
+from agent.errors import AivistaError, ErrorCode, KeyProblem, NetworkFailure, ProviderFailure, RateLimited
+from agent.providers.catalogue import ModelEntry, override_variable
+
+_LONGEST_DETAIL = 500
+
+
+def failure_of(error: Exception, model: ModelEntry, read_timeout_s: float, key: str) -> AivistaError:
+    """Return the failure that stands for the SDK's or its HTTP client's; no text of it holds the key."""
+    if isinstance(error, errors.APIError):
+        return _from_api(error, model, read_timeout_s, key)
+    detail = without_key(f"{type(error).__name__}: {error}", key)
+    match error:
+        case httpx2.ReadTimeout():
+            return _timed_out(model, read_timeout_s, detail)
+        case httpx2.ConnectError() | httpx2.TimeoutException() | httpx2.ProxyError():
+            return NetworkFailure(ErrorCode.CONNECTION_FAILED, provider_detail=detail)
+        case httpx2.LocalProtocolError():
+            return ProviderFailure(ErrorCode.REQUEST_REJECTED, provider_detail=detail, detail=detail[:200])
+        case httpx2.HTTPError():
+            return NetworkFailure(ErrorCode.STREAM_CUT, provider_detail=detail)
+        case _:
+            # What came was not what the API sends: the SDK could not read it.
+            return ProviderFailure(ErrorCode.PROVIDER_ERROR, provider_detail=detail, status=200)
+
+
+def _from_api(error: errors.APIError, model: ModelEntry, read_timeout_s: float, key: str) -> AivistaError:
+    body = _body(error)
+    detail = without_key(str(body.get("message") or error.message or error.status or ""), key)
+    match error.code:
+        case 429:
+            return _quota_failure(error, body, model, detail)
+        case 403:
+            if _speaks_of_location(detail):
+                return KeyProblem(ErrorCode.REGION_UNSUPPORTED, provider_detail=detail)
+            return KeyProblem(ErrorCode.KEY_FORBIDDEN, provider_detail=detail, model=model.id)
+        case 401:
+            return KeyProblem(ErrorCode.KEY_INVALID, provider_detail=detail)
+        case 404:
+            return ProviderFailure(
+                ErrorCode.MODEL_NOT_FOUND,
+                provider_detail=detail,
+                model=model.id,
+                variable=override_variable(model.role),
+            )
+        case 408 | 504:
+            return _timed_out(model, read_timeout_s, detail)
+        case 499:
+            return NetworkFailure(ErrorCode.STREAM_CUT, provider_detail=detail)
+        case 503:
+            return ProviderFailure(ErrorCode.OVERLOADED, provider_detail=detail, model=model.label)
+        case code if code is not None and 400 <= code < 500:
+            return _rejection(body, model, detail)
+        case code:
+            return ProviderFailure(ErrorCode.PROVIDER_ERROR, provider_detail=detail, status=code or "?")
+
+
+def _rejection(body: Mapping[str, Any], model: ModelEntry, detail: str) -> AivistaError:
+    reasons = {str(entry.get("reason")) for entry in _details(body)}
+    if "API_KEY_INVALID" in reasons or re.search(r"api key (not valid|expired|not found)", detail, re.IGNORECASE):
+        return KeyProblem(ErrorCode.KEY_INVALID, provider_detail=detail)
+    if body.get("status") == "FAILED_PRECONDITION" and "billing" in detail.lower():
+        return KeyProblem(ErrorCode.BILLING_REQUIRED, provider_detail=detail, model=model.label)
+    if _speaks_of_location(detail):
+        return KeyProblem(ErrorCode.REGION_UNSUPPORTED, provider_detail=detail)
+    if re.search(r"thought[_ ]signature", detail, re.IGNORECASE):
+        return ProviderFailure(ErrorCode.SIGNATURE_REJECTED, provider_detail=detail)
+    return ProviderFailure(ErrorCode.REQUEST_REJECTED, provider_detail=detail, detail=detail[:200])
+
+
+def _quota_failure(error: errors.APIError, body: Mapping[str, Any], model: ModelEntry, detail: str) -> AivistaError:
+    violations = [entry for part in _details(body) for entry in part.get("violations") or () if isinstance(entry, dict)]
+    # `limit: 0` is a key without any quota for the model: waiting does not help.
+    if any(str(entry.get("quotaValue")) == "0" for entry in violations) or re.search(r"limit: 0(?![\d.])", detail):
+        return KeyProblem(ErrorCode.BILLING_REQUIRED, provider_detail=detail, model=model.label)
+    names = " ".join(f"{entry.get('quotaId')} {entry.get('quotaMetric')}" for entry in violations)
+    if re.search(r"per_?day", f"{names} {detail}", re.IGNORECASE):
+        return KeyProblem(ErrorCode.QUOTA_EXHAUSTED, provider_detail=detail, model=model.label)
+    return RateLimited(_retry_after_s(error, body, detail), detail)
+
+
+def _retry_after_s(error: errors.APIError, body: Mapping[str, Any], detail: str) -> float | None:
+    headers = getattr(error.response, "headers", None) or {}
+    hints = [str(entry.get("retryDelay", "")).removesuffix("s") for entry in _details(body)]
+    hints.append(str(headers.get("retry-after", "")))
+    hints.extend(re.findall(r"retry in ([\d.]+\d)s", detail))
+    for hint in hints:
+        if re.fullmatch(r"\d+(\.\d+)?", hint):
+            return float(hint)
+    return None
+
+
+def _timed_out(model: ModelEntry, read_timeout_s: float, detail: str) -> ProviderFailure:
+    seconds = f"{read_timeout_s:g}"
+    return ProviderFailure(ErrorCode.PROVIDER_TIMEOUT, provider_detail=detail, model=model.label, seconds=seconds)
+
+
+def _speaks_of_location(detail: str) -> bool:
+    return "location is not supported" in detail.lower()
+
+
+def _body(error: errors.APIError) -> dict[str, Any]:
+    """Return the error object of the response; a body that is none (HTML, text) gives what the SDK made of it."""
+    body = error.details
+    if isinstance(body, dict):
+        inner = body.get("error")
+        return inner if isinstance(inner, dict) else body
+    return {"message": body if isinstance(body, str) else json.dumps(body)}
+
+
+def _details(body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    details = body.get("details")
+    return [entry for entry in details if isinstance(entry, dict)] if isinstance(details, list) else []
+
+
+def without_key(text: str, key: str) -> str:
+    """Return the text on one line, cut, with this key and whatever looks like one blacked out."""
+    hidden = text.replace(key, "[key]") if key else text
+    hidden = re.sub(r"AIza[\w-]{10,}|AQ\.[\w-]{20,}", "[key]", hidden)
+    return " ".join(hidden.split())[:_LONGEST_DETAIL]

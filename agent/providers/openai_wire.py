@@ -1,0 +1,328 @@
+"""Our messages and settings in the shapes of OpenAI's API: pure functions, no call and no file is opened here.
+
+The API is one, the servers behind it are many. What is written here is what the strictest of them take: calls and
+results paired by id and side by side, and a person and a model who speak in turns (the chat templates of Mistral's
+models refuse anything else, and any call id that is not nine letters or digits).
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from agent.errors import DesignRuleBroken, ErrorCode, RequestRefused
+from agent.messages import ImageOrigin, ImagePart, PromptMessage, Role, TextPart, ToolCallPart, ToolResultPart
+from agent.providers.base import ChatOptions, ImageRequest, ToolDeclaration
+from agent.providers.catalogue import JsonMode, ModelEntry
+from agent.providers.openai_tags import call_in_words, tools_in_words
+
+# An object of the API as its JSON.
+Wire: TypeAlias = dict[str, Any]
+
+# What the model is taken to have said when the person spoke right after a tool's result.
+_BETWEEN = "OK."
+# OpenAI's own limit.
+_LONGEST_ID = 40
+_NO_RESULT = json.dumps({"error": "There was no result."})
+_ORIGINS = {ImageOrigin.UPLOADED: "uploaded", ImageOrigin.GENERATED: "generated", ImageOrigin.EDITED: "edited"}
+_ENDINGS = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp", "image/gif": "gif"}
+
+
+# ---- words
+
+
+def pictures_to_send(model: ModelEntry, messages: Iterable[PromptMessage]) -> dict[str, ImagePart]:
+    """Return every picture whose bytes a text call needs, once each, by digest: none for a model that sees none."""
+    wanted: dict[str, ImagePart] = {}
+    for message in messages if model.has_vision else ():
+        for part in message.parts:
+            if isinstance(part, ToolResultPart):
+                wanted.update((image.digest, image) for image in part.images)
+        wanted.update((image.digest, image) for image in message.images)
+    return wanted
+
+
+def chat_body(
+    model: ModelEntry,
+    messages: Sequence[PromptMessage],
+    tools: Sequence[ToolDeclaration],
+    options: ChatOptions,
+    picture_bytes: Mapping[str, bytes],
+) -> Wire:
+    """Return the whole body of a streamed text call. Raises DesignRuleBroken when the model is to search the web."""
+    if options.google_search:
+        raise DesignRuleBroken(f"{model.id} has no Google search")
+    body: Wire = {
+        "model": model.id,
+        "messages": to_wire(model, messages, _system(model, tools, options), picture_bytes),
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    if tools and model.has_tools:
+        body["tools"] = [_declaration(tool) for tool in tools]
+    level = options.thinking_level if options.thinking_level in model.thinking_levels else model.thinking_level
+    if level:
+        body["reasoning_effort"] = level
+    if options.response_schema is not None and model.json_mode is not JsonMode.NONE:
+        body["response_format"] = _response_format(model, options.response_schema)
+    return body
+
+
+def _system(model: ModelEntry, tools: Sequence[ToolDeclaration], options: ChatOptions) -> str:
+    texts = [options.system]
+    if tools and not model.has_tools:
+        texts.append(tools_in_words(tools))
+    if options.response_schema is not None and model.json_mode is not JsonMode.SCHEMA:
+        # The word JSON must stand in the prompt: DeepSeek's JSON mode writes blanks without end otherwise.
+        schema = json.dumps(options.response_schema, ensure_ascii=False)
+        texts.append(f"Answer with one JSON object of this JSON schema, and nothing else:\n{schema}")
+    return "\n\n".join(text for text in texts if text)
+
+
+def _declaration(tool: ToolDeclaration) -> Wire:
+    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    return {"type": "function", "function": function}
+
+
+def _response_format(model: ModelEntry, schema: Wire) -> Wire:
+    if model.json_mode is JsonMode.OBJECT:
+        return {"type": "json_object"}
+    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
+
+
+def to_wire(
+    model: ModelEntry, messages: Sequence[PromptMessage], system: str, picture_bytes: Mapping[str, bytes]
+) -> list[Wire]:
+    """Return the messages of a text call; `picture_bytes` holds the bytes by digest.
+
+    Grounding and other models' thoughts are left out, and so are signatures, which are Google's. A picture in a
+    model's message or a tool's result stands in the next message of the person; for a model without eyes it is a line
+    of text. Every call has an id and one result.
+    """
+    writer = _MessagesWriter(model, messages, picture_bytes)
+    if system:
+        writer.written.append({"role": "system", "content": system})
+    for message in messages:
+        writer.add(message)
+    return writer.finish()
+
+
+@dataclass(frozen=True)
+class _OpenCall:
+    """A call that waits for its result: its own id, if it had one, and the one it is sent with."""
+
+    call: ToolCallPart
+    wire_id: str
+
+
+class _MessagesWriter:
+    """Collects messages. `_waiting` are parts for the person's next message: pictures that cannot stand elsewhere."""
+
+    def __init__(
+        self, model: ModelEntry, messages: Sequence[PromptMessage], picture_bytes: Mapping[str, bytes]
+    ) -> None:
+        self.written: list[Wire] = []
+        self._model = model
+        self._bytes = picture_bytes
+        self._open: list[_OpenCall] = []
+        self._waiting: list[Wire] = []
+        parts = (part for message in messages for part in message.parts)
+        self._ids = {part.call_id for part in parts if isinstance(part, ToolCallPart) and part.call_id}
+        self._ids_made = 0
+
+    def add(self, message: PromptMessage) -> None:
+        match message.role:
+            case Role.PROMPT:
+                self._flush(self._prompt_parts(message))
+            case Role.MODEL:
+                self._flush([])
+                self._add_answer(message)
+            case Role.TOOL:
+                self._add_results(message)
+
+    def finish(self) -> list[Wire]:
+        self._flush([])
+        for message in self.written:
+            if message["role"] == "user":
+                message["content"] = _simplest(message["content"])
+        return self.written
+
+    @property
+    def _last_role(self) -> str:
+        return self.written[-1]["role"] if self.written else ""
+
+    def _flush(self, parts: list[Wire]) -> None:
+        """Answer what is still open, then let the person speak."""
+        for waiting in self._open:
+            self._add_result(waiting, _NO_RESULT)
+        self._open = []
+        parts, self._waiting = [*self._waiting, *parts], []
+        if not parts:
+            return
+        if self._last_role == "tool":
+            self.written.append({"role": "assistant", "content": _BETWEEN})
+        if self._last_role == "user":
+            self.written[-1]["content"].extend(parts)
+        else:
+            self.written.append({"role": "user", "content": parts})
+
+    def _prompt_parts(self, message: PromptMessage) -> list[Wire]:
+        parts = []
+        for part in message.parts:
+            if isinstance(part, TextPart) and part.text and not part.is_thought:
+                parts.append(_text(part.text))
+            elif isinstance(part, ImagePart) and not part.is_thought:
+                parts.append(self._picture(part))
+        return parts
+
+    def _add_answer(self, message: PromptMessage) -> None:
+        calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
+        text = message.text
+        if calls and not self._model.has_tools:
+            text = "\n".join([*([text] if text else []), *(call_in_words(call) for call in calls)])
+        self._waiting += [self._picture(image) for image in message.images]
+        if not text and not calls:
+            return
+        if self._last_role == "assistant":
+            # Never two in a row: what the model said next is part of what it said.
+            answer = self.written[-1]
+            answer["content"] = "\n\n".join(filter(None, (answer["content"], text)))
+        else:
+            answer = {"role": "assistant", "content": text}
+            self.written.append(answer)
+        if calls:
+            self._add_calls(answer, message, calls)
+
+    def _add_calls(self, answer: Wire, message: PromptMessage, calls: list[ToolCallPart]) -> None:
+        ids: list[str] = []
+        for call in calls:
+            is_fit = call.call_id and call.call_id not in ids and len(call.call_id) <= _LONGEST_ID
+            ids.append(call.call_id if call.call_id and is_fit else self._new_id())
+        self._open = [_OpenCall(call, wire_id) for call, wire_id in zip(calls, ids, strict=True)]
+        if not self._model.has_tools:
+            return
+        answer["tool_calls"] = [_call(open_call) for open_call in self._open]
+        if self._model.returns_thoughts:
+            answer["reasoning_content"] = self._own_thoughts(message)
+
+    def _own_thoughts(self, message: PromptMessage) -> str:
+        """Return what this very model thought before it called; of another model's calls it wants an empty text."""
+        thoughts = (part for part in message.parts if isinstance(part, TextPart) and part.is_thought)
+        return "".join(part.text for part in thoughts if part.signed_by == self._model.id)
+
+    def _add_results(self, message: PromptMessage) -> None:
+        for part in message.parts:
+            if isinstance(part, ToolResultPart):
+                content = json.dumps(part.content, ensure_ascii=False)
+                waiting = self._take_open(part)
+                if waiting is None:
+                    self._waiting.append(_text(f"Result of {part.name}: {content}"))
+                else:
+                    self._add_result(waiting, content, part.images)
+            elif isinstance(part, TextPart) and part.text:
+                self._waiting.append(_text(part.text))
+            elif isinstance(part, ImagePart):
+                self._waiting.append(self._picture(part))
+
+    def _add_result(self, waiting: _OpenCall, content: str, images: Sequence[ImagePart] = ()) -> None:
+        pictures = []
+        for image in images:
+            pictures += [_text(f"Picture {image.handle}:")] if image.handle and self._model.has_vision else []
+            pictures.append(self._picture(image))
+        if not self._model.has_tools:
+            self._waiting += [_text(f"Result of {waiting.call.name}: {content}"), *pictures]
+        elif pictures and self._model.has_image_tool_results:
+            self._add_tool_message(waiting, [_text(content), *pictures])
+        else:
+            self._add_tool_message(waiting, content)
+            self._waiting += pictures
+
+    def _add_tool_message(self, waiting: _OpenCall, content: str | list[Wire]) -> None:
+        self.written.append({"role": "tool", "tool_call_id": waiting.wire_id, "content": content})
+
+    def _take_open(self, result: ToolResultPart) -> _OpenCall | None:
+        """Return the call this result answers: that of its id, else the first of its name."""
+        if result.call_id:
+            fitting = [one for one in self._open if one.call.call_id == result.call_id]
+        else:
+            fitting = [one for one in self._open if one.call.name == result.name]
+        if not fitting:
+            return None
+        self._open.remove(fitting[0])
+        return fitting[0]
+
+    def _new_id(self) -> str:
+        while (made := f"call{self._ids_made:05d}") in self._ids:
+            self._ids_made += 1
+        self._ids.add(made)
+        return made
+
+    def _picture(self, image: ImagePart) -> Wire:
+        if not self._model.has_vision:
+            return _text(_described(image))
+        data = b64encode(self._bytes[image.digest]).decode("ascii")
+        return {"type": "image_url", "image_url": {"url": f"data:{image.mime_type};base64,{data}"}}
+
+
+def _text(text: str) -> Wire:
+    return {"type": "text", "text": text}
+
+
+def _simplest(parts: list[Wire]) -> str | list[Wire]:
+    """Return words alone as one string: many servers take parts only where a picture is among them."""
+    if any(part["type"] != "text" for part in parts):
+        return parts
+    return "\n".join(part["text"] for part in parts)
+
+
+def _described(image: ImagePart) -> str:
+    size = f", {image.width}×{image.height}" if image.width and image.height else ""
+    name = f"Picture {image.handle}" if image.handle else "A picture"
+    return f"[{name}, {_ORIGINS[image.origin]}{size}. You cannot see pictures.]"
+
+
+def _call(open_call: _OpenCall) -> Wire:
+    arguments = json.dumps(open_call.call.arguments, ensure_ascii=False)
+    function = {"name": open_call.call.name, "arguments": arguments}
+    return {"id": open_call.wire_id, "type": "function", "function": function}
+
+
+# ---- pictures
+
+
+def pictures_to_show(request: ImageRequest) -> list[ImagePart]:
+    """Return the pictures an image model is shown, in the order of the prompt's legend, once each.
+
+    Raises RequestRefused when the model changes no pictures.
+    """
+    images = {image.digest: image for message in request.messages for image in message.images}
+    if images and not request.model.has_edits:
+        raise RequestRefused(ErrorCode.TOO_MANY_REFERENCES, model=request.model.label, limit=0, count=len(images))
+    return list(images.values())
+
+
+def image_body(request: ImageRequest) -> dict[str, str | int]:
+    """Return the fields of an image call; only the settings that were chosen are in it.
+
+    Raises DesignRuleBroken when the model is to search the web.
+    """
+    if request.use_grounding:
+        raise DesignRuleBroken(f"{request.model.id} has no Google search")
+    body: dict[str, str | int] = {"model": request.model.id, "prompt": request.messages[-1].text, "n": 1}
+    pixels = request.model.pixels(request.aspect_ratio, request.resolution) if request.aspect_ratio else None
+    if pixels is not None:
+        body["size"] = f"{pixels[0]}x{pixels[1]}"
+    if request.model.has_response_format:
+        body["response_format"] = "b64_json"
+    return body
+
+
+def image_files(images: Sequence[ImagePart], data: Sequence[bytes]) -> list[tuple[str, tuple[str, bytes, str]]]:
+    """Return the pictures as files of a form, each under `image[]` with a name and its type."""
+    return [
+        ("image[]", (f"image{place}.{_ENDINGS.get(image.mime_type, 'png')}", one, image.mime_type))
+        for place, (image, one) in enumerate(zip(images, data, strict=True), 1)
+    ]

@@ -1,0 +1,41 @@
+"""A strict server of OpenAI's API on this machine: real HTTP for the real SDK, scripted by the test."""
+
+from __future__ import annotations
+
+from tests.openai_server.answers import (
+    Answer,
+    Call,
+    Calls,
+    Cut,
+    Events,
+    Hold,
+    HttpError,
+    MidStreamError,
+    Picture,
+    PictureAt,
+    Raw,
+    Text,
+)
+from tests.openai_server.refusals import Violation, error_body
+from tests.openai_server.request import ChatRequest, PictureRequest
+from tests.openai_server.server import OpenAIServer
+
+__all__ = [
+    "Answer",
+    "Call",
+    "Calls",
+    "ChatRequest",
+    "Cut",
+    "Events",
+    "Hold",
+    "HttpError",
+    "MidStreamError",
+    "OpenAIServer",
+    "Picture",
+    "PictureAt",
+    "PictureRequest",
+    "Raw",
+    "Text",
+    "Violation",
+    "error_body",
+]

@@ -1,0 +1,206 @@
+"""Rules of `/chat/completions`: each is one that some server of this API holds its clients to."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from io import BytesIO
+from typing import Any
+
+from PIL import Image
+
+from tests.openai_server.models import ServedModel
+from tests.openai_server.refusals import Json, Refused
+from tests.openai_server.request import text_of
+
+_FIELDS = frozenset(
+    ["model", "messages", "stream", "stream_options", "tools", "response_format", "reasoning_effort"],
+)
+_MESSAGE_FIELDS = {
+    "system": {"role", "content"},
+    "user": {"role", "content"},
+    "assistant": {"role", "content", "tool_calls", "reasoning_content"},
+    "tool": {"role", "content", "tool_call_id"},
+}
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_LONGEST_ID = 40
+_FORMAT = {"image/png": "PNG", "image/jpeg": "JPEG", "image/webp": "WEBP", "image/gif": "GIF"}
+
+
+def check_chat(body: Json, model: ServedModel) -> None:
+    """Refuse a body that some server would not take for this model."""
+    if unknown := set(body) - _FIELDS:
+        raise Refused("unknown_field", f"Unrecognized request argument supplied: {min(unknown)}")
+    if body.get("stream") is not True or body.get("stream_options") != {"include_usage": True}:
+        raise Refused("stream", "This server streams, and says what an answer costs when it is asked to.")
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not messages:
+        raise Refused("messages", "messages must be a list with something in it")
+    for number, message in enumerate(messages):
+        _check_message(message, number, model)
+    _check_order(messages)
+    _check_pairing(messages)
+    _check_tools(body.get("tools"), model)
+    _check_format(body.get("response_format"), messages, model)
+    if body.get("reasoning_effort", "low") not in ("low", "high", "max"):
+        raise Refused("reasoning_effort", "reasoning_effort must be low, high or max")
+
+
+def _check_message(message: Any, number: int, model: ServedModel) -> None:
+    role = message.get("role") if isinstance(message, dict) else None
+    if role not in _MESSAGE_FIELDS:
+        raise Refused("role", f"messages[{number}].role: {role!r} is not one of {sorted(_MESSAGE_FIELDS)}")
+    if unknown := set(message) - _MESSAGE_FIELDS[role]:
+        raise Refused("unknown_field", f"messages[{number}]: {min(unknown)} is not a field of {role}")
+    if role == "system" and number > 0:
+        raise Refused("order", "The system's message must be the first.")
+    content = message.get("content")
+    if role == "user" and isinstance(content, list):
+        _check_parts(content, number, model)
+    elif not isinstance(content, str):
+        raise Refused("content", f"messages[{number}].content must be a string")
+    elif not content.strip() and not (role == "assistant" and message.get("tool_calls")):
+        raise Refused("content", f"messages[{number}].content must not be empty")
+    if role == "assistant":
+        _check_answer(message, number, model)
+
+
+def _check_parts(parts: list[Any], number: int, model: ServedModel) -> None:
+    kinds = [part.get("type") for part in parts if isinstance(part, dict)]
+    if "image_url" not in kinds:
+        raise Refused("content", f"messages[{number}].content: parts are taken where there is a picture among them")
+    for part in parts:
+        match part:
+            case {"type": "text", "text": str(text), **rest} if text and not rest:
+                pass
+            case {"type": "image_url", "image_url": {"url": str(url), **more}, **rest} if not rest and not more:
+                _check_picture(url, model)
+            case _:
+                raise Refused("content", f"messages[{number}].content: {part!r:.80} is not a part")
+
+
+def _check_picture(url: str, model: ServedModel) -> None:
+    if not model.has_vision:
+        raise Refused("vision", f"{model.name} is not a multimodal model")
+    match = re.fullmatch(r"data:(image/\w+);base64,([A-Za-z0-9+/]+=*)", url)
+    if match is None:
+        raise Refused("picture", "image_url.url must be a picture as a data URL")
+    try:
+        with Image.open(BytesIO(base64.b64decode(match[2]))) as picture:
+            picture.load()
+            kind = picture.format
+    except (OSError, SyntaxError, ValueError) as fault:
+        raise Refused("picture", f"The picture cannot be read: {fault}") from fault
+    if _FORMAT.get(match[1]) != kind:
+        raise Refused("picture", f"The picture is {kind}, not {match[1]}")
+
+
+def _check_answer(message: Json, number: int, model: ServedModel) -> None:
+    calls = message.get("tool_calls")
+    if "reasoning_content" in message and not (model.wants_thoughts and isinstance(message["reasoning_content"], str)):
+        raise Refused("thoughts", f"messages[{number}].reasoning_content is not taken by {model.name}")
+    if calls is None:
+        return
+    if not model.has_tools:
+        raise Refused("tools", f"{model.name} does not support tools")
+    if model.wants_thoughts and "reasoning_content" not in message:
+        raise Refused("thoughts", "The reasoning_content in the thinking mode must be passed back to the API.")
+    if not isinstance(calls, list) or not calls:
+        raise Refused("tool_calls", f"messages[{number}].tool_calls must not be empty")
+    for call in calls:
+        _check_call(call, f"messages[{number}].tool_calls")
+    ids = [call["id"] for call in calls]
+    if len(set(ids)) != len(ids):
+        raise Refused("tool_call_id", f"messages[{number}].tool_calls: two calls have the id {max(ids, key=ids.count)}")
+
+
+def _check_call(call: Any, path: str) -> None:
+    match call:
+        case {
+            "id": str(call_id),
+            "type": "function",
+            "function": {"name": str(name), "arguments": str(arguments), **more},
+            **rest,
+        } if not rest and not more:
+            pass
+        case _:
+            raise Refused("tool_calls", f"{path}: {call!r:.80} is not a call")
+    if not 1 <= len(call_id) <= _LONGEST_ID:
+        raise Refused("tool_call_id", f"{path}: an id has 1 to {_LONGEST_ID} characters, not {len(call_id)}")
+    if not _NAME.fullmatch(name):
+        raise Refused("tool_calls", f"{path}: {name!r} is not the name of a function")
+    try:
+        given = json.loads(arguments)
+    except ValueError as fault:
+        raise Refused("tool_calls", f"{path}: arguments are not JSON") from fault
+    if not isinstance(given, dict):
+        raise Refused("tool_calls", f"{path}: arguments are not an object")
+
+
+def _check_order(messages: list[Json]) -> None:
+    """Hold the person and the model to turns, as the chat templates of Mistral's models do."""
+    spoken = [m["role"] for m in messages if m["role"] in ("user", "assistant") and not m.get("tool_calls")]
+    if any((role == "user") != (place % 2 == 0) for place, role in enumerate(spoken)):
+        sentence = "After the optional system message, conversation roles must alternate user/assistant/user/assistant"
+        raise Refused("order", sentence)
+    roles = [message["role"] for message in messages if message["role"] != "system"]
+    if roles[0] != "user":
+        raise Refused("order", "The person speaks first.")
+    if roles[-1] not in ("user", "tool"):
+        raise Refused("order", "Expected last role user or tool.")
+
+
+def _check_pairing(messages: list[Json]) -> None:
+    waiting: list[str] = []
+    for number, message in enumerate(messages):
+        if message["role"] == "tool":
+            if message.get("tool_call_id") not in waiting:
+                sentence = "messages with role 'tool' must be a response to a preceding message with 'tool_calls'"
+                raise Refused("tool_call_id", f"messages[{number}]: {sentence}")
+            waiting.remove(message["tool_call_id"])
+            continue
+        if waiting:
+            sentence = "an assistant message with 'tool_calls' must be followed by tool messages to each tool_call_id"
+            raise Refused("tool_call_id", f"messages[{number}]: {sentence}; missing: {waiting}")
+        waiting = [call["id"] for call in message.get("tool_calls") or []]
+    if waiting:
+        raise Refused("tool_call_id", f"these calls have no result: {waiting}")
+
+
+def _check_tools(tools: Any, model: ServedModel) -> None:
+    if tools is None:
+        return
+    if not model.has_tools:
+        raise Refused("tools", f"{model.name} does not support tools")
+    if not isinstance(tools, list) or not tools:
+        raise Refused("tools", "tools must not be empty")
+    names = []
+    for tool in tools:
+        match tool:
+            case {
+                "type": "function",
+                "function": {"name": str(name), "description": str(), "parameters": {"type": "object"}, **more},
+                **rest,
+            } if _NAME.fullmatch(name) and not more and not rest:
+                names.append(name)
+            case _:
+                raise Refused("tools", f"{tool!r:.80} is not a function")
+    if len(set(names)) != len(names):
+        raise Refused("tools", f"{max(names, key=names.count)} is declared twice")
+
+
+def _check_format(wanted: Any, messages: list[Json], model: ServedModel) -> None:
+    match wanted:
+        case None:
+            return
+        case {"type": "json_schema", "json_schema": {"name": str(name), "schema": {"type": "object"}, **more}, **rest}:
+            if model.json_mode != "schema" or not _NAME.fullmatch(name) or more or rest:
+                raise Refused("response_format", f"This response_format type is unavailable for {model.name}")
+        case {"type": "json_object", **rest} if not rest:
+            if model.json_mode != "object":
+                raise Refused("response_format", "'response_format.type' must be 'json_schema' or 'text'")
+            if "json" not in "\n".join(map(text_of, messages)).lower():
+                raise Refused("response_format", "Prompt must contain the word 'json' in some form")
+        case _:
+            raise Refused("response_format", f"{wanted!r:.80} is not a response_format")
