@@ -37,9 +37,10 @@ def next_target(calls: Sequence[ToolCallPart], answered: Collection[int]) -> Tar
         return "presenter"
     waiting = {serving_node(call) for index, call in enumerate(calls) if index not in answered}
     order: tuple[Target, ...] = ("searcher", "tools", "executor")
-    target = next((node for node in order if node in waiting), "planner")
-    # Where no style is named there is nothing to look up.
-    return "retriever" if target == "executor" and any(map(named_style, calls)) else target
+    fallback: Target = "planner"
+    target = next((node for node in order if node in waiting), fallback)
+    is_styled = target == "executor" and any(map(named_style, calls))
+    return "retriever" if is_styled else target
 
 
 def settle(state: TurnProgress, new: dict[int, ToolResultPart]) -> tuple[Target, TurnProgress]:

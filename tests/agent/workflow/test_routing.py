@@ -35,6 +35,14 @@ def test_searches_come_first_then_tools_and_pictures_last(names: list[str], answ
     assert next_target([call(name) for name in names], answered) == target
 
 
+def test_a_picture_that_names_a_style_goes_by_way_of_the_retriever() -> None:
+    styled = ToolCallPart(name="generate_image", arguments={"prompt": "a fox", "style": "ukiyo-e"})
+    assert next_target([styled], []) == "retriever"
+    assert next_target([call("web_search"), styled], []) == "searcher"
+    blank = ToolCallPart(name="generate_image", arguments={"prompt": "a fox", "style": "  "})
+    assert next_target([blank], []) == "executor"
+
+
 def test_answers_go_back_together_and_in_the_order_of_the_calls() -> None:
     state = first_progress(PromptMessage(role=Role.PROMPT, parts=()))
     state["calls"] = [call("a"), call("web_search")]
