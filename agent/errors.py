@@ -86,6 +86,7 @@ class ErrorCode(StrEnum):
     REQUEST_REJECTED = "request_rejected"
     SIGNATURE_REJECTED = "signature_rejected"
     EMPTY_ANSWER = "empty_answer"
+    ANSWER_UNREADABLE = "answer_unreadable"
     TEXT_INSTEAD_OF_PICTURE = "text_instead_of_picture"
     NO_PICTURE = "no_picture"
     MALFORMED_CALL = "malformed_call"
@@ -263,6 +264,11 @@ _TABLE: dict[ErrorCode, tuple[Actor, bool, str]] = {
         "Google no longer accepts the memory of an earlier picture. Please try again with the picture attached.",
     ),
     ErrorCode.EMPTY_ANSWER: (Actor.PROVIDER, True, "The model gave an empty answer. Please try again."),
+    ErrorCode.ANSWER_UNREADABLE: (
+        Actor.PROVIDER,
+        True,
+        "What came back cannot be read as an answer. Please try again; the call may have been charged.",
+    ),
     ErrorCode.TEXT_INSTEAD_OF_PICTURE: (
         Actor.PROVIDER,
         True,

@@ -165,6 +165,17 @@ def test_googles_sdk_stays_in_the_gemini_provider() -> None:
     assert all(name.startswith("agent/providers/gemini") for name in knowing), knowing
 
 
+def test_openais_sdk_stays_in_the_provider_for_compatible_servers() -> None:
+    knowing = {
+        path.relative_to(ROOT).as_posix()
+        for path in SOURCES
+        for target in imported(path)
+        if target.partition(".")[0] == "openai"
+    }
+    assert knowing, "the rule has something to hold"
+    assert all(name.startswith("agent/providers/openai_") for name in knowing), knowing
+
+
 def test_no_file_is_named_after_everything() -> None:
     folders_and_files = [part for path in SOURCES for part in path.relative_to(ROOT).with_suffix("").parts]
     words = {word for part in folders_and_files for word in part.lower().split("_")}

@@ -32,7 +32,7 @@ def failure_of(error: Exception, model: ModelEntry, read_timeout_s: float, key: 
             return NetworkFailure(ErrorCode.STREAM_CUT, provider_detail=detail)
         case _:
             # What came was not what the API sends: the SDK could not read it.
-            return ProviderFailure(ErrorCode.PROVIDER_ERROR, provider_detail=detail, status=200)
+            return ProviderFailure(ErrorCode.ANSWER_UNREADABLE, provider_detail=detail)
 
 
 def _from_api(error: errors.APIError, model: ModelEntry, read_timeout_s: float, key: str) -> AivistaError:

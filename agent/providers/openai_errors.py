@@ -79,7 +79,7 @@ def as_ours(error: Exception, asked: Asked) -> AivistaError:
         case _:
             # What came was not what the API sends: it could not be read.
             detail = without_keys(f"{type(error).__name__}: {error}", asked.keys)
-            return _told(ProviderFailure, ErrorCode.PROVIDER_ERROR, asked, detail, status=200)
+            return _told(ProviderFailure, ErrorCode.ANSWER_UNREADABLE, asked, detail)
 
 
 def event_failure(event: dict[str, Any], asked: Asked) -> AivistaError:

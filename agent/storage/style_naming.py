@@ -31,7 +31,7 @@ _STYLE_OF = frozenset({"style", "manner", "look", "spirit", "aesthetic", "vein"}
 _ARTICLES = frozenset({"a", "an", "the"})
 _NOT = frozenset(["not", "no", "without", "never", "avoid", "dont", "isnt", "instead", "than", "except"])
 _BUT = frozenset({"but", "just", "rather"})
-_NOT_CHARACTERS = ("不要", "不是", "不用", "不想", "别", "而非", "无需", "拒绝")
+_NOT_CHARACTERS = ("不要", "不是", "不用", "不想", "别用", "别画", "别做", "别是", "而非", "无需", "拒绝")
 _NEGATION_REACH = 3
 # Endings that say "picture" rather than which: a wrong letter counts only in what stands before them.
 _GENERIC_ENDINGS = (

@@ -29,6 +29,8 @@ _ABOUT = b"aivista"
 # Two letters so that Chinese is found, three so that English is told apart.
 _NGRAMS = (2, 3)
 _LONGEST_QUERY = 1000
+# How the system says that there is no room; LanceDB has no error numbers.
+_NO_ROOM = ("No space left", "File too large", "quota exceeded")
 # Another process may still read the version before this one.
 _OLD_VERSIONS_LIVE = timedelta(hours=1)
 
@@ -206,7 +208,7 @@ def _query(text: str) -> str:
 def _failure(error: Exception) -> StorageFailure:
     if isinstance(error, OSError) and error.errno is not None:
         return storage_failure(error)
-    if "No space left" in str(error):
+    if any(words in str(error) for words in _NO_ROOM):
         return StorageFailure(ErrorCode.DISK_FULL)
     # The text of LanceDB's own errors is full of paths.
     return StorageFailure(ErrorCode.STORAGE_BROKEN, detail=f"the style library: {type(error).__name__}")

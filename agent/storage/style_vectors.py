@@ -9,6 +9,7 @@ from array import array
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import TypeVar
+from weakref import WeakKeyDictionary
 
 from agent.errors import AivistaError, StorageFailure
 from agent.storage.style_meaning import (
@@ -22,7 +23,8 @@ from agent.storage.style_meaning import (
 from agent.storage.style_table import AboutTable, EmbeddingModel, Shelf, StyleIndex, digest_of, text_of
 
 T = TypeVar("T")
-_Key = tuple[EmbeddingModel, tuple[str, ...]]
+# Two keys of one model are two embedders: what the one cannot do, the other may.
+_Key = tuple[int, tuple[str, ...]]
 
 # How long a model is left alone after it failed: not every wish need wait for it.
 _PAUSE_S = 60.0
@@ -43,7 +45,7 @@ class StyleVectors:
         self._clock = clock
         self._building = asyncio.Lock()
         self._under_way: dict[_Key, asyncio.Task[None]] = {}
-        self._paused_until_s: dict[EmbeddingModel, float] = {}
+        self._paused_until_s: WeakKeyDictionary[TextEmbedder, float] = WeakKeyDictionary()
 
     async def similarities(
         self, shelves: Sequence[Shelf], wish: str, embedder: TextEmbedder, patience_s: float
@@ -54,7 +56,7 @@ class StyleVectors:
         Raises StorageFailure.
         """
         model = EmbeddingModel(id=embedder.model_id, dimension=embedder.dimension)
-        if self._clock() < self._paused_until_s.get(model, float("-inf")):
+        if self._clock() < self._paused_until_s.get(embedder, float("-inf")):
             return None
         try:
             async with asyncio.timeout(patience_s):
@@ -66,7 +68,7 @@ class StyleVectors:
         except StorageFailure:
             raise
         except (AivistaError, ValueError) as error:
-            self._paused_until_s[model] = self._clock() + _PAUSE_S
+            self._paused_until_s[embedder] = self._clock() + _PAUSE_S
             _log.warning("the embedding model %s failed; styles are found by their names: %s", model.id, error)
             return None
         return await self._guarded(lambda: self._closest(shelves, vector, model))
@@ -81,7 +83,7 @@ class StyleVectors:
     def _preparation(
         self, shelves: tuple[Shelf, ...], embedder: TextEmbedder, model: EmbeddingModel
     ) -> asyncio.Task[None]:
-        key = (model, tuple(shelf.content for shelf in shelves))
+        key = (id(embedder), tuple(shelf.content for shelf in shelves))
         task = self._under_way.get(key)
         if task is None:
             task = self._under_way[key] = asyncio.create_task(self._prepare(shelves, embedder, model))

@@ -117,8 +117,8 @@ FAULTS = {
         IMAGE,
     ),
     "error in the stream": Fault(MidStreamError(2, 503), ErrorCode.OVERLOADED, Actor.PROVIDER, "overloaded at Google"),
-    "garbage": Fault(Garbage(), ErrorCode.PROVIDER_ERROR, Actor.PROVIDER, "Please try again"),
-    "garbage later": Fault(Garbage(after_chunks=2), ErrorCode.PROVIDER_ERROR, Actor.PROVIDER, "Please try again"),
+    "garbage": Fault(Garbage(), ErrorCode.ANSWER_UNREADABLE, Actor.PROVIDER, "Please try again"),
+    "garbage later": Fault(Garbage(after_chunks=2), ErrorCode.ANSWER_UNREADABLE, Actor.PROVIDER, "Please try again"),
     "silence": Fault(
         Hold(Text("late")), ErrorCode.PROVIDER_TIMEOUT, Actor.PROVIDER, "did not answer within 0.2 s", settings=SHORT
     ),

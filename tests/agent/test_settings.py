@@ -7,7 +7,7 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from agent.errors import SettingsError
-from agent.settings import SearchPolicy, Settings, TurnSettings
+from agent.settings import OpenAISettings, SearchPolicy, Settings, TurnSettings
 
 KEY = "AIza" + "C4N4RY_" * 5
 
@@ -36,6 +36,14 @@ def test_every_variable_is_read(tmp_path: Path) -> None:
             "GEMINI_API_KEY": f" {KEY}\n",
             "GOOGLE_GEMINI_BASE_URL": "http://127.0.0.1:1",
             "AIVISTA_GEMINI_API_VERSION": "v1",
+            "AIVISTA_PROVIDER": "OpenAI",
+            "AIVISTA_OPENAI_BASE_URL": "http://127.0.0.1:11434/v1/",
+            "AIVISTA_OPENAI_API_KEY": " sk-words\n",
+            "AIVISTA_OPENAI_TEXT_MODEL": "talker",
+            "AIVISTA_OPENAI_IMAGE_MODEL": "painter",
+            "AIVISTA_OPENAI_IMAGE_BASE_URL": "https://example.org:8000/v1",
+            "AIVISTA_OPENAI_IMAGE_API_KEY": "sk-pictures",
+            "AIVISTA_CATALOGUE": str(tmp_path / "models.toml"),
             "AIVISTA_MODEL_IMAGE_PRO": "my-model",
             "AIVISTA_MODEL_FLASH": "",
             "AIVISTA_TEXT_TIMEOUT_S": "1.5",
@@ -49,6 +57,16 @@ def test_every_variable_is_read(tmp_path: Path) -> None:
         gemini_api_key=SecretStr(KEY),
         gemini_base_url="http://127.0.0.1:1",
         gemini_api_version="v1",
+        provider="openai",
+        openai=OpenAISettings(
+            base_url="http://127.0.0.1:11434/v1",
+            api_key=SecretStr("sk-words"),
+            text_model="talker",
+            image_model="painter",
+            image_base_url="https://example.org:8000/v1",
+            image_api_key=SecretStr("sk-pictures"),
+        ),
+        catalogue_file=tmp_path / "models.toml",
         model_overrides={"image_pro": "my-model"},
         text_timeout_s=1.5,
         image_timeout_s=2.0,
@@ -76,6 +94,54 @@ def test_the_key_is_never_shown() -> None:
     settings = Settings.from_env({"GEMINI_API_KEY": KEY})
     for shown in (repr(settings), str(settings), f"{settings.model_dump()}", settings.model_dump_json()):
         assert KEY not in shown
+
+
+SERVER = {"AIVISTA_OPENAI_BASE_URL": "http://127.0.0.1:11434/v1", "AIVISTA_OPENAI_TEXT_MODEL": "talker"}
+
+
+def test_a_server_of_ones_own_needs_an_address_and_a_model() -> None:
+    settings = Settings.from_env(SERVER)
+    assert settings.openai == OpenAISettings(base_url="http://127.0.0.1:11434/v1", text_model="talker")
+    assert settings.provider is None
+    assert Settings.from_env({"AIVISTA_OPENAI_TEXT_MODEL": "talker"}).openai is None
+
+
+@pytest.mark.parametrize(
+    ("environ", "name"),
+    [
+        ({"AIVISTA_PROVIDER": "llama"}, "AIVISTA_PROVIDER"),
+        ({"AIVISTA_PROVIDER": "openai"}, "AIVISTA_OPENAI_BASE_URL"),
+        ({"AIVISTA_OPENAI_BASE_URL": "http://127.0.0.1/v1"}, "AIVISTA_OPENAI_TEXT_MODEL"),
+        ({**SERVER, "AIVISTA_OPENAI_BASE_URL": "127.0.0.1:11434/v1"}, "AIVISTA_OPENAI_BASE_URL"),
+        ({**SERVER, "AIVISTA_OPENAI_BASE_URL": "ftp://127.0.0.1/v1"}, "AIVISTA_OPENAI_BASE_URL"),
+        ({**SERVER, "AIVISTA_OPENAI_BASE_URL": "http://[/v1"}, "AIVISTA_OPENAI_BASE_URL"),
+        ({**SERVER, "AIVISTA_OPENAI_BASE_URL": "http://127.0.0.1:99999/v1"}, "AIVISTA_OPENAI_BASE_URL"),
+        ({**SERVER, "AIVISTA_OPENAI_BASE_URL": "http://127.0.0.1/v1?key=x"}, "AIVISTA_OPENAI_BASE_URL"),
+        ({**SERVER, "AIVISTA_OPENAI_IMAGE_BASE_URL": "x"}, "AIVISTA_OPENAI_IMAGE_BASE_URL"),
+        ({**SERVER, "AIVISTA_OPENAI_IMAGE_BASE_URL": "http://127.0.0.1/v1"}, "AIVISTA_OPENAI_IMAGE_MODEL"),
+    ],
+)
+def test_what_is_wrong_about_a_server_names_its_variable(environ: dict[str, str], name: str) -> None:
+    with pytest.raises(SettingsError) as error:
+        Settings.from_env(environ)
+    assert error.value.info.parameters["name"] == name
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("AIVISTA_OPENAI_BASE_URL", "http://me:C4N4RY@127.0.0.1/v1"),
+        ("AIVISTA_OPENAI_BASE_URL", "http://C4N4RY@[/v1"),
+        ("AIVISTA_OPENAI_API_KEY", "C4N4RY two"),
+        ("AIVISTA_OPENAI_IMAGE_API_KEY", "C4N4RY\tkey"),
+        ("AIVISTA_OPENAI_API_KEY", "C4N4RY密钥"),
+    ],
+)
+def test_a_secret_in_the_wrong_place_is_not_quoted(name: str, value: str) -> None:
+    with pytest.raises(SettingsError, match=name) as error:
+        Settings.from_env({**SERVER, name: value})
+    assert "C4N4RY" not in str(error.value)
+    assert "C4N4RY" not in repr(error.value.info)
 
 
 def test_a_home_is_absolute_and_a_flag_wins_over_the_variable(tmp_path: Path) -> None:

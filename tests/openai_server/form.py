@@ -26,8 +26,8 @@ def parse_form(body: bytes, content_type: str) -> tuple[dict[str, str], list[For
     if match is None:
         raise Refused("content_type", f"Unsupported content type: {content_type}", status=415)
     mark = b"--" + match[1].encode()
-    head, *pieces, tail = body.split(mark)
-    if head or tail.strip() != b"--":
+    head, *pieces = body.split(mark)
+    if head or not pieces or pieces.pop().strip() != b"--":
         raise Refused("form", "The form does not begin and end with its boundary.")
     fields: dict[str, str] = {}
     files: list[FormFile] = []

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
 from agent.errors import SettingsError
 from agent.messages import TokenUsage
-from agent.providers.catalogue import Catalogue, ModelEntry, ModelRole, load_catalogue, override_variable
+from agent.providers.catalogue import (
+    IMAGE_ROLES,
+    TEXT_ROLES,
+    Catalogue,
+    JsonMode,
+    ModelEntry,
+    ModelRole,
+    catalogue_of,
+    load_catalogue,
+    override_variable,
+)
+from agent.settings import OpenAISettings, Settings
 
 CATALOGUE = load_catalogue()
 DAY = date(2026, 11, 20)
@@ -80,7 +93,7 @@ def test_an_entry_does_not_contradict_itself(entry: ModelEntry) -> None:
     assert entry.has_grounding or not entry.has_image_search
     assert entry.max_objects + entry.max_characters <= entry.max_references
     assert all(earlier.since < later.since for earlier, later in pairwise(entry.prices))
-    assert entry.provider == "sketch" or entry.prices
+    assert entry.provider == "sketch" or entry.prices or entry.id == "any"
     assert not entry.has_grounding or all(prices.search_query > 0 for prices in entry.prices)
 
 
@@ -143,3 +156,119 @@ def test_a_role_nobody_plays_names_its_variable() -> None:
 
 def test_a_name_nobody_has_is_not_found() -> None:
     assert CATALOGUE.by_id("nobody") is None
+
+
+# Servers that speak OpenAI's API, and the operator's own models.
+
+LOCAL = OpenAISettings(
+    base_url="http://127.0.0.1:11434/v1", text_model="Qwen/Qwen-Talks", image_model="Qwen/Qwen-Paints"
+)
+
+
+def test_an_unknown_model_of_a_server_plays_every_role_of_its_kind_and_is_named_after_itself() -> None:
+    catalogue = load_catalogue(openai=LOCAL)
+    for role in TEXT_ROLES:
+        entry = catalogue.model(role, "openai")
+        assert (entry.id, entry.label, entry.role) == ("Qwen/Qwen-Talks", "Qwen-Talks", role)
+        assert (entry.has_tools, entry.has_vision, entry.has_grounding) == (True, False, False)
+    for role in IMAGE_ROLES:
+        entry = catalogue.model(role, "openai")
+        assert (entry.id, entry.aspect_ratios, entry.has_edits) == ("Qwen/Qwen-Paints", ("1:1", "2:3", "3:2"), True)
+        assert entry.pixels("3:2", "1K") == (1536, 1024)
+
+
+def test_the_providers_do_not_disturb_each_other() -> None:
+    catalogue = load_catalogue(openai=LOCAL)
+    for role in ModelRole:
+        assert catalogue.model(role, "gemini") == CATALOGUE.model(role, "gemini")
+
+
+def test_a_known_model_of_a_server_brings_what_its_role_needs() -> None:
+    deepseek = LOCAL.model_copy(update={"text_model": "deepseek-flash", "image_model": "gpt-image-2"})
+    catalogue = load_catalogue(openai=deepseek)
+    levels = [catalogue.model(role, "openai").thinking_level for role in TEXT_ROLES]
+    assert levels == ["low", "high"]
+    assert catalogue.model(ModelRole.FLASH, "openai").json_mode is JsonMode.OBJECT
+    pro = catalogue.model(ModelRole.IMAGE_PRO, "openai")
+    assert (pro.id, pro.role, pro.has_response_format) == ("gpt-image-2", ModelRole.IMAGE_PRO, False)
+    assert catalogue.model(ModelRole.FLASH, "openai").price_usd(TokenUsage(output_tokens=1_000_000), DAY) == 1.2
+
+
+def test_a_server_without_a_painter_leaves_it_to_sketch() -> None:
+    catalogue = load_catalogue(openai=LOCAL.model_copy(update={"image_model": None}))
+    for role in IMAGE_ROLES:
+        assert catalogue.model(role, "openai") == CATALOGUE.model(role, "sketch")
+
+
+def test_another_thinking_model_of_the_server_is_named_by_its_variable() -> None:
+    catalogue = load_catalogue({"thinking": "deepseek-v4-pro"}, openai=LOCAL)
+    assert catalogue.model(ModelRole.THINKING, "openai").id == "deepseek-v4-pro"
+    assert catalogue.model(ModelRole.FLASH, "openai").id == "Qwen/Qwen-Talks"
+
+
+OWN = """
+[[model]]
+id = "Qwen/Qwen-Talks"
+role = "flash"
+provider = "openai"
+label = "Qwen"
+has_vision = true
+json_mode = "none"
+prices = [{ since = 2026-01-01, prompt = 1.0 }]
+
+[[model]]
+id = "Qwen/Qwen-Paints"
+role = "image_flash"
+provider = "openai"
+label = "Qwen paints"
+aspect_ratios = ["16:9"]
+size_table = "mine"
+max_references = 1
+
+[sizes.mine."1K"]
+"16:9" = [1280, 720]
+"""
+
+
+def test_the_operators_own_file_says_what_a_model_can(tmp_path: Path) -> None:
+    path = tmp_path / "models.toml"
+    path.write_text(OWN, "utf-8")
+    catalogue = catalogue_of(Settings(home=tmp_path, openai=LOCAL, catalogue_file=path))
+    talker = catalogue.model(ModelRole.THINKING, "openai")
+    assert (talker.label, talker.has_vision, talker.json_mode) == ("Qwen", True, JsonMode.NONE)
+    assert talker.price_usd(TokenUsage(prompt_tokens=1_000_000), DAY) == 1.0
+    painter = catalogue.model(ModelRole.IMAGE_PRO, "openai")
+    assert painter.sizes == {"1K": {"16:9": (1280, 720)}}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (None, "cannot be read"),
+        ("model = [", "not TOML"),
+        ("model = 1", "must hold"),
+        ("[[model]]\nid = 'x'", "role"),
+        ("[[model]]\nid = 'x'\nrole = 'flash'\nprovider = 'openai'\nlabel = 'X'\nsees = true", "sees"),
+        ("[[model]]\nid = 'x'\nrole = 'flash'\nprovider = 'openai'\nlabel = 'X'\nsize_table = 'gone'", "gone"),
+    ],
+)
+def test_a_file_that_cannot_be_used_names_its_variable(tmp_path: Path, text: str | None, problem: str) -> None:
+    path = tmp_path / "models.toml"
+    if text is not None:
+        path.write_text(text, "utf-8")
+    with pytest.raises(SettingsError, match=problem) as caught:
+        load_catalogue(own=path)
+    assert caught.value.info.parameters["name"] == "AIVISTA_CATALOGUE"
+
+
+@pytest.mark.parametrize("edition", ["README.md", "README.zh-CN.md"])
+def test_the_readmes_example_of_such_a_file_is_one(tmp_path: Path, edition: str) -> None:
+    text = (Path(__file__).parents[3] / edition).read_text("utf-8")
+    [example] = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    path = tmp_path / "models.toml"
+    path.write_text(example, "utf-8")
+    local = LOCAL.model_copy(update={"text_model": "gemma3:27b", "image_model": "qwen-image"})
+    catalogue = load_catalogue(own=path, openai=local)
+    talker, painter = catalogue.model(ModelRole.FLASH, "openai"), catalogue.model(ModelRole.IMAGE_FLASH, "openai")
+    assert (talker.has_vision, talker.has_tools, talker.json_mode) == (True, False, JsonMode.OBJECT)
+    assert painter.pixels("16:9", "1K") == (1664, 928)

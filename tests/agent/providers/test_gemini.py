@@ -384,8 +384,8 @@ _BILLING["error"]["status"] = "FAILED_PRECONDITION"
         (MidStreamError(after_chunks=2, status=499, message="cancelled"), NetworkFailure, ErrorCode.STREAM_CUT),
         (Cut(after_chunks=0), NetworkFailure, ErrorCode.STREAM_CUT),
         (Cut(after_chunks=2), NetworkFailure, ErrorCode.STREAM_CUT),
-        (Garbage(), ProviderFailure, ErrorCode.PROVIDER_ERROR),
-        (Garbage(after_chunks=2), ProviderFailure, ErrorCode.PROVIDER_ERROR),
+        (Garbage(), ProviderFailure, ErrorCode.ANSWER_UNREADABLE),
+        (Garbage(after_chunks=2), ProviderFailure, ErrorCode.ANSWER_UNREADABLE),
     ],
 )
 async def test_each_failure_has_its_own_sentence(

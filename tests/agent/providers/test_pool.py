@@ -2,42 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
 
 from agent.providers.pool import ProviderPool
-from agent.settings import Settings
+from agent.settings import OpenAISettings, Settings
 from agent.storage.images import ImageStore
 
-OPERATORS = SecretStr("AIzaOperators")
-VISITORS = SecretStr("AIzaVisitors")
+KEY = SecretStr("AIzaOfAVisitor")
+SERVER = OpenAISettings(base_url="http://127.0.0.1:9/v1", text_model="talker", image_model="painter")
+MakePool = Callable[..., ProviderPool]
 
 
-def pool(home: Path, key: SecretStr | None = None) -> ProviderPool:
-    return ProviderPool(Settings(home=home, gemini_api_key=key), ImageStore(home))
+@pytest.fixture
+async def make(tmp_path: Path) -> AsyncIterator[MakePool]:
+    made: list[ProviderPool] = []
+
+    def pool(**fields: Any) -> ProviderPool:
+        made.append(ProviderPool(Settings(home=tmp_path, **fields), ImageStore(tmp_path)))
+        return made[-1]
+
+    yield pool
+    for one in made:
+        await one.aclose()
 
 
 @pytest.mark.parametrize(
-    ("operators", "visitors", "name"),
+    ("fields", "key", "name", "kind"),
     [
-        (None, None, "sketch"),
-        (OPERATORS, None, "gemini"),
-        (None, VISITORS, "gemini"),
-        (OPERATORS, VISITORS, "gemini"),
+        ({}, None, "sketch", "SketchProvider"),
+        ({}, KEY, "gemini", "GeminiProvider"),
+        ({"gemini_api_key": KEY}, None, "gemini", "GeminiProvider"),
+        ({"openai": SERVER}, None, "openai", "OpenAIProvider"),
+        ({"openai": SERVER}, KEY, "gemini", "GeminiProvider"),
+        ({"openai": SERVER, "gemini_api_key": KEY}, None, "gemini", "GeminiProvider"),
+        ({"openai": SERVER, "gemini_api_key": KEY, "provider": "openai"}, None, "openai", "OpenAIProvider"),
+        ({"openai": SERVER, "provider": "openai"}, KEY, "openai", "OpenAIProvider"),
+        ({"openai": SERVER, "provider": "gemini"}, None, "sketch", "SketchProvider"),
+        ({"openai": SERVER, "provider": "gemini"}, KEY, "gemini", "GeminiProvider"),
+        ({"openai": SERVER, "gemini_api_key": KEY, "provider": "sketch"}, KEY, "sketch", "SketchProvider"),
     ],
 )
-def test_sketch_serves_only_those_without_any_key(
-    tmp_path: Path, operators: SecretStr | None, visitors: SecretStr | None, name: str
+async def test_the_operators_word_counts_then_a_key_then_a_server(
+    make: MakePool, fields: dict[str, Any], key: SecretStr | None, name: str, kind: str
 ) -> None:
-    assert pool(tmp_path, operators).name(visitors) == name
+    pool = make(**fields)
+    assert pool.name(key) == name
+    assert type(await pool.provider(key)).__name__ == kind
 
 
-async def test_each_key_has_one_client_and_keys_never_share_one(tmp_path: Path) -> None:
-    providers = pool(tmp_path, OPERATORS)
-    own, again = await providers.provider(VISITORS), await providers.provider(VISITORS)
-    operators = await providers.provider(None)
-    assert own is again
-    assert own is not operators
-    await providers.aclose()
+async def test_a_provider_is_made_once(make: MakePool) -> None:
+    pool = make(openai=SERVER)
+    assert await pool.provider(None) is await pool.provider(None)
+    assert await pool.provider(KEY) is await pool.provider(KEY)
+    assert await pool.gemini(KEY) is await pool.provider(KEY)

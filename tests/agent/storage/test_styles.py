@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from agent.errors import ErrorCode, NetworkFailure, RequestRefused, StorageFailure
+from agent.errors import ErrorCode, KeyProblem, NetworkFailure, RequestRefused, StorageFailure
 from agent.storage.curated_styles import curated_styles
 from agent.storage.own_styles import MOST_STYLES, owner_key
 from agent.storage.style_meaning import MeaningScale
@@ -25,6 +25,8 @@ from agent.storage.style_table import StyleIndex
 from agent.storage.style_values import MatchKind, StyleMatch
 from agent.storage.style_words import Words
 from agent.storage.styles import StyleLibrary
+from tests.bench.styles import HALVES, NAMING, labelled, outcomes, score
+from tests.support.children import run_child
 
 HAIKU_MOON: dict[str, Any] = {
     "name": {"en": "Haiku moon", "zh": "俳句月色"},
@@ -180,6 +182,8 @@ async def shared(shared_home: Path) -> AsyncIterator[StyleLibrary]:
         ("a gothic look for the poster", "gothic"),
         ("in the style of a comic", "american-comic"),
         ("not a photo but a watercolor", "watercolour"),
+        ("特别的水彩狐狸", "watercolour"),
+        ("no text, linocut", "linocut"),
     ],
 )
 async def test_names_are_found_however_they_are_written(shared: StyleLibrary, wish: str, style_id: str) -> None:
@@ -247,6 +251,26 @@ async def test_at_most_as_many_as_asked_are_found_and_none_below_the_floor(share
     assert len(await shared.search(wish, limit=5)) == 5
     assert await shared.search(wish, limit=0) == []
     assert "watercolour" not in ids(await shared.search(wish, limit=5, floor=0.95))
+
+
+def test_the_labelled_wishes_are_many_and_no_half_knows_the_other() -> None:
+    tuning, held_out = ({wish.text for wish in labelled(half)} for half in HALVES)
+    assert len(tuning | held_out) >= 120
+    assert not tuning & held_out
+    known = {style.id for style in curated_styles()}
+    assert all(wish.styles <= known for half in HALVES for wish in labelled(half))
+
+
+@pytest.mark.parametrize("half", HALVES)
+async def test_nineteen_of_twenty_named_styles_are_found_and_hardly_one_that_is_not(
+    shared: StyleLibrary, half: str
+) -> None:
+    results = await outcomes(shared, labelled(half))
+    recall = score([result for result in results if result.wish.kind in NAMING]).recall
+    assert recall is not None
+    assert recall >= 0.95
+    plain = score([result for result in results if not result.wish.styles])
+    assert plain.wrong <= plain.wishes / 20
 
 
 # Own styles
@@ -449,6 +473,55 @@ async def test_an_unusable_home_raises_one_storage_failure_without_a_path(tmp_pa
             assert str(tmp_path) not in str(failed.value)
 
 
+_LAZY = """
+import asyncio, sys
+from pathlib import Path
+from agent.storage.styles import StyleLibrary
+from tests.bench.styles import HALVES, NAMING, labelled, outcomes, score
+from tests.support.children import run_child
+async def main():
+    library = StyleLibrary(Path(sys.argv[1]))
+    await library.all()
+    await library.aclose()
+    print(sorted({"lancedb", "pyarrow", "numpy", "diskcache", "sqlalchemy"} & set(sys.modules)))
+asyncio.run(main())
+"""
+
+
+def test_lancedb_is_not_loaded_before_the_first_search(tmp_path: Path) -> None:
+    child = run_child(_LAZY, str(tmp_path))
+    assert child.stdout.strip() == "[]", child.stderr
+
+
+_FULL = """
+import asyncio, sys
+from pathlib import Path
+from agent.errors import StorageFailure
+from agent.storage.styles import StyleLibrary
+from tests.bench.styles import HALVES, NAMING, labelled, outcomes, score
+from tests.support.children import run_child
+async def main():
+    library = StyleLibrary(Path(sys.argv[1]))
+    try:
+        await library.search("linocut fox")
+    except StorageFailure as error:
+        print(error.code)
+    style = {"name": {"en": "Haiku moon"}, "phrases": ["pale moon over reeds"] * 15}
+    try:
+        await library.add({**style, "description": {"en": "x" * 900}})
+    except StorageFailure as error:
+        print(error.code)
+    print(len([style for style in await library.all() if style.is_own]))
+    await library.aclose()
+asyncio.run(main())
+"""
+
+
+def test_a_full_disk_is_told_as_that_and_leaves_nothing_half_written(tmp_path: Path) -> None:
+    child = run_child(_FULL, str(tmp_path), max_file_bytes=1000)
+    assert child.stdout.split() == ["disk_full", "disk_full", "0"], child.stderr
+
+
 async def test_many_searches_at_once_find_what_each_asked_for(library: StyleLibrary) -> None:
     wanted = ["linocut", "gongbi", "ukiyo-e", "bauhaus"] * 5
     found = await asyncio.gather(*(library.search(f"a fox as {name}, number {n}") for n, name in enumerate(wanted)))
@@ -525,6 +598,19 @@ async def test_a_failing_model_leaves_the_names_and_is_not_cached(tmp_path: Path
         wish = "pale disc over reeds, one heron"
         assert await library.search(wish, embedder=toy) == []
         assert ids(await library.search(wish, embedder=well)) == [style.id]
+
+
+async def test_a_key_that_fails_does_not_keep_another_key_of_the_same_model_from_its_meaning(tmp_path: Path) -> None:
+    bad, good = ToyEmbedder(), ToyEmbedder()
+    bad.failure = KeyProblem(ErrorCode.KEY_INVALID)
+    wish = "pale disc over reeds, one heron"
+    async with opened(tmp_path) as library:
+        style = await library.add(HAIKU_MOON)
+        failed, found = await asyncio.gather(library.search(wish, embedder=bad), library.search(wish, embedder=good))
+        assert (failed, ids(found)) == ([], [style.id])
+        asked = len(bad.asked)
+        assert ids(await library.search(f"{wish}!", embedder=bad)) == []
+        assert len(bad.asked) == asked, "a key that just failed is left alone for a while"
 
 
 async def test_a_model_that_answers_nonsense_is_gone_without(library: StyleLibrary) -> None:
