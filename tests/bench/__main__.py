@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tests.bench.measuring import Figure, as_markdown, machine
 from tests.bench.start import start_figure
+from tests.bench.styles import measured, report
 from tests.bench.turns import crowd_figure, growth_figure, turn_figures, upload_figure
 from tests.wire_server import GeminiProcess
 
@@ -19,6 +20,15 @@ Measured by `python -m tests.bench` on {machine}, {day}. The server is the proje
 of its own, on loopback, and answers at once; "bare" is google-genai called directly, or a bare Gradio page of the same
 parts. Both ways run in turn in one run: medians, with the tenth and the ninetieth percentile in brackets; a ratio is
 that of the pairs.
+
+"""
+
+_STYLES = """
+## Finding styles
+
+How often a wish finds the style that it names (`python -m tests.bench.styles`). The wishes were written by those who
+wrote the styles' names, so the rows in which a name is said flatter; "otherwise said" and "things" are the harder ones.
+Misses were looked at in the tuning half only.
 
 """
 
@@ -33,7 +43,8 @@ def main() -> None:
     figures = asyncio.run(_turns(given.runs))
     if given.starts:
         figures.append(start_figure(given.starts))
-    page = _INTRODUCTION.format(machine=machine(), day=datetime.now(UTC).date()) + as_markdown(figures) + "\n"
+    head = _INTRODUCTION.format(machine=machine(), day=datetime.now(UTC).date())
+    page = f"{head}{as_markdown(figures)}\n{_STYLES}{report(asyncio.run(measured()))}\n"
     print(page)
     if given.write:
         given.write.write_text(page, encoding="utf-8")

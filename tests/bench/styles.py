@@ -111,7 +111,8 @@ def _row(name: str, half: str, figures: Score) -> str:
     return f"| {name} | {half.replace('_', '-')} | {figures.wishes} | {recall} | {first} | {wrong} |"
 
 
-async def _measured() -> dict[str, list[Outcome]]:
+async def measured() -> dict[str, list[Outcome]]:
+    """Search for every labelled wish, after one search that loads the library."""
     with tempfile.TemporaryDirectory() as folder:
         library = StyleLibrary(Path(folder))
         try:
@@ -119,6 +120,13 @@ async def _measured() -> dict[str, list[Outcome]]:
             return {half: await outcomes(library, labelled(half)) for half in HALVES}
         finally:
             await library.aclose()
+
+
+def report(results: dict[str, list[Outcome]]) -> str:
+    """Return the table with what it was measured by."""
+    seconds = [result.seconds for each in results.values() for result in each]
+    pace = f"{1000 * statistics.median(seconds):.1f} ms a search (median), {1000 * max(seconds):.1f} ms at most."
+    return f"Full text, at most 3 styles, similarity 0.6 and more. {pace}\n\n{as_markdown(results)}"
 
 
 def _missed(results: Sequence[Outcome]) -> str:
@@ -131,11 +139,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.styles")
     parser.add_argument("--missed", action="store_true", help="also list what went wrong in the tuning half")
     given = parser.parse_args()
-    results = asyncio.run(_measured())
-    print("Full text, at most 3 styles, similarity 0.6 and more.\n")
-    print(as_markdown(results))
-    seconds = [result.seconds for each in results.values() for result in each]
-    print(f"\n{1000 * statistics.median(seconds):.1f} ms a search (median), {1000 * max(seconds):.1f} ms at most.")
+    results = asyncio.run(measured())
+    print(report(results))
     if given.missed:
         print(f"\nTuning half:\n{_missed(results['tuning'])}")
 
