@@ -161,11 +161,12 @@ class OpenAIProvider:
             event = await anext(answer, None)
         except Exception as error:
             raise as_ours(error, asked) from None
-        if isinstance(event, dict) and event.get("object") == "error":
-            raise event_failure(event, asked)
-        if event is not None and not isinstance(event, dict):
-            raise as_ours(ValueError(f"an event is {type(event).__name__}"), asked)
-        return event
+        if event is None or (isinstance(event, dict) and event.get("object") != "error"):
+            return event
+        failure = event_failure(event, asked)
+        # Reports of an exception may show local variables, and what a server says may quote a key.
+        del event
+        raise failure
 
     async def _ask_for_picture(
         self, asked: Asked, body: dict[str, str | int], files: list[tuple[str, tuple[str, bytes, str]]]

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
@@ -82,8 +81,10 @@ def as_ours(error: Exception, asked: Asked) -> AivistaError:
             return _told(ProviderFailure, ErrorCode.ANSWER_UNREADABLE, asked, detail)
 
 
-def event_failure(event: dict[str, Any], asked: Asked) -> AivistaError:
-    """Return the failure that an event of its own stands for."""
+def event_failure(event: object, asked: Asked) -> AivistaError:
+    """Return the failure that an event of a stream stands for: it tells one, or is none that can be read."""
+    if not isinstance(event, dict):
+        return as_ours(ValueError(f"an event is {type(event).__name__}"), asked)
     detail = without_keys(str(event.get("message") or ""), asked.keys)
     status = _status_of(event.get("code"))
     return _told(ProviderFailure, ErrorCode.PROVIDER_ERROR, asked, detail, status=status)

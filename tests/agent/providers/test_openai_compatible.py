@@ -7,9 +7,11 @@ import base64
 import hashlib
 import io
 import json
+import logging
 import socket
 import subprocess
 import sys
+import traceback
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
@@ -626,13 +628,21 @@ async def test_a_rejected_key_names_its_variable(server: OpenAIServer, shelf: Sh
     ],
 )
 async def test_a_failure_that_quotes_the_key_is_told_without_it(
-    server: OpenAIServer, provider: OpenAIProvider, talker: ModelEntry, reply: Answer
+    server: OpenAIServer,
+    provider: OpenAIProvider,
+    talker: ModelEntry,
+    reply: Answer,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    caplog.set_level(logging.DEBUG)
     server.on_chat(reply)
     with pytest.raises(AivistaError) as caught:
         await say(provider, talker, prompt("hi"))
-    told = f"{caught.value!r} {caught.value} {caught.value.info!r} {vars(provider)!r}"
-    assert "sk-" not in told
+    report = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
+    frames = [str(frame.locals) for frame in report.stack if "/agent/" in frame.filename.replace("/tests/agent", "")]
+    assert frames
+    told = [*frames, repr(caught.value), str(caught.value), repr(caught.value.info), repr(vars(provider)), caplog.text]
+    assert "sk-" not in "".join(told)
     assert "[key]" in caught.value.info.provider_detail
 
 
