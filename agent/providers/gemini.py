@@ -101,8 +101,7 @@ class GeminiProvider:
     async def _next(
         self, responses: AsyncIterator[types.GenerateContentResponse], call: GeminiCall, model: ModelEntry
     ) -> types.GenerateContentResponse | None:
-        with self._connection.calling(call, model):
-            return await anext(responses, None)
+        return await self._connection.attend(anext(responses, None), call, model)
 
     async def _stored(self, picture: ArrivedPicture, model: ModelEntry) -> CompletionChunk:
         image = await self._pictures.write(picture.data, picture.mime_type, ImageOrigin.GENERATED)

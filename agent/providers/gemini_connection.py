@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 import httpx2
@@ -16,6 +16,8 @@ from pydantic import SecretStr
 from agent.errors import ErrorCode, KeyProblem, SettingsError
 from agent.providers.catalogue import ModelEntry
 from agent.providers.gemini_failures import failure_of, without_key
+
+T = TypeVar("T")
 
 DEFAULT_BASE_URL = "https://generativelanguage.googleapis.com/"
 
@@ -71,12 +73,14 @@ class GeminiConnection:
         self._client = genai.Client(api_key=self._key.get_secret_value(), vertexai=False, http_options=options)
         return self._client
 
-    @contextmanager
-    def calling(self, call: GeminiCall, model: ModelEntry) -> Iterator[None]:
-        """Run the SDK for this call; whatever fails inside is raised as one of `agent.errors`."""
+    async def attend(self, work: Awaitable[T], call: GeminiCall, model: ModelEntry) -> T:
+        """Return what the SDK's work for this call brings; whatever fails in it is raised as one of `agent.errors`.
+
+        Not a context manager: the frame of one would keep the SDK's exception, and the key it may quote.
+        """
         token = _CALL.set(call)
         try:
-            yield
+            return await work
         except Exception as error:
             # Not chained: an exception of the HTTP client may quote the header that holds the key.
             raise failure_of(error, model, call.read_timeout_s, self._key.get_secret_value()) from None

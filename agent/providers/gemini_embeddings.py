@@ -68,8 +68,8 @@ class GeminiEmbedder:
         config = types.EmbedContentConfig(output_dimensionality=self._dimension)
         call = GeminiCall(self._timeout_s)
         try:
-            with self._connection.calling(call, self._model):
-                answer = await models.embed_content(model=self._model.id, contents=contents, config=config)
+            work = models.embed_content(model=self._model.id, contents=contents, config=config)
+            answer = await self._connection.attend(work, call, self._model)
         finally:
             if call.response is not None:
                 await call.response.aclose()
