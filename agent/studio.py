@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 from pydantic import SecretStr
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from agent.workflow.retrying import Breakers
 
 MAX_WAITING = 3
+_MAX_REQUESTS = 1000
 _CLOSE_S = 1.5
 
 
@@ -99,9 +101,10 @@ class Studio:
         self._providers = ProviderPool(settings, self._images, sketch_pace_s=sketch_pace_s)
         self._own_provider = provider(self._images) if provider else None
         self._live: dict[str, list[LiveTurn]] = defaultdict(list)
-        self._requests: dict[tuple[str, str], LiveTurn] = {}
-        self._order: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._allotting: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._requests: dict[tuple[str, str, str | None], LiveTurn] = {}
+        # A lock lives as long as a turn that uses it: conversations come and go by the thousand.
+        self._order: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._allotting: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._breakers: Breakers | None = None
         self._kept: set[asyncio.Task[Any]] = set()
 
@@ -210,8 +213,8 @@ class Studio:
         from agent.workflow.live import LiveTurn
         from agent.workflow.turn import record_stop, run_graph
 
-        name = (conversation_id, request.request_id or uuid.uuid4().hex)
-        if name in self._requests and self._requests[name].owner == owner:
+        name = (conversation_id, owner, request.request_id)
+        if name in self._requests:
             return self._requests[name]
         prepared: list[Deps] = []
 
@@ -222,8 +225,8 @@ class Studio:
                 live.publish(ThoughtLog(step=Step.WAITING))
             async with order:
                 # Uploads get their handles here: a late picture of the turn before must not take the same.
-                async with self._allotting[conversation_id]:
-                    deps, uploads = await self._prepare(live, request, owner, key)
+                async with allotting:
+                    deps, uploads = await self._prepare(live, request, owner, key, allotting)
                     # Before the first write: a turn stopped while it is recorded must not stay there as running.
                     prepared.append(deps)
                     await self._records.begin_turn(conversation_id, deps.turn, uploads)
@@ -233,26 +236,27 @@ class Studio:
             if prepared:
                 await record_stop(prepared[0], live)
 
-        turns, order = self._live[conversation_id], self._order[conversation_id]
-        live = LiveTurn(conversation_id, owner, work, on_stop)
+        turns = self._live[conversation_id]
+        order = self._order.setdefault(conversation_id, asyncio.Lock())
+        allotting = self._allotting.setdefault(conversation_id, asyncio.Lock())
+        live = LiveTurn(conversation_id, owner, work, on_stop, self._forget)
         turns.append(live)
-        self._requests[name] = live
-        self.keep_alive(self._forget(live, name))
+        if request.request_id:
+            self._requests[name] = live
+            if len(self._requests) > _MAX_REQUESTS:
+                self._requests.pop(next(iter(self._requests)))
         return live
 
-    async def _forget(self, live: LiveTurn, name: tuple[str, str]) -> None:
-        await live.wait()
+    def _forget(self, live: LiveTurn) -> None:
         self._live[live.conversation_id].remove(live)
         if not self._live[live.conversation_id]:
             del self._live[live.conversation_id]
-        if len(self._requests) > 1000:
-            self._requests.pop(next(iter(self._requests)))
 
     def _running(self, conversation_id: str, owner: str) -> list[LiveTurn]:
         return [live for live in self._live.get(conversation_id, []) if live.owner == owner and not live.is_done]
 
     async def _prepare(
-        self, live: LiveTurn, request: TurnRequest, owner: str, key: SecretStr | None
+        self, live: LiveTurn, request: TurnRequest, owner: str, key: SecretStr | None, allotting: asyncio.Lock
     ) -> tuple[Deps, list[Picture]]:
         """Return what the turn works with and its uploads, not yet on record. Raises RequestRefused for bad input."""
         from agent.workflow.deps import Deps
@@ -290,7 +294,7 @@ class Studio:
             records=self._records,
             cache=self._cache,
             styles=self._styles,
-            allotting=self._allotting[conversation.id],
+            allotting=allotting,
             publish=live.publish,
             patience=Patience(budget_s=self.settings.retry_budget_s),
             breakers=self._breakers,

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
+from functools import cached_property
 from typing import Any
 
 from langgraph.runtime import Runtime
@@ -54,7 +55,7 @@ class Deps:
     settled: asyncio.Event = field(default_factory=asyncio.Event)
     started_s: float = field(default_factory=time.monotonic)
 
-    @property
+    @cached_property
     def text_model(self) -> ModelEntry:
         """The text model that the person chose."""
         return self.catalogue.model(ModelRole(self.turn.settings.text_model), self.provider_name)

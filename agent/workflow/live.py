@@ -18,7 +18,8 @@ logger = logging.getLogger(__name__)
 class LiveTurn:
     """One running turn and what it has said so far, so that a page that comes back can catch up.
 
-    `work` publishes the turn's events; `on_stop` puts a stopped turn on record. The turn starts at once.
+    `work` publishes the turn's events; `on_stop` puts a stopped turn on record, `on_end` hears of
+    any end. The turn starts at once.
     """
 
     def __init__(
@@ -27,6 +28,7 @@ class LiveTurn:
         owner: str,
         work: Callable[[LiveTurn], Awaitable[None]],
         on_stop: Callable[[LiveTurn], Awaitable[None]],
+        on_end: Callable[[LiveTurn], None],
     ) -> None:
         self.conversation_id = conversation_id
         self.owner = owner
@@ -36,6 +38,7 @@ class LiveTurn:
         self._followers: set[asyncio.Queue[TurnEvent | None]] = set()
         self._work = work
         self._on_stop = on_stop
+        self._on_end = on_end
         self._is_done = False
         self._task = asyncio.create_task(self._run())
         self._task.add_done_callback(self._end)
@@ -102,6 +105,7 @@ class LiveTurn:
         self._is_done = True
         for queue in self._followers:
             queue.put_nowait(None)
+        self._on_end(self)
 
     async def _record_stop(self) -> None:
         try:
