@@ -140,5 +140,10 @@ class Screen:
 
     def key_state(self, visitor: Visitor) -> str:
         """Return which key is in use, as HTML."""
-        has_operator_key = self.studio().settings.gemini_api_key is not None
-        return settings.state_html(visitor.words, self.sessions.key(visitor), has_operator_key=has_operator_key)
+        studio, key = self.studio(), self.sessions.key(visitor)
+        return settings.state_html(
+            visitor.words,
+            key,
+            has_operator_key=studio.settings.gemini_api_key is not None,
+            has_own_server=studio.provider_name(key) == "openai",
+        )

@@ -163,6 +163,8 @@ def chip_updates(words: Words, catalogue: Catalogue, provider: str, chosen: Chos
     A value that the chosen model does not obey falls back to `auto`.
     """
     is_sketch = provider == "sketch"
+    # Only Gemini searches: where the text model cannot, there is nothing to permit.
+    can_search = catalogue.model(ModelRole(chosen.text_model), provider).has_grounding
     ratios, sizes = offered(catalogue, provider, chosen.image_model)
     auto = words("composer.auto")
     models = [(words(f"composer.{name}"), name) for name in ("flash", "pro")]
@@ -180,9 +182,9 @@ def chip_updates(words: Words, catalogue: Catalogue, provider: str, chosen: Chos
         "aspect_ratio": _choices(words, "aspect_ratio", [(words("composer.auto_ratio"), AUTO), *_same(ratios)], ratio),
         "resolution": _choices(words, "resolution", shown_sizes, size, is_shown=not is_sketch),
         "number_of_images": _choices(words, "count", shown_counts, chosen.number_of_images),
-        "allow_search": gr.update(label=words("composer.search"), visible=not is_sketch),
+        "allow_search": gr.update(label=words("composer.search"), visible=can_search),
         "search_policy": _choices(
-            words, "search_policy", by_whom, chosen.search_policy, is_shown=not is_sketch and chosen.allow_search
+            words, "search_policy", by_whom, chosen.search_policy, is_shown=can_search and chosen.allow_search
         ),
     }
 

@@ -52,12 +52,14 @@ def head_html(words: Words) -> str:
     )
 
 
-def state_html(words: Words, key: SecretStr | None, *, has_operator_key: bool) -> str:
-    """Return which key is in use, by its last four characters at most."""
+def state_html(words: Words, key: SecretStr | None, *, has_operator_key: bool, has_own_server: bool = False) -> str:
+    """Return which key is in use, by its last four characters at most, or what serves without one."""
     if key is not None:
         return _verdict("circle-check", "ok", words("settings.key_set", tail=key.get_secret_value()[-4:]))
     if has_operator_key:
         return _verdict("circle-check", "ok", words("settings.key_operator"))
+    if has_own_server:
+        return _verdict("circle-check", "ok", words("settings.key_server"), words("settings.get"))
     return _verdict("key-round", "", words("settings.key_none"), words("settings.get"))
 
 

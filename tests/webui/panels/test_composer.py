@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from agent.providers.catalogue import load_catalogue
-from agent.settings import TurnSettings
+from agent.settings import OpenAISettings, TurnSettings
 from webui.cards import View
 from webui.panels.composer import Chosen, chip_updates, context_html, offered
 from webui.words import load_words
@@ -83,3 +83,12 @@ def test_the_context_line_names_each_picture_with_a_cross() -> None:
     assert 'data-act="drop" data-arg="#2"' in line
     assert "<script>" not in line
     assert context_html(View(WORDS, "c1"), "", ()) == ""
+
+
+def test_search_is_offered_only_where_the_text_model_can_search() -> None:
+    catalogue = load_catalogue(openai=OpenAISettings(base_url="http://127.0.0.1:1/v1", text_model="gemma"))
+    chosen = Chosen(allow_search=True)
+    assert chip_updates(WORDS, catalogue, "gemini", chosen)["allow_search"]["visible"]
+    updates = chip_updates(WORDS, catalogue, "openai", chosen)
+    assert not updates["allow_search"]["visible"]
+    assert not updates["search_policy"]["visible"]
