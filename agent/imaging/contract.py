@@ -234,7 +234,7 @@ def nearest_ratio(pixels: tuple[int, int] | None, ratios: Sequence[str]) -> str:
 def _chosen_model(
     arguments: GenerateImageArgs, settings: TurnSettings, models: Mapping[str, ModelEntry], needs_search: bool
 ) -> tuple[ModelEntry, str]:
-    """Return the model and who chose it (DESIGN.md, Model selection).
+    """Return the model and who chose it (docs/architecture.md, Which image model).
 
     Left to the agent, a model that cannot obey the person's other locks gives way to the one that can.
     """
