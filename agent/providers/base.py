@@ -22,8 +22,8 @@ class ToolDeclaration(Value):
 class ChatOptions(Value):
     """How a text model is to answer.
 
-    `google_search` and tools are never used in one call (docs/architecture.md, What goes to the models): a provider refuses it with
-    DesignRuleBroken before anything is sent. `response_schema` asks for JSON of that schema.
+    `google_search` and tools are never used in one call (docs/architecture.md, What goes to the models): a provider
+    refuses it with DesignRuleBroken before anything is sent. `response_schema` asks for JSON of that schema.
     """
 
     system: str = ""
