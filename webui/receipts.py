@@ -22,7 +22,7 @@ def receipt_line(words: Words, receipt: Receipt) -> str:
     size = f"{receipt.width}×{receipt.height}"
     if receipt.asked_resolution and not receipt.is_sketch:
         size = f"{receipt.asked_resolution} → {size}"
-    parts = [receipt.model_label, receipt.asked_aspect_ratio or "", size, price(words, receipt.price_usd)]
+    parts = [_model(words, receipt), receipt.asked_aspect_ratio or "", size, price(words, receipt.price_usd)]
     parts.append(words("receipt.seconds", seconds=f"{receipt.seconds:.0f}") if receipt.seconds >= 1 else "")
     parts.append(words.counted("receipt.source_count", len(receipt.sources)) if receipt.sources else "")
     return " · ".join(part for part in parts if part)
@@ -49,7 +49,7 @@ def receipt_rows(view: View, receipt: Receipt) -> str:
     words = view.words
     rows = [
         (words("receipt.prompt"), f"<span class='said'>{escape(receipt.prompt)}</span>"),
-        (words("receipt.model"), f"{escape(receipt.model_label)} <code>{escape(receipt.model)}</code>"),
+        (words("receipt.model"), f"{escape(_model(words, receipt))} <code>{escape(receipt.model)}</code>"),
         (words("receipt.got"), _got(words, receipt)),
         (words("receipt.references"), _references(words, receipt)),
         (words("receipt.styles"), " · ".join(escape(style.name) for style in receipt.styles)),
@@ -61,6 +61,11 @@ def receipt_rows(view: View, receipt: Receipt) -> str:
         (words("receipt.finish"), escape(receipt.finish_reason)),
     ]
     return "<dl>" + "".join(f"<dt>{escape(name)}</dt><dd>{value}</dd>" for name, value in rows if value) + "</dl>"
+
+
+def _model(words: Words, receipt: Receipt) -> str:
+    """Return the model's name on the page; the built-in one has a name in every language."""
+    return words("composer.sketch") if receipt.is_sketch else receipt.model_label
 
 
 def _got(words: Words, receipt: Receipt) -> str:

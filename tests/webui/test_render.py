@@ -251,3 +251,8 @@ def test_the_running_turn_is_left_out_of_the_stored_thread() -> None:
     )
     assert len(render_conversation(VIEW, stored)) == 2
     assert render_conversation(VIEW, stored, without="t1") == []
+
+
+def test_the_built_in_model_is_named_in_the_visitors_language() -> None:
+    sketched = RECEIPT.model_copy(update={"is_sketch": True, "model_label": "Sketch"})
+    assert receipt_line(load_words("zh-CN"), sketched).startswith("草图 · ")
