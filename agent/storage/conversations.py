@@ -21,6 +21,7 @@ from agent.storage.liveness import LifeSign
 from agent.storage.open_conversations import OpenConversations
 from agent.storage.private_files import storage_failure
 from agent.storage.signatures import Place, large_signatures, take_out
+from agent.storage.writing import Writing
 
 if TYPE_CHECKING:
     from agent.storage.records import Records, RunningTurn
@@ -43,6 +44,7 @@ class ConversationStore:
         self._images = images
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="records")
         self._open = OpenConversations()
+        self._writing = Writing(self._thread, lambda: self._records.together())
         self._life = LifeSign(home / "running")
         self._opened: Records | None = None
         self._unfinished: set[asyncio.Task[None]] = set()
@@ -84,6 +86,7 @@ class ConversationStore:
         """Finish what is being written and close the database."""
         while self._unfinished:
             await asyncio.wait(self._unfinished)
+        await self._writing.finish()
         await self._call(self._close_now)
         self._thread.shutdown()
 
@@ -151,34 +154,25 @@ class ConversationStore:
     async def begin_turn(self, conversation_id: str, turn: Turn, pictures: Sequence[Picture] = ()) -> None:
         """Record the turn and its uploads together; its first words become the title of an untitled conversation."""
         messages, places = await self._keep_signatures(turn.messages)
-        await self._call(self._begin_now, conversation_id, turn, tuple(pictures), messages, places)
-
-    def _begin_now(
-        self,
-        conversation_id: str,
-        turn: Turn,
-        pictures: tuple[Picture, ...],
-        messages: tuple[PromptMessage, ...],
-        places: tuple[Place, ...],
-    ) -> None:
-        from agent.storage.rows import picture_row, turn_row
-
         now, title = datetime.now(UTC), _title(turn.text)
-        row = {"id": turn.id, "runner": self._life.name, **turn_row(turn, messages, places)}
-        uploads = [picture_row(conversation_id, picture, None, ()) for picture in pictures]
-        self._records.begin_turn(conversation_id, row, uploads, title, now)
-        self._open.change(
-            conversation_id,
-            lambda one: one.model_copy(
-                update={
-                    "title": one.title or title,
-                    "updated_at": now,
-                    "turns": (*one.turns, turn),
-                    "pictures": (*one.pictures, *(_light(picture) for picture in pictures)),
-                }
-            ),
-            _bytes_of(turn),
-        )
+
+        def record() -> None:
+            from agent.storage.rows import picture_row, turn_row
+
+            row = {"id": turn.id, "runner": self._life.name, **turn_row(turn, messages, places)}
+            uploads = [picture_row(conversation_id, picture, None, ()) for picture in pictures]
+            self._records.begin_turn(conversation_id, row, uploads, title, now)
+
+        def begun(one: Conversation) -> Conversation:
+            update = {
+                "title": one.title or title,
+                "updated_at": now,
+                "turns": (*one.turns, turn),
+                "pictures": (*one.pictures, *(_light(picture) for picture in pictures)),
+            }
+            return one.model_copy(update=update)
+
+        await self._writing.write(record, lambda: self._open.change(conversation_id, begun, _bytes_of(turn)))
 
     async def finish_turn(self, conversation_id: str, turn: Turn) -> None:
         """Record all of the turn as it is now: messages, components, state, usage, price."""
@@ -186,21 +180,18 @@ class ConversationStore:
 
     async def _finish(self, conversation_id: str, turn: Turn) -> None:
         messages, places = await self._keep_signatures(turn.messages)
-        await self._call(self._finish_now, conversation_id, turn, messages, places)
-
-    def _finish_now(
-        self, conversation_id: str, turn: Turn, messages: tuple[PromptMessage, ...], places: tuple[Place, ...]
-    ) -> None:
-        from agent.storage.rows import turn_row
-
         now = datetime.now(UTC)
-        self._records.finish_turn(conversation_id, turn.id, turn_row(turn, messages, places), now)
 
-        def finish(one: Conversation) -> Conversation:
+        def record() -> None:
+            from agent.storage.rows import turn_row
+
+            self._records.finish_turn(conversation_id, turn.id, turn_row(turn, messages, places), now)
+
+        def finished(one: Conversation) -> Conversation:
             turns = tuple(turn if other.id == turn.id else other for other in one.turns)
             return one.model_copy(update={"updated_at": now, "turns": turns})
 
-        self._open.change(conversation_id, finish, _bytes_of(turn))
+        await self._writing.write(record, lambda: self._open.change(conversation_id, finished, _bytes_of(turn)))
 
     async def running_turns(self) -> tuple[RunningTurn, ...]:
         """Return the turns on record as running, of this process and others, the oldest first."""

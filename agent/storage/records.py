@@ -111,13 +111,27 @@ class Records:
 
     def __init__(self, home: Path) -> None:
         self._engine, self.set_aside = open_database(home)
+        self._joint: Connection | None = None
 
     def close(self) -> None:
         """Close the database."""
         self._engine.dispose()
 
     @contextmanager
+    def together(self) -> Iterator[None]:
+        """Put every write of the block into one transaction: all of them are on record, or none."""
+        with self._transaction() as connection:
+            self._joint = connection
+            try:
+                yield
+            finally:
+                self._joint = None
+
+    @contextmanager
     def _transaction(self) -> Iterator[Connection]:
+        if self._joint is not None:
+            yield self._joint
+            return
         try:
             with self._engine.begin() as connection:
                 yield connection

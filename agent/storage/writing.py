@@ -1,0 +1,88 @@
+"""Writes that wait for the database's thread, committed together: fifty turns need not wait for fifty commits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class _Write:
+    """`record` writes to the database, `remember` what was written to memory once it is committed."""
+
+    record: Callable[[], None]
+    remember: Callable[[], None]
+    done: asyncio.Future[None]
+
+
+class Writing:
+    """A queue of writes in front of one thread; each is on record when its `write` returns.
+
+    What waits when the thread is free goes into one transaction (`together`). If that fails, each is tried by itself,
+    so that one bad write fails alone.
+    """
+
+    def __init__(self, thread: Executor, together: Callable[[], AbstractContextManager[None]]) -> None:
+        self._thread = thread
+        self._together = together
+        self._waiting: deque[_Write] = deque()
+        self._is_at_work = False
+        self._unfinished: set[asyncio.Future[None]] = set()
+
+    async def write(self, record: Callable[[], None], remember: Callable[[], None]) -> None:
+        """Write, then remember. Raises what `record` raises. Cancelling the caller does not take its write back."""
+        loop = asyncio.get_running_loop()
+        one = _Write(record, remember, loop.create_future())
+        self._waiting.append(one)
+        self._unfinished.add(one.done)
+        one.done.add_done_callback(self._unfinished.discard)
+        if not self._is_at_work:
+            self._is_at_work = True
+            self._thread.submit(self._work, loop)
+        await asyncio.shield(one.done)
+
+    async def finish(self) -> None:
+        """Return when nothing waits any more."""
+        while self._unfinished:
+            await asyncio.wait(self._unfinished)
+
+    def _work(self, loop: asyncio.AbstractEventLoop) -> None:
+        batch = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        loop.call_soon_threadsafe(self._settle, loop, batch, self._written(batch))
+
+    def _written(self, batch: list[_Write]) -> list[Exception | None]:
+        if len(batch) > 1:
+            try:
+                with self._together():
+                    for one in batch:
+                        one.record()
+            except Exception:  # whatever it was is found out one by one
+                return [self._written_alone(one) for one in batch]
+            for one in batch:
+                one.remember()
+            return [None] * len(batch)
+        return [self._written_alone(one) for one in batch]
+
+    def _written_alone(self, one: _Write) -> Exception | None:
+        try:
+            one.record()
+            one.remember()
+        except Exception as error:  # handed to the one who waits for it
+            return error
+        return None
+
+    def _settle(self, loop: asyncio.AbstractEventLoop, batch: list[_Write], outcomes: list[Exception | None]) -> None:
+        for one, error in zip(batch, outcomes, strict=True):
+            if one.done.cancelled():
+                continue
+            if error is None:
+                one.done.set_result(None)
+            else:
+                one.done.set_exception(error)
+        self._is_at_work = bool(self._waiting)
+        if self._is_at_work:
+            self._thread.submit(self._work, loop)
