@@ -33,7 +33,7 @@ class Deps:
 
     `conversation` is the history before the turn; `allotting` guards the giving of handles in it. `publish` gives an
     event to the listeners, past LangGraph's custom stream, which takes each event through a queue and eight steps of
-    the event loop: a third of our share of a turn. `keep_alive` runs a coroutine that must outlive the turn (a picture
+    the event loop. `keep_alive` runs a coroutine that must outlive the turn (a picture
     that was paid for). `stopped` is set when the person stops, `settled` when the stopped turn is on record.
     """
 
