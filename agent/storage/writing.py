@@ -55,25 +55,17 @@ class Writing:
         loop.call_soon_threadsafe(self._settle, loop, batch, self._written(batch))
 
     def _written(self, batch: list[_Write]) -> list[Exception | None]:
-        if len(batch) > 1:
-            try:
-                with self._together():
-                    for one in batch:
-                        one.record()
-            except Exception:  # whatever it was is found out one by one
-                return [self._written_alone(one) for one in batch]
-            for one in batch:
-                one.remember()
-            return [None] * len(batch)
-        return [self._written_alone(one) for one in batch]
+        if len(batch) == 1 or not self._is_recorded_together(batch):
+            return [_failure(one.record) or _failure(one.remember) for one in batch]
+        return [_failure(one.remember) for one in batch]
 
-    def _written_alone(self, one: _Write) -> Exception | None:
-        try:
-            one.record()
-            one.remember()
-        except Exception as error:  # handed to the one who waits for it
-            return error
-        return None
+    def _is_recorded_together(self, batch: list[_Write]) -> bool:
+        def record_all() -> None:
+            with self._together():
+                for one in batch:
+                    one.record()
+
+        return _failure(record_all) is None
 
     def _settle(self, loop: asyncio.AbstractEventLoop, batch: list[_Write], outcomes: list[Exception | None]) -> None:
         for one, error in zip(batch, outcomes, strict=True):
@@ -86,3 +78,12 @@ class Writing:
         self._is_at_work = bool(self._waiting)
         if self._is_at_work:
             self._thread.submit(self._work, loop)
+
+
+def _failure(work: Callable[[], None]) -> Exception | None:
+    """Return what the work raised: it belongs to the one who waits, and must not leave the others waiting for ever."""
+    try:
+        work()
+    except Exception as error:
+        return error
+    return None

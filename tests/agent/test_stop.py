@@ -30,7 +30,7 @@ from agent.settings import Settings
 from agent.studio import Studio, TurnRequest
 from tests.page import clean_environment
 from tests.support.gemini import KEY, SMALL, draw, on_gemini, paint, search
-from tests.support.scenes import of_type, png, run, words
+from tests.support.scenes import of_type, png, run, stop_at, words
 from tests.wire_server import Answer, Call, Calls, GeminiServer, Hold, Search, Text, WireRequest
 
 # What the server is given to notice that nobody listens any more.
@@ -47,19 +47,6 @@ def server() -> Iterator[GeminiServer]:
 @pytest.fixture
 def gemini(settings: Settings, server: GeminiServer) -> Settings:
     return on_gemini(settings, server.url)
-
-
-async def stop_at(studio: Studio, conversation_id: str, text: str, kind: type[TurnEvent]) -> list[TurnEvent]:
-    """Run a turn, press Stop at its first event of a kind, and return all its events."""
-    events: list[TurnEvent] = []
-    stopping: asyncio.Task[bool] | None = None
-    async for event in studio.run_turn(conversation_id, TurnRequest(text=text)):
-        events.append(event)
-        if isinstance(event, kind) and stopping is None:
-            stopping = asyncio.create_task(studio.cancel(conversation_id))
-    assert stopping is not None
-    assert await stopping
-    return events
 
 
 async def follow(studio: Studio, conversation_id: str, request: TurnRequest) -> list[TurnEvent]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -78,6 +79,19 @@ async def run(
         references=references,
     )
     return [event async for event in studio.run_turn(conversation_id, request)]
+
+
+async def stop_at(studio: Studio, conversation_id: str, text: str, kind: type[TurnEvent]) -> list[TurnEvent]:
+    """Run a turn, press Stop at its first event of a kind, and return all its events."""
+    events: list[TurnEvent] = []
+    stopping: asyncio.Task[bool] | None = None
+    async for event in studio.run_turn(conversation_id, TurnRequest(text=text)):
+        events.append(event)
+        if isinstance(event, kind) and stopping is None:
+            stopping = asyncio.create_task(studio.cancel(conversation_id))
+    assert stopping is not None
+    assert await stopping
+    return events
 
 
 def of_type(events: list[TurnEvent], kind: type[Event]) -> list[Event]:

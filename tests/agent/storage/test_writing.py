@@ -41,7 +41,12 @@ class Book:
                 raise ValueError(line)
             self.lines.append(line)
 
-        await self.writing.write(record, lambda: self.remembered.append(line))
+        def remember() -> None:
+            if line == "forgotten":
+                raise KeyError(line)
+            self.remembered.append(line)
+
+        await self.writing.write(record, remember)
 
 
 async def written(book: Book, *lines: str) -> list[BaseException | None]:
@@ -67,6 +72,14 @@ async def test_a_bad_write_fails_alone_and_nothing_is_written_twice() -> None:
     outcomes = await written(book, "a", "b", "bad", "d")
     assert [type(outcome) for outcome in outcomes] == [type(None), type(None), ValueError, type(None)]
     assert book.lines == book.remembered == ["a", "b", "d"]
+
+
+async def test_one_that_cannot_be_remembered_leaves_nobody_waiting() -> None:
+    book = Book()
+    outcomes = await asyncio.wait_for(written(book, "a", "b", "forgotten", "d"), 10)
+    assert [type(outcome) for outcome in outcomes] == [type(None), type(None), KeyError, type(None)]
+    assert book.lines == ["a", "b", "forgotten", "d"]
+    assert book.remembered == ["a", "b", "d"]
 
 
 async def test_a_cancelled_writer_does_not_take_its_write_back() -> None:

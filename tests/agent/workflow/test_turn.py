@@ -27,8 +27,8 @@ from agent.events import (
 from agent.messages import GroundingPart, ImagePart, Role, Source, TextPart, ToolCallPart, ToolResultPart
 from agent.providers.scripted import Asked, Hold, Line, Painting, calls, finds, says
 from agent.settings import SearchPolicy, Settings
-from agent.studio import Studio, TurnRequest
-from tests.support.scenes import Scene, generate, of_type, only, picture, png, run, words
+from agent.studio import TurnRequest
+from tests.support.scenes import Scene, generate, of_type, only, picture, png, run, stop_at, words
 
 FACTS = '{"facts": [{"item": "The tower is 330 m high.", "source": "toureiffel.example"}], "prompt_draft": "a tower"}'
 GROUNDED = GroundingPart(
@@ -419,25 +419,12 @@ async def test_a_cut_stream_keeps_the_words_that_came(settings: Settings) -> Non
     assert isinstance(after[-1], TurnDone)
 
 
-async def _stop_at(studio: Studio, conversation_id: str, text: str, kind: type[TurnEvent]) -> list[TurnEvent]:
-    """Run a turn, press Stop at its first event of a kind, and return all its events."""
-    events: list[TurnEvent] = []
-    stopping: asyncio.Task[bool] | None = None
-    async for event in studio.run_turn(conversation_id, TurnRequest(text=text)):
-        events.append(event)
-        if isinstance(event, kind) and stopping is None:
-            stopping = asyncio.create_task(studio.cancel(conversation_id))
-    assert stopping is not None
-    assert await stopping
-    return events
-
-
 async def test_stop_keeps_the_words_that_came_and_the_conversation_goes_on(settings: Settings) -> None:
     endless = Line((TextPart(text="One "), Hold(asyncio.Event())))
     scene = Scene(settings, text=[endless, says("Here I am.")])
     async with scene.studio() as studio:
         conversation = await studio.new_conversation()
-        events = await _stop_at(studio, conversation.id, "tell me", TextDelta)
+        events = await stop_at(studio, conversation.id, "tell me", TextDelta)
         kept = await studio.conversation(conversation.id)
         after = await run(studio, conversation.id, "are you there?")
     assert isinstance(events[-1], TurnStopped)
@@ -480,7 +467,7 @@ async def test_a_picture_that_comes_after_stop_lands_in_the_conversation_marked_
     scene = Scene(settings, text=[calls(generate())], pictures=[late])
     async with scene.studio() as studio:
         conversation = await studio.new_conversation()
-        events = await _stop_at(studio, conversation.id, "a fox", PaintingStarted)
+        events = await stop_at(studio, conversation.id, "a fox", PaintingStarted)
         gate.set()
     async with scene.studio() as studio:
         kept = await studio.conversation(conversation.id)
