@@ -12,6 +12,11 @@ from pydantic import Field
 from agent.errors import ErrorInfo
 from agent.events import ThoughtLog
 from agent.messages import Source, Value
+from agent.plans import Plan, Question
+
+PanelAction = Literal["regenerate", "vary", "edit", "more_contrast", "warmer"]
+PanelSetting = Literal["brightness", "contrast", "saturation", "warmth", "sharpness"]
+PlanState = Literal["pending", "run", "dropped"]
 
 
 class AgentMessage(Value):
@@ -30,10 +35,50 @@ class Steps(Value):
 
 
 class SmartCanvas(Value):
-    """Pictures of one request, by handle, in the order they were asked for."""
+    """Pictures of one request, by handle, in the order they were asked for; `earlier` are attempts that a review sent
+    back for a better one, best first."""
 
     type: Literal["smart_canvas"] = "smart_canvas"
     handles: tuple[str, ...]
+    earlier: tuple[str, ...] = ()
+
+
+class PanelButton(Value):
+    """Something to do next with a picture: its name on the page is `panel.<action>`, and so is what it says for the
+    person when it is pressed, `panel.<action>_said`."""
+
+    action: PanelAction
+
+
+class PanelSlider(Value):
+    """An amount to change a picture by, from -100 to 100, 0 for nothing. Its name on the page is `panel.<setting>`."""
+
+    setting: PanelSetting
+
+
+class ActionPanel(Value):
+    """What can be done next with a picture. Using it is a turn like any other, with the picture marked."""
+
+    type: Literal["action_panel"] = "action_panel"
+    handle: str
+    buttons: tuple[PanelButton, ...] = ()
+    sliders: tuple[PanelSlider, ...] = ()
+
+
+class PlanCard(Value):
+    """What would be painted. While it is `pending` the person can run, edit or drop it."""
+
+    type: Literal["plan_card"] = "plan_card"
+    plans: tuple[Plan, ...]
+    state: PlanState = "pending"
+
+
+class AskBack(Value):
+    """A question of the agent in the page's own words, `question.<question>`, which may name the `subject`."""
+
+    type: Literal["ask_back"] = "ask_back"
+    question: Question
+    subject: str = ""
 
 
 class SearchNote(Value):
@@ -52,6 +97,14 @@ class FailureNote(Value):
     node: str = ""
 
 
+class InterruptedNote(Value):
+    """The studio ended in the middle of the turn. `may_have_been_charged` counts calls that were sent and whose
+    answer never came. The person can have the turn go on from where it was."""
+
+    type: Literal["interrupted_note"] = "interrupted_note"
+    may_have_been_charged: int = 0
+
+
 class StoppedNote(Value):
     """The person pressed Stop; everything above it is kept."""
 
@@ -59,5 +112,15 @@ class StoppedNote(Value):
 
 
 Component: TypeAlias = Annotated[
-    AgentMessage | Steps | SmartCanvas | SearchNote | FailureNote | StoppedNote, Field(discriminator="type")
+    AgentMessage
+    | Steps
+    | SmartCanvas
+    | ActionPanel
+    | PlanCard
+    | AskBack
+    | SearchNote
+    | FailureNote
+    | InterruptedNote
+    | StoppedNote,
+    Field(discriminator="type"),
 ]

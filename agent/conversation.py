@@ -13,24 +13,37 @@ from agent.settings import TurnSettings
 
 
 class TurnState(StrEnum):
-    """How far a turn came."""
+    """How far a turn came. One that waits has a plan for the person to decide about, an interrupted one was cut off
+    by the end of the studio's process; both can go on."""
 
     RUNNING = "running"
+    WAITING = "waiting"
+    INTERRUPTED = "interrupted"
     DONE = "done"
     STOPPED = "stopped"
     FAILED = "failed"
+
+
+class Timing(Value):
+    """How long a node of the turn took, one entry for each time it ran."""
+
+    node: str
+    seconds: float
 
 
 class Turn(Value):
     """One thing the person sent and all that followed until the agent rested.
 
     `messages` are what the turn added to the history, the person's own first; `components` are what it shows.
+    `provider` names the one that served it; the same `request_id` twice runs once.
     """
 
     id: str
     text: str
     settings: TurnSettings
     started_at: datetime
+    provider: str = ""
+    request_id: str | None = None
     uploads: tuple[ImagePart, ...] = ()
     editing: str | None = None
     references: tuple[str, ...] = ()
@@ -40,6 +53,7 @@ class Turn(Value):
     usage: TokenUsage = TokenUsage()
     price_usd: float = 0.0
     seconds: float = 0.0
+    timings: tuple[Timing, ...] = ()
 
 
 class ConversationInfo(Value):

@@ -10,6 +10,8 @@ from pydantic import Field
 from agent.errors import ErrorInfo
 from agent.messages import ImagePart, Source, TokenUsage, Value
 from agent.pictures import Picture
+from agent.plans import Plan, Question
+from agent.reviews import Review
 
 
 class Step(StrEnum):
@@ -17,13 +19,20 @@ class Step(StrEnum):
 
     WAITING = "waiting"
     THINKING = "thinking"
+    REUSED = "reused"
+    UNDERSTOOD = "understood"
     SEARCHING = "searching"
     SEARCHED = "searched"
     TOOL = "tool"
     STYLES = "styles"
     PAINTING = "painting"
     PAINTED = "painted"
+    REVIEWING = "reviewing"
+    REVIEWED = "reviewed"
+    NOT_REVIEWED = "not_reviewed"
+    REPAINTING = "repainting"
     RETRYING = "retrying"
+    RESUMED = "resumed"
 
 
 class TurnStarted(Value):
@@ -84,6 +93,36 @@ class PictureFailed(Value):
     error: ErrorInfo
 
 
+class PictureReviewed(Value):
+    """A picture of this turn was looked at."""
+
+    type: Literal["picture_reviewed"] = "picture_reviewed"
+    handle: str
+    review: Review
+
+
+class QuestionAsked(Value):
+    """The agent asks back in the page's own words, without a model call."""
+
+    type: Literal["question_asked"] = "question_asked"
+    question: Question
+    subject: str = ""
+
+
+class PlanReady(Value):
+    """What would be painted, shown before it costs anything. TurnPaused follows."""
+
+    type: Literal["plan_ready"] = "plan_ready"
+    plans: tuple[Plan, ...]
+
+
+class TurnPaused(Value):
+    """The turn rests on record until the person decides about its plan. The last event of this part of the turn."""
+
+    type: Literal["turn_paused"] = "turn_paused"
+    turn_id: str
+
+
 class TurnFailed(Value):
     """The turn ended without what was asked; the words and pictures sent are kept."""
 
@@ -99,7 +138,7 @@ class TurnStopped(Value):
 
 
 class TurnDone(Value):
-    """The agent rests. Always the last event but for TurnFailed and TurnStopped, which are last themselves."""
+    """The agent rests. The last event, but for TurnFailed, TurnStopped and TurnPaused, which are last themselves."""
 
     type: Literal["turn_done"] = "turn_done"
     turn_id: str
@@ -116,6 +155,10 @@ TurnEvent: TypeAlias = (
     | PaintingStarted
     | PictureReady
     | PictureFailed
+    | PictureReviewed
+    | QuestionAsked
+    | PlanReady
+    | TurnPaused
     | TurnFailed
     | TurnStopped
     | TurnDone

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from agent.messages import ImagePart, PromptMessage, Source, TokenUsage, Value
+from agent.reviews import Review
 
 
 class Fact(Value):
@@ -63,6 +64,7 @@ class Picture(Value):
 
     `parents` are the handles it was made from, base picture first. `answer` is the image model's message as it came,
     signatures included, so that the picture can go back in a model turn; uploads have none. `alt` describes it.
+    `round` counts the attempts of one request, `call` names the paid call that brought it (`agent.storage.journal`).
     """
 
     handle: str
@@ -75,3 +77,6 @@ class Picture(Value):
     alt: str = ""
     after_stop: bool = False
     is_marked: bool = False
+    review: Review | None = None
+    round: int = 1
+    call: str = ""

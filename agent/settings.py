@@ -10,13 +10,14 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from platformdirs import user_data_path
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
 from agent.errors import SettingsError
 
 TextModelChoice = Literal["flash", "thinking"]
 ImageModelChoice = Literal["auto", "flash", "pro"]
 ProviderChoice = Literal["gemini", "openai", "sketch"]
+ReviewChoice = Literal["off", "on", "always"]
 
 
 class SearchPolicy(StrEnum):
@@ -39,7 +40,9 @@ class ReferenceMode(StrEnum):
 class TurnSettings(BaseModel):
     """What the person chose for one turn. A lock that is `None` (or `auto`) leaves the choice to the agent.
 
-    `budget_usd` is the most that one turn may cost.
+    `review` is when the agent looks at what it painted: `on` for the best model and for lettering, `always`, or `off`;
+    `review_rounds` counts the first picture and what is painted again after a poor review. With `confirm` nothing is
+    painted before the person has seen the plan. `budget_usd` is the most that one turn may cost.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -51,9 +54,16 @@ class TurnSettings(BaseModel):
     aspect_ratio: str | None = None
     resolution: str | None = None
     number_of_images: int | None = Field(default=None, ge=1, le=4)
-    review: bool = False
+    review: ReviewChoice = "on"
+    review_rounds: int = Field(default=2, ge=1, le=3)
     confirm: bool = False
     budget_usd: float | None = Field(default=None, gt=0)
+
+    @field_validator("review", mode="before")
+    @classmethod
+    def _review_of_the_first_records(cls, value: object) -> object:
+        # Records of the first version hold a truth value that nothing read.
+        return "off" if isinstance(value, bool) else value
 
 
 class OpenAISettings(BaseModel):
@@ -72,11 +82,26 @@ class OpenAISettings(BaseModel):
     image_api_key: SecretStr | None = None
 
 
+class Patiences(BaseModel):
+    """How long a node of a turn may stay without progress, in seconds; a pause before another try is progress.
+
+    The planner's runs until its first word. A picture's is that of `Settings.image_timeout_s`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    planner_s: float = Field(default=60.0, gt=0)
+    searcher_s: float = Field(default=60.0, gt=0)
+    retriever_s: float = Field(default=5.0, gt=0)
+    critic_s: float = Field(default=30.0, gt=0)
+
+
 class Settings(BaseModel):
     """What the operator chose: where everything lives, keys, base URL, time limits. Unknown fields are refused.
 
     Times are in seconds, sizes in bytes. Without a `provider` it is Gemini where there is a key, else the `openai`
-    server, else sketch. `catalogue_file` holds models of the operator's own, in the form of `catalogue.toml`.
+    server, else sketch. With `reuse_plans` the same request to the text model within an hour is answered from the
+    cache. `catalogue_file` holds models of the operator's own, in the form of `catalogue.toml`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -91,7 +116,9 @@ class Settings(BaseModel):
     model_overrides: Mapping[str, str] = Field(default_factory=dict)
     text_timeout_s: float = Field(default=60.0, gt=0)
     image_timeout_s: float = Field(default=300.0, gt=0)
+    patiences: Patiences = Patiences()
     retry_budget_s: float = Field(default=60.0, ge=0)
+    reuse_plans: bool = False
     history_cache_ttl_s: float = Field(default=7200.0, gt=0)
     history_cache_limit_bytes: int = Field(default=1 << 30, gt=0)
 
@@ -126,6 +153,13 @@ class Settings(BaseModel):
             model_overrides=overrides,
             text_timeout_s=_positive(environ, "AIVISTA_TEXT_TIMEOUT_S", 60.0),
             image_timeout_s=_positive(environ, "AIVISTA_IMAGE_TIMEOUT_S", 300.0),
+            patiences=Patiences(
+                planner_s=_positive(environ, "AIVISTA_PLANNER_TIMEOUT_S", 60.0),
+                searcher_s=_positive(environ, "AIVISTA_SEARCHER_TIMEOUT_S", 60.0),
+                retriever_s=_positive(environ, "AIVISTA_RETRIEVER_TIMEOUT_S", 5.0),
+                critic_s=_positive(environ, "AIVISTA_CRITIC_TIMEOUT_S", 30.0),
+            ),
+            reuse_plans=_switch(environ, "AIVISTA_REUSE_PLANS"),
             retry_budget_s=_positive(environ, "AIVISTA_RETRY_BUDGET_S", 60.0),
             history_cache_ttl_s=_positive(environ, "AIVISTA_HISTORY_CACHE_TTL_S", 7200.0),
             history_cache_limit_bytes=int(_positive(environ, "AIVISTA_HISTORY_CACHE_MB", 1024.0) * (1 << 20)),
@@ -195,6 +229,13 @@ def _secret(environ: Mapping[str, str], name: str) -> SecretStr | None:
     if not (raw.isascii() and raw.isprintable()) or " " in raw:
         raise SettingsError(name, "…", "it holds characters that no key has")
     return SecretStr(raw)
+
+
+def _switch(environ: Mapping[str, str], name: str) -> bool:
+    raw = environ.get(name, "").strip().lower()
+    if raw not in ("", "0", "1", "false", "true", "no", "yes", "off", "on"):
+        raise SettingsError(name, raw, "it must be on or off")
+    return raw in ("1", "true", "yes", "on")
 
 
 def _positive(environ: Mapping[str, str], name: str, default: float) -> float:

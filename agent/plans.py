@@ -1,0 +1,49 @@
+"""What would be painted, before it is: the plan the person may run, edit or drop, and what the agent asks back."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from agent.messages import Value
+
+Question = Literal["empty", "unsure", "which_part"]
+
+
+class Plan(Value):
+    """One request for pictures as it would be sent. `call` is its place among those of the turn.
+
+    `model` is the image model's name in the page, `flash` or `pro`; `price_usd` an estimate for all its pictures, a
+    review of each included.
+    """
+
+    call: int
+    prompt: str
+    model: str
+    model_label: str
+    aspect_ratio: str
+    resolution: str | None = None
+    number_of_images: int = 1
+    references: tuple[str, ...] = ()
+    editing: str | None = None
+    price_usd: float = 0.0
+    seconds: float = 0.0
+
+
+class PlanEdit(Value):
+    """What the person changed in a plan before it runs; None leaves a value as it was planned."""
+
+    call: int = 0
+    prompt: str | None = Field(default=None, min_length=1)
+    model: Literal["flash", "pro"] | None = None
+    aspect_ratio: str | None = None
+    resolution: str | None = None
+    number_of_images: int | None = Field(default=None, ge=1, le=4)
+
+
+class Decision(Value):
+    """What the person decided about a plan: run it, with changes perhaps, or drop it."""
+
+    run: bool
+    edits: tuple[PlanEdit, ...] = ()

@@ -1,0 +1,52 @@
+"""What a person sends: one request for a turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agent.settings import TurnSettings
+
+
+@dataclass(frozen=True)
+class Mask:
+    """What of a picture may change: an image of the picture's shape, white = change, and the handle it belongs to.
+
+    `feather_px` is the width of the soft edge inside the mask, in pixels of a picture 1024 wide; None leaves the
+    choice to the studio.
+    """
+
+    image: bytes
+    handle: str
+    feather_px: int | None = None
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """How far a picture shall grow on each side, in fractions of its width and height."""
+
+    handle: str
+    left: float = 0.0
+    top: float = 0.0
+    right: float = 0.0
+    bottom: float = 0.0
+
+
+@dataclass(frozen=True)
+class TurnRequest:
+    """What the person sends: words, pictures, and what they chose for this turn.
+
+    `images` takes bytes, paths, or pairs of a file name and bytes. `editing` is the handle of the picture marked to be
+    changed, `references` those marked as references. With a `mask`, nothing outside of it changes; with `expand`, nothing
+    of the picture itself. The same `request_id` twice runs once, also after a restart.
+    """
+
+    text: str
+    images: Sequence[bytes | Path | tuple[str, bytes]] = ()
+    mask: Mask | None = None
+    expand: Expansion | None = None
+    settings: TurnSettings = field(default_factory=TurnSettings)
+    editing: str | None = None
+    references: tuple[str, ...] = ()
+    request_id: str | None = None
