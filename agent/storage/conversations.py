@@ -11,12 +11,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agent.components import SmartCanvas, StoppedNote
-from agent.conversation import Conversation, ConversationInfo, Turn
+from agent.components import InterruptedNote, SmartCanvas
+from agent.conversation import Conversation, ConversationInfo, Turn, TurnState
 from agent.errors import ErrorCode, RequestRefused
 from agent.messages import PromptMessage
 from agent.pictures import Picture
+from agent.reviews import Review
 from agent.storage.images import ImageStore
+from agent.storage.journal import Journal
 from agent.storage.liveness import LifeSign
 from agent.storage.open_conversations import OpenConversations
 from agent.storage.private_files import storage_failure
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _TITLE_LENGTH = 48
+# A turn in such a state asks for nothing any more; a failed or waiting one may go on.
+_OVER = frozenset({TurnState.DONE, TurnState.STOPPED})
 
 
 class ConversationStore:
@@ -46,6 +50,9 @@ class ConversationStore:
         self._open = OpenConversations()
         self._writing = Writing(self._thread, lambda: self._records.together())
         self._life = LifeSign(home / "running")
+        self.journal = Journal(self._writing, lambda: self._records.calls, images)
+        # The turns that a dead process left running, found when this store was opened.
+        self.abandoned: tuple[RunningTurn, ...] = ()
         self._opened: Records | None = None
         self._unfinished: set[asyncio.Task[None]] = set()
 
@@ -80,7 +87,8 @@ class ConversationStore:
             self._life.hold()
         except OSError as error:
             raise storage_failure(error) from error
-        self._close_abandoned_now()
+        self.abandoned = self._close_abandoned_now()
+        self._opened.calls.let_go_of_all()
 
     async def aclose(self) -> None:
         """Finish what is being written and close the database."""
@@ -116,6 +124,16 @@ class ConversationStore:
         """
         conversation = self._open.get(conversation_id) or await self._call(self._load_now, conversation_id)
         if conversation is None or conversation.owner != owner:
+            raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
+        return conversation
+
+    async def conversation_of_any_owner(self, conversation_id: str) -> Conversation:
+        """Return the conversation whoever it belongs to, for the studio's own work.
+
+        Raises RequestRefused(CONVERSATION_NOT_FOUND).
+        """
+        conversation = self._open.get(conversation_id) or await self._call(self._load_now, conversation_id)
+        if conversation is None:
             raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
         return conversation
 
@@ -159,7 +177,8 @@ class ConversationStore:
         def record() -> None:
             from agent.storage.rows import picture_row, turn_row
 
-            row = {"id": turn.id, "runner": self._life.name, **turn_row(turn, messages, places)}
+            row = {"id": turn.id, "runner": self._life.name, "request_id": turn.request_id}
+            row |= turn_row(turn, messages, places)
             uploads = [picture_row(conversation_id, picture, None, ()) for picture in pictures]
             self._records.begin_turn(conversation_id, row, uploads, title, now)
 
@@ -174,8 +193,15 @@ class ConversationStore:
 
         await self._writing.write(record, lambda: self._open.change(conversation_id, begun, _bytes_of(turn)))
 
+    async def requested_turn(self, conversation_id: str, request_id: str) -> str | None:
+        """Return the id of the turn that was sent under this name, if there is one on record."""
+        return await self._call(lambda: self._records.requested_turn(conversation_id, request_id))
+
     async def finish_turn(self, conversation_id: str, turn: Turn) -> None:
-        """Record all of the turn as it is now: messages, components, state, usage, price."""
+        """Record all of the turn as it is now: messages, components, state, usage, price.
+
+        A turn on record as running is this process's from now on.
+        """
         await self._durably(self._finish(conversation_id, turn))
 
     async def _finish(self, conversation_id: str, turn: Turn) -> None:
@@ -185,7 +211,10 @@ class ConversationStore:
         def record() -> None:
             from agent.storage.rows import turn_row
 
-            self._records.finish_turn(conversation_id, turn.id, turn_row(turn, messages, places), now)
+            row = {"runner": self._life.name, **turn_row(turn, messages, places)}
+            self._records.finish_turn(conversation_id, turn.id, row, now)
+            if turn.state in _OVER:
+                self._records.calls.let_go(turn.id)
 
         def finished(one: Conversation) -> Conversation:
             turns = tuple(turn if other.id == turn.id else other for other in one.turns)
@@ -197,8 +226,15 @@ class ConversationStore:
         """Return the turns on record as running, of this process and others, the oldest first."""
         return await self._call(lambda: self._records.running_turns())
 
+    async def resting_turns(self) -> tuple[str, ...]:
+        """Return the ids of the turns that run or may go on."""
+        return await self._call(lambda: self._records.resting_turns())
+
     async def close_abandoned(self) -> tuple[RunningTurn, ...]:
-        """Return the turns that a dead process left running; they are now stopped and show what they had made."""
+        """Return the turns that a dead process left running; they are now interrupted and show what they had made.
+
+        Their calls that were on their way are `unknown` now.
+        """
         return await self._call(self._close_abandoned_now)
 
     def _close_abandoned_now(self) -> tuple[RunningTurn, ...]:
@@ -210,7 +246,8 @@ class ConversationStore:
                 continue
             handles = self._records.made_in(turn)
             canvas = (SmartCanvas(handles=handles),) if handles else ()
-            if self._records.abandon(turn, COMPONENTS.dump_json((*canvas, StoppedNote())).decode()):
+            note = InterruptedNote(may_have_been_charged=self._records.calls.lose(turn.turn_id))
+            if self._records.abandon(turn, COMPONENTS.dump_json((*canvas, note)).decode()):
                 self._open.drop(turn.conversation_id)
                 closed.append(turn)
         return tuple(closed)
@@ -243,22 +280,19 @@ class ConversationStore:
 
         self._open.change(conversation_id, add)
 
+    async def set_review(self, conversation_id: str, handle: str, review: Review) -> None:
+        """Record what a look at the picture found. Raises RequestRefused(PICTURE_NOT_FOUND)."""
+        await self._writing.write(
+            lambda: self._records.set_review(conversation_id, handle, review),
+            lambda: self._open.change(conversation_id, lambda one: _updated(one, handle, review=review)),
+        )
+
     async def mark_picture(self, conversation_id: str, handle: str, is_marked: bool) -> None:
         """Record whether the person marked the picture. Raises RequestRefused(PICTURE_NOT_FOUND)."""
 
         def mark_now() -> None:
             self._records.mark_picture(conversation_id, handle, is_marked)
-            self._open.change(
-                conversation_id,
-                lambda one: one.model_copy(
-                    update={
-                        "pictures": tuple(
-                            picture.model_copy(update={"is_marked": is_marked}) if picture.handle == handle else picture
-                            for picture in one.pictures
-                        )
-                    }
-                ),
-            )
+            self._open.change(conversation_id, lambda one: _updated(one, handle, is_marked=is_marked))
 
         await self._call(mark_now)
 
@@ -314,6 +348,12 @@ def _with_picture(pictures: tuple[Picture, ...], new: Picture) -> tuple[Picture,
     if all(picture.handle != new.handle for picture in pictures):
         return (*pictures, new)
     return tuple(new if picture.handle == new.handle else picture for picture in pictures)
+
+
+def _updated(conversation: Conversation, handle: str, **update: object) -> Conversation:
+    """Return the conversation with one of its pictures changed."""
+    pictures = (one.model_copy(update=update) if one.handle == handle else one for one in conversation.pictures)
+    return conversation.model_copy(update={"pictures": tuple(pictures)})
 
 
 def _bytes_of(turn: Turn) -> int:

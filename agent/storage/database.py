@@ -16,7 +16,7 @@ from agent.errors import ErrorCode, StorageFailure
 from agent.storage.private_files import make_private_folder, storage_failure
 from agent.storage.tables import METADATA
 
-HEAD = "0001"
+HEAD = "0002"
 _NAME = "aivista.db"
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _BUSY_TIMEOUT_S = 5.0
@@ -80,7 +80,7 @@ def _engine(path: Path) -> Engine:
 
 def _set_pragmas(connection: Any, _record: object) -> None:
     cursor = connection.cursor()
-    for pragma in (f"busy_timeout={_BUSY_TIMEOUT_S * 1000:.0f}", "foreign_keys=ON", "synchronous=NORMAL"):
+    for pragma in (f"busy_timeout={_BUSY_TIMEOUT_S * 1000:.0f}", "foreign_keys=ON", "synchronous=FULL"):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
 

@@ -17,8 +17,10 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from agent.conversation import Conversation, ConversationInfo, TurnState
 from agent.errors import DesignRuleBroken, ErrorCode, RequestRefused
 from agent.messages import ImageOrigin
+from agent.reviews import Review
+from agent.storage.call_rows import CallRows
 from agent.storage.database import open_database, record_failure
-from agent.storage.rows import conversation_of
+from agent.storage.rows import conversation_of, reviewed_details
 from agent.storage.tables import CONVERSATIONS, PICTURES, TURNS
 
 _C, _T, _P = CONVERSATIONS.c, TURNS.c, PICTURES.c
@@ -41,6 +43,8 @@ _TOUCH = (
 )
 _FINISH = update(TURNS).where(_THIS_TURN)
 _REPLACE_PICTURE = update(PICTURES).where(_THIS_PICTURE, _P.digest == bindparam("content"))
+_DETAILS = select(_P.details).where(_THIS_PICTURE)
+_SET_DETAILS = update(PICTURES).where(_THIS_PICTURE).values(details=bindparam("new_details"))
 _MARK = update(PICTURES).where(_THIS_PICTURE).values(is_marked=bindparam("marked"))
 _RENAME = update(CONVERSATIONS).where(_THIS, _C.owner == bindparam("whose")).values(title=bindparam("new_title"))
 _DELETE = delete(CONVERSATIONS).where(_THIS, _C.owner == bindparam("whose"))
@@ -95,6 +99,10 @@ _MADE_IN = (
     .order_by(_P.id)
 )
 _ABANDON = update(TURNS).where(_THIS_TURN, _T.state == TurnState.RUNNING.value)
+_REQUESTED = select(_T.id).where(_T.conversation_id == bindparam("key"), _T.request_id == bindparam("request"))
+
+
+_RESTING = select(_T.id).where(_T.state.not_in((TurnState.DONE.value, TurnState.STOPPED.value)))
 
 
 class RunningTurn(NamedTuple):
@@ -112,6 +120,7 @@ class Records:
     def __init__(self, home: Path) -> None:
         self._engine, self.set_aside = open_database(home)
         self._joint: Connection | None = None
+        self.calls = CallRows(self.transaction)
 
     def close(self) -> None:
         """Close the database."""
@@ -120,7 +129,7 @@ class Records:
     @contextmanager
     def together(self) -> Iterator[None]:
         """Put every write of the block into one transaction: all of them are on record, or none."""
-        with self._transaction() as connection:
+        with self.transaction() as connection:
             self._joint = connection
             try:
                 yield
@@ -128,7 +137,8 @@ class Records:
                 self._joint = None
 
     @contextmanager
-    def _transaction(self) -> Iterator[Connection]:
+    def transaction(self) -> Iterator[Connection]:
+        """Open a transaction, or join the one that several writes share."""
         if self._joint is not None:
             yield self._joint
             return
@@ -141,32 +151,32 @@ class Records:
     def create(self, conversation: Conversation) -> None:
         """Record a conversation that has no turn yet."""
         row = conversation.model_dump(include={"id", "owner", "title", "created_at", "updated_at"})
-        with self._transaction() as connection:
+        with self.transaction() as connection:
             connection.execute(_ADD_CONVERSATION, row)
 
     def load(self, conversation_id: str, read_blob: Callable[[str], bytes]) -> Conversation | None:
         """Return the conversation, its pictures without the image model's answers."""
         key = {"key": conversation_id}
-        with self._transaction() as connection:
+        with self.transaction() as connection:
             turns = connection.execute(_TURNS_OF, key).all()
             pictures = connection.execute(_PICTURES_OF, key).all()
         return conversation_of(turns, pictures, read_blob) if turns else None
 
     def list(self, owner: str, limit: int, offset: int) -> list[ConversationInfo]:
         """Return the owner's conversations, the newest first."""
-        with self._transaction() as connection:
+        with self.transaction() as connection:
             rows = connection.execute(_LIST, {"whose": owner, "page": limit, "start": offset}).all()
         return [ConversationInfo(**row._mapping) for row in rows]
 
     def rename(self, conversation_id: str, owner: str, title: str) -> bool:
         """Return whether the owner has such a conversation, which now has that title."""
-        with self._transaction() as connection:
+        with self.transaction() as connection:
             values = {"key": conversation_id, "whose": owner, "new_title": title}
             return connection.execute(_RENAME, values).rowcount > 0
 
     def delete(self, conversation_id: str, owner: str) -> bool:
         """Return whether the owner had such a conversation; its turns and pictures' records go with it."""
-        with self._transaction() as connection:
+        with self.transaction() as connection:
             return connection.execute(_DELETE, {"key": conversation_id, "whose": owner}).rowcount > 0
 
     def begin_turn(
@@ -178,15 +188,21 @@ class Records:
         now: datetime,
     ) -> None:
         """Record a turn and its uploads. Raises RequestRefused when the conversation is gone."""
-        with self._transaction() as connection:
+        with self.transaction() as connection:
             _touch(connection, conversation_id, title, now)
             connection.execute(_ADD_TURN, {"conversation_id": conversation_id, "within": conversation_id, **turn_row})
             if pictures:
                 connection.execute(_ADD_PICTURE, list(pictures))
 
+    def requested_turn(self, conversation_id: str, request_id: str) -> str | None:
+        """Return the id of the turn that was sent under this name, if there is one."""
+        with self.transaction() as connection:
+            found: str | None = connection.scalar(_REQUESTED, {"key": conversation_id, "request": request_id})
+        return found
+
     def finish_turn(self, conversation_id: str, turn_id: str, row: dict[str, Any], now: datetime) -> None:
         """Write everything of a turn anew. Raises RequestRefused when it is gone."""
-        with self._transaction() as connection:
+        with self.transaction() as connection:
             _touch(connection, conversation_id, "", now)
             if not connection.execute(_FINISH, {"key": conversation_id, "turn": turn_id, **row}).rowcount:
                 raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
@@ -196,7 +212,7 @@ class Records:
 
         Raises RequestRefused when the conversation is gone, DesignRuleBroken when another picture has the handle.
         """
-        with self._transaction() as connection:
+        with self.transaction() as connection:
             _touch(connection, conversation_id, "", now)
             place = {"key": conversation_id, "name": row["handle"], "content": row["digest"]}
             if connection.execute(_REPLACE_PICTURE, {**place, **row}).rowcount:
@@ -206,34 +222,48 @@ class Records:
             except IntegrityError as error:
                 raise DesignRuleBroken(f"two pictures were given the handle {row['handle']}") from error
 
+    def set_review(self, conversation_id: str, handle: str, review: Review) -> None:
+        """Record what a look at a picture found. Raises RequestRefused when there is no such picture."""
+        place = {"key": conversation_id, "name": handle}
+        with self.transaction() as connection:
+            details = connection.scalar(_DETAILS, place)
+            if details is None:
+                raise RequestRefused(ErrorCode.PICTURE_NOT_FOUND, handle=handle)
+            connection.execute(_SET_DETAILS, {**place, "new_details": reviewed_details(details, review)})
+
     def mark_picture(self, conversation_id: str, handle: str, is_marked: bool) -> None:
         """Record the mark. Raises RequestRefused when there is no such picture."""
-        with self._transaction() as connection:
+        with self.transaction() as connection:
             values = {"key": conversation_id, "name": handle, "marked": is_marked}
             if not connection.execute(_MARK, values).rowcount:
                 raise RequestRefused(ErrorCode.PICTURE_NOT_FOUND, handle=handle)
 
     def answer(self, conversation_id: str, handle: str) -> tuple[str | None, str] | None:
         """Return the image model's message and the places of its signatures as JSON, None without the picture."""
-        with self._transaction() as connection:
+        with self.transaction() as connection:
             row = connection.execute(_ANSWER, {"key": conversation_id, "name": handle}).one_or_none()
         return (row.answer, row.signatures) if row else None
 
     def running_turns(self) -> tuple[RunningTurn, ...]:
         """Return the turns on record as running, the oldest first."""
-        with self._transaction() as connection:
+        with self.transaction() as connection:
             return tuple(RunningTurn(*row) for row in connection.execute(_RUNNING))
+
+    def resting_turns(self) -> tuple[str, ...]:
+        """Return the ids of the turns that run or may go on."""
+        with self.transaction() as connection:
+            return tuple(connection.scalars(_RESTING))
 
     def made_in(self, turn: RunningTurn) -> tuple[str, ...]:
         """Return the handles of the pictures that the turn made, in order."""
-        with self._transaction() as connection:
+        with self.transaction() as connection:
             return tuple(connection.scalars(_MADE_IN, {"key": turn.conversation_id, "turn": turn.turn_id}))
 
     def abandon(self, turn: RunningTurn, components: str) -> bool:
-        """Return whether the turn was still on record as running; it is now stopped and shows the components."""
+        """Return whether the turn was still on record as running; it is now interrupted and shows the components."""
         place = {"key": turn.conversation_id, "turn": turn.turn_id}
-        values = {"state": TurnState.STOPPED.value, "components": components}
-        with self._transaction() as connection:
+        values = {"state": TurnState.INTERRUPTED.value, "components": components}
+        with self.transaction() as connection:
             return connection.execute(_ABANDON, {**place, **values}).rowcount > 0
 
 

@@ -9,9 +9,10 @@ from pydantic import TypeAdapter
 from sqlalchemy import Row
 
 from agent.components import Component
-from agent.conversation import Conversation, Turn, TurnState
+from agent.conversation import Conversation, Timing, Turn, TurnState
 from agent.messages import ImagePart, PromptMessage, TokenUsage, Value
 from agent.pictures import Picture, Receipt
+from agent.reviews import Review
 from agent.settings import TurnSettings
 from agent.storage.signatures import PLACES, Place, put_back
 
@@ -26,6 +27,10 @@ class _TurnDetails(Value):
     references: tuple[str, ...]
     usage: TokenUsage
     seconds: float
+    # Not in the records of the first version.
+    provider: str = ""
+    request_id: str | None = None
+    timings: tuple[Timing, ...] = ()
 
 
 class _PictureDetails(Value):
@@ -33,6 +38,10 @@ class _PictureDetails(Value):
     parents: tuple[str, ...]
     alt: str
     after_stop: bool
+    # Not in the records of the first version.
+    review: Review | None = None
+    round: int = 1
+    call: str = ""
 
 
 _TURN_DETAILS = set(_TurnDetails.model_fields)
@@ -70,6 +79,9 @@ def turn_of(row: Row[*tuple[Any, ...]], read_blob: Callable[[str], bytes]) -> Tu
         references=details.references,
         usage=details.usage,
         seconds=details.seconds,
+        provider=details.provider,
+        request_id=details.request_id,
+        timings=details.timings,
     )
 
 
@@ -92,6 +104,11 @@ def picture_row(
     }
 
 
+def reviewed_details(details: str, review: Review) -> str:
+    """Return the details of a picture's row with what a look at it found."""
+    return _PictureDetails.model_validate_json(details).model_copy(update={"review": review}).model_dump_json()
+
+
 def picture_of(row: Row[*tuple[Any, ...]]) -> Picture:
     """Return the picture of a row, without the image model's answer."""
     details = _PictureDetails.model_validate_json(row.details)
@@ -105,6 +122,9 @@ def picture_of(row: Row[*tuple[Any, ...]]) -> Picture:
         alt=details.alt,
         after_stop=details.after_stop,
         is_marked=row.is_marked,
+        review=details.review,
+        round=details.round,
+        call=details.call,
     )
 
 

@@ -79,7 +79,30 @@ TURNS = Table(
     Column("components", JsonText, nullable=False),
     # The rest of the turn: settings, uploads, editing, references, usage, seconds.
     Column("details", JsonText, nullable=False),
+    # The same one twice is the same turn; most have none.
+    Column("request_id", String(128)),
     Index(None, "conversation_id", "position"),
+    UniqueConstraint("conversation_id", "request_id"),
+)
+
+# The journal of paid calls (`journal`).
+CALLS = Table(
+    "calls",
+    METADATA,
+    Column("turn_id", String(64), primary_key=True),
+    Column("name", String(128), primary_key=True),
+    Column("conversation_id", String(64), ForeignKey("conversations.id", ondelete="CASCADE"), nullable=False),
+    Column("model", String(128), nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+    Column("price_usd", Float, nullable=False),
+    Column("error_code", String(64)),
+    # What was answered, without its large signatures, until the turn is over; and where those belong.
+    Column("answer", JsonText),
+    Column("signatures", JsonText),
+    Index(None, "conversation_id"),
 )
 
 PICTURES = Table(

@@ -9,6 +9,9 @@ from concurrent.futures import Executor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+# What nobody waits for waits this long for company.
+_SOON_S = 0.005
+
 
 @dataclass(frozen=True)
 class _Write:
@@ -37,16 +40,35 @@ class Writing:
         """Write, then remember. Raises what `record` raises. Cancelling the caller does not take its write back."""
         loop = asyncio.get_running_loop()
         one = _Write(record, remember, loop.create_future())
+        self._hand_over(one)
+        self._begin(loop)
+        await asyncio.shield(one.done)
+
+    def write_soon(self, record: Callable[[], None]) -> asyncio.Future[None]:
+        """Hand over a write that nobody waits for: it goes along with the next one, or alone a few milliseconds later.
+
+        What is written afterwards comes after it. Return its end, which raises what `record` raises.
+        """
+        loop = asyncio.get_running_loop()
+        one = _Write(record, _nothing, loop.create_future())
+        self._hand_over(one)
+        if not self._is_at_work:
+            loop.call_later(_SOON_S, self._begin, loop)
+        return one.done
+
+    def _hand_over(self, one: _Write) -> None:
         self._waiting.append(one)
         self._unfinished.add(one.done)
         one.done.add_done_callback(self._unfinished.discard)
-        if not self._is_at_work:
+
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._waiting and not self._is_at_work:
             self._is_at_work = True
             self._thread.submit(self._work, loop)
-        await asyncio.shield(one.done)
 
     async def finish(self) -> None:
         """Return when nothing waits any more."""
+        self._begin(asyncio.get_running_loop())
         while self._unfinished:
             await asyncio.wait(self._unfinished)
 
@@ -78,6 +100,10 @@ class Writing:
         self._is_at_work = bool(self._waiting)
         if self._is_at_work:
             self._thread.submit(self._work, loop)
+
+
+def _nothing() -> None:
+    pass
 
 
 def _failure(work: Callable[[], None]) -> Exception | None:

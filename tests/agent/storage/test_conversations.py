@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.components import SmartCanvas, StoppedNote
+from agent.components import InterruptedNote, SmartCanvas
 from agent.conversation import Conversation, TurnState
 from agent.errors import DesignRuleBroken, ErrorCode, RequestRefused
 from agent.messages import SignedPart
@@ -235,7 +235,7 @@ async def test_a_picture_is_recorded_even_when_its_caller_is_cancelled(tmp_path:
     assert [one.handle for one in (await read_anew(tmp_path, conversation)).pictures] == ["#2"]
 
 
-async def test_a_turn_whose_process_was_killed_is_stopped_and_shows_what_it_had_made(tmp_path: Path) -> None:
+async def test_a_turn_whose_process_was_killed_is_interrupted_and_shows_what_it_had_made(tmp_path: Path) -> None:
     code = """
 import asyncio, os, signal, sys
 from pathlib import Path
@@ -260,9 +260,9 @@ asyncio.run(main())
     async with opened(tmp_path) as store:
         read = await store.get(child.stdout.strip(), "local")
         assert await store.running_turns() == ()
-    assert [turn.state for turn in read.turns] == [TurnState.STOPPED, TurnState.STOPPED]
-    assert read.turns[0].components == (SmartCanvas(handles=("#2",)), StoppedNote())
-    assert read.turns[1].components == (StoppedNote(),)
+    assert [turn.state for turn in read.turns] == [TurnState.INTERRUPTED, TurnState.INTERRUPTED]
+    assert read.turns[0].components == (SmartCanvas(handles=("#2",)), InterruptedNote())
+    assert read.turns[1].components == (InterruptedNote(),)
     assert [one.handle for one in read.pictures] == ["#1", "#2"]
     assert list((tmp_path / "running").iterdir()) == []
 
@@ -277,11 +277,11 @@ async def test_a_turn_that_still_runs_elsewhere_is_left_alone(tmp_path: Path, st
     assert (await read_anew(tmp_path, conversation)).turns[0].state is TurnState.DONE
 
 
-async def test_a_turn_that_was_running_when_the_store_closed_is_stopped_at_the_next_start(tmp_path: Path) -> None:
+async def test_a_turn_that_was_running_when_the_store_closed_is_interrupted_at_the_next_start(tmp_path: Path) -> None:
     async with opened(tmp_path) as store:
         conversation = await store.create("local")
         await store.begin_turn(conversation.id, begun_turn())
-    assert (await read_anew(tmp_path, conversation)).turns[0].state is TurnState.STOPPED
+    assert (await read_anew(tmp_path, conversation)).turns[0].state is TurnState.INTERRUPTED
 
 
 async def test_many_turns_at_once_are_all_on_record(tmp_path: Path) -> None:

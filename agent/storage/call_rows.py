@@ -1,0 +1,108 @@
+"""The rows of the journal, as plain blocking calls for the database's thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from sqlalchemy import Connection, and_, bindparam, insert, select, update
+
+from agent.storage.journal import CallRecord, CallState, Heard
+from agent.storage.signatures import PLACES, Place
+from agent.storage.tables import CALLS, TURNS
+
+_C = CALLS.c
+_THIS = and_(_C.turn_id == bindparam("turn"), _C.name == bindparam("call"))
+_ADD = insert(CALLS)
+_CHANGE = update(CALLS).where(_THIS)
+_OF = select(CALLS).where(_C.turn_id == bindparam("turn")).order_by(_C.created_at)
+_LOSE = (
+    update(CALLS)
+    .where(_C.turn_id == bindparam("turn"), _C.state == CallState.SENT.value)
+    .values(state=CallState.UNKNOWN.value)
+)
+_FORGET_ANSWERS = (
+    update(CALLS).where(_C.turn_id.in_(bindparam("turns", expanding=True))).values(answer=None, signatures=None)
+)
+_OLD_ANSWERS = (
+    select(_C.turn_id)
+    .join(TURNS, TURNS.c.id == _C.turn_id)
+    .where(_C.answer.is_not(None), TURNS.c.state.in_(("done", "stopped")))
+    .distinct()
+)
+# Answers of turns that are over are let go of together: each by itself would cost every turn a statement.
+_TOGETHER = 32
+
+_FIELDS = {"conversation_id", "turn_id", "name", "model", "attempts", "created_at", "updated_at", "price_usd"}
+
+
+class CallRows:
+    """The table of calls; `transaction` opens, or joins, one of the database's."""
+
+    def __init__(self, transaction: Callable[[], AbstractContextManager[Connection]]) -> None:
+        self._transaction = transaction
+        self._over: list[str] = []
+
+    def add(self, call: CallRecord) -> None:
+        """Add the row of a call."""
+        with self._transaction() as connection:
+            connection.execute(_ADD, {**_row(call), "answer": None, "signatures": None})
+
+    def change(self, call: CallRecord, answer: Heard | None, places: Sequence[Place]) -> None:
+        """Write the row anew; `answer` is without its large signatures, whose places are given."""
+        values = {
+            **_row(call),
+            "answer": answer.model_dump_json() if answer else None,
+            "signatures": PLACES.dump_json(tuple(places)).decode() if places else None,
+        }
+        with self._transaction() as connection:
+            connection.execute(_CHANGE, {"turn": call.turn_id, "call": call.name, **values})
+
+    def of(self, turn_id: str) -> list[tuple[CallRecord, tuple[Place, ...]]]:
+        """Return the calls of a turn, the oldest first, with the places of the signatures taken out."""
+        with self._transaction() as connection:
+            return [_call(row._mapping) for row in connection.execute(_OF, {"turn": turn_id})]
+
+    def lose(self, turn_id: str) -> int:
+        """Return how many calls of a dead process were on their way; they are now `unknown`."""
+        with self._transaction() as connection:
+            return connection.execute(_LOSE, {"turn": turn_id}).rowcount
+
+    def let_go(self, turn_id: str) -> None:
+        """Forget, sooner or later, the answers of a turn that is over: they are in its messages and pictures."""
+        self._over.append(turn_id)
+        if len(self._over) >= _TOGETHER:
+            self._forget(self._over)
+            self._over = []
+
+    def let_go_of_all(self) -> None:
+        """Forget the answers of every turn that is over."""
+        with self._transaction() as connection:
+            turns = list(connection.scalars(_OLD_ANSWERS))
+        if turns:
+            self._forget(turns)
+
+    def _forget(self, turns: Sequence[str]) -> None:
+        with self._transaction() as connection:
+            connection.execute(_FORGET_ANSWERS, {"turns": list(turns)})
+
+
+def _row(call: CallRecord) -> dict[str, Any]:
+    return {
+        **{name: getattr(call, name) for name in _FIELDS},
+        "state": call.state.value,
+        "error_code": call.error_code.value if call.error_code else None,
+    }
+
+
+def _call(row: Any) -> tuple[CallRecord, tuple[Place, ...]]:
+    call = CallRecord.model_validate(
+        {
+            **{name: row[name] for name in _FIELDS},
+            "state": row["state"],
+            "error_code": row["error_code"],
+            "answer": Heard.model_validate_json(row["answer"]) if row["answer"] else None,
+        }
+    )
+    return call, PLACES.validate_json(row["signatures"]) if row["signatures"] else ()
