@@ -20,6 +20,7 @@ from agent.studio import Studio
 from webui.guard import LOOPBACK, Guard, HostRules
 from webui.media import media_routes
 from webui.page import build_page, head_html
+from webui.reports import report_routes
 from webui.sessions import open_sessions
 from webui.theme import aivista_theme
 
@@ -102,7 +103,10 @@ class Server:
     def _app_kwargs(self) -> dict[str, Any]:
         return {
             "lifespan": self._lifespan,
-            "routes": media_routes(lambda: self._studio, self._sessions),
+            "routes": [
+                *media_routes(lambda: self._studio, self._sessions),
+                *report_routes(lambda: self._studio, self._sessions),
+            ],
             "middleware": [Middleware(Guard, rules=self._rules, sessions=self._sessions)],
             "docs_url": None,
             "redoc_url": None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import shutil
 import signal
@@ -119,6 +120,7 @@ def _run(flags: argparse.Namespace, home: Path | None) -> int:
         catalogue_of(settings)
     except SettingsError as error:
         raise Unusable(str(error)) from None
+    _prepare_log(settings)
     _prepare_home(settings.home)
     ended = threading.Event()
     _listen_for_the_end(ended)
@@ -130,6 +132,20 @@ def _run(flags: argparse.Namespace, home: Path | None) -> int:
         raise Unusable(str(error)) from None
     finally:
         shutil.rmtree(transit, ignore_errors=True)
+
+
+def _prepare_log(settings: Settings) -> None:
+    """Send the log to the terminal, with no key in it, whoever writes to it."""
+    from agent.redaction import RedactingFilter, secrets_of
+
+    secrets = secrets_of(settings)
+    redacting = RedactingFilter(lambda: secrets)
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(redacting)
+    # The server gives its loggers a handler of their own, later than this.
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "uvicorn.asgi"):
+        logging.getLogger(name).addFilter(redacting)
 
 
 def _listen_for_the_end(ended: threading.Event) -> None:

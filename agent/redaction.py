@@ -1,0 +1,218 @@
+"""Taking secrets out of text, JSON and log records: the values that are known, and whatever looks like one.
+
+It would rather hide too much than too little. What is hidden reads `[secret]`; doing it twice changes nothing more.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+from pydantic import JsonValue, SecretStr
+
+from agent.settings import Settings
+
+HIDDEN = "[secret]"
+TOO_DEEP = "[deeper levels left out]"
+_MAX_DEPTH = 60
+# A shorter one is hidden only where it stands alone: a server on one's own machine takes any word for a key.
+_SURELY_A_SECRET = 6
+# What stands in the path of an address as it is (RFC 3986, 3.3).
+_PATH = "!$&'()*+,/:;=@~"
+
+# Where a word begins, also behind `%3D` of a URL and `\n` or `\u2014` of a quoted text.
+_START = r"(?:(?<![A-Za-z0-9])|(?<=%[0-9A-Fa-f]{2})|(?<=\\[nrt])|(?<=\\u[0-9a-f]{4}))"
+_SHAPES = re.compile(
+    r"AIza[\w-]{10,}|AQ\.[\w-]{16,}|ya29\.[\w-]{10,}|auth_tokens/[\w-]{8,}|eyJ[\w-]{10,512}\.[\w-]{10,4096}\.[\w-]{8,4096}"
+    rf"|{_START}(?:(?:sk|gsk|pk|rk)-[\w-]{{8,}}|hf_\w{{20,}}|gh[opsru]_\w{{20,}})",
+    re.ASCII,
+)
+_NOT_HIDDEN_YET = r"(?!\[secret\])"
+_CHARACTER = r"[^\s\"'\\,;&<>]"
+_TOKEN = rf"{_NOT_HIDDEN_YET}{_CHARACTER}+"
+# `Bearer` as a header writes it; in lower case it is a word that people use, so what follows must be long.
+_BEARER = re.compile(
+    rf"(\b(?:Bearer|BEARER)(?:\s|%20|\+)++){_TOKEN}|(\bbearer(?:\s|%20|\+)++){_NOT_HIDDEN_YET}{_CHARACTER}{{16,}}"
+)
+# `name: value`, `name=value`, `"name": "value"` and `(b'name', b'value')`, quotes perhaps escaped.
+_QUOTE = r"(?:b?\\*+[\"'])?+"
+_BETWEEN = rf"(?:\\*+[\"']?\s*+[:=]\s*+{_QUOTE}|\\*+[\"']\s*+,\s*+{_QUOTE})"
+_NAMED = re.compile(
+    r"((?:x-goog-api-key|x-api-key|api[_-]?key|access[_-]?token|refresh[_-]?token|client[_-]?secret|password|passwd"
+    rf"|authorization){_BETWEEN}(?:(?:bearer|basic|digest|token|apikey)\s++)?+){_TOKEN}",
+    re.IGNORECASE,
+)
+_COOKIE = re.compile(rf"((?:set-)?cookie{_BETWEEN}){_NOT_HIDDEN_YET}[^\r\n\"'\\]+", re.IGNORECASE)
+_QUERY = re.compile(
+    r"((?:[?&;]|%3F|%26)(?:[\w-]{0,40}(?:key|token|secret|password|signature)|sig)(?:=|%3D))"
+    rf"{_NOT_HIDDEN_YET}(?:(?!%26|%23)[^\s\"'\\<>&;#\[\]])+",
+    re.IGNORECASE,
+)
+_USER = re.compile(r"(?<=://)(?:[^\s/?#@:\"'<>\\]*:[^\s/\"'<>\\]*|[^\s/?#@:\"'<>\\]+)@")
+# What to look for, after one of the words (in lower case) that each match holds: most texts hold none.
+_RULES = (
+    (("aiza", "aq.", "ya29.", "auth_tokens/", "eyj", "sk-", "pk-", "rk-", "hf_", "gh"), _SHAPES, HIDDEN),
+    (("bearer",), _BEARER, rf"\g<1>\g<2>{HIDDEN}"),
+    (("api", "token", "secret", "passw", "authorization"), _NAMED, rf"\g<1>{HIDDEN}"),
+    (("cookie",), _COOKIE, rf"\g<1>{HIDDEN}"),
+    (("=", "%3d"), _QUERY, rf"\g<1>{HIDDEN}"),
+    (("://",), _USER, f"{HIDDEN}@"),
+)
+_SECRET_NAMES = re.compile(
+    r"(?:[\w.-]*[_.-])?(?:api[_-]?key|access[_-]?token|refresh[_-]?token|client[_-]?secret|password|passwd|secret"
+    r"|authorization|(?:set-)?cookie)|x-goog-api-key|apikey|token",
+    re.IGNORECASE,
+)
+# A home folder at the start of a path, whoever's it is; not a part of an address or of a longer path.
+_HOMES = re.compile(
+    r"(?:(?<![\w.~/\\%-])|(?<=file://))(?:/home|/Users)/[^/\s\"'<>|:*?\\]{1,64}(?=[/\s\"'<>|:,;)\]}]|$)"
+    r"|(?<![A-Za-z])[A-Za-z]:(?:\\{1,2}|/)Users(?:\\{1,2}|/)[^\\/:*?\"'<>|\r\n]{1,64}(?=[\\/]|[\"'\s]|$)"
+)
+
+
+def without_secrets(text: str, secrets: Sequence[SecretStr] = ()) -> str:
+    """Return the text with these values hidden, as they are and as URLs and quoted texts write them, and with whatever
+    looks like a key, a token, a header that holds one, or the name and password of an address."""
+    for value in _spellings(secrets):
+        if value in text:
+            # Apart from what is hidden already: a key may be as short as a part of that word.
+            text = HIDDEN.join(_without(value, part) for part in text.split(HIDDEN))
+    small = text.lower()
+    for hints, pattern, replacement in _RULES:
+        if any(hint in small for hint in hints):
+            text = pattern.sub(replacement, text)
+    return text
+
+
+def json_without_secrets(value: JsonValue, secrets: Sequence[SecretStr] = ()) -> JsonValue:
+    """Return the value with secrets hidden in keys and values at every depth.
+
+    What stands under a name like `api_key` or `authorization` is hidden whatever it looks like. Keys that become the
+    same get a number. Levels deeper than 60 are left out.
+    """
+    return _hidden_in(value, secrets, 0)
+
+
+def object_without_secrets(value: Mapping[str, JsonValue], secrets: Sequence[SecretStr] = ()) -> dict[str, JsonValue]:
+    """Return the object as `json_without_secrets` does."""
+    return _hidden_in_object(value, secrets, 0)
+
+
+def without_homes(text: str) -> str:
+    """Return the text with the paths of home folders shortened to `~`: ours, and what looks like anyone's."""
+    home = os.path.expanduser("~").rstrip("/\\")
+    if len(home) > 1:
+        text = re.sub(rf"(?:(?<![\w.~/\\%-])|(?<=file://)){re.escape(home)}(?![\w.-])", "~", text)
+    return _HOMES.sub("~", text)
+
+
+def secrets_of(settings: Settings) -> tuple[SecretStr, ...]:
+    """Return every secret that the operator's settings hold."""
+    keys = [settings.gemini_api_key]
+    if settings.openai is not None:
+        keys += [settings.openai.api_key, settings.openai.image_api_key]
+    return tuple(key for key in keys if key is not None)
+
+
+class RedactingFilter(logging.Filter):
+    """Hides secrets in every record that passes: message, arguments, traceback and stack. It refuses none.
+
+    `secrets` is asked at each record for the values known at that moment.
+    """
+
+    def __init__(self, secrets: Callable[[], Iterable[SecretStr]] = tuple) -> None:
+        super().__init__()
+        self._secrets = secrets
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Clean the record and let it pass."""
+        secrets = tuple(self._secrets())
+        # One by one first: formatters such as a web server's read the arguments themselves.
+        record.args = _clean_arguments(record.args, secrets)
+        try:
+            told = record.getMessage()
+        except (TypeError, ValueError, KeyError, OverflowError):
+            # It cannot be put together; logging would print its parts, and an error beside them.
+            told = f"{record.msg} {record.args!r}"
+            record.msg, record.args = told, None
+        hidden = without_secrets(told, secrets)
+        if hidden != told:
+            record.msg, record.args = hidden, None
+        if record.exc_info and not record.exc_text:
+            record.exc_text = "".join(traceback.format_exception(*record.exc_info)).rstrip("\n")
+        if record.exc_text:
+            hidden = without_secrets(record.exc_text, secrets)
+            if hidden != record.exc_text:
+                # Handlers of other makes write the traceback anew from the exception.
+                record.exc_text, record.exc_info = hidden, None
+        if record.stack_info:
+            record.stack_info = without_secrets(record.stack_info, secrets)
+        return True
+
+
+def _without(value: str, text: str) -> str:
+    if len(value) >= _SURELY_A_SECRET:
+        return text.replace(value, HIDDEN)
+    return re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", HIDDEN, text)
+
+
+def _spellings(secrets: Sequence[SecretStr]) -> list[str]:
+    """Return the values in every way that a URL, JSON or a quoted text writes them, the longest first."""
+    found: set[str] = set()
+    for secret in secrets:
+        for value in {secret.get_secret_value(), secret.get_secret_value().strip()}:
+            found |= {value, quote(value, safe=""), quote(value), quote(value, safe=_PATH), quote_plus(value)}
+            found |= {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1]}
+            found.add(repr(value.encode())[2:-1])
+    return sorted(found - {""}, key=lambda value: (-len(value), value))
+
+
+def _hidden_in(value: JsonValue, secrets: Sequence[SecretStr], depth: int) -> JsonValue:
+    if isinstance(value, str):
+        return without_secrets(value, secrets)
+    if depth >= _MAX_DEPTH and isinstance(value, dict | list):
+        return TOO_DEEP
+    if isinstance(value, list):
+        return [_hidden_in(one, secrets, depth + 1) for one in value]
+    return _hidden_in_object(value, secrets, depth) if isinstance(value, dict) else value
+
+
+def _hidden_in_object(value: Mapping[str, JsonValue], secrets: Sequence[SecretStr], depth: int) -> dict[str, JsonValue]:
+    hidden: dict[str, JsonValue] = {}
+    for key, one in value.items():
+        name = _free_name(without_secrets(key, secrets), hidden)
+        is_secret = isinstance(one, str) and one and _SECRET_NAMES.fullmatch(key)
+        hidden[name] = HIDDEN if is_secret else _hidden_in(one, secrets, depth + 1)
+    return hidden
+
+
+def _free_name(name: str, taken: Mapping[str, JsonValue]) -> str:
+    free, number = name, 1
+    while free in taken:
+        number += 1
+        free = f"{name} {number}"
+    return free
+
+
+def _clean_arguments(arguments: Any, secrets: Sequence[SecretStr]) -> Any:
+    if isinstance(arguments, tuple):
+        return tuple(_clean_argument(one, secrets) for one in arguments)
+    if isinstance(arguments, Mapping):
+        return {name: _clean_argument(one, secrets) for name, one in arguments.items()}
+    return arguments
+
+
+def _clean_argument(argument: object, secrets: Sequence[SecretStr]) -> object:
+    """Return the argument itself unless its text, or its representation, holds a secret."""
+    if argument is None or isinstance(argument, bool | int | float):
+        return argument
+    told, shown = str(argument), repr(argument)
+    if without_secrets(told, secrets) == told and without_secrets(shown, secrets) == shown:
+        return argument
+    return without_secrets(told, secrets)

@@ -1,0 +1,353 @@
+"""The debug report of a turn: what was asked, sent and answered, how long it took and what it cost, without a secret.
+
+Pictures are references in it, signatures are lengths. It is JSON of a fixed order, made to be read by a person.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import platform
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib import metadata
+from typing import Protocol, assert_never
+
+from pydantic import JsonValue, SecretStr
+
+from agent.components import FailureNote, Steps
+from agent.conversation import Conversation, Turn
+from agent.messages import (
+    ContentPart,
+    GroundingPart,
+    ImagePart,
+    PromptMessage,
+    TextPart,
+    TokenUsage,
+    ToolCallPart,
+    ToolResultPart,
+)
+from agent.pictures import Picture
+from agent.redaction import object_without_secrets, without_homes
+from agent.storage.journal import CallRecord
+
+Json = dict[str, JsonValue]
+
+REPORT_VERSION = 1
+LIMIT_BYTES = 512 << 10
+_LEAST_BYTES = 16 << 10
+_COUNTS_BYTES = 64
+_DROPPED_IN_ORDER = ("pictures", "steps", "timings", "calls", "said", "settings", "error", "versions")
+# An object has fields of ours, which matter more than the hundredth entry of a list.
+_LEAST_FIELDS = 16
+# Characters kept of one text and entries kept of one list, tried in turn until the report fits with its newest message.
+# The least leave a digest whole.
+_CUTS = ((20_000, 2_000), (4_000, 200), (500, 40), (100, 12), (80, 4))
+_DATA_URL = re.compile(r"data:[\w.+-]{1,64}/[\w.+-]{1,64}(?:;[\w=.-]{1,64})*,[\w+/=%-]*", re.ASCII)
+_DATA = re.compile(r"[\w+/-]{256,}={0,2}|(?:[\w+/-]{60,255}(?:\r?\n|(?:\\r)?\\n| )){3,}[\w+/-]*={0,2}", re.ASCII)
+
+_log = logging.getLogger(__name__)
+
+
+class NodeTiming(Protocol):
+    """How long a node of the turn took, once."""
+
+    @property
+    def node(self) -> str: ...
+
+    @property
+    def seconds(self) -> float: ...
+
+
+def turn_report(
+    conversation: Conversation,
+    turn: Turn,
+    calls: Sequence[CallRecord],
+    *,
+    secrets: Sequence[SecretStr] = (),
+    timings: Sequence[NodeTiming] = (),
+    versions: Mapping[str, str] | None = None,
+    limit_bytes: int = LIMIT_BYTES,
+) -> Json:
+    """Return the report, whose text by `report_text` has at most `limit_bytes` (at least 16 KiB).
+
+    `turn` stands for its record in the conversation, turns after it are left out. Of `calls` only this turn's count.
+    `secrets` are hidden beside whatever looks like one, in names and values; home folders read `~`. `versions` are
+    added to those of Aivista and Python. When it is too long the newest messages stay; `left_out` counts the others,
+    and the texts and lists that were cut, each of which says so.
+    """
+    frame: Json = {
+        "report": REPORT_VERSION,
+        "versions": {"aivista": _own_version(), "python": platform.python_version(), **(versions or {})},
+        "platform": platform.platform(),
+        "conversation": conversation.id,
+        "turn": _turn(turn),
+        "error": _error(turn),
+        "said": _said(turn),
+        "settings": turn.settings.model_dump(mode="json"),
+        "steps": _steps(turn),
+        "timings": [{"node": one.node, "seconds": round(one.seconds, 3)} for one in timings],
+        "calls": _calls(turn, calls, conversation.pictures),
+        "pictures": [_picture(picture) for picture in conversation.pictures if picture.turn_id == turn.id],
+        "left_out": {"messages": 0, "cuts": 0},
+        "messages": [],
+    }
+    messages = _messages(conversation, turn)
+    return _fitted(object_without_secrets(frame, secrets), messages, secrets, max(limit_bytes, _LEAST_BYTES))
+
+
+def report_text(report: Json) -> str:
+    """Return the report as the text of a JSON file."""
+    return json.dumps(report, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+
+
+def log_report(report: Json) -> None:
+    """Write the report to the log as one line of JSON, as an error."""
+    _log.error("%s", json.dumps(report, allow_nan=False))
+
+
+def _turn(turn: Turn) -> Json:
+    return {
+        "id": turn.id,
+        "state": turn.state.value,
+        "provider": turn.provider,
+        "request_id": turn.request_id,
+        "started_at": _time(turn.started_at),
+        "seconds": round(turn.seconds, 3),
+        "price_usd": turn.price_usd,
+        "tokens": _tokens(turn.usage),
+    }
+
+
+def _error(turn: Turn) -> Json | None:
+    """Return how the turn failed: its last note of a failure."""
+    notes = [component for component in turn.components if isinstance(component, FailureNote)]
+    if not notes:
+        return None
+    error = notes[-1].error
+    return {
+        "code": error.code.value,
+        "sentence": error.message,
+        "node": notes[-1].node,
+        "provider_detail": error.provider_detail,
+        "who_must_act": error.actor.value,
+        "can_retry": error.can_retry,
+        "parameters": dict(error.parameters),
+    }
+
+
+def _said(turn: Turn) -> Json:
+    return {
+        "text": turn.text,
+        "uploads": [_image(image) for image in turn.uploads],
+        "editing": turn.editing,
+        "references": list(turn.references),
+    }
+
+
+def _steps(turn: Turn) -> list[JsonValue]:
+    """Return each step with when it began and how long it was until the next, the last until its list was closed."""
+    steps: list[JsonValue] = []
+    for component in turn.components:
+        if not isinstance(component, Steps):
+            continue
+        ends = [*(line.at_s for line in component.lines[1:]), component.seconds]
+        for line, end in zip(component.lines, ends, strict=True):
+            seconds = round(max(0.0, end - line.at_s), 3)
+            parameters: Json = dict(line.parameters)
+            steps.append({"step": line.step.value, "at_s": line.at_s, "seconds": seconds, "parameters": parameters})
+    return steps
+
+
+def _calls(turn: Turn, calls: Sequence[CallRecord], pictures: Sequence[Picture]) -> list[JsonValue]:
+    mine = sorted((call for call in calls if call.turn_id == turn.id), key=lambda call: (call.created_at, call.name))
+    receipts = {picture.call: picture.receipt for picture in pictures if picture.call and picture.turn_id == turn.id}
+    reported: list[JsonValue] = []
+    for call in mine:
+        receipt = receipts.get(call.name)
+        # The answer is kept until the turn is over; of a picture's call the receipt stays.
+        usage = call.answer.usage if call.answer else receipt.usage if receipt else None
+        reported.append(
+            {
+                "name": call.name,
+                "node": call.name.partition(":")[0],
+                "model": call.model,
+                "state": call.state.value,
+                "attempts": call.attempts,
+                "started_at": _time(call.created_at),
+                "ended_at": _time(call.updated_at),
+                "seconds": round((call.updated_at - call.created_at).total_seconds(), 3),
+                "tokens": _tokens(usage) if usage else None,
+                "price_usd": call.price_usd,
+                "error_code": call.error_code.value if call.error_code else None,
+            }
+        )
+    return reported
+
+
+def _picture(picture: Picture) -> Json:
+    return {
+        **_image(picture.image),
+        "handle": picture.handle,
+        "call": picture.call,
+        "round": picture.round,
+        "parents": list(picture.parents),
+        "after_stop": picture.after_stop,
+        "receipt": picture.receipt.model_dump(mode="json") if picture.receipt else None,
+        "review": picture.review.model_dump(mode="json") if picture.review else None,
+    }
+
+
+def _messages(conversation: Conversation, turn: Turn) -> list[tuple[Turn, PromptMessage]]:
+    """Return the history with the turn that brought each message, oldest first."""
+    turns: list[Turn] = []
+    for one in conversation.turns:
+        if one.id == turn.id:
+            break
+        turns.append(one)
+    return [(one, message) for one in (*turns, turn) for message in one.messages]
+
+
+def _message(turn: Turn, message: PromptMessage) -> Json:
+    return {"turn": turn.id, "role": message.role.value, "parts": [_part(part) for part in message.parts]}
+
+
+def _part(part: ContentPart) -> Json:
+    match part:
+        case TextPart():
+            thought: Json = {"is_thought": True} if part.is_thought else {}
+            return {"type": part.type, "text": part.text, **thought, **_signature(part)}
+        case ImagePart():
+            return {"type": part.type, **_image(part), **_signature(part)}
+        case ToolCallPart():
+            call: Json = {"name": part.name, "call_id": part.call_id, "arguments": part.arguments}
+            return {"type": part.type, **call, **_signature(part)}
+        case ToolResultPart():
+            images: list[JsonValue] = [_image(image) for image in part.images]
+            result: Json = {"call_id": part.call_id, "is_error": part.is_error, "content": part.content}
+            return {"type": part.type, "name": part.name, **result, "images": images}
+        case GroundingPart():
+            sources: list[JsonValue] = [source.model_dump() for source in part.sources]
+            searched: Json = {"queries": list(part.queries), "sources": sources}
+            return {"type": part.type, **searched, "suggestions_characters": len(part.suggestions_html)}
+        case _:
+            assert_never(part)
+
+
+def _image(image: ImagePart) -> Json:
+    return {
+        "handle": image.handle,
+        "digest": image.digest,
+        "mime_type": image.mime_type,
+        "size_bytes": image.size_bytes,
+        "width": image.width,
+        "height": image.height,
+        "origin": image.origin.value,
+    }
+
+
+def _signature(part: TextPart | ImagePart | ToolCallPart) -> Json:
+    if part.thought_signature is None:
+        return {}
+    return {"thought_signature_bytes": len(part.thought_signature), "signed_by": part.signed_by}
+
+
+def _tokens(usage: TokenUsage) -> Json:
+    return {**usage.model_dump(), "total_tokens": usage.total_tokens}
+
+
+def _time(when: datetime) -> str:
+    return when.astimezone(UTC).isoformat(timespec="milliseconds")
+
+
+def _own_version() -> str:
+    try:
+        return metadata.version("aivista")
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _fitted(
+    frame: Json, messages: Sequence[tuple[Turn, PromptMessage]], secrets: Sequence[SecretStr], limit_bytes: int
+) -> Json:
+    """Return the report cut as little as it takes to fit with the newest message, then with as many as fit."""
+
+    def clean(number: int) -> Json:
+        return object_without_secrets(_message(*messages[number]), secrets)
+
+    newest = [clean(-1)] if messages else []
+    for characters, entries in _CUTS:
+        scissors = _Scissors(characters, entries)
+        short = {name: scissors.cut(value) for name, value in frame.items()}
+        kept = [scissors.cut(message) for message in newest]
+        left_bytes = limit_bytes - _size(short) - _size(kept) - _COUNTS_BYTES
+        if left_bytes >= 0:
+            break
+    else:
+        kept = []
+        left_bytes = -1
+        for name in ("", *_DROPPED_IN_ORDER):
+            if left_bytes < 0:
+                short.update({name: None} if name else {})
+                left_bytes = limit_bytes - _size(short) - _COUNTS_BYTES
+    cuts = scissors.cuts
+    for number in reversed(range(len(messages) - 1) if kept else ()):
+        message = scissors.cut(clean(number))
+        left_bytes -= _size(message)
+        if left_bytes < 0:
+            break
+        kept.append(message)
+        cuts = scissors.cuts
+    left_out: Json = {"messages": len(messages) - len(kept), "cuts": cuts}
+    return {**short, "left_out": left_out, "messages": list(reversed(kept))}
+
+
+def _size(value: JsonValue) -> int:
+    # Two levels further in, as a message stands in the report.
+    return len(report_text({"": {"": value}}).encode())
+
+
+class _Scissors:
+    """Makes values fit to be read: no data, no home folders, no endless texts and lists. `cuts` counts the cuts."""
+
+    def __init__(self, characters: int, entries: int) -> None:
+        self.characters = characters
+        self.entries = entries
+        self.cuts = 0
+
+    def cut(self, value: JsonValue) -> JsonValue:
+        """Return the value, shortened where it must be."""
+        if isinstance(value, str):
+            return self._text(value)
+        if isinstance(value, float) and not math.isfinite(value):
+            return str(value)
+        if isinstance(value, list):
+            short = [self.cut(one) for one in value[: self.entries]]
+            left = self._left(len(value), self.entries)
+            return [*short, f"[{left} more]"] if left else short
+        if isinstance(value, dict):
+            fields = max(self.entries, _LEAST_FIELDS)
+            named = {self._text(name): self.cut(one) for name, one in list(value.items())[:fields]}
+            left = self._left(len(value), fields)
+            return {**named, "[more]": left} if left else named
+        return value
+
+    def _left(self, count: int, kept: int) -> int:
+        self.cuts += count > kept
+        return max(0, count - kept)
+
+    def _text(self, text: str) -> str:
+        # A lone half of a character, such as broken JSON brings, cannot be written to a file.
+        text = text.encode("utf-8", "replace").decode()
+        text = without_homes(_DATA.sub(_data_told, _DATA_URL.sub(_data_told, text)))
+        if len(text) <= self.characters:
+            return text
+        self.cuts += 1
+        half = self.characters // 2
+        return f"{text[:half]} […{len(text) - 2 * half} characters left out…] {text[-half:]}"
+
+
+def _data_told(found: re.Match[str]) -> str:
+    return f"[{len(found[0])} characters of data]"

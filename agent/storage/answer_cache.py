@@ -1,0 +1,226 @@
+"""Answers of the text model, kept on disk for an hour: the very same request of the same person is not paid twice.
+
+What fails here is a miss, never an error. Only whole and successful answers belong in it; who puts them sees to that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import logging
+import shutil
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import JsonValue, SecretStr, TypeAdapter, ValidationError
+
+from agent.messages import PromptMessage, Value
+from agent.storage.journal import Heard
+
+T = TypeVar("T")
+
+_KEY = "aivista:cache:answer_"
+# Part of every key: raise it when the form of what is kept changes.
+_FORM = 1
+_MAX_VALUE_BYTES = 8 << 20
+_FREE_SPACE_FLOOR_BYTES = 500 << 20
+# How long the disk is left alone after it failed: every call would wait for the same lock.
+_PAUSE_S = 30.0
+_SHA256_BYTES = 32
+_JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
+
+_log = logging.getLogger(__name__)
+
+
+def key_of(
+    model_id: str,
+    messages: Sequence[PromptMessage],
+    tools: Sequence[Value],
+    options: Value,
+    owner: str,
+    key_fingerprint: str,
+) -> str:
+    """Return the name under which the answer to a request is kept: the SHA-256 of all that it depends on.
+
+    The owner is part of it, so that nothing of one visitor answers another, and so is the fingerprint of the provider's
+    key (`fingerprint_of`). A picture counts by its digest, a thought signature by its bytes.
+    """
+    request = [
+        _FORM,
+        owner,
+        key_fingerprint,
+        model_id,
+        [message.model_dump(mode="json") for message in messages],
+        [tool.model_dump(mode="json") for tool in tools],
+        options.model_dump(mode="json"),
+    ]
+    return hashlib.sha256(json.dumps(request, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def fingerprint_of(provider_name: str, key: SecretStr | None = None) -> str:
+    """Return what tells providers and their keys apart without telling the key."""
+    secret = key.get_secret_value() if key is not None else ""
+    return hashlib.sha256(json.dumps([provider_name, secret]).encode()).hexdigest()
+
+
+def value_of(heard: Heard) -> JsonValue:
+    """Return an answer as it is kept, signatures included."""
+    return _JSON.validate_python(heard.model_dump(mode="json"))
+
+
+def heard_in(value: JsonValue) -> Heard | None:
+    """Return the answer in a kept value, or None when it is no whole one."""
+    try:
+        heard = Heard.model_validate_json(json.dumps(value))
+    except ValidationError:
+        return None
+    return heard if heard.parts else None
+
+
+class AnswerCache:
+    """JSON values by key under `<home>/cache/answers`: at most `limit_bytes`, for `ttl_s` after they were put.
+
+    Nothing is opened before the first use. `free_space_floor_bytes` must stay free on the disk beside what is written.
+    `clock` tells seconds; an entry from its future counts as expired.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        ttl_s: float = 3600.0,
+        limit_bytes: int = 64 << 20,
+        *,
+        free_space_floor_bytes: int = _FREE_SPACE_FLOOR_BYTES,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._disk = _AnswerDisk(home / "cache" / "answers", ttl_s, limit_bytes, free_space_floor_bytes, clock)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="answers")
+        self._is_closed = False
+
+    async def get(self, key: str) -> JsonValue | None:
+        """Return the value, or None when it is unknown, expired or damaged."""
+        return None if self._is_closed else await self._call(self._disk.get, key)
+
+    async def put(self, key: str, value: JsonValue) -> bool:
+        """Return whether the value can be had back; None, what is no JSON, and what is too large is not kept."""
+        return not self._is_closed and await self._call(self._disk.put, key, value)
+
+    async def aclose(self) -> None:
+        """Close the files; from now on nothing is found and nothing kept."""
+        if not self._is_closed:
+            self._is_closed = True
+            await self._call(self._disk.close)
+            self._thread.shutdown()
+
+    async def _call(self, work: Callable[..., T], *arguments: object) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
+
+
+class _AnswerDisk:
+    """Blocking calls for one thread that never raise."""
+
+    def __init__(
+        self, folder: Path, ttl_s: float, limit_bytes: int, free_space_floor_bytes: int, clock: Callable[[], float]
+    ) -> None:
+        self._folder = folder
+        self._ttl_s = ttl_s
+        self._limit_bytes = limit_bytes
+        self._free_space_floor_bytes = free_space_floor_bytes
+        # One value above the limit makes diskcache throw out everything, that value included.
+        self._max_value_bytes = min(_MAX_VALUE_BYTES, limit_bytes // 4)
+        self._clock = clock
+        self._cache: Any = None
+        self._closed_until_s = float("-inf")
+        self._has_warned = False
+
+    def get(self, key: str) -> JsonValue | None:
+        def fetch(cache: Any) -> JsonValue | None:
+            try:
+                kept = _unsealed(key, cache.get(_KEY + key))
+            except (ValueError, RecursionError):
+                # A row that was not written here.
+                kept = None
+            if kept is not None and 0 <= self._clock() - kept.at_s < self._ttl_s:
+                return kept.value
+            cache.delete(_KEY + key)
+            return None
+
+        return self._guarded(fetch, default=None)
+
+    def put(self, key: str, value: JsonValue) -> bool:
+        sealed = _sealed(key, self._clock(), value)
+        if sealed is None or len(sealed) > self._max_value_bytes:
+            return False
+
+        def store(cache: Any) -> bool:
+            if shutil.disk_usage(self._folder).free < self._free_space_floor_bytes + 2 * len(sealed):
+                return False
+            return bool(cache.set(_KEY + key, sealed, expire=self._ttl_s))
+
+        return self._guarded(store, default=False)
+
+    def close(self) -> None:
+        cache, self._cache = self._cache, None
+        if cache is not None:
+            with contextlib.suppress(OSError, sqlite3.Error):
+                cache.close()
+
+    def _guarded(self, work: Callable[[Any], T], *, default: T) -> T:
+        # Not on the path to the first page.
+        import diskcache  # type: ignore[import-untyped]  # it has no types of its own
+
+        if time.monotonic() < self._closed_until_s:
+            return default
+        try:
+            result = work(self._opened())
+        except (OSError, sqlite3.Error, diskcache.Timeout) as error:
+            # Locked, read-only, full or damaged.
+            self._closed_until_s = time.monotonic() + _PAUSE_S
+            self.close()
+            level = logging.DEBUG if self._has_warned else logging.WARNING
+            _log.log(level, "answers are not kept for now: %s", str(error) or type(error).__name__)
+            self._has_warned = True
+            return default
+        self._has_warned = False
+        return result
+
+    def _opened(self) -> Any:
+        if self._cache is None:
+            from agent.storage.disk_cache import open_disk_cache
+
+            self._cache = open_disk_cache(self._folder, self._limit_bytes)
+        return self._cache
+
+
+class _Kept(Value):
+    """A value and when it was put, in seconds of the clock."""
+
+    at_s: float
+    value: JsonValue
+
+
+def _sealed(key: str, at_s: float, value: JsonValue) -> bytes | None:
+    """Return what is stored: diskcache itself would hand out a truncated or a swapped file without a word."""
+    if value is None:
+        return None
+    try:
+        content = json.dumps({"at_s": at_s, "value": value}, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return hashlib.sha256(key.encode() + content).digest() + content
+
+
+def _unsealed(key: str, stored: object) -> _Kept | None:
+    """Return what a row holds, None when it is not the whole of what was put under this key. Raises ValueError."""
+    if not isinstance(stored, bytes):
+        return None
+    seal, content = stored[:_SHA256_BYTES], stored[_SHA256_BYTES:]
+    if hashlib.sha256(key.encode() + content).digest() != seal:
+        return None
+    return _Kept.model_validate_json(content)

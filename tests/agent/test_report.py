@@ -1,0 +1,410 @@
+"""The debug report of a turn: everything somebody who helps must know, and nothing that nobody may know."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from agent.components import AgentMessage, FailureNote, Steps
+from agent.conversation import Conversation, Turn, TurnState
+from agent.errors import ErrorCode, ErrorInfo
+from agent.events import Step, ThoughtLog, TurnFailed
+from agent.messages import PromptMessage, Role, TextPart, TokenUsage, ToolCallPart, ToolResultPart
+from agent.pictures import Picture
+from agent.redaction import HIDDEN
+from agent.report import LIMIT_BYTES, log_report, report_text, turn_report
+from agent.reviews import Review
+from agent.settings import Settings
+from agent.storage.journal import CallRecord, CallState, Heard
+from agent.studio import Studio
+from tests.support.gemini import on_gemini, paint
+from tests.support.histories import LARGE_SIGNATURE, NOW, SMALL_SIGNATURE, begun_turn, finished, image_part, picture
+from tests.support.scenes import png, run
+from tests.wire_server import GeminiServer, HttpError
+
+CANARY = "CANARYcanaryCANARY7x7"
+GOOGLE = f"AIzaSy{CANARY}0123456789ab"
+SECRET = SecretStr(f"a secret/of & no shape {CANARY}")
+
+
+@dataclass(frozen=True)
+class Took:
+    """How long a node took."""
+
+    node: str
+    seconds: float
+
+
+def call(name: str, after_s: float = 0.0, **changes: Any) -> CallRecord:
+    """Return a call of the turn `t2` that began `after_s` seconds after the turn."""
+    at = NOW + timedelta(seconds=after_s)
+    values: dict[str, Any] = {
+        "conversation_id": "c1",
+        "turn_id": "t2",
+        "name": name,
+        "model": "text-model",
+        "state": CallState.DONE,
+        "attempts": 1,
+        "created_at": at,
+        "updated_at": at + timedelta(seconds=1.25),
+        "price_usd": 0.002,
+    }
+    return CallRecord(**{**values, **changes})
+
+
+def failed_turn(turn_id: str = "t2", **changes: Any) -> Turn:
+    """Return a turn that painted a picture and failed with the next."""
+    error = ErrorInfo(code=ErrorCode.OVERLOADED, parameters={"model": "Flash"}, provider_detail="503: try again")
+    lines = [ThoughtLog(step=Step.THINKING, at_s=0.5), ThoughtLog(step=Step.PAINTING, parameters={"count": 2}, at_s=2)]
+    update = {
+        "state": TurnState.FAILED,
+        "provider": "gemini",
+        "request_id": "r1",
+        "components": (
+            Steps(lines=tuple(lines), seconds=7.25),
+            AgentMessage(text="Here it comes."),
+            FailureNote(error=error, node="executor"),
+        ),
+    }
+    return finished(begun_turn(turn_id, uploads=(image_part("#1"),))).model_copy(update={**update, **changes})
+
+
+def conversation_of(*turns: Turn, pictures: tuple[Picture, ...] = ()) -> Conversation:
+    return Conversation(
+        id="c1", owner="visitor-1", title="x", created_at=NOW, updated_at=NOW, turns=turns, pictures=pictures
+    )
+
+
+def texts(value: Any) -> Iterator[str]:
+    """Return every text of a JSON value, names included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for name, one in value.items():
+            yield name
+            yield from texts(one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from texts(one)
+
+
+def talk(text: str, turn_id: str = "t2") -> Turn:
+    """Return a turn in which the agent says a text."""
+    messages = (
+        PromptMessage(role=Role.PROMPT, parts=(TextPart(text=f"{turn_id} asks"),)),
+        PromptMessage(role=Role.MODEL, parts=(TextPart(text=text),)),
+    )
+    return begun_turn(turn_id).model_copy(update={"messages": messages, "state": TurnState.DONE})
+
+
+def last_text(report: dict[str, Any]) -> str:
+    text = report["messages"][-1]["parts"][0]["text"]
+    assert isinstance(text, str)
+    return text
+
+
+def test_the_report_says_what_was_asked_what_failed_and_under_which_versions() -> None:
+    turn = failed_turn()
+    report: Any = turn_report(conversation_of(talk("before", "t1"), turn), turn, (), versions={"gradio": "6.31.0"})
+    assert report["conversation"] == "c1"
+    assert report["turn"] == {
+        "id": "t2",
+        "state": "failed",
+        "provider": "gemini",
+        "request_id": "r1",
+        "started_at": "2026-11-20T12:30:15.123+00:00",
+        "seconds": 3.25,
+        "price_usd": 0.1,
+        "tokens": {**TokenUsage(prompt_tokens=7, thought_tokens=9).model_dump(), "total_tokens": 16},
+    }
+    assert report["error"] == {
+        "code": "overloaded",
+        "sentence": ErrorInfo(code=ErrorCode.OVERLOADED, parameters={"model": "Flash"}).message,
+        "node": "executor",
+        "provider_detail": "503: try again",
+        "who_must_act": "provider",
+        "can_retry": True,
+        "parameters": {"model": "Flash"},
+    }
+    assert report["said"]["text"] == "draw a red fox"
+    assert report["said"]["editing"] == "#1"
+    assert report["said"]["references"] == ["#1", "#2"]
+    assert [image["handle"] for image in report["said"]["uploads"]] == ["#1"]
+    assert report["settings"] == turn.settings.model_dump(mode="json")
+    assert set(report["versions"]) == {"aivista", "python", "gradio"}
+    assert all(report["versions"].values())
+    assert report["platform"]
+    assert "visitor-1" not in report_text(report)
+
+
+def test_a_turn_that_did_not_fail_has_no_error() -> None:
+    turn = talk("done")
+    assert turn_report(conversation_of(turn), turn, ())["error"] is None
+
+
+def test_the_steps_have_their_times_and_the_nodes_theirs() -> None:
+    turn = failed_turn()
+    timings = [Took("planner", 1.23456), Took("executor", 5)]
+    report = turn_report(conversation_of(turn), turn, (), timings=timings)
+    assert report["steps"] == [
+        {"step": "thinking", "at_s": 0.5, "seconds": 1.5, "parameters": {}},
+        {"step": "painting", "at_s": 2.0, "seconds": 5.25, "parameters": {"count": 2}},
+    ]
+    assert report["timings"] == [{"node": "planner", "seconds": 1.235}, {"node": "executor", "seconds": 5}]
+
+
+def test_every_paid_call_of_the_turn_is_listed_in_the_order_of_time() -> None:
+    turn = failed_turn()
+    usage = TokenUsage(prompt_tokens=5, output_tokens=6)
+    calls = [
+        call("executor:0:1", 3, model="image-model", price_usd=0.134),
+        call("executor:0:2", 4, state=CallState.FAILED, attempts=4, price_usd=0.0, error_code=ErrorCode.OVERLOADED),
+        call("planner:1", 0, answer=Heard(usage=usage)),
+        call("planner:1", 0, turn_id="t1"),
+    ]
+    painted = picture("#2", "t2").model_copy(update={"call": "executor:0:1", "round": 2})
+    report: Any = turn_report(conversation_of(turn, pictures=(painted, picture("#9", "t1"))), turn, calls)
+    first, second, third = report["calls"]
+    assert first == {
+        "name": "planner:1",
+        "node": "planner",
+        "model": "text-model",
+        "state": "done",
+        "attempts": 1,
+        "started_at": "2026-11-20T12:30:15.123+00:00",
+        "ended_at": "2026-11-20T12:30:16.373+00:00",
+        "seconds": 1.25,
+        "tokens": {**usage.model_dump(), "total_tokens": 11},
+        "price_usd": 0.002,
+        "error_code": None,
+    }
+    assert second["node"] == "executor"
+    assert second["tokens"]["image_tokens"] == 1290, "as its picture's receipt says"
+    assert (third["state"], third["attempts"], third["error_code"], third["tokens"]) == (
+        "failed",
+        4,
+        "overloaded",
+        None,
+    )
+    [shown] = report["pictures"]
+    assert (shown["handle"], shown["call"], shown["round"]) == ("#2", "executor:0:1", 2)
+    assert shown["receipt"]["prompt"] == "a fox\u0000 狐\n[FACTS]"
+    assert "answer" not in shown
+
+
+def test_the_history_goes_up_to_the_turn_and_ends_with_it_as_given() -> None:
+    before, old, after = talk("one", "t1"), talk("old", "t2"), talk("three", "t3")
+    given = talk("new", "t2")
+    report: Any = turn_report(conversation_of(before, old, after), given, ())
+    said = [(message["turn"], message["role"], message["parts"][0]["text"]) for message in report["messages"]]
+    assert said == [
+        ("t1", "prompt", "t1 asks"),
+        ("t1", "model", "one"),
+        ("t2", "prompt", "t2 asks"),
+        ("t2", "model", "new"),
+    ]
+    unrecorded: Any = turn_report(conversation_of(before), given, ())
+    assert unrecorded["messages"] == report["messages"]
+
+
+def test_pictures_are_references_and_signatures_lengths() -> None:
+    turn = failed_turn()
+    report: Any = turn_report(conversation_of(turn, pictures=(picture("#2", "t2"),)), turn, ())
+    prompt, asked, result, painted = report["messages"]
+    image = prompt["parts"][0]
+    assert set(image) == {"type", "handle", "digest", "mime_type", "size_bytes", "width", "height", "origin"}
+    assert image["digest"] == image_part("#1").digest
+    grounding, called, signed_text = asked["parts"]
+    assert grounding["queries"] == ["fox"]
+    assert grounding["suggestions_characters"] == len("<b>fox</b>")
+    assert called["arguments"] == {"prompt": "狐", "count": 1, "deep": {"list": [1.5, None, True, "x"]}}
+    assert called["thought_signature_bytes"] == len(LARGE_SIGNATURE)
+    assert called["signed_by"] == "text-model"
+    assert signed_text["thought_signature_bytes"] == len(SMALL_SIGNATURE)
+    assert result["parts"][0]["images"][0]["handle"] == "#2"
+    assert [part["type"] for part in painted["parts"]] == ["text", "text", "image", "image"]
+    assert painted["parts"][1]["is_thought"] is True
+    assert "thought_signature_bytes" not in painted["parts"][1]
+    assert len(report_text(report)) < 20_000
+
+
+def test_the_report_is_json_of_a_fixed_order_that_says_the_same_each_time() -> None:
+    turn = failed_turn()
+    conversation = conversation_of(talk("狐狸", "t1"), turn)
+    report = turn_report(conversation, turn, [call("planner:1")])
+    text = report_text(report)
+    assert json.loads(text) == report
+    assert list(report) == [
+        "report",
+        "versions",
+        "platform",
+        "conversation",
+        "turn",
+        "error",
+        "said",
+        "settings",
+        "steps",
+        "timings",
+        "calls",
+        "pictures",
+        "left_out",
+        "messages",
+    ]
+    assert "狐狸" in text
+    assert "\n  " in text
+    assert text.endswith("}\n")
+    assert report_text(turn_report(conversation, turn, [call("planner:1")])) == text
+    assert report["left_out"] == {"messages": 0, "cuts": 0}
+
+
+def leaky_turn() -> Turn:
+    """Return a turn with a secret in every place that takes a text."""
+    raw = SECRET.get_secret_value()
+    home = str(Path.home() / "aivista")
+    arguments: Any = {GOOGLE: [{"url": f"https://u:{CANARY}@h/?key={CANARY}"}], "api_key": CANARY, "at": home}
+    content: Any = {"headers": {"x-goog-api-key": CANARY}, "text": f"Bearer {CANARY} {raw}"}
+    error = ErrorInfo(code=ErrorCode.REQUEST_REJECTED, parameters={"detail": GOOGLE}, provider_detail=f"no {raw}")
+    messages = (
+        PromptMessage(role=Role.PROMPT, parts=(TextPart(text=f"my key is {GOOGLE}"),)),
+        PromptMessage(role=Role.MODEL, parts=(ToolCallPart(name=raw, arguments=arguments, call_id=GOOGLE),)),
+        PromptMessage(role=Role.TOOL, parts=(ToolResultPart(name="t", content=content, is_error=True),)),
+    )
+    lines = (ThoughtLog(step=Step.TOOL, parameters={"name": raw, GOOGLE: GOOGLE}),)
+    components = (Steps(lines=lines, seconds=1), FailureNote(error=error, node="planner"))
+    update = {"text": f"{raw} and {GOOGLE}", "messages": messages, "components": components}
+    return begun_turn("t2").model_copy(update=update)
+
+
+def test_no_secret_is_in_the_report_wherever_it_was() -> None:
+    turn = leaky_turn()
+    made = picture("#2", "t2")
+    assert made.receipt is not None
+    receipt = made.receipt.model_copy(update={"prompt": GOOGLE, "user_text": SECRET.get_secret_value()})
+    review = Review(score=0.5, feedback=f"key={CANARY} ?key={CANARY}".removeprefix(f"key={CANARY} "), lettering=GOOGLE)
+    made = made.model_copy(update={"receipt": receipt, "review": review, "call": GOOGLE})
+    calls = [call(f"{GOOGLE}:1", model=SECRET.get_secret_value())]
+    versions = {"gradio": GOOGLE, "home": str(Path.home())}
+    report = turn_report(conversation_of(turn, pictures=(made,)), turn, calls, secrets=[SECRET], versions=versions)
+    text = report_text(report)
+    assert CANARY not in text
+    assert text.count(HIDDEN) >= 15
+    assert str(Path.home()) + "/" not in text
+    assert "~/aivista" in text
+    assert json.loads(text)["messages"][2]["parts"][0]["is_error"] is True
+
+
+def test_data_in_a_text_is_told_by_its_length() -> None:
+    base64 = "iVBORw0KGgo" * 200
+    wrapped = "\n".join("QUJD" * 19 for _ in range(9))
+    said = f"a data:image/png;base64,{base64}= b {base64} c\n{wrapped}\n\nd"
+    turn = talk(said)
+    text = last_text(turn_report(conversation_of(turn), turn, ()))
+    assert "iVBOR" not in text
+    assert "QUJD" not in text
+    assert text.startswith("a [2223 characters of data] b [2200 characters of data] c\n[")
+    assert text.endswith("d")
+
+
+def test_long_texts_and_lists_say_what_was_cut_from_them() -> None:
+    words = "many words " * 5000
+    turn = talk(words)
+    asked = PromptMessage(
+        role=Role.MODEL, parts=(ToolCallPart(name="t", arguments={"numbers": list(range(3000)), "n": float("nan")}),)
+    )
+    turn = turn.model_copy(update={"messages": (*turn.messages, asked)})
+    report: Any = turn_report(conversation_of(turn), turn, ())
+    said = report["messages"][1]["parts"][0]["text"]
+    assert said.startswith("many words many")
+    assert said.endswith("words many words ")
+    assert "[…35000 characters left out…]" in said
+    arguments = report["messages"][2]["parts"][0]["arguments"]
+    assert arguments["numbers"][-2:] == [1999, "[1000 more]"]
+    assert arguments["n"] == "nan"
+    assert report["left_out"] == {"messages": 0, "cuts": 2}
+
+
+def test_of_a_long_history_the_newest_messages_are_kept_and_the_others_counted() -> None:
+    turns = [talk(f"answer {number} " + "word " * 400, f"t{number}") for number in range(300)]
+    report: Any = turn_report(conversation_of(*turns), turns[-1], ())
+    size = len(report_text(report).encode())
+    assert LIMIT_BYTES * 0.9 < size <= LIMIT_BYTES
+    kept = report["messages"]
+    assert report["left_out"] == {"messages": 600 - len(kept), "cuts": 0}
+    assert last_text(report).startswith("answer 299 ")
+    whole: Any = turn_report(conversation_of(*turns), turns[-1], (), limit_bytes=1 << 30)
+    assert whole["left_out"]["messages"] == 0
+    assert kept == whole["messages"][-len(kept) :]
+
+
+HUGE: dict[str, dict[str, Any]] = {
+    "one text": {"messages": (PromptMessage(role=Role.MODEL, parts=(TextPart(text="狐 " * 300_000),)),)},
+    "many parts": {"messages": (PromptMessage(role=Role.MODEL, parts=(TextPart(text="some words " * 10),) * 6_000),)},
+    "what was typed": {"text": "words " * 200_000},
+    "many steps": {
+        "components": (Steps(lines=(ThoughtLog(step=Step.TOOL, parameters={"name": "x" * 99}),) * 6_000, seconds=1),)
+    },
+}
+
+
+@pytest.mark.parametrize("limit_bytes", [0, 16 << 10, 64 << 10, LIMIT_BYTES])
+@pytest.mark.parametrize("case", HUGE)
+def test_the_report_never_exceeds_its_size(case: str, limit_bytes: int) -> None:
+    turn = begun_turn("t2").model_copy(update=HUGE[case])
+    calls = [call(f"executor:{number}", number, price_usd=0.1) for number in range(300)]
+    pictures = tuple(picture(f"#{number}", "t2") for number in range(40))
+    report: Any = turn_report(conversation_of(turn, pictures=pictures), turn, calls, limit_bytes=limit_bytes)
+    text = report_text(report)
+    assert len(text.encode()) <= max(limit_bytes, 16 << 10)
+    assert json.loads(text)["turn"]["id"] == "t2"
+    assert report["left_out"]["cuts"] > 0
+
+
+def test_even_a_message_that_cannot_be_made_small_leaves_a_report() -> None:
+    tree: Any = "leaf of a tree"
+    for _ in range(10):
+        tree = [tree, tree, tree]
+    asked = PromptMessage(role=Role.MODEL, parts=(ToolCallPart(name="t", arguments={"tree": tree}),))
+    turn = failed_turn(messages=(*failed_turn().messages, asked))
+    report: Any = turn_report(conversation_of(turn), turn, (), limit_bytes=16 << 10)
+    assert report["messages"] == []
+    assert report["left_out"]["messages"] == len(turn.messages)
+    assert report["error"]["code"] == "overloaded"
+
+
+def test_a_report_is_one_line_of_the_log_as_an_error(caplog: pytest.LogCaptureFixture) -> None:
+    turn = talk("two\nlines\u2028 狐狸")
+    report = turn_report(conversation_of(turn), turn, ())
+    log_report(report)
+    [record] = caplog.records
+    assert record.levelno == logging.ERROR
+    assert len(record.getMessage().splitlines()) == 1
+    assert json.loads(record.getMessage()) == report
+
+
+async def test_the_report_of_a_real_failure_tells_all_but_the_key(settings: Settings) -> None:
+    with GeminiServer() as server:
+        server.on_text(paint("a red fox"))
+        server.on_image(HttpError(503, f"Consumer 'api_key:{GOOGLE}' is over its limit"))
+        gemini = on_gemini(settings, server.url, GOOGLE)
+        async with Studio(gemini) as studio:
+            conversation = await studio.new_conversation()
+            events = await run(studio, conversation.id, f"Put my fox into the snow, key {GOOGLE}", png())
+            assert isinstance(events[-1], TurnFailed)
+            kept = await studio.conversation(conversation.id)
+    report: Any = turn_report(kept, kept.turns[-1], ())
+    assert report["error"]["code"] == "overloaded"
+    assert report["error"]["node"] == "executor"
+    assert "is over its limit" in report["error"]["provider_detail"]
+    assert report["said"]["text"] == f"Put my fox into the snow, key {HIDDEN}"
+    assert [message["role"] for message in report["messages"]][:2] == ["prompt", "model"]
+    assert report["steps"][0]["step"] == "thinking"
+    assert CANARY not in report_text(report)
+    assert not [text for text in texts(report) if len(text) > 2000]
