@@ -82,9 +82,11 @@ def _declared_properties(models: Mapping[str, ModelEntry]) -> dict[str, JsonValu
             "changes, and that all else stays as it is."
         ),
         "action": _choice(
-            [action.value for action in ImageAction],
+            # Not inpainting: the person painted a mask or did not.
+            [action.value for action in ImageAction if action is not ImageAction.INPAINT],
             "generate_image: a new picture, any references only guide it. edit_image: change what an existing picture "
-            "shows. adjust_parameters: change only light, colour or frame of an existing picture.",
+            "shows. adjust_parameters: change only light, colour or frame of an existing picture. unknown: you cannot "
+            "tell what is wanted; then ask instead of calling.",
         ),
         "handles": {
             "type": "array",
@@ -124,7 +126,10 @@ def _declared_properties(models: Mapping[str, ModelEntry]) -> dict[str, JsonValu
             "type": "number",
             "minimum": 0,
             "maximum": 1,
-            "description": "How sure you are that this is the picture the person wants.",
+            "description": (
+                "How sure you are that this is what the person wants. At 0.5 or less nothing is painted: ask instead "
+                "of calling."
+            ),
         },
     }
 

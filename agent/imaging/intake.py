@@ -19,19 +19,19 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from PIL import Image, ImageCms, ImageFile, ImageOps
+from PIL import Image, ImageCms, ImageOps
 
+from agent import picture_limits
 from agent.errors import ErrorCode, ProviderFailure, RequestRefused
+from agent.picture_limits import LOW_MEMORY_MEGAPIXELS, harden_pillow
 
 MAX_UPLOAD_MEGABYTES = 20
-MAX_MEGAPIXELS = 64
+MAX_MEGAPIXELS = picture_limits.MAX_MEGAPIXELS
 MAX_SIDE_PX = 16_384
 MAX_ASPECT = 100
 WORKING_SIDE_PX = 4096
 MAX_TEXT_CHARACTERS = 100_000
 MAX_PICTURES_PER_MESSAGE = 16
-# What is offered when the machine has no memory left for a picture within the limits.
-LOW_MEMORY_MEGAPIXELS = 16
 
 _DECODERS_AT_ONCE = 2
 # One 64-megapixel picture with alpha takes 700 MB while it is made smaller: two at once would pass 1 GB.
@@ -63,15 +63,6 @@ class Probed:
     height: int
 
 
-def harden_pillow() -> None:
-    """Set Pillow's process-wide limits, for every decoder in this process; may be called again.
-
-    No warning filter is set: filters are shared by all threads, so the sizes are compared here instead.
-    """
-    Image.MAX_IMAGE_PIXELS = MAX_MEGAPIXELS * 1_000_000
-    ImageFile.LOAD_TRUNCATED_IMAGES = False
-
-
 async def take_in(data: bytes, name: str) -> TakenIn:
     """Return the upload as a clean PNG; `name` is the file's name, for the sentence when it cannot be used.
 
@@ -100,8 +91,6 @@ def check_request(text: str, picture_count: int) -> None:
         raise RequestRefused(ErrorCode.TEXT_TOO_LONG, length=len(text), limit=MAX_TEXT_CHARACTERS)
     if picture_count > MAX_PICTURES_PER_MESSAGE:
         raise RequestRefused(ErrorCode.TOO_MANY_PICTURES, count=picture_count, limit=MAX_PICTURES_PER_MESSAGE)
-    if picture_count == 0 and not any(map(_is_visible, text)):
-        raise RequestRefused(ErrorCode.NOTHING_SENT)
 
 
 def is_blank(text: str) -> bool:
@@ -121,10 +110,6 @@ def shown_name(name: str) -> str:
 
 def _is_printable(sign: str) -> bool:
     return unicodedata.category(sign) not in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
-
-
-def _is_visible(sign: str) -> bool:
-    return not sign.isspace() and _is_printable(sign) and sign not in _INVISIBLE_LETTERS
 
 
 @functools.cache

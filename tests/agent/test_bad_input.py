@@ -58,9 +58,6 @@ async def send(
 
 
 REFUSED: dict[str, tuple[str, list[tuple[str, bytes]], ErrorCode, str]] = {
-    "nothing": ("", [], ErrorCode.NOTHING_SENT, "Write what you would like to see"),
-    "blanks": (" \n\t\u3000", [], ErrorCode.NOTHING_SENT, "Write what you would like to see"),
-    "emoji only": ("🦊❄️👩‍🎨", [], ErrorCode.NOTHING_SENT, "Write what you would like to see"),
     "200,000 characters": ("猫" * 200_000, [], ErrorCode.TEXT_TOO_LONG, "200000 characters; at most 100000"),
     "no picture": ("look", [("diary.png", b"Dear diary")], ErrorCode.PICTURE_UNREADABLE, "diary.png is not a picture"),
     "an empty file": ("look", [("empty.jpg", b"")], ErrorCode.PICTURE_UNREADABLE, "empty.jpg is not a picture"),

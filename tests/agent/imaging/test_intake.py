@@ -361,13 +361,6 @@ def test_17_pictures_are_too_many() -> None:
         check_request("x", 17)
 
 
-@pytest.mark.parametrize("text", ["", "  \n\t", "\u200b\u3164", "\u202e"])
-def test_nothing_at_all_is_refused(text: str) -> None:
-    with pytest.raises(RequestRefused) as caught:
-        check_request(text, 0)
-    assert caught.value.code is ErrorCode.NOTHING_SENT
-
-
 @pytest.mark.parametrize("text", ["", " \n ", "…?!", "🦊❄️", "👩‍👩‍👧", "。。。", "\u3164", "---"])
 def test_a_text_without_words_is_blank(text: str) -> None:
     assert is_blank(text)

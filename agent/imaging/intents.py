@@ -1,0 +1,47 @@
+"""What a call of `generate_image` is for, and whether the planner was sure enough of it to paint."""
+
+from __future__ import annotations
+
+import re
+
+from agent.imaging.arguments import GenerateImageArgs, ImageAction
+
+UNSURE_AT = 0.5
+"""A call as sure as this or less is not painted."""
+
+_QUESTION = re.compile(r"[?？]|[吗呢](?=[\s。.!！…~～]*$)", re.MULTILINE)
+_MASK_NOTE = re.compile(r"\[The person painted a mask over #\d{1,6}[a-z]{0,3}\.\]")
+
+
+def action_of(arguments: GenerateImageArgs, *, has_mask: bool, is_edit: bool) -> ImageAction:
+    """Return what is to be done.
+
+    A mask makes it INPAINT, whatever the agent says. Where the agent says nothing, it is a change when there is a
+    picture to change (`is_edit`) and a new picture otherwise.
+    """
+    if has_mask:
+        return ImageAction.INPAINT
+    if arguments.action is None:
+        return ImageAction.EDIT if is_edit else ImageAction.GENERATE
+    return arguments.action
+
+
+def is_unsure(arguments: GenerateImageArgs) -> bool:
+    """Return whether the person must be asked first; a call that says nothing about it is taken as sure."""
+    is_doubtful = arguments.confidence is not None and arguments.confidence <= UNSURE_AT
+    return is_doubtful or arguments.action is ImageAction.UNKNOWN
+
+
+def holds_question(text: str) -> bool:
+    """Return whether the planner's words ask something: those before a call often only say what will be painted."""
+    return _QUESTION.search(text) is not None
+
+
+def mask_note(handle: str) -> str:
+    """Return how the person's message tells the planner of the mask they painted over a picture."""
+    return f"[The person painted a mask over {handle}.]"
+
+
+def is_mask_note(text: str) -> bool:
+    """Return whether a part of the person's message is the note of a mask."""
+    return _MASK_NOTE.fullmatch(text) is not None
