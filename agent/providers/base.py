@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from pydantic import Field, JsonValue
 
-from agent.messages import CompletionChunk, ImageOrigin, ImagePart, PromptMessage, Value
+from agent.messages import CompletionChunk, ImageOrigin, ImagePart, PromptMessage, TokenUsage, Value
 from agent.providers.catalogue import ModelEntry
 
 
@@ -85,16 +86,38 @@ class ImageModel(Protocol):
         ...
 
 
-class Embedder(Protocol):
-    """A model that turns texts into vectors."""
+@dataclass(frozen=True)
+class Embedding:
+    """What texts became: one vector for each, in order, and what the model says it used for them."""
 
-    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return one vector for each text, in order."""
+    vectors: list[list[float]]
+    usage: TokenUsage = field(default_factory=TokenUsage)
+
+
+class Embedder(Protocol):
+    """A model that turns texts into vectors, and says which it is."""
+
+    @property
+    def model_id(self) -> str:
+        """The model's id; vectors of two models are not comparable."""
+        ...
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers a vector has."""
+        ...
+
+    async def embed(self, texts: Sequence[str]) -> Embedding:
+        """Return the texts' vectors. Raises the errors of `agent.errors`, never the SDK's."""
         ...
 
 
 class Provider(ChatModel, ImageModel, Protocol):
-    """What the studio talks to: a text and an image model behind one key."""
+    """What the studio talks to: a text and an image model behind one key, and perhaps one that embeds."""
+
+    def embedder(self, model: ModelEntry) -> Embedder | None:
+        """Return the embedding model behind this key, closed with it, or None where there is none."""
+        ...
 
     async def aclose(self) -> None:
         """Close connections; the provider is not used again."""

@@ -18,6 +18,7 @@ from agent.providers.base import PLAIN, ChatOptions, ImageRequest, PictureBytes,
 from agent.providers.catalogue import ModelEntry
 from agent.providers.gemini_answer import AnswerReader, ArrivedPicture
 from agent.providers.gemini_connection import GeminiCall, GeminiConnection
+from agent.providers.gemini_embeddings import GeminiEmbedder
 from agent.providers.gemini_wire import Wire, chat_settings, image_settings, pictures_to_send, to_wire
 
 # The SDK insists on contents of its own; ours replace them in the body.
@@ -25,7 +26,7 @@ _PLACEHOLDER = "-"
 
 
 class GeminiProvider:
-    """Gemini's text and image models behind one key.
+    """Gemini's text, image and embedding models behind one key.
 
     Connections are kept alive until `aclose`, and belong to the event loop of the first call. A generator that is
     closed or cancelled ends its request at once. Nothing is tried twice here.
@@ -62,6 +63,10 @@ class GeminiProvider:
         # Without a deadline of its own the server may give up before the picture is ready.
         headers = {"X-Server-Timeout": str(math.ceil(self._image_timeout_s))}
         return self._answer(request.model, request.messages, settings, self._image_timeout_s, headers)
+
+    def embedder(self, model: ModelEntry) -> GeminiEmbedder:
+        """Return the embedding model on this provider's connections."""
+        return GeminiEmbedder(self._connection, model)
 
     async def aclose(self) -> None:
         """Close the connections."""

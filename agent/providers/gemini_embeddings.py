@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from google.genai import types
 
 from agent.errors import ErrorCode, ProviderFailure
+from agent.messages import TokenUsage
+from agent.providers.base import Embedding
 from agent.providers.catalogue import ModelEntry
 from agent.providers.gemini_connection import GeminiCall, GeminiConnection
 
@@ -22,20 +24,13 @@ class GeminiEmbedder:
     """The `Embedder` of one key: vectors of length 1 with `dimension` numbers.
 
     The model's full 3072 numbers tell little more of short texts than the first 768, and take four times the room.
-    Nothing is tried twice here.
+    The connection belongs to whoever gives it, and is closed there. Nothing is tried twice here.
     """
 
     def __init__(
-        self,
-        api_key: str,
-        model: ModelEntry,
-        *,
-        base_url: str | None = None,
-        api_version: str = "v1beta",
-        dimension: int = 768,
-        timeout_s: float = 20,
+        self, connection: GeminiConnection, model: ModelEntry, *, dimension: int = 768, timeout_s: float = 20
     ) -> None:
-        self._connection = GeminiConnection(api_key, base_url=base_url, api_version=api_version)
+        self._connection = connection
         self._model = model
         self._dimension = dimension
         self._timeout_s = timeout_s
@@ -50,18 +45,20 @@ class GeminiEmbedder:
         """How many numbers a vector has."""
         return self._dimension
 
-    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return one vector for each text, in order. Raises the errors of `agent.errors`, never the SDK's."""
+    async def embed(self, texts: Sequence[str]) -> Embedding:
+        """Return one vector for each text, in order. Raises the errors of `agent.errors`, never the SDK's.
+
+        The tokens are those of the answer's `usageMetadata`, which `gemini-embedding-2` sends; a model whose answer
+        has none counts as having used none.
+        """
         vectors: list[list[float]] = []
+        usage = TokenUsage()
         for start in range(0, len(texts), _MOST_TEXTS):
-            vectors += await self._batch(texts[start : start + _MOST_TEXTS])
-        return vectors
+            part = await self._batch(texts[start : start + _MOST_TEXTS])
+            vectors, usage = vectors + part.vectors, usage + part.usage
+        return Embedding(vectors, usage)
 
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await self._connection.aclose()
-
-    async def _batch(self, texts: Sequence[str]) -> list[list[float]]:
+    async def _batch(self, texts: Sequence[str]) -> Embedding:
         models = self._connection.client().aio.models
         # A list of plain texts would become one content of many parts, and one vector for all of them.
         contents: list[types.ContentUnionDict] = [types.Content(parts=[types.Part(text=text)]) for text in texts]
@@ -76,7 +73,8 @@ class GeminiEmbedder:
         vectors = [_of_length_1(embedding.values or []) for embedding in answer.embeddings or ()]
         if len(vectors) != len(texts) or any(len(vector) != self._dimension for vector in vectors):
             raise ProviderFailure(ErrorCode.EMPTY_ANSWER, provider_detail="not one vector for each text")
-        return vectors
+        told = answer.usage_metadata
+        return Embedding(vectors, TokenUsage(prompt_tokens=(told.prompt_token_count or 0) if told else 0))
 
 
 def _of_length_1(vector: Sequence[float]) -> list[float]:

@@ -130,6 +130,9 @@ class OpenAIProvider:
         yield CompletionChunk(part=await self._pictures.write(found.data, found.mime_type, origin))
         yield CompletionChunk(usage=usage, finish_reason="stop")
 
+    def embedder(self, model: ModelEntry) -> None:
+        """Return None: only chat and pictures are asked of such a server."""
+
     async def aclose(self) -> None:
         """Close the connections."""
         while self._clients:

@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from agent.errors import SettingsError
 from agent.messages import CompletionChunk, PromptMessage
-from agent.providers.base import PLAIN, ChatOptions, ImageRequest, PictureBytes, Provider, ToolDeclaration
+from agent.providers.base import PLAIN, ChatOptions, Embedder, ImageRequest, PictureBytes, Provider, ToolDeclaration
 from agent.providers.catalogue import ModelEntry
 from agent.settings import OpenAISettings, ProviderChoice, Settings
 
@@ -135,6 +135,9 @@ class _WordsAndSketches:
 
     def generate(self, request: ImageRequest) -> AsyncIterator[CompletionChunk]:
         return self.sketches.generate(request)
+
+    def embedder(self, model: ModelEntry) -> Embedder | None:
+        return self.words.embedder(model)
 
     async def aclose(self) -> None:
         await self.words.aclose()

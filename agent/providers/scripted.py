@@ -17,7 +17,7 @@ from agent.messages import (
     TokenUsage,
     ToolCallPart,
 )
-from agent.providers.base import PLAIN, ChatOptions, ImageRequest, PictureBytes, ToolDeclaration
+from agent.providers.base import PLAIN, ChatOptions, Embedder, ImageRequest, PictureBytes, ToolDeclaration
 from agent.providers.catalogue import ModelEntry
 
 
@@ -84,12 +84,16 @@ def finds(text: str, grounding: GroundingPart) -> Line:
 
 @dataclass
 class ScriptedProvider:
-    """Plays `text` for the text model and `pictures` for the image model, and remembers what it was asked."""
+    """Plays `text` for the text model and `pictures` for the image model, and remembers what it was asked.
+
+    `embeds` is the embedding model it has, if any.
+    """
 
     store: PictureBytes
     text: Script = ()
     pictures: Script = ()
     asked: list[Asked] = field(default_factory=list)
+    embeds: Embedder | None = None
 
     def __post_init__(self) -> None:
         self._text = _player(self.text)
@@ -114,6 +118,10 @@ class ScriptedProvider:
         self.asked.append(asked)
         async for chunk in self._play(self._pictures(asked), request.model):
             yield chunk
+
+    def embedder(self, model: ModelEntry) -> Embedder | None:
+        """Return the embedding model it was given."""
+        return self.embeds
 
     async def aclose(self) -> None:
         """Nothing is open."""

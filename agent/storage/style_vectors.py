@@ -73,6 +73,21 @@ class StyleVectors:
             return None
         return await self._guarded(lambda: self._closest(shelves, vector, model))
 
+    async def is_ready(self, shelf: Shelf, embedder: TextEmbedder) -> bool:
+        """Whether the shelf's table holds this model's vectors. Raises StorageFailure."""
+        model = EmbeddingModel(id=embedder.model_id, dimension=embedder.dimension)
+        return await self._guarded(lambda: self._known_vectors(shelf, model)) is None
+
+    async def prepare(self, shelf: Shelf, embedder: TextEmbedder) -> None:
+        """Ask the model about the shelf by which its scale is measured, unless somebody is at it already.
+
+        Raises AivistaError when the model or the disk fails, ValueError when the answer is no vectors.
+        """
+        if self._building.locked():
+            return
+        model = EmbeddingModel(id=embedder.model_id, dimension=embedder.dimension)
+        await asyncio.shield(self._preparation((shelf,), embedder, model))
+
     async def aclose(self) -> None:
         """Stop what is still being prepared."""
         tasks = list(self._under_way.values())

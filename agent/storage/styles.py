@@ -25,7 +25,7 @@ T = TypeVar("T")
 _LONGEST_WISH = 4000
 _MOST_CANDIDATES = 32
 # Whoever names a style wants that one, and not what is merely like it.
-_SURELY_NAMED = 0.9
+SURELY_NAMED = 0.9
 _BESIDE_A_NAMED_ONE = 0.75
 
 
@@ -50,6 +50,8 @@ class StyleLibrary:
         self._index = StyleIndex(home / "styles" / "index")
         self._cache = SearchCache(home / "cache" / "styles", ttl_s, clock)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="styles")
+        # Whoever reads or writes styles need not wait until LanceDB is loaded.
+        self._files_thread = ThreadPoolExecutor(1, thread_name_prefix="own-styles")
         self._vectors = StyleVectors(self._index, self._thread)
         self._patience_s = patience_s
         self._curated: Shelf | None = None
@@ -95,10 +97,31 @@ class StyleLibrary:
             if one.style_id in styles
         ]
 
-    def _shelves(self, owner: str) -> list[Shelf]:
+    async def has_meaning(self, embedder: TextEmbedder) -> bool:
+        """Whether the model has been asked about the curated styles, so that a search asks it about little more."""
+        curated = await self._call(self._curated_shelf)
+        return await self._vectors.is_ready(curated, embedder)
+
+    async def learn_meaning(self, embedder: TextEmbedder) -> None:
+        """Ask the model about the curated styles: some 10,000 tokens in three calls, kept on disk for every owner.
+
+        Raises AivistaError when the model fails, ValueError when its answer is no vectors.
+        """
+        curated = await self._call(self._curated_shelf)
+        await self._vectors.prepare(curated, embedder)
+
+    async def warm_up(self, owner: str = "local") -> None:
+        """Load LanceDB and make the tables, so that the first search need not."""
+        shelves = await self._call(lambda: self._shelves(owner))
+        await self._call(lambda: self._index.guarded(lambda: self._make_tables(shelves)))
+
+    def _curated_shelf(self) -> Shelf:
         self._curated = self._curated or Shelf("curated", curated_styles())
+        return self._curated
+
+    def _shelves(self, owner: str) -> list[Shelf]:
         own = self._own.all(owner)
-        return [self._curated, Shelf(f"own_{owner_key(owner)}", own)] if own else [self._curated]
+        return [self._curated_shelf(), *([Shelf(f"own_{owner_key(owner)}", own)] if own else [])]
 
     def _find(
         self, shelves: Sequence[Shelf], wish: str, meaning: Mapping[str, float], limit: int, floor: float
@@ -109,19 +132,23 @@ class StyleLibrary:
         return tuple(one for one in found if one.similarity >= floor)[:limit]
 
     def _candidates(self, shelves: Sequence[Shelf], wish: str) -> set[str]:
+        self._make_tables(shelves)
         found: set[str] = set()
+        for shelf in shelves:
+            found.update(self._index.by_words(shelf.name, wish, _MOST_CANDIDATES))
+        return found
+
+    def _make_tables(self, shelves: Sequence[Shelf]) -> None:
         for shelf in shelves:
             about = self._index.about(shelf.name)
             if about is None or about.content != shelf.content:
                 self._index.build(shelf)
-            found.update(self._index.by_words(shelf.name, wish, _MOST_CANDIDATES))
-        return found
 
     # Own styles
 
     async def all(self, owner: str = "local") -> tuple[Style, ...]:
         """Return every style the owner sees: their own, then the curated ones."""
-        return (*await self._call(lambda: self._own.all(owner)), *await self._call(curated_styles))
+        return (*await self._call_files(lambda: self._own.all(owner)), *await self._call_files(curated_styles))
 
     async def get(self, style_id: str, owner: str = "local") -> Style:
         """Return the style. Raises RequestRefused(STYLE_NOT_FOUND)."""
@@ -136,41 +163,49 @@ class StyleLibrary:
         Raises RequestRefused when the fields make no style, the name is taken, or the library is full.
         """
         draft = _draft(fields)
-        return await self._call(lambda: self._own.add(draft, owner))
+        return await self._call_files(lambda: self._own.add(draft, owner))
 
     async def edit(self, style_id: str, fields: StyleDraft | Mapping[str, object], owner: str = "local") -> Style:
         """Replace one of the owner's styles. Raises RequestRefused, also for a curated one."""
         draft = _draft(fields)
-        return await self._call(lambda: self._own.edit(style_id, draft, owner))
+        return await self._call_files(lambda: self._own.edit(style_id, draft, owner))
 
     async def delete(self, style_id: str, owner: str = "local") -> None:
         """Remove one of the owner's styles. Raises RequestRefused, also for a curated one."""
-        await self._call(lambda: self._own.delete(style_id, owner))
+        await self._call_files(lambda: self._own.delete(style_id, owner))
 
     async def import_styles(self, data: bytes, owner: str = "local") -> tuple[Style, ...]:
         """Keep the styles of an exported file and return them; one of the same name is replaced.
 
         All of them or none. Raises RequestRefused for a file that is not one, and says what is wrong with it.
         """
-        return await self._call(lambda: self._own.take_in(data, owner))
+        return await self._call_files(lambda: self._own.take_in(data, owner))
 
     async def export_styles(self, owner: str = "local") -> bytes:
         """Return the owner's styles as a JSON file."""
-        return await self._call(lambda: self._own.file_of(owner))
+        return await self._call_files(lambda: self._own.file_of(owner))
 
     async def aclose(self) -> None:
         """Finish what is being written and close the files."""
         await self._vectors.aclose()
         await self._call(self._close)
         self._thread.shutdown()
+        self._files_thread.shutdown()
 
     def _close(self) -> None:
         self._index.close()
         self._cache.close()
 
     async def _call(self, work: Callable[[], T]) -> T:
-        # Cancelling the caller must not take its work from the queue.
-        return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, work))
+        return await _finished(self._thread, work)
+
+    async def _call_files(self, work: Callable[[], T]) -> T:
+        return await _finished(self._files_thread, work)
+
+
+async def _finished(thread: ThreadPoolExecutor, work: Callable[[], T]) -> T:
+    # Cancelling the caller must not take its work from the queue.
+    return await asyncio.shield(asyncio.get_running_loop().run_in_executor(thread, work))
 
 
 def _draft(fields: StyleDraft | Mapping[str, object]) -> StyleDraft:
@@ -179,7 +214,7 @@ def _draft(fields: StyleDraft | Mapping[str, object]) -> StyleDraft:
 
 def _fused(styles: Sequence[Style], named: Mapping[str, Naming], meaning: Mapping[str, float]) -> list[Found]:
     """Return every style found, the surest first; of equals one's own, then the one said at greater length."""
-    is_surely_named = any(naming.similarity >= _SURELY_NAMED for naming in named.values())
+    is_surely_named = any(naming.similarity >= SURELY_NAMED for naming in named.values())
     ranked = []
     for style in styles:
         by_name, by_meaning = named.get(style.id), meaning.get(style.id, 0.0)

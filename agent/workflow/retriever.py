@@ -1,41 +1,53 @@
 """The retriever: looks up the styles that a request names and adds their phrases to its prompt.
 
+Styles are found by their names first, which costs nothing. Only a wish that no name answers is put to the embedding
+model, where the provider has one; until that model has read the library, in the background and once for every owner,
+the names are gone by alone.
+
 It can fail without failing the turn: the prompt then goes on unchanged.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Sequence
 from typing import Literal
 
+from langgraph.errors import NodeError
 from langgraph.types import Command
 
 from agent.errors import AivistaError
 from agent.events import Step
 from agent.imaging.arguments import GenerateImageArgs
 from agent.storage.style_values import StyleMatch
+from agent.storage.styles import SURELY_NAMED
 from agent.workflow.deps import Deps, TurnRuntime, say
+from agent.workflow.meaning import learn_styles, meter_of
 from agent.workflow.routing import named_style
-from agent.workflow.state import TurnProgress
+from agent.workflow.state import Spend, TurnProgress
 
 logger = logging.getLogger(__name__)
 
-TIMEOUT_S = 5.0
 
-
-async def retriever(state: TurnProgress, runtime: TurnRuntime) -> Command[Literal["executor"]]:
-    """Find the styles of each request that names one, and go on to the executor."""
+async def retriever(state: TurnProgress, runtime: TurnRuntime) -> Command[Literal["confirmer"]]:
+    """Find the styles of each request that names one, and go on to the confirmer."""
     found: dict[int, list[StyleMatch]] = {}
+    spend = Spend()
     for index, call in enumerate(state["calls"]):
         style = named_style(call)
         # The sketch model paints by the plain words of a wish: phrases for a real model would only confuse it.
         if style and runtime.context.provider_name != "sketch":
-            found[index] = await _search(runtime.context, style)
+            found[index], spent = await _search(runtime.context, style)
+            spend += spent
     names = list(dict.fromkeys(match.style.title for matches in found.values() for match in matches))
     steps = [say(runtime, Step.STYLES, count=len(names), names=", ".join(names))] if names else []
-    return Command(goto="executor", update={"styles": found, "steps": steps})
+    return Command(goto="confirmer", update={"styles": found, "steps": steps, "spend": spend})
+
+
+def unstyled(state: TurnProgress, error: NodeError) -> Command[Literal["confirmer"]]:
+    """Go on without styles when the retriever failed or took too long."""
+    logger.warning("the style library failed, the prompt goes on without it: %s", _told(error.error))
+    return Command(goto="confirmer", update={"styles": {}})
 
 
 def with_styles(arguments: GenerateImageArgs, matches: Sequence[StyleMatch]) -> GenerateImageArgs:
@@ -52,9 +64,29 @@ def with_styles(arguments: GenerateImageArgs, matches: Sequence[StyleMatch]) -> 
     )
 
 
-async def _search(deps: Deps, style: str) -> list[StyleMatch]:
+async def _search(deps: Deps, style: str) -> tuple[list[StyleMatch], Spend]:
+    named: list[StyleMatch] = []
     try:
-        return await asyncio.wait_for(deps.styles.search(style, owner=deps.conversation.owner), TIMEOUT_S)
-    except (AivistaError, TimeoutError) as error:
-        logger.warning("the style library failed, the prompt goes on without it: %s", error or "too slow")
-        return []
+        named = await deps.styles.search(style, owner=deps.conversation.owner)
+        if named and named[0].similarity >= SURELY_NAMED:
+            return named, Spend()
+        return await _search_meaning(deps, style, named)
+    except AivistaError as error:
+        logger.warning("the style library failed, the prompt goes on without it: %s", _told(error))
+        return named, Spend()
+
+
+async def _search_meaning(deps: Deps, style: str, named: list[StyleMatch]) -> tuple[list[StyleMatch], Spend]:
+    """Return what the embedding model adds to the styles found by name, and what it cost."""
+    meter = meter_of(deps)
+    if meter is None:
+        return named, Spend()
+    if not await deps.styles.has_meaning(meter):
+        deps.keep_alive(learn_styles(deps, meter))
+        return named, Spend()
+    found = await deps.styles.search(style, owner=deps.conversation.owner, embedder=meter)
+    return found, deps.spend(meter.model, meter.usage)
+
+
+def _told(error: BaseException) -> str:
+    return str(error) or type(error).__name__

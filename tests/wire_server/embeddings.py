@@ -22,8 +22,15 @@ def vector(text: str, dimensions: int) -> list[float]:
 def answer(body: Json, dimensions: int) -> Json:
     """Return the response of batchEmbedContents, or of embedContent for a single content."""
     if "requests" in body:
-        return {"embeddings": [_embedding(entry, dimensions) for entry in body["requests"]]}
-    return {"embedding": _embedding(body, dimensions)}
+        usage = _usage(body["requests"])
+        return {"embeddings": [_embedding(entry, dimensions) for entry in body["requests"]], "usageMetadata": usage}
+    return {"embedding": _embedding(body, dimensions), "usageMetadata": _usage([body])}
+
+
+def _usage(entries: list[Json]) -> Json:
+    # Here it is `promptTokenDetails`; an answer in words has `promptTokensDetails`.
+    tokens = sum(len(text_of(entry["content"])) // 4 + 1 for entry in entries)
+    return {"promptTokenCount": tokens, "promptTokenDetails": [{"modality": "TEXT", "tokenCount": tokens}]}
 
 
 def _embedding(entry: Json, dimensions: int) -> Json:

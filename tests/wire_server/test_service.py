@@ -165,6 +165,7 @@ def test_a_batch_embeds_each_text_at_the_models_own_length(raw: Raw) -> None:
     requests = [{"model": f"models/{name}", "content": {"parts": [{"text": text}]}} for text in ("fox", "fox", "hen")]
     answer = raw.post({"requests": requests}, name, "batchEmbedContents").json()
     first, second, third = (entry["values"] for entry in answer["embeddings"])
+    assert answer["usageMetadata"]["promptTokenCount"] == 3
     assert len(first) == 3072
     assert first == second
     assert first != third

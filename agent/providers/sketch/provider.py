@@ -97,6 +97,9 @@ class SketchProvider:
         yield CompletionChunk(part=await self._pictures.write(data, PNG, origin))
         yield CompletionChunk(usage=_usage(request.messages, ""), finish_reason=DONE)
 
+    def embedder(self, model: ModelEntry) -> None:
+        """Return None: it knows no meanings."""
+
     async def aclose(self) -> None:
         """Do nothing: there is no connection."""
 

@@ -7,8 +7,8 @@ import json
 import math
 import socket
 import threading
-from collections.abc import AsyncIterator, Iterator
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import aclosing, asynccontextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,13 @@ from typing import Any
 import pytest
 
 from agent.errors import AivistaError, ErrorCode, KeyProblem, NetworkFailure, ProviderFailure, RateLimited
+from agent.messages import TokenUsage
 from agent.providers.base import Embedder
-from agent.providers.catalogue import ModelRole, load_catalogue
+from agent.providers.catalogue import ModelEntry, ModelRole, load_catalogue
+from agent.providers.gemini import GeminiProvider
+from agent.providers.gemini_connection import GeminiConnection
 from agent.providers.gemini_embeddings import GeminiEmbedder
+from agent.storage.images import ImageStore
 from agent.storage.style_table import EmbeddingModel, StyleIndex
 from agent.storage.styles import StyleLibrary
 from tests.wire_server import GeminiServer, error_body, quota_body
@@ -69,9 +73,28 @@ def server() -> Iterator[GeminiServer]:
         yield running
 
 
+class OnVectors:
+    """An embedding model as the style library asks it."""
+
+    def __init__(self, embedder: GeminiEmbedder) -> None:
+        self._embedder = embedder
+        self.model_id, self.dimension = embedder.model_id, embedder.dimension
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        return (await self._embedder.embed(texts)).vectors
+
+
+@asynccontextmanager
+async def connected(
+    url: str, key: str = KEY, model: ModelEntry = MODEL, **settings: Any
+) -> AsyncIterator[GeminiEmbedder]:
+    async with aclosing(GeminiConnection(key, base_url=url)) as connection:
+        yield GeminiEmbedder(connection, model, **settings)
+
+
 @pytest.fixture
 async def embedder(server: GeminiServer) -> AsyncIterator[GeminiEmbedder]:
-    async with aclosing(GeminiEmbedder(KEY, MODEL, base_url=server.url)) as made:
+    async with connected(server.url) as made:
         yield made
 
 
@@ -88,7 +111,7 @@ def canned() -> Iterator[CannedServer]:
 
 async def test_each_text_becomes_one_vector_of_length_1_in_order(embedder: GeminiEmbedder) -> None:
     as_asked: Embedder = embedder
-    fox, crow, again = await as_asked.embed(["a red fox", "三只乌鸦", "a red fox"])
+    fox, crow, again = (await as_asked.embed(["a red fox", "三只乌鸦", "a red fox"])).vectors
     assert [len(vector) for vector in (fox, crow, again)] == [embedder.dimension] * 3
     assert all(math.hypot(*vector) == pytest.approx(1.0) for vector in (fox, crow, again))
     assert fox == again
@@ -104,15 +127,32 @@ async def test_the_model_is_the_catalogues_and_is_told(server: GeminiServer, emb
 
 async def test_many_texts_go_in_hundreds_and_come_back_in_order(server: GeminiServer, embedder: GeminiEmbedder) -> None:
     texts = [f"text number {number}" for number in range(205)]
-    vectors = await embedder.embed(texts)
+    vectors = (await embedder.embed(texts)).vectors
     assert [len(request.normal["requests"]) for request in server.requests] == [100, 100, 5]
-    [last] = await embedder.embed(texts[-1:])
+    [last] = (await embedder.embed(texts[-1:])).vectors
     assert vectors[-1] == last
     assert len({tuple(vector) for vector in vectors}) == 205
 
 
+async def test_the_tokens_are_those_of_every_answer(embedder: GeminiEmbedder) -> None:
+    answer = await embedder.embed(["a fox"] * 101)
+    assert answer.usage == TokenUsage(prompt_tokens=2 * 101)
+
+
+async def test_an_answer_without_tokens_counts_none(canned: CannedServer) -> None:
+    canned.body = json.dumps({"embeddings": [{"values": [1.0] * 768}]}).encode()
+    async with connected(canned.url) as embedder:
+        assert (await embedder.embed(["a fox"])).usage == TokenUsage()
+
+
+async def test_the_provider_embeds_on_its_own_connections(tmp_path: Path, server: GeminiServer) -> None:
+    async with aclosing(GeminiProvider(KEY, ImageStore(tmp_path), base_url=server.url)) as provider:
+        embedder = provider.embedder(MODEL)
+        assert len((await embedder.embed(["a fox"])).vectors) == 1
+
+
 async def test_no_text_asks_nobody(server: GeminiServer, embedder: GeminiEmbedder) -> None:
-    assert await embedder.embed([]) == []
+    assert (await embedder.embed([])).vectors == []
     assert server.requests == []
 
 
@@ -121,7 +161,7 @@ async def test_no_text_asks_nobody(server: GeminiServer, embedder: GeminiEmbedde
 )
 async def test_a_bad_key_is_told_as_by_the_other_models(server: GeminiServer, key: str, code: ErrorCode) -> None:
     server.reject_key(KEY)
-    async with aclosing(GeminiEmbedder(key, MODEL, base_url=server.url)) as embedder:
+    async with connected(server.url, key) as embedder:
         with pytest.raises(KeyProblem) as caught:
             await embedder.embed(["a fox"])
     assert caught.value.code is code
@@ -129,7 +169,7 @@ async def test_a_bad_key_is_told_as_by_the_other_models(server: GeminiServer, ke
 
 async def test_an_unknown_model_names_the_variable_to_change(server: GeminiServer) -> None:
     unknown = MODEL.model_copy(update={"id": "gemini-embedding-99"})
-    async with aclosing(GeminiEmbedder(KEY, unknown, base_url=server.url)) as embedder:
+    async with connected(server.url, model=unknown) as embedder:
         with pytest.raises(ProviderFailure, match="AIVISTA_MODEL_EMBEDDING") as caught:
             await embedder.embed(["a fox"])
     assert caught.value.code is ErrorCode.MODEL_NOT_FOUND
@@ -154,7 +194,7 @@ async def test_each_failure_has_its_own_sentence_without_the_key_and_is_not_trie
     canned: CannedServer, status: int, body: dict[str, Any] | bytes, kind: type[AivistaError], code: ErrorCode
 ) -> None:
     canned.status, canned.body = status, body if isinstance(body, bytes) else json.dumps(body).encode()
-    async with aclosing(GeminiEmbedder(KEY, MODEL, base_url=canned.url)) as embedder:
+    async with connected(canned.url) as embedder:
         with pytest.raises(kind) as caught:
             await embedder.embed(["a fox", "a crow"])
     assert caught.value.code is code
@@ -166,7 +206,7 @@ async def test_a_server_that_is_not_there_is_a_failure_of_the_network() -> None:
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{reserved.getsockname()[1]}/"
-        async with aclosing(GeminiEmbedder(KEY, MODEL, base_url=address)) as embedder:
+        async with connected(address) as embedder:
             with pytest.raises(NetworkFailure) as caught:
                 await embedder.embed(["a fox"])
     assert caught.value.code is ErrorCode.CONNECTION_FAILED
@@ -174,7 +214,7 @@ async def test_a_server_that_is_not_there_is_a_failure_of_the_network() -> None:
 
 async def test_a_silent_server_is_given_up_after_the_timeout(canned: CannedServer) -> None:
     canned.hold.clear()
-    async with aclosing(GeminiEmbedder(KEY, MODEL, base_url=canned.url, timeout_s=0.05)) as embedder:
+    async with connected(canned.url, timeout_s=0.05) as embedder:
         with pytest.raises(ProviderFailure) as caught:
             await embedder.embed(["a fox"])
     assert caught.value.code is ErrorCode.PROVIDER_TIMEOUT
@@ -182,7 +222,7 @@ async def test_a_silent_server_is_given_up_after_the_timeout(canned: CannedServe
 
 async def test_a_cancelled_call_ends_at_once(canned: CannedServer) -> None:
     canned.hold.clear()
-    async with aclosing(GeminiEmbedder(KEY, MODEL, base_url=canned.url)) as embedder:
+    async with connected(canned.url) as embedder:
         call = asyncio.create_task(embedder.embed(["a fox"]))
         await asyncio.to_thread(canned.asked.wait, 30)
         call.cancel()
@@ -193,12 +233,13 @@ async def test_a_cancelled_call_ends_at_once(canned: CannedServer) -> None:
 async def test_the_style_library_is_made_with_its_vectors(
     tmp_path: Path, server: GeminiServer, embedder: GeminiEmbedder
 ) -> None:
+    reader = OnVectors(embedder)
     async with aclosing(StyleLibrary(tmp_path, patience_s=60)) as library:
-        found = await library.search("linocut fox", embedder=embedder)
+        found = await library.search("linocut fox", embedder=reader)
         asked = [len(request.normal["requests"]) for request in server.requests]
         assert found[0].style.id == "linocut"
         assert sum(asked) > len(await library.all())
-        await library.search("linocut owl", embedder=embedder)
+        await library.search("linocut owl", embedder=reader)
         assert [len(request.normal["requests"]) for request in server.requests] == [*asked, 1]
     about = StyleIndex(tmp_path / "styles" / "index").about("curated")
     assert about is not None

@@ -1,0 +1,296 @@
+"""Styles on their way into a prompt: found by name, by meaning where a model can tell, and never at the turn's cost."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import math
+import re
+from collections.abc import Callable, Sequence
+
+import pytest
+from langgraph.errors import NodeError
+
+from agent.errors import AivistaError, ErrorCode, NetworkFailure
+from agent.events import PictureReady, Step, ThoughtLog, TurnDone, TurnEvent
+from agent.imaging.arguments import GenerateImageArgs
+from agent.messages import PromptMessage, Role, TextPart, TokenUsage
+from agent.pictures import Receipt
+from agent.providers.base import Embedding
+from agent.providers.catalogue import ModelRole, load_catalogue
+from agent.providers.scripted import Asked, Line, calls
+from agent.settings import Patiences, Settings
+from agent.storage.curated_styles import curated_styles
+from agent.storage.style_values import MatchKind, MatchReason, StyleMatch
+from agent.studio import Studio
+from agent.workflow.retriever import unstyled, with_styles
+from agent.workflow.state import first_progress
+from tests.support.gemini import SMALL, on_gemini, paint
+from tests.support.scenes import Scene, generate, of_type, only, picture, run
+from tests.wire_server import GeminiServer
+
+# What a curated style looks like, in words that are none of its names.
+NOIR = "Venetian blinds, wet asphalt and a hat"
+MODEL = load_catalogue().model(ModelRole.EMBEDDING, "gemini")
+
+
+class ToyEmbedder:
+    """Texts that share long words, or pairs of Chinese letters, point the same way. Every text costs ten tokens."""
+
+    model_id = MODEL.id
+
+    def __init__(self, dimension: int = 192) -> None:
+        self.dimension = dimension
+        self.asked: list[str] = []
+        self.failure: AivistaError | None = None
+        self.open = asyncio.Event()
+        self.open.set()
+
+    async def embed(self, texts: Sequence[str]) -> Embedding:
+        self.asked.extend(texts)
+        await self.open.wait()
+        if self.failure is not None:
+            raise self.failure
+        return Embedding([self._vector(text) for text in texts], TokenUsage(prompt_tokens=10 * len(texts)))
+
+    def _vector(self, text: str) -> list[float]:
+        words = set(re.findall(r"[a-z]{4,}|[\u4e00-\u9fff]{2}", text.lower())) or {text}
+        digests = [hashlib.shake_256(word.encode()).digest(self.dimension) for word in words]
+        sums = [sum(value - 127.5 for value in column) for column in zip(*digests, strict=True)]
+        length = math.hypot(*sums)
+        return [value / length for value in sums]
+
+
+def styled(*styles: str) -> Callable[[Asked], Line]:
+    """Return a planner that asks for a fox in these styles, in every turn."""
+    wanted = [generate("a red fox", **({"style": style} if style else {})) for style in styles]
+    return lambda asked: calls(*wanted)
+
+
+def scene(settings: Settings, *styles: str) -> Scene:
+    settings = settings.model_copy(update={"reuse_plans": False})
+    return Scene(settings, text=styled(*styles), pictures=lambda asked: picture())
+
+
+async def paint_once(studio: Studio) -> list[TurnEvent]:
+    """Run the same turn in a conversation of its own, so that every one costs the same."""
+    conversation = await studio.new_conversation()
+    return await run(studio, conversation.id, "a red fox")
+
+
+class OnVectors:
+    """An embedding model as the style library asks it."""
+
+    def __init__(self, embedder: ToyEmbedder) -> None:
+        self._embedder = embedder
+        self.model_id, self.dimension = embedder.model_id, embedder.dimension
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        return (await self._embedder.embed(texts)).vectors
+
+
+async def has_read(studio: Studio, toy: ToyEmbedder) -> None:
+    """Wait until the embedding model has read the library."""
+    async with asyncio.timeout(60):
+        while True:
+            if await studio.styles.has_meaning(OnVectors(toy)):
+                return
+            await asyncio.sleep(0.01)
+
+
+def receipt_of(events: list[TurnEvent]) -> Receipt:
+    receipt = only(events, PictureReady).picture.receipt
+    assert receipt is not None
+    return receipt
+
+
+def names(events: list[TurnEvent]) -> list[str]:
+    return [style.name for style in receipt_of(events).styles]
+
+
+def told(events: list[TurnEvent]) -> list[str]:
+    return [str(log.parameters["names"]) for log in of_type(events, ThoughtLog) if log.step is Step.STYLES]
+
+
+async def test_a_style_that_is_named_is_found_and_told_and_asks_no_embedding_model(settings: Settings) -> None:
+    story, toy = scene(settings, "ukiyo-e"), ToyEmbedder()
+    async with story.studio() as studio:
+        story.provider.embeds = toy
+        events = await paint_once(studio)
+    assert names(events)[0] == "Ukiyo-e woodblock print"
+    assert "Style:\nUkiyo-e woodblock print: " in receipt_of(events).prompt
+    assert told(events) == [", ".join(names(events))]
+    assert toy.asked == []
+
+
+async def test_a_wish_that_no_name_answers_is_put_to_the_model_once_it_has_read_the_library(settings: Settings) -> None:
+    story, toy = scene(settings, NOIR), ToyEmbedder()
+    async with story.studio() as studio:
+        story.provider.embeds = toy
+        first = await paint_once(studio)
+        await has_read(studio, toy)
+        read = len(toy.asked)
+        second = await paint_once(studio)
+    assert (names(first), told(first)) == ([], [])
+    assert read > len(curated_styles())
+    assert names(second) == told(second) == ["Film noir"]
+    assert toy.asked[read:] == [NOIR]
+
+
+async def test_a_turn_pays_for_its_own_wish_and_not_for_the_reading(settings: Settings) -> None:
+    story, toy = scene(settings, NOIR), ToyEmbedder()
+    async with story.studio() as studio:
+        story.provider.embeds = toy
+        first = await paint_once(studio)
+        await has_read(studio, toy)
+        second = await paint_once(studio)
+    before, after = only(first, TurnDone), only(second, TurnDone)
+    assert after.usage.prompt_tokens == before.usage.prompt_tokens + 10
+    assert after.price_usd - before.price_usd == pytest.approx(10 * MODEL.prices[-1].prompt / 1_000_000)
+
+
+async def test_the_library_is_read_once_for_every_studio_on_this_disk(settings: Settings) -> None:
+    for number in range(2):
+        story, toy = scene(settings, NOIR), ToyEmbedder()
+        async with story.studio() as studio:
+            story.provider.embeds = toy
+            await paint_once(studio)
+            await has_read(studio, toy)
+        assert (len(toy.asked) > 1) is (number == 0)
+
+
+async def test_no_turn_waits_for_the_reading(settings: Settings) -> None:
+    story, toy = scene(settings, NOIR), ToyEmbedder()
+    toy.open.clear()
+    async with story.studio() as studio:
+        story.provider.embeds = toy
+        events = await paint_once(studio)
+        assert isinstance(events[-1], TurnDone)
+        toy.open.set()
+        await has_read(studio, toy)
+
+
+async def test_without_an_embedding_model_a_wish_that_no_name_answers_has_no_style(settings: Settings) -> None:
+    async with scene(settings, NOIR).studio() as studio:
+        events = await paint_once(studio)
+    assert (names(events), told(events)) == ([], [])
+    assert receipt_of(events).prompt.startswith("a red fox")
+
+
+async def test_a_model_that_cannot_read_is_told_in_the_log_alone(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    story, toy = scene(settings, NOIR), ToyEmbedder()
+    toy.failure = NetworkFailure(ErrorCode.CONNECTION_FAILED, service="Google")
+    async with story.studio() as studio:
+        story.provider.embeds = toy
+        events = await paint_once(studio)
+        assert isinstance(events[-1], TurnDone)
+    # A studio that closes waits for what was begun.
+    assert "did not read the styles" in caplog.text
+
+
+async def test_a_model_that_fails_again_and_again_is_left_alone_for_a_while(settings: Settings) -> None:
+    story, toy = scene(settings, NOIR), ToyEmbedder()
+    async with story.studio() as studio:
+        story.provider.embeds = toy
+        await paint_once(studio)
+        await has_read(studio, toy)
+        toy.failure, read = NetworkFailure(ErrorCode.CONNECTION_FAILED, service="Google"), len(toy.asked)
+        for _ in range(8):
+            events = await paint_once(studio)
+            assert isinstance(events[-1], TurnDone)
+    assert len(toy.asked) - read == 5
+
+
+async def test_several_requests_each_get_their_own_styles_and_one_line_tells_of_all(settings: Settings) -> None:
+    story = scene(settings, "ukiyo-e", "", "pixel art")
+    async with story.studio() as studio:
+        events = await paint_once(studio)
+    found = {ready.picture.handle: ready.picture.receipt for ready in of_type(events, PictureReady)}
+    firsts = sorted(receipt.styles[0].name if receipt and receipt.styles else "" for receipt in found.values())
+    assert firsts == ["", "Pixel art", "Ukiyo-e woodblock print"]
+    [line] = told(events)
+    assert "Pixel art" in line
+    assert "Ukiyo-e" in line
+
+
+async def test_sketch_goes_without_styles(settings: Settings) -> None:
+    async with Studio(settings) as studio:
+        conversation = await studio.new_conversation()
+        events = await run(studio, conversation.id, "draw a red fox in the style of ukiyo-e")
+    assert names(events) == []
+    assert told(events) == []
+    assert not (settings.home / "styles").exists()
+
+
+async def test_a_broken_library_leaves_the_prompt_as_it_was_and_the_log_says_so(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.home.mkdir(parents=True)
+    (settings.home / "styles").write_text("in the way of the folder")
+    async with scene(settings, "ukiyo-e").studio() as studio:
+        events = await paint_once(studio)
+    assert "Style:" not in receipt_of(events).prompt
+    assert "the style library failed, the prompt goes on without it" in caplog.text
+
+
+async def test_a_library_that_takes_too_long_is_gone_without(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    hurried = settings.model_copy(update={"patiences": Patiences(retriever_s=0.3)})
+    story, toy = scene(hurried, NOIR), ToyEmbedder()
+    async with story.studio() as studio:
+        story.provider.embeds = toy
+        await studio.styles.learn_meaning(OnVectors(toy))
+        toy.open.clear()
+        events = await paint_once(studio)
+    assert isinstance(events[-1], TurnDone)
+    assert names(events) == []
+    assert "the style library failed, the prompt goes on without it" in caplog.text
+
+
+def test_after_a_failure_the_next_node_is_the_confirmer(caplog: pytest.LogCaptureFixture) -> None:
+    message = PromptMessage(role=Role.PROMPT, parts=(TextPart(text="a fox"),))
+    with caplog.at_level(logging.WARNING):
+        command = unstyled(first_progress(message), NodeError(node="retriever", error=RuntimeError("no such disk")))
+    assert command.goto == "confirmer"
+    assert command.update == {"styles": {}}
+    assert "no such disk" in caplog.text
+
+
+def test_phrases_go_into_the_prompt_and_what_a_style_avoids_to_the_negatives_once() -> None:
+    style = curated_styles()[0]
+    match = StyleMatch(style=style, similarity=1.0, reason=MatchReason(kind=MatchKind.NAME, text=style.title))
+    asked = GenerateImageArgs(prompt="a fox", negative_prompt=style.negative[0])
+    arguments = with_styles(asked, [match])
+    assert arguments.prompt == f"a fox\n\nStyle:\n{style.title}: {', '.join(style.phrases)}."
+    assert arguments.negative_prompt == ", ".join(style.negative)
+    assert with_styles(asked, []) == asked
+
+
+def embedded(server: GeminiServer) -> list[list[str]]:
+    """Return the texts of each call of the embedding model."""
+    asked = [request.normal["requests"] for request in server.requests if request.method == "batchEmbedContents"]
+    return [[entry["content"]["parts"][0]["text"] for entry in entries] for entries in asked]
+
+
+async def test_over_http_the_wish_goes_to_gemini_and_its_tokens_to_the_turn(settings: Settings) -> None:
+    with GeminiServer() as server:
+        there = on_gemini(settings, server.url, reuse_plans=False)
+
+        async def once(studio: Studio) -> TurnDone:
+            server.on_text(paint("a red fox", style=NOIR))
+            server.on_image(SMALL)
+            return only(await paint_once(studio), TurnDone)
+
+        async with Studio(there) as studio:
+            first = await once(studio)
+            await has_read(studio, ToyEmbedder(768))
+            read = embedded(server)
+            second = await once(studio)
+        assert len(read) == 3
+        assert embedded(server)[3:] == [[NOIR]]
+        assert second.usage.prompt_tokens - first.usage.prompt_tokens == len(NOIR) // 4 + 1
+        assert server.violations == []
