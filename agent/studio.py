@@ -3,59 +3,39 @@
 from __future__ import annotations
 
 import asyncio
-import uuid
-from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from pathlib import Path
+from collections.abc import AsyncIterator, Callable, Coroutine
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
-from weakref import WeakValueDictionary
 
-from pydantic import SecretStr
+from pydantic import JsonValue, SecretStr
 
 from agent.conversation import Conversation, ConversationInfo, Turn
 from agent.errors import ErrorCode, ErrorInfo, RequestRefused
-from agent.events import Step, ThoughtLog, TurnEvent
-from agent.imaging.handles import allot_handle
-from agent.imaging.intake import check_request, is_blank, shown_name, take_in
-from agent.messages import ImageOrigin, PromptMessage, Role, TextPart
+from agent.events import TurnEvent
+from agent.messages import PromptMessage, Role, TextPart
 from agent.pictures import Picture, Receipt
+from agent.plans import Decision
 from agent.providers.base import PLAIN, PictureBytes, Provider
 from agent.providers.catalogue import Catalogue, ModelRole, catalogue_of
 from agent.providers.pool import ProviderPool
-from agent.settings import Settings, TurnSettings
+from agent.requests import TurnRequest
+from agent.settings import Settings
+from agent.storage.answer_cache import AnswerCache
 from agent.storage.cache import HistoryImageCache
 from agent.storage.conversations import ConversationStore
 from agent.storage.images import ImageStore
 from agent.storage.styles import StyleLibrary
 
 if TYPE_CHECKING:
-    from agent.workflow.deps import Deps
+    from agent.storage.records import RunningTurn
+    from agent.workflow.dispatch import Dispatch
     from agent.workflow.live import LiveTurn
-    from agent.workflow.retrying import Breakers
 
-MAX_WAITING = 3
-_MAX_REQUESTS = 1000
+__all__ = ["StoredPicture", "Studio", "TurnRequest"]
+
 _CLOSE_S = 1.5
-
-
-@dataclass(frozen=True)
-class TurnRequest:
-    """What the person sends: words, pictures, and what they chose for this turn.
-
-    `images` takes bytes, paths, or pairs of a file name and bytes. `editing` is the handle of the picture marked to be
-    changed, `references` those marked as references. The same `request_id` twice runs once.
-    """
-
-    text: str
-    images: Sequence[bytes | Path | tuple[str, bytes]] = ()
-    mask: None = None
-    settings: TurnSettings = field(default_factory=TurnSettings)
-    editing: str | None = None
-    references: tuple[str, ...] = ()
-    request_id: str | None = None
+_REPORT_BYTES = 512 << 10
 
 
 @dataclass(frozen=True)
@@ -100,32 +80,34 @@ class Studio:
         self._styles = StyleLibrary(settings.home)
         self._providers = ProviderPool(settings, self._images, sketch_pace_s=sketch_pace_s)
         self._own_provider = provider(self._images) if provider else None
-        self._live: dict[str, list[LiveTurn]] = defaultdict(list)
-        self._requests: dict[tuple[str, str, str | None], LiveTurn] = {}
-        # A lock lives as long as a turn that uses it: conversations come and go by the thousand.
-        self._order: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._allotting: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._breakers: Breakers | None = None
+        self._answers = AnswerCache(settings.home) if settings.reuse_plans else None
+        self._dispatch: Dispatch | None = None
         self._kept: set[asyncio.Task[Any]] = set()
 
     async def __aenter__(self) -> Studio:
         await self._records.open()
+        for turn in self._records.abandoned:
+            self.keep_alive(self._resume(turn))
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """End running turns, on record as far as they came, and close what is open."""
-        for live in [one for turns in self._live.values() for one in turns]:
-            await live.stop()
+        if self._dispatch is not None:
+            await self._dispatch.aclose()
         if self._kept:
             await asyncio.wait(self._kept, timeout=_CLOSE_S)
         for task in self._kept:
             task.cancel()
+        if self._dispatch is not None:
+            await self._dispatch.close_checkpoints()
         await self._providers.aclose()
         await self._records.aclose()
         await self._cache.aclose()
         await self._styles.aclose()
+        if self._answers is not None:
+            await self._answers.aclose()
 
     # Conversations
 
@@ -155,7 +137,42 @@ class Studio:
 
         Bad input ends with TurnFailed, not with an exception. Closing the stream does not stop the turn.
         """
-        live = self._start(conversation_id, request, owner, key)
+        live = self._turns.begin(conversation_id, request, owner, key)
+        async for event in live.follow():
+            yield event
+
+    async def decide(
+        self,
+        conversation_id: str,
+        turn_id: str,
+        decision: Decision,
+        *,
+        owner: str = "local",
+        key: SecretStr | None = None,
+    ) -> AsyncIterator[TurnEvent]:
+        """Run or drop the plan that a turn waits with, and stream what happens as `run_turn` does.
+
+        Ends with TurnFailed(PLAN_GONE) when it no longer waits.
+        """
+        live = self._turns.go_on(conversation_id, turn_id, owner, key, decision=decision)
+        async for event in live.follow():
+            yield event
+
+    async def retry(
+        self, conversation_id: str, turn_id: str, *, owner: str = "local", key: SecretStr | None = None
+    ) -> AsyncIterator[TurnEvent]:
+        """Have a failed or interrupted turn go on where it failed; what was answered is not asked, or paid, again.
+
+        When the conversation has gone on since, the turn is sent again as a new one.
+        """
+        conversation = await self.conversation(conversation_id, owner)
+        turn = next((one for one in conversation.turns if one.id == turn_id), None)
+        if turn is None:
+            return
+        if self._turns.can_go_on(conversation, turn, key):
+            live = self._turns.go_on(conversation_id, turn_id, owner, key)
+        else:
+            live = self._turns.begin(conversation_id, await self._request_of(conversation, turn), owner, key)
         async for event in live.follow():
             yield event
 
@@ -176,6 +193,19 @@ class Studio:
         """Whether a turn of the conversation is at work or waits."""
         return bool(self._running(conversation_id, owner))
 
+    async def report(
+        self, conversation_id: str, turn_id: str, *, owner: str = "local", key: SecretStr | None = None
+    ) -> dict[str, JsonValue]:
+        """Return the debug report of a turn: everything that happened, no key, no byte of a picture.
+
+        Raises RequestRefused when the owner has no such turn.
+        """
+        conversation = await self._records.get(conversation_id, owner)
+        turn = next((one for one in conversation.turns if one.id == turn_id), None)
+        if turn is None:
+            raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
+        return await self._turns.report(conversation, turn, key, _REPORT_BYTES)
+
     # Pictures
 
     async def picture(self, conversation_id: str, handle: str, owner: str = "local") -> StoredPicture:
@@ -191,6 +221,11 @@ class Studio:
         conversation = await self._records.get(conversation_id, owner)
         digest = conversation.picture(handle).image.digest
         return await self._images.thumbnail(digest, edge_px), "image/webp"
+
+    @property
+    def styles(self) -> StyleLibrary:
+        """The style library: curated styles, and each owner's own."""
+        return self._styles
 
     # Models
 
@@ -209,112 +244,51 @@ class Studio:
 
     # Inside
 
-    def _start(self, conversation_id: str, request: TurnRequest, owner: str, key: SecretStr | None) -> LiveTurn:
-        from agent.workflow.live import LiveTurn
-        from agent.workflow.turn import record_stop, run_graph
+    @property
+    def _turns(self) -> Dispatch:
+        if self._dispatch is None:
+            # LangGraph takes a good part of a second to import, which the first page need not wait for.
+            from agent.workflow.dispatch import Dispatch, House
 
-        name = (conversation_id, owner, request.request_id)
-        if name in self._requests:
-            return self._requests[name]
-        prepared: list[Deps] = []
-
-        async def work(live: LiveTurn) -> None:
-            if len(turns) > MAX_WAITING + 1:
-                raise RequestRefused(ErrorCode.QUEUE_FULL, count=len(turns) - 1)
-            if order.locked():
-                live.publish(ThoughtLog(step=Step.WAITING))
-            async with order:
-                # Uploads get their handles here: a late picture of the turn before must not take the same.
-                async with allotting:
-                    deps, uploads = await self._prepare(live, request, owner, key, allotting)
-                    # Before the first write: a turn stopped while it is recorded must not stay there as running.
-                    prepared.append(deps)
-                    await self._records.begin_turn(conversation_id, deps.turn, uploads)
-                await run_graph(deps, live)
-
-        async def on_stop(live: LiveTurn) -> None:
-            if prepared:
-                await record_stop(prepared[0], live)
-
-        turns = self._live[conversation_id]
-        order = self._order.setdefault(conversation_id, asyncio.Lock())
-        allotting = self._allotting.setdefault(conversation_id, asyncio.Lock())
-        live = LiveTurn(conversation_id, owner, work, on_stop, self._forget)
-        turns.append(live)
-        if request.request_id:
-            self._requests[name] = live
-            if len(self._requests) > _MAX_REQUESTS:
-                self._requests.pop(next(iter(self._requests)))
-        return live
-
-    def _forget(self, live: LiveTurn) -> None:
-        self._live[live.conversation_id].remove(live)
-        if not self._live[live.conversation_id]:
-            del self._live[live.conversation_id]
+            self._dispatch = Dispatch(
+                House(
+                    settings=self.settings,
+                    catalogue=self.catalogue,
+                    images=self._images,
+                    records=self._records,
+                    cache=self._cache,
+                    styles=self._styles,
+                    provider=self._provider,
+                    provider_name=self.provider_name,
+                    keep_alive=self.keep_alive,
+                    answers=self._answers,
+                )
+            )
+        return self._dispatch
 
     def _running(self, conversation_id: str, owner: str) -> list[LiveTurn]:
-        return [live for live in self._live.get(conversation_id, []) if live.owner == owner and not live.is_done]
+        return self._dispatch.running(conversation_id, owner) if self._dispatch else []
 
-    async def _prepare(
-        self, live: LiveTurn, request: TurnRequest, owner: str, key: SecretStr | None, allotting: asyncio.Lock
-    ) -> tuple[Deps, list[Picture]]:
-        """Return what the turn works with and its uploads, not yet on record. Raises RequestRefused for bad input."""
-        from agent.workflow.deps import Deps
-        from agent.workflow.retrying import Breakers, Patience
-        from agent.workflow.turn import prompt_message
+    async def _resume(self, abandoned: RunningTurn) -> None:
+        """Have a turn go on that a dead process left behind. Calls of unknown outcome are not made again."""
+        conversation = await self._records.conversation_of_any_owner(abandoned.conversation_id)
+        turn = next((one for one in conversation.turns if one.id == abandoned.turn_id), None)
+        if turn is not None and self._turns.can_go_on(conversation, turn, None):
+            self._turns.go_on(conversation.id, turn.id, conversation.owner, None, may_repeat=False)
 
-        self._breakers = self._breakers or Breakers()
-        if is_blank(request.text) and not request.images:
-            raise RequestRefused(ErrorCode.NOTHING_SENT)
-        check_request(request.text, len(request.images))
-        conversation = await self._records.get(live.conversation_id, owner)
-        handles = [request.editing] if request.editing else []
-        for handle in (*handles, *request.references):
-            conversation.picture(handle)
-        turn_id = uuid.uuid4().hex
-        uploads = await self._take_in(request, conversation, turn_id)
-        turn = Turn(
-            id=turn_id,
-            text=request.text,
-            settings=request.settings,
-            started_at=datetime.now(UTC),
-            uploads=tuple(picture.image for picture in uploads),
-            editing=request.editing,
-            references=request.references,
+    async def _request_of(self, conversation: Conversation, turn: Turn) -> TurnRequest:
+        """Return the request that the turn was, to be sent again."""
+        images = []
+        for upload in turn.uploads:
+            data = await self._images.read(upload)
+            images.append((f"{(upload.handle or '').lstrip('#')}.png", data))
+        return TurnRequest(
+            text=turn.text,
+            images=images,
+            settings=turn.settings,
+            editing=turn.editing,
+            references=turn.references,
         )
-        # On record with its own message, so that the model hears of the turn even when this process dies in it.
-        turn = turn.model_copy(update={"messages": (prompt_message(turn),)})
-        deps = Deps(
-            conversation=conversation,
-            turn=turn,
-            provider=await self._provider(key),
-            provider_name=self.provider_name(key),
-            catalogue=self.catalogue,
-            images=self._images,
-            records=self._records,
-            cache=self._cache,
-            styles=self._styles,
-            allotting=allotting,
-            publish=live.publish,
-            patience=Patience(budget_s=self.settings.retry_budget_s),
-            breakers=self._breakers,
-            keep_alive=self.keep_alive,
-            stopped=live.stopped,
-        )
-        return deps, uploads
-
-    async def _take_in(self, request: TurnRequest, conversation: Conversation, turn_id: str) -> list[Picture]:
-        """Return the uploads as pictures with handles; all are read before the first is stored."""
-        read = [await _read(image, number) for number, image in enumerate(request.images, 1)]
-        taken = [await take_in(data, name) for name, data in read]
-        handles = [picture.handle for picture in conversation.pictures]
-        uploads = []
-        for one in taken:
-            part = await self._images.write(one.data, one.mime_type, ImageOrigin.UPLOADED)
-            handles.append(allot_handle(handles, base=None))
-            named = part.model_copy(update={"width": one.width, "height": one.height, "handle": handles[-1]})
-            uploads.append(Picture(handle=handles[-1], image=named, turn_id=turn_id, created_at=datetime.now(UTC)))
-        return uploads
 
     async def _provider(self, key: SecretStr | None) -> Provider:
         return self._own_provider or await self._providers.provider(key)
@@ -325,15 +299,3 @@ class Studio:
         self._kept.add(task)
         task.add_done_callback(self._kept.discard)
         return task
-
-
-async def _read(image: bytes | Path | tuple[str, bytes], number: int) -> tuple[str, bytes]:
-    """Return a name to speak of and the bytes of one picture of a request."""
-    if isinstance(image, bytes):
-        return f"Picture {number}", image
-    if isinstance(image, tuple):
-        return image
-    try:
-        return image.name, await asyncio.to_thread(image.read_bytes)
-    except OSError as error:
-        raise RequestRefused(ErrorCode.PICTURE_UNREADABLE, name=shown_name(image.name)) from error

@@ -1,9 +1,14 @@
-"""One call of a model as the nodes make it: heard to its end, repeated where that is right, and told meanwhile."""
+"""One call of a model as the nodes make it: on record before it leaves, heard to its end, repeated where that is
+right, and never made again when its answer is known."""
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from langgraph.runtime import get_runtime
 
 from agent.events import Step, ThoughtLog
 from agent.messages import CompletionChunk, PromptMessage
@@ -13,42 +18,83 @@ from agent.workflow.deps import Deps
 from agent.workflow.hearing import Answer
 from agent.workflow.retrying import hear_patiently
 
+_OnText = Callable[[str], Awaitable[None]]
+
 
 async def ask_text(
     deps: Deps,
+    name: str,
     messages: Sequence[PromptMessage],
     tools: Sequence[ToolDeclaration],
     options: ChatOptions,
-    on_text: Callable[[str], Awaitable[None]] | None = None,
+    on_text: _OnText | None = None,
 ) -> Answer:
-    """Return the text model's answer."""
+    """Return the text model's answer. `name` is unique in the turn, and the same when the turn goes on after a crash.
+
+    What is already known of the call is handed to `on_text` as if it came just now.
+    """
     model = deps.text_model
-    return await _ask(deps, model, lambda: deps.provider.stream(model, messages, tools, options), True, on_text)
+    call = _Call(deps, name, model, lambda: deps.provider.stream(model, messages, tools, options), is_text=True)
+    return await call.answer(on_text)
 
 
-async def ask_picture(deps: Deps, request: ImageRequest) -> Answer:
-    """Return the image model's answer."""
-    return await _ask(deps, request.model, lambda: deps.provider.generate(request), False)
+async def ask_picture(deps: Deps, name: str, request: ImageRequest) -> Answer:
+    """Return the image model's answer; `name` as in `ask_text`."""
+    return await _Call(deps, name, request.model, lambda: deps.provider.generate(request), is_text=False).answer()
 
 
-async def _ask(
-    deps: Deps,
-    model: ModelEntry,
-    call: Callable[[], AsyncIterator[CompletionChunk]],
-    is_text: bool,
-    on_text: Callable[[str], Awaitable[None]] | None = None,
-) -> Answer:
-    def tell(seconds: float, tried: int) -> None:
+@dataclass(frozen=True)
+class _Call:
+    deps: Deps
+    name: str
+    model: ModelEntry
+    make: Callable[[], AsyncIterator[CompletionChunk]]
+    is_text: bool
+
+    async def answer(self, on_text: _OnText | None = None) -> Answer:
+        ledger = self.deps.ledger
+        known = ledger.answered(self.name, self.model)
+        if known is not None:
+            if on_text is not None and known.text:
+                await on_text(known.text)
+            return known
+        ledger.queue(self.name, self.model)
+        try:
+            answer = await hear_patiently(
+                self.make,
+                patience=self.deps.patience,
+                breaker=self.deps.breakers.of(self.deps.provider, self.model.id),
+                model_label=self.model.label,
+                is_text=self.is_text,
+                on_send=self._send,
+                on_pause=self._pause,
+                on_text=self._with_a_sign_of_life(on_text),
+            )
+        except asyncio.CancelledError:
+            ledger.cancel(self.name)
+            raise
+        price_usd = self.deps.spend(self.model, answer.usage).price_usd
+        await ledger.end(self.name, answer, price_usd, is_text=self.is_text)
+        return answer
+
+    async def _send(self) -> None:
+        await self.deps.ledger.send(self.name)
+        _heartbeat()
+
+    def _pause(self, seconds: float, tried: int) -> None:
+        self.deps.ledger.queue(self.name, self.model)
         parameters: dict[str, str | int | float] = {"seconds": math.ceil(seconds), "attempt": tried + 1}
-        line = ThoughtLog(step=Step.RETRYING, parameters=parameters, at_s=round(deps.elapsed_s, 3))
-        deps.publish(line)
+        self.deps.publish(ThoughtLog(step=Step.RETRYING, parameters=parameters, at_s=round(self.deps.elapsed_s, 3)))
 
-    return await hear_patiently(
-        call,
-        patience=deps.patience,
-        breaker=deps.breakers.of(deps.provider, model.id),
-        model_label=model.label,
-        is_text=is_text,
-        on_pause=tell,
-        on_text=on_text,
-    )
+    def _with_a_sign_of_life(self, on_text: _OnText | None) -> _OnText:
+        async def take(text: str) -> None:
+            _heartbeat()
+            if on_text is not None:
+                await on_text(text)
+
+        return take
+
+
+def _heartbeat() -> None:
+    """Tell the node's timeout that something goes on. A pause of at most a minute is within every node's patience."""
+    get_runtime().heartbeat()

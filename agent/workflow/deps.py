@@ -19,10 +19,12 @@ from agent.messages import TokenUsage
 from agent.providers.base import Provider
 from agent.providers.catalogue import Catalogue, ModelEntry, ModelRole
 from agent.settings import SearchPolicy
+from agent.storage.answer_cache import AnswerCache
 from agent.storage.cache import HistoryImageCache
 from agent.storage.conversations import ConversationStore
 from agent.storage.images import ImageStore
 from agent.storage.styles import StyleLibrary
+from agent.workflow.ledger import Ledger
 from agent.workflow.retrying import Breakers, Patience
 from agent.workflow.state import Spend
 
@@ -34,7 +36,9 @@ class Deps:
     `conversation` is the history before the turn; `allotting` guards the giving of handles in it. `publish` gives an
     event to the listeners, past LangGraph's custom stream, which takes each event through a queue and eight steps of
     the event loop. `keep_alive` runs a coroutine that must outlive the turn (a picture
-    that was paid for). `stopped` is set when the person stops, `settled` when the stopped turn is on record.
+    that was paid for). `stopped` is set when the person stops, `settled` when a turn that ended early is on record.
+    `conversation` is without this turn, also when the turn goes on after it was cut off. `answers` is there when the
+    operator wants the planner's answers reused; they belong to a key by its fingerprint.
     """
 
     conversation: Conversation
@@ -49,6 +53,9 @@ class Deps:
     allotting: asyncio.Lock
     publish: Callable[[TurnEvent], None]
     keep_alive: Callable[[Coroutine[Any, Any, Any]], asyncio.Task[Any]]
+    ledger: Ledger
+    answers: AnswerCache | None = None
+    key_fingerprint: str = ""
     patience: Patience = field(default_factory=Patience)
     breakers: Breakers = field(default_factory=Breakers)
     stopped: asyncio.Event = field(default_factory=asyncio.Event)

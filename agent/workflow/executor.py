@@ -1,189 +1,129 @@
-"""The executor: what the planner asked for, held against the locks and the pictures there are, then painted."""
+"""The executor: paints what the planner asked for, and paints again what a review sent back."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from langgraph.types import Command
-from pydantic import JsonValue
 
-from agent.components import Component, FailureNote, SearchNote, SmartCanvas
+from agent.components import SearchNote
 from agent.errors import AivistaError, ErrorInfo, ToolArgumentError
 from agent.events import PaintingStarted, PictureFailed, PictureReady, SearchFound, Step
-from agent.imaging.contract import (
-    GenerateImageArgs,
-    final_prompt,
-    normalize,
-    parse_arguments,
-    requested_search_in_words,
-)
-from agent.imaging.references import ResolvedReferences, build_image_messages, resolve_references
-from agent.messages import ToolCallPart, ToolResultPart
-from agent.pictures import Picture, StyleUse
-from agent.providers.catalogue import ModelEntry, ModelRole
-from agent.storage.style_values import StyleMatch
+from agent.messages import ToolResultPart
 from agent.tools.base import error_result
-from agent.workflow.deps import Deps, TurnRuntime, emit, say
-from agent.workflow.painting import Commission, Painted, paint
-from agent.workflow.retriever import with_styles
+from agent.workflow.commissions import Commission, commission
+from agent.workflow.critic import review_due
+from agent.workflow.deps import TurnRuntime, emit, say
+from agent.workflow.painting import Painted, add_late, paint
+from agent.workflow.results import settle_paintings
 from agent.workflow.routing import Target, serving_node, settle
-from agent.workflow.state import Spend, TurnProgress
+from agent.workflow.state import Attempt, Spend, TurnProgress, Work
 
 
 async def executor(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
-    """Paint every picture asked for, side by side.
+    """Paint every picture asked for, or sent back by a review, side by side.
 
     A call that does not fit goes back to the planner to mend; one the person's own setting forbids ends the turn.
     The turn fails only when nothing at all could be painted.
     """
-    calls = {i: call for i, call in enumerate(state["calls"]) if serving_node(call) == "executor"}
-    commissions: dict[int, Commission] = {}
-    answers: dict[int, ToolResultPart] = {}
-    try:
-        for index, call in calls.items():
-            try:
-                commissions[index] = await commission(state, runtime.context, call, state["styles"].get(index, []))
-            except ToolArgumentError as error:
-                answers[index] = error_result(call, error.info.message)
-    except AivistaError as error:
-        return Command(goto="failure", update={"error": error.info, "failed_node": "executor"})
-    update: TurnProgress = {"steps": [], "components": [], "spend": Spend()}
-    failures: list[ErrorInfo] = []
-    for index, order in commissions.items():
-        painted = await _paint_all(order, runtime, update)
-        answers[index] = _result(calls[index], painted)
-        failures += [one.error for one in painted if one.error is not None]
-    target, settled = settle(state, answers)
-    update |= settled
-    if not commissions:
-        return Command(goto=target, update=update)
-    made = any(isinstance(component, SmartCanvas) for component in update["components"])
-    if not made and failures:
-        return Command(goto="failure", update={**update, "error": failures[0], "failed_node": "executor"})
-    update["components"] = [*update["components"], *(FailureNote(error=error, node="executor") for error in failures)]
-    return Command(goto="presenter", update=update)
-
-
-async def commission(
-    state: TurnProgress, deps: Deps, call: ToolCallPart, styles: Sequence[StyleMatch] = ()
-) -> Commission:
-    """Return what will be painted for a call: arguments held against the locks, references and handles resolved.
-
-    Raises ToolArgumentError for what the planner must mend, RequestRefused for what the person must change.
-    """
-    arguments = with_styles(parse_arguments(call.arguments), styles)
-    conversation = await deps.records.get(deps.conversation.id, deps.conversation.owner)
-
-    def shown_to(model: ModelEntry) -> ResolvedReferences:
-        return resolve_references(
-            arguments.reference_mode,
-            arguments.reference_count,
-            pictures=conversation.pictures,
-            turn_id=deps.turn.id,
-            named=_named(deps, arguments),
-            max_references=model.max_references,
-            # A picture the person marked to be changed is changed, whatever the agent calls it.
-            action=None if deps.turn.editing else arguments.action,
-        )
-
-    # The base decides the default ratio, the ratio may decide the model, and the model limits the references.
-    base = shown_to(deps.catalogue.model(ModelRole.IMAGE_FLASH, deps.provider_name)).base
-    request = normalize(
-        arguments,
-        deps.turn.settings,
-        deps.catalogue,
-        deps.provider_name,
-        search_needed=bool(arguments.use_grounding or state["facts"]),
-        search_requested_in_words=requested_search_in_words(deps.turn.text),
-        edited_pixels=(base.image.width or 1, base.image.height or 1) if base else None,
-    )
-    references = shown_to(request.model)
-    base = references.base
-    prompt = final_prompt(request, state["facts"], references.pictures)
-    replay = await deps.records.answer_of(deps.conversation.id, base.handle) if base else None
-    return Commission(
-        request=request,
-        prompt=prompt,
-        messages=build_image_messages(prompt, references, replay, request.model),
-        references=references,
-        styles=tuple(StyleUse(name=match.style.title, similarity=match.similarity) for match in styles),
-        facts=tuple(state["facts"]),
-        sources=tuple(state["sources"]),
-    )
-
-
-def _named(deps: Deps, arguments: GenerateImageArgs) -> list[str]:
-    """Return the handles that come before any mode: the picture marked to be changed, the agent's, the references."""
-    marked = [deps.turn.editing] if deps.turn.editing else []
-    return list(dict.fromkeys([*marked, *arguments.handles, *deps.turn.references]))
-
-
-async def _paint_all(order: Commission, runtime: TurnRuntime, update: TurnProgress) -> list[Painted]:
     deps = runtime.context
-    count = order.request.number_of_images
+    try:
+        commissions, refused = await _commissions(state, runtime)
+    except AivistaError as error:
+        return _failed(error.info, {})
+    if not commissions:
+        target, settled = settle(state, refused)
+        return Command(goto=target, update=settled)
+    update: TurnProgress = {"steps": [], "components": [], "spend": Spend()}
+    works = dict(state["works"])
+    for index, order in commissions.items():
+        work = works.get(index) or order.work()
+        # What makes a picture's call this one: the planner's step and the call; the picture and the round follow.
+        works[index] = await _paint_round(order, f"picture:{state['planner_steps']}.{index}", work, runtime, update)
+    update["works"], update["answers"] = works, {**state["answers"], **refused}
+    errors = [attempt.error for work in works.values() for attempt in work.attempts if attempt.error]
+    if errors and not any(attempt.handle for work in works.values() for attempt in work.attempts):
+        # Without the works: when the person tries again, every picture is asked for again.
+        return _failed(errors[0], {"steps": update["steps"], "spend": update["spend"]})
+    if any(review_due(deps, work) for work in works.values()):
+        return Command(goto="critic", update=update)
+    target, settled = await settle_paintings({**state, "works": works, "answers": update["answers"]}, deps)
+    settled["components"] = [*update["components"], *settled.get("components", [])]
+    return Command(goto=target, update={**update, **settled})
+
+
+async def _commissions(
+    state: TurnProgress, runtime: TurnRuntime
+) -> tuple[dict[int, Commission], dict[int, ToolResultPart]]:
+    """Return what can be painted, by the call's position, and the answers to the calls that cannot."""
+    ready: dict[int, Commission] = {}
+    refused: dict[int, ToolResultPart] = {}
+    for index, call in enumerate(state["calls"]):
+        if serving_node(call) != "executor" or index in state["answers"]:
+            continue
+        try:
+            ready[index] = await commission(state, runtime.context, index)
+        except ToolArgumentError as error:
+            refused[index] = error_result(call, error.info.message)
+    return ready, refused
+
+
+def _failed(error: ErrorInfo, update: TurnProgress) -> Command[Target]:
+    return Command(goto="failure", update={**update, "error": error, "failed_node": "executor"})
+
+
+async def _paint_round(order: Commission, key: str, work: Work, runtime: TurnRuntime, update: TurnProgress) -> Work:
+    """Return the work with this round's attempts; the steps, notes and spend go into `update`."""
+    number = max((attempt.round for attempt in work.attempts), default=0) + 1
+    advice: Mapping[int, str] = work.advice if number > 1 else dict.fromkeys(range(order.request.number_of_images), "")
+    if not advice:
+        return work
     width, height = order.expected_pixels
-    label = order.request.model.label
-    update["steps"].append(say(runtime, Step.PAINTING, count=count, model=label))
-    emit(runtime, PaintingStarted(count=count, width=width, height=height, model_label=label))
-    # A picture that was asked for is paid for: it outlives a Stop and is stored whenever it comes.
-    tasks = [deps.keep_alive(_paint_one(order, index, runtime)) for index in range(count)]
-    painted: list[Painted] = await asyncio.shield(asyncio.gather(*tasks))
-    pictures = [one.picture for one in painted if one.picture is not None]
-    if pictures:
-        update["steps"].append(say(runtime, Step.PAINTED, count=len(pictures)))
-        update["components"].append(SmartCanvas(handles=tuple(picture.handle for picture in pictures)))
+    name = ", ".join(part for part in (order.request.model.label, order.request.resolution) if part)
+    update["steps"].append(say(runtime, Step.PAINTING, count=len(advice), model=name))
+    emit(
+        runtime,
+        PaintingStarted(count=len(advice), width=width, height=height, model_label=order.request.model.label),
+    )
+    painted = await _side_by_side(order, key, number, advice, runtime)
+    made = [one for one in painted if one.picture is not None]
+    if made:
+        update["steps"].append(say(runtime, Step.PAINTED, count=len(made)))
     for one in painted:
         update["spend"] = update["spend"] + one.spend
-    update["components"] += _grounded(painted, runtime)
-    return painted
-
-
-async def _paint_one(order: Commission, index: int, runtime: TurnRuntime) -> Painted:
-    painted = await paint(runtime.context, order, index + 1)
-    if runtime.context.stopped.is_set():
-        await _add_late(runtime.context, painted)
-        return painted
-    if painted.picture is not None:
-        emit(runtime, PictureReady(index=index, picture=painted.picture.model_copy(update={"answer": None})))
-    elif painted.error is not None:
-        emit(runtime, PictureFailed(index=index, error=painted.error))
-    return painted
-
-
-async def _add_late(deps: Deps, painted: Painted) -> None:
-    """Put a picture that came after Stop into its turn: it was paid for."""
-    await deps.settled.wait()
-    conversation = await deps.records.get(deps.conversation.id, deps.conversation.owner)
-    turn = next(turn for turn in conversation.turns if turn.id == deps.turn.id)
-    shown = (SmartCanvas(handles=(painted.picture.handle,)),) if painted.picture else ()
-    price_usd = turn.price_usd + painted.spend.price_usd
-    update = {
-        "components": turn.components + shown,
-        "usage": turn.usage + painted.spend.usage,
-        "price_usd": price_usd,
-    }
-    await deps.records.finish_turn(conversation.id, turn.model_copy(update=update))
-
-
-def _grounded(painted: Sequence[Painted], runtime: TurnRuntime) -> list[Component]:
-    notes: list[Component] = []
-    for one in painted:
         if one.suggestions_html or one.sources:
             emit(runtime, SearchFound(sources=one.sources, suggestions_html=one.suggestions_html))
-            notes.append(SearchNote(sources=one.sources, suggestions_html=one.suggestions_html))
-    return notes
+            update["components"].append(SearchNote(sources=one.sources, suggestions_html=one.suggestions_html))
+    attempts = tuple(
+        Attempt(slot=slot, round=number, handle=one.picture.handle if one.picture else None, error=one.error)
+        for slot, one in zip(advice, painted, strict=True)
+    )
+    return work.model_copy(update={"attempts": work.attempts + attempts, "advice": {}})
 
 
-def _result(call: ToolCallPart, painted: Sequence[Painted]) -> ToolResultPart:
-    pictures = [one.picture for one in painted if one.picture is not None]
-    failed: list[JsonValue] = [one.error.message for one in painted if one.error is not None]
-    content: dict[str, JsonValue] = {"pictures": [_described(picture) for picture in pictures]}
-    if failed:
-        content["failed"] = failed
-    images = tuple(picture.image for picture in pictures)
-    return ToolResultPart(name=call.name, call_id=call.call_id, content=content, images=images, is_error=not pictures)
+async def _side_by_side(
+    order: Commission, key: str, number: int, advice: Mapping[int, str], runtime: TurnRuntime
+) -> list[Painted]:
+    deps = runtime.context
+    is_left = asyncio.Event()
 
+    async def paint_one(place: int, slot: int) -> Painted:
+        name = f"{key}.{slot}.{number}"
+        painted = await paint(deps, order, name=name, take=slot + 1, number=number, advice=advice[slot])
+        if is_left.is_set():
+            await add_late(deps, painted)
+        elif painted.picture is not None:
+            emit(runtime, PictureReady(index=place, picture=painted.picture.model_copy(update={"answer": None})))
+        elif painted.error is not None:
+            emit(runtime, PictureFailed(index=place, error=painted.error))
+        return painted
 
-def _described(picture: Picture) -> JsonValue:
-    return {"handle": picture.handle, "width": picture.image.width, "height": picture.image.height}
+    # A picture that was asked for is paid for: it outlives a Stop and is stored whenever it comes.
+    tasks = [deps.keep_alive(paint_one(place, slot)) for place, slot in enumerate(advice)]
+    try:
+        painted: list[Painted] = await asyncio.shield(asyncio.gather(*tasks))
+    except asyncio.CancelledError:
+        is_left.set()
+        raise
+    return painted

@@ -1,33 +1,45 @@
 """The whole turn on one screen.
 
-    START ─► planner ─┬─ text only ──────────────► presenter ─► END
-              ▲ ▲     ├─ get_history_image, … ─► tools ──┐
-              │ └─────┼──────────────────────────────────┘
-              │       ├─ web_search ─► searcher ─┐
-              └───────┼──────────────────────────┘
-                      └─ generate_image ─► retriever ─► executor ─► presenter ─► END
-    any node that fails for good ─► failure ─► END
+    START ─┬─ nothing to work on ─► reception ─ asks back ──────────────────────────────► presenter ─► END
+           └───────────► planner ─┬─ words alone ───────────────────────────────────► presenter
+                             ▲ ▲     ├─ get_history_image, … ─► tools ──┐
+                             │ └─────┼──────────────────────────────────┘
+                             │       ├─ web_search ─► searcher ─┐
+                             └───────┼──────────────────────────┘
+                                     └─ generate_image ─► retriever ─► confirmer ─┬─► executor ─► critic ─► presenter
+                                                                                  │     ▲  ▲        │
+                                                                                  │     │  └────────┘ not good,
+                                                                                  │     │             rounds left
+                                                                                  └─► decision ─ dropped ─► presenter
+    any node that fails for good ─► failure ─► retrial ─► the node that failed
 
-The retriever is passed by when no style is named. The critic comes between executor and presenter.
+The retriever is passed by when no style is named, the critic when no review is due. At `decision` and `retrial` the
+turn rests, on a checkpoint, until the person says something. The drawing made from the code is in docs/turn-graph.md.
 """
 
 from __future__ import annotations
 
 import logging
-from functools import cache
-from typing import Literal
+import time
+from collections.abc import Callable
+from typing import Any, Literal, Protocol
 
-from langgraph.errors import NodeError
+from langgraph.errors import NodeError, NodeTimeoutError
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import Command
+from langgraph.types import Checkpointer, Command, TimeoutPolicy
 
+from agent.conversation import Timing
 from agent.errors import AivistaError, ErrorCode, ErrorInfo
-from agent.workflow.deps import Deps
+from agent.settings import Patiences
+from agent.workflow.confirmer import confirmer, decision
+from agent.workflow.critic import critic, unreviewed
+from agent.workflow.deps import Deps, TurnRuntime
 from agent.workflow.executor import executor
 from agent.workflow.planner import planner
-from agent.workflow.presenter import failure, presenter
-from agent.workflow.retriever import retriever
+from agent.workflow.presenter import failure, presenter, retrial
+from agent.workflow.reception import entrance, reception
+from agent.workflow.retriever import retriever, unstyled
 from agent.workflow.searcher import searcher
 from agent.workflow.state import TurnProgress
 from agent.workflow.tools import tools
@@ -37,31 +49,85 @@ logger = logging.getLogger(__name__)
 TurnGraph = CompiledStateGraph[TurnProgress, Deps, TurnProgress, TurnProgress]
 
 
-@cache
-def turn_graph() -> TurnGraph:
+class _Node(Protocol):
+    async def __call__(self, state: TurnProgress, runtime: TurnRuntime) -> Command[Any]: ...
+
+
+def turn_graph(patiences: Patiences | None = None, checkpoints: Checkpointer = None) -> TurnGraph:
     """Return the compiled graph; it holds nothing of any turn and serves all of them."""
+    patiences = patiences or Patiences()
     graph = StateGraph(TurnProgress, context_schema=Deps)
+    graph.set_node_defaults(error_handler=_handler(to_failure))
+    from_planner = ("planner", "tools", "searcher", "retriever", "confirmer", "presenter", "failure")
+    graph.add_node("reception", _timed("reception", reception), destinations=("presenter",))
     graph.add_node(
-        "planner", planner, destinations=("tools", "searcher", "retriever", "executor", "presenter", "failure")
+        "planner",
+        _timed("planner", planner),
+        destinations=from_planner,
+        # Until its first word: every word after it is a sign of life.
+        timeout=TimeoutPolicy(idle_timeout=patiences.planner_s, refresh_on="heartbeat"),
     )
-    graph.add_node("tools", tools, destinations=("planner", "retriever", "executor"))
-    graph.add_node("searcher", searcher, destinations=("planner", "tools", "retriever", "executor", "failure"))
-    graph.add_node("retriever", retriever, destinations=("executor",))
-    graph.add_node("executor", executor, destinations=("planner", "presenter", "failure"))
+    graph.add_node("tools", _timed("tools", tools), destinations=("planner", "retriever", "confirmer"))
+    graph.add_node(
+        "searcher",
+        _timed("searcher", searcher),
+        destinations=("planner", "tools", "retriever", "confirmer", "failure"),
+        timeout=patiences.searcher_s,
+    )
+    graph.add_node(
+        "retriever",
+        _timed("retriever", retriever),
+        destinations=("confirmer",),
+        timeout=patiences.retriever_s,
+        error_handler=_handler(unstyled),
+    )
+    graph.add_node("confirmer", _timed("confirmer", confirmer), destinations=("decision", "executor", "failure"))
+    graph.add_node("decision", decision, destinations=("executor", "presenter"))
+    graph.add_node("executor", _timed("executor", executor), destinations=("planner", "critic", "presenter", "failure"))
+    graph.add_node(
+        "critic",
+        _timed("critic", critic),
+        destinations=("executor", "presenter"),
+        timeout=patiences.critic_s,
+        error_handler=_handler(unreviewed),
+    )
     graph.add_node("presenter", presenter)
     graph.add_node("failure", failure)
-    graph.set_node_defaults(error_handler=to_failure)
-    graph.add_edge(START, "planner")
+    graph.add_node("retrial", retrial, destinations=_MAY_FAIL)
+    # Not by way of a node of its own: most turns need no question, and a step of the graph takes time.
+    graph.add_conditional_edges(START, entrance, ["reception", "planner"])
     graph.add_edge("presenter", END)
-    graph.add_edge("failure", END)
-    return graph.compile()
+    graph.add_edge("failure", "retrial")
+    return graph.compile(checkpointer=checkpoints)
+
+
+_MAY_FAIL = ("reception", "planner", "tools", "searcher", "confirmer", "executor", "presenter")
 
 
 def to_failure(state: TurnProgress, error: NodeError) -> Command[Literal["failure"]]:
     """Lead whatever a node raised to the failure node; what we did not foresee is logged with its traceback."""
     if isinstance(error.error, AivistaError):
         info = error.error.info
+    elif isinstance(error.error, NodeTimeoutError):
+        info = ErrorInfo(code=ErrorCode.NODE_TIMEOUT, parameters={"seconds": round(error.error.timeout)})
     else:
         logger.error("the node %s failed", error.node, exc_info=error.error)
         info = ErrorInfo(code=ErrorCode.INTERNAL)
     return Command(goto="failure", update={"error": info, "failed_node": error.node})
+
+
+def _handler(handler: Callable[..., Any]) -> Any:
+    """Return the handler of a node's error: LangGraph calls it with the error, and its types know only nodes."""
+    return handler
+
+
+def _timed(name: str, node: _Node) -> _Node:
+    """Return the node with its time added to the state."""
+
+    async def run(state: TurnProgress, runtime: TurnRuntime) -> Command[Any]:
+        started_s = time.monotonic()
+        command = await node(state, runtime)
+        timing = Timing(node=name, seconds=round(time.monotonic() - started_s, 4))
+        return Command(goto=command.goto, update={**(command.update or {}), "timings": [timing]})
+
+    return run

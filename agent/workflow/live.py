@@ -8,11 +8,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 from agent.components import AgentMessage, SmartCanvas, StoppedNote
 from agent.errors import AivistaError, ErrorCode, ErrorInfo
-from agent.events import PictureReady, TextDelta, TurnDone, TurnEvent, TurnFailed, TurnStopped
+from agent.events import PictureReady, TextDelta, TurnDone, TurnEvent, TurnFailed, TurnPaused, TurnStopped
 from agent.messages import PromptMessage, Role, TextPart
 from agent.workflow.state import Spend, TurnProgress
 
 logger = logging.getLogger(__name__)
+
+_LAST = (TurnDone, TurnFailed, TurnStopped, TurnPaused)
 
 
 class LiveTurn:
@@ -85,7 +87,7 @@ class LiveTurn:
         try:
             await self._work(self)
         except asyncio.CancelledError:
-            if not self._has_ended:
+            if not self.has_ended:
                 await self._record_stop()
         except AivistaError as error:
             self.publish(TurnFailed(error=error.info))
@@ -95,12 +97,18 @@ class LiveTurn:
             self.publish(TurnFailed(error=ErrorInfo(code=ErrorCode.INTERNAL)))
 
     @property
-    def _has_ended(self) -> bool:
-        return bool(self._events) and isinstance(self._events[-1], TurnDone | TurnFailed | TurnStopped)
+    def last(self) -> TurnEvent | None:
+        """The newest event."""
+        return self._events[-1] if self._events else None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the turn has said its last word."""
+        return isinstance(self.last, _LAST)
 
     def _end(self, _: asyncio.Task[None]) -> None:
         # A task that is cancelled before its first step never runs: whoever follows must hear of the end all the same.
-        if not self._has_ended:
+        if not self.has_ended:
             self.publish(TurnStopped())
         self._is_done = True
         for queue in self._followers:
@@ -132,9 +140,12 @@ class Progress:
             "components": before["components"] + update.get("components", []),
             "steps": before["steps"] + update.get("steps", []),
             "spend": before["spend"] + update.get("spend", Spend()),
+            "timings": before["timings"] + update.get("timings", []),
         }
         self._state = {**before, **update, **added}
-        self._text, self._handles = "", []
+        self._text = ""
+        if any(isinstance(one, SmartCanvas) for one in update.get("components", [])):
+            self._handles = []
 
     def take_event(self, event: TurnEvent) -> None:
         """Remember what a node that is still at work has shown."""

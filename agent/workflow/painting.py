@@ -6,43 +6,22 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from agent.components import SmartCanvas
 from agent.errors import AivistaError, ErrorCode, ErrorInfo
-from agent.imaging.contract import NormalizedRequest
 from agent.imaging.handles import allot_handle
 from agent.imaging.intake import probe
-from agent.imaging.references import ResolvedReferences, without_signatures
+from agent.imaging.references import without_signatures
 from agent.messages import ImageOrigin, ImagePart, PromptMessage, Source
-from agent.pictures import Fact, Picture, Receipt, Reference, StyleUse
+from agent.pictures import Picture, Receipt, Reference
 from agent.providers.base import ImageRequest
 from agent.workflow.asking import ask_picture
+from agent.workflow.commissions import Commission
 from agent.workflow.deps import Deps
 from agent.workflow.hearing import Answer
 from agent.workflow.state import Spend
 
 _RATIO_TOLERANCE = 0.03
 _SIZE_TOLERANCE = 0.9
-
-
-@dataclass(frozen=True)
-class Commission:
-    """One request of the planner, ready for the image model."""
-
-    request: NormalizedRequest
-    prompt: str
-    messages: tuple[PromptMessage, ...]
-    references: ResolvedReferences
-    styles: tuple[StyleUse, ...]
-    facts: tuple[Fact, ...]
-    sources: tuple[Source, ...]
-
-    @property
-    def expected_pixels(self) -> tuple[int, int]:
-        """Width and height the frame should have until the picture comes."""
-        pixels = self.request.model.pixels(self.request.aspect_ratio, self.request.resolution)
-        if pixels is not None:
-            return pixels
-        width, _, height = self.request.aspect_ratio.partition(":")
-        return int(width), int(height)
 
 
 @dataclass(frozen=True)
@@ -56,21 +35,22 @@ class Painted:
     suggestions_html: str = ""
 
 
-async def paint(deps: Deps, commission: Commission, take: int) -> Painted:
-    """Ask for one picture, the `take`th of its commission, and put it on record.
+async def paint(deps: Deps, order: Commission, *, name: str, take: int, number: int, advice: str) -> Painted:
+    """Ask for one picture, the `take`th of its commission in round `number`, and put it on record.
 
-    A failure is returned, never raised: the other pictures go on.
+    `name` is the call's in the journal. A failure is returned, never raised: the other pictures go on.
     """
     started_s = time.monotonic()
-    answer, spend, attempts = await _ask(deps, commission, take)
+    answer, spend, attempts = await _ask(deps, order, name, take, advice)
     if answer.error is not None:
         return Painted(spend=spend, error=answer.error)
     image = answer.picture
     if image is None:
         reason = answer.finish_reason or "?"
         return Painted(spend=spend, error=ErrorInfo(code=ErrorCode.NO_PICTURE, parameters={"reason": reason}))
+    made = _Made(name, number, advice, answer, image, spend, attempts, time.monotonic() - started_s)
     try:
-        picture = await _record(deps, commission, answer, image, spend, attempts, time.monotonic() - started_s)
+        picture = await _record(deps, order, made)
     except AivistaError as error:
         return Painted(spend=spend, error=error.info)
     grounding = answer.grounding
@@ -82,53 +62,81 @@ async def paint(deps: Deps, commission: Commission, take: int) -> Painted:
     )
 
 
-async def _ask(deps: Deps, commission: Commission, take: int) -> tuple[Answer, Spend, int]:
-    model = commission.request.model
+async def add_late(deps: Deps, painted: Painted) -> None:
+    """Put a picture that came after its turn had ended into that turn: it was paid for."""
+    await deps.settled.wait()
+    conversation = await deps.records.get(deps.conversation.id, deps.conversation.owner)
+    turn = next(turn for turn in conversation.turns if turn.id == deps.turn.id)
+    shown = (SmartCanvas(handles=(painted.picture.handle,)),) if painted.picture else ()
+    update = {
+        "components": turn.components + shown,
+        "usage": turn.usage + painted.spend.usage,
+        "price_usd": turn.price_usd + painted.spend.price_usd,
+    }
+    await deps.records.finish_turn(conversation.id, turn.model_copy(update=update))
+
+
+async def _ask(deps: Deps, order: Commission, name: str, take: int, advice: str) -> tuple[Answer, Spend, int]:
+    model, messages = order.request.model, order.messages(advice)
     request = ImageRequest(
         model=model,
-        messages=commission.messages,
-        aspect_ratio=commission.request.aspect_ratio,
-        resolution=commission.request.resolution,
-        use_grounding=commission.request.use_grounding,
+        messages=messages,
+        aspect_ratio=order.request.aspect_ratio,
+        resolution=order.request.resolution,
+        use_grounding=order.request.use_grounding,
         take=take,
     )
-    answer = await ask_picture(deps, request)
+    answer = await ask_picture(deps, name, request)
     spend = deps.spend(model, answer.usage)
     if answer.error is None or answer.error.code is not ErrorCode.SIGNATURE_REJECTED:
         return answer, spend, 1
     # Nothing was painted for a rejected request, so asking again with the pictures in a prompt cannot pay twice.
-    retry = request.model_copy(update={"messages": without_signatures(commission.messages)})
-    answer = await ask_picture(deps, retry)
+    retry = request.model_copy(update={"messages": without_signatures(messages)})
+    answer = await ask_picture(deps, f"{name}.unsigned", retry)
     return answer, spend + deps.spend(model, answer.usage), 2
 
 
-async def _record(
-    deps: Deps,
-    commission: Commission,
-    answer: Answer,
-    image: ImagePart,
-    spend: Spend,
-    attempts: int,
-    seconds: float,
-) -> Picture:
-    probed = await probe(await deps.images.read(image))
-    base = commission.references.base
+@dataclass(frozen=True)
+class _Made:
+    """A picture that came, and how."""
+
+    name: str
+    number: int
+    advice: str
+    answer: Answer
+    image: ImagePart
+    spend: Spend
+    attempts: int
+    seconds: float
+
+
+async def _record(deps: Deps, order: Commission, made: _Made) -> Picture:
+    probed = await probe(await deps.images.read(made.image))
+    base = order.references.base
     origin = ImageOrigin.EDITED if base is not None else ImageOrigin.GENERATED
     size: dict[str, str | int] = {"mime_type": probed.mime_type, "width": probed.width, "height": probed.height}
     async with deps.allotting:
         now = await deps.records.get(deps.conversation.id, deps.conversation.owner)
+        recorded = next((one for one in now.pictures if one.turn_id == deps.turn.id and one.call == made.name), None)
+        if recorded is not None:
+            # The turn goes on after a crash: this picture was already on record.
+            return recorded
         handle = allot_handle([picture.handle for picture in now.pictures], base=base.handle if base else None)
-        named = image.model_copy(update={**size, "origin": origin, "handle": handle, "thought_signature": None})
+        named = made.image.model_copy(
+            update={**size, "origin": origin, "handle": handle, "thought_signature": None, "signed_by": None}
+        )
         picture = Picture(
             handle=handle,
-            image=named.model_copy(update={"signed_by": None}),
+            image=named,
             turn_id=deps.turn.id,
             created_at=datetime.now(UTC),
-            parents=tuple(reference.handle for reference in commission.references.pictures),
-            answer=_with_handle(answer.message, image, handle, size),
-            receipt=_receipt(deps, commission, answer, named, spend, attempts, seconds),
-            alt=commission.request.subject or commission.request.prompt[:200],
+            parents=tuple(reference.handle for reference in order.references.pictures),
+            answer=_with_handle(made.answer.message, made.image, handle, size),
+            receipt=_receipt(deps, order, made, named),
+            alt=order.request.subject or order.request.prompt[:200],
             after_stop=deps.stopped.is_set(),
+            round=made.number,
+            call=made.name,
         )
         await deps.records.add_picture(deps.conversation.id, picture)
     return picture
@@ -139,20 +147,12 @@ def _with_handle(message: PromptMessage, image: ImagePart, handle: str, size: di
     return message.model_copy(update={"parts": tuple(named if part is image else part for part in message.parts)})
 
 
-def _receipt(
-    deps: Deps,
-    commission: Commission,
-    answer: Answer,
-    image: ImagePart,
-    spend: Spend,
-    attempts: int,
-    seconds: float,
-) -> Receipt:
-    request = commission.request
+def _receipt(deps: Deps, order: Commission, made: _Made, image: ImagePart) -> Receipt:
+    request, answer = order.request, made.answer
     grounding = answer.grounding
     width, height = image.width or 0, image.height or 0
     return Receipt(
-        prompt=commission.prompt,
+        prompt=order.prompt_with(made.advice),
         user_text=deps.turn.text,
         model=request.model.id,
         model_label=request.model.label,
@@ -161,18 +161,18 @@ def _receipt(
         width=width,
         height=height,
         mime_type=image.mime_type,
-        references=tuple(Reference(handle=picture.handle) for picture in commission.references.pictures),
-        left_out=commission.references.left_out,
-        styles=commission.styles,
-        facts=commission.facts,
-        sources=commission.sources + (grounding.sources if grounding else ()),
-        usage=spend.usage,
-        price_usd=spend.price_usd,
-        seconds=round(seconds, 3),
-        attempts=attempts,
+        references=tuple(Reference(handle=picture.handle) for picture in order.references.pictures),
+        left_out=order.references.left_out,
+        styles=order.styles,
+        facts=order.facts,
+        sources=order.sources + (grounding.sources if grounding else ()),
+        usage=made.spend.usage,
+        price_usd=made.spend.price_usd,
+        seconds=round(made.seconds, 3),
+        attempts=made.attempts,
         finish_reason=answer.finish_reason,
         is_sketch=request.model.provider == "sketch",
-        shortfalls=shortfalls(commission.expected_pixels, (width, height), request.resolution),
+        shortfalls=shortfalls(order.expected_pixels, (width, height), request.resolution),
     )
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 
 from langgraph.types import Command
 
 from agent.components import AgentMessage
 from agent.errors import ErrorCode, ErrorInfo
-from agent.events import Step, TextDelta
+from agent.events import Step, TextDelta, ThoughtLog
 from agent.imaging.contract import declaration
 from agent.messages import PromptMessage, ToolCallPart
 from agent.prompts import prompt
@@ -17,10 +18,12 @@ from agent.providers.base import ChatOptions, ToolDeclaration
 from agent.tools.registry import TOOLS
 from agent.workflow.asking import ask_text
 from agent.workflow.deps import Deps, TurnRuntime, emit, say, today
+from agent.workflow.doubting import without_the_unsure
 from agent.workflow.hearing import Answer
-from agent.workflow.routing import Target, next_target
+from agent.workflow.reusing import ask_or_reuse
+from agent.workflow.routing import GENERATE_IMAGE, Target
 from agent.workflow.searcher import WEB_SEARCH
-from agent.workflow.state import TurnProgress
+from agent.workflow.state import Leftovers, TurnProgress
 from agent.workflow.text_flow import TextFlow
 from agent.workflow.window import model_view, without_old_signatures
 
@@ -32,33 +35,46 @@ async def planner(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
     """Ask the text model what to do next, stream its words, and go where its calls lead."""
     deps = runtime.context
     step = say(runtime, Step.THINKING)
-    answer = await _ask(deps, state["messages"], runtime)
-    update: TurnProgress = {"steps": [step], "spend": deps.spend(deps.text_model, answer.usage)}
-    if answer.parts:
-        update["messages"] = [answer.message]
+    answer, is_reused = await _ask(deps, f"planner:{state['planner_steps'] + 1}", state["messages"], runtime)
+    steps_said = [step, say(runtime, Step.REUSED)] if is_reused else [step]
+    update: TurnProgress = {"steps": steps_said, "spend": deps.spend(deps.text_model, answer.usage)}
+    update["messages"] = [answer.message] if answer.parts else []
     if answer.text:
         update["components"] = [AgentMessage(text=answer.text)]
     counts = _count(state["call_counts"], answer.calls)
     steps = state["planner_steps"] + 1
     error = answer.error or _overrun(steps, counts, answer)
     if error is not None:
-        return Command(goto="failure", update={**update, "error": error, "failed_node": "planner"})
+        left = Leftovers(messages=tuple(update.pop("messages", ())), components=tuple(update.pop("components", ())))
+        return Command(goto="failure", update={**update, "leftovers": left, "error": error, "failed_node": "planner"})
+    update["steps"] += _understood(answer.calls, runtime)
+    planned: TurnProgress = {**state, "calls": answer.calls, "answers": {}}
+    target, further = without_the_unsure(planned, answer, runtime)
+    update["messages"] += further.pop("messages", [])
+    update["components"] = update.get("components", []) + further.pop("components", [])
     return Command(
-        goto=next_target(answer.calls, answered=()),
-        update={**update, "calls": answer.calls, "answers": {}, "planner_steps": steps, "call_counts": counts},
+        goto=target,
+        update={
+            **update,
+            "calls": answer.calls,
+            "answers": {},
+            "planner_steps": steps,
+            "call_counts": counts,
+            **further,
+        },
     )
 
 
-async def _ask(deps: Deps, added: list[PromptMessage], runtime: TurnRuntime) -> Answer:
+async def _ask(deps: Deps, name: str, added: list[PromptMessage], runtime: TurnRuntime) -> tuple[Answer, bool]:
     messages = await model_view(deps, added)
     tools = declared_tools(deps)
     options = ChatOptions(system=system_prompt(deps))
     async with TextFlow(lambda text: emit(runtime, TextDelta(text=text))) as flow:
-        answer = await ask_text(deps, messages, tools, options, flow.take)
+        answer, is_reused = await ask_or_reuse(deps, name, messages, tools, options, flow.take)
         if _was_rejected_for_signatures(answer):
             messages = without_old_signatures(messages)
-            answer = await ask_text(deps, messages, tools, options, flow.take)
-    return answer
+            answer = await ask_text(deps, f"{name}.unsigned", messages, tools, options, flow.take)
+    return answer, is_reused
 
 
 def _was_rejected_for_signatures(answer: Answer) -> bool:
@@ -83,6 +99,17 @@ def system_prompt(deps: Deps) -> str:
         rules.append(prompt("search_both" if deps.may_search else "search_by_painter"))
     search = "\n" + "\n".join(rules) + "\n" if rules else ""
     return prompt("planner").replace("{today}", today().isoformat()).replace("{search}", search)
+
+
+def _understood(calls: Sequence[ToolCallPart], runtime: TurnRuntime) -> list[ThoughtLog]:
+    """Tell what was understood of the wish, where the model says so."""
+    said = []
+    for call in calls:
+        named = (call.arguments.get(name) for name in ("subject", "style") if call.name == GENERATE_IMAGE)
+        wish = ", ".join(one.strip() for one in named if isinstance(one, str) and one.strip())
+        if wish:
+            said.append(say(runtime, Step.UNDERSTOOD, wish=wish[:120]))
+    return said
 
 
 def _count(before: dict[str, int], calls: list[ToolCallPart]) -> dict[str, int]:

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from agent.components import Component, FailureNote, SmartCanvas, Steps, StoppedNote
+from collections import defaultdict
+
+from langgraph.types import Command, interrupt
+
+from agent.components import Component, FailureNote, PlanCard, SmartCanvas, Steps, StoppedNote
 from agent.conversation import Turn, TurnState
 from agent.events import TurnDone, TurnFailed
 from agent.workflow.deps import Deps, TurnRuntime, emit
-from agent.workflow.state import TurnProgress
+from agent.workflow.state import Leftovers, TurnProgress
 from agent.workflow.window import answer_open_calls
 
-_OUTCOMES = (SmartCanvas, FailureNote, StoppedNote)
+_OUTCOMES = (SmartCanvas, FailureNote, StoppedNote, PlanCard)
+
+_NOT_DONE = defaultdict(
+    lambda: "Stopped before it was done.",
+    {
+        TurnState.WAITING: "Not painted yet: the person was shown the plan and has not decided.",
+        TurnState.FAILED: "It failed.",
+    },
+)
 
 
 async def presenter(state: TurnProgress, runtime: TurnRuntime) -> TurnProgress:
@@ -22,13 +34,24 @@ async def presenter(state: TurnProgress, runtime: TurnRuntime) -> TurnProgress:
 
 async def failure(state: TurnProgress, runtime: TurnRuntime) -> TurnProgress:
     """Write the failed turn with all it brought, and say what happened and who must act."""
-    error, node = state["error"], state["failed_node"]
+    error, node, left = state["error"], state["failed_node"], state["leftovers"]
     assert error is not None
-    failed: TurnProgress = {**state, "components": [*state["components"], FailureNote(error=error, node=node)]}
+    failed: TurnProgress = {
+        **state,
+        "messages": [*state["messages"], *left.messages],
+        "components": [*state["components"], *left.components, FailureNote(error=error, node=node)],
+    }
     turn = finished_turn(runtime.context, failed, TurnState.FAILED)
     await runtime.context.records.finish_turn(runtime.context.conversation.id, turn)
+    runtime.context.settled.set()
     emit(runtime, TurnFailed(error=error, node=node))
     return {}
+
+
+async def retrial(state: TurnProgress, runtime: TurnRuntime) -> Command[str]:
+    """Rest until the person has the turn go on, then run the node that failed once more."""
+    interrupt(None)
+    return Command(goto=state["failed_node"], update={"error": None, "failed_node": "", "leftovers": Leftovers()})
 
 
 def finished_turn(deps: Deps, state: TurnProgress, how: TurnState) -> Turn:
@@ -36,11 +59,12 @@ def finished_turn(deps: Deps, state: TurnProgress, how: TurnState) -> Turn:
     return deps.turn.model_copy(
         update={
             "state": how,
-            "messages": tuple(answer_open_calls(state["messages"], "Stopped before it was done.")),
+            "messages": tuple(answer_open_calls(state["messages"], _NOT_DONE[how])),
             "components": _in_reading_order(state, deps.elapsed_s),
             "usage": state["spend"].usage,
             "price_usd": state["spend"].price_usd,
             "seconds": round(deps.elapsed_s, 3),
+            "timings": tuple(state["timings"]),
         }
     )
 
@@ -48,6 +72,9 @@ def finished_turn(deps: Deps, state: TurnProgress, how: TurnState) -> Turn:
 def _in_reading_order(state: TurnProgress, seconds: float) -> tuple[Component, ...]:
     """Put the line of steps between the words and what came of them; a turn of words alone needs none."""
     components = list(state["components"])
+    if state["plan"] is not None:
+        at = next((i for i, one in enumerate(components) if isinstance(one, _OUTCOMES)), len(components))
+        components.insert(at, state["plan"])
     if len(state["steps"]) > 1:
         steps = Steps(lines=tuple(state["steps"]), seconds=round(seconds, 3))
         at = next((i for i, one in enumerate(components) if isinstance(one, _OUTCOMES)), len(components))

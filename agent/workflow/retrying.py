@@ -94,10 +94,13 @@ async def hear_patiently(
     breaker: Breaker,
     model_label: str,
     is_text: bool,
+    on_send: Callable[[], Awaitable[None]],
     on_pause: Callable[[float, int], None],
     on_text: Callable[[str], Awaitable[None]] | None = None,
 ) -> Answer:
-    """Return the answer of the call, asked again where that is right; `on_pause` tells the seconds and the try.
+    """Return the answer of the call, asked again where that is right.
+
+    `on_send` is awaited before each try; `on_pause` is told the seconds and how many tries there were.
 
     Words that were shown are not shown twice: a stream that was cut after its first word is not repeated.
     """
@@ -105,6 +108,7 @@ async def hear_patiently(
     while True:
         if breaker.blocks():
             return Answer(error=ErrorInfo(code=ErrorCode.OVERLOADED, parameters={"model": model_label}))
+        await on_send()
         answer = await hear(call(), on_text)
         breaker.note(answer.error)
         tried += 1

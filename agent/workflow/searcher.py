@@ -67,10 +67,11 @@ async def searcher(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]
         known: dict[str, JsonValue] = {"note": "Already searched.", "facts": [f.model_dump() for f in state["facts"]]}
         return _answered(state, calls, known, {})
     step = say(runtime, Step.SEARCHING, query=query[:200])
-    answer = await _search(deps, query)
+    name = f"searcher:{state['planner_steps']}"
+    answer = await _search(deps, name, query)
     spend = deps.spend(deps.text_model, answer.usage)
-    findings, repair = (None, Spend()) if answer.error else await _read(deps, answer)
-    update: TurnProgress = {"steps": [step], "spend": spend + repair, "has_searched": True}
+    findings, repair = (None, Spend()) if answer.error else await _read(deps, name, answer)
+    update: TurnProgress = {"steps": [step], "spend": spend + repair}
     if findings is None:
         error = answer.error or ErrorInfo(code=ErrorCode.SEARCH_UNREADABLE)
         return Command(goto="failure", update={**update, "error": error, "failed_node": "searcher"})
@@ -79,7 +80,7 @@ async def searcher(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]
     facts = [_with_source(fact, sources) for fact in findings.facts]
     emit(runtime, SearchFound(sources=sources, suggestions_html=html))
     update["steps"] = [step, say(runtime, Step.SEARCHED, facts=len(facts), sources=len(sources))]
-    update |= {"facts": facts, "sources": list(sources)}
+    update |= {"facts": facts, "sources": list(sources), "has_searched": True}
     update["components"] = [SearchNote(sources=sources, suggestions_html=html)]
     found: dict[str, JsonValue] = {
         "untrusted": True,
@@ -100,20 +101,20 @@ def _answered(
     return Command(goto=target, update={**update, **settled})
 
 
-async def _search(deps: Deps, query: str) -> Answer:
+async def _search(deps: Deps, name: str, query: str) -> Answer:
     ask = PromptMessage(role=Role.PROMPT, parts=(TextPart(text=f"{query}\n\nThe wish it is for: {deps.turn.text}"),))
     system = prompt("searcher").replace("{today}", today().isoformat())
-    return await ask_text(deps, [ask], (), ChatOptions(system=system, google_search=True))
+    return await ask_text(deps, name, [ask], (), ChatOptions(system=system, google_search=True))
 
 
-async def _read(deps: Deps, answer: Answer) -> tuple[Findings | None, Spend]:
+async def _read(deps: Deps, name: str, answer: Answer) -> tuple[Findings | None, Spend]:
     """Return the findings of the answer, after one repair at most, and what the repair cost."""
     findings = parse_findings(answer.text)
     if findings is not None or not answer.text:
         return findings, Spend()
     ask = PromptMessage(role=Role.PROMPT, parts=(TextPart(text=answer.text),))
     options = ChatOptions(system=prompt("search_repair"), response_schema=_FINDINGS_SCHEMA)
-    mended = await ask_text(deps, [ask], (), options)
+    mended = await ask_text(deps, f"{name}.repair", [ask], (), options)
     return parse_findings(mended.text), deps.spend(deps.text_model, mended.usage)
 
 

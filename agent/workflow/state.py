@@ -5,11 +5,18 @@ from __future__ import annotations
 import operator
 from typing import Annotated, TypedDict
 
-from agent.components import Component
+from pydantic import Field
+
+from agent.components import Component, PlanCard
+from agent.conversation import Timing
 from agent.errors import ErrorInfo
 from agent.events import ThoughtLog
+from agent.imaging.arguments import ImageAction
+from agent.imaging.contract import NormalizedRequest
 from agent.messages import PromptMessage, Source, TokenUsage, ToolCallPart, ToolResultPart, Value
-from agent.pictures import Fact
+from agent.pictures import Fact, StyleUse
+from agent.plans import Decision
+from agent.reviews import Review
 from agent.storage.style_values import StyleMatch
 
 
@@ -23,26 +30,90 @@ class Spend(Value):
         return Spend(usage=self.usage + more.usage, price_usd=self.price_usd + more.price_usd)
 
 
+class Intent(Value):
+    """What the planner understood: what shall be done, of what, in which style, and how sure it is (0 to 1)."""
+
+    action: ImageAction
+    subject: str = ""
+    style: str = ""
+    confidence: float | None = None
+
+
+class EnhancedPrompt(Value):
+    """A prompt on its way: as the planner wrote it, the styles found for it, and as it was sent."""
+
+    original: str
+    styles: tuple[StyleUse, ...] = ()
+    final: str = ""
+
+
+class Attempt(Value):
+    """One try at one of the pictures of a call: `slot` is its place among them, `round` counts from 1.
+
+    Either the handle of what came, or why nothing did.
+    """
+
+    slot: int
+    round: int
+    handle: str | None = None
+    error: ErrorInfo | None = None
+
+
+class Work(Value):
+    """What is asked of the image model for one call, and what came of it so far.
+
+    `expected` are the pixels the pictures should have, width first. `advice` is what the reviews want mended, by slot,
+    for the round to come.
+    """
+
+    intent: Intent
+    prompt: EnhancedPrompt
+    request: NormalizedRequest
+    expected: tuple[int, int]
+    attempts: tuple[Attempt, ...] = ()
+    advice: dict[int, str] = Field(default_factory=dict)
+
+    def newest(self) -> tuple[Attempt, ...]:
+        """Return the attempts of the last round."""
+        last = max((attempt.round for attempt in self.attempts), default=0)
+        return tuple(attempt for attempt in self.attempts if attempt.round == last)
+
+
+class Leftovers(Value):
+    """What a node that failed had said already: it stays with the failed turn, and goes when the node runs again."""
+
+    messages: tuple[PromptMessage, ...] = ()
+    components: tuple[Component, ...] = ()
+
+
 class TurnProgress(TypedDict, total=False):
     """The state of one turn.
 
     `messages` are what the turn has added to the history, the person's own first. `calls` are those of the newest
-    model message that wait for an answer, and `answers` what has been answered of them, by position;
-    `styles` are those found for a call, by position as well.
+    model message that wait for an answer, and `answers` what has been answered of them, by position; `styles` and
+    `works` are those of a call for pictures, by position as well. `reviews` are by handle. `plan` is what the person
+    was shown before it is painted.
     """
 
     messages: Annotated[list[PromptMessage], operator.add]
     components: Annotated[list[Component], operator.add]
     steps: Annotated[list[ThoughtLog], operator.add]
     spend: Annotated[Spend, operator.add]
+    timings: Annotated[list[Timing], operator.add]
     calls: list[ToolCallPart]
     answers: dict[int, ToolResultPart]
     facts: list[Fact]
     sources: list[Source]
     styles: dict[int, list[StyleMatch]]
+    works: dict[int, Work]
+    reviews: dict[str, Review]
+    plan: PlanCard | None
+    decision: Decision | None
+    leftovers: Leftovers
     has_searched: bool
     planner_steps: int
     call_counts: dict[str, int]
+    unsure_calls: int
     error: ErrorInfo | None
     failed_node: str
 
@@ -54,14 +125,21 @@ def first_progress(message: PromptMessage) -> TurnProgress:
         "components": [],
         "steps": [],
         "spend": Spend(),
+        "timings": [],
         "calls": [],
         "answers": {},
         "facts": [],
         "sources": [],
         "styles": {},
+        "works": {},
+        "reviews": {},
+        "plan": None,
+        "decision": None,
+        "leftovers": Leftovers(),
         "has_searched": False,
         "planner_steps": 0,
         "call_counts": {},
+        "unsure_calls": 0,
         "error": None,
         "failed_node": "",
     }

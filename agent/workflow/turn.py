@@ -1,41 +1,133 @@
-"""A turn from the person's message to its last event, once it is that conversation's turn to go."""
+"""A turn from the person's message to its last event, once it is that conversation's turn to go.
+
+It begins, or it goes on: from the checkpoint after the last node that was finished, however it came to rest.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, cast
 
-from agent.conversation import Turn, TurnState
-from agent.events import TurnStarted
+from langchain_core.runnables import RunnableConfig
+from langgraph.types import Command
+
+from agent.components import PlanCard
+from agent.conversation import Conversation, Turn, TurnState
+from agent.errors import ErrorCode, RequestRefused
+from agent.events import Step, ThoughtLog, TurnPaused, TurnStarted
 from agent.messages import ContentPart, PromptMessage, Role, TextPart
+from agent.plans import Decision
+from agent.storage.checkpoints import Checkpoints
 from agent.workflow.deps import Deps
-from agent.workflow.graph import turn_graph
+from agent.workflow.graph import TurnGraph
 from agent.workflow.live import LiveTurn, Progress
 from agent.workflow.presenter import finished_turn
-from agent.workflow.state import first_progress
+from agent.workflow.state import TurnProgress, first_progress
 
 # A turn takes at most 16 planner steps, each with at most a search, tools and pictures after it.
-_RECURSION_LIMIT = 80
+_RECURSION_LIMIT = 120
+# What may be done again or decided later stands on a checkpoint until then.
+_REST = frozenset({TurnState.FAILED, TurnState.WAITING, TurnState.INTERRUPTED})
 
 
-async def run_graph(deps: Deps, live: LiveTurn) -> None:
-    """Run the turn through the graph and publish what happens."""
-    first = first_progress(deps.turn.messages[0])
-    progress = live.progress = Progress(first)
-    live.publish(TurnStarted(turn_id=deps.turn.id, uploads=deps.turn.uploads))
-    stream = turn_graph().astream(first, {"recursion_limit": _RECURSION_LIMIT}, context=deps, stream_mode="updates")
-    chunk: Any
-    async for chunk in stream:
-        for update in chunk.values():
-            if update:
-                progress.take_update(update)
+@dataclass(frozen=True)
+class Runner:
+    """Runs turns through the graph of a studio, with its checkpoints."""
+
+    graph: TurnGraph
+    checkpoints: Checkpoints
+
+    async def begin(self, deps: Deps, live: LiveTurn) -> None:
+        """Run a new turn and publish what happens."""
+        first = first_progress(deps.turn.messages[0])
+        live.publish(TurnStarted(turn_id=deps.turn.id, uploads=deps.turn.uploads))
+        await self._run(deps, live, first, first)
+
+    async def go_on(self, deps: Deps, live: LiveTurn, decision: Decision | None = None) -> None:
+        """Run a turn from where it rests: after a failure, after the end of a process, or with a plan's decision.
+
+        Raises RequestRefused when the plan no longer waits.
+        """
+        live.publish(TurnStarted(turn_id=deps.turn.id, uploads=deps.turn.uploads))
+        snapshot = await self.graph.aget_state(_config(deps.turn))
+        first = first_progress(deps.turn.messages[0])
+        if decision is not None and snapshot.next != ("decision",):
+            raise RequestRefused(ErrorCode.PLAN_GONE)
+        if not snapshot.values:
+            # It ended before its first checkpoint: what was answered is in the journal.
+            await self._run(deps, live, first, first)
+            return
+        so_far = cast("TurnProgress", {**first, **snapshot.values})
+        if decision is not None:
+            await self._run(deps, live, Command(resume=decision), so_far)
+        elif snapshot.next == ("retrial",):
+            await self._run(deps, live, Command(resume=True), so_far)
+        else:
+            live.publish(ThoughtLog(step=Step.RESUMED))
+            await self._run(deps, live, None, so_far)
+
+    def forget(self, turn: Turn) -> None:
+        """Let go of where a turn stands that no longer goes on."""
+        self.checkpoints.forget(turn.id)
+
+    async def record_stop(self, deps: Deps, live: LiveTurn) -> None:
+        """Put a stopped turn on record as far as it came."""
+        progress = live.progress or Progress(first_progress(deps.turn.messages[0]))
+        turn = finished_turn(deps, progress.stopped(), TurnState.STOPPED)
+        await deps.records.finish_turn(deps.conversation.id, turn)
+        deps.settled.set()
+        self.forget(turn)
+
+    async def _run(
+        self, deps: Deps, live: LiveTurn, start: TurnProgress | Command[Any] | None, so_far: TurnProgress
+    ) -> None:
+        progress = live.progress = Progress(so_far)
+        stream = self.graph.astream(start, _config(deps.turn), context=deps, stream_mode="updates")
+        chunk: Any
+        rests = False
+        async for chunk in stream:
+            for node, update in chunk.items():
+                if node == "__interrupt__":
+                    rests = True
+                elif update:
+                    progress.take_update(update)
+        if not rests:
+            self.forget(deps.turn)
+            return
+        await self.checkpoints.written()
+        if not live.has_ended:
+            live.publish(TurnPaused(turn_id=deps.turn.id))
 
 
-async def record_stop(deps: Deps, live: LiveTurn) -> None:
-    """Put a stopped turn on record as far as it came."""
-    progress = live.progress or Progress(first_progress(deps.turn.messages[0]))
-    turn = finished_turn(deps, progress.stopped(), TurnState.STOPPED)
-    await deps.records.finish_turn(deps.conversation.id, turn)
-    deps.settled.set()
+def superseded(turn: Turn) -> Turn | None:
+    """Return the turn as it stays behind when the conversation goes on without it, or None when nothing changes.
+
+    A plan that still waits is dropped.
+    """
+    if turn.state is not TurnState.WAITING:
+        return None
+    components = tuple(
+        one.model_copy(update={"state": "dropped"}) if isinstance(one, PlanCard) and one.state == "pending" else one
+        for one in turn.components
+    )
+    return turn.model_copy(update={"state": TurnState.STOPPED, "components": components})
+
+
+def can_go_on(turn: Turn) -> bool:
+    """Return whether the turn rests where it can be taken up again."""
+    return turn.state in _REST
+
+
+def taken_up(turn: Turn) -> Turn:
+    """Return the turn as it is on record while it goes on."""
+    return turn.model_copy(update={"state": TurnState.RUNNING})
+
+
+def before(conversation: Conversation, turn_id: str) -> Conversation:
+    """Return the conversation as it was when the turn began."""
+    turns = tuple(turn for turn in conversation.turns if turn.id != turn_id)
+    pictures = tuple(picture for picture in conversation.pictures if picture.turn_id != turn_id)
+    return conversation.model_copy(update={"turns": turns, "pictures": pictures})
 
 
 def prompt_message(turn: Turn) -> PromptMessage:
@@ -45,4 +137,11 @@ def prompt_message(turn: Turn) -> PromptMessage:
         parts.append(TextPart(text=f"[The person marked {turn.editing} as the picture to change.]"))
     if turn.references:
         parts.append(TextPart(text=f"[The person marked as references: {', '.join(turn.references)}.]"))
+    if not parts and not turn.uploads:
+        # Asked back about, not sent by itself; a message of the history must say something.
+        parts.append(TextPart(text="[The person sent an empty message.]"))
     return PromptMessage(role=Role.PROMPT, parts=(*parts, *turn.uploads))
+
+
+def _config(turn: Turn) -> RunnableConfig:
+    return {"recursion_limit": _RECURSION_LIMIT, "configurable": {"thread_id": turn.id}}

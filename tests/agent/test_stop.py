@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,8 +26,7 @@ from agent.events import (
 from agent.messages import Role
 from agent.settings import Settings
 from agent.studio import Studio, TurnRequest
-from tests.page import clean_environment
-from tests.support.gemini import KEY, SMALL, draw, on_gemini, paint, search
+from tests.support.gemini import SMALL, draw, on_gemini, paint, search
 from tests.support.scenes import of_type, png, run, stop_at, words
 from tests.wire_server import Answer, Call, Calls, GeminiServer, Hold, Search, Text, WireRequest
 
@@ -363,60 +360,3 @@ async def test_a_studio_closed_during_a_turn_leaves_it_stopped(
         kept = await expect_stopped(studio, conversation.id, "a fox")
         assert (await studio.picture(conversation.id, "#1")).picture.turn_id == kept.turns[0].id
         await expect_next_turn_works(server, studio, conversation.id)
-
-
-CHILD = """
-import asyncio, sys
-from pathlib import Path
-from pydantic import SecretStr
-from agent import Settings, Studio, TurnRequest
-
-async def main(home, url, key, picture, kind):
-    settings = Settings(home=Path(home), gemini_api_key=SecretStr(key), gemini_base_url=url)
-    async with Studio(settings) as studio:
-        conversation = await studio.new_conversation()
-        print(conversation.id, flush=True)
-        request = TurnRequest(text="my dog in the snow", images=[Path(picture)])
-        async for event in studio.run_turn(conversation.id, request):
-            if event.type == kind:
-                print("now", flush=True)
-
-asyncio.run(main(*sys.argv[1:]))
-"""
-
-
-@pytest.mark.parametrize(
-    ("kind", "text"),
-    [
-        ("text_delta", Hold(Text("One two three", chunks=3), after_chunks=1)),
-        ("painting_started", paint()),
-        ("picture_ready", paint(number_of_images=2)),
-    ],
-)
-async def test_a_studio_that_is_killed_leaves_its_turn_stopped_with_the_words_and_pictures(
-    server: GeminiServer, gemini: Settings, tmp_path: Path, kind: str, text: Answer
-) -> None:
-    server.on_text(text)
-    server.on_image(*([SMALL] if kind == "picture_ready" else []), Hold(SMALL))
-    photo = tmp_path / "dog.png"
-    photo.write_bytes(png(80, 60, "brown"))
-    arguments = [str(gemini.home), server.url, KEY, str(photo), kind]
-    child = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", CHILD, *arguments), cwd=ROOT, env=clean_environment(), stdout=asyncio.subprocess.PIPE
-    )
-    assert child.stdout is not None
-    conversation_id = (await child.stdout.readline()).decode().strip()
-    assert (await child.stdout.readline()).strip() == b"now"
-    await asyncio.to_thread(server.wait_for_held)
-    child.kill()
-    assert await child.wait() == -signal.SIGKILL
-    async with Studio(gemini) as studio:
-        kept = await expect_stopped(studio, conversation_id, "my dog in the snow")
-        assert (await studio.picture(conversation_id, "#1")).picture.turn_id == kept.turns[0].id
-        made = [one.handle for one in kept.pictures if one.receipt]
-        assert made == (["#1b"] if kind == "picture_ready" else [])
-        server.clear()
-        server.on_text(Text("Still here."))
-        assert words(await run(studio, conversation_id, "Are you there?")) == "Still here."
-        assert "my dog in the snow" in server.requests[-1].text
-        await draw(server, studio, conversation_id, "the photo", handles=["#1"])

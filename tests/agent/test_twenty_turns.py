@@ -36,7 +36,7 @@ def paint(prompt: str, **arguments: Any) -> Call:
     return Call("generate_image", {"prompt": prompt, "confidence": 0.9, **arguments}, text_before="Here it comes.")
 
 
-PRO = {"text_model": "thinking", "image_model": "pro", "resolution": "2K"}
+PRO = {"text_model": "thinking", "image_model": "pro", "resolution": "2K", "review": "off"}
 
 SCRIPT = [
     Said("Hello, what can you do?", answer="I paint what you say."),

@@ -26,6 +26,7 @@ class Server:
         self._words_before = words_before
         self.calls = 0
         self.pauses: list[float] = []
+        self.sent = 0
 
     async def _answer(self) -> AsyncIterator[CompletionChunk]:
         self.calls += 1
@@ -34,6 +35,9 @@ class Server:
                 yield CompletionChunk(part=TextPart(text=self._words_before))
             raise self._failures.pop(0)
         yield CompletionChunk(part=TextPart(text="yes"), finish_reason="STOP")
+
+    async def _send(self) -> None:
+        self.sent += 1
 
     async def ask(self, *, is_text: bool = True, breaker: Breaker | None = None) -> Answer:
         async def sleep(_: float) -> None:
@@ -45,6 +49,7 @@ class Server:
             breaker=breaker or Breaker(limit=100),
             model_label="Flash",
             is_text=is_text,
+            on_send=self._send,
             on_pause=lambda seconds, _: self.pauses.append(seconds),
         )
 
@@ -58,6 +63,7 @@ async def test_what_surely_cost_nothing_is_asked_again_with_growing_pauses(
     answer = await server.ask(is_text=is_text)
     assert answer.text == "yes"
     assert server.pauses == [2.0, 4.0]
+    assert server.sent == 3
 
 
 async def test_the_providers_own_hint_wins() -> None:

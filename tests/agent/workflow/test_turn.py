@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from agent.components import AgentMessage, FailureNote, SearchNote, SmartCanvas, StoppedNote
+from agent.components import ActionPanel, AgentMessage, AskBack, FailureNote, SearchNote, SmartCanvas, StoppedNote
 from agent.conversation import TurnState
 from agent.errors import ErrorCode, ErrorInfo, NetworkFailure, ProviderFailure, RequestRefused
 from agent.events import (
     PaintingStarted,
     PictureFailed,
     PictureReady,
+    QuestionAsked,
     SearchFound,
     Step,
     TextDelta,
@@ -78,7 +79,7 @@ async def test_a_plain_picture_costs_one_text_call_and_one_image_call(settings: 
     assert (stored.receipt.width, stored.receipt.height) == (1376, 768)
     assert stored.receipt.shortfalls == ()
     assert [message.role for message in kept.messages] == [Role.PROMPT, Role.MODEL, Role.TOOL]
-    assert isinstance(kept.turns[0].components[-1], SmartCanvas)
+    assert [type(one) for one in kept.turns[0].components[-2:]] == [SmartCanvas, ActionPanel]
 
 
 async def test_a_smaller_picture_than_asked_is_marked_in_its_receipt(settings: Settings) -> None:
@@ -207,7 +208,8 @@ async def test_the_policy_image_only_leaves_the_search_to_the_painter(settings: 
     scene = Scene(settings, text=[calls(generate(use_grounding=True))], pictures=[picture()])
     async with scene.studio() as studio:
         conversation = await studio.new_conversation()
-        await run(studio, conversation.id, "the tower", allow_search=True, search_policy=SearchPolicy.IMAGE_ONLY)
+        policy = SearchPolicy.IMAGE_ONLY
+        await run(studio, conversation.id, "the tower", allow_search=True, search_policy=policy, review="off")
     planned, painted = scene.provider.asked
     assert "web_search" not in {tool.name for tool in planned.tools}
     assert painted.request is not None
@@ -218,7 +220,7 @@ async def test_grounding_is_never_on_without_permission(settings: Settings) -> N
     scene = Scene(settings, text=[calls(generate(use_grounding=True, model="pro"))], pictures=[picture()])
     async with scene.studio() as studio:
         conversation = await studio.new_conversation()
-        await run(studio, conversation.id, "the tower")
+        await run(studio, conversation.id, "the tower", review="off")
     request = scene.provider.asked[-1].request
     assert request is not None
     assert not request.use_grounding
@@ -317,7 +319,7 @@ async def test_another_model_gets_the_picture_in_a_prompt_without_its_signature(
     async with scene.studio() as studio:
         conversation = await studio.new_conversation()
         await run(studio, conversation.id, "a fox", image_model="flash")
-        await run(studio, conversation.id, "darker", image_model="pro")
+        await run(studio, conversation.id, "darker", image_model="pro", review="off")
     request = scene.provider.asked[-1].request
     assert request is not None
     assert [message.role for message in request.messages] == [Role.PROMPT]
@@ -440,8 +442,10 @@ async def test_a_message_without_words_or_pictures_is_answered_without_a_call(se
         conversation = await studio.new_conversation()
         events = await run(studio, conversation.id, text)
         kept = await studio.conversation(conversation.id)
-    assert only(events, TurnFailed).error.code is ErrorCode.NOTHING_SENT
-    assert kept.turns == ()
+    assert only(events, QuestionAsked).question == "empty"
+    assert isinstance(events[-1], TurnDone)
+    assert kept.turns[0].components == (AskBack(question="empty"),)
+    assert scene.provider.asked == []
 
 
 async def test_a_second_turn_waits_for_the_first(settings: Settings) -> None:

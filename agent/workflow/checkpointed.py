@@ -1,0 +1,26 @@
+"""The types that a checkpoint of a turn may hold: what the state is made of, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agent import components, conversation, error_codes, errors, events, messages, pictures, plans, reviews, settings
+from agent.imaging import arguments, contract
+from agent.providers import catalogue
+from agent.storage import style_values
+from agent.workflow import state
+
+_MODULES = (
+    *(components, conversation, error_codes, errors, events, messages, pictures, plans, reviews, settings),
+    *(arguments, contract, catalogue, style_values, state),
+)
+
+
+def _types() -> Iterator[type]:
+    for module in _MODULES:
+        for one in vars(module).values():
+            if isinstance(one, type) and one.__module__ == module.__name__:
+                yield one
+
+
+VALUES: tuple[type, ...] = tuple(_types())

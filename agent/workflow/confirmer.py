@@ -1,0 +1,119 @@
+"""Confirm first: before anything is painted the plan is shown, and the turn rests until the person decides.
+
+The turn rests by LangGraph's interrupt, on a checkpoint: the decision may come after a restart.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from langgraph.types import Command, interrupt
+
+from agent.components import PlanCard
+from agent.conversation import TurnState
+from agent.errors import AivistaError, ToolArgumentError
+from agent.events import PlanReady
+from agent.imaging.contract import image_models
+from agent.messages import TokenUsage, ToolResultPart
+from agent.plans import Decision, Plan
+from agent.providers.catalogue import ModelEntry
+from agent.tools.base import error_result
+from agent.workflow.commissions import Commission, commission
+from agent.workflow.critic import review_due
+from agent.workflow.deps import Deps, TurnRuntime, emit, today
+from agent.workflow.presenter import finished_turn
+from agent.workflow.routing import Target, serving_node, settle
+from agent.workflow.state import TurnProgress
+
+# What the API counts for a picture of 1K, 2K and 4K, and for a prompt or a review with a picture in it.
+_PICTURE_TOKENS = {"512": 747, "1K": 1120, "2K": 1680, "4K": 2520}
+_PROMPT_TOKENS = 600
+_REVIEW = TokenUsage(prompt_tokens=1900, output_tokens=350)
+_DROPPED = "The person saw the plan and dropped it. Nothing was painted."
+
+
+async def confirmer(state: TurnProgress, runtime: TurnRuntime) -> Command[Literal["decision", "executor", "failure"]]:
+    """Show the plan when the person wants to confirm first; otherwise go on at once."""
+    deps = runtime.context
+    if not deps.turn.settings.confirm or state["decision"] is not None:
+        return Command(goto="executor")
+    try:
+        plans = await _plans(state, deps)
+    except AivistaError as error:
+        return Command(goto="failure", update={"error": error.info, "failed_node": "confirmer"})
+    if not plans:
+        # Nothing of it can be painted as it is: the executor tells the planner why.
+        return Command(goto="executor")
+    card = PlanCard(plans=plans)
+    waiting = finished_turn(deps, {**state, "plan": card}, TurnState.WAITING)
+    await deps.records.finish_turn(deps.conversation.id, waiting)
+    emit(runtime, PlanReady(plans=plans))
+    return Command(goto="decision", update={"plan": card})
+
+
+async def decision(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
+    """Rest until the person decides: run the plan, with changes perhaps, or drop it."""
+    decided = Decision.model_validate(interrupt(None))
+    card = state["plan"] or PlanCard(plans=())
+    if decided.run:
+        plans = tuple(_as_edited(runtime.context, plan, decided) for plan in card.plans)
+        run = card.model_copy(update={"state": "run", "plans": plans})
+        return Command(goto="executor", update={"decision": decided, "plan": run})
+    answers: dict[int, ToolResultPart] = {
+        index: error_result(call, _DROPPED)
+        for index, call in enumerate(state["calls"])
+        if serving_node(call) == "executor"
+    }
+    _, settled = settle(state, answers)
+    return Command(goto="presenter", update={**settled, "plan": card.model_copy(update={"state": "dropped"})})
+
+
+def _as_edited(deps: Deps, plan: Plan, decided: Decision) -> Plan:
+    edit = next((edit for edit in decided.edits if edit.call == plan.call), None)
+    if edit is None:
+        return plan
+    changed = edit.model_dump(exclude_none=True)
+    if edit.model is not None:
+        changed["model_label"] = image_models(deps.catalogue, deps.provider_name)[edit.model].label
+    return plan.model_copy(update=changed)
+
+
+async def _plans(state: TurnProgress, deps: Deps) -> tuple[Plan, ...]:
+    plans = []
+    for index, call in enumerate(state["calls"]):
+        if serving_node(call) != "executor":
+            continue
+        try:
+            plans.append(_plan(deps, index, await commission(state, deps, index)))
+        except ToolArgumentError:
+            continue
+    return tuple(plans)
+
+
+def _plan(deps: Deps, index: int, order: Commission) -> Plan:
+    request, model = order.request, order.request.model
+    base = order.references.base
+    count = request.number_of_images
+    price_usd = picture_price(model, request.resolution)
+    if model.provider != "sketch" and review_due(deps, order.work()):
+        price_usd += deps.text_model.price_usd(_REVIEW, today())
+    name = "pro" if model.role.value.endswith("pro") else "flash"
+    return Plan(
+        call=index,
+        prompt=order.arguments.prompt,
+        model=name,
+        model_label=model.label,
+        aspect_ratio=request.aspect_ratio,
+        resolution=request.resolution,
+        number_of_images=count,
+        references=tuple(picture.handle for picture in order.references.pictures if picture is not base),
+        editing=base.handle if base else None,
+        price_usd=round(price_usd * count, 6),
+        seconds=model.typical_seconds,
+    )
+
+
+def picture_price(model: ModelEntry, resolution: str | None) -> float:
+    """Return about what a picture costs, in US dollars; its receipt has the real price."""
+    tokens = TokenUsage(prompt_tokens=_PROMPT_TOKENS, image_tokens=_PICTURE_TOKENS.get(resolution or "1K", 1120))
+    return model.price_usd(tokens, today())

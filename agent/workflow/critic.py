@@ -1,0 +1,197 @@
+"""The critic: looks at every new picture that is due for it, and sends back what is not good enough.
+
+It never fails a turn: a picture that nobody could look at passes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from langgraph.errors import NodeError, NodeTimeoutError
+from langgraph.types import Command
+
+from agent.errors import AivistaError
+from agent.events import PictureReviewed, Step, ThoughtLog
+from agent.imaging.checks import check_sketch
+from agent.imaging.final_prompt import without_facts
+from agent.imaging.lettering import wants_lettering
+from agent.pictures import Fact, Picture
+from agent.providers.catalogue import ModelRole
+from agent.reviews import Review
+from agent.workflow.deps import Deps, TurnRuntime, emit, say
+from agent.workflow.results import settle_paintings
+from agent.workflow.reviewing import call_name, review_picture
+from agent.workflow.routing import Target
+from agent.workflow.state import Spend, TurnProgress, Work
+
+logger = logging.getLogger(__name__)
+
+_MAX_ADVICE_CHARACTERS = 600
+# Sums of prices are floats: a turn that costs its budget to the cent is within it.
+_A_TRIFLE_USD = 1e-9
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What came of looking at one picture."""
+
+    handle: str
+    review: Review
+    spend: Spend = field(default_factory=Spend)
+    step: ThoughtLog | None = None
+
+
+def review_due(deps: Deps, work: Work) -> bool:
+    """Return whether the work's pictures are looked at: by the person's setting, the model and the words.
+
+    Checking a sketch costs nothing, so it is left out only when the person wants no review at all.
+    """
+    setting = deps.turn.settings.review
+    model = work.request.model
+    if setting == "off":
+        return False
+    if setting == "always" or model.provider == "sketch":
+        return True
+    return model.role is ModelRole.IMAGE_PRO or wants_lettering(deps.turn.text, work.prompt.original)
+
+
+async def critic(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
+    """Review the newest pictures side by side; those below the bar go round again while rounds and budget last."""
+    deps = runtime.context
+    waiting = _waiting(state, deps)
+    steps = [say(runtime, Step.REVIEWING, count=len(waiting))] if waiting else []
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(_look(work, handle, state["facts"], runtime)) for handle, work in waiting.items()]
+    looks = [task.result() for task in tasks]
+    steps += [look.step for look in looks if look.step is not None]
+    if any(look.review.score is None for look in looks):
+        steps.append(say(runtime, Step.NOT_REVIEWED))
+    reviews = {**state["reviews"], **{look.handle: look.review for look in looks}}
+    spend = sum((look.spend for look in looks), Spend())
+    spent_usd = state["spend"].price_usd + spend.price_usd
+    works = _advised(state["works"], reviews, await _prices_usd(deps, looks), spent_usd, deps)
+    update: TurnProgress = {"works": works, "reviews": reviews, "spend": spend, "steps": steps}
+    if any(work.advice for work in works.values()):
+        steps.append(say(runtime, Step.REPAINTING))
+        return Command(goto="executor", update=update)
+    target, settled = await settle_paintings({**state, "works": works, "reviews": reviews}, deps)
+    return Command(goto=target, update={**update, **settled})
+
+
+async def unreviewed(state: TurnProgress, error: NodeError, runtime: TurnRuntime) -> Command[Target]:
+    """Let the pictures pass when the critic failed or took too long; what it found before that counts."""
+    if isinstance(error.error, NodeTimeoutError):
+        logger.warning("the critic took too long, the pictures pass unreviewed")
+    else:
+        logger.error("the critic failed, the pictures pass unreviewed", exc_info=error.error)
+    deps = runtime.context
+    conversation = await deps.records.get(deps.conversation.id, deps.conversation.owner)
+    found = {picture.handle: picture.review for picture in conversation.pictures}
+    reviews, spend = dict(state["reviews"]), Spend()
+    for handle in _waiting(state, deps):
+        answer = deps.ledger.answered(call_name(handle), deps.text_model)
+        spend += deps.spend(deps.text_model, answer.usage) if answer is not None else Spend()
+        review = found.get(handle)
+        if review is None:
+            review = Review()
+            await _record(handle, review, runtime)
+        reviews[handle] = review
+    works = {index: work.model_copy(update={"advice": {}}) for index, work in state["works"].items()}
+    steps = [say(runtime, Step.NOT_REVIEWED)]
+    update: TurnProgress = {"works": works, "reviews": reviews, "spend": spend, "steps": steps}
+    target, settled = await settle_paintings({**state, "works": works, "reviews": reviews}, deps)
+    return Command(goto=target, update={**update, **settled})
+
+
+def _waiting(state: TurnProgress, deps: Deps) -> dict[str, Work]:
+    """Return the works of the pictures that nobody has looked at yet and that are due, by handle."""
+    due = [work for work in state["works"].values() if review_due(deps, work)]
+    newest = {attempt.handle: work for work in due for attempt in work.newest() if attempt.handle}
+    return {handle: work for handle, work in newest.items() if handle not in state["reviews"]}
+
+
+async def _look(work: Work, handle: str, facts: Sequence[Fact], runtime: TurnRuntime) -> _Look:
+    deps = runtime.context
+    try:
+        conversation = await deps.records.get(deps.conversation.id, deps.conversation.owner)
+        picture = conversation.picture(handle)
+        review, spend = await _reviewed(deps, work, picture, facts)
+    except AivistaError as error:
+        logger.warning("the picture %s cannot be reviewed: %s", handle, error)
+        return _Look(handle, Review())
+    await _record(handle, review, runtime)
+    step = None
+    if review.score is not None:
+        step = say(runtime, Step.REVIEWED, score=f"{review.score:.2f}", feedback=review.feedback)
+    return _Look(handle, review, spend, step)
+
+
+async def _reviewed(deps: Deps, work: Work, picture: Picture, facts: Sequence[Fact]) -> tuple[Review, Spend]:
+    if work.request.model.provider != "sketch":
+        return await review_picture(deps, work, picture, facts)
+    data = await deps.images.read(picture.image)
+    return await asyncio.to_thread(check_sketch, picture, data, work.request, deps.turn.text), Spend()
+
+
+async def _record(handle: str, review: Review, runtime: TurnRuntime) -> None:
+    """Put the review on record and tell of it; a record that cannot be written costs the turn nothing more."""
+    deps = runtime.context
+    try:
+        await deps.records.set_review(deps.conversation.id, handle, review)
+    except AivistaError as error:
+        logger.warning("the review of %s is not on record: %s", handle, error)
+    emit(runtime, PictureReviewed(handle=handle, review=review))
+
+
+async def _prices_usd(deps: Deps, looks: Sequence[_Look]) -> dict[str, float]:
+    """Return what each picture cost, the look at it included."""
+    conversation = await deps.records.get(deps.conversation.id, deps.conversation.owner)
+    looked_usd = {look.handle: look.spend.price_usd for look in looks}
+    return {
+        picture.handle: picture.receipt.price_usd + looked_usd.get(picture.handle, 0.0)
+        for picture in conversation.pictures
+        if picture.receipt is not None
+    }
+
+
+def _advised(
+    works: Mapping[int, Work],
+    reviews: Mapping[str, Review],
+    prices_usd: Mapping[str, float],
+    spent_usd: float,
+    deps: Deps,
+) -> dict[int, Work]:
+    """Return the works with advice for each picture that goes round again, and without any for the others.
+
+    Another attempt is taken to cost what the last one did, its review included; the turn's budget must hold all.
+    """
+    settings = deps.turn.settings
+    left_usd = float("inf") if settings.budget_usd is None else settings.budget_usd - spent_usd + _A_TRIFLE_USD
+    advised = {}
+    for index, work in works.items():
+        may_repeat = work.request.model.provider != "sketch" and not deps.stopped.is_set()
+        advice: dict[int, str] = {}
+        for attempt in work.newest() if may_repeat else ():
+            review = reviews.get(attempt.handle or "")
+            if review is None or review.has_passed or attempt.round >= settings.review_rounds:
+                continue
+            price_usd = prices_usd.get(attempt.handle or "", 0.0)
+            if price_usd <= left_usd:
+                advice[attempt.slot] = advice_of(review)
+                left_usd -= price_usd
+        advised[index] = work.model_copy(update={"advice": advice})
+    return advised
+
+
+def advice_of(review: Review) -> str:
+    """Return what the next attempt should mend, at most 600 characters; never empty."""
+    unmet = [f"{item.wish} ({item.why})" if item.why else item.wish for item in review.checklist if not item.is_met]
+    said = [part for part in (review.feedback, *review.suggestions) if part] or unmet
+    text = without_facts(" ".join(said)) or "Follow the request more closely."
+    if len(text) <= _MAX_ADVICE_CHARACTERS:
+        return text
+    cut = text[: _MAX_ADVICE_CHARACTERS - 1]
+    return (cut.rpartition(" ")[0] if " " in cut[-40:] else cut) + "…"

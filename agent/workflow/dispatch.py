@@ -1,0 +1,311 @@
+"""Turns on their way in: one at a time in a conversation, a few in line behind it, conversations side by side."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
+
+from pydantic import JsonValue, SecretStr
+
+from agent.conversation import Conversation, Turn, TurnState
+from agent.errors import AivistaError, ErrorCode, RequestRefused
+from agent.events import Step, ThoughtLog, TurnFailed
+from agent.plans import Decision
+from agent.providers.base import Provider
+from agent.providers.catalogue import Catalogue
+from agent.redaction import secrets_of
+from agent.report import log_report, turn_report
+from agent.requests import TurnRequest
+from agent.settings import Settings
+from agent.storage.answer_cache import AnswerCache, fingerprint_of
+from agent.storage.cache import HistoryImageCache
+from agent.storage.checkpoints import Checkpoints
+from agent.storage.conversations import ConversationStore
+from agent.storage.images import ImageStore
+from agent.storage.styles import StyleLibrary
+from agent.workflow.checkpointed import VALUES
+from agent.workflow.deps import Deps
+from agent.workflow.graph import turn_graph
+from agent.workflow.ledger import Ledger
+from agent.workflow.live import LiveTurn
+from agent.workflow.preparing import prepare
+from agent.workflow.replay import told_again
+from agent.workflow.retrying import Breakers, Patience
+from agent.workflow.turn import Runner, before, can_go_on, superseded, taken_up
+
+MAX_WAITING = 3
+_MAX_REQUESTS = 1000
+_LOGGED_BYTES = 64 << 10
+
+
+@dataclass(frozen=True)
+class House:
+    """What every turn of a studio works with. `provider` and `provider_name` go by the person's key."""
+
+    settings: Settings
+    catalogue: Catalogue
+    images: ImageStore
+    records: ConversationStore
+    cache: HistoryImageCache
+    styles: StyleLibrary
+    provider: Callable[[SecretStr | None], Awaitable[Provider]]
+    provider_name: Callable[[SecretStr | None], str]
+    keep_alive: Callable[[Coroutine[Any, Any, Any]], asyncio.Task[Any]]
+    answers: AnswerCache | None = None
+
+
+@dataclass(frozen=True)
+class _Who:
+    """Whose turn it is, in which conversation, with which key."""
+
+    conversation_id: str
+    owner: str
+    key: SecretStr | None
+
+
+_Work = Callable[[LiveTurn, list[Deps]], Awaitable[None]]
+
+
+class Dispatch:
+    """The running turns of a studio."""
+
+    def __init__(self, house: House) -> None:
+        self._house = house
+        self._live: dict[str, list[LiveTurn]] = defaultdict(list)
+        self._requests: dict[tuple[str, str, str | None], LiveTurn] = {}
+        # A lock lives as long as a turn that uses it: conversations come and go by the thousand.
+        self._order: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._allotting: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._breakers = Breakers()
+        self._opening = asyncio.Lock()
+        self._runner: Runner | None = None
+
+    async def aclose(self) -> None:
+        """End running turns, on record as far as they came."""
+        for live in [one for turns in self._live.values() for one in turns]:
+            await live.stop()
+
+    async def close_checkpoints(self) -> None:
+        """Close the checkpoints, when nothing runs any more."""
+        if self._runner is not None:
+            await self._runner.checkpoints.aclose()
+
+    def running(self, conversation_id: str, owner: str) -> list[LiveTurn]:
+        """Return the turns at work or in line in a conversation, the oldest first."""
+        return [live for live in self._live.get(conversation_id, []) if live.owner == owner and not live.is_done]
+
+    def begin(self, conversation_id: str, request: TurnRequest, owner: str, key: SecretStr | None) -> LiveTurn:
+        """Start a turn, or return the one that was started by the same request."""
+        name = (conversation_id, owner, request.request_id)
+        if name in self._requests:
+            return self._requests[name]
+        who = _Who(conversation_id, owner, key)
+
+        async def work(live: LiveTurn, prepared: list[Deps]) -> None:
+            await self._begin(who, request, live, prepared)
+
+        live = self._line_up(who, work)
+        if request.request_id:
+            self._requests[name] = live
+            if len(self._requests) > _MAX_REQUESTS:
+                self._requests.pop(next(iter(self._requests)))
+        return live
+
+    def go_on(
+        self,
+        conversation_id: str,
+        turn_id: str,
+        owner: str,
+        key: SecretStr | None,
+        *,
+        decision: Decision | None = None,
+        may_repeat: bool = True,
+    ) -> LiveTurn:
+        """Take up a turn that rests: failed, interrupted, or with a plan and the person's decision about it.
+
+        With `may_repeat` the person has said so, and a call of unknown outcome is made again.
+        """
+        who = _Who(conversation_id, owner, key)
+
+        async def work(live: LiveTurn, prepared: list[Deps]) -> None:
+            await self._go_on(who, turn_id, decision, live, prepared, may_repeat=may_repeat)
+
+        return self._line_up(who, work)
+
+    def can_go_on(self, conversation: Conversation, turn: Turn, key: SecretStr | None) -> bool:
+        """Return whether the turn rests as the conversation's newest, and its provider is there to go on with."""
+        is_newest = bool(conversation.turns) and conversation.turns[-1].id == turn.id
+        has_provider = not turn.provider or turn.provider == self._house.provider_name(key)
+        return is_newest and has_provider and can_go_on(turn)
+
+    def _line_up(self, who: _Who, work: _Work) -> LiveTurn:
+        """Start a turn's task: it waits for those of its conversation that came before."""
+        prepared: list[Deps] = []
+        turns = self._live[who.conversation_id]
+        order = self._order.setdefault(who.conversation_id, asyncio.Lock())
+
+        async def in_line(live: LiveTurn) -> None:
+            if len(turns) > MAX_WAITING + 1:
+                raise RequestRefused(ErrorCode.QUEUE_FULL, count=len(turns) - 1)
+            if order.locked():
+                live.publish(ThoughtLog(step=Step.WAITING))
+            async with order:
+                await work(live, prepared)
+
+        async def on_stop(live: LiveTurn) -> None:
+            if prepared:
+                await (await self._opened()).record_stop(prepared[0], live)
+
+        live = LiveTurn(who.conversation_id, who.owner, in_line, on_stop, self._forget)
+        turns.append(live)
+        return live
+
+    async def _begin(self, who: _Who, request: TurnRequest, live: LiveTurn, prepared: list[Deps]) -> None:
+        house, runner = self._house, await self._opened()
+        conversation = await house.records.get(who.conversation_id, who.owner)
+        if request.request_id:
+            known = await house.records.requested_turn(conversation.id, request.request_id)
+            if known is not None:
+                turn = next(turn for turn in conversation.turns if turn.id == known)
+                for event in told_again(conversation, turn):
+                    live.publish(event)
+                return
+        # Uploads get their handles here: a late picture of the turn before must not take the same.
+        allotting = self._allotting.setdefault(who.conversation_id, asyncio.Lock())
+        async with allotting:
+            conversation = await house.records.get(who.conversation_id, who.owner)
+            turn, uploads = await prepare(request, conversation, house.images, house.provider_name(who.key))
+            deps = await self._deps(who, conversation, turn, live, allotting)
+            # Before the first write: a turn stopped while it is recorded must not stay there as running.
+            prepared.append(deps)
+            await house.records.begin_turn(conversation.id, turn, uploads)
+        await self._leave_behind(conversation, runner)
+        await runner.begin(deps, live)
+        await self._log_failure(who, deps, live)
+
+    async def _go_on(
+        self,
+        who: _Who,
+        turn_id: str,
+        decision: Decision | None,
+        live: LiveTurn,
+        prepared: list[Deps],
+        *,
+        may_repeat: bool,
+    ) -> None:
+        house, runner = self._house, await self._opened()
+        conversation = await house.records.get(who.conversation_id, who.owner)
+        turn = next((one for one in conversation.turns if one.id == turn_id), None)
+        if turn is None or not self.can_go_on(conversation, turn, who.key):
+            raise RequestRefused(ErrorCode.PLAN_GONE if decision is not None else ErrorCode.CANNOT_GO_ON)
+        allotting = self._allotting.setdefault(who.conversation_id, asyncio.Lock())
+        deps = await self._deps(who, before(conversation, turn.id), turn, live, allotting, may_repeat=may_repeat)
+        prepared.append(deps)
+        await house.records.finish_turn(conversation.id, taken_up(turn))
+        try:
+            await runner.go_on(deps, live, decision)
+        except AivistaError:
+            # It never moved: it rests where it did.
+            await house.records.finish_turn(conversation.id, turn)
+            raise
+        await self._log_failure(who, deps, live)
+
+    async def _leave_behind(self, conversation: Conversation, runner: Runner) -> None:
+        """Let go of the turn before a new one, if it rested: the conversation goes on without it."""
+        last = conversation.turns[-1] if conversation.turns else None
+        if last is None or not can_go_on(last):
+            return
+        left = superseded(last)
+        if left is not None:
+            await self._house.records.finish_turn(conversation.id, left)
+        runner.forget(last)
+
+    async def report(
+        self, conversation: Conversation, turn: Turn, key: SecretStr | None, limit_bytes: int
+    ) -> dict[str, JsonValue]:
+        """Return what happened in a turn, for whoever shall mend it: no key, no byte of a picture."""
+        house = self._house
+        calls = list((await house.records.journal.calls(turn.id)).values())
+        secrets = [*secrets_of(house.settings), *([key] if key else [])]
+        versions = {"aivista": version("aivista"), "langgraph": version("langgraph")}
+        return await asyncio.to_thread(
+            turn_report,
+            conversation,
+            turn,
+            calls,
+            secrets=secrets,
+            timings=turn.timings,
+            versions=versions,
+            limit_bytes=limit_bytes,
+        )
+
+    async def _log_failure(self, who: _Who, deps: Deps, live: LiveTurn) -> None:
+        """Print the report of a turn that failed to the log."""
+        if not isinstance(live.last, TurnFailed):
+            return
+        conversation = await self._house.records.get(who.conversation_id, who.owner)
+        turn = next((one for one in conversation.turns if one.id == deps.turn.id), None)
+        if turn is not None:
+            log_report(await self.report(conversation, turn, who.key, _LOGGED_BYTES))
+
+    async def _deps(
+        self,
+        who: _Who,
+        conversation: Conversation,
+        turn: Turn,
+        live: LiveTurn,
+        allotting: asyncio.Lock,
+        *,
+        may_repeat: bool = False,
+    ) -> Deps:
+        house = self._house
+        is_new = turn.state is TurnState.RUNNING
+        calls = {} if is_new else await house.records.journal.calls(turn.id)
+        return Deps(
+            conversation=conversation,
+            turn=turn,
+            provider=await house.provider(who.key),
+            provider_name=house.provider_name(who.key),
+            catalogue=house.catalogue,
+            images=house.images,
+            records=house.records,
+            cache=house.cache,
+            styles=house.styles,
+            allotting=allotting,
+            publish=live.publish,
+            answers=house.answers,
+            key_fingerprint=self._fingerprint(who.key),
+            ledger=Ledger(house.records.journal, conversation.id, turn.id, calls, may_repeat),
+            patience=Patience(budget_s=house.settings.retry_budget_s),
+            breakers=self._breakers,
+            keep_alive=house.keep_alive,
+            stopped=live.stopped,
+            started_s=time.monotonic() - turn.seconds,
+        )
+
+    async def _opened(self) -> Runner:
+        async with self._opening:
+            if self._runner is None:
+                checkpoints = await Checkpoints.opened(self._home, VALUES)
+                await checkpoints.keep_only(await self._house.records.resting_turns())
+                self._runner = Runner(turn_graph(self._house.settings.patiences, checkpoints), checkpoints)
+            return self._runner
+
+    def _fingerprint(self, key: SecretStr | None) -> str:
+        return fingerprint_of(self._house.provider_name(key), key or self._house.settings.gemini_api_key)
+
+    @property
+    def _home(self) -> Path:
+        return self._house.settings.home
+
+    def _forget(self, live: LiveTurn) -> None:
+        self._live[live.conversation_id].remove(live)
+        if not self._live[live.conversation_id]:
+            del self._live[live.conversation_id]

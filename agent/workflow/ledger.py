@@ -1,0 +1,79 @@
+"""A turn's paid calls as the journal has them: which are answered already, which must not be made again unasked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from agent.errors import ErrorCode, ErrorInfo
+from agent.providers.catalogue import ModelEntry
+from agent.storage.journal import CallRecord, CallState, Heard, Journal
+from agent.workflow.hearing import Answer
+
+# A picture that was asked for may have been painted and charged although the answer never came.
+_AMBIGUOUS = frozenset(
+    {ErrorCode.PROVIDER_ERROR, ErrorCode.PROVIDER_TIMEOUT, ErrorCode.STREAM_CUT, ErrorCode.NODE_TIMEOUT}
+)
+
+
+@dataclass
+class Ledger:
+    """The calls of one turn. With `may_repeat` the person has said that calls of unknown outcome are made again."""
+
+    journal: Journal
+    conversation_id: str
+    turn_id: str
+    known: dict[str, CallRecord] = field(default_factory=dict)
+    may_repeat: bool = False
+    _unwritten: set[str] = field(default_factory=set)
+
+    def answered(self, name: str, model: ModelEntry) -> Answer | None:
+        """Return what is known of the call without making it: its answer, or that its outcome is unknown."""
+        call = self.known.get(name)
+        if call is not None and call.state is CallState.DONE and call.answer is not None:
+            heard = call.answer
+            return Answer(parts=list(heard.parts), usage=heard.usage, finish_reason=heard.finish_reason)
+        if call is not None and call.state is CallState.UNKNOWN and not self.may_repeat:
+            return Answer(error=ErrorInfo(code=ErrorCode.CALL_UNKNOWN, parameters={"model": model.label}))
+        return None
+
+    def queue(self, name: str, model: ModelEntry) -> None:
+        """Note that the call is about to be made, or waits for its next try."""
+        call = self.known.get(name)
+        if call is None:
+            self._unwritten.add(name)
+            self.known[name] = CallRecord(
+                conversation_id=self.conversation_id, turn_id=self.turn_id, name=name, model=model.id
+            )
+            return
+        self._keep(call, state=CallState.QUEUED)
+        self.journal.queue(self.known[name])
+
+    async def send(self, name: str) -> None:
+        """Put on record that the call leaves now; its bytes may leave when this returns."""
+        self._keep(self.known[name], state=CallState.SENT, attempts=self.known[name].attempts + 1)
+        is_new = name in self._unwritten
+        self._unwritten.discard(name)
+        await self.journal.send(self.known[name], is_new=is_new)
+
+    async def end(self, name: str, answer: Answer, price_usd: float, *, is_text: bool) -> None:
+        """Note how the call ended."""
+        if answer.error is None:
+            heard = Heard(parts=tuple(answer.parts), usage=answer.usage, finish_reason=answer.finish_reason)
+            self._keep(self.known[name], state=CallState.DONE, answer=heard, price_usd=price_usd, error_code=None)
+        else:
+            code = answer.error.code
+            is_unknown = not is_text and code in _AMBIGUOUS
+            state = CallState.UNKNOWN if is_unknown else CallState.FAILED
+            self._keep(self.known[name], state=state, price_usd=price_usd, error_code=code)
+        await self.journal.end(self.known[name])
+
+    def cancel(self, name: str) -> None:
+        """Note that the call was given up before its answer came; one that never left leaves no row."""
+        if name in self._unwritten:
+            return
+        self._keep(self.known[name], state=CallState.CANCELLED)
+        self.journal.cancel(self.known[name])
+
+    def _keep(self, call: CallRecord, **update: object) -> None:
+        self.known[call.name] = call.model_copy(update={"updated_at": datetime.now(UTC), **update})

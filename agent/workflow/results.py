@@ -1,0 +1,106 @@
+"""What came of the pictures asked for: the best attempt of each shown first, every attempt kept, the planner told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import JsonValue
+
+from agent.components import ActionPanel, Component, FailureNote, PanelButton, PanelSlider, SmartCanvas
+from agent.messages import ToolCallPart, ToolResultPart
+from agent.pictures import Picture
+from agent.reviews import PASS_SCORE, Review
+from agent.workflow.deps import Deps
+from agent.workflow.routing import Target, settle
+from agent.workflow.state import Attempt, TurnProgress, Work
+
+_BUTTONS = (
+    PanelButton(action="regenerate"),
+    PanelButton(action="vary"),
+    PanelButton(action="edit"),
+    PanelButton(action="more_contrast"),
+    PanelButton(action="warmer"),
+)
+_SLIDERS = (
+    PanelSlider(setting="brightness"),
+    PanelSlider(setting="contrast"),
+    PanelSlider(setting="saturation"),
+    PanelSlider(setting="warmth"),
+    PanelSlider(setting="sharpness"),
+)
+
+
+async def settle_paintings(state: TurnProgress, deps: Deps) -> tuple[Target, TurnProgress]:
+    """Return where the turn goes now that nothing is painted any more, and the update: what it shows, what the
+    planner's calls are answered with."""
+    conversation = await deps.records.get(deps.conversation.id, deps.conversation.owner)
+    known = {picture.handle: picture for picture in conversation.pictures}
+    answers: dict[int, ToolResultPart] = dict(state["answers"])
+    components: list[Component] = []
+    for index, work in state["works"].items():
+        answers[index] = _result(state["calls"][index], work, state["reviews"], known)
+        components += shown(work, state["reviews"])
+    _, settled = settle(state, answers)
+    return "presenter", {**settled, "components": components}
+
+
+def best_of(work: Work, reviews: Mapping[str, Review]) -> list[str]:
+    """Return the best attempt at each picture of the work, those that came, in the order they were asked for."""
+    chosen = []
+    for slot in sorted({attempt.slot for attempt in work.attempts}):
+        made = [attempt for attempt in work.attempts if attempt.slot == slot and attempt.handle]
+        if made:
+            chosen.append(max(made, key=lambda attempt: (_rank(attempt, reviews), attempt.round)).handle or "")
+    return chosen
+
+
+def shown(work: Work, reviews: Mapping[str, Review]) -> list[Component]:
+    """Return what the conversation shows of the work: pictures, what can be done next with them, failures."""
+    best = best_of(work, reviews)
+    others = [attempt for attempt in work.attempts if attempt.handle and attempt.handle not in best]
+    earlier = [one.handle or "" for one in sorted(others, key=lambda one: _rank(one, reviews), reverse=True)]
+    components: list[Component] = []
+    if best:
+        components.append(SmartCanvas(handles=tuple(best), earlier=tuple(earlier)))
+        components.append(ActionPanel(handle=best[0], buttons=_BUTTONS, sliders=_SLIDERS))
+    for slot in sorted({attempt.slot for attempt in work.attempts}):
+        tries = [attempt for attempt in work.attempts if attempt.slot == slot]
+        if not any(attempt.handle for attempt in tries) and tries[-1].error is not None:
+            components.append(FailureNote(error=tries[-1].error, node="executor"))
+    return components
+
+
+def _rank(attempt: Attempt, reviews: Mapping[str, Review]) -> float:
+    review = reviews.get(attempt.handle or "")
+    return PASS_SCORE if review is None else review.rank
+
+
+def _result(
+    call: ToolCallPart, work: Work, reviews: Mapping[str, Review], known: Mapping[str, Picture]
+) -> ToolResultPart:
+    best = [known[handle] for handle in best_of(work, reviews) if handle in known]
+    made = {attempt.slot for attempt in work.attempts if attempt.handle}
+    failed: list[JsonValue] = [
+        attempt.error.message for attempt in work.newest() if attempt.error is not None and attempt.slot not in made
+    ]
+    content: dict[str, JsonValue] = {"pictures": [_described(one, reviews.get(one.handle)) for one in best]}
+    if failed:
+        content["failed"] = failed
+    return ToolResultPart(
+        name=call.name,
+        call_id=call.call_id,
+        content=content,
+        images=tuple(picture.image for picture in best),
+        is_error=not best,
+    )
+
+
+def _described(picture: Picture, review: Review | None) -> JsonValue:
+    told: dict[str, JsonValue] = {
+        "handle": picture.handle,
+        "width": picture.image.width,
+        "height": picture.image.height,
+    }
+    if review is not None and review.score is not None and review.model_label:
+        told["review"] = {"score": round(review.score, 2), "feedback": review.feedback}
+    return told

@@ -1,0 +1,281 @@
+"""A studio killed at any moment of a turn: the next start goes on with it, and pays for nothing twice."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sqlite3
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from agent.components import FailureNote, PlanCard, SmartCanvas
+from agent.conversation import Conversation, Turn, TurnState
+from agent.errors import ErrorCode
+from agent.events import TurnDone, TurnEvent
+from agent.plans import Decision
+from agent.settings import Settings
+from agent.studio import Studio
+from tests.page import clean_environment
+from tests.support.gemini import KEY, on_gemini
+from tests.wire_server import Answer, Call, GeminiServer, Hold, PictureAnswer, Search, Text, WireRequest
+
+ROOT = Path(__file__).parents[2]
+WISH = "Search for the tower and draw it in the style of ukiyo-e"
+REVIEW = '{"score": 0.9, "checklist": [], "lettering": "", "feedback": "Good.", "suggestions": []}'
+FACTS = '{"facts": [{"item": "It is 330 m high.", "source": "tower.example"}], "prompt_draft": "a tower"}'
+# What a turn asks that nothing interrupts.
+ONCE = Counter(plan=2, search=1, paint=1, review=1)
+
+CHILD = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from pydantic import SecretStr
+from agent import Settings, Studio, TurnRequest, TurnSettings
+
+async def main(home, url, key, wish, moment, confirm):
+    settings = Settings(home=Path(home), gemini_api_key=SecretStr(key), gemini_base_url=url)
+    chosen = TurnSettings(allow_search=True, review="always", confirm=confirm == "confirm")
+    async with Studio(settings) as studio:
+        conversation = await studio.new_conversation()
+        print(conversation.id, flush=True)
+        request = TurnRequest(text=wish, settings=chosen)
+        async for event in studio.run_turn(conversation.id, request):
+            if moment in (event.type, getattr(event, "step", None)):
+                os.kill(os.getpid(), signal.SIGKILL)
+        await asyncio.sleep(60)
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+@dataclass
+class Tower:
+    """A model that searches, plans, paints and reviews; `held` names the kind of call that gets no answer, once."""
+
+    held: str = ""
+    asked: Counter[str] = field(default_factory=Counter)
+
+    def text(self, request: WireRequest) -> Answer:
+        return self._answer(self._kind(request), request)
+
+    def picture(self, request: WireRequest) -> Answer:
+        return self._answer("paint", request)
+
+    def _kind(self, request: WireRequest) -> str:
+        if request.has_search:
+            return "search"
+        return "plan" if request.function_names else "review"
+
+    def _answer(self, kind: str, request: WireRequest) -> Answer:
+        self.asked[kind] += 1
+        answer: Answer
+        match kind:
+            case "search":
+                answer = Search(FACTS, sources=[("tower.example", "https://redirect.example/tower")])
+            case "review":
+                answer = Text(REVIEW, chunks=1)
+            case "paint":
+                answer = PictureAnswer(width=64, height=36, signature_bytes=9000)
+            case _ if request.function_responses:
+                arguments = {"prompt": "the tower", "style": "ukiyo-e", "subject": "a tower", "confidence": 0.9}
+                answer = Call("generate_image", arguments, text_before="Here it comes.")
+            case _:
+                answer = Call("web_search", {"query": "How high is the tower?"}, text_before="I will look it up.")
+        if kind == self.held:
+            self.held = ""
+            return Hold(answer)
+        return answer
+
+
+async def killed(server: GeminiServer, home: Path, moment: str = "", confirm: str = "") -> str:
+    """Run the turn in a process that kills itself at the moment, or is killed once a call is held; return the
+    conversation's id."""
+    arguments = [str(home), server.url, KEY, WISH, moment, confirm]
+    child = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", CHILD, *arguments), cwd=ROOT, env=clean_environment(), stdout=asyncio.subprocess.PIPE
+    )
+    assert child.stdout is not None
+    conversation_id = (await child.stdout.readline()).decode().strip()
+    if not moment:
+        await asyncio.to_thread(server.wait_for_held)
+        child.kill()
+    assert await child.wait() == -signal.SIGKILL
+    return conversation_id
+
+
+async def at_rest(studio: Studio, conversation_id: str) -> tuple[Conversation, Turn]:
+    """Wait until the turn that was taken up has come to an end, and return it."""
+    while True:
+        conversation = await studio.conversation(conversation_id)
+        [turn] = conversation.turns
+        if turn.state not in (TurnState.RUNNING, TurnState.INTERRUPTED) and not studio.is_running(conversation_id):
+            return conversation, turn
+        await asyncio.sleep(0.02)
+
+
+def journal(home: Path) -> dict[str, str]:
+    """Return the state of every paid call on disk, by name."""
+    with sqlite3.connect(home / "aivista.db") as connection:
+        rows = dict(connection.execute("SELECT name, state FROM calls").fetchall())
+    connection.close()
+    return rows
+
+
+@pytest.fixture
+def server() -> Iterator[GeminiServer]:
+    with GeminiServer() as running:
+        yield running
+
+
+@pytest.fixture
+def tower(server: GeminiServer) -> Tower:
+    brain = Tower()
+    server.on_text(brain.text)
+    server.on_image(brain.picture)
+    return brain
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "turn_started",
+        "thinking",
+        "text_delta",
+        "searching",
+        "searched",
+        "understood",
+        "styles",
+        "painting",
+        "painting_started",
+        "picture_ready",
+        "painted",
+        "reviewing",
+        "picture_reviewed",
+        "reviewed",
+    ],
+)
+async def test_a_turn_whose_studio_was_killed_goes_on_at_the_next_start(
+    server: GeminiServer, gemini: Settings, tower: Tower, moment: str
+) -> None:
+    conversation_id = await killed(server, gemini.home, moment)
+    before = Counter(tower.asked)
+    lost = {name.split(":")[0] for name, state in journal(gemini.home).items() if state == "sent"}
+    async with Studio(gemini) as studio:
+        conversation, turn = await at_rest(studio, conversation_id)
+        if lost - {"critic"}:
+            # The last words of the dead process were a question: nothing is asked again before the person says so.
+            assert turn.state is TurnState.FAILED
+            assert failure_of(turn) is ErrorCode.CALL_UNKNOWN
+            assert tower.asked == before
+            assert isinstance((await retried(studio, conversation_id, turn))[-1], TurnDone)
+            conversation, turn = await at_rest(studio, conversation_id)
+        assert turn.state is TurnState.DONE
+        made = [one.handle for one in conversation.pictures if one.receipt]
+        assert made == ["#1"]
+        assert [one.handles for one in turn.components if isinstance(one, SmartCanvas)] == [("#1",)]
+    again = {"planner": "plan", "searcher": "search", "picture": "paint"}
+    paid_twice = Counter(again[name] for name in lost if name in again)
+    # A review that was lost is not made again: its picture passes without.
+    expected = ONCE + paid_twice
+    assert tower.asked == expected or tower.asked == expected - Counter(review=1)
+    assert server.violations == []
+
+
+@pytest.mark.parametrize("kind", ["plan", "search", "paint"])
+async def test_a_call_that_was_on_its_way_is_never_made_again_without_a_click(
+    server: GeminiServer, gemini: Settings, tower: Tower, kind: str
+) -> None:
+    tower.held = kind
+    conversation_id = await killed(server, gemini.home)
+    before = Counter(tower.asked)
+    async with Studio(gemini) as studio:
+        _, turn = await at_rest(studio, conversation_id)
+        assert turn.state is TurnState.FAILED
+        assert failure_of(turn) is ErrorCode.CALL_UNKNOWN
+        assert tower.asked == before
+        assert "unknown" in journal(gemini.home).values()
+        assert isinstance((await retried(studio, conversation_id, turn))[-1], TurnDone)
+        assert tower.asked == ONCE + Counter({kind: 1})
+        assert "unknown" not in journal(gemini.home).values()
+    assert server.violations == []
+
+
+async def test_a_review_that_was_lost_lets_the_picture_pass_and_is_not_paid_again(
+    server: GeminiServer, gemini: Settings, tower: Tower
+) -> None:
+    tower.held = "review"
+    conversation_id = await killed(server, gemini.home)
+    async with Studio(gemini) as studio:
+        conversation, turn = await at_rest(studio, conversation_id)
+    assert turn.state is TurnState.DONE
+    assert tower.asked == ONCE
+    review = conversation.picture("#1").review
+    assert review is not None
+    assert review.score is None
+
+
+async def test_of_two_pictures_the_one_that_came_is_kept_and_only_the_other_is_asked_again(
+    server: GeminiServer, gemini: Settings
+) -> None:
+    wish = {"prompt": "a fox", "number_of_images": 2, "confidence": 0.9}
+    server.on_text(Call("generate_image", wish))
+    server.on_image(PictureAnswer(width=64, height=36), Hold(PictureAnswer(width=64, height=36)))
+    conversation_id = await killed(server, gemini.home, "picture_ready")
+    painted = [one for one in server.requests if one.kind == "image"]
+    async with Studio(gemini) as studio:
+        conversation, turn = await at_rest(studio, conversation_id)
+        assert turn.state is TurnState.DONE
+        assert [one.handles for one in turn.components if isinstance(one, SmartCanvas)] == [("#1",)]
+        assert failure_of(turn) is ErrorCode.CALL_UNKNOWN
+        assert (await studio.picture(conversation_id, "#1")).data
+    assert [one for one in server.requests if one.kind == "image"] == painted
+    assert [one.handle for one in conversation.pictures] == ["#1"]
+
+
+async def test_a_plan_waits_through_a_kill(server: GeminiServer, gemini: Settings, tower: Tower) -> None:
+    conversation_id = await killed(server, gemini.home, "turn_paused", "confirm")
+    before = Counter(tower.asked)
+    assert before["paint"] == 0
+    async with Studio(gemini) as studio:
+        _, turn = await at_rest(studio, conversation_id)
+        assert turn.state is TurnState.WAITING
+        [card] = [one for one in turn.components if isinstance(one, PlanCard)]
+        assert card.state == "pending"
+        events = [event async for event in studio.decide(conversation_id, turn.id, Decision(run=True))]
+        assert isinstance(events[-1], TurnDone)
+    assert tower.asked == ONCE
+
+
+async def test_a_turn_of_a_visitor_s_own_key_waits_for_that_key(
+    server: GeminiServer, gemini: Settings, tower: Tower
+) -> None:
+    tower.held = "paint"
+    conversation_id = await killed(server, gemini.home)
+    before = Counter(tower.asked)
+    async with Studio(gemini.model_copy(update={"gemini_api_key": None})) as studio:
+        conversation = await studio.conversation(conversation_id)
+        [turn] = conversation.turns
+        assert turn.state is TurnState.INTERRUPTED
+        assert tower.asked == before
+        events = [event async for event in studio.retry(conversation_id, turn.id, key=SecretStr(KEY))]
+        assert isinstance(events[-1], TurnDone)
+    assert tower.asked == ONCE + Counter(paint=1)
+
+
+async def retried(studio: Studio, conversation_id: str, turn: Turn) -> list[TurnEvent]:
+    return [event async for event in studio.retry(conversation_id, turn.id)]
+
+
+def failure_of(turn: Turn) -> ErrorCode:
+    return next(one.error.code for one in turn.components if isinstance(one, FailureNote))
+
+
+@pytest.fixture
+def gemini(settings: Settings, server: GeminiServer) -> Settings:
+    return on_gemini(settings, server.url)

@@ -1,0 +1,64 @@
+"""Turns that rest: what the person decides or has done again, and what a second reader finds on disk meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from agent.conversation import Turn, TurnState
+from agent.events import TurnEvent, TurnStarted
+from agent.plans import Decision, PlanEdit
+from agent.studio import Studio, TurnRequest
+from tests.wire_server import GeminiServer
+from tests.wire_server.models import Kind
+
+OVER = frozenset({TurnState.DONE, TurnState.STOPPED})
+
+
+async def send(studio: Studio, conversation_id: str, request: TurnRequest, owner: str = "local") -> list[TurnEvent]:
+    """Run a turn to its end or rest and return its events."""
+    return [event async for event in studio.run_turn(conversation_id, request, owner=owner)]
+
+
+async def decide(
+    studio: Studio, conversation_id: str, turn_id: str, *edits: PlanEdit, run: bool = True, owner: str = "local"
+) -> list[TurnEvent]:
+    """Decide about the plan of a turn and return the events."""
+    decision = Decision(run=run, edits=edits)
+    return [event async for event in studio.decide(conversation_id, turn_id, decision, owner=owner)]
+
+
+async def retry(studio: Studio, conversation_id: str, turn_id: str) -> list[TurnEvent]:
+    """Have a turn go on and return the events."""
+    return [event async for event in studio.retry(conversation_id, turn_id)]
+
+
+async def newest(studio: Studio, conversation_id: str) -> Turn:
+    """Return the newest turn on record."""
+    return (await studio.conversation(conversation_id)).turns[-1]
+
+
+def started(events: list[TurnEvent]) -> str:
+    """Return the id of the turn that the events tell of."""
+    return next(event.turn_id for event in events if isinstance(event, TurnStarted))
+
+
+def rows(path: Path, statement: str) -> list[dict[str, Any]]:
+    """Return what another connection reads of a database; nothing when there is none yet."""
+    if not path.exists():
+        return []
+    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+        database.row_factory = sqlite3.Row
+        return [dict(row) for row in database.execute(statement)]
+
+
+def calls_on_disk(home: Path) -> dict[str, dict[str, Any]]:
+    """Return the rows of the journal by the calls' names, the oldest first."""
+    return {row["name"]: row for row in rows(home / "aivista.db", "SELECT * FROM calls ORDER BY created_at")}
+
+
+def asked(server: GeminiServer, kind: Kind) -> int:
+    """Return how many requests a kind of model has got."""
+    return sum(request.kind is kind for request in server.requests)
