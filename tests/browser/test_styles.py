@@ -1,0 +1,221 @@
+"""The style library in a browser: opened, searched, tried on a picture, and filled with styles of one's own."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from agent.storage.curated_styles import curated_styles
+from tests.page import PageProcess
+from tests.page.hands import composer, expect_rest, open_page, pictures, say
+from tests.wire_server import GeminiProcess
+
+WATERCOLOUR = "#sty-list article[data-id=watercolour]"
+
+
+@pytest.fixture(autouse=True)
+def nothing_of_ones_own(studio: PageProcess) -> Iterator[None]:
+    """Every test begins with the curated styles alone."""
+    yield
+    for file in (studio.home / "styles" / "own").glob("*.json"):
+        file.unlink()
+
+
+def paint(prompt: str, **arguments: str) -> dict[str, Any]:
+    """Return the planner's call for a picture, as the strict server is told it."""
+    return {"kind": "Call", "name": "generate_image", "args": {"prompt": prompt, "confidence": 0.9, **arguments}}
+
+
+def open_library(page: Page) -> Locator:
+    """Open the library and return its cards."""
+    page.get_by_role("button", name="Styles").click()
+    cards = page.locator("#sty-list article")
+    expect(cards.first).to_be_visible()
+    return cards
+
+
+def write_style(page: Page, name: str, phrases: str) -> None:
+    """Write a style of one's own."""
+    page.get_by_role("button", name="New style").click()
+    page.get_by_label("Name in English").fill(name)
+    page.get_by_label("Phrases").fill(phrases)
+    page.get_by_role("button", name="Save style").click()
+    expect(page.locator("#sty-note")).to_contain_text(f"“{name}” is kept.")
+
+
+def test_the_library_opens_and_closes_and_the_keyboard_is_enough(page: Page, studio: PageProcess) -> None:
+    open_page(page, studio.url)
+    expect(page.locator("#sty-list article")).to_have_count(0)
+    opener = page.get_by_role("button", name="Styles")
+    opener.focus()
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog", name="Styles")
+    expect(dialog).to_be_visible()
+    expect(dialog.get_by_role("searchbox")).to_be_focused()
+    expect(dialog.get_by_role("article")).to_have_count(len(curated_styles()))
+    chip = dialog.get_by_role("button", name="Photography", exact=True)
+    chip.focus()
+    page.keyboard.press("Enter")
+    expect(dialog.locator(".sty-cards")).to_have_attribute("data-family", "photography")
+    expect(chip).to_be_focused()
+    expect(chip).to_have_attribute("aria-pressed", "true")
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+    expect(opener).to_be_focused()
+
+
+def test_what_is_typed_finds_styles_and_each_says_why(page: Page, studio: PageProcess) -> None:
+    open_page(page, studio.url)
+    cards = open_library(page)
+    page.get_by_role("searchbox").press_sequentially("aquarelle", delay=20)
+    expect(page.locator(".sty-cards")).to_have_attribute("data-query", "aquarelle")
+    expect(cards.first).to_contain_text("Watercolour")
+    expect(cards.first.locator(".why")).to_have_text("Also called “aquarelle”")
+    cards.first.get_by_text("What it adds to a prompt").click()
+    expect(cards.first).to_contain_text("granulating pigment in the shadows")
+    page.get_by_role("searchbox").fill("")
+    expect(cards).to_have_count(len(curated_styles()))
+
+
+def test_a_style_is_tried_on_the_newest_picture_and_the_draft_stays(
+    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
+) -> None:
+    gemini.control(clear=True, on_text=[paint("a red fox"), paint("a red fox", style="Watercolour", action="edit")])
+    gemini.control(on_image=[{"kind": "PictureAnswer"}] * 2)
+    open_page(page, gemini_studio.url)
+    say(page, "draw a red fox")
+    expect(pictures(page)).to_have_count(1)
+    expect_rest(page)
+    composer(page).fill("half a thought")
+    open_library(page)
+    page.locator(WATERCOLOUR).get_by_role("button", name="Try it: Watercolour").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.locator("#chat .user").last).to_contain_text("Repaint this in the style “Watercolour”")
+    expect(page.locator("#chat .refs .tag").last).to_have_text("#1")
+    expect(pictures(page)).to_have_count(2)
+    expect_rest(page)
+    expect(composer(page)).to_have_value("half a thought")
+    page.locator("#chat .receipt summary").last.click()
+    expect(page.locator("#chat .receipt").last).to_contain_text("wet-in-wet blooms and soft backruns")
+    assert gemini.read("violations") == []
+
+
+def test_a_style_is_tried_on_the_picture_that_is_marked_and_sketch_says_what_it_cannot(
+    page: Page, studio: PageProcess
+) -> None:
+    open_page(page, studio.url)
+    for count, wish in enumerate(("draw a boat", "draw a whale"), start=1):
+        say(page, wish)
+        expect(pictures(page)).to_have_count(count)
+        expect_rest(page)
+    page.locator("#chat [data-act=edit]").first.click()
+    expect(page.locator("#ctx .ctx")).to_contain_text("#1")
+    open_library(page)
+    page.locator(WATERCOLOUR).get_by_role("button", name="Try it: Watercolour").click()
+    expect(page.locator("#chat .refs .tag").last).to_have_text("#1")
+    expect(page.locator("#chat .bot").last).to_contain_text("needs a model that sees")
+    expect_rest(page)
+
+
+def test_without_a_picture_a_style_goes_into_the_composer(page: Page, studio: PageProcess) -> None:
+    open_page(page, studio.url)
+    composer(page).fill("a fox")
+    open_library(page)
+    page.locator(WATERCOLOUR).get_by_role("button", name="Try it: Watercolour").click()
+    expect(composer(page)).to_have_value("a fox in the style of Watercolour")
+    expect(page.locator("#chat .user")).to_have_count(0)
+
+
+def test_a_style_of_ones_own_is_written_edited_deleted_and_brought_back(page: Page, studio: PageProcess) -> None:
+    open_page(page, studio.url)
+    cards = open_library(page)
+    page.get_by_role("button", name="New style").click()
+    expect(page.get_by_label("Name in English")).to_be_focused()
+    page.get_by_label("Name in English").fill("Haiku moon")
+    page.get_by_role("button", name="Save style").click()
+    expect(page.get_by_role("alert")).to_contain_text("a style needs at least one")
+    expect(page.get_by_label("Name in English")).to_have_value("Haiku moon")
+    page.get_by_label("Phrases").fill("pale moon over reeds")
+    page.get_by_label("Name in English").fill("")
+    page.get_by_role("button", name="Save style").click()
+    expect(page.get_by_role("alert")).to_contain_text("it has no name")
+    page.get_by_label("Name in English").fill("Haiku moon")
+    page.get_by_role("button", name="Save style").click()
+    expect(cards).to_have_count(1)
+    expect(cards).to_contain_text("Haiku moon")
+    cards.get_by_role("button", name="Edit: Haiku moon").click()
+    page.get_by_label("Name in English").fill("Haiku dusk")
+    page.get_by_role("button", name="Save style").click()
+    expect(cards).to_contain_text("Haiku dusk")
+    cards.get_by_role("button", name="Delete: Haiku dusk").click()
+    expect(cards).to_have_count(0)
+    page.get_by_role("button", name="Undo").click()
+    expect(cards).to_contain_text("Haiku dusk")
+
+
+def test_a_form_that_is_left_changes_nothing(page: Page, studio: PageProcess) -> None:
+    open_page(page, studio.url)
+    cards = open_library(page)
+    for _ in range(2):
+        page.get_by_role("button", name="New style").click()
+        expect(page.get_by_label("Name in English")).to_have_value("")
+        page.get_by_label("Name in English").fill("Never kept")
+        page.get_by_role("button", name="Cancel").click()
+        expect(page.locator("#sty-fields")).to_have_count(0)
+    expect(cards).to_have_count(len(curated_styles()))
+
+
+def test_ones_own_styles_go_out_as_a_file_and_come_back(page: Page, studio: PageProcess, tmp_path: Path) -> None:
+    open_page(page, studio.url)
+    cards = open_library(page)
+    write_style(page, "Haiku moon", "pale moon over reeds")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Export mine").click()
+    assert download.value.suggested_filename == "aivista-styles.json"
+    file = tmp_path / "mine.json"
+    download.value.save_as(file)
+    assert [style["name"]["en"] for style in json.loads(file.read_text())["styles"]] == ["Haiku moon"]
+    cards.get_by_role("button", name="Delete: Haiku moon").click()
+    expect(cards).to_have_count(0)
+    page.locator("#sty-file").set_input_files(file)
+    expect(page.locator("#sty-note")).to_contain_text("1 style imported.")
+    expect(cards).to_contain_text("Haiku moon")
+    file.write_text("no JSON at all")
+    page.locator("#sty-file").set_input_files(file)
+    expect(page.get_by_role("alert")).to_contain_text("the file is not JSON")
+
+
+@pytest.mark.parametrize(("width", "height", "scheme"), [(1440, 900, "dark"), (390, 844, "light")])
+def test_in_chinese_the_library_is_chinese_and_fits_the_screen(
+    browser: Browser, studio: PageProcess, width: int, height: int, scheme: str
+) -> None:
+    context = browser.new_context(
+        viewport={"width": width, "height": height},
+        locale="zh-CN",
+        color_scheme="dark" if scheme == "dark" else "light",
+    )
+    page = context.new_page()
+    open_page(page, studio.url)
+    say(page, "画一只狐狸")
+    expect(pictures(page)).to_have_count(1)
+    expect_rest(page)
+    page.get_by_role("button", name="风格库").click()
+    ink = page.locator("#sty-list article[data-id=ink-wash]")
+    expect(ink).to_contain_text("水墨画")
+    page.get_by_role("searchbox").fill("水墨")
+    expect(page.locator("#sty-list article").first).to_contain_text("水墨画")
+    expect(page.locator("#sty-list .why").first).to_have_text("也叫“水墨”")
+    shown = page.locator("#styles-box")
+    assert shown.evaluate("box => box.scrollWidth - box.clientWidth") <= 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    ink.get_by_role("button", name=re.compile("^试试")).click()
+    expect(page.locator("#chat .user").last).to_contain_text("把这张图改成“水墨画”风格")
+    expect(page.locator("#chat .refs .tag").last).to_have_text("#1")
+    expect_rest(page)
+    context.close()

@@ -1,0 +1,112 @@
+"""A style as a form: its fields as text, the text as a style, and what is wrong with it in the visitor's words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from agent.errors import ErrorCode, ErrorInfo
+from agent.storage.style_values import Style
+from webui.words import Words
+
+# A name with one such letter is a Chinese one.
+_FIRST_IDEOGRAPH = "\u2e80"
+_COMMAS = re.compile(r"[,，、;；\n]")
+# What the library says is wrong, and the key of the sentence that says it on the page.
+_SAID = (
+    (re.compile("too short"), "styles.problem_short"),
+    (re.compile("square brackets"), "styles.problem_brackets"),
+    (re.compile("cannot be shown"), "styles.problem_characters"),
+    (re.compile("it is empty"), "styles.problem_empty"),
+    (re.compile("needs a name"), "styles.problem_name"),
+    (re.compile(r"at most (?P<limit>\d+) character"), "styles.problem_long"),
+    (re.compile(r"at most (?P<limit>\d+) item"), "styles.problem_many"),
+    (re.compile(r"at least 1 item"), "styles.problem_phrases"),
+    (re.compile(r"larger than (?P<limit>\d+) MB"), "styles.problem_large"),
+    (re.compile("Invalid JSON"), "styles.problem_json"),
+    (re.compile("Field required"), "styles.problem_missing"),
+)
+_PLACES = {
+    "name": "styles.form_name",
+    "aliases": "styles.form_aliases",
+    "description": "styles.form_description",
+    "phrases": "styles.form_phrases",
+    "negative": "styles.form_negative",
+    "tags": "styles.form_tags",
+}
+
+
+def fields_of(style: Style | None) -> dict[str, str]:
+    """Return what the form shows of a style; empty fields for a new one."""
+    if style is None:
+        return dict.fromkeys(_NAMES, "")
+    return {
+        "name_en": style.name.en,
+        "name_zh": style.name.zh,
+        "aliases": ", ".join((*style.aliases.en, *style.aliases.zh)),
+        "description_en": style.description.en,
+        "description_zh": style.description.zh,
+        "phrases": "\n".join(style.phrases),
+        "negative": "\n".join(style.negative),
+        "tags": ", ".join(style.tags),
+    }
+
+
+_NAMES = ("name_en", "name_zh", "aliases", "description_en", "description_zh", "phrases", "negative", "tags")
+
+
+def draft_fields(form: Mapping[str, str], before: Style | None = None) -> dict[str, object]:
+    """Return the fields of a style that a form says; what the form does not show stays as it was `before`."""
+    aliases = _listed(form.get("aliases", ""))
+    return {
+        "name": {"en": form.get("name_en", "").strip(), "zh": form.get("name_zh", "").strip()},
+        "aliases": {
+            "en": [alias for alias in aliases if not _is_chinese(alias)],
+            "zh": [alias for alias in aliases if _is_chinese(alias)],
+        },
+        "loose": before.loose if before else (),
+        "description": {"en": form.get("description_en", ""), "zh": form.get("description_zh", "")},
+        "phrases": _lines(form.get("phrases", "")),
+        "negative": _lines(form.get("negative", "")),
+        "tags": _listed(form.get("tags", "")),
+    }
+
+
+def refusal(words: Words, info: ErrorInfo) -> str:
+    """Return why something was not kept, in one sentence of the visitor's language."""
+    if info.code is not ErrorCode.STYLES_REFUSED:
+        return words.error(info)
+    place, separator, said = str(info.parameters.get("problem", "")).partition(": ")
+    if not separator or not re.fullmatch(r"[\w.]+", place):
+        place, said = "", str(info.parameters.get("problem", ""))
+    where = _where(words, place.split("."))
+    problem = _problem(words, said)
+    told = words("styles.problem_where", where=where, problem=problem) if where else problem
+    return words.error(info.model_copy(update={"parameters": {**info.parameters, "problem": told}}))
+
+
+def _where(words: Words, parts: Sequence[str]) -> str:
+    """Return which style of a file, and which of its fields."""
+    named = [words(_PLACES[part]) for part in parts if part in _PLACES][:1]
+    is_numbered = len(parts) > 1 and parts[0] == "styles" and parts[1].isdigit()
+    numbered = [words("styles.problem_number", number=int(parts[1]) + 1)] if is_numbered else []
+    return words("styles.problem_join").join([*numbered, *named])
+
+
+def _problem(words: Words, said: str) -> str:
+    for pattern, key in _SAID:
+        if match := pattern.search(said):
+            return words(key, **match.groupdict())
+    return words("styles.problem_other")
+
+
+def _listed(text: str) -> list[str]:
+    return list(dict.fromkeys(part.strip() for part in _COMMAS.split(text) if part.strip()))
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def _is_chinese(text: str) -> bool:
+    return any(letter >= _FIRST_IDEOGRAPH for letter in text)
