@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from html import escape
 from urllib.parse import quote, urlsplit
 
-from agent.errors import Actor, ErrorInfo
-from agent.events import Step, ThoughtLog
+from agent.errors import ErrorInfo
 from agent.messages import ImagePart, Source
 from agent.pictures import Picture
 from webui.icons import icon
+from webui.offers import Offer
 from webui.words import Words
 
 THREAD_EDGE_PX = 1344
@@ -24,26 +24,44 @@ THUMB_EDGE_PX = 192
 
 @dataclass(frozen=True)
 class View:
-    """Who looks, at what: the words of their language and the conversation whose pictures are shown."""
+    """Who looks, at what: the words of their language, the conversation whose pictures are shown, and what the image
+    models offer that serve them."""
 
     words: Words
     conversation_id: str
+    offers: tuple[Offer, ...] = ()
 
     def url(self, handle: str, edge_px: int | None = None, *, is_download: bool = False) -> str:
         """Return the address of a picture on our own route; with `edge_px` of a preview that fits into that square."""
         query = "?download=1" if is_download else f"?size={edge_px}" if edge_px else ""
         return f"media/{quote(self.conversation_id)}/{quote(handle.lstrip('#'))}{query}"
 
+    def report_url(self, turn_id: str) -> str:
+        """Return the address of a turn's debug report."""
+        return f"aivista/report/{quote(self.conversation_id)}/{quote(turn_id)}.json"
+
 
 def button(
-    act: str, label: str, icon_name: str = "", style: str = "", arg: str = "", *, bare: bool = False, short: str = ""
+    act: str,
+    label: str,
+    icon_name: str = "",
+    style: str = "",
+    arg: str = "",
+    *,
+    bare: bool = False,
+    short: str = "",
+    is_off: bool = False,
 ) -> str:
-    """Return a button that sends `act` and `arg` to the page's one click handler; `bare` shows the icon alone."""
+    """Return a button that sends `act` and `arg` to the page's one click handler.
+
+    `bare` shows the icon alone, `short` is the label on a phone, and one that `is_off` cannot be pressed yet.
+    """
+    off = " disabled" if is_off else ""
     named = f' aria-label="{escape(label)}" title="{escape(label)}"' if bare else ""
     brief = f' data-short="{escape(short)}"' if short else ""
     text = "" if bare else f"<span{brief}>{escape(label)}</span>"
     return (
-        f'<button type="button" class="b {style}" data-act="{act}" data-arg="{escape(arg)}"{named}>'
+        f'<button type="button" class="b {style}" data-act="{act}" data-arg="{escape(arg)}"{named}{off}>'
         f"{icon(icon_name) if icon_name else ''}{text}</button>"
     )
 
@@ -67,52 +85,6 @@ def thumbs(view: View, images: Sequence[ImagePart | str]) -> str:
             "</button>"
         )
     return f'<div class="refs">{"".join(cells)}</div>'
-
-
-def step_sentence(words: Words, line: ThoughtLog) -> str:
-    """Return what the agent is doing, in a sentence."""
-    key = f"step.{line.step.value}"
-    if line.step in (Step.PAINTING, Step.PAINTED):
-        parameters = dict(line.parameters)
-        return words.counted(key, int(parameters.pop("count", 1) or 1), **parameters)
-    return words(key, **line.parameters)
-
-
-def live_line(words: Words, line: ThoughtLog | None, seconds: float) -> str:
-    """Return the line that says what is being done now, and for how long the turn has run."""
-    sentence = step_sentence(words, line) if line else words("step.thinking")
-    return (
-        f'<div class="live" role="status"><i></i><span>{escape(sentence)}</span>'
-        f'<time data-s="{int(seconds)}">{int(seconds)} s</time></div>'
-    )
-
-
-_STEP_ICONS = {
-    Step.WAITING: "clock",
-    Step.THINKING: "list-checks",
-    Step.SEARCHING: "globe",
-    Step.SEARCHED: "globe",
-    Step.TOOL: "wrench",
-    Step.PAINTING: "brush",
-    Step.PAINTED: "brush",
-    Step.RETRYING: "rotate-ccw",
-    Step.STYLES: "palette",
-}
-
-
-def steps(words: Words, lines: Sequence[ThoughtLog], seconds: float) -> str:
-    """Return the folded record of what the agent did."""
-    done = list(dict.fromkeys(words(f"did.{line.step.value}") for line in lines))
-    head = words("did.join").join(done)
-    rows = "".join(
-        f"<li>{icon(_STEP_ICONS[line.step], 15)}<span>{escape(step_sentence(words, line))}</span>"
-        f"<time>{line.at_s:.1f} s</time></li>"
-        for line in lines
-    )
-    return (
-        f'<details class="steps"><summary>{icon("chevron-right", 15)}<span>{escape(head[:1].upper() + head[1:])}</span>'
-        f"<time>{seconds:.0f} s</time></summary><ol>{rows}</ol></details>"
-    )
 
 
 def pending_frame(words: Words, width: int, height: int) -> str:
@@ -189,45 +161,3 @@ def search_note(view: View, sources: Sequence[Source], suggestions_html: str) ->
             f'srcdoc="{escape(suggestions_html)}"></iframe>'
         )
     return f'<div class="sources">{rows}{frame}</div>'
-
-
-_HEAD_ICONS = {
-    Actor.POLICY: "shield-alert",
-    Actor.KEY: "key-round",
-    Actor.NETWORK: "wifi-off",
-    Actor.YOU: "circle-alert",
-}
-
-
-def failure(view: View, error: ErrorInfo, turn_id: str) -> str:
-    """Return the card of a failed turn: who must act, why, what is kept, and the ways on.
-
-    Without `turn_id` nothing was stored: the words are back in the composer and there is nothing to retry.
-    """
-    words, actor = view.words, error.actor.value
-    rows = [
-        (words("failure.who"), words(f"failure.who_{actor}")),
-        (words("failure.why"), words.error(error)),
-        (words("failure.kept"), words("failure.kept_text")),
-    ]
-    if error.provider_detail:
-        rows.append((words("failure.detail"), error.provider_detail[:300]))
-    listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in rows)
-    buttons = ""
-    if turn_id:
-        buttons = button("retry", words("action.retry"), "rotate-ccw", "solid", arg=turn_id)
-        buttons += button("edit_words", words("action.edit_words"), "pencil", "line", arg=turn_id)
-    if error.actor is Actor.KEY:
-        buttons += button("settings", words("action.settings"), "key-round", "line")
-    tone = "calm" if error.actor in (Actor.YOU, Actor.KEY) else "refusal"
-    foot = f"<footer>{buttons}</footer>" if buttons else ""
-    return (
-        f'<section class="card {tone}" role="alert" data-code="{error.code.value}">'
-        f"<h3>{icon(_HEAD_ICONS.get(error.actor, 'circle-alert'), 18)}{escape(words(f'failure.title_{actor}'))}</h3>"
-        f"<dl>{listed}</dl>{foot}</section>"
-    )
-
-
-def stopped(words: Words) -> str:
-    """Return the line of a turn that the person stopped."""
-    return f'<p class="stopped" role="status">{icon("circle-stop", 15)}{escape(words("stopped.text"))}</p>'

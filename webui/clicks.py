@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import gradio as gr
 from pydantic import ValidationError
 
 from agent.errors import RequestRefused
 from agent.messages import Value
-from webui.cards import View
+from webui.action_panels import amounts_sentence, pressed_sentence, read_amounts, read_press
 from webui.panels.canvas import canvas_html
+from webui.panels.composer import Chosen
 from webui.screen import Screen, Updates
 from webui.sessions import Visitor
 from webui.tabs import Tab
@@ -29,11 +30,12 @@ class Click(Value):
 
 @dataclass(frozen=True)
 class Context:
-    """What the composer works on: a picture to change and pictures to lean on, by handle."""
+    """What the composer works on, a picture to change and pictures to lean on, by handle, and what its chips say."""
 
     conversation_id: str = ""
     editing: str = ""
     references: tuple[str, ...] = ()
+    chosen: Chosen = field(default_factory=Chosen)
 
 
 def read_click(data: object) -> Click | None:
@@ -61,9 +63,6 @@ class Clicks:
         if click.act in ("new", "open"):
             async for updates in self.open(visitor, tab, click.arg if click.act == "open" else ""):
                 yield updates
-        elif click.act == "retry":
-            async for updates in self.turns.retry(visitor, tab, context.conversation_id, click.arg):
-                yield updates
         elif click.act == "edit_words":
             conversation = await self.screen.conversation(visitor, context.conversation_id)
             words = words_of_turn(conversation, click.arg)
@@ -72,6 +71,28 @@ class Clicks:
             yield await self._view(visitor, context.conversation_id, click.arg)
         elif click.act in ("edit", "reference", "drop"):
             yield await self._mark(visitor, click, context)
+        else:
+            async for updates in self._act(visitor, tab, click, context):
+                yield updates
+
+    def _act(self, visitor: Visitor, tab: Tab, click: Click, context: Context) -> AsyncIterator[Updates]:
+        """Return the updates of an act that lets a turn begin or go on."""
+        turns, where = self.turns, context.conversation_id
+        match click.act:
+            case "retry":
+                return turns.retry(visitor, tab, where, click.arg)
+            case "run_plan":
+                return turns.run_plan(visitor, tab, where, click.arg)
+            case "drop_plan":
+                return turns.drop_plan(visitor, tab, where, click.arg)
+            case "panel" if press := read_press(click.arg):
+                said = pressed_sentence(visitor.words, press)
+                return turns.say(visitor, tab, where, said, press.handle, context.chosen)
+            case "panel_apply" if amounts := read_amounts(click.arg):
+                said = amounts_sentence(visitor.words, amounts)
+                return turns.say(visitor, tab, where, said, amounts.handle, context.chosen)
+            case _:
+                return _nothing()
 
     async def open(self, visitor: Visitor, tab: Tab, conversation_id: str) -> AsyncIterator[Updates]:
         """Yield the screen with a conversation, or with a new one, and follow its turn if one is at work."""
@@ -90,7 +111,7 @@ class Clicks:
             picture = conversation.picture(handle)
         except RequestRefused:
             return {}
-        view = View(visitor.words, conversation.id)
+        view = self.screen.view(visitor, conversation.id)
         return {self.screen.panels.canvas: canvas_html(view, conversation, picture)}
 
     async def _mark(self, visitor: Visitor, click: Click, context: Context) -> Updates:
@@ -106,4 +127,10 @@ class Clicks:
             editing, references = click.arg, tuple(handle for handle in references if handle != click.arg)
         elif click.arg != editing:
             references = (*(handle for handle in references if handle != click.arg), click.arg)[-MAX_REFERENCES:]
-        return self.screen.context(View(visitor.words, context.conversation_id), editing, references)
+        return self.screen.context(self.screen.view(visitor, context.conversation_id), editing, references)
+
+
+async def _nothing() -> AsyncIterator[Updates]:
+    nothing: tuple[Updates, ...] = ()
+    for updates in nothing:
+        yield updates

@@ -6,25 +6,44 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TypeAlias, assert_never
 
-from agent.components import AgentMessage, SearchNote
+from agent.components import (
+    ActionPanel,
+    AgentMessage,
+    AskBack,
+    Component,
+    FailureNote,
+    InterruptedNote,
+    PlanCard,
+    SearchNote,
+    Steps,
+    StoppedNote,
+)
+from agent.conversation import Turn
 from agent.errors import ErrorInfo
 from agent.events import (
     PaintingStarted,
     PictureFailed,
     PictureReady,
+    PictureReviewed,
+    PlanReady,
+    QuestionAsked,
     SearchFound,
     TextDelta,
     ThoughtLog,
     TurnDone,
     TurnEvent,
     TurnFailed,
+    TurnPaused,
     TurnStarted,
     TurnStopped,
 )
 from agent.messages import ImagePart
 from agent.pictures import Picture
+from agent.reviews import Review
 
-Ending: TypeAlias = TurnDone | TurnFailed | TurnStopped
+Ending: TypeAlias = TurnDone | TurnFailed | TurnStopped | TurnPaused
+# What stands at the end of a turn, and is another once the turn has gone on.
+_OF_THE_END = (Steps, ActionPanel, FailureNote, InterruptedNote, StoppedNote)
 
 
 @dataclass(frozen=True)
@@ -40,21 +59,38 @@ class Painting:
         frames[index] = content
         return replace(self, frames=tuple(frames))
 
+    def has_room(self, index: int, content: Picture | ErrorInfo) -> bool:
+        """Whether the place is empty, or holds the same picture: a finished one makes room for no other."""
+        held = self.frames[index] if index < len(self.frames) else None
+        return not isinstance(held, Picture) or (isinstance(content, Picture) and content.handle == held.handle)
 
-LiveBlock: TypeAlias = AgentMessage | SearchNote | Painting
+    def with_review(self, handle: str, review: Review) -> Painting:
+        """Return the painting with what was found of one of its pictures."""
+        return replace(self, frames=tuple(_reviewed(frame, handle, review) for frame in self.frames))
+
+
+def _reviewed(frame: Picture | ErrorInfo | None, handle: str, review: Review) -> Picture | ErrorInfo | None:
+    if isinstance(frame, Picture) and frame.handle == handle:
+        return frame.model_copy(update={"review": review})
+    return frame
+
+
+LiveBlock: TypeAlias = AgentMessage | SearchNote | Painting | PlanCard | AskBack
 
 
 @dataclass(frozen=True)
 class LiveTurn:
     """What a running turn shows: the person's words and pictures, then the agent's blocks in order.
 
-    `step` is what the agent is doing now and `turn_id` is empty until the turn is on record.
+    `step` is what the agent is doing now and `turn_id` is empty until the turn is on record. `earlier` is what a turn
+    that goes on had shown before it was held up.
     """
 
     text: str
     named: tuple[str, ...] = ()
     uploads: tuple[ImagePart, ...] = ()
     turn_id: str = ""
+    earlier: tuple[Component, ...] = ()
     step: ThoughtLog | None = None
     blocks: tuple[LiveBlock, ...] = ()
     ending: Ending | None = None
@@ -70,10 +106,13 @@ class LiveTurn:
         paintings = (block for block in self.blocks if isinstance(block, Painting))
         return tuple(frame for painting in paintings for frame in painting.frames if isinstance(frame, Picture))
 
-    @property
-    def answer(self) -> str:
-        """The agent's words so far."""
-        return "\n\n".join(block.text for block in self.blocks if isinstance(block, AgentMessage))
+
+def resumed(turn: Turn, plan: PlanCard | None = None) -> LiveTurn:
+    """Return a turn on record that goes on: what it has shown so far, with the plan as it was decided."""
+    kept = (one for one in turn.components if not isinstance(one, _OF_THE_END))
+    earlier = tuple(plan if plan is not None and isinstance(one, PlanCard) else one for one in kept)
+    named = (*((turn.editing,) if turn.editing else ()), *turn.references)
+    return LiveTurn(turn.text, named, turn.uploads, turn.id, earlier)
 
 
 def advance_all(turn: LiveTurn, events: Iterable[TurnEvent]) -> LiveTurn:
@@ -87,7 +126,7 @@ def advance(turn: LiveTurn, event: TurnEvent) -> LiveTurn:
     """Return the turn after one event."""
     match event:
         case TurnStarted():
-            return replace(turn, turn_id=event.turn_id, uploads=event.uploads)
+            return _started(turn, event)
         case ThoughtLog():
             return replace(turn, step=event)
         case TextDelta():
@@ -101,10 +140,27 @@ def advance(turn: LiveTurn, event: TurnEvent) -> LiveTurn:
             return _with_frame(turn, event.index, event.picture)
         case PictureFailed():
             return _with_frame(turn, event.index, event.error)
-        case TurnFailed() | TurnStopped() | TurnDone():
+        case PictureReviewed():
+            blocks = (
+                block.with_review(event.handle, event.review) if isinstance(block, Painting) else block
+                for block in turn.blocks
+            )
+            return replace(turn, blocks=tuple(blocks))
+        case QuestionAsked():
+            return replace(turn, blocks=(*turn.blocks, AskBack(question=event.question, subject=event.subject)))
+        case PlanReady():
+            return replace(turn, blocks=(*turn.blocks, PlanCard(plans=event.plans)))
+        case TurnFailed() | TurnStopped() | TurnDone() | TurnPaused():
             return replace(turn, ending=event, step=None)
         case _:
             assert_never(event)
+
+
+def _started(turn: LiveTurn, event: TurnStarted) -> LiveTurn:
+    """Return the turn on record; one that was sent again as another has shown nothing yet."""
+    if turn.turn_id == event.turn_id:
+        return replace(turn, uploads=event.uploads or turn.uploads)
+    return replace(turn, turn_id=event.turn_id, uploads=event.uploads, earlier=())
 
 
 def _with_words(blocks: tuple[LiveBlock, ...], text: str) -> tuple[LiveBlock, ...]:
@@ -116,7 +172,10 @@ def _with_words(blocks: tuple[LiveBlock, ...], text: str) -> tuple[LiveBlock, ..
 def _with_frame(turn: LiveTurn, index: int, content: Picture | ErrorInfo) -> LiveTurn:
     for place in range(len(turn.blocks) - 1, -1, -1):
         block = turn.blocks[place]
-        if isinstance(block, Painting):
+        if isinstance(block, Painting) and block.has_room(index, content):
             blocks = (*turn.blocks[:place], block.with_frame(index, content), *turn.blocks[place + 1 :])
             return replace(turn, blocks=blocks)
+        if isinstance(block, Painting):
+            again = block.asked.model_copy(update={"count": 1})
+            return replace(turn, blocks=(*turn.blocks, Painting(again, (content,))))
     return turn

@@ -12,7 +12,7 @@ import gradio as gr
 from agent.providers.catalogue import Catalogue
 from agent.studio import Studio
 from webui.clicks import Clicks, Context, read_click, read_references
-from webui.endpoint import ChatEndpoint
+from webui.endpoint import ChatEndpoint, Said
 from webui.icons import icon
 from webui.panels.canvas import build_canvas
 from webui.panels.chat import build_chat
@@ -20,13 +20,16 @@ from webui.panels.composer import Chosen, build_composer
 from webui.panels.conversations import build_rail
 from webui.panels.flat import flat
 from webui.panels.settings import build_settings, note_html, typed_key, verdict_html
+from webui.panels.styles import build_styles
 from webui.screen import Panels, Screen, Updates
 from webui.sessions import Sessions, Visitor
+from webui.styles_wiring import wire_styles
 from webui.tabs import Tab
 from webui.theme import tokens_css
 from webui.turns import Turns, give_back
 
-STYLES = ("frame", "controls", "rail", "thread", "composer", "stage", "dialog", "narrow")
+STYLES = ("frame", "controls", "rail", "thread", "cards", "composer", "stage", "dialog", "narrow", "styles")
+SCRIPTS = ("cards", "styles", "studio")
 _BUS = "window.aivista = { act: data => trigger('click', data) };"
 _QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
 TURNS_AT_ONCE = 64
@@ -44,6 +47,7 @@ def build_page(studio: Callable[[], Studio], catalogue: Catalogue, sessions: Ses
                 composer = build_composer(catalogue)
             canvas = build_canvas()
         dialog = build_settings()
+        library = build_styles()
         panels = Panels(rail, chat, composer, canvas, dialog)
         screen = Screen(studio, sessions, panels)
         tab = gr.State(Tab())
@@ -51,6 +55,7 @@ def build_page(studio: Callable[[], Studio], catalogue: Catalogue, sessions: Ses
         _wire_turns(screen, tab)
         _wire_clicks(bus, screen, tab)
         _wire_settings(screen)
+        wire_styles(screen, library, tab)
         _wire_endpoint(screen)
     return page
 
@@ -63,15 +68,20 @@ def head_html() -> str:
     assets = resources.files("webui").joinpath("assets")
     sheets = "\n".join(assets.joinpath(f"{name}.css").read_text(encoding="utf-8") for name in STYLES)
     motion = assets.joinpath("motion.css").read_text(encoding="utf-8")
-    script = assets.joinpath("studio.js").read_text(encoding="utf-8")
+    code = [assets.joinpath(f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
+    scripts = "".join(f"<script>{one}</script>" for one in code)
     favicon = as_data_url(assets.joinpath("favicon.svg").read_text(encoding="utf-8"))
-    globe = as_data_url(icon("globe", 24).replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1))
-    style = f":root{{--av-globe:url({globe})}}\n{tokens_css()}{motion}\nhtml:root:root:root {{\n{sheets}\n}}"
+    masks = "".join(f"--av-{name}:url({icon_url(name)});" for name in ("globe", "list-checks", "scan-eye"))
+    chevron = icon_url("chevron-down", "#808079")
+    style = f":root{{{masks}--av-chevron:url({chevron})}}\n{tokens_css()}{motion}\nhtml:root:root:root {{\n{sheets}\n}}"
     viewport = '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    return (
-        f'{viewport}<link rel="icon" type="image/svg+xml" href={favicon}>'
-        f"<style>{style}</style><script>{script}</script>"
-    )
+    return f'{viewport}<link rel="icon" type="image/svg+xml" href={favicon}><style>{style}</style>{scripts}'
+
+
+def icon_url(name: str, colour: str = "currentColor") -> str:
+    """Return an icon as a quoted data URL, for the masks and grounds of real inputs."""
+    drawn = icon(name, 24).replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+    return as_data_url(drawn.replace("currentColor", colour))
 
 
 def as_data_url(svg: str) -> str:
@@ -142,12 +152,18 @@ def _wire_clicks(bus: gr.HTML, screen: Screen, tab: gr.State) -> None:
     composer, clicks = screen.panels.composer, Clicks(screen, Turns(screen))
 
     async def act(
-        request: gr.Request, event: gr.EventData, tab: Tab, conversation: str, editing: str, references: str
+        request: gr.Request,
+        event: gr.EventData,
+        tab: Tab,
+        conversation: str,
+        editing: str,
+        references: str,
+        **chips: Any,
     ) -> AsyncIterator[Updates]:
         click = read_click(event._data)
         if click is None:
             return
-        context = Context(conversation, editing, read_references(references))
+        context = Context(conversation, editing, read_references(references), Chosen.model_validate(chips))
         async for updates in clicks.answer(screen.sessions.visitor(request), tab, click, context):
             yield updates or {screen.panels.canvas: gr.skip()}
 
@@ -160,6 +176,7 @@ def _wire_clicks(bus: gr.HTML, screen: Screen, tab: gr.State) -> None:
             "conversation": composer.conversation,
             "editing": composer.editing,
             "references": composer.references,
+            **composer.settings,
         },
         concurrency_limit=TURNS_AT_ONCE,
         trigger_mode="multiple",
@@ -207,7 +224,7 @@ def _wire_settings(screen: Screen) -> None:
 def _wire_endpoint(screen: Screen) -> None:
     composer, endpoint = screen.panels.composer, ChatEndpoint(screen)
     with gr.Column(elem_classes="wire"):
-        trigger, answer = gr.Button("chat"), gr.JSON(label="answer")
+        trigger, answer, decided = gr.Button("chat"), gr.JSON(label="answer"), gr.Textbox("", label="decision")
 
     async def chat(
         request: gr.Request,
@@ -219,12 +236,16 @@ def _wire_endpoint(screen: Screen) -> None:
         aspect_ratio: str = "auto",
         resolution: str = "auto",
         number_of_images: str = "auto",
+        review: str = "on",
+        confirm: bool = False,
+        decision: str = "",
         conversation: str = "",
     ) -> AsyncIterator[dict[str, Any]]:
         """Say something to the studio and stream what happens.
 
-        Each answer is {"conversation", "text", "status", "pictures", "error", "done"}; send its `conversation` along
-        to go on with it. A picture is {"handle", "url", "width", "height"}.
+        Each answer is {"conversation", "text", "status", "pictures", "plan", "error", "done"}; send its `conversation`
+        along to go on with it. A picture is {"handle", "url", "width", "height"}. With `confirm` a turn rests with its
+        `plan`, a list of what would be painted: call again with its `conversation` and `decision` "run" or "drop".
         """
         visitor = screen.sessions.visitor(request)
         base_url = str(request.request.base_url) if request.request else ""
@@ -236,15 +257,23 @@ def _wire_endpoint(screen: Screen) -> None:
             aspect_ratio=aspect_ratio,
             resolution=resolution,
             number_of_images=number_of_images,
+            review=review,
+            confirm=confirm,
         )
-        async for state in endpoint.chat(visitor, base_url, message, chosen, conversation):
+        said = Said(message, chosen, conversation, decision)
+        async for state in endpoint.chat(visitor, base_url, said):
             yield state
 
     trigger.click(
         chat,
         None,
         answer,
-        inputs_kwargs={"message": composer.message, **composer.settings, "conversation": composer.conversation},
+        inputs_kwargs={
+            "message": composer.message,
+            **composer.settings,
+            "decision": decided,
+            "conversation": composer.conversation,
+        },
         api_name="chat",
         concurrency_limit=TURNS_AT_ONCE,
         show_progress="hidden",

@@ -8,24 +8,33 @@ from html import escape
 from typing import Literal, TypeAlias, assert_never
 
 from agent.components import (
+    ActionPanel,
     AgentMessage,
+    AskBack,
     Component,
     FailureNote,
+    InterruptedNote,
+    PlanCard,
     SearchNote,
     SmartCanvas,
     Steps,
     StoppedNote,
 )
-from agent.conversation import Conversation, Turn
+from agent.conversation import Conversation, Turn, TurnState
 from agent.errors import ErrorInfo
-from agent.events import TurnDone, TurnFailed, TurnStopped
+from agent.events import TurnDone, TurnFailed, TurnPaused, TurnStopped
 from agent.messages import ImagePart
 from agent.pictures import Picture
-from webui import cards
+from webui import cards, notices
+from webui.action_panels import action_panel
 from webui.cards import THREAD_EDGE_PX, View
 from webui.live import Ending, LiveBlock, LiveTurn, Painting
 from webui.markdown import safe_markdown
+from webui.plan_cards import closed_plan, open_plan
+from webui.questions import asked
 from webui.receipts import folded_receipt
+from webui.review_cards import earlier_attempts, folded_review
+from webui.step_lines import live_line, steps
 
 Role: TypeAlias = Literal["user", "assistant"]
 
@@ -49,33 +58,62 @@ class Card:
 Block: TypeAlias = Prose | Card
 
 
-def render_conversation(view: View, conversation: Conversation, *, without: str = "") -> list[Block]:
-    """Return the thread of a stored conversation; `without` names a running turn that is shown live instead."""
+@dataclass(frozen=True)
+class _Place:
+    """Where a component stands: in which turn, how far that came, which pictures it may show, which panel is open."""
+
+    view: View
+    turn_id: str
+    state: TurnState
+    pictures: Mapping[str, Picture]
+    open_panel: Component | None = None
+
+
+def render_conversation(
+    view: View, conversation: Conversation, *, without: str = "", is_at_rest: bool = True
+) -> list[Block]:
+    """Return the thread of a stored conversation; `without` names a running turn that is shown live instead.
+
+    At rest the newest panel of actions is unfolded; while a turn runs none is, so that its end moves nothing above it.
+    """
     pictures = {picture.handle: picture for picture in conversation.pictures}
-    return [block for turn in conversation.turns if turn.id != without for block in render_turn(view, turn, pictures)]
+    turns = [turn for turn in conversation.turns if turn.id != without]
+    last = next((turn.id for turn in reversed(turns) if any(_panels(turn))), "") if is_at_rest else ""
+    return [block for turn in turns for block in render_turn(view, turn, pictures, is_panel_open=turn.id == last)]
 
 
-def render_turn(view: View, turn: Turn, pictures: Mapping[str, Picture]) -> list[Block]:
-    """Return the blocks of a stored turn."""
+def render_turn(view: View, turn: Turn, pictures: Mapping[str, Picture], *, is_panel_open: bool = False) -> list[Block]:
+    """Return the blocks of a stored turn; `is_panel_open` unfolds its last panel of actions."""
+    panels = _panels(turn)
+    place = _Place(view, turn.id, turn.state, pictures, panels[-1] if panels and is_panel_open else None)
     named = (*((turn.editing,) if turn.editing else ()), *turn.references)
     blocks = _said(view, turn.text, named, turn.uploads)
     for component in turn.components:
-        blocks += _component(view, component, pictures, turn.id)
+        blocks += _component(place, component)
     return blocks
 
 
-def render_live(view: View, turn: LiveTurn, seconds: float) -> list[Block]:
-    """Return the blocks of a running turn; `seconds` is how long it has run."""
+def render_live(
+    view: View, turn: LiveTurn, seconds: float, pictures: Mapping[str, Picture] | None = None
+) -> list[Block]:
+    """Return the blocks of a running turn; `seconds` is how long it has run, `pictures` are the conversation's."""
+    place = _Place(view, turn.turn_id, TurnState.RUNNING, pictures or {})
     blocks = _said(view, turn.text, turn.named, turn.uploads) if _is_shown(turn) else []
-    now = Card("assistant", cards.live_line(view.words, turn.step, seconds)) if turn.ending is None else None
+    for component in turn.earlier:
+        blocks += _component(place, component)
+    now = Card("assistant", live_line(view.words, turn.step, seconds)) if turn.ending is None else None
     for block in turn.blocks:
         if now is not None and isinstance(block, Painting):
             blocks.append(now)
             now = None
-        blocks += _live_block(view, block)
+        blocks += _live_block(view, turn, block)
     if now is not None:
         blocks.append(now)
     return blocks + _ending(view, turn.ending, turn.turn_id)
+
+
+def _panels(turn: Turn) -> list[ActionPanel]:
+    return [component for component in turn.components if isinstance(component, ActionPanel)]
 
 
 def _is_shown(turn: LiveTurn) -> bool:
@@ -91,7 +129,7 @@ def _said(view: View, text: str, named: Sequence[str], uploads: Sequence[ImagePa
     return blocks
 
 
-def _live_block(view: View, block: LiveBlock) -> list[Block]:
+def _live_block(view: View, turn: LiveTurn, block: LiveBlock) -> list[Block]:
     match block:
         case AgentMessage():
             return _prose(block.text)
@@ -99,6 +137,11 @@ def _live_block(view: View, block: LiveBlock) -> list[Block]:
             return [_search_note(view, block)]
         case Painting():
             return [Card("assistant", cards.gallery(view, _frames(view, block)))]
+        case PlanCard():
+            is_ready = isinstance(turn.ending, TurnPaused)
+            return [Card("assistant", open_plan(view, block.plans, turn.turn_id, is_ready=is_ready))]
+        case AskBack():
+            return [Card("assistant", asked(view.words, block.question, block.subject))]
         case _:
             assert_never(block)
 
@@ -120,33 +163,61 @@ def _frames(view: View, painting: Painting) -> list[str]:
 
 def _ending(view: View, ending: Ending | None, turn_id: str) -> list[Block]:
     match ending:
-        case None | TurnDone():
+        case None | TurnDone() | TurnPaused():
             return []
         case TurnStopped():
-            return [Card("assistant", cards.stopped(view.words))]
+            return [Card("assistant", notices.stopped(view.words))]
         case TurnFailed():
-            return [Card("assistant", cards.failure(view, ending.error, turn_id))]
+            return [Card("assistant", notices.failure(view, ending.error, turn_id))]
         case _:
             assert_never(ending)
 
 
-def _component(view: View, component: Component, pictures: Mapping[str, Picture], turn_id: str) -> list[Block]:
+def _component(place: _Place, component: Component) -> list[Block]:
+    view = place.view
     match component:
         case AgentMessage():
             return _prose(component.text)
         case Steps():
-            return [Card("assistant", cards.steps(view.words, component.lines, component.seconds))]
+            return [Card("assistant", steps(view.words, component.lines, component.seconds))]
         case SmartCanvas():
-            known = [pictures[handle] for handle in component.handles if handle in pictures]
-            return [Card("assistant", cards.gallery(view, [figure(view, one) for one in known]))] if known else []
+            return _canvas(place, component)
+        case ActionPanel():
+            return [Card("assistant", action_panel(view, component, is_open=component is place.open_panel))]
+        case PlanCard():
+            return [_plan(place, component)]
+        case AskBack():
+            return [Card("assistant", asked(view.words, component.question, component.subject))]
         case SearchNote():
             return [_search_note(view, component)]
         case FailureNote():
-            return [Card("assistant", cards.failure(view, component.error, turn_id))]
+            return [Card("assistant", notices.failure(view, component.error, place.turn_id))]
+        case InterruptedNote():
+            return [Card("assistant", notices.interrupted(view, component.may_have_been_charged, place.turn_id))]
         case StoppedNote():
-            return [Card("assistant", cards.stopped(view.words))]
+            return [Card("assistant", notices.stopped(view.words))]
         case _:
             assert_never(component)
+
+
+def _canvas(place: _Place, canvas: SmartCanvas) -> list[Block]:
+    figures = [figure(place.view, one) for one in _known(place, canvas.handles)]
+    if not figures:
+        return []
+    html = cards.gallery(place.view, figures) + earlier_attempts(place.view, _known(place, canvas.earlier))
+    return [Card("assistant", html)]
+
+
+def _known(place: _Place, handles: Sequence[str]) -> list[Picture]:
+    return [place.pictures[handle] for handle in handles if handle in place.pictures]
+
+
+def _plan(place: _Place, card: PlanCard) -> Card:
+    if card.state == "pending" and place.state is TurnState.WAITING:
+        return Card("assistant", open_plan(place.view, card.plans, place.turn_id))
+    # A plan goes on record as decided with the end of its turn; until then the turn at work says that it was run.
+    was_run = card.state == "run" or (card.state == "pending" and place.state is TurnState.RUNNING)
+    return Card("assistant", closed_plan(place.view, card.plans, was_run=was_run))
 
 
 def _prose(text: str) -> list[Block]:
@@ -158,7 +229,7 @@ def _search_note(view: View, note: SearchNote) -> Card:
 
 
 def figure(view: View, picture: Picture) -> str:
-    """Return a picture in the thread: its frame, its buttons, its receipt."""
+    """Return a picture in the thread: its frame, its buttons, its receipt, its review."""
     words, handle = view.words, picture.handle
     ratio = f"{picture.image.width or 1}/{picture.image.height or 1}"
     note = words("picture.sketch") if picture.receipt and picture.receipt.is_sketch else ""
@@ -169,5 +240,6 @@ def figure(view: View, picture: Picture) -> str:
         f'title="{escape(words("action.open", handle=handle))}" style="aspect-ratio:{ratio}">'
         f'<img src="{view.url(handle, THREAD_EDGE_PX)}" alt="{escape(cards.picture_alt(words, picture))}">'
         f"{cards.tag(handle, note)}</button>"
-        f"<figcaption>{cards.picture_actions(view, handle)}{folded_receipt(view, picture)}</figcaption></figure>"
+        f"<figcaption>{cards.picture_actions(view, handle)}{folded_receipt(view, picture)}"
+        f"{folded_review(view, picture)}</figcaption></figure>"
     )

@@ -12,6 +12,7 @@ from agent.conversation import Conversation, TurnState
 from agent.errors import RequestRefused
 from agent.studio import Studio
 from webui.cards import View
+from webui.offers import Offer, image_offers
 from webui.panels import canvas, chat, composer, conversations, settings
 from webui.panels.chat import ChatPanel, to_messages
 from webui.panels.composer import Chosen, ComposerPanel
@@ -59,6 +60,15 @@ class Screen:
         """Whether this visitor is served by the built-in model."""
         return self.studio().provider_name(self.sessions.key(visitor)) == "sketch"
 
+    def offers(self, visitor: Visitor) -> tuple[Offer, ...]:
+        """Return what the image models that serve this visitor offer."""
+        studio = self.studio()
+        return image_offers(studio.catalogue, studio.provider_name(self.sessions.key(visitor)))
+
+    def view(self, visitor: Visitor, conversation_id: str) -> View:
+        """Return what a conversation is shown with."""
+        return View(visitor.words, conversation_id, self.offers(visitor))
+
     async def conversation(self, visitor: Visitor, conversation_id: str) -> Conversation | None:
         """Return the conversation if the visitor has it."""
         if not conversation_id:
@@ -93,7 +103,7 @@ class Screen:
 
     async def opened(self, visitor: Visitor, conversation: Conversation | None) -> Updates:
         """Return the screen with a conversation open, or a new one, and an empty composer context."""
-        view = View(visitor.words, conversation.id if conversation else "")
+        view = self.view(visitor, conversation.id if conversation else "")
         blocks = []
         if conversation:
             blocks = render_conversation(view, conversation, without=self.running_turn(conversation))

@@ -1,27 +1,29 @@
-"""A turn on the page: sent, followed, retried, stopped; its events become updates of the thread."""
+"""A turn on the page: sent, said by a panel, followed, decided about, retried."""
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
-from agent.conversation import Conversation, Turn
-from agent.events import TurnEvent, TurnFailed
+from agent.components import PlanCard
+from agent.conversation import Conversation, Turn, TurnState
+from agent.errors import ErrorCode, ErrorInfo, RequestRefused
+from agent.plans import Decision
 from agent.studio import TurnRequest
-from webui.cards import View
-from webui.live import LiveTurn, advance_all
-from webui.pacing import PAGE_INTERVAL_S, batches
-from webui.panels.chat import to_messages, top_html
+from webui import notices
+from webui.live import LiveTurn, resumed
+from webui.panels.chat import to_messages
 from webui.panels.composer import Chosen
-from webui.render import render_conversation, render_live
+from webui.plan_answers import after, decision_to_run, read_run
+from webui.render import Card, render_conversation
 from webui.screen import Screen, Updates
 from webui.sessions import Visitor
+from webui.streams import Stream, Streams, turn_of
 from webui.tabs import Returned, Tab
 
 
@@ -58,111 +60,102 @@ class Turns:
         async for updates in self._run(visitor, tab, conversation_id, request, sent):
             yield updates
 
-    async def retry(self, visitor: Visitor, tab: Tab, conversation_id: str, turn_id: str) -> AsyncIterator[Updates]:
-        """Send a turn of the conversation once more, as it was."""
-        conversation = await self.screen.conversation(visitor, conversation_id)
-        turn = _turn(conversation, turn_id)
-        if conversation is None or turn is None:
+    async def say(
+        self, visitor: Visitor, tab: Tab, conversation_id: str, text: str, handle: str, chosen: Chosen
+    ) -> AsyncIterator[Updates]:
+        """Send a sentence that the page says for the person, with a picture marked; the composer stays as it is."""
+        if not text or tab.is_echo(Returned(f"{handle} {text}"), time.monotonic()):
             return
-        images = []
-        for upload in turn.uploads:
-            stored = await self.screen.studio().picture(conversation.id, upload.handle or "", visitor.owner)
-            images.append((f"{(upload.handle or '').lstrip('#')}.png", stored.data))
-        request = TurnRequest(
-            text=turn.text,
-            images=images,
-            settings=turn.settings,
-            editing=turn.editing,
-            references=turn.references,
-        )
-        async for updates in self._run(visitor, tab, conversation_id, request, Returned(turn.text)):
+        request = TurnRequest(text=text, settings=chosen.turn_settings(), editing=handle)
+        async for updates in self._run(visitor, tab, conversation_id, request, None):
             yield updates
+
+    async def retry(self, visitor: Visitor, tab: Tab, conversation_id: str, turn_id: str) -> AsyncIterator[Updates]:
+        """Let a turn that failed or was cut off go on; the studio sends it again where it cannot."""
+        conversation = await self.screen.conversation(visitor, conversation_id)
+        turn = turn_of(conversation, turn_id)
+        if conversation is None or turn is None or tab.is_echo(Returned(f"retry {turn_id}"), time.monotonic()):
+            return
+        key = self.screen.sessions.key(visitor)
+        events = self.screen.studio().retry(conversation.id, turn.id, owner=visitor.owner, key=key)
+        # One that the conversation has left behind stays where it is, and its words are said once more below.
+        rests = turn.state in (TurnState.FAILED, TurnState.INTERRUPTED) and conversation.turns[-1].id == turn.id
+        live = resumed(turn) if rests else LiveTurn(turn.text, resumed(turn).named)
+        async for updates in Streams(self.screen).show(visitor, tab, Stream(conversation, live, events)):
+            yield updates
+
+    async def run_plan(self, visitor: Visitor, tab: Tab, conversation_id: str, argument: str) -> AsyncIterator[Updates]:
+        """Run a plan that waits, with what the person changed in it."""
+        run = read_run(argument)
+        conversation = await self.screen.conversation(visitor, conversation_id)
+        if conversation is None:
+            return
+        if run is None:
+            yield self._refused(visitor, conversation, visitor.words("plan.unreadable"))
+            return
+        card = _waiting_plan(turn_of(conversation, run.turn))
+        offers = self.screen.offers(visitor)
+        try:
+            decision = decision_to_run(visitor.words, run, card.plans if card else (), offers)
+        except RequestRefused as error:
+            yield self._refused(visitor, conversation, visitor.words.error(error.info))
+            return
+        async for updates in self._decide(visitor, tab, conversation, run.turn, decision):
+            yield updates
+
+    async def drop_plan(self, visitor: Visitor, tab: Tab, conversation_id: str, turn_id: str) -> AsyncIterator[Updates]:
+        """Drop a plan that waits: nothing is painted."""
+        conversation = await self.screen.conversation(visitor, conversation_id)
+        if conversation is not None:
+            async for updates in self._decide(visitor, tab, conversation, turn_id, Decision(run=False)):
+                yield updates
 
     async def follow(self, visitor: Visitor, tab: Tab, conversation: Conversation) -> AsyncIterator[Updates]:
         """Go on showing a turn that was at work when the page was loaded."""
-        turn_id = self.screen.running_turn(conversation)
-        turn = _turn(conversation, turn_id)
-        live = LiveTurn(turn.text, _named(turn.editing, turn.references)) if turn else LiveTurn("")
+        turn = turn_of(conversation, self.screen.running_turn(conversation))
+        live = resumed(turn) if turn else LiveTurn("")
         events = self.screen.studio().attach(conversation.id, visitor.owner)
-        async for updates in self._stream(visitor, tab, conversation, turn_id, live, events, None):
+        async for updates in Streams(self.screen).show(visitor, tab, Stream(conversation, live, events)):
             yield updates
 
     async def _run(
-        self, visitor: Visitor, tab: Tab, conversation_id: str, request: TurnRequest, sent: Returned
+        self, visitor: Visitor, tab: Tab, conversation_id: str, request: TurnRequest, sent: Returned | None
     ) -> AsyncIterator[Updates]:
         studio = self.screen.studio()
         conversation = await self.screen.conversation(visitor, conversation_id)
         if conversation is None:
             conversation = await studio.new_conversation(visitor.owner)
-        live = LiveTurn(request.text, _named(request.editing, request.references))
+        live = LiveTurn(request.text, (*((request.editing,) if request.editing else ()), *request.references))
         key = self.screen.sessions.key(visitor)
         events = studio.run_turn(conversation.id, request, owner=visitor.owner, key=key)
-        async for updates in self._stream(visitor, tab, conversation, "", live, events, sent):
+        async for updates in Streams(self.screen).show(visitor, tab, Stream(conversation, live, events, sent)):
             yield updates
 
-    async def _stream(
-        self,
-        visitor: Visitor,
-        tab: Tab,
-        conversation: Conversation,
-        running: str,
-        live: LiveTurn,
-        events: AsyncIterator[TurnEvent],
-        sent: Returned | None,
+    async def _decide(
+        self, visitor: Visitor, tab: Tab, conversation: Conversation, turn_id: str, decision: Decision
     ) -> AsyncIterator[Updates]:
-        ticket, started_s = tab.take_over(), time.monotonic()
-        panels, view = self.screen.panels, View(visitor.words, conversation.id)
-        past = to_messages(render_conversation(view, conversation, without=running))
-        yield self._begun(visitor, conversation, past + to_messages(render_live(view, live, 0)), sent)
-        async for batch in batches(events):
-            live = advance_all(live, batch)
-            if not tab.holds(ticket) or live.ending is not None:
-                break
-            blocks = render_live(view, live, time.monotonic() - started_s)
-            yield {panels.chat.thread: past + to_messages(blocks)}
-        # The page applies the parts of an update one by one: two updates at once could end in the wrong order.
-        await asyncio.sleep(max(0.0, PAGE_INTERVAL_S - (time.monotonic() - started_s)))
-        if tab.holds(ticket):
-            yield await self._ended(visitor, tab, conversation.id, live, past, sent)
-        # Gradio sends the last update once more when a handler ends: it must not write over another conversation.
-        yield {panels.chat.thread: gr.skip()}
+        turn = turn_of(conversation, turn_id)
+        card = _waiting_plan(turn)
+        if turn is None or card is None:
+            gone = visitor.words.error(ErrorInfo(code=ErrorCode.PLAN_GONE))
+            yield self._refused(visitor, conversation, gone)
+            return
+        if tab.is_echo(Returned(f"decide {turn_id}"), time.monotonic()):
+            return
+        plans = after(card.plans, decision, self.screen.offers(visitor))
+        live = resumed(turn, PlanCard(plans=plans, state="run" if decision.run else "dropped"))
+        key = self.screen.sessions.key(visitor)
+        events = self.screen.studio().decide(conversation.id, turn.id, decision, owner=visitor.owner, key=key)
+        async for updates in Streams(self.screen).show(visitor, tab, Stream(conversation, live, events)):
+            yield updates
 
-    def _begun(
-        self, visitor: Visitor, conversation: Conversation, thread: list[dict[str, Any]], sent: Returned | None
-    ) -> Updates:
-        panels = self.screen.panels
-        box = gr.update(value=None) if sent is not None else gr.skip()
-        return {
-            panels.chat.thread: thread,
-            panels.chat.welcome: "",
-            panels.chat.top: top_html(visitor.words, conversation, is_sketch=self.screen.is_sketch(visitor)),
-            panels.composer.message: box,
-            panels.composer.conversation: conversation.id,
-        }
-
-    async def _ended(
-        self,
-        visitor: Visitor,
-        tab: Tab,
-        conversation_id: str,
-        live: LiveTurn,
-        past: list[dict[str, Any]],
-        sent: Returned | None,
-    ) -> Updates:
-        conversation = await self.screen.conversation(visitor, conversation_id)
-        view, panels = View(visitor.words, conversation_id), self.screen.panels
-        # A turn that was stopped while it still waited is nowhere on record: its words go back, too.
-        has_failed = isinstance(live.ending, TurnFailed) or not live.is_on_record
-        tab.returned = sent if has_failed else None
-        thread = past + to_messages(render_live(view, live, 0))
-        if conversation is not None and live.is_on_record:
-            thread = to_messages(render_conversation(view, conversation))
-        return {
-            **await self.screen.frame(visitor, conversation),
-            **({} if has_failed else self.screen.context(view, "", ())),
-            panels.chat.welcome: "",
-            panels.chat.thread: thread,
-        }
+    def _refused(self, visitor: Visitor, conversation: Conversation, sentence: str) -> Updates:
+        """Return the thread with the reason why a click was not carried out."""
+        blocks = render_conversation(
+            self.screen.view(visitor, conversation.id), conversation, without=self.screen.running_turn(conversation)
+        )
+        blocks.append(Card("assistant", notices.refused(visitor.words, sentence)))
+        return {self.screen.panels.chat.thread: to_messages(blocks)}
 
 
 def give_back(tab: Tab, message: dict[str, Any] | None) -> Any:
@@ -174,14 +167,12 @@ def give_back(tab: Tab, message: dict[str, Any] | None) -> Any:
 
 def words_of_turn(conversation: Conversation | None, turn_id: str) -> str:
     """Return the words a turn was sent with, to edit them."""
-    turn = _turn(conversation, turn_id)
+    turn = turn_of(conversation, turn_id)
     return turn.text if turn else ""
 
 
-def _turn(conversation: Conversation | None, turn_id: str) -> Turn | None:
-    turns: Sequence[Turn] = conversation.turns if conversation else ()
-    return next((turn for turn in turns if turn.id == turn_id), None)
-
-
-def _named(editing: str | None, references: tuple[str, ...]) -> tuple[str, ...]:
-    return (*((editing,) if editing else ()), *references)
+def _waiting_plan(turn: Turn | None) -> PlanCard | None:
+    """Return the plan that waits for the person in a turn, if one does."""
+    if turn is None or turn.state is not TurnState.WAITING:
+        return None
+    return next((one for one in turn.components if isinstance(one, PlanCard) and one.state == "pending"), None)

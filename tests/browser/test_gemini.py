@@ -114,7 +114,7 @@ def test_another_conversation_opened_meanwhile_is_not_written_into(
     expect_rest(page)
 
 
-def test_a_failure_says_who_must_act_and_retry_sends_the_same_again(
+def test_a_failure_says_who_must_act_and_it_can_be_tried_again(
     page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
 ) -> None:
     gemini.control(on_text=[{"kind": "HttpError", "status": 503}, words("Now it works.")])
@@ -126,7 +126,7 @@ def test_a_failure_says_who_must_act_and_retry_sends_the_same_again(
     composer(page).fill("")
     card.get_by_role("button", name="Edit my words").click()
     expect(composer(page)).to_have_value("a fox please")
-    card.get_by_role("button", name="Retry").click()
+    card.get_by_role("button", name="Try again").click()
     expect(page.locator("#chat")).to_contain_text("Now it works.")
     expect_rest(page)
 

@@ -98,7 +98,7 @@ def test_a_file_that_is_no_picture_is_refused_and_the_words_come_back(
 def test_nothing_typed_is_answered_in_a_sentence(page: Page, studio: PageProcess) -> None:
     open_page(page, studio.url)
     page.locator("#box .submit-button").click()
-    expect(page.locator("#chat [role=alert]")).to_contain_text("Write what you would like to see")
+    expect(page.locator("#chat .ask")).to_contain_text("What would you like to see?")
     expect_rest(page)
 
 

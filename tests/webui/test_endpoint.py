@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -40,6 +41,10 @@ def _clear(gemini: GeminiProcess) -> Iterator[None]:
 def paint(count: int = 1) -> dict[str, Any]:
     arguments = {"prompt": "A red fox in snow", "aspect_ratio": "3:2", "number_of_images": count}
     return {"kind": "Call", "name": "generate_image", "args": arguments, "text_before": "I paint it now."}
+
+
+def verdict(score: float) -> dict[str, Any]:
+    return {"kind": "Text", "text": json.dumps({"score": score, "feedback": "A fox."})}
 
 
 def chat(client: Client, text: str, *files: Path, **settings: Any) -> list[Answer]:
@@ -112,6 +117,46 @@ def test_the_settings_go_by_name(client: Client, gemini: GeminiProcess) -> None:
     assert models == {"text": "gemini-4-argon", "image": "gemini-3-pro-image"}
 
 
+def test_with_confirm_the_turn_rests_with_its_plan_until_it_is_run(client: Client, gemini: GeminiProcess) -> None:
+    gemini.control(on_text=[paint(count=2)])
+    rests = chat(client, "draw a fox", confirm=True)[-1]
+    assert (rests["done"], rests["error"], rests["pictures"]) == (True, None, [])
+    (plan,) = rests["plan"]
+    assert (plan["prompt"], plan["aspect_ratio"], plan["number_of_images"]) == ("A red fox in snow", "3:2", 2)
+    last = chat(client, "", conversation=rests["conversation"], decision="run")[-1]
+    assert last["plan"] is None
+    assert {one["handle"] for one in last["pictures"]} == {"#1", "#2"}
+    again = chat(client, "", conversation=rests["conversation"], decision="run")[-1]
+    assert again["error"]["code"] == "plan_gone"
+
+
+def test_a_plan_that_is_dropped_paints_nothing(client: Client, gemini: GeminiProcess) -> None:
+    gemini.control(on_text=[paint()])
+    rests = chat(client, "draw a fox", confirm=True)[-1]
+    last = chat(client, "", conversation=rests["conversation"], decision="drop")[-1]
+    assert (last["done"], last["error"], last["pictures"], last["plan"]) == (True, None, [], None)
+    assert [request for request in gemini.read("requests") if request["kind"] == "image"] == []
+
+
+@pytest.mark.parametrize("decision", ["run", "perhaps"])
+def test_a_decision_about_nothing_is_refused(client: Client, decision: str) -> None:
+    assert chat(client, "", decision=decision)[-1]["error"]["code"] == "plan_gone"
+
+
+def test_a_picture_that_a_review_sent_back_is_not_among_the_last(client: Client, gemini: GeminiProcess) -> None:
+    gemini.control(on_text=[paint(), verdict(0.2), verdict(0.9)])
+    answers = chat(client, "draw a fox", review="always")
+    assert len(answers[-1]["pictures"]) == 1
+    assert answers[-1]["pictures"][0]["handle"] != "#1"
+
+
+@pytest.mark.parametrize("text", ["", "🙂"])
+def test_a_question_of_the_agent_is_part_of_its_words(client: Client, text: str) -> None:
+    last = chat(client, text)[-1]
+    assert "What would you like to see?" in last["text"]
+    assert last["error"] is None
+
+
 def test_an_upload_is_taken_in(client: Client, gemini: GeminiProcess, tmp_path: Path) -> None:
     photo = tmp_path / "photo.png"
     Image.new("RGB", (64, 48), "teal").save(photo)
@@ -122,11 +167,10 @@ def test_an_upload_is_taken_in(client: Client, gemini: GeminiProcess, tmp_path: 
     assert status == 200
 
 
-@pytest.mark.parametrize(("text", "code"), [("", "nothing_sent"), ("x" * 200_000, "text_too_long")])
-def test_bad_input_is_an_answer_not_an_exception(client: Client, text: str, code: str) -> None:
-    last = chat(client, text)[-1]
+def test_bad_input_is_an_answer_not_an_exception(client: Client) -> None:
+    last = chat(client, "x" * 200_000)[-1]
     assert last["done"] is True
-    assert last["error"]["code"] == code
+    assert last["error"]["code"] == "text_too_long"
     assert last["error"]["message"]
 
 

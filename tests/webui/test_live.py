@@ -41,7 +41,6 @@ def test_words_grow_in_one_block_until_something_else_comes_between() -> None:
     found = SearchFound(sources=(Source(title="a", url="https://a.test"),))
     turn = advance_all(SAID, [TextDelta(text="a"), TextDelta(text="b"), found, TextDelta(text="c")])
     assert turn.blocks == (AgentMessage(text="ab"), SearchNote(sources=found.sources), AgentMessage(text="c"))
-    assert turn.answer == "ab\n\nc"
 
 
 def test_each_picture_lands_in_its_own_frame_in_whatever_order_they_come() -> None:

@@ -8,7 +8,20 @@ from typing import get_args
 
 import pytest
 
-from agent.components import AgentMessage, Component, FailureNote, SearchNote, SmartCanvas, Steps, StoppedNote
+from agent.components import (
+    ActionPanel,
+    AgentMessage,
+    AskBack,
+    Component,
+    FailureNote,
+    InterruptedNote,
+    PanelButton,
+    PlanCard,
+    SearchNote,
+    SmartCanvas,
+    Steps,
+    StoppedNote,
+)
 from agent.conversation import Conversation, Turn
 from agent.errors import Actor, ErrorCode, ErrorInfo
 from agent.events import (
@@ -25,10 +38,12 @@ from agent.events import (
 from agent.messages import ImageOrigin, ImagePart, Source, TokenUsage
 from agent.pictures import Fact, Picture, Receipt, Reference
 from agent.settings import TurnSettings
-from webui.cards import View, step_sentence
+from tests.support.page_values import PLAN
+from webui.cards import View
 from webui.live import LiveTurn, advance_all
 from webui.receipts import price, receipt_line, receipt_rows
 from webui.render import Block, Card, Prose, render_conversation, render_live, render_turn
+from webui.step_lines import step_sentence
 from webui.words import LANGUAGES, load_words
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -98,6 +113,10 @@ def test_a_stored_turn_reads_from_the_persons_words_to_the_pictures() -> None:
         AgentMessage(text="words"),
         Steps(lines=(ThoughtLog(step=Step.SEARCHED, parameters={"facts": 2, "sources": 3}),), seconds=3),
         SmartCanvas(handles=("#1", "#2")),
+        ActionPanel(handle="#1", buttons=(PanelButton(action="vary"),)),
+        PlanCard(plans=(PLAN,)),
+        AskBack(question="unsure", subject="it"),
+        InterruptedNote(may_have_been_charged=1),
         SearchNote(sources=(Source(title="a", url="https://a.test"),), suggestions_html="<p>x</p>"),
         FailureNote(error=ErrorInfo(code=ErrorCode.KEY_INVALID)),
         StoppedNote(),
@@ -116,6 +135,10 @@ def test_the_list_above_names_every_component() -> None:
         "AgentMessage",
         "Steps",
         "SmartCanvas",
+        "ActionPanel",
+        "PlanCard",
+        "AskBack",
+        "InterruptedNote",
         "SearchNote",
         "FailureNote",
         "StoppedNote",
@@ -174,7 +197,8 @@ def test_every_failure_says_who_must_act_why_and_what_is_kept(code: ErrorCode) -
     live = advance_all(LiveTurn("fox"), [TurnStarted(turn_id="t1"), TurnFailed(error=error)])
     shown = html(render_live(VIEW, live, 0))
     assert 'role="alert"' in shown
-    assert VIEW.words(f"failure.who_{error.actor.value}") in shown.replace("&#x27;", "'")
+    who = "call_unknown" if code is ErrorCode.CALL_UNKNOWN else error.actor.value
+    assert VIEW.words(f"failure.who_{who}") in shown.replace("&#x27;", "'")
     assert "detail &lt;b&gt;" in shown
     assert 'data-act="retry" data-arg="t1"' in shown
     assert 'data-act="edit_words" data-arg="t1"' in shown

@@ -25,6 +25,8 @@ COMPOSED = (
     "rail.theme_",
     "receipt.short_",
     "composer.",
+    "panel.",
+    "check.",
 )
 AGES = ("rail.today", "rail.yesterday", "rail.week", "rail.older")
 

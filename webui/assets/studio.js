@@ -21,16 +21,16 @@
   };
   systemDark.addEventListener("change", applyTheme);
 
-  // ---- settings dialog: focus goes in, the rest is inert, Escape closes, focus goes back
+  // ---- dialogs: focus goes in, the rest is inert, Escape closes, focus goes back
   let back = null;
-  const dialog = on => {
-    if (on === root.hasAttribute("data-settings")) return;
-    const box = $("#settings-box"), shell = $("#shell");
-    if (!box || !shell) return;
-    root.toggleAttribute("data-settings", on);
-    for (const [name, value] of [["role", "dialog"], ["aria-modal", "true"], ["aria-labelledby", "set-title"]]) box.setAttribute(name, value);
+  const DIALOGS = { settings: ["#settings-box", "set-title", "#s-key input"], styles: ["#styles-box", "sty-title", "#sty-find"] };
+  const dialog = (name, on) => {
+    const [place, title, first] = DIALOGS[name], box = $(place), shell = $("#shell");
+    if (!box || !shell || on === root.hasAttribute(`data-${name}`)) return;
+    root.toggleAttribute(`data-${name}`, on);
+    for (const [key, value] of [["role", "dialog"], ["aria-modal", "true"], ["aria-labelledby", title], ["tabindex", "-1"]]) box.setAttribute(key, value);
     shell.inert = on;
-    if (on) { back = document.activeElement; ($("#s-key input") || box).focus(); } else back?.focus?.();
+    if (on) { back = document.activeElement; ($(first) || box).focus(); } else (back?.isConnected ? back : $("#box textarea"))?.focus?.();
   };
 
   // ---- words into the composer, so that Svelte sees them
@@ -60,8 +60,10 @@
     stage: () => root.toggleAttribute("data-stage"),
     theme: nextTheme,
     language: button => setLanguage(button.dataset.arg),
-    settings: () => { root.removeAttribute("data-rail-open"); dialog(true); },
-    settings_close: () => dialog(false),
+    settings: () => { root.removeAttribute("data-rail-open"); dialog("settings", true); },
+    settings_close: () => dialog("settings", false),
+    styles: () => dialog("styles", true),
+    styles_close: () => dialog("styles", false),
     say: button => say(button.dataset.arg),
     view: button => { root.setAttribute("data-stage", ""); send(button); },
     edit: button => { toComposer(); send(button); },
@@ -69,6 +71,7 @@
     new: button => { root.removeAttribute("data-rail-open"); root.removeAttribute("data-stage"); send(button); $("#box textarea")?.focus(); },
     open: button => { root.removeAttribute("data-rail-open"); root.removeAttribute("data-stage"); send(button); },
     edit_words: button => { send(button); $("#box textarea")?.focus(); },
+    ...window.aivistaCards,
   };
   const toComposer = () => {
     if (matchMedia("(max-width: 760px)").matches) root.removeAttribute("data-stage");
@@ -77,13 +80,14 @@
 
   addEventListener("click", event => {
     const button = event.target.closest?.("[data-act]");
-    if (button) { (acts[button.dataset.act] || send)(button); return; }
-    if (event.target.id === "settings") { dialog(false); return; }
+    if (button) { (acts[button.dataset.act] || send)(button, send); return; }
+    if (event.target.id in DIALOGS) { dialog(event.target.id, false); return; }
     if (root.hasAttribute("data-rail-open") && !event.target.closest?.("#rail")) root.removeAttribute("data-rail-open");
   });
   addEventListener("keydown", event => {
     if (event.key !== "Escape") return;
-    if (root.hasAttribute("data-settings")) dialog(false);
+    const open = Object.keys(DIALOGS).find(name => root.hasAttribute(`data-${name}`));
+    if (open) dialog(open, false);
     else if (root.hasAttribute("data-rail-open")) root.removeAttribute("data-rail-open");
     else if (root.hasAttribute("data-stage") && !event.target.closest?.("#box")) root.removeAttribute("data-stage");
   });

@@ -12,6 +12,7 @@ from webui.cards import THUMB_EDGE_PX, View, button, picture_actions, picture_al
 from webui.icons import icon
 from webui.panels.flat import flat
 from webui.receipts import receipt_rows
+from webui.review_cards import review_rows, score_badge
 from webui.words import Words
 
 STAGE_EDGE_PX = 2048
@@ -44,8 +45,18 @@ def canvas_html(view: View, conversation: Conversation, picture: Picture) -> str
         f'{_strip(view, conversation, picture.handle)}<div class="cv-info"><span>{width}×{height}</span>'
         f'<span class="grow"></span><a href="{view.url(picture.handle)}" target="_blank" rel="noopener">{original}</a>'
         f"</div></div>{picture_actions(view, picture.handle)}"
-        f'<section class="receipt whole"><h3>{escape(words("receipt.title"))}</h3>{receipt}</section></div>'
+        f'{_review(words, picture)}<section class="receipt whole"><h3>{escape(words("receipt.title"))}</h3>{receipt}'
+        "</section></div>"
     )
+
+
+def _review(words: Words, picture: Picture) -> str:
+    if picture.review is None:
+        return ""
+    head = f"{escape(words('review.title'))} {score_badge(words, picture.review)}"
+    rows = review_rows(words, picture.review)
+    found = f'<div class="found">{rows}</div>' if rows else ""
+    return f'<section class="review whole"><h3>{head}</h3>{found}</section>'
 
 
 def _bar(words: Words, title: str) -> str:

@@ -91,6 +91,7 @@ def top_html(words: Words, conversation: Conversation | None, *, is_sketch: bool
         f"{button('rail', words('rail.show'), 'panel-left', 'icon show-rail', bare=True)}"
         f'<h1 data-conversation="{where}" data-language="{words.language}">{shown}</h1>'
         f'<span class="sub">{escape(" · ".join(facts))}</span><span class="grow"></span>'
+        f"{button('styles', words('styles.title'), 'palette', 'styles-open')}"
         f"{button('stage', words('top.stage'), 'panel-right', 'icon', bare=True)}"
     )
 

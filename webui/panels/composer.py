@@ -21,6 +21,7 @@ from webui.words import Words
 AUTO = "auto"
 COUNTS = ("1", "2", "3", "4")
 POLICIES = ("llm_only", "image_only", "both")
+REVIEWS = ("off", "on", "always")
 Update = dict[str, Any]
 
 
@@ -37,6 +38,8 @@ class ComposerPanel:
     number_of_images: gr.Dropdown
     allow_search: gr.Checkbox
     search_policy: gr.Dropdown
+    review: gr.Dropdown
+    confirm: gr.Checkbox
     cost: gr.HTML
     conversation: gr.Textbox
     editing: gr.Textbox
@@ -53,6 +56,8 @@ class ComposerPanel:
             "aspect_ratio": self.aspect_ratio,
             "resolution": self.resolution,
             "number_of_images": self.number_of_images,
+            "review": self.review,
+            "confirm": self.confirm,
         }
 
 
@@ -66,6 +71,8 @@ class Chosen(Value):
     aspect_ratio: str = AUTO
     resolution: str = AUTO
     number_of_images: str = AUTO
+    review: str = "on"
+    confirm: bool = False
 
     def turn_settings(self) -> TurnSettings:
         """Return the turn's settings. Raises ValueError for values that no chip offers."""
@@ -79,6 +86,8 @@ class Chosen(Value):
                 "aspect_ratio": None if self.aspect_ratio == AUTO else self.aspect_ratio,
                 "resolution": None if self.resolution == AUTO else self.resolution,
                 "number_of_images": count,
+                "review": self.review,
+                "confirm": self.confirm,
             }
         )
 
@@ -113,15 +122,20 @@ def build_composer(catalogue: Catalogue) -> ComposerPanel:
                 aspect_ratio = _chip("aspect-ratio", "aspect_ratio", [AUTO, *ratios], AUTO)
                 resolution = _chip("resolution", "resolution", [AUTO, *sizes], AUTO)
                 number = _chip("count", "number_of_images", [AUTO, *COUNTS], AUTO)
-                search = gr.Checkbox(
-                    False, label="allow_search", elem_id="search", container=False, min_width=0, scale=0
-                )
+                search = _switch("search", "allow_search")
                 policy = _chip("policy", "search_policy", list(POLICIES), "llm_only")
+                review = _chip("review", "review", list(REVIEWS), "on")
+                confirm = _switch("confirm", "confirm")
             cost = flat("cost")
         with gr.Column(elem_id="wires"):
             wires = [gr.Textbox("", label=name, elem_id=name) for name in ("conversation", "editing", "references")]
-    return ComposerPanel(
-        context, message, text_model, image_model, aspect_ratio, resolution, number, search, policy, cost, *wires
+    chips = (text_model, image_model, aspect_ratio, resolution, number, search, policy, review, confirm)
+    return ComposerPanel(context, message, *chips, cost, *wires)
+
+
+def _switch(elem_id: str, label: str) -> gr.Checkbox:
+    return gr.Checkbox(
+        False, label=label, elem_id=elem_id, elem_classes="toggle", container=False, min_width=0, scale=0
     )
 
 
@@ -169,6 +183,7 @@ def chip_updates(words: Words, catalogue: Catalogue, provider: str, chosen: Chos
     auto = words("composer.auto")
     models = [(words(f"composer.{name}"), name) for name in ("flash", "pro")]
     thinkers = [(words(f"composer.{name}"), name) for name in ("flash", "thinking")]
+    when = [(words(f"composer.review_{name}"), name) for name in REVIEWS]
     by_whom = [(words(f"composer.{name}"), name) for name in POLICIES]
     auto_image = words("composer.sketch") if is_sketch else auto
     image = AUTO if is_sketch else chosen.image_model
@@ -186,6 +201,8 @@ def chip_updates(words: Words, catalogue: Catalogue, provider: str, chosen: Chos
         "search_policy": _choices(
             words, "search_policy", by_whom, chosen.search_policy, is_shown=can_search and chosen.allow_search
         ),
+        "review": _choices(words, "review", when, chosen.review),
+        "confirm": gr.update(label=words("composer.confirm"), visible=True),
     }
 
 

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from agent.providers.catalogue import load_catalogue
-from agent.settings import OpenAISettings, TurnSettings
+from agent.settings import OpenAISettings, SearchPolicy, TurnSettings
 from webui.cards import View
 from webui.panels.composer import Chosen, chip_updates, context_html, offered
 from webui.words import load_words
@@ -34,12 +34,20 @@ def test_what_is_chosen_becomes_a_lock() -> None:
         aspect_ratio="4:5",
         resolution="2K",
         number_of_images="3",
+        review="always",
+        confirm=True,
     )
-    assert chosen.turn_settings().model_dump(include={"aspect_ratio", "resolution", "number_of_images"}) == {
-        "aspect_ratio": "4:5",
-        "resolution": "2K",
-        "number_of_images": 3,
-    }
+    assert chosen.turn_settings() == TurnSettings(
+        text_model="thinking",
+        image_model="pro",
+        allow_search=True,
+        search_policy=SearchPolicy.BOTH,
+        aspect_ratio="4:5",
+        resolution="2K",
+        number_of_images=3,
+        review="always",
+        confirm=True,
+    )
 
 
 @pytest.mark.parametrize("count", ["many", "0", "5"])
@@ -66,7 +74,7 @@ def test_a_lock_that_the_newly_chosen_model_does_not_obey_goes_back_to_auto() ->
 def test_in_sketch_mode_only_what_the_sketch_obeys_is_shown() -> None:
     updates = chip_updates(WORDS, CATALOGUE, "sketch", Chosen(image_model="pro", resolution="4K"))
     shown = {name for name, update in updates.items() if update["visible"]}
-    assert shown == {"image_model", "aspect_ratio", "number_of_images"}
+    assert shown == {"image_model", "aspect_ratio", "number_of_images", "review", "confirm"}
     assert values(updates["image_model"]) == ["auto"]
     assert updates["resolution"]["value"] == "auto"
 
@@ -92,3 +100,15 @@ def test_search_is_offered_only_where_the_text_model_can_search() -> None:
     updates = chip_updates(WORDS, catalogue, "openai", chosen)
     assert not updates["allow_search"]["visible"]
     assert not updates["search_policy"]["visible"]
+
+
+def test_the_review_says_when_it_looks_and_confirming_says_what_it_does() -> None:
+    updates = chip_updates(WORDS, CATALOGUE, "gemini", Chosen(review="always", confirm=True))
+    assert updates["review"]["choices"] == [("Off", "off"), ("On: Pro, lettering", "on"), ("Always", "always")]
+    assert updates["review"]["value"] == "always"
+    assert updates["confirm"]["label"] == "Ask before painting"
+
+
+def test_a_review_that_no_chip_offers_is_refused() -> None:
+    with pytest.raises(ValidationError):
+        Chosen(review="sometimes").turn_settings()

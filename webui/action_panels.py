@@ -1,0 +1,106 @@
+"""What can be done next with a picture: buttons and sliders. Using them says a sentence for the person."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from pydantic import Field, ValidationError
+
+from agent.components import ActionPanel, PanelAction, PanelButton, PanelSlider
+from agent.messages import Value
+from webui.cards import View, button
+from webui.icons import icon
+from webui.words import Words
+
+MAX_AMOUNT = 100
+_BUTTON_ICONS: dict[PanelAction, str] = {
+    "regenerate": "refresh-cw",
+    "vary": "shuffle",
+    "edit": "pencil",
+    "more_contrast": "contrast",
+    "warmer": "thermometer-sun",
+}
+
+
+class PanelPress(Value):
+    """A button of a panel that was pressed."""
+
+    handle: str
+    action: PanelAction
+
+
+class PanelAmounts(Value):
+    """Sliders of a panel that were applied, from -100 to 100; 0 changes nothing."""
+
+    handle: str
+    brightness: int = Field(default=0, ge=-MAX_AMOUNT, le=MAX_AMOUNT)
+    contrast: int = Field(default=0, ge=-MAX_AMOUNT, le=MAX_AMOUNT)
+    saturation: int = Field(default=0, ge=-MAX_AMOUNT, le=MAX_AMOUNT)
+    warmth: int = Field(default=0, ge=-MAX_AMOUNT, le=MAX_AMOUNT)
+    sharpness: int = Field(default=0, ge=-MAX_AMOUNT, le=MAX_AMOUNT)
+
+
+def read_press(argument: str) -> PanelPress | None:
+    """Return what was pressed, or None when the page sent something else."""
+    try:
+        return PanelPress.model_validate_json(argument)
+    except ValidationError:
+        return None
+
+
+def read_amounts(argument: str) -> PanelAmounts | None:
+    """Return what the sliders say, or None when the page sent something else."""
+    try:
+        return PanelAmounts.model_validate_json(argument)
+    except ValidationError:
+        return None
+
+
+def pressed_sentence(words: Words, press: PanelPress) -> str:
+    """Return what pressing the button says for the person."""
+    return words(f"panel.{press.action}_said")
+
+
+def amounts_sentence(words: Words, amounts: PanelAmounts) -> str:
+    """Return what the sliders say for the person, each changed one by name; empty when all stand at 0."""
+    values: dict[str, int] = amounts.model_dump(exclude={"handle"})
+    said = [f"{words(f'panel.{name}').lower()} {value:+d}" for name, value in values.items() if value]
+    listed = words("panel.join").join(said)
+    return words("panel.sentence", amounts=listed[:1].upper() + listed[1:]) if said else ""
+
+
+def action_panel(view: View, panel: ActionPanel, *, is_open: bool) -> str:
+    """Return the panel; only the newest of a conversation is unfolded."""
+    words, handle = view.words, escape(panel.handle)
+    buttons = "".join(_button(words, one, panel.handle) for one in panel.buttons)
+    row = f'<div class="next">{buttons}</div>' if buttons else ""
+    return (
+        f'<details class="next-steps"{" open" if is_open else ""}><summary>{icon("chevron-right", 15)}'
+        f"<span>{escape(words('panel.title', handle=panel.handle))}</span></summary>"
+        f'<div role="group" aria-label="{handle}">{row}{_sliders(words, panel.sliders, panel.handle)}</div></details>'
+    )
+
+
+def _button(words: Words, one: PanelButton, handle: str) -> str:
+    label, name = words(f"panel.{one.action}"), _BUTTON_ICONS[one.action]
+    if one.action == "edit":
+        return button("edit", label, name, "line", arg=handle)
+    return button("panel", label, name, "line", arg=PanelPress(handle=handle, action=one.action).model_dump_json())
+
+
+def _sliders(words: Words, sliders: Sequence[PanelSlider], handle: str) -> str:
+    if not sliders:
+        return ""
+    rows = "".join(
+        f"<label><span>{escape(words(f'panel.{one.setting}'))}</span>"
+        f'<input type="range" name="{one.setting}" min="-{MAX_AMOUNT}" max="{MAX_AMOUNT}" step="5" value="0">'
+        "<output>0</output></label>"
+        for one in sliders
+    )
+    apply = button("panel_apply", words("panel.apply"), "check", "solid", arg=handle, is_off=True)
+    return (
+        f'<details class="sliders"><summary>{icon("sliders-horizontal", 15)}<span>{escape(words("panel.adjust"))}'
+        f"</span>{icon('chevron-down', 14)}</summary><div>{rows}"
+        f"<footer>{apply}</footer></div></details>"
+    )

@@ -1,0 +1,85 @@
+"""What the agent does, in sentences: the live line while it works, and the folded record of a finished turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from agent.events import Step, ThoughtLog
+from webui.icons import icon
+from webui.words import Words
+
+_COUNTED = (Step.PAINTING, Step.PAINTED, Step.REVIEWING)
+_STEP_ICONS = {
+    Step.WAITING: "clock",
+    Step.THINKING: "list-checks",
+    Step.REUSED: "repeat",
+    Step.UNDERSTOOD: "message-circle",
+    Step.SEARCHING: "globe",
+    Step.SEARCHED: "globe",
+    Step.TOOL: "wrench",
+    Step.STYLES: "palette",
+    Step.PAINTING: "brush",
+    Step.PAINTED: "brush",
+    Step.REVIEWING: "scan-eye",
+    Step.REVIEWED: "scan-eye",
+    Step.NOT_REVIEWED: "scan-eye",
+    Step.REPAINTING: "brush",
+    Step.RETRYING: "rotate-ccw",
+    Step.RESUMED: "redo-2",
+}
+# Stands for the seconds until they are put in as an element; no sentence holds it.
+_SECONDS = "\x00"
+
+
+def step_sentence(words: Words, line: ThoughtLog) -> str:
+    """Return what the agent is doing, in a sentence."""
+    key = f"step.{line.step.value}"
+    if line.step in _COUNTED:
+        parameters = dict(line.parameters)
+        return words.counted(key, int(parameters.pop("count", 1) or 1), **parameters)
+    parameters = {**line.parameters, "score": score_text(line)} if line.step is Step.REVIEWED else line.parameters
+    return words(key, **parameters)
+
+
+def score_text(line: ThoughtLog) -> str:
+    """Return the score of a review as everywhere on the page, in whole per cent."""
+    try:
+        return f"{float(line.parameters.get('score', '')):.0%}"
+    except ValueError:
+        return "?"
+
+
+def live_line(words: Words, line: ThoughtLog | None, seconds: float) -> str:
+    """Return the line that says what is being done now, and for how long the turn has run."""
+    sentence = escape(step_sentence(words, line)) if line else escape(words("step.thinking"))
+    if line is not None and line.step is Step.RETRYING:
+        sentence = _countdown(words, line)
+    return (
+        f'<div class="live" role="status"><i></i><span>{sentence}</span>'
+        f'<time data-s="{int(seconds)}">{int(seconds)} s</time></div>'
+    )
+
+
+def _countdown(words: Words, line: ThoughtLog) -> str:
+    """Return the sentence of a wait whose seconds the page counts down by itself; `data-at` tells two waits apart."""
+    given = line.parameters.get("seconds", 0)
+    seconds = max(0, round(given)) if isinstance(given, int | float) else 0
+    number = f'<b class="down" aria-live="off" data-down="{seconds}" data-at="{line.at_s:.3f}">{seconds}</b>'
+    sentence = words("step.retrying", **{**line.parameters, "seconds": _SECONDS})
+    return escape(sentence).replace(_SECONDS, number)
+
+
+def steps(words: Words, lines: Sequence[ThoughtLog], seconds: float) -> str:
+    """Return the folded record of what the agent did."""
+    done = list(dict.fromkeys(words(f"did.{line.step.value}") for line in lines))
+    head = words("did.join").join(done)
+    rows = "".join(
+        f"<li>{icon(_STEP_ICONS[line.step], 15)}<span>{escape(step_sentence(words, line))}</span>"
+        f"<time>{line.at_s:.1f} s</time></li>"
+        for line in lines
+    )
+    return (
+        f'<details class="steps"><summary>{icon("chevron-right", 15)}<span>{escape(head[:1].upper() + head[1:])}</span>'
+        f"<time>{seconds:.0f} s</time></summary><ol>{rows}</ol></details>"
+    )

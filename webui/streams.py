@@ -1,0 +1,120 @@
+"""A stream of a turn's events as updates of the thread, for the tab that holds the newest ticket."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+
+from agent.conversation import Conversation, Turn, TurnState
+from agent.errors import AivistaError
+from agent.events import TurnEvent, TurnFailed
+from webui import notices
+from webui.cards import View
+from webui.live import LiveTurn, advance_all
+from webui.pacing import PAGE_INTERVAL_S, batches
+from webui.panels.chat import to_messages, top_html
+from webui.render import Block, Card, render_conversation, render_live
+from webui.screen import Screen, Updates
+from webui.sessions import Visitor
+from webui.tabs import Returned, Tab
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A turn that is shown as it happens: its conversation as it was, its events, and what to give back on failure.
+
+    `sent` is what the composer held when the turn came from there.
+    """
+
+    conversation: Conversation
+    live: LiveTurn
+    events: AsyncIterator[TurnEvent]
+    sent: Returned | None = None
+
+
+@dataclass(frozen=True)
+class Streams:
+    """Shows streams in the tabs of the page."""
+
+    screen: Screen
+
+    async def show(self, visitor: Visitor, tab: Tab, stream: Stream) -> AsyncIterator[Updates]:
+        """Stream a turn into the thread, until its end or until another stream takes the tab over."""
+        ticket, started_s = tab.take_over(), time.monotonic()
+        conversation, live = stream.conversation, stream.live
+        thread, view = self.screen.panels.chat.thread, self.screen.view(visitor, conversation.id)
+        pictures = {picture.handle: picture for picture in conversation.pictures}
+        past = _past(view, conversation, live.turn_id)
+        yield self._begun(visitor, stream, past + to_messages(render_live(view, live, 0, pictures)))
+        async for batch in batches(refusals_told(stream.events)):
+            before, live = live, advance_all(live, batch)
+            if before.turn_id != live.turn_id:
+                past = _past(view, conversation, live.turn_id)
+            if not tab.holds(ticket) or live.ending is not None:
+                break
+            blocks = render_live(view, live, time.monotonic() - started_s, pictures)
+            yield {thread: past + to_messages(blocks)}
+        # The page applies the parts of an update one by one: two updates at once could end in the wrong order.
+        await asyncio.sleep(max(0.0, PAGE_INTERVAL_S - (time.monotonic() - started_s)))
+        if tab.holds(ticket):
+            yield await self._ended(visitor, tab, view, live, stream.sent)
+        # Gradio sends the last update once more when a handler ends: it must not write over another conversation.
+        yield {thread: gr.skip()}
+
+    def _begun(self, visitor: Visitor, stream: Stream, thread: list[dict[str, Any]]) -> Updates:
+        panels, conversation = self.screen.panels, stream.conversation
+        return {
+            panels.chat.thread: thread,
+            panels.chat.welcome: "",
+            panels.chat.top: top_html(visitor.words, conversation, is_sketch=self.screen.is_sketch(visitor)),
+            panels.composer.message: gr.update(value=None) if stream.sent is not None else gr.skip(),
+            panels.composer.conversation: conversation.id,
+        }
+
+    async def _ended(self, visitor: Visitor, tab: Tab, view: View, live: LiveTurn, sent: Returned | None) -> Updates:
+        conversation = await self.screen.conversation(visitor, view.conversation_id)
+        panels = self.screen.panels
+        # A turn that was stopped while it still waited is nowhere on record: its words go back, too.
+        has_failed = isinstance(live.ending, TurnFailed) or not live.is_on_record
+        tab.returned = sent if has_failed else None
+        return {
+            **await self.screen.frame(visitor, conversation),
+            **(self.screen.context(view, "", ()) if sent is not None and not has_failed else {}),
+            panels.chat.welcome: "",
+            panels.chat.thread: to_messages(_at_rest(view, conversation, live)),
+        }
+
+
+def turn_of(conversation: Conversation | None, turn_id: str) -> Turn | None:
+    """Return the turn with this id, if the conversation has it."""
+    turns: Sequence[Turn] = conversation.turns if conversation else ()
+    return next((turn for turn in turns if turn.id == turn_id), None)
+
+
+async def refusals_told(events: AsyncIterator[TurnEvent]) -> AsyncIterator[TurnEvent]:
+    """Pass the events on; a failure that was raised before or between them ends the stream as an event."""
+    try:
+        async for event in events:
+            yield event
+    except AivistaError as error:
+        yield TurnFailed(error=error.info)
+
+
+def _past(view: View, conversation: Conversation, running: str) -> list[dict[str, Any]]:
+    return to_messages(render_conversation(view, conversation, without=running, is_at_rest=False))
+
+
+def _at_rest(view: View, conversation: Conversation | None, live: LiveTurn) -> list[Block]:
+    """Return the thread after the turn: what is on record, and a failure that did not get there."""
+    blocks = render_conversation(view, conversation) if conversation else []
+    turn = turn_of(conversation, live.turn_id)
+    if turn is None:
+        return blocks + render_live(view, live, 0)
+    if isinstance(live.ending, TurnFailed) and turn.state is not TurnState.FAILED:
+        blocks.append(Card("assistant", notices.failure(view, live.ending.error, "")))
+    return blocks
