@@ -38,8 +38,8 @@ class TurnRequest:
     """What the person sends: words, pictures, and what they chose for this turn.
 
     `images` takes bytes, paths, or pairs of a file name and bytes. `editing` is the handle of the picture marked to be
-    changed, `references` those marked as references. With a `mask`, nothing outside of it changes; with `expand`, nothing
-    of the picture itself. The same `request_id` twice runs once, also after a restart.
+    changed, `references` those marked as references. With a `mask`, nothing outside of it changes; with `expand`,
+    nothing of the picture itself. The same `request_id` twice runs once, also after a restart.
     """
 
     text: str

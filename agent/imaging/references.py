@@ -10,6 +10,7 @@ from agent.imaging.handles import resolve
 from agent.messages import ContentPart, ImageOrigin, ImagePart, PromptMessage, Role, TextPart, Value
 from agent.pictures import Picture
 from agent.providers.catalogue import ModelEntry
+from agent.reviews import PASS_SCORE
 from agent.settings import ReferenceMode
 
 DEFAULT_REFERENCE_COUNT = 3
@@ -45,7 +46,8 @@ def resolve_references(
     that is there twice is shown once. At most `max_references`; beyond it the oldest are left out, but never the base.
 
     `LAST_GENERATED` gives one generated picture even when the last turn made several: the one the person marked,
-    else the newest. A picture made anew (`ImageAction.GENERATE`) has no base, whatever it leans on.
+    else the best reviewed, the newest of equals. A picture made anew (`ImageAction.GENERATE`) has no base, whatever it
+    leans on.
 
     Raises ToolArgumentError(UNKNOWN_HANDLE) when a handle names no picture of this conversation.
     """
@@ -134,7 +136,13 @@ def _last_generated(pictures: Sequence[Picture]) -> Picture | None:
         return None
     of_last_turn = [picture for picture in generated if picture.turn_id == generated[-1].turn_id]
     marked = [picture for picture in of_last_turn if picture.is_marked]
-    return (marked or of_last_turn)[-1]
+    return marked[-1] if marked else _best_reviewed(of_last_turn)
+
+
+def _best_reviewed(pictures: Sequence[Picture]) -> Picture:
+    """Return the picture a review found best, the newest of equals; one that nobody looked at counts as just good."""
+    ranks = [PASS_SCORE if picture.review is None else picture.review.rank for picture in pictures]
+    return pictures[max(range(len(pictures)), key=lambda place: (ranks[place], place))]
 
 
 def _first_of_each(pictures: Sequence[Picture]) -> list[Picture]:

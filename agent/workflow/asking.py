@@ -66,6 +66,7 @@ class _Call:
                 breaker=self.deps.breakers.of(self.deps.provider, self.model.id),
                 model_label=self.model.label,
                 is_text=self.is_text,
+                limit_s=None if self.is_text else self.deps.image_timeout_s,
                 on_send=self._send,
                 on_pause=self._pause,
                 on_text=self._with_a_sign_of_life(on_text),

@@ -56,6 +56,7 @@ class Deps:
     ledger: Ledger
     answers: AnswerCache | None = None
     key_fingerprint: str = ""
+    image_timeout_s: float = 300.0
     patience: Patience = field(default_factory=Patience)
     breakers: Breakers = field(default_factory=Breakers)
     stopped: asyncio.Event = field(default_factory=asyncio.Event)

@@ -283,6 +283,7 @@ class Dispatch:
             answers=house.answers,
             key_fingerprint=self._fingerprint(who.key),
             ledger=Ledger(house.records.journal, conversation.id, turn.id, calls, may_repeat),
+            image_timeout_s=house.settings.image_timeout_s,
             patience=Patience(budget_s=house.settings.retry_budget_s),
             breakers=self._breakers,
             keep_alive=house.keep_alive,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from agent.messages import TokenUsage
 from agent.providers.base import Embedder
 from agent.providers.catalogue import ModelEntry, ModelRole
 from agent.workflow.deps import Deps
+from agent.workflow.hearing import Answer
 from agent.workflow.retrying import Breaker
 
 logger = logging.getLogger(__name__)
@@ -21,13 +23,18 @@ logger = logging.getLogger(__name__)
 class Meter:
     """An embedding model, and the tokens it has used since this meter was made.
 
-    A model that fails again and again is left alone for a while, as the turn's other models are.
+    Each of its calls has a row in the journal, `name` and a number. One that the journal knows already is not made
+    again: a turn that goes on after a crash finds its styles by name. A model that fails again and again is left alone
+    for a while, as the turn's other models are.
     """
 
     model: ModelEntry
     embedder: Embedder
     breaker: Breaker
+    deps: Deps
+    name: str
     usage: TokenUsage = field(default_factory=TokenUsage)
+    _calls: int = 0
 
     @property
     def model_id(self) -> str:
@@ -43,17 +50,31 @@ class Meter:
         """Return one vector for each text, in order. Raises AivistaError."""
         if self.breaker.blocks():
             raise ProviderFailure(ErrorCode.OVERLOADED, model=self.model.label)
+        self._calls += 1
+        name, ledger = f"{self.name}.{self._calls}", self.deps.ledger
+        if name in ledger.known:
+            raise ProviderFailure(ErrorCode.CALL_UNKNOWN, model=self.model.label)
+        ledger.queue(name, self.model)
+        await ledger.send(name)
         try:
-            answer = await self.embedder.embed(texts)
+            embedding = await self.embedder.embed(texts)
         except AivistaError as error:
-            self.breaker.note(error.info)
+            await self._end(name, Answer(error=error.info))
             raise
-        self.breaker.note(None)
-        self.usage += answer.usage
-        return answer.vectors
+        except asyncio.CancelledError:
+            ledger.cancel(name)
+            raise
+        self.usage += embedding.usage
+        await self._end(name, Answer(usage=embedding.usage))
+        return embedding.vectors
+
+    async def _end(self, name: str, answer: Answer) -> None:
+        self.breaker.note(answer.error)
+        price_usd = self.deps.spend(self.model, answer.usage).price_usd
+        await self.deps.ledger.end(name, answer, price_usd, is_text=True)
 
 
-def meter_of(deps: Deps) -> Meter | None:
+def meter_of(deps: Deps, name: str) -> Meter | None:
     """Return the embedding model behind the key that serves the turn, or None where there is none."""
     entries = deps.catalogue.entries
     ours = (one for one in entries if one.role is ModelRole.EMBEDDING and one.provider == deps.provider_name)
@@ -61,7 +82,7 @@ def meter_of(deps: Deps) -> Meter | None:
     embedder = deps.provider.embedder(model) if model is not None else None
     if model is None or embedder is None:
         return None
-    return Meter(model, embedder, deps.breakers.of(deps.provider, model.id))
+    return Meter(model, embedder, deps.breakers.of(deps.provider, model.id), deps, name)
 
 
 async def learn_styles(deps: Deps, meter: Meter) -> None:

@@ -58,7 +58,7 @@ def shown(work: Work, reviews: Mapping[str, Review]) -> list[Component]:
     """Return what the conversation shows of the work: pictures, what can be done next with them, failures."""
     best = best_of(work, reviews)
     others = [attempt for attempt in work.attempts if attempt.handle and attempt.handle not in best]
-    earlier = [one.handle or "" for one in sorted(others, key=lambda one: _rank(one, reviews), reverse=True)]
+    earlier = [one.handle or "" for one in sorted(others, key=lambda one: (_rank(one, reviews), one.round), reverse=True)]
     components: list[Component] = []
     if best:
         components.append(SmartCanvas(handles=tuple(best), earlier=tuple(earlier)))

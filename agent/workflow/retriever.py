@@ -37,7 +37,8 @@ async def retriever(state: TurnProgress, runtime: TurnRuntime) -> Command[Litera
         style = named_style(call)
         # The sketch model paints by the plain words of a wish: phrases for a real model would only confuse it.
         if style and runtime.context.provider_name != "sketch":
-            found[index], spent = await _search(runtime.context, style)
+            name = f"embedding:{state['planner_steps']}.{index}"
+            found[index], spent = await _search(runtime.context, name, style)
             spend += spent
     names = list(dict.fromkeys(match.style.title for matches in found.values() for match in matches))
     steps = [say(runtime, Step.STYLES, count=len(names), names=", ".join(names))] if names else []
@@ -64,25 +65,26 @@ def with_styles(arguments: GenerateImageArgs, matches: Sequence[StyleMatch]) -> 
     )
 
 
-async def _search(deps: Deps, style: str) -> tuple[list[StyleMatch], Spend]:
+async def _search(deps: Deps, name: str, style: str) -> tuple[list[StyleMatch], Spend]:
     named: list[StyleMatch] = []
     try:
         named = await deps.styles.search(style, owner=deps.conversation.owner)
         if named and named[0].similarity >= SURELY_NAMED:
             return named, Spend()
-        return await _search_meaning(deps, style, named)
+        return await _search_meaning(deps, name, style, named)
     except AivistaError as error:
         logger.warning("the style library failed, the prompt goes on without it: %s", _told(error))
         return named, Spend()
 
 
-async def _search_meaning(deps: Deps, style: str, named: list[StyleMatch]) -> tuple[list[StyleMatch], Spend]:
+async def _search_meaning(deps: Deps, name: str, style: str, named: list[StyleMatch]) -> tuple[list[StyleMatch], Spend]:
     """Return what the embedding model adds to the styles found by name, and what it cost."""
-    meter = meter_of(deps)
+    meter = meter_of(deps, name)
     if meter is None:
         return named, Spend()
     if not await deps.styles.has_meaning(meter):
-        deps.keep_alive(learn_styles(deps, meter))
+        reader = meter_of(deps, f"{name}.library") or meter
+        deps.keep_alive(learn_styles(deps, reader))
         return named, Spend()
     found = await deps.styles.search(style, owner=deps.conversation.owner, embedder=meter)
     return found, deps.spend(meter.model, meter.usage)

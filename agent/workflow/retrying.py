@@ -94,13 +94,15 @@ async def hear_patiently(
     breaker: Breaker,
     model_label: str,
     is_text: bool,
+    limit_s: float | None = None,
     on_send: Callable[[], Awaitable[None]],
     on_pause: Callable[[float, int], None],
     on_text: Callable[[str], Awaitable[None]] | None = None,
 ) -> Answer:
     """Return the answer of the call, asked again where that is right.
 
-    `on_send` is awaited before each try; `on_pause` is told the seconds and how many tries there were.
+    `on_send` is awaited before each try; `on_pause` is told the seconds and how many tries there were. No try takes
+    longer than `limit_s`, however slowly its answer comes.
 
     Words that were shown are not shown twice: a stream that was cut after its first word is not repeated.
     """
@@ -109,7 +111,7 @@ async def hear_patiently(
         if breaker.blocks():
             return Answer(error=ErrorInfo(code=ErrorCode.OVERLOADED, parameters={"model": model_label}))
         await on_send()
-        answer = await hear(call(), on_text)
+        answer = await _heard_in_time(call, limit_s, on_text)
         breaker.note(answer.error)
         tried += 1
         if answer.error is None or answer.parts:
@@ -122,3 +124,15 @@ async def hear_patiently(
         on_pause(pause_s, tried)
         await patience.sleep(pause_s)
         spent_s += pause_s
+
+
+async def _heard_in_time(
+    call: Callable[[], AsyncIterator[CompletionChunk]],
+    limit_s: float | None,
+    on_text: Callable[[str], Awaitable[None]] | None,
+) -> Answer:
+    try:
+        async with asyncio.timeout(limit_s):
+            return await hear(call(), on_text)
+    except TimeoutError:
+        return Answer(error=ErrorInfo(code=ErrorCode.PROVIDER_TIMEOUT))
