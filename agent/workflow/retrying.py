@@ -111,7 +111,7 @@ async def hear_patiently(
         if breaker.blocks():
             return Answer(error=ErrorInfo(code=ErrorCode.OVERLOADED, parameters={"model": model_label}))
         await on_send()
-        answer = await _heard_in_time(call, limit_s, on_text)
+        answer = await _heard_in_time(call, limit_s, model_label, on_text)
         breaker.note(answer.error)
         tried += 1
         if answer.error is None or answer.parts:
@@ -129,10 +129,12 @@ async def hear_patiently(
 async def _heard_in_time(
     call: Callable[[], AsyncIterator[CompletionChunk]],
     limit_s: float | None,
+    model_label: str,
     on_text: Callable[[str], Awaitable[None]] | None,
 ) -> Answer:
     try:
         async with asyncio.timeout(limit_s):
             return await hear(call(), on_text)
     except TimeoutError:
-        return Answer(error=ErrorInfo(code=ErrorCode.PROVIDER_TIMEOUT))
+        parameters: dict[str, str | int | float] = {"model": model_label, "seconds": round(limit_s or 0)}
+        return Answer(error=ErrorInfo(code=ErrorCode.PROVIDER_TIMEOUT, parameters=parameters))
