@@ -24,11 +24,16 @@ _NO_CHOICE = frozenset({"", "auto", "default", "none", "null"})
 
 
 class ImageAction(StrEnum):
-    """What the planner wants done: a new picture, a picture changed, or only its light, colour or frame adjusted."""
+    """What is to be done: make a new picture, change one as a whole or inside a mask, or adjust light, colour or frame.
+
+    The planner cannot choose the mask: the person painted one or did not. `unknown` is never painted.
+    """
 
     GENERATE = "generate_image"
     EDIT = "edit_image"
+    INPAINT = "inpainting"
     ADJUST = "adjust_parameters"
+    UNKNOWN = "unknown"
 
 
 def _left_open(value: object) -> object:
@@ -69,16 +74,20 @@ def _mode(value: object) -> object:
 
 def _action(value: object) -> object:
     value = _lower(value)
-    # Only a hint: an unknown one is no reason to send the call back.
+    # Only the person's own mask makes it inpainting: said by the model, it is a change like any other.
+    value = ImageAction.EDIT if value == ImageAction.INPAINT else value
+    # Only a hint: one that is not on the list is no reason to send the call back.
     return value if isinstance(value, str) and value in set(ImageAction) else None
 
 
 def _confidence(value: object) -> object:
+    written = str(value).strip()
     try:
-        number = float(str(value).strip().rstrip("%"))
+        number = float(written.removesuffix("%"))
     except ValueError:
         return None
-    number = number / 100 if number > 1 else number
+    # "1" is sure and "1%" is not; above 1 a percentage was meant, with or without its sign.
+    number = number / 100 if number > 1 or written.endswith("%") else number
     return number if 0 <= number <= 1 else None
 
 
