@@ -1,0 +1,284 @@
+"""Where an answer lies over what was sent: features first, then the correlation itself, by what lies outside the mask.
+
+All of it happens in the work frame, about a megapixel over the crop; pixel centres lie on whole numbers. The order and
+its numbers (features at 640 pixels, affine motion, locally normalised grey, a second pass without the pixels that
+disagree) are those that stayed within 0.05 px over simulated answers; see docs/benchmarks.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+Grey = NDArray[np.float32]
+Bytes = NDArray[np.uint8]
+Matrix = NDArray[np.float64]
+
+_FEATURE_SIDE_PX = 640
+_FEATURES = 2500
+_FEATURE_CLEARANCE_PX = 6
+_MASK_CLEARANCE_PX = 8
+_COARSEST_SIDE_PX = 96
+_ECC_BLUR_PX = 5
+_LEAST_PIXELS = 400
+# A later start must beat an earlier one by this much: repeated patterns correlate well in wrong places too.
+_CLEARLY_BETTER = 0.01
+_LEAST_DETERMINANT, _MOST_DETERMINANT = 0.05, 20.0
+_MAX_SCALE = 0.12
+_MAX_TURN_DEG = 2.5
+_MAX_SHIFT = 0.10
+_MAX_ANISOTROPY = 0.06
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """An affine map from the work frame to the fitted answer, and the correlation it reaches outside the mask."""
+
+    matrix: Matrix
+    correlation: float
+
+
+def normalised(picture: Bytes) -> Grey:
+    """Return the grey of a picture without its local mean and contrast: what is left is structure.
+
+    Takes height by width by 3 (RGB) or height by width.
+    """
+    grey = cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY) if picture.ndim == 3 else picture
+    values = grey.astype(np.float32)
+    centred = np.asarray(values - _broad(values), np.float32)
+    spread = np.sqrt(np.maximum(_broad(np.asarray(centred * centred, np.float32)), 0))
+    return np.asarray(centred / (spread + 3), np.float32)
+
+
+def _broad(values: Grey) -> Grey:
+    """Return a Gaussian mean of 12 pixels, made at a quarter of the size: it is smooth enough for that."""
+    height, width = values.shape
+    size = (max(1, width // 4), max(1, height // 4))
+    small = cv2.GaussianBlur(cv2.resize(values, size, interpolation=cv2.INTER_AREA), (0, 0), 3)
+    return np.asarray(cv2.resize(small, (width, height), interpolation=cv2.INTER_LINEAR), np.float32)
+
+
+def align(
+    sent: Bytes, answer: Bytes, template: Grey, moving: Grey, outside: Bytes, nominals: Sequence[Matrix]
+) -> Alignment:
+    """Return the affine map that lays `answer` over `sent` by what is `outside` (255) the mask.
+
+    Both pictures have the work frame's size; `template` and `moving` are the two normalised.
+    `nominals` are the maps a model may have applied on purpose to an answer of another ratio (stretched, padded,
+    cropped), the likeliest first.
+    """
+    clear = shrunk(outside, _MASK_CLEARANCE_PX)
+    best: Alignment | None = None
+    for start in _starts(sent, answer, outside, nominals, template, moving, clear):
+        found = _refined(template, moving, clear, start.matrix, range(_levels(clear), min(1, _levels(clear)) - 1, -1))
+        if best is None or found.correlation > best.correlation + _CLEARLY_BETTER:
+            best = found
+        if start.is_sure and best.correlation > 0.5:
+            break
+    if best is None:
+        return Alignment(nominals[0], -1.0)
+    # The finest level costs as much as all others: only the best start gets there.
+    best = _refined(template, moving, clear, best.matrix, range(1))
+    agreeing = _agreeing(template, moving, clear, best.matrix)
+    last = _ecc(template, moving, agreeing, best.matrix, 30)
+    if last is None:
+        return best
+    correlation = correlated(template, moved(moving, last), clear & inside_answer(last, clear.shape))
+    return Alignment(last, correlation) if correlation > best.correlation - _CLEARLY_BETTER else best
+
+
+@dataclass(frozen=True)
+class _Start:
+    matrix: Matrix
+    is_sure: bool = False
+
+
+def _starts(
+    sent: Bytes,
+    answer: Bytes,
+    outside: Bytes,
+    nominals: Sequence[Matrix],
+    template: Grey,
+    moving: Grey,
+    clear: Bytes,
+) -> Iterable[_Start]:
+    features = _by_features(sent, answer, outside)
+    if features is not None and features.is_sure:
+        yield features
+    for nominal in nominals:
+        yield _Start(nominal)
+    if features is not None and not features.is_sure:
+        yield features
+    yield _Start(_by_phase(template, moving, clear, nominals[0]))
+
+
+def is_plausible(matrix: Matrix, nominals: Sequence[Matrix], width: int, height: int) -> bool:
+    """Return whether the map is within what a redrawn answer drifts by: 12 % zoom, 2.5 degrees, 10 % shift."""
+    return any(_is_near(matrix, nominal, width, height) for nominal in nominals)
+
+
+def _is_near(matrix: Matrix, nominal: Matrix, width: int, height: int) -> bool:
+    left = matrix[:, :2] @ np.linalg.inv(nominal[:, :2])
+    across, down, turn_deg = _parts(left)
+    centre = np.array([(width - 1) / 2, (height - 1) / 2, 1.0])
+    shift = np.abs(matrix @ centre - nominal @ centre) / (width, height)
+    return bool(
+        abs(math.sqrt(max(across * down, 0)) - 1) <= _MAX_SCALE
+        and abs(math.log(max(across, 1e-6) / max(down, 1e-6))) <= _MAX_ANISOTROPY
+        and abs(turn_deg) <= _MAX_TURN_DEG
+        and np.linalg.det(left) > 0
+        and shift.max() <= _MAX_SHIFT
+    )
+
+
+def parts(matrix: Matrix, width: int, height: int) -> tuple[tuple[float, float], float, float]:
+    """Return shift of the centre (pixels), zoom and turn (degrees) of an affine map."""
+    across, down, turn_deg = _parts(matrix[:, :2])
+    centre = np.array([(width - 1) / 2, (height - 1) / 2, 1.0])
+    shift = matrix @ centre - centre[:2]
+    return (float(shift[0]), float(shift[1])), math.sqrt(max(across * down, 0)), turn_deg
+
+
+def _parts(left: NDArray[np.float64]) -> tuple[float, float, float]:
+    across, down = float(np.hypot(left[0, 0], left[1, 0])), float(np.hypot(left[0, 1], left[1, 1]))
+    turn = math.atan2(left[1, 0] - left[0, 1], left[0, 0] + left[1, 1])
+    return across, down, math.degrees(turn)
+
+
+def moved(picture: Grey, matrix: Matrix) -> Grey:
+    """Return the picture as seen through the map, at its own size."""
+    height, width = picture.shape[:2]
+    flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+    shown = cv2.warpAffine(picture, matrix, (width, height), flags=flags, borderMode=cv2.BORDER_REPLICATE)
+    return np.asarray(shown, np.float32)
+
+
+def inside_answer(matrix: Matrix, shape: tuple[int, ...], margin_px: float = 1.0) -> Bytes:
+    """Return 255 where the map leads into the answer, `margin_px` away from its edge."""
+    height, width = shape[:2]
+    margin = math.ceil(margin_px)
+    within = np.zeros((height, width), np.uint8)
+    within[margin : height - margin, margin : width - margin] = 255
+    flags = cv2.INTER_NEAREST | cv2.WARP_INVERSE_MAP
+    return np.asarray(cv2.warpAffine(within, matrix, (width, height), flags=flags, borderValue=0.0), np.uint8)
+
+
+def correlated(one: Grey, other: Grey, where: Bytes) -> float:
+    """Return the normalised correlation of two pictures of structure over the pixels that are set; 0 over too few."""
+    chosen = where > 0
+    if int(chosen.sum()) < _LEAST_PIXELS:
+        return 0.0
+    first, second = one[chosen], other[chosen]
+    first = first - first.mean(dtype=np.float64).astype(np.float32)
+    second = second - second.mean(dtype=np.float64).astype(np.float32)
+    power = math.sqrt(float(first @ first) * float(second @ second))
+    return float(first @ second) / power if power > 1e-9 else 0.0
+
+
+def scaled(matrix: Matrix, factor_x: float, factor_y: float) -> Matrix:
+    """Return the map between two frames that are so much larger, with pixel centres kept."""
+    up = np.array([[factor_x, 0, (factor_x - 1) / 2], [0, factor_y, (factor_y - 1) / 2], [0, 0, 1.0]])
+    return np.asarray((up @ np.vstack([matrix, [0, 0, 1]]) @ np.linalg.inv(up))[:2])
+
+
+def _by_features(sent: Bytes, answer: Bytes, outside: Bytes) -> _Start | None:
+    height, width = sent.shape[:2]
+    factor = min(1.0, _FEATURE_SIDE_PX / max(width, height))
+    size = (max(8, round(width * factor)), max(8, round(height * factor)))
+    free = shrunk(
+        np.asarray(cv2.resize(outside, size, interpolation=cv2.INTER_NEAREST), np.uint8), _FEATURE_CLEARANCE_PX
+    )
+    finder = cv2.SIFT.create(nfeatures=_FEATURES, contrastThreshold=0.02)
+    one = cv2.cvtColor(cv2.resize(sent, size, interpolation=cv2.INTER_AREA), cv2.COLOR_RGB2GRAY)
+    other = cv2.cvtColor(cv2.resize(answer, size, interpolation=cv2.INTER_AREA), cv2.COLOR_RGB2GRAY)
+    points, words = finder.detectAndCompute(one, free)
+    their_points, their_words = finder.detectAndCompute(other, None)
+    if words is None or their_words is None or len(their_points) < 2:
+        return None
+    pairs = [pair for pair in cv2.BFMatcher(cv2.NORM_L2).knnMatch(words, their_words, k=2) if len(pair) == 2]
+    good = [first for first, second in pairs if first.distance < 0.8 * second.distance]
+    if len(good) < 6:
+        return None
+    here = np.array([points[match.queryIdx].pt for match in good], np.float32)
+    there = np.array([their_points[match.trainIdx].pt for match in good], np.float32)
+    matrix, inliers = cv2.estimateAffine2D(here, there, method=cv2.RANSAC, ransacReprojThreshold=1.5)
+    affine = np.asarray(matrix, np.float64)
+    # Without a model OpenCV gives nothing instead of a matrix.
+    if affine.shape != (2, 3):
+        return None
+    kept = here[np.asarray(inliers).ravel() > 0]
+    cells = {(int(8 * x / size[0]), int(8 * y / size[1])) for x, y in kept}
+    found = scaled(affine, width / size[0], height / size[1])
+    return _Start(found, is_sure=len(kept) >= 30 and len(cells) >= 8)
+
+
+def _by_phase(template: Grey, moving: Grey, clear: Bytes, nominal: Matrix) -> Matrix:
+    weights = cv2.GaussianBlur(clear.astype(np.float32) / 255, (0, 0), 4)
+    (x, y), _ = cv2.phaseCorrelate(template * weights, moved(moving, nominal) * weights)
+    shifted = nominal.copy()
+    shifted[:, 2] += nominal[:, :2] @ np.array([x, y])
+    return shifted
+
+
+def _levels(frame: Bytes) -> int:
+    """Return the coarsest level of the pyramid: how often the frame may be halved, three times at most."""
+    return max(0, min(3, int(math.log2(max(1.0, min(frame.shape) / _COARSEST_SIDE_PX)))))
+
+
+def _refined(template: Grey, moving: Grey, clear: Bytes, start: Matrix, levels: Iterable[int]) -> Alignment:
+    height, width = template.shape[:2]
+    matrix = start
+    for level in levels:
+        size = (max(8, width >> level), max(8, height >> level))
+        factors = (width / size[0], height / size[1])
+        one = cv2.resize(template, size, interpolation=cv2.INTER_AREA) if level else template
+        other = cv2.resize(moving, size, interpolation=cv2.INTER_AREA) if level else moving
+        free = cv2.resize(clear, size, interpolation=cv2.INTER_NEAREST) if level else clear
+        smaller = scaled(matrix, 1 / factors[0], 1 / factors[1])
+        found = _ecc(
+            np.asarray(one, np.float32), np.asarray(other, np.float32), np.asarray(free, np.uint8), smaller, 40
+        )
+        if found is not None:
+            matrix = scaled(found, *factors)
+    where = clear & inside_answer(matrix, clear.shape)
+    return Alignment(matrix, correlated(template, moved(moving, matrix), where))
+
+
+def _ecc(template: Grey, moving: Grey, free: Bytes, start: Matrix, iterations: int) -> Matrix | None:
+    if int((free > 0).sum()) < _LEAST_PIXELS:
+        return None
+    criteria = (cv2.TERM_CRITERIA_EPS | cv2.TERM_CRITERIA_COUNT, iterations, 1e-5)
+    every = np.full(moving.shape, 255, np.uint8)
+    try:
+        _, found = cv2.findTransformECCWithMask(
+            template, moving, free, every, start.astype(np.float32), cv2.MOTION_AFFINE, criteria, _ECC_BLUR_PX
+        )
+    # Two pictures that do not correlate end in an exception: then this start leads nowhere.
+    except cv2.error:
+        return None
+    matrix = np.asarray(found, np.float64)
+    is_map = np.isfinite(matrix).all() and _LEAST_DETERMINANT < np.linalg.det(matrix[:, :2]) < _MOST_DETERMINANT
+    return matrix if is_map else None
+
+
+def _agreeing(template: Grey, moving: Grey, clear: Bytes, matrix: Matrix) -> Bytes:
+    where = clear & inside_answer(matrix, clear.shape)
+    residual = cv2.GaussianBlur(np.abs(template - moved(moving, matrix)), (0, 0), 2)
+    chosen = residual[where > 0]
+    if chosen.size < _LEAST_PIXELS:
+        return where
+    middle = float(np.median(chosen))
+    spread = float(np.median(np.abs(chosen - middle)))
+    return np.where((where > 0) & (residual <= middle + 3 * 1.4826 * spread), 255, 0).astype(np.uint8)
+
+
+def shrunk(free: Bytes, pixels: int) -> Bytes:
+    """Return what is set and so many pixels away from what is not; the edge of the frame is no border."""
+    kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * pixels + 1, 2 * pixels + 1))
+    # Beyond the frame there is nothing to keep away from.
+    return np.asarray(cv2.erode(free, kernel, borderType=cv2.BORDER_CONSTANT, borderValue=255.0), np.uint8)

@@ -1,0 +1,212 @@
+"""The paste at full size: one resampling of the answer, a fade that lies inside the mask, and nothing outside of it.
+
+Everything happens in bands of rows within the mask's box, so the cost follows the mask and not the picture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from agent.imaging.masking.alignment import Matrix
+from agent.imaging.masking.colour import Correction
+from agent.imaging.masking.masks import box_of, smoothstep
+from agent.imaging.masking.pictures import BACKDROP, Bytes, Floats, Picture, Pixels, over_backdrop
+from agent.imaging.masking.values import Box
+from agent.imaging.masking.wobble import Bends
+
+_BAND_ROWS = 256
+_LEAST_FEATHER_PX = 1.5
+_FEATHER_OF_INRADIUS = 0.35
+_SMALL_SIDE_PX = 1024
+_CUBIC_REACH_PX = 4
+# An answer finer than the picture by more than this is smoothed before it is sampled.
+_FINER = 1.15
+_LUMA = np.array([0.299, 0.587, 0.114], np.float32)
+# Where transparent, a difference of so many levels from what was sent begins to count as drawn, and then does wholly.
+_DRAWN_FROM, _DRAWN_TO = 8.0, 32.0
+
+
+@dataclass(frozen=True)
+class Laid:
+    """An answer (8-bit RGB as it came) and how it lies over a box of the picture, by the work frame between them."""
+
+    answer: Bytes
+    box: Box
+    work_width: int
+    work_height: int
+    matrix: Matrix
+    bends: Bends | None
+    correction: Correction
+
+
+def pasted(picture: Picture, mask: Bytes, laid: Laid, feather_px: float) -> Picture:
+    """Return the picture with the answer inside the mask; wherever the mask is 0, the very same values.
+
+    `feather_px` is in pixels of the work frame; it is less in narrow places, and there is no fade where the mask meets
+    the picture's edge.
+    """
+    pixels = picture.pixels.copy()
+    area = box_of(mask).within(laid.box)
+    fade = _Fade(mask, area, feather_px * laid.box.width / laid.work_width)
+    for band in _bands(area):
+        weight = fade.weight(band)
+        rows, columns = slice(band.top, band.bottom), slice(band.left, band.right)
+        part = picture.pixels[rows, columns]
+        mixed = _mixed(part, _sampled(laid, band), weight, picture)
+        pixels[rows, columns] = np.where(weight[..., None] > 0, mixed, part)
+    return Picture(pixels, picture.profile)
+
+
+def changed_outside(original: Picture, result: Picture, mask: Bytes) -> int:
+    """Return in how many pixels outside the mask any channel differs; all of them when the shapes do."""
+    if original.pixels.shape != result.pixels.shape or original.pixels.dtype != result.pixels.dtype:
+        return int((mask == 0).sum())
+    count = 0
+    for top in range(0, original.height, _BAND_ROWS):
+        rows = slice(top, top + _BAND_ROWS)
+        differs = (original.pixels[rows] != result.pixels[rows]).any(axis=2)
+        count += int((differs & (mask[rows] == 0)).sum())
+    return count
+
+
+class _Fade:
+    """How much of the answer shows in each pixel."""
+
+    def __init__(self, mask: Bytes, area: Box, feather_px: float) -> None:
+        self._mask = mask
+        self._area = area
+        self._feather_px = feather_px
+        self._inradius = _local_inradius(mask, area, feather_px)
+
+    def weight(self, band: Box) -> Floats:
+        height, width = self._mask.shape
+        margin = int(np.ceil(self._feather_px)) + 3
+        around = band.grown(margin, margin).within(Box(0, 0, width, height))
+        seen = self._mask[around.top : around.bottom, around.left : around.right]
+        # The edge of what is seen is no border: at the picture's edge nothing fades.
+        reach = cv2.distanceTransform((seen > 0).astype(np.uint8), cv2.DIST_L2, 5)
+        top, left = band.top - around.top, band.left - around.left
+        own = (slice(top, top + band.height), slice(left, left + band.width))
+        feather = np.clip(_FEATHER_OF_INRADIUS * self._near(band), _LEAST_FEATHER_PX, self._feather_px)
+        fade = smoothstep(np.asarray(reach[own] / feather, np.float32))
+        return np.asarray(fade * (seen[own].astype(np.float32) / 255), np.float32)
+
+    def _near(self, band: Box) -> Floats:
+        rows, columns = self._inradius.shape
+        x = (np.arange(band.left, band.right) - self._area.left + 0.5) * columns / self._area.width
+        y = (np.arange(band.top, band.bottom) - self._area.top + 0.5) * rows / self._area.height
+        down, across = np.clip(y.astype(int), 0, rows - 1), np.clip(x.astype(int), 0, columns - 1)
+        return np.asarray(self._inradius[down][:, across], np.float32)
+
+
+def _local_inradius(mask: Bytes, area: Box, feather_px: float) -> Floats:
+    """Return, on a small grid over the area, how thick the mask is thereabouts, in pixels of the picture."""
+    part = (mask[area.top : area.bottom, area.left : area.right] > 0).astype(np.uint8)
+    factor = min(1.0, _SMALL_SIDE_PX / max(area.width, area.height))
+    size = (max(1, round(area.width * factor)), max(1, round(area.height * factor)))
+    small = cv2.resize(part, size, interpolation=cv2.INTER_NEAREST) if factor < 1 else part
+    # Where the mask meets the picture's edge it goes on; elsewhere it ends.
+    height, width = mask.shape
+    framed = np.asarray(cv2.copyMakeBorder(small, 1, 1, 1, 1, cv2.BORDER_REPLICATE), np.uint8)
+    framed[:1] *= area.top == 0
+    framed[-1:] *= area.bottom == height
+    framed[:, :1] *= area.left == 0
+    framed[:, -1:] *= area.right == width
+    thick = cv2.distanceTransform(np.ascontiguousarray(framed), cv2.DIST_L2, 5)[1:-1, 1:-1]
+    reach = max(1, round(3 * feather_px * factor))
+    kernel = np.ones((2 * reach + 1, 2 * reach + 1), np.uint8)
+    return np.asarray(np.minimum(cv2.dilate(np.ascontiguousarray(thick), kernel), 1e6) / factor, np.float32)
+
+
+def _bands(area: Box) -> Iterator[Box]:
+    for top in range(area.top, area.bottom, _BAND_ROWS):
+        yield Box(area.left, top, area.width, min(_BAND_ROWS, area.bottom - top))
+
+
+def _sampled(laid: Laid, band: Box) -> Floats:
+    """Return the answer's corrected colours (0 to 255) at the picture's pixels of the band."""
+    box, (work_width, work_height) = laid.box, (laid.work_width, laid.work_height)
+    x = (np.arange(band.left, band.right, dtype=np.float32) - box.left + 0.5) * (work_width / box.width) - 0.5
+    y = (np.arange(band.top, band.bottom, dtype=np.float32) - box.top + 0.5) * (work_height / box.height) - 0.5
+    columns, rows = (np.ascontiguousarray(axis, np.float32) for axis in np.meshgrid(x, y))
+    tint = _looked_up(laid.correction.field, columns, rows, work_width, work_height)
+    if laid.bends is not None:
+        bend = _looked_up(laid.bends, columns, rows, work_width, work_height, cv2.INTER_CUBIC)
+        columns, rows = columns + bend[..., 0], rows + bend[..., 1]
+    matrix = laid.matrix
+    across = matrix[0, 0] * columns + matrix[0, 1] * rows + matrix[0, 2]
+    down = matrix[1, 0] * columns + matrix[1, 1] * rows + matrix[1, 2]
+    height, width = laid.answer.shape[:2]
+    across, down = (across + 0.5) * (width / work_width) - 0.5, (down + 0.5) * (height / work_height) - 0.5
+    finer = min(width / box.width, height / box.height)
+    return np.asarray(_resampled(laid, across, down, finer) + tint, np.float32)
+
+
+def _resampled(laid: Laid, across: NDArray[np.floating], down: NDArray[np.floating], finer: float) -> Floats:
+    height = laid.answer.shape[0]
+    sigma = 0.45 * finer if finer > _FINER else 0.0
+    margin = _CUBIC_REACH_PX + int(np.ceil(4 * sigma))
+    first = int(np.clip(np.floor(down.min()) - margin, 0, height - 1))
+    last = int(np.clip(np.ceil(down.max()) + margin + 1, first + 1, height))
+    table = np.ascontiguousarray(laid.correction.table[None], np.float32)
+    toned = cv2.LUT(np.ascontiguousarray(laid.answer[first:last]), table)
+    if sigma:
+        toned = cv2.GaussianBlur(toned, (0, 0), sigma, borderType=cv2.BORDER_REPLICATE)
+    shown = cv2.remap(
+        toned,
+        across.astype(np.float32),
+        (down - first).astype(np.float32),
+        interpolation=cv2.INTER_CUBIC,
+        # Drift may lead a little beyond the answer where the mask meets the picture's edge.
+        borderMode=cv2.BORDER_REFLECT_101,
+    )
+    return np.asarray(shown, np.float32)
+
+
+def _looked_up(
+    field: Floats, columns: Floats, rows: Floats, width: int, height: int, way: int = cv2.INTER_LINEAR
+) -> Floats:
+    """Return the values of a coarse field over the work frame at some of its places."""
+    x = (columns + 0.5) * (field.shape[1] / width) - 0.5
+    y = (rows + 0.5) * (field.shape[0] / height) - 0.5
+    found = cv2.remap(
+        field, x.astype(np.float32), y.astype(np.float32), interpolation=way, borderMode=cv2.BORDER_REPLICATE
+    )
+    return np.asarray(found, np.float32)
+
+
+def _mixed(part: Pixels, sampled: Floats, weight: Floats, picture: Picture) -> Pixels:
+    unit = picture.peak / 255
+    colours = part.shape[2] - picture.has_alpha
+    answer = np.clip(sampled, 0, 255)
+    if colours == 1:
+        answer = (answer @ _LUMA)[..., None]
+    share = weight[..., None]
+    original = part[..., :colours].astype(np.float32) / unit
+    if not picture.has_alpha:
+        return _stored(np.asarray((original * (1 - share) + answer * share) * unit, np.float32), part)
+    before = part[..., -1:].astype(np.float32) / picture.peak
+    inside = np.maximum(before, _drawn(part, sampled, picture.peak))
+    # What was sent showed transparent parts over the backdrop: its share is taken out again.
+    drawn = np.maximum(answer - (1 - inside) * BACKDROP, 0)
+    alpha = before * (1 - share) + inside * share
+    mixed = (original * before * (1 - share) + drawn * share) / np.maximum(alpha, 1e-6)
+    colour = np.where(alpha > 0, np.minimum(mixed, 255), original)
+    return _stored(np.concatenate([colour * unit, alpha * picture.peak], axis=2).astype(np.float32), part)
+
+
+def _drawn(part: Pixels, sampled: Floats, peak: int) -> Floats:
+    """Return how surely the answer drew something in each pixel, 0 to 1: only that may make it opaque."""
+    difference = np.abs(sampled - over_backdrop(part, peak)).max(axis=2)
+    smooth = cv2.GaussianBlur(np.asarray(difference, np.float32), (0, 0), 1.2)
+    return smoothstep(np.asarray((smooth - _DRAWN_FROM) / (_DRAWN_TO - _DRAWN_FROM), np.float32))[..., None]
+
+
+def _stored(values: Floats, like: Pixels) -> Pixels:
+    stored: Pixels = np.asarray(np.clip(np.rint(values), 0, np.iinfo(like.dtype).max), like.dtype)
+    return stored

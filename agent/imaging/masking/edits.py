@@ -1,0 +1,216 @@
+"""A masked edit on a model without a mask: what to send, and what becomes of the answer.
+
+`plan_edit` before the request, `finish_edit` with its answer, `regrow` to use the same answer under another mask.
+Everything here computes for a second or so and belongs in a thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from agent.imaging.masking import compositing, crops, laying, masks, pictures, verdicts
+from agent.imaging.masking.crops import Crop
+from agent.imaging.masking.laying import Surface
+from agent.imaging.masking.pictures import Bytes, Picture
+from agent.imaging.masking.values import (
+    DEFAULT_FEATHER_PX,
+    AlignedAnswer,
+    Box,
+    EditOutcome,
+    EditPlan,
+    Frame,
+    Mask,
+    MaskProblem,
+    MaskRefusal,
+    Notice,
+    Reason,
+    Said,
+    Verdict,
+)
+
+LEAST_FEATHER_PX, MOST_FEATHER_PX = 2.0, 32.0
+_BEYOND_SAID = 0.02
+
+
+def plan_edit(
+    original: bytes, mask: Mask, frames: Sequence[Frame], feather_px: float = DEFAULT_FEATHER_PX
+) -> EditPlan | MaskRefusal:
+    """Return what to send for changing what the mask marks.
+
+    `original` is any picture the studio holds; 16 bits and alpha are kept, though 8-bit RGB is sent. `frames` are the
+    model's legal outputs in all their sizes; about a megapixel is asked for unless that would be more than 1.25 times
+    coarser than the picture. All areas of the mask are edited by the one request. What should be said before paying is
+    in the plan's notices: nothing outside the mask, little to align by, a softer result.
+
+    Refused: a picture that cannot be read, a mask of another size, an empty mask, no frame.
+    """
+    try:
+        picture = pictures.read(original)
+    except pictures.Unreadable:
+        return MaskRefusal(MaskProblem.PICTURE_UNREADABLE)
+    size = (picture.width, picture.height)
+    if (mask.width, mask.height) != size:
+        numbers = {"mask_width": mask.width, "mask_height": mask.height, "width": size[0], "height": size[1]}
+        return MaskRefusal(MaskProblem.WRONG_RATIO, numbers)
+    values = masks.unpacked(mask)
+    if not values.any():
+        return MaskRefusal(MaskProblem.EMPTY)
+    crop = crops.chosen_crop(masks.box_of(values), *size, frames)
+    if crop is None:
+        return MaskRefusal(MaskProblem.NO_FRAME)
+    return planned(original, picture, mask, values, crop, frames, masks.areas_of(values), feather_px)
+
+
+def planned(
+    original: bytes,
+    picture: Picture,
+    mask: Mask,
+    values: Bytes,
+    crop: Crop,
+    frames: Sequence[Frame],
+    areas: Sequence[Box],
+    feather_px: float,
+) -> EditPlan:
+    """Return the plan of an edit whose crop is chosen; `values` are those of `mask`, `areas` what could go alone."""
+    sent = crops.cut(picture, crop)
+    area = crops.in_frame(values, crop.box, (crop.frame.width_px, crop.frame.height_px))
+    shown, marker = crops.marked(sent, area)
+    covers_all = bool((values > 0).all())
+    return EditPlan(
+        original=original,
+        mask=mask,
+        width=picture.width,
+        height=picture.height,
+        box=crop.box,
+        frame=crop.frame,
+        crop=pictures.rgb_png(sent),
+        marked=pictures.rgb_png(shown),
+        marker=marker,
+        covers_all=covers_all,
+        areas=len(areas),
+        notices=tuple(_notices(picture, values, crop, areas, frames, sent, covers_all)),
+        feather_px=float(np.clip(feather_px, LEAST_FEATHER_PX, MOST_FEATHER_PX)),
+    )
+
+
+def finish_edit(plan: EditPlan, answer: bytes) -> EditOutcome | MaskRefusal:
+    """Return what came of the model's answer, of whatever size and type.
+
+    When the verdict is `refused` there is no composite: the original stays, and the answer may be shown beside it.
+    Otherwise the composite differs from the original inside the mask only, which is counted on the decoded file.
+
+    Refused outright: an answer that cannot be read.
+    """
+    try:
+        pixels = pictures.read_rgb(answer)
+    except pictures.Unreadable:
+        return MaskRefusal(MaskProblem.ANSWER_UNREADABLE)
+    surface, values = _surface(plan), masks.unpacked(plan.mask)
+    kept = laying.aligned(surface, values, pixels, answer)
+    if kept.judgement.verdict is Verdict.REFUSED:
+        return EditOutcome(kept.judgement, aligned=kept, outside=int((values == 0).sum()))
+    return outcome(surface, values, pixels, kept, plan.feather_px)
+
+
+def regrow(plan: EditPlan, aligned: AlignedAnswer, mask: Mask) -> EditOutcome | MaskRefusal:
+    """Return the same answer under another mask, without a new request.
+
+    Colours are learnt anew round the new border; the place stays. Refused: an empty mask, one of another size, one
+    that leaves what the model was shown, an answer that was refused.
+    """
+    if (mask.width, mask.height) != (plan.width, plan.height):
+        numbers = {"mask_width": mask.width, "mask_height": mask.height, "width": plan.width, "height": plan.height}
+        return MaskRefusal(MaskProblem.WRONG_RATIO, numbers)
+    values = masks.unpacked(mask)
+    if not values.any():
+        return MaskRefusal(MaskProblem.EMPTY)
+    if not plan.box.holds(masks.box_of(values)):
+        return MaskRefusal(MaskProblem.BEYOND_THE_ANSWER)
+    if aligned.judgement.verdict is Verdict.REFUSED:
+        return EditOutcome(aligned.judgement, aligned=aligned, outside=int((values == 0).sum()))
+    surface = _surface(plan)
+    return outcome(surface, values, pictures.read_rgb(aligned.answer), aligned, plan.feather_px)
+
+
+def outcome(surface: Surface, values: Bytes, answer: Bytes, kept: AlignedAnswer, feather_px: float) -> EditOutcome:
+    """Return the paste as a file, with everything counted and said."""
+    made = laying.paste(surface, values, answer, kept, feather_px)
+    composite = pictures.png(made.picture)
+    # Counted on the file itself, so that neither paste nor encoder can break the promise unseen.
+    changed = compositing.changed_outside(surface.picture, pictures.read(composite), values)
+    is_unsure = kept.judgement.verdict is Verdict.UNSURE
+    return EditOutcome(
+        judgement=kept.judgement,
+        composite=composite,
+        aligned=kept,
+        changed_outside=changed,
+        outside=int((values == 0).sum()),
+        spill_px=made.spill_px,
+        grown_mask=masks.packed(_grown_within(values, made.spill_px, surface.box)) if made.spill_px else None,
+        before=laying.preview(surface.picture, surface) if is_unsure else None,
+        after=laying.preview(made.picture, surface) if is_unsure else None,
+        notices=tuple(_said_of(made, kept)),
+    )
+
+
+def _said_of(made: laying.Paste, kept: AlignedAnswer) -> list[Said]:
+    said = []
+    if made.spill_px:
+        said.append(Said(Notice.SPILLS, {"pixels": made.spill_px}))
+    if made.is_unchanged and kept.judgement.reason is not Reason.COVERS_ALL:
+        said.append(Said(Notice.NOTHING_CHANGED))
+    return said
+
+
+def _grown_within(values: Bytes, pixels: int, box: Box) -> Bytes:
+    wider = masks.widened(values, pixels)
+    kept = wider.copy()
+    height, width = values.shape
+    seen = box.within(Box(0, 0, width, height))
+    kept[: seen.top] = kept[seen.bottom :] = 0
+    kept[:, : seen.left] = kept[:, seen.right :] = 0
+    return np.maximum(kept, values)
+
+
+def _surface(plan: EditPlan) -> Surface:
+    size = crops.work_size(plan.frame.width_px, plan.frame.height_px)
+    return Surface.over(pictures.read(plan.original), plan.box, size)
+
+
+def _notices(
+    picture: Picture,
+    values: Bytes,
+    crop: Crop,
+    areas: Sequence[Box],
+    frames: Sequence[Frame],
+    sent: Bytes,
+    covers_all: bool,
+) -> list[Said]:
+    said = []
+    whole = Box(0, 0, picture.width, picture.height)
+    if covers_all:
+        said.append(Said(Notice.COVERS_ALL))
+    else:
+        size = crops.work_size(crop.frame.width_px, crop.frame.height_px)
+        outside = 255 - crops.in_frame(values, crop.box, size, beyond=255)
+        tiles = verdicts.textured_tiles(laying.fitted(sent, size), outside)
+        if tiles < verdicts.TILES_NEEDED:
+            said.append(Said(Notice.LITTLE_TO_ALIGN_BY, {"tiles": tiles, "needed": verdicts.TILES_NEEDED}))
+    if crop.softness > crops.MAX_SOFTNESS:
+        said.append(_softer(picture, crop, areas, frames))
+    inside = crop.box.within(whole)
+    beyond = 1 - inside.width * inside.height / (crop.box.width * crop.box.height)
+    if beyond > _BEYOND_SAID:
+        said.append(Said(Notice.BEYOND_THE_PICTURE, {"share": round(beyond, 3)}))
+    return said
+
+
+def _softer(picture: Picture, crop: Crop, areas: Sequence[Box], frames: Sequence[Frame]) -> Said:
+    factor = round(crop.softness, 2)
+    alone = [crops.chosen_crop(area, picture.width, picture.height, frames) for area in areas[:8]]
+    finest = max((each.softness for each in alone if each), default=crop.softness)
+    if len(areas) > 1 and finest <= crop.softness / crops.MAX_SOFTNESS:
+        return Said(Notice.AREAS_FAR_APART, {"areas": len(areas), "factor": factor})
+    return Said(Notice.SOFTER, {"factor": factor})

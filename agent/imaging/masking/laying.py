@@ -1,0 +1,167 @@
+"""An answer laid over a picture: aligned once, pasted as often as the mask changes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from agent.imaging.masking import alignment, colour, compositing, crops, pictures, spills, verdicts, wobble
+from agent.imaging.masking.alignment import Matrix
+from agent.imaging.masking.pictures import Bytes, Floats, Picture
+from agent.imaging.masking.values import AlignedAnswer, Box, Judgement, Reason, Verdict
+
+_EDGE_PX = 2.0
+_OTHER_RATIO = 0.004
+# An edit that keeps away from the border by so many feathers leaves room for a wider fade, which shows less; one that
+# reaches it would look like a ghost.
+_CLEAR_TIMES = 2.0
+
+
+@dataclass(frozen=True)
+class Paste:
+    """A composite and what was seen while it was made; `spill_px` in pixels of the picture."""
+
+    picture: Picture
+    spill_px: int
+    is_unchanged: bool
+
+
+@dataclass(frozen=True)
+class Surface:
+    """A picture, the box of it that an answer covers, and the work frame over the box; `sent` is what it shows."""
+
+    picture: Picture
+    box: Box
+    work_width: int
+    work_height: int
+    sent: Bytes
+
+    @classmethod
+    def over(cls, picture: Picture, box: Box, size: tuple[int, int]) -> Surface:
+        """Return the box of a picture in a work frame of this size (width, height)."""
+        shown = crops.filled(picture, box)
+        return cls(picture, box, *size, fitted(shown, size))
+
+    def masked(self, values: Bytes) -> Bytes:
+        """Return the mask in the work frame: 255 inside."""
+        return crops.in_frame(values, self.box, (self.work_width, self.work_height))
+
+    def outside(self, values: Bytes) -> Bytes:
+        """Return 255 in the work frame where the picture is and the mask is not."""
+        return 255 - crops.in_frame(values, self.box, (self.work_width, self.work_height), beyond=255)
+
+
+def fitted(pixels: Bytes, size: tuple[int, int]) -> Bytes:
+    """Return the pixels at a size (width, height), smoothed when smaller."""
+    if pixels.shape[1::-1] == size:
+        return pixels
+    is_smaller = size[0] * size[1] < pixels.shape[0] * pixels.shape[1]
+    return np.asarray(
+        cv2.resize(pixels, size, interpolation=cv2.INTER_AREA if is_smaller else cv2.INTER_CUBIC), np.uint8
+    )
+
+
+def aligned(surface: Surface, mask: Bytes, answer: Bytes, data: bytes) -> AlignedAnswer:
+    """Return where the answer lies over the surface, with the verdict by what is outside the mask.
+
+    `data` is the answer as it came, `answer` its pixels. With nothing outside, the answer is fitted in as it is.
+    """
+    size = (surface.work_width, surface.work_height)
+    outside = surface.outside(mask)
+    nominals = nominal_maps(answer, size)
+    if not outside.any():
+        judgement = Judgement(Verdict.GOOD, Reason.COVERS_ALL)
+        return _kept(data, size, nominals[0], None, judgement)
+    small = fitted(answer, size)
+    template, moving = alignment.normalised(surface.sent), alignment.normalised(small)
+    found = alignment.align(surface.sent, small, template, moving, outside, nominals)
+    is_plausible = alignment.is_plausible(found.matrix, nominals, *size)
+    judgement = verdicts.judged(surface.sent, template, moving, outside, found, is_plausible)
+    if judgement.verdict is Verdict.REFUSED:
+        return _kept(data, size, found.matrix, None, judgement)
+    if judgement.reason is Reason.LITTLE_TO_ALIGN_BY and found.correlation < verdicts.TRUSTED_CORRELATION:
+        # What correlates with nothing must not be moved by it.
+        return _kept(data, size, nominals[0], None, judgement)
+    bends = wobble.bends_of(template, moving, outside, found.matrix)
+    return _kept(data, size, found.matrix, bends, judgement)
+
+
+def paste(surface: Surface, mask: Bytes, answer: Bytes, kept: AlignedAnswer, feather_px: float) -> Paste:
+    """Return the picture with the answer inside the mask, its colours learnt outside of this mask.
+
+    The fade is twice as wide where the edit keeps so far away from the whole border.
+    """
+    size = (surface.work_width, surface.work_height)
+    matrix, bends = matrix_of(kept), bends_of(kept)
+    shown = wobble.seen_through(fitted(answer, size), matrix, bends)
+    outside = surface.outside(mask)
+    comparable = outside & alignment.inside_answer(matrix, outside.shape, _EDGE_PX)
+    correction = colour.correction(surface.sent, shown, outside, comparable)
+    laid = compositing.Laid(answer, surface.box, *size, matrix, bends, correction)
+    inside = surface.masked(mask)
+    toned = true_colours(correction, shown)
+    wide_px = _CLEAR_TIMES * feather_px
+    reach = spills.reach_of(surface.sent, toned, inside, comparable, wide_px)
+    result = compositing.pasted(surface.picture, mask, laid, wide_px if reach.keeps_clear else feather_px)
+    return Paste(result, math.ceil(reach.spill_px * surface.box.width / size[0]), reach.is_unchanged)
+
+
+def true_colours(correction: colour.Correction, shown: Floats) -> Floats:
+    """Return the aligned answer in the work frame with its colours corrected."""
+    height, width = shown.shape[:2]
+    field = cv2.resize(correction.field, (width, height), interpolation=cv2.INTER_LINEAR)
+    return np.asarray(np.clip(colour.applied(correction.table, shown) + field, 0, 255), np.float32)
+
+
+def nominal_maps(answer: Bytes, size: tuple[int, int]) -> list[Matrix]:
+    """Return what a model may have done on purpose: delivered the frame, or for another ratio stretched, cut, padded.
+
+    Each maps the work frame (width, height) to the answer fitted into it.
+    """
+    width, height = size
+    their_height, their_width = answer.shape[:2]
+    stretched = np.array([[1.0, 0, 0], [0, 1.0, 0]])
+    if abs(math.log((their_width / their_height) / (width / height))) < _OTHER_RATIO:
+        return [stretched]
+    factors = (their_width / width, their_height / height)
+    return [
+        stretched,
+        *(_centred(scale / factors[0], scale / factors[1], size) for scale in (max(factors), min(factors))),
+    ]
+
+
+def matrix_of(kept: AlignedAnswer) -> Matrix:
+    """Return the affine map as an array."""
+    return np.array(kept.matrix, np.float64).reshape(2, 3)
+
+
+def bends_of(kept: AlignedAnswer) -> wobble.Bends | None:
+    """Return the coarse grid of bends, or None for a rigid answer."""
+    if not kept.bends:
+        return None
+    grid = np.frombuffer(kept.bends, np.float16).astype(np.float32)
+    return grid.reshape(kept.bends_rows, kept.bends_columns, 2)
+
+
+def preview(picture: Picture, surface: Surface) -> bytes:
+    """Return the surface's box of a picture as PNG at the work frame's size."""
+    shown = crops.filled(picture, surface.box)
+    return pictures.rgb_png(fitted(shown, (surface.work_width, surface.work_height)))
+
+
+def _kept(
+    data: bytes, size: tuple[int, int], matrix: Matrix, bends: wobble.Bends | None, judgement: Judgement
+) -> AlignedAnswer:
+    numbers = tuple(float(value) for value in matrix.ravel())
+    if bends is None:
+        return AlignedAnswer(data, *size, numbers, judgement=judgement)
+    rows, columns = bends.shape[:2]
+    return AlignedAnswer(data, *size, numbers, bends.astype(np.float16).tobytes(), rows, columns, judgement)
+
+
+def _centred(across: float, down: float, size: tuple[int, int]) -> Matrix:
+    middle = ((size[0] - 1) / 2, (size[1] - 1) / 2)
+    return np.array([[across, 0, middle[0] * (1 - across)], [0, down, middle[1] * (1 - down)]])

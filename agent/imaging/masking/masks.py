@@ -1,0 +1,147 @@
+"""Masks: read from any picture, packed small, inverted, grown and feathered. White is what changes."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+
+from agent.imaging.masking import pictures
+from agent.imaging.masking.pictures import Bytes, Picture, Pixels
+from agent.imaging.masking.values import Box, Mask, MaskProblem, MaskRefusal
+
+_RATIO_TOLERANCE = 0.02
+# A painted layer's colour is called uniform when its visible pixels differ by no more than this.
+_UNIFORM_LEVELS = 24
+_DRAWN_ALPHA = 32
+_LEVELS = (1, 64, 128, 255)
+
+
+def read_mask(data: bytes, size: tuple[int, int]) -> Mask | MaskRefusal:
+    """Return the mask of a picture of `size` (width, height) from an image in which white is to change.
+
+    Any mode is taken; grey stays a soft brush. Of a painter's layer, whose background is transparent and whose strokes
+    have one colour, the alpha counts; of any other picture with alpha, its brightness times its alpha. An image of
+    another size is scaled when its ratio is the picture's within 2 %.
+    """
+    try:
+        picture = pictures.read(data)
+    except pictures.Unreadable:
+        return MaskRefusal(MaskProblem.UNREADABLE)
+    width, height = size
+    stretch = (picture.width / picture.height) / (width / height)
+    if not 1 / (1 + _RATIO_TOLERANCE) <= stretch <= 1 + _RATIO_TOLERANCE:
+        numbers = {"mask_width": picture.width, "mask_height": picture.height, "width": width, "height": height}
+        return MaskRefusal(MaskProblem.WRONG_RATIO, numbers)
+    values = _resized(_brightness(picture), width, height)
+    return packed(values) if values.any() else MaskRefusal(MaskProblem.EMPTY)
+
+
+def packed(values: Bytes) -> Mask:
+    """Return height by width values from 0 to 255 as a mask."""
+    height, width = values.shape
+    _, data = cv2.imencode(".png", values, [cv2.IMWRITE_PNG_COMPRESSION, 1])
+    return Mask(width, height, data.tobytes())
+
+
+def unpacked(mask: Mask) -> Bytes:
+    """Return the mask's values, height by width."""
+    return np.asarray(cv2.imdecode(np.frombuffer(mask.data, np.uint8), cv2.IMREAD_GRAYSCALE), np.uint8)
+
+
+def inverted(mask: Mask) -> Mask | MaskRefusal:
+    """Return a mask of all that this one leaves as it is."""
+    values = 255 - unpacked(mask)
+    return packed(values) if values.any() else MaskRefusal(MaskProblem.EMPTY)
+
+
+def grown(mask: Mask, pixels: int) -> Mask:
+    """Return the mask with its border so many pixels further out."""
+    return packed(widened(unpacked(mask), pixels))
+
+
+def feathered(mask: Mask, pixels: float) -> Mask:
+    """Return the mask with a soft border of about so many pixels that lies wholly inside it."""
+    values = unpacked(mask)
+    reach = cv2.distanceTransform((values > 0).astype(np.uint8), cv2.DIST_L2, 5)
+    fade = smoothstep(np.asarray(reach / max(pixels, 1e-3), np.float32))
+    # The outermost pixel stays in the mask: it was painted.
+    soft = np.where(values > 0, np.maximum(np.rint(values * fade), 1), 0)
+    return packed(soft.astype(np.uint8))
+
+
+def widened(values: Bytes, pixels: int) -> Bytes:
+    """Return mask values with the border so many pixels further out, a soft border in four steps."""
+    if pixels <= 0 or not values.any():
+        return values
+    height, width = values.shape
+    part = box_of(values).grown(pixels, pixels).within(Box(0, 0, width, height))
+    rows, columns = slice(part.top, part.bottom), slice(part.left, part.right)
+    seen = values[rows, columns]
+    grown_part = seen.copy()
+    # By distance: a dilation's cost would grow with the square of the pixels.
+    for level in _LEVELS:
+        core = seen >= level
+        if core.any():
+            reach = cv2.distanceTransform((~core).astype(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
+            np.maximum(grown_part, np.where(reach <= pixels, level, 0).astype(np.uint8), out=grown_part)
+    wider = values.copy()
+    wider[rows, columns] = grown_part
+    return wider
+
+
+def box_of(values: Bytes) -> Box:
+    """Return the smallest box that holds all that is set; 0 by 0 when nothing is."""
+    left, top, width, height = cv2.boundingRect(values)
+    return Box(left, top, width, height)
+
+
+def areas_of(values: Bytes) -> list[Box]:
+    """Return the boxes of the separate areas, largest first."""
+    count, _, rows, _ = cv2.connectedComponentsWithStats((values > 0).astype(np.uint8), connectivity=8)
+    by_size = sorted((tuple(map(int, row)) for row in rows[1:count]), key=lambda row: -row[4])
+    return [Box(*row[:4]) for row in by_size]
+
+
+def smoothstep(values: pictures.Floats) -> pictures.Floats:
+    """Return 0 below 0, 1 above 1, and between them a curve without a kink."""
+    kept = np.clip(values, 0, 1)
+    return np.asarray(kept * kept * (3 - 2 * kept), np.float32)
+
+
+def _brightness(picture: Picture) -> Bytes:
+    eight = _eight_bits(picture.pixels)
+    colours = eight.shape[2] - picture.has_alpha
+    grey = eight[..., 0] if colours == 1 else np.asarray(cv2.cvtColor(eight[..., :3], cv2.COLOR_RGB2GRAY), np.uint8)
+    if not picture.has_alpha:
+        return np.ascontiguousarray(grey)
+    alpha = eight[..., -1]
+    if _is_painted_layer(eight[..., :colours], alpha):
+        return np.ascontiguousarray(alpha)
+    return np.asarray((grey.astype(np.uint16) * alpha + 127) // 255, np.uint8)
+
+
+def _is_painted_layer(colours: Bytes, alpha: Bytes) -> bool:
+    drawn = alpha >= _DRAWN_ALPHA
+    if not drawn.any() or int(alpha.min()) >= _DRAWN_ALPHA:
+        return False
+    strokes = colours[drawn]
+    return bool((np.ptp(strokes, axis=0) <= _UNIFORM_LEVELS).all())
+
+
+def _eight_bits(pixels: Pixels) -> Bytes:
+    if pixels.dtype == np.uint8:
+        return np.asarray(pixels, np.uint8)
+    # Rounded up: what is a little above nothing stays painted.
+    return np.asarray((pixels.astype(np.uint32) + 256) // 257, np.uint8)
+
+
+def _resized(values: Bytes, width: int, height: int) -> Bytes:
+    if values.shape == (height, width):
+        return values
+    # Area when smaller, else linear: the nearest pixel would lose thin strokes.
+    is_smaller, is_hard = width * height < values.size, not ((values > 0) & (values < 255)).any()
+    way = cv2.INTER_AREA if is_smaller else cv2.INTER_LINEAR
+    scaled = np.asarray(cv2.resize(values, (width, height), interpolation=way), np.uint8)
+    if not is_hard:
+        return scaled
+    return np.where(scaled > (0 if is_smaller else 127), 255, 0).astype(np.uint8)

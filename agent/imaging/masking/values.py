@@ -1,0 +1,262 @@
+"""What goes in and out of a masked edit: plain values of numbers and bytes, which can be kept, sent and compared.
+
+No pixel library is needed to hold them; a refusal is a value too, which the caller turns into its own sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+
+DEFAULT_FEATHER_PX = 8.0
+
+NOTHING: Mapping[str, float | str] = MappingProxyType({})
+
+
+class MaskProblem(StrEnum):
+    """Why nothing can be planned or finished; the parameters each one brings are in brackets."""
+
+    EMPTY = "empty"
+    UNREADABLE = "unreadable"
+    # mask_width, mask_height, width, height
+    WRONG_RATIO = "wrong_ratio"
+    PICTURE_UNREADABLE = "picture_unreadable"
+    ANSWER_UNREADABLE = "answer_unreadable"
+    NO_FRAME = "no_frame"
+    # The grown mask leaves the part of the picture that was sent: only a new request can fill it.
+    BEYOND_THE_ANSWER = "beyond_the_answer"
+    NOTHING_TO_ADD = "nothing_to_add"
+    # width, height, limit: the wider canvas would be larger than the studio holds
+    TOO_LARGE = "too_large"
+
+
+class Notice(StrEnum):
+    """What to say before the request is paid for, or with its result; parameters in brackets."""
+
+    COVERS_ALL = "covers_all"
+    # tiles, needed: textured tiles of 48 pixels that the mask leaves free, and how many are needed
+    LITTLE_TO_ALIGN_BY = "little_to_align_by"
+    # factor: how many pixels of the picture become one of the answer
+    SOFTER = "softer"
+    # areas, factor: one request for all would be softer than one for each
+    AREAS_FAR_APART = "areas_far_apart"
+    # share: of the frame that lies beyond the picture and is thrown away
+    BEYOND_THE_PICTURE = "beyond_the_picture"
+    # pixels: how far the change continues beyond the mask, in pixels of the picture
+    SPILLS = "spills"
+    NOTHING_CHANGED = "nothing_changed"
+
+
+class Verdict(StrEnum):
+    """Whether the answer shows the same picture outside the mask, so that its inside may be taken."""
+
+    GOOD = "good"
+    UNSURE = "unsure"
+    REFUSED = "refused"
+
+
+class Reason(StrEnum):
+    """Why a verdict was given."""
+
+    SAME_PICTURE = "same_picture"
+    COVERS_ALL = "covers_all"
+    LITTLE_TO_ALIGN_BY = "little_to_align_by"
+    WEAKLY_ALIKE = "weakly_alike"
+    ANOTHER_PICTURE = "another_picture"
+    ANOTHER_FRAMING = "another_framing"
+
+
+@dataclass(frozen=True)
+class MaskRefusal:
+    """A refusal with the numbers its sentence needs."""
+
+    problem: MaskProblem
+    parameters: Mapping[str, float | str] = field(default_factory=lambda: NOTHING)
+
+
+@dataclass(frozen=True)
+class Said:
+    """A notice with the numbers its sentence needs."""
+
+    notice: Notice
+    parameters: Mapping[str, float | str] = field(default_factory=lambda: NOTHING)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A legal output of the model: the names the request takes and the pixels that come back."""
+
+    ratio: str
+    size: str
+    width_px: int
+    height_px: int
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle of the picture in its pixels; it may reach beyond the picture."""
+
+    left: int
+    top: int
+    width: int
+    height: int
+
+    @property
+    def right(self) -> int:
+        """Return the first column to the right of it."""
+        return self.left + self.width
+
+    @property
+    def bottom(self) -> int:
+        """Return the first row below it."""
+        return self.top + self.height
+
+    def within(self, other: Box) -> Box:
+        """Return the part of it that lies in the other; empty (0 by 0) when none does."""
+        left, top = max(self.left, other.left), max(self.top, other.top)
+        right, bottom = min(self.right, other.right), min(self.bottom, other.bottom)
+        if right <= left or bottom <= top:
+            return Box(left, top, 0, 0)
+        return Box(left, top, right - left, bottom - top)
+
+    def holds(self, other: Box) -> bool:
+        """Return whether all of the other lies in it."""
+        return (
+            self.left <= other.left
+            and self.top <= other.top
+            and other.right <= self.right
+            and other.bottom <= self.bottom
+        )
+
+    def grown(self, across_px: int, down_px: int) -> Box:
+        """Return it with so many pixels more on either side."""
+        return Box(self.left - across_px, self.top - down_px, self.width + 2 * across_px, self.height + 2 * down_px)
+
+
+@dataclass(frozen=True)
+class Margins:
+    """How many pixels to add on each side of a picture."""
+
+    left: int = 0
+    right: int = 0
+    top: int = 0
+    bottom: int = 0
+
+
+@dataclass(frozen=True)
+class Mask:
+    """What is to change, at the picture's size: 0 never, 255 wholly, between them a soft brush.
+
+    `data` is a PNG of one channel with 8 bits, so a mask can be kept as a picture.
+    """
+
+    width: int
+    height: int
+    data: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class EditPlan:
+    """An edit that is ready to be asked for; the same input always gives the same plan.
+
+    `crop` (PNG, 8-bit RGB) is what to send, `marked` the same with the area tinted in the colour `marker` names.
+    `box` is what the crop shows of `original`, which is the PNG or JPEG as it came, or for an expansion the wider
+    canvas. `feather_px` is the fade inside the mask, in pixels of a frame of about a megapixel; it is doubled when the
+    edit keeps that far away from the border.
+    """
+
+    original: bytes = field(repr=False)
+    mask: Mask
+    width: int
+    height: int
+    box: Box
+    frame: Frame
+    crop: bytes = field(repr=False)
+    marked: bytes = field(repr=False)
+    marker: str
+    covers_all: bool = False
+    areas: int = 1
+    notices: tuple[Said, ...] = ()
+    feather_px: float = DEFAULT_FEATHER_PX
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """How alike answer and original are outside the mask, after alignment.
+
+    `correlation` is that of locally normalised grey (-1 to 1), `tile_share` the share of textured tiles of 48 pixels
+    that correlate, `tiles` how many there are; shift in pixels of the frame, `scale` 1 and `turn_deg` 0 for a
+    faithful answer.
+    """
+
+    verdict: Verdict
+    reason: Reason
+    correlation: float = 0.0
+    tile_share: float = 0.0
+    tiles: int = 0
+    shift_px: float = 0.0
+    scale: float = 1.0
+    turn_deg: float = 0.0
+
+
+@dataclass(frozen=True)
+class AlignedAnswer:
+    """An answer with where it lies over the picture: enough to use it again under another mask.
+
+    `matrix` is the affine map, row by row, from the work frame (`work_width` by `work_height` pixels over the plan's
+    box) to the answer fitted into it; `bends` is a coarse grid of what the map leaves over (16-bit floats, x and y of
+    each of `bends_rows` by `bends_columns` points), empty when the answer is rigid.
+    """
+
+    answer: bytes = field(repr=False)
+    work_width: int
+    work_height: int
+    matrix: tuple[float, ...]
+    bends: bytes = field(default=b"", repr=False)
+    bends_rows: int = 0
+    bends_columns: int = 0
+    judgement: Judgement = Judgement(Verdict.GOOD, Reason.SAME_PICTURE)
+
+
+@dataclass(frozen=True)
+class EditOutcome:
+    """What came of an answer.
+
+    `composite` is a PNG at the picture's size, or None when the answer was refused: then the picture stays as it is
+    and the answer is shown beside it. `changed_outside` counts the pixels outside the mask in which the decoded
+    composite differs from the original in any channel; `outside` how many there are. `spill_px` says how far the
+    change continues beyond the mask (0: it does not) and `grown_mask` would take it in. `before` and `after` (PNG)
+    show the box for a person to judge by when the verdict is unsure.
+    """
+
+    judgement: Judgement
+    composite: bytes | None = field(default=None, repr=False)
+    aligned: AlignedAnswer | None = None
+    changed_outside: int = 0
+    outside: int = 0
+    spill_px: int = 0
+    grown_mask: Mask | None = None
+    before: bytes | None = field(default=None, repr=False)
+    after: bytes | None = field(default=None, repr=False)
+    notices: tuple[Said, ...] = ()
+
+
+@dataclass(frozen=True)
+class Drift:
+    """What an edit without a mask did to a picture.
+
+    `changed` marks what is not the original any more; `shift_px` is in the original's pixels, `scale` the zoom,
+    `ratio_change` how much wider (above 1) the edited picture is for its height. When `is_comparable` is false the
+    two show different pictures and everything counts as changed.
+    """
+
+    changed: Mask
+    changed_share: float
+    shift_px: tuple[float, float]
+    scale: float
+    turn_deg: float
+    ratio_change: float
+    is_comparable: bool
+    judgement: Judgement

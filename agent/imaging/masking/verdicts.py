@@ -1,0 +1,116 @@
+"""Whether an answer shows the same picture outside the mask: by structure, tile by tile, after alignment.
+
+The number of matching features cannot tell: another framing of the same picture matches perfectly. The map's own
+plausibility tells that, and correlation the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from agent.imaging.masking.alignment import Alignment, Grey, correlated, inside_answer, moved, parts
+from agent.imaging.masking.pictures import Bytes
+from agent.imaging.masking.values import Judgement, Reason, Verdict
+
+TILE_PX = 48
+TILES_NEEDED = 6
+_TEXTURED_LEVELS = 2.5
+_TILE_CORRELATES = 0.5
+_LEAST_OF_A_TILE = 0.6
+_REFUSED_CORRELATION = 0.40
+_REFUSED_SHARE = 0.45
+_GOOD_CORRELATION = 0.50
+_GOOD_SHARE = 0.65
+# With few tiles, a position found by less than this is no position.
+TRUSTED_CORRELATION = 0.45
+
+
+@dataclass(frozen=True)
+class _Tiles:
+    textured: NDArray[np.bool_]
+    correlating: NDArray[np.bool_]
+
+
+def textured_tiles(picture: Bytes, outside: Bytes) -> int:
+    """Return how many tiles of 48 pixels outside the mask have structure to align by."""
+    return int(_textured(_grey(picture), outside).sum())
+
+
+def judged(
+    sent: Bytes, template: Grey, moving: Grey, outside: Bytes, alignment: Alignment, is_plausible: bool
+) -> Judgement:
+    """Return the verdict on an aligned answer, everything in the work frame, `outside` 255 where nothing may change.
+
+    `template` is what was `sent`, normalised, and `moving` the answer, normalised.
+    """
+    height, width = sent.shape[:2]
+    matrix = alignment.matrix
+    where = outside & inside_answer(matrix, outside.shape)
+    fitted = moved(moving, matrix)
+    tiles = _tiles(template, fitted, _textured(_grey(sent), where), where)
+    count = int(tiles.textured.sum())
+    share = float(tiles.correlating.sum() / count) if count else 0.0
+    correlation = correlated(template, fitted, where)
+    shift, scale, turn_deg = parts(matrix, width, height)
+    verdict, reason = _verdict(correlation, share, count, is_plausible)
+    return Judgement(
+        verdict=verdict,
+        reason=reason,
+        correlation=correlation,
+        tile_share=share,
+        tiles=count,
+        shift_px=float(np.hypot(*shift)),
+        scale=scale,
+        turn_deg=turn_deg,
+    )
+
+
+def _verdict(correlation: float, share: float, tiles: int, is_plausible: bool) -> tuple[Verdict, Reason]:
+    if tiles < TILES_NEEDED:
+        # Too few tiles say neither yes nor no, but a map that no redrawing gives still says no.
+        if is_plausible:
+            return Verdict.UNSURE, Reason.LITTLE_TO_ALIGN_BY
+        return Verdict.REFUSED, Reason.ANOTHER_PICTURE
+    if correlation < _REFUSED_CORRELATION or share < _REFUSED_SHARE:
+        return Verdict.REFUSED, Reason.ANOTHER_PICTURE
+    if not is_plausible:
+        return Verdict.REFUSED, Reason.ANOTHER_FRAMING
+    if correlation >= _GOOD_CORRELATION and share >= _GOOD_SHARE:
+        return Verdict.GOOD, Reason.SAME_PICTURE
+    return Verdict.UNSURE, Reason.WEAKLY_ALIKE
+
+
+def _grey(picture: Bytes) -> Grey:
+    return np.asarray(cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY), np.float32)
+
+
+def _by_tile(values: Grey) -> Grey:
+    """Return the mean of each whole tile."""
+    rows, columns = values.shape[0] // TILE_PX, values.shape[1] // TILE_PX
+    whole = values[: rows * TILE_PX, : columns * TILE_PX]
+    return np.asarray(whole.reshape(rows, TILE_PX, columns, TILE_PX).mean(axis=(1, 3), dtype=np.float64), np.float32)
+
+
+def _textured(grey: Grey, outside: Bytes) -> NDArray[np.bool_]:
+    free = (outside > 0).astype(np.float32)
+    detail = grey - cv2.GaussianBlur(grey, (0, 0), 12)
+    share = _by_tile(free)
+    power = _by_tile(np.asarray(detail * detail * free, np.float32)) / np.maximum(share, 1e-6)
+    return np.asarray((share >= _LEAST_OF_A_TILE) & (np.sqrt(power) >= _TEXTURED_LEVELS))
+
+
+def _tiles(template: Grey, fitted: Grey, textured: NDArray[np.bool_], where: Bytes) -> _Tiles:
+    free = (where > 0).astype(np.float32)
+    share = np.maximum(_by_tile(free), 1e-6)
+
+    def mean(values: Grey) -> Grey:
+        return np.asarray(_by_tile(np.asarray(values * free, np.float32)) / share, np.float32)
+
+    one, other = mean(template), mean(fitted)
+    both = mean(template * fitted) - one * other
+    power = (mean(template * template) - one * one) * (mean(fitted * fitted) - other * other)
+    return _Tiles(textured, textured & (both / np.sqrt(np.maximum(power, 1e-9)) > _TILE_CORRELATES))

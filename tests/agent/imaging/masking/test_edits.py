@@ -1,0 +1,426 @@
+from __future__ import annotations
+
+import dataclasses
+import functools
+import io
+import pickle
+
+import cv2
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from PIL import Image, ImageCms
+
+from agent.imaging.masking import (
+    MaskProblem,
+    MaskRefusal,
+    Notice,
+    Reason,
+    Verdict,
+    feather_mask,
+    finish_edit,
+    grow_mask,
+    laying,
+    plan_edit,
+    regrow,
+    wobble,
+)
+from agent.imaging.masking.masks import packed
+from agent.imaging.masking.pictures import read, read_rgb
+from tests.bench.masking_simulator import Redrawing, drifting, jpeg, photograph, png
+from tests.support.masking_scenes import (
+    FRAMES,
+    HEIGHT,
+    WIDTH,
+    Pixels,
+    Scene,
+    composite,
+    done,
+    opened,
+    photo,
+    rectangle,
+    scene,
+    stored,
+    values,
+)
+
+MIDDLE = rectangle(250, 200, 370, 310)
+EVERYTHING = np.full((HEIGHT, WIDTH), 255, np.uint8)
+
+
+@functools.cache
+def middle() -> Scene:
+    return scene(photo(), MIDDLE)
+
+
+def differs(one: Pixels, other: Pixels) -> np.ndarray:
+    assert one.shape == other.shape
+    assert one.dtype == other.dtype
+    return np.asarray((one != other).any(axis=2))
+
+
+def with_alpha(alpha: np.ndarray) -> np.ndarray:
+    return np.concatenate([photo(), alpha[..., None]], axis=2).astype(np.uint8)
+
+
+def sixteen(pixels: np.ndarray) -> np.ndarray:
+    fine = np.random.default_rng(5).integers(0, 256, pixels.shape)
+    return (pixels.astype(np.uint16) * 256 + fine).astype(np.uint16)
+
+
+HOLEY = np.where(np.random.default_rng(3).random((HEIGHT, WIDTH)) > 0.5, 255, 40).astype(np.uint8)
+KINDS = {
+    "RGB": photo(),
+    "grey": np.ascontiguousarray(photo()[..., 1]),
+    "RGBA": with_alpha(HOLEY),
+    "grey of 16 bits": sixteen(photo()[..., 1]),
+    "RGB of 16 bits": sixteen(photo()),
+    "RGBA of 16 bits": sixteen(with_alpha(HOLEY)),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_not_a_bit_changes_outside_the_mask(kind: str) -> None:
+    edit = scene(KINDS[kind], MIDDLE)
+    outcome = done(finish_edit(edit.plan, edit.answer(drifting(1)).data))
+    changed = differs(composite(outcome), edit.pixels)
+    assert not changed[MIDDLE == 0].any()
+    assert changed[MIDDLE > 0].mean() > 0.5
+    assert outcome.changed_outside == 0
+    assert outcome.outside == int((MIDDLE == 0).sum())
+
+
+@pytest.mark.parametrize("channels", [2, 4])
+def test_colours_under_full_transparency_stay_too(channels: int) -> None:
+    alpha = np.where(np.arange(WIDTH) < 200, 0, 255).astype(np.uint8)[None].repeat(HEIGHT, axis=0)
+    pixels = with_alpha(alpha)
+    edit = scene(pixels if channels == 4 else np.ascontiguousarray(pixels[..., 2:]), MIDDLE)
+    changed = differs(composite(finish_edit(edit.plan, edit.answer().data)), edit.pixels)
+    assert not changed[MIDDLE == 0].any()
+
+
+def test_what_is_drawn_on_transparency_becomes_visible_and_the_rest_stays_transparent() -> None:
+    alpha = np.where(np.arange(WIDTH) < 310, 255, 0).astype(np.uint8)[None].repeat(HEIGHT, axis=0)
+    edit = scene(with_alpha(alpha), rectangle(200, 150, 420, 360))
+    sent, area = read_rgb(edit.plan.crop), edit.area()
+    truth = sent.copy()
+    rows, columns = np.nonzero(area)
+    drawn = (slice(int(np.median(rows)) - 30, int(np.median(rows)) + 30), slice(columns.max() - 90, columns.max() - 40))
+    truth[drawn] = (200, 20, 40)
+    result = composite(finish_edit(edit.plan, png(truth)))
+    scale = edit.plan.box.width / edit.plan.frame.width_px
+    x = round(edit.plan.box.left + (columns.max() - 65) * scale)
+    y = round(edit.plan.box.top + float(np.median(rows)) * scale)
+    assert result[y, x, 3] == 255
+    assert np.abs(result[y, x, :3].astype(int) - (200, 20, 40)).max() < 30
+    assert (result[160:180, 330:400, 3] == 0).all()
+    assert (result[160:340, 210:300, 3] == 255).all()
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [
+        rectangle(0, 150, 120, 300),
+        rectangle(520, 150, WIDTH, 300),
+        rectangle(200, 0, 360, 110),
+        rectangle(200, 420, 360, HEIGHT),
+        rectangle(0, 0, 140, 140),
+        rectangle(540, 430, WIDTH, HEIGHT),
+    ],
+)
+def test_a_mask_at_the_border_is_filled_up_to_the_very_edge(mask: np.ndarray) -> None:
+    edit = scene(photo("camera"), mask)
+    # Nothing new is drawn, but all of it in another tone, which no colour correction may take for a cast.
+    truth = np.where(edit.area()[..., None] > 0, 255 - read_rgb(edit.plan.crop), read_rgb(edit.plan.crop))
+    outcome = done(finish_edit(edit.plan, png(truth)))
+    assert outcome.judgement.verdict is Verdict.GOOD
+    result, original = composite(outcome).astype(int), edit.pixels.astype(int)
+    assert not (result != original).any(axis=2)[mask == 0].any()
+    edges = np.zeros(mask.shape, bool)
+    edges[0] = edges[-1] = True
+    edges[:, 0] = edges[:, -1] = True
+    deep = cv2.erode(mask, np.ones((25, 25), np.uint8), borderType=cv2.BORDER_CONSTANT, borderValue=255) > 0
+    assert (deep & edges).any()
+    assert np.median(np.abs(result - (255 - original)).max(axis=2)[deep & edges]) < 12
+
+
+def test_every_one_of_several_areas_is_edited() -> None:
+    mask = rectangle(60, 60, 130, 130) | rectangle(400, 350, 480, 420) | rectangle(300, 100, 340, 140)
+    edit = scene(photo("astronaut"), mask)
+    assert edit.plan.areas == 3
+    result = composite(finish_edit(edit.plan, edit.answer(drifting(2)).data))
+    changed = differs(result, edit.pixels)
+    assert not changed[mask == 0].any()
+    _, labels = cv2.connectedComponents(mask)
+    assert all(changed[labels == area].mean() > 0.6 for area in (1, 2, 3))
+
+
+@pytest.mark.parametrize("margin", [50, 70])
+def test_a_mask_over_most_of_the_picture_is_aligned_by_what_is_left(margin: int) -> None:
+    mask = rectangle(margin, margin, WIDTH - margin, HEIGHT - margin)
+    edit = scene(photo("camera"), mask)
+    outcome = done(finish_edit(edit.plan, edit.answer(Redrawing(shift=(6, -4), scale=1.01, redraw=0.2)).data))
+    assert outcome.judgement.verdict is not Verdict.REFUSED
+    assert outcome.changed_outside == 0
+    assert outcome.judgement.scale == pytest.approx(1.01, abs=0.002)
+    assert outcome.judgement.shift_px == pytest.approx(np.hypot(6, 4), abs=0.5)
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 12])
+def test_a_tiny_mask_is_edited(size: int) -> None:
+    mask = rectangle(300, 250, 300 + size, 250 + size)
+    edit = scene(photo(), mask)
+    sent = read_rgb(edit.plan.crop)
+    truth = np.where(edit.area()[..., None] > 0, 255 - sent, sent)
+    changed = differs(composite(finish_edit(edit.plan, png(truth))), edit.pixels)
+    assert changed.any()
+    assert not changed[mask == 0].any()
+
+
+def test_an_answer_that_fills_everything_is_taken_as_it_is() -> None:
+    edit = scene(photo(), EVERYTHING)
+    other = photograph("rocket", edit.plan.frame.width_px, edit.plan.frame.height_px)
+    outcome = done(finish_edit(edit.plan, png(other)))
+    assert (outcome.judgement.verdict, outcome.judgement.reason) == (Verdict.GOOD, Reason.COVERS_ALL)
+    assert outcome.outside == outcome.changed_outside == 0
+    box = edit.plan.box
+    expected = cv2.resize(other, (box.width, box.height), interpolation=cv2.INTER_AREA)
+    shown = expected[-box.top : HEIGHT - box.top, -box.left : WIDTH - box.left]
+    assert np.abs(composite(outcome).astype(int) - shown).mean() < 6
+
+
+def test_a_soft_brush_mixes_by_its_strength() -> None:
+    soft = np.where(MIDDLE > 0, 128, 0).astype(np.uint8)
+    edit, hard = scene(photo(), soft), middle()
+    truth = read_rgb(edit.plan.crop)
+    truth = np.where(edit.area()[..., None] > 0, 255 - truth, truth)
+    half, full = (composite(finish_edit(each.plan, png(truth))).astype(float) for each in (edit, hard))
+    deep = (slice(230, 280), slice(280, 340))
+    mixed = edit.pixels[deep] * (127 / 255) + full[deep] * (128 / 255)
+    assert np.abs(half[deep] - mixed).max() <= 1.5
+
+
+@given(seed=st.integers(0, 10_000))
+@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_nothing_outside_changes_whatever_the_mask_and_the_drift(seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    mask = np.zeros((HEIGHT, WIDTH), np.uint8)
+    for _ in range(int(chance.integers(1, 4))):
+        centre = (int(chance.integers(WIDTH)), int(chance.integers(HEIGHT)))
+        cv2.circle(mask, centre, int(chance.integers(2, 120)), int(chance.integers(1, 256)), -1)
+    edit = scene(photo(), mask)
+    outcome = done(finish_edit(edit.plan, edit.answer(drifting(seed)).data))
+    if outcome.composite is None:
+        assert outcome.judgement.verdict is Verdict.REFUSED
+    else:
+        assert not differs(composite(outcome), edit.pixels)[mask == 0].any()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_drifted_genuine_answer_is_accepted_and_laid_back_to_a_fraction_of_a_pixel(seed: int) -> None:
+    edit = middle()
+    answer = edit.answer(drifting(seed))
+    outcome = done(finish_edit(edit.plan, answer.data))
+    assert outcome.judgement.verdict is Verdict.GOOD
+    assert outcome.aligned is not None
+    assert not outcome.aligned.bends
+    matrix = np.array(outcome.aligned.matrix).reshape(2, 3)
+    rows, columns = np.nonzero(edit.area())
+    points = np.stack([columns, rows], axis=1).astype(np.float32)
+    missed = np.linalg.norm(answer.back((points @ matrix[:, :2].T + matrix[:, 2]).astype(np.float32)) - points, axis=1)
+    assert missed.max() <= 0.25
+
+
+def test_colours_match_round_the_border() -> None:
+    edit = middle()
+    cast = Redrawing(gain=(1.1, 0.95, 0.9), offset=(6, -4, 8), gamma=1.12)
+    result = composite(finish_edit(edit.plan, edit.answer(cast).data)).astype(float)
+    ring = (MIDDLE > 0) & (cv2.erode(MIDDLE, np.ones((11, 11), np.uint8)) == 0)
+    naive = cv2.resize(edit.answer(cast).pixels, (edit.plan.box.width, edit.plan.box.height))
+    before = np.zeros(edit.pixels.shape)
+    box = edit.plan.box
+    before[box.top : box.bottom, box.left : box.right] = naive
+    assert np.abs(result - edit.pixels)[ring].mean() < 2
+    assert np.abs(before - edit.pixels)[ring].mean() > 8
+
+
+@pytest.mark.parametrize("how", ["another picture", "mirrored", "another framing", "noise"])
+def test_a_foreign_answer_is_refused_and_the_picture_stays(how: str) -> None:
+    edit = middle()
+    size = (edit.plan.frame.width_px, edit.plan.frame.height_px)
+    sent = read_rgb(edit.plan.crop)
+    close = sent[size[1] // 6 : -size[1] // 6, size[0] // 6 : -size[0] // 6]
+    foreign = {
+        "another picture": photograph("astronaut", *size),
+        "mirrored": np.ascontiguousarray(sent[:, ::-1]),
+        "another framing": np.asarray(cv2.resize(close, size, interpolation=cv2.INTER_CUBIC), np.uint8),
+        "noise": np.random.default_rng(1).integers(0, 255, sent.shape).astype(np.uint8),
+    }[how]
+    outcome = done(finish_edit(edit.plan, jpeg(foreign, 90)))
+    assert outcome.judgement.verdict is Verdict.REFUSED
+    assert outcome.composite is None
+    # A mirrored picture is found, mirrored: it is the same one in another framing.
+    is_framing = how in {"another framing", "mirrored"}
+    assert outcome.judgement.reason is (Reason.ANOTHER_FRAMING if is_framing else Reason.ANOTHER_PICTURE)
+
+
+def test_where_little_can_be_told_a_person_is_asked_with_before_and_after() -> None:
+    flat = np.full((HEIGHT, WIDTH, 3), 140, np.uint8)
+    edit = scene(flat, MIDDLE)
+    outcome = done(finish_edit(edit.plan, edit.answer().data))
+    assert (outcome.judgement.verdict, outcome.judgement.reason) == (Verdict.UNSURE, Reason.LITTLE_TO_ALIGN_BY)
+    assert opened(outcome.before).size == opened(outcome.after).size
+    assert opened(outcome.before).tobytes() != opened(outcome.after).tobytes()
+    assert outcome.changed_outside == 0
+
+
+def test_an_answer_that_cannot_be_read_is_refused_outright() -> None:
+    assert finish_edit(middle().plan, b"no picture") == MaskRefusal(MaskProblem.ANSWER_UNREADABLE)
+
+
+@pytest.mark.parametrize("size", [(1024, 1024), (512, 384), (700, 512)])
+def test_an_answer_of_another_size_or_ratio_is_laid_back(size: tuple[int, int]) -> None:
+    edit = middle()
+    answer = edit.answer(Redrawing(shift=(4, -3), size=size))
+    outcome = done(finish_edit(edit.plan, answer.data))
+    assert outcome.judgement.verdict is Verdict.GOOD
+    assert outcome.changed_outside == 0
+
+
+def test_a_wobbling_answer_is_bent_back() -> None:
+    edit = middle()
+    answer = edit.answer(Redrawing(wobble_px=1.5, wobble_length_px=110, redraw=0.3, seed=4))
+    outcome = done(finish_edit(edit.plan, answer.data))
+    assert outcome.aligned is not None
+    assert outcome.aligned.bends
+    x, y = wobble.places(laying.matrix_of(outcome.aligned), edit.area().shape, laying.bends_of(outcome.aligned))
+    border = cv2.morphologyEx(edit.area(), cv2.MORPH_GRADIENT, np.ones((3, 3), np.uint8)) > 0
+    rows, columns = np.nonzero(border)
+    points = np.stack([columns, rows], axis=1).astype(np.float32)
+
+    def missed(places: np.ndarray) -> float:
+        return float(np.median(np.linalg.norm(answer.back(places.astype(np.float32)) - points, axis=1)))
+
+    matrix = laying.matrix_of(outcome.aligned)
+    straight = missed(points @ matrix[:, :2].T + matrix[:, 2])
+    bent = missed(np.stack([x[border], y[border]], axis=1))
+    assert bent < 0.5 * straight
+    assert bent < 0.6
+
+
+def test_a_change_that_continues_beyond_the_mask_is_told_and_not_written() -> None:
+    edit = middle()
+    outcome = done(finish_edit(edit.plan, edit.answer(dataclasses.replace(drifting(6), bleed_px=24)).data))
+    assert Notice.SPILLS in {said.notice for said in outcome.notices}
+    needed = 24 * edit.plan.box.width / edit.plan.frame.width_px
+    assert needed - 4 <= outcome.spill_px <= needed + 12
+    grown = values(outcome.grown_mask)
+    assert (grown >= MIDDLE).all()
+    assert outcome.changed_outside == 0
+
+
+def test_a_clean_edit_is_told_of_no_spill() -> None:
+    edit = middle()
+    outcome = done(finish_edit(edit.plan, edit.answer(drifting(7)).data))
+    assert (outcome.spill_px, outcome.grown_mask, outcome.notices) == (0, None, ())
+
+
+def test_an_answer_that_changed_nothing_is_told() -> None:
+    edit = middle()
+    outcome = done(finish_edit(edit.plan, jpeg(read_rgb(edit.plan.crop), 90)))
+    assert [said.notice for said in outcome.notices] == [Notice.NOTHING_CHANGED]
+
+
+def test_a_grown_mask_uses_the_same_answer() -> None:
+    edit = middle()
+    first = done(finish_edit(edit.plan, edit.answer(dataclasses.replace(drifting(8), bleed_px=24)).data))
+    assert first.aligned is not None
+    assert first.grown_mask is not None
+    second = done(regrow(edit.plan, first.aligned, first.grown_mask))
+    wider = values(first.grown_mask)
+    changed = differs(composite(second), edit.pixels)
+    assert not changed[wider == 0].any()
+    assert second.changed_outside == 0
+    assert changed[(wider > 0) & (MIDDLE == 0)].mean() > 0.3
+    assert second.spill_px == 0
+    deep = cv2.erode(MIDDLE, np.ones((31, 31), np.uint8)) > 0
+    np.testing.assert_allclose(composite(second)[deep].astype(int), composite(first)[deep].astype(int), atol=6)
+
+
+def test_a_mask_beyond_what_was_sent_needs_a_new_request() -> None:
+    edit = scene(photo(), rectangle(20, 20, 60, 60))
+    first = done(finish_edit(edit.plan, edit.answer().data))
+    assert first.aligned is not None
+    refused = regrow(edit.plan, first.aligned, packed(rectangle(20, 20, WIDTH, HEIGHT)))
+    assert refused == MaskRefusal(MaskProblem.BEYOND_THE_ANSWER)
+
+
+def test_a_refused_answer_cannot_be_used_under_another_mask() -> None:
+    edit = middle()
+    first = done(finish_edit(edit.plan, png(photograph("astronaut", 512, 512))))
+    assert first.aligned is not None
+    assert done(regrow(edit.plan, first.aligned, grow_mask(edit.plan.mask, 5))).composite is None
+
+
+def test_plan_and_answer_can_be_kept_and_used_later() -> None:
+    edit = middle()
+    first = done(finish_edit(edit.plan, edit.answer(drifting(9)).data))
+    plan, kept = pickle.loads(pickle.dumps((edit.plan, first.aligned)))
+    assert done(regrow(plan, kept, plan.mask)).composite == first.composite
+
+
+def test_a_feathered_mask_fades_more_gently() -> None:
+    edit = middle()
+    first = done(finish_edit(edit.plan, edit.answer().data))
+    assert first.aligned is not None
+    softer = composite(regrow(edit.plan, first.aligned, feather_mask(edit.plan.mask, 20)))
+    inner = (MIDDLE > 0) & (cv2.erode(MIDDLE, np.ones((15, 15), np.uint8)) == 0)
+    original = edit.pixels.astype(int)
+    assert np.abs(softer - original)[inner].sum() < np.abs(composite(first) - original)[inner].sum()
+
+
+@pytest.mark.parametrize(("keep_px", "fade_px"), [(40, 16), (2, 8)])
+def test_the_fade_is_wider_where_the_edit_keeps_away_from_the_border(keep_px: int, fade_px: int) -> None:
+    edit = middle()
+    sent, area = read_rgb(edit.plan.crop), edit.area()
+    depth = cv2.distanceTransform(area, cv2.DIST_L2, 5)
+    toned = np.where(depth[..., None] > keep_px, 255 - sent, sent).astype(np.int16)
+    # Two levels are too little to count as a change, and enough to see how much of the answer shows.
+    faint = np.where((depth[..., None] > 0) & (depth[..., None] <= keep_px), toned + 4, toned)
+    result = composite(finish_edit(edit.plan, png(np.clip(faint, 0, 255).astype(np.uint8)))).astype(int)
+    scale = edit.plan.box.width / edit.plan.frame.width_px
+    reach = cv2.distanceTransform(MIDDLE, cv2.DIST_L2, 5) / scale
+    before_full = (reach > 0.6 * fade_px) & (reach < 0.8 * fade_px)
+    after_full = (reach > 1.1 * fade_px) & (reach < 1.4 * fade_px)
+    if keep_px > fade_px:
+        shown = (result - edit.pixels).mean(axis=2)
+        assert shown[after_full].mean() > shown[before_full].mean() + 0.3
+    else:
+        assert np.median(np.abs(result - (255 - edit.pixels.astype(int)))[after_full]) < 12
+
+
+def test_the_colour_profile_is_kept() -> None:
+    profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    sink = io.BytesIO()
+    Image.fromarray(photo()).save(sink, "PNG", icc_profile=profile)
+    plan = plan_edit(sink.getvalue(), packed(MIDDLE), FRAMES)
+    assert not isinstance(plan, MaskRefusal)
+    outcome = done(finish_edit(plan, plan.crop))
+    assert outcome.composite is not None
+    assert read(outcome.composite).profile == profile
+
+
+def test_a_picture_of_sixteen_megapixels_is_edited() -> None:
+    small = np.ascontiguousarray(photograph("brick", 1024, 1024, 2)[..., 0])
+    pixels = np.asarray(cv2.resize(small, (4096, 4096), interpolation=cv2.INTER_LINEAR), np.uint8)
+    mask = rectangle(1500, 1800, 2100, 2300, (4096, 4096))
+    plan = plan_edit(stored(pixels), packed(mask), FRAMES)
+    assert not isinstance(plan, MaskRefusal)
+    answer = np.where(Scene(b"", mask, plan).area()[..., None] > 0, 255 - read_rgb(plan.crop), read_rgb(plan.crop))
+    outcome = done(finish_edit(plan, png(answer)))
+    assert outcome.changed_outside == 0
+    assert outcome.outside == 4096 * 4096 - 600 * 500
+    changed = differs(composite(outcome), pixels[..., None])
+    assert not changed[mask == 0].any()
+    assert changed[mask > 0].mean() > 0.9

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent.imaging.masking import (
+    EditPlan,
+    Margins,
+    MaskProblem,
+    MaskRefusal,
+    Verdict,
+    finish_edit,
+    plan_expansion,
+)
+from agent.imaging.masking.crops import continued
+from agent.imaging.masking.expansions import margins_for
+from agent.imaging.masking.pictures import read_rgb
+from tests.bench.masking_simulator import Answer, drifting, frames
+from tests.support.masking_scenes import FRAMES, HEIGHT, WIDTH, Pixels, composite, done, photo, stored, values
+
+
+def planned(pixels: Pixels, margins: Margins | float) -> EditPlan:
+    plan = plan_expansion(stored(pixels), margins, FRAMES)
+    assert isinstance(plan, EditPlan)
+    return plan
+
+
+def refused(plan: EditPlan | MaskRefusal) -> MaskProblem:
+    assert isinstance(plan, MaskRefusal)
+    return plan.problem
+
+
+def answered(plan: EditPlan) -> bytes:
+    """Return an answer that repaints the new part in another tone and drifts."""
+    sent = read_rgb(plan.crop)
+    new = (sent != read_rgb(plan.marked)).any(axis=2)
+    return Answer(np.where(new[..., None], 255 - sent, sent).astype(np.uint8), drifting(3)).data
+
+
+@pytest.mark.parametrize("kind", ["RGB", "RGBA", "RGB of 16 bits"])
+def test_every_pixel_of_the_picture_stays_in_the_wider_one(kind: str) -> None:
+    alpha = np.full((HEIGHT, WIDTH, 1), 200, np.uint8)
+    pixels: Pixels = {
+        "RGB": photo(),
+        "RGBA": np.concatenate([photo(), alpha], axis=2),
+        "RGB of 16 bits": (photo().astype(np.uint16) * 257 - photo()).astype(np.uint16),
+    }[kind]
+    plan = planned(pixels, Margins(left=40, right=130, bottom=60))
+    outcome = done(finish_edit(plan, answered(plan)))
+    assert outcome.judgement.verdict is Verdict.GOOD
+    result = composite(outcome)
+    assert result.shape[:2] == (HEIGHT + 60, WIDTH + 170)
+    np.testing.assert_array_equal(result[:HEIGHT, 40 : 40 + WIDTH], pixels)
+    assert outcome.changed_outside == 0
+    assert outcome.outside == WIDTH * HEIGHT
+
+
+def test_the_new_part_shows_the_answer() -> None:
+    plan = planned(photo(), Margins(right=160))
+    result = composite(finish_edit(plan, answered(plan))).astype(int)
+    canvas = read_rgb(plan.original).astype(int)
+    deep = (slice(40, HEIGHT - 40), slice(WIDTH + 40, WIDTH + 120))
+    assert np.median(np.abs(result - (255 - canvas))[deep]) < 12
+
+
+def test_the_mask_is_the_new_part() -> None:
+    plan = planned(photo(), Margins(left=10, top=20))
+    mask = values(plan.mask)
+    assert (plan.width, plan.height) == (WIDTH + 10, HEIGHT + 20)
+    assert (mask[20:, 10:] == 0).all()
+    assert int((mask == 255).sum()) == mask.size - WIDTH * HEIGHT
+
+
+def test_the_model_is_shown_all_of_the_wider_picture() -> None:
+    plan = planned(photo(width=400, height=300), Margins(right=100, left=100))
+    assert (plan.width, plan.height) == (600, 300)
+    assert plan.areas == 1
+    assert plan.box.left <= 0
+    assert plan.box.right >= 600
+
+
+@given(st.integers(1, 3000), st.integers(1, 3000), st.floats(0.1, 10))
+@settings(max_examples=200)
+def test_margins_come_to_the_ratio_evenly(width: int, height: int, ratio: float) -> None:
+    sides = margins_for(width, height, ratio)
+    wide, high = width + sides.left + sides.right, height + sides.top + sides.bottom
+    assert min(sides.left, sides.right, sides.top, sides.bottom) >= 0
+    assert wide == width or high == height
+    assert abs(sides.left - sides.right) <= 1
+    assert abs(sides.top - sides.bottom) <= 1
+    # Half a pixel is what whole numbers cost.
+    assert abs(wide - high * ratio) <= max(1.0, ratio)
+
+
+def test_a_ratio_can_be_asked_for() -> None:
+    plan = planned(photo(width=400, height=400), 1.5)
+    assert (plan.width, plan.height) == (600, 400)
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16])
+def test_what_continues_the_picture_leaves_it_as_it_is(kind: type[np.uint8] | type[np.uint16]) -> None:
+    noise = np.random.default_rng(1).integers(0, np.iinfo(kind).max, (30, 50, 4))
+    pixels: Pixels = np.asarray(noise, kind)
+    wide = continued(pixels, 3, 7, 11, 0)
+    assert wide.dtype == kind
+    np.testing.assert_array_equal(wide[3:33, 11:], pixels)
+
+
+@pytest.mark.parametrize("margins", [Margins(), Margins(left=-5, right=9), WIDTH / HEIGHT])
+def test_nothing_to_add_is_refused(margins: Margins | float) -> None:
+    assert refused(plan_expansion(stored(photo()), margins, FRAMES)) is MaskProblem.NOTHING_TO_ADD
+
+
+def test_a_canvas_beyond_every_limit_is_refused_before_it_is_made() -> None:
+    assert refused(plan_expansion(stored(photo()), Margins(left=200_000), FRAMES)) is MaskProblem.TOO_LARGE
+
+
+def test_bad_input_is_refused() -> None:
+    assert refused(plan_expansion(b"", Margins(left=9), frames("1K"))) is MaskProblem.PICTURE_UNREADABLE
+    assert refused(plan_expansion(stored(photo()), Margins(left=9), ())) is MaskProblem.NO_FRAME

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent.imaging.masking import Box, EditPlan, Frame, Mask, MaskProblem, MaskRefusal, Notice, plan_edit
+from agent.imaging.masking.crops import chosen_crop, in_frame, work_size
+from agent.imaging.masking.masks import packed
+from agent.imaging.masking.pictures import read_rgb
+from tests.bench.masking_simulator import frames, photograph, png
+from tests.support.masking_scenes import FRAMES, HEIGHT, WIDTH, photo, rectangle, scene, stored
+
+SIZES = st.integers(16, 3000)
+BY_SIZE = (("1K",), ("1K", "2K", "4K"), ("4K",))
+
+
+def planned(pixels: np.ndarray, mask: np.ndarray, offered: tuple[Frame, ...] = FRAMES) -> EditPlan:
+    plan = plan_edit(stored(pixels), packed(mask), offered)
+    assert isinstance(plan, EditPlan)
+    return plan
+
+
+def notices(plan: EditPlan) -> set[Notice]:
+    return {said.notice for said in plan.notices}
+
+
+@given(st.data(), SIZES, SIZES, st.sampled_from(BY_SIZE))
+@settings(max_examples=200, deadline=None)
+def test_a_crop_holds_the_mask_and_has_the_frames_ratio(
+    data: st.DataObject, width: int, height: int, sizes: tuple[str, ...]
+) -> None:
+    left, top = data.draw(st.integers(0, width - 1)), data.draw(st.integers(0, height - 1))
+    mask = Box(left, top, data.draw(st.integers(1, width - left)), data.draw(st.integers(1, height - top)))
+    crop = chosen_crop(mask, width, height, frames(*sizes))
+    assert crop is not None
+    assert crop.box.holds(mask)
+    whole = Box(0, 0, width, height)
+    stretch = (crop.box.width / crop.box.height) / (crop.frame.width_px / crop.frame.height_px)
+    # A pixel more or less is what whole numbers cost; a whole picture may be stretched by 3 %.
+    allowed = 1.5 / min(crop.box.width, crop.box.height) + (0.031 if crop.box == whole else 0)
+    assert abs(np.log(stretch)) <= allowed
+    if crop.box.width <= width and crop.box.height <= height:
+        assert whole.holds(crop.box)
+
+
+@given(st.integers(1, 60), st.integers(1, 60), st.integers(8, 300), st.integers(8, 300))
+@settings(max_examples=100, deadline=None)
+def test_a_mask_has_no_holes_in_the_frame(left: int, top: int, width: int, height: int) -> None:
+    mask = np.zeros((100, 100), np.uint8)
+    mask[top:, left:] = 1
+    seen = in_frame(mask, Box(0, 0, 100, 100), (width, height))
+    first_row, first_column = np.argmax(seen[:, -1] > 0), np.argmax(seen[-1] > 0)
+    assert (seen[first_row:, first_column:] == 255).all()
+    assert not seen[:first_row].any()
+    assert not seen[:, :first_column].any()
+    assert abs(first_row - top * height / 100) <= 1
+    assert abs(first_column - left * width / 100) <= 1
+
+
+def test_a_small_area_is_sent_with_what_surrounds_it() -> None:
+    plan = planned(photo(), rectangle(300, 250, 310, 260))
+    assert min(plan.box.width, plan.box.height) >= 384
+    assert plan.box.holds(Box(252, 202, 106, 106))
+    assert Box(0, 0, WIDTH, HEIGHT).holds(plan.box)
+
+
+def test_what_is_sent_is_the_crop_at_the_frames_size() -> None:
+    plan = planned(photo(), rectangle(300, 250, 310, 260))
+    sent = read_rgb(plan.crop)
+    assert sent.shape == (plan.frame.height_px, plan.frame.width_px, 3)
+    shown = photo()[plan.box.top : plan.box.bottom, plan.box.left : plan.box.right]
+    assert np.abs(sent.mean(axis=(0, 1)) - shown.mean(axis=(0, 1))).max() < 0.5
+
+
+def test_the_marked_copy_differs_in_the_area_alone() -> None:
+    plan = planned(photo(), rectangle(300, 250, 340, 290))
+    differs = (read_rgb(plan.crop) != read_rgb(plan.marked)).any(axis=2)
+    scale = plan.frame.width_px / plan.box.width
+    rows, columns = np.nonzero(differs)
+    assert abs(columns.min() - (300 - plan.box.left) * scale) <= 4
+    assert abs(rows.max() + 1 - (290 - plan.box.top) * scale) <= 4
+    assert differs[rows.min() + 4 : rows.max() - 3, columns.min() + 4 : columns.max() - 3].all()
+
+
+@pytest.mark.parametrize(("colour", "not_named"), [((255, 0, 255), "magenta"), ((0, 255, 255), "cyan")])
+def test_the_marker_is_a_colour_the_picture_lacks(colour: tuple[int, int, int], not_named: str) -> None:
+    pixels = np.full((400, 400, 3), colour, np.uint8)
+    assert planned(pixels, rectangle(100, 100, 200, 200, (400, 400))).marker != not_named
+
+
+def test_a_larger_frame_is_asked_for_only_when_the_crop_is_clearly_larger() -> None:
+    picture = np.full((2000, 2000), 90, np.uint8)
+    offered = frames("1K", "2K", "4K")
+    assert planned(picture, rectangle(400, 400, 1000, 1000, (2000, 2000)), offered).frame.size == "1K"
+    assert planned(picture, rectangle(300, 300, 1100, 1100, (2000, 2000)), offered).frame.size == "2K"
+
+
+def test_without_a_larger_frame_the_softer_result_is_said_before_paying() -> None:
+    picture = np.full((2000, 2000), 90, np.uint8)
+    plan = planned(picture, rectangle(200, 200, 1800, 1800, (2000, 2000)), frames("1K"))
+    (said,) = [said for said in plan.notices if said.notice is Notice.SOFTER]
+    assert said.parameters == {"factor": round(2000 / 1024, 2)}
+
+
+def test_several_areas_near_each_other_share_a_crop() -> None:
+    plan = planned(photo(), rectangle(200, 200, 230, 230) | rectangle(260, 240, 300, 280))
+    assert plan.areas == 2
+    assert plan.box.width < WIDTH
+    assert not plan.notices
+
+
+def test_areas_far_apart_are_edited_at_once_and_the_loss_is_said() -> None:
+    picture, size = np.full((2000, 2000), 90, np.uint8), (2000, 2000)
+    mask = rectangle(40, 40, 120, 120, size) | rectangle(1850, 1850, 1950, 1950, size)
+    plan = planned(picture, mask, frames("1K"))
+    assert plan.box.holds(Box(40, 40, 1910, 1910))
+    assert Notice.AREAS_FAR_APART in notices(plan)
+    assert Notice.AREAS_FAR_APART not in notices(planned(picture, mask, frames("1K", "2K", "4K")))
+
+
+def test_a_mask_over_everything_is_said() -> None:
+    plan = planned(photo(), np.full((HEIGHT, WIDTH), 255, np.uint8))
+    assert plan.covers_all
+    assert Notice.COVERS_ALL in notices(plan)
+    assert plan.box.holds(Box(0, 0, WIDTH, HEIGHT))
+
+
+def test_a_mask_that_leaves_too_little_is_said_before_paying() -> None:
+    mask = np.full((HEIGHT, WIDTH), 255, np.uint8)
+    mask[:30] = 0
+    plan = planned(photo(), mask)
+    assert not plan.covers_all
+    assert Notice.LITTLE_TO_ALIGN_BY in notices(plan)
+
+
+def test_a_flat_surrounding_is_little_to_align_by() -> None:
+    plan = planned(np.full((HEIGHT, WIDTH, 3), 128, np.uint8), rectangle(250, 200, 350, 300))
+    assert Notice.LITTLE_TO_ALIGN_BY in notices(plan)
+
+
+def test_a_photograph_with_room_round_the_mask_brings_no_notice() -> None:
+    assert not planned(photo(), rectangle(250, 200, 350, 300)).notices
+
+
+def test_a_panorama_under_a_high_mask_is_sent_with_its_edge_continued() -> None:
+    picture = photo("gravel", 1500, 200)
+    plan = planned(picture, rectangle(400, 0, 700, 200, (1500, 200)))
+    assert plan.box.holds(Box(400, 0, 300, 200))
+    sent = read_rgb(plan.crop)
+    assert sent.shape[:2] == (plan.frame.height_px, plan.frame.width_px)
+    said = [each for each in plan.notices if each.notice is Notice.BEYOND_THE_PICTURE]
+    assert bool(said) is not Box(0, 0, 1500, 200).holds(plan.box)
+
+
+@pytest.mark.parametrize(
+    ("mask", "offered", "problem"),
+    [
+        (np.zeros((HEIGHT, WIDTH), np.uint8), FRAMES, MaskProblem.EMPTY),
+        (np.full((HEIGHT, HEIGHT), 255, np.uint8), FRAMES, MaskProblem.WRONG_RATIO),
+        (rectangle(1, 1, 9, 9), (), MaskProblem.NO_FRAME),
+    ],
+)
+def test_what_cannot_be_planned_is_refused(mask: np.ndarray, offered: tuple[Frame, ...], problem: MaskProblem) -> None:
+    refused = plan_edit(png(photo()), packed(mask), offered)
+    assert isinstance(refused, MaskRefusal)
+    assert refused.problem is problem
+
+
+def test_a_picture_that_cannot_be_read_is_refused() -> None:
+    refused = plan_edit(b"no picture", Mask(4, 4, b""), FRAMES)
+    assert refused == MaskRefusal(MaskProblem.PICTURE_UNREADABLE)
+
+
+def test_the_same_input_gives_the_same_plan() -> None:
+    mask = rectangle(250, 200, 350, 300)
+    assert scene(photo(), mask).plan == scene(photo(), mask).plan
+
+
+def test_the_work_frame_has_about_a_megapixel() -> None:
+    assert work_size(1264, 848) == (1264, 848)
+    width, height = work_size(5504, 3072)
+    assert width * height == pytest.approx(1_100_000, rel=0.01)
+    assert width / height == pytest.approx(5504 / 3072, rel=0.01)
+
+
+def test_photographs_are_made_alike_each_time() -> None:
+    np.testing.assert_array_equal(photograph("coffee", 200, 100, 3), photograph("coffee", 200, 100, 3))
