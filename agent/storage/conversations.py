@@ -48,7 +48,9 @@ class ConversationStore:
         self._images = images
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="records")
         self._open = OpenConversations()
-        self._writing = Writing(self._thread, lambda: self._records.together())
+        self._writing = Writing(
+            self._thread, lambda: self._records.together(), lambda is_durable: self._records.begin_batch(is_durable)
+        )
         self._life = LifeSign(home / "running")
         self.journal = Journal(self._writing, lambda: self._records.calls, images)
         # The turns that a dead process left running, found when this store was opened.

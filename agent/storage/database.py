@@ -80,9 +80,21 @@ def _engine(path: Path) -> Engine:
 
 def _set_pragmas(connection: Any, _record: object) -> None:
     cursor = connection.cursor()
-    for pragma in (f"busy_timeout={_BUSY_TIMEOUT_S * 1000:.0f}", "foreign_keys=ON", "synchronous=FULL"):
+    for pragma in (f"busy_timeout={_BUSY_TIMEOUT_S * 1000:.0f}", "foreign_keys=ON", "synchronous=NORMAL"):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
+
+
+def set_durability(engine: Engine, is_durable: bool) -> None:
+    """Choose what a commit waits for: the disk itself, so that a power cut takes nothing back, or the system alone.
+
+    With a log ahead either survives the death of the process. Raises StorageFailure.
+    """
+    try:
+        with engine.connect() as connection:
+            connection.exec_driver_sql(f"PRAGMA synchronous={'FULL' if is_durable else 'NORMAL'}")
+    except DatabaseError as error:
+        raise record_failure(error) from error
 
 
 def _bring_up_to_date(engine: Engine) -> None:

@@ -87,7 +87,9 @@ class Journal:
         `is_new` when the call has no row yet: one that waits for nothing gets its first row here.
         """
         rows = self._rows()
-        await self._writing.write(lambda: rows.add(call) if is_new else rows.change(call, None, ()), _nothing)
+        await self._writing.write(
+            lambda: rows.add(call) if is_new else rows.change(call, None, ()), _nothing, is_durable=True
+        )
 
     async def end(self, call: CallRecord) -> None:
         """Hand over how the call ended, its answer included. What is written later comes later on disk as well."""

@@ -19,7 +19,7 @@ from agent.errors import DesignRuleBroken, ErrorCode, RequestRefused
 from agent.messages import ImageOrigin
 from agent.reviews import Review
 from agent.storage.call_rows import CallRows
-from agent.storage.database import open_database, record_failure
+from agent.storage.database import open_database, record_failure, set_durability
 from agent.storage.rows import conversation_of, reviewed_details
 from agent.storage.tables import CONVERSATIONS, PICTURES, TURNS
 
@@ -120,11 +120,18 @@ class Records:
     def __init__(self, home: Path) -> None:
         self._engine, self.set_aside = open_database(home)
         self._joint: Connection | None = None
+        self._is_durable = False
         self.calls = CallRows(self.transaction)
 
     def close(self) -> None:
         """Close the database."""
         self._engine.dispose()
+
+    def begin_batch(self, is_durable: bool) -> None:
+        """Have the next transactions be on the disk itself when they are committed, or only in the system's hands."""
+        if is_durable != self._is_durable:
+            set_durability(self._engine, is_durable)
+            self._is_durable = is_durable
 
     @contextmanager
     def together(self) -> Iterator[None]:

@@ -15,31 +15,43 @@ _SOON_S = 0.005
 
 @dataclass(frozen=True)
 class _Write:
-    """`record` writes to the database, `remember` what was written to memory once it is committed."""
+    """`record` writes to the database, `remember` what was written to memory once it is committed.
+
+    One that is `durable` is on the disk itself when it is done: a power cut does not take it back.
+    """
 
     record: Callable[[], None]
     remember: Callable[[], None]
     done: asyncio.Future[None]
+    is_durable: bool = False
 
 
 class Writing:
     """A queue of writes in front of one thread; each is on record when its `write` returns.
 
     What waits when the thread is free goes into one transaction (`together`). If that fails, each is tried by itself,
-    so that one bad write fails alone.
+    so that one bad write fails alone. `begin` hears before each batch whether it must be durable.
     """
 
-    def __init__(self, thread: Executor, together: Callable[[], AbstractContextManager[None]]) -> None:
+    def __init__(
+        self,
+        thread: Executor,
+        together: Callable[[], AbstractContextManager[None]],
+        begin: Callable[[bool], None] | None = None,
+    ) -> None:
         self._thread = thread
         self._together = together
+        self._begin_batch = begin
         self._waiting: deque[_Write] = deque()
         self._is_at_work = False
         self._unfinished: set[asyncio.Future[None]] = set()
 
-    async def write(self, record: Callable[[], None], remember: Callable[[], None]) -> None:
+    async def write(
+        self, record: Callable[[], None], remember: Callable[[], None], *, is_durable: bool = False
+    ) -> None:
         """Write, then remember. Raises what `record` raises. Cancelling the caller does not take its write back."""
         loop = asyncio.get_running_loop()
-        one = _Write(record, remember, loop.create_future())
+        one = _Write(record, remember, loop.create_future(), is_durable)
         self._hand_over(one)
         self._begin(loop)
         await asyncio.shield(one.done)
@@ -77,6 +89,11 @@ class Writing:
         loop.call_soon_threadsafe(self._settle, loop, batch, self._written(batch))
 
     def _written(self, batch: list[_Write]) -> list[Exception | None]:
+        if (begin := self._begin_batch) is not None:
+            is_durable = any(one.is_durable for one in batch)
+            error = _failure(lambda: begin(is_durable))
+            if error is not None:
+                return [error] * len(batch)
         if len(batch) == 1 or not self._is_recorded_together(batch):
             return [_failure(one.record) or _failure(one.remember) for one in batch]
         return [_failure(one.remember) for one in batch]

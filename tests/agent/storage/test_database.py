@@ -68,7 +68,7 @@ def test_the_database_is_private_and_keeps_a_log_ahead(tmp_path: Path) -> None:
         values = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in pragmas]
         modes = {path.stat().st_mode & 0o777 for path in (tmp_path / "home").iterdir()}
     engine.dispose()
-    assert values == ["wal", 2, 1, 5000]
+    assert values == ["wal", 1, 1, 5000]
     assert modes == {0o600}
     assert (tmp_path / "home").stat().st_mode & 0o777 == 0o700
     assert set_aside is None
