@@ -185,9 +185,15 @@ class Dispatch:
             deps = await self._deps(who, conversation, turn, live, allotting)
             # Before the first write: a turn stopped while it is recorded must not stay there as running.
             prepared.append(deps)
-            await house.records.begin_turn(conversation.id, turn, uploads)
+            begun = asyncio.ensure_future(house.records.begin_turn(conversation.id, turn, uploads))
+            if uploads:
+                await begun
         await self._leave_behind(conversation, runner)
-        await runner.begin(deps, live)
+        try:
+            # What the turn writes comes after its beginning on disk: nothing of it need wait for that one.
+            await runner.begin(deps, live)
+        finally:
+            await begun
         await self._log_failure(who, deps, live)
 
     async def _go_on(

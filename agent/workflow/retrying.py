@@ -136,5 +136,5 @@ async def _heard_in_time(
         async with asyncio.timeout(limit_s):
             return await hear(call(), on_text)
     except TimeoutError:
-        parameters: dict[str, str | int | float] = {"model": model_label, "seconds": round(limit_s or 0)}
+        parameters: dict[str, str | int | float] = {"model": model_label, "seconds": f"{limit_s:g}"}
         return Answer(error=ErrorInfo(code=ErrorCode.PROVIDER_TIMEOUT, parameters=parameters))
