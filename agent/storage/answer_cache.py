@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import hashlib
 import json
-import logging
 import shutil
 import sqlite3
 import time
@@ -21,6 +20,7 @@ from typing import Any, TypeVar
 from pydantic import JsonValue, SecretStr, TypeAdapter, ValidationError
 
 from agent.messages import PromptMessage, Value
+from agent.storage.guarded_cache import GuardedCache
 from agent.storage.journal import Heard
 
 T = TypeVar("T")
@@ -30,12 +30,8 @@ _KEY = "aivista:cache:answer_"
 _FORM = 1
 _MAX_VALUE_BYTES = 8 << 20
 _FREE_SPACE_FLOOR_BYTES = 500 << 20
-# How long the disk is left alone after it failed: every call would wait for the same lock.
-_PAUSE_S = 30.0
 _SHA256_BYTES = 32
 _JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
-
-_log = logging.getLogger(__name__)
 
 
 def key_of(
@@ -128,16 +124,13 @@ class _AnswerDisk:
     def __init__(
         self, folder: Path, ttl_s: float, limit_bytes: int, free_space_floor_bytes: int, clock: Callable[[], float]
     ) -> None:
-        self._folder = folder
         self._ttl_s = ttl_s
-        self._limit_bytes = limit_bytes
         self._free_space_floor_bytes = free_space_floor_bytes
         # One value above the limit makes diskcache throw out everything, that value included.
         self._max_value_bytes = min(_MAX_VALUE_BYTES, limit_bytes // 4)
         self._clock = clock
-        self._cache: Any = None
-        self._closed_until_s = float("-inf")
-        self._has_warned = False
+        # The hour goes by the clock on the wall, a pause by one that nobody sets.
+        self._guarded = GuardedCache(folder, limit_bytes, time.monotonic, "answers are not kept for now")
 
     def get(self, key: str) -> JsonValue | None:
         def fetch(cache: Any) -> JsonValue | None:
@@ -151,7 +144,7 @@ class _AnswerDisk:
             cache.delete(_KEY + key)
             return None
 
-        return self._guarded(fetch, default=None)
+        return self._guarded.run(fetch, default=None)
 
     def put(self, key: str, value: JsonValue) -> bool:
         sealed = _sealed(key, self._clock(), value)
@@ -159,43 +152,15 @@ class _AnswerDisk:
             return False
 
         def store(cache: Any) -> bool:
-            if shutil.disk_usage(self._folder).free < self._free_space_floor_bytes + 2 * len(sealed):
+            if shutil.disk_usage(self._guarded.folder).free < self._free_space_floor_bytes + 2 * len(sealed):
                 return False
             return bool(cache.set(_KEY + key, sealed, expire=self._ttl_s))
 
-        return self._guarded(store, default=False)
+        return self._guarded.run(store, default=False)
 
     def close(self) -> None:
-        cache, self._cache = self._cache, None
-        if cache is not None:
-            with contextlib.suppress(OSError, sqlite3.Error):
-                cache.close()
-
-    def _guarded(self, work: Callable[[Any], T], *, default: T) -> T:
-        # Not on the path to the first page.
-        import diskcache  # type: ignore[import-untyped]  # it has no types of its own
-
-        if time.monotonic() < self._closed_until_s:
-            return default
-        try:
-            result = work(self._opened())
-        except (OSError, sqlite3.Error, diskcache.Timeout) as error:
-            # Locked, read-only, full or damaged.
-            self._closed_until_s = time.monotonic() + _PAUSE_S
-            self.close()
-            level = logging.DEBUG if self._has_warned else logging.WARNING
-            _log.log(level, "answers are not kept for now: %s", str(error) or type(error).__name__)
-            self._has_warned = True
-            return default
-        self._has_warned = False
-        return result
-
-    def _opened(self) -> Any:
-        if self._cache is None:
-            from agent.storage.disk_cache import open_disk_cache
-
-            self._cache = open_disk_cache(self._folder, self._limit_bytes)
-        return self._cache
+        with contextlib.suppress(OSError, sqlite3.Error):
+            self._guarded.close()
 
 
 class _Kept(Value):

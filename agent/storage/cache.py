@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import logging
 import shutil
 import time
 from collections import OrderedDict
@@ -16,17 +15,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from agent.storage.guarded_cache import GuardedCache
+
 T = TypeVar("T")
 
 _KEY = "aivista:cache:history_image_"
 _MAX_VALUE_BYTES = 25 << 20
 _FREE_SPACE_FLOOR_BYTES = 500 << 20
 _REMEMBERED = 10_000
-# How long the disk is left alone after it failed, so that not every picture waits for the same lock.
-_PAUSE_S = 30.0
 _SHA256_BYTES = 32
-
-_log = logging.getLogger(__name__)
 
 
 class CacheUnavailable(Exception):
@@ -161,22 +158,17 @@ class _DiskPart:
     def __init__(
         self, folder: Path, ttl_s: float, limit_bytes: int, free_space_floor_bytes: int, clock: Callable[[], float]
     ) -> None:
-        self._folder = folder
         self._ttl_s = ttl_s
-        self._limit_bytes = limit_bytes
         self._free_space_floor_bytes = free_space_floor_bytes
-        self._clock = clock
-        self._cache: Any = None
-        self._closed_until_s = float("-inf")
-        self._has_warned = False
+        self._guarded = GuardedCache(folder, limit_bytes, clock, "history images are kept in memory for now")
 
     def put(self, md5: str, data: bytes, mime_type: str) -> bool:
         def store(cache: Any) -> bool:
-            if shutil.disk_usage(self._folder).free < self._free_space_floor_bytes + 2 * len(data):
+            if shutil.disk_usage(self._guarded.folder).free < self._free_space_floor_bytes + 2 * len(data):
                 raise CacheUnavailable("the disk is nearly full")
             return bool(cache.set(_KEY + md5, _sealed(md5, data, mime_type), expire=self._ttl_s))
 
-        return self._guarded(store, default=False)
+        return self._guarded.run(store, default=False)
 
     def get(self, md5: str) -> CachedImage | None:
         def fetch(cache: Any) -> CachedImage | None:
@@ -187,41 +179,16 @@ class _DiskPart:
                 cache.touch(_KEY + md5, expire=self._ttl_s)
             return image
 
-        return self._guarded(fetch, default=None)
+        return self._guarded.run(fetch, default=None)
 
     def touch(self, md5: str) -> bool:
-        return self._guarded(lambda cache: bool(cache.touch(_KEY + md5, expire=self._ttl_s)), default=False)
+        return self._guarded.run(lambda cache: bool(cache.touch(_KEY + md5, expire=self._ttl_s)), default=False)
 
     def drop(self, md5: str) -> None:
-        self._guarded(lambda cache: cache.delete(_KEY + md5), default=False)
+        self._guarded.run(lambda cache: cache.delete(_KEY + md5), default=False)
 
     def close(self) -> None:
-        cache, self._cache = self._cache, None
-        if cache is not None:
-            cache.close()
-
-    def _guarded(self, work: Callable[[Any], T], *, default: T) -> T:
-        if self._clock() < self._closed_until_s:
-            return default
-        try:
-            result = work(self._opened())
-        except Exception as error:  # locked, read-only, full or damaged: the turn goes on without it
-            self._closed_until_s = self._clock() + _PAUSE_S
-            self.close()
-            level = logging.DEBUG if self._has_warned else logging.WARNING
-            _log.log(level, "history images are kept in memory for now: %s", str(error) or type(error).__name__)
-            self._has_warned = True
-            return default
-        self._has_warned = False
-        return result
-
-    def _opened(self) -> Any:
-        if self._cache is None:
-            # Not on the path to the first page.
-            from agent.storage.disk_cache import open_disk_cache
-
-            self._cache = open_disk_cache(self._folder, self._limit_bytes)
-        return self._cache
+        self._guarded.close()
 
 
 def _sealed(md5: str, data: bytes, mime_type: str) -> bytes:
