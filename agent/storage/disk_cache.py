@@ -68,7 +68,7 @@ def _set_aside(folder: Path) -> None:
     for values in folder.iterdir():
         if values.is_dir():
             shutil.rmtree(values, ignore_errors=True)
-    _log.warning("the cache of history images was unreadable and has been set aside as %s", aside.name)
+    _log.warning("the cache %s was unreadable and has been set aside as %s", folder.name, aside.name)
 
 
 def _remove_orphans(folder: Path) -> None:

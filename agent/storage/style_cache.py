@@ -50,6 +50,9 @@ class SearchCache:
 
     def get(self, key: str) -> tuple[Found, ...] | None:
         """Return what was found, or None when nothing is kept."""
+        # Not on the path to the first page.
+        import diskcache  # type: ignore[import-untyped]  # it has no types of its own
+
         if self._clock() < self._closed_until_s:
             return None
         try:
@@ -57,18 +60,20 @@ class SearchCache:
             if not isinstance(kept, dict) or not 0 <= self._clock() - float(kept["at_s"]) < self._ttl_s:
                 return None
             return _FOUND.validate_json(kept["found"])
-        except (OSError, sqlite3.Error, ValidationError, KeyError, TypeError, ValueError) as error:
+        except (OSError, sqlite3.Error, diskcache.Timeout, ValidationError, KeyError, TypeError, ValueError) as error:
             self._give_up(error)
             return None
 
     def put(self, key: str, found: tuple[Found, ...]) -> None:
         """Keep what was found."""
+        import diskcache
+
         if self._clock() < self._closed_until_s:
             return
         try:
             value = {"at_s": self._clock(), "found": _FOUND.dump_json(found).decode()}
             self._opened().set(key, value, expire=self._ttl_s)
-        except (OSError, sqlite3.Error, ValueError) as error:
+        except (OSError, sqlite3.Error, diskcache.Timeout, ValueError) as error:
             self._give_up(error)
 
     def close(self) -> None:

@@ -8,11 +8,16 @@ from collections.abc import Iterator, Sequence
 from pydantic import JsonValue
 
 from agent.messages import ImagePart, PromptMessage, Role, TextPart, ToolResultPart
+from agent.providers.sketch.retakes import Take, read_take
 
 MAX_WISH_CHARACTERS = 4000
 _PLACEHOLDER = "[Picture:history_"
 _BLOCK = re.compile(r"\[([A-Z][A-Z _]{2,30})\].*?\[/\1\]", re.DOTALL)
 _BRACKETED = re.compile(r"\[Picture:[^\]]*\](?:\s*\([^)]*\))?|\[(?:take|variant|seed|variation)\s*\d+\]", re.IGNORECASE)
+# What the studio tells of the person's own marks; people write no such sentence in brackets.
+_NOTE = re.compile(r"\[The person (?:marked|painted|sent) [^\[\]\n]*\]")
+_MASK = re.compile(r"\[The person painted a mask over (#\d{1,6}[a-z]{0,3})\.\]")
+_MARKED = re.compile(r"\[The person marked (#\d{1,6}[a-z]{0,3}) as the picture to change\.\]")
 _LABEL = r"(?:image|picture|reference|photo|input|图片?|参考图?|图像)\s*(?:#?\d+[a-z]?|[一二三四五六])"
 _LEGEND = re.compile(
     rf"^[ \t]*(?:[-*•]\s*)?{_LABEL}\s*(?:[:：=]\s*(?:#\d[^\n]*)?|(?:is|shows|是|为)\s*(?:the picture\s*)?#\d[^\n]*)$"
@@ -32,13 +37,28 @@ def last_prompt(messages: Sequence[PromptMessage]) -> PromptMessage | None:
 
 
 def wish_text(message: PromptMessage) -> str:
-    """Return the person's own words: without blocks of facts, legends of pictures and placeholders."""
-    texts = [part.text for part in message.parts if isinstance(part, TextPart) and not part.is_thought]
-    joined = "\n".join(texts)[: MAX_WISH_CHARACTERS * 4]
-    for pattern in (_BLOCK, _BRACKETED, _LEGEND, _EXTRA_LINE):
+    """Return the person's own words: without facts, legends of pictures, placeholders and notes of what they marked."""
+    joined = _written(message)
+    for pattern in (_NOTE, _BLOCK, _BRACKETED, _LEGEND, _EXTRA_LINE):
         joined = pattern.sub(" ", joined)
     lines = (line.strip() for line in joined.splitlines())
     return "\n".join(line for line in lines if line)[:MAX_WISH_CHARACTERS]
+
+
+def take_of(message: PromptMessage) -> Take:
+    """Return which take of its wish a prompt asks for."""
+    return read_take(_written(message))
+
+
+def marked_picture(message: PromptMessage) -> str:
+    """Return the handle of the picture that the person marked to be changed or painted a mask over, or nothing."""
+    found = _MASK.search(_written(message)) or _MARKED.search(_written(message))
+    return found[1] if found else ""
+
+
+def has_mask(message: PromptMessage) -> bool:
+    """Whether the person painted a mask."""
+    return _MASK.search(_written(message)) is not None
 
 
 def has_pictures(messages: Sequence[PromptMessage]) -> bool:
@@ -70,6 +90,11 @@ def tool_problem(message: PromptMessage) -> str:
         if isinstance(part, ToolResultPart) and part.is_error:
             return next(_sentences(list(part.content.values())), part.name)
     return ""
+
+
+def _written(message: PromptMessage) -> str:
+    texts = [part.text for part in message.parts if isinstance(part, TextPart) and not part.is_thought]
+    return "\n".join(texts)[: MAX_WISH_CHARACTERS * 4]
 
 
 def _sentences(values: Sequence[JsonValue]) -> Iterator[str]:

@@ -8,12 +8,13 @@ from pydantic import JsonValue
 
 from agent.messages import ToolCallPart
 from agent.providers.base import ToolDeclaration
+from agent.providers.sketch.phrases import find_handles
 from agent.providers.sketch.wishes import Draw, Edit
 from agent.settings import ReferenceMode
 
 GENERATE_IMAGE = "generate_image"
 # What each kind of wish may be called in the declaration's `action`, the first that it knows.
-_DRAWING = ("generate_image", "generate")
+DRAWING_ACTIONS = ("generate_image", "generate")
 _ADJUSTING = ("adjust_parameters", "adjust", "edit")
 
 
@@ -33,7 +34,7 @@ def image_call(
     properties = declared.parameters.get("properties")
     known = properties if isinstance(properties, dict) else {}
     kept = {name: value for name, value in arguments.items() if name in known and _is_allowed(value, known[name])}
-    action = _action(known.get("action"), _DRAWING if isinstance(wish, Draw) else _ADJUSTING)
+    action = _action(known.get("action"), DRAWING_ACTIONS if isinstance(wish, Draw) else _ADJUSTING)
     return ToolCallPart(name=GENERATE_IMAGE, arguments={**({"action": action} if action else {}), **kept})
 
 
@@ -42,7 +43,7 @@ def _drawing(wish: Draw) -> dict[str, JsonValue]:
         "subject": wish.subject,
         "style": wish.style or None,
         "confidence": 0.9,
-        "prompt": wish.description,
+        "prompt": f"{wish.description} {wish.take.mark}".strip(),
         "aspect_ratio": wish.aspect_ratio,
         "number_of_images": wish.number_of_images,
         "handles": list(wish.handles) or None,
@@ -55,13 +56,19 @@ def _edit(wish: Edit, text: str, *, is_upload: bool) -> dict[str, JsonValue]:
     arguments: dict[str, JsonValue] = {
         "subject": wish.handles[0] if wish.handles else "picture",
         "confidence": 0.95,
-        "prompt": text,
+        "prompt": _naming_first(wish.handles, text),
         "aspect_ratio": wish.aspect_ratio,
         "number_of_images": wish.number_of_images,
         "reference_mode": mode.value,
         "handles": list(wish.handles) or None,
     }
     return _present(arguments)
+
+
+def _naming_first(handles: Sequence[str], text: str) -> str:
+    """Return the text such that the first picture it names is the one to be changed."""
+    named = find_handles(text)
+    return f"{handles[0]}: {text}" if handles and named and named[0] != handles[0] else text
 
 
 def _action(schema: JsonValue, names: Sequence[str]) -> str | None:

@@ -54,9 +54,15 @@ _FIGURES: dict[str, _Figure] = {
     "star": _Figure(objects.star, 0.34, (240, 190, 70), is_floating=True, has_shadow=False),
 }
 
+# How far to the left a figure stands that makes room beside it, and how much smaller it is.
+_ASIDE = 0.19
+_SMALLER = 0.78
 
-def paint_figure(name: str, canvas: Canvas, palette: Palette, stand: float, words: str) -> None:
-    """Paint the figure of that name, standing at the height `stand` or floating above it.
+
+def paint_figure(
+    name: str, canvas: Canvas, palette: Palette, stand: float, words: str, *, is_aside: bool = False
+) -> None:
+    """Paint the figure of that name, standing at the height `stand` or floating above it; aside it is smaller.
 
     `words` is the wish in lower case, for what only some drawings show (a hat, grey hair).
     """
@@ -64,10 +70,12 @@ def paint_figure(name: str, canvas: Canvas, palette: Palette, stand: float, word
     colour = palette.subject or figure.colour or palette.accent
     if "night" in palette.moods:
         colour = mix(colour, palette.sky_low, 0.18)
-    x = canvas.between(0.4, 0.6) if canvas.width > canvas.height * 1.2 else canvas.between(0.47, 0.53)
-    easel = Easel(
-        canvas, palette, x if name != "person" else 0.5, 0.5 if figure.is_floating else stand, figure.scale, words
-    )
+    is_wide = canvas.width > canvas.height * 1.2
+    x = canvas.between(0.4, 0.6) if is_wide else canvas.between(0.47, 0.53)
+    x, scale = (x if name != "person" else 0.5), figure.scale
+    if is_aside:
+        x, scale = x - (_ASIDE if is_wide else _ASIDE / 2), scale * _SMALLER
+    easel = Easel(canvas, palette, x, 0.5 if figure.is_floating else stand, scale, words)
     if figure.has_shadow and not figure.is_floating:
         easel.shadow()
     figure.draw(easel, colour)

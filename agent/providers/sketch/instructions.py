@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from agent.adjusting import Adjustment, read_adjustment
 from agent.providers.sketch.inscription import read_inscription
-from agent.providers.sketch.operations import AddText, Crop, Operation
+from agent.providers.sketch.operations import AddText, Operation
 from agent.providers.sketch.phrases import find_ratio, without_handles
-from agent.providers.sketch.rules import NEEDS, RULES, Clause
+from agent.providers.sketch.rules import NEEDS, RULES, Clause, cropped_to
 
 _BREAK = re.compile(
     r"[,;、。!?\n]+|\.(?=\s|$)|\b(?:and|then|also|plus|but|finally|after that)\b"
@@ -37,6 +38,7 @@ _BEYOND = re.compile(
     r"|去掉|去除|删除|删掉|移除|抹掉|换成|换个|替换|换掉|换一|加上|添加|加个|加一|变成|改成|画成|转成|合成|合并"
     r"|抠图|扩图|融合|风格化|上色|修复|p掉"
 )
+_BLUR = re.compile(r"blur|模糊", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,13 @@ class Instructions:
 
 
 def read_instructions(text: str) -> Instructions:
-    """Return the operations that a sentence asks for, in its order; none when it asks for no operation."""
+    """Return the operations that a sentence asks for, in its order; none when it asks for no operation.
+
+    What is an adjustment and nothing else, the whole sentence or a clause of it, is read as the studio reads it.
+    """
+    whole = exact_adjustment(text)
+    if whole is not None:
+        return Instructions((whole,))
     lettering, rest = read_inscription(text)
     operations: list[Operation] = []
     left_out: list[str] = []
@@ -62,6 +70,10 @@ def read_instructions(text: str) -> Instructions:
             operations += [lettering] if isinstance(lettering, AddText) else []
             continue
         direction = _direction(words, direction)
+        exact = exact_adjustment(words)
+        if exact is not None:
+            operations.append(exact)
+            continue
         clause = Clause(words, words, direction)
         found, lacking = _read_clause(clause)
         found = found or ([] if lacking else _shape_only(clause))
@@ -73,6 +85,14 @@ def read_instructions(text: str) -> Instructions:
     if lettering == "missing":
         missing = missing or "text"
     return Instructions(tuple(dict.fromkeys(operations)), tuple(left_out), missing)
+
+
+def exact_adjustment(words: str) -> Adjustment | None:
+    """Return the adjustment that the words ask for and nothing beyond; a blur is none: it is an effect of its own."""
+    adjustment = read_adjustment(words)
+    if adjustment is not None and adjustment.sharpness < 0 and _BLUR.search(words):
+        return None
+    return adjustment
 
 
 def _clauses(text: str) -> list[str]:
@@ -108,4 +128,4 @@ def _read_clause(clause: Clause) -> tuple[list[Operation], str]:
 def _shape_only(clause: Clause) -> list[Operation]:
     """Return a crop for a clause that only names a shape ("make it square", "改成 16:9")."""
     ratio = find_ratio(clause.original)
-    return [Crop(*ratio)] if ratio else []
+    return [cropped_to(*ratio)] if ratio else []

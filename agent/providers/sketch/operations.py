@@ -1,4 +1,4 @@
-"""The pixel operations that a sentence can ask for, as values."""
+"""The pixel operations that a sentence can ask for, as values. What a photo program adjusts is an `Adjustment`."""
 
 from __future__ import annotations
 
@@ -6,30 +6,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
+from agent.adjusting import PLAIN, Adjustment
 
-class ToneKind(StrEnum):
-    """Changes of light, colour and sharpness; each has an amount."""
 
-    BRIGHTER = "brighter"
-    DARKER = "darker"
-    WARMER = "warmer"
-    COOLER = "cooler"
-    MORE_CONTRAST = "more_contrast"
-    LESS_CONTRAST = "less_contrast"
-    MORE_SATURATION = "more_saturation"
-    LESS_SATURATION = "less_saturation"
-    GRAYSCALE = "grayscale"
+class EffectKind(StrEnum):
+    """Looks beyond an adjustment."""
+
     SEPIA = "sepia"
     INVERT = "invert"
     BLUR = "blur"
-    SHARPEN = "sharpen"
-
-
-class Axis(StrEnum):
-    """Which way a mirror works: `horizontal` swaps left and right."""
-
-    HORIZONTAL = "horizontal"
-    VERTICAL = "vertical"
 
 
 class Position(StrEnum):
@@ -40,37 +25,12 @@ class Position(StrEnum):
     BOTTOM = "bottom"
 
 
-NORMAL_AMOUNT = 0.25
-
-
 @dataclass(frozen=True)
-class Tone:
-    """A change of light, colour or sharpness; `amount` is a share above 0 and at most 1."""
+class Effect:
+    """A look; `amount` is 1 to 100 and counts for a blur alone."""
 
-    kind: ToneKind
-    amount: float = NORMAL_AMOUNT
-
-
-@dataclass(frozen=True)
-class Rotate:
-    """A turn, in degrees clockwise, above 0 and below 360."""
-
-    degrees: float
-
-
-@dataclass(frozen=True)
-class Flip:
-    """A mirror image."""
-
-    axis: Axis
-
-
-@dataclass(frozen=True)
-class Crop:
-    """The largest middle part of the ratio width : height."""
-
-    width: int
-    height: int
+    kind: EffectKind
+    amount: int = PLAIN
 
 
 @dataclass(frozen=True)
@@ -96,4 +56,4 @@ class AddText:
     position: Position = Position.BOTTOM
 
 
-Operation: TypeAlias = Tone | Rotate | Flip | Crop | ResizeTo | ResizeBy | AddText
+Operation: TypeAlias = Adjustment | Effect | ResizeTo | ResizeBy | AddText

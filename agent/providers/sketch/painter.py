@@ -55,15 +55,17 @@ def compose(description: str, style: str, take: int = 1) -> Composition:
     return Composition(place, figure, palette, style, seed, description.lower())
 
 
-def paint(description: str, caption: str, style: str, size: tuple[int, int], take: int = 1) -> Image.Image:
-    """Return the sketch as an RGB picture of exactly that size, width first.
+def paint(
+    description: str, caption: str, style: str, size: tuple[int, int], take: int = 1, *, is_variation: bool = False
+) -> Image.Image:
+    """Return the sketch as an RGB picture of exactly that size, width first; a variation is arranged otherwise.
 
     The caption stands below the picture; letters that no font of this machine has are left out, and with none left
     the mark stands alone.
     """
     plan = compose(description, style, take)
     left, top, right, bottom = frame = _frame(size)
-    art = _paint_art(plan, (right - left, bottom - top))
+    art = _paint_art(plan, (right - left, bottom - top), is_variation=is_variation)
     quoted = find_quoted(description)
     if quoted:
         art = lettering.write_into(art, quoted[0], Position.TOP)
@@ -81,14 +83,16 @@ def _place_of_mood(palette: Palette) -> str:
     return "field" if palette.moods else "abstract"
 
 
-def _paint_art(plan: Composition, size: tuple[int, int]) -> Image.Image:
+def _paint_art(plan: Composition, size: tuple[int, int], *, is_variation: bool) -> Image.Image:
+    """Return the painting; in a variation the figure is smaller and stands aside, and left and right are swapped."""
     canvas = Canvas(size, plan.seed, is_flat=plan.style in _FLAT_STYLES)
     stand = paint_place(plan.place, canvas, plan.palette)
     if plan.figure is not None:
-        paint_figure(plan.figure, canvas, plan.palette, stand, plan.words)
+        paint_figure(plan.figure, canvas, plan.palette, stand, plan.words, is_aside=is_variation)
     if plan.place not in {"room", "space", "underwater"}:
         paint_weather(canvas, plan.palette)
-    return _finish(canvas.image(), plan.style)
+    art = canvas.image()
+    return _finish(ImageOps.mirror(art) if is_variation else art, plan.style)
 
 
 def _finish(art: Image.Image, style: str) -> Image.Image:

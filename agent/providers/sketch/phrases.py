@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from agent.providers.sketch.operations import NORMAL_AMOUNT
+from agent.adjusting import A_BIT, MUCH, PLAIN
 
 _CJK = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 _HANDLE = re.compile(r"#(\d{1,4}[a-z]?)(?![0-9a-z])")
@@ -16,13 +16,15 @@ _QUOTED = re.compile(
 
 _LITTLE = re.compile(
     r"\b(?:a (?:(?:tiny|little|wee) )?(?:bit|little|touch|tad)|slight(?:ly)?|subtly|gently|somewhat|a hint)\b"
-    r"|一点|一些|些|稍|略|轻微|微微|少许"
+    r"|一点|稍|略|轻微|微微|少许"
 )
 _LOT = re.compile(
     r"\b(?:much|a lot|lots|very|far|way|really|strongly|heavily|significantly|dramatically|extremely|super)\b"
     r"|很多|许多|大幅|非常|多了|得多|特别|极|大大|强烈|狠狠"
 )
 _PERCENT = re.compile(r"(\d{1,3})(?:\.\d+)?\s*(?:%|percent|per cent)|百分之(\d{1,3})")
+
+_SIGNED = re.compile(r"([+\-−–])\s?(\d{1,3})(?![\d.])")
 
 _RATIO = re.compile(r"(?<![\d.:])(\d{1,2})\s*[:：/]\s*(\d{1,2})(?![\d.:])|(\d{1,2})\s*比\s*(\d{1,2})")
 _RATIO_WORDS: tuple[tuple[re.Pattern[str], tuple[int, int]], ...] = (
@@ -101,9 +103,9 @@ def find_handles(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys("#" + match for match in _HANDLE.findall(fold(text))))
 
 
-def without_handles(text: str) -> str:
-    """Return the folded text with handles taken out."""
-    return _HANDLE.sub(" ", text)
+def without_handles(text: str, instead: str = " ") -> str:
+    """Return the folded text with handles taken out, and what shall stand there instead."""
+    return _HANDLE.sub(instead, text)
 
 
 def find_quoted(text: str) -> tuple[str, ...]:
@@ -117,15 +119,22 @@ def blank_quoted(text: str) -> str:
     return _QUOTED.sub(" § ", text)
 
 
-def find_amount(text: str) -> float:
-    """Return how much of a change the folded text asks for, as a share of at most 1; 0.25 when it does not say."""
-    percent = _PERCENT.search(text)
-    if percent:
-        share = int(percent.group(1) or percent.group(2)) / 100
-        return min(1.0, max(0.01, share))
-    if _LITTLE.search(text) and not re.search(r"多一些", text):
-        return NORMAL_AMOUNT * 0.6
-    return NORMAL_AMOUNT * 2 if _LOT.search(text) else NORMAL_AMOUNT
+def find_amount(text: str) -> int:
+    """Return how much of a change the folded text asks for, 1 to 100; the amount of a plain wish when it is silent."""
+    percent = find_percent(text)
+    if percent is not None:
+        return min(100, max(1, percent))
+    if _LITTLE.search(text):
+        return A_BIT
+    return MUCH if _LOT.search(text) else PLAIN
+
+
+def find_signed(text: str) -> int | None:
+    """Return the number with a plus or minus in the folded text, held to -100 to 100, or None when there is none."""
+    match = _SIGNED.search(text)
+    if match is None:
+        return None
+    return max(-100, min(100, int(match[2]) * (1 if match[1] == "+" else -1)))
 
 
 def find_percent(text: str) -> int | None:

@@ -3,38 +3,42 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import json
 import math
 import re
 from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import replace
 
-from PIL import Image, UnidentifiedImageError
-
-from agent.errors import DesignRuleBroken, ErrorCode, RequestRefused
+from agent.adjusting import Adjustment, encoded, open_picture
+from agent.errors import DesignRuleBroken
 from agent.messages import CompletionChunk, ImageOrigin, PromptMessage, Role, TextPart, TokenUsage
 from agent.providers.base import PLAIN, ChatOptions, ImageRequest, PictureBytes, ToolDeclaration
 from agent.providers.catalogue import ModelEntry
 from agent.providers.sketch.briefs import (
     base_picture,
+    has_mask,
     has_pictures,
     last_prompt,
+    marked_picture,
     newest_is_upload,
+    take_of,
     tool_problem,
     wish_text,
 )
 from agent.providers.sketch.calls import image_call
 from agent.providers.sketch.forms import fill_form
-from agent.providers.sketch.operations import Crop, Operation, ResizeTo
+from agent.providers.sketch.operations import AddText, Operation, ResizeBy, ResizeTo
+from agent.providers.sketch.painted import paint_again
 from agent.providers.sketch.painter import paint
 from agent.providers.sketch.phrases import find_handles, is_chinese
 from agent.providers.sketch.pixels import apply
 from agent.providers.sketch.replies import closing, reply
-from agent.providers.sketch.wishes import Draw, Edit, Wish, understand
+from agent.providers.sketch.retakes import FIRST_TAKE, Retake, Take
+from agent.providers.sketch.rules import cropped_to
+from agent.providers.sketch.wishes import Draw, Edit, Talk, Topic, Wish, read_drawing, understand
 
 PNG = "image/png"
 DONE = "STOP"
-_READABLE = ("PNG", "JPEG", "WEBP", "GIF")
 _DEFAULT_RATIO = "16:9"
 _DEFAULT_SIZE = (1376, 768)
 _TOKENS_A_PICTURE = 258
@@ -66,7 +70,7 @@ class SketchProvider:
         if options.response_schema is not None:
             answer, wish = json.dumps(fill_form(options.response_schema, text), ensure_ascii=False), None
         else:
-            wish = None if _ends_with_tool(messages) else understand(text, has_pictures(messages))
+            wish = _planned(prompt, text, messages)
             answer = self._sentence(wish, messages, text)
         async for chunk in self._say(answer):
             yield chunk
@@ -84,15 +88,17 @@ class SketchProvider:
         prompt = last_prompt(request.messages)
         text = wish_text(prompt) if prompt is not None else ""
         base = base_picture(request.messages, find_handles(text))
-        wish = understand(text, base is not None)
+        take = take_of(prompt) if prompt is not None else FIRST_TAKE
+        # A mark is only written behind what is to be painted.
+        wish = read_drawing(text) if take.mark else understand(text, base is not None)
         if base is not None and isinstance(wish, Edit):
             source = await self._pictures.read(base)
             name = base.handle or base.digest[:8]
             data = await asyncio.to_thread(_edited, source, name, wish.operations, request)
             origin = ImageOrigin.EDITED
         else:
-            size = _pixels(request)
-            data = await asyncio.to_thread(_sketched, wish, text, size, request.take)
+            take = replace(take, number=take.number + request.take - 1)
+            data = await asyncio.to_thread(_sketched, wish, text, _pixels(request), take)
             origin = ImageOrigin.GENERATED
         yield CompletionChunk(part=await self._pictures.write(data, PNG, origin))
         yield CompletionChunk(usage=_usage(request.messages, ""), finish_reason=DONE)
@@ -113,6 +119,33 @@ class SketchProvider:
             yield CompletionChunk(part=TextPart(text=piece))
             if self._pace_s:
                 await asyncio.sleep(self._pace_s)
+
+
+def _planned(prompt: PromptMessage | None, text: str, messages: Sequence[PromptMessage]) -> Wish | None:
+    """Return what the newest message asks for, with the picture that the person marked; None once a tool answered."""
+    if _ends_with_tool(messages):
+        return None
+    marked = marked_picture(prompt) if prompt is not None else ""
+    wish = understand(text, bool(marked) or has_pictures(messages))
+    if marked and isinstance(wish, Edit | Retake):
+        wish = replace(wish, handles=tuple(dict.fromkeys((marked, *wish.handles))))
+    if isinstance(wish, Retake):
+        wish = paint_again(wish, messages, is_upload=newest_is_upload(messages))
+    is_masked = prompt is not None and has_mask(prompt)
+    return Talk(Topic.MASK) if is_masked and not _fits_a_mask(wish) else wish
+
+
+def _fits_a_mask(wish: Wish) -> bool:
+    """Whether it leaves every pixel where it is, or is words alone."""
+    if not isinstance(wish, Edit):
+        return not isinstance(wish, Draw)
+    return not any(_moves_pixels(operation) for operation in wish.operations)
+
+
+def _moves_pixels(operation: Operation) -> bool:
+    if isinstance(operation, Adjustment):
+        return operation.has_frame
+    return isinstance(operation, ResizeTo | ResizeBy | AddText)
 
 
 def _ends_with_tool(messages: Sequence[PromptMessage]) -> bool:
@@ -140,19 +173,16 @@ def _pixels(request: ImageRequest) -> tuple[int, int]:
     return request.model.pixels(ratio, request.resolution) or request.model.pixels(ratio, None) or _DEFAULT_SIZE
 
 
-def _sketched(wish: Wish, text: str, size: tuple[int, int], take: int) -> bytes:
+def _sketched(wish: Wish | Retake, text: str, size: tuple[int, int], take: Take) -> bytes:
+    caption, style = " ".join(text.split())[:120], ""
     if isinstance(wish, Draw):
-        return _png(paint(wish.description, wish.subject, wish.style, size, take))
-    return _png(paint(text, " ".join(text.split())[:120], "", size, take))
+        text, caption, style = wish.description, wish.subject, wish.style
+    return encoded(paint(text, caption, style, size, take.number, is_variation=take.is_variation), None).data
 
 
 def _edited(source: bytes, name: str, operations: tuple[Operation, ...], request: ImageRequest) -> bytes:
-    try:
-        with Image.open(io.BytesIO(source), formats=_READABLE) as image:
-            image.load()
-            return _png(apply(image, _with_lock(operations, image.size, request)))
-    except (UnidentifiedImageError, Image.DecompressionBombError, OSError) as error:
-        raise RequestRefused(ErrorCode.PICTURE_UNREADABLE, name=name) from error
+    opened = open_picture(source, name)
+    return encoded(apply(opened.image, _with_lock(operations, opened.image.size, request)), opened.profile).data
 
 
 def _with_lock(
@@ -168,9 +198,14 @@ def _with_lock(
     width, _, height = asked.partition(":")
     if not (width.isdigit() and height.isdigit()) or any(isinstance(operation, ResizeTo) for operation in operations):
         return operations
-    crop = Crop(int(width), int(height))
-    return tuple(crop if isinstance(operation, Crop) else operation for operation in operations) + (
-        () if any(isinstance(operation, Crop) for operation in operations) else (crop,)
+    lock = cropped_to(int(width), int(height))
+    if not any(isinstance(operation, Adjustment) and operation.crop for operation in operations):
+        return (*operations, lock)
+    return tuple(
+        operation.model_copy(update={"crop": lock.crop})
+        if isinstance(operation, Adjustment) and operation.crop
+        else operation
+        for operation in operations
     )
 
 
@@ -180,10 +215,3 @@ def _nearest(size: tuple[int, int], ratios: Sequence[str]) -> str | None:
         return abs(math.log(size[0] / size[1]) - math.log(int(width) / int(height)))
 
     return min(ratios, key=distance, default=None)
-
-
-def _png(image: Image.Image) -> bytes:
-    """Return the picture as PNG without any metadata; compression is light, since the pixels are the work."""
-    buffer = io.BytesIO()
-    image.save(buffer, "PNG", compress_level=4)
-    return buffer.getvalue()

@@ -2,19 +2,8 @@
 
 from __future__ import annotations
 
-from agent.providers.sketch.operations import (
-    NORMAL_AMOUNT,
-    AddText,
-    Axis,
-    Crop,
-    Flip,
-    Operation,
-    ResizeBy,
-    ResizeTo,
-    Rotate,
-    Tone,
-    ToneKind,
-)
+from agent.adjusting import A_BIT, MUCH, PLAIN, Change, ChangeKind, describe
+from agent.providers.sketch.operations import AddText, Effect, EffectKind, Operation, ResizeBy, ResizeTo
 from agent.providers.sketch.wishes import AskBack, Draw, Edit, Reason, Talk, Topic, Wish
 
 _ABILITIES = (
@@ -53,6 +42,18 @@ _TOPICS: dict[Topic, tuple[str, str]] = {
         "这样的修改需要能看懂图片的模型：在设置中添加 Gemini 密钥就可以。"
         "我能调整整张图片：明暗、色彩、清晰度、旋转、裁剪、尺寸和文字。",
     ),
+    Topic.NEVER_PAINTED: (
+        "I cannot paint this picture once more: I find no words here that it was painted from, and I cannot see what"
+        " it shows. I can change it as it is (“warmer”, “more contrast”, “crop to square”), or tell me in words what to"
+        " paint.",
+        "这张图我没法再画一次：这里找不到画它时用的描述，而我又看不到图里有什么。"
+        "我可以直接调整它（“暖一点”“对比度高一点”“裁成方形”），或者用文字告诉我想画什么。",
+    ),
+    Topic.MASK: (
+        "Inside a mask I can change light, colour and sharpness only: painting something there needs a model that"
+        " sees, with a Gemini key in Settings.",
+        "在蒙版里我只能调整明暗、色彩和清晰度：要在里面画东西，需要能看懂图片的模型，请在设置中添加 Gemini 密钥。",
+    ),
 }
 _QUESTIONS: dict[Reason, tuple[str, str]] = {
     Reason.EMPTY: (
@@ -89,22 +90,44 @@ _QUESTIONS: dict[Reason, tuple[str, str]] = {
         "我没有完全明白。是要画一张图（“画一只屋顶上的猫”），还是修改图片（“暖一点，裁成方形”）？",
     ),
 }
-_TONES: dict[ToneKind, tuple[str, str]] = {
-    ToneKind.BRIGHTER: ("brighter", "调亮"),
-    ToneKind.DARKER: ("darker", "调暗"),
-    ToneKind.WARMER: ("warmer", "变暖"),
-    ToneKind.COOLER: ("cooler", "变冷"),
-    ToneKind.MORE_CONTRAST: ("more contrast", "提高对比度"),
-    ToneKind.LESS_CONTRAST: ("less contrast", "降低对比度"),
-    ToneKind.MORE_SATURATION: ("more saturated", "提高饱和度"),
-    ToneKind.LESS_SATURATION: ("less saturated", "降低饱和度"),
-    ToneKind.GRAYSCALE: ("black and white", "转为黑白"),
-    ToneKind.SEPIA: ("sepia", "怀旧色调"),
-    ToneKind.INVERT: ("colours inverted", "反色"),
-    ToneKind.BLUR: ("blurred", "模糊"),
-    ToneKind.SHARPEN: ("sharpened", "锐化"),
+_CHANGES: dict[ChangeKind, tuple[str, str]] = {
+    ChangeKind.BRIGHTER: ("brighter", "调亮"),
+    ChangeKind.DARKER: ("darker", "调暗"),
+    ChangeKind.WARMER: ("warmer", "变暖"),
+    ChangeKind.COOLER: ("cooler", "变冷"),
+    ChangeKind.MORE_CONTRAST: ("more contrast", "提高对比度"),
+    ChangeKind.LESS_CONTRAST: ("less contrast", "降低对比度"),
+    ChangeKind.MORE_SATURATION: ("more saturated", "提高饱和度"),
+    ChangeKind.LESS_SATURATION: ("less saturated", "降低饱和度"),
+    ChangeKind.BLACK_AND_WHITE: ("black and white", "转为黑白"),
+    ChangeKind.SHARPER: ("sharper", "锐化"),
+    ChangeKind.SOFTER: ("softer", "柔化"),
+    ChangeKind.TURNED_RIGHT: ("rotated {amount:g}° to the right", "顺时针旋转 {amount:g}°"),
+    ChangeKind.TURNED_LEFT: ("rotated {amount:g}° to the left", "逆时针旋转 {amount:g}°"),
+    ChangeKind.FLIPPED_HORIZONTALLY: ("mirrored", "左右翻转"),
+    ChangeKind.FLIPPED_VERTICALLY: ("flipped top to bottom", "上下翻转"),
+    ChangeKind.CROPPED_TO_RATIO: ("cropped to {ratio}", "裁剪为 {ratio}"),
+    ChangeKind.CROPPED: ("cropped", "裁剪"),
 }
-_WITHOUT_AMOUNT = {ToneKind.GRAYSCALE, ToneKind.SEPIA, ToneKind.INVERT}
+_EFFECTS: dict[EffectKind, tuple[str, str]] = {
+    EffectKind.SEPIA: ("sepia", "怀旧色调"),
+    EffectKind.INVERT: ("colours inverted", "反色"),
+    EffectKind.BLUR: ("blurred", "模糊"),
+}
+_COUNTED = frozenset(
+    {
+        ChangeKind.BRIGHTER,
+        ChangeKind.DARKER,
+        ChangeKind.WARMER,
+        ChangeKind.COOLER,
+        ChangeKind.MORE_CONTRAST,
+        ChangeKind.LESS_CONTRAST,
+        ChangeKind.MORE_SATURATION,
+        ChangeKind.LESS_SATURATION,
+        ChangeKind.SHARPER,
+        ChangeKind.SOFTER,
+    }
+)
 
 
 def reply(wish: Wish, *, in_chinese: bool) -> str:
@@ -129,6 +152,8 @@ def closing(problem: str, *, in_chinese: bool) -> str:
 
 
 def _about_drawing(wish: Draw, *, in_chinese: bool) -> str:
+    if wish.retaken:
+        return _about_retake(wish, in_chinese=in_chinese)
     count = wish.number_of_images or 1
     if in_chinese:
         amount = f"{count} 张草图" if count > 1 else "一张草图"
@@ -137,8 +162,20 @@ def _about_drawing(wish: Draw, *, in_chinese: bool) -> str:
     return f"Here comes {amount}: {wish.subject}."
 
 
+def _about_retake(wish: Draw, *, in_chinese: bool) -> str:
+    count = wish.number_of_images or 1
+    if in_chinese:
+        kind = "变体" if wish.take.is_variation else "新画法"
+        said = f"好的，我来画 {wish.retaken} 的{f'{count} 个' if count > 1 else '一个'}{kind}：{wish.subject}。"
+        return said + ("从最初的描述重新画起，后来的调整不带过来。" if wish.was_changed else "")
+    kind = "variation" if wish.take.is_variation else "take"
+    shown = f"{count} {kind}s" if count > 1 else f"{'a' if wish.take.is_variation else 'another'} {kind}"
+    said = f"Here comes {shown} of {wish.retaken}: {wish.subject}."
+    return said + (" It starts from the first wish, without the changes made since." if wish.was_changed else "")
+
+
 def _about_edit(wish: Edit, *, in_chinese: bool) -> str:
-    parts = [_describe(operation, in_chinese=in_chinese) for operation in wish.operations]
+    parts = [part for operation in wish.operations for part in _described(operation, in_chinese=in_chinese)]
     target = wish.handles[0] if wish.handles else ""
     if in_chinese:
         sentence = f"好的，正在修改{' ' + target if target else '图片'}：{'、'.join(parts)}。"
@@ -151,41 +188,32 @@ def _left_out_zh(wish: Edit) -> str:
     return f"“{wish.left_out[0]}”需要 Gemini 密钥，这次先不做。"
 
 
-def _describe(operation: Operation, *, in_chinese: bool) -> str:
+def _described(operation: Operation, *, in_chinese: bool) -> list[str]:
     language = int(in_chinese)
     match operation:
-        case Tone(kind, amount):
-            return _amount(kind, amount, in_chinese=in_chinese)
-        case Rotate(degrees):
-            return _turned(degrees, in_chinese=in_chinese)
-        case Flip(axis):
-            is_horizontal = axis is Axis.HORIZONTAL
-            return (("mirrored", "左右翻转") if is_horizontal else ("flipped top to bottom", "上下翻转"))[language]
-        case Crop(width, height):
-            return (f"cropped to {width}:{height}", f"裁剪为 {width}:{height}")[language]
+        case Effect(kind, amount):
+            words = _EFFECTS[kind][language]
+            return [_degree(words, amount, in_chinese=in_chinese) if kind is EffectKind.BLUR else words]
         case ResizeTo(wide, high):
             size = f"{wide or '…'}×{high or '…'}"
-            return (f"resized to {size}", f"尺寸改为 {size}")[language]
+            return [(f"resized to {size}", f"尺寸改为 {size}")[language]]
         case ResizeBy(factor):
-            return (f"scaled to {factor * 100:.0f}%", f"缩放到 {factor * 100:.0f}%")[language]
+            return [(f"scaled to {factor * 100:.0f}%", f"缩放到 {factor * 100:.0f}%")[language]]
         case AddText(text):
-            return (f"with the words “{text}”", f"写上“{text}”")[language]
+            return [(f"with the words “{text}”", f"写上“{text}”")[language]]
+        case _:
+            return [_changed(change, in_chinese=in_chinese) for change in describe(operation)]
 
 
-def _turned(degrees: float, *, in_chinese: bool) -> str:
-    goes_left = degrees > 180
-    shown = f"{360 - degrees if goes_left else degrees:g}°"
-    if degrees == 180:
-        return f"旋转 {shown}" if in_chinese else f"rotated {shown}"
-    if in_chinese:
-        return f"{'逆' if goes_left else '顺'}时针旋转 {shown}"
-    return f"rotated {shown} to the {'left' if goes_left else 'right'}"
+def _changed(change: Change, *, in_chinese: bool) -> str:
+    words = _CHANGES[change.kind][int(in_chinese)].format(amount=change.amount, ratio=change.ratio)
+    if change.kind in _COUNTED:
+        return _degree(words, round(change.amount), in_chinese=in_chinese)
+    return f"{'旋转' if in_chinese else 'rotated'} 180°" if change.amount == 180 else words
 
 
-def _amount(kind: ToneKind, amount: float, *, in_chinese: bool) -> str:
-    words = _TONES[kind][int(in_chinese)]
-    if kind in _WITHOUT_AMOUNT or amount == NORMAL_AMOUNT:
-        return words
-    if in_chinese:
-        return words + ("一点" if amount < NORMAL_AMOUNT else "很多")
-    return ("a little " if amount < NORMAL_AMOUNT else "much ") + words
+def _degree(words: str, amount: int, *, in_chinese: bool) -> str:
+    """Return the words with how much: as people say it where the amount is one of words, else as a number."""
+    patterns = {PLAIN: ("{}", "{}"), A_BIT: ("a little {}", "{}一点"), MUCH: ("much {}", "{}很多")}
+    english, chinese = patterns.get(amount, (f"{{}} by {amount}", f"{{}} {amount}"))
+    return (chinese if in_chinese else english).format(words)

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from agent.providers.sketch.operations import Axis, Crop, Flip, Operation, ResizeBy, ResizeTo, Rotate, Tone, ToneKind
-from agent.providers.sketch.phrases import find_amount, find_percent, find_ratio
+from agent.adjusting import Adjustment, CropRatio, Flip
+from agent.providers.sketch.operations import Effect, EffectKind, Operation, ResizeBy, ResizeTo
+from agent.providers.sketch.phrases import find_amount, find_percent, find_ratio, find_signed
 
 _FLIPPED = r"(?:\b(?:too|less|not so|not as|not that)\s+)|太|过于|过(?=[亮暗])|(?:没那么|别那么|不要那么|不那么)"
 
@@ -35,34 +36,43 @@ def _adjective(english: str, chinese: str) -> re.Pattern[str]:
     return re.compile(rf"(?P<flip>{_FLIPPED})?(?:\b(?:{english})\b|{_zh(chinese)})")
 
 
-def _comparative(up: ToneKind, down: ToneKind) -> Maker:
+def _comparative(tone: str, sign: int) -> Maker:
     def make(clause: Clause, match: re.Match[str]) -> Operation:
         is_flipped = bool(match.group("flip")) or match.group(0).startswith(("太", "过", "那么"))
-        return Tone(down if is_flipped else up, find_amount(clause.original))
+        return _toned(tone, (-sign if is_flipped else sign) * find_amount(clause.original))
 
     return make
 
 
-def _noun(more: ToneKind, less: ToneKind) -> Maker:
+def _noun(tone: str) -> Maker:
     def make(clause: Clause, match: re.Match[str]) -> Operation:
+        signed = find_signed(clause.original[match.end() :])
         too_much = bool(re.search(r"\btoo\b|太", clause.original))
-        return Tone(less if (clause.direction < 0) is not too_much else more, find_amount(clause.original))
+        sign = -1 if (clause.direction < 0) is not too_much else 1
+        return _toned(tone, signed or sign * find_amount(clause.original))
 
     return make
 
 
-def _tone(kind: ToneKind) -> Maker:
-    def make(clause: Clause, match: re.Match[str]) -> Operation:
-        return Tone(kind, find_amount(clause.original))
+def _tone(tone: str, sign: int) -> Maker:
+    return lambda clause, match: _toned(tone, sign * find_amount(clause.original))
 
-    return make
+
+def _effect(kind: EffectKind) -> Maker:
+    return lambda clause, match: Effect(kind, find_amount(clause.original))
+
+
+def _toned(tone: str, amount: int) -> Adjustment:
+    return Adjustment.model_validate({tone: amount})
+
+
+def _grey(clause: Clause, match: re.Match[str]) -> Operation:
+    return Adjustment(saturation=-100)
 
 
 def _desaturate(clause: Clause, match: re.Match[str]) -> Operation:
-    amount = find_amount(clause.original)
-    if re.search(r"slight|bit|little|some|partly|\d", clause.original):
-        return Tone(ToneKind.LESS_SATURATION, amount)
-    return Tone(ToneKind.GRAYSCALE)
+    is_partly = re.search(r"slight|bit|little|some|partly|\d", clause.original)
+    return Adjustment(saturation=-find_amount(clause.original) if is_partly else -100)
 
 
 def _rotate(clause: Clause, match: re.Match[str]) -> Operation | None:
@@ -72,20 +82,25 @@ def _rotate(clause: Clause, match: re.Match[str]) -> Operation | None:
     if not angle and re.search(r"upside down|颠倒|倒过来|half a turn|around", words):
         degrees = 180.0
     goes_left = re.search(r"counter-?\s*clockwise|anti-?\s*clockwise|\bleft\b|逆时针|向左|往左|左转|左旋", words)
-    degrees = (-degrees if goes_left else degrees) % 360
-    return Rotate(degrees) if degrees else None
+    turn = Adjustment(rotate=-degrees if goes_left else degrees)
+    return None if turn.is_identity else turn
 
 
 def _flip(clause: Clause, match: re.Match[str]) -> Operation:
     is_vertical = re.search(r"vertical|upside|top to bottom|垂直|上下|竖直|纵向", clause.original)
-    return Flip(Axis.VERTICAL if is_vertical else Axis.HORIZONTAL)
+    return Adjustment(flip=Flip.VERTICAL if is_vertical else Flip.HORIZONTAL)
 
 
 def _crop(clause: Clause, match: re.Match[str]) -> Operation | None:
     ratio = find_ratio(clause.original)
     if ratio is None and re.search(r"\bportrait|vertical\b", clause.original):
         ratio = (3, 4)
-    return Crop(*ratio) if ratio else None
+    return cropped_to(*ratio) if ratio else None
+
+
+def cropped_to(width: int, height: int) -> Adjustment:
+    """Return the crop to the largest middle part of the ratio; each side is 1 to 100."""
+    return Adjustment(crop=CropRatio(width=width, height=height))
 
 
 _SIDES = re.compile(r"(\d{2,5})\s*(?:px|像素)?\s*(?:x|\*|乘|by)\s*(\d{2,5})")
@@ -154,52 +169,55 @@ RULES: tuple[tuple[re.Pattern[str], Maker], ...] = (
         re.compile(
             r"\b(?:less|not so|too|de-?)\s*(?:blurry|blurred|blur|soft|fuzzy)\b|太模糊|太糊|模糊了|不清楚|不够清晰"
         ),
-        _tone(ToneKind.SHARPEN),
+        _tone("sharpness", 1),
     ),
-    (re.compile(r"\b(?:less sharp|softer|too sharp)\b"), _tone(ToneKind.BLUR)),
-    (re.compile(r"\bsharp(?:en\w*|er|ness)?\b|\bcrisper\b|锐化|更?清晰|锐利|锐度"), _tone(ToneKind.SHARPEN)),
-    (re.compile(r"\bblur\w*\b|\bsoften\w*\b|模糊|虚化|柔化|朦胧"), _tone(ToneKind.BLUR)),
+    (re.compile(r"\b(?:less sharp|softer|too sharp)\b"), _tone("sharpness", -1)),
+    (re.compile(r"\bsharp(?:en\w*|er|ness)?\b|\bcrisper\b|锐化|更?清晰|锐利|锐度"), _tone("sharpness", 1)),
+    (re.compile(r"\bblur\w*\b|\bsoften\w*\b|模糊|虚化|柔化|朦胧"), _effect(EffectKind.BLUR)),
     (re.compile(r"\bde-?saturat\w+"), _desaturate),
-    (re.compile(rf"\b(?:{_GRAY})\b|黑白|灰度|去色|单色"), _tone(ToneKind.GRAYSCALE)),
-    (re.compile(r"\b(?:sepia|vintage|old[- ]photo(?:graph)?)\b|复古|怀旧|老照片|泛黄|棕褐色"), _tone(ToneKind.SEPIA)),
+    (re.compile(rf"\b(?:{_GRAY})\b|黑白|灰度|去色|单色"), _grey),
+    (
+        re.compile(r"\b(?:sepia|vintage|old[- ]photo(?:graph)?)\b|复古|怀旧|老照片|泛黄|棕褐色"),
+        _effect(EffectKind.SEPIA),
+    ),
     (
         re.compile(r"\binvert\w*\b|\b(?:photo |colou?r |a )negative\b|反色|反相|负片|反转颜色|颜色反转"),
-        _tone(ToneKind.INVERT),
+        _effect(EffectKind.INVERT),
     ),
-    (re.compile(r"contrast\w*|对比度?"), _noun(ToneKind.MORE_CONTRAST, ToneKind.LESS_CONTRAST)),
+    (re.compile(r"contrast\w*|对比度?"), _noun("contrast")),
     (
         re.compile(r"\bsaturation\b|\bcolou?r intensity\b|饱和度?|色彩浓度"),
-        _noun(ToneKind.MORE_SATURATION, ToneKind.LESS_SATURATION),
+        _noun("saturation"),
     ),
-    (re.compile(r"\bbrightness\b|\bexposure\b|亮度|曝光度?"), _noun(ToneKind.BRIGHTER, ToneKind.DARKER)),
-    (re.compile(r"\bwarmth\b|\bcolou?r temperature\b|色温"), _noun(ToneKind.WARMER, ToneKind.COOLER)),
+    (re.compile(r"\bbrightness\b|\bexposure\b|亮度|曝光度?"), _noun("brightness")),
+    (re.compile(r"\bwarmth\b|\bcolou?r temperature\b|色温"), _noun("warmth")),
     (
         _adjective(
             r"(?:more )?(?:saturated|saturate|vivid|vibrant|colou?rful)|punchier|richer", r"(?:鲜艳|鲜明|艳|浓郁)"
         ),
-        _comparative(ToneKind.MORE_SATURATION, ToneKind.LESS_SATURATION),
+        _comparative("saturation", 1),
     ),
     (
         _adjective(r"(?:more )?(?:muted|faded|pale)|paler|fade", r"(?:淡|素|柔和)"),
-        _comparative(ToneKind.LESS_SATURATION, ToneKind.MORE_SATURATION),
+        _comparative("saturation", -1),
     ),
     (
         _adjective(r"bright(?:er|en\w*)?|light(?:er|en\w*)", r"(?:明亮|(?<![月漂])亮)"),
-        _comparative(ToneKind.BRIGHTER, ToneKind.DARKER),
+        _comparative("brightness", 1),
     ),
     (
         _adjective(r"dark(?:er|en\w*)?|dim(?:mer)?|moodier", r"(?:昏暗|暗|黑)"),
-        _comparative(ToneKind.DARKER, ToneKind.BRIGHTER),
+        _comparative("brightness", -1),
     ),
-    (_adjective(r"warm(?:er)?", r"暖和?"), _comparative(ToneKind.WARMER, ToneKind.COOLER)),
-    (re.compile(r"(?P<flip>(?!))?(?:暖(?:色|调)\S?)"), _comparative(ToneKind.WARMER, ToneKind.COOLER)),
+    (_adjective(r"warm(?:er)?", r"暖和?"), _comparative("warmth", 1)),
+    (re.compile(r"(?P<flip>(?!))?(?:暖(?:色|调)\S?)"), _comparative("warmth", 1)),
     (
         _adjective(
             r"cooler|cool(?: it| this| them| the \w+)? down|cool(?=er| tones?| colou?rs?)|cold(?:er)?|bluer",
             r"(?<!寒)冷",
         ),
-        _comparative(ToneKind.COOLER, ToneKind.WARMER),
+        _comparative("warmth", -1),
     ),
-    (re.compile(r"(?P<flip>(?!))?(?:冷(?:色|调)\S?)"), _comparative(ToneKind.COOLER, ToneKind.WARMER)),
+    (re.compile(r"(?P<flip>(?!))?(?:冷(?:色|调)\S?)"), _comparative("warmth", -1)),
 )
 NEEDS: dict[Maker, str] = {_crop: "shape", _resize: "size"}

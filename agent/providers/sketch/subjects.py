@@ -77,6 +77,11 @@ def find_subject(text: str) -> tuple[str, str]:
     return _shorten(subject), description
 
 
+def without_politeness(text: str) -> str:
+    """Return the text without the words of politeness and the punctuation around a wish."""
+    return _TAIL.sub("", _POLITE.sub("", text.strip()))
+
+
 def find_style(folded: str) -> str:
     """Return the style that the folded text names, in English words, or an empty text."""
     return next((name for name, pattern in _STYLE_TABLE if pattern.search(folded)), "")

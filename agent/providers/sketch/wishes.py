@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
-from agent.providers.sketch.instructions import Instructions, read_instructions
+from agent.adjusting import Adjustment
+from agent.providers.sketch.instructions import Instructions, exact_adjustment, read_instructions
 from agent.providers.sketch.operations import Operation
 from agent.providers.sketch.phrases import (
     blank_quoted,
@@ -19,6 +20,7 @@ from agent.providers.sketch.phrases import (
     is_chinese,
     without_handles,
 )
+from agent.providers.sketch.retakes import FIRST_TAKE, Retake, Take, read_retake
 from agent.providers.sketch.subjects import find_style, find_subject
 from agent.providers.sketch.vocabulary import is_known
 
@@ -47,11 +49,17 @@ class Topic(StrEnum):
     QUESTION = "question"
     SEARCH = "search"
     BEYOND = "beyond"
+    NEVER_PAINTED = "never_painted"
+    MASK = "mask"
 
 
 @dataclass(frozen=True)
 class Draw:
-    """A new picture. `description` is the wish without the asking; ratio and count only when the words say so."""
+    """A new picture. `description` is the wish without the asking; ratio and count only when the words say so.
+
+    `retaken` is the picture whose wish is painted once more, as its `take`; `was_changed` says that it had been changed
+    since it was painted.
+    """
 
     subject: str
     description: str
@@ -59,6 +67,9 @@ class Draw:
     aspect_ratio: str | None = None
     number_of_images: int | None = None
     handles: tuple[str, ...] = ()
+    take: Take = FIRST_TAKE
+    retaken: str = ""
+    was_changed: bool = False
 
 
 @dataclass(frozen=True)
@@ -153,18 +164,23 @@ _SPEAKER = re.compile(
 )
 
 
-def understand(text: str, has_pictures: bool) -> Wish:
+def understand(text: str, has_pictures: bool) -> Wish | Retake:
     """Return what the person wants. `has_pictures` says whether the message or the history holds any picture."""
     text = text[:MAX_CHARACTERS]
     if not has_words(text):
         return AskBack(Reason.PICTURE_ONLY if has_pictures and not text.strip() else Reason.EMPTY)
+    if exact_adjustment(text) is not None:
+        return _edit(text, read_instructions(text), has_pictures)
+    retake = read_retake(text)
+    if retake is not None:
+        return retake if has_pictures or retake.handles else AskBack(Reason.NO_SUBJECT)
     folded = fold(blank_quoted(text)).strip()
     if _ABILITIES.search(folded):
         return Talk(Topic.ABILITIES)
     if _SEARCH.search(folded):
         return Talk(Topic.SEARCH)
     if _wants_drawing(folded, read_instructions(text)):
-        return _draw(text)
+        return read_drawing(text)
     return _edit_or_talk(text, folded, has_pictures)
 
 
@@ -203,7 +219,7 @@ def _edit_or_talk(text: str, folded: str, has_pictures: bool) -> Wish:
         return talk
     if instructions.left_out and not _is_noun_phrase(folded):
         return Talk(Topic.BEYOND) if has_pictures or find_handles(text) else AskBack(Reason.NO_PICTURE)
-    return _draw(text) if _names_a_thing(folded, is_about_picture) else AskBack(Reason.UNCLEAR)
+    return read_drawing(text) if _names_a_thing(folded, is_about_picture) else AskBack(Reason.UNCLEAR)
 
 
 def _is_plain_question(folded: str, instructions: Instructions) -> bool:
@@ -228,13 +244,19 @@ def _edit(text: str, instructions: Instructions, has_pictures: bool) -> Wish:
     return Edit(
         operations=instructions.operations,
         left_out=instructions.left_out,
-        aspect_ratio=_ratio(fold(blank_quoted(text))),
+        # A turn makes another ratio of the one that was named.
+        aspect_ratio=None if _turns(instructions) else _ratio(fold(blank_quoted(text))),
         number_of_images=find_count(fold(blank_quoted(text))),
         handles=handles,
     )
 
 
-def _draw(text: str) -> Wish:
+def _turns(instructions: Instructions) -> bool:
+    return any(isinstance(operation, Adjustment) and operation.rotate for operation in instructions.operations)
+
+
+def read_drawing(text: str) -> Draw | AskBack:
+    """Return the wish for a new picture that the text describes, whatever else it could be taken for."""
     folded = fold(blank_quoted(text))
     subject, description = find_subject(text)
     if not subject:

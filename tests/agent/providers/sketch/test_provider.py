@@ -11,6 +11,7 @@ import pytest
 from PIL import Image, ImageStat
 from pydantic import JsonValue
 
+from agent.adjusting import Adjustment, apply_adjustment
 from agent.errors import DesignRuleBroken, ErrorCode, RequestRefused
 from agent.messages import (
     CompletionChunk,
@@ -330,6 +331,30 @@ async def test_an_edit_changes_the_real_pixels_at_full_resolution() -> None:
     assert ImageStat.Stat(edited).mean[0] > ImageStat.Stat(_gradient()).mean[0] + 10
 
 
+@pytest.mark.parametrize("wish", ["Brightness +20, contrast -10.", "亮度 +20，对比度 -10。", "#1: 亮度+20，对比度-10"])
+async def test_amounts_are_those_of_the_studios_own_adjustment(wish: str) -> None:
+    shelf = Shelf()
+    base = await shelf.upload(_gradient(), "#1")
+    part = await _make(shelf, _said(base, wish))
+
+    assert (
+        shelf.data[part.digest]
+        == apply_adjustment(shelf.data[base.digest], Adjustment(brightness=20, contrast=-10)).data
+    )
+
+
+async def test_a_mark_behind_a_prompt_is_painted_as_another_take_and_stands_in_no_caption() -> None:
+    shelf = Shelf()
+    base = await shelf.upload(_gradient(), "#1")
+    wishes = ("a lighthouse", "a lighthouse [take 1]", "a lighthouse [take 2]", "a lighthouse [variation 2]")
+    first, same, second, varied = [await _make(shelf, _said(base, wish)) for wish in wishes]
+
+    assert first.digest == same.digest
+    assert len({first.digest, second.digest, varied.digest}) == 3
+    strips = {shelf.image(one).crop((0, 690, 700, 768)).tobytes() for one in (second, varied)}
+    assert len(strips) == 1
+
+
 async def test_an_edit_moves_pixels_without_changing_any() -> None:
     shelf = Shelf()
     base = await shelf.upload(_gradient())
@@ -389,7 +414,7 @@ async def test_without_a_picture_in_the_prompt_the_newest_one_is_the_base() -> N
         ((120, 80), "1:1", "make it brighter", (80, 80)),
         ((120, 80), "1:1", "crop to square", (80, 80)),
         ((120, 80), "3:2", "crop to square", (80, 80)),
-        ((120, 80), "16:9", "crop to square", (112, 63)),
+        ((120, 80), "16:9", "crop to square", (120, 68)),
         ((120, 80), "3:2", "rotate left", (80, 120)),
     ],
 )

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from agent.providers.sketch.operations import (
-    AddText,
-    Axis,
-    Crop,
-    Flip,
-    Operation,
-    Position,
-    ResizeBy,
-    ResizeTo,
-    Rotate,
-    Tone,
-    ToneKind,
-)
+from agent.adjusting import Adjustment
+from agent.providers.sketch.operations import AddText, Effect, EffectKind, Operation, Position, ResizeBy, ResizeTo
+from agent.providers.sketch.retakes import Retake, RetakeKind
 from agent.providers.sketch.wishes import AskBack, Draw, Edit, Reason, Talk, Topic, understand
 
-LITTLE, NORMAL, MUCH = 0.15, 0.25, 0.5
-K = ToneKind
+LITTLE, NORMAL, MUCH = 15, 30, 60
+K = EffectKind
+
+
+def adjust(**amounts: object) -> Adjustment:
+    return Adjustment.model_validate(amounts)
+
 
 DRAWN: list[tuple[str, str, str | None, int | None, str]] = [
     # wish, subject, ratio, count, style
@@ -65,77 +60,132 @@ DRAWN: list[tuple[str, str, str | None, int | None, str]] = [
 ]
 
 EDITED: list[tuple[str, tuple[Operation, ...]]] = [
-    ("make it brighter", (Tone(K.BRIGHTER, NORMAL),)),
-    ("make it a bit darker", (Tone(K.DARKER, LITTLE),)),
-    ("a bit brighter", (Tone(K.BRIGHTER, LITTLE),)),
-    ("much warmer please", (Tone(K.WARMER, MUCH),)),
-    ("slightly cooler", (Tone(K.COOLER, LITTLE),)),
-    ("20% brighter", (Tone(K.BRIGHTER, 0.2),)),
-    ("too dark", (Tone(K.BRIGHTER, NORMAL),)),
-    ("how do I make it brighter?", (Tone(K.BRIGHTER, NORMAL),)),
-    ("make it brighter but not too bright", (Tone(K.BRIGHTER, NORMAL),)),
+    ("make it brighter", (adjust(brightness=NORMAL),)),
+    ("make it a bit darker", (adjust(brightness=-LITTLE),)),
+    ("a bit brighter", (adjust(brightness=LITTLE),)),
+    ("much warmer please", (adjust(warmth=MUCH),)),
+    ("slightly cooler", (adjust(warmth=-LITTLE),)),
+    ("20% brighter", (adjust(brightness=20),)),
+    ("too dark", (adjust(brightness=NORMAL),)),
+    ("how do I make it brighter?", (adjust(brightness=NORMAL),)),
+    ("make it brighter but not too bright", (adjust(brightness=NORMAL),)),
     (
         "make it warmer and a bit brighter, then crop to square",
-        (Tone(K.WARMER, NORMAL), Tone(K.BRIGHTER, LITTLE), Crop(1, 1)),
+        (adjust(warmth=NORMAL, brightness=LITTLE, crop="1:1"),),
     ),
-    ("increase the contrast", (Tone(K.MORE_CONTRAST, NORMAL),)),
-    ("less contrast and saturation", (Tone(K.LESS_CONTRAST, NORMAL), Tone(K.LESS_SATURATION, NORMAL))),
-    ("more vivid", (Tone(K.MORE_SATURATION, NORMAL),)),
-    ("make it less saturated", (Tone(K.LESS_SATURATION, NORMAL),)),
-    ("turn it black and white", (Tone(K.GRAYSCALE, NORMAL),)),
-    ("create a sepia version of this photo", (Tone(K.SEPIA, NORMAL),)),
-    ("blur it slightly", (Tone(K.BLUR, LITTLE),)),
-    ("sharpen the photo", (Tone(K.SHARPEN, NORMAL),)),
-    ("invert the colours", (Tone(K.INVERT, NORMAL),)),
-    ("rotate left", (Rotate(270),)),
-    ("rotate it right", (Rotate(90),)),
-    ("rotate it 180 degrees", (Rotate(180),)),
-    ("rotate 45°", (Rotate(45),)),
-    ("flip it", (Flip(Axis.HORIZONTAL),)),
-    ("flip vertically", (Flip(Axis.VERTICAL),)),
-    ("mirror it horizontally", (Flip(Axis.HORIZONTAL),)),
-    ("crop to 16:9", (Crop(16, 9),)),
-    ("make it portrait", (Crop(3, 4),)),
-    ("less blur", (Tone(K.SHARPEN, NORMAL),)),
-    ("cool it down", (Tone(K.COOLER, NORMAL),)),
+    ("increase the contrast", (adjust(contrast=NORMAL),)),
+    ("less contrast and saturation", (adjust(contrast=-NORMAL), adjust(saturation=-NORMAL))),
+    ("more vivid", (adjust(saturation=NORMAL),)),
+    ("make it less saturated", (adjust(saturation=-NORMAL),)),
+    ("turn it black and white", (adjust(saturation=-100),)),
+    ("create a sepia version of this photo", (Effect(K.SEPIA, NORMAL),)),
+    ("blur it slightly", (Effect(K.BLUR, LITTLE),)),
+    ("sharpen the photo", (adjust(sharpness=NORMAL),)),
+    ("invert the colours", (Effect(K.INVERT, NORMAL),)),
+    ("rotate left", (adjust(rotate=-90),)),
+    ("rotate it right", (adjust(rotate=90),)),
+    ("rotate it 180 degrees", (adjust(rotate=180),)),
+    ("rotate 45°", (adjust(rotate=45),)),
+    ("flip it", (adjust(flip="horizontal"),)),
+    ("flip vertically", (adjust(flip="vertical"),)),
+    ("mirror it horizontally", (adjust(flip="horizontal"),)),
+    ("crop to 16:9", (adjust(crop="16:9"),)),
+    ("make it portrait", (adjust(crop="3:4"),)),
+    ("less blur", (adjust(sharpness=NORMAL),)),
+    ("cool it down", (adjust(warmth=-NORMAL),)),
     ("文字：你好", (AddText("你好", Position.BOTTOM),)),
-    ("make it square", (Crop(1, 1),)),
+    ("make it square", (adjust(crop="1:1"),)),
     ("resize to 800x600", (ResizeTo(800, 600),)),
     ("scale it down to 50%", (ResizeBy(0.5),)),
     ("make it half the size", (ResizeBy(0.5),)),
     ('add the text "Hello World" at the top', (AddText("Hello World", Position.TOP),)),
     ("write the words 'Grand Opening' at the bottom", (AddText("Grand Opening", Position.BOTTOM),)),
-    ('add "Sale" in the center and make it warmer', (AddText("Sale", Position.CENTER), Tone(K.WARMER, NORMAL))),
+    ('add "Sale" in the center and make it warmer', (AddText("Sale", Position.CENTER), adjust(warmth=NORMAL))),
     ("add text hello", (AddText("hello", Position.BOTTOM),)),
     (
         "crop it to 4:5 and add the caption “Hi, there and then”",
-        (Crop(4, 5), AddText("Hi, there and then", Position.BOTTOM)),
+        (adjust(crop="4:5"), AddText("Hi, there and then", Position.BOTTOM)),
     ),
-    ("再亮一点", (Tone(K.BRIGHTER, LITTLE),)),
-    ("太亮了", (Tone(K.DARKER, NORMAL),)),
-    ("不要太暗，再亮一点", (Tone(K.BRIGHTER, LITTLE),)),
-    ("把这幅画变冷一点", (Tone(K.COOLER, LITTLE),)),
-    ("暖一点，对比度高一点", (Tone(K.WARMER, LITTLE), Tone(K.MORE_CONTRAST, LITTLE))),
-    ("降低饱和度", (Tone(K.LESS_SATURATION, NORMAL),)),
-    ("饱和度提高20%", (Tone(K.MORE_SATURATION, 0.2),)),
-    ("改成黑白", (Tone(K.GRAYSCALE, NORMAL),)),
-    ("复古风格", (Tone(K.SEPIA, NORMAL),)),
-    ("模糊一点", (Tone(K.BLUR, LITTLE),)),
-    ("锐化", (Tone(K.SHARPEN, NORMAL),)),
-    ("反色", (Tone(K.INVERT, NORMAL),)),
-    ("向左旋转", (Rotate(270),)),
-    ("顺时针旋转90度", (Rotate(90),)),
-    ("左右翻转", (Flip(Axis.HORIZONTAL),)),
-    ("上下翻转", (Flip(Axis.VERTICAL),)),
-    ("裁剪成正方形", (Crop(1, 1),)),
-    ("裁成 16:9 方形画幅", (Crop(16, 9),)),
+    ("再亮一点", (adjust(brightness=LITTLE),)),
+    ("太亮了", (adjust(brightness=-NORMAL),)),
+    ("不要太暗，再亮一点", (adjust(brightness=LITTLE),)),
+    ("把这幅画变冷一点", (adjust(warmth=-LITTLE),)),
+    ("暖一点，对比度高一点", (adjust(warmth=LITTLE, contrast=LITTLE),)),
+    ("降低饱和度", (adjust(saturation=-NORMAL),)),
+    ("饱和度提高20%", (adjust(saturation=20),)),
+    ("改成黑白", (adjust(saturation=-100),)),
+    ("复古风格", (Effect(K.SEPIA, NORMAL),)),
+    ("模糊一点", (Effect(K.BLUR, LITTLE),)),
+    ("锐化", (adjust(sharpness=NORMAL),)),
+    ("反色", (Effect(K.INVERT, NORMAL),)),
+    ("向左旋转", (adjust(rotate=-90),)),
+    ("顺时针旋转90度", (adjust(rotate=90),)),
+    ("左右翻转", (adjust(flip="horizontal"),)),
+    ("上下翻转", (adjust(flip="vertical"),)),
+    ("裁剪成正方形", (adjust(crop="1:1"),)),
+    ("裁成 16:9 方形画幅", (adjust(crop="16:9"),)),
     ("缩小一半", (ResizeBy(0.5),)),
     ("放大两倍", (ResizeBy(2),)),
     ("改成 800×600", (ResizeTo(800, 600),)),
-    ("把刚才那张再亮一点，加上文字“你好”", (Tone(K.BRIGHTER, LITTLE), AddText("你好", Position.BOTTOM))),
+    ("把刚才那张再亮一点，加上文字“你好”", (adjust(brightness=LITTLE), AddText("你好", Position.BOTTOM))),
     ("在顶部加上文字「新年快乐」", (AddText("新年快乐", Position.TOP),)),
     ("写上《春天》两个字，放在中间", (AddText("春天", Position.CENTER),)),
-    ("亮度提高一些，然后裁成方形", (Tone(K.BRIGHTER, LITTLE), Crop(1, 1))),
+    ("亮度提高一些，然后裁成方形", (adjust(brightness=NORMAL, crop="1:1"),)),
+]
+
+# A sentence that is more than an adjustment is read clause by clause, and what stands there by number counts.
+MIXED: list[tuple[str, tuple[Operation, ...]]] = [
+    (
+        "Brightness +20, contrast -10, and add the text “Hi”",
+        (adjust(brightness=20), adjust(contrast=-10), AddText("Hi", Position.BOTTOM)),
+    ),
+    ("亮度 +20，对比度 -10，再加上文字“你好”", (adjust(brightness=20), adjust(contrast=-10), AddText("你好"))),
+    ("brightness +150", (adjust(brightness=100),)),
+    ("contrast −25 and sepia", (adjust(contrast=-25), Effect(K.SEPIA))),
+    ("make it 40% brighter and blur it a lot", (adjust(brightness=40), Effect(K.BLUR, MUCH))),
+    ("crop to 16:9, rotate right and make it half the size", (adjust(crop="16:9"), adjust(rotate=90), ResizeBy(0.5))),
+]
+
+AGAIN = [
+    "Paint this picture once more, from the same wish.",
+    "paint it again",
+    "Draw that picture again, please!",
+    "repaint #3",
+    "redo it",
+    "once more",
+    "try again",
+    "another one",
+    "Could you draw this one more time?",
+    "按同样的愿望把这张图再画一次。",
+    "再来一张",
+    "再画一次吧",
+    "把 #3 重画一遍",
+    "＃3 再画一次",
+    "paint #3 again",
+    "another take of #3",
+    "重新生成",
+]
+VARIATIONS = [
+    "Make a variation of this picture: the same subject, seen another way.",
+    "give me another version",
+    "vary it",
+    "a different version of this picture",
+    "variations please",
+    "给这张图做一个变体：同样的主体，换一种画面。",
+    "再来一个变体",
+    "换一种画面",
+    "换一张",
+]
+NEITHER_AGAIN_NOR_VARIATION = [
+    "paint a fox again in the snow",
+    "paint it again with a hat",
+    "another cat",
+    "a sepia version of this photo",
+    "a variation of a fugue by Bach",
+    "再来一张猫",
+    "再画一只狗",
+    "换一张桌子",
+    "make it brighter again",
 ]
 
 ANSWERED: list[tuple[str, AskBack | Talk]] = [
@@ -162,7 +212,6 @@ ANSWERED: list[tuple[str, AskBack | Talk]] = [
     ("这张图里有什么？", Talk(Topic.QUESTION)),
     ("search the web for the Eiffel tower", Talk(Topic.SEARCH)),
     ("搜索一下最新的手机", Talk(Topic.SEARCH)),
-    ("再来一张", AskBack(Reason.NO_SUBJECT)),
     ("Can you make it look like a painting?", Talk(Topic.BEYOND)),
     ("remove the background", Talk(Topic.BEYOND)),
     ("make the sky brighter", Talk(Topic.BEYOND)),
@@ -230,7 +279,7 @@ def test_a_colour_code_is_not_a_handle() -> None:
 def test_what_needs_eyes_is_left_out_of_an_edit_and_named() -> None:
     understood = understand("make the photo brighter, blur the background", has_pictures=True)
 
-    assert understood == Edit((Tone(K.BRIGHTER, NORMAL),), left_out=("blur the background",))
+    assert understood == Edit((adjust(brightness=NORMAL),), left_out=("blur the background",))
 
 
 @pytest.mark.parametrize(("wish", "count"), [("draw nine pictures of a cat", None), ("draw 9 pictures of a cat", 4)])
@@ -246,3 +295,54 @@ def test_a_very_long_wish_keeps_a_short_subject() -> None:
 
     assert isinstance(understood, Draw)
     assert len(understood.subject) <= 160
+
+
+@pytest.mark.parametrize(("wish", "operations"), MIXED)
+def test_amounts_count_also_beside_other_wishes(wish: str, operations: tuple[Operation, ...]) -> None:
+    understood = understand(wish, has_pictures=True)
+
+    assert isinstance(understood, Edit)
+    assert understood.operations == operations
+
+
+def test_a_turn_leaves_no_ratio_to_ask_for() -> None:
+    turned = understand("crop to 16:9 and rotate right", has_pictures=True)
+
+    assert turned == Edit((adjust(rotate=90, crop="9:16"),))
+
+
+@pytest.mark.parametrize("wish", AGAIN)
+def test_the_same_wish_once_more_is_understood(wish: str) -> None:
+    understood = understand(wish, has_pictures=True)
+
+    assert isinstance(understood, Retake)
+    assert understood.kind is RetakeKind.AGAIN
+    assert understood.handles == (("#3",) if "3" in wish else ())
+
+
+@pytest.mark.parametrize("wish", VARIATIONS)
+def test_a_wish_for_a_variation_is_understood(wish: str) -> None:
+    understood = understand(wish, has_pictures=True)
+
+    assert isinstance(understood, Retake)
+    assert understood.kind is RetakeKind.VARIATION
+
+
+@pytest.mark.parametrize("wish", NEITHER_AGAIN_NOR_VARIATION)
+def test_a_wish_for_more_than_once_more_is_no_retake(wish: str) -> None:
+    assert not isinstance(understand(wish, has_pictures=True), Retake)
+
+
+@pytest.mark.parametrize(
+    ("wish", "count"), [("make three variations of this picture", 3), ("再画两张", 2), ("another take", None)]
+)
+def test_a_retake_says_how_many(wish: str, count: int | None) -> None:
+    understood = understand(wish, has_pictures=True)
+
+    assert isinstance(understood, Retake)
+    assert understood.number_of_images == count
+
+
+@pytest.mark.parametrize("wish", ["再来一张", "paint it again", "vary it"])
+def test_once_more_without_any_picture_asks_what_to_paint(wish: str) -> None:
+    assert understand(wish, has_pictures=False) == AskBack(Reason.NO_SUBJECT)

@@ -1,0 +1,233 @@
+"""What is to be adjusted, as a value: light, colour, sharpness and frame, with nothing said of how it is done."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from agent.messages import Value
+
+LIMIT = 100
+MAX_RATIO_SIDE = 100
+MAX_NESTED_CROPS = 16
+THINNEST_BOX = 1e-6
+
+_RATIO = re.compile(r"\s*(\d{1,3})\s*[:x×/∶：]\s*(\d{1,3})\s*", re.IGNORECASE)
+_TURN_DECIMALS = 4
+
+
+class Flip(StrEnum):
+    """Which way a mirror works: `horizontal` swaps left and right."""
+
+    HORIZONTAL = "horizontal"
+    VERTICAL = "vertical"
+
+
+class CropRatio(Value):
+    """The largest part whose sides are as `width` to `height`.
+
+    `across` and `down` say where it lies in what is cut off: 0 at the left or top, 0.5 in the middle, 1 at the right
+    or bottom. `within` is the part it is cut from, the whole picture without it.
+    """
+
+    type: Literal["ratio"] = "ratio"
+    width: int = Field(ge=1, le=MAX_RATIO_SIDE)
+    height: int = Field(ge=1, le=MAX_RATIO_SIDE)
+    across: float = Field(default=0.5, ge=0, le=1)
+    down: float = Field(default=0.5, ge=0, le=1)
+    within: Crop | None = None
+
+    @property
+    def text(self) -> str:
+        """The ratio as people write it, such as `16:9`."""
+        return f"{self.width}:{self.height}"
+
+
+class CropBox(Value):
+    """A part between four lines, as shares of the width and height from the left and top: 0 to 1.
+
+    Every pixel that the box touches is kept. `within` is the part it is cut from, the whole picture without it.
+    """
+
+    type: Literal["box"] = "box"
+    left: float = Field(default=0, ge=0, le=1)
+    top: float = Field(default=0, ge=0, le=1)
+    right: float = Field(default=1, ge=0, le=1)
+    bottom: float = Field(default=1, ge=0, le=1)
+    within: Crop | None = None
+
+    @model_validator(mode="after")
+    def _has_an_inside(self) -> CropBox:
+        if min(self.right - self.left, self.bottom - self.top) < THINNEST_BOX:
+            raise ValueError("the left of a box must lie before its right, and its top before its bottom")
+        return self
+
+
+Crop: TypeAlias = Annotated[CropRatio | CropBox, Field(discriminator="type")]
+
+
+def _crop(value: object) -> object:
+    """Return a ratio that was written in words, such as `16:9`, as the fields it stands for."""
+    if not isinstance(value, str):
+        return value
+    match = _RATIO.fullmatch(value)
+    if match is None:
+        raise ValueError(f"must be a ratio such as 16:9, not {value[:40]!r}")
+    return {"type": "ratio", "width": int(match[1]), "height": int(match[2])}
+
+
+def _turn(degrees: float) -> float:
+    """Return the same turn above -180 and up to 180 degrees."""
+    turn = round(degrees % 360, _TURN_DECIMALS) % 360
+    return turn - 360 if turn > 180 else turn
+
+
+Amount: TypeAlias = Annotated[int, Field(ge=-LIMIT, le=LIMIT)]
+
+
+class Adjustment(Value):
+    """A change of a whole picture that needs no model; every amount is -100 to 100, and 0 changes nothing.
+
+    `rotate` is in degrees, clockwise when positive, and kept above -180 and up to 180. The picture is turned first,
+    then flipped, then cropped; what is done to light and colour, and in which order, `toning` says. A crop may be
+    given as a ratio in words ("1:1").
+    """
+
+    brightness: Amount = 0
+    contrast: Amount = 0
+    saturation: Amount = 0
+    warmth: Amount = 0
+    sharpness: Amount = 0
+    crop: Annotated[Crop | None, BeforeValidator(_crop)] = None
+    rotate: Annotated[float, Field(allow_inf_nan=False), AfterValidator(_turn)] = 0
+    flip: Flip | None = None
+
+    @model_validator(mode="after")
+    def _nests_within_reason(self) -> Adjustment:
+        if len(crops_from_the_whole(self.crop)) > MAX_NESTED_CROPS:
+            raise ValueError(f"at most {MAX_NESTED_CROPS} crops can follow one another")
+        return self
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether it leaves every pixel as it is."""
+        return not self.has_tones and not self.has_frame
+
+    @property
+    def has_tones(self) -> bool:
+        """Whether light, colour or sharpness change."""
+        return any((self.brightness, self.contrast, self.saturation, self.warmth, self.sharpness))
+
+    @property
+    def has_frame(self) -> bool:
+        """Whether the picture is turned, flipped or cropped."""
+        return bool(self.rotate) or self.flip is not None or self.crop is not None
+
+    def combine(self, other: Adjustment) -> Adjustment:
+        """Return one adjustment for this and then the other, made once on the same picture.
+
+        Amounts add up, within -100 to 100. Turns by quarters, flips and crops come to the same frame as one after the
+        other, give or take the pixel by which a middle is rounded. Where the other turns by an odd angle, this one's
+        crop is cut from the turned picture, because a slanted part has no place in its frame.
+
+        Raises ValueError when more than 16 crops follow one another.
+        """
+        # Seen in a mirror, a turn goes the other way.
+        rotate = self.rotate + (-other.rotate if self.flip else other.rotate)
+        flip = self.flip if other.flip is None else other.flip
+        if self.flip is not None and other.flip is not None:
+            flip = None
+            rotate += 0 if self.flip is other.flip else 180
+        return Adjustment(
+            brightness=_limited(self.brightness + other.brightness),
+            contrast=_limited(self.contrast + other.contrast),
+            saturation=_limited(self.saturation + other.saturation),
+            warmth=_limited(self.warmth + other.warmth),
+            sharpness=_limited(self.sharpness + other.sharpness),
+            crop=_cut_from(other.crop, _carried(self.crop, other)),
+            rotate=rotate,
+            flip=flip,
+        )
+
+
+def crops_from_the_whole(crop: CropRatio | CropBox | None) -> list[CropRatio | CropBox]:
+    """Return the crops in the order in which they are cut, the one from the whole picture first."""
+    found: list[CropRatio | CropBox] = []
+    while crop is not None:
+        found.append(crop)
+        crop = crop.within
+    return found[::-1]
+
+
+def quarters(degrees: float) -> tuple[int, float]:
+    """Return a turn as whole quarters clockwise (0 to 3) and the odd rest, -45 to 45 degrees."""
+    count = round(degrees / 90)
+    return count % 4, degrees - 90 * count
+
+
+def _limited(amount: int) -> int:
+    return max(-LIMIT, min(LIMIT, amount))
+
+
+def _cut_from(crop: CropRatio | CropBox | None, whole: CropRatio | CropBox | None) -> CropRatio | CropBox | None:
+    """Return the crop cut from what another one leaves; the same ratio once more cuts nothing."""
+    result = whole
+    for one in crops_from_the_whole(crop):
+        if isinstance(one, CropRatio) and isinstance(result, CropRatio) and one.text == result.text:
+            continue
+        result = one.model_copy(update={"within": result})
+    return result
+
+
+def _carried(crop: CropRatio | CropBox | None, frame: Adjustment) -> CropRatio | CropBox | None:
+    """Return the crop that gives the same part once the picture under it is turned and flipped."""
+    count, _ = quarters(frame.rotate)
+    for _ in range(count):
+        crop = _quarter_turned(crop)
+    return _flipped(crop, frame.flip) if frame.flip is not None else crop
+
+
+def _quarter_turned(crop: CropRatio | CropBox | None) -> CropRatio | CropBox | None:
+    match crop:
+        case CropRatio():
+            return CropRatio(
+                width=crop.height,
+                height=crop.width,
+                across=1 - crop.down,
+                down=crop.across,
+                within=_quarter_turned(crop.within),
+            )
+        case CropBox():
+            return CropBox(
+                left=1 - crop.bottom,
+                top=crop.left,
+                right=1 - crop.top,
+                bottom=crop.right,
+                within=_quarter_turned(crop.within),
+            )
+        case None:
+            return None
+
+
+def _flipped(crop: CropRatio | CropBox | None, flip: Flip) -> CropRatio | CropBox | None:
+    if crop is None:
+        return None
+    is_horizontal = flip is Flip.HORIZONTAL
+    changed: dict[str, object] = {"within": _flipped(crop.within, flip)}
+    match crop:
+        case CropRatio() if is_horizontal:
+            changed |= {"across": 1 - crop.across}
+        case CropRatio():
+            changed |= {"down": 1 - crop.down}
+        case CropBox() if is_horizontal:
+            changed |= {"left": 1 - crop.right, "right": 1 - crop.left}
+        case CropBox():
+            changed |= {"top": 1 - crop.bottom, "bottom": 1 - crop.top}
+    return crop.model_copy(update=changed)
+
+
+CropRatio.model_rebuild()
+CropBox.model_rebuild()

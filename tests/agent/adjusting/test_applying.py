@@ -1,0 +1,448 @@
+from __future__ import annotations
+
+import functools
+import io
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from PIL import Image, ImageCms, ImageDraw, ImageFilter, PngImagePlugin
+
+from agent.adjusting import Adjusted, Adjustment, CropBox, CropRatio, Flip, apply_adjustment, preview
+from agent.errors import ErrorCode, RequestRefused
+
+WEIGHTS = np.array((0.2126, 0.7152, 0.0722))
+TONES = ("brightness", "contrast", "saturation", "warmth", "sharpness")
+
+
+def encoded(image: Image.Image, form: str = "PNG", **options: object) -> bytes:
+    sink = io.BytesIO()
+    image.save(sink, form, **options)
+    return sink.getvalue()
+
+
+def decoded(adjusted: Adjusted) -> Image.Image:
+    image = Image.open(io.BytesIO(adjusted.data))
+    image.load()
+    assert (image.format, adjusted.mime_type) == ("PNG", "image/png")
+    assert image.size == (adjusted.width, adjusted.height)
+    return image
+
+
+def pixels(image: Image.Image) -> NDArray[np.int64]:
+    return np.asarray(image).astype(np.int64)
+
+
+def result(image: Image.Image, **adjustment: object) -> NDArray[np.int64]:
+    return pixels(decoded(apply_adjustment(encoded(image), Adjustment.model_validate(adjustment))))
+
+
+def scene(width: int = 96, height: int = 64) -> Image.Image:
+    """Return a landscape with a sky, a hill, a sun, a red roof and fine grain."""
+    image = Image.linear_gradient("L").resize((width, height))
+    sky = Image.merge("RGB", (image.point(lambda v: 60 + v // 3), image.point(lambda v: 110 + v // 3), image))
+    draw = ImageDraw.Draw(sky)
+    draw.ellipse((width * 0.7, height * 0.1, width * 0.85, height * 0.35), fill=(255, 240, 190))
+    draw.polygon(((0, height), (0, height * 0.7), (width * 0.6, height * 0.55), (width, height)), fill=(52, 92, 38))
+    draw.rectangle((width * 0.2, height * 0.6, width * 0.35, height * 0.8), fill=(176, 52, 40))
+    grain = np.random.default_rng(3).integers(-6, 7, (height, width, 1))
+    return Image.fromarray(
+        (np.asarray(sky.filter(ImageFilter.GaussianBlur(0.7))) + grain).clip(0, 255).astype(np.uint8)
+    )
+
+
+def noise(width: int, height: int, channels: int = 3) -> Image.Image:
+    values = np.random.default_rng(width * 1000 + height).integers(0, 256, (height, width, channels), dtype=np.uint8)
+    return Image.fromarray(values[..., 0] if channels == 1 else values)
+
+
+def luminance(values: NDArray[np.int64]) -> NDArray[np.float64]:
+    shares = values / 255
+    linear = np.where(shares <= 0.04045, shares / 12.92, ((shares + 0.055) / 1.055) ** 2.4)
+    return np.asarray(linear @ WEIGHTS)
+
+
+SOURCES: dict[str, tuple[bytes, str]] = {
+    "PNG": (encoded(scene()), "RGB"),
+    "JPEG": (encoded(scene(), "JPEG", quality=85), "RGB"),
+    "WebP": (encoded(scene(), "WEBP", quality=80), "RGB"),
+    "WebP with alpha": (encoded(noise(20, 10, 4), "WEBP", lossless=True, exact=True), "RGBA"),
+    "GIF": (encoded(scene(), "GIF"), "RGB"),
+    "grey": (encoded(scene().convert("L")), "L"),
+    "grey JPEG": (encoded(scene().convert("L"), "JPEG"), "L"),
+    "grey with alpha": (encoded(Image.merge("LA", noise(20, 10, 4).split()[:2])), "LA"),
+    "black and white": (encoded(scene().convert("1")), "L"),
+    "palette": (encoded(scene().quantize(32)), "RGB"),
+    "palette with a clear colour": (encoded(scene().quantize(32), transparency=3), "RGBA"),
+    "RGBA": (encoded(noise(30, 20, 4)), "RGBA"),
+    "16 bits": (encoded(Image.fromarray(np.arange(30 * 20, dtype=np.uint16).reshape(20, 30) * 109)), "I;16"),
+    "CMYK": (encoded(scene().convert("CMYK"), "JPEG"), "RGB"),
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_no_adjustment_leaves_every_pixel_of_every_kind_of_picture(name: str) -> None:
+    data, mode = SOURCES[name]
+    image = decoded(apply_adjustment(data, Adjustment()))
+    source = Image.open(io.BytesIO(data))
+    assert image.mode == mode
+    assert np.array_equal(pixels(image), pixels(source if mode == "I;16" else source.convert(mode)))
+
+
+@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize("tone", TONES)
+def test_every_kind_of_picture_can_be_adjusted(name: str, tone: str) -> None:
+    data, mode = SOURCES[name]
+    before = decoded(apply_adjustment(data, Adjustment()))
+    image = decoded(apply_adjustment(data, Adjustment.model_validate({tone: 40})))
+    becomes_colour = tone == "warmth" and mode in {"L", "LA", "I;16"}
+    assert image.mode == (("RGBA" if mode == "LA" else "RGB") if becomes_colour else mode)
+    if "A" in mode:
+        assert np.array_equal(pixels(image.getchannel("A")), pixels(before.getchannel("A")))
+    is_grey = mode in {"L", "LA", "I;16"}
+    is_changed = image.mode != before.mode or not np.array_equal(pixels(image), pixels(before))
+    # Grey has no saturation to change, and pure black and white nothing that could go further.
+    assert is_changed or name == "black and white" or (tone == "saturation" and is_grey)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.integers(1, 40),
+    st.integers(1, 40),
+    st.sampled_from([1, 3, 4]),
+    st.builds(
+        Adjustment,
+        brightness=st.integers(-100, 100),
+        contrast=st.integers(-100, 100),
+        saturation=st.integers(-100, 100),
+        warmth=st.integers(-100, 100),
+        sharpness=st.integers(-100, 100),
+    ),
+)
+def test_light_and_colour_keep_size_and_alpha_and_give_the_same_twice(
+    width: int, height: int, channels: int, adjustment: Adjustment
+) -> None:
+    image = noise(width, height, channels)
+    adjusted = apply_adjustment(encoded(image), adjustment)
+    assert (adjusted.width, adjusted.height) == image.size
+    assert adjusted == apply_adjustment(encoded(image), adjustment)
+    if channels == 4:
+        assert np.array_equal(pixels(decoded(adjusted))[..., 3], pixels(image)[..., 3])
+
+
+@settings(deadline=None)
+@given(st.tuples(st.integers(-100, 100), st.integers(-100, 100)).map(sorted))
+def test_a_larger_brightness_is_never_darker_anywhere(pair: list[int]) -> None:
+    less, more = (result(scene(), brightness=value) for value in pair)
+    assert (more >= less).all()
+    assert more.mean() > less.mean() or pair[0] == pair[1]
+
+
+def test_half_brightness_is_clearly_brighter_and_clips_nothing_new() -> None:
+    before, after = pixels(scene()), result(scene(), brightness=50)
+    assert after.mean() > before.mean() + 25
+    assert ((after == 255) & (before < 254)).sum() == 0
+
+
+def test_darker_undoes_brighter_but_for_rounding() -> None:
+    grey = Image.linear_gradient("L")
+    bright = Image.fromarray(result(grey, brightness=40).astype(np.uint8))
+    assert abs(result(bright, brightness=-40) - pixels(grey)).max() <= 2
+
+
+@settings(deadline=None)
+@given(st.tuples(st.integers(-100, 100), st.integers(-100, 100)).map(sorted))
+def test_contrast_moves_away_from_mid_grey_or_towards_it(pair: list[int]) -> None:
+    ramp = Image.linear_gradient("L")
+    less, more = (abs(result(ramp, contrast=value) - 127.5) for value in pair)
+    assert (more >= less - 0.5).all()
+    assert list(result(ramp, contrast=pair[1])[:, 0]) == sorted(result(ramp, contrast=pair[1])[:, 0])
+
+
+def test_more_contrast_clips_nothing() -> None:
+    values = result(Image.linear_gradient("L"), contrast=100)[:, 0]
+    assert (values == 0).sum() <= 2
+    assert (values == 255).sum() <= 2
+
+
+@settings(deadline=None)
+@given(st.integers(-100, 100))
+def test_saturation_holds_luma(amount: int) -> None:
+    before, after = pixels(noise(24, 24)), result(noise(24, 24), saturation=amount)
+    assert abs(after @ WEIGHTS - before @ WEIGHTS).max() < 0.75
+
+
+def test_no_saturation_is_grey_and_more_is_more_colourful() -> None:
+    grey = result(scene(), saturation=-100)
+    assert (grey.max(axis=2) == grey.min(axis=2)).all()
+    spreads = [np.ptp(result(scene(), saturation=value), axis=2).mean() for value in (-60, -30, 0, 30, 60)]
+    assert spreads == sorted(set(spreads))
+
+
+@settings(deadline=None)
+@given(st.integers(-100, 100))
+def test_warmth_holds_luminance(amount: int) -> None:
+    before, after = pixels(noise(24, 24)), result(noise(24, 24), warmth=amount)
+    assert abs(luminance(after) - luminance(before)).max() < 0.006
+
+
+def test_warmth_goes_from_blue_to_amber() -> None:
+    shifts = [
+        (values[..., 0] - values[..., 2]).mean() for values in (result(scene(), warmth=w) for w in range(-90, 91, 30))
+    ]
+    assert shifts == sorted(set(shifts))
+    red, green, blue = result(Image.new("RGB", (1, 1), (128, 128, 128)), warmth=60)[0, 0]
+    assert red > green > blue
+
+
+def test_black_and_white_stay_without_a_tint() -> None:
+    for colour in ("black", "white"):
+        image = Image.new("RGB", (2, 2), colour)
+        assert np.array_equal(result(image, warmth=100, saturation=100), pixels(image))
+
+
+def test_sharpness_raises_and_lowers_the_differences_between_neighbours() -> None:
+    edges = [abs(np.diff(result(scene(480, 320), sharpness=value), axis=1)).mean() for value in (-60, -30, 0, 30, 60)]
+    assert edges == sorted(set(edges))
+
+
+@pytest.mark.parametrize("amount", [-100, 100])
+def test_the_colour_of_clear_pixels_does_not_bleed_into_their_neighbours(amount: int) -> None:
+    values = np.zeros((40, 40, 4), dtype=np.uint8)
+    values[:, :20] = (200, 200, 200, 255)
+    values[:, 20:] = (255, 0, 0, 0)
+    after = result(Image.fromarray(values).resize((400, 400), Image.Resampling.NEAREST), sharpness=amount)
+    assert (after[:, :200, :3] == 200).all()
+
+
+def test_strips_leave_no_seam() -> None:
+    from agent.adjusting.toning import toned
+
+    source = np.asarray(noise(37, 301))
+    for adjustment in (Adjustment(sharpness=70), Adjustment(sharpness=-80, warmth=20), Adjustment(saturation=30)):
+        in_strips = toned(source, None, adjustment, strip_pixels=37)
+        assert np.array_equal(in_strips, toned(source, None, adjustment, strip_pixels=1 << 20))
+
+
+def test_16_bits_keep_what_8_cannot_hold() -> None:
+    fine = Image.fromarray(np.arange(20000, 21000, dtype=np.uint16).reshape(20, 50))
+    after = result(fine, brightness=10, contrast=10)
+    assert len(np.unique(after)) > 900
+    assert after.min() > 20000
+
+
+def test_a_clear_grey_of_16_bits_stays_clear() -> None:
+    values = np.full((4, 6), 30000, dtype=np.uint16)
+    values[0] = 500
+    after = result_of(encoded(Image.fromarray(values), transparency=500), brightness=50)
+    assert after.mode == "LA"
+    assert pixels(after.getchannel("A")).tolist() == [[0] * 6, *[[255] * 6] * 3]
+
+
+def result_of(data: bytes, **adjustment: object) -> Image.Image:
+    return decoded(apply_adjustment(data, Adjustment.model_validate(adjustment)))
+
+
+@pytest.mark.parametrize(
+    ("adjustment", "method"),
+    [
+        ({"rotate": 90}, Image.Transpose.ROTATE_270),
+        ({"rotate": -90}, Image.Transpose.ROTATE_90),
+        ({"rotate": 180}, Image.Transpose.ROTATE_180),
+        ({"flip": "horizontal"}, Image.Transpose.FLIP_LEFT_RIGHT),
+        ({"flip": "vertical"}, Image.Transpose.FLIP_TOP_BOTTOM),
+    ],
+)
+@pytest.mark.parametrize("name", ["PNG", "RGBA", "16 bits", "grey with alpha"])
+def test_quarter_turns_and_mirrors_move_pixels_and_change_none(
+    name: str, adjustment: dict[str, object], method: Image.Transpose
+) -> None:
+    source = Image.open(io.BytesIO(SOURCES[name][0]))
+    after = result_of(SOURCES[name][0], **adjustment)
+    assert np.array_equal(pixels(after), pixels(source.transpose(method)))
+
+
+@settings(deadline=None)
+@given(st.integers(1, 60), st.integers(1, 60), st.integers(1, 21), st.integers(1, 21))
+def test_a_crop_to_a_ratio_is_as_large_as_it_can_be_and_cuts_nothing_twice(
+    width: int, height: int, across: int, down: int
+) -> None:
+    ratio = Adjustment(crop=CropRatio(width=across, height=down))
+    cut = apply_adjustment(encoded(noise(width, height)), ratio)
+    assert cut.width == width or cut.height == height
+    assert abs(cut.width * down - cut.height * across) <= max(across, down) or 1 in {cut.width, cut.height}
+    again = apply_adjustment(cut.data, ratio)
+    assert (again.width, again.height) == (cut.width, cut.height)
+
+
+def test_a_crop_to_a_ratio_lies_in_the_middle_unless_told_otherwise() -> None:
+    source = noise(40, 20)
+    assert np.array_equal(result(source, crop="1:1"), pixels(source)[:, 10:30])
+    left = {"type": "ratio", "width": 1, "height": 1, "across": 0}
+    assert np.array_equal(result(source, crop=left), pixels(source)[:, :20])
+
+
+@settings(deadline=None)
+@given(*(st.floats(0, 1),) * 4)
+def test_a_box_keeps_every_pixel_it_touches(a: float, b: float, c: float, d: float) -> None:
+    (left, right), (top, bottom) = sorted((a, b)), sorted((c, d))
+    if min(right - left, bottom - top) < 1e-5:
+        return
+    image = decoded(
+        apply_adjustment(
+            encoded(noise(30, 20)), Adjustment(crop=CropBox(left=left, top=top, right=right, bottom=bottom))
+        )
+    )
+    assert 1 <= image.width <= 30
+    assert 1 <= image.height <= 20
+    assert (right - left) * 30 - 0.001 <= image.width < (right - left) * 30 + 2
+    assert (bottom - top) * 20 - 0.001 <= image.height < (bottom - top) * 20 + 2
+
+
+frames = st.builds(
+    Adjustment,
+    rotate=st.sampled_from([0, 90, 180, 270]),
+    flip=st.none() | st.sampled_from(Flip),
+    # Halves, thirds and the ratio of the test's own picture, so that no middle has to be rounded.
+    crop=st.none()
+    | st.sampled_from(
+        [
+            CropRatio(width=1, height=1),
+            CropRatio(width=2, height=1, down=1),
+            CropRatio(width=1, height=2, across=0),
+            CropBox(left=0.25),
+            CropBox(top=1 / 3, right=0.5),
+            CropBox(bottom=2 / 3, left=1 / 3),
+        ]
+    ),
+)
+
+
+@settings(deadline=None)
+@given(frames, frames)
+def test_a_frame_combined_is_one_frame_after_the_other(first: Adjustment, second: Adjustment) -> None:
+    data = encoded(noise(144, 96))
+    one_by_one = apply_adjustment(apply_adjustment(data, first).data, second)
+    at_once = apply_adjustment(data, first.combine(second))
+    assert (at_once.width, at_once.height) == (one_by_one.width, one_by_one.height)
+    assert np.array_equal(pixels(decoded(at_once)), pixels(decoded(one_by_one)))
+
+
+@settings(deadline=None)
+@given(st.integers(2, 80), st.integers(2, 80), st.floats(-180, 180))
+def test_an_odd_turn_keeps_the_shape_and_shows_no_empty_corner(width: int, height: int, degrees: float) -> None:
+    after = result(Image.new("RGB", (width, height), (200, 150, 100)), rotate=degrees)
+    assert (abs(after - (200, 150, 100)) <= 1).all()
+    high, wide = after.shape[:2]
+    is_on_its_side = round(degrees / 90) % 2 == 1
+    expected = height / width if is_on_its_side else width / height
+    assert abs(wide - expected * high) <= 1 + expected
+
+
+@pytest.mark.parametrize("name", ["RGBA", "16 bits", "grey with alpha"])
+def test_an_odd_turn_works_for_every_kind(name: str) -> None:
+    after = result_of(SOURCES[name][0], rotate=7)
+    assert after.mode == SOURCES[name][1]
+    assert after.width < Image.open(io.BytesIO(SOURCES[name][0])).width
+
+
+def test_a_small_turn_goes_clockwise() -> None:
+    source = Image.new("L", (101, 101), "black")
+    ImageDraw.Draw(source).line((50, 50, 100, 50), fill="white", width=5)
+    rows, columns = np.nonzero(result(source, rotate=20) > 128)
+    assert rows[columns.argmax()] > rows[columns.argmin()]
+
+
+def test_a_profile_is_kept_as_long_as_it_fits() -> None:
+    profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    for form in ("PNG", "JPEG", "WEBP"):
+        assert result_of(encoded(scene(), form, icc_profile=profile), contrast=20).info["icc_profile"] == profile
+    assert "icc_profile" not in result_of(encoded(scene().convert("L"), "JPEG", icc_profile=profile)).info
+    assert "icc_profile" not in result_of(encoded(scene().convert("CMYK"), "JPEG", icc_profile=profile)).info
+
+
+def test_other_metadata_is_left_out_and_a_turned_file_is_upright() -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    exif[0x010E] = "at home"
+    notes = PngImagePlugin.PngInfo()
+    notes.add_text("Comment", "private")
+    after = result_of(encoded(scene(96, 64), exif=exif, pnginfo=notes), brightness=10)
+    assert after.size == (64, 96)
+    assert not after.getexif()
+    assert "Comment" not in after.info
+
+
+def test_an_animation_gives_its_first_frame() -> None:
+    red, blue = Image.new("RGB", (8, 8), "red"), Image.new("RGB", (8, 8), "blue")
+    after = result_of(encoded(red, "GIF", save_all=True, append_images=[blue]))
+    assert pixels(after.convert("RGB"))[0, 0].tolist() == [255, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"", ErrorCode.PICTURE_UNREADABLE),
+        (b"no picture at all", ErrorCode.PICTURE_UNREADABLE),
+        (encoded(noise(50, 50))[:-2000], ErrorCode.PICTURE_TRUNCATED),
+        (encoded(noise(50, 50), "JPEG")[:-1000], ErrorCode.PICTURE_TRUNCATED),
+        (encoded(Image.new("1", (9000, 9000))), ErrorCode.PICTURE_TOO_MANY_PIXELS),
+        (encoded(Image.new("1", (16000, 16000))), ErrorCode.PICTURE_TOO_MANY_PIXELS),
+    ],
+)
+def test_what_cannot_be_adjusted_is_refused_in_one_sentence(data: bytes, code: ErrorCode) -> None:
+    for adjust in (apply_adjustment, functools.partial(preview, edge_px=100)):
+        with pytest.raises(RequestRefused) as caught:
+            adjust(data, Adjustment())
+        assert caught.value.code is code
+        if code is ErrorCode.PICTURE_TOO_MANY_PIXELS:
+            assert caught.value.info.parameters["megapixels"] in {81.0, 256.0}
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.integers(1, 200),
+    st.integers(1, 200),
+    st.integers(1, 120),
+    st.builds(
+        Adjustment,
+        brightness=st.integers(-100, 100),
+        rotate=st.sampled_from([0.0, 90.0, 12.0]),
+        crop=st.none() | st.sampled_from([CropRatio(width=3, height=2), CropBox(left=0.4, right=0.6)]),
+    ),
+)
+def test_a_preview_fits_its_edge_and_has_the_shape_of_the_result(
+    width: int, height: int, edge_px: int, adjustment: Adjustment
+) -> None:
+    data = encoded(noise(width, height))
+    small, full = preview(data, adjustment, edge_px), apply_adjustment(data, adjustment)
+    assert max(small.width, small.height) <= max(1, edge_px)
+    scale = min(1.0, edge_px / max(full.width, full.height))
+    assert abs(small.width - full.width * scale) <= 3
+    assert abs(small.height - full.height * scale) <= 3
+
+
+def test_a_preview_looks_like_the_result_made_small() -> None:
+    data = encoded(scene(960, 640))
+    adjustment = Adjustment(brightness=20, contrast=30, saturation=-40, warmth=50, sharpness=-60, rotate=5)
+    small = decoded(preview(data, adjustment, 240))
+    full = decoded(apply_adjustment(data, adjustment)).resize(small.size, Image.Resampling.LANCZOS)
+    assert abs(pixels(small) - pixels(full)).mean() < 3
+
+
+def test_a_preview_is_never_enlarged_and_needs_an_edge() -> None:
+    assert preview(encoded(noise(30, 20)), Adjustment(brightness=5), 500).width == 30
+    with pytest.raises(ValueError, match="at least 1 pixel"):
+        preview(encoded(noise(30, 20)), Adjustment(), 0)
+
+
+def test_the_package_alone_loads_neither_numpy_nor_opencv() -> None:
+    check = "import sys, agent.adjusting; sys.exit(bool({'numpy', 'cv2'} & set(sys.modules)))"
+    # The door `agent` leads to the whole studio; what that loads is not this package's doing.
+    bare = "import sys, agent; sys.exit(bool({'numpy', 'cv2'} & set(sys.modules)))"
+    codes = [subprocess.run([sys.executable, "-c", code], check=False).returncode for code in (bare, check)]
+    assert codes == [0, 0]

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent.adjusting import Adjustment, Change, ChangeKind, CropBox, Flip, describe
+
+
+def test_no_adjustment_is_no_change() -> None:
+    assert describe(Adjustment()) == ()
+
+
+def test_every_part_is_told_in_a_fixed_order() -> None:
+    adjustment = Adjustment.model_validate(
+        {
+            "crop": "16:9",
+            "flip": "horizontal",
+            "rotate": -90,
+            "sharpness": -5,
+            "warmth": 15,
+            "saturation": -40,
+            "contrast": 60,
+            "brightness": -30,
+        }
+    )
+    assert describe(adjustment) == (
+        Change(kind=ChangeKind.DARKER, amount=30),
+        Change(kind=ChangeKind.MORE_CONTRAST, amount=60),
+        Change(kind=ChangeKind.LESS_SATURATION, amount=40),
+        Change(kind=ChangeKind.WARMER, amount=15),
+        Change(kind=ChangeKind.SOFTER, amount=5),
+        Change(kind=ChangeKind.TURNED_LEFT, amount=90),
+        Change(kind=ChangeKind.FLIPPED_HORIZONTALLY),
+        Change(kind=ChangeKind.CROPPED_TO_RATIO, ratio="16:9"),
+    )
+
+
+def test_no_colour_at_all_is_black_and_white() -> None:
+    assert describe(Adjustment(saturation=-100)) == (Change(kind=ChangeKind.BLACK_AND_WHITE),)
+
+
+def test_the_last_of_several_crops_is_told() -> None:
+    both = Adjustment.model_validate({"crop": "1:1"}).combine(Adjustment(crop=CropBox(right=0.5)))
+    assert [change.kind for change in describe(both)] == [ChangeKind.CROPPED]
+
+
+@settings(deadline=None)
+@given(
+    st.builds(
+        Adjustment,
+        brightness=st.integers(-100, 100),
+        saturation=st.integers(-100, 100),
+        rotate=st.floats(-360, 360),
+        flip=st.none() | st.sampled_from(Flip),
+    )
+)
+def test_amounts_are_never_negative_and_each_kind_is_told_once(adjustment: Adjustment) -> None:
+    changes = describe(adjustment)
+    assert all(change.amount >= 0 for change in changes)
+    assert len({change.kind for change in changes}) == len(changes)
+    assert (changes == ()) == adjustment.is_identity

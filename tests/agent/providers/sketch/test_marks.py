@@ -1,0 +1,186 @@
+"""What the person marked in the page beside their words: it decides which picture, and ends in nothing that is said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from pydantic import JsonValue
+
+from agent.imaging.contract import declaration
+from agent.imaging.intents import mask_note
+from agent.messages import CompletionChunk, PromptMessage, Role, TextPart, ToolCallPart, ToolResultPart
+from agent.providers.base import ChatOptions
+from agent.providers.catalogue import ModelRole, load_catalogue
+from agent.providers.sketch import SketchProvider
+from agent.storage.images import ImageStore
+
+CATALOGUE = load_catalogue()
+MARKED = "[The person marked #3 as the picture to change.]"
+REFERENCES = "[The person marked as references: #1, #2b.]"
+EMPTY = "[The person sent an empty message.]"
+MASK = mask_note("#3")
+
+
+def said(*texts: str, role: Role = Role.PROMPT) -> PromptMessage:
+    return PromptMessage(role=role, parts=tuple(TextPart(text=text) for text in texts))
+
+
+def painted(handle: str, prompt: str, **arguments: JsonValue) -> list[PromptMessage]:
+    """Return the messages by which a picture was asked for and came."""
+    call = ToolCallPart(name="generate_image", arguments={"action": "generate_image", "prompt": prompt, **arguments})
+    seen = [{"handle": handle, "width": 1376, "height": 768}, f"[Picture:history_0123abcd] ({handle}, generated)"]
+    result = ToolResultPart(name="generate_image", content={"pictures": list(seen)})
+    return [
+        PromptMessage(role=Role.MODEL, parts=(TextPart(text="Here it comes."), call)),
+        PromptMessage(role=Role.TOOL, parts=(result,)),
+    ]
+
+
+class Planner:
+    """The built-in model with the studio's own declaration."""
+
+    def __init__(self, home: Path) -> None:
+        self._provider = SketchProvider(ImageStore(home))
+
+    async def hear(self, *messages: PromptMessage, options: ChatOptions | None = None) -> list[CompletionChunk]:
+        tools = () if options else (declaration(CATALOGUE, "sketch"),)
+        model = CATALOGUE.model(ModelRole.FLASH, "sketch")
+        return [chunk async for chunk in self._provider.stream(model, messages, tools, options or ChatOptions())]
+
+
+@pytest.fixture
+def planner(tmp_path: Path) -> Planner:
+    return Planner(tmp_path)
+
+
+def words(chunks: Sequence[CompletionChunk]) -> str:
+    return "".join(chunk.part.text for chunk in chunks if isinstance(chunk.part, TextPart))
+
+
+def calls(chunks: Sequence[CompletionChunk]) -> list[dict[str, JsonValue]]:
+    return [chunk.part.arguments for chunk in chunks if isinstance(chunk.part, ToolCallPart)]
+
+
+@pytest.mark.parametrize("notes", [(MARKED,), (REFERENCES,), (MARKED, REFERENCES)])
+async def test_a_note_ends_in_no_subject_and_no_prompt(planner: Planner, notes: tuple[str, ...]) -> None:
+    (call,) = calls(await planner.hear(said("draw a red fox", *notes)))
+
+    assert (call["subject"], call["prompt"]) == ("a red fox", "a red fox")
+    assert "handles" not in call
+
+
+@pytest.mark.parametrize("note", [MARKED, REFERENCES, MASK, EMPTY])
+async def test_a_note_ends_in_no_title(planner: Planner, note: str) -> None:
+    schema: dict[str, JsonValue] = {"type": "object", "properties": {"title": {"type": "string"}}}
+    chunks = await planner.hear(said("draw a red fox", note), options=ChatOptions(response_schema=schema))
+
+    assert json.loads(words(chunks)) == {"title": "draw a red fox"}
+
+
+@pytest.mark.parametrize("note", [MARKED, MASK])
+async def test_the_marked_picture_is_the_one_to_be_changed(planner: Planner, note: str) -> None:
+    chunks = await planner.hear(said("make it a bit warmer", note))
+    (call,) = calls(chunks)
+
+    assert words(chunks) == "Changing #3: a little warmer."
+    assert (call["handles"], call["subject"], call["prompt"]) == (["#3"], "#3", "make it a bit warmer")
+
+
+async def test_the_marked_picture_comes_before_those_named_in_words(planner: Planner) -> None:
+    (call,) = calls(await planner.hear(said("much brighter than #2", MARKED)))
+
+    assert call["handles"] == ["#3", "#2"]
+    assert call["prompt"] == "#3: much brighter than #2"
+
+
+async def test_an_empty_message_is_asked_back_about(planner: Planner) -> None:
+    chunks = await planner.hear(said(EMPTY))
+
+    assert words(chunks).startswith("What would you like to see?")
+    assert calls(chunks) == []
+
+
+@pytest.mark.parametrize("wish", ["a bit brighter", "sepia", "blur it", "调暖一点"])
+async def test_light_and_colour_can_be_changed_inside_a_mask(planner: Planner, wish: str) -> None:
+    (call,) = calls(await planner.hear(said(wish, MASK)))
+
+    assert call["handles"] == ["#3"]
+
+
+@pytest.mark.parametrize(
+    "wish", ["a red hat", "画一顶帽子", "rotate left", "make it half the size", "add the text “Hi”"]
+)
+async def test_what_a_mask_cannot_hold_is_answered_in_words(planner: Planner, wish: str) -> None:
+    chunks = await planner.hear(said(wish, MASK))
+
+    assert ("Inside a mask" in words(chunks)) or ("在蒙版里" in words(chunks))
+    assert calls(chunks) == []
+
+
+async def test_once_more_carries_over_what_the_first_call_said(planner: Planner) -> None:
+    first = painted("#3", "a fox, watercolour", subject="a fox", style="watercolour", aspect_ratio="4:3")
+    chunks = await planner.hear(said("draw a fox"), *first, said("paint it again", MARKED))
+    (call,) = calls(chunks)
+
+    assert words(chunks) == "Here comes another take of #3: a fox."
+    assert call == {
+        "action": "generate_image",
+        "subject": "a fox",
+        "style": "watercolour",
+        "confidence": 0.9,
+        "prompt": "a fox, watercolour [take 2]",
+        "aspect_ratio": "4:3",
+    }
+
+
+async def test_without_a_mark_the_picture_made_last_is_painted_once_more(planner: Planner) -> None:
+    history = [said("draw"), *painted("#1", "a fox"), said("draw"), *painted("#2", "a lighthouse", number_of_images=2)]
+    (call,) = calls(await planner.hear(*history, said("vary it")))
+
+    assert call["prompt"] == "a lighthouse [variation 3]"
+
+
+async def test_a_picture_named_in_words_is_painted_once_more(planner: Planner) -> None:
+    history = [said("draw"), *painted("#1", "a fox"), said("draw"), *painted("#2", "a lighthouse")]
+    (call,) = calls(await planner.hear(*history, said("paint #1 again")))
+
+    assert call["prompt"] == "a fox [take 2]"
+
+
+async def test_an_edit_leads_back_to_what_was_painted_first(planner: Planner) -> None:
+    edit = painted("#1b", "make it warmer", action="adjust_parameters")
+    chunks = await planner.hear(said("draw"), *painted("#1", "a fox"), said("warmer"), *edit, said("再画一次"))
+    (call,) = calls(chunks)
+
+    assert call["prompt"] == "a fox [take 2]"
+    assert words(chunks) == "好的，我来画 #1b 的一个新画法：a fox。从最初的描述重新画起，后来的调整不带过来。"
+
+
+@pytest.mark.parametrize("wish", ["paint it again", "再画一次", "vary it", "给这张图做一个变体"])
+async def test_a_picture_without_a_wish_is_answered_in_words(planner: Planner, wish: str) -> None:
+    upload = said("[Picture:history_0123abcd] (#3, uploaded by the user)", "hello")
+    for history in ([upload], [upload, *painted("#3b", "make it warmer", action="adjust_parameters")]):
+        chunks = await planner.hear(*history, said(wish, MARKED))
+
+        assert ("I cannot paint this picture once more" in words(chunks)) or ("没法再画一次" in words(chunks))
+        assert calls(chunks) == []
+
+
+async def test_an_answer_to_another_call_beside_it_is_not_taken_for_the_pictures(planner: Planner) -> None:
+    other = ToolCallPart(name="get_history_image", arguments={"image_id": "0" * 32})
+    call = ToolCallPart(name="generate_image", arguments={"prompt": "a fox"})
+    results = (
+        ToolResultPart(name="get_history_image", content={"pictures": [{"handle": "#9"}]}),
+        ToolResultPart(name="generate_image", content={"pictures": [{"handle": "#3"}, "[Picture:history_0] (#3)"]}),
+    )
+    history = [
+        said("draw"),
+        PromptMessage(role=Role.MODEL, parts=(other, call)),
+        PromptMessage(role=Role.TOOL, parts=results),
+    ]
+
+    assert calls(await planner.hear(*history, said("paint it again", MARKED)))[0]["prompt"] == "a fox [take 2]"
+    assert calls(await planner.hear(*history, said("paint #9 again"))) == []
