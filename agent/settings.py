@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 from agent.errors import SettingsError
 
 TextModelChoice = Literal["flash", "thinking"]
-ImageModelChoice = Literal["auto", "flash", "pro"]
+ImageModelChoice = Literal["auto", "flash", "pro", "both"]
 ProviderChoice = Literal["gemini", "openai", "sketch"]
 ReviewChoice = Literal["off", "on", "always"]
 
@@ -39,6 +39,8 @@ class ReferenceMode(StrEnum):
 
 class TurnSettings(BaseModel):
     """What the person chose for one turn. A lock that is `None` (or `auto`) leaves the choice to the agent.
+
+    `image_model` may be `both`: the same request is painted by Flash and by Pro, to be seen side by side.
 
     `review` is when the agent looks at what it painted: `on` for the best model and for lettering, `always`, or `off`;
     `review_rounds` counts the first picture and what is painted again after a poor review. With `confirm` nothing is
@@ -83,9 +85,8 @@ class OpenAISettings(BaseModel):
 
 
 class Patiences(BaseModel):
-    """How long a node of a turn may stay without progress, in seconds; a pause before another try is progress.
-
-    The planner's runs until its first word. A picture's is that of `Settings.image_timeout_s`.
+    """How long a node of a turn may take, in seconds: the planner until its first word, and between words; the others in
+    all, pauses before another try included. A picture's limit is `Settings.image_timeout_s`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -9,8 +9,8 @@ from concurrent.futures import Executor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-# What nobody waits for waits this long for company.
-_SOON_S = 0.005
+# What nobody waits for waits this long for company: a turn writes something every few milliseconds.
+_SOON_S = 0.02
 
 
 @dataclass(frozen=True)
@@ -56,13 +56,13 @@ class Writing:
         self._begin(loop)
         await asyncio.shield(one.done)
 
-    def write_soon(self, record: Callable[[], None]) -> asyncio.Future[None]:
+    def write_soon(self, record: Callable[[], None], remember: Callable[[], None] | None = None) -> asyncio.Future[None]:
         """Hand over a write that nobody waits for: it goes along with the next one, or alone a few milliseconds later.
 
         What is written afterwards comes after it. Return its end, which raises what `record` raises.
         """
         loop = asyncio.get_running_loop()
-        one = _Write(record, _nothing, loop.create_future())
+        one = _Write(record, remember or _nothing, loop.create_future())
         self._hand_over(one)
         if not self._is_at_work:
             loop.call_later(_SOON_S, self._begin, loop)

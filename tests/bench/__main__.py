@@ -11,7 +11,8 @@ from pathlib import Path
 from tests.bench.measuring import Figure, as_markdown, machine
 from tests.bench.start import start_figure
 from tests.bench.styles import measured, report
-from tests.bench.turns import crowd_figure, growth_figure, turn_figures, upload_figure
+from tests.bench.turns import crowd_figure, growth_figure, text_ways, turn_figures, upload_figure
+from tests.bench.whole_turn import whole_figures, whole_growth_figures, whole_ways
 from tests.wire_server import GeminiProcess
 
 _INTRODUCTION = """# Benchmarks
@@ -19,7 +20,10 @@ _INTRODUCTION = """# Benchmarks
 Measured by `python -m tests.bench` on {machine}, {day}. The server is the project's own strict test server in a process
 of its own, on loopback, and answers at once; "bare" is google-genai called directly, or a bare Gradio page of the same
 parts. Both ways run in turn in one run: medians, with the tenth and the ninetieth percentile in brackets; a ratio is
-that of the pairs.
+that of the pairs. A whole turn is three calls, each streamed: the planner's, which calls for a picture and may name a
+style; the picture, of 64 × 36 pixels; and the review, which is given the picture and a JSON schema. Bare makes the
+same calls and looks up no style. Ours writes its journal, its checkpoints and its records on the way; what nobody waits
+for is written a few milliseconds after the turn, and counts as processor time only.
 
 """
 
@@ -55,8 +59,13 @@ async def _turns(runs: int) -> list[Figure]:
     with GeminiProcess(*brains) as server, tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         figures = await turn_figures(home / "turns", server.url, runs)
+        figures += await whole_figures(home / "whole", server.url, runs)
         figures.append(await growth_figure(home / "growth", server.url, max(100, runs)))
-        figures.append(await crowd_figure(home / "crowd", server.url, 50, max(3, runs // 20)))
+        figures += await whole_growth_figures(home / "whole-growth", server.url)
+        for ways in (text_ways(server.url), whole_ways(server.url)):
+            for people in (10, 50):
+                place = home / f"crowd of {people}, {ways.name}"
+                figures.append(await crowd_figure(place, server.url, ways, people, max(3, runs // 20)))
         figures.append(await upload_figure(home / "upload", server))
     return figures
 

@@ -27,6 +27,12 @@ def spread(values: Sequence[float], scale: float = 1.0, unit: str = "") -> str:
     return f"{middle:.2f}{unit} ({low:.2f} to {high:.2f})"
 
 
+def with_worst(values: Sequence[float], scale: float = 1.0, unit: str = "") -> str:
+    """Return `median (p95 …)`."""
+    high = statistics.quantiles(values, n=20)[-1] if len(values) > 1 else values[0]
+    return f"{scale * statistics.median(values):.2f}{unit} (p95 {scale * high:.2f}{unit})"
+
+
 def compared(name: str, bare: Sequence[float], ours: Sequence[float], target: str, scale: float, unit: str) -> Figure:
     """Return the row of two ways that were run in turn; the ratio is of the pairs."""
     ratios = [mine / theirs for theirs, mine in zip(bare, ours, strict=True)]
@@ -44,6 +50,15 @@ async def in_turn(
             firsts.append(one)
             seconds.append(other)
     return firsts, seconds
+
+
+def resident_mb() -> float:
+    """Return the memory that this process holds now, in megabytes; not a number where the system does not tell."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+    except OSError:
+        return float("nan")
 
 
 def machine() -> str:

@@ -7,6 +7,7 @@ import io
 import random
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,17 @@ from agent.tools.history_image import GET_HISTORY_IMAGE
 from tests.bench.measuring import Figure, compared, in_turn, spread
 from tests.wire_server import GeminiProcess
 
-_MODEL = "gemini-3.8-flash"
+MODEL = "gemini-3.8-flash"
+
+
+@dataclass(frozen=True)
+class Ways:
+    """A kind of turn, bare and ours: the latter in the conversation of that id."""
+
+    name: str
+    bare: Callable[[], Awaitable[object]]
+    ours: Callable[[Studio, str], Awaitable[object]]
+    target: str
 
 
 def bare_client(url: str) -> genai.Client:
@@ -58,7 +69,7 @@ def bare_config() -> types.GenerateContentConfig:
 async def bare_turn(client: genai.Client, contents: list[Any], config: types.GenerateContentConfig) -> float:
     """Stream one answer, calling the tool when asked to; return the seconds to the first token."""
     started_s, first_s, call = time.perf_counter(), 0.0, None
-    async for chunk in await client.aio.models.generate_content_stream(model=_MODEL, contents=contents, config=config):
+    async for chunk in await client.aio.models.generate_content_stream(model=MODEL, contents=contents, config=config):
         for part in chunk.parts or ():
             first_s = first_s or time.perf_counter() - started_s
             call = part if part.function_call else call
@@ -131,23 +142,34 @@ async def growth_figure(home: Path, url: str, turns: int) -> Figure:
     return Figure(name, spread(early, 1000, " ms"), spread(late, 1000, " ms"), f"{ratio:.2f}x", "no growth")
 
 
-async def crowd_figure(home: Path, url: str, people: int, rounds: int) -> Figure:
-    """Return turns a second with many conversations at once."""
+def text_ways(url: str) -> Ways:
+    """Return both ways of a turn of words."""
     client, config = bare_client(url), bare_config()
+    return Ways(
+        "text turns",
+        lambda: bare_turn(client, ["tell me"], config),
+        lambda studio, conversation_id: our_turn(studio, conversation_id, "tell me"),
+        "≥ 0.8x",
+    )
+
+
+async def crowd_figure(home: Path, url: str, ways: Ways, people: int, rounds: int) -> Figure:
+    """Return turns a second with many conversations at once."""
     async with Studio(studio_settings(home, url)) as studio:
+        await studio.styles.warm_up()
         conversations = [(await studio.new_conversation()).id for _ in range(people)]
 
         async def bare_round() -> float:
-            return await _rate(people, lambda number: bare_turn(client, ["tell me"], config))
+            return await _rate(people, lambda number: ways.bare())
 
         async def our_round() -> float:
-            return await _rate(people, lambda number: our_turn(studio, conversations[number], "tell me"))
+            return await _rate(people, lambda number: ways.ours(studio, conversations[number]))
 
         bare, ours = await in_turn(bare_round, our_round, rounds, 2)
-    return compared(f"{people} conversations at once, turns a second", bare, ours, "≥ 0.8x", 1, "")
+    return compared(f"{people} conversations at once, {ways.name} a second", bare, ours, ways.target, 1, "")
 
 
-async def _rate(people: int, turn: Callable[[int], Awaitable[float]]) -> float:
+async def _rate(people: int, turn: Callable[[int], Awaitable[object]]) -> float:
     started_s = time.perf_counter()
     await asyncio.gather(*(turn(number) for number in range(people)))
     return people / (time.perf_counter() - started_s)
