@@ -26,6 +26,7 @@ from agent.workflow.deps import Deps
 from agent.workflow.state import Spend, Work
 
 _LONGER_EDGE_PX = 1024
+_SEEN_BY_ALL = frozenset({"image/png", "image/jpeg"})
 _JPEG_QUALITY = 90
 _MAX_WORDS_CHARACTERS = 6000
 _MAX_FACTS = 12
@@ -115,7 +116,13 @@ def _request_in_words(words: str, work: Work, picture: Picture, facts: Sequence[
 
 
 async def _small(deps: Deps, image: ImagePart) -> ImagePart:
-    """Return a copy of the picture fit for a look, stored under its own digest, so that it is there only once."""
+    """Return a copy of the picture fit for a look, stored under its own digest, so that it is there only once.
+
+    A picture that is small enough is looked at itself.
+    """
+    edge_px = max(image.width or 0, image.height or 0)
+    if 0 < edge_px <= _LONGER_EDGE_PX and image.mime_type in _SEEN_BY_ALL:
+        return image
     thumbnail = await deps.images.thumbnail(image.digest, _LONGER_EDGE_PX)
     data, mime_type = await asyncio.to_thread(_for_every_model, thumbnail)
     return await deps.images.write(data, mime_type, image.origin)
