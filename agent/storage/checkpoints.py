@@ -52,6 +52,8 @@ class Checkpoints(SqliteSaver):
         self._thread = thread
         self._joint: sqlite3.Cursor | None = None
         self._over: list[str] = []
+        # Most turns are new and have none: asking the file for it would be a change of thread for each.
+        self._threads: set[str] = set()
         self._writing = Writing(thread, self._together)
 
     @classmethod
@@ -60,7 +62,9 @@ class Checkpoints(SqliteSaver):
         thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoints")
 
         def open_now() -> Checkpoints:
-            return cls(_connection(home / NAME), values, thread)
+            saver = cls(_connection(home / NAME), values, thread)
+            saver._threads = saver._kept_threads()
+            return saver
 
         try:
             return await asyncio.get_running_loop().run_in_executor(thread, open_now)
@@ -79,6 +83,7 @@ class Checkpoints(SqliteSaver):
         self._over.append(turn_id)
         if len(self._over) >= _TOGETHER:
             over, self._over = self._over, []
+            self._threads.difference_update(over)
             self._soon(lambda: self._delete(over))
 
     async def keep_only(self, turn_ids: Sequence[str]) -> None:
@@ -86,11 +91,13 @@ class Checkpoints(SqliteSaver):
         kept = set(turn_ids)
 
         def purge() -> None:
-            with self.cursor() as cursor:
-                found = cursor.execute("SELECT DISTINCT thread_id FROM checkpoints").fetchall()
-            self._delete([name for (name,) in found if name not in kept])
+            self._delete(sorted(self._kept_threads() - kept))
 
         await self._writing.write(purge, _nothing)
+
+    def _kept_threads(self) -> set[str]:
+        with self.cursor() as cursor:
+            return {name for (name,) in cursor.execute("SELECT DISTINCT thread_id FROM checkpoints")}
 
     async def written(self) -> None:
         """Return when everything that was handed over is in the file."""
@@ -114,6 +121,8 @@ class Checkpoints(SqliteSaver):
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Return the checkpoint that the configuration names, or its thread's newest."""
+        if config["configurable"]["thread_id"] not in self._threads:
+            return None
         await self._writing.finish()
         return await self._call(lambda: self.get_tuple(config))
 
@@ -139,6 +148,7 @@ class Checkpoints(SqliteSaver):
     ) -> RunnableConfig:
         """Hand over a checkpoint, but none of a turn in which nothing is done yet or nothing is left to do."""
         if metadata.get("step", 0) > 0 and _has_next(checkpoint):
+            self._threads.add(config["configurable"]["thread_id"])
             self._soon(lambda: _void(self.put(config, checkpoint, metadata, new_versions)))
         return {
             "configurable": {
@@ -153,6 +163,7 @@ class Checkpoints(SqliteSaver):
     ) -> None:
         """Hand over where a turn rests. What a node brought comes with the next checkpoint: one runs at a time."""
         if any(channel in WRITES_IDX_MAP for channel, _ in writes):
+            self._threads.add(config["configurable"]["thread_id"])
             self._soon(lambda: self.put_writes(config, writes, task_id, task_path))
 
     async def adelete_thread(self, thread_id: str) -> None:

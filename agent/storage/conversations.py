@@ -265,28 +265,36 @@ class ConversationStore:
 
     async def _add_picture(self, conversation_id: str, picture: Picture) -> None:
         answer, places = await self._keep_signatures((picture.answer,) if picture.answer else ())
-        await self._call(self._add_picture_now, conversation_id, picture, answer, places)
-
-    def _add_picture_now(
-        self, conversation_id: str, picture: Picture, answer: tuple[PromptMessage, ...], places: tuple[Place, ...]
-    ) -> None:
-        from agent.storage.rows import picture_row
-
         now = datetime.now(UTC)
-        row = picture_row(conversation_id, picture, answer[0] if answer else None, places)
-        self._records.add_picture(conversation_id, row, now)
 
-        def add(one: Conversation) -> Conversation:
+        def record() -> None:
+            from agent.storage.rows import picture_row
+
+            row = picture_row(conversation_id, picture, answer[0] if answer else None, places)
+            self._records.add_picture(conversation_id, row, now)
+
+        def added(one: Conversation) -> Conversation:
             update = {"updated_at": now, "pictures": _with_picture(one.pictures, _light(picture))}
             return one.model_copy(update=update)
 
-        self._open.change(conversation_id, add)
+        await self._writing.write(record, lambda: self._open.change(conversation_id, added))
 
     async def set_review(self, conversation_id: str, handle: str, review: Review) -> None:
         """Record what a look at the picture found. Raises RequestRefused(PICTURE_NOT_FOUND)."""
+        await self._set_details(conversation_id, handle, review=review)
+
+    async def set_edit(self, conversation_id: str, handle: str, edit: EditRecord) -> None:
+        """Record what is known of a masked edit now. Raises RequestRefused(PICTURE_NOT_FOUND)."""
+        await self._set_details(conversation_id, handle, edit=edit)
+
+    async def set_drift(self, conversation_id: str, handle: str, drift: DriftRecord) -> None:
+        """Record what an edit without a mask changed. Raises RequestRefused(PICTURE_NOT_FOUND)."""
+        await self._set_details(conversation_id, handle, drift=drift)
+
+    async def _set_details(self, conversation_id: str, handle: str, **changes: Value) -> None:
         await self._writing.write(
-            lambda: self._records.set_review(conversation_id, handle, review),
-            lambda: self._open.change(conversation_id, lambda one: _updated(one, handle, review=review)),
+            lambda: self._records.set_details(conversation_id, handle, **changes),
+            lambda: self._open.change(conversation_id, lambda one: _updated(one, handle, **changes)),
         )
 
     async def mark_picture(self, conversation_id: str, handle: str, is_marked: bool) -> None:
