@@ -1,11 +1,13 @@
-"""Adjustments of a whole picture as exact pixel operations: light, colour, sharpness and frame, without any model."""
+"""Adjustments of a whole picture as exact pixel operations: light, colour, sharpness and frame, without any model.
+
+What needs no pixels is here: the values, the reading and the naming of them. `applying` does the work and loads Pillow,
+and numpy and OpenCV with the first tone.
+"""
 
 from __future__ import annotations
 
 from agent.adjusting.adjustment import Adjustment, CropBox, CropRatio, Flip
-from agent.adjusting.applying import Adjusted, adjusted, apply_adjustment, eight_bits, encoded, preview
 from agent.adjusting.describing import Change, ChangeKind, describe
-from agent.adjusting.opening import Opened, open_picture
 from agent.adjusting.phrases import A_BIT, MUCH, PLAIN
 from agent.adjusting.reading import read_adjustment
 
@@ -13,20 +15,12 @@ __all__ = [
     "A_BIT",
     "MUCH",
     "PLAIN",
-    "Adjusted",
     "Adjustment",
     "Change",
     "ChangeKind",
     "CropBox",
     "CropRatio",
     "Flip",
-    "Opened",
-    "adjusted",
-    "apply_adjustment",
     "describe",
-    "eight_bits",
-    "encoded",
-    "open_picture",
-    "preview",
     "read_adjustment",
 ]

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image, ImageCms, ImageDraw, ImageFilter, PngImagePlugin
 
-from agent.adjusting import Adjusted, Adjustment, CropBox, CropRatio, Flip, apply_adjustment, preview
+from agent.adjusting import Adjustment, CropBox, CropRatio, Flip
+from agent.adjusting.applying import Adjusted, apply_adjustment, preview
 from agent.errors import ErrorCode, RequestRefused
 
 WEIGHTS = np.array((0.2126, 0.7152, 0.0722))
