@@ -85,8 +85,9 @@ class OpenAISettings(BaseModel):
 
 
 class Patiences(BaseModel):
-    """How long a node of a turn may take, in seconds: the planner until its first word, and between words; the others in
-    all, pauses before another try included. A picture's limit is `Settings.image_timeout_s`.
+    """How long a node of a turn may go without a sign of life, in seconds: a word, another try, a pause before it.
+
+    The retriever's is for all of it. A picture's limit is `Settings.image_timeout_s`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from sqlalchemy import Connection, and_, bindparam, insert, select, update
+from sqlalchemy import Connection, and_, bindparam, exists, insert, or_, select, update
 
 from agent.storage.journal import CallRecord, CallState, Heard
 from agent.storage.signatures import PLACES, Place
@@ -25,10 +25,14 @@ _LOSE = (
 _FORGET_ANSWERS = (
     update(CALLS).where(_C.turn_id.in_(bindparam("turns", expanding=True))).values(answer=None, signatures=None)
 )
+_LATER = TURNS.alias("later")
+_IS_LEFT_BEHIND = exists().where(
+    _LATER.c.conversation_id == TURNS.c.conversation_id, _LATER.c.position > TURNS.c.position
+)
 _OLD_ANSWERS = (
     select(_C.turn_id)
     .join(TURNS, TURNS.c.id == _C.turn_id)
-    .where(_C.answer.is_not(None), TURNS.c.state.in_(("done", "stopped")))
+    .where(_C.answer.is_not(None), or_(TURNS.c.state.in_(("done", "stopped")), _IS_LEFT_BEHIND))
     .distinct()
 )
 # Answers of turns that are over are let go of together: each by itself would cost every turn a statement.

@@ -73,7 +73,10 @@ class Checkpoints(SqliteSaver):
             raise
 
     async def aclose(self) -> None:
-        """Finish what is being written and close the file."""
+        """Let go of what is over, finish what is being written and close the file."""
+        over, self._over = self._over, []
+        if over:
+            self._soon(lambda: self._delete(over))
         await self._writing.finish()
         await self._call(self.conn.close)
         self._thread.shutdown()

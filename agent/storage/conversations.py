@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from agent.components import InterruptedNote, SmartCanvas
 from agent.conversation import Conversation, ConversationInfo, Turn, TurnState
 from agent.errors import ErrorCode, RequestRefused
-from agent.messages import PromptMessage
-from agent.pictures import Picture
+from agent.messages import PromptMessage, Value
+from agent.pictures import DriftRecord, EditRecord, Picture
 from agent.reviews import Review
 from agent.storage.images import ImageStore
 from agent.storage.journal import Journal

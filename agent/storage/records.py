@@ -11,16 +11,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, and_, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, and_, bindparam, delete, exists, func, insert, select, update
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from agent.conversation import Conversation, ConversationInfo, TurnState
 from agent.errors import DesignRuleBroken, ErrorCode, RequestRefused
-from agent.messages import ImageOrigin
-from agent.reviews import Review
+from agent.messages import ImageOrigin, Value
 from agent.storage.call_rows import CallRows
 from agent.storage.database import open_database, record_failure, set_durability
-from agent.storage.rows import conversation_of, reviewed_details
+from agent.storage.rows import changed_details, conversation_of
 from agent.storage.tables import CONVERSATIONS, PICTURES, TURNS
 
 _C, _T, _P = CONVERSATIONS.c, TURNS.c, PICTURES.c
@@ -102,7 +101,12 @@ _ABANDON = update(TURNS).where(_THIS_TURN, _T.state == TurnState.RUNNING.value)
 _REQUESTED = select(_T.id).where(_T.conversation_id == bindparam("key"), _T.request_id == bindparam("request"))
 
 
-_RESTING = select(_T.id).where(_T.state.not_in((TurnState.DONE.value, TurnState.STOPPED.value)))
+_LATER = TURNS.alias("later")
+# Only a conversation's newest turn may go on.
+_RESTING = select(_T.id).where(
+    _T.state.not_in((TurnState.DONE.value, TurnState.STOPPED.value)),
+    ~exists().where(_LATER.c.conversation_id == _T.conversation_id, _LATER.c.position > _T.position),
+)
 
 
 class RunningTurn(NamedTuple):
@@ -229,14 +233,17 @@ class Records:
             except IntegrityError as error:
                 raise DesignRuleBroken(f"two pictures were given the handle {row['handle']}") from error
 
-    def set_review(self, conversation_id: str, handle: str, review: Review) -> None:
-        """Record what a look at a picture found. Raises RequestRefused when there is no such picture."""
+    def set_details(self, conversation_id: str, handle: str, **changes: Value) -> None:
+        """Record what was found of a picture later: `review`, `edit` or `drift`, the others stay.
+
+        Raises RequestRefused when there is no such picture.
+        """
         place = {"key": conversation_id, "name": handle}
         with self.transaction() as connection:
             details = connection.scalar(_DETAILS, place)
             if details is None:
                 raise RequestRefused(ErrorCode.PICTURE_NOT_FOUND, handle=handle)
-            connection.execute(_SET_DETAILS, {**place, "new_details": reviewed_details(details, review)})
+            connection.execute(_SET_DETAILS, {**place, "new_details": changed_details(details, **changes)})
 
     def mark_picture(self, conversation_id: str, handle: str, is_marked: bool) -> None:
         """Record the mark. Raises RequestRefused when there is no such picture."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import Field, TypeAdapter
 from sqlalchemy import Row
 
 from agent.components import Component
 from agent.conversation import Conversation, Timing, Turn, TurnState
 from agent.messages import ImagePart, PromptMessage, TokenUsage, Value
-from agent.pictures import Picture, Receipt
+from agent.pictures import DriftRecord, EditRecord, Margins, Picture, Receipt, ReferenceRole
 from agent.reviews import Review
 from agent.settings import TurnSettings
 from agent.storage.signatures import PLACES, Place, put_back
@@ -31,6 +31,10 @@ class _TurnDetails(Value):
     provider: str = ""
     request_id: str | None = None
     timings: tuple[Timing, ...] = ()
+    roles: dict[str, ReferenceRole] = Field(default_factory=dict)
+    mask: ImagePart | None = None
+    feather_px: int | None = None
+    margins: Margins | None = None
 
 
 class _PictureDetails(Value):
@@ -42,6 +46,8 @@ class _PictureDetails(Value):
     review: Review | None = None
     round: int = 1
     call: str = ""
+    edit: EditRecord | None = None
+    drift: DriftRecord | None = None
 
 
 _TURN_DETAILS = set(_TurnDetails.model_fields)
@@ -82,6 +88,10 @@ def turn_of(row: Row[*tuple[Any, ...]], read_blob: Callable[[str], bytes]) -> Tu
         provider=details.provider,
         request_id=details.request_id,
         timings=details.timings,
+        roles=details.roles,
+        mask=details.mask,
+        feather_px=details.feather_px,
+        margins=details.margins,
     )
 
 
@@ -104,9 +114,9 @@ def picture_row(
     }
 
 
-def reviewed_details(details: str, review: Review) -> str:
-    """Return the details of a picture's row with what a look at it found."""
-    return _PictureDetails.model_validate_json(details).model_copy(update={"review": review}).model_dump_json()
+def changed_details(details: str, **changes: Value) -> str:
+    """Return the details of a picture's row with some of them changed."""
+    return _PictureDetails.model_validate_json(details).model_copy(update=changes).model_dump_json()
 
 
 def picture_of(row: Row[*tuple[Any, ...]]) -> Picture:
@@ -125,6 +135,8 @@ def picture_of(row: Row[*tuple[Any, ...]]) -> Picture:
         review=details.review,
         round=details.round,
         call=details.call,
+        edit=details.edit,
+        drift=details.drift,
     )
 
 

@@ -56,7 +56,9 @@ class Writing:
         self._begin(loop)
         await asyncio.shield(one.done)
 
-    def write_soon(self, record: Callable[[], None], remember: Callable[[], None] | None = None) -> asyncio.Future[None]:
+    def write_soon(
+        self, record: Callable[[], None], remember: Callable[[], None] | None = None
+    ) -> asyncio.Future[None]:
         """Hand over a write that nobody waits for: it goes along with the next one, or alone a few milliseconds later.
 
         What is written afterwards comes after it. Return its end, which raises what `record` raises.

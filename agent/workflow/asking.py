@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from langgraph.runtime import get_runtime
 
@@ -17,6 +17,9 @@ from agent.providers.catalogue import ModelEntry
 from agent.workflow.deps import Deps
 from agent.workflow.hearing import Answer
 from agent.workflow.retrying import hear_patiently
+
+# How often a pause says that it is one; shorter than any sensible patience.
+_BEAT_S = 0.5
 
 _OnText = Callable[[str], Awaitable[None]]
 
@@ -62,7 +65,7 @@ class _Call:
         try:
             answer = await hear_patiently(
                 self.make,
-                patience=self.deps.patience,
+                patience=replace(self.deps.patience, sleep=self._rest),
                 breaker=self.deps.breakers.of(self.deps.provider, self.model.id),
                 model_label=self.model.label,
                 is_text=self.is_text,
@@ -87,6 +90,13 @@ class _Call:
         parameters: dict[str, str | int | float] = {"seconds": math.ceil(seconds), "attempt": tried + 1}
         self.deps.publish(ThoughtLog(step=Step.RETRYING, parameters=parameters, at_s=round(self.deps.elapsed_s, 3)))
 
+    async def _rest(self, seconds: float) -> None:
+        """Wait for the next try, telling the node's timeout meanwhile that the pause is meant."""
+        while seconds > 0:
+            _heartbeat()
+            await self.deps.patience.sleep(min(seconds, _BEAT_S))
+            seconds -= _BEAT_S
+
     def _with_a_sign_of_life(self, on_text: _OnText | None) -> _OnText:
         async def take(text: str) -> None:
             _heartbeat()
@@ -97,5 +107,5 @@ class _Call:
 
 
 def _heartbeat() -> None:
-    """Tell the node's timeout that something goes on. A pause of at most a minute is within every node's patience."""
+    """Tell the node's timeout that something goes on."""
     get_runtime().heartbeat()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine
@@ -41,8 +42,9 @@ from agent.workflow.retrying import Breakers, Patience
 from agent.workflow.turn import Runner, before, can_go_on, superseded, taken_up
 
 MAX_WAITING = 3
-_MAX_REQUESTS = 1000
 _LOGGED_BYTES = 64 << 10
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,10 @@ class Dispatch:
         """Return the turns at work or in line in a conversation, the oldest first."""
         return [live for live in self._live.get(conversation_id, []) if live.owner == owner and not live.is_done]
 
+    def allotting(self, conversation_id: str) -> asyncio.Lock:
+        """Return what guards the giving of handles in a conversation."""
+        return self._allotting.setdefault(conversation_id, asyncio.Lock())
+
     def begin(self, conversation_id: str, request: TurnRequest, owner: str, key: SecretStr | None) -> LiveTurn:
         """Start a turn, or return the one that was started by the same request."""
         name = (conversation_id, owner, request.request_id)
@@ -114,8 +120,6 @@ class Dispatch:
         live = self._line_up(who, work)
         if request.request_id:
             self._requests[name] = live
-            if len(self._requests) > _MAX_REQUESTS:
-                self._requests.pop(next(iter(self._requests)))
         return live
 
     def go_on(
@@ -178,22 +182,16 @@ class Dispatch:
                     live.publish(event)
                 return
         # Uploads get their handles here: a late picture of the turn before must not take the same.
-        allotting = self._allotting.setdefault(who.conversation_id, asyncio.Lock())
+        allotting = self.allotting(who.conversation_id)
         async with allotting:
             conversation = await house.records.get(who.conversation_id, who.owner)
             turn, uploads = await prepare(request, conversation, house.images, house.provider_name(who.key))
             deps = await self._deps(who, conversation, turn, live, allotting)
             # Before the first write: a turn stopped while it is recorded must not stay there as running.
             prepared.append(deps)
-            begun = asyncio.ensure_future(house.records.begin_turn(conversation.id, turn, uploads))
-            if uploads:
-                await begun
+            await house.records.begin_turn(conversation.id, turn, uploads)
         await self._leave_behind(conversation, runner)
-        try:
-            # What the turn writes comes after its beginning on disk: nothing of it need wait for that one.
-            await runner.begin(deps, live)
-        finally:
-            await begun
+        await runner.begin(deps, live)
         await self._log_failure(who, deps, live)
 
     async def _go_on(
@@ -211,7 +209,7 @@ class Dispatch:
         turn = next((one for one in conversation.turns if one.id == turn_id), None)
         if turn is None or not self.can_go_on(conversation, turn, who.key):
             raise RequestRefused(ErrorCode.PLAN_GONE if decision is not None else ErrorCode.CANNOT_GO_ON)
-        allotting = self._allotting.setdefault(who.conversation_id, asyncio.Lock())
+        allotting = self.allotting(who.conversation_id)
         deps = await self._deps(who, before(conversation, turn.id), turn, live, allotting, may_repeat=may_repeat)
         prepared.append(deps)
         await house.records.finish_turn(conversation.id, taken_up(turn))
@@ -258,8 +256,13 @@ class Dispatch:
             return
         conversation = await self._house.records.get(who.conversation_id, who.owner)
         turn = next((one for one in conversation.turns if one.id == deps.turn.id), None)
-        if turn is not None:
+        if turn is None:
+            return
+        try:
             log_report(await self.report(conversation, turn, who.key, _LOGGED_BYTES))
+        except AivistaError as error:
+            # The person has been told of the failure itself.
+            _log.error("a turn failed and no report of it can be made: %s", error)
 
     async def _deps(
         self,
@@ -314,5 +317,7 @@ class Dispatch:
 
     def _forget(self, live: LiveTurn) -> None:
         self._live[live.conversation_id].remove(live)
+        # From now on the record tells of it, as it has become since; and a request that never got there may run.
+        self._requests = {name: one for name, one in self._requests.items() if one is not live}
         if not self._live[live.conversation_id]:
             del self._live[live.conversation_id]

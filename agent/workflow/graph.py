@@ -1,6 +1,7 @@
 """The whole turn on one screen.
 
     START ─┬─ nothing to work on ─► reception ─ asks back ──────────────────────────────► presenter ─► END
+           ├─ light, colour or frame alone ─► adjuster ─────────────────────────────────► presenter
            └───────────► planner ─┬─ words alone ───────────────────────────────────► presenter
                              ▲ ▲     ├─ get_history_image, … ─► tools ──┐
                              │ └─────┼──────────────────────────────────┘
@@ -32,6 +33,7 @@ from langgraph.types import Checkpointer, Command, TimeoutPolicy
 from agent.conversation import Timing
 from agent.errors import AivistaError, ErrorCode, ErrorInfo
 from agent.settings import Patiences
+from agent.workflow.adjuster import adjuster
 from agent.workflow.confirmer import confirmer, decision
 from agent.workflow.critic import critic, unreviewed
 from agent.workflow.deps import Deps, TurnRuntime
@@ -60,6 +62,7 @@ def turn_graph(patiences: Patiences | None = None, checkpoints: Checkpointer = N
     graph.set_node_defaults(error_handler=_handler(to_failure))
     from_planner = ("planner", "tools", "searcher", "retriever", "confirmer", "presenter", "failure")
     graph.add_node("reception", _timed("reception", reception), destinations=("presenter",))
+    graph.add_node("adjuster", _timed("adjuster", adjuster), destinations=("presenter",))
     graph.add_node(
         "planner",
         _timed("planner", planner),
@@ -72,7 +75,7 @@ def turn_graph(patiences: Patiences | None = None, checkpoints: Checkpointer = N
         "searcher",
         _timed("searcher", searcher),
         destinations=("planner", "tools", "retriever", "confirmer", "failure"),
-        timeout=patiences.searcher_s,
+        timeout=TimeoutPolicy(idle_timeout=patiences.searcher_s, refresh_on="heartbeat"),
     )
     graph.add_node(
         "retriever",
@@ -88,20 +91,23 @@ def turn_graph(patiences: Patiences | None = None, checkpoints: Checkpointer = N
         "critic",
         _timed("critic", critic),
         destinations=("executor", "presenter"),
-        timeout=patiences.critic_s,
+        timeout=TimeoutPolicy(idle_timeout=patiences.critic_s, refresh_on="heartbeat"),
         error_handler=_handler(unreviewed),
     )
     graph.add_node("presenter", presenter)
     graph.add_node("failure", failure)
     graph.add_node("retrial", retrial, destinations=_MAY_FAIL)
     # Not by way of a node of its own: most turns need no question, and a step of the graph takes time.
-    graph.add_conditional_edges(START, entrance, ["reception", "planner"])
+    graph.add_conditional_edges(START, entrance, ["reception", "planner", "adjuster"])
     graph.add_edge("presenter", END)
     graph.add_edge("failure", "retrial")
     return graph.compile(checkpointer=checkpoints)
 
 
-_MAY_FAIL = ("reception", "planner", "tools", "searcher", "confirmer", "executor", "presenter")
+_MAY_FAIL = (
+    *("reception", "adjuster", "planner", "tools", "searcher"),
+    *("confirmer", "decision", "executor", "presenter"),
+)
 
 
 def to_failure(state: TurnProgress, error: NodeError) -> Command[Literal["failure"]]:

@@ -68,6 +68,13 @@ class Ledger:
             self._keep(self.known[name], state=state, price_usd=price_usd, error_code=code)
         await self.journal.end(self.known[name])
 
+    async def spoil(self, name: str, code: ErrorCode) -> None:
+        """Note that an answer was of no use: it cost what it cost, and the next time the call is made anew."""
+        call = self.known.get(name)
+        if call is not None and call.state is CallState.DONE:
+            self._keep(call, state=CallState.FAILED, answer=None, error_code=code)
+            await self.journal.end(self.known[name])
+
     def cancel(self, name: str) -> None:
         """Note that the call was given up before its answer came; one that never left leaves no row."""
         if name in self._unwritten:

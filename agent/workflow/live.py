@@ -165,4 +165,7 @@ class Progress:
         if self._handles:
             components.append(SmartCanvas(handles=tuple(self._handles)))
         state["components"] = [*components, StoppedNote()]
+        plan = state["plan"]
+        if plan is not None and plan.state == "pending":
+            state["plan"] = plan.model_copy(update={"state": "dropped"})
         return state

@@ -6,14 +6,14 @@ from collections import defaultdict
 
 from langgraph.types import Command, interrupt
 
-from agent.components import Component, FailureNote, PlanCard, SmartCanvas, Steps, StoppedNote
+from agent.components import AskBack, Component, FailureNote, PlanCard, SmartCanvas, Steps, StoppedNote
 from agent.conversation import Turn, TurnState
 from agent.events import TurnDone, TurnFailed
 from agent.workflow.deps import Deps, TurnRuntime, emit
 from agent.workflow.state import Leftovers, TurnProgress
 from agent.workflow.window import answer_open_calls
 
-_OUTCOMES = (SmartCanvas, FailureNote, StoppedNote, PlanCard)
+_OUTCOMES = (SmartCanvas, FailureNote, StoppedNote, PlanCard, AskBack)
 
 _NOT_DONE = defaultdict(
     lambda: "Stopped before it was done.",

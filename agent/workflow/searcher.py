@@ -73,6 +73,8 @@ async def searcher(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]
     findings, repair = (None, Spend()) if answer.error else await _read(deps, name, answer)
     update: TurnProgress = {"steps": [step], "spend": spend + repair}
     if findings is None:
+        for one in (name, f"{name}.repair"):
+            await deps.ledger.spoil(one, ErrorCode.SEARCH_UNREADABLE)
         error = answer.error or ErrorInfo(code=ErrorCode.SEARCH_UNREADABLE)
         return Command(goto="failure", update={**update, "error": error, "failed_node": "searcher"})
     sources = answer.grounding.sources if answer.grounding else ()

@@ -14,7 +14,7 @@ from langgraph.types import Command
 from agent.components import PlanCard
 from agent.conversation import Conversation, Turn, TurnState
 from agent.errors import ErrorCode, RequestRefused
-from agent.events import Step, ThoughtLog, TurnPaused, TurnStarted
+from agent.events import PlanReady, Step, ThoughtLog, TurnPaused, TurnStarted
 from agent.messages import ContentPart, PromptMessage, Role, TextPart
 from agent.plans import Decision
 from agent.storage.checkpoints import Checkpoints
@@ -60,11 +60,20 @@ class Runner:
         so_far = cast("TurnProgress", {**first, **snapshot.values})
         if decision is not None:
             await self._run(deps, live, Command(resume=decision), so_far)
+        elif snapshot.next == ("decision",):
+            await self._wait_on(deps, live, so_far)
         elif snapshot.next == ("retrial",):
             await self._run(deps, live, Command(resume=True), so_far)
         else:
             live.publish(ThoughtLog(step=Step.RESUMED))
             await self._run(deps, live, None, so_far)
+
+    async def _wait_on(self, deps: Deps, live: LiveTurn, so_far: TurnProgress) -> None:
+        """Put on record that the plan still waits: without a decision there is nothing to do."""
+        await deps.records.finish_turn(deps.conversation.id, finished_turn(deps, so_far, TurnState.WAITING))
+        plan = so_far["plan"]
+        live.publish(PlanReady(plans=plan.plans if plan else ()))
+        live.publish(TurnPaused(turn_id=deps.turn.id))
 
     def forget(self, turn: Turn) -> None:
         """Let go of where a turn stands that no longer goes on."""
@@ -72,6 +81,11 @@ class Runner:
 
     async def record_stop(self, deps: Deps, live: LiveTurn) -> None:
         """Put a stopped turn on record as far as it came."""
+        if live.progress is None and can_go_on(deps.turn):
+            # It was to go on and had not moved yet: it rests where it did.
+            await deps.records.finish_turn(deps.conversation.id, deps.turn)
+            deps.settled.set()
+            return
         progress = live.progress or Progress(first_progress(deps.turn.messages[0]))
         turn = finished_turn(deps, progress.stopped(), TurnState.STOPPED)
         await deps.records.finish_turn(deps.conversation.id, turn)
@@ -130,13 +144,16 @@ def before(conversation: Conversation, turn_id: str) -> Conversation:
     return conversation.model_copy(update={"turns": turns, "pictures": pictures})
 
 
-def prompt_message(turn: Turn) -> PromptMessage:
-    """Return the person's message: words, what they marked in the page, then the uploads."""
+def prompt_message(turn: Turn, area: str = "") -> PromptMessage:
+    """Return the person's message: words, what they marked in the page (`area` tells of a part), then the uploads."""
     parts: list[ContentPart] = [TextPart(text=turn.text)] if turn.text else []
     if turn.editing:
         parts.append(TextPart(text=f"[The person marked {turn.editing} as the picture to change.]"))
+    if turn.editing and area:
+        parts.append(TextPart(text=area))
     if turn.references:
-        parts.append(TextPart(text=f"[The person marked as references: {', '.join(turn.references)}.]"))
+        marked = (f"{one} ({turn.roles[one]})" if one in turn.roles else one for one in turn.references)
+        parts.append(TextPart(text=f"[The person marked as references: {', '.join(marked)}.]"))
     if not parts and not turn.uploads:
         # Asked back about, not sent by itself; a message of the history must say something.
         parts.append(TextPart(text="[The person sent an empty message.]"))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +40,15 @@ async def retry(studio: Studio, conversation_id: str, turn_id: str) -> list[Turn
 async def newest(studio: Studio, conversation_id: str) -> Turn:
     """Return the newest turn on record."""
     return (await studio.conversation(conversation_id)).turns[-1]
+
+
+async def until(is_true: Callable[[], bool]) -> None:
+    """Return when the claim holds. Raises TimeoutError after ten seconds."""
+    for _ in range(2000):
+        if is_true():
+            return
+        await asyncio.sleep(0.005)
+    raise TimeoutError("still not so after 10 s")
 
 
 def started(events: list[TurnEvent]) -> str:

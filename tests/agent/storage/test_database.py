@@ -2,21 +2,26 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import shutil
 import sqlite3
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine
 
 import agent.storage
+from agent.conversation import Conversation, TurnState
 from agent.errors import ErrorCode, StorageFailure
+from agent.messages import PromptMessage
 from agent.storage.conversations import ConversationStore
 from agent.storage.database import HEAD, migrate, open_database
 from agent.storage.images import ImageStore
+from agent.storage.journal import CallRecord
 from tests.support.children import run_child
-from tests.support.histories import begun_turn
+from tests.support.histories import LARGE_SIGNATURE, begun_turn, finished, picture
 
 MIGRATIONS = Path(agent.storage.__path__[0]) / "migrations"
 
@@ -189,3 +194,120 @@ async def test_a_failure_tells_nothing_of_what_was_written(tmp_path: Path) -> No
     assert "no such table" in str(failure.value)
     assert "secret" not in str(failure.value)
     await store.aclose()
+
+
+def of_the_first_version(home: Path, source: Path) -> None:
+    """Make a home as the first Aivista left it, with everything that the source holds."""
+    shutil.copytree(source, home)
+    (home / "aivista.db").unlink()
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    engine = create_engine(f"sqlite:///{home / 'aivista.db'}")
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+    engine.dispose()
+    with contextlib.closing(sqlite3.connect(home / "aivista.db")) as database, database:
+        database.execute("ATTACH ? AS newer", (str(source / "aivista.db"),))
+        for table in ("conversations", "turns", "pictures"):
+            columns = ", ".join(row[1] for row in database.execute(f"PRAGMA main.table_info({table})"))
+            database.execute(f"INSERT INTO main.{table} ({columns}) SELECT {columns} FROM newer.{table}")
+        database.execute(
+            "UPDATE turns SET details = json_set(json_remove(details, '$.provider', '$.request_id', '$.timings',"
+            " '$.settings.review_rounds'), '$.settings.review', json('true'))"
+        )
+        database.execute("UPDATE pictures SET details = json_remove(details, '$.review', '$.round', '$.call')")
+
+
+async def written(home: Path) -> tuple[str, str]:
+    """Fill a home with two conversations: one with every kind of part, one with a single turn."""
+    store = ConversationStore(home, ImageStore(home))
+    await store.open()
+    rich, plain = await store.create("ann"), await store.create("bob")
+    upload = picture("#1", "t1", is_generated=False)
+    await store.begin_turn(rich.id, begun_turn(uploads=(upload.image,)), [upload])
+    await store.add_picture(rich.id, picture("#2", "t1"))
+    await store.finish_turn(rich.id, finished(begun_turn(uploads=(upload.image,))))
+    await store.begin_turn(rich.id, begun_turn("t2", "and a second one"))
+    await store.finish_turn(
+        rich.id, begun_turn("t2", "and a second one").model_copy(update={"state": TurnState.FAILED})
+    )
+    await store.begin_turn(plain.id, begun_turn("t1", "the same id in another conversation"))
+    await store.finish_turn(plain.id, finished(begun_turn("t1", "the same id in another conversation")))
+    await store.mark_picture(rich.id, "#2", True)
+    await store.aclose()
+    return rich.id, plain.id
+
+
+async def everything(home: Path, ids: tuple[str, str]) -> list[object]:
+    """Return all that a home tells of the two conversations."""
+    store = ConversationStore(home, ImageStore(home))
+    await store.open()
+    assert store.set_aside is None
+    told: list[object] = []
+    for conversation_id, owner in zip(ids, ("ann", "bob"), strict=True):
+        told += [await store.get(conversation_id, owner), await store.list(owner)]
+    told.append(await store.answer_of(ids[0], "#2"))
+    await store.aclose()
+    return told
+
+
+async def test_a_home_of_the_first_version_is_brought_up_to_date_with_everything_kept(tmp_path: Path) -> None:
+    ids = await written(tmp_path / "new")
+    of_the_first_version(tmp_path / "old", tmp_path / "new")
+    expected = [
+        _with_review_off(one) if isinstance(one, Conversation) else one
+        for one in await everything(tmp_path / "new", ids)
+    ]
+    assert await everything(tmp_path / "old", ids) == expected
+    answer = expected[-1]
+    assert isinstance(answer, PromptMessage)
+    assert LARGE_SIGNATURE in [getattr(part, "thought_signature", None) for part in answer.parts]
+    assert tables(tmp_path / "old" / "aivista.db") == tables(tmp_path / "new" / "aivista.db")
+    with contextlib.closing(sqlite3.connect(tmp_path / "old" / "aivista.db")) as database:
+        assert database.execute("SELECT version_num FROM alembic_version").fetchall() == [(HEAD,)]
+        assert database.execute("PRAGMA foreign_key_check").fetchall() == []
+        assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+async def test_a_home_of_the_first_version_goes_on_as_any_other(tmp_path: Path) -> None:
+    ids = await written(tmp_path / "new")
+    of_the_first_version(tmp_path / "old", tmp_path / "new")
+    store = ConversationStore(tmp_path / "old", ImageStore(tmp_path / "old"))
+    await store.open()
+    turn = begun_turn("t3", "one more").model_copy(update={"request_id": "r1"})
+    await store.begin_turn(ids[0], turn)
+    await store.journal.send(CallRecord(conversation_id=ids[0], turn_id="t3", name="planner:1", model="m"), is_new=True)
+    assert await store.requested_turn(ids[0], "r1") == "t3"
+    assert list(await store.journal.calls("t3")) == ["planner:1"]
+    assert [one.id for one in (await store.get(ids[0], "ann")).turns] == ["t1", "t2", "t3"]
+    await store.delete(ids[0], "ann")
+    assert await store.journal.calls("t3") == {}
+    await store.aclose()
+
+
+async def test_an_upgrade_that_breaks_off_leaves_the_first_version_as_it_was(tmp_path: Path) -> None:
+    ids = await written(tmp_path / "new")
+    of_the_first_version(tmp_path / "old", tmp_path / "new")
+    path = tmp_path / "old" / "aivista.db"
+    with contextlib.closing(sqlite3.connect(path)) as database, database:
+        database.execute("CREATE TABLE calls (in_the_way INTEGER)")
+    before = tables(path)
+    with pytest.raises(StorageFailure):
+        open_database(tmp_path / "old")
+    assert tables(path) == before
+    with contextlib.closing(sqlite3.connect(path)) as database, database:
+        database.execute("DROP TABLE calls")
+    assert len(await everything(tmp_path / "old", ids)) == 5
+
+
+def _with_review_off(conversation: Conversation) -> Conversation:
+    """Return the conversation as the first version's records say it: of a review they knew only a truth value."""
+    return conversation.model_copy(
+        update={
+            "turns": tuple(
+                turn.model_copy(update={"settings": turn.settings.model_copy(update={"review": "off"})})
+                for turn in conversation.turns
+            )
+        }
+    )
