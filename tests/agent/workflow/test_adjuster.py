@@ -1,0 +1,354 @@
+"""Wishes for light, colour or frame alone: carried out exactly, asked of no model, paid by nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import signal
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from agent.adjusting import Adjustment, Change, ChangeKind
+from agent.adjusting.applying import apply_adjustment
+from agent.components import ActionPanel, FailureNote, SmartCanvas, Steps
+from agent.conversation import Conversation, Turn, TurnState
+from agent.errors import ErrorCode
+from agent.events import PaintingStarted, PictureReady, Step, ThoughtLog, TurnDone, TurnFailed, TurnStarted, TurnStopped
+from agent.messages import ImageOrigin, ImagePart, Role, TextPart
+from agent.pictures import EXACT_ADJUSTMENT, Picture
+from agent.providers.scripted import calls, says
+from agent.settings import Settings, TurnSettings
+from agent.studio import Studio, TurnRequest
+from agent.workflow.adjuster import adjustment_wish
+from tests.page import clean_environment
+from tests.support.scenes import Scene, generate, of_type, only, picture, png, run, stop_at
+
+ROOT = Path(__file__).parents[3]
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def image(handle: str, origin: ImageOrigin = ImageOrigin.GENERATED) -> ImagePart:
+    return ImagePart(digest=handle, md5="m", mime_type="image/png", size_bytes=1, origin=origin, handle=handle)
+
+
+def made(handle: str, turn_id: str) -> Picture:
+    return Picture(handle=handle, image=image(handle), turn_id=turn_id, created_at=NOW)
+
+
+def shown(turn_id: str, *handles: str, earlier: tuple[str, ...] = ()) -> Turn:
+    canvas = SmartCanvas(handles=handles, earlier=earlier)
+    return Turn(id=turn_id, text="x", settings=TurnSettings(), started_at=NOW, components=(canvas,) if handles else ())
+
+
+def history(turns: tuple[Turn, ...] = (), pictures: tuple[Picture, ...] = ()) -> Conversation:
+    return Conversation(id="c", owner="local", title="", created_at=NOW, updated_at=NOW, turns=turns, pictures=pictures)
+
+
+def meant(
+    text: str,
+    conversation: Conversation,
+    *,
+    editing: str | None = None,
+    references: tuple[str, ...] = (),
+    uploads: tuple[str, ...] = (),
+    mask: ImagePart | None = None,
+) -> str | None:
+    turn = Turn(
+        id="now",
+        text=text,
+        settings=TurnSettings(),
+        started_at=NOW,
+        editing=editing,
+        references=references,
+        uploads=tuple(image(handle, ImageOrigin.UPLOADED) for handle in uploads),
+        mask=mask,
+    )
+    wish = adjustment_wish(turn, conversation)
+    return wish.base.handle if wish else None
+
+
+ONE = history((shown("a", "#1"),), (made("#1", "a"),))
+TWO = history((shown("a", "#1"), shown("b", "#2")), (made("#1", "a"), made("#2", "b")))
+FOUR = history((shown("a", "#1", "#2"),), (made("#1", "a"), made("#2", "a")))
+REVIEWED = history((shown("a", "#1", earlier=("#2",)),), (made("#1", "a"), made("#2", "a")))
+
+
+@pytest.mark.parametrize(
+    "text", ["make it warmer", "warmth +15", "把这张图调暖一点", "crop to 1:1", "rotate 90 degrees"]
+)
+def test_the_newest_picture_is_meant_when_nothing_else_is_said(text: str) -> None:
+    assert meant(text, TWO) == "#2"
+
+
+def test_the_picture_marked_is_meant_before_the_newest() -> None:
+    assert meant("make it warmer", TWO, editing="#1") == "#1"
+
+
+@pytest.mark.parametrize("text", ["make #1 warmer", "Make #1 warmer, please."])
+def test_a_picture_named_in_the_words_is_meant_before_the_newest(text: str) -> None:
+    assert meant(text, TWO) == "#1"
+
+
+def test_the_only_upload_of_the_message_is_meant_before_the_newest() -> None:
+    assert meant("make it warmer", TWO, uploads=("#3",)) == "#3"
+
+
+def test_several_uploads_leave_it_open() -> None:
+    assert meant("make it warmer", TWO, uploads=("#3", "#4")) is None
+
+
+def test_a_marked_picture_and_another_one_named_leave_it_open() -> None:
+    assert meant("make #1 warmer", TWO, editing="#2") is None
+    assert meant("make #2 warmer", TWO, editing="#2") == "#2"
+
+
+def test_a_marked_picture_beside_an_upload_leaves_it_open() -> None:
+    assert meant("make it warmer", TWO, editing="#2", uploads=("#3",)) is None
+
+
+def test_a_handle_that_names_no_picture_is_left_to_the_planner_to_refuse() -> None:
+    assert meant("make #9 warmer", TWO) is None
+
+
+def test_references_beside_it_make_it_another_wish() -> None:
+    assert meant("make it warmer", TWO, references=("#1",)) is None
+
+
+def test_a_mask_makes_it_another_wish() -> None:
+    assert meant("make it warmer", TWO, editing="#2", mask=image("mask")) is None
+
+
+def test_of_several_pictures_shown_last_none_is_meant() -> None:
+    assert meant("make it warmer", FOUR) is None
+    assert meant("make #2 warmer", FOUR) == "#2"
+
+
+def test_an_attempt_that_a_review_sent_back_is_not_the_one_meant() -> None:
+    assert meant("make it warmer", REVIEWED) == "#1"
+
+
+def test_without_any_picture_there_is_nothing_to_adjust() -> None:
+    assert meant("make it warmer", history()) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "make the sky warmer",
+        "make it warmer and add a fox",
+        "don't make it warmer",
+        "a warmer fox",
+        "把天空调亮一点",
+        "",
+    ],
+)
+def test_anything_beyond_an_adjustment_is_left_to_the_planner(text: str) -> None:
+    assert meant(text, ONE) is None
+
+
+async def test_an_adjustment_asks_no_model_and_costs_nothing(settings: Settings) -> None:
+    scene = Scene(settings)
+    before = png(64, 36, "#4080c0")
+    async with scene.studio() as studio:
+        conversation = await studio.new_conversation()
+        events = await run(studio, conversation.id, "make it warmer", before)
+        kept = await studio.conversation(conversation.id)
+        stored = await studio.picture(conversation.id, "#1b")
+    assert scene.provider.asked == []
+    done = events[-1]
+    assert isinstance(done, TurnDone)
+    assert (done.price_usd, done.usage.total_tokens) == (0.0, 0)
+    assert stored.data == apply_adjustment(before, Adjustment(warmth=30)).data
+    made_now = stored.picture
+    assert made_now.parents == ("#1",)
+    assert made_now.image.origin is ImageOrigin.EDITED
+    assert (made_now.image.width, made_now.image.height) == (64, 36)
+    receipt = stored.receipt
+    assert receipt is not None
+    assert receipt.model == EXACT_ADJUSTMENT
+    assert receipt.changes == (Change(kind=ChangeKind.WARMER, amount=30),)
+    assert (receipt.price_usd, receipt.shortfalls, receipt.is_sketch) == (0.0, (), False)
+    assert kept.turns[0].state is TurnState.DONE
+
+
+async def test_the_page_gets_a_frame_a_picture_steps_and_what_to_do_next(settings: Settings) -> None:
+    scene = Scene(settings)
+    async with scene.studio() as studio:
+        conversation = await studio.new_conversation()
+        events = await run(studio, conversation.id, "crop to 1:1", png(64, 36))
+        kept = await studio.conversation(conversation.id)
+    frame = only(events, PaintingStarted)
+    ready = only(events, PictureReady)
+    assert (frame.width, frame.height) == (36, 36)
+    assert (ready.picture.image.width, ready.picture.image.height) == (36, 36)
+    assert [line.step for line in of_type(events, ThoughtLog)] == [Step.ADJUSTING, Step.ADJUSTED]
+    steps, canvas, panel = kept.turns[0].components
+    assert isinstance(steps, Steps)
+    assert canvas == SmartCanvas(handles=("#1b",))
+    assert isinstance(panel, ActionPanel)
+    assert panel.handle == "#1b"
+
+
+async def test_the_planner_of_the_next_turn_hears_what_was_done(settings: Settings) -> None:
+    scene = Scene(settings, text=[says("It is warmer now.")])
+    async with scene.studio() as studio:
+        conversation = await studio.new_conversation()
+        await run(studio, conversation.id, "warmth +15, brightness -5", png())
+        await run(studio, conversation.id, "what did you do?")
+        kept = await studio.conversation(conversation.id)
+    said = kept.turns[0].messages[-1]
+    assert said.role is Role.MODEL
+    assert said.text.startswith(
+        "[The studio adjusted #1 exactly: brightness -5, warmth +15. The result is #1b.] [Picture:history_"
+    )
+    seen = [
+        part.text
+        for message in scene.provider.asked[0].messages
+        for part in message.parts
+        if isinstance(part, TextPart)
+    ]
+    assert said.text in seen
+
+
+async def test_adjustments_follow_one_another_in_the_same_family(settings: Settings) -> None:
+    scene = Scene(settings, text=[calls(generate())], pictures=[picture()])
+    async with scene.studio() as studio:
+        conversation = await studio.new_conversation()
+        await run(studio, conversation.id, "a red fox")
+        first = await run(studio, conversation.id, "make it brighter")
+        second = await run(studio, conversation.id, "对比度 +10", confirm=True, number_of_images=4)
+        third = await run(studio, conversation.id, "make #1 black and white")
+    handles = [only(events, PictureReady).picture for events in (first, second, third)]
+    assert [(one.handle, one.parents) for one in handles] == [("#1b", ("#1",)), ("#1c", ("#1b",)), ("#1d", ("#1",))]
+    assert len(scene.provider.asked) == 2
+
+
+async def test_an_adjusted_picture_is_what_the_next_change_starts_from(settings: Settings) -> None:
+    edit = generate("add a hat", action="edit_image")
+    scene = Scene(settings, text=[calls(generate()), calls(edit)], pictures=[picture(), picture()])
+    async with scene.studio() as studio:
+        conversation = await studio.new_conversation()
+        await run(studio, conversation.id, "a red fox")
+        await run(studio, conversation.id, "make it darker")
+        events = await run(studio, conversation.id, "add a hat")
+        adjusted = await studio.picture(conversation.id, "#1b")
+    assert only(events, PictureReady).picture.parents == ("#1b",)
+    request = scene.provider.asked[-1].request
+    assert request is not None
+    assert [part.digest for message in request.messages for part in message.images] == [adjusted.picture.image.digest]
+
+
+async def test_a_picture_whose_file_is_gone_fails_with_a_sentence_and_can_be_tried_again(settings: Settings) -> None:
+    scene = Scene(settings, text=[says("Noted.")])
+    data = png(40, 40, "green")
+    async with scene.studio() as studio:
+        conversation = await studio.new_conversation()
+        await run(studio, conversation.id, "look at this", data)
+        digest = (await studio.picture(conversation.id, "#1")).picture.image.digest
+        file = next(path for path in settings.home.rglob(f"{digest}*") if path.is_file())
+        data = file.read_bytes()
+        file.unlink()
+        events = await run(studio, conversation.id, "make it warmer")
+        file.write_bytes(data)
+        failed = (await studio.conversation(conversation.id)).turns[-1]
+        again = [event async for event in studio.retry(conversation.id, failed.id)]
+    failure = only(events, TurnFailed)
+    assert (failure.error.code, failure.node) == (ErrorCode.PICTURE_NOT_FOUND, "adjuster")
+    assert isinstance(failed.components[-1], FailureNote)
+    assert only(again, PictureReady).picture.handle == "#1b"
+    assert isinstance(again[-1], TurnDone)
+
+
+async def test_stop_ends_it_and_the_next_turn_is_as_good_as_ever(settings: Settings) -> None:
+    scene = Scene(settings, text=[says("Noted.")])
+    noise = Image.effect_noise((1600, 1200), 60).convert("RGB")
+    out = io.BytesIO()
+    noise.save(out, "PNG")
+    async with scene.studio() as studio:
+        conversation = await studio.new_conversation()
+        await run(studio, conversation.id, "look at this", out.getvalue())
+        events = await stop_at(studio, conversation.id, "make it sharper", PaintingStarted)
+        stopped = (await studio.conversation(conversation.id)).turns[-1]
+        after = await run(studio, conversation.id, "make it sharper")
+    assert isinstance(events[-1], TurnStopped)
+    assert stopped.state is TurnState.STOPPED
+    assert only(after, PictureReady).picture.parents == ("#1",)
+
+
+async def test_two_turns_at_once_never_take_the_same_handle(settings: Settings) -> None:
+    scene = Scene(settings)
+    async with scene.studio() as studio:
+        conversation = await studio.new_conversation()
+        await run(studio, conversation.id, "make it warmer", png())
+        turns = [
+            run(studio, conversation.id, text) for text in ("make #1 brighter", "make #1 darker", "make #1 sharper")
+        ]
+        events = await asyncio.gather(*turns)
+    handles = {only(one, PictureReady).picture.handle for one in events}
+    assert handles == {"#1c", "#1d", "#1e"}
+
+
+async def test_sketch_mode_adjusts_exactly_too(settings: Settings) -> None:
+    data = png(50, 40, "#204060")
+    async with Studio(settings) as studio:
+        assert studio.provider_name() == "sketch"
+        conversation = await studio.new_conversation()
+        request = TurnRequest(text="亮度 +20，对比度 -10。", images=[data])
+        events = [event async for event in studio.run_turn(conversation.id, request)]
+        stored = await studio.picture(conversation.id, "#1b")
+    assert stored.data == apply_adjustment(data, Adjustment(brightness=20, contrast=-10)).data
+    assert isinstance(events[0], TurnStarted)
+    assert isinstance(events[-1], TurnDone)
+
+
+KILLED = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from agent import Settings, Studio, TurnRequest
+
+async def main(home, picture, moment):
+    async with Studio(Settings(home=Path(home))) as studio:
+        conversation = await studio.new_conversation()
+        print(conversation.id, flush=True)
+        request = TurnRequest(text="make it warmer", images=[Path(picture)])
+        async for event in studio.run_turn(conversation.id, request):
+            if moment in (event.type, getattr(event, "step", None)):
+                os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+async def at_rest(studio: Studio, conversation_id: str) -> Conversation:
+    """Wait until the turn that was taken up has come to an end."""
+    while True:
+        kept = await studio.conversation(conversation_id)
+        if kept.turns[0].state not in (TurnState.RUNNING, TurnState.INTERRUPTED):
+            return kept
+        await asyncio.sleep(0.02)
+
+
+@pytest.mark.parametrize("moment", ["turn_started", "adjusting", "picture_ready", "adjusted"])
+async def test_a_studio_killed_at_any_moment_goes_on_and_makes_one_picture(
+    settings: Settings, tmp_path: Path, moment: str
+) -> None:
+    file = tmp_path / "blue.png"
+    file.write_bytes(png(64, 36, "#4080c0"))
+    child = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", KILLED, str(settings.home), str(file), moment),
+        cwd=ROOT,
+        env=clean_environment(),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    said, _ = await child.communicate()
+    assert child.returncode == -signal.SIGKILL
+    conversation_id = said.decode().strip()
+    async with Studio(settings) as studio:
+        kept = await at_rest(studio, conversation_id)
+    assert [one.handle for one in kept.pictures] == ["#1", "#1b"]
+    assert kept.turns[0].state is TurnState.DONE
+    assert SmartCanvas(handles=("#1b",)) in kept.turns[0].components
