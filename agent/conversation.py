@@ -5,10 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from enum import StrEnum
 
+from pydantic import Field
+
 from agent.components import Component
 from agent.errors import ErrorCode, RequestRefused
 from agent.messages import ImagePart, PromptMessage, TokenUsage, Value
-from agent.pictures import Picture
+from agent.pictures import Margins, Picture, ReferenceRole
 from agent.settings import TurnSettings
 
 
@@ -35,7 +37,10 @@ class Turn(Value):
     """One thing the person sent and all that followed until the agent rested.
 
     `messages` are what the turn added to the history, the person's own first; `components` are what it shows.
-    `provider` names the one that served it; the same `request_id` twice runs once.
+    `roles` says what some of the `references` are for. `provider` names the one that served it; the same `request_id`
+    twice runs once. `mask` is what of `editing` may
+    change, at its size (white = change), its soft edge `feather_px` wide when the person chose that; `margins` is what
+    `editing` grows by instead.
     """
 
     id: str
@@ -47,6 +52,10 @@ class Turn(Value):
     uploads: tuple[ImagePart, ...] = ()
     editing: str | None = None
     references: tuple[str, ...] = ()
+    roles: dict[str, ReferenceRole] = Field(default_factory=dict)
+    mask: ImagePart | None = None
+    feather_px: int | None = None
+    margins: Margins | None = None
     state: TurnState = TurnState.RUNNING
     messages: tuple[PromptMessage, ...] = ()
     components: tuple[Component, ...] = ()
@@ -54,6 +63,11 @@ class Turn(Value):
     price_usd: float = 0.0
     seconds: float = 0.0
     timings: tuple[Timing, ...] = ()
+
+    @property
+    def has_area(self) -> bool:
+        """Whether only a part of a picture may change: inside a mask, or beyond its edges."""
+        return self.mask is not None or self.margins is not None
 
 
 class ConversationInfo(Value):

@@ -36,6 +36,9 @@ class ErrorCode(StrEnum):
     PICTURE_TRUNCATED = "picture_truncated"
     PICTURE_IS_SVG = "picture_is_svg"
     TOO_MANY_REFERENCES = "too_many_references"
+    TOO_MANY_FACES = "too_many_faces"
+    TOO_MANY_OBJECTS = "too_many_objects"
+    ONE_PAINTER_ONLY = "one_painter_only"
     SETTING_NOT_SUPPORTED = "setting_not_supported"
     CONVERSATION_NOT_FOUND = "conversation_not_found"
     PICTURE_NOT_FOUND = "picture_not_found"
@@ -46,6 +49,19 @@ class ErrorCode(StrEnum):
     STYLE_NAME_TAKEN = "style_name_taken"
     STYLES_REFUSED = "styles_refused"
     TOO_MANY_STYLES = "too_many_styles"
+    MASK_EMPTY = "mask_empty"
+    MASK_WRONG_SHAPE = "mask_wrong_shape"
+    MASK_UNREADABLE = "mask_unreadable"
+    MASK_TOO_LARGE = "mask_too_large"
+    MASK_OF_ANOTHER_PICTURE = "mask_of_another_picture"
+    MASK_AND_EXPANSION = "mask_and_expansion"
+    EXPANSION_EMPTY = "expansion_empty"
+    EXPANSION_TOO_LARGE = "expansion_too_large"
+    PART_NOT_SUPPORTED = "part_not_supported"
+    NOT_A_PART_EDIT = "not_a_part_edit"
+    NOTHING_TO_GROW = "nothing_to_grow"
+    NOT_COMPARABLE = "not_comparable"
+    NOTHING_CHANGED = "nothing_changed"
     # key
     KEY_INVALID = "key_invalid"
     KEY_MISSING = "key_missing"
@@ -145,6 +161,23 @@ TABLE: dict[ErrorCode, tuple[Actor, bool, str]] = {
         False,
         "{model} takes at most {limit} reference pictures; {count} were given. Please remove some.",
     ),
+    ErrorCode.TOO_MANY_FACES: (
+        Actor.YOU,
+        False,
+        "{model} keeps at most {limit} people alike in one picture; {count} references are marked as faces. Please "
+        "choose another role for some.",
+    ),
+    ErrorCode.TOO_MANY_OBJECTS: (
+        Actor.YOU,
+        False,
+        "{model} keeps at most {limit} things alike in one picture; {count} references are marked as subjects or "
+        "products. Please choose another role for some.",
+    ),
+    ErrorCode.ONE_PAINTER_ONLY: (
+        Actor.YOU,
+        False,
+        "Here {model} paints alone, so there is nothing to set beside it. Please choose another image model setting.",
+    ),
     ErrorCode.SETTING_NOT_SUPPORTED: (
         Actor.YOU,
         False,
@@ -171,6 +204,55 @@ TABLE: dict[ErrorCode, tuple[Actor, bool, str]] = {
         "This cannot be kept as a style ({problem}). Please mend that and try again.",
     ),
     ErrorCode.TOO_MANY_STYLES: (Actor.YOU, False, "A library holds at most {limit} styles of your own."),
+    ErrorCode.MASK_EMPTY: (Actor.YOU, False, "Paint over what shall change first."),
+    ErrorCode.MASK_WRONG_SHAPE: (
+        Actor.YOU,
+        False,
+        "The mask has another shape than {handle}. Please paint it over {handle} itself.",
+    ),
+    ErrorCode.MASK_UNREADABLE: (Actor.YOU, False, "The mask is not a picture that can be read. Please paint it again."),
+    ErrorCode.MASK_TOO_LARGE: (Actor.YOU, False, "The mask has more than {limit} MB. Please send a smaller one."),
+    ErrorCode.MASK_OF_ANOTHER_PICTURE: (
+        Actor.YOU,
+        False,
+        "The mask belongs to {handle}, but another picture is marked to be changed. Please choose one of them.",
+    ),
+    ErrorCode.MASK_AND_EXPANSION: (
+        Actor.YOU,
+        False,
+        "A picture is changed inside a mask or made larger, one at a time. Please clear one of the two.",
+    ),
+    ErrorCode.EXPANSION_EMPTY: (Actor.YOU, False, "Please choose on which sides {handle} shall grow."),
+    ErrorCode.EXPANSION_TOO_LARGE: (
+        Actor.YOU,
+        False,
+        "{handle} would grow to {width}×{height}, more than can be worked with. Please let it grow by less.",
+    ),
+    ErrorCode.PART_NOT_SUPPORTED: (
+        Actor.YOU,
+        False,
+        "{model} cannot change only a part of a picture. Please choose another image model.",
+    ),
+    ErrorCode.NOT_A_PART_EDIT: (
+        Actor.YOU,
+        False,
+        "{handle} was not made by changing a part of a picture. Please choose one that was.",
+    ),
+    ErrorCode.NOTHING_TO_GROW: (
+        Actor.YOU,
+        False,
+        "The change in {handle} stays within its mask. Please paint a larger mask to change more.",
+    ),
+    ErrorCode.NOT_COMPARABLE: (
+        Actor.YOU,
+        False,
+        "{handle} shows too little of the picture it was made from to keep only a part. Please choose another picture.",
+    ),
+    ErrorCode.NOTHING_CHANGED: (
+        Actor.YOU,
+        False,
+        "{handle} is the same as the picture it was made from. Please choose another picture.",
+    ),
     ErrorCode.KEY_INVALID: (
         Actor.KEY,
         False,

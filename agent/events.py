@@ -25,6 +25,8 @@ class Step(StrEnum):
     SEARCHED = "searched"
     TOOL = "tool"
     STYLES = "styles"
+    ADJUSTING = "adjusting"
+    ADJUSTED = "adjusted"
     PAINTING = "painting"
     PAINTED = "painted"
     REVIEWING = "reviewing"

@@ -3,9 +3,31 @@
 from __future__ import annotations
 
 from datetime import datetime
+from enum import StrEnum
+from typing import Literal
 
+from pydantic import Field
+
+from agent.adjusting.describing import Change
 from agent.messages import ImagePart, PromptMessage, Source, TokenUsage, Value
 from agent.reviews import Review
+
+EXACT_ADJUSTMENT = "exact-adjustment"
+"""Stands in a receipt for the model's id where the studio itself adjusted the picture, without any model."""
+
+
+class ReferenceRole(StrEnum):
+    """What a reference is shown for. The page has a word for each under `role.<name>`."""
+
+    SUBJECT = "subject"
+    PRODUCT = "product"
+    FACE = "face"
+    STYLE = "style"
+    PALETTE = "palette"
+    POSE = "pose"
+    LAYOUT = "layout"
+    BACKGROUND = "background"
+    TEXT = "text"
 
 
 class Fact(Value):
@@ -16,7 +38,7 @@ class Fact(Value):
 
 
 class Reference(Value):
-    """A picture that the image model was shown: its handle and its part in the request."""
+    """A picture that the image model was shown: its handle and its part in the request, a `ReferenceRole` or empty."""
 
     handle: str
     role: str = ""
@@ -34,6 +56,7 @@ class Receipt(Value):
 
     `prompt` is the prompt as sent; `user_text` the person's words; `model` the model's id and `model_label` its name
     on the page; prices in US dollars, times in seconds. `left_out` counts references that exceeded the model's limit.
+    `changes` are those of an exact adjustment, for which no prompt was sent.
     """
 
     prompt: str
@@ -57,14 +80,113 @@ class Receipt(Value):
     finish_reason: str = ""
     is_sketch: bool = False
     shortfalls: tuple[str, ...] = ()
+    changes: tuple[Change, ...] = ()
+
+
+EditKind = Literal["mask", "expansion", "kept_part"]
+EditVerdict = Literal["good", "unsure", "refused"]
+
+
+class Margins(Value):
+    """How many pixels a picture grows by on each side."""
+
+    left: int = 0
+    top: int = 0
+    right: int = 0
+    bottom: int = 0
+
+
+class EditNotice(Value):
+    """Something to say of an edit: its name, which the page has a sentence for under `notice.<code>`, and the numbers
+    in that sentence."""
+
+    code: str
+    parameters: dict[str, float | str] = Field(default_factory=dict)
+
+
+class Placement(Value):
+    """Where an answer lies over the picture it changes, so that it can be pasted again under another mask.
+
+    `box` is what was sent (left, top, width and height in pixels of the picture), `frame` the size it was sent in; the
+    rest is that of `agent.imaging.masking.AlignedAnswer`.
+    """
+
+    box: tuple[int, int, int, int]
+    frame: tuple[int, int]
+    feather_px: float
+    work: tuple[int, int]
+    matrix: tuple[float, ...]
+    bends: bytes = b""
+    bends_rows: int = 0
+    bends_columns: int = 0
+
+
+class EditRecord(Value):
+    """What came of an edit that may change only a part of a picture.
+
+    `verdict` is `good`, `unsure` or `refused`: a refused answer was not pasted and is itself the picture. `base` is
+    what was pasted on: the picture that was changed or, for an expansion by `margins`, the wider canvas; `mask`, of
+    the base's size, is white where it could change. `changed_outside` counts the pixels outside the mask that differ
+    from the base's, `outside` how many there are. The change continues `spill_px` pixels beyond the mask, which
+    `grown_mask` would take in. `before` and `after` show an unsure one to be judged; `is_kept` is what the person
+    decided about it. Shift in pixels of the frame; `scale` 1 and `turn_deg` 0 for a faithful answer.
+    """
+
+    kind: EditKind
+    verdict: EditVerdict
+    reason: str
+    base: ImagePart
+    mask: ImagePart
+    raw: ImagePart
+    margins: Margins | None = None
+    correlation: float = 0.0
+    tile_share: float = 0.0
+    tiles: int = 0
+    shift_px: float = 0.0
+    scale: float = 1.0
+    turn_deg: float = 0.0
+    changed_outside: int = 0
+    outside: int = 0
+    spill_px: int = 0
+    grown_mask: ImagePart | None = None
+    before: ImagePart | None = None
+    after: ImagePart | None = None
+    notices: tuple[EditNotice, ...] = ()
+    placement: Placement | None = None
+    grown_from: str | None = None
+    is_kept: bool | None = None
+
+    @property
+    def is_set_aside(self) -> bool:
+        """Whether nothing leans on the picture unasked: it was not pasted, or the person discarded it."""
+        return self.verdict == "refused" or self.is_kept is False
+
+
+class DriftRecord(Value):
+    """What an edit without a mask did to the picture it was made from.
+
+    `changed`, of that picture's size, is white where it is not the same any more, `changed_share` how much of it;
+    shift in its pixels (across, down), `scale` the zoom, `ratio_change` how much wider the new one is for its height.
+    When the two are not comparable, everything counts as changed.
+    """
+
+    base: str
+    is_comparable: bool
+    changed: ImagePart
+    changed_share: float
+    shift_px: tuple[float, float] = (0.0, 0.0)
+    scale: float = 1.0
+    turn_deg: float = 0.0
+    ratio_change: float = 1.0
 
 
 class Picture(Value):
     """A picture of a conversation: uploaded, generated or edited.
 
     `parents` are the handles it was made from, base picture first. `answer` is the image model's message as it came,
-    signatures included, so that the picture can go back in a model turn; uploads have none. `alt` describes it.
-    `round` counts the attempts of one request, `call` names the paid call that brought it (`agent.storage.journal`).
+    signatures included, so that the picture can go back in a model turn; uploads have none, nor has what was pasted
+    together here (`edit`). `alt` describes it. `round` counts the attempts of one request, `call` names the paid call
+    that brought it (`agent.storage.journal`).
     """
 
     handle: str
@@ -80,3 +202,10 @@ class Picture(Value):
     review: Review | None = None
     round: int = 1
     call: str = ""
+    edit: EditRecord | None = None
+    drift: DriftRecord | None = None
+
+    @property
+    def is_set_aside(self) -> bool:
+        """Whether it is leaned on only when somebody names it."""
+        return self.edit is not None and self.edit.is_set_aside

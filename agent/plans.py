@@ -11,11 +11,20 @@ from agent.messages import Value
 Question = Literal["empty", "unsure", "which_part"]
 
 
+class ModelPrice(Value):
+    """What one of the image models of a plan would cost, in US dollars."""
+
+    model_label: str
+    price_usd: float
+
+
 class Plan(Value):
     """One request for pictures as it would be sent. `call` is its place among those of the turn.
 
-    `model` is the image model's name in the page, `flash` or `pro`; `price_usd` an estimate for all its pictures, a
-    review of each included.
+    `model` is the image model's name in the page, `flash`, `pro` or, one beside the other, `both`: then `prices` are
+    those of each, and `number_of_images` counts those of each. `price_usd` an estimate for all its pictures, a
+    review of each included. `notices` are what should be known of a masked edit before it is paid for; the page has a
+    sentence for each under `notice.<code>`.
     """
 
     call: int
@@ -29,6 +38,8 @@ class Plan(Value):
     editing: str | None = None
     price_usd: float = 0.0
     seconds: float = 0.0
+    prices: tuple[ModelPrice, ...] = ()
+    notices: tuple[str, ...] = ()
 
 
 class PlanEdit(Value):
@@ -36,7 +47,7 @@ class PlanEdit(Value):
 
     call: int = 0
     prompt: str | None = Field(default=None, min_length=1)
-    model: Literal["flash", "pro"] | None = None
+    model: Literal["flash", "pro", "both"] | None = None
     aspect_ratio: str | None = None
     resolution: str | None = None
     number_of_images: int | None = Field(default=None, ge=1, le=4)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -38,8 +38,10 @@ class TurnRequest:
     """What the person sends: words, pictures, and what they chose for this turn.
 
     `images` takes bytes, paths, or pairs of a file name and bytes. `editing` is the handle of the picture marked to be
-    changed, `references` those marked as references. With a `mask`, nothing outside of it changes; with `expand`,
-    nothing of the picture itself. The same `request_id` twice runs once, also after a restart.
+    changed, `references` those marked as references; `roles` says by handle what some of them are for, each a
+    `agent.pictures.ReferenceRole` (subject, product, face, style, palette, pose, layout, background, text). With a
+    `mask`, nothing outside of it changes; with `expand`, nothing of the picture itself. The same `request_id` twice
+    runs once, also after a restart.
     """
 
     text: str
@@ -49,4 +51,5 @@ class TurnRequest:
     settings: TurnSettings = field(default_factory=TurnSettings)
     editing: str | None = None
     references: tuple[str, ...] = ()
+    roles: Mapping[str, str] = field(default_factory=dict)
     request_id: str | None = None

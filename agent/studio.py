@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from pydantic import JsonValue, SecretStr
 
@@ -19,7 +19,7 @@ from agent.plans import Decision
 from agent.providers.base import PLAIN, PictureBytes, Provider
 from agent.providers.catalogue import Catalogue, ModelRole, catalogue_of
 from agent.providers.pool import ProviderPool
-from agent.requests import TurnRequest
+from agent.requests import Expansion, Mask, TurnRequest
 from agent.settings import Settings
 from agent.storage.answer_cache import AnswerCache
 from agent.storage.cache import HistoryImageCache
@@ -30,12 +30,18 @@ from agent.storage.styles import StyleLibrary
 if TYPE_CHECKING:
     from agent.storage.records import RunningTurn
     from agent.workflow.dispatch import Dispatch
+    from agent.workflow.later_edits import Pictures
     from agent.workflow.live import LiveTurn
 
 __all__ = ["StoredPicture", "Studio", "TurnRequest"]
 
 _CLOSE_S = 1.5
 _REPORT_BYTES = 512 << 10
+
+
+class _Area(TypedDict, total=False):
+    mask: Mask
+    expand: Expansion
 
 
 @dataclass(frozen=True)
@@ -222,6 +228,32 @@ class Studio:
         digest = conversation.picture(handle).image.digest
         return await self._images.thumbnail(digest, edge_px), "image/webp"
 
+    # Masked edits
+
+    async def grow_mask(self, conversation_id: str, handle: str, owner: str = "local") -> Picture:
+        """Return a masked edit's answer under a mask that takes in what went beyond the first one: a new picture,
+        without a request. Raises RequestRefused where there is nothing to take in.
+        """
+        from agent.workflow.later_edits import grow_mask
+
+        return await grow_mask(self._pictures_of(conversation_id, owner), handle)
+
+    async def keep_only(
+        self, conversation_id: str, handle: str, owner: str = "local", *, mask: Mask | None = None
+    ) -> Picture:
+        """Return the picture that an edit was made from with the edit in the mask alone, else in all that changed: a
+        new picture, without a request. Raises RequestRefused where the two cannot be compared.
+        """
+        from agent.workflow.later_edits import keep_only
+
+        return await keep_only(self._pictures_of(conversation_id, owner), handle, mask)
+
+    async def keep(self, conversation_id: str, handle: str, keep: bool, owner: str = "local") -> Picture:
+        """Put on record that the person keeps a masked edit, or discards it: then nothing leans on it unasked."""
+        from agent.workflow import later_edits
+
+        return await later_edits.keep(self._pictures_of(conversation_id, owner), handle, is_kept=keep)
+
     @property
     def styles(self) -> StyleLibrary:
         """The style library: curated styles, and each owner's own."""
@@ -266,6 +298,12 @@ class Studio:
             )
         return self._dispatch
 
+    def _pictures_of(self, conversation_id: str, owner: str) -> Pictures:
+        from agent.workflow.later_edits import Pictures
+
+        allotting = self._turns.allotting(conversation_id)
+        return Pictures(conversation_id, owner, self._records, self._images, allotting)
+
     def _running(self, conversation_id: str, owner: str) -> list[LiveTurn]:
         return self._dispatch.running(conversation_id, owner) if self._dispatch else []
 
@@ -288,7 +326,21 @@ class Studio:
             settings=turn.settings,
             editing=turn.editing,
             references=turn.references,
+            roles=turn.roles,
+            **await self._area_of(conversation, turn),
         )
+
+    async def _area_of(self, conversation: Conversation, turn: Turn) -> _Area:
+        """Return the mask or the expansion that the turn was sent with."""
+        if turn.mask is not None and turn.editing:
+            return {"mask": Mask(await self._images.read(turn.mask), turn.editing, turn.feather_px)}
+        if turn.margins is None or not turn.editing:
+            return {}
+        image, grown = conversation.picture(turn.editing).image, turn.margins
+        width, height = image.width or 1, image.height or 1
+        shares = {"left": grown.left / width, "right": grown.right / width}
+        shares |= {"top": grown.top / height, "bottom": grown.bottom / height}
+        return {"expand": Expansion(turn.editing, **shares)}
 
     async def _provider(self, key: SecretStr | None) -> Provider:
         return self._own_provider or await self._providers.provider(key)

@@ -11,6 +11,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, V
 
 from agent.errors import ErrorCode, ToolArgumentError
 from agent.imaging.handles import parse_handle
+from agent.messages import Value
+from agent.pictures import ReferenceRole
 from agent.settings import ReferenceMode
 
 GENERATE_IMAGE = "generate_image"
@@ -103,11 +105,32 @@ def _handles(value: object) -> object:
     return tuple(dict.fromkeys(str(handle) if handle else name for name, handle in parsed.items()))
 
 
+class ReferenceUse(Value):
+    """What a reference is shown for, as the planner says it."""
+
+    handle: str
+    role: ReferenceRole
+
+
+def _uses(value: object) -> object:
+    """Return the uses that can be read: which picture is for what only helps, so what cannot be read is left out."""
+    if isinstance(value, Mapping):
+        value = [value] if "handle" in value else [{"handle": name, "role": role} for name, role in value.items()]
+    listed = value if isinstance(value, Sequence) and not isinstance(value, str) else ()
+    read = []
+    for one in listed:
+        named = one if isinstance(one, Mapping) else {}
+        handle, role = parse_handle(str(named.get("handle", ""))), str(named.get("role", "")).strip().lower()
+        if handle is not None and role in set(ReferenceRole):
+            read.append({"handle": str(handle), "role": role})
+    return tuple(read)
+
+
 class GenerateImageArgs(BaseModel):
     """What the planner asks for. Everything but the prompt may be left out; unknown fields are ignored.
 
-    `handles` are the pictures named, the one to be changed first. `subject`, `style` and `confidence` describe the
-    wish and change nothing in the request.
+    `handles` are the pictures named, the one to be changed first, `reference_roles` what some of them are for.
+    `subject`, `style` and `confidence` describe the wish and change nothing in the request.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -124,6 +147,7 @@ class GenerateImageArgs(BaseModel):
     reference_mode: Annotated[ReferenceMode | None, BeforeValidator(_mode)] = None
     reference_count: Annotated[Annotated[int, Field(ge=1)] | None, BeforeValidator(_left_open)] = None
     handles: Annotated[tuple[str, ...], Field(max_length=MAX_HANDLES), BeforeValidator(_handles)] = ()
+    reference_roles: Annotated[tuple[ReferenceUse, ...], Field(max_length=MAX_HANDLES), BeforeValidator(_uses)] = ()
     action: Annotated[ImageAction | None, BeforeValidator(_action)] = None
     subject: Annotated[str | None, BeforeValidator(_left_open)] = None
     style: Annotated[str | None, BeforeValidator(_left_open)] = None

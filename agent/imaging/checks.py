@@ -9,7 +9,7 @@ from PIL import Image, ImageChops, ImageFilter
 
 from agent.imaging.contract import NormalizedRequest
 from agent.imaging.lettering import asked_lettering
-from agent.pictures import Picture
+from agent.pictures import EditRecord, Picture
 from agent.providers.sketch.lettering import write_into
 from agent.providers.sketch.operations import Position
 from agent.providers.sketch.phrases import is_chinese
@@ -56,6 +56,20 @@ def check_sketch(
         return Review()
     feedback = " · ".join(f"{'✓' if item.is_met else '✗'} {item.wish}" for item in items)
     return Review(score=sum(item.is_met for item in items) / len(items), checklist=tuple(items), feedback=feedback)
+
+
+def refused_review(edit: EditRecord, words: str = "") -> Review:
+    """Return the review of an answer that was not pasted, and what the next attempt should mind."""
+    in_chinese = is_chinese(words)
+    is_framing = edit.reason == "another_framing"
+    if in_chinese:
+        feedback = "结果换了构图，没有采用。" if is_framing else "结果是另一张图片，没有采用。"
+        advice = "完全保持第一张图的构图和内容，只修改标出的部分。"
+    else:
+        feedback = f"The answer shows another {'framing' if is_framing else 'picture'}, so it was not used."
+        advice = "Keep the framing and the content of Image 1 exactly, and change the marked part alone."
+    item = _item("mask", _outside_wish(in_chinese=in_chinese), False, feedback)
+    return Review(score=0.0, checklist=(item,), feedback=feedback, suggestions=(advice,))
 
 
 def _shape(picture: Picture, size: tuple[int, int], request: NormalizedRequest) -> list[ChecklistItem]:
@@ -115,8 +129,12 @@ def _mean(gray: Image.Image, mask: Image.Image) -> float:
     return sum(value * count for value, count in enumerate(tones)) / max(1, sum(tones))
 
 
+def _outside_wish(*, in_chinese: bool) -> str:
+    return "蒙版之外保持不变" if in_chinese else "Nothing outside the mask changes"
+
+
 def _outside_mask(image: Image.Image, original: bytes, mask: bytes, *, in_chinese: bool) -> ChecklistItem:
-    wish = "蒙版之外保持不变" if in_chinese else "Nothing outside the mask changes"
+    wish = _outside_wish(in_chinese=in_chinese)
     with Image.open(io.BytesIO(original)) as before, Image.open(io.BytesIO(mask)) as opened:
         source, area = before.convert("RGBA"), opened.convert("L")
     if not source.size == area.size == image.size:

@@ -23,7 +23,7 @@ from agent.imaging.arguments import (
 from agent.imaging.final_prompt import compose
 from agent.imaging.search_wish import requested_search_in_words
 from agent.messages import Value
-from agent.pictures import Fact, Picture
+from agent.pictures import Fact, Picture, ReferenceRole
 from agent.providers.base import ToolDeclaration
 from agent.providers.catalogue import Catalogue, ModelEntry, ModelRole
 from agent.settings import ReferenceMode, SearchPolicy, TurnSettings
@@ -120,6 +120,7 @@ def _declared_properties(models: Mapping[str, ModelEntry]) -> dict[str, JsonValu
             "newest reference_count pictures.",
         ),
         "reference_count": _count(MAX_HANDLES, "How many pictures LAST_N shows."),
+        "reference_roles": _roles(),
         "subject": _text("What the picture shows, in at most ten words."),
         "style": _text("The style asked for, in a few words."),
         "confidence": {
@@ -132,6 +133,22 @@ def _declared_properties(models: Mapping[str, ModelEntry]) -> dict[str, JsonValu
             ),
         },
     }
+
+
+def _roles() -> JsonValue:
+    use: JsonValue = {
+        "type": "object",
+        "properties": {
+            "handle": _text("A picture of this conversation, such as #3."),
+            "role": _choice([*ReferenceRole], "What of the picture is taken over."),
+        },
+        "required": ["handle", "role"],
+    }
+    description = (
+        "What a picture is shown for, when the person says so or it is plain: #2 for its style, #5 as the product. "
+        "Never for the picture that is to be changed. What the person marked counts without it."
+    )
+    return {"type": "array", "items": use, "description": description}
 
 
 def _text(description: str) -> JsonValue:
@@ -201,7 +218,7 @@ def normalize(
     count, count_by = _first_legal(settings.number_of_images, arguments.number_of_images, 1, None)
     return NormalizedRequest(
         **arguments.model_dump(
-            exclude={"model", "aspect_ratio", "resolution", "number_of_images", "use_grounding"},
+            exclude={"model", "aspect_ratio", "resolution", "number_of_images", "use_grounding", "reference_roles"},
         ),
         model=model,
         aspect_ratio=ratio,
@@ -218,9 +235,14 @@ def normalize(
     )
 
 
-def final_prompt(request: NormalizedRequest, facts: Sequence[Fact], references: Sequence[Picture] = ()) -> str:
+def final_prompt(
+    request: NormalizedRequest,
+    facts: Sequence[Fact],
+    references: Sequence[Picture] = (),
+    roles: Mapping[str, ReferenceRole] | None = None,
+) -> str:
     """Return the prompt as sent: with what to avoid, one `[FACTS]` block when there are facts, and the legend."""
-    return compose(request.prompt, request.negative_prompt, facts, references)
+    return compose(request.prompt, request.negative_prompt, facts, references, roles)
 
 
 def nearest_ratio(pixels: tuple[int, int] | None, ratios: Sequence[str]) -> str:

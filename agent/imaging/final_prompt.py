@@ -3,30 +3,49 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from agent.pictures import Fact, Picture
+from agent.pictures import Fact, Picture, ReferenceRole
 
 _FACTS_TAG = re.compile(r"\[\s*(/?)\s*FACTS\s*\]", re.IGNORECASE)
 _LEGEND = re.compile(r"\s*\[IMAGES\].*?\[/IMAGES\]", re.DOTALL)
 _BLANK_LINE = re.compile(r"\n\s*\n")
 
+ROLE_SENTENCES: dict[ReferenceRole, str] = {
+    ReferenceRole.SUBJECT: "Subject: show this very subject, recognisably the same, and nothing else of the image.",
+    ReferenceRole.PRODUCT: "Product: show this very product, its shape, material, colours and lettering unchanged.",
+    ReferenceRole.FACE: "Face: give the person this face, recognisably the same, not the clothes or the surroundings.",
+    ReferenceRole.STYLE: "Style: take only its colours and brushwork, not its content.",
+    ReferenceRole.PALETTE: "Palette: take only its colours, neither its content nor its technique.",
+    ReferenceRole.POSE: "Pose: take only the posture and gesture, not who or what is shown.",
+    ReferenceRole.LAYOUT: "Layout: take only where things stand and how large, not what they are.",
+    ReferenceRole.BACKGROUND: "Background: take it as the place behind everything, without what stands before it.",
+    ReferenceRole.TEXT: "Text: take over its lettering, letter by letter, and nothing else of the image.",
+}
 
-def compose(prompt: str, negative_prompt: str | None, facts: Sequence[Fact], references: Sequence[Picture]) -> str:
+
+def compose(
+    prompt: str,
+    negative_prompt: str | None,
+    facts: Sequence[Fact],
+    references: Sequence[Picture],
+    roles: Mapping[str, ReferenceRole] | None = None,
+) -> str:
     """Return the prompt as sent.
 
     The `[FACTS]` block stands in it exactly once with facts and not at all without, whatever blocks the planner or a
-    web page wrote. The legend names the pictures in the order they are shown, when there are several or the words
-    speak of one by its handle.
+    web page wrote. The legend names the pictures in the order they are shown, when there are several, the words
+    speak of one by its handle, or one has a role (`roles`, by handle).
     """
+    roles = roles or {}
     text = without_facts(without_legend(prompt))
     if negative_prompt and negative_prompt.strip():
         text += f"\n\nAvoid: {without_facts(without_legend(negative_prompt))}"
     if facts:
         lines = "\n".join(f"- {_one_line(fact.item)} ({_one_line(fact.source)})" for fact in facts)
         text += f"\n\n[FACTS]\n{lines}\n[/FACTS]"
-    if len(references) > 1 or any(picture.handle in text for picture in references):
-        text += "\n\n" + _legend(references)
+    if len(references) > 1 or any(picture.handle in text or picture.handle in roles for picture in references):
+        text += "\n\n" + _legend(references, roles)
     return text
 
 
@@ -79,6 +98,9 @@ def _one_line(text: str) -> str:
     return " ".join(_without_tags(text).split())
 
 
-def _legend(references: Sequence[Picture]) -> str:
-    lines = "\n".join(f"Image {place} is {picture.handle}." for place, picture in enumerate(references, 1))
-    return f"[IMAGES]\n{lines}\n[/IMAGES]"
+def _legend(references: Sequence[Picture], roles: Mapping[str, ReferenceRole]) -> str:
+    lines = []
+    for place, picture in enumerate(references, 1):
+        role = roles.get(picture.handle)
+        lines.append(f"Image {place} is {picture.handle}." + (f" {ROLE_SENTENCES[role]}" if role else ""))
+    return "\n".join(("[IMAGES]", *lines, "[/IMAGES]"))

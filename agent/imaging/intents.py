@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from agent.imaging.arguments import GenerateImageArgs, ImageAction
+from agent.pictures import Margins
 
 UNSURE_AT = 0.5
 """A call as sure as this or less is not painted."""
@@ -16,8 +17,8 @@ _MASK_NOTE = re.compile(r"\[The person painted a mask over #\d{1,6}[a-z]{0,3}\.\
 def action_of(arguments: GenerateImageArgs, *, has_mask: bool, is_edit: bool) -> ImageAction:
     """Return what is to be done.
 
-    A mask makes it INPAINT, whatever the agent says. Where the agent says nothing, it is a change when there is a
-    picture to change (`is_edit`) and a new picture otherwise.
+    A mask makes it INPAINT, whatever the agent says, and so does an expansion, whose mask is the new part. Where the
+    agent says nothing, it is a change when there is a picture to change (`is_edit`) and a new picture otherwise.
     """
     if has_mask:
         return ImageAction.INPAINT
@@ -26,10 +27,13 @@ def action_of(arguments: GenerateImageArgs, *, has_mask: bool, is_edit: bool) ->
     return arguments.action
 
 
-def is_unsure(arguments: GenerateImageArgs) -> bool:
-    """Return whether the person must be asked first; a call that says nothing about it is taken as sure."""
+def is_unsure(arguments: GenerateImageArgs, *, has_mask: bool = False) -> bool:
+    """Return whether the person must be asked first; a call that says nothing about it is taken as sure.
+
+    With a mask what is to be done is known, whatever the agent calls it.
+    """
     is_doubtful = arguments.confidence is not None and arguments.confidence <= UNSURE_AT
-    return is_doubtful or arguments.action is ImageAction.UNKNOWN
+    return is_doubtful or (arguments.action is ImageAction.UNKNOWN and not has_mask)
 
 
 def holds_question(text: str) -> bool:
@@ -40,6 +44,19 @@ def holds_question(text: str) -> bool:
 def mask_note(handle: str) -> str:
     """Return how the person's message tells the planner of the mask they painted over a picture."""
     return f"[The person painted a mask over {handle}.]"
+
+
+def expansion_note(handle: str, width: int, height: int, margins: Margins) -> str:
+    """Return how the person's message tells the planner how far a picture of this size shall grow on each side."""
+    sides = (
+        ("left", margins.left / width),
+        ("right", margins.right / width),
+        ("top", margins.top / height),
+        ("bottom", margins.bottom / height),
+    )
+    told = ", ".join(f"{share:.0%} at the {side}" for side, share in sides if share)
+    stays = "What it shows stays as it is; only the new part is painted."
+    return f"[The person marked {handle} to be made larger beyond its edges: {told}. {stays}]"
 
 
 def is_mask_note(text: str) -> bool:

@@ -45,6 +45,8 @@ def resolve_references(
     Without either, this turn's uploads are shown, and for a change without uploads the newest picture. A picture
     that is there twice is shown once. At most `max_references`; beyond it the oldest are left out, but never the base.
 
+    A picture that was set aside, discarded by the person or not pasted, is shown only when it is named.
+
     `LAST_GENERATED` gives one generated picture even when the last turn made several: the one the person marked,
     else the best reviewed, the newest of equals. A picture made anew (`ImageAction.GENERATE`) has no base, whatever it
     leans on.
@@ -82,6 +84,11 @@ def build_image_messages(
     return (_prompt_with(images, prompt),)
 
 
+def part_messages(prompt: str, shown: Sequence[ImagePart], others: Sequence[Picture]) -> tuple[PromptMessage, ...]:
+    """Return the request for the edit of a part: what is shown of the picture, then the others, all in one prompt."""
+    return (_prompt_with([*shown, *(picture.image for picture in others)], prompt),)
+
+
 def without_signatures(messages: Sequence[PromptMessage]) -> tuple[PromptMessage, ...]:
     """Return the same request with every picture in one prompt, for the retry after a signature was rejected."""
     images = [image for message in messages for image in message.images]
@@ -93,11 +100,17 @@ def _implied_mode(
 ) -> tuple[ReferenceMode | None, int | None]:
     """Return mode and count for a call that gives neither handles nor mode."""
     is_change = action in {ImageAction.EDIT, ImageAction.ADJUST}
+    pictures = _not_set_aside(pictures)
     if not is_change or not pictures or any(_is_fresh_upload(picture, turn_id) for picture in pictures):
         return None, None
     if pictures[-1].image.origin is ImageOrigin.UPLOADED:
         return ReferenceMode.LAST_N, 1
     return ReferenceMode.LAST_GENERATED, None
+
+
+def _not_set_aside(pictures: Sequence[Picture]) -> list[Picture]:
+    """Return the pictures that are leaned on unasked: not what was discarded, nor an answer that fitted nowhere."""
+    return [picture for picture in pictures if not picture.is_set_aside]
 
 
 def _is_fresh_upload(picture: Picture, turn_id: str) -> bool:
@@ -108,6 +121,7 @@ def _by_mode(
     mode: ReferenceMode | None, count: int | None, pictures: Sequence[Picture], turn_id: str
 ) -> tuple[list[Picture], Picture | None]:
     """Return the pictures of the mode, oldest first, and the one that is the base when there is no doubt."""
+    pictures = _not_set_aside(pictures)
     uploads = [picture for picture in pictures if picture.image.origin is ImageOrigin.UPLOADED]
     fresh = [picture for picture in pictures if _is_fresh_upload(picture, turn_id)]
     newest = fresh or [picture for picture in uploads if picture.turn_id == uploads[-1].turn_id]
@@ -134,6 +148,10 @@ def _last_generated(pictures: Sequence[Picture]) -> Picture | None:
     generated = [picture for picture in pictures if picture.image.origin is not ImageOrigin.UPLOADED]
     if not generated:
         return None
+    newest = generated[-1]
+    if newest.edit is not None and newest.edit.grown_from is not None:
+        # Made of another one by the person's own hand, it stands for that one; nobody reviewed it.
+        return newest
     of_last_turn = [picture for picture in generated if picture.turn_id == generated[-1].turn_id]
     marked = [picture for picture in of_last_turn if picture.is_marked]
     return marked[-1] if marked else _best_reviewed(of_last_turn)

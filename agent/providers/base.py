@@ -42,6 +42,8 @@ class ImageRequest(Value):
     `messages` are the image model's own conversation, oldest first, ending with a prompt: earlier model turns hold
     pictures this model made, with their signatures; every other picture stands in a prompt. A setting that is `None`
     is not sent. `take` counts the pictures asked for at once, from 1: a model that always paints the same varies by it.
+    `mask`, of the size of the last prompt's first picture, is white where that one may change; models that take no
+    masks are shown the part in the pictures and told of it in the prompt, and leave it unread.
     """
 
     model: ModelEntry
@@ -50,6 +52,7 @@ class ImageRequest(Value):
     resolution: str | None = None
     use_grounding: bool = False
     take: int = 1
+    mask: ImagePart | None = None
 
 
 class PictureBytes(Protocol):

@@ -2,49 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from pydantic import JsonValue
 
 from agent.conversation import Conversation
+from agent.errors import ErrorCode, RequestRefused
 from agent.imaging.contract import (
     GenerateImageArgs,
+    ImageAction,
     NormalizedRequest,
     final_prompt,
+    image_models,
     normalize,
     parse_arguments,
     requested_search_in_words,
 )
+from agent.imaging.edits import instructed
 from agent.imaging.intents import action_of
-from agent.imaging.references import ResolvedReferences, build_image_messages, resolve_references
+from agent.imaging.references import ResolvedReferences, build_image_messages, part_messages, resolve_references
+from agent.imaging.roles import check_limits, merged_roles
 from agent.messages import ImageOrigin, PromptMessage, Source, ToolCallPart
-from agent.pictures import Fact, Picture, StyleUse
+from agent.pictures import Fact, Picture, ReferenceRole, StyleUse
 from agent.plans import PlanEdit
 from agent.providers.catalogue import ModelEntry, ModelRole
 from agent.settings import TurnSettings
 from agent.workflow.deps import Deps
+from agent.workflow.masked import PLACES_NEEDED, PartEdit, plan_part
 from agent.workflow.retriever import with_styles
 from agent.workflow.state import EnhancedPrompt, Intent, TurnProgress, Work
+
+Chosen = TypeVar("Chosen", GenerateImageArgs, TurnSettings)
 
 
 @dataclass(frozen=True)
 class Commission:
-    """One request of the planner, ready for the image model. `replay` is the model's own answer that made the base."""
+    """One request of the planner, ready for the image model. `replay` is the model's own answer that made the base;
+    `part` is there when only a part of the base may change, `partner` is the same for the model to be set beside."""
 
     arguments: GenerateImageArgs
     request: NormalizedRequest
     prompt: str
     references: ResolvedReferences
+    roles: Mapping[str, ReferenceRole]
     replay: PromptMessage | None
     styles: tuple[StyleUse, ...]
     facts: tuple[Fact, ...]
     sources: tuple[Source, ...]
     intent: Intent
+    part: PartEdit | None = None
+    partner: Commission | None = None
 
     @property
     def expected_pixels(self) -> tuple[int, int]:
         """Width and height the frame should have until the picture comes."""
+        if self.part is not None:
+            return self.part.size
         pixels = self.request.model.pixels(self.request.aspect_ratio, self.request.resolution)
         if pixels is not None:
             return pixels
@@ -54,11 +69,47 @@ class Commission:
     def work(self) -> Work:
         """Return the commission as the turn's state holds it, before anything was tried."""
         prompt = EnhancedPrompt(original=self.arguments.prompt, styles=self.styles, final=self.prompt)
-        return Work(intent=self.intent, prompt=prompt, request=self.request, expected=self.expected_pixels)
+        return Work(
+            intent=self.intent,
+            prompt=prompt,
+            request=self.judged_by,
+            expected=self.expected_pixels,
+            partner=self.partner.judged_by if self.partner else None,
+        )
+
+    @property
+    def judged_by(self) -> NormalizedRequest:
+        """What the pictures are held against: of a part that was pasted the whole, not the frame it was sent in."""
+        if self.part is None:
+            return self.request
+        width, height = self.part.size
+        return self.request.model_copy(update={"aspect_ratio": f"{width}:{height}", "resolution": None})
+
+    @property
+    def each(self) -> tuple[Commission, ...]:
+        """The commissions of the models to be asked: this one, and its partner's."""
+        return (self,) if self.partner is None else (self, self.partner)
+
+    @property
+    def picture_count(self) -> int:
+        """How many pictures are asked for in all."""
+        return sum(one.request.number_of_images for one in self.each)
+
+    def of_slot(self, slot: int) -> tuple[Commission, int]:
+        """Return whose picture stands in the slot, and the how manyth of that model's it is, from 1."""
+        own = self.request.number_of_images
+        return (self, slot + 1) if self.partner is None or slot < own else (self.partner, slot - own + 1)
 
     def messages(self, advice: str = "") -> tuple[PromptMessage, ...]:
         """Return what the image model is shown; `advice` is what a review of the try before wants mended."""
+        if self.part is not None:
+            return part_messages(self.prompt_with(advice), self.part.shown, self.others)
         return build_image_messages(self.prompt_with(advice), self.references, self.replay, self.request.model)
+
+    @property
+    def others(self) -> tuple[Picture, ...]:
+        """The pictures shown besides the one to be changed."""
+        return tuple(one for one in self.references.pictures if one != self.references.base)
 
     def prompt_with(self, advice: str) -> str:
         """Return the prompt as sent."""
@@ -72,12 +123,29 @@ async def commission(state: TurnProgress, deps: Deps, index: int) -> Commission:
 
     Raises ToolArgumentError for what the planner must mend, RequestRefused for what the person must change.
     """
+    settings = locks(deps.turn.settings, _edit_of(state, index))
+    if settings.image_model != "both":
+        return await _for_one(state, deps, index, settings)
+    models = image_models(deps.catalogue, deps.provider_name)
+    if models["flash"].id == models["pro"].id:
+        raise RequestRefused(ErrorCode.ONE_PAINTER_ONLY, model=models["flash"].label)
+    flash, pro = [
+        await _for_one(state, deps, index, settings.model_copy(update={"image_model": name})) for name in models
+    ]
+    return replace(flash, partner=pro)
+
+
+async def _for_one(state: TurnProgress, deps: Deps, index: int, settings: TurnSettings) -> Commission:
+    """Return what one image model will be asked for."""
     call, edit = state["calls"][index], _edit_of(state, index)
     planned = parse_arguments(_edited(call, edit))
     matches = state["styles"].get(index, [])
-    arguments = with_styles(planned, matches)
+    arguments = _without_shape(deps, with_styles(planned, matches))
     conversation = await deps.records.get(deps.conversation.id, deps.conversation.owner)
     pictures = without_own(conversation, deps.turn.id)
+
+    roles = merged_roles(deps.turn.roles, arguments.reference_roles)
+    named = _named(deps, arguments, roles)
 
     def shown_to(model: ModelEntry) -> ResolvedReferences:
         return resolve_references(
@@ -85,17 +153,17 @@ async def commission(state: TurnProgress, deps: Deps, index: int) -> Commission:
             arguments.reference_count,
             pictures=pictures,
             turn_id=deps.turn.id,
-            named=_named(deps, arguments),
-            max_references=model.max_references,
+            named=named,
+            max_references=_places(deps, model),
             # A picture the person marked to be changed is changed, whatever the agent calls it.
-            action=None if deps.turn.editing else arguments.action,
+            action=None if deps.turn.editing else _action(arguments, named, roles),
         )
 
     # The base decides the default ratio, the ratio may decide the model, and the model limits the references.
     base = shown_to(deps.catalogue.model(ModelRole.IMAGE_FLASH, deps.provider_name)).base
     request = normalize(
         arguments,
-        locks(deps.turn.settings, edit),
+        _without_shape(deps, settings),
         deps.catalogue,
         deps.provider_name,
         search_needed=bool(arguments.use_grounding or state["facts"]),
@@ -104,23 +172,57 @@ async def commission(state: TurnProgress, deps: Deps, index: int) -> Commission:
     )
     references = shown_to(request.model)
     base = references.base
+    roles = {one.handle: roles[one.handle] for one in references.pictures if one.handle in roles and one != base}
+    check_limits(request.model, _marked(deps), roles.values())
+    part = await plan_part(deps, base, request.model) if base and deps.turn.has_area else None
     return Commission(
         arguments=planned,
-        request=request,
-        prompt=final_prompt(request, state["facts"], references.pictures),
+        request=part.fitted(request) if part else request,
+        prompt=_prompt(request, state["facts"], references, roles, part),
         references=references,
-        replay=await deps.records.answer_of(deps.conversation.id, base.handle) if base else None,
+        roles=roles,
+        replay=await deps.records.answer_of(deps.conversation.id, base.handle) if base and not part else None,
         styles=tuple(StyleUse(name=match.style.title, similarity=match.similarity) for match in matches),
         facts=tuple(state["facts"]),
         sources=tuple(state["sources"]),
-        intent=intent(planned, is_edit=base is not None),
+        intent=intent(planned, is_edit=base is not None, has_mask=part is not None),
+        part=part,
     )
 
 
-def intent(arguments: GenerateImageArgs, *, is_edit: bool) -> Intent:
+def _prompt(
+    request: NormalizedRequest,
+    facts: Sequence[Fact],
+    references: ResolvedReferences,
+    roles: Mapping[str, ReferenceRole],
+    part: PartEdit | None,
+) -> str:
+    if part is None:
+        return final_prompt(request, facts, references.pictures, roles)
+    wish = final_prompt(request, facts)
+    # Without a marked copy there is nobody to explain it to: the model takes the mask itself.
+    if len(part.shown) < PLACES_NEEDED:
+        return wish
+    others = [picture for picture in references.pictures if picture != references.base]
+    return instructed(wish, part.kind, part.plan.marker, others, roles)
+
+
+def _places(deps: Deps, model: ModelEntry) -> int:
+    """Return how many pictures of the conversation the model can be shown."""
+    return max(1, model.max_references - (PLACES_NEEDED - 1)) if deps.turn.has_area else model.max_references
+
+
+def _without_shape(deps: Deps, chosen: Chosen) -> Chosen:
+    """Return what was chosen, for the edit of a part without ratio and size: the result has those of the picture."""
+    if not deps.turn.has_area:
+        return chosen
+    return chosen.model_copy(update={"aspect_ratio": None, "resolution": None})
+
+
+def intent(arguments: GenerateImageArgs, *, is_edit: bool, has_mask: bool = False) -> Intent:
     """Return what the planner understood."""
     return Intent(
-        action=action_of(arguments, has_mask=False, is_edit=is_edit),
+        action=action_of(arguments, has_mask=has_mask, is_edit=is_edit),
         subject=arguments.subject or "",
         style=arguments.style or "",
         confidence=arguments.confidence,
@@ -155,7 +257,19 @@ def _edited(call: ToolCallPart, edit: PlanEdit | None) -> dict[str, JsonValue]:
     return {**call.arguments, "prompt": edit.prompt} if edit and edit.prompt else dict(call.arguments)
 
 
-def _named(deps: Deps, arguments: GenerateImageArgs) -> list[str]:
+def _named(deps: Deps, arguments: GenerateImageArgs, roles: Mapping[str, ReferenceRole]) -> list[str]:
     """Return the handles that come before any mode: the picture marked to be changed, the agent's, the references."""
-    marked = [deps.turn.editing] if deps.turn.editing else []
-    return list(dict.fromkeys([*marked, *arguments.handles, *deps.turn.references]))
+    edited = [deps.turn.editing] if deps.turn.editing else []
+    return list(dict.fromkeys([*edited, *arguments.handles, *deps.turn.references, *roles]))
+
+
+def _marked(deps: Deps) -> set[str]:
+    return {*([deps.turn.editing] if deps.turn.editing else []), *deps.turn.references}
+
+
+def _action(
+    arguments: GenerateImageArgs, named: Sequence[str], roles: Mapping[str, ReferenceRole]
+) -> ImageAction | None:
+    """Return what is to be done: a picture shown for its style is not changed, unless the agent says just that."""
+    is_change = arguments.action in {ImageAction.EDIT, ImageAction.ADJUST} and bool(arguments.handles)
+    return ImageAction.GENERATE if named and named[0] in roles and not is_change else arguments.action

@@ -14,8 +14,9 @@ from agent.conversation import TurnState
 from agent.errors import AivistaError, ToolArgumentError
 from agent.events import PlanReady
 from agent.imaging.contract import image_models
+from agent.imaging.edits import codes_before_paying, needs_consent
 from agent.messages import TokenUsage, ToolResultPart
-from agent.plans import Decision, Plan
+from agent.plans import Decision, ModelPrice, Plan
 from agent.providers.catalogue import ModelEntry
 from agent.tools.base import error_result
 from agent.workflow.commissions import Commission, commission
@@ -33,17 +34,19 @@ _DROPPED = "The person saw the plan and dropped it. Nothing was painted."
 
 
 async def confirmer(state: TurnProgress, runtime: TurnRuntime) -> Command[Literal["decision", "executor", "failure"]]:
-    """Show the plan when the person wants to confirm first; otherwise go on at once."""
+    """Show the plan when the person wants to confirm first, or should know why it may fail; otherwise go on at once."""
     deps = runtime.context
-    if not deps.turn.settings.confirm or state["decision"] is not None:
+    is_wanted = deps.turn.settings.confirm
+    if not (is_wanted or deps.turn.has_area) or state["decision"] is not None:
         return Command(goto="executor")
     try:
-        plans = await _plans(state, deps)
+        orders = await _orders(state, deps)
     except AivistaError as error:
         return Command(goto="failure", update={"error": error.info, "failed_node": "confirmer"})
-    if not plans:
-        # Nothing of it can be painted as it is: the executor tells the planner why.
+    if not orders or not (is_wanted or any(map(_needs_consent, orders.values()))):
+        # Without any, nothing can be painted as it is: the executor tells the planner why.
         return Command(goto="executor")
+    plans = tuple(_plan(deps, index, order) for index, order in orders.items())
     card = PlanCard(plans=plans)
     waiting = finished_turn(deps, {**state, "plan": card}, TurnState.WAITING)
     await deps.records.finish_turn(deps.conversation.id, waiting)
@@ -72,45 +75,63 @@ def _as_edited(deps: Deps, plan: Plan, decided: Decision) -> Plan:
     edit = next((edit for edit in decided.edits if edit.call == plan.call), None)
     if edit is None:
         return plan
-    changed = edit.model_dump(exclude_none=True)
+    kept = {"aspect_ratio", "resolution"} if deps.turn.has_area else set()
+    changed = edit.model_dump(exclude_none=True, exclude=kept)
     if edit.model is not None:
-        changed["model_label"] = image_models(deps.catalogue, deps.provider_name)[edit.model].label
+        models = image_models(deps.catalogue, deps.provider_name)
+        chosen = list(models.values()) if edit.model == "both" else [models[edit.model]]
+        changed |= {"model_label": " + ".join(model.label for model in chosen), "prices": ()}
     return plan.model_copy(update=changed)
 
 
-async def _plans(state: TurnProgress, deps: Deps) -> tuple[Plan, ...]:
-    plans = []
+async def _orders(state: TurnProgress, deps: Deps) -> dict[int, Commission]:
+    """Return what can be painted as it is, by the call's position."""
+    orders = {}
     for index, call in enumerate(state["calls"]):
         if serving_node(call) != "executor":
             continue
         try:
-            plans.append(_plan(deps, index, await commission(state, deps, index)))
+            orders[index] = await commission(state, deps, index)
         except ToolArgumentError:
             continue
-    return tuple(plans)
+    return orders
+
+
+def _needs_consent(order: Commission) -> bool:
+    # A sketch costs nothing, so there is nothing to agree to.
+    paid = [one.part for one in order.each if one.part is not None and one.request.model.provider != "sketch"]
+    return any(needs_consent(part.plan.notices) for part in paid)
 
 
 def _plan(deps: Deps, index: int, order: Commission) -> Plan:
     request, model = order.request, order.request.model
     base = order.references.base
-    count = request.number_of_images
-    price_usd = picture_price(model, request.resolution)
-    if model.provider != "sketch" and review_due(deps, order.work()):
-        price_usd += deps.text_model.price_usd(_REVIEW, today())
+    prices = tuple(_price(deps, order, one) for one in order.each)
     name = "pro" if model.role.value.endswith("pro") else "flash"
     return Plan(
         call=index,
         prompt=order.arguments.prompt,
-        model=name,
-        model_label=model.label,
+        model=name if order.partner is None else "both",
+        model_label=" + ".join(price.model_label for price in prices),
         aspect_ratio=request.aspect_ratio,
         resolution=request.resolution,
-        number_of_images=count,
+        number_of_images=request.number_of_images,
         references=tuple(picture.handle for picture in order.references.pictures if picture is not base),
         editing=base.handle if base else None,
-        price_usd=round(price_usd * count, 6),
-        seconds=model.typical_seconds,
+        price_usd=round(sum(price.price_usd for price in prices), 6),
+        prices=prices if order.partner else (),
+        seconds=max(one.request.model.typical_seconds for one in order.each),
+        notices=codes_before_paying(order.part.plan.notices) if order.part else (),
     )
+
+
+def _price(deps: Deps, order: Commission, one: Commission) -> ModelPrice:
+    """Return what one model's pictures of the order would cost, with a review of each where it is due."""
+    request, model = one.request, one.request.model
+    price_usd = picture_price(model, request.resolution)
+    if model.provider != "sketch" and review_due(deps, order.work()):
+        price_usd += deps.text_model.price_usd(_REVIEW, today())
+    return ModelPrice(model_label=model.label, price_usd=round(price_usd * request.number_of_images, 6))
 
 
 def picture_price(model: ModelEntry, resolution: str | None) -> float:

@@ -9,19 +9,21 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from langgraph.errors import NodeError, NodeTimeoutError
 from langgraph.types import Command
 
 from agent.errors import AivistaError
 from agent.events import PictureReviewed, Step, ThoughtLog
-from agent.imaging.checks import check_sketch
+from agent.imaging.checks import check_sketch, refused_review
 from agent.imaging.final_prompt import without_facts
 from agent.imaging.lettering import wants_lettering
 from agent.pictures import Fact, Picture
 from agent.providers.catalogue import ModelRole
 from agent.reviews import Review
 from agent.workflow.deps import Deps, TurnRuntime, emit, say
+from agent.workflow.drifting import note_drifts
 from agent.workflow.results import settle_paintings
 from agent.workflow.reviewing import call_name, review_picture
 from agent.workflow.routing import Target
@@ -50,12 +52,14 @@ def review_due(deps: Deps, work: Work) -> bool:
     Checking a sketch costs nothing, so it is left out only when the person wants no review at all.
     """
     setting = deps.turn.settings.review
-    model = work.request.model
+    models = [request.model for request in work.requests]
     if setting == "off":
         return False
-    if setting == "always" or model.provider == "sketch":
+    if setting == "always" or models[0].provider == "sketch":
         return True
-    return model.role is ModelRole.IMAGE_PRO or wants_lettering(deps.turn.text, work.prompt.original)
+    # What is seen side by side is looked at side by side.
+    has_best = any(model.role is ModelRole.IMAGE_PRO for model in models)
+    return has_best or wants_lettering(deps.turn.text, work.prompt.original)
 
 
 async def critic(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
@@ -65,6 +69,7 @@ async def critic(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
     steps = [say(runtime, Step.REVIEWING, count=len(waiting))] if waiting else []
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(_look(work, handle, state["facts"], runtime)) for handle, work in waiting.items()]
+        group.create_task(note_drifts(state["works"].values(), deps))
     looks = [task.result() for task in tasks]
     steps += [look.step for look in looks if look.step is not None]
     if any(look.review.score is None for look in looks):
@@ -130,10 +135,17 @@ async def _look(work: Work, handle: str, facts: Sequence[Fact], runtime: TurnRun
 
 
 async def _reviewed(deps: Deps, work: Work, picture: Picture, facts: Sequence[Fact]) -> tuple[Review, Spend]:
+    edit = picture.edit
+    if edit is not None and edit.verdict == "refused":
+        # Nobody needs to look: it was not pasted, because it shows something else.
+        return refused_review(edit, deps.turn.text), Spend()
     if work.request.model.provider != "sketch":
         return await review_picture(deps, work, picture, facts)
     data = await deps.images.read(picture.image)
-    return await asyncio.to_thread(check_sketch, picture, data, work.request, deps.turn.text), Spend()
+    check = partial(check_sketch, picture, data, work.request, deps.turn.text)
+    if edit is not None:
+        check = partial(check, original=await deps.images.read(edit.base), mask=await deps.images.read(edit.mask))
+    return await asyncio.to_thread(check), Spend()
 
 
 async def _record(handle: str, review: Review, runtime: TurnRuntime) -> None:

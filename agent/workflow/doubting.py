@@ -23,7 +23,8 @@ def without_the_unsure(state: TurnProgress, answer: Answer, runtime: TurnRuntime
     `state` holds the calls; its `unsure_calls` are those of earlier steps of the turn.
     """
     calls = state["calls"]
-    unsure = [index for index, call in enumerate(calls) if _is_unsure(call)]
+    has_mask = runtime.context.turn.has_area
+    unsure = [index for index, call in enumerate(calls) if _is_unsure(call, has_mask=has_mask)]
     if not unsure:
         return next_target(calls, answered=()), {}
     answers: dict[int, ToolResultPart] = {index: error_result(calls[index], ASK_INSTEAD) for index in unsure}
@@ -45,11 +46,11 @@ def without_the_unsure(state: TurnProgress, answer: Answer, runtime: TurnRuntime
             return "presenter", update
 
 
-def _is_unsure(call: ToolCallPart) -> bool:
+def _is_unsure(call: ToolCallPart, *, has_mask: bool) -> bool:
     if call.name != GENERATE_IMAGE:
         return False
     try:
-        return is_unsure(parse_arguments(call.arguments))
+        return is_unsure(parse_arguments(call.arguments), has_mask=has_mask)
     except ToolArgumentError:
         # The executor answers it with the sentence from which the planner can mend it.
         return False

@@ -15,6 +15,7 @@ from agent.tools.base import error_result
 from agent.workflow.commissions import Commission, commission
 from agent.workflow.critic import review_due
 from agent.workflow.deps import TurnRuntime, emit, say
+from agent.workflow.drifting import note_drifts
 from agent.workflow.painting import Painted, add_late, paint
 from agent.workflow.results import settle_paintings
 from agent.workflow.routing import Target, serving_node, settle
@@ -48,6 +49,7 @@ async def executor(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]
         return _failed(errors[0], {"steps": update["steps"], "spend": update["spend"]})
     if any(review_due(deps, work) for work in works.values()):
         return Command(goto="critic", update=update)
+    await note_drifts(works.values(), deps)
     target, settled = await settle_paintings({**state, "works": works, "answers": update["answers"]}, deps)
     settled["components"] = [*update["components"], *settled.get("components", [])]
     return Command(goto=target, update={**update, **settled})
@@ -76,15 +78,16 @@ def _failed(error: ErrorInfo, update: TurnProgress) -> Command[Target]:
 async def _paint_round(order: Commission, key: str, work: Work, runtime: TurnRuntime, update: TurnProgress) -> Work:
     """Return the work with this round's attempts; the steps, notes and spend go into `update`."""
     number = max((attempt.round for attempt in work.attempts), default=0) + 1
-    advice: Mapping[int, str] = work.advice if number > 1 else dict.fromkeys(range(order.request.number_of_images), "")
+    advice: Mapping[int, str] = work.advice if number > 1 else dict.fromkeys(range(order.picture_count), "")
     if not advice:
         return work
     width, height = order.expected_pixels
-    name = ", ".join(part for part in (order.request.model.label, order.request.resolution) if part)
+    label = " + ".join(one.request.model.label for one in order.each)
+    name = ", ".join(part for part in (label, order.request.resolution) if part)
     update["steps"].append(say(runtime, Step.PAINTING, count=len(advice), model=name))
     emit(
         runtime,
-        PaintingStarted(count=len(advice), width=width, height=height, model_label=order.request.model.label),
+        PaintingStarted(count=len(advice), width=width, height=height, model_label=label),
     )
     painted = await _side_by_side(order, key, number, advice, runtime)
     made = [one for one in painted if one.picture is not None]
@@ -109,8 +112,8 @@ async def _side_by_side(
     is_left = asyncio.Event()
 
     async def paint_one(place: int, slot: int) -> Painted:
-        name = f"{key}.{slot}.{number}"
-        painted = await paint(deps, order, name=name, take=slot + 1, number=number, advice=advice[slot])
+        (own, take), name = order.of_slot(slot), f"{key}.{slot}.{number}"
+        painted = await paint(deps, own, name=name, take=take, number=number, advice=advice[slot])
         if is_left.is_set():
             await add_late(deps, painted)
         elif painted.picture is not None:

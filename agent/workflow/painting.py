@@ -18,6 +18,7 @@ from agent.workflow.asking import ask_picture
 from agent.workflow.commissions import Commission
 from agent.workflow.deps import Deps
 from agent.workflow.hearing import Answer
+from agent.workflow.masked import Finished, finish_part
 from agent.workflow.state import Spend
 
 _RATIO_TOLERANCE = 0.03
@@ -46,12 +47,15 @@ async def paint(deps: Deps, order: Commission, *, name: str, take: int, number: 
         return Painted(spend=spend, error=answer.error)
     image = answer.picture
     if image is None:
+        await deps.ledger.spoil(name, ErrorCode.NO_PICTURE)
         reason = answer.finish_reason or "?"
         return Painted(spend=spend, error=ErrorInfo(code=ErrorCode.NO_PICTURE, parameters={"reason": reason}))
     made = _Made(name, number, advice, answer, image, spend, attempts, time.monotonic() - started_s)
     try:
         picture = await _record(deps, order, made)
     except AivistaError as error:
+        if error.code is ErrorCode.BROKEN_PICTURE:
+            await deps.ledger.spoil(name, error.code)
         return Painted(spend=spend, error=error.info)
     grounding = answer.grounding
     return Painted(
@@ -85,6 +89,7 @@ async def _ask(deps: Deps, order: Commission, name: str, take: int, advice: str)
         resolution=order.request.resolution,
         use_grounding=order.request.use_grounding,
         take=take,
+        mask=order.part.frame_mask if order.part else None,
     )
     answer = await ask_picture(deps, name, request)
     spend = deps.spend(model, answer.usage)
@@ -111,35 +116,47 @@ class _Made:
 
 
 async def _record(deps: Deps, order: Commission, made: _Made) -> Picture:
+    # The turn goes on after a crash: this picture may be on record already.
+    before = await _recorded(deps, made.name)
+    if before is not None:
+        return before
     probed = await probe(await deps.images.read(made.image))
+    size: dict[str, str | int] = {"mime_type": probed.mime_type, "width": probed.width, "height": probed.height}
+    sized = made.image.model_copy(update={**size, "thought_signature": None, "signed_by": None})
+    finished = await finish_part(deps, order.part, sized) if order.part else None
     base = order.references.base
     origin = ImageOrigin.EDITED if base is not None else ImageOrigin.GENERATED
-    size: dict[str, str | int] = {"mime_type": probed.mime_type, "width": probed.width, "height": probed.height}
+    image = (finished.image if finished else sized).model_copy(update={"origin": origin})
     async with deps.allotting:
-        now = await deps.records.get(deps.conversation.id, deps.conversation.owner)
-        recorded = next((one for one in now.pictures if one.turn_id == deps.turn.id and one.call == made.name), None)
+        recorded = await _recorded(deps, made.name)
         if recorded is not None:
-            # The turn goes on after a crash: this picture was already on record.
             return recorded
+        now = await deps.records.get(deps.conversation.id, deps.conversation.owner)
         handle = allot_handle([picture.handle for picture in now.pictures], base=base.handle if base else None)
-        named = made.image.model_copy(
-            update={**size, "origin": origin, "handle": handle, "thought_signature": None, "signed_by": None}
-        )
+        named = image.model_copy(update={"handle": handle})
         picture = Picture(
             handle=handle,
             image=named,
             turn_id=deps.turn.id,
             created_at=datetime.now(UTC),
             parents=tuple(reference.handle for reference in order.references.pictures),
-            answer=_with_handle(made.answer.message, made.image, handle, size),
-            receipt=_receipt(deps, order, made, named),
+            # A part is shown to the model cut out and marked: its answer is no turn of this picture's.
+            answer=None if finished else _with_handle(made.answer.message, made.image, handle, size),
+            receipt=_receipt(deps, order, made, named, finished),
             alt=order.request.subject or order.request.prompt[:200],
             after_stop=deps.stopped.is_set(),
             round=made.number,
             call=made.name,
+            edit=finished.record if finished else None,
         )
         await deps.records.add_picture(deps.conversation.id, picture)
     return picture
+
+
+async def _recorded(deps: Deps, name: str) -> Picture | None:
+    """Return the turn's picture that the paid call brought, if it is on record."""
+    now = await deps.records.get(deps.conversation.id, deps.conversation.owner)
+    return next((one for one in now.pictures if one.turn_id == deps.turn.id and one.call == name), None)
 
 
 def _with_handle(message: PromptMessage, image: ImagePart, handle: str, size: dict[str, str | int]) -> PromptMessage:
@@ -147,21 +164,22 @@ def _with_handle(message: PromptMessage, image: ImagePart, handle: str, size: di
     return message.model_copy(update={"parts": tuple(named if part is image else part for part in message.parts)})
 
 
-def _receipt(deps: Deps, order: Commission, made: _Made, image: ImagePart) -> Receipt:
+def _receipt(deps: Deps, order: Commission, made: _Made, image: ImagePart, finished: Finished | None) -> Receipt:
     request, answer = order.request, made.answer
-    grounding = answer.grounding
+    grounding, shown = answer.grounding, order.references.pictures
     width, height = image.width or 0, image.height or 0
+    asked = _asked(order, finished)
     return Receipt(
         prompt=order.prompt_with(made.advice),
         user_text=deps.turn.text,
         model=request.model.id,
         model_label=request.model.label,
-        asked_aspect_ratio=request.aspect_ratio,
-        asked_resolution=request.resolution,
+        asked_aspect_ratio=asked.aspect_ratio,
+        asked_resolution=asked.resolution,
         width=width,
         height=height,
         mime_type=image.mime_type,
-        references=tuple(Reference(handle=picture.handle) for picture in order.references.pictures),
+        references=tuple(Reference(handle=one.handle, role=order.roles.get(one.handle, "")) for one in shown),
         left_out=order.references.left_out,
         styles=order.styles,
         facts=order.facts,
@@ -172,8 +190,29 @@ def _receipt(deps: Deps, order: Commission, made: _Made, image: ImagePart) -> Re
         attempts=made.attempts,
         finish_reason=answer.finish_reason,
         is_sketch=request.model.provider == "sketch",
-        shortfalls=shortfalls(order.expected_pixels, (width, height), request.resolution),
+        shortfalls=shortfalls(asked.pixels, (width, height), asked.resolution),
     )
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """What was asked for: ratio, size, and the pixels of the two."""
+
+    aspect_ratio: str | None
+    resolution: str | None
+    pixels: tuple[int, int]
+
+
+def _asked(order: Commission, finished: Finished | None) -> _Shape:
+    """Return what the picture's shape is held against: for what was pasted that of the picture it was pasted on."""
+    request, part = order.request, order.part
+    if part is None or finished is None:
+        return _Shape(request.aspect_ratio, request.resolution, order.expected_pixels)
+    if finished.record.verdict == "refused":
+        frame = part.plan.frame
+        return _Shape(request.aspect_ratio, request.resolution, (frame.width_px, frame.height_px))
+    width, height = part.size
+    return _Shape(None, f"{width}×{height}", part.size)
 
 
 def shortfalls(asked: tuple[int, int], got: tuple[int, int], resolution: str | None) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from agent.imaging.part_wish import points_at_a_part
 from agent.messages import PromptMessage, Role, TextPart
 from agent.pictures import Picture
 from agent.plans import Question
+from agent.workflow.adjuster import adjustment_wish
 from agent.workflow.deps import TurnRuntime, emit
 from agent.workflow.state import TurnProgress
 
@@ -33,9 +34,13 @@ _SAID: dict[Question, str] = {
 }
 
 
-def entrance(state: TurnProgress, runtime: TurnRuntime) -> Literal["planner", "reception"]:
-    """Return where the turn enters: at the reception when something must be asked back before any model is called."""
-    return "planner" if _question(state, runtime) is None else "reception"
+def entrance(state: TurnProgress, runtime: TurnRuntime) -> Literal["planner", "reception", "adjuster"]:
+    """Return where the turn enters: at the reception when something must be asked back before any model is called,
+    at the adjuster when no model is needed at all."""
+    if _question(state, runtime) is not None:
+        return "reception"
+    deps = runtime.context
+    return "planner" if adjustment_wish(deps.turn, deps.conversation) is None else "adjuster"
 
 
 async def reception(state: TurnProgress, runtime: TurnRuntime) -> Command[Literal["presenter"]]:

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from agent.components import ActionPanel, Component, FailureNote, PanelButton, PanelSlider, SmartCanvas
 from agent.messages import ToolCallPart, ToolResultPart
-from agent.pictures import Picture
+from agent.pictures import EditVerdict, Picture
 from agent.reviews import PASS_SCORE, Review
 from agent.workflow.deps import Deps
 from agent.workflow.routing import Target, settle
@@ -28,6 +28,14 @@ _SLIDERS = (
     PanelSlider(setting="warmth"),
     PanelSlider(setting="sharpness"),
 )
+
+_EDITS: dict[EditVerdict, str] = {
+    "good": "Pasted into {base}: every pixel outside the marked part is as it was.",
+    "unsure": "Pasted into {base}, every pixel outside the marked part as it was; whether it sits in the right place "
+    "could not be checked, and the person is asked to keep or discard it.",
+    "refused": "Not pasted: the image model showed something else, and {base} is unchanged. The person sees its answer "
+    "beside it. Say so, and offer to try again.",
+}
 
 
 async def settle_paintings(state: TurnProgress, deps: Deps) -> tuple[Target, TurnProgress]:
@@ -58,16 +66,23 @@ def shown(work: Work, reviews: Mapping[str, Review]) -> list[Component]:
     """Return what the conversation shows of the work: pictures, what can be done next with them, failures."""
     best = best_of(work, reviews)
     others = [attempt for attempt in work.attempts if attempt.handle and attempt.handle not in best]
-    earlier = [one.handle or "" for one in sorted(others, key=lambda one: (_rank(one, reviews), one.round), reverse=True)]
+    earlier = [
+        one.handle or "" for one in sorted(others, key=lambda one: (_rank(one, reviews), one.round), reverse=True)
+    ]
     components: list[Component] = []
     if best:
         components.append(SmartCanvas(handles=tuple(best), earlier=tuple(earlier)))
-        components.append(ActionPanel(handle=best[0], buttons=_BUTTONS, sliders=_SLIDERS))
+        components.append(next_steps(best[0]))
     for slot in sorted({attempt.slot for attempt in work.attempts}):
         tries = [attempt for attempt in work.attempts if attempt.slot == slot]
         if not any(attempt.handle for attempt in tries) and tries[-1].error is not None:
             components.append(FailureNote(error=tries[-1].error, node="executor"))
     return components
+
+
+def next_steps(handle: str) -> ActionPanel:
+    """Return what can be done next with a picture."""
+    return ActionPanel(handle=handle, buttons=_BUTTONS, sliders=_SLIDERS)
 
 
 def _rank(attempt: Attempt, reviews: Mapping[str, Review]) -> float:
@@ -83,7 +98,9 @@ def _result(
     failed: list[JsonValue] = [
         attempt.error.message for attempt in work.newest() if attempt.error is not None and attempt.slot not in made
     ]
-    content: dict[str, JsonValue] = {"pictures": [_described(one, reviews.get(one.handle)) for one in best]}
+    content: dict[str, JsonValue] = {
+        "pictures": [_described(one, reviews.get(one.handle), is_named=work.partner is not None) for one in best]
+    }
     if failed:
         content["failed"] = failed
     return ToolResultPart(
@@ -95,12 +112,16 @@ def _result(
     )
 
 
-def _described(picture: Picture, review: Review | None) -> JsonValue:
+def _described(picture: Picture, review: Review | None, *, is_named: bool) -> JsonValue:
     told: dict[str, JsonValue] = {
         "handle": picture.handle,
         "width": picture.image.width,
         "height": picture.image.height,
     }
+    if picture.edit is not None:
+        told["edit"] = _EDITS[picture.edit.verdict].format(base=picture.parents[0])
+    if is_named and picture.receipt is not None:
+        told["model"] = picture.receipt.model_label
     if review is not None and review.score is not None and review.model_label:
         told["review"] = {"score": round(review.score, 2), "feedback": review.feedback}
     return told

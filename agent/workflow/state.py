@@ -62,6 +62,7 @@ class Attempt(Value):
 class Work(Value):
     """What is asked of the image model for one call, and what came of it so far.
 
+    `partner` is the same asked of another model, to be seen beside it: its slots follow those of `request`.
     `expected` are the pixels the pictures should have, width first. `advice` is what the reviews want mended, by slot,
     for the round to come.
     """
@@ -70,8 +71,14 @@ class Work(Value):
     prompt: EnhancedPrompt
     request: NormalizedRequest
     expected: tuple[int, int]
+    partner: NormalizedRequest | None = None
     attempts: tuple[Attempt, ...] = ()
     advice: dict[int, str] = Field(default_factory=dict)
+
+    @property
+    def requests(self) -> tuple[NormalizedRequest, ...]:
+        """What is asked, one for each model."""
+        return (self.request,) if self.partner is None else (self.request, self.partner)
 
     def newest(self) -> tuple[Attempt, ...]:
         """Return the attempts of the last round."""

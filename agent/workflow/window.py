@@ -10,6 +10,7 @@ from agent.errors import ErrorCode
 from agent.history_images import replace_history_images
 from agent.messages import ContentPart, ImagePart, PromptMessage, Role, TextPart, ToolCallPart, ToolResultPart
 from agent.workflow.deps import Deps
+from agent.workflow.listing import pictures_listing
 
 MAX_MESSAGES = 50
 
@@ -20,9 +21,12 @@ _DECLINED = frozenset({ErrorCode.PROMPT_BLOCKED, ErrorCode.REQUEST_REJECTED})
 async def model_view(deps: Deps, added: Sequence[PromptMessage]) -> tuple[PromptMessage, ...]:
     """Return the messages for the text model: the window of the past, then what this turn has added.
 
-    Pictures before the newest prompt are placeholders; those of the newest prompt are named by their handles.
+    Pictures before the newest prompt are placeholders; those of the newest prompt are named by their handles, and a
+    listing of the earlier ones goes with it. It is not kept: what comes before the newest prompt stays the same from
+    turn to turn, which is cheaper.
     """
-    seen = [*newest_messages(deps.conversation.turns, MAX_MESSAGES - len(added)), *added]
+    past = newest_messages(deps.conversation.turns, MAX_MESSAGES - len(added))
+    seen = [*past, *_with_listing(added, pictures_listing(deps.conversation))]
     replaced = await replace_history_images(seen, deps.cache, deps.images.read)
     return tuple(_with_handles(message) for message in replaced)
 
@@ -42,6 +46,13 @@ def newest_messages(turns: Sequence[Turn], limit: int) -> list[PromptMessage]:
             break
         taken.append(messages)
     return [message for messages in reversed(taken) for message in messages]
+
+
+def _with_listing(added: Sequence[PromptMessage], listing: str) -> Sequence[PromptMessage]:
+    if not listing or not added:
+        return added
+    prompt = added[0]
+    return (prompt.model_copy(update={"parts": (*prompt.parts, TextPart(text=listing))}), *added[1:])
 
 
 def _was_declined(turn: Turn) -> bool:

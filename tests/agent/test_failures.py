@@ -244,7 +244,7 @@ async def expect_next_turn_works(server: GeminiServer, studio: Studio, conversat
     events = await run(studio, conversation_id, "Are you there?")
     assert isinstance(events[-1], TurnDone), events[-1]
     assert words(events) == "Still here."
-    assert await draw(server, studio, conversation_id, "darker", handles=["#1"]) == "#1b"
+    assert await draw(server, studio, conversation_id, "at dusk", handles=["#1"]) == "#1b"
 
 
 @pytest.mark.parametrize(
@@ -410,7 +410,7 @@ async def test_a_rejected_signature_is_mended_once(server: GeminiServer, setting
         await draw(server, studio, conversation.id, "a fox")
         server.on_text(rejected, paint("darker", handles=["#1"]))
         server.on_image(rejected, PictureAnswer(width=64, height=36))
-        events = await run(studio, conversation.id, "darker")
+        events = await run(studio, conversation.id, "at dusk")
         receipt = only(events, PictureReady).picture.receipt
         assert receipt is not None
         assert receipt.attempts == 2

@@ -49,7 +49,7 @@ async def test_turns_run_on_a_server_of_ones_own_without_a_key(settings: Setting
             assert pictures(await run(studio, conversation.id, "Draw a red fox in the snow.")) == ["#1"]
 
             server.on_chat(asks_for("the same, darker", handles=["#1"]))
-            assert pictures(await run(studio, conversation.id, "Make it darker.")) == ["#1b"]
+            assert pictures(await run(studio, conversation.id, "Make it dusk.")) == ["#1b"]
 
             server.on_chat(Text("A green field."))
             await run(studio, conversation.id, "What is on this photo?", png(80, 60, "green"))
@@ -124,7 +124,7 @@ async def test_a_history_begun_on_gemini_goes_on_elsewhere_and_back(settings: Se
                 wire_server.Call("generate_image", {"prompt": "lighter", "handles": ["#1b"], "confidence": 0.9})
             )
             google.on_text(wire_server.Text("Gladly."))
-            assert pictures(await run(studio, conversation.id, "Now lighter.")) == ["#1c"]
+            assert pictures(await run(studio, conversation.id, "Now at noon.")) == ["#1c"]
             await run(studio, conversation.id, "And thank you.")
         async with Studio(local) as studio:
             await run(studio, conversation.id, "Good night.")
@@ -181,7 +181,7 @@ async def test_a_server_that_only_talks_leaves_the_painting_to_sketch(settings: 
             server.on_chat(asks_for("a red fox in the snow", aspect_ratio="16:9"))
             assert pictures(await run(studio, conversation.id, "Draw a red fox.")) == ["#1"]
             server.on_chat(asks_for("make it darker", handles=["#1"]))
-            assert pictures(await run(studio, conversation.id, "Darker.")) == ["#1b"]
+            assert pictures(await run(studio, conversation.id, "At dusk.")) == ["#1b"]
             picture = await studio.picture(conversation.id, "#1")
     assert (server.violations, server.pictures) == ([], [])
     assert picture.receipt is not None
@@ -227,6 +227,6 @@ async def test_a_painter_that_cannot_change_pictures_says_so(settings: Settings,
             conversation = await studio.new_conversation()
             server.on_chat(asks_for("a fox"), asks_for("darker", handles=["#1"]))
             assert pictures(await run(studio, conversation.id, "Draw a fox.")) == ["#1"]
-            events = await run(studio, conversation.id, "Darker.")
+            events = await run(studio, conversation.id, "At dusk.")
     assert only(events, TurnFailed).error.code is ErrorCode.TOO_MANY_REFERENCES
     assert len(server.pictures) == 1

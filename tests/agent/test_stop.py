@@ -159,7 +159,7 @@ async def test_a_picture_that_comes_after_stop_lands_marked_in_its_turn(server: 
         assert kept.turns[0].price_usd > 0
         assert (await studio.picture(conversation.id, "#1")).receipt is not None
         server.clear()
-        assert await draw(server, studio, conversation.id, "darker", handles=["#1"]) == "#1b"
+        assert await draw(server, studio, conversation.id, "at dusk", handles=["#1"]) == "#1b"
 
 
 async def test_a_late_picture_does_not_disturb_the_turn_that_has_begun_meanwhile(

@@ -14,6 +14,7 @@ from agent.events import TextDelta, TurnEvent
 from agent.messages import ToolCallPart
 from agent.providers.base import PictureBytes
 from agent.providers.scripted import Line, Painting, Script, ScriptedProvider
+from agent.requests import Expansion, Mask
 from agent.settings import Settings, TurnSettings
 from agent.studio import Studio, TurnRequest
 
@@ -68,6 +69,8 @@ async def run(
     *images: bytes,
     editing: str | None = None,
     references: tuple[str, ...] = (),
+    mask: Mask | None = None,
+    expand: Expansion | None = None,
     **settings: object,
 ) -> list[TurnEvent]:
     """Run one turn to its end and return its events."""
@@ -77,6 +80,8 @@ async def run(
         settings=TurnSettings.model_validate(settings),
         editing=editing,
         references=references,
+        mask=mask,
+        expand=expand,
     )
     return [event async for event in studio.run_turn(conversation_id, request)]
 

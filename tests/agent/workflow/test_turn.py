@@ -149,7 +149,7 @@ async def test_an_unknown_handle_goes_back_to_the_model_which_mends_it(settings:
     scene = Scene(settings, text=script, pictures=[picture()])
     async with scene.studio() as studio:
         conversation = await studio.new_conversation()
-        events = await run(studio, conversation.id, "make it darker")
+        events = await run(studio, conversation.id, "make it dusk")
     answer = scene.provider.asked[1].messages[-1].parts[0]
     assert isinstance(answer, ToolResultPart)
     assert answer.is_error
@@ -301,7 +301,7 @@ async def test_the_next_sentence_edits_the_picture(settings: Settings) -> None:
     async with scene.studio() as studio:
         conversation = await studio.new_conversation()
         await run(studio, conversation.id, "a fox")
-        events = await run(studio, conversation.id, "make it darker")
+        events = await run(studio, conversation.id, "make it dusk")
     edited = only(events, PictureReady).picture
     assert (edited.handle, edited.parents) == ("#1b", ("#1",))
     request = scene.provider.asked[-1].request
@@ -319,7 +319,7 @@ async def test_another_model_gets_the_picture_in_a_prompt_without_its_signature(
     async with scene.studio() as studio:
         conversation = await studio.new_conversation()
         await run(studio, conversation.id, "a fox", image_model="flash")
-        await run(studio, conversation.id, "darker", image_model="pro", review="off")
+        await run(studio, conversation.id, "at dusk", image_model="pro", review="off")
     request = scene.provider.asked[-1].request
     assert request is not None
     assert [message.role for message in request.messages] == [Role.PROMPT]
@@ -334,7 +334,7 @@ async def test_a_rejected_signature_is_retried_once_with_the_picture_in_a_prompt
     async with scene.studio() as studio:
         conversation = await studio.new_conversation()
         await run(studio, conversation.id, "a fox")
-        events = await run(studio, conversation.id, "darker")
+        events = await run(studio, conversation.id, "at dusk")
     requests = [asked.request for asked in scene.provider.asked if asked.request]
     assert [[message.role for message in request.messages] for request in requests[1:]] == [
         [Role.PROMPT, Role.MODEL, Role.PROMPT],
@@ -361,7 +361,7 @@ async def test_the_picture_the_person_clicked_comes_before_what_the_agent_chose(
         conversation = await studio.new_conversation()
         await run(studio, conversation.id, "a fox")
         await run(studio, conversation.id, "a whale")
-        events = await run(studio, conversation.id, "darker", editing="#1")
+        events = await run(studio, conversation.id, "at dusk", editing="#1")
     assert only(events, PictureReady).picture.parents == ("#1", "#2")
 
 
@@ -369,7 +369,7 @@ async def test_a_clicked_handle_that_does_not_exist_is_refused(settings: Setting
     scene = Scene(settings)
     async with scene.studio() as studio:
         conversation = await studio.new_conversation()
-        events = await run(studio, conversation.id, "darker", editing="#5")
+        events = await run(studio, conversation.id, "at dusk", editing="#5")
     assert only(events, TurnFailed).error.code is ErrorCode.PICTURE_NOT_FOUND
     assert scene.provider.asked == []
 

@@ -1,0 +1,138 @@
+"""Masked edits between the pixels (`agent.imaging.masking`) and the record: frames, words, what is kept to paste again.
+
+The functions that touch pixels say so; they compute for a moment and belong in a thread.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from agent.imaging import masking
+from agent.imaging.final_prompt import ROLE_SENTENCES
+from agent.pictures import EditKind, EditNotice, EditRecord, Picture, Placement, ReferenceRole
+from agent.prompts import prompt
+from agent.providers.catalogue import ModelEntry
+
+_INSTRUCTIONS: dict[EditKind, str] = {"mask": "masked_edit", "expansion": "expanded_edit"}
+_MEGAPIXEL = 1 << 20
+# Notices that a person should read before the request is paid for.
+BEFORE_PAYING = (
+    masking.Notice.COVERS_ALL,
+    masking.Notice.LITTLE_TO_ALIGN_BY,
+    masking.Notice.SOFTER,
+    masking.Notice.AREAS_FAR_APART,
+)
+
+
+def frames_of(model: ModelEntry) -> tuple[masking.Frame, ...]:
+    """Return every output the model can be asked for; without known sizes, one of about a megapixel for each ratio.
+
+    The size of a frame is empty when the model takes none.
+    """
+    if model.sizes:
+        return tuple(
+            masking.Frame(ratio, size, *pixels)
+            for size, ratios in model.sizes.items()
+            for ratio, pixels in ratios.items()
+        )
+    return tuple(masking.Frame(ratio, "", *_megapixel(ratio)) for ratio in model.aspect_ratios or ("1:1",))
+
+
+def _megapixel(ratio: str) -> tuple[int, int]:
+    across, _, down = ratio.partition(":")
+    shape = int(across) / int(down)
+    return round(math.sqrt(_MEGAPIXEL * shape)), round(math.sqrt(_MEGAPIXEL / shape))
+
+
+def instructed(
+    wish: str, kind: EditKind, marker: str, others: Sequence[Picture], roles: Mapping[str, ReferenceRole]
+) -> str:
+    """Return the prompt of an edit that may change a part alone: the wish, then what is shown and what must stay.
+
+    Image 1 is what was cut out of the picture, Image 2 the same with the part marked, `others` come after them. All of
+    it stands in the block that goes when the pictures are no longer shown.
+    """
+    told = [prompt(_INSTRUCTIONS[kind]).replace("{marker}", marker)]
+    for place, picture in enumerate(others, 3):
+        role = roles.get(picture.handle)
+        told.append(f"Image {place} is {picture.handle}." + (f" {ROLE_SENTENCES[role]}" if role else ""))
+    return "\n".join((f"{wish}\n\n[IMAGES]", *told, "[/IMAGES]"))
+
+
+def frame_mask(plan: masking.EditPlan) -> bytes:
+    """Return the mask as it lies over what is sent, a PNG of the frame's size (white = change). Touches pixels."""
+    from agent.imaging.masking import crops, masks
+
+    size = (plan.frame.width_px, plan.frame.height_px)
+    return masks.packed(crops.in_frame(masks.unpacked(plan.mask), plan.box, size)).data
+
+
+def notices_of(said: Iterable[masking.Said]) -> tuple[EditNotice, ...]:
+    """Return what was said of an edit, for its record."""
+    return tuple(EditNotice(code=one.notice.value, parameters=dict(one.parameters)) for one in said)
+
+
+def codes_before_paying(said: Iterable[masking.Said]) -> tuple[str, ...]:
+    """Return the names of what should be known before the request is paid for."""
+    return tuple(one.notice.value for one in said if one.notice in BEFORE_PAYING)
+
+
+def needs_consent(said: Iterable[masking.Said]) -> bool:
+    """Return whether the person should see the plan before it is paid for, wanted or not."""
+    return any(one.notice is masking.Notice.LITTLE_TO_ALIGN_BY for one in said)
+
+
+def placement_of(
+    box: masking.Box, frame: tuple[int, int], feather_px: float, aligned: masking.AlignedAnswer
+) -> Placement:
+    """Return where an answer lies over what was sent (`box` of the picture, `frame` its pixels), for its record."""
+    return Placement(
+        box=(box.left, box.top, box.width, box.height),
+        frame=frame,
+        feather_px=feather_px,
+        work=(aligned.work_width, aligned.work_height),
+        matrix=aligned.matrix,
+        bends=aligned.bends,
+        bends_rows=aligned.bends_rows,
+        bends_columns=aligned.bends_columns,
+    )
+
+
+def regrown(
+    record: EditRecord, placement: Placement, base: bytes, answer: bytes, mask: masking.Mask
+) -> masking.EditOutcome | masking.MaskRefusal:
+    """Return the answer on record pasted again under another mask. Touches pixels, asks nobody."""
+    plan = masking.EditPlan(
+        original=base,
+        mask=mask,
+        width=mask.width,
+        height=mask.height,
+        box=masking.Box(*placement.box),
+        frame=masking.Frame("", "", *placement.frame),
+        # What was sent is sent already.
+        crop=b"",
+        marked=b"",
+        marker="",
+        feather_px=placement.feather_px,
+    )
+    aligned = masking.AlignedAnswer(
+        answer=answer,
+        work_width=placement.work[0],
+        work_height=placement.work[1],
+        matrix=placement.matrix,
+        bends=placement.bends,
+        bends_rows=placement.bends_rows,
+        bends_columns=placement.bends_columns,
+        judgement=masking.Judgement(
+            verdict=masking.Verdict(record.verdict),
+            reason=masking.Reason(record.reason),
+            correlation=record.correlation,
+            tile_share=record.tile_share,
+            tiles=record.tiles,
+            shift_px=record.shift_px,
+            scale=record.scale,
+            turn_deg=record.turn_deg,
+        ),
+    )
+    return masking.regrow(plan, aligned, mask)

@@ -1,0 +1,157 @@
+"""What is done with an edited picture after its turn: its mask grown, a part of it kept, an unsure one decided about.
+
+Nobody is asked and nothing is paid: the answer is on record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from agent.components import SmartCanvas
+from agent.conversation import Conversation, TurnState
+from agent.errors import ErrorCode, RequestRefused
+from agent.imaging import masking
+from agent.imaging.edits import placement_of, regrown
+from agent.imaging.handles import allot_handle
+from agent.messages import ImageOrigin, ImagePart, TokenUsage
+from agent.pictures import EditRecord, Picture
+from agent.requests import Mask
+from agent.storage.conversations import ConversationStore
+from agent.storage.images import ImageStore
+from agent.workflow.drifting import measured
+from agent.workflow.masked import Finished, in_thread, read_mask, recorded, take_mask
+
+# A turn at work writes its components itself when it ends; one that rests is written by whoever takes it up.
+_OVER = frozenset({TurnState.DONE, TurnState.STOPPED, TurnState.FAILED})
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """The pictures of one conversation; `allotting` guards the giving of handles in it."""
+
+    conversation_id: str
+    owner: str
+    records: ConversationStore
+    images: ImageStore
+    allotting: asyncio.Lock
+
+    async def conversation(self) -> Conversation:
+        """Return the conversation as it is now. Raises RequestRefused(CONVERSATION_NOT_FOUND)."""
+        return await self.records.get(self.conversation_id, self.owner)
+
+
+async def grow_mask(pictures: Pictures, handle: str) -> Picture:
+    """Return a new picture: the same answer under the mask that takes in what went beyond the first one.
+
+    Raises RequestRefused for a picture that is no masked edit, or whose change stays within its mask.
+    """
+    started_s = time.monotonic()
+    picture = (await pictures.conversation()).picture(handle)
+    edit = picture.edit
+    if edit is None:
+        raise RequestRefused(ErrorCode.NOT_A_PART_EDIT, handle=picture.handle)
+    if edit.grown_mask is None or edit.placement is None:
+        raise RequestRefused(ErrorCode.NOTHING_TO_GROW, handle=picture.handle)
+    base, answer = await pictures.images.read(edit.base), await pictures.images.read(edit.raw)
+    mask = await read_mask(pictures.images, edit.grown_mask)
+    outcome = await in_thread(regrown, edit, edit.placement, base, answer, mask)
+    if isinstance(outcome, masking.MaskRefusal):
+        raise RequestRefused(ErrorCode.NOTHING_TO_GROW, handle=picture.handle)
+    update = {"mask": edit.grown_mask, "grown_from": picture.handle, "is_kept": None, "notices": ()}
+    finished = await recorded(pictures.images, edit.model_copy(update=update), outcome)
+    return await _add(pictures, picture, finished, picture.parents, time.monotonic() - started_s)
+
+
+async def keep_only(pictures: Pictures, handle: str, mask: Mask | None = None) -> Picture:
+    """Return a new picture: the one it was made from, with the edited one in the mask alone.
+
+    Without a mask that is all that changed: what moved, or only lost its sharpness, is the original's again.
+
+    Raises RequestRefused for a picture that was made from none, or shows too little of it, or changed nothing.
+    """
+    started_s = time.monotonic()
+    conversation = await pictures.conversation()
+    picture = conversation.picture(handle)
+    if not picture.parents or picture.image.origin is not ImageOrigin.EDITED:
+        raise RequestRefused(ErrorCode.NOT_COMPARABLE, handle=picture.handle)
+    base = conversation.picture(picture.parents[0])
+    area = await take_mask(pictures.images, mask.image, base) if mask else await _changed(pictures, base, picture)
+    feather_px = float(mask.feather_px) if mask and mask.feather_px is not None else masking.DEFAULT_FEATHER_PX
+    before, after = await pictures.images.read(base.image), await pictures.images.read(picture.image)
+    part = await read_mask(pictures.images, area)
+    outcome = await in_thread(masking.keep_only, before, after, part, feather_px)
+    if isinstance(outcome, masking.MaskRefusal) or outcome.composite is None or outcome.aligned is None:
+        raise RequestRefused(ErrorCode.NOT_COMPARABLE, handle=picture.handle)
+    size = (part.width, part.height)
+    record = EditRecord(
+        kind="kept_part",
+        verdict=outcome.judgement.verdict.value,
+        reason=outcome.judgement.reason.value,
+        base=base.image,
+        mask=area,
+        raw=picture.image,
+        placement=placement_of(masking.Box(0, 0, *size), size, feather_px, outcome.aligned),
+        grown_from=picture.handle,
+    )
+    finished = await recorded(pictures.images, record, outcome)
+    return await _add(pictures, picture, finished, (base.handle, picture.handle), time.monotonic() - started_s)
+
+
+async def keep(pictures: Pictures, handle: str, *, is_kept: bool) -> Picture:
+    """Return the masked edit with the person's decision about it on record: kept or discarded.
+
+    Raises RequestRefused for a picture that is no masked edit, or was not pasted.
+    """
+    picture = (await pictures.conversation()).picture(handle)
+    if picture.edit is None or picture.edit.verdict == "refused":
+        raise RequestRefused(ErrorCode.NOT_A_PART_EDIT, handle=picture.handle)
+    edit = picture.edit.model_copy(update={"is_kept": is_kept})
+    await pictures.records.set_edit(pictures.conversation_id, picture.handle, edit)
+    return picture.model_copy(update={"edit": edit})
+
+
+async def _changed(pictures: Pictures, base: Picture, picture: Picture) -> ImagePart:
+    """Return the mask of all that the picture changed."""
+    drift = picture.drift or await measured(pictures.images, base, picture)
+    if drift is None or not drift.is_comparable:
+        raise RequestRefused(ErrorCode.NOT_COMPARABLE, handle=picture.handle)
+    if not drift.changed_share:
+        raise RequestRefused(ErrorCode.NOTHING_CHANGED, handle=picture.handle)
+    return drift.changed
+
+
+async def _add(
+    pictures: Pictures, source: Picture, finished: Finished, parents: tuple[str, ...], seconds: float
+) -> Picture:
+    """Put the new picture on record, in the turn of the one it was made of."""
+    async with pictures.allotting:
+        now = await pictures.conversation()
+        handle = allot_handle([one.handle for one in now.pictures], base=parents[0])
+        size = {"width": finished.image.width or 0, "height": finished.image.height or 0}
+        free = {"usage": TokenUsage(), "price_usd": 0.0, "seconds": round(seconds, 3), "sources": (), "shortfalls": ()}
+        asked = {"asked_aspect_ratio": None, "asked_resolution": f"{size['width']}×{size['height']}"}
+        receipt = source.receipt
+        picture = Picture(
+            handle=handle,
+            image=finished.image.model_copy(update={"handle": handle, "origin": ImageOrigin.EDITED}),
+            turn_id=source.turn_id,
+            created_at=datetime.now(UTC),
+            parents=parents,
+            receipt=receipt.model_copy(update={**size, **free, **asked, "mime_type": "image/png"}) if receipt else None,
+            alt=source.alt,
+            edit=finished.record,
+        )
+        await pictures.records.add_picture(pictures.conversation_id, picture)
+    await _show(pictures, picture)
+    return picture
+
+
+async def _show(pictures: Pictures, picture: Picture) -> None:
+    """Have the thread show the picture below what its turn showed before."""
+    turn = next((one for one in (await pictures.conversation()).turns if one.id == picture.turn_id), None)
+    if turn is not None and turn.state in _OVER:
+        components = (*turn.components, SmartCanvas(handles=(picture.handle,)))
+        await pictures.records.finish_turn(pictures.conversation_id, turn.model_copy(update={"components": components}))

@@ -1,0 +1,157 @@
+"""A masked edit over real HTTP, whole and cut off by the death of the process: paid once, nothing outside changed."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sqlite3
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agent.conversation import Conversation, Turn, TurnState
+from agent.events import PictureReady, TurnDone
+from agent.settings import Settings
+from agent.studio import Studio
+from tests.page import clean_environment
+from tests.support.gemini import KEY, on_gemini
+from tests.support.masked_turns import DRIFTED, changed, mask_over, pixels_of, redrawn
+from tests.support.masking_scenes import photo, rectangle, stored
+from tests.support.scenes import only, run
+from tests.wire_server import Answer, Call, GeminiServer, PictureAnswer, Text, WireRequest
+
+ROOT = Path(__file__).parents[2]
+PHOTO = stored(photo())
+AREA = rectangle(260, 180, 400, 320)
+
+CHILD = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from pydantic import SecretStr
+from agent import Settings, Studio, TurnRequest
+from agent.requests import Mask
+
+async def main(home, url, key, photo, mask, moment):
+    settings = Settings(home=Path(home), gemini_api_key=SecretStr(key), gemini_base_url=url)
+    async with Studio(settings) as studio:
+        conversation = await studio.new_conversation()
+        print(conversation.id, flush=True)
+        look = TurnRequest(text="Look.", images=[Path(photo)])
+        edit = TurnRequest(text="a red cup", mask=Mask(Path(mask).read_bytes(), "#1"))
+        for request in (look, edit):
+            async for event in studio.run_turn(conversation.id, request):
+                if moment == event.type:
+                    os.kill(os.getpid(), signal.SIGKILL)
+        await asyncio.sleep(60)
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+@pytest.fixture
+def server() -> Iterator[GeminiServer]:
+    with GeminiServer() as running:
+        running.on_text(_talk)
+        running.on_image(_paint)
+        yield running
+
+
+def _talk(request: WireRequest) -> Answer:
+    if "painted a mask" in request.prompt:
+        return Call("generate_image", {"prompt": "a red cup", "confidence": 0.9}, text_before="A cup.")
+    return Text("I see.")
+
+
+def _paint(request: WireRequest) -> Answer:
+    """Paint inside what the marked copy marks, as far as the request itself tells."""
+    sent, marked = (pixels_of(data) for data in request.pictures)
+    area = np.where((sent != marked).any(axis=2), 255, 0).astype(np.uint8)
+    return PictureAnswer(data=redrawn(np.asarray(sent, np.uint8), area, DRIFTED), mime="image/jpeg")
+
+
+@pytest.fixture
+def gemini(settings: Settings, server: GeminiServer) -> Settings:
+    return on_gemini(settings, server.url)
+
+
+def painted(server: GeminiServer) -> int:
+    return sum(request.kind == "image" for request in server.requests)
+
+
+async def test_over_real_http_no_rule_is_broken_and_no_pixel_outside_changes(
+    server: GeminiServer, gemini: Settings
+) -> None:
+    async with Studio(gemini) as studio:
+        conversation = await studio.new_conversation()
+        await run(studio, conversation.id, "Look.", PHOTO)
+        events = await run(studio, conversation.id, "a red cup", mask=mask_over("#1", AREA))
+        before, after = await studio.picture(conversation.id, "#1"), await studio.picture(conversation.id, "#1b")
+        again = await run(studio, conversation.id, "and a saucer", mask=mask_over("#1b", AREA))
+    assert isinstance(events[-1], TurnDone)
+    assert server.violations == []
+    assert painted(server) == 2
+    assert (changed(pixels_of(before.data), pixels_of(after.data))[AREA == 0] == 0).all()
+    [request, _] = [one for one in server.requests if one.kind == "image"]
+    assert request.config["imageConfig"]["imageSize"] == "1K"
+    assert only(again, PictureReady).picture.parents == ("#1b",)
+
+
+async def _killed(server: GeminiServer, home: Path, folder: Path, moment: str) -> str:
+    """Run the edit in a process that is killed at the moment, or as soon as its paid answer is in the journal."""
+    photograph, mask = folder / "photo.png", folder / "mask.png"
+    photograph.write_bytes(PHOTO)
+    mask.write_bytes(mask_over("#1", AREA).image)
+    child = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", CHILD, str(home), server.url, KEY, str(photograph), str(mask), moment),
+        cwd=ROOT,
+        env=clean_environment(),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert child.stdout is not None
+    conversation_id = (await child.stdout.readline()).decode().strip()
+    if moment == "answered":
+        await _answered(home)
+        child.kill()
+    assert await child.wait() == -signal.SIGKILL
+    return conversation_id
+
+
+async def _answered(home: Path) -> None:
+    """Wait until the answer that was paid for is in the journal: it is being pasted then."""
+    while True:
+        connection = sqlite3.connect(home / "aivista.db")
+        states = connection.execute("SELECT state FROM calls WHERE name LIKE 'picture:%'").fetchall()
+        connection.close()
+        if states == [("done",)]:
+            return
+        await asyncio.sleep(0.005)
+
+
+async def _at_rest(studio: Studio, conversation_id: str) -> tuple[Conversation, Turn]:
+    while True:
+        conversation = await studio.conversation(conversation_id)
+        turn = conversation.turns[-1]
+        if turn.state is TurnState.DONE and not studio.is_running(conversation_id):
+            return conversation, turn
+        await asyncio.sleep(0.02)
+
+
+@pytest.mark.parametrize("moment", ["answered", "picture_ready"])
+async def test_a_killed_edit_goes_on_with_the_same_plan_and_is_paid_once(
+    server: GeminiServer, gemini: Settings, tmp_path: Path, moment: str
+) -> None:
+    conversation_id = await _killed(server, gemini.home, tmp_path, moment)
+    async with Studio(gemini) as studio:
+        conversation, turn = await _at_rest(studio, conversation_id)
+        before, after = await studio.picture(conversation_id, "#1"), await studio.picture(conversation_id, "#1b")
+    assert painted(server) == 1
+    assert server.violations == []
+    assert [picture.handle for picture in conversation.pictures] == ["#1", "#1b"]
+    edit = conversation.picture("#1b").edit
+    assert edit is not None
+    assert (edit.verdict, edit.changed_outside) == ("good", 0)
+    assert (changed(pixels_of(before.data), pixels_of(after.data))[AREA == 0] == 0).all()
+    assert turn.mask is not None

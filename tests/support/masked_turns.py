@@ -1,0 +1,121 @@
+"""Turns with a mask or an expansion: photographs, masks over them, and image models whose answers drift as known."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import cv2
+import numpy as np
+
+from agent.imaging.masking.masks import packed
+from agent.imaging.masking.pictures import read, read_rgb
+from agent.messages import ImagePart
+from agent.pictures import EditRecord, Picture
+from agent.providers.scripted import Asked, Line, Painting, calls, says
+from agent.requests import Mask
+from agent.settings import Settings
+from agent.storage.images import ImageStore
+from agent.studio import Studio
+from tests.bench.masking_simulator import Answer, Bytes, Redrawing, edited
+from tests.support.masking_scenes import Pixels, photo, stored
+from tests.support.scenes import generate, run
+
+SIGNATURE = b"the painter's own"
+DRIFTED = Redrawing(shift=(9.0, -6.0), scale=1.02, gain=(1.06, 0.97, 0.95), offset=(4.0, -3.0, 6.0))
+
+
+def mask_over(handle: str, area: Bytes, feather_px: int | None = None) -> Mask:
+    """Return the person's mask over a picture, 255 where it may change."""
+    return Mask(packed(area).data, handle, feather_px)
+
+
+def read_now(settings: Settings, image: ImagePart) -> bytes:
+    """Return the bytes of a picture of the studio, from code that cannot wait."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, ImageStore(settings.home).read(image)).result()
+
+
+def pixels_of(data: bytes) -> Pixels:
+    """Return a file's pixels, height by width by channels, as deep as they are."""
+    return read(data).pixels
+
+
+def painter(settings: Settings, how: Redrawing = DRIFTED, keep_px: int = 8) -> Callable[[Asked], Line]:
+    """Return an image model that paints something new inside the mask and drifts everywhere."""
+
+    def paint(asked: Asked) -> Line:
+        request = asked.request
+        assert request is not None
+        assert request.mask is not None
+        sent = read_rgb(read_now(settings, request.messages[-1].images[0]))
+        area = pixels_of(read_now(settings, request.mask))[..., 0]
+        return Line((Painting(redrawn(sent, area, how, keep_px), "image/jpeg", signature=SIGNATURE),))
+
+    return paint
+
+
+def redrawn(sent: Bytes, area: Pixels, how: Redrawing, keep_px: int = 8) -> bytes:
+    """Return the answer to what was sent as JPEG: something new in the area, all of it redrawn."""
+    truth = edited(sent, np.asarray(area, np.uint8), 2, keep_px=keep_px, bleed_px=how.bleed_px)
+    return Answer(truth, how).data
+
+
+def sky(width: int, height: int) -> Bytes:
+    """Return a sky without a cloud, with a camera's grain: too little to judge by where an answer belongs."""
+    column = np.linspace(150, 210, height, dtype=np.float32)[:, None, None]
+    grain = np.random.default_rng(0).normal(0, 3, (height, width, 3))
+    return np.asarray(np.clip(np.rint(column + np.array([-40, 0, 30]) + grain), 0, 255), np.uint8)
+
+
+def deep(picture: Bytes) -> Pixels:
+    """Return the picture with 16 bits and an alpha that has every tone, and colours under what is clear."""
+    height, width = picture.shape[:2]
+    colours = picture.astype(np.uint16) * 257 + 3
+    alpha = np.full((height, width, 1), 65535, np.uint16)
+    alpha[: height // 6] = np.linspace(0, 65535, width, dtype=np.uint16)[None, :, None]
+    return np.concatenate([colours, alpha], axis=2)
+
+
+def changed(before: Pixels, after: Pixels) -> Bytes:
+    """Return where two pictures of one size differ in any channel, 255 there."""
+    assert before.shape == after.shape
+    assert before.dtype == after.dtype
+    return np.where((before != after).any(axis=2), 255, 0).astype(np.uint8)
+
+
+def jpeg(picture: Bytes) -> bytes:
+    """Return a picture as a model delivers it."""
+    _, data = cv2.imencode(".jpg", cv2.cvtColor(picture, cv2.COLOR_RGB2BGR))
+    return data.tobytes()
+
+
+def in_turn(*answers: Line | Callable[[Asked], Line]) -> Callable[[Asked], Line]:
+    """Return an image model that gives one answer after the other."""
+    waiting = iter(answers)
+
+    def paint(asked: Asked) -> Line:
+        answer = next(waiting)
+        return answer if isinstance(answer, Line) else answer(asked)
+
+    return paint
+
+
+async def uploaded(studio: Studio, data: bytes | None = None) -> str:
+    """Return a conversation whose picture #1 was sent (the photograph), one answer of the text model used up."""
+    conversation = await studio.new_conversation()
+    await run(studio, conversation.id, "Look at this.", data or stored(photo()))
+    return conversation.id
+
+
+def planned(prompt: str = "a red cup on the table", *others: Line, **arguments: Any) -> list[Line]:
+    """Return the answers of a planner that looks at an upload first and then asks for a picture."""
+    return [says("I see."), calls(generate(prompt, **arguments), text="A cup."), *others]
+
+
+def edit_of(picture: Picture) -> EditRecord:
+    """Return what came of a masked edit."""
+    assert picture.edit is not None
+    return picture.edit
