@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError
 
 from agent.components import ActionPanel, PanelAction, PanelButton, PanelSlider
 from agent.messages import Value
-from webui.cards import View, button
+from webui.cards import THREAD_EDGE_PX, View, button
 from webui.icons import icon
 from webui.words import Words
 
@@ -78,7 +78,7 @@ def action_panel(view: View, panel: ActionPanel, *, is_open: bool) -> str:
     return (
         f'<details class="next-steps"{" open" if is_open else ""}><summary>{icon("chevron-right", 15)}'
         f"<span>{escape(words('panel.title', handle=panel.handle))}</span></summary>"
-        f'<div role="group" aria-label="{handle}">{row}{_sliders(words, panel.sliders, panel.handle)}</div></details>'
+        f'<div role="group" aria-label="{handle}">{row}{_sliders(view, panel.sliders, panel.handle)}</div></details>'
     )
 
 
@@ -89,18 +89,39 @@ def _button(words: Words, one: PanelButton, handle: str) -> str:
     return button("panel", label, name, "line", arg=PanelPress(handle=handle, action=one.action).model_dump_json())
 
 
-def _sliders(words: Words, sliders: Sequence[PanelSlider], handle: str) -> str:
+def _sliders(view: View, sliders: Sequence[PanelSlider], handle: str) -> str:
     if not sliders:
         return ""
+    words = view.words
     rows = "".join(
         f"<label><span>{escape(words(f'panel.{one.setting}'))}</span>"
         f'<input type="range" name="{one.setting}" min="-{MAX_AMOUNT}" max="{MAX_AMOUNT}" step="5" value="0">'
         "<output>0</output></label>"
         for one in sliders
     )
-    apply = button("panel_apply", words("panel.apply"), "check", "solid", arg=handle, is_off=True)
+    said = {
+        "label": words("adjust.label"),
+        "idle": words("adjust.idle"),
+        "shown": words("adjust.shown", handle=handle),
+        "failed": words("adjust.failed"),
+    }
+    small = view.url(handle, THREAD_EDGE_PX)
+    told = "".join(f' data-{name}="{escape(text)}"' for name, text in said.items())
     return (
-        f'<details class="sliders"><summary>{icon("sliders-horizontal", 15)}<span>{escape(words("panel.adjust"))}'
-        f"</span>{icon('chevron-down', 14)}</summary><div>{rows}"
-        f"<footer>{apply}</footer></div></details>"
+        f'<details class="sliders" data-preview="{view.preview_url(handle)}"{told}><summary>'
+        f"{icon('sliders-horizontal', 15)}<span>{escape(words('panel.adjust'))}</span>{icon('chevron-down', 14)}"
+        f'</summary><div><p class="mini"><img src="{small}" alt="" loading="lazy"></p>{rows}'
+        f'<p class="previewed" role="status">{escape(said["idle"])}</p>'
+        f"{_slider_buttons(words, handle)}</div></details>"
+    )
+
+
+def _slider_buttons(words: Words, handle: str) -> str:
+    title = escape(words("adjust.before_title"))
+    return (
+        f'<footer><button type="button" class="b" data-adjust="before" title="{title}" disabled>{icon("eye")}'
+        f"<span>{escape(words('adjust.before'))}</span></button>"
+        f'<button type="button" class="b" data-adjust="reset" disabled>{icon("rotate-ccw")}'
+        f'<span>{escape(words("adjust.reset"))}</span></button><span class="grow"></span>'
+        f"{button('panel_apply', words('panel.apply'), 'check', 'solid', arg=handle, is_off=True)}</footer>"
     )

@@ -17,9 +17,11 @@ from starlette.middleware import Middleware
 from agent.errors import AivistaError
 from agent.settings import Settings
 from agent.studio import Studio
+from webui.differences import difference_routes
 from webui.guard import LOOPBACK, Guard, HostRules
 from webui.media import media_routes
 from webui.page import build_page, head_html
+from webui.previews import preview_routes
 from webui.reports import report_routes
 from webui.sessions import open_sessions
 from webui.theme import aivista_theme
@@ -106,6 +108,8 @@ class Server:
             "routes": [
                 *media_routes(lambda: self._studio, self._sessions),
                 *report_routes(lambda: self._studio, self._sessions),
+                *difference_routes(lambda: self._studio, self._sessions),
+                *preview_routes(lambda: self._studio, self._sessions),
             ],
             "middleware": [Middleware(Guard, rules=self._rules, sessions=self._sessions)],
             "docs_url": None,

@@ -36,6 +36,15 @@ class View:
         query = "?download=1" if is_download else f"?size={edge_px}" if edge_px else ""
         return f"media/{quote(self.conversation_id)}/{quote(handle.lstrip('#'))}{query}"
 
+    def preview_url(self, handle: str) -> str:
+        """Return the address of a picture as sliders would make it; their amounts go into the query."""
+        return f"aivista/preview/{quote(self.conversation_id)}/{quote(handle.lstrip('#'))}"
+
+    def difference_url(self, first: str, second: str) -> str:
+        """Return the address of where two pictures differ."""
+        pair = f"{quote(first.lstrip('#'))}/{quote(second.lstrip('#'))}"
+        return f"aivista/difference/{quote(self.conversation_id)}/{pair}"
+
     def report_url(self, turn_id: str) -> str:
         """Return the address of a turn's debug report."""
         return f"aivista/report/{quote(self.conversation_id)}/{quote(turn_id)}.json"
@@ -66,10 +75,10 @@ def button(
     )
 
 
-def tag(handle: str, note: str = "") -> str:
-    """Return the plate with a picture's handle, for the corner of the picture."""
+def tag(handle: str, note: str = "", *, is_on_picture: bool = True) -> str:
+    """Return the plate with a picture's handle, for the corner of the picture or for a line of words."""
     more = f" <i>{escape(note)}</i>" if note else ""
-    return f'<span class="tag on-pic">{escape(handle)}{more}</span>'
+    return f'<span class="tag{" on-pic" if is_on_picture else ""}">{escape(handle)}{more}</span>'
 
 
 def thumbs(view: View, images: Sequence[ImagePart | str]) -> str:
@@ -113,19 +122,47 @@ def picture_alt(words: Words, picture: Picture) -> str:
     return words("picture.alt", handle=picture.handle, text=" ".join(text.split())[:240])
 
 
-def gallery(view: View, figures: Sequence[str]) -> str:
-    """Return the frames of one request: one as wide as the thread, several in two columns."""
-    return f'<div class="pics{" many" if len(figures) > 1 else ""}">{"".join(figures)}</div>'
+@dataclass(frozen=True)
+class Place:
+    """Where a picture stands: alone, or in a contact sheet, where the words of one (`is_current`) are seen at a time
+    and of exactly two both are compared (`pair` names them, as a click does)."""
+
+    is_in_sheet: bool = False
+    is_current: bool = True
+    pair: str = ""
 
 
-def picture_actions(view: View, handle: str) -> str:
+ALONE = Place()
+# How many columns a contact sheet has, on a wide page and on a phone; the most is for more pictures, too.
+_COLUMNS = {2: (2, 2), 3: (3, 3), 4: (2, 2), 5: (3, 3), 6: (3, 3), 7: (4, 2), 8: (4, 2)}
+
+
+def gallery(view: View, figures: Sequence[str], width: int = 1, height: int = 1) -> str:
+    """Return the pictures of one request: one as wide as the thread, several as a contact sheet.
+
+    `width` and `height` are the first one's: a sheet has equal frames, and a picture of another shape is fitted in.
+    """
+    if len(figures) < 2:
+        return f'<div class="pics">{"".join(figures)}</div>'
+    across, on_phone = _COLUMNS.get(len(figures), _COLUMNS[8])
+    below, below_on_phone = (-(-len(figures) // columns) + 1 for columns in (across, on_phone))
+    return (
+        f'<div class="pics sheet" role="group" aria-label="{escape(view.words("top.pictures", count=len(figures)))}" '
+        f'style="--ar:{width or 1}/{height or 1};--across:{across};--below:{below};--phone-across:{on_phone};'
+        f'--phone-below:{below_on_phone}">{"".join(figures)}</div>'
+    )
+
+
+def picture_actions(view: View, handle: str, place: Place = ALONE) -> str:
     """Return the buttons beneath a picture."""
     words = view.words
     save = words("action.download")
+    compare = words("compare.these_two") if place.pair else words("compare.action")
     return (
         f'<div class="acts" role="group" aria-label="{escape(handle)}">'
         + button("edit", words("action.edit"), "pencil", arg=handle)
         + button("reference", words("action.reference"), "image", arg=handle, short=words("action.reference_short"))
+        + button("compare", compare, "square-split-horizontal", arg=place.pair or handle, short=words("compare.action"))
         + f'<a class="b" href="{view.url(handle, is_download=True)}" download title="{escape(save)}">'
         + f"{icon('download')}<span>{escape(save)}</span></a></div>"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 
 import gradio as gr
@@ -10,9 +10,12 @@ from pydantic import ValidationError
 
 from agent.errors import RequestRefused
 from agent.messages import Value
+from agent.pictures import ReferenceRole
 from webui.action_panels import amounts_sentence, pressed_sentence, read_amounts, read_press
 from webui.panels.canvas import canvas_html
+from webui.panels.compare import compare_html, pair, read_pair
 from webui.panels.composer import Chosen
+from webui.roles import chosen_roles, read_choice
 from webui.screen import Screen, Updates
 from webui.sessions import Visitor
 from webui.tabs import Tab
@@ -30,11 +33,13 @@ class Click(Value):
 
 @dataclass(frozen=True)
 class Context:
-    """What the composer works on, a picture to change and pictures to lean on, by handle, and what its chips say."""
+    """What the composer works on, a picture to change and pictures to lean on, by handle, with what some of those are
+    for, and what its chips say."""
 
     conversation_id: str = ""
     editing: str = ""
     references: tuple[str, ...] = ()
+    roles: Mapping[str, ReferenceRole] = field(default_factory=dict)
     chosen: Chosen = field(default_factory=Chosen)
 
 
@@ -69,8 +74,12 @@ class Clicks:
             yield {self.screen.panels.composer.message: gr.update(value={"text": words, "files": []})}
         elif click.act == "view":
             yield await self._view(visitor, context.conversation_id, click.arg)
+        elif click.act == "compare":
+            yield await self._compare(visitor, context.conversation_id, click.arg)
         elif click.act in ("edit", "reference", "drop"):
             yield await self._mark(visitor, click, context)
+        elif click.act == "role":
+            yield self._role(visitor, click, context)
         else:
             async for updates in self._act(visitor, tab, click, context):
                 yield updates
@@ -114,6 +123,17 @@ class Clicks:
         view = self.screen.view(visitor, conversation.id)
         return {self.screen.panels.canvas: canvas_html(view, conversation, picture)}
 
+    async def _compare(self, visitor: Visitor, conversation_id: str, argument: str) -> Updates:
+        conversation = await self.screen.conversation(visitor, conversation_id)
+        if conversation is None:
+            return {}
+        try:
+            first, second = pair(conversation, *read_pair(argument))
+        except RequestRefused:
+            return {}
+        view = self.screen.view(visitor, conversation.id)
+        return {self.screen.panels.canvas: compare_html(view, conversation, first, second)}
+
     async def _mark(self, visitor: Visitor, click: Click, context: Context) -> Updates:
         conversation = await self.screen.conversation(visitor, context.conversation_id)
         known = {picture.handle for picture in conversation.pictures} if conversation else set()
@@ -127,7 +147,15 @@ class Clicks:
             editing, references = click.arg, tuple(handle for handle in references if handle != click.arg)
         elif click.arg != editing:
             references = (*(handle for handle in references if handle != click.arg), click.arg)[-MAX_REFERENCES:]
-        return self.screen.context(self.screen.view(visitor, context.conversation_id), editing, references)
+        view = self.screen.view(visitor, context.conversation_id)
+        return self.screen.context(view, editing, references, context.roles)
+
+    def _role(self, visitor: Visitor, click: Click, context: Context) -> Updates:
+        choice = read_choice(click.arg)
+        if choice is None or choice.handle not in context.references:
+            return {}
+        view, roles = self.screen.view(visitor, context.conversation_id), chosen_roles(context.roles, choice)
+        return self.screen.context(view, context.editing, context.references, roles)
 
 
 async def _nothing() -> AsyncIterator[Updates]:

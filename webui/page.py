@@ -19,17 +19,22 @@ from webui.panels.chat import build_chat
 from webui.panels.composer import Chosen, build_composer
 from webui.panels.conversations import build_rail
 from webui.panels.flat import flat
+from webui.panels.painter import build_painter, painter_html
 from webui.panels.settings import build_settings, note_html, typed_key, verdict_html
 from webui.panels.styles import build_styles
+from webui.roles import read_roles
 from webui.screen import Panels, Screen, Updates
 from webui.sessions import Sessions, Visitor
 from webui.styles_wiring import wire_styles
 from webui.tabs import Tab
 from webui.theme import tokens_css
-from webui.turns import Turns, give_back
+from webui.turns import Fields, Turns, give_back, paint_back
 
-STYLES = ("frame", "controls", "rail", "thread", "cards", "composer", "stage", "dialog", "narrow", "styles")
-SCRIPTS = ("cards", "styles", "studio")
+STYLES = (
+    *("frame", "controls", "rail", "thread", "cards", "composer", "stage", "dialog", "narrow"),
+    *("styles", "painter", "compare", "sheet"),
+)
+SCRIPTS = ("cards", "styles", "painter", "compare", "adjust", "sheet", "studio")
 _BUS = "window.aivista = { act: data => trigger('click', data) };"
 _QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
 TURNS_AT_ONCE = 64
@@ -45,13 +50,14 @@ def build_page(studio: Callable[[], Studio], catalogue: Catalogue, sessions: Ses
             with gr.Column(elem_id="center"):
                 chat = build_chat()
                 composer = build_composer(catalogue)
-            canvas = build_canvas()
+            with gr.Column(elem_id="stage"):
+                canvas, painter = build_canvas(), build_painter()
         dialog = build_settings()
         library = build_styles()
         panels = Panels(rail, chat, composer, canvas, dialog)
         screen = Screen(studio, sessions, panels)
         tab = gr.State(Tab())
-        _wire_opening(page, screen, tab)
+        _wire_opening(page, screen, tab, painter)
         _wire_turns(screen, tab)
         _wire_clicks(bus, screen, tab)
         _wire_settings(screen)
@@ -89,7 +95,7 @@ def as_data_url(svg: str) -> str:
     return f'"data:image/svg+xml,{quote(svg)}"'
 
 
-def _wire_opening(page: gr.Blocks, screen: Screen, tab: gr.State) -> None:
+def _wire_opening(page: gr.Blocks, screen: Screen, tab: gr.State, painter: gr.HTML) -> None:
     clicks = Clicks(screen, Turns(screen))
 
     async def load(request: gr.Request, tab: Tab) -> AsyncIterator[Updates]:
@@ -98,16 +104,19 @@ def _wire_opening(page: gr.Blocks, screen: Screen, tab: gr.State) -> None:
         conversation = await screen.conversation(visitor, asked)
         if conversation is None and asked != "new":
             conversation = await screen.newest(visitor)
-        yield {**screen.chips(visitor, Chosen()), **screen.dialog(visitor)}
+        yield {**screen.chips(visitor, Chosen()), **screen.dialog(visitor), painter: painter_html(visitor.words)}
         async for updates in clicks.open(visitor, tab, conversation.id if conversation else ""):
             yield updates
 
-    page.load(load, None, screen.panels.outputs, inputs_kwargs={"tab": tab}, concurrency_limit=TURNS_AT_ONCE, **_QUIET)
+    outputs = [*screen.panels.outputs, painter]
+    page.load(load, None, outputs, inputs_kwargs={"tab": tab}, concurrency_limit=TURNS_AT_ONCE, **_QUIET)
 
 
 def _wire_turns(screen: Screen, tab: gr.State) -> None:
     composer, turns = screen.panels.composer, Turns(screen)
     wires = {"conversation": composer.conversation, "editing": composer.editing, "references": composer.references}
+    wires["roles"] = composer.roles
+    painted = {"mask": composer.mask, "expand": composer.expand}
 
     async def send(
         request: gr.Request,
@@ -116,23 +125,28 @@ def _wire_turns(screen: Screen, tab: gr.State) -> None:
         conversation: str,
         editing: str,
         references: str,
+        roles: str,
+        mask: str,
+        expand: str,
         **chips: Any,
     ) -> AsyncIterator[Updates]:
         visitor, named = screen.sessions.visitor(request), read_references(references)
-        chosen = Chosen.model_validate(chips)
-        async for updates in turns.send(visitor, tab, message, chosen, conversation, editing, named):
+        chosen, fields = Chosen.model_validate(chips), Fields(mask or "", expand or "")
+        given = read_roles(roles, named)
+        async for updates in turns.send(visitor, tab, message, chosen, conversation, editing, named, fields, given):
             yield updates
 
     sent = composer.message.submit(
         send,
         None,
         screen.panels.outputs,
-        inputs_kwargs={"tab": tab, "message": composer.message, **wires, **composer.settings},
+        inputs_kwargs={"tab": tab, "message": composer.message, **wires, **painted, **composer.settings},
         concurrency_limit=TURNS_AT_ONCE,
         trigger_mode="multiple",
         **_QUIET,
     )
-    sent.then(give_back, [tab, composer.message], composer.message, **_QUIET)
+    kept = sent.then(paint_back, [tab, *painted.values()], [*painted.values()], **_QUIET)
+    kept.then(give_back, [tab, composer.message], composer.message, **_QUIET)
 
     async def stop(request: gr.Request, conversation: str) -> None:
         visitor = screen.sessions.visitor(request)
@@ -158,12 +172,14 @@ def _wire_clicks(bus: gr.HTML, screen: Screen, tab: gr.State) -> None:
         conversation: str,
         editing: str,
         references: str,
+        roles: str,
         **chips: Any,
     ) -> AsyncIterator[Updates]:
         click = read_click(event._data)
         if click is None:
             return
-        context = Context(conversation, editing, read_references(references), Chosen.model_validate(chips))
+        named = read_references(references)
+        context = Context(conversation, editing, named, read_roles(roles, named), Chosen.model_validate(chips))
         async for updates in clicks.answer(screen.sessions.visitor(request), tab, click, context):
             yield updates or {screen.panels.canvas: gr.skip()}
 
@@ -176,6 +192,7 @@ def _wire_clicks(bus: gr.HTML, screen: Screen, tab: gr.State) -> None:
             "conversation": composer.conversation,
             "editing": composer.editing,
             "references": composer.references,
+            "roles": composer.roles,
             **composer.settings,
         },
         concurrency_limit=TURNS_AT_ONCE,

@@ -53,7 +53,7 @@ def after(plans: Sequence[Plan], decision: Decision, offers: Sequence[Offer]) ->
     labels = {one.name: one.label for one in offers}
     edits = {edit.call: edit.model_dump(exclude_none=True) for edit in decision.edits}
     for edit in edits.values():
-        edit |= {"model_label": labels[edit["model"]]} if edit.get("model") in labels else {}
+        edit |= {"model_label": labels[edit["model"]], "prices": ()} if edit.get("model") in labels else {}
     return tuple(plan.model_copy(update=edits.get(plan.call, {})) for plan in plans)
 
 
@@ -74,15 +74,16 @@ def _check(words: Words, edit: PlanEdit, plan: Plan, offers: Sequence[Offer]) ->
     if edit.model is not None and (offer is None or offer.name != edit.model):
         choices = ", ".join(one.label for one in offers)
         raise _unsupported(plan.model_label, words("composer.image_model"), edit.model, choices)
-    if offer is None:
-        return
+    # Painted by both, each must obey.
+    obeying = list(offers) if name == "both" else [offer] if offer is not None else []
     # A new model must obey what stays of the plan, too.
     ratio = edit.aspect_ratio or (plan.aspect_ratio if edit.model else None)
     size = edit.resolution or (plan.resolution if edit.model else None)
-    if ratio is not None and ratio not in offer.aspect_ratios:
-        raise _unsupported(offer.label, words("composer.aspect_ratio"), ratio, ", ".join(offer.aspect_ratios))
-    if size is not None and size not in offer.resolutions:
-        raise _unsupported(offer.label, words("composer.resolution"), size, ", ".join(offer.resolutions) or "—")
+    for one in obeying:
+        if ratio is not None and ratio not in one.aspect_ratios:
+            raise _unsupported(one.label, words("composer.aspect_ratio"), ratio, ", ".join(one.aspect_ratios))
+        if size is not None and size not in one.resolutions:
+            raise _unsupported(one.label, words("composer.resolution"), size, ", ".join(one.resolutions) or "—")
 
 
 def _unsupported(model: str, setting: str, value: str, choices: str) -> RequestRefused:

@@ -103,7 +103,7 @@ def _select(
     for value in listed:
         models = " ".join(one.name for one in offers if value in (*one.aspect_ratios, *one.resolutions))
         kept = f' data-for="{models}"' if models else ""
-        text = words(f"composer.{value}") if words is not None else value
+        text = words("composer.flash_pro" if value == "both" else f"composer.{value}") if words is not None else value
         mark = " selected" if value == chosen else ""
         cells.append(f'<option value="{escape(value)}"{kept}{mark}>{escape(text)}</option>')
     return f'<label><span>{escape(label)}</span><select name="{name}">{"".join(cells)}</select></label>'
@@ -150,7 +150,9 @@ def _estimate(words: Words, plans: Sequence[Plan]) -> str:
     """Return what the plans would cost and, of a single one, how long it would take."""
     dollars = sum(plan.price_usd for plan in plans)
     shown = price(words, dollars)
-    parts = [f"≈ {shown}" if dollars > 0 else shown]
+    each = [one for plan in plans for one in plan.prices] if len(plans) == 1 else []
+    apart = " + ".join(f"{one.model_label} {price(words, one.price_usd)}" for one in each)
+    parts = [f"≈ {shown}" if dollars > 0 else shown, *([apart] if apart else [])]
     if len(plans) == 1 and plans[0].seconds >= 1:
         parts.append(words("receipt.seconds", seconds=f"{plans[0].seconds:.0f}"))
     return " · ".join(parts)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
-from agent.pictures import Picture, Receipt
+from agent.adjusting import Change
+from agent.pictures import EXACT_ADJUSTMENT, Picture, Receipt, ReferenceRole
 from webui.cards import View, source_links
 from webui.icons import icon
 from webui.words import Words
@@ -22,7 +24,8 @@ def receipt_line(words: Words, receipt: Receipt) -> str:
     size = f"{receipt.width}×{receipt.height}"
     if receipt.asked_resolution and not receipt.is_sketch:
         size = f"{receipt.asked_resolution} → {size}"
-    parts = [_model(words, receipt), receipt.asked_aspect_ratio or "", size, price(words, receipt.price_usd)]
+    parts = [_model(words, receipt), changes_text(words, receipt.changes)]
+    parts += [receipt.asked_aspect_ratio or "", size, price(words, receipt.price_usd)]
     parts.append(words("receipt.seconds", seconds=f"{receipt.seconds:.0f}") if receipt.seconds >= 1 else "")
     parts.append(words.counted("receipt.source_count", len(receipt.sources)) if receipt.sources else "")
     return " · ".join(part for part in parts if part)
@@ -48,7 +51,8 @@ def receipt_rows(view: View, receipt: Receipt) -> str:
     """Return every row of the receipt."""
     words = view.words
     rows = [
-        (words("receipt.prompt"), f"<span class='said'>{escape(receipt.prompt)}</span>"),
+        (words("receipt.changes"), escape(changes_text(words, receipt.changes))),
+        (words("receipt.prompt"), f"<span class='said'>{escape(receipt.prompt)}</span>" if receipt.prompt else ""),
         (words("receipt.model"), f"{escape(_model(words, receipt))} <code>{escape(receipt.model)}</code>"),
         (words("receipt.got"), _got(words, receipt)),
         (words("receipt.references"), _references(words, receipt)),
@@ -64,8 +68,16 @@ def receipt_rows(view: View, receipt: Receipt) -> str:
 
 
 def _model(words: Words, receipt: Receipt) -> str:
-    """Return the model's name on the page; the built-in one has a name in every language."""
+    """Return the model's name on the page; what the studio does itself has a name in every language."""
+    if receipt.model == EXACT_ADJUSTMENT:
+        return words("receipt.exact")
     return words("composer.sketch") if receipt.is_sketch else receipt.model_label
+
+
+def changes_text(words: Words, changes: Sequence[Change]) -> str:
+    """Return what an exact adjustment did, in words."""
+    said = (words(f"change.{one.kind}", amount=f"{one.amount:g}", ratio=one.ratio) for one in changes)
+    return words("did.join").join(said)
 
 
 def _got(words: Words, receipt: Receipt) -> str:
@@ -78,11 +90,15 @@ def _got(words: Words, receipt: Receipt) -> str:
 
 
 def _references(words: Words, receipt: Receipt) -> str:
-    named = " · ".join(escape(f"{one.handle} {one.role}".strip()) for one in receipt.references)
+    named = " · ".join(escape(f"{one.handle} {_role(words, one.role)}".strip()) for one in receipt.references)
     if receipt.left_out:
         left_out = escape(words("receipt.left_out", count=receipt.left_out))
         named = f"{named} <span class='short'>{left_out}</span>"
     return named
+
+
+def _role(words: Words, role: str) -> str:
+    return words(f"role.{role}") if role in set(ReferenceRole) else role
 
 
 def _facts(receipt: Receipt) -> str:

@@ -27,7 +27,7 @@ from agent.messages import ImagePart
 from agent.pictures import Picture
 from webui import cards, notices
 from webui.action_panels import action_panel
-from webui.cards import THREAD_EDGE_PX, View
+from webui.cards import ALONE, THREAD_EDGE_PX, Place, View
 from webui.live import Ending, LiveBlock, LiveTurn, Painting
 from webui.markdown import safe_markdown
 from webui.plan_cards import closed_plan, open_plan
@@ -136,7 +136,8 @@ def _live_block(view: View, turn: LiveTurn, block: LiveBlock) -> list[Block]:
         case SearchNote():
             return [_search_note(view, block)]
         case Painting():
-            return [Card("assistant", cards.gallery(view, _frames(view, block)))]
+            width, height = block.asked.width, block.asked.height
+            return [Card("assistant", cards.gallery(view, _frames(view, block), width, height))]
         case PlanCard():
             is_ready = isinstance(turn.ending, TurnPaused)
             return [Card("assistant", open_plan(view, block.plans, turn.turn_id, is_ready=is_ready))]
@@ -148,14 +149,16 @@ def _live_block(view: View, turn: LiveTurn, block: LiveBlock) -> list[Block]:
 
 def _frames(view: View, painting: Painting) -> list[str]:
     figures = []
-    for number, frame in enumerate(painting.frames, start=1):
+    places = _places([frame.handle if isinstance(frame, Picture) else "" for frame in painting.frames])
+    for number, (frame, place) in enumerate(zip(painting.frames, places, strict=True), start=1):
         match frame:
             case None:
                 figures.append(cards.pending_frame(view.words, painting.asked.width, painting.asked.height))
             case ErrorInfo():
                 figures.append(cards.failed_frame(view.words, number, frame))
             case Picture():
-                figures.append(figure(view, frame))
+                model = _model(frame)
+                figures.append(figure(view, frame, place, model if model != painting.asked.model_label else ""))
             case _:
                 assert_never(frame)
     return figures
@@ -201,11 +204,27 @@ def _component(place: _Place, component: Component) -> list[Block]:
 
 
 def _canvas(place: _Place, canvas: SmartCanvas) -> list[Block]:
-    figures = [figure(place.view, one) for one in _known(place, canvas.handles)]
-    if not figures:
+    pictures = _known(place, canvas.handles)
+    if not pictures:
         return []
-    html = cards.gallery(place.view, figures) + earlier_attempts(place.view, _known(place, canvas.earlier))
+    places = _places([one.handle for one in pictures])
+    models = list(map(_model, pictures))
+    # Side by side it matters who painted which.
+    notes = models if len(set(models)) > 1 else [""] * len(models)
+    figures = [figure(place.view, *one) for one in zip(pictures, places, notes, strict=True)]
+    first = pictures[0].image
+    html = cards.gallery(place.view, figures, first.width or 1, first.height or 1) + earlier_attempts(
+        place.view, _known(place, canvas.earlier)
+    )
     return [Card("assistant", html)]
+
+
+def _places(handles: Sequence[str]) -> list[Place]:
+    """Return where each picture of a request stands; the handle of one that has not come is empty."""
+    current = next((at for at, handle in enumerate(handles) if handle), 0)
+    pair = " ".join(handles) if len(handles) == 2 and all(handles) else ""
+    is_sheet = len(handles) > 1
+    return [Place(is_sheet, at == current, pair) for at in range(len(handles))]
 
 
 def _known(place: _Place, handles: Sequence[str]) -> list[Picture]:
@@ -228,18 +247,27 @@ def _search_note(view: View, note: SearchNote) -> Card:
     return Card("assistant", cards.search_note(view, note.sources, note.suggestions_html))
 
 
-def figure(view: View, picture: Picture) -> str:
-    """Return a picture in the thread: its frame, its buttons, its receipt, its review."""
+def _model(picture: Picture) -> str:
+    return picture.receipt.model_label if picture.receipt else ""
+
+
+def figure(view: View, picture: Picture, place: Place = ALONE, model: str = "") -> str:
+    """Return a picture in the thread: its frame, its buttons, its receipt, its review; with a `model` to be told apart
+    by, that name stands on the picture."""
     words, handle = view.words, picture.handle
     ratio = f"{picture.image.width or 1}/{picture.image.height or 1}"
-    note = words("picture.sketch") if picture.receipt and picture.receipt.is_sketch else ""
+    note = words("picture.sketch") if picture.receipt and picture.receipt.is_sketch else model
     if picture.after_stop:
         note = words("picture.after_stop")
+    current, label = (" now" if place.is_in_sheet and place.is_current else ""), ""
+    if place.is_in_sheet:
+        label = cards.tag(handle, is_on_picture=False)
+    skipped = "" if place.is_current else ' tabindex="-1"'
     return (
-        f'<figure class="pic"><button type="button" class="frame" data-act="view" data-arg="{escape(handle)}" '
-        f'title="{escape(words("action.open", handle=handle))}" style="aspect-ratio:{ratio}">'
+        f'<figure class="pic{current}"><button type="button" class="frame" data-act="view" data-arg="{escape(handle)}" '
+        f'title="{escape(words("action.open", handle=handle))}" style="aspect-ratio:{ratio}"{skipped}>'
         f'<img src="{view.url(handle, THREAD_EDGE_PX)}" alt="{escape(cards.picture_alt(words, picture))}">'
         f"{cards.tag(handle, note)}</button>"
-        f"<figcaption>{cards.picture_actions(view, handle)}{folded_receipt(view, picture)}"
+        f"<figcaption>{label}{cards.picture_actions(view, handle, place)}{folded_receipt(view, picture)}"
         f"{folded_review(view, picture)}</figcaption></figure>"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import gradio as gr
 
 from agent.conversation import Conversation, TurnState
 from agent.errors import RequestRefused
+from agent.pictures import ReferenceRole
 from agent.studio import Studio
 from webui.cards import View
 from webui.offers import Offer, image_offers
@@ -18,6 +19,7 @@ from webui.panels.chat import ChatPanel, to_messages
 from webui.panels.composer import Chosen, ComposerPanel
 from webui.panels.settings import SettingsPanel
 from webui.render import render_conversation
+from webui.roles import write_roles
 from webui.sessions import Sessions, Visitor
 
 Updates = dict[Any, Any]
@@ -37,7 +39,7 @@ class Panels:
     def outputs(self) -> list[Any]:
         """All of them, as the outputs of a handler that may change any."""
         top, box, dialog = self.chat, self.composer, self.settings
-        wires = [box.conversation, box.editing, box.references]
+        wires = [box.conversation, box.editing, box.references, box.roles, box.mask, box.expand]
         chips = [*box.settings.values(), box.cost]
         inputs = [dialog.head, dialog.key, dialog.test, dialog.verdict, dialog.remove, dialog.save]
         return [
@@ -114,16 +116,28 @@ class Screen:
             self.panels.composer.message: gr.update(placeholder=visitor.words("composer.placeholder")),
             self.panels.composer.conversation: view.conversation_id,
             **self.context(view, "", ()),
+            **self.unpainted(),
         }
 
-    def context(self, view: View, editing: str, references: tuple[str, ...]) -> Updates:
+    def context(
+        self,
+        view: View,
+        editing: str,
+        references: tuple[str, ...],
+        roles: Mapping[str, ReferenceRole] | None = None,
+    ) -> Updates:
         """Return the line of what the next message works on, shown and remembered."""
-        box = self.panels.composer
+        box, kept = self.panels.composer, {one: role for one, role in (roles or {}).items() if one in references}
         return {
-            box.context: composer.context_html(view, editing, references),
+            box.context: composer.context_html(view, editing, references, kept),
+            box.roles: write_roles(kept),
             box.editing: editing,
             box.references: " ".join(references),
         }
+
+    def unpainted(self) -> Updates:
+        """Return the painter's fields emptied."""
+        return {self.panels.composer.mask: "", self.panels.composer.expand: ""}
 
     def chips(self, visitor: Visitor, chosen: Chosen) -> Updates:
         """Return the chips for the model in use."""

@@ -19,6 +19,8 @@ _STEP_ICONS = {
     Step.SEARCHED: "globe",
     Step.TOOL: "wrench",
     Step.STYLES: "palette",
+    Step.ADJUSTING: "sliders-horizontal",
+    Step.ADJUSTED: "sliders-horizontal",
     Step.PAINTING: "brush",
     Step.PAINTED: "brush",
     Step.REVIEWING: "scan-eye",

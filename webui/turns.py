@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,18 +13,38 @@ import gradio as gr
 from agent.components import PlanCard
 from agent.conversation import Conversation, Turn, TurnState
 from agent.errors import ErrorCode, ErrorInfo, RequestRefused
+from agent.pictures import ReferenceRole
 from agent.plans import Decision
 from agent.studio import TurnRequest
 from webui import notices
 from webui.live import LiveTurn, resumed
+from webui.mask_wires import WireRefusal, read_painted
 from webui.panels.chat import to_messages
 from webui.panels.composer import Chosen
 from webui.plan_answers import after, decision_to_run, read_run
-from webui.render import Card, render_conversation
+from webui.render import Block, Card, render_conversation
 from webui.screen import Screen, Updates
 from webui.sessions import Visitor
 from webui.streams import Stream, Streams, turn_of
 from webui.tabs import Returned, Tab
+
+
+@dataclass(frozen=True)
+class Fields:
+    """What the painter's two hidden fields hold, unread."""
+
+    mask: str = ""
+    expand: str = ""
+
+
+UNPAINTED = Fields()
+
+
+@dataclass(frozen=True)
+class Sent(Returned):
+    """What Send took out of the composer and of the painter."""
+
+    fields: Fields = UNPAINTED
 
 
 @dataclass(frozen=True)
@@ -42,20 +62,34 @@ class Turns:
         conversation_id: str,
         editing: str,
         references: tuple[str, ...],
+        fields: Fields = UNPAINTED,
+        roles: Mapping[str, ReferenceRole] | None = None,
     ) -> AsyncIterator[Updates]:
-        """Send what the composer holds, and stream the turn into the thread."""
+        """Send what the composer and the painter hold, and stream the turn into the thread."""
         text = str((message or {}).get("text") or "")
         files = tuple(str(file) for file in (message or {}).get("files") or [])
-        sent = Returned(text, files)
-        if tab.is_echo(sent, time.monotonic()):
+        sent = Sent(text, files, fields)
+        # By the words alone: the painter's fields are emptied a moment before the composer is.
+        if tab.is_echo(Returned(text, files), time.monotonic()):
             yield {self.screen.panels.chat.thread: gr.skip()}
             return
+        painted = read_painted(fields.mask, fields.expand, editing)
+        if isinstance(painted, WireRefusal):
+            conversation = await self.screen.conversation(visitor, conversation_id)
+            said = visitor.words(painted.key, handle=painted.handle, marked=painted.marked)
+            yield self._refused(visitor, conversation, said)
+            return
+        if fields != UNPAINTED:
+            yield self.screen.unpainted()
         request = TurnRequest(
             text=text,
             images=[Path(file) for file in files],
+            mask=painted.mask,
+            expand=painted.expand,
             settings=chosen.turn_settings(),
-            editing=editing or None,
+            editing=painted.editing or None,
             references=references,
+            roles=roles or {},
         )
         async for updates in self._run(visitor, tab, conversation_id, request, sent):
             yield updates
@@ -149,11 +183,12 @@ class Turns:
         async for updates in Streams(self.screen).show(visitor, tab, Stream(conversation, live, events)):
             yield updates
 
-    def _refused(self, visitor: Visitor, conversation: Conversation, sentence: str) -> Updates:
-        """Return the thread with the reason why a click was not carried out."""
-        blocks = render_conversation(
-            self.screen.view(visitor, conversation.id), conversation, without=self.screen.running_turn(conversation)
-        )
+    def _refused(self, visitor: Visitor, conversation: Conversation | None, sentence: str) -> Updates:
+        """Return the thread with the reason why what was asked for was not carried out."""
+        blocks: list[Block] = []
+        if conversation is not None:
+            view = self.screen.view(visitor, conversation.id)
+            blocks += render_conversation(view, conversation, without=self.screen.running_turn(conversation))
         blocks.append(Card("assistant", notices.refused(visitor.words, sentence)))
         return {self.screen.panels.chat.thread: to_messages(blocks)}
 
@@ -163,6 +198,17 @@ def give_back(tab: Tab, message: dict[str, Any] | None) -> Any:
     returned, tab.returned = tab.returned, None
     is_empty = not message or not (message.get("text") or message.get("files"))
     return gr.update(value=returned.value) if returned is not None and is_empty else gr.skip()
+
+
+def paint_back(tab: Tab, mask: str, expand: str) -> tuple[Any, Any]:
+    """Return the painter's two fields after a failure: what was sent, unless something was painted meanwhile.
+
+    To be called before `give_back`, which forgets what was sent.
+    """
+    sent = tab.returned
+    if not isinstance(sent, Sent) or mask or expand:
+        return gr.skip(), gr.skip()
+    return sent.fields.mask, sent.fields.expand
 
 
 def words_of_turn(conversation: Conversation | None, turn_id: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent.errors import ErrorCode, RequestRefused
-from agent.plans import Decision, PlanEdit
+from agent.plans import Decision, ModelPrice, PlanEdit
 from tests.support.page_values import FLASH, OFFERS, PLAN, WORDS
 from webui.plan_answers import RunPlan, after, decision_to_run, read_run
 from webui.words import load_words
@@ -116,3 +116,34 @@ def test_the_plan_as_decided_has_the_new_values_and_the_models_name() -> None:
     decision = Decision(run=True, edits=(PlanEdit(call=0, model="flash", number_of_images=1),))
     (plan,) = after([PLAN], decision, OFFERS)
     assert (plan.model, plan.model_label, plan.number_of_images, plan.prompt) == ("flash", "Flash", 1, PLAN.prompt)
+
+
+BOTH = PLAN.model_copy(
+    update={
+        "model": "both",
+        "model_label": "Flash + Pro",
+        "prices": (
+            ModelPrice(model_label="Flash", price_usd=0.08),
+            ModelPrice(model_label="Pro", price_usd=0.27),
+        ),
+    }
+)
+
+
+def test_a_plan_for_both_models_may_stay_so_or_become_one_of_them() -> None:
+    stays = decision_to_run(WORDS, run(model="both", aspect_ratio="1:1"), [BOTH], OFFERS)
+    assert stays.edits == (PlanEdit(call=0, aspect_ratio="1:1"),)
+    one = decision_to_run(WORDS, run(model="flash", aspect_ratio="1:8"), [BOTH], OFFERS)
+    [plan] = after([BOTH], one, OFFERS)
+    assert (plan.model, plan.model_label, plan.prices) == ("flash", "Flash", ())
+
+
+@pytest.mark.parametrize(("edit", "model"), [({"aspect_ratio": "1:8"}, "Pro"), ({"resolution": "4K"}, "Flash")])
+def test_what_only_one_of_both_models_obeys_is_refused_naming_the_other(edit: dict[str, Any], model: str) -> None:
+    with pytest.raises(RequestRefused) as caught:
+        decision_to_run(WORDS, run(**edit), [BOTH], OFFERS)
+    assert caught.value.info.parameters["model"] == model
+
+
+def test_a_plan_for_one_model_cannot_become_one_for_both() -> None:
+    assert refusal(model="both").info.code is ErrorCode.SETTING_NOT_SUPPORTED

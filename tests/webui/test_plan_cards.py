@@ -10,6 +10,7 @@ import pytest
 from agent.components import PlanCard
 from agent.conversation import TurnState
 from agent.events import PlanReady, TurnPaused, TurnStarted
+from agent.plans import ModelPrice
 from agent.providers.catalogue import load_catalogue
 from tests.support.page_values import OFFERS, PLAN, PRO, VIEW, WORDS, turn
 from webui.cards import View
@@ -135,3 +136,15 @@ def test_the_catalogue_says_what_is_offered() -> None:
     assert [one.name for one in gemini] == ["flash", "pro"]
     assert "4K" in gemini[1].resolutions
     assert [one.label for one in image_offers(catalogue, "sketch")] == ["Sketch"]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_plan_for_both_models_says_what_each_would_cost(language: str) -> None:
+    prices = (ModelPrice(model_label="Flash", price_usd=0.08), ModelPrice(model_label="Pro", price_usd=0.27))
+    update = {"model": "both", "model_label": "Flash + Pro", "prices": prices, "price_usd": 0.35}
+    both = PLAN.model_copy(update=update)
+    shown = open_plan(View(load_words(language), "c1", OFFERS), [both], "t1")
+    assert "≈ $0.35 · Flash $0.08 + Pro $0.27" in shown
+    assert set(options(shown, "model")) == {"flash", "pro", "both"}
+    assert '<option value="both" selected>Flash + Pro</option>' in shown
+    assert "Flash + Pro" in closed_plan(View(load_words(language), "c1", OFFERS), [both], was_run=True)

@@ -27,6 +27,9 @@ COMPOSED = (
     "composer.",
     "panel.",
     "check.",
+    "notice.",
+    "change.",
+    "role.",
 )
 AGES = ("rail.today", "rail.yesterday", "rail.week", "rail.older")
 

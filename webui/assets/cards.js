@@ -26,8 +26,9 @@
   const narrowPlan = request => {
     const model = request.querySelector("[name=model]")?.value;
     if (!model) return;
+    const asked = model === "both" ? ["flash", "pro"] : [model];
     for (const select of request.querySelectorAll("select")) {
-      for (const option of select.options) option.disabled = option.hidden = Boolean(option.dataset.for) && !option.dataset.for.split(" ").includes(model);
+      for (const option of select.options) option.disabled = option.hidden = Boolean(option.dataset.for) && !asked.every(one => option.dataset.for.split(" ").includes(one));
       const chosen = select.selectedOptions[0];
       if (chosen?.disabled) select.value = [...select.options].find(option => !option.disabled)?.value ?? "";
     }

@@ -92,6 +92,12 @@
     else if (root.hasAttribute("data-stage") && !event.target.closest?.("#box")) root.removeAttribute("data-stage");
   });
 
+  // ---- what a reference is for
+  addEventListener("change", event => {
+    const select = event.target.closest?.("#ctx select[data-role]");
+    if (select) window.aivista?.act({ act: "role", arg: JSON.stringify({ handle: select.dataset.role, role: select.value || null }) });
+  });
+
   // ---- the seconds of a running turn go on between two updates
   let base = { element: null, from: 0, at: 0 };
   const tick = () => {

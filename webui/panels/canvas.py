@@ -11,6 +11,7 @@ from agent.pictures import Picture
 from webui.cards import THUMB_EDGE_PX, View, button, picture_actions, picture_alt
 from webui.icons import icon
 from webui.panels.flat import flat
+from webui.panels.painter import stage_buttons_html
 from webui.receipts import receipt_rows
 from webui.review_cards import review_rows, score_badge
 from webui.words import Words
@@ -19,9 +20,8 @@ STAGE_EDGE_PX = 2048
 
 
 def build_canvas() -> gr.HTML:
-    """Return the empty stage."""
-    with gr.Column(elem_id="stage"):
-        return flat("canvas")
+    """Return the empty stage; the page lays it and the painter into one column."""
+    return flat("canvas")
 
 
 def empty_canvas_html(words: Words) -> str:
@@ -40,11 +40,14 @@ def canvas_html(view: View, conversation: Conversation, picture: Picture) -> str
     receipt = receipt_rows(view, picture.receipt) if picture.receipt else f"<p>{escape(words('receipt.uploaded'))}</p>"
     return (
         f"{_bar(words, picture.handle)}"
-        f'<div class="cv-scroll"><div class="cv-well"><div class="cv-pic" style="--ar:{width / height:.4f}">'
+        f'<div class="cv-scroll"><div class="cv-well"><div class="cv-pic" style="--ar:{width / height:.4f}" '
+        f'data-conversation="{escape(view.conversation_id)}" data-handle="{escape(picture.handle)}" '
+        f'data-width="{width}" data-height="{height}">'
         f'<img src="{view.url(picture.handle, STAGE_EDGE_PX)}" alt="{escape(picture_alt(words, picture))}"></div>'
         f'{_strip(view, conversation, picture.handle)}<div class="cv-info"><span>{width}×{height}</span>'
         f'<span class="grow"></span><a href="{view.url(picture.handle)}" target="_blank" rel="noopener">{original}</a>'
-        f"</div></div>{picture_actions(view, picture.handle)}"
+        f'</div></div><div class="cv-paint">{stage_buttons_html(words, picture.handle)}</div>'
+        f"{picture_actions(view, picture.handle)}"
         f'{_review(words, picture)}<section class="receipt whole"><h3>{escape(words("receipt.title"))}</h3>{receipt}'
         "</section></div>"
     )

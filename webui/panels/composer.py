@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -11,6 +11,7 @@ import gradio as gr
 from gradio.blocks import Block
 
 from agent.messages import Value
+from agent.pictures import ReferenceRole
 from agent.providers.catalogue import Catalogue, ModelEntry, ModelRole
 from agent.settings import TurnSettings
 from webui.cards import THUMB_EDGE_PX, View
@@ -19,6 +20,7 @@ from webui.panels.flat import flat
 from webui.words import Words
 
 AUTO = "auto"
+BOTH = "both"
 COUNTS = ("1", "2", "3", "4")
 POLICIES = ("llm_only", "image_only", "both")
 REVIEWS = ("off", "on", "always")
@@ -44,6 +46,9 @@ class ComposerPanel:
     conversation: gr.Textbox
     editing: gr.Textbox
     references: gr.Textbox
+    roles: gr.Textbox
+    mask: gr.Textbox
+    expand: gr.Textbox
 
     @property
     def settings(self) -> dict[str, Block]:
@@ -118,7 +123,7 @@ def build_composer(catalogue: Catalogue) -> ComposerPanel:
         with gr.Row(elem_id="opts"):
             with gr.Row(elem_id="chips"):
                 text_model = _chip("text-model", "text_model", ["flash", "thinking"], "flash")
-                image_model = _chip("image-model", "image_model", [AUTO, "flash", "pro"], AUTO)
+                image_model = _chip("image-model", "image_model", [AUTO, "flash", "pro", BOTH], AUTO)
                 aspect_ratio = _chip("aspect-ratio", "aspect_ratio", [AUTO, *ratios], AUTO)
                 resolution = _chip("resolution", "resolution", [AUTO, *sizes], AUTO)
                 number = _chip("count", "number_of_images", [AUTO, *COUNTS], AUTO)
@@ -128,7 +133,8 @@ def build_composer(catalogue: Catalogue) -> ComposerPanel:
                 confirm = _switch("confirm", "confirm")
             cost = flat("cost")
         with gr.Column(elem_id="wires"):
-            wires = [gr.Textbox("", label=name, elem_id=name) for name in ("conversation", "editing", "references")]
+            names = ("conversation", "editing", "references", "roles", "mask", "expand")
+            wires = [gr.Textbox("", label=name, elem_id=name) for name in names]
     chips = (text_model, image_model, aspect_ratio, resolution, number, search, policy, review, confirm)
     return ComposerPanel(context, message, *chips, cost, *wires)
 
@@ -156,7 +162,7 @@ def _chip(elem_id: str, label: str, choices: list[str], value: str) -> gr.Dropdo
 
 
 def painters(catalogue: Catalogue, provider: str, image_model: str) -> list[ModelEntry]:
-    """Return the image models a choice may end with: both for `auto`."""
+    """Return the image models a choice may end with: both for `auto` and for `both`."""
     roles = {"flash": [ModelRole.IMAGE_FLASH], "pro": [ModelRole.IMAGE_PRO]}
     chosen = roles.get(image_model, [ModelRole.IMAGE_FLASH, ModelRole.IMAGE_PRO])
     return [catalogue.model(role, provider) for role in chosen]
@@ -182,11 +188,13 @@ def chip_updates(words: Words, catalogue: Catalogue, provider: str, chosen: Chos
     ratios, sizes = offered(catalogue, provider, chosen.image_model)
     auto = words("composer.auto")
     models = [(words(f"composer.{name}"), name) for name in ("flash", "pro")]
+    if len({one.id for one in painters(catalogue, provider, BOTH)}) > 1:
+        models.append((words("composer.flash_pro"), BOTH))
     thinkers = [(words(f"composer.{name}"), name) for name in ("flash", "thinking")]
     when = [(words(f"composer.review_{name}"), name) for name in REVIEWS]
     by_whom = [(words(f"composer.{name}"), name) for name in POLICIES]
     auto_image = words("composer.sketch") if is_sketch else auto
-    image = AUTO if is_sketch else chosen.image_model
+    image = chosen.image_model if not is_sketch and chosen.image_model in {name for _, name in models} else AUTO
     size = chosen.resolution if chosen.resolution in sizes and not is_sketch else AUTO
     ratio = chosen.aspect_ratio if chosen.aspect_ratio in ratios else AUTO
     shown_sizes = [(words("composer.auto_size"), AUTO), *_same(sizes)]
@@ -222,21 +230,41 @@ def cost_html(words: Words, *, is_sketch: bool) -> str:
     return f'<span class="price">{icon("leaf", 13)}{escape(words("composer.free"))}</span>' if is_sketch else ""
 
 
-def context_html(view: View, editing: str, references: Sequence[str]) -> str:
-    """Return the line of what the next message works on, each with a cross."""
+def context_html(
+    view: View, editing: str, references: Sequence[str], roles: Mapping[str, ReferenceRole] | None = None
+) -> str:
+    """Return the line of what the next message works on, each with a cross, a reference with what it is for.
+
+    The painter's script writes how much of the picture is painted behind its handle.
+    """
     parts = []
     if editing:
-        parts.append(f'<span class="lab">{escape(view.words("composer.editing"))}</span>{_context_chip(view, editing)}')
+        label, growing = escape(view.words("composer.editing")), escape(view.words("painter.expand_note"))
+        words = f'<span class="lab" data-editing="{label}" data-expanding="{growing}">{label}</span>'
+        parts.append(f"{words}{_context_chip(view, editing, is_edited=True)}")
     if references:
-        chips = "".join(_context_chip(view, handle) for handle in references)
+        given = roles or {}
+        chips = "".join(_context_chip(view, handle, role=_role_select(view, handle, given)) for handle in references)
         parts.append(f'<span class="lab">{escape(view.words("composer.references"))}</span>{chips}')
     return "".join(parts)
 
 
-def _context_chip(view: View, handle: str) -> str:
+def _role_select(view: View, handle: str, roles: Mapping[str, ReferenceRole]) -> str:
+    """Return the field with what a reference is for; the page's script sends its change as a click."""
+    words, chosen = view.words, roles.get(handle)
+    cells = [f'<option value="">{escape(words("role.none"))}</option>']
+    for role in ReferenceRole:
+        mark = " selected" if role == chosen else ""
+        cells.append(f'<option value="{role}"{mark}>{escape(words(f"role.{role}"))}</option>')
+    name = escape(words("role.name", handle=handle))
+    return f'<select data-role="{escape(handle)}" aria-label="{name}" title="{name}">{"".join(cells)}</select>'
+
+
+def _context_chip(view: View, handle: str, *, is_edited: bool = False, role: str = "") -> str:
     name = escape(view.words("composer.remove", handle=handle))
+    marked, note = (f' data-handle="{escape(handle)}"', "<small></small>") if is_edited else ("", "")
     return (
-        f'<span class="ctx"><img src="{view.url(handle, THUMB_EDGE_PX)}" alt="" width="20" height="20">'
-        f'<b>{escape(handle)}</b><button type="button" data-act="drop" data-arg="{escape(handle)}" aria-label="{name}" '
-        f'title="{name}">{icon("x", 13)}</button></span>'
+        f'<span class="ctx"{marked}><img src="{view.url(handle, THUMB_EDGE_PX)}" alt="" width="20" height="20">'
+        f'<b>{escape(handle)}</b>{note}{role}<button type="button" data-act="drop" data-arg="{escape(handle)}" '
+        f'aria-label="{name}" title="{name}">{icon("x", 13)}</button></span>'
     )

@@ -112,3 +112,22 @@ def test_the_review_says_when_it_looks_and_confirming_says_what_it_does() -> Non
 def test_a_review_that_no_chip_offers_is_refused() -> None:
     with pytest.raises(ValidationError):
         Chosen(review="sometimes").turn_settings()
+
+
+def test_both_image_models_are_offered_where_there_are_two() -> None:
+    offered_to = {
+        provider: values(chip_updates(WORDS, CATALOGUE, provider, Chosen())["image_model"])
+        for provider in ("gemini", "sketch")
+    }
+    assert offered_to == {"gemini": ["auto", "flash", "pro", "both"], "sketch": ["auto"]}
+
+
+def test_with_both_only_what_both_obey_is_offered() -> None:
+    assert offered(CATALOGUE, "gemini", "both") == offered(CATALOGUE, "gemini", "auto")
+    updates = chip_updates(WORDS, CATALOGUE, "gemini", Chosen(image_model="both", aspect_ratio="1:8"))
+    assert (updates["image_model"]["value"], updates["aspect_ratio"]["value"]) == ("both", "auto")
+    assert Chosen(image_model="both").turn_settings() == TurnSettings(image_model="both")
+
+
+def test_a_choice_of_both_goes_back_to_auto_in_sketch_mode() -> None:
+    assert chip_updates(WORDS, CATALOGUE, "sketch", Chosen(image_model="both"))["image_model"]["value"] == "auto"

@@ -1,0 +1,615 @@
+"""The painter on the stage: what is painted with mouse, finger and keys is what arrives at the server."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    CDPSession,
+    FloatRect,
+    Locator,
+    Page,
+    Request,
+    ViewportSize,
+    expect,
+)
+
+from agent.requests import Expansion
+from tests.page import PageProcess
+from tests.page.hands import attach, composer, expect_rest, open_page, pictures, say
+from webui.mask_wires import Painted, read_painted
+
+PHONE: ViewportSize = {"width": 390, "height": 844}
+
+
+@pytest.fixture
+def phone(browser: Browser) -> Iterator[Page]:
+    context = browser.new_context(viewport=PHONE, locale="zh-CN", has_touch=True, is_mobile=True, color_scheme="dark")
+    tab = context.new_page()
+    faults: list[str] = []
+    tab.on("pageerror", lambda error: faults.append(str(error)))
+    yield tab
+    context.close()
+    assert faults == []
+
+
+def open_painter(
+    page: Page, studio: PageProcess, wish: str = "draw a boat, 4:3", button: str = "Paint over it"
+) -> Locator:
+    """Have a picture drawn, open it on the stage and the painter on it; return its canvas."""
+    open_page(page, studio.url)
+    say(page, wish)
+    expect(pictures(page)).to_have_count(1)
+    expect_rest(page)
+    return paint_over(page, 0, button)
+
+
+def paint_over(page: Page, number: int = 0, button: str = "Paint over it") -> Locator:
+    pictures(page).nth(number).click()
+    expect(page.locator("#canvas .cv-bar b")).to_have_text(f"#{number + 1}")
+    page.locator("#canvas").get_by_role("button", name=button).click()
+    canvas = page.locator("#pt-canvas")
+    expect(canvas).to_be_visible()
+    return canvas
+
+
+def place(element: Locator) -> FloatRect:
+    box = element.bounding_box()
+    assert box is not None
+    return box
+
+
+def spot(canvas: Locator, across: float, down: float) -> tuple[float, float]:
+    """Return the point of the screen that shows this point of the picture, given in fractions."""
+    box = place(canvas)
+    return box["x"] + across * box["width"], box["y"] + down * box["height"]
+
+
+def stroke(page: Page, *points: tuple[float, float]) -> None:
+    """Draw a line with the mouse through points of the picture, given in fractions."""
+    canvas = page.locator("#pt-canvas")
+    page.mouse.move(*spot(canvas, *points[0]))
+    page.mouse.down()
+    for point in points[1:]:
+        page.mouse.move(*spot(canvas, *point), steps=6)
+    page.mouse.up()
+
+
+def field(page: Page, name: str = "mask") -> str:
+    value: str = page.locator(f"#{name} :is(textarea, input)").input_value()
+    return value
+
+
+def tool(page: Page, name: str) -> Locator:
+    return page.locator("#pt").get_by_role("button", name=name, exact=True)
+
+
+def read(text: str, expand: str = "") -> Painted:
+    """Return what the server reads in the fields."""
+    painted = read_painted(text, expand, "")
+    assert isinstance(painted, Painted)
+    return painted
+
+
+def mask(page: Page) -> Image.Image:
+    """Return the mask in the field as the server reads it."""
+    painted = read(field(page)).mask
+    assert painted is not None
+    return Image.open(io.BytesIO(painted.image))
+
+
+def is_white(image: Image.Image, across: float, down: float) -> bool:
+    """Whether a point of the mask, given in fractions, is to change. The painter's mask knows no grey."""
+    value = image.getpixel((round(across * (image.width - 1)), round(down * (image.height - 1))))
+    assert value in (0, 255)
+    return value == 255
+
+
+def share(page: Page) -> Locator:
+    return page.locator("#pt-share")
+
+
+def send(page: Page, words: str) -> tuple[str, str]:
+    """Send the words; return what arrives in the painter's two fields, as the server is sent it."""
+
+    def is_sent(request: Request) -> bool:
+        return "/queue/join" in request.url and words in (request.post_data or "")
+
+    with page.expect_request(is_sent) as sent:
+        say(page, words)
+    data: list[Any] = json.loads(sent.value.post_data or "")["data"]
+    texts = [one for one in data if isinstance(one, str) and one.startswith('{"handle"')]
+    return (
+        next((text for text in texts if '"png"' in text), ""),
+        next((text for text in texts if '"left"' in text), ""),
+    )
+
+
+def touch(session: CDPSession, kind: str, *points: tuple[float, float]) -> None:
+    spots = [{"x": x, "y": y, "id": number} for number, (x, y) in enumerate(points)]
+    session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": spots})
+
+
+def cdp(page: Page) -> CDPSession:
+    context: BrowserContext = page.context
+    return context.new_cdp_session(page)
+
+
+def test_a_stroke_of_the_mouse_arrives_at_the_server_and_is_kept_for_another_try(
+    page: Page, studio: PageProcess
+) -> None:
+    open_painter(page, studio)
+    expect(share(page)).to_have_text("Nothing is painted yet")
+    expect(page.locator("#ctx .ctx")).to_have_count(0)
+    stroke(page, (0.2, 0.5), (0.6, 0.5))
+    expect(page.locator("#ctx")).to_contain_text(re.compile(r"Editing\s*#1\s*· mask \d+ %"))
+    expect(share(page)).to_have_text(re.compile(r"^\d+ % painted$"))
+    arrived, expand = send(page, "make it darker")
+    assert expand == ""
+    painted = read(arrived).mask
+    assert painted is not None
+    assert (painted.handle, painted.feather_px) == ("#1", 8)
+    with Image.open(io.BytesIO(painted.image)) as image:
+        natural = page.locator(".pt-pic img").evaluate("image => [image.naturalWidth, image.naturalHeight]")
+        assert max(image.size) <= 1024
+        assert image.width / image.height == pytest.approx(natural[0] / natural[1], rel=0.01)
+        assert [is_white(image, *point) for point in ((0.2, 0.5), (0.4, 0.5), (0.6, 0.5))] == [True] * 3
+        assert not any(is_white(image, *point) for point in ((0.4, 0.3), (0.4, 0.7), (0.1, 0.5), (0.75, 0.5)))
+    expect(page.locator("#mask :is(textarea, input)")).to_have_value("")
+    expect(share(page)).to_have_text("Nothing is painted yet")
+    expect(page.locator("#chat .refs .tag").last).to_have_text("#1")
+    expect_rest(page)
+    tool(page, "Last mask").click()
+    expect(page.locator("#ctx")).to_contain_text("· mask")
+    assert is_white(mask(page), 0.4, 0.5)
+
+
+def test_a_finger_paints_and_two_move_and_pinch_without_painting(phone: Page, studio: PageProcess) -> None:
+    canvas, session = open_painter(phone, studio, "画一艘船，3:4", "涂抹修改"), cdp(phone)
+    touch(session, "touchStart", spot(canvas, 0.3, 0.3))
+    for step in range(1, 9):
+        touch(session, "touchMove", spot(canvas, 0.3, 0.3 + step * 0.05))
+    touch(session, "touchEnd")
+    expect(share(phone)).to_have_text(re.compile(r"^已涂抹 \d+ %$"))
+    image = mask(phone)
+    assert image.height > image.width
+    assert [is_white(image, 0.3, down) for down in (0.3, 0.5, 0.7)] == [True] * 3
+    assert not is_white(image, 0.7, 0.5)
+    before, width = field(phone), place(canvas)["width"]
+    middle = spot(canvas, 0.5, 0.5)
+    touch(session, "touchStart", middle)
+    touch(session, "touchStart", middle, (middle[0] + 40, middle[1]))
+    for step in range(1, 9):
+        touch(session, "touchMove", (middle[0] - step * 8, middle[1]), (middle[0] + 40 + step * 8, middle[1]))
+    touch(session, "touchEnd")
+    assert place(canvas)["width"] > 2 * width
+    assert field(phone) == before
+    assert phone.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    small = phone.locator("#pt button:visible").evaluate_all(
+        "all => all.map(one => one.getBoundingClientRect()).filter(box => box.width < 40 || box.height < 40).length"
+    )
+    assert small == 0
+    phone.get_by_role("button", name="完成").click()
+    expect(composer(phone)).to_be_focused()
+    expect(phone.locator("#ctx")).to_contain_text("蒙版")
+
+
+def test_the_keyboard_alone_opens_paints_and_leaves(page: Page, studio: PageProcess) -> None:
+    open_page(page, studio.url)
+    say(page, "draw a boat, 4:3")
+    expect(pictures(page)).to_have_count(1)
+    expect_rest(page)
+    page.locator("#chat .frame").first.focus()
+    page.keyboard.press("Enter")
+    opener = page.locator("#canvas").get_by_role("button", name="Paint over it")
+    expect(opener).to_be_visible()
+    opener.focus()
+    page.keyboard.press("Enter")
+    canvas = page.locator("#pt-canvas")
+    expect(canvas).to_be_focused()
+    expect(page.locator("#pt-help")).to_have_css("opacity", "1")
+    for _ in range(5):
+        page.keyboard.press("Shift+ArrowLeft")
+    expect(page.locator(".pt-ring")).to_have_css("opacity", "1")
+    page.keyboard.down(" ")
+    for _ in range(5):
+        page.keyboard.press("Shift+ArrowRight")
+    page.keyboard.up(" ")
+    expect(share(page)).to_have_text(re.compile("painted$"))
+    image = mask(page)
+    left = 0.5 - 5 * 40 / 1024 * max(image.size) / image.width
+    assert [is_white(image, across, 0.5) for across in (left, (left + 0.5) / 2, 0.5)] == [True] * 3
+    assert not is_white(image, left - 0.1, 0.5)
+    painted = field(page)
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Shift+ArrowDown")
+    page.keyboard.press("Shift+ArrowDown")
+    page.keyboard.press("Enter")
+    assert is_white(mask(page), 0.5, 0.5 + (8 + 80) / 1024 * max(image.size) / image.height)
+    page.keyboard.press("Control+z")
+    assert field(page) == painted
+    page.keyboard.press("Control+Shift+z")
+    assert field(page) != painted
+    page.keyboard.press("Escape")
+    expect(canvas).to_be_hidden()
+    expect(composer(page)).to_be_focused()
+    assert field(page) != ""
+
+
+def test_a_box_takes_two_corners_with_the_keys(page: Page, studio: PageProcess) -> None:
+    canvas = open_painter(page, studio)
+    tool(page, "Box").click()
+    canvas.focus()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press(" ")
+    for _ in range(3):
+        page.keyboard.press("Shift+ArrowRight")
+        page.keyboard.press("Shift+ArrowDown")
+    page.keyboard.press(" ")
+    box = mask(page).getbbox()
+    assert box is not None
+    assert [box[2] - box[0], box[3] - box[1]] == pytest.approx([120, 120], abs=2)
+
+
+def test_undo_redo_invert_and_clear(page: Page, studio: PageProcess) -> None:
+    open_painter(page, studio)
+    expect(tool(page, "Undo")).to_be_disabled()
+    stroke(page, (0.2, 0.2), (0.4, 0.2))
+    first = field(page)
+    stroke(page, (0.2, 0.8), (0.4, 0.8))
+    assert [is_white(mask(page), 0.3, down) for down in (0.2, 0.8)] == [True, True]
+    tool(page, "Undo").click()
+    assert field(page) == first
+    tool(page, "Redo").click()
+    assert is_white(mask(page), 0.3, 0.8)
+    tool(page, "Invert").click()
+    image = mask(page)
+    assert [is_white(image, 0.3, 0.2), is_white(image, 0.6, 0.5), is_white(image, 0, 0)] == [False, True, True]
+    tool(page, "Clear").click()
+    assert field(page) == ""
+    expect(share(page)).to_have_text("Nothing is painted yet")
+    expect(page.locator("#ctx .ctx")).to_have_count(0)
+    for _ in range(4):
+        tool(page, "Undo").click()
+    assert field(page) == ""
+    expect(tool(page, "Undo")).to_be_disabled()
+    arrived, _ = send(page, "make it brighter")
+    assert arrived == ""
+    expect(pictures(page)).to_have_count(2)
+    expect_rest(page)
+
+
+def test_the_box_and_the_eraser_make_several_areas_with_hard_edges(page: Page, studio: PageProcess) -> None:
+    open_painter(page, studio)
+    tool(page, "Box").click()
+    stroke(page, (0.1, 0.1), (0.5, 0.6))
+    stroke(page, (0.9, 0.9), (0.7, 0.7))
+    image = mask(page)
+    assert [is_white(image, *point) for point in ((0.12, 0.12), (0.48, 0.58), (0.8, 0.8))] == [True] * 3
+    assert not is_white(image, 0.6, 0.65)
+    assert sum(image.histogram()[1:255]) == 0
+    tool(page, "Eraser").click()
+    stroke(page, (0.3, 0.05), (0.3, 0.65))
+    image = mask(page)
+    assert [is_white(image, across, 0.3) for across in (0.15, 0.3, 0.45)] == [True, False, True]
+
+
+def test_the_brush_grows_and_shrinks_with_the_brackets(page: Page, studio: PageProcess) -> None:
+    canvas = open_painter(page, studio)
+    stroke(page, (0.5, 0.5), (0.5, 0.5))
+    canvas.focus()
+    narrow = mask(page).getbbox()
+    for _ in range(6):
+        page.keyboard.press("]")
+    stroke(page, (0.5, 0.5), (0.5, 0.5))
+    wide = mask(page).getbbox()
+    assert narrow is not None
+    assert wide is not None
+    assert wide[2] - wide[0] == pytest.approx(narrow[2] - narrow[0] + 48, abs=8)
+    for _ in range(40):
+        page.keyboard.press("[")
+    expect(page.locator("#pt-size")).to_have_value("4")
+
+
+ALPHA = """canvas => {
+  const { width, height } = canvas, data = canvas.getContext("2d").getImageData(0, 0, width, height).data;
+  return [0.5, 0.3].map(x => data[4 * (Math.round(height / 2) * width + Math.round(width * x)) + 3])
+    .concat(data[4 * (Math.round(height / 2) * width + Math.round(width * 0.3) + 3) + 3]);
+}"""
+
+
+def test_the_soft_edge_is_shown_and_sent_and_leaves_the_mask_hard(page: Page, studio: PageProcess) -> None:
+    canvas = open_painter(page, studio)
+    tool(page, "Box").click()
+    stroke(page, (0.3, 0.2), (0.7, 0.8))
+    shown_hard = canvas.evaluate(ALPHA)
+    hard = mask(page).tobytes()
+    page.locator("#pt-feather").fill("32")
+    expect(page.locator("#pt-feather + output")).to_have_text("32")
+    sent = read(field(page)).mask
+    assert sent is not None
+    assert sent.feather_px == 32
+    assert mask(page).tobytes() == hard
+    shown_soft = canvas.evaluate(ALPHA)
+    assert shown_soft[0] == shown_hard[0] == 255
+    assert 0 < shown_soft[2] < shown_hard[2] or shown_soft[2] == round(255 * 0.35)
+    assert float(canvas.evaluate("canvas => getComputedStyle(canvas).opacity")) == pytest.approx(0.56)
+
+
+def test_a_mask_is_loaded_scaled_or_refused_in_a_sentence(page: Page, studio: PageProcess, tmp_path: Path) -> None:
+    open_painter(page, studio)
+    size = page.locator("#pt-pixels").inner_text().split("×")
+    width, height = int(size[0]), int(size[1])
+    half = Image.new("L", (width // 2, height // 2))
+    half.paste(255, (0, 0, width // 4, height // 2))
+    chosen = page.locator("#pt-file")
+    half.save(tmp_path / "half.png")
+    chosen.set_input_files(tmp_path / "half.png")
+    expect(share(page)).to_have_text("50 % painted")
+    expect(page.locator("#pt-said")).to_have_text("The mask is loaded.")
+    assert [is_white(mask(page), across, 0.5) for across in (0.25, 0.75)] == [True, False]
+    loaded, note = field(page), page.locator("#pt-note")
+    Image.new("L", (300, 300), 255).save(tmp_path / "square.png")
+    chosen.set_input_files(tmp_path / "square.png")
+    expect(note).to_contain_text(f"The mask is 300×300 and the picture {width}×{height}")
+    (tmp_path / "words.png").write_text("no picture")
+    chosen.set_input_files(tmp_path / "words.png")
+    expect(note).to_contain_text("cannot be read as an image")
+    Image.new("L", (width, height), 0).save(tmp_path / "black.png")
+    chosen.set_input_files(tmp_path / "black.png")
+    expect(note).to_contain_text("Nothing in this file is white")
+    assert field(page) == loaded
+    tool(page, "Undo").click()
+    expect(share(page)).to_have_text("Nothing is painted yet")
+    expect(note).to_be_hidden()
+
+
+def test_zoomed_and_moved_the_brush_still_paints_where_it_is(page: Page, studio: PageProcess) -> None:
+    canvas = open_painter(page, studio)
+    width = place(canvas)["width"]
+    page.mouse.move(*spot(canvas, 0.25, 0.25))
+    page.mouse.wheel(0, -700)
+    zoomed = place(canvas)["width"]
+    assert zoomed > 2 * width
+    stroke(page, (0.25, 0.25), (0.25, 0.25))
+    bounds = mask(page).getbbox()
+    assert bounds is not None
+    image = mask(page)
+    middle = [(bounds[0] + bounds[2]) / 2 / image.width, (bounds[1] + bounds[3]) / 2 / image.height]
+    assert middle == pytest.approx([0.25, 0.25], abs=0.01)
+    painted, at = field(page), place(canvas)
+    page.keyboard.down(" ")
+    start = spot(canvas, 0.25, 0.25)
+    page.mouse.move(*start)
+    page.mouse.down()
+    page.mouse.move(start[0] + 60, start[1] + 40, steps=4)
+    page.mouse.up()
+    page.keyboard.up(" ")
+    moved = place(canvas)
+    assert [moved["x"] - at["x"], moved["y"] - at["y"]] == pytest.approx([60, 40], abs=1)
+    tool(page, "Closer").focus()
+    page.keyboard.press("ArrowRight")
+    assert place(canvas)["x"] == pytest.approx(moved["x"] - 48, abs=1)
+    tool(page, "Closer").click()
+    assert place(canvas)["width"] == pytest.approx(zoomed * 1.5, rel=0.01)
+    tool(page, "Further").click()
+    tool(page, "Fit").click()
+    assert place(canvas)["width"] == pytest.approx(width, abs=1)
+    assert field(page) == painted
+
+
+def test_a_mask_survives_a_streamed_turn_and_the_stage_rendered_anew(page: Page, studio: PageProcess) -> None:
+    open_painter(page, studio)
+    say(page, "draw a whale")
+    expect(page.locator("#chat .live")).to_be_visible()
+    stroke(page, (0.3, 0.3), (0.6, 0.6))
+    painted = field(page)
+    assert painted
+    expect(pictures(page)).to_have_count(2)
+    expect_rest(page)
+    expect(page.locator("#ctx")).to_contain_text(re.compile(r"#1\s*· mask"))
+    assert field(page) == painted
+    assert is_white(mask(page), 0.45, 0.45)
+    pictures(page).nth(1).click()
+    expect(page.locator("#canvas .cv-bar b")).to_have_text("#2")
+    expect(page.locator("#pt-canvas")).to_be_hidden()
+    assert field(page) == painted
+    paint_over(page, 0)
+    expect(share(page)).to_have_text(re.compile("painted$"))
+    page.locator("#pt").get_by_role("button", name="Done").click()
+    arrived, _ = send(page, "make it darker")
+    assert arrived == painted
+    expect_rest(page)
+
+
+def test_what_no_longer_fits_is_cleared(page: Page, studio: PageProcess) -> None:
+    open_painter(page, studio)
+    say(page, "draw a whale")
+    expect(pictures(page)).to_have_count(2)
+    expect_rest(page)
+    stroke(page, (0.3, 0.3), (0.6, 0.6))
+    expect(page.locator("#ctx")).to_contain_text(re.compile(r"#1\s*· mask"))
+    page.locator("#chat .acts [data-act=edit]").nth(1).click()
+    expect(page.locator("#ctx .ctx")).to_contain_text("#2")
+    expect(page.locator("#mask :is(textarea, input)")).to_have_value("")
+    expect(page.locator("#ctx")).not_to_contain_text("mask")
+    expect(share(page)).to_have_text("Nothing is painted yet")
+    tool(page, "Last mask").click()
+    expect(page.locator("#ctx")).to_contain_text(re.compile(r"#1\s*· mask"))
+    page.get_by_role("button", name="Remove #1").click()
+    expect(page.locator("#ctx .ctx")).to_have_count(0)
+    expect(page.locator("#mask :is(textarea, input)")).to_have_value("")
+    stroke(page, (0.3, 0.3), (0.6, 0.6))
+    expect(page.locator("#ctx")).to_contain_text("· mask")
+    page.get_by_role("button", name="New conversation").click()
+    expect(page.locator(".welcome")).to_be_visible()
+    expect(page.locator("#mask :is(textarea, input)")).to_have_value("")
+    expect(page.locator("#pt-canvas")).to_be_hidden()
+    expect(page.locator("#ctx .ctx")).to_have_count(0)
+
+
+def test_after_a_reload_each_picture_still_has_its_last_mask(page: Page, studio: PageProcess) -> None:
+    open_painter(page, studio)
+    say(page, "draw a whale")
+    expect(pictures(page)).to_have_count(2)
+    expect_rest(page)
+    stroke(page, (0.3, 0.3), (0.3, 0.6))
+    expect(page.locator("#ctx")).to_contain_text("· mask")
+    page.reload()
+    expect(pictures(page)).to_have_count(2)
+    assert field(page) == ""
+    paint_over(page, 1)
+    expect(tool(page, "Last mask")).to_be_disabled()
+    tool_bar = page.locator("#pt")
+    tool_bar.get_by_role("button", name="Done").click()
+    paint_over(page, 0)
+    tool(page, "Last mask").click()
+    expect(page.locator("#ctx")).to_contain_text(re.compile(r"#1\s*· mask"))
+    assert is_white(mask(page), 0.3, 0.45)
+
+
+def test_a_turn_that_fails_gives_the_mask_back(page: Page, studio: PageProcess, tmp_path: Path) -> None:
+    open_painter(page, studio)
+    stroke(page, (0.3, 0.3), (0.6, 0.6))
+    painted = field(page)
+    fake = tmp_path / "holiday.png"
+    fake.write_bytes(b"this is no picture")
+    attach(page, fake)
+    arrived, _ = send(page, "make it darker")
+    assert arrived == painted
+    expect(page.locator("#chat [role=alert]")).to_contain_text("holiday.png")
+    expect_rest(page)
+    expect(composer(page)).to_have_value("make it darker")
+    expect(page.locator("#mask :is(textarea, input)")).to_have_value(painted)
+    expect(page.locator("#ctx")).to_contain_text(re.compile(r"#1\s*· mask"))
+    expect(share(page)).to_have_text(re.compile("painted$"))
+
+
+WRITE = """(input, value) => {
+  Object.getOwnPropertyDescriptor(Object.getPrototypeOf(input), "value").set.call(input, value);
+  input.dispatchEvent(new Event("input", { bubbles: true }));
+}"""
+
+
+def test_a_field_that_is_not_the_painters_is_refused_in_a_sentence_and_the_words_stay(
+    page: Page, studio: PageProcess
+) -> None:
+    open_page(page, studio.url)
+    page.locator("#mask :is(textarea, input)").evaluate(WRITE, '{"handle": "#1", "png": "R0lGODlh"}')
+    say(page, "make it darker")
+    expect(page.locator("#chat [role=alert]")).to_contain_text("cannot be read")
+    expect(composer(page)).to_have_value("make it darker")
+    expect(page.locator("#chat .user")).to_have_count(0)
+
+
+def expansion(page: Page) -> Expansion:
+    grown = read("", field(page, "expand")).expand
+    assert grown is not None
+    return grown
+
+
+def test_edges_are_dragged_outwards_and_arrive_as_fractions(page: Page, studio: PageProcess) -> None:
+    open_painter(page, studio, button="Expand")
+    picture, edge = place(page.locator(".pt-pic")), place(page.locator(".pt-edge[data-edge=right]"))
+    x, y = edge["x"] + edge["width"] / 2, edge["y"] + edge["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + picture["width"] / 10, y + 30, steps=5)
+    dragged = place(page.locator(".pt-pic"))
+    page.mouse.up()
+    assert dragged == picture
+    grown = expansion(page)
+    assert grown.handle == "#1"
+    assert grown.right == pytest.approx(0.1, abs=0.01)
+    assert (grown.left, grown.top, grown.bottom) == (0, 0, 0)
+    expect(page.locator("#ctx")).to_contain_text(re.compile(r"Expanding\s*#1"))
+    page.locator("#pt").get_by_label("Top").fill("25")
+    page.locator("#pt").get_by_label("Top").press("Enter")
+    assert expansion(page).top == 0.25
+    _, arrived = send(page, "more sea and sky")
+    assert read("", arrived).expand == Expansion("#1", top=0.25, right=grown.right)
+    expect(page.locator("#expand :is(textarea, input)")).to_have_value("")
+    expect_rest(page)
+
+
+def test_a_ratio_is_reached_evenly_and_the_mask_gives_way_to_it(page: Page, studio: PageProcess) -> None:
+    open_painter(page, studio)
+    stroke(page, (0.3, 0.3), (0.6, 0.6))
+    page.locator("#pt").get_by_role("button", name="Expand").click()
+    page.locator("#pt-ratio").select_option("21:9")
+    grown = expansion(page)
+    assert field(page) == ""
+    assert grown.left == grown.right > 0
+    size = page.locator("#pt-pixels").inner_text().split("×")
+    ratio = int(size[0]) / int(size[1])
+    assert ratio * (1 + grown.left + grown.right) == pytest.approx(21 / 9, rel=0.001)
+    expect(share(page)).to_have_text(re.compile(r"^\d+×\d+ afterwards$"))
+    page.locator("#pt-ratio").select_option("9:16")
+    grown = expansion(page)
+    assert grown.left == grown.right == 0
+    assert ratio / (1 + grown.top + grown.bottom) == pytest.approx(9 / 16, rel=0.001)
+    tool(page, "Start over").click()
+    assert field(page, "expand") == ""
+    expect(page.locator("#ctx .ctx")).to_have_count(0)
+    page.locator("#pt").get_by_role("button", name="Mask").click()
+    expect(share(page)).to_have_text("Nothing is painted yet")
+    tool(page, "Undo").click()
+    assert is_white(mask(page), 0.45, 0.45)
+
+
+DROP = """(stage, bytes) => {
+  const data = new DataTransfer();
+  data.items.add(new File([new Uint8Array(bytes)], "garden.jpg", { type: "image/jpeg" }));
+  stage.dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
+}"""
+
+
+def test_a_picture_dropped_onto_the_stage_is_painted_over_once_it_has_a_handle(
+    page: Page, studio: PageProcess, photo: Path
+) -> None:
+    open_page(page, studio.url)
+    page.get_by_role("button", name="Picture panel").click()
+    page.locator("#canvas").evaluate(DROP, list(photo.read_bytes()))
+    expect(page.locator("#box img")).to_have_count(1)
+    expect(page.locator("#pt-said")).to_contain_text("Send it: then the picture has its number")
+    say(page, "make it grayscale")
+    expect(pictures(page)).to_have_count(1)
+    expect_rest(page)
+    page.locator("#chat .refs .ref").first.click()
+    page.locator("#canvas").get_by_role("button", name="Paint over it").click()
+    expect(page.locator("#pt-pixels")).to_have_text("480×320")
+    stroke(page, (0.3, 0.3), (0.6, 0.6))
+    assert mask(page).size == (480, 320)
+    expect(page.locator("#ctx")).to_contain_text(re.compile(r"#1\s*· mask"))
+
+
+PLACES = """['#rail', '#center', '#stage', '#dock'].map(name => {
+  const box = document.querySelector(name).getBoundingClientRect();
+  return [box.x, box.y, box.width, box.height];
+})"""
+
+
+def test_opening_and_leaving_the_painter_moves_nothing_else(page: Page, studio: PageProcess) -> None:
+    def places() -> object:
+        return page.evaluate(PLACES)
+
+    open_painter(page, studio)
+    before = places()
+    page.locator("#pt").get_by_role("button", name="Expand").click()
+    assert places() == before
+    page.locator("#pt-canvas").focus()
+    page.keyboard.press("Escape")
+    expect(page.locator("#canvas .cv-pic")).to_be_visible()
+    expect(page.locator("#canvas").get_by_role("button", name="Paint over it")).to_be_focused()
+    assert places() == before
+    page.keyboard.press("Escape")
+    expect(page.locator("#canvas .cv-pic")).to_be_hidden()

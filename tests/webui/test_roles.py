@@ -1,0 +1,84 @@
+"""Roles of references on the page: chosen in the composer, kept in a hidden field, read strictly."""
+
+from __future__ import annotations
+
+import json
+import re
+from html import unescape
+
+import pytest
+
+from agent.pictures import ReferenceRole
+from webui.cards import View
+from webui.panels.composer import context_html
+from webui.roles import RoleChoice, chosen_roles, read_choice, read_roles, write_roles
+from webui.words import LANGUAGES, load_words
+
+STYLE, POSE = ReferenceRole.STYLE, ReferenceRole.POSE
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_each_reference_has_a_field_with_every_role_in_the_visitors_words(language: str) -> None:
+    words = load_words(language)
+    shown = unescape(context_html(View(words, "c1"), "#7b", ("#2", "#5"), {"#2": STYLE}))
+    fields = re.findall(r'<select data-role="([^"]+)"[^>]*>(.*?)</select>', shown)
+    assert [handle for handle, _ in fields] == ["#2", "#5"]
+    for _, options in fields:
+        offered = re.findall(r'<option value="([^"]*)"(?: selected)?>([^<]+)<', options)
+        assert offered == [("", words("role.none")), *((role.value, words(f"role.{role}")) for role in ReferenceRole)]
+    assert re.findall(r'value="([^"]*)" selected', fields[0][1]) == ["style"]
+    assert "selected" not in fields[1][1]
+
+
+def test_the_picture_to_change_has_no_role() -> None:
+    assert "<select" not in context_html(View(load_words("en"), "c1"), "#7b", ())
+
+
+@pytest.mark.parametrize(
+    ("text", "roles"),
+    [
+        ('{"#2": "style"}', {"#2": STYLE}),
+        ('{"#2": "style", "#3": "pose"}', {"#2": STYLE}),
+        ('{"#2": "mood"}', {}),
+        ('{"#2": 3}', {}),
+        ('["#2"]', {}),
+        ("{", {}),
+        ("", {}),
+        (None, {}),
+    ],
+)
+def test_only_known_roles_of_references_that_are_there_are_read(
+    text: str | None, roles: dict[str, ReferenceRole]
+) -> None:
+    assert read_roles(text, ("#1", "#2")) == roles
+
+
+def test_what_is_written_is_read_again() -> None:
+    roles = {"#1": POSE, "#2": STYLE}
+    assert read_roles(write_roles(roles), ("#1", "#2")) == roles
+    assert write_roles({}) == ""
+
+
+@pytest.mark.parametrize(
+    ("sent", "choice"),
+    [
+        ({"handle": "#2", "role": "style"}, RoleChoice(handle="#2", role=STYLE)),
+        ({"handle": "#2", "role": None}, RoleChoice(handle="#2", role=None)),
+        ({"handle": "#2", "role": "mood"}, None),
+        ({"handle": "#2"}, None),
+        ({"handle": 2, "role": "style"}, None),
+        ("style", None),
+    ],
+)
+def test_a_choice_is_read_or_ignored(sent: object, choice: RoleChoice | None) -> None:
+    assert read_choice(json.dumps(sent)) == choice
+
+
+def test_a_choice_replaces_the_one_before_and_can_be_taken_back() -> None:
+    roles = chosen_roles({"#1": POSE, "#2": POSE}, RoleChoice(handle="#2", role=STYLE))
+    assert roles == {"#1": POSE, "#2": STYLE}
+    assert chosen_roles(roles, RoleChoice(handle="#2", role=None)) == {"#1": POSE}
+
+
+def test_a_handle_cannot_become_html() -> None:
+    assert "<script>" not in context_html(View(load_words("en"), "c1"), "", ("<script>",))

@@ -1,0 +1,34 @@
+// A contact sheet: one picture is at hand, its words stand beneath. The arrow keys go from picture to picture.
+(() => {
+  const frames = sheet => [...sheet.querySelectorAll(":scope > figure > .frame:not(.pending)")];
+  const take = (sheet, frame) => {
+    for (const one of frames(sheet)) {
+      const isNow = one === frame;
+      one.parentElement.classList.toggle("now", isNow);
+      if (isNow) one.removeAttribute("tabindex"); else one.tabIndex = -1;
+    }
+  };
+  const columns = sheet => getComputedStyle(sheet).gridTemplateColumns.split(" ").length;
+  const target = (sheet, frame, key) => {
+    const all = frames(sheet), at = all.indexOf(frame), across = columns(sheet);
+    const to = { ArrowLeft: at - 1, ArrowRight: at + 1, ArrowUp: at - across, ArrowDown: at + across, Home: 0, End: all.length - 1 }[key];
+    return to === undefined ? undefined : all[to] || frame;
+  };
+  addEventListener("focusin", event => {
+    const frame = event.target.closest?.(".sheet > figure > .frame");
+    if (frame) take(frame.closest(".sheet"), frame);
+  });
+  addEventListener("click", event => {
+    // Safari gives a button that is clicked no focus.
+    const frame = event.target.closest?.(".sheet > figure > .frame");
+    if (frame) take(frame.closest(".sheet"), frame);
+  });
+  addEventListener("keydown", event => {
+    const frame = event.target.closest?.(".sheet > figure > .frame");
+    if (!frame || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
+    const next = target(frame.closest(".sheet"), frame, event.key);
+    if (!next) return;
+    event.preventDefault();
+    next.focus();
+  });
+})();

@@ -1,0 +1,159 @@
+"""What the painter on the stage sends: a mask, or how far a picture shall grow, read from two hidden fields.
+
+Whoever holds the page may send anything, so every value is held against what the painter itself can write.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import io
+from dataclasses import dataclass
+from typing import TypeVar
+
+from PIL import Image
+from pydantic import ConfigDict, Field, ValidationError
+
+from agent.messages import Value
+from agent.picture_limits import harden_pillow
+from agent.requests import Expansion, Mask
+
+MAX_EDGE_PX = 1024
+MAX_PNG_BYTES = 2 << 20
+MIN_FEATHER_PX, MAX_FEATHER_PX = 2, 32
+# On each side, as a share of the picture's width or height.
+MAX_GROWTH = 4.0
+# A field longer than its PNG in base64 can be is not looked at.
+MAX_FIELD_CHARACTERS = MAX_PNG_BYTES * 4 // 3 + 1024
+_HANDLE = r"^#[0-9]{1,6}[a-z]{0,3}$"
+_PNG = b"\x89PNG\r\n\x1a\n"
+_WHITE_FROM = 128
+
+
+@dataclass(frozen=True)
+class WireRefusal:
+    """Why nothing was sent: the key of one sentence, and what it names."""
+
+    key: str
+    handle: str = ""
+    marked: str = ""
+
+
+@dataclass(frozen=True)
+class Painted:
+    """What the next message works on: the picture marked to be changed, its mask, or its growth. Never both."""
+
+    editing: str = ""
+    mask: Mask | None = None
+    expand: Expansion | None = None
+
+
+class _MaskField(Value):
+    model_config = ConfigDict(strict=True)
+
+    handle: str = Field(pattern=_HANDLE)
+    png: str
+    feather: int | None = Field(default=None, ge=MIN_FEATHER_PX, le=MAX_FEATHER_PX)
+
+
+class _ExpandField(Value):
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+    handle: str = Field(pattern=_HANDLE)
+    left: float = Field(default=0.0, ge=0, le=MAX_GROWTH)
+    top: float = Field(default=0.0, ge=0, le=MAX_GROWTH)
+    right: float = Field(default=0.0, ge=0, le=MAX_GROWTH)
+    bottom: float = Field(default=0.0, ge=0, le=MAX_GROWTH)
+
+
+_Field = TypeVar("_Field", _MaskField, _ExpandField)
+
+
+def read_painted(mask: str | None, expand: str | None, editing: str) -> Painted | WireRefusal:
+    """Return what the two fields of the painter say, for a message that marks `editing` to be changed.
+
+    An empty mask and an expansion by nothing count as none. What is painted marks its picture where none is marked
+    yet: Send may be pressed before the page has heard of the mark.
+    """
+    drawn = _read_mask(mask or "")
+    grown = _read_expansion(expand or "")
+    if isinstance(drawn, WireRefusal):
+        return drawn
+    if isinstance(grown, WireRefusal):
+        return grown
+    if drawn is not None and grown is not None:
+        return WireRefusal("painter.both")
+    handle = drawn.handle if drawn else grown.handle if grown else ""
+    if handle and editing and handle != editing:
+        return WireRefusal("painter.other_picture", handle, editing)
+    return Painted(handle or editing, drawn, grown)
+
+
+def _read_mask(text: str) -> Mask | WireRefusal | None:
+    if not text:
+        return None
+    if len(text) > MAX_FIELD_CHARACTERS:
+        return WireRefusal("painter.too_large")
+    field = _field(_MaskField, text)
+    if field is None:
+        return WireRefusal("painter.unreadable")
+    image = _clean_png(field.png)
+    if image is None or isinstance(image, WireRefusal):
+        return image
+    return Mask(image=image, handle=field.handle, feather_px=field.feather)
+
+
+def _read_expansion(text: str) -> Expansion | WireRefusal | None:
+    if not text:
+        return None
+    field = _field(_ExpandField, text) if len(text) <= MAX_FIELD_CHARACTERS else None
+    if field is None:
+        return WireRefusal("painter.unreadable")
+    expansion = Expansion(**field.model_dump())
+    return expansion if any((field.left, field.top, field.right, field.bottom)) else None
+
+
+def _field(kind: type[_Field], text: str) -> _Field | None:
+    try:
+        return kind.model_validate_json(text)
+    except ValidationError:
+        return None
+
+
+def _clean_png(encoded: str) -> bytes | WireRefusal | None:
+    """Return the mask as a grey PNG of one channel, without anything else the sent one held; None when it is empty."""
+    try:
+        data = base64.b64decode(encoded, validate=True)
+    except (binascii.Error, ValueError):
+        return WireRefusal("painter.unreadable")
+    if len(data) > MAX_PNG_BYTES:
+        return WireRefusal("painter.too_large")
+    if not data.startswith(_PNG):
+        return WireRefusal("painter.unreadable")
+    if max(_stated_size(data)) > MAX_EDGE_PX:
+        return WireRefusal("painter.too_large")
+    harden_pillow()
+    try:
+        with Image.open(io.BytesIO(data), formats=("PNG",)) as image:
+            grey = _grey(image)
+    # What Pillow raises for a PNG that is damaged, cut off, or whose texts are packed to burst.
+    except (OSError, SyntaxError, ValueError):
+        return WireRefusal("painter.unreadable")
+    if not any(grey.histogram()[_WHITE_FROM:]):
+        return None
+    sink = io.BytesIO()
+    grey.save(sink, "PNG")
+    return sink.getvalue()
+
+
+def _stated_size(png: bytes) -> tuple[int, int]:
+    """Return width and height as the header states them: judged before a pixel is decoded."""
+    return int.from_bytes(png[16:20], "big"), int.from_bytes(png[20:24], "big")
+
+
+def _grey(image: Image.Image) -> Image.Image:
+    """Return brightness, black where the image is transparent, with no metadata."""
+    layers = image.convert("RGBA")
+    ground = Image.new("RGBA", layers.size, "black")
+    ground.alpha_composite(layers)
+    return ground.convert("L")

@@ -1,0 +1,93 @@
+"""Pictures that are worked out while somebody looks: for the conversation's owner only, a few at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+from agent.conversation import Conversation
+from agent.errors import AivistaError, ErrorCode, RequestRefused
+from agent.studio import StoredPicture
+from webui.sessions import COOKIE, Sessions
+
+PER_VISITOR = 4
+_SAFE = {
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; sandbox",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+# A handle never stands for other pixels, so an address with all its parameters always gives the same answer.
+HEADERS = {"Cache-Control": "private, max-age=86400, immutable", "Vary": "Cookie", **_SAFE}
+_REFUSED = {"Cache-Control": "no-store", **_SAFE}
+_MISSING = (ErrorCode.PICTURE_NOT_FOUND, ErrorCode.CONVERSATION_NOT_FOUND)
+
+
+class PictureSource(Protocol):
+    """Who holds the pictures: the studio. Both raise RequestRefused for what the owner does not have."""
+
+    async def conversation(self, conversation_id: str, owner: str = "local") -> Conversation:
+        """Return the conversation."""
+        ...
+
+    async def picture(self, conversation_id: str, handle: str, owner: str = "local") -> StoredPicture:
+        """Return a picture of a conversation with its bytes."""
+        ...
+
+
+@dataclass
+class Workbench:
+    """Where pictures are worked out: `places` at once for everybody, and `PER_VISITOR` at work or waiting for each.
+
+    A browser that gave its request up before its turn came costs nothing.
+    """
+
+    places: int
+    _room: asyncio.Semaphore = field(init=False, repr=False)
+    _held: Counter[str] = field(init=False, default_factory=Counter, repr=False)
+
+    def __post_init__(self) -> None:
+        self._room = asyncio.Semaphore(self.places)
+
+    async def answer(
+        self, request: Request, sessions: Sessions, work: Callable[[str], Awaitable[Response]]
+    ) -> Response:
+        """Return what `work` makes for the owner who asks: 403 without our cookie, 429 for one who asks too much at
+        once, 404 for what the owner does not have, 422 for a picture that cannot be read, 500 when the records can't.
+        """
+        token = sessions.token_of(request.cookies.get(COOKIE))
+        if token is None:
+            return refusal("This picture is not yours to see.", 403)
+        if self._held[token] >= PER_VISITOR:
+            return refusal("That is too much at once. Please try again in a moment.", 429)
+        self._held[token] += 1
+        try:
+            async with self._room:
+                if await request.is_disconnected():
+                    return refusal("Nobody waits for this any more.", 499)
+                return await _worked_out(work(sessions.owner(token)))
+        finally:
+            self._held[token] -= 1
+            if not self._held[token]:
+                del self._held[token]
+
+
+async def _worked_out(work: Awaitable[Response]) -> Response:
+    try:
+        return await work
+    except RequestRefused as error:
+        if error.code in _MISSING:
+            return refusal("There is no such picture.", 404)
+        return refusal(error.info.message, 422)
+    except AivistaError as error:
+        return refusal(error.info.message, 500)
+
+
+def refusal(sentence: str, status_code: int) -> Response:
+    """Return a sentence that no cache keeps."""
+    return PlainTextResponse(sentence, status_code=status_code, headers=_REFUSED)
