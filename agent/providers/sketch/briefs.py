@@ -18,6 +18,7 @@ _BRACKETED = re.compile(r"\[Picture:[^\]]*\](?:\s*\([^)]*\))?|\[(?:take|variant|
 _NOTE = re.compile(r"\[The person (?:marked|painted|sent) [^\[\]\n]*\]")
 _MASK = re.compile(r"\[The person painted a mask over (#\d{1,6}[a-z]{0,3})\.\]")
 _MARKED = re.compile(r"\[The person marked (#\d{1,6}[a-z]{0,3}) as the picture to change\.\]")
+_GROWN = re.compile(r"\[The person marked (#\d{1,6}[a-z]{0,3}) to be made larger beyond its edges:[^\[\]\n]*\]")
 _LABEL = r"(?:image|picture|reference|photo|input|图片?|参考图?|图像)\s*(?:#?\d+[a-z]?|[一二三四五六])"
 _LEGEND = re.compile(
     rf"^[ \t]*(?:[-*•]\s*)?{_LABEL}\s*(?:[:：=]\s*(?:#\d[^\n]*)?|(?:is|shows|是|为)\s*(?:the picture\s*)?#\d[^\n]*)$"
@@ -51,14 +52,20 @@ def take_of(message: PromptMessage) -> Take:
 
 
 def marked_picture(message: PromptMessage) -> str:
-    """Return the handle of the picture that the person marked to be changed or painted a mask over, or nothing."""
-    found = _MASK.search(_written(message)) or _MARKED.search(_written(message))
+    """Return the handle of the picture that the person marked to be changed or grown or painted over, or nothing."""
+    written = _written(message)
+    found = _MASK.search(written) or _GROWN.search(written) or _MARKED.search(written)
     return found[1] if found else ""
 
 
 def has_mask(message: PromptMessage) -> bool:
     """Whether the person painted a mask."""
     return _MASK.search(_written(message)) is not None
+
+
+def is_to_grow(message: PromptMessage) -> bool:
+    """Whether the person wants more of the picture beyond its edges."""
+    return _GROWN.search(_written(message)) is not None
 
 
 def has_pictures(messages: Sequence[PromptMessage]) -> bool:

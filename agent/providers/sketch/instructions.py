@@ -65,7 +65,7 @@ def read_instructions(text: str) -> Instructions:
     operations: list[Operation] = []
     left_out: list[str] = []
     missing, direction = "", 1
-    for words in _clauses(rest):
+    for words in clauses(rest):
         if words.strip() == "§":
             operations += [lettering] if isinstance(lettering, AddText) else []
             continue
@@ -75,7 +75,7 @@ def read_instructions(text: str) -> Instructions:
             operations.append(exact)
             continue
         clause = Clause(words, words, direction)
-        found, lacking = _read_clause(clause)
+        found, lacking = read_clause(clause)
         found = found or ([] if lacking else _shape_only(clause))
         if (found and _REGION.search(words)) or (not found and not lacking and _BEYOND.search(words)):
             left_out.append(words.strip())
@@ -95,7 +95,8 @@ def exact_adjustment(words: str) -> Adjustment | None:
     return adjustment
 
 
-def _clauses(text: str) -> list[str]:
+def clauses(text: str) -> list[str]:
+    """Return the clauses of a folded text, without what it says shall not be done."""
     folded = _SPARED.sub(" ", without_handles(text))
     for pattern, word in _SAME_THING:
         folded = pattern.sub(word, folded)
@@ -108,7 +109,8 @@ def _direction(words: str, before: int) -> int:
     return 1 if _MORE.search(words) else before
 
 
-def _read_clause(clause: Clause) -> tuple[list[Operation], str]:
+def read_clause(clause: Clause) -> tuple[list[Operation], str]:
+    """Return the operations of a clause in their order, and what one lacks; blanks out in it what was understood."""
     found: list[tuple[int, Operation]] = []
     missing = ""
     for pattern, make in RULES:

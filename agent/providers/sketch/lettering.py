@@ -9,7 +9,8 @@ from typing import TypeAlias
 
 from PIL import Image, ImageChops, ImageDraw, ImageFilter, ImageFont
 
-from agent.providers.sketch.operations import Position
+from agent.providers.sketch.operations import AddText, Position
+from agent.providers.sketch.palette import Colour
 from agent.providers.sketch.phrases import is_chinese
 
 Font: TypeAlias = ImageFont.FreeTypeFont
@@ -45,6 +46,11 @@ _WIDE_FONTS: tuple[tuple[str, int], ...] = (
     ("/System/Library/Fonts/Supplemental/Arial Unicode.ttf", 0),
     ("C:/Windows/Fonts/segoeui.ttf", 0),
 )
+_LIGHT: Colour = (255, 255, 255)
+# Sum of the three channels.
+_MIDDLE = 300
+_LINE_STEP = 1.28
+_LEAST_SIZE = 8.0
 _NO_SUCH_CHARACTER = "\U0010fffe"
 _CLOSING = "，。、！？；：）」』》”’,.!?;:)"
 
@@ -119,21 +125,55 @@ def write_into(image: Image.Image, text: str, position: Position) -> Image.Image
     if fitted is None:
         return image
     font, lines = fitted
-    letters = _letter_mask(image.size, font, lines, position)
-    shade = letters.filter(ImageFilter.MaxFilter(3)).filter(ImageFilter.GaussianBlur(max(1.5, font.size / 7)))
+    return _laid_over(image, _letter_mask(image.size, font, lines, position), font.size, _LIGHT)
+
+
+def letter_area(image: Image.Image, lettering: AddText, box: tuple[int, int, int, int]) -> Image.Image:
+    """Return the picture with the words in the middle of the box (left, top, right, bottom), as large as fits there."""
+    width, height = max(1, box[2] - box[0]), max(1, box[3] - box[1])
+    largest = _largest(lettering.text, width, height)
+    if largest is None:
+        return image
+    font, lines = largest
+    letters = Image.new("L", image.size, 0)
+    letters.paste(_letter_mask((width, height), font, lines, Position.CENTER), box[:2])
+    return _laid_over(image, letters, font.size, lettering.ink or _LIGHT)
+
+
+def _largest(text: str, width: float, height: float) -> tuple[Font, list[str]] | None:
+    """Return the largest font, and the lines, with which nothing of the words is cut off; None without a font."""
+    size = max(_LEAST_SIZE, height * 0.8)
+    while size > _LEAST_SIZE:
+        font = find_font(text, size)
+        words = drawable(text, font) if font is not None else ""
+        if font is None or not words:
+            return None
+        lines = wrap(words, font, width)
+        is_low = len(lines) * size * _LINE_STEP <= height * 1.1
+        if is_low and all(font.getlength(line) <= width for line in lines):
+            return font, lines
+        size *= 0.9
+    return fit(text, width, _LEAST_SIZE, max_lines=max(1, int(height / (_LEAST_SIZE * _LINE_STEP))))
+
+
+def _laid_over(image: Image.Image, letters: Image.Image, size: float, ink: Colour) -> Image.Image:
+    """Return the picture with the letters in a colour, over a soft shade that they stand out from."""
+    shade_colour = (0, 0, 0) if sum(ink) > _MIDDLE else (255, 255, 255)
+    shade = letters.filter(ImageFilter.MaxFilter(3)).filter(ImageFilter.GaussianBlur(max(1.5, size / 7)))
     shade = shade.point([min(215, round(value * 1.5)) for value in range(256)])
     result = image.copy()
     if result.mode == "RGBA":
         result.putalpha(ImageChops.lighter(ImageChops.lighter(result.getchannel("A"), letters), shade))
-    result.paste((0, 0, 0, 255)[: len(result.getbands())], (0, 0), ImageChops.subtract(shade, letters))
-    result.paste((255, 255, 255, 255)[: len(result.getbands())], (0, 0), letters)
+    bands = len(result.getbands())
+    result.paste((*shade_colour, 255)[:bands], (0, 0), ImageChops.subtract(shade, letters))
+    result.paste((*ink, 255)[:bands], (0, 0), letters)
     return result
 
 
 def _letter_mask(size: tuple[int, int], font: Font, lines: list[str], position: Position) -> Image.Image:
     mask = Image.new("L", size, 0)
     draw = ImageDraw.Draw(mask)
-    step = font.size * 1.28
+    step = font.size * _LINE_STEP
     height = step * len(lines)
     margin = max(size[1] * 0.05, font.size * 0.3)
     tops = {

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from agent.adjusting import PLAIN, Adjustment
+from agent.providers.sketch.palette import Colour
 
 
 class EffectKind(StrEnum):
@@ -15,6 +16,18 @@ class EffectKind(StrEnum):
     SEPIA = "sepia"
     INVERT = "invert"
     BLUR = "blur"
+    PIXELATE = "pixelate"
+
+
+class PatternKind(StrEnum):
+    """What an area can be filled with; stripes run aslant unless the words say how."""
+
+    PLAIN = "plain"
+    STRIPES = "stripes"
+    ACROSS = "across"
+    UPRIGHT = "upright"
+    DOTS = "dots"
+    CHECKS = "checks"
 
 
 class Position(StrEnum):
@@ -27,7 +40,7 @@ class Position(StrEnum):
 
 @dataclass(frozen=True)
 class Effect:
-    """A look; `amount` is 1 to 100 and counts for a blur alone."""
+    """A look; `amount` is 1 to 100 and counts for a blur and for pixels alone."""
 
     kind: EffectKind
     amount: int = PLAIN
@@ -50,10 +63,38 @@ class ResizeBy:
 
 @dataclass(frozen=True)
 class AddText:
-    """Words to write into the picture."""
+    """Words to write into the picture; white unless a colour is named, and that only inside a mask."""
 
     text: str
     position: Position = Position.BOTTOM
+    ink: Colour | None = None
 
 
-Operation: TypeAlias = Adjustment | Effect | ResizeTo | ResizeBy | AddText
+@dataclass(frozen=True)
+class Recolour:
+    """Another colour for what a mask covers, its light and texture kept."""
+
+    colour: Colour
+
+
+@dataclass(frozen=True)
+class Erase:
+    """What a mask covers gone, its place filled from around it."""
+
+
+@dataclass(frozen=True)
+class Fill:
+    """What a mask covers replaced by a pattern in `colour` on `ground`."""
+
+    kind: PatternKind
+    colour: Colour
+    ground: Colour
+
+
+AreaOperation: TypeAlias = Recolour | Erase | Fill
+Operation: TypeAlias = Adjustment | Effect | ResizeTo | ResizeBy | AddText | AreaOperation
+
+
+def moves_pixels(operation: Operation) -> bool:
+    """Whether the operation has no meaning inside of a mask."""
+    return isinstance(operation, ResizeTo | ResizeBy) or (isinstance(operation, Adjustment) and operation.has_frame)

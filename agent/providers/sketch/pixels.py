@@ -10,7 +10,8 @@ from functools import singledispatch
 
 from PIL import Image, ImageFilter, ImageOps
 
-from agent.adjusting import Adjustment, adjusted, eight_bits
+from agent.adjusting import Adjustment
+from agent.adjusting.applying import adjusted, eight_bits
 from agent.providers.sketch.lettering import write_into
 from agent.providers.sketch.operations import AddText, Effect, EffectKind, Operation, ResizeBy, ResizeTo
 
@@ -20,7 +21,7 @@ MAX_PIXELS = 40_000_000
 
 def apply(image: Image.Image, operations: tuple[Operation, ...]) -> Image.Image:
     """Return a new picture with the operations applied in their order; the given one stays as it is."""
-    result = _plain(image)
+    result = plain(image)
     for operation in operations:
         result = apply_one(operation, result)
     return result
@@ -41,8 +42,10 @@ def _(operation: Adjustment, image: Image.Image) -> Image.Image:
 def _(operation: Effect, image: Image.Image) -> Image.Image:
     if operation.kind is EffectKind.BLUR:
         return _blurred(image, operation.amount)
-    plain = image.convert("RGB")
-    changed = ImageOps.invert(plain) if operation.kind is EffectKind.INVERT else _sepia(plain)
+    if operation.kind is EffectKind.PIXELATE:
+        return _pixelated(image, operation.amount)
+    opaque = image.convert("RGB")
+    changed = ImageOps.invert(opaque) if operation.kind is EffectKind.INVERT else _sepia(opaque)
     if image.mode == "RGBA":
         changed.putalpha(image.getchannel("A"))
     return changed
@@ -79,7 +82,8 @@ def _within_limits(width: int, height: int) -> tuple[int, int]:
     return max(1, int(width * factor)), max(1, int(height * factor))
 
 
-def _plain(image: Image.Image) -> Image.Image:
+def plain(image: Image.Image) -> Image.Image:
+    """Return the picture with 8 bits in mode RGB, or RGBA where it has any transparency."""
     shown = eight_bits(image) if image.mode == "I;16" else image
     return shown.convert("RGBA" if shown.has_transparency_data else "RGB")
 
@@ -90,6 +94,13 @@ def _blurred(image: Image.Image, amount: int) -> Image.Image:
     if image.mode == "RGBA":
         return image.convert("RGBa").filter(blur).convert("RGBA")
     return image.filter(blur)
+
+
+def _pixelated(image: Image.Image, amount: int) -> Image.Image:
+    """Return the picture in squares of one colour each, about twenty across for a plain wish."""
+    side = max(2, round(max(image.size) * amount / 600))
+    small = image.resize((max(1, round(image.width / side)), max(1, round(image.height / side))), Image.Resampling.BOX)
+    return small.resize(image.size, Image.Resampling.NEAREST)
 
 
 def _sepia(image: Image.Image) -> Image.Image:

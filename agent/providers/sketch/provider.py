@@ -9,15 +9,19 @@ import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
 
-from agent.adjusting import Adjustment, encoded, open_picture
-from agent.errors import DesignRuleBroken
-from agent.messages import CompletionChunk, ImageOrigin, PromptMessage, Role, TextPart, TokenUsage
+from agent.adjusting import Adjustment
+from agent.adjusting.applying import encoded
+from agent.adjusting.opening import open_picture
+from agent.errors import DesignRuleBroken, ErrorCode, RequestRefused
+from agent.messages import CompletionChunk, ImageOrigin, ImagePart, PromptMessage, Role, TextPart, TokenUsage
 from agent.providers.base import PLAIN, ChatOptions, ImageRequest, PictureBytes, ToolDeclaration
 from agent.providers.catalogue import ModelEntry
+from agent.providers.sketch.areas import read_area_wish
 from agent.providers.sketch.briefs import (
     base_picture,
     has_mask,
     has_pictures,
+    is_to_grow,
     last_prompt,
     marked_picture,
     newest_is_upload,
@@ -27,10 +31,10 @@ from agent.providers.sketch.briefs import (
 )
 from agent.providers.sketch.calls import image_call
 from agent.providers.sketch.forms import fill_form
-from agent.providers.sketch.operations import AddText, Operation, ResizeBy, ResizeTo
+from agent.providers.sketch.operations import Erase, Operation, ResizeTo
 from agent.providers.sketch.painted import paint_again
 from agent.providers.sketch.painter import paint
-from agent.providers.sketch.phrases import find_handles, is_chinese
+from agent.providers.sketch.phrases import find_handles, has_words, is_chinese
 from agent.providers.sketch.pixels import apply
 from agent.providers.sketch.replies import closing, reply
 from agent.providers.sketch.retakes import FIRST_TAKE, Retake, Take
@@ -42,6 +46,8 @@ DONE = "STOP"
 _DEFAULT_RATIO = "16:9"
 _DEFAULT_SIZE = (1376, 768)
 _TOKENS_A_PICTURE = 258
+# What is asked for when a picture is to grow and nothing is said of it.
+_CONTINUE = "extend it"
 _PIECES = re.compile(r"[\u3400-\u9fff]{1,2}[^\w\s]*\s*|[^\s\u3400-\u9fff]+\s*|\s+")
 
 
@@ -75,7 +81,7 @@ class SketchProvider:
         async for chunk in self._say(answer):
             yield chunk
         if isinstance(wish, Draw | Edit):
-            call = image_call(wish, text, tools, is_upload=newest_is_upload(messages))
+            call = image_call(wish, text or _CONTINUE, tools, is_upload=newest_is_upload(messages))
             if call is not None:
                 yield CompletionChunk(part=call)
         yield CompletionChunk(usage=_usage(messages, answer), finish_reason=DONE)
@@ -83,11 +89,17 @@ class SketchProvider:
     async def generate(self, request: ImageRequest) -> AsyncIterator[CompletionChunk]:
         """Make one picture: the operations of the last prompt on its first picture, else a sketch of its words.
 
-        The picture is stored before its chunk is yielded. Raises RequestRefused when the base picture cannot be read.
+        With a mask, the operations change what it covers and nothing else. The picture is stored before its chunk is
+        yielded. Raises RequestRefused when the base picture cannot be read, and for a mask with a wish beyond it.
         """
         prompt = last_prompt(request.messages)
         text = wish_text(prompt) if prompt is not None else ""
         base = base_picture(request.messages, find_handles(text))
+        if request.mask is not None:
+            data = await self._inside(request, request.mask, text)
+            yield CompletionChunk(part=await self._pictures.write(data, PNG, ImageOrigin.EDITED))
+            yield CompletionChunk(usage=_usage(request.messages, ""), finish_reason=DONE)
+            return
         take = take_of(prompt) if prompt is not None else FIRST_TAKE
         # A mark is only written behind what is to be painted.
         wish = read_drawing(text) if take.mark else understand(text, base is not None)
@@ -109,6 +121,20 @@ class SketchProvider:
     async def aclose(self) -> None:
         """Do nothing: there is no connection."""
 
+    async def _inside(self, request: ImageRequest, mask: ImagePart, text: str) -> bytes:
+        prompt = last_prompt(request.messages)
+        wish = read_area_wish(text)
+        # The planner asks for no such thing: a person may have written other words into its plan.
+        if prompt is None or not prompt.images or not isinstance(wish, Edit):
+            raise RequestRefused(ErrorCode.PART_NOT_SUPPORTED, model=request.model.label)
+        # OpenCV is loaded with it, and most pictures need none.
+        from agent.providers.sketch.inside import edited_inside
+
+        base = prompt.images[0]
+        source, shape = await self._pictures.read(base), await self._pictures.read(mask)
+        name = base.handle or base.digest[:8]
+        return await asyncio.to_thread(edited_inside, source, shape, name, wish.operations)
+
     def _sentence(self, wish: Wish | None, messages: Sequence[PromptMessage], text: str) -> str:
         if wish is None:
             return closing(tool_problem(messages[-1]), in_chinese=is_chinese(text))
@@ -126,26 +152,24 @@ def _planned(prompt: PromptMessage | None, text: str, messages: Sequence[PromptM
     if _ends_with_tool(messages):
         return None
     marked = marked_picture(prompt) if prompt is not None else ""
+    if prompt is not None and (has_mask(prompt) or is_to_grow(prompt)):
+        return _planned_area(text, marked, is_to_grow=is_to_grow(prompt))
     wish = understand(text, bool(marked) or has_pictures(messages))
     if marked and isinstance(wish, Edit | Retake):
         wish = replace(wish, handles=tuple(dict.fromkeys((marked, *wish.handles))))
     if isinstance(wish, Retake):
         wish = paint_again(wish, messages, is_upload=newest_is_upload(messages))
-    is_masked = prompt is not None and has_mask(prompt)
-    return Talk(Topic.MASK) if is_masked and not _fits_a_mask(wish) else wish
+    return wish
 
 
-def _fits_a_mask(wish: Wish) -> bool:
-    """Whether it leaves every pixel where it is, or is words alone."""
-    if not isinstance(wish, Edit):
-        return not isinstance(wish, Draw)
-    return not any(_moves_pixels(operation) for operation in wish.operations)
-
-
-def _moves_pixels(operation: Operation) -> bool:
-    if isinstance(operation, Adjustment):
-        return operation.has_frame
-    return isinstance(operation, ResizeTo | ResizeBy | AddText)
+def _planned_area(text: str, marked: str, *, is_to_grow: bool) -> Wish:
+    """Return what the words ask for inside a mask, or beyond the edges, of the marked picture."""
+    if is_to_grow and not has_words(text):
+        return Edit((Erase(),), handles=(marked,))
+    wish = read_area_wish(text)
+    if is_to_grow and (wish == Talk(Topic.MASK) or (isinstance(wish, Edit) and Erase() not in wish.operations)):
+        return Talk(Topic.BEYOND_EDGES)
+    return replace(wish, handles=(marked,)) if isinstance(wish, Edit) else wish
 
 
 def _ends_with_tool(messages: Sequence[PromptMessage]) -> bool:

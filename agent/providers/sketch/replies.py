@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 from agent.adjusting import A_BIT, MUCH, PLAIN, Change, ChangeKind, describe
-from agent.providers.sketch.operations import AddText, Effect, EffectKind, Operation, ResizeBy, ResizeTo
+from agent.providers.sketch.operations import (
+    AddText,
+    Effect,
+    EffectKind,
+    Erase,
+    Fill,
+    Operation,
+    PatternKind,
+    Recolour,
+    ResizeBy,
+    ResizeTo,
+)
 from agent.providers.sketch.wishes import AskBack, Draw, Edit, Reason, Talk, Topic, Wish
 
 _ABILITIES = (
     "I am the built-in sketch model: no key, no network, all on this machine. I paint labelled sketches from your words"
     " (“draw a red fox in the snow, 16:9”), and I edit real pictures: brighter, darker, warmer, cooler, contrast,"
     " saturation, black and white, sepia, blur, sharpen, rotate, flip, crop, resize, invert, add text. Several at once"
-    " are fine. For real pictures and real answers, add a Gemini key in Settings.",
+    " are fine. Inside a mask that you paint I also recolour, erase, pixelate and fill with patterns."
+    " For real pictures and real answers, add a Gemini key in Settings.",
     "我是内置的草图模型：不需要密钥，不联网，全部在本机完成。我可以按您的描述画带标注的草图（例如“画一只雪中的红狐，16:9”），"
     "也能真正地编辑图片：调亮、调暗、变暖、变冷、对比度、饱和度、黑白、怀旧、模糊、锐化、旋转、翻转、裁剪、缩放、反色、添加文字，"
-    "一句话里可以同时提几项。想要真实的图片和回答，请在设置中添加 Gemini 密钥。",
+    "一句话里可以同时提几项。在您涂出的蒙版里，我还能换颜色、擦除、打马赛克和填充图案。"
+    "想要真实的图片和回答，请在设置中添加 Gemini 密钥。",
 )
 _TOPICS: dict[Topic, tuple[str, str]] = {
     Topic.GREETING: (
@@ -50,9 +63,17 @@ _TOPICS: dict[Topic, tuple[str, str]] = {
         "我可以直接调整它（“暖一点”“对比度高一点”“裁成方形”），或者用文字告诉我想画什么。",
     ),
     Topic.MASK: (
-        "Inside a mask I can change light, colour and sharpness only: painting something there needs a model that"
+        "Inside a mask I can recolour (“make it red”), erase (“remove this”), blur or pixelate, change light and"
+        " colour, fill with stripes, dots or checks, and write words: painting something else there needs a model"
+        " that sees, with a Gemini key in Settings.",
+        "在蒙版里我可以换颜色（“改成蓝色”）、擦除（“去掉”）、模糊或打马赛克、调整明暗和色彩、填充条纹、波点或格子，以及写字："
+        "要在里面画别的东西，需要能看懂图片的模型，请在设置中添加 Gemini 密钥。",
+    ),
+    Topic.BEYOND_EDGES: (
+        "Beyond the edges I can only continue what is there (“extend it”): painting something new needs a model that"
         " sees, with a Gemini key in Settings.",
-        "在蒙版里我只能调整明暗、色彩和清晰度：要在里面画东西，需要能看懂图片的模型，请在设置中添加 Gemini 密钥。",
+        "在边缘之外我只能延续已有的画面（“向外延伸”）："
+        "要画新的内容，需要能看懂图片的模型，请在设置中添加 Gemini 密钥。",
     ),
 }
 _QUESTIONS: dict[Reason, tuple[str, str]] = {
@@ -113,7 +134,17 @@ _EFFECTS: dict[EffectKind, tuple[str, str]] = {
     EffectKind.SEPIA: ("sepia", "怀旧色调"),
     EffectKind.INVERT: ("colours inverted", "反色"),
     EffectKind.BLUR: ("blurred", "模糊"),
+    EffectKind.PIXELATE: ("pixelated", "打马赛克"),
 }
+_PATTERNS: dict[PatternKind, tuple[str, str]] = {
+    PatternKind.PLAIN: ("filled with one colour", "填充纯色"),
+    PatternKind.STRIPES: ("filled with stripes", "填充条纹"),
+    PatternKind.ACROSS: ("filled with horizontal stripes", "填充横条纹"),
+    PatternKind.UPRIGHT: ("filled with vertical stripes", "填充竖条纹"),
+    PatternKind.DOTS: ("filled with dots", "填充波点"),
+    PatternKind.CHECKS: ("filled with checks", "填充格子"),
+}
+_GRADED = frozenset({EffectKind.BLUR, EffectKind.PIXELATE})
 _COUNTED = frozenset(
     {
         ChangeKind.BRIGHTER,
@@ -193,7 +224,7 @@ def _described(operation: Operation, *, in_chinese: bool) -> list[str]:
     match operation:
         case Effect(kind, amount):
             words = _EFFECTS[kind][language]
-            return [_degree(words, amount, in_chinese=in_chinese) if kind is EffectKind.BLUR else words]
+            return [_degree(words, amount, in_chinese=in_chinese) if kind in _GRADED else words]
         case ResizeTo(wide, high):
             size = f"{wide or '…'}×{high or '…'}"
             return [(f"resized to {size}", f"尺寸改为 {size}")[language]]
@@ -201,6 +232,12 @@ def _described(operation: Operation, *, in_chinese: bool) -> list[str]:
             return [(f"scaled to {factor * 100:.0f}%", f"缩放到 {factor * 100:.0f}%")[language]]
         case AddText(text):
             return [(f"with the words “{text}”", f"写上“{text}”")[language]]
+        case Recolour():
+            return [("another colour", "换颜色")[language]]
+        case Erase():
+            return [("filled in from around it", "用周围的画面补上")[language]]
+        case Fill(kind):
+            return [_PATTERNS[kind][language]]
         case _:
             return [_changed(change, in_chinese=in_chinese) for change in describe(operation)]
 

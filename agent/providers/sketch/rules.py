@@ -174,6 +174,12 @@ RULES: tuple[tuple[re.Pattern[str], Maker], ...] = (
     (re.compile(r"\b(?:less sharp|softer|too sharp)\b"), _tone("sharpness", -1)),
     (re.compile(r"\bsharp(?:en\w*|er|ness)?\b|\bcrisper\b|锐化|更?清晰|锐利|锐度"), _tone("sharpness", 1)),
     (re.compile(r"\bblur\w*\b|\bsoften\w*\b|模糊|虚化|柔化|朦胧"), _effect(EffectKind.BLUR)),
+    (
+        re.compile(
+            r"\bpixel(?:at\w+|i[sz]e\w*)\b|\bcensor\w*\b|(?:打|加|上|做)(?:上|个|点)?马赛克|马赛克(?:处理|化)|打码|像素化"
+        ),
+        _effect(EffectKind.PIXELATE),
+    ),
     (re.compile(r"\bde-?saturat\w+"), _desaturate),
     (re.compile(rf"\b(?:{_GRAY})\b|黑白|灰度|去色|单色"), _grey),
     (

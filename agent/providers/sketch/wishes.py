@@ -51,6 +51,7 @@ class Topic(StrEnum):
     BEYOND = "beyond"
     NEVER_PAINTED = "never_painted"
     MASK = "mask"
+    BEYOND_EDGES = "beyond_edges"
 
 
 @dataclass(frozen=True)

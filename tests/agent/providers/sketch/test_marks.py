@@ -10,8 +10,9 @@ import pytest
 from pydantic import JsonValue
 
 from agent.imaging.contract import declaration
-from agent.imaging.intents import mask_note
+from agent.imaging.intents import expansion_note, mask_note
 from agent.messages import CompletionChunk, PromptMessage, Role, TextPart, ToolCallPart, ToolResultPart
+from agent.pictures import Margins
 from agent.providers.base import ChatOptions
 from agent.providers.catalogue import ModelRole, load_catalogue
 from agent.providers.sketch import SketchProvider
@@ -22,6 +23,7 @@ MARKED = "[The person marked #3 as the picture to change.]"
 REFERENCES = "[The person marked as references: #1, #2b.]"
 EMPTY = "[The person sent an empty message.]"
 MASK = mask_note("#3")
+LARGER = expansion_note("#3", 400, 300, Margins(left=100, top=0, right=0, bottom=30))
 
 
 def said(*texts: str, role: Role = Role.PROMPT) -> PromptMessage:
@@ -103,15 +105,48 @@ async def test_an_empty_message_is_asked_back_about(planner: Planner) -> None:
     assert calls(chunks) == []
 
 
-@pytest.mark.parametrize("wish", ["a bit brighter", "sepia", "blur it", "调暖一点"])
-async def test_light_and_colour_can_be_changed_inside_a_mask(planner: Planner, wish: str) -> None:
-    (call,) = calls(await planner.hear(said(wish, MASK)))
+@pytest.mark.parametrize(
+    ("wish", "told"),
+    [
+        ("a bit brighter", "Changing #3: a little brighter."),
+        ("sepia", "Changing #3: sepia."),
+        ("blur it", "Changing #3: blurred."),
+        ("make it red", "Changing #3: another colour."),
+        ("remove this", "Changing #3: filled in from around it."),
+        ("fill it with blue stripes", "Changing #3: filled with stripes."),
+        ("add the text “Hi”", "Changing #3: with the words “Hi”."),
+        ("调暖一点", "好的，正在修改 #3：变暖一点。"),
+        ("改成蓝色", "好的，正在修改 #3：换颜色。"),
+        ("擦掉", "好的，正在修改 #3：用周围的画面补上。"),
+        ("填充波点", "好的，正在修改 #3：填充波点。"),
+        ("打马赛克", "好的，正在修改 #3：打马赛克。"),
+    ],
+)
+async def test_what_can_be_done_inside_a_mask_is_called_for(planner: Planner, wish: str, told: str) -> None:
+    chunks = await planner.hear(said(wish, MASK))
+    (call,) = calls(chunks)
 
-    assert call["handles"] == ["#3"]
+    assert words(chunks) == told
+    assert (call["handles"], call["prompt"]) == (["#3"], wish)
+
+
+@pytest.mark.parametrize(("wish", "prompt"), [("", "extend it"), ("extend it", "extend it"), ("向外延伸", "向外延伸")])
+async def test_a_picture_can_grow_by_what_it_shows(planner: Planner, wish: str, prompt: str) -> None:
+    (call,) = calls(await planner.hear(said(wish or EMPTY, LARGER)))
+
+    assert (call["handles"], call["prompt"]) == (["#3"], prompt)
+
+
+@pytest.mark.parametrize("wish", ["a beach", "make it red", "画一片大海", "extend it with a beach"])
+async def test_something_new_beyond_the_edges_is_answered_in_words(planner: Planner, wish: str) -> None:
+    chunks = await planner.hear(said(wish, LARGER))
+
+    assert ("Beyond the edges" in words(chunks)) or ("在边缘之外" in words(chunks))
+    assert calls(chunks) == []
 
 
 @pytest.mark.parametrize(
-    "wish", ["a red hat", "画一顶帽子", "rotate left", "make it half the size", "add the text “Hi”"]
+    "wish", ["a red hat", "画一顶帽子", "rotate left", "make it half the size", "put a cat here", "放一只猫"]
 )
 async def test_what_a_mask_cannot_hold_is_answered_in_words(planner: Planner, wish: str) -> None:
     chunks = await planner.hear(said(wish, MASK))

@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator
 import pytest
 from PIL import Image
 
-from agent.adjusting import Adjustment, apply_adjustment
+from agent.adjusting import Adjustment
+from agent.adjusting.applying import apply_adjustment
 from agent.components import PanelAction
 from agent.events import PictureReady
 from agent.pictures import Picture

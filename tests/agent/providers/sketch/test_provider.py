@@ -11,7 +11,8 @@ import pytest
 from PIL import Image, ImageStat
 from pydantic import JsonValue
 
-from agent.adjusting import Adjustment, apply_adjustment
+from agent.adjusting import Adjustment
+from agent.adjusting.applying import apply_adjustment
 from agent.errors import DesignRuleBroken, ErrorCode, RequestRefused
 from agent.messages import (
     CompletionChunk,
@@ -451,3 +452,42 @@ async def test_a_base_picture_that_cannot_be_read_is_refused_in_a_sentence() -> 
     with pytest.raises(RequestRefused) as caught:
         await _make(shelf, _said(broken, "make it brighter"))
     assert caught.value.code is ErrorCode.PICTURE_UNREADABLE
+
+
+async def _made_inside(shelf: Shelf, wish: str, image: Image.Image, mask: Image.Image) -> ImagePart:
+    """Return what comes of a wish for the part of a picture that a mask covers."""
+    request = ImageRequest(
+        model=_IMAGE_MODEL,
+        messages=(_said(wish, await shelf.upload(image)),),
+        aspect_ratio="1:1",
+        mask=await shelf.upload(mask),
+    )
+    chunks = [chunk async for chunk in SketchProvider(shelf).generate(request)]
+    assert chunks[-1].finish_reason == "STOP"
+    (part,) = [chunk.part for chunk in chunks if isinstance(chunk.part, ImagePart)]
+    return part
+
+
+@pytest.mark.parametrize("wish", ["make it blue", "改成蓝色", "#3: make it blue\n\nAvoid: red"])
+async def test_with_a_mask_only_what_it_covers_changes_and_the_whole_comes_back(wish: str) -> None:
+    shelf, picture, mask = Shelf(), _gradient((90, 60)), Image.new("L", (90, 60), 0)
+    mask.paste(255, (30, 20, 60, 40))
+    part = await _made_inside(shelf, wish, picture, mask)
+    result = shelf.image(part).convert("RGB")
+
+    assert part.origin is ImageOrigin.EDITED
+    assert result.size == picture.size
+    red, _, blue = ImageStat.Stat(result.crop((30, 20, 60, 40))).mean
+    assert blue > red + 60
+    result.paste(picture.crop((30, 20, 60, 40)), (30, 20))
+    assert result.tobytes() == picture.tobytes()
+
+
+@pytest.mark.parametrize("wish", ["put a cat here", "放一只猫", "hello", "extend it with a beach"])
+async def test_with_a_mask_nothing_is_painted_that_was_not_understood(wish: str) -> None:
+    shelf = Shelf()
+    with pytest.raises(RequestRefused) as refused:
+        await _made_inside(shelf, wish, _gradient(), Image.new("L", (120, 80), 255))
+
+    assert refused.value.code is ErrorCode.PART_NOT_SUPPORTED
+    assert len(shelf.data) == 2
