@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import gradio as gr
 from pydantic import ValidationError
 
-from agent.errors import RequestRefused
+from agent.errors import AivistaError, RequestRefused
 from agent.messages import Value
 from agent.pictures import ReferenceRole
 from webui.action_panels import amounts_sentence, pressed_sentence, read_amounts, read_press
@@ -100,8 +100,27 @@ class Clicks:
             case "panel_apply" if amounts := read_amounts(click.arg):
                 said = amounts_sentence(visitor.words, amounts)
                 return turns.say(visitor, tab, where, said, amounts.handle, context.chosen)
+            case "grow_mask" | "keep_only" | "keep_edit" | "discard_edit":
+                return self._edit(visitor, tab, click, where)
             case _:
                 return _nothing()
+
+    async def _edit(self, visitor: Visitor, tab: Tab, click: Click, conversation_id: str) -> AsyncIterator[Updates]:
+        """Do what a button under an edit says, and show the conversation as it is then."""
+        studio, place = self.screen.studio(), (conversation_id, click.arg)
+        try:
+            match click.act:
+                case "grow_mask":
+                    await studio.grow_mask(*place, visitor.owner)
+                case "keep_only":
+                    await studio.keep_only(*place, visitor.owner)
+                case _:
+                    await studio.keep(*place, click.act == "keep_edit", visitor.owner)
+        except AivistaError as error:
+            gr.Warning(visitor.words.error(error.info))
+            return
+        async for updates in self.open(visitor, tab, conversation_id):
+            yield updates
 
     async def open(self, visitor: Visitor, tab: Tab, conversation_id: str) -> AsyncIterator[Updates]:
         """Yield the screen with a conversation, or with a new one, and follow its turn if one is at work."""

@@ -7,6 +7,7 @@ from html import escape
 
 from agent.plans import Plan
 from webui.cards import View, button, thumbs
+from webui.edit_cards import notice_lines
 from webui.icons import icon
 from webui.offers import Offer
 from webui.receipts import price
@@ -75,8 +76,14 @@ def _fields(view: View, plan: Plan, number: int, of: int) -> str:
     return (
         f'<fieldset data-call="{plan.call}">{legend}<label class="wide"><span>{escape(words("plan.prompt"))}</span>'
         f'<textarea name="prompt" rows="3" required>{escape(plan.prompt)}</textarea>'
-        f'</label><div class="picks">{model}{ratios}{sizes}{counts}</div>{_pictures(view, plan)}</fieldset>'
+        f'</label><div class="picks">{model}{ratios}{sizes}{counts}</div>{_pictures(view, plan)}'
+        f"{_notices(words, plan)}</fieldset>"
     )
+
+
+def _notices(words: Words, plan: Plan) -> str:
+    told = notice_lines(words, plan.notices)
+    return f'<div class="edit">{told}</div>' if told else ""
 
 
 def _offered(offers: Sequence[Offer], what: str) -> list[str]:

@@ -28,6 +28,7 @@ from agent.pictures import Picture
 from webui import cards, notices
 from webui.action_panels import action_panel
 from webui.cards import ALONE, THREAD_EDGE_PX, Place, View
+from webui.edit_cards import edit_lines
 from webui.live import Ending, LiveBlock, LiveTurn, Painting
 from webui.markdown import safe_markdown
 from webui.plan_cards import closed_plan, open_plan
@@ -269,5 +270,5 @@ def figure(view: View, picture: Picture, place: Place = ALONE, model: str = "") 
         f'<img src="{view.url(handle, THREAD_EDGE_PX)}" alt="{escape(cards.picture_alt(words, picture))}">'
         f"{cards.tag(handle, note)}</button>"
         f"<figcaption>{label}{cards.picture_actions(view, handle, place)}{folded_receipt(view, picture)}"
-        f"{folded_review(view, picture)}</figcaption></figure>"
+        f"{folded_review(view, picture)}{edit_lines(view, picture)}</figcaption></figure>"
     )

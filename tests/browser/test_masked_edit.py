@@ -1,0 +1,41 @@
+"""A stroke on the stage, a wish, Send: the picture changes under the stroke and nowhere else."""
+
+from __future__ import annotations
+
+import io
+
+from PIL import Image, ImageChops
+from playwright.sync_api import Page, expect
+
+from tests.browser.test_painter import open_painter, stroke
+from tests.page import PageProcess
+from tests.page.hands import expect_rest, pictures, say
+
+
+def opened(page: Page, studio: PageProcess, number: int) -> Image.Image:
+    """Return the pixels of a picture of the thread, as they are downloaded."""
+    link = page.locator("figure.pic").nth(number).get_by_role("link", name="Download")
+    address = link.get_attribute("href")
+    assert address is not None
+    answer = page.request.get(studio.url + address)
+    assert answer.ok
+    return Image.open(io.BytesIO(answer.body())).convert("RGB")
+
+
+def test_what_is_painted_over_changes_and_nothing_else(page: Page, studio: PageProcess) -> None:
+    open_painter(page, studio)
+    stroke(page, (0.3, 0.5), (0.6, 0.5))
+    page.wait_for_timeout(300)
+    say(page, "make it blue")
+    expect(pictures(page)).to_have_count(2, timeout=60_000)
+    expect_rest(page)
+    expect(page.locator("figure.pic").nth(1).get_by_text("pixels changed outside the mask")).to_contain_text("0 of")
+    before, after = opened(page, studio, 0), opened(page, studio, 1)
+    assert before.size == after.size
+    changed = ImageChops.difference(before, after).convert("L").point(lambda level: 255 if level else 0)
+    box = changed.getbbox()
+    assert box is not None
+    width, height = before.size
+    left, top, right, bottom = (box[0] / width, box[1] / height, box[2] / width, box[3] / height)
+    assert 0.15 < left < 0.4 < 0.5 < right < 0.75
+    assert 0.3 < top < 0.5 < bottom < 0.7
