@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from urllib.parse import urljoin
 
 from PIL import Image, ImageChops
 from playwright.sync_api import Page, expect
@@ -17,7 +18,7 @@ def opened(page: Page, studio: PageProcess, number: int) -> Image.Image:
     link = page.locator("figure.pic").nth(number).get_by_role("link", name="Download")
     address = link.get_attribute("href")
     assert address is not None
-    answer = page.request.get(studio.url + address)
+    answer = page.request.get(urljoin(f"{studio.url}/", address))
     assert answer.ok
     return Image.open(io.BytesIO(answer.body())).convert("RGB")
 
