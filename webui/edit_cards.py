@@ -45,7 +45,8 @@ def _verdict(words: Words, handle: str, edit: EditRecord) -> str:
     counted = words("edit.exact", changed=f"{edit.changed_outside:,}", outside=f"{edit.outside:,}")
     exact = _line("passed" if not edit.changed_outside else "short", "shield-check", counted) if edit.outside else ""
     if edit.verdict == "unsure" and edit.is_kept is None:
-        choice = button("keep_edit", words("edit.keep"), "check", "line", arg=handle)
+        choice = button("compare", words("edit.look"), "git-compare", "line", arg=handle)
+        choice += button("keep_edit", words("edit.keep"), "check", "line", arg=handle)
         choice += button("discard_edit", words("edit.discard"), "trash", "line", arg=handle)
         return exact + _line("short", "triangle-alert", words("edit.unsure"), choice)
     return exact

@@ -36,6 +36,7 @@ def test_an_unsure_edit_asks_to_be_kept_or_discarded() -> None:
     shown = edit_lines(VIEW, edited(verdict="unsure"))
     assert 'data-act="keep_edit"' in shown
     assert 'data-act="discard_edit"' in shown
+    assert 'data-act="compare" data-arg="#1b"' in shown
     kept = edit_lines(VIEW, edited(verdict="unsure", is_kept=True))
     assert "data-act" not in kept
 
