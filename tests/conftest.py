@@ -7,6 +7,11 @@ import socket
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes says more of the machine than of the code.
+settings.register_profile("aivista", deadline=None)
+settings.load_profile("aivista")
 
 
 def _is_this_machine(address: object) -> bool:
