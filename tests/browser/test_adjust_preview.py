@@ -58,6 +58,9 @@ def mean_colour(picture: Locator) -> list[float]:
 def test_the_picture_shows_what_the_sliders_do_and_nothing_moves(page: Page, drawn: str) -> None:
     sliders = open_sliders(page, drawn)
     picture, frame = pictures(page).first, page.locator("#chat .frame").first
+    # Filling a slider scrolls to it first, which is no movement of the page's own.
+    sliders.get_by_label("Warmth").scroll_into_view_if_needed()
+    page.wait_for_timeout(400)
     before, cool = frame.bounding_box(), mean_colour(picture)
     panel = sliders.bounding_box()
     sliders.get_by_label("Warmth").fill("80")
