@@ -27,8 +27,8 @@ WORK_PIXELS = 1_100_000
 _MAX_STRETCH = 0.03
 _MARKERS = {"magenta": (255, 0, 255), "lime green": (60, 255, 0), "cyan": (0, 255, 255)}
 _MARKER_SAMPLES = 64
-# Less than a thousandth of a pixel is rounding.
-_LEAST_SEEN = 0.25
+# Less than a twenty-thousandth of a pixel is rounding.
+_LEAST_SEEN = 0.01
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,7 @@ def test_sixteen_bits_are_sent_as_the_nearest_of_eight() -> None:
 def test_a_picture_of_too_many_pixels_is_not_decoded() -> None:
     sink = io.BytesIO()
     Image.new("1", (8100, 8000)).save(sink, "PNG")
-    with pytest.raises(Unreadable, match="too many"):
+    with pytest.raises(Unreadable, match="pixels"):
         pictures.read(sink.getvalue())
 
 
