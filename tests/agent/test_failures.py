@@ -67,7 +67,7 @@ class Fault:
     settings: dict[str, Any] = field(default_factory=dict)
 
 
-SHORT = {"text_timeout_s": 0.2, "image_timeout_s": 0.2}
+SHORT = {"text_timeout_s": 0.8, "image_timeout_s": 0.8}
 TEXT_AND_SEARCH: tuple[Place, ...] = ("text", "search")
 IMAGE: tuple[Place, ...] = ("image",)
 
@@ -120,13 +120,13 @@ FAULTS = {
     "garbage": Fault(Garbage(), ErrorCode.ANSWER_UNREADABLE, Actor.PROVIDER, "Please try again"),
     "garbage later": Fault(Garbage(after_chunks=2), ErrorCode.ANSWER_UNREADABLE, Actor.PROVIDER, "Please try again"),
     "silence": Fault(
-        Hold(Text("late")), ErrorCode.PROVIDER_TIMEOUT, Actor.PROVIDER, "did not answer within 0.2 s", settings=SHORT
+        Hold(Text("late")), ErrorCode.PROVIDER_TIMEOUT, Actor.PROVIDER, "did not answer within 0.8 s", settings=SHORT
     ),
     "silence in the middle": Fault(
         Hold(Text("One two three", chunks=3), after_chunks=2),
         ErrorCode.PROVIDER_TIMEOUT,
         Actor.PROVIDER,
-        "did not answer within 0.2 s",
+        "did not answer within 0.8 s",
         settings=SHORT,
     ),
     # the answer
