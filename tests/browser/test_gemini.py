@@ -156,7 +156,7 @@ def test_only_what_the_chosen_model_obeys_is_offered(page: Page, gemini_studio: 
 
     assert "1:8" not in ratios()
     page.get_by_role("combobox", name="Image").click()
-    page.get_by_role("option", name="Flash").click()
+    page.get_by_role("option", name="Flash", exact=True).click()
     expect(page.get_by_role("combobox", name="Image")).to_have_value("Flash")
     page.get_by_role("combobox", name="Aspect ratio").click()
     expect(page.get_by_role("option", name="1:8")).to_be_visible()
