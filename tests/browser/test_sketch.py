@@ -72,6 +72,7 @@ def test_a_marked_picture_and_a_reference_stand_in_the_composer_until_removed(pa
         expect(pictures(page)).to_have_count(count)
         expect_rest(page)
     page.locator("#chat [data-act=edit]").last.click()
+    expect(page.locator("#ctx .ctx")).to_have_count(1)
     page.locator("#chat [data-act=reference]").first.click()
     expect(page.locator("#ctx .ctx")).to_have_count(2)
     expect(page.locator("#ctx")).to_contain_text("Editing")

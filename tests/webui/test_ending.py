@@ -26,7 +26,7 @@ async def test_a_turn_at_work_is_on_record_after_the_end(gemini: GeminiProcess, 
         job = client.submit(message={"text": "a long story", "files": []}, api_name="/chat")
         first = next(answer for answer in job if answer["status"])
         assert first["done"] is False
-        assert page.end(signal.SIGINT, patience_s=2) == 0
+        assert page.end(signal.SIGINT, patience_s=6) == 0
     gemini.control(release=True)
     async with Studio(Settings(home=tmp_path)) as studio:
         conversation = await studio.conversation(first["conversation"])
