@@ -19,7 +19,7 @@ def test_the_drawing_of_the_graph_is_the_one_the_code_makes() -> None:
 
 def test_the_drawing_shows_the_way_of_a_picture_and_none_of_langgraphs_own_nodes() -> None:
     known = {(source, target) for source, target, _ in arrows()}
-    way = ["planner", "retriever", "confirmer", "executor", "critic", "presenter"]
+    way = ["planner", "retriever", "executor", "critic", "presenter"]
     assert set(pairwise(way)) <= known
     assert "error_handler" not in page()
 

@@ -5,13 +5,12 @@ The turn rests by LangGraph's interrupt, on a checkpoint: the decision may come 
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
 
 from langgraph.types import Command, interrupt
 
 from agent.components import PlanCard
 from agent.conversation import TurnState
-from agent.errors import AivistaError, ToolArgumentError
 from agent.events import PlanReady
 from agent.imaging.contract import image_models
 from agent.imaging.edits import codes_before_paying, needs_consent
@@ -19,7 +18,7 @@ from agent.messages import TokenUsage, ToolResultPart
 from agent.plans import Decision, ModelPrice, Plan
 from agent.providers.catalogue import ModelEntry
 from agent.tools.base import error_result
-from agent.workflow.commissions import Commission, commission
+from agent.workflow.commissions import Commission
 from agent.workflow.critic import review_due
 from agent.workflow.deps import Deps, TurnRuntime, emit, today
 from agent.workflow.presenter import finished_turn
@@ -33,19 +32,16 @@ _REVIEW = TokenUsage(prompt_tokens=1900, output_tokens=350)
 _DROPPED = "The person saw the plan and dropped it. Nothing was painted."
 
 
-async def confirmer(state: TurnProgress, runtime: TurnRuntime) -> Command[Literal["decision", "executor", "failure"]]:
-    """Show the plan when the person wants to confirm first, or should know why it may fail; otherwise go on at once."""
+def must_confirm(state: TurnProgress, deps: Deps, orders: Mapping[int, Commission]) -> bool:
+    """Return whether the person sees the plan first: they want to, or should know why it may fail."""
+    if state["decision"] is not None:
+        return False
+    return deps.turn.settings.confirm or any(map(_needs_consent, orders.values()))
+
+
+async def shown_first(state: TurnProgress, runtime: TurnRuntime, orders: Mapping[int, Commission]) -> Command[Target]:
+    """Put the plan on record, show it, and lead to where the turn rests."""
     deps = runtime.context
-    is_wanted = deps.turn.settings.confirm
-    if not (is_wanted or deps.turn.has_area) or state["decision"] is not None:
-        return Command(goto="executor")
-    try:
-        orders = await _orders(state, deps)
-    except AivistaError as error:
-        return Command(goto="failure", update={"error": error.info, "failed_node": "confirmer"})
-    if not orders or not (is_wanted or any(map(_needs_consent, orders.values()))):
-        # Without any, nothing can be painted as it is: the executor tells the planner why.
-        return Command(goto="executor")
     plans = tuple(_plan(deps, index, order) for index, order in orders.items())
     card = PlanCard(plans=plans)
     waiting = finished_turn(deps, {**state, "plan": card}, TurnState.WAITING)
@@ -82,19 +78,6 @@ def _as_edited(deps: Deps, plan: Plan, decided: Decision) -> Plan:
         chosen = list(models.values()) if edit.model == "both" else [models[edit.model]]
         changed |= {"model_label": " + ".join(model.label for model in chosen), "prices": ()}
     return plan.model_copy(update=changed)
-
-
-async def _orders(state: TurnProgress, deps: Deps) -> dict[int, Commission]:
-    """Return what can be painted as it is, by the call's position."""
-    orders = {}
-    for index, call in enumerate(state["calls"]):
-        if serving_node(call) != "executor":
-            continue
-        try:
-            orders[index] = await commission(state, deps, index)
-        except ToolArgumentError:
-            continue
-    return orders
 
 
 def _needs_consent(order: Commission) -> bool:

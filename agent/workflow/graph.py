@@ -2,16 +2,14 @@
 
     START ─┬─ nothing to work on ─► reception ─ asks back ──────────────────────────────► presenter ─► END
            ├─ light, colour or frame alone ─► adjuster ─────────────────────────────────► presenter
-           └───────────► planner ─┬─ words alone ───────────────────────────────────► presenter
-                             ▲ ▲     ├─ get_history_image, … ─► tools ──┐
-                             │ └─────┼──────────────────────────────────┘
-                             │       ├─ web_search ─► searcher ─┐
-                             └───────┼──────────────────────────┘
-                                     └─ generate_image ─► retriever ─► confirmer ─┬─► executor ─► critic ─► presenter
-                                                                                  │     ▲  ▲        │
-                                                                                  │     │  └────────┘ not good,
-                                                                                  │     │             rounds left
-                                                                                  └─► decision ─ dropped ─► presenter
+           └─► planner ─┬─ words alone ─────────────────────────────────────────────────► presenter
+                ▲ ▲     ├─ get_history_image, … ─► tools ──┐
+                │ └─────┼──────────────────────────────────┘
+                │       ├─ web_search ─► searcher ─┐
+                └───────┼──────────────────────────┘
+                        └─ generate_image ─► retriever ─► executor ⇄ critic ────────────► presenter
+                                                             │ ▲
+                         where the person confirms first ─► decision ─ dropped ─────────► presenter
     any node that fails for good ─► failure ─► retrial ─► the node that failed
 
 The retriever is passed by when no style is named, the critic when no review is due. At `decision` and `retrial` the
@@ -34,7 +32,7 @@ from agent.conversation import Timing
 from agent.errors import AivistaError, ErrorCode, ErrorInfo
 from agent.settings import Patiences
 from agent.workflow.adjuster import adjuster
-from agent.workflow.confirmer import confirmer, decision
+from agent.workflow.confirmer import decision
 from agent.workflow.critic import critic, unreviewed
 from agent.workflow.deps import Deps, TurnRuntime
 from agent.workflow.executor import executor
@@ -60,7 +58,7 @@ def turn_graph(patiences: Patiences | None = None, checkpoints: Checkpointer = N
     patiences = patiences or Patiences()
     graph = StateGraph(TurnProgress, context_schema=Deps)
     graph.set_node_defaults(error_handler=_handler(to_failure))
-    from_planner = ("planner", "tools", "searcher", "retriever", "confirmer", "presenter", "failure")
+    from_planner = ("planner", "tools", "searcher", "retriever", "executor", "presenter", "failure")
     graph.add_node("reception", _timed("reception", reception), destinations=("presenter",))
     graph.add_node("adjuster", _timed("adjuster", adjuster), destinations=("presenter",))
     graph.add_node(
@@ -70,23 +68,24 @@ def turn_graph(patiences: Patiences | None = None, checkpoints: Checkpointer = N
         # Until its first word: every word after it is a sign of life.
         timeout=TimeoutPolicy(idle_timeout=patiences.planner_s, refresh_on="heartbeat"),
     )
-    graph.add_node("tools", _timed("tools", tools), destinations=("planner", "retriever", "confirmer"))
+    graph.add_node("tools", _timed("tools", tools), destinations=("planner", "retriever", "executor"))
     graph.add_node(
         "searcher",
         _timed("searcher", searcher),
-        destinations=("planner", "tools", "retriever", "confirmer", "failure"),
+        destinations=("planner", "tools", "retriever", "executor", "failure"),
         timeout=TimeoutPolicy(idle_timeout=patiences.searcher_s, refresh_on="heartbeat"),
     )
     graph.add_node(
         "retriever",
         _timed("retriever", retriever),
-        destinations=("confirmer",),
+        destinations=("executor",),
         timeout=patiences.retriever_s,
         error_handler=_handler(unstyled),
     )
-    graph.add_node("confirmer", _timed("confirmer", confirmer), destinations=("decision", "executor", "failure"))
     graph.add_node("decision", decision, destinations=("executor", "presenter"))
-    graph.add_node("executor", _timed("executor", executor), destinations=("planner", "critic", "presenter", "failure"))
+    graph.add_node(
+        "executor", _timed("executor", executor), destinations=("planner", "decision", "critic", "presenter", "failure")
+    )
     graph.add_node(
         "critic",
         _timed("critic", critic),
@@ -106,7 +105,7 @@ def turn_graph(patiences: Patiences | None = None, checkpoints: Checkpointer = N
 
 _MAY_FAIL = (
     *("reception", "adjuster", "planner", "tools", "searcher"),
-    *("confirmer", "decision", "executor", "presenter"),
+    *("decision", "executor", "presenter"),
 )
 
 

@@ -29,8 +29,8 @@ from agent.workflow.state import Spend, TurnProgress
 logger = logging.getLogger(__name__)
 
 
-async def retriever(state: TurnProgress, runtime: TurnRuntime) -> Command[Literal["confirmer"]]:
-    """Find the styles of each request that names one, and go on to the confirmer."""
+async def retriever(state: TurnProgress, runtime: TurnRuntime) -> Command[Literal["executor"]]:
+    """Find the styles of each request that names one, and go on to the executor."""
     found: dict[int, list[StyleMatch]] = {}
     spend = Spend()
     for index, call in enumerate(state["calls"]):
@@ -42,13 +42,13 @@ async def retriever(state: TurnProgress, runtime: TurnRuntime) -> Command[Litera
             spend += spent
     names = list(dict.fromkeys(match.style.title for matches in found.values() for match in matches))
     steps = [say(runtime, Step.STYLES, count=len(names), names=", ".join(names))] if names else []
-    return Command(goto="confirmer", update={"styles": found, "steps": steps, "spend": spend})
+    return Command(goto="executor", update={"styles": found, "steps": steps, "spend": spend})
 
 
-def unstyled(state: TurnProgress, error: NodeError) -> Command[Literal["confirmer"]]:
+def unstyled(state: TurnProgress, error: NodeError) -> Command[Literal["executor"]]:
     """Go on without styles when the retriever failed or took too long."""
     logger.warning("the style library failed, the prompt goes on without it: %s", _told(error.error))
-    return Command(goto="confirmer", update={"styles": {}})
+    return Command(goto="executor", update={"styles": {}})
 
 
 def with_styles(arguments: GenerateImageArgs, matches: Sequence[StyleMatch]) -> GenerateImageArgs:

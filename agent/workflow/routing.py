@@ -8,7 +8,7 @@ from typing import Literal
 from agent.messages import PromptMessage, Role, ToolCallPart, ToolResultPart
 from agent.workflow.state import TurnProgress
 
-Target = Literal["tools", "searcher", "retriever", "confirmer", "executor", "critic", "presenter", "planner", "failure"]
+Target = Literal["tools", "searcher", "retriever", "decision", "executor", "critic", "presenter", "planner", "failure"]
 
 GENERATE_IMAGE = "generate_image"
 SEARCH = "web_search"
@@ -28,8 +28,8 @@ def serving_node(call: ToolCallPart) -> Target:
 
 
 def next_target(calls: Sequence[ToolCallPart], answered: Collection[int]) -> Target:
-    """Return the node for the calls still open: searches first, then tools, pictures last (by way of the confirmer,
-    and of the retriever when they name a style); none left: back.
+    """Return the node for the calls still open: searches first, then tools, pictures last (by way of the
+    retriever when they name a style); none left: back.
 
     A model's answer without any call ends the turn.
     """
@@ -39,10 +39,8 @@ def next_target(calls: Sequence[ToolCallPart], answered: Collection[int]) -> Tar
     order: tuple[Target, ...] = ("searcher", "tools", "executor")
     fallback: Target = "planner"
     target = next((node for node in order if node in waiting), fallback)
-    if target != "executor":
-        return target
     open_calls = (call for index, call in enumerate(calls) if index not in answered)
-    return "retriever" if any(map(named_style, open_calls)) else "confirmer"
+    return "retriever" if target == "executor" and any(map(named_style, open_calls)) else target
 
 
 def settle(state: TurnProgress, new: dict[int, ToolResultPart]) -> tuple[Target, TurnProgress]:

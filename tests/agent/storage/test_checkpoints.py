@@ -205,11 +205,11 @@ async def test_a_turn_in_which_nothing_was_done_or_nothing_is_left_is_not_kept(
 
 
 async def test_the_newest_of_a_turn_is_the_one_that_counts(checkpoints: Checkpoints) -> None:
-    for node in ("retriever", "confirmer", "executor"):
+    for node in ("retriever", "executor", "critic"):
         await checkpoints.aput(config("t1"), standing_at(node), AT_A_NODE, {})
         # Their names grow with time, a millisecond at a time.
         await asyncio.sleep(0.002)
-    assert await read(checkpoints, "t1") == {"branch:to:executor": None}
+    assert await read(checkpoints, "t1") == {"branch:to:critic": None}
     assert len([one async for one in checkpoints.alist(config("t1"))]) == 3
 
 

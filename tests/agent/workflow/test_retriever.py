@@ -251,11 +251,11 @@ async def test_a_library_that_takes_too_long_is_gone_without(
     assert "the style library failed, the prompt goes on without it" in caplog.text
 
 
-def test_after_a_failure_the_next_node_is_the_confirmer(caplog: pytest.LogCaptureFixture) -> None:
+def test_after_a_failure_the_next_node_is_the_executor(caplog: pytest.LogCaptureFixture) -> None:
     message = PromptMessage(role=Role.PROMPT, parts=(TextPart(text="a fox"),))
     with caplog.at_level(logging.WARNING):
         command = unstyled(first_progress(message), NodeError(node="retriever", error=RuntimeError("no such disk")))
-    assert command.goto == "confirmer"
+    assert command.goto == "executor"
     assert command.update == {"styles": {}}
     assert "no such disk" in caplog.text
 

@@ -21,13 +21,13 @@ def result(name: str) -> ToolResultPart:
     ("names", "answered", "target"),
     [
         ([], [], "presenter"),
-        (["generate_image"], [], "confirmer"),
+        (["generate_image"], [], "executor"),
         (["web_search"], [], "searcher"),
         (["get_history_image"], [], "tools"),
         (["never_heard_of"], [], "tools"),
         (["generate_image", "web_search", "get_history_image"], [], "searcher"),
         (["generate_image", "web_search", "get_history_image"], [1], "tools"),
-        (["generate_image", "web_search", "get_history_image"], [1, 2], "confirmer"),
+        (["generate_image", "web_search", "get_history_image"], [1, 2], "executor"),
         (["web_search"], [0], "planner"),
     ],
 )
@@ -40,7 +40,7 @@ def test_a_picture_that_names_a_style_goes_by_way_of_the_retriever() -> None:
     assert next_target([styled], []) == "retriever"
     assert next_target([call("web_search"), styled], []) == "searcher"
     blank = ToolCallPart(name="generate_image", arguments={"prompt": "a fox", "style": "  "})
-    assert next_target([blank], []) == "confirmer"
+    assert next_target([blank], []) == "executor"
 
 
 def test_answers_go_back_together_and_in_the_order_of_the_calls() -> None:
