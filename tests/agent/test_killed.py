@@ -180,10 +180,10 @@ async def test_a_turn_whose_studio_was_killed_goes_on_at_the_next_start(
         assert made == ["#1"]
         assert [one.handles for one in turn.components if isinstance(one, SmartCanvas)] == [("#1",)]
     again = {"planner": "plan", "searcher": "search", "picture": "paint"}
-    paid_twice = Counter(again[name] for name in lost if name in again)
+    # On record as sent: whether its bytes had left when the process died, only the server knows.
+    perhaps_twice = Counter(again[name] for name in lost if name in again)
     # A review that was lost is not made again: its picture passes without.
-    expected = ONCE + paid_twice
-    assert tower.asked == expected or tower.asked == expected - Counter(review=1)
+    assert ONCE - Counter(review=1) <= tower.asked <= ONCE + perhaps_twice
     assert server.violations == []
 
 

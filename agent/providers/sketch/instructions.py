@@ -33,7 +33,7 @@ _LESS = re.compile(r"\b(?:less|decrease|reduce|lower|down|weaker|drop|cut|lessen
 _BEYOND = re.compile(
     r"\b(?:remove|delete|erase|replace|swap|change|turn (?:it|this|that|the|him|her|them)|put|add|insert"
     r"|wear\w*|cut out|combine|merge|blend"
-    r"|extend|outpaint|restyle|transform|convert|retouch|colou?ri[sz]e|make (?:it|this|that|him|her|them"
+    r"|extend|outpaint|restyle|repaint|transform|convert|retouch|colou?ri[sz]e|make (?:it|this|that|him|her|them"
     r"|the \w+) (?:look|into|a|an|smile|older|younger|taller))\b"
     r"|去掉|去除|删除|删掉|移除|抹掉|换成|换个|替换|换掉|换一|加上|添加|加个|加一|变成|改成|画成|转成|合成|合并"
     r"|抠图|扩图|融合|风格化|上色|修复|p掉"

@@ -216,6 +216,8 @@ ANSWERED: list[tuple[str, AskBack | Talk]] = [
     ("remove the background", Talk(Topic.BEYOND)),
     ("make the sky brighter", Talk(Topic.BEYOND)),
     ("把它画成水彩", Talk(Topic.BEYOND)),
+    ("Repaint this in the style “Watercolour”", Talk(Topic.BEYOND)),
+    ("把这张图改成“水彩”风格", Talk(Topic.BEYOND)),
 ]
 
 
