@@ -37,6 +37,7 @@ class Turn(Value):
     """One thing the person sent and all that followed until the agent rested.
 
     `messages` are what the turn added to the history, the person's own first; `components` are what it shows.
+    `parent` is the id of the turn it follows: several turns with the same one are branches of the conversation.
     `roles` says what some of the `references` are for. `provider` names the one that served it; the same `request_id`
     twice runs once. `mask` is what of `editing` may
     change, at its size (white = change), its soft edge `feather_px` wide when the person chose that; `margins` is what
@@ -49,6 +50,7 @@ class Turn(Value):
     started_at: datetime
     provider: str = ""
     request_id: str | None = None
+    parent: str | None = None
     uploads: tuple[ImagePart, ...] = ()
     editing: str | None = None
     references: tuple[str, ...] = ()
@@ -77,26 +79,40 @@ class ConversationInfo(Value):
     title: str
     created_at: datetime
     updated_at: datetime
+    is_pinned: bool = False
     picture_count: int = 0
     price_usd: float = 0.0
     thumbnail_digest: str | None = None
 
 
 class Conversation(Value):
-    """A conversation with all it holds. `owner` is who may open it: `local`, or a visitor's own token."""
+    """A conversation with all it holds. `owner` is who may open it: `local`, or a visitor's own token.
+
+    `turns` and `pictures` are those of the branch that is shown, from the first turn to its newest; `elsewhere` are the
+    pictures of other branches. `forks` names, for each shown turn that has others beside it, all of them by id, the
+    oldest first.
+    """
 
     id: str
     owner: str
     title: str
     created_at: datetime
     updated_at: datetime
+    is_pinned: bool = False
     turns: tuple[Turn, ...] = ()
     pictures: tuple[Picture, ...] = ()
+    elsewhere: tuple[Picture, ...] = ()
+    forks: dict[str, tuple[str, ...]] = Field(default_factory=dict)
 
     @property
     def messages(self) -> tuple[PromptMessage, ...]:
         """The whole history, oldest first."""
         return tuple(message for turn in self.turns for message in turn.messages)
+
+    @property
+    def all_pictures(self) -> tuple[Picture, ...]:
+        """The pictures of every branch: no two have the same handle."""
+        return (*self.pictures, *self.elsewhere)
 
     @property
     def price_usd(self) -> float:
@@ -109,7 +125,23 @@ class Conversation(Value):
         Raises RequestRefused when the conversation holds none of that name.
         """
         wanted = "#" + handle.strip().lstrip("#").lower()
-        for picture in self.pictures:
+        for picture in self.all_pictures:
             if picture.handle == wanted:
                 return picture
         raise RequestRefused(ErrorCode.PICTURE_NOT_FOUND, handle=wanted)
+
+
+class WholeConversation(Value):
+    """A conversation with every branch, as it is exported, imported and duplicated.
+
+    `turns` are those of every branch in the order they were made, `head` is the newest of the one that is shown;
+    `pictures` come with their `answer`, signatures whole.
+    """
+
+    title: str
+    created_at: datetime
+    updated_at: datetime
+    is_pinned: bool = False
+    head: str | None = None
+    turns: tuple[Turn, ...] = ()
+    pictures: tuple[Picture, ...] = ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
+from math import log
 from typing import Literal
 
 from pydantic import Field
@@ -81,6 +82,21 @@ class Receipt(Value):
     is_sketch: bool = False
     shortfalls: tuple[str, ...] = ()
     changes: tuple[Change, ...] = ()
+
+
+_SHAPES = ("1:8", "1:4", "9:16", "2:3", "3:4", "4:5", "1:1", "5:4", "4:3", "3:2", "16:9", "21:9", "4:1", "8:1")
+
+
+def shape_of(width: int | None, height: int | None) -> str:
+    """Return the common ratio that is nearest to the picture's own, as `16:9`; nothing without its size."""
+    if not width or not height:
+        return ""
+    return min(_SHAPES, key=lambda shape: abs(log(width / height) - log(_ratio(shape))))
+
+
+def _ratio(shape: str) -> float:
+    wide, high = shape.split(":")
+    return int(wide) / int(high)
 
 
 EditKind = Literal["mask", "expansion", "kept_part"]

@@ -41,7 +41,8 @@ class TurnRequest:
     changed, `references` those marked as references; `roles` says by handle what some of them are for, each a
     `agent.pictures.ReferenceRole` (subject, product, face, style, palette, pose, layout, background, text). With a
     `mask`, nothing outside of it changes; with `expand`, nothing of the picture itself. The same `request_id` twice
-    runs once, also after a restart.
+    runs once, also after a restart. `instead_of` is a turn that was said otherwise: this one stands beside it, as a
+    branch of its own.
     """
 
     text: str
@@ -53,3 +54,4 @@ class TurnRequest:
     references: tuple[str, ...] = ()
     roles: Mapping[str, str] = field(default_factory=dict)
     request_id: str | None = None
+    instead_of: str | None = None

@@ -179,7 +179,7 @@ class ConversationStore:
         def record() -> None:
             from agent.storage.rows import picture_row, turn_row
 
-            row = {"id": turn.id, "runner": self._life.name, "request_id": turn.request_id}
+            row = {"id": turn.id, "runner": self._life.name, "request_id": turn.request_id, "parent": turn.parent}
             row |= turn_row(turn, messages, places)
             uploads = [picture_row(conversation_id, picture, None, ()) for picture in pictures]
             self._records.begin_turn(conversation_id, row, uploads, title, now)

@@ -14,9 +14,9 @@ from sqlalchemy.exc import DatabaseError, DBAPIError
 
 from agent.errors import ErrorCode, StorageFailure
 from agent.storage.private_files import make_private_folder, storage_failure
-from agent.storage.tables import METADATA
+from agent.storage.tables import FULL_TEXT, METADATA
 
-HEAD = "0002"
+HEAD = "0003"
 _NAME = "aivista.db"
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _BUSY_TIMEOUT_S = 5.0
@@ -130,6 +130,8 @@ def _upgrade(connection: Connection, revision: str | None) -> None:
         return
     # A first start need not wait for Alembic to load; a test holds that both ways lead to the same tables.
     METADATA.create_all(connection)
+    for statement in FULL_TEXT:
+        connection.exec_driver_sql(statement)
     connection.execute(
         text(
             "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL CONSTRAINT alembic_version_pkc PRIMARY KEY)"

@@ -34,12 +34,13 @@ _NEXT_POSITION = (
 )
 _ADD_CONVERSATION = insert(CONVERSATIONS)
 _ADD_TURN = insert(TURNS).values(position=_NEXT_POSITION)
-_ADD_PICTURE = insert(PICTURES)
+_ADD_PICTURE = insert(PICTURES).values(owner=select(_C.owner).where(_C.id == bindparam("within")).scalar_subquery())
 _TOUCH = (
     update(CONVERSATIONS)
     .where(_THIS)
     .values(updated_at=bindparam("now"), title=func.coalesce(func.nullif(_C.title, ""), bindparam("new_title")))
 )
+_LEAD_ON = _TOUCH.values(head=bindparam("new_head"))
 _FINISH = update(TURNS).where(_THIS_TURN)
 _REPLACE_PICTURE = update(PICTURES).where(_THIS_PICTURE, _P.digest == bindparam("content"))
 _DETAILS = select(_P.details).where(_THIS_PICTURE)
@@ -50,7 +51,7 @@ _DELETE = delete(CONVERSATIONS).where(_THIS, _C.owner == bindparam("whose"))
 
 _TURNS_OF = (
     select(
-        *(_C.id, _C.owner, _C.title, _C.created_at, _C.updated_at, _T.id.label("turn_id")),
+        *(_C.id, _C.owner, _C.title, _C.created_at, _C.updated_at, _T.id.label("turn_id"), _T.parent),
         *(_T.text, _T.state, _T.started_at, _T.price_usd, _T.messages, _T.signatures, _T.components, _T.details),
     )
     .select_from(CONVERSATIONS.outerjoin(TURNS))
@@ -200,10 +201,10 @@ class Records:
     ) -> None:
         """Record a turn and its uploads. Raises RequestRefused when the conversation is gone."""
         with self.transaction() as connection:
-            _touch(connection, conversation_id, title, now)
+            _lead_on(connection, conversation_id, title, turn_row["id"], now)
             connection.execute(_ADD_TURN, {"conversation_id": conversation_id, "within": conversation_id, **turn_row})
             if pictures:
-                connection.execute(_ADD_PICTURE, list(pictures))
+                connection.execute(_ADD_PICTURE, [{"within": conversation_id, **row} for row in pictures])
 
     def requested_turn(self, conversation_id: str, request_id: str) -> str | None:
         """Return the id of the turn that was sent under this name, if there is one."""
@@ -229,7 +230,7 @@ class Records:
             if connection.execute(_REPLACE_PICTURE, {**place, **row}).rowcount:
                 return
             try:
-                connection.execute(_ADD_PICTURE, row)
+                connection.execute(_ADD_PICTURE, {"within": conversation_id, **row})
             except IntegrityError as error:
                 raise DesignRuleBroken(f"two pictures were given the handle {row['handle']}") from error
 
@@ -284,4 +285,11 @@ class Records:
 def _touch(connection: Connection, conversation_id: str, title: str, now: datetime) -> None:
     values = {"key": conversation_id, "now": now, "new_title": title}
     if not connection.execute(_TOUCH, values).rowcount:
+        raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
+
+
+def _lead_on(connection: Connection, conversation_id: str, title: str, turn_id: str, now: datetime) -> None:
+    """Let the conversation go on with a new turn, which is its newest from now on."""
+    values = {"key": conversation_id, "now": now, "new_title": title, "new_head": turn_id}
+    if not connection.execute(_LEAD_ON, values).rowcount:
         raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)

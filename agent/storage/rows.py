@@ -10,8 +10,8 @@ from sqlalchemy import Row
 
 from agent.components import Component
 from agent.conversation import Conversation, Timing, Turn, TurnState
-from agent.messages import ImagePart, PromptMessage, TokenUsage, Value
-from agent.pictures import DriftRecord, EditRecord, Margins, Picture, Receipt, ReferenceRole
+from agent.messages import ImageOrigin, ImagePart, PromptMessage, TokenUsage, Value
+from agent.pictures import DriftRecord, EditRecord, Margins, Picture, Receipt, ReferenceRole, shape_of
 from agent.reviews import Review
 from agent.settings import TurnSettings
 from agent.storage.signatures import PLACES, Place, put_back
@@ -87,6 +87,7 @@ def turn_of(row: Row[*tuple[Any, ...]], read_blob: Callable[[str], bytes]) -> Tu
         seconds=details.seconds,
         provider=details.provider,
         request_id=details.request_id,
+        parent=row.parent,
         timings=details.timings,
         roles=details.roles,
         mask=details.mask,
@@ -104,6 +105,10 @@ def picture_row(
         "handle": picture.handle,
         "turn_id": picture.turn_id,
         "digest": picture.image.digest,
+        "model": picture.receipt.model_label if picture.receipt else "",
+        "shape": shape_of(picture.image.width, picture.image.height),
+        "source": source_of(picture),
+        "is_indexed": False,
         "origin": picture.image.origin.value,
         "created_at": picture.created_at,
         "is_marked": picture.is_marked,
@@ -112,6 +117,13 @@ def picture_row(
         "answer": answer.model_dump_json() if answer else None,
         "signatures": PLACES.dump_json(tuple(places)).decode(),
     }
+
+
+def source_of(picture: Picture) -> str:
+    """Return how the picture came to be: `uploaded`, `edited` from another, or `made`."""
+    if picture.image.origin is ImageOrigin.UPLOADED:
+        return "uploaded"
+    return "edited" if picture.image.origin is ImageOrigin.EDITED else "made"
 
 
 def changed_details(details: str, **changes: Value) -> str:

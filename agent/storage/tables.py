@@ -19,6 +19,7 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     UniqueConstraint,
+    text,
 )
 
 
@@ -59,7 +60,19 @@ CONVERSATIONS = Table(
     Column("title", Text, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
+    # The newest turn of the branch that is shown.
+    Column("head", String(64)),
+    Column("is_pinned", Boolean(create_constraint=False), nullable=False, server_default=text("0")),
+    # The person gave the title: nothing else does any more.
+    Column("is_named", Boolean(create_constraint=False), nullable=False, server_default=text("0")),
+    # Out of every list until it is brought back, or swept away.
+    Column("deleted_at", UtcDateTime),
+    # When its words were last put into the full text, and under which number.
+    Column("indexed_at", UtcDateTime),
+    Column("word_id", Integer),
     Index(None, "owner", "updated_at"),
+    Index("ix_conversations_word_id", "word_id", unique=True),
+    Index("ix_conversations_unindexed", "id", sqlite_where=text("indexed_at IS NULL OR indexed_at < updated_at")),
 )
 
 TURNS = Table(
@@ -81,7 +94,10 @@ TURNS = Table(
     Column("details", JsonText, nullable=False),
     # The same one twice is the same turn; most have none.
     Column("request_id", String(128)),
+    # The turn it follows; turns with the same one are branches.
+    Column("parent", String(64)),
     Index(None, "conversation_id", "position"),
+    Index(None, "started_at"),
     UniqueConstraint("conversation_id", "request_id"),
 )
 
@@ -122,5 +138,45 @@ PICTURES = Table(
     # The image model's message without its signatures, and where those belong.
     Column("answer", JsonText),
     Column("signatures", JsonText, nullable=False),
+    # What the gallery finds it by: whose it is, the model's label (none for an upload), the nearest common ratio, and
+    # how it came to be (`made`, `uploaded`, `edited`).
+    Column("owner", String(128), nullable=False, server_default=text("''")),
+    Column("model", String(128), nullable=False, server_default=text("''")),
+    Column("shape", String(8), nullable=False, server_default=text("''")),
+    Column("source", String(16), nullable=False, server_default=text("''")),
+    Column("is_starred", Boolean(create_constraint=False), nullable=False, server_default=text("0")),
+    Column("deleted_at", UtcDateTime),
+    Column("is_indexed", Boolean(create_constraint=False), nullable=False, server_default=text("0")),
     UniqueConstraint("conversation_id", "handle"),
+    Index("ix_pictures_owner", "owner", "created_at", "id"),
+    *(
+        Index(f"ix_pictures_owner_{first}", "owner", first, "created_at", "id")
+        for first in ("is_starred", "model", "shape", "source")
+    ),
+    Index("ix_pictures_unindexed", "id", sqlite_where=text("is_indexed = 0")),
+)
+
+PICTURE_TAGS = Table(
+    "picture_tags",
+    METADATA,
+    Column("picture_id", Integer, ForeignKey("pictures.id", ondelete="CASCADE"), primary_key=True),
+    Column("tag", String(64), primary_key=True),
+    Index(None, "tag"),
+)
+
+# What conversations that are gone for good had cost, by the day (`2026-01-31`, UTC).
+SPEND_DAYS = Table(
+    "spend_days",
+    METADATA,
+    Column("owner", String(128), primary_key=True),
+    Column("day", String(10), primary_key=True),
+    Column("price_usd", Float, nullable=False),
+    Column("tokens", Integer, nullable=False),
+)
+
+# The full text of conversations (by `word_id`) and pictures (by `id`), as `word_index` splits it. SQLAlchemy has no
+# word for such tables.
+FULL_TEXT = tuple(
+    f"CREATE VIRTUAL TABLE {name} USING fts5(words, tokenize='unicode61 remove_diacritics 2', prefix='2 3')"
+    for name in ("conversation_words", "picture_words")
 )

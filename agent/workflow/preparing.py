@@ -52,6 +52,7 @@ async def prepare(
         started_at=datetime.now(UTC),
         provider=provider_name,
         request_id=request.request_id,
+        parent=conversation.turns[-1].id if conversation.turns else None,
         uploads=tuple(picture.image for picture in uploads),
         editing=marked.editing,
         references=tuple(dict.fromkeys((*request.references, *(one for one in roles if one != marked.editing)))),

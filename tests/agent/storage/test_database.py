@@ -228,10 +228,9 @@ async def written(home: Path) -> tuple[str, str]:
     await store.begin_turn(rich.id, begun_turn(uploads=(upload.image,)), [upload])
     await store.add_picture(rich.id, picture("#2", "t1"))
     await store.finish_turn(rich.id, finished(begun_turn(uploads=(upload.image,))))
-    await store.begin_turn(rich.id, begun_turn("t2", "and a second one"))
-    await store.finish_turn(
-        rich.id, begun_turn("t2", "and a second one").model_copy(update={"state": TurnState.FAILED})
-    )
+    second = begun_turn("t2", "and a second one").model_copy(update={"parent": "t1"})
+    await store.begin_turn(rich.id, second)
+    await store.finish_turn(rich.id, second.model_copy(update={"state": TurnState.FAILED}))
     await store.begin_turn(plain.id, begun_turn("t1", "the same id in another conversation"))
     await store.finish_turn(plain.id, finished(begun_turn("t1", "the same id in another conversation")))
     await store.mark_picture(rich.id, "#2", True)
