@@ -10,9 +10,10 @@ import asyncio
 import logging
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,8 +33,11 @@ from agent.storage.private_files import make_private_folder, storage_failure
 from agent.storage.writing import Writing
 
 T = TypeVar("T")
+_Put = tuple[RunnableConfig, Checkpoint, CheckpointMetadata, ChannelVersions]
 
 NAME = "checkpoints.db"
+# What a checkpoint holds stands in the journal as well: it may wait for the next one, which then takes its place.
+_SOON_S = 0.1
 # Deleting costs as much for many turns as for one.
 _TOGETHER = 32
 
@@ -52,6 +56,8 @@ class Checkpoints(SqliteSaver):
         self._thread = thread
         self._joint: sqlite3.Cursor | None = None
         self._over: list[str] = []
+        # The newest checkpoint of each turn that is not handed over yet.
+        self._newest: dict[str, _Put] = {}
         # Most turns are new and have none: asking the file for it would be a change of thread for each.
         self._threads: set[str] = set()
         self._writing = Writing(thread, self._together)
@@ -77,12 +83,13 @@ class Checkpoints(SqliteSaver):
         over, self._over = self._over, []
         if over:
             self._soon(lambda: self._delete(over))
-        await self._writing.finish()
+        await self.written()
         await self._call(self.conn.close)
         self._thread.shutdown()
 
     def forget(self, turn_id: str) -> None:
         """Let go, sooner or later, of the checkpoints of a turn that is over."""
+        self._newest.pop(turn_id, None)
         self._over.append(turn_id)
         if len(self._over) >= _TOGETHER:
             over, self._over = self._over, []
@@ -104,6 +111,7 @@ class Checkpoints(SqliteSaver):
 
     async def written(self) -> None:
         """Return when everything that was handed over is in the file."""
+        self._hand_over()
         await self._writing.finish()
 
     def _delete(self, turn_ids: Sequence[str]) -> None:
@@ -126,7 +134,7 @@ class Checkpoints(SqliteSaver):
         """Return the checkpoint that the configuration names, or its thread's newest."""
         if config["configurable"]["thread_id"] not in self._threads:
             return None
-        await self._writing.finish()
+        await self.written()
         return await self._call(lambda: self.get_tuple(config))
 
     async def alist(
@@ -137,8 +145,8 @@ class Checkpoints(SqliteSaver):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
-        """Return the checkpoints of a thread, the newest first."""
-        await self._writing.finish()
+        """Return the checkpoints of a thread that were not overtaken by the next, the newest first."""
+        await self.written()
         for one in await self._call(lambda: list(self.list(config, filter=filter, before=before, limit=limit))):
             yield one
 
@@ -149,13 +157,19 @@ class Checkpoints(SqliteSaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Hand over a checkpoint, but none of a turn in which nothing is done yet or nothing is left to do."""
+        """Hand over a checkpoint, but none of a turn in which nothing is done yet or nothing is left to do.
+
+        It is written a moment later, and not at all when the next one comes before that.
+        """
+        turn_id = config["configurable"]["thread_id"]
         if metadata.get("step", 0) > 0 and _has_next(checkpoint):
-            self._threads.add(config["configurable"]["thread_id"])
-            self._soon(lambda: _void(self.put(config, checkpoint, metadata, new_versions)))
+            self._threads.add(turn_id)
+            if not self._newest:
+                asyncio.get_running_loop().call_later(_SOON_S, self._hand_over)
+            self._newest[turn_id] = (config, checkpoint, metadata, new_versions)
         return {
             "configurable": {
-                "thread_id": config["configurable"]["thread_id"],
+                "thread_id": turn_id,
                 "checkpoint_ns": config["configurable"]["checkpoint_ns"],
                 "checkpoint_id": checkpoint["id"],
             }
@@ -167,11 +181,21 @@ class Checkpoints(SqliteSaver):
         """Hand over where a turn rests. What a node brought comes with the next checkpoint: one runs at a time."""
         if any(channel in WRITES_IDX_MAP for channel, _ in writes):
             self._threads.add(config["configurable"]["thread_id"])
+            self._hand_over()
             self._soon(lambda: self.put_writes(config, writes, task_id, task_path))
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Remove a thread."""
+        self._newest.pop(thread_id, None)
         await self._writing.write(lambda: self.delete_thread(thread_id), _nothing)
+
+    def _hand_over(self) -> None:
+        newest, self._newest = self._newest, {}
+        for put in newest.values():
+            self._soon(partial(self._put, put))
+
+    def _put(self, put: _Put) -> None:
+        self.put(*put)
 
     @contextmanager
     def _together(self) -> Iterator[None]:
@@ -225,10 +249,6 @@ def _tell(written: asyncio.Future[None]) -> None:
     if error is not None:
         # The turn itself goes on; only after a crash it would be taken up one step earlier.
         _log.warning("a checkpoint could not be written: %s", error)
-
-
-def _void(_: Mapping[str, Any]) -> None:
-    pass
 
 
 def _nothing() -> None:

@@ -85,13 +85,13 @@ def _set_pragmas(connection: Any, _record: object) -> None:
     cursor.close()
 
 
-def set_durability(engine: Engine, is_durable: bool) -> None:
+def set_durability(connection: Connection, is_durable: bool) -> None:
     """Choose what a commit waits for: the disk itself, so that a power cut takes nothing back, or the system alone.
 
     With a log ahead either survives the death of the process. Raises StorageFailure.
     """
     try:
-        with engine.connect() as connection:
+        with connection.begin():
             connection.exec_driver_sql(f"PRAGMA synchronous={'FULL' if is_durable else 'NORMAL'}")
     except DatabaseError as error:
         raise record_failure(error) from error

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import hashlib
 import io
+from collections import OrderedDict
 from pathlib import Path
 
 from agent.errors import ErrorCode, RequestRefused, StorageFailure
@@ -24,6 +25,8 @@ _OTHER_SUFFIX = ".bin"
 _FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "AVIF")
 _MAX_PIXELS = 64_000_000
 _THUMBNAIL_EDGES_PX = range(16, 2049)
+# A picture is looked at several times right after it came: measured, checked, reviewed.
+_FRESH_BYTES = 32 << 20
 
 
 class ImageStore:
@@ -37,13 +40,16 @@ class ImageStore:
         self._blobs = ContentFolder(home / "blobs")
         # A 48-megapixel photo takes 200 MB while it is decoded.
         self._decoding = asyncio.Semaphore(2)
+        self._fresh: OrderedDict[str, bytes] = OrderedDict()
 
     async def write(self, data: bytes, mime_type: str, origin: ImageOrigin) -> ImagePart:
         """Store the bytes durably and return the reference; `width` and `height` stay unknown.
 
         Raises StorageFailure with nothing half-written.
         """
-        return await asyncio.to_thread(self._write, data, mime_type, origin)
+        image = await asyncio.to_thread(self._write, data, mime_type, origin)
+        self._remember(image.digest, data)
+        return image
 
     def _write(self, data: bytes, mime_type: str, origin: ImageOrigin) -> ImagePart:
         digest = self._pictures.write(data, _suffix(mime_type))
@@ -55,7 +61,15 @@ class ImageStore:
 
         Raises RequestRefused(PICTURE_NOT_FOUND) when the file is missing or damaged.
         """
+        fresh = self._fresh.get(image.digest)
+        if fresh is not None and self._pictures.path(image.digest, _suffix(image.mime_type)).exists():
+            return fresh
         return await asyncio.to_thread(self._read, image)
+
+    def _remember(self, digest: str, data: bytes) -> None:
+        self._fresh[digest] = data
+        while sum(map(len, self._fresh.values())) > _FRESH_BYTES:
+            self._fresh.popitem(last=False)
 
     def _read(self, image: ImagePart) -> bytes:
         return self._find(image.digest, _suffix(image.mime_type), image.handle)

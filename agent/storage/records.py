@@ -124,18 +124,22 @@ class Records:
 
     def __init__(self, home: Path) -> None:
         self._engine, self.set_aside = open_database(home)
+        # One for all, as there is one thread: to take it from the pool for each costs as much as a statement.
+        self._connection: Connection | None = None
         self._joint: Connection | None = None
         self._is_durable = False
         self.calls = CallRows(self.transaction)
 
     def close(self) -> None:
         """Close the database."""
+        if self._connection is not None:
+            self._connection.close()
         self._engine.dispose()
 
     def begin_batch(self, is_durable: bool) -> None:
         """Have the next transactions be on the disk itself when they are committed, or only in the system's hands."""
         if is_durable != self._is_durable:
-            set_durability(self._engine, is_durable)
+            set_durability(self._connected(), is_durable)
             self._is_durable = is_durable
 
     @contextmanager
@@ -155,10 +159,18 @@ class Records:
             yield self._joint
             return
         try:
-            with self._engine.begin() as connection:
-                yield connection
+            with self._connected().begin():
+                yield self._connected()
         except DBAPIError as error:
             raise record_failure(error) from error
+
+    def _connected(self) -> Connection:
+        if self._connection is None:
+            try:
+                self._connection = self._engine.connect()
+            except DBAPIError as error:
+                raise record_failure(error) from error
+        return self._connection
 
     def create(self, conversation: Conversation) -> None:
         """Record a conversation that has no turn yet."""

@@ -75,10 +75,14 @@ class StyleLibrary:
         wish = text.strip()
         if not wish or limit < 1:
             return []
-        shelves = await self._call(lambda: self._shelves(owner))
         mode = f"{embedder.model_id}:{embedder.dimension}" if embedder is not None else ""
-        key = cache_key(mode, limit, floor, wish, *(shelf.content for shelf in shelves))
-        found = await self._call(lambda: self._cache.get(key))
+
+        def known() -> tuple[list[Shelf], str, tuple[Found, ...] | None]:
+            shelves = self._shelves(owner)
+            key = cache_key(mode, limit, floor, wish, *(shelf.content for shelf in shelves))
+            return shelves, key, self._cache.get(key)
+
+        shelves, key, found = await self._call(known)
         if found is None:
             wish = (
                 wish if len(wish) <= _LONGEST_WISH else f"{wish[: _LONGEST_WISH // 2]}\n{wish[-_LONGEST_WISH // 2 :]}"
