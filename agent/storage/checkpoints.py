@@ -99,6 +99,7 @@ class Checkpoints(SqliteSaver):
     async def keep_only(self, turn_ids: Sequence[str]) -> None:
         """Remove the checkpoints of every turn but these."""
         kept = set(turn_ids)
+        self._hand_over()
 
         def purge() -> None:
             self._delete(sorted(self._kept_threads() - kept))

@@ -8,6 +8,7 @@ import hashlib
 import io
 from collections import OrderedDict
 from pathlib import Path
+from typing import NamedTuple
 
 from agent.errors import ErrorCode, RequestRefused, StorageFailure
 from agent.messages import ImageOrigin, ImagePart
@@ -29,6 +30,13 @@ _THUMBNAIL_EDGES_PX = range(16, 2049)
 _FRESH_BYTES = 32 << 20
 
 
+class _Fresh(NamedTuple):
+    """The bytes of a picture that has just been written, and what its file looked like then."""
+
+    data: bytes
+    written: tuple[int, int] | None
+
+
 class ImageStore:
     """Keeps pictures below `<home>/pictures` and blobs below `<home>/blobs`; all calls leave the event loop free.
 
@@ -40,21 +48,22 @@ class ImageStore:
         self._blobs = ContentFolder(home / "blobs")
         # A 48-megapixel photo takes 200 MB while it is decoded.
         self._decoding = asyncio.Semaphore(2)
-        self._fresh: OrderedDict[str, bytes] = OrderedDict()
+        self._fresh: OrderedDict[str, _Fresh] = OrderedDict()
 
     async def write(self, data: bytes, mime_type: str, origin: ImageOrigin) -> ImagePart:
         """Store the bytes durably and return the reference; `width` and `height` stay unknown.
 
         Raises StorageFailure with nothing half-written.
         """
-        image = await asyncio.to_thread(self._write, data, mime_type, origin)
-        self._remember(image.digest, data)
+        image, written = await asyncio.to_thread(self._write, data, mime_type, origin)
+        self._remember(image.digest, _Fresh(data, written))
         return image
 
-    def _write(self, data: bytes, mime_type: str, origin: ImageOrigin) -> ImagePart:
+    def _write(self, data: bytes, mime_type: str, origin: ImageOrigin) -> tuple[ImagePart, tuple[int, int] | None]:
         digest = self._pictures.write(data, _suffix(mime_type))
         md5 = hashlib.md5(data, usedforsecurity=False).hexdigest()
-        return ImagePart(digest=digest, md5=md5, mime_type=mime_type, size_bytes=len(data), origin=origin)
+        image = ImagePart(digest=digest, md5=md5, mime_type=mime_type, size_bytes=len(data), origin=origin)
+        return image, _state(self._pictures.path(digest, _suffix(mime_type)))
 
     async def read(self, image: ImagePart) -> bytes:
         """Return the bytes behind the reference, checked against its digest.
@@ -62,13 +71,14 @@ class ImageStore:
         Raises RequestRefused(PICTURE_NOT_FOUND) when the file is missing or damaged.
         """
         fresh = self._fresh.get(image.digest)
-        if fresh is not None and self._pictures.path(image.digest, _suffix(image.mime_type)).exists():
-            return fresh
+        if fresh is not None and fresh.written == _state(self._pictures.path(image.digest, _suffix(image.mime_type))):
+            return fresh.data
         return await asyncio.to_thread(self._read, image)
 
-    def _remember(self, digest: str, data: bytes) -> None:
-        self._fresh[digest] = data
-        while sum(map(len, self._fresh.values())) > _FRESH_BYTES:
+    def _remember(self, digest: str, fresh: _Fresh) -> None:
+        if fresh.written is not None:
+            self._fresh[digest] = fresh
+        while sum(len(one.data) for one in self._fresh.values()) > _FRESH_BYTES:
             self._fresh.popitem(last=False)
 
     def _read(self, image: ImagePart) -> bytes:
@@ -126,6 +136,15 @@ class ImageStore:
         if data is None:
             raise StorageFailure(ErrorCode.STORAGE_BROKEN, detail=f"blob {digest[:8]} is missing or damaged")
         return data
+
+
+def _state(path: Path) -> tuple[int, int] | None:
+    """Return by what one sees that a file was changed, None when it is not there."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
 
 
 def _suffix(mime_type: str) -> str:

@@ -210,7 +210,25 @@ async def test_the_newest_of_a_turn_is_the_one_that_counts(checkpoints: Checkpoi
         # Their names grow with time, a millisecond at a time.
         await asyncio.sleep(0.002)
     assert await read(checkpoints, "t1") == {"branch:to:critic": None}
-    assert len([one async for one in checkpoints.alist(config("t1"))]) == 3
+
+
+async def test_a_checkpoint_is_written_by_itself_unless_the_next_one_comes_first(
+    checkpoints: Checkpoints, tmp_path: Path
+) -> None:
+    for node in ("retriever", "executor"):
+        await checkpoints.aput(config("t1"), standing_at(node), AT_A_NODE, {})
+    async with asyncio.timeout(10):
+        while not stored(tmp_path):
+            await asyncio.sleep(0.01)
+    await checkpoints.aput(config("t1"), standing_at("critic"), AT_A_NODE, {})
+    assert len([one async for one in checkpoints.alist(config("t1"))]) == 2
+
+
+async def test_a_turn_that_was_over_at_once_is_never_written(checkpoints: Checkpoints, tmp_path: Path) -> None:
+    await checkpoints.aput(config("t1"), standing_at("executor"), AT_A_NODE, {})
+    checkpoints.forget("t1")
+    await checkpoints.written()
+    assert stored(tmp_path) == set()
 
 
 async def test_what_was_handed_over_is_on_disk_when_it_is_closed(tmp_path: Path) -> None:
