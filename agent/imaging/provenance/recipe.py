@@ -1,0 +1,246 @@
+"""How a picture came about, as a value that travels inside its file, and what may be found there instead.
+
+Whatever is read from a file is somebody's data: every text is cut to its limit and every list to its length, so that
+what is written is what is read, whoever wrote it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime
+from enum import StrEnum
+from functools import partial
+from typing import Annotated, Final, Literal, TypeAlias
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from agent.adjusting.describing import Change
+from agent.messages import Value
+from agent.pictures import EditKind, Margins
+from agent.settings import ImageModelChoice, ReferenceMode, SearchPolicy, TextModelChoice
+
+VERSION: Final = 1
+LONG_TEXT_CHARACTERS = 20_000
+RAW_TEXT_CHARACTERS = 100_000
+MAX_RECIPE_BYTES = 1 << 20
+
+_LAST_VERSION = 1_000_000
+# XML 1.0 has no way to write these, and UTF-8 none to write half of a surrogate pair.
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_UNWRITABLE = re.compile(r"[\ud800-\udfff\ufffe\uffff]")
+
+
+def _cut(value: object, limit: int) -> object:
+    if not isinstance(value, str):
+        return value
+    return _UNWRITABLE.sub("\ufffd", _CONTROLS.sub("", value[: 2 * limit]))[:limit]
+
+
+def _few(value: object, limit: int) -> object:
+    return tuple(value[:limit]) if isinstance(value, list | tuple) else value
+
+
+def _web_address(value: object) -> object:
+    # A page may make a link of it: nothing but the web, never a script.
+    is_other = isinstance(value, str) and not value.lower().startswith(("https://", "http://"))
+    return "" if is_other else value
+
+
+def _in_utc(value: datetime) -> datetime:
+    try:
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("no such day") from None
+
+
+_Words: TypeAlias = Annotated[str, BeforeValidator(partial(_cut, limit=LONG_TEXT_CHARACTERS))]
+_RawText: TypeAlias = Annotated[str, BeforeValidator(partial(_cut, limit=RAW_TEXT_CHARACTERS))]
+_Sentence: TypeAlias = Annotated[str, BeforeValidator(partial(_cut, limit=500))]
+_Name: TypeAlias = Annotated[str, BeforeValidator(partial(_cut, limit=200))]
+_Sign: TypeAlias = Annotated[str, BeforeValidator(partial(_cut, limit=40))]
+_Address: TypeAlias = Annotated[str, BeforeValidator(_web_address), BeforeValidator(partial(_cut, limit=1000))]
+_Digest: TypeAlias = Annotated[str, Field(pattern=r"^(?:[0-9a-f]{64})?$")]
+_Pixels: TypeAlias = Annotated[int, Field(ge=0, le=1_000_000)]
+_Amount: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+_FewSmall = BeforeValidator(partial(_few, limit=64))
+_FewLarge = BeforeValidator(partial(_few, limit=32))
+
+
+class SourceType(StrEnum):
+    """What a picture's pixels come from, in IPTC's words (http://cv.iptc.org/newscodes/digitalsourcetype/).
+
+    Made by a trained model; a photo with a part made by one; drawn by a program that was trained on nothing.
+    """
+
+    TRAINED = "trainedAlgorithmicMedia"
+    COMPOSITE = "compositeWithTrainedAlgorithmicMedia"
+    ALGORITHMIC = "algorithmicMedia"
+
+
+class ParentDigest(Value):
+    """A picture that this one was made from: its handle, the SHA-256 of its stored file, what it was shown for.
+
+    The digest is empty when the picture was not at hand, the role when nobody said one.
+    """
+
+    handle: _Sign
+    digest: _Digest = ""
+    role: _Sign = ""
+
+
+class RecipeStyle(Value):
+    """A style whose phrases went into the prompt, and how surely the request named it (0 to 1)."""
+
+    name: _Name
+    similarity: Annotated[float, Field(allow_inf_nan=False)] = 0.0
+
+
+class RecipeFact(Value):
+    """Something a search found, and where: a URL or the name of a page."""
+
+    item: _Sentence
+    source: _Sentence = ""
+
+
+class RecipeSource(Value):
+    """A web page that a search leaned on; the address is empty unless it is one of the web."""
+
+    title: _Name = ""
+    url: _Address = ""
+
+
+class RecipeChange(Change):
+    """One change of an exact adjustment, its numbers finite and its ratio short."""
+
+    amount: _Amount = 0
+    ratio: _Sign = ""
+
+
+class RecipeMargins(Margins):
+    """How many pixels a picture grew by on each side, never an absurd number."""
+
+    left: _Pixels = 0
+    top: _Pixels = 0
+    right: _Pixels = 0
+    bottom: _Pixels = 0
+
+
+class RecipeSettings(Value):
+    """What the person chose for the turn, as far as making another picture of the kind needs it."""
+
+    text_model: TextModelChoice = "flash"
+    image_model: ImageModelChoice = "auto"
+    aspect_ratio: _Sign | None = None
+    resolution: _Sign | None = None
+    number_of_images: Annotated[int, Field(ge=1, le=4)] | None = None
+    allow_search: bool = False
+    search_policy: SearchPolicy = SearchPolicy.LLM_ONLY
+    reference_mode: ReferenceMode | None = None
+
+
+class Recipe(Value):
+    """How a picture came about. Any field that is added or changes its meaning raises `VERSION`.
+
+    `words` are the person's, `prompt` is what was sent; `parents` are what it was made from, the base picture first.
+    `pixels_digest` is that of what was shown (see `pixels_digest`), `file_digest` the SHA-256 of the file as it came.
+    Price in US dollars, times in seconds, UTC. `edit` says that only a part was changed by a model, or all of it
+    exactly (`adjustment`, with its `changes`). `is_shortened` when the file had no room for all of it. Nothing in it
+    names an owner, a conversation's id, a key or a place on a disk.
+    """
+
+    version: Literal[1] = VERSION
+    words: _Words = ""
+    prompt: _Words = ""
+    model: _Name = ""
+    model_label: _Name = ""
+    asked_aspect_ratio: _Sign | None = None
+    asked_resolution: _Sign | None = None
+    width: _Pixels = 0
+    height: _Pixels = 0
+    settings: RecipeSettings | None = None
+    parents: Annotated[tuple[ParentDigest, ...], _FewSmall] = ()
+    styles: Annotated[tuple[RecipeStyle, ...], _FewLarge] = ()
+    facts: Annotated[tuple[RecipeFact, ...], _FewLarge] = ()
+    sources: Annotated[tuple[RecipeSource, ...], _FewLarge] = ()
+    price_usd: _Amount = 0.0
+    seconds: _Amount = 0.0
+    created_at: Annotated[datetime, AfterValidator(_in_utc)]
+    pixels_digest: _Digest = ""
+    file_digest: _Digest = ""
+    handle: _Sign = ""
+    conversation_title: _Name = ""
+    edit: EditKind | Literal["adjustment"] | None = None
+    margins: RecipeMargins | None = None
+    changes: Annotated[tuple[RecipeChange, ...], _FewLarge] = ()
+    source_type: SourceType | None = None
+    made_with_ai: bool = False
+    is_sketch: bool = False
+    is_shortened: bool = False
+
+
+class ForeignTool(StrEnum):
+    """Whose way of writing was met: AUTOMATIC1111's `parameters`, which many write, or ComfyUI's graph."""
+
+    PARAMETERS = "parameters"
+    COMFYUI = "comfyui"
+
+
+class ForeignRecipe(Value):
+    """What another program wrote of how it made the picture. Of a ComfyUI graph nothing but `raw` is told."""
+
+    tool: ForeignTool
+    prompt: _Words = ""
+    negative_prompt: _Words = ""
+    raw: _RawText = ""
+
+
+class Refusal(StrEnum):
+    """Why a recipe that is there is not read."""
+
+    NEWER = "newer"
+    DAMAGED = "damaged"
+
+
+class RefusedRecipe(Value):
+    """A recipe of ours that cannot be read: damaged, or of a later version of the studio (then `version` is told)."""
+
+    reason: Refusal
+    version: Annotated[int, Field(ge=0)] = 0
+
+
+Found: TypeAlias = Recipe | ForeignRecipe | RefusedRecipe | None
+
+
+def to_json(recipe: Recipe) -> str:
+    """Return the recipe as JSON on one line, without what is as it would be unsaid."""
+    told = recipe.model_dump(mode="json", exclude_defaults=True)
+    return json.dumps({"version": recipe.version} | told, ensure_ascii=False, separators=(",", ":"))
+
+
+def from_json(text: bytes) -> Recipe | RefusedRecipe:
+    """Return the recipe that this JSON in UTF-8 says, whoever wrote it. Never raises."""
+    damaged = RefusedRecipe(reason=Refusal.DAMAGED)
+    if len(text) > MAX_RECIPE_BYTES:
+        return damaged
+    try:
+        value = json.loads(text.decode("utf-8"))
+        version = value.get("version") if isinstance(value, dict) else None
+        if type(version) is not int or version > _LAST_VERSION:
+            return damaged
+        if version > VERSION:
+            return RefusedRecipe(reason=Refusal.NEWER, version=version)
+        return Recipe.model_validate(value)
+    # Pydantic's error is a ValueError, as are those of JSON and UTF-8; brackets may be nested without end.
+    except (ValueError, RecursionError):
+        return damaged
+
+
+def shortened(recipe: Recipe, characters: int, items: int) -> Recipe:
+    """Return the recipe with its words and its prompt at most so long, and lists of at most so many items.
+
+    The parents stay: they are what ties pictures together.
+    """
+    texts = {"words": recipe.words[:characters], "prompt": recipe.prompt[:characters]}
+    lists = {name: getattr(recipe, name)[:items] for name in ("styles", "facts", "sources", "changes")}
+    return recipe.model_copy(update={**texts, **lists, "is_shortened": True})

@@ -1,0 +1,318 @@
+from __future__ import annotations
+
+import io
+
+import cv2
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from agent.imaging.provenance import Recipe, embed, has_credentials, pixels_digest, read
+from agent.imaging.provenance.recipe import LONG_TEXT_CHARACTERS, MAX_RECIPE_BYTES, to_json
+from tests.agent.imaging.provenance.samples import (
+    FILES,
+    JPEGS,
+    PNGS,
+    PROMPT,
+    SRGB,
+    WEBPS,
+    WORDS,
+    every_frame,
+    jpeg_segment,
+    png_chunk,
+    png_chunks,
+    recipe,
+    recipes,
+    saved,
+    scene,
+    webp_chunks,
+    webp_of,
+    with_chunks,
+)
+
+FOREIGN_XMP = b"""<?xpacket begin="\xef\xbb\xbf" id="W5M0MpCehiHzreSzNTczkc9d"?>
+<x:xmpmeta xmlns:x="adobe:ns:meta/"><r:RDF xmlns:r="http://www.w3.org/1999/02/22-rdf-syntax-ns#">
+<r:Description r:about="u&amp;1" xmlns:p="http://ns.adobe.com/photoshop/1.0/" p:Credit="Made elsewhere">
+<i:DigitalSourceType xmlns:i="http://iptc.org/std/Iptc4xmpExt/2008-02-29/">http://foreign.example/</i:DigitalSourceType>
+</r:Description></r:RDF></x:xmpmeta>
+<?xpacket end="w"?>"""
+
+
+def shown(data: bytes) -> Image.Image:
+    picture = Image.open(io.BytesIO(data))
+    picture.load()
+    return picture
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_is_embedded_is_read_back_and_no_pixel_changes(name: str) -> None:
+    mime_type, data = FILES[name]
+    told = embed(data, mime_type, recipe())
+    assert told != data
+    assert read(told) == recipe()
+    assert every_frame(told) == every_frame(data)
+    assert pixels_digest(told) == pixels_digest(data)
+    shown(told).getexif()
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if "animated" not in name])
+def test_another_decoder_sees_the_same_pixels_to_the_last_bit(name: str) -> None:
+    mime_type, data = FILES[name]
+    before, after = (
+        cv2.imdecode(np.frombuffer(file, np.uint8), cv2.IMREAD_UNCHANGED)
+        for file in (data, embed(data, mime_type, recipe()))
+    )
+    assert before is not None
+    assert before.dtype == (np.uint16 if "deep" in name else np.uint8)
+    np.testing.assert_array_equal(after, before)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@given(told=recipes(), name=st.sampled_from(sorted(FILES)))
+def test_any_recipe_is_read_back_as_it_was_written(told: Recipe, name: str) -> None:
+    mime_type, data = FILES[name]
+    assert read(embed(data, mime_type, told)) == told
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_second_recipe_takes_the_place_of_the_first(name: str) -> None:
+    mime_type, data = FILES[name]
+    second = recipe(words="a numbat", prompt="A numbat.", facts=())
+    told = embed(embed(data, mime_type, recipe()), mime_type, second)
+    assert told == embed(data, mime_type, second)
+    assert told.count(b"<aivista:Recipe>") == 1
+    assert b"quokka" not in told
+    assert "quokka".encode("utf-16-be") not in told
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_file_grows_by_little_more_than_what_is_told(name: str) -> None:
+    mime_type, data = FILES[name]
+    growth = len(embed(data, mime_type, recipe())) - len(data)
+    assert growth < 2 * len(to_json(recipe()).encode()) + 3000
+
+
+@pytest.mark.parametrize("name", PNGS)
+def test_a_png_with_a_recipe_is_sound(name: str) -> None:
+    told = embed(PNGS[name], "image/png", recipe())
+    kinds = [kind for kind, _ in png_chunks(told)]
+    assert kinds[0] == b"IHDR"
+    assert kinds[-1] == b"IEND"
+    assert kinds.index(b"iTXt") < kinds.index(b"IDAT")
+    with Image.open(io.BytesIO(told)) as picture:
+        picture.verify()
+    others = [one for one in png_chunks(told) if one[0] not in (b"iTXt", b"tEXt")]
+    assert others == list(png_chunks(PNGS[name]))
+
+
+@pytest.mark.parametrize("name", WEBPS)
+def test_a_webp_with_a_recipe_is_sound(name: str) -> None:
+    before, told = dict(webp_chunks(WEBPS[name])), embed(WEBPS[name], "image/webp", recipe())
+    chunks = list(webp_chunks(told))
+    assert chunks[0][0] == b"VP8X"
+    assert len({kind for kind, _ in chunks if kind != b"ANMF"}) == len([kind for kind, _ in chunks if kind != b"ANMF"])
+    assert [kind for kind, _ in chunks][-2:] == [b"EXIF", b"XMP "]
+    assert chunks[0][1][0] & 0b1100 == 0b1100
+    width, height = (int.from_bytes(chunks[0][1][at : at + 3], "little") + 1 for at in (4, 7))
+    assert (width, height) == shown(WEBPS[name]).size
+    kept = {kind: body for kind, body in before.items() if kind not in (b"VP8X", b"EXIF")}
+    assert kept.items() <= dict(chunks).items()
+
+
+@pytest.mark.parametrize("name", ["png", "jpeg", "webp"])
+def test_others_find_the_prompt_where_they_look_for_it(name: str) -> None:
+    mime_type, data = FILES[{"webp": "lossy webp"}.get(name, name)]
+    picture = shown(embed(data, mime_type, recipe()))
+    if name == "png":
+        text = picture.info["parameters"]
+    else:
+        comment = picture.getexif().get_ifd(0x8769)[0x9286]
+        assert comment[:8] == b"UNICODE\0"
+        text = comment[8:].decode("utf-16-be")
+    assert text.startswith(f"{PROMPT}\nSize: 48x32, Model: Gemini Pro Image, ")
+    assert "Steps" not in text
+
+
+def test_a_prompt_beyond_latin_reaches_others_as_well() -> None:
+    picture = shown(embed(PNGS["png"], "image/png", recipe(prompt=WORDS)))
+    assert picture.info["parameters"].startswith(WORDS)
+
+
+@pytest.mark.parametrize("name", ["turned png", "turned jpeg", "turned webp"])
+def test_a_turned_picture_stays_turned(name: str) -> None:
+    mime_type, data = FILES[name]
+    assert shown(embed(data, mime_type, recipe())).getexif()[0x0112] == 6
+
+
+@pytest.mark.parametrize("form", ["JPEG", "WEBP"])
+def test_exif_of_a_camera_stays_as_it_is(form: str) -> None:
+    exif = Image.Exif()
+    exif[0x010F] = "Leica"
+    exif[0x0112] = 3
+    data = saved(scene(), form, exif=exif.tobytes())
+    told = embed(data, f"image/{form.lower()}", recipe())
+    assert shown(told).info["exif"] == shown(data).info["exif"]
+    assert told.index(b"Leica") < told.index(b"xmpmeta")
+    assert read(told) == recipe()
+
+
+@pytest.mark.parametrize("form", ["JPEG", "WEBP"])
+def test_the_comment_of_another_program_stays_as_it_is(form: str) -> None:
+    exif = Image.Exif()
+    exif.get_ifd(0x8769)[0x9286] = b"UNICODE\0" + "their prompt\nSteps: 20, Seed: 1, Size: 8x8".encode("utf-16-be")
+    data = saved(scene(), form, exif=exif.tobytes())
+    told = embed(data, f"image/{form.lower()}", recipe())
+    assert shown(told).info["exif"] == shown(data).info["exif"]
+
+
+def test_parameters_of_another_program_stay_as_they_are() -> None:
+    theirs = png_chunk(b"tEXt", b"parameters\0their prompt\nSteps: 20, Sampler: Euler, Seed: 1")
+    told = embed(with_chunks(PNGS["png"], theirs), "image/png", recipe())
+    assert told.count(b"parameters") == 1
+    assert theirs in told
+    assert read(told) == recipe()
+
+
+def _with_xmp(kind: str, packet: bytes) -> bytes:
+    if kind == "image/png":
+        return with_chunks(PNGS["png"], png_chunk(b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + packet))
+    if kind == "image/jpeg":
+        segment = jpeg_segment(0xE1, b"http://ns.adobe.com/xap/1.0/\0" + packet)
+        return JPEGS["jpeg"][:2] + segment + JPEGS["jpeg"][2:]
+    chunks = dict(webp_chunks(WEBPS["webp with profile"]))
+    chunks[b"VP8X"] = bytes([chunks[b"VP8X"][0] | 4]) + chunks[b"VP8X"][1:]
+    return webp_of(*chunks.items(), (b"XMP ", packet))
+
+
+def _xmp_of(data: bytes) -> bytes:
+    packet = shown(data).info.get("xmp")
+    assert isinstance(packet, bytes)
+    return packet
+
+
+@pytest.mark.parametrize("mime_type", ["image/png", "image/jpeg", "image/webp"])
+def test_what_another_program_said_in_xmp_stays_and_is_not_said_twice(mime_type: str) -> None:
+    data = _with_xmp(mime_type, FOREIGN_XMP)
+    told = embed(embed(data, mime_type, recipe(handle="#1")), mime_type, recipe())
+    packet = _xmp_of(told)
+    head, tail = FOREIGN_XMP.split(b"</r:RDF>")
+    assert packet.startswith(head)
+    assert packet.endswith(b"</r:RDF>" + tail)
+    assert packet.count(b"DigitalSourceType") == 2
+    assert packet.count(b"Credit") == 1
+    assert packet.count(b'about="u&amp;1"') == 2
+    assert read(told) == recipe()
+
+
+@pytest.mark.parametrize("packet", [b"no xml", b'<!DOCTYPE x [<!ENTITY a "b">]><x>&a;</x>', b"<x/>", b"\xff\xfe<\0"])
+@pytest.mark.parametrize("mime_type", ["image/png", "image/jpeg", "image/webp"])
+def test_a_packet_that_cannot_be_read_gives_way(mime_type: str, packet: bytes) -> None:
+    told = embed(_with_xmp(mime_type, packet), mime_type, recipe())
+    assert read(told) == recipe()
+    assert b"DOCTYPE" not in told
+
+
+def test_search_engines_and_agencies_are_told_what_made_it() -> None:
+    packet = _xmp_of(embed(JPEGS["jpeg"], "image/jpeg", recipe())).decode()
+    assert "DigitalSourceType>http://cv.iptc.org/newscodes/digitalsourcetype/trainedAlgorithmicMedia<" in packet
+    assert "<dc:source>https://example.org/rottnest?a=1&amp;b=2</dc:source>" in packet
+    assert "<photoshop:Credit>Made with Gemini Pro Image</photoshop:Credit>" in packet
+    composite = _xmp_of(
+        embed(JPEGS["jpeg"], "image/jpeg", recipe(source_type="compositeWithTrainedAlgorithmicMedia", edit="mask"))
+    )
+    assert b"/compositeWithTrainedAlgorithmicMedia<" in composite
+
+
+def test_nothing_of_the_sort_is_said_of_an_upload() -> None:
+    upload = Recipe(created_at=recipe().created_at, handle="#1")
+    told = embed(PNGS["png"], "image/png", upload)
+    assert b"DigitalSourceType" not in told
+    assert b"Credit" not in told
+    assert b"parameters" not in told
+    assert read(told) == upload
+
+
+def test_content_credentials_and_all_else_stay_where_they_are() -> None:
+    manifest = png_chunk(b"caBX", b"\0\0\0\x20jumb manifest")
+    comment = png_chunk(b"tEXt", b"Comment\0hello")
+    data = with_chunks(PNGS["png"], manifest, comment)
+    told = embed(data, "image/png", recipe())
+    assert has_credentials(data)
+    assert has_credentials(told)
+    assert told[:33] + manifest + comment == told[: 33 + len(manifest) + len(comment)]
+    segment = jpeg_segment(0xEB, b"JP\0\1\0\0\0\1\0\0\0\x40jumb\0\0\0\x1ejumdc2pa manifest")
+    jpeg = JPEGS["jpeg"][:2] + segment + JPEGS["jpeg"][2:]
+    assert has_credentials(jpeg)
+    assert segment in embed(jpeg, "image/jpeg", recipe())
+    webp = webp_of(*webp_chunks(WEBPS["webp with profile"]), (b"C2PA", b"manifest"))
+    assert has_credentials(webp)
+    assert list(webp_chunks(embed(webp, "image/webp", recipe())))[-1] == (b"C2PA", b"manifest")
+    assert not any(has_credentials(data) for _, data in FILES.values())
+
+
+def test_a_profile_stays() -> None:
+    for name in ("png with profile", "jpeg with profile", "webp with profile"):
+        mime_type, data = FILES[name]
+        assert shown(embed(data, mime_type, recipe())).info["icc_profile"] == SRGB
+
+
+def test_what_follows_a_pictures_end_stays() -> None:
+    for mime_type, data in (FILES["png"], FILES["jpeg"], FILES["lossy webp"]):
+        assert embed(data + b"tail", mime_type, recipe()).endswith(b"tail")
+
+
+def test_both_pictures_of_a_multi_picture_file_stay() -> None:
+    data = saved(scene(), "MPO", save_all=True, append_images=[scene("L").convert("RGB")])
+    told = embed(data, "image/jpeg", recipe())
+    assert len(every_frame(data)) == 2
+    assert every_frame(told) == every_frame(data)
+    assert read(told) == recipe()
+
+
+def test_a_jpeg_without_room_carries_a_shorter_recipe_and_says_so() -> None:
+    long = recipe(words="長" * LONG_TEXT_CHARACTERS, prompt="&" * LONG_TEXT_CHARACTERS)
+    found = read(embed(JPEGS["jpeg"], "image/jpeg", long))
+    assert isinstance(found, Recipe)
+    assert found.is_shortened
+    assert len(found.words) >= 1000
+    assert long.words.startswith(found.words)
+    assert found.model_copy(update={"words": "", "prompt": "", "is_shortened": False}) == long.model_copy(
+        update={"words": "", "prompt": ""}
+    )
+    for name in ("png", "lossy webp"):
+        mime_type, data = FILES[name]
+        assert read(embed(data, mime_type, long)) == long
+
+
+def test_the_longest_recipe_still_fits_what_is_read() -> None:
+    worst = recipe(
+        words="&" * 99_999,
+        prompt="\U0001f998" * 99_999,
+        facts=[{"item": "&" * 999, "source": "&" * 999}] * 99,
+        sources=[{"title": "&" * 999, "url": "https://" + "&" * 9999}] * 99,
+        styles=[{"name": "&" * 999}] * 99,
+        parents=[{"handle": "&" * 99, "digest": "a" * 64, "role": "&" * 99}] * 99,
+    )
+    assert len(to_json(worst).encode()) < MAX_RECIPE_BYTES
+    for name in ("png", "lossless webp"):
+        mime_type, data = FILES[name]
+        assert read(embed(data, mime_type, worst)) == worst
+    assert isinstance(read(embed(JPEGS["jpeg"], "image/jpeg", worst)), Recipe)
+
+
+@pytest.mark.parametrize("form", ["GIF", "AVIF"])
+def test_a_kind_that_carries_none_comes_back_unchanged(form: str) -> None:
+    data = saved(scene(), form)
+    assert embed(data, f"image/{form.lower()}", recipe()) == data
+    assert read(data) is None
+
+
+@pytest.mark.parametrize("name", ["png", "jpeg", "lossy webp"])
+def test_a_damaged_file_comes_back_unchanged(name: str) -> None:
+    mime_type, data = FILES[name]
+    assert embed(data[: 40 if name != "jpeg" else 100], mime_type, recipe()) == data[: 40 if name != "jpeg" else 100]
+    assert embed(b"", mime_type, recipe()) == b""
+    other = FILES["jpeg" if name == "png" else "png"][1]
+    assert embed(other, mime_type, recipe()) == other

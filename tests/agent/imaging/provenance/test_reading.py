@@ -1,0 +1,325 @@
+from __future__ import annotations
+
+import functools
+import gc
+import random
+import struct
+import tracemalloc
+import zlib
+from collections.abc import Callable
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agent.errors import RequestRefused
+from agent.imaging.provenance import (
+    ForeignRecipe,
+    ForeignTool,
+    Recipe,
+    Refusal,
+    RefusedRecipe,
+    clean,
+    embed,
+    has_credentials,
+    read,
+)
+from tests.agent.imaging.provenance.samples import (
+    FILES,
+    JPEGS,
+    PNGS,
+    WEBPS,
+    jpeg_segment,
+    png_chunk,
+    recipe,
+    webp_chunks,
+    webp_of,
+    with_chunks,
+)
+
+A1111 = (
+    "masterpiece, a quokka\nsecond line\nNegative prompt: blurry,\nlowres\n"
+    "Steps: 20, Sampler: Euler a, CFG scale: 7, Seed: 42, Size: 512x768, Model: v1-5"
+)
+DAMAGED = RefusedRecipe(reason=Refusal.DAMAGED)
+
+
+def png_of(*texts: tuple[bytes, bytes]) -> bytes:
+    return with_chunks(PNGS["png"], *(png_chunk(kind, body) for kind, body in texts))
+
+
+def ours(text: bytes) -> bytes:
+    return png_of((b"iTXt", b"aivista\0\0\0\0\0" + text))
+
+
+def with_packet(packet: bytes) -> bytes:
+    return JPEGS["jpeg"][:2] + jpeg_segment(0xE1, b"http://ns.adobe.com/xap/1.0/\0" + packet) + JPEGS["jpeg"][2:]
+
+
+def exif(comment: bytes, order: str = "MM") -> bytes:
+    big = order == "MM"
+    form = ">" if big else "<"
+    head = (b"MM\0*" if big else b"II*\0") + struct.pack(f"{form}IH", 8, 1)
+    first = struct.pack(f"{form}HHIII", 0x8769, 4, 1, 26, 0)
+    inner = struct.pack(f"{form}HHHIII", 1, 0x9286, 7, len(comment), 44, 0)
+    return head + first + inner + comment
+
+
+def peak_megabytes(action: Callable[[], object]) -> float:
+    gc.collect()
+    tracemalloc.start()
+    try:
+        action()
+        return tracemalloc.get_traced_memory()[1] / (1 << 20)
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_says_nothing_gives_nothing(name: str) -> None:
+    assert read(FILES[name][1]) is None
+
+
+@pytest.mark.parametrize("data", [b"", b"x", b"%PDF-1.7", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"RIFF\0\0\0\0WEBP"])
+def test_what_is_no_picture_gives_nothing(data: bytes) -> None:
+    assert read(data) is None
+
+
+def test_a_recipe_in_xmp_alone_is_read() -> None:
+    told = embed(PNGS["png"], "image/png", recipe())
+    start = told.index(b"aivista\0") - 8
+    length = int.from_bytes(told[start : start + 4], "big")
+    assert read(told[:start] + told[start + 12 + length :]) == recipe()
+
+
+def test_a_recipe_that_another_program_moved_into_an_attribute_is_read() -> None:
+    packet = (
+        '<x:xmpmeta xmlns:x="adobe:ns:meta/"><r:RDF xmlns:r="http://www.w3.org/1999/02/22-rdf-syntax-ns#">'
+        '<r:Description r:about="" xmlns:q="urn:aivista:recipe:1#" '
+        'q:Recipe=\'{"version":1,"words":"a &gt; b","created_at":"2026-01-01T00:00:00Z"}\'/>'
+        "</r:RDF></x:xmpmeta>"
+    )
+    found = read(with_packet(packet.encode()))
+    assert isinstance(found, Recipe)
+    assert found.words == "a > b"
+    again = embed(with_packet(packet.encode()), "image/jpeg", recipe())
+    assert read(again) == recipe()
+    assert again.count(b":Recipe") == 2
+
+
+def test_a_recipe_of_a_later_version_is_told_as_such() -> None:
+    newer = ours(b'{"version":2,"words":"x","unheard_of":[1]}')
+    assert read(newer) == RefusedRecipe(reason=Refusal.NEWER, version=2)
+    with_theirs = with_chunks(newer, png_chunk(b"tEXt", b"parameters\0theirs"))
+    assert read(with_theirs) == RefusedRecipe(reason=Refusal.NEWER, version=2)
+
+
+BAD_RECIPES = {
+    "empty": b"",
+    "no json": b"{",
+    "not an object": b"[1]",
+    "null": b"null",
+    "no version": b'{"words":"x","created_at":"2026-01-01T00:00:00Z"}',
+    "version of text": b'{"version":"2"}',
+    "version of truth": b'{"version":true,"created_at":"2026-01-01T00:00:00Z"}',
+    "version zero": b'{"version":0,"created_at":"2026-01-01T00:00:00Z"}',
+    "version beyond all bounds": b'{"version":1' + b"0" * 5000 + b"}",
+    "nan": b'{"version":1,"created_at":"2026-01-01T00:00:00Z","price_usd":NaN}',
+    "infinity": b'{"version":1,"created_at":"2026-01-01T00:00:00Z","price_usd":1e999}',
+    "below zero": b'{"version":1,"created_at":"2026-01-01T00:00:00Z","seconds":-1}',
+    "unknown field": b'{"version":1,"created_at":"2026-01-01T00:00:00Z","owner":"x"}',
+    "no such day": b'{"version":1,"created_at":"0001-01-01T00:00:00+14:00"}',
+    "a time of text": b'{"version":1,"created_at":"soon"}',
+    "a long digest": b'{"version":1,"created_at":"2026-01-01T00:00:00Z","file_digest":"' + b"a" * 65 + b'"}',
+    "a digest with an end of line": b'{"version":1,"created_at":"2026-01-01T00:00:00Z","file_digest":"'
+    + b"a" * 64
+    + b'\\n"}',
+    "absurd width": b'{"version":1,"created_at":"2026-01-01T00:00:00Z","width":99999999999}',
+    "invalid utf-8": b'{"version":1,"created_at":"2026-01-01T00:00:00Z","words":"\xff\xfe"}',
+    "nested without end": b'{"version":1,"words":' + b"[" * 100_000,
+    "too long": b'{"version":1,"created_at":"2026-01-01T00:00:00Z","words":"' + b"a" * (1 << 20) + b'"}',
+}
+
+
+@pytest.mark.parametrize("name", BAD_RECIPES)
+def test_a_recipe_that_is_none_is_called_damaged(name: str) -> None:
+    assert read(ours(BAD_RECIPES[name])) == DAMAGED
+
+
+def test_texts_and_lists_are_cut_to_their_limits() -> None:
+    long = b'{"version":1,"created_at":"2026-01-01T00:00:00Z","words":"%b","handle":"%b","facts":[%b]}'
+    facts = b",".join([b'{"item":"x"}'] * 500)
+    found = read(ours(long % (b"w" * 90_000, b"h" * 90_000, facts)))
+    assert isinstance(found, Recipe)
+    assert (len(found.words), len(found.handle), len(found.facts)) == (20_000, 40, 32)
+
+
+def test_an_address_that_is_none_of_the_web_is_left_out() -> None:
+    text = b'{"version":1,"created_at":"2026-01-01T00:00:00Z","sources":[{"title":"t","url":"javascript:alert(1)"}]}'
+    found = read(ours(text))
+    assert isinstance(found, Recipe)
+    assert (found.sources[0].title, found.sources[0].url) == ("t", "")
+
+
+def test_half_a_sign_and_what_xml_cannot_hold_become_a_mark() -> None:
+    found = read(ours(b'{"version":1,"created_at":"2026-01-01T00:00:00Z","words":"a\\ud800b\\u0000c\\uffffd"}'))
+    assert isinstance(found, Recipe)
+    assert found.words == "a\ufffdbc\ufffdd"
+    assert read(embed(JPEGS["jpeg"], "image/jpeg", found)) == found
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        png_of((b"tEXt", b"parameters\0" + A1111.encode())),
+        png_of((b"zTXt", b"parameters\0\0" + zlib.compress(A1111.encode()))),
+        png_of((b"iTXt", b"parameters\0\0\0en\0x\0" + A1111.encode())),
+        png_of((b"iTXt", b"parameters\0\1\0\0\0" + zlib.compress(A1111.encode()))),
+    ]
+    + [
+        JPEGS["jpeg"][:2] + jpeg_segment(0xE1, b"Exif\0\0" + exif(comment, order)) + JPEGS["jpeg"][2:]
+        for order in ("MM", "II")
+        for comment in (
+            b"UNICODE\0" + A1111.encode("utf-16-be"),
+            b"UNICODE\0" + A1111.encode("utf-16-le"),
+            b"UNICODE\0" + A1111.encode("utf-16"),
+            b"ASCII\0\0\0" + A1111.encode(),
+            bytes(8) + A1111.encode(),
+            A1111.encode(),
+        )
+    ]
+    + [
+        webp_of(*webp_chunks(WEBPS["webp with profile"]), (b"EXIF", prefix + exif(b"ASCII\0\0\0" + A1111.encode())))
+        for prefix in (b"", b"Exif\0\0")
+    ],
+)
+def test_what_another_program_wrote_is_read_from_wherever_it_writes(data: bytes) -> None:
+    assert read(data) == ForeignRecipe(
+        tool=ForeignTool.PARAMETERS,
+        prompt="masterpiece, a quokka\nsecond line",
+        negative_prompt="blurry,\nlowres",
+        raw=A1111,
+    )
+
+
+def test_what_another_program_wrote_counts_more_than_a_damaged_recipe() -> None:
+    data = with_chunks(ours(b"{"), png_chunk(b"tEXt", b"parameters\0theirs"))
+    assert read(data) == ForeignRecipe(tool=ForeignTool.PARAMETERS, prompt="theirs", raw="theirs")
+
+
+@pytest.mark.parametrize("keyword", [b"prompt", b"workflow"])
+def test_a_graph_of_comfyui_is_recognised(keyword: bytes) -> None:
+    graph = b'{"3":{"class_type":"KSampler"},"nodes":[]}'
+    found = read(png_of((b"tEXt", keyword + b"\0" + graph)))
+    assert found == ForeignRecipe(tool=ForeignTool.COMFYUI, raw=graph.decode())
+    assert read(png_of((b"tEXt", keyword + b"\0a plain note"))) is None
+
+
+def test_a_chunk_with_a_wrong_sum_is_not_trusted() -> None:
+    data = png_of((b"tEXt", b"parameters\0theirs"))
+    assert read(data.replace(b"theirs", b"thejrs")) is None
+    bare = embed(PNGS["png"], "image/png", recipe(prompt="", words=""))
+    assert read(bare.replace(b"#3b", b"#4c")) == DAMAGED
+
+
+def test_an_entity_is_never_expanded() -> None:
+    laughs = b"".join(b'<!ENTITY a%d "%b">' % (n, b"&a%d;" % (n - 1) * 10) for n in range(1, 12))
+    packet = b'<!DOCTYPE x [<!ENTITY a0 "ha">' + laughs + b"]>"
+    body = (
+        b'<r:RDF xmlns:r="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:q="urn:aivista:recipe:1#">'
+        b"<r:Description><q:Recipe>&a11;</q:Recipe></r:Description></r:RDF>"
+    )
+    assert peak_megabytes(lambda: read(with_packet(packet + body))) < 5
+    assert read(with_packet(packet + body)) is None
+    outside = b'<!DOCTYPE x SYSTEM "file:///etc/hostname"><x/>'
+    assert read(with_packet(outside)) is None
+
+
+@pytest.mark.parametrize("kind", [b"", b"<!DOCTYPE x>", b'<!DOCTYPE x [<!ENTITY a "b">]>'])
+def test_a_document_with_a_type_of_its_own_is_not_read_at_all(kind: bytes) -> None:
+    packet = (
+        b'<r:RDF xmlns:r="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:q="urn:aivista:recipe:1#"><r:Description>'
+        b'<q:Recipe>{"version":1,"created_at":"2026-01-01T00:00:00Z"}</q:Recipe></r:Description></r:RDF>'
+    )
+    assert isinstance(read(with_packet(kind + packet)), Recipe) is (kind == b"")
+
+
+def test_a_packet_nested_without_end_is_left_alone() -> None:
+    assert read(with_packet(b"<a>" * 20_000)) is None
+
+
+@functools.cache
+def _bomb() -> bytes:
+    packer = zlib.compressobj(9)
+    return b"".join(packer.compress(bytes(1 << 20)) for _ in range(500)) + packer.flush()
+
+
+@pytest.mark.parametrize("kind", [b"zTXt", b"iTXt"])
+@pytest.mark.parametrize("keyword", [b"aivista", b"parameters", b"XML:com.adobe.xmp", b"prompt"])
+def test_a_compression_bomb_takes_no_memory(kind: bytes, keyword: bytes) -> None:
+    head = keyword + (b"\0\0" if kind == b"zTXt" else b"\0\1\0\0\0")
+    data = png_of((kind, head + _bomb()))
+    assert peak_megabytes(lambda: read(data)) < 50
+    assert read(data) == (DAMAGED if keyword == b"aivista" else None)
+    assert peak_megabytes(lambda: embed(data, "image/png", recipe())) < 50
+    assert peak_megabytes(lambda: clean(data, "image/png")) < 50
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        PNGS["png"][:33] + b"\xff\xff\xff\xf0tEXtparameters\0x",
+        b"\x89PNG\r\n\x1a\n" + png_chunk(b"IHDR", bytes(13)) + png_chunk(b"tEXt", b"") * 200_000,
+        b"\xff\xd8" + b"\xff" * 2_000_000,
+        b"\xff\xd8" + jpeg_segment(0xE1, b"") * 500_000,
+        b"\xff\xd8" + jpeg_segment(0xDA, b"") + b"\xff" * 2_000_000,
+        JPEGS["jpeg"][:2] + jpeg_segment(0xE1, b"Exif\0\0MM\0*\0\0\0\x08\xff\xff") + JPEGS["jpeg"][2:],
+        JPEGS["jpeg"][:2] + jpeg_segment(0xE1, b"Exif\0\0II*\0\xff\xff\xff\xff") + JPEGS["jpeg"][2:],
+        b"RIFF\xff\xff\xff\xffWEBPVP8X\xff\xff\xff\xff",
+        webp_of(*[(b"note", b"")] * 200_000),
+        with_packet(b"<" * 60_000),
+        with_packet(b'<a b="' + b"&lt;" * 15_000),
+        png_of((b"tEXt", b"parameters\0" + b"word " * 300_000)),
+        png_of((b"tEXt", b"parameters\0x\n" + b"a:" * 600_000)),
+        png_of((b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + b"<a/>" * 500_000)),
+    ],
+    ids=range(14),
+)
+def test_an_absurd_file_is_read_in_little_memory_and_raises_nothing(data: bytes) -> None:
+    assert peak_megabytes(lambda: read(data)) < 50
+    for mime_type in ("image/png", "image/jpeg", "image/webp"):
+        embed(data, mime_type, recipe())
+    assert not has_credentials(data)
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@given(name=st.sampled_from(sorted(FILES)), seed=st.integers(0, 1 << 32), cut=st.floats(0, 1), hits=st.integers(0, 12))
+def test_a_damaged_or_truncated_file_raises_nothing_but_the_one_error(
+    name: str, seed: int, cut: float, hits: int
+) -> None:
+    mime_type, data = FILES[name]
+    broken = bytearray(embed(data, mime_type, recipe()))
+    chance = random.Random(seed)
+    for _ in range(hits):
+        broken[chance.randrange(len(broken))] = chance.choice([0, 255, chance.randrange(256)])
+    file = bytes(broken[: max(1, int(len(broken) * cut))] if cut < 0.9 else broken)
+    assert isinstance(read(file), Recipe | ForeignRecipe | RefusedRecipe | None)
+    assert isinstance(embed(file, mime_type, recipe()), bytes)
+    try:
+        bare = clean(file, mime_type)
+    except RequestRefused:
+        return
+    assert read(bare) is None
+
+
+@settings(max_examples=200)
+@given(st.binary(max_size=400), st.sampled_from([b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"RIFF\x60\0\0\0WEBP", b""]))
+def test_any_bytes_are_read_without_an_error(noise: bytes, head: bytes) -> None:
+    assert isinstance(read(head + noise), Recipe | ForeignRecipe | RefusedRecipe | None)
+
+
+@settings(max_examples=200)
+@given(st.text(max_size=300))
+def test_any_parameters_are_read_without_an_error(text: str) -> None:
+    found = read(png_of((b"iTXt", b"parameters\0\0\0\0\0" + text.encode())))
+    assert isinstance(found, ForeignRecipe) if text.strip() else found is None
