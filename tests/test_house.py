@@ -21,8 +21,8 @@ FORBIDDEN_IN_AGENT = {"gradio", "gradio_client", "webui"}
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("webui",),
     ("agent", "agent.studio"),
-    ("agent.workflow",),
-    ("agent.imaging", "agent.tools", "agent.history_images", "agent.report"),
+    ("agent.workflow", "agent.archive"),
+    ("agent.imaging", "agent.tools", "agent.history_images", "agent.report", "agent.spending"),
     ("agent.providers", "agent.storage"),
     (
         "agent.adjusting",
@@ -31,6 +31,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "agent.error_codes",
         "agent.errors",
         "agent.events",
+        "agent.lineage",
         "agent.messages",
         "agent.picture_limits",
         "agent.pictures",

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from tests.docs.turn_graph import PAGE, page
+from tests.agent.archive import format_page
+from tests.docs import turn_graph
 
 
 def main() -> None:
     """Write every page, and say so where one is new."""
-    text = page()
-    is_new = not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text
-    PAGE.write_text(text, encoding="utf-8")
-    print(f"{PAGE.name} {'is written anew' if is_new else 'was true already'}")
+    for made in (turn_graph, format_page):
+        text = made.page()
+        is_new = not made.PAGE.exists() or made.PAGE.read_text(encoding="utf-8") != text
+        made.PAGE.write_text(text, encoding="utf-8")
+        print(f"{made.PAGE.name} {'is written anew' if is_new else 'was true already'}")
 
 
 if __name__ == "__main__":

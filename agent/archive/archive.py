@@ -1,0 +1,211 @@
+"""Conversations taken out as one file and taken in again: what the studio holds."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from importlib import metadata
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from agent.archive.exporting import Exporter, Readable
+from agent.archive.format import Language, Limits, ListedConversation
+from agent.archive.importing import Importer, ImportReport, Taking, Writable
+from agent.archive.papers import Paper, write_paper
+from agent.archive.reading import ArchiveReader
+from agent.archive.refusals import unreadable
+from agent.archive.writing import ArchiveWriter
+from agent.conversation import ConversationInfo, WholeConversation
+from agent.errors import RequestRefused
+from agent.storage.private_files import make_private_folder, storage_failure
+
+_FOLDER = "exports"
+# A download that takes longer than this is not waited for.
+_KEPT_S = 86_400.0
+_PAGE = 200
+_WORDS_OF_A_NAME = 6
+_NAME_CHARACTERS = 60
+
+
+class Shelf(Taking, Protocol):
+    """The records, as far as archives need them."""
+
+    async def whole(self, conversation_id: str, owner: str) -> WholeConversation:
+        """Return a conversation with every branch. Raises RequestRefused(CONVERSATION_NOT_FOUND)."""
+
+    async def list(self, owner: str, limit: int = 50, offset: int = 0) -> list[ConversationInfo]:
+        """Return the owner's conversations."""
+
+
+class Pictures(Readable, Writable, Protocol):
+    """The image store, as far as archives need it."""
+
+
+@dataclass(frozen=True)
+class ExportedArchive:
+    """An archive that was made: where it is, what to call it, its size. Whoever asked for it removes it."""
+
+    path: Path
+    name: str
+    size_bytes: int
+
+    def remove(self) -> None:
+        """Remove the file. What nobody removes goes with a later export, after a day."""
+        self.path.unlink(missing_ok=True)
+
+
+class Archive:
+    """Exports and imports of one studio, one at a time.
+
+    Archives are made below `<home>/exports`, for their user's eyes alone, and never held in memory.
+    """
+
+    def __init__(self, store: Shelf, images: Pictures, home: Path, limits: Limits | None = None) -> None:
+        self._store = store
+        self._images = images
+        self._home = home
+        self._limits = limits or Limits()
+        self._one_at_a_time = asyncio.Semaphore(1)
+
+    async def export_conversation(
+        self, conversation_id: str, owner: str, *, language: Language = "en"
+    ) -> ExportedArchive:
+        """Return one conversation as an archive.
+
+        Raises RequestRefused when the owner has no such conversation or it is too large, StorageFailure.
+        """
+        whole = await self._store.whole(conversation_id, owner)
+
+        async def add_to(exporter: Exporter) -> None:
+            await exporter.add(whole)
+
+        return await self._exported(add_to, language, whole.title)
+
+    async def export_paper(
+        self, conversation_id: str, owner: str, kind: Paper, *, language: Language = "en"
+    ) -> ExportedArchive:
+        """Return one conversation as a file to be read, which cannot be taken in again: a web page with its pictures in
+        it, or Markdown, in a ZIP with its pictures where it has any.
+
+        Raises RequestRefused when the owner has no such conversation or it is too large, StorageFailure.
+        """
+        whole = await self._store.whole(conversation_id, owner)
+
+        async def write(file: BinaryIO) -> str:
+            suffix = await write_paper(kind, file, whole, self._images, language, self._limits)
+            return _file_name(whole.title, whole.updated_at, suffix)
+
+        return await self._filed(write)
+
+    async def export_library(self, owner: str, *, language: Language = "en") -> ExportedArchive:
+        """Return all conversations of the owner as one archive, the oldest first; it may be empty.
+
+        Raises RequestRefused when they are too large for one, StorageFailure.
+        """
+
+        async def add_to(exporter: Exporter) -> None:
+            for conversation_id in await self._every_id(owner):
+                try:
+                    whole = await self._store.whole(conversation_id, owner)
+                except RequestRefused:
+                    # It was deleted meanwhile.
+                    continue
+                await exporter.add(whole)
+
+        return await self._exported(add_to, language, "library")
+
+    async def import_archive(self, source: Path | BinaryIO, owner: str) -> ImportReport:
+        """Take in all conversations of an archive, as new ones of the owner.
+
+        Raises RequestRefused, and nothing is changed, when the archive is not as it should be; StorageFailure.
+        """
+        async with self._one_at_a_time:
+            with contextlib.ExitStack() as opened:
+                reader = await asyncio.to_thread(self._reader, source, opened)
+                return await Importer(reader, self._store, self._images, self._home, owner).run()
+
+    def _reader(self, source: Path | BinaryIO, opened: contextlib.ExitStack) -> ArchiveReader:
+        try:
+            file = opened.enter_context(source.open("rb")) if isinstance(source, Path) else source
+        except OSError as error:
+            raise unreadable(error.strerror or "") from error
+        return opened.enter_context(ArchiveReader(file, self._limits))
+
+    async def _every_id(self, owner: str) -> list[str]:
+        found: dict[str, ConversationInfo] = {}
+        for offset in range(0, self._limits.files, _PAGE):
+            page = await self._store.list(owner, _PAGE, offset)
+            found.update((info.id, info) for info in page)
+            if len(page) < _PAGE:
+                break
+        return [info.id for info in sorted(found.values(), key=lambda info: (info.created_at, info.id))]
+
+    async def _exported(self, add_to: _AddTo, language: Language, called: str) -> ExportedArchive:
+        async def write(file: BinaryIO) -> str:
+            listed = await self._written(file, add_to, language)
+            return _file_name(called, max((one.updated_at for one in listed), default=None))
+
+        return await self._filed(write)
+
+    async def _filed(self, write: Callable[[BinaryIO], Awaitable[str]]) -> ExportedArchive:
+        """Return the file that was written, under the name that the writer gives it; nothing is left of a failure."""
+        async with self._one_at_a_time:
+            try:
+                path, file = await asyncio.to_thread(self._new_file)
+            except OSError as error:
+                raise storage_failure(error) from error
+            try:
+                with file:
+                    name = await write(file)
+                size_bytes = path.stat().st_size
+            except BaseException as error:
+                path.unlink(missing_ok=True)
+                if isinstance(error, OSError):
+                    raise storage_failure(error) from error
+                raise
+        return ExportedArchive(path, name, size_bytes)
+
+    async def _written(self, file: BinaryIO, add_to: _AddTo, language: Language) -> Sequence[ListedConversation]:
+        writer = ArchiveWriter(file, self._limits)
+        exporter = Exporter(writer, self._images, language)
+        try:
+            await add_to(exporter)
+            return await exporter.finish(_app_version())
+        except BaseException:
+            writer.abandon()
+            raise
+
+    def _new_file(self) -> tuple[Path, BinaryIO]:
+        folder = self._home / _FOLDER
+        make_private_folder(folder)
+        for path in folder.glob("*.zip"):
+            with contextlib.suppress(OSError):
+                if time.time() - path.stat().st_mtime > _KEPT_S:
+                    path.unlink()
+        path = folder / f"{secrets.token_hex(16)}.zip"
+        return path, open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "w+b")
+
+
+class _AddTo(Protocol):
+    async def __call__(self, exporter: Exporter, /) -> None:
+        """Add what is wanted."""
+
+
+def _file_name(called: str, newest: datetime | None, suffix: str = "zip") -> str:
+    words = re.findall(r"\w+", called)[:_WORDS_OF_A_NAME]
+    name = "-".join(["aivista", *words])[:_NAME_CHARACTERS]
+    return f"{name}{newest.strftime('-%Y-%m-%d') if newest else ''}.{suffix}"
+
+
+def _app_version() -> str:
+    try:
+        return metadata.version("aivista")
+    except metadata.PackageNotFoundError:
+        return "unknown"

@@ -1,0 +1,175 @@
+"""An archive on its way in: all of it is looked at first, then all of it is taken in, or nothing is left of it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Protocol
+
+from agent.archive.adopting import Adoption
+from agent.archive.consistency import Contents, PictureFacts, check_conversation
+from agent.archive.format import ArchivedConversation
+from agent.archive.kinds import MIME_OF_SUFFIX, suffix_of
+from agent.archive.new_files import NewFiles
+from agent.archive.packing import unpacked
+from agent.archive.reading import ArchiveReader
+from agent.archive.refusals import not_a_picture
+from agent.archive.walking import images_in
+from agent.conversation import Conversation, WholeConversation
+from agent.errors import AivistaError, ProviderFailure
+from agent.imaging.intake import probe
+from agent.messages import ImageOrigin, ImagePart, Value
+
+
+class ImportedConversation(Value):
+    """A conversation that was taken in, under its new id."""
+
+    id: str
+    title: str
+    turn_count: int
+    picture_count: int
+
+
+class ImportReport(Value):
+    """What an archive brought: its conversations in their order, how many different files of pictures (masks and
+    earlier states among them), and how many pictures were lost before the archive was made."""
+
+    conversations: tuple[ImportedConversation, ...]
+    picture_count: int
+    lost_count: int
+
+
+class Taking(Protocol):
+    """Where conversations go."""
+
+    async def add_whole(self, owner: str, whole: WholeConversation) -> Conversation:
+        """Put a conversation on record under a new id."""
+
+    async def remove(self, conversation_id: str, owner: str) -> None:
+        """Remove a conversation at once, as though it had never been there."""
+
+    async def named_digests(self) -> set[str]:
+        """Return the digests of the pictures and blobs that any record names."""
+
+
+class Writable(Protocol):
+    """Where the bytes of pictures go."""
+
+    async def write(self, data: bytes, mime_type: str, origin: ImageOrigin) -> ImagePart:
+        """Store a picture."""
+
+
+class _Unwanted(Exception):
+    """Whoever asked for the import has gone."""
+
+
+class Importer:
+    """Takes one archive in for an owner."""
+
+    def __init__(self, reader: ArchiveReader, store: Taking, images: Writable, home: Path, owner: str) -> None:
+        self._reader = reader
+        self._store = store
+        self._images = images
+        self._home = home
+        self._owner = owner
+        self._used: set[str] = set()
+        self._is_wanted = True
+
+    async def run(self) -> ImportReport:
+        """Check everything, then take everything in.
+
+        Raises RequestRefused of an archive that is not as it should be, StorageFailure when it cannot be kept; nothing
+        of it is there then.
+        """
+        contents = await self._contents()
+        for listed in self._reader.manifest.conversations:
+            await asyncio.to_thread(self._check, listed.folder, contents)
+        taking_in = asyncio.ensure_future(self._take_in(contents))
+        try:
+            return await asyncio.shield(taking_in)
+        except asyncio.CancelledError:
+            # What a thread writes just now would be there after everything else is gone: it is waited for.
+            self._is_wanted = False
+            with contextlib.suppress(_Unwanted):
+                await taking_in
+            raise
+
+    async def _take_in(self, contents: Contents) -> ImportReport:
+        digests = sorted(self._used & contents.pictures.keys())
+        new = await asyncio.to_thread(NewFiles, self._home, [*digests, *self._reader.blobs])
+        added: list[ImportedConversation] = []
+        try:
+            await self._keep_pictures(digests)
+            await self._keep_conversations(Adoption(contents), added)
+        except BaseException:
+            await self._undo(added, new)
+            raise
+        lost = len(self._used & contents.lost)
+        return ImportReport(conversations=tuple(added), picture_count=len(digests), lost_count=lost)
+
+    async def _contents(self) -> Contents:
+        reader = self._reader
+        pictures = reader.pictures
+        facts = {digest: await self._facts(name) for digest, name in pictures.items()}
+        for name in reader.files.keys() - pictures.values():
+            await asyncio.to_thread(reader.read, name)
+        return Contents(facts, reader.blobs, frozenset(reader.manifest.lost) - facts.keys())
+
+    async def _facts(self, name: str) -> PictureFacts:
+        data = await asyncio.to_thread(self._reader.read, name)
+        suffix = name.rpartition(".")[2]
+        if suffix_of(data) != suffix:
+            raise not_a_picture(name)
+        try:
+            probed = await probe(data)
+        except ProviderFailure as error:
+            raise not_a_picture(name) from error
+        md5 = await asyncio.to_thread(_md5, data)
+        return PictureFacts(md5, MIME_OF_SUFFIX[suffix], len(data), probed.width, probed.height)
+
+    def _check(self, folder: str, contents: Contents) -> None:
+        conversation = self._reader.conversation(folder)
+        check_conversation(conversation, contents, f"{folder}/conversation.json")
+        self._used.update(image.digest for image in images_in(conversation))
+
+    async def _keep_pictures(self, digests: Iterable[str]) -> None:
+        names = self._reader.pictures
+        for digest in digests:
+            name = names[digest]
+            data = await asyncio.to_thread(self._reader.read, name)
+            # The origin stands in each reference; of the file it says nothing.
+            await self._images.write(data, MIME_OF_SUFFIX[name.rpartition(".")[2]], ImageOrigin.UPLOADED)
+            self._go_on()
+
+    async def _keep_conversations(self, adoption: Adoption, added: list[ImportedConversation]) -> None:
+        for listed in self._reader.manifest.conversations:
+            whole = await asyncio.to_thread(self._adopted, listed.folder, adoption)
+            conversation = await self._store.add_whole(self._owner, whole)
+            counts = {"turn_count": len(whole.turns), "picture_count": len(whole.pictures)}
+            added.append(ImportedConversation(id=conversation.id, title=whole.title, **counts))
+            self._go_on()
+
+    def _go_on(self) -> None:
+        if not self._is_wanted:
+            raise _Unwanted
+
+    def _adopted(self, folder: str, adoption: Adoption) -> WholeConversation:
+        archived: ArchivedConversation = self._reader.conversation(folder)
+        return adoption.adopted(unpacked(archived, self._reader.blob))
+
+    async def _undo(self, added: Iterable[ImportedConversation], new: NewFiles) -> None:
+        for conversation in added:
+            with contextlib.suppress(AivistaError):
+                await self._store.remove(conversation.id, self._owner)
+        # Somebody else may have sent the very same picture meanwhile.
+        named: set[str] = set()
+        with contextlib.suppress(AivistaError):
+            named = await self._store.named_digests()
+        await asyncio.to_thread(new.remove, named)
+
+
+def _md5(data: bytes) -> str:
+    return hashlib.md5(data, usedforsecurity=False).hexdigest()

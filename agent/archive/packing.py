@@ -1,0 +1,74 @@
+"""A whole conversation as the archive's values, and back."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel
+
+from agent.archive.format import ArchivedConversation, ArchivedPicture, ArchivedTurn, SignaturePlace
+from agent.conversation import Turn, WholeConversation
+from agent.messages import PromptMessage
+from agent.pictures import Picture
+from agent.storage.signatures import Place, large_signatures, put_back, take_out
+
+_OF_A_TURN = tuple(ArchivedTurn.model_fields.keys() - {"messages", "signatures"})
+_OF_A_PICTURE = tuple(ArchivedPicture.model_fields.keys() - {"answer", "signatures"})
+_OF_ALL = tuple(ArchivedConversation.model_fields.keys() - {"turns", "pictures"})
+
+
+def packed(whole: WholeConversation) -> tuple[ArchivedConversation, Mapping[str, bytes]]:
+    """Return the conversation as an archive holds it, and its large signatures by their digests, in order."""
+    blobs: dict[str, bytes] = {}
+    turns = tuple(_packed_turn(turn, blobs) for turn in whole.turns)
+    pictures = tuple(_packed_picture(picture, blobs) for picture in whole.pictures)
+    return ArchivedConversation(**_fields(whole, _OF_ALL), turns=turns, pictures=pictures), blobs
+
+
+def unpacked(archived: ArchivedConversation, read_blob: Callable[[str], bytes]) -> WholeConversation:
+    """Return the conversation of an archive, its signatures whole again. `read_blob` is given their digests."""
+    turns = tuple(
+        Turn(**_fields(turn, _OF_A_TURN), messages=_whole(turn.messages, turn.signatures, read_blob))
+        for turn in archived.turns
+    )
+    pictures = tuple(_unpacked_picture(picture, read_blob) for picture in archived.pictures)
+    return WholeConversation(**_fields(archived, _OF_ALL), turns=turns, pictures=pictures)
+
+
+def _packed_turn(turn: Turn, blobs: dict[str, bytes]) -> ArchivedTurn:
+    messages, places = _light(turn.messages, blobs)
+    return ArchivedTurn(**_fields(turn, _OF_A_TURN), messages=messages, signatures=places)
+
+
+def _packed_picture(picture: Picture, blobs: dict[str, bytes]) -> ArchivedPicture:
+    answer, places = _light((picture.answer,) if picture.answer else (), blobs)
+    return ArchivedPicture(**_fields(picture, _OF_A_PICTURE), answer=answer[0] if answer else None, signatures=places)
+
+
+def _unpacked_picture(picture: ArchivedPicture, read_blob: Callable[[str], bytes]) -> Picture:
+    answer = _whole((picture.answer,) if picture.answer else (), picture.signatures, read_blob)
+    return Picture(**_fields(picture, _OF_A_PICTURE), answer=answer[0] if answer else None)
+
+
+def _light(
+    messages: tuple[PromptMessage, ...], blobs: dict[str, bytes]
+) -> tuple[tuple[PromptMessage, ...], tuple[SignaturePlace, ...]]:
+    large = large_signatures(messages)
+    if not large:
+        return messages, ()
+    digests = [hashlib.sha256(signature).hexdigest() for signature in large]
+    blobs.update(zip(digests, large, strict=True))
+    light, places = take_out(messages, digests)
+    return light, tuple(SignaturePlace(**place.model_dump()) for place in places)
+
+
+def _whole(
+    messages: Sequence[PromptMessage], places: Sequence[SignaturePlace], read_blob: Callable[[str], bytes]
+) -> tuple[PromptMessage, ...]:
+    return put_back(messages, [Place(**place.model_dump()) for place in places], read_blob)
+
+
+def _fields(value: BaseModel, names: Sequence[str]) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in names}

@@ -1,0 +1,242 @@
+"""A conversation as people read it: a list of plain blocks, from which a page is made in Markdown or HTML.
+
+The texts in the blocks are as they were said: whoever makes a page of them escapes every one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal, TypeAlias
+
+from agent.archive.format import Language
+from agent.archive.readable_words import word
+from agent.components import (
+    AgentMessage,
+    AskBack,
+    Component,
+    FailureNote,
+    InterruptedNote,
+    PlanCard,
+    SearchNote,
+    SmartCanvas,
+    StoppedNote,
+)
+from agent.conversation import Turn, TurnState, WholeConversation
+from agent.messages import ImagePart, Source
+from agent.pictures import Picture, Receipt
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A heading; level 1 is the page's own."""
+
+    level: Literal[1, 2, 3]
+    text: str
+
+
+@dataclass(frozen=True)
+class Said:
+    """Words of a speaker, several lines perhaps."""
+
+    speaker: str
+    text: str
+    is_person: bool
+
+
+@dataclass(frozen=True)
+class Note:
+    """A line of the page itself."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A picture: the address of its file from the page, none when it is lost, and what to say of it."""
+
+    address: str | None
+    alt: str
+    caption: str
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Names and values, of a picture's receipt."""
+
+    rows: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Links:
+    """Pages of a search."""
+
+    title: str
+    sources: tuple[Source, ...]
+
+
+Block: TypeAlias = Heading | Said | Note | Shown | Facts | Links
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a page is made from: its language, its title and its blocks."""
+
+    language: Language
+    title: str
+    blocks: tuple[Block, ...]
+
+
+def conversation_page(whole: WholeConversation, language: Language, addresses: Mapping[str, str]) -> Page:
+    """Return the conversation: the branch that is shown, then the turns of all others.
+
+    `addresses` leads from a picture's digest to its file, from where the page lies; a lost one is not in it.
+    """
+    title = whole.title or word(language, "untitled")
+    return Page(language, title, tuple(_Telling(whole, language, addresses).blocks(title)))
+
+
+def branch_shown(whole: WholeConversation) -> tuple[Turn, ...]:
+    """Return the turns from the first to the head."""
+    by_id = {turn.id: turn for turn in whole.turns}
+    path: list[Turn] = []
+    turn = by_id.get(whole.head or "")
+    while turn is not None and turn not in path:
+        path.append(turn)
+        turn = by_id.get(turn.parent or "")
+    return tuple(reversed(path))
+
+
+def moment_text(moment: datetime) -> str:
+    """Return a moment as every page writes it, in UTC."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+class _Telling:
+    """A conversation that is being told."""
+
+    def __init__(self, whole: WholeConversation, language: Language, addresses: Mapping[str, str]) -> None:
+        self._whole = whole
+        self._language = language
+        self._addresses = addresses
+        self._numbers = {turn.id: number for number, turn in enumerate(whole.turns, 1)}
+        self._pictures = {picture.handle: picture for picture in whole.pictures}
+
+    def blocks(self, title: str) -> Iterator[Block]:
+        whole = self._whole
+        yield Heading(1, title)
+        moments = {"moment": moment_text(whole.created_at), "moment_of_change": moment_text(whole.updated_at)}
+        yield Note(self._word("begun", **moments))
+        yield Note(self._word("counts", turns=len(whole.turns), pictures=len(whole.pictures)))
+        yield Note(self._word("made_by"))
+        path = branch_shown(whole)
+        for turn in path:
+            yield from self._turn(turn)
+        ids = {turn.id for turn in path}
+        others = [turn for turn in whole.turns if turn.id not in ids]
+        if others:
+            yield Heading(2, self._word("elsewhere"))
+        for turn in others:
+            yield from self._turn(turn, is_elsewhere=True)
+
+    def _turn(self, turn: Turn, *, is_elsewhere: bool = False) -> Iterator[Block]:
+        head = f"{self._numbers[turn.id]} · {moment_text(turn.started_at)}"
+        if is_elsewhere:
+            parent = self._numbers.get(turn.parent or "")
+            head += f" · {self._word('follows', number=parent) if parent else self._word('first')}"
+        yield Heading(3 if is_elsewhere else 2, head)
+        if turn.text.strip():
+            yield Said(self._word("you"), turn.text, is_person=True)
+        if turn.editing:
+            yield Note(self._word("marked", handle=turn.editing))
+        if turn.references:
+            yield Note(self._word("references", handles=" ".join(turn.references)))
+        for image in turn.uploads:
+            yield self._image(image, self._word("picture", handle=image.handle or ""))
+        if turn.mask is not None:
+            yield self._image(turn.mask, self._word("mask"))
+        seen = {image.handle for image in turn.uploads}
+        for component in turn.components:
+            yield from self._component(component, seen)
+        for picture in self._whole.pictures:
+            if picture.turn_id == turn.id and picture.handle not in seen:
+                yield from self._picture(picture)
+        if turn.state is TurnState.WAITING:
+            yield Note(self._word("waiting"))
+
+    def _component(self, component: Component, seen: set[str | None]) -> Iterator[Block]:
+        match component:
+            case AgentMessage():
+                yield Said(self._word("agent"), component.text, is_person=False)
+            case SmartCanvas():
+                yield from self._canvas(component, seen)
+            case PlanCard():
+                prompts = tuple((self._word("prompt"), plan.prompt) for plan in component.plans)
+                yield Note(self._word("plan"))
+                yield Facts(prompts)
+            case AskBack():
+                yield Note(f"{self._word(f'question.{component.question}')} {component.subject}".strip())
+            case SearchNote() if component.sources:
+                yield Links(self._word("sources"), component.sources)
+            case FailureNote():
+                yield Note(f"{self._word('failed')}: {component.error.message}")
+            case InterruptedNote():
+                yield Note(self._word("interrupted"))
+            case StoppedNote():
+                yield Note(self._word("stopped"))
+            case _:
+                # What the agent did, and panels: nothing that was said or made.
+                pass
+
+    def _canvas(self, canvas: SmartCanvas, seen: set[str | None]) -> Iterator[Block]:
+        for handles, heading in ((canvas.handles, ""), (canvas.earlier, "earlier")):
+            known = [self._pictures[handle] for handle in handles if handle in self._pictures]
+            if known and heading:
+                yield Note(self._word(heading))
+            for picture in known:
+                seen.add(picture.handle)
+                yield from self._picture(picture)
+
+    def _picture(self, picture: Picture) -> Iterator[Block]:
+        receipt = picture.receipt
+        caption = self._word("picture", handle=picture.handle)
+        told = picture.alt or (receipt.user_text if receipt else "")
+        yield self._image(picture.image, caption, told)
+        rows = [*(self._receipt(receipt) if receipt else ()), *self._review(picture)]
+        if rows:
+            yield Facts(tuple(rows))
+
+    def _image(self, image: ImagePart, caption: str, told: str = "") -> Shown | Note:
+        address = self._addresses.get(image.digest)
+        if address is None:
+            return Note(self._word("lost", handle=image.handle or "?"))
+        return Shown(address, told or caption, caption)
+
+    def _receipt(self, receipt: Receipt) -> Iterator[tuple[str, str]]:
+        asked = " ".join(one for one in (receipt.asked_resolution, receipt.asked_aspect_ratio) if one)
+        got = f"{receipt.width}×{receipt.height}"
+        rows: Sequence[tuple[str, str]] = (
+            ("prompt", receipt.prompt),
+            ("model", receipt.model_label),
+            ("size", f"{asked} → {got}" if asked else got),
+            ("styles", ", ".join(style.name for style in receipt.styles)),
+            ("facts", "\n".join(f"{fact.item} ({fact.source})" for fact in receipt.facts)),
+            ("price", f"${receipt.price_usd:.4f}" if receipt.price_usd else ""),
+            ("seconds", f"{receipt.seconds:.1f}" if receipt.seconds else ""),
+        )
+        return ((self._word(name), value) for name, value in rows if value)
+
+    def _review(self, picture: Picture) -> Iterator[tuple[str, str]]:
+        review = picture.review
+        if review is None:
+            return
+        score = f"{review.score:.0%}" if review.score is not None else ""
+        text = " · ".join(one for one in (score, review.feedback) if one)
+        if text:
+            yield self._word("review"), text
+        if review.lettering:
+            yield self._word("lettering"), review.lettering
+
+    def _word(self, key: str, **parameters: object) -> str:
+        return word(self._language, key, **parameters)

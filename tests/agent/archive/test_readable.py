@@ -1,0 +1,243 @@
+"""The pages for people: they show everything, and no word of a person or a model becomes anything but words."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from datetime import timedelta
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from agent.archive.format import Language
+from agent.archive.markdown import escaped, markdown
+from agent.archive.plain_text import visible, web_address
+from agent.archive.readable import Page, conversation_page
+from agent.archive.readable_words import WORDS
+from agent.archive.web_page import index_page, web_page
+from agent.components import AgentMessage, AskBack, Component, FailureNote, PlanCard, SearchNote, SmartCanvas
+from agent.conversation import TurnState, WholeConversation
+from agent.errors import ErrorCode, ErrorInfo
+from agent.messages import Source
+from agent.plans import Plan
+from tests.agent.archive.shelf import kept_turns
+from tests.agent.archive.values import PARTS
+from tests.support.histories import NOW, begun_turn, picture
+
+ADDRESSES = {part.digest: f"../../pictures/{part.digest}.png" for part in PARTS}
+HOSTILE = (
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "' onmouseover='alert(1)",
+    "[here](javascript:alert(1))",
+    "![x](https://evil.example/?q=secret)",
+    "](https://evil.example) ![",
+    "<https://evil.example>",
+    "https://evil.example and www.evil.example and me@evil.example",
+    "[a]: https://evil.example",
+    "&lt;script&gt; &#60;script&#62;",
+    "\\](https://evil.example)",
+    "# heading\n===\n---\n- list\n1. list\n2) list\n+ list\n> quote\n    code\n\tcode\n```\nfence\n~~~",
+    "`code` *em* _em_ **strong** ~~gone~~ | a | b |\n|---|---|",
+    "<!-- comment --> <![CDATA[x]]> <?php ?> <!doctype html>",
+    "</div></body></html><style>*{}</style>",
+    "a\u202eb\u2066c\x00\x1b[31m\U000e0041",
+)
+
+
+class Parts(HTMLParser):
+    """The tags of a page with their attributes, and its words."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words = ""
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.words += data
+
+
+OURS = {"html", "head", "meta", "title", "style", "body", "h1", "h2", "h3", "p", "div", "b", "figure", "figcaption"} | {
+    *("img", "dl", "dt", "dd", "ul", "li", "a", "span")
+}
+ATTRIBUTES = {"lang", "charset", "http-equiv", "content", "name", "class", "src", "alt", "loading", "href", "rel"}
+
+
+def hostile_conversation(text: str) -> WholeConversation:
+    """Return a conversation with the text wherever a person's or a model's words can stand."""
+    receipt = picture("#1", "t1").receipt
+    assert receipt is not None
+    words = {"prompt": text, "user_text": text, "model_label": text, "asked_aspect_ratio": text}
+    shown = picture("#2", "t1").model_copy(update={"alt": text, "receipt": receipt.model_copy(update=words)})
+    part = PARTS[0].model_copy(update={"handle": "#2"})
+    plan = Plan(call=0, prompt=text, model=text, model_label=text, aspect_ratio=text)
+    components: tuple[Component, ...] = (
+        AgentMessage(text=text),
+        SmartCanvas(handles=("#2",)),
+        PlanCard(plans=(plan,)),
+        AskBack(question="unsure", subject=text),
+        SearchNote(sources=(Source(title=text, url=text), Source(title="", url="https://ok.example/" + text))),
+        FailureNote(error=ErrorInfo(code=ErrorCode.REQUEST_REJECTED, parameters={"detail": text})),
+    )
+    turn = begun_turn(text=text).model_copy(
+        update={"components": components, "editing": text, "references": (text,), "uploads": (part,), "mask": part}
+    )
+    return WholeConversation(
+        title=text,
+        created_at=NOW,
+        updated_at=NOW,
+        head="t1",
+        turns=(turn,),
+        pictures=(shown.model_copy(update={"image": part}),),
+    )
+
+
+def page_of(whole: WholeConversation, language: Language = "en") -> Page:
+    return conversation_page(whole, language, ADDRESSES)
+
+
+def check_html(html: str) -> Parts:
+    parts = Parts(html)
+    assert {tag for tag, _ in parts.tags} <= OURS
+    assert {name for _, attributes in parts.tags for name in attributes} <= ATTRIBUTES
+    for _, attributes in parts.tags:
+        assert (attributes.get("src") or "../../pictures/").startswith("../../pictures/")
+        assert re.match("https?://", attributes.get("href") or "https://")
+    return parts
+
+
+def check_markdown(text: str) -> str:
+    """Return the words of the page as a reader of Markdown shows them; only our own pictures and sources are live."""
+    tokens: list[Any] = []
+    for token in MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).parse(text):
+        tokens += [token, *(token.children or ())]
+    kinds = {token.type for token in tokens}
+    assert not kinds & {"html_block", "html_inline", "code_block", "fence", "code_inline", "table_open", "s_open"}
+    assert not kinds & {"hr", "ordered_list_open"}
+    for token in tokens:
+        if token.type == "image":
+            assert token.attrs["src"] in ADDRESSES.values()
+        if token.type == "link_open":
+            assert token.attrs["href"].startswith(("https://", "http://"))
+    return "".join(token.content if token.type == "text" else "\n" for token in tokens if not token.children)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_no_word_becomes_html(text: str) -> None:
+    parts = check_html(web_page(page_of(hostile_conversation(text))))
+    assert visible(text).strip() in parts.words
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_no_word_becomes_markdown(text: str) -> None:
+    check_markdown(markdown(page_of(hostile_conversation(text))))
+
+
+@given(text=st.text(st.sampled_from("<>&\"'`*_[]()!#-+=|~\\.:/@1 \n\tawht\u202e"), max_size=30))
+def test_whatever_is_said_stays_words(text: str) -> None:
+    page = page_of(hostile_conversation(text))
+    parts = check_html(web_page(page))
+    assert visible(text).strip() in parts.words
+    check_markdown(markdown(page))
+
+
+@given(text=st.text(st.sampled_from("<>&\"'`*_[]()!#-+=|~\\.:/@1 ahtpsw"), max_size=30))
+def test_a_reader_of_markdown_shows_the_very_words(text: str) -> None:
+    [block, *_] = [one for one in MarkdownIt("commonmark").parse(f"x {escaped(text)} x") if one.type == "inline"]
+    shown = "".join(child.content for child in block.children or ())
+    assert shown == f"x {' '.join(visible(text).split())} x"
+
+
+def test_the_pages_policy_lets_nothing_in_but_its_own_style_and_pictures() -> None:
+    html = web_page(page_of(kept_turns()))
+    [policy] = [one["content"] or "" for tag, one in Parts(html).tags if one.get("http-equiv")]
+    [style] = re.findall("<style>(.*?)</style>", html, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert f"style-src 'sha256-{digest}'" in policy
+    assert policy.startswith("default-src 'none'; img-src 'self' file:;")
+    assert "prefers-color-scheme: dark" in style
+    assert "http" not in html.replace("http-equiv", "").replace("https://example.org/", "")
+
+
+def test_a_conversation_is_told_from_its_first_turn_to_its_newest_and_then_its_other_branches() -> None:
+    whole = kept_turns()
+    for text in (markdown(page_of(whole)), web_page(page_of(whole))):
+        places = [text.index(mark) for mark in ("1 ·", "3 ·", "Other branches", "2 ·", "follows 1")]
+        assert places == sorted(places)
+        for one in whole.pictures:
+            assert one.handle.lstrip("#") in text
+            assert ADDRESSES[one.image.digest] in text
+
+
+def test_a_picture_that_no_card_shows_is_shown_with_its_turn() -> None:
+    whole = kept_turns()
+    turns = tuple(turn.model_copy(update={"components": ()}) for turn in whole.turns)
+    text = web_page(page_of(whole.model_copy(update={"turns": turns})))
+    assert all(ADDRESSES[one.image.digest] in text for one in whole.pictures)
+
+
+def test_a_lost_picture_is_said_to_be_lost() -> None:
+    text = web_page(conversation_page(kept_turns(), "en", {}))
+    assert "<img" not in text
+    assert "The file of picture #2 was gone" in text
+
+
+@pytest.mark.parametrize("language", ["en", "zh-CN"])
+def test_headings_are_in_the_language_that_was_chosen(language: Language) -> None:
+    waiting = kept_turns()
+    turn = waiting.turns[2].model_copy(update={"state": TurnState.WAITING, "started_at": NOW + timedelta(hours=1)})
+    whole = waiting.model_copy(update={"title": "", "turns": (*waiting.turns[:2], turn)})
+    words = WORDS[language]
+    html, text = web_page(page_of(whole, language)), markdown(page_of(whole, language))
+    assert f'<html lang="{language}">' in html
+    for key in ("untitled", "elsewhere", "you", "prompt", "waiting", "sources"):
+        assert words[key] in html
+        assert words[key] in text
+
+
+def test_every_language_has_the_same_words() -> None:
+    assert WORDS["en"].keys() == WORDS["zh-CN"].keys()
+    for key, sentence in WORDS["en"].items():
+        assert re.findall(r"{\w+}", sentence) == re.findall(r"{\w+}", WORDS["zh-CN"][key]) or sorted(
+            re.findall(r"{\w+}", sentence)
+        ) == sorted(re.findall(r"{\w+}", WORDS["zh-CN"][key]))
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_no_title_becomes_html_in_the_list_of_conversations(text: str) -> None:
+    html = index_page(Page("en", text, ()), [("conversations/0001/conversation.html", text, text)])
+    parts = Parts(html)
+    assert {tag for tag, _ in parts.tags} <= OURS
+    assert [one["href"] for tag, one in parts.tags if tag == "a"] == ["conversations/0001/conversation.html"]
+
+
+@pytest.mark.parametrize(
+    ("address", "link"),
+    [
+        ("https://example.org/?q=狐&a=1#x", "https://example.org/?q=%E7%8B%90&a=1#x"),
+        ("http://example.org/a b", "http://example.org/a%20b"),
+        ("https://example.org/%20a", "https://example.org/%20a"),
+        ('https://example.org/"><script>', "https://example.org/%22%3E%3Cscript%3E"),
+        ("https://example.org/(a)'<b>", "https://example.org/%28a%29%27%3Cb%3E"),
+        ("javascript:alert(1)", None),
+        ("JavaScript://example.org/%0aalert(1)", None),
+        ("data:text/html,<script>", None),
+        ("//example.org", None),
+        ("https://", None),
+        ("https://[", None),
+        ("file:///etc/passwd", None),
+        ("", None),
+    ],
+)
+def test_only_addresses_of_web_pages_become_links(address: str, link: str | None) -> None:
+    assert web_address(address) == link

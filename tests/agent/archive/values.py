@@ -1,0 +1,214 @@
+"""Whole conversations with branches, for hypothesis: every field of every value, also those that are new."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import types
+import typing
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any
+
+import annotated_types
+from hypothesis import strategies as st
+from PIL import Image
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from agent.components import PlanCard, SearchNote
+from agent.conversation import Timing, Turn, TurnState, WholeConversation
+from agent.errors import ErrorInfo
+from agent.events import ThoughtLog
+from agent.imaging.masking import Notice, Reason
+from agent.messages import ImageOrigin, ImagePart
+from agent.pictures import EditNotice, EditRecord, Margins, Picture, Placement
+from agent.plans import Plan
+from agent.settings import TurnSettings
+
+_LARGE_SIGNATURE_BYTES = 5000
+_MOMENTS = st.datetimes(datetime(2001, 1, 1), datetime(2099, 1, 1), timezones=st.just(UTC))
+_NUMBERS = st.floats(-1e9, 1e9)
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(1 << 40), 1 << 40) | _NUMBERS | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=4), inner, max_size=2),
+    max_leaves=4,
+)
+_NAMES = st.sampled_from(["model", "seconds", "names"])
+_PARAMETERS = st.dictionaries(_NAMES, st.text(max_size=5) | _NUMBERS, max_size=2)
+_HANDLES = st.sampled_from(["#1", "#2", "#2b", "#17c"])
+
+
+def png(number: int, size: tuple[int, int] = (24, 16)) -> bytes:
+    """Return a small picture that is another one for each number."""
+    sink = io.BytesIO()
+    Image.new("RGB", size, (number * 37 % 256, number * 91 % 256, number % 256)).save(sink, "PNG")
+    return sink.getvalue()
+
+
+def part_of(data: bytes, mime_type: str = "image/png", handle: str | None = None) -> ImagePart:
+    """Return the reference to a picture of these bytes."""
+    with Image.open(io.BytesIO(data)) as image:
+        width, height = image.size
+    return ImagePart(
+        digest=hashlib.sha256(data).hexdigest(),
+        md5=hashlib.md5(data, usedforsecurity=False).hexdigest(),
+        mime_type=mime_type,
+        size_bytes=len(data),
+        origin=ImageOrigin.GENERATED,
+        width=width,
+        height=height,
+        handle=handle,
+    )
+
+
+PNGS = tuple(png(number) for number in range(6))
+PARTS = tuple(map(part_of, PNGS))
+
+
+@st.composite
+def image_parts(draw: st.DrawFn) -> ImagePart:
+    """Draw a reference to one of PNGS, signed or not, measured or not."""
+    part = draw(st.sampled_from(PARTS))
+    update: dict[str, object] = {
+        "handle": draw(st.none() | _HANDLES),
+        "origin": draw(st.sampled_from(ImageOrigin)),
+        "is_thought": draw(st.booleans()),
+        "thought_signature": draw(st.none() | _signatures()),
+        "signed_by": draw(st.none() | st.text(max_size=5)),
+    }
+    if draw(st.booleans()):
+        update |= {"width": None, "height": None}
+    return part.model_copy(update=update)
+
+
+@st.composite
+def whole_conversations(draw: st.DrawFn) -> WholeConversation:
+    """Draw a conversation whose turns form a tree, with pictures of all of them."""
+    ids = [f"turn-{number}" for number in range(draw(st.integers(0, 4)))]
+    turns = tuple(
+        draw(_model(Turn)).model_copy(
+            update={"id": one, "parent": draw(st.sampled_from([None, *ids[:at]])), "request_id": None}
+        )
+        for at, one in enumerate(ids)
+    )
+    handles = [f"#{number}" for number in range(1, draw(st.integers(0, 3)) + 1)] if ids else []
+    pictures = tuple(
+        draw(_model(Picture)).model_copy(
+            update={
+                "handle": handle,
+                "turn_id": draw(st.sampled_from(ids)),
+                "parents": tuple(draw(st.lists(st.sampled_from(["#99", *handles[:at]]), max_size=2))),
+            }
+        )
+        for at, handle in enumerate(handles)
+    )
+    return WholeConversation(
+        title=draw(st.text(max_size=20)),
+        created_at=draw(_MOMENTS),
+        updated_at=draw(_MOMENTS),
+        is_pinned=draw(st.booleans()),
+        head=draw(st.sampled_from(ids)) if ids else None,
+        turns=turns,
+        pictures=pictures,
+    )
+
+
+def _signatures() -> st.SearchStrategy[bytes]:
+    return st.binary(max_size=20) | st.integers(0, 255).map(lambda byte: bytes([byte]) * _LARGE_SIGNATURE_BYTES)
+
+
+@st.composite
+def _placements(draw: st.DrawFn) -> Placement:
+    rows, columns = draw(st.integers(0, 2)), draw(st.integers(0, 2))
+    sides = st.integers(1, 2000)
+    return Placement(
+        box=(draw(st.integers(-50, 50)), draw(st.integers(-50, 50)), draw(sides), draw(sides)),
+        frame=(draw(sides), draw(sides)),
+        feather_px=draw(st.floats(0, 100)),
+        work=(draw(sides), draw(sides)),
+        matrix=tuple(draw(st.lists(st.floats(-10, 10), min_size=6, max_size=6))),
+        bends=draw(st.binary(min_size=rows * columns * 4, max_size=rows * columns * 4)),
+        bends_rows=rows,
+        bends_columns=columns,
+    )
+
+
+_OF_FIELD: dict[tuple[type[BaseModel], str], st.SearchStrategy[Any]] = {
+    (Turn, "state"): st.sampled_from([TurnState.DONE, TurnState.STOPPED, TurnState.FAILED]),
+    (Turn, "price_usd"): st.floats(0, 100),
+    (Turn, "seconds"): st.floats(0, 1e6),
+    (Turn, "feather_px"): st.none() | st.integers(0, 400),
+    (Timing, "seconds"): st.floats(0, 1e6),
+    (TurnSettings, "aspect_ratio"): st.sampled_from([None, "auto", "16:9"]),
+    (TurnSettings, "resolution"): st.sampled_from([None, "2K", "1024×768"]),
+    (TurnSettings, "budget_usd"): st.none() | st.floats(0.01, 50),
+    (Picture, "round"): st.integers(1, 9),
+    (ErrorInfo, "parameters"): _PARAMETERS,
+    (ThoughtLog, "parameters"): _PARAMETERS,
+    (EditNotice, "code"): st.sampled_from([one.value for one in Notice]),
+    (EditNotice, "parameters"): _PARAMETERS,
+    (EditRecord, "reason"): st.sampled_from([one.value for one in Reason]),
+    (Plan, "notices"): st.lists(st.sampled_from([one.value for one in Notice]), max_size=1).map(tuple),
+    (PlanCard, "plans"): st.deferred(lambda: st.lists(_model(Plan), min_size=1, max_size=2)).map(tuple),
+    # Not taken over by an import, see test_adopting.
+    (SearchNote, "suggestions_html"): st.just(""),
+}
+_OF_TYPE: dict[Any, st.SearchStrategy[Any]] = {
+    str: st.text(max_size=12),
+    bool: st.booleans(),
+    int: st.integers(-(1 << 40), 1 << 40),
+    float: _NUMBERS,
+    bytes: _signatures(),
+    datetime: _MOMENTS,
+    type(None): st.none(),
+    ImagePart: image_parts(),
+    Placement: _placements(),
+    Margins: st.builds(Margins, left=st.integers(0, 500), top=st.integers(0, 500)),
+}
+
+
+def _model(model: type[BaseModel]) -> st.SearchStrategy[Any]:
+    if model in _OF_TYPE:
+        return _OF_TYPE[model]
+    fields = {name: _field(model, name, info) for name, info in model.model_fields.items()}
+    return st.builds(model, **fields)
+
+
+def _field(model: type[BaseModel], name: str, info: FieldInfo) -> st.SearchStrategy[Any]:
+    if (model, name) in _OF_FIELD:
+        return _OF_FIELD[model, name]
+    least = [one.ge for one in info.metadata if isinstance(one, annotated_types.Ge)]
+    most = [one.le for one in info.metadata if isinstance(one, annotated_types.Le)]
+    if not least and not most:
+        return _typed(info.annotation)
+    kinds = typing.get_args(info.annotation) or (info.annotation,)
+    lowest: Any = (least or [0])[0]
+    highest: Any = (most or [100])[0]
+    numbers = st.integers(lowest, highest) if int in kinds else st.floats(lowest, highest)
+    return st.none() | numbers if type(None) in kinds else numbers
+
+
+def _typed(wanted: Any) -> st.SearchStrategy[Any]:
+    if "JsonValue" in str(wanted) and typing.get_origin(wanted) is not dict:
+        return _JSON
+    origin, arguments = typing.get_origin(wanted), typing.get_args(wanted)
+    if origin is typing.Annotated:
+        return _typed(arguments[0])
+    if origin in (typing.Union, types.UnionType):
+        return st.one_of(*map(_typed, arguments))
+    if origin is typing.Literal:
+        return st.sampled_from(arguments)
+    if origin is tuple and arguments[-1] is Ellipsis:
+        return st.deferred(lambda: st.lists(_typed(arguments[0]), max_size=2)).map(tuple)
+    if origin is tuple:
+        return st.tuples(*map(_typed, arguments))
+    if origin is dict:
+        return st.dictionaries(_typed(arguments[0]), _typed(arguments[1]), max_size=2)
+    if wanted in _OF_TYPE:
+        return _OF_TYPE[wanted]
+    if isinstance(wanted, type) and issubclass(wanted, Enum):
+        return st.sampled_from(wanted)
+    if isinstance(wanted, type) and issubclass(wanted, BaseModel):
+        return st.deferred(lambda: _model(wanted))
+    raise TypeError(f"say how to draw {wanted!r}")
