@@ -90,7 +90,7 @@ class Conversation(Value):
 
     `turns` and `pictures` are those of the branch that is shown, from the first turn to its newest; `elsewhere` are the
     pictures of other branches. `forks` names, for each shown turn that has others beside it, all of them by id, the
-    oldest first.
+    oldest first. `gone` are the handles of pictures that were deleted: no other is given one of them.
     """
 
     id: str
@@ -103,6 +103,7 @@ class Conversation(Value):
     pictures: tuple[Picture, ...] = ()
     elsewhere: tuple[Picture, ...] = ()
     forks: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    gone: tuple[str, ...] = ()
 
     @property
     def messages(self) -> tuple[PromptMessage, ...]:
@@ -113,6 +114,11 @@ class Conversation(Value):
     def all_pictures(self) -> tuple[Picture, ...]:
         """The pictures of every branch: no two have the same handle."""
         return (*self.pictures, *self.elsewhere)
+
+    @property
+    def handles(self) -> tuple[str, ...]:
+        """Every handle that was ever given here."""
+        return (*(picture.handle for picture in self.all_pictures), *self.gone)
 
     @property
     def price_usd(self) -> float:

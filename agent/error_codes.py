@@ -43,8 +43,14 @@ class ErrorCode(StrEnum):
     CONVERSATION_NOT_FOUND = "conversation_not_found"
     PICTURE_NOT_FOUND = "picture_not_found"
     QUEUE_FULL = "queue_full"
+    CONVERSATION_BUSY = "conversation_busy"
+    TURN_NOT_FOUND = "turn_not_found"
+    TITLE_EMPTY = "title_empty"
+    TITLE_TOO_LONG = "title_too_long"
     PLAN_GONE = "plan_gone"
     CANNOT_GO_ON = "cannot_go_on"
+    BUDGET_USED_UP = "budget_used_up"
+    CONVERSATION_BUDGET_USED_UP = "conversation_budget_used_up"
     STYLE_NOT_FOUND = "style_not_found"
     STYLE_NAME_TAKEN = "style_name_taken"
     STYLES_REFUSED = "styles_refused"
@@ -55,6 +61,7 @@ class ErrorCode(StrEnum):
     MASK_TOO_LARGE = "mask_too_large"
     MASK_OF_ANOTHER_PICTURE = "mask_of_another_picture"
     MASK_AND_EXPANSION = "mask_and_expansion"
+    UPLOAD_MISSING = "upload_missing"
     EXPANSION_EMPTY = "expansion_empty"
     EXPANSION_TOO_LARGE = "expansion_too_large"
     PART_NOT_SUPPORTED = "part_not_supported"
@@ -62,6 +69,15 @@ class ErrorCode(StrEnum):
     NOTHING_TO_GROW = "nothing_to_grow"
     NOT_COMPARABLE = "not_comparable"
     NOTHING_CHANGED = "nothing_changed"
+    ARCHIVE_UNREADABLE = "archive_unreadable"
+    ARCHIVE_NEWER = "archive_newer"
+    ARCHIVE_ENCRYPTED = "archive_encrypted"
+    ARCHIVE_UNSAFE = "archive_unsafe"
+    ARCHIVE_TOO_LARGE = "archive_too_large"
+    ARCHIVE_DAMAGED = "archive_damaged"
+    ARCHIVE_PICTURE_UNREADABLE = "archive_picture_unreadable"
+    ARCHIVE_INCONSISTENT = "archive_inconsistent"
+    EXPORT_TOO_LARGE = "export_too_large"
     # key
     KEY_INVALID = "key_invalid"
     KEY_MISSING = "key_missing"
@@ -190,7 +206,33 @@ TABLE: dict[ErrorCode, tuple[Actor, bool, str]] = {
         True,
         "This conversation still works on {count} earlier messages. Please wait for one to finish.",
     ),
+    ErrorCode.CONVERSATION_BUSY: (
+        Actor.YOU,
+        True,
+        "This conversation still works on a message. Please wait for it to finish, or stop it.",
+    ),
+    ErrorCode.TURN_NOT_FOUND: (
+        Actor.YOU,
+        False,
+        "This message is not in the conversation as it is shown. Please open the conversation again.",
+    ),
+    ErrorCode.TITLE_EMPTY: (Actor.YOU, False, "A conversation needs a name. Please write one."),
+    ErrorCode.TITLE_TOO_LONG: (
+        Actor.YOU,
+        False,
+        "That name has {length} characters; at most {limit} fit. Please shorten it.",
+    ),
     ErrorCode.PLAN_GONE: (Actor.YOU, False, "This plan no longer waits for an answer. Please send your wish again."),
+    ErrorCode.BUDGET_USED_UP: (
+        Actor.YOU,
+        True,
+        "Your cap of ${cap} for today is used up (${spent} spent). Press Try again to send this message all the same, or raise the cap in Settings.",
+    ),
+    ErrorCode.CONVERSATION_BUDGET_USED_UP: (
+        Actor.YOU,
+        True,
+        "Your cap of ${cap} for this conversation is used up (${spent} spent). Press Try again to send this message all the same, or raise the cap in Settings.",
+    ),
     ErrorCode.CANNOT_GO_ON: (Actor.YOU, False, "The conversation has gone on since. Please send the message again."),
     ErrorCode.STYLE_NOT_FOUND: (Actor.YOU, False, "This style is not one of yours, or no longer exists."),
     ErrorCode.STYLE_NAME_TAKEN: (
@@ -222,6 +264,11 @@ TABLE: dict[ErrorCode, tuple[Actor, bool, str]] = {
         False,
         "A picture is changed inside a mask or made larger, one at a time. Please clear one of the two.",
     ),
+    ErrorCode.UPLOAD_MISSING: (
+        Actor.YOU,
+        False,
+        "Picture {number} of this message was worked on, but is not in it. Please add it again, or clear that.",
+    ),
     ErrorCode.EXPANSION_EMPTY: (Actor.YOU, False, "Please choose on which sides {handle} shall grow."),
     ErrorCode.EXPANSION_TOO_LARGE: (
         Actor.YOU,
@@ -252,6 +299,51 @@ TABLE: dict[ErrorCode, tuple[Actor, bool, str]] = {
         Actor.YOU,
         False,
         "{handle} is the same as the picture it was made from. Please choose another picture.",
+    ),
+    ErrorCode.ARCHIVE_UNREADABLE: (
+        Actor.YOU,
+        False,
+        "This is no archive of Aivista's, or a broken one. Please export it again and send that.",
+    ),
+    ErrorCode.ARCHIVE_NEWER: (
+        Actor.YOU,
+        False,
+        "This archive was made by a newer Aivista. Please update this one, then send it again.",
+    ),
+    ErrorCode.ARCHIVE_ENCRYPTED: (
+        Actor.YOU,
+        False,
+        "This archive is locked with a password. Please send it without one.",
+    ),
+    ErrorCode.ARCHIVE_UNSAFE: (
+        Actor.YOU,
+        False,
+        "The archive holds a file that does not belong there ({name}). Please send it as it was exported.",
+    ),
+    ErrorCode.ARCHIVE_TOO_LARGE: (
+        Actor.YOU,
+        False,
+        "The archive, or a file in it, is larger than {limit} MB. Please send a smaller one.",
+    ),
+    ErrorCode.ARCHIVE_DAMAGED: (
+        Actor.YOU,
+        False,
+        "The file {name} of the archive is missing or was changed. Please send it as it was exported.",
+    ),
+    ErrorCode.ARCHIVE_PICTURE_UNREADABLE: (
+        Actor.YOU,
+        False,
+        "The file {name} of the archive is not a picture that can be read. Please send another archive.",
+    ),
+    ErrorCode.ARCHIVE_INCONSISTENT: (
+        Actor.YOU,
+        False,
+        "The file {name} of the archive contradicts itself. Please send it as it was exported.",
+    ),
+    ErrorCode.EXPORT_TOO_LARGE: (
+        Actor.YOU,
+        False,
+        "This is more than one archive may hold ({limit} MB). Please export conversations one by one.",
     ),
     ErrorCode.KEY_INVALID: (
         Actor.KEY,

@@ -46,10 +46,14 @@ class Reference(Value):
 
 
 class StyleUse(Value):
-    """A style whose phrases went into the prompt, and how surely the request named it (0 to 1)."""
+    """A style whose phrases went into the prompt, and how surely the request named it (0 to 1).
+
+    The first records do not tell the phrases.
+    """
 
     name: str
     similarity: float
+    phrases: tuple[str, ...] = ()
 
 
 class Receipt(Value):
@@ -57,7 +61,8 @@ class Receipt(Value):
 
     `prompt` is the prompt as sent; `user_text` the person's words; `model` the model's id and `model_label` its name
     on the page; prices in US dollars, times in seconds. `left_out` counts references that exceeded the model's limit.
-    `changes` are those of an exact adjustment, for which no prompt was sent.
+    `changes` are those of an exact adjustment, for which no prompt was sent. `has_credentials` when the file came with
+    content credentials of its maker's.
     """
 
     prompt: str
@@ -82,6 +87,7 @@ class Receipt(Value):
     is_sketch: bool = False
     shortfalls: tuple[str, ...] = ()
     changes: tuple[Change, ...] = ()
+    has_credentials: bool = False
 
 
 _SHAPES = ("1:8", "1:4", "9:16", "2:3", "3:4", "4:5", "1:1", "5:4", "4:3", "3:2", "16:9", "21:9", "4:1", "8:1")
@@ -202,7 +208,8 @@ class Picture(Value):
     `parents` are the handles it was made from, base picture first. `answer` is the image model's message as it came,
     signatures included, so that the picture can go back in a model turn; uploads have none, nor has what was pasted
     together here (`edit`). `alt` describes it. `round` counts the attempts of one request, `call` names the paid call
-    that brought it (`agent.storage.journal`).
+    that brought it (`agent.storage.journal`). `shortfall_kept` when the person is content with what was delivered,
+    though it is not what was asked.
     """
 
     handle: str
@@ -220,6 +227,7 @@ class Picture(Value):
     call: str = ""
     edit: EditRecord | None = None
     drift: DriftRecord | None = None
+    shortfall_kept: bool = False
 
     @property
     def is_set_aside(self) -> bool:

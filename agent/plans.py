@@ -18,13 +18,29 @@ class ModelPrice(Value):
     price_usd: float
 
 
+class CapPassed(Value):
+    """A cap that the pictures of a plan would pass: what is spent of it so far, and about what they cost, in US
+    dollars. The conversation's counts every branch, the day's every conversation of the owner's."""
+
+    cap: Literal["conversation", "day"]
+    cap_usd: float
+    spent_usd: float
+    price_usd: float
+
+    @property
+    def over_usd(self) -> float:
+        """By how much it would be passed."""
+        return self.spent_usd + self.price_usd - self.cap_usd
+
+
 class Plan(Value):
     """One request for pictures as it would be sent. `call` is its place among those of the turn.
 
     `model` is the image model's name in the page, `flash`, `pro` or, one beside the other, `both`: then `prices` are
     those of each, and `number_of_images` counts those of each. `price_usd` an estimate for all its pictures, a
     review of each included. `notices` are what should be known of a masked edit before it is paid for; the page has a
-    sentence for each under `notice.<code>`.
+    sentence for each under `notice.<code>`. `caps` are those that all plans shown with it would pass together: whoever
+    runs it lets this turn go on beyond them.
     """
 
     call: int
@@ -40,6 +56,7 @@ class Plan(Value):
     seconds: float = 0.0
     prices: tuple[ModelPrice, ...] = ()
     notices: tuple[str, ...] = ()
+    caps: tuple[CapPassed, ...] = ()
 
 
 class PlanEdit(Value):

@@ -89,8 +89,8 @@ def turn_report(
         "settings": turn.settings.model_dump(mode="json"),
         "steps": _steps(turn),
         "timings": [{"node": one.node, "seconds": round(one.seconds, 3)} for one in timings],
-        "calls": _calls(turn, calls, conversation.pictures),
-        "pictures": [_picture(picture) for picture in conversation.pictures if picture.turn_id == turn.id],
+        "calls": _calls(turn, calls, conversation.all_pictures),
+        "pictures": [_picture(picture) for picture in conversation.all_pictures if picture.turn_id == turn.id],
         "left_out": {"messages": 0, "cuts": 0},
         "messages": [],
     }

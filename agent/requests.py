@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent.settings import TurnSettings
 
+_UPLOAD = re.compile(r"upload:([0-9]{1,4})")
+
 
 @dataclass(frozen=True)
 class Mask:
     """What of a picture may change: an image of the picture's shape, white = change, and the handle it belongs to.
 
+    The handle may be `upload:N`: the Nth picture of this very request, which has no handle of its own yet.
     `feather_px` is the width of the soft edge inside the mask, in pixels of a picture 1024 wide; None leaves the
     choice to the studio.
     """
@@ -24,13 +28,25 @@ class Mask:
 
 @dataclass(frozen=True)
 class Expansion:
-    """How far a picture shall grow on each side, in fractions of its width and height."""
+    """How far a picture shall grow on each side, in fractions of its width and height.
+
+    As for a mask, the handle may be `upload:N`.
+    """
 
     handle: str
     left: float = 0.0
     top: float = 0.0
     right: float = 0.0
     bottom: float = 0.0
+
+
+def upload_number(handle: str) -> int | None:
+    """Return N of `upload:N`, where 1 is the first picture of a request, or None when the handle is no such name.
+
+    Whether the request has so many pictures is not looked at.
+    """
+    match = _UPLOAD.fullmatch(handle)
+    return int(match[1]) if match else None
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,8 @@ class TurnSettings(BaseModel):
 
     `review` is when the agent looks at what it painted: `on` for the best model and for lettering, `always`, or `off`;
     `review_rounds` counts the first picture and what is painted again after a poor review. With `confirm` nothing is
-    painted before the person has seen the plan. `budget_usd` is the most that one turn may cost.
+    painted before the person has seen the plan. `budget_usd` is the most that one turn may cost. Before pictures pass
+    `cap_conversation_usd` or `cap_day_usd` (None is no cap, zero asks before every cent) the person is asked.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -60,6 +61,8 @@ class TurnSettings(BaseModel):
     review_rounds: int = Field(default=2, ge=1, le=3)
     confirm: bool = False
     budget_usd: float | None = Field(default=None, gt=0)
+    cap_conversation_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    cap_day_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
     @field_validator("review", mode="before")
     @classmethod
@@ -103,7 +106,8 @@ class Settings(BaseModel):
 
     Times are in seconds, sizes in bytes. Without a `provider` it is Gemini where there is a key, else the `openai`
     server, else sketch. With `reuse_plans` the same request to the text model within an hour is answered from the
-    cache. `catalogue_file` holds models of the operator's own, in the form of `catalogue.toml`.
+    cache. `catalogue_file` holds models of the operator's own, in the form of `catalogue.toml`. `cap_conversation_usd`
+    and `cap_day_usd`, in US dollars, count for everyone who has chosen none.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -123,6 +127,8 @@ class Settings(BaseModel):
     reuse_plans: bool = False
     history_cache_ttl_s: float = Field(default=7200.0, gt=0)
     history_cache_limit_bytes: int = Field(default=1 << 30, gt=0)
+    cap_conversation_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    cap_day_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str], *, home: Path | None = None) -> Settings:
@@ -165,6 +171,8 @@ class Settings(BaseModel):
             retry_budget_s=_positive(environ, "AIVISTA_RETRY_BUDGET_S", 60.0),
             history_cache_ttl_s=_positive(environ, "AIVISTA_HISTORY_CACHE_TTL_S", 7200.0),
             history_cache_limit_bytes=int(_positive(environ, "AIVISTA_HISTORY_CACHE_MB", 1024.0) * (1 << 20)),
+            cap_conversation_usd=_amount(environ, "AIVISTA_CAP_CONVERSATION_USD"),
+            cap_day_usd=_amount(environ, "AIVISTA_CAP_DAY_USD"),
         )
 
 
@@ -250,4 +258,17 @@ def _positive(environ: Mapping[str, str], name: str, default: float) -> float:
         raise SettingsError(name, raw, "it must be a number") from None
     if not 0 < value < float("inf"):
         raise SettingsError(name, raw, "it must be greater than zero")
+    return value
+
+
+def _amount(environ: Mapping[str, str], name: str) -> float | None:
+    raw = environ.get(name, "").strip()
+    if not raw:
+        return None
+    try:
+        value = float(raw)
+    except ValueError:
+        raise SettingsError(name, raw, "it must be a number of US dollars, such as 2.50") from None
+    if not 0 <= value < float("inf"):
+        raise SettingsError(name, raw, "it must be zero or more")
     return value

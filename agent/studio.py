@@ -3,31 +3,39 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue, SecretStr
 
-from agent.conversation import Conversation, ConversationInfo, Turn
+from agent.conversation import Conversation, ConversationInfo
 from agent.errors import ErrorCode, ErrorInfo, RequestRefused
 from agent.events import TurnEvent
+from agent.imaging.recipe_desk import RecipeDesk
 from agent.messages import PromptMessage, Role, TextPart
 from agent.pictures import Picture, Receipt
 from agent.plans import Decision
 from agent.providers.base import PLAIN, PictureBytes, Provider
 from agent.providers.catalogue import Catalogue, ModelRole, catalogue_of
 from agent.providers.pool import ProviderPool
-from agent.requests import Expansion, Mask, TurnRequest
+from agent.redaction import secrets_of
+from agent.requests import Mask, TurnRequest
 from agent.settings import Settings
 from agent.storage.answer_cache import AnswerCache
 from agent.storage.cache import HistoryImageCache
 from agent.storage.conversations import ConversationStore
+from agent.storage.gallery import Gallery
 from agent.storage.images import ImageStore
+from agent.storage.preferences import PreferenceStore
+from agent.storage.spend import SpendBook
 from agent.storage.styles import StyleLibrary
+from agent.workflow.again import request_of
 
 if TYPE_CHECKING:
+    from agent.archive.archive import Archive
+    from agent.storage.finding import FoundConversation
     from agent.storage.records import RunningTurn
     from agent.workflow.dispatch import Dispatch
     from agent.workflow.later_edits import Pictures
@@ -37,11 +45,6 @@ __all__ = ["StoredPicture", "Studio", "TurnRequest"]
 
 _CLOSE_S = 1.5
 _REPORT_BYTES = 512 << 10
-
-
-class _Area(TypedDict, total=False):
-    mask: Mask
-    expand: Expansion
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,11 @@ class Studio:
         )
         self._styles = StyleLibrary(settings.home)
         self._providers = ProviderPool(settings, self._images, sketch_pace_s=sketch_pace_s)
+        self._gallery = Gallery(settings.home, self._records, self._images)
+        self._spend = SpendBook(self._records)
+        self._preferences = PreferenceStore(settings)
+        self._recipes = RecipeDesk(self._records, self._images, secrets_of(settings))
+        self._archive: Archive | None = None
         self._own_provider = provider(self._images) if provider else None
         self._answers = AnswerCache(settings.home) if settings.reuse_plans else None
         self._dispatch: Dispatch | None = None
@@ -109,6 +117,7 @@ class Studio:
         if self._dispatch is not None:
             await self._dispatch.close_checkpoints()
         await self._providers.aclose()
+        await self._gallery.aclose()
         await self._records.aclose()
         await self._cache.aclose()
         await self._styles.aclose()
@@ -125,9 +134,43 @@ class Studio:
         """Return a conversation. Raises RequestRefused when the owner has none of that id."""
         return await self._records.get(conversation_id, owner)
 
-    async def conversations(self, owner: str = "local") -> list[ConversationInfo]:
-        """Return the owner's conversations, the newest first."""
-        return await self._records.list(owner)
+    async def conversations(self, owner: str = "local", limit: int = 50, offset: int = 0) -> list[ConversationInfo]:
+        """Return the owner's conversations, the pinned first, then the newest; neither empty nor deleted ones."""
+        return await self._records.list(owner, limit, offset)
+
+    async def search_conversations(
+        self, query: str, owner: str = "local", limit: int = 30
+    ) -> Sequence[FoundConversation]:
+        """Return the owner's conversations that hold every word of the query, the newest first, each with where."""
+        return await self._records.search(owner, query, limit)
+
+    async def rename_conversation(self, conversation_id: str, title: str, owner: str = "local") -> None:
+        """Give a conversation a title for good. Raises RequestRefused for an empty or a too long one."""
+        await self._records.rename(conversation_id, owner, title)
+
+    async def pin_conversation(self, conversation_id: str, is_pinned: bool, owner: str = "local") -> None:
+        """Have a conversation stand before the others in the list, or not any more."""
+        await self._records.pin(conversation_id, owner, is_pinned)
+
+    async def delete_conversation(self, conversation_id: str, owner: str = "local") -> None:
+        """Stop what runs in a conversation and take it out of every list; `undelete_conversation` brings it back."""
+        await self.cancel(conversation_id, owner)
+        await self._records.delete(conversation_id, owner)
+
+    async def undelete_conversation(self, conversation_id: str, owner: str = "local") -> Conversation:
+        """Return a deleted conversation, which is as it was before."""
+        return await self._records.undelete(conversation_id, owner)
+
+    async def duplicate_conversation(self, conversation_id: str, owner: str = "local", title: str = "") -> Conversation:
+        """Return a copy of a conversation with every branch, under the same title unless one is given."""
+        return await self._records.duplicate(conversation_id, owner, title)
+
+    async def switch_branch(self, conversation_id: str, turn_id: str, owner: str = "local") -> Conversation:
+        """Return the conversation with the branch shown that holds this turn, up to its newest turn.
+
+        Raises RequestRefused while a turn runs, and for a turn that the conversation does not have.
+        """
+        return await self._turns.switch(conversation_id, turn_id, owner)
 
     # Turns
 
@@ -143,7 +186,7 @@ class Studio:
 
         Bad input ends with TurnFailed, not with an exception. Closing the stream does not stop the turn.
         """
-        live = self._turns.begin(conversation_id, request, owner, key)
+        live = self._turns.begin(conversation_id, await self._under_caps(request, owner), owner, key)
         async for event in live.follow():
             yield event
 
@@ -178,9 +221,21 @@ class Studio:
         if self._turns.can_go_on(conversation, turn, key):
             live = self._turns.go_on(conversation_id, turn_id, owner, key)
         else:
-            live = self._turns.begin(conversation_id, await self._request_of(conversation, turn), owner, key)
+            request = await self._under_caps(await request_of(conversation, turn, self._images), owner)
+            live = self._turns.begin(conversation_id, request, owner, key)
         async for event in live.follow():
             yield event
+
+    async def request_of(self, conversation_id: str, turn_id: str, owner: str = "local") -> TurnRequest:
+        """Return the request that a turn of the branch that is shown was, to be said otherwise.
+
+        Raises RequestRefused for a turn that is not there, and when the file of one of its pictures is gone.
+        """
+        conversation = await self.conversation(conversation_id, owner)
+        turn = next((one for one in conversation.turns if one.id == turn_id), None)
+        if turn is None:
+            raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
+        return await request_of(conversation, turn, self._images)
 
     async def attach(self, conversation_id: str, owner: str = "local") -> AsyncIterator[TurnEvent]:
         """Follow the running turn of a conversation from its first event; end at once when none runs."""
@@ -207,7 +262,7 @@ class Studio:
         Raises RequestRefused when the owner has no such turn.
         """
         conversation = await self._records.get(conversation_id, owner)
-        turn = next((one for one in conversation.turns if one.id == turn_id), None)
+        turn = await self._records.turn(conversation.id, turn_id)
         if turn is None:
             raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
         return await self._turns.report(conversation, turn, key, _REPORT_BYTES)
@@ -254,10 +309,41 @@ class Studio:
 
         return await later_edits.keep(self._pictures_of(conversation_id, owner), handle, is_kept=keep)
 
+    # What is kept
+
     @property
     def styles(self) -> StyleLibrary:
         """The style library: curated styles, and each owner's own."""
         return self._styles
+
+    @property
+    def gallery(self) -> Gallery:
+        """All pictures of an owner's conversations."""
+        return self._gallery
+
+    @property
+    def recipes(self) -> RecipeDesk:
+        """Pictures taken away with their recipe or without, and found again by one."""
+        return self._recipes
+
+    @property
+    def spend(self) -> SpendBook:
+        """What was spent, by conversation, day and month."""
+        return self._spend
+
+    @property
+    def preferences(self) -> PreferenceStore:
+        """What each owner chose for good: their caps."""
+        return self._preferences
+
+    @property
+    def archive(self) -> Archive:
+        """Conversations taken out as one file, and taken in again."""
+        if self._archive is None:
+            from agent.archive.archive import Archive
+
+            self._archive = Archive(self._records, self._images, self.settings.home)
+        return self._archive
 
     # Models
 
@@ -298,6 +384,10 @@ class Studio:
             )
         return self._dispatch
 
+    async def _under_caps(self, request: TurnRequest, owner: str) -> TurnRequest:
+        """Return the request with the caps that its owner, or else the operator, has chosen."""
+        return replace(request, settings=await self._preferences.applied(request.settings, owner))
+
     def _pictures_of(self, conversation_id: str, owner: str) -> Pictures:
         from agent.workflow.later_edits import Pictures
 
@@ -313,34 +403,6 @@ class Studio:
         turn = next((one for one in conversation.turns if one.id == abandoned.turn_id), None)
         if turn is not None and self._turns.can_go_on(conversation, turn, None):
             self._turns.go_on(conversation.id, turn.id, conversation.owner, None, may_repeat=False)
-
-    async def _request_of(self, conversation: Conversation, turn: Turn) -> TurnRequest:
-        """Return the request that the turn was, to be sent again."""
-        images = []
-        for upload in turn.uploads:
-            data = await self._images.read(upload)
-            images.append((f"{(upload.handle or '').lstrip('#')}.png", data))
-        return TurnRequest(
-            text=turn.text,
-            images=images,
-            settings=turn.settings,
-            editing=turn.editing,
-            references=turn.references,
-            roles=turn.roles,
-            **await self._area_of(conversation, turn),
-        )
-
-    async def _area_of(self, conversation: Conversation, turn: Turn) -> _Area:
-        """Return the mask or the expansion that the turn was sent with."""
-        if turn.mask is not None and turn.editing:
-            return {"mask": Mask(await self._images.read(turn.mask), turn.editing, turn.feather_px)}
-        if turn.margins is None or not turn.editing:
-            return {}
-        image, grown = conversation.picture(turn.editing).image, turn.margins
-        width, height = image.width or 1, image.height or 1
-        shares = {"left": grown.left / width, "right": grown.right / width}
-        shares |= {"top": grown.top / height, "bottom": grown.bottom / height}
-        return {"expand": Expansion(turn.editing, **shares)}
 
     async def _provider(self, key: SecretStr | None) -> Provider:
         return self._own_provider or await self._providers.provider(key)

@@ -31,9 +31,14 @@ class View:
     conversation_id: str
     offers: tuple[Offer, ...] = ()
 
-    def url(self, handle: str, edge_px: int | None = None, *, is_download: bool = False) -> str:
-        """Return the address of a picture on our own route; with `edge_px` of a preview that fits into that square."""
-        query = "?download=1" if is_download else f"?size={edge_px}" if edge_px else ""
+    def url(self, handle: str, edge_px: int | None = None, *, is_download: bool = False, kind: str = "") -> str:
+        """Return the address of a picture on our own route; with `edge_px` of a preview that fits into that square.
+
+        `kind` is that of a download: `clean`, `original`, or with its recipe.
+        """
+        query = f"?size={edge_px}" if edge_px else ""
+        if is_download:
+            query = f"?download=1&{kind}=1" if kind else "?download=1"
         return f"media/{quote(self.conversation_id)}/{quote(handle.lstrip('#'))}{query}"
 
     def preview_url(self, handle: str) -> str:
@@ -96,6 +101,61 @@ def thumbs(view: View, images: Sequence[ImagePart | str]) -> str:
     return f'<div class="refs">{"".join(cells)}</div>'
 
 
+def said_tools(view: View, turn_id: str, text: str, beside: Sequence[str], *, is_busy: bool = False) -> str:
+    """Return what stands under the person's words: which of their versions is shown, and the way to say them otherwise.
+
+    `beside` are the turns of all versions, the oldest first; `turn_id` is empty while the turn has none yet. Nothing
+    can be pressed while a turn is at work (`is_busy`).
+    """
+    words = view.words
+    off = f' disabled title="{escape(words("branch.busy"))}"' if is_busy else ""
+    edit = escape(words("branch.edit"))
+    state = off or f' title="{edit}"'
+    pencil = (
+        f'<button type="button" class="b icon" data-branch="edit" aria-label="{edit}"{state}>'
+        f"{icon('pencil', 14)}</button>"
+    )
+    copied = f'data-done="{escape(words("report.copied"))}" data-failed="{escape(words("report.not_copied"))}"'
+    name = escape(words("branch.copy"))
+    copy = (
+        f'<button type="button" class="b icon" data-branch="copy" aria-label="{name}" title="{name}" {copied}>'
+        f"{icon('copy', 14)}</button>"
+    )
+    switch = _versions(words, turn_id, beside, off) if len(beside) > 1 else ""
+    form = _said_form(words, turn_id, text)
+    return f'<div class="said-tools" data-turn="{escape(turn_id)}">{form}<div>{copy}{pencil}{switch}</div></div>'
+
+
+def _said_form(words: Words, turn_id: str, text: str) -> str:
+    # A line break right behind the tag belongs to the tag, not to the words.
+    return (
+        f'<form class="said-form" data-turn="{escape(turn_id)}" hidden>'
+        f'<textarea rows="1" aria-label="{escape(words("branch.label"))}">\n{escape(text)}</textarea>'
+        f'<footer><button type="button" class="b" data-branch="cancel">{escape(words("branch.cancel"))}</button>'
+        f'<button type="submit" class="b solid">{escape(words("branch.send"))}</button></footer></form>'
+    )
+
+
+def _versions(words: Words, turn_id: str, beside: Sequence[str], off: str) -> str:
+    count, at = len(beside), beside.index(turn_id) if turn_id in beside else len(beside) - 1
+    place = words("branch.position", number=at + 1, count=count)
+    return (
+        f'<span class="versions" role="group" aria-label="{escape(words("branch.versions"))}">'
+        f"{_version(words('branch.previous'), 'chevron-left', beside[at - 1] if at else '', off)}"
+        f'<span role="img" aria-label="{escape(place)}">{at + 1} / {count}</span>'
+        f"{_version(words('branch.next'), 'chevron-right', beside[at + 1] if at + 1 < count else '', off)}</span>"
+    )
+
+
+def _version(name: str, icon_name: str, turn_id: str, off: str) -> str:
+    label = escape(name)
+    state = off or f' title="{label}"' + ("" if turn_id else " disabled")
+    return (
+        f'<button type="button" class="b icon" data-branch="switch" data-turn="{escape(turn_id)}" '
+        f'aria-label="{label}"{state}>{icon(icon_name, 14)}</button>'
+    )
+
+
 def pending_frame(words: Words, width: int, height: int) -> str:
     """Return the empty frame a picture will arrive in, of its shape, so that its arrival moves nothing."""
     label = escape(words("picture.pending"))
@@ -153,18 +213,43 @@ def gallery(view: View, figures: Sequence[str], width: int = 1, height: int = 1)
     )
 
 
-def picture_actions(view: View, handle: str, place: Place = ALONE) -> str:
-    """Return the buttons beneath a picture."""
+def deleted(words: Words, handles: Sequence[str]) -> str:
+    """Return what stands where pictures were that have been deleted since."""
+    said = words.counted("action.deleted", len(handles), names=", ".join(handles))
+    return f'<p class="gone-pic">{icon("image-off", 15)}<span>{escape(said)}</span></p>'
+
+
+def picture_actions(view: View, handle: str, place: Place = ALONE, *, has_original: bool = False) -> str:
+    """Return the buttons beneath a picture; `has_original` offers the bytes as its maker signed them."""
     words = view.words
-    save = words("action.download")
     compare = words("compare.these_two") if place.pair else words("compare.action")
     return (
         f'<div class="acts" role="group" aria-label="{escape(handle)}">'
         + button("edit", words("action.edit"), "pencil", arg=handle)
         + button("reference", words("action.reference"), "image", arg=handle, short=words("action.reference_short"))
         + button("compare", compare, "square-split-horizontal", arg=place.pair or handle, short=words("compare.action"))
-        + f'<a class="b" href="{view.url(handle, is_download=True)}" download title="{escape(save)}">'
-        + f"{icon('download')}<span>{escape(save)}</span></a></div>"
+        + _downloads(view, handle, has_original=has_original)
+        + "</div>"
+    )
+
+
+def _downloads(view: View, handle: str, *, has_original: bool) -> str:
+    """Return the link to the picture with its recipe, and the folded ones to a copy without and to the first bytes."""
+    words = view.words
+    save, why, more = words("action.download"), words("action.download_title"), words("action.download_more")
+    kinds = [("clean", words("action.clean"), words("action.clean_title"))]
+    if has_original:
+        kinds.append(("original", words("action.original_bytes"), words("action.original_bytes_title")))
+    links = "".join(
+        f'<a href="{escape(view.url(handle, is_download=True, kind=kind))}" download>{escape(label)}'
+        f"<small>{escape(title)}</small></a>"
+        for kind, label, title in kinds
+    )
+    return (
+        f'<span class="split"><a class="b" href="{view.url(handle, is_download=True)}" download title="{escape(why)}">'
+        f'{icon("download")}<span>{escape(save)}</span></a><details class="more"><summary class="b icon" '
+        f'aria-label="{escape(more)}" title="{escape(more)}">{icon("chevron-down", 14)}</summary><div>{links}</div>'
+        "</details></span>"
     )
 
 

@@ -36,10 +36,15 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the studio until it is told to end; return the exit code: 0, or 2 when it cannot start."""
+    """Run the studio until it is told to end; return the exit code: 0, or 2 when it cannot start.
+
+    `gc` and `check` look after what is kept instead; they return 1 when something was found that a person must see to.
+    """
     flags = _flags(argv)
     try:
         home = _usable_home(flags.home)
+        if flags.command is not None:
+            return _keep_house(flags, home)
         _check_port(flags.host, flags.port)
         return _run(flags, home)
     except Unusable as problem:
@@ -55,7 +60,28 @@ def _flags(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--lang", choices=_LANGUAGES, help="language of the page (default: the browser's)")
     parser.add_argument("--share", action="store_true", help="open a public link, protected by a password")
     parser.add_argument("--version", action="version", version=f"aivista {_version()}")
+    _add_commands(parser)
     return parser.parse_args(argv)
+
+
+def _add_commands(parser: argparse.ArgumentParser) -> None:
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="instead of opening the studio")
+    gc = commands.add_parser(
+        "gc",
+        help="remove for good what was deleted a week ago, and files that nothing names",
+        description="Remove for good what was deleted a week ago, and files that nothing names. Safe while a studio "
+        "runs. Exit code 0: done; 1: something could not be removed, or a dry run found something; 2: it cannot run.",
+    )
+    gc.add_argument("--dry-run", action="store_true", help="tell what would be removed, and remove nothing")
+    check = commands.add_parser(
+        "check",
+        help="look for damage in what is kept, and change nothing",
+        description="Look for damage in what is kept, and change nothing: the database, every picture, the indexes. "
+        "Exit code 0: all is well; 1: something is damaged or missing; 2: it cannot run.",
+    )
+    for command in (gc, check):
+        # Before the command it is given to the studio: that one must not be overwritten by none here.
+        command.add_argument("--home", metavar="FOLDER", default=argparse.SUPPRESS, help="where everything is kept")
 
 
 def _version() -> str:
@@ -132,6 +158,27 @@ def _run(flags: argparse.Namespace, home: Path | None) -> int:
         raise Unusable(str(error)) from None
     finally:
         shutil.rmtree(transit, ignore_errors=True)
+
+
+def _keep_house(flags: argparse.Namespace, home: Path | None) -> int:
+    from agent.errors import AivistaError, SettingsError
+    from agent.settings import Settings
+
+    try:
+        settings = Settings.from_env(os.environ, home=home)
+    except SettingsError as error:
+        raise Unusable(str(error)) from None
+    _prepare_log(settings)
+    from webui import cli_housekeeping
+
+    if not settings.home.is_dir():
+        raise Unusable(f"there is no folder {settings.home}; name the studio's with --home.")
+    try:
+        if flags.command == "check":
+            return cli_housekeeping.check(settings.home)
+        return cli_housekeeping.gc(settings.home, is_dry_run=flags.dry_run)
+    except AivistaError as error:
+        raise Unusable(str(error)) from None
 
 
 def _prepare_log(settings: Settings) -> None:

@@ -119,15 +119,18 @@ class Clicks:
         except AivistaError as error:
             gr.Warning(visitor.words.error(error.info))
             return
-        async for updates in self.open(visitor, tab, conversation_id):
+        async for updates in self.open(visitor, tab, conversation_id, has_chips=False):
             yield updates
 
-    async def open(self, visitor: Visitor, tab: Tab, conversation_id: str) -> AsyncIterator[Updates]:
-        """Yield the screen with a conversation, or with a new one, and follow its turn if one is at work."""
+    async def open(
+        self, visitor: Visitor, tab: Tab, conversation_id: str, *, has_chips: bool = True
+    ) -> AsyncIterator[Updates]:
+        """Yield the screen with a conversation and its chips, or with a new one, and follow a turn that is at work."""
         tab.take_over()
         conversation = await self.screen.conversation(visitor, conversation_id)
-        yield await self.screen.opened(visitor, conversation)
-        if conversation is not None and self.screen.studio().is_running(conversation.id):
+        chips = self.screen.chips_of(visitor, conversation) if has_chips else {}
+        yield {**await self.screen.opened(visitor, conversation), **chips}
+        if conversation is not None and self.screen.studio().is_running(conversation.id, conversation.owner):
             async for updates in self.turns.follow(visitor, tab, conversation):
                 yield updates
 

@@ -83,7 +83,8 @@ class LiveTurn:
     """What a running turn shows: the person's words and pictures, then the agent's blocks in order.
 
     `step` is what the agent is doing now and `turn_id` is empty until the turn is on record. `earlier` is what a turn
-    that goes on had shown before it was held up.
+    that goes on had shown before it was held up. `beside` are the turns of all versions of its words, itself as the
+    newest (empty while it has no id), if there are several.
     """
 
     text: str
@@ -94,6 +95,7 @@ class LiveTurn:
     step: ThoughtLog | None = None
     blocks: tuple[LiveBlock, ...] = ()
     ending: Ending | None = None
+    beside: tuple[str, ...] = ()
 
     @property
     def is_on_record(self) -> bool:

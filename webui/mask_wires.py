@@ -16,7 +16,7 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from agent.messages import Value
 from agent.picture_limits import harden_pillow
-from agent.requests import Expansion, Mask
+from agent.requests import Expansion, Mask, upload_number
 
 MAX_EDGE_PX = 1024
 MAX_PNG_BYTES = 2 << 20
@@ -25,7 +25,8 @@ MIN_FEATHER_PX, MAX_FEATHER_PX = 2, 32
 MAX_GROWTH = 4.0
 # A field longer than its PNG in base64 can be is not looked at.
 MAX_FIELD_CHARACTERS = MAX_PNG_BYTES * 4 // 3 + 1024
-_HANDLE = r"^#[0-9]{1,6}[a-z]{0,3}$"
+# A picture of the conversation, or the Nth of the files that are sent along.
+_HANDLE = r"^(#[0-9]{1,6}[a-z]{0,3}|upload:[1-9][0-9]{0,2})$"
 _PNG = b"\x89PNG\r\n\x1a\n"
 _WHITE_FROM = 128
 
@@ -41,7 +42,10 @@ class WireRefusal:
 
 @dataclass(frozen=True)
 class Painted:
-    """What the next message works on: the picture marked to be changed, its mask, or its growth. Never both."""
+    """What the next message works on: the picture marked to be changed, its mask, or its growth. Never both.
+
+    A picture that is only sent with the message is not marked: its mask or growth names it as `upload:N`.
+    """
 
     editing: str = ""
     mask: Mask | None = None
@@ -84,6 +88,8 @@ def read_painted(mask: str | None, expand: str | None, editing: str) -> Painted 
     if drawn is not None and grown is not None:
         return WireRefusal("painter.both")
     handle = drawn.handle if drawn else grown.handle if grown else ""
+    if upload_number(handle) is not None:
+        return WireRefusal("painter.new_or_marked", marked=editing) if editing else Painted("", drawn, grown)
     if handle and editing and handle != editing:
         return WireRefusal("painter.other_picture", handle, editing)
     return Painted(handle or editing, drawn, grown)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from importlib import resources
 from typing import Any
 from urllib.parse import quote
@@ -11,30 +11,46 @@ import gradio as gr
 
 from agent.providers.catalogue import Catalogue
 from agent.studio import Studio
+from webui.branches import wire_branches
 from webui.clicks import Clicks, Context, read_click, read_references
 from webui.endpoint import ChatEndpoint, Said
+from webui.gallery_wiring import wire_gallery
 from webui.icons import icon
 from webui.panels.canvas import build_canvas
 from webui.panels.chat import build_chat
 from webui.panels.composer import Chosen, build_composer
 from webui.panels.conversations import build_rail
 from webui.panels.flat import flat
+from webui.panels.gallery import build_gallery, gallery_html
 from webui.panels.painter import build_painter, painter_html
+from webui.panels.recipes import build_recipes
 from webui.panels.settings import build_settings, note_html, typed_key, verdict_html
+from webui.panels.stage_tabs import build_stage_tabs, stage_tabs_html
 from webui.panels.styles import build_styles
+from webui.panels.tree import build_tree
+from webui.panels.tree import head_html as tree_head_html
+from webui.rail_wiring import wire_rail
+from webui.recipe_wiring import wire_recipes
 from webui.roles import read_roles
 from webui.screen import Panels, Screen, Updates
 from webui.sessions import Sessions, Visitor
+from webui.spend_wiring import wire_spend
 from webui.styles_wiring import wire_styles
 from webui.tabs import Tab
 from webui.theme import tokens_css
+from webui.tree_wiring import wire_tree
 from webui.turns import Fields, Turns, give_back, paint_back
+from webui.words import Words
 
 STYLES = (
     *("frame", "controls", "rail", "thread", "cards", "composer", "stage", "dialog", "narrow"),
-    *("styles", "painter", "compare", "sheet"),
+    *("styles", "painter", "compare", "sheet", "tabs", "branches", "spend", "gallery", "recipes", "tree"),
 )
-SCRIPTS = ("cards", "styles", "painter", "compare", "adjust", "sheet", "studio")
+SCRIPTS = (
+    *("cards", "styles", "painter_pixels", "painter", "painter_hands", "painter_draft", "painter_drop"),
+    *("compare", "adjust", "sheet", "tabs", "gallery", "gallery_chosen", "rail", "branches"),
+    *("recipes", "tree", "studio"),
+)
 _BUS = "window.aivista = { act: data => trigger('click', data) };"
 _QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
 TURNS_AT_ONCE = 64
@@ -49,19 +65,29 @@ def build_page(studio: Callable[[], Studio], catalogue: Catalogue, sessions: Ses
             rail = build_rail()
             with gr.Column(elem_id="center"):
                 chat = build_chat()
+                recipes = build_recipes()
                 composer = build_composer(catalogue)
             with gr.Column(elem_id="stage"):
+                tabs = build_stage_tabs()
                 canvas, painter = build_canvas(), build_painter()
+                gallery, tree = build_gallery(), build_tree()
         dialog = build_settings()
         library = build_styles()
         panels = Panels(rail, chat, composer, canvas, dialog)
         screen = Screen(studio, sessions, panels)
         tab = gr.State(Tab())
-        _wire_opening(page, screen, tab, painter)
+        spoken = {tabs: stage_tabs_html, painter: painter_html, gallery.pane: gallery_html, tree.head: tree_head_html}
+        _wire_opening(page, screen, tab, spoken)
         _wire_turns(screen, tab)
         _wire_clicks(bus, screen, tab)
         _wire_settings(screen)
         wire_styles(screen, library, tab)
+        wire_rail(page, screen, tab, lambda: studio().preferences)
+        wire_branches(screen, tab)
+        wire_gallery(screen, gallery, tab)
+        wire_recipes(screen, recipes, tab)
+        wire_tree(screen, tree, tab)
+        wire_spend(page, screen, lambda: studio().preferences)
         _wire_endpoint(screen)
     return page
 
@@ -77,7 +103,7 @@ def head_html() -> str:
     code = [assets.joinpath(f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
     scripts = "".join(f"<script>{one}</script>" for one in code)
     favicon = as_data_url(assets.joinpath("favicon.svg").read_text(encoding="utf-8"))
-    masks = "".join(f"--av-{name}:url({icon_url(name)});" for name in ("globe", "list-checks", "scan-eye"))
+    masks = "".join(f"--av-{name}:url({icon_url(name)});" for name in ("globe", "list-checks", "scan-eye", "x"))
     chevron = icon_url("chevron-down", "#808079")
     style = f":root{{{masks}--av-chevron:url({chevron})}}\n{tokens_css()}{motion}\nhtml:root:root:root {{\n{sheets}\n}}"
     viewport = '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -95,7 +121,10 @@ def as_data_url(svg: str) -> str:
     return f'"data:image/svg+xml,{quote(svg)}"'
 
 
-def _wire_opening(page: gr.Blocks, screen: Screen, tab: gr.State, painter: gr.HTML) -> None:
+def _wire_opening(
+    page: gr.Blocks, screen: Screen, tab: gr.State, spoken: Mapping[gr.HTML, Callable[[Words], str]]
+) -> None:
+    """Fill the page when it is opened; `spoken` are parts that need no more than the visitor's words."""
     clicks = Clicks(screen, Turns(screen))
 
     async def load(request: gr.Request, tab: Tab) -> AsyncIterator[Updates]:
@@ -104,11 +133,12 @@ def _wire_opening(page: gr.Blocks, screen: Screen, tab: gr.State, painter: gr.HT
         conversation = await screen.conversation(visitor, asked)
         if conversation is None and asked != "new":
             conversation = await screen.newest(visitor)
-        yield {**screen.chips(visitor, Chosen()), **screen.dialog(visitor), painter: painter_html(visitor.words)}
+        said = {part: html(visitor.words) for part, html in spoken.items()}
+        yield {**screen.chips(visitor, Chosen()), **screen.dialog(visitor), **said}
         async for updates in clicks.open(visitor, tab, conversation.id if conversation else ""):
             yield updates
 
-    outputs = [*screen.panels.outputs, painter]
+    outputs = [*screen.panels.outputs, *spoken]
     page.load(load, None, outputs, inputs_kwargs={"tab": tab}, concurrency_limit=TURNS_AT_ONCE, **_QUIET)
 
 

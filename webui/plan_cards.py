@@ -11,6 +11,7 @@ from webui.edit_cards import notice_lines
 from webui.icons import icon
 from webui.offers import Offer
 from webui.receipts import price
+from webui.spend import cap_lines
 from webui.words import Words
 
 COUNTS = (1, 2, 3, 4)
@@ -29,7 +30,7 @@ def open_plan(view: View, plans: Sequence[Plan], turn_id: str, *, is_ready: bool
     planned = f'<span class="planned" hidden>{escape(words("plan.as_planned"))} </span>'
     return (
         f'<section class="card plan" role="group" aria-label="{escape(words("plan.title"))}">'
-        f"<h3>{icon('list-checks', 18)}{escape(words('plan.title'))}</h3>{requests}"
+        f"<h3>{icon('list-checks', 18)}{escape(words('plan.title'))}</h3>{requests}{cap_lines(words, plans)}"
         f'<footer>{buttons}<span class="grow"></span><span class="cost">{planned}{escape(_estimate(words, plans))}'
         "</span></footer></section>"
     )

@@ -80,15 +80,39 @@ def render_conversation(
     pictures = {picture.handle: picture for picture in conversation.pictures}
     turns = [turn for turn in conversation.turns if turn.id != without]
     last = next((turn.id for turn in reversed(turns) if any(_panels(turn))), "") if is_at_rest else ""
-    return [block for turn in turns for block in render_turn(view, turn, pictures, is_panel_open=turn.id == last)]
+    return [
+        block
+        for turn in turns
+        for block in render_turn(
+            view,
+            turn,
+            pictures,
+            is_panel_open=turn.id == last,
+            beside=conversation.forks.get(turn.id, ()),
+            is_busy=bool(without) or not is_at_rest,
+        )
+    ]
 
 
-def render_turn(view: View, turn: Turn, pictures: Mapping[str, Picture], *, is_panel_open: bool = False) -> list[Block]:
-    """Return the blocks of a stored turn; `is_panel_open` unfolds its last panel of actions."""
+def render_turn(
+    view: View,
+    turn: Turn,
+    pictures: Mapping[str, Picture],
+    *,
+    is_panel_open: bool = False,
+    beside: Sequence[str] = (),
+    is_busy: bool = False,
+) -> list[Block]:
+    """Return the blocks of a stored turn; `is_panel_open` unfolds its last panel of actions.
+
+    `beside` are the turns of all versions of its words, if there are several; while a turn is at work (`is_busy`)
+    they can neither be switched nor said otherwise.
+    """
     panels = _panels(turn)
     place = _Place(view, turn.id, turn.state, pictures, panels[-1] if panels and is_panel_open else None)
     named = (*((turn.editing,) if turn.editing else ()), *turn.references)
     blocks = _said(view, turn.text, named, turn.uploads)
+    blocks.append(Card("user", cards.said_tools(view, turn.id, turn.text, beside, is_busy=is_busy)))
     for component in turn.components:
         blocks += _component(place, component)
     return blocks
@@ -99,7 +123,10 @@ def render_live(
 ) -> list[Block]:
     """Return the blocks of a running turn; `seconds` is how long it has run, `pictures` are the conversation's."""
     place = _Place(view, turn.turn_id, TurnState.RUNNING, pictures or {})
-    blocks = _said(view, turn.text, turn.named, turn.uploads) if _is_shown(turn) else []
+    blocks: list[Block] = []
+    if _is_shown(turn):
+        blocks += _said(view, turn.text, turn.named, turn.uploads)
+        blocks.append(Card("user", cards.said_tools(view, turn.turn_id, turn.text, turn.beside, is_busy=True)))
     for component in turn.earlier:
         blocks += _component(place, component)
     now = Card("assistant", live_line(view.words, turn.step, seconds)) if turn.ending is None else None
@@ -123,7 +150,9 @@ def _is_shown(turn: LiveTurn) -> bool:
 
 
 def _said(view: View, text: str, named: Sequence[str], uploads: Sequence[ImagePart]) -> list[Block]:
-    shown: list[ImagePart | str] = [*named, *(upload for upload in uploads if upload.handle)]
+    sent = {upload.handle: upload for upload in uploads if upload.handle}
+    # A picture may be marked in the very message it came with: it is shown once, in the place it was sent in.
+    shown: list[ImagePart | str] = [*(handle for handle in named if handle not in sent), *sent.values()]
     blocks: list[Block] = [Card("user", cards.thumbs(view, shown))] if shown else []
     if text.strip():
         blocks.append(Prose("user", safe_markdown(text)))
@@ -206,8 +235,11 @@ def _component(place: _Place, component: Component) -> list[Block]:
 
 def _canvas(place: _Place, canvas: SmartCanvas) -> list[Block]:
     pictures = _known(place, canvas.handles)
+    # Of a turn that is over every picture is there, unless it was deleted since.
+    gone = [one for one in canvas.handles if one not in place.pictures and place.state is not TurnState.RUNNING]
+    deleted = [Card("assistant", cards.deleted(place.view.words, gone))] if gone else []
     if not pictures:
-        return []
+        return [*deleted]
     places = _places([one.handle for one in pictures])
     models = list(map(_model, pictures))
     # Side by side it matters who painted which.
@@ -217,7 +249,7 @@ def _canvas(place: _Place, canvas: SmartCanvas) -> list[Block]:
     html = cards.gallery(place.view, figures, first.width or 1, first.height or 1) + earlier_attempts(
         place.view, _known(place, canvas.earlier)
     )
-    return [Card("assistant", html)]
+    return [Card("assistant", html), *deleted]
 
 
 def _places(handles: Sequence[str]) -> list[Place]:
@@ -264,11 +296,13 @@ def figure(view: View, picture: Picture, place: Place = ALONE, model: str = "") 
     if place.is_in_sheet:
         label = cards.tag(handle, is_on_picture=False)
     skipped = "" if place.is_current else ' tabindex="-1"'
+    has_original = picture.receipt is not None and picture.receipt.has_credentials
+    actions = cards.picture_actions(view, handle, place, has_original=has_original)
     return (
         f'<figure class="pic{current}"><button type="button" class="frame" data-act="view" data-arg="{escape(handle)}" '
         f'title="{escape(words("action.open", handle=handle))}" style="aspect-ratio:{ratio}"{skipped}>'
         f'<img src="{view.url(handle, THREAD_EDGE_PX)}" alt="{escape(cards.picture_alt(words, picture))}">'
         f"{cards.tag(handle, note)}</button>"
-        f"<figcaption>{label}{cards.picture_actions(view, handle, place)}{folded_receipt(view, picture)}"
+        f"<figcaption>{label}{actions}{folded_receipt(view, picture)}"
         f"{folded_review(view, picture)}{edit_lines(view, picture)}</figcaption></figure>"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,10 +18,12 @@ from webui.offers import Offer, image_offers
 from webui.panels import canvas, chat, composer, conversations, settings
 from webui.panels.chat import ChatPanel, to_messages
 from webui.panels.composer import Chosen, ComposerPanel
+from webui.panels.conversations import RailPanel
 from webui.panels.settings import SettingsPanel
 from webui.render import render_conversation
 from webui.roles import write_roles
 from webui.sessions import Sessions, Visitor
+from webui.spend import chosen_estimate, estimate_html
 
 Updates = dict[Any, Any]
 
@@ -29,7 +32,7 @@ Updates = dict[Any, Any]
 class Panels:
     """Every component of the page that a handler fills."""
 
-    rail: gr.HTML
+    rail: RailPanel
     chat: ChatPanel
     composer: ComposerPanel
     canvas: gr.HTML
@@ -43,7 +46,7 @@ class Panels:
         chips = [*box.settings.values(), box.cost]
         inputs = [dialog.head, dialog.key, dialog.test, dialog.verdict, dialog.remove, dialog.save]
         return [
-            *(self.rail, top.top, top.thread, top.welcome, box.context, box.message, self.canvas),
+            *(self.rail.stamp, top.top, top.thread, top.welcome, box.context, box.message, self.canvas),
             *chips,
             *wires,
             *inputs,
@@ -83,11 +86,12 @@ class Screen:
     async def newest(self, visitor: Visitor) -> Conversation | None:
         """Return the visitor's conversation that changed last."""
         infos = [info for info in await self.studio().conversations(visitor.owner) if info.title]
-        return await self.conversation(visitor, infos[0].id) if infos else None
+        newest = max(infos, key=lambda info: info.updated_at, default=None)
+        return await self.conversation(visitor, newest.id) if newest else None
 
     def running_turn(self, conversation: Conversation) -> str:
         """Return the id of the turn that is at work, or nothing."""
-        if not self.studio().is_running(conversation.id):
+        if not self.studio().is_running(conversation.id, conversation.owner):
             return ""
         running = (turn.id for turn in reversed(conversation.turns) if turn.state is TurnState.RUNNING)
         return next(running, "")
@@ -95,13 +99,19 @@ class Screen:
     async def frame(self, visitor: Visitor, conversation: Conversation | None) -> Updates:
         """Return what stands around the thread: the rail, the top bar, the first page."""
         is_sketch, words = self.is_sketch(visitor), visitor.words
-        infos = await self.studio().conversations(visitor.owner)
         is_empty = conversation is None or not conversation.turns
         return {
-            self.panels.rail: conversations.rail_html(words, infos, conversation.id if conversation else ""),
-            self.panels.chat.top: chat.top_html(words, conversation, is_sketch=is_sketch),
+            self.panels.rail.stamp: conversations.stamp_html(time.monotonic_ns()),
+            self.panels.chat.top: await self.top(visitor, conversation),
             self.panels.chat.welcome: chat.welcome_html(words, is_sketch=is_sketch) if is_empty else "",
         }
+
+    async def top(self, visitor: Visitor, conversation: Conversation | None) -> str:
+        """Return the bar above the conversation, with what all its branches have cost."""
+        spent_usd = 0.0
+        if conversation is not None and conversation.turns:
+            spent_usd = (await self.studio().spend.conversation(conversation.id, visitor.owner)).price_usd
+        return chat.top_html(visitor.words, conversation, is_sketch=self.is_sketch(visitor), spent_usd=spent_usd)
 
     async def opened(self, visitor: Visitor, conversation: Conversation | None) -> Updates:
         """Return the screen with a conversation open, or a new one, and an empty composer context."""
@@ -118,6 +128,12 @@ class Screen:
             **self.context(view, "", ()),
             **self.unpainted(),
         }
+
+    def chips_of(self, visitor: Visitor, conversation: Conversation | None) -> Updates:
+        """Return the chips as they were for the newest message; a new conversation leaves them as they are."""
+        if conversation is None or not conversation.turns:
+            return {}
+        return self.chips(visitor, Chosen.of(conversation.turns[-1].settings))
 
     def context(
         self,
@@ -147,7 +163,7 @@ class Screen:
         box = self.panels.composer
         return {
             **{component: updates[name] for name, component in box.settings.items()},
-            box.cost: composer.cost_html(visitor.words, is_sketch=provider == "sketch"),
+            box.cost: estimate_html(visitor.words, chosen_estimate(studio.catalogue, provider, chosen)),
         }
 
     def dialog(self, visitor: Visitor) -> Updates:

@@ -17,7 +17,7 @@ from webui import notices
 from webui.cards import View
 from webui.live import LiveTurn, advance_all
 from webui.pacing import PAGE_INTERVAL_S, batches
-from webui.panels.chat import to_messages, top_html
+from webui.panels.chat import to_messages
 from webui.render import Block, Card, render_conversation, render_live
 from webui.screen import Screen, Updates
 from webui.sessions import Visitor
@@ -50,7 +50,7 @@ class Streams:
         thread, view = self.screen.panels.chat.thread, self.screen.view(visitor, conversation.id)
         pictures = {picture.handle: picture for picture in conversation.pictures}
         past = _past(view, conversation, live.turn_id)
-        yield self._begun(visitor, stream, past + to_messages(render_live(view, live, 0, pictures)))
+        yield await self._begun(visitor, stream, past + to_messages(render_live(view, live, 0, pictures)))
         async for batch in batches(refusals_told(stream.events)):
             before, live = live, advance_all(live, batch)
             if before.turn_id != live.turn_id:
@@ -66,12 +66,13 @@ class Streams:
         # Gradio sends the last update once more when a handler ends: it must not write over another conversation.
         yield {thread: gr.skip()}
 
-    def _begun(self, visitor: Visitor, stream: Stream, thread: list[dict[str, Any]]) -> Updates:
+    async def _begun(self, visitor: Visitor, stream: Stream, thread: list[dict[str, Any]]) -> Updates:
         panels, conversation = self.screen.panels, stream.conversation
         return {
             panels.chat.thread: thread,
             panels.chat.welcome: "",
-            panels.chat.top: top_html(visitor.words, conversation, is_sketch=self.screen.is_sketch(visitor)),
+            # One that has a title is shown already, with all that its branches cost.
+            panels.chat.top: gr.skip() if conversation.title else await self.screen.top(visitor, conversation),
             panels.composer.message: gr.update(value=None) if stream.sent is not None else gr.skip(),
             panels.composer.conversation: conversation.id,
         }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -147,7 +147,7 @@ class Turns:
     async def follow(self, visitor: Visitor, tab: Tab, conversation: Conversation) -> AsyncIterator[Updates]:
         """Go on showing a turn that was at work when the page was loaded."""
         turn = turn_of(conversation, self.screen.running_turn(conversation))
-        live = resumed(turn) if turn else LiveTurn("")
+        live = replace(resumed(turn), beside=conversation.forks.get(turn.id, ())) if turn else LiveTurn("")
         events = self.screen.studio().attach(conversation.id, visitor.owner)
         async for updates in Streams(self.screen).show(visitor, tab, Stream(conversation, live, events)):
             yield updates

@@ -29,8 +29,8 @@ _PICTURE = re.compile(r'(?<=src=")pictures/([0-9a-f]{64})\.([a-z]+)(?=")')
 async def write_paper(
     kind: Paper, file: BinaryIO, whole: WholeConversation, images: Readable, language: Language, limits: Limits
 ) -> str:
-    """Write the conversation into the file and return what its name ends with: html, md, or zip for Markdown with
-    pictures, which cannot hold them itself. One picture at a time is in memory.
+    """Write the conversation into the file and return what its name ends with: html, md, or md.zip for Markdown
+    with pictures, which cannot hold them itself. One picture at a time is in memory.
 
     Raises RequestRefused(EXPORT_TOO_LARGE), OSError.
     """
@@ -47,7 +47,7 @@ async def write_paper(
         await asyncio.to_thread(file.write, text)
         return "md"
     await paper.write_folder(text, {addresses[digest]: image for digest, (image, _) in shown.items()})
-    return "zip"
+    return "md.zip"
 
 
 class _Paper:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from agent.imaging.arguments import ImageAction
 from agent.imaging.final_prompt import without_legend
-from agent.imaging.handles import resolve
+from agent.imaging.handles import parse_handle, resolve
 from agent.messages import ContentPart, ImageOrigin, ImagePart, PromptMessage, Role, TextPart, Value
 from agent.pictures import Picture
 from agent.providers.catalogue import ModelEntry
@@ -37,10 +37,12 @@ def resolve_references(
     named: Sequence[str],
     max_references: int,
     action: ImageAction | None = None,
+    elsewhere: Sequence[Picture] = (),
 ) -> ResolvedReferences:
     """Return the pictures the next request shows to the image model, oldest first.
 
-    `pictures` are all of the conversation, oldest first, this turn's uploads (`turn_id`) among them. Handles `named`
+    `pictures` are all of the conversation, oldest first, this turn's uploads (`turn_id`) among them; those `elsewhere`,
+    in branches that are not shown, come only when they are named. Handles `named`
     by the agent or clicked by the person, the edited picture's first, come before any mode and keep their order.
     Without either, this turn's uploads are shown, and for a change without uploads the newest picture. A picture
     that is there twice is shown once. At most `max_references`; beyond it the oldest are left out, but never the base.
@@ -54,14 +56,14 @@ def resolve_references(
     Raises ToolArgumentError(UNKNOWN_HANDLE) when a handle names no picture of this conversation.
     """
     if named:
-        chosen = _first_of_each([resolve(handle, pictures) for handle in named])
+        chosen = _first_of_each([_found(handle, pictures, elsewhere) for handle in named])
         base: Picture | None = chosen[0]
     else:
         mode, count = (mode, count) if mode else _implied_mode(action, pictures, turn_id)
         chosen, base = _by_mode(mode, count, pictures, turn_id)
     if action is ImageAction.GENERATE:
         base = None
-    return _limited(chosen, base, pictures, max_references)
+    return _limited(chosen, base, (*elsewhere, *pictures), max_references)
 
 
 def build_image_messages(
@@ -93,6 +95,13 @@ def without_signatures(messages: Sequence[PromptMessage]) -> tuple[PromptMessage
     """Return the same request with every picture in one prompt, for the retry after a signature was rejected."""
     images = [image for message in messages for image in message.images]
     return (_prompt_with(images, messages[-1].text),)
+
+
+def _found(handle: str, pictures: Sequence[Picture], elsewhere: Sequence[Picture]) -> Picture:
+    wanted = parse_handle(handle)
+    hidden = next((one for one in elsewhere if wanted is not None and one.handle == str(wanted)), None)
+    # What is not there is answered with the pictures that are shown.
+    return hidden or resolve(handle, pictures)
 
 
 def _implied_mode(

@@ -25,10 +25,8 @@ _LOSE = (
 _FORGET_ANSWERS = (
     update(CALLS).where(_C.turn_id.in_(bindparam("turns", expanding=True))).values(answer=None, signatures=None)
 )
-_LATER = TURNS.alias("later")
-_IS_LEFT_BEHIND = exists().where(
-    _LATER.c.conversation_id == TURNS.c.conversation_id, _LATER.c.position > TURNS.c.position
-)
+_NEXT = TURNS.alias("next")
+_IS_LEFT_BEHIND = exists().where(_NEXT.c.conversation_id == TURNS.c.conversation_id, _NEXT.c.parent == TURNS.c.id)
 _OLD_ANSWERS = (
     select(_C.turn_id)
     .join(TURNS, TURNS.c.id == _C.turn_id)

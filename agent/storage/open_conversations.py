@@ -42,13 +42,17 @@ class OpenConversations:
             self._keep(conversation, _weight(conversation))
 
     def change(
-        self, conversation_id: str, change: Callable[[Conversation], Conversation], added_bytes: int = 0
+        self, conversation_id: str, change: Callable[[Conversation], Conversation | None], added_bytes: int = 0
     ) -> None:
-        """Apply what was just recorded, if the conversation is kept; `added_bytes` of signatures came with it."""
+        """Apply what was just recorded, if the conversation is kept; `added_bytes` of signatures came with it.
+
+        A change that gives None cannot be told from what is kept: the conversation is read anew when it is next used.
+        """
         with self._lock:
             kept = self._drop(conversation_id)
-            if kept is not None:
-                self._keep(change(kept[0]), kept[1] + added_bytes)
+            changed = change(kept[0]) if kept is not None else None
+            if kept is not None and changed is not None:
+                self._keep(changed, kept[1] + added_bytes)
 
     def drop(self, conversation_id: str) -> None:
         """Forget the conversation."""

@@ -65,6 +65,14 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def _renew(path: Path, data: bytes) -> None:
+    # Housekeeping removes what is old and named by no record yet.
+    try:
+        os.utime(path)
+    except FileNotFoundError:
+        write_private_file(path, data)
+
+
 class ContentFolder:
     """Files named by the SHA-256 of what they hold, `ab/abcd….suffix`. Calls block: run them on a thread."""
 
@@ -88,6 +96,8 @@ class ContentFolder:
             # A damaged file is replaced: sending a picture again is how a person mends it.
             if self.read(digest, suffix) is None:
                 write_private_file(path, data)
+            else:
+                _renew(path, data)
         except OSError as error:
             raise storage_failure(error) from error
         return digest

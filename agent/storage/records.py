@@ -11,16 +11,19 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, and_, bindparam, delete, exists, func, insert, select, update
+from sqlalchemy import Connection, and_, bindparam, case, exists, func, insert, select, update
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from agent.conversation import Conversation, ConversationInfo, TurnState
+from agent.conversation import Conversation, Turn, TurnState
 from agent.errors import DesignRuleBroken, ErrorCode, RequestRefused
 from agent.messages import ImageOrigin, Value
 from agent.storage.call_rows import CallRows
 from agent.storage.database import open_database, record_failure, set_durability
-from agent.storage.rows import changed_details, conversation_of
+from agent.storage.kept_rows import KeptRows
+from agent.storage.rows import changed_details, conversation_of, turn_of
+from agent.storage.sweeping import SweepRows
 from agent.storage.tables import CONVERSATIONS, PICTURES, TURNS
+from agent.storage.word_rows import WordRows
 
 _C, _T, _P = CONVERSATIONS.c, TURNS.c, PICTURES.c
 _THIS = _C.id == bindparam("key")
@@ -38,52 +41,40 @@ _ADD_PICTURE = insert(PICTURES).values(owner=select(_C.owner).where(_C.id == bin
 _TOUCH = (
     update(CONVERSATIONS)
     .where(_THIS)
-    .values(updated_at=bindparam("now"), title=func.coalesce(func.nullif(_C.title, ""), bindparam("new_title")))
+    .values(
+        updated_at=bindparam("now"),
+        title=func.coalesce(func.nullif(_C.title, ""), bindparam("new_title")),
+        # Moments alone would not do: two writes may come to the disk in another order than they were made.
+        indexed_at=None,
+    )
 )
-_LEAD_ON = _TOUCH.values(head=bindparam("new_head"))
+# A deleted conversation takes what was on its way to it, but nothing new.
+_LEAD_ON = _TOUCH.where(_C.deleted_at.is_(None)).values(head=bindparam("new_head"))
+_CALL_IT = _TOUCH.values(title=case((_C.is_named, _C.title), else_=bindparam("new_title"))).returning(_C.title)
 _FINISH = update(TURNS).where(_THIS_TURN)
 _REPLACE_PICTURE = update(PICTURES).where(_THIS_PICTURE, _P.digest == bindparam("content"))
 _DETAILS = select(_P.details).where(_THIS_PICTURE)
-_SET_DETAILS = update(PICTURES).where(_THIS_PICTURE).values(details=bindparam("new_details"))
+_SET_DETAILS = update(PICTURES).where(_THIS_PICTURE).values(details=bindparam("new_details"), is_indexed=False)
 _MARK = update(PICTURES).where(_THIS_PICTURE).values(is_marked=bindparam("marked"))
-_RENAME = update(CONVERSATIONS).where(_THIS, _C.owner == bindparam("whose")).values(title=bindparam("new_title"))
-_DELETE = delete(CONVERSATIONS).where(_THIS, _C.owner == bindparam("whose"))
-
+_TURN = (
+    *(_T.id.label("turn_id"), _T.parent, _T.text, _T.state, _T.started_at, _T.price_usd),
+    *(_T.messages, _T.signatures, _T.components, _T.details),
+)
+_ONE_TURN = select(*_TURN).where(_THIS_TURN)
 _TURNS_OF = (
     select(
-        *(_C.id, _C.owner, _C.title, _C.created_at, _C.updated_at, _T.id.label("turn_id"), _T.parent),
-        *(_T.text, _T.state, _T.started_at, _T.price_usd, _T.messages, _T.signatures, _T.components, _T.details),
+        *(_C.id, _C.owner, _C.title, _C.created_at, _C.updated_at, _C.is_pinned, _C.head, _C.deleted_at, *_TURN),
     )
     .select_from(CONVERSATIONS.outerjoin(TURNS))
     .where(_THIS)
     .order_by(_T.position)
 )
 _PICTURES_OF = (
-    select(_P.handle, _P.turn_id, _P.created_at, _P.is_marked, _P.receipt, _P.details)
+    select(_P.handle, _P.turn_id, _P.created_at, _P.is_marked, _P.receipt, _P.details, _P.deleted_at)
     .where(_P.conversation_id == bindparam("key"))
     .order_by(_P.id)
 )
 _ANSWER = select(_P.answer, _P.signatures).where(_THIS_PICTURE)
-_LIST = (
-    select(
-        *(_C.id, _C.title, _C.created_at, _C.updated_at),
-        select(func.count()).where(_P.conversation_id == _C.id).scalar_subquery().label("picture_count"),
-        select(func.coalesce(func.sum(_T.price_usd), 0.0))
-        .where(_T.conversation_id == _C.id)
-        .scalar_subquery()
-        .label("price_usd"),
-        select(_P.digest)
-        .where(_P.conversation_id == _C.id)
-        .order_by(_P.id.desc())
-        .limit(1)
-        .scalar_subquery()
-        .label("thumbnail_digest"),
-    )
-    .where(_C.owner == bindparam("whose"))
-    .order_by(_C.updated_at.desc(), _C.id)
-    .limit(bindparam("page"))
-    .offset(bindparam("start"))
-)
 _RUNNING = (
     select(_T.conversation_id, _T.id, _T.runner, _T.started_at)
     .where(_T.state == TurnState.RUNNING.value)
@@ -102,11 +93,11 @@ _ABANDON = update(TURNS).where(_THIS_TURN, _T.state == TurnState.RUNNING.value)
 _REQUESTED = select(_T.id).where(_T.conversation_id == bindparam("key"), _T.request_id == bindparam("request"))
 
 
-_LATER = TURNS.alias("later")
-# Only a conversation's newest turn may go on.
+_NEXT = TURNS.alias("next")
+# Only the newest turn of a branch may go on, whether the branch is shown or not.
 _RESTING = select(_T.id).where(
     _T.state.not_in((TurnState.DONE.value, TurnState.STOPPED.value)),
-    ~exists().where(_LATER.c.conversation_id == _T.conversation_id, _LATER.c.position > _T.position),
+    ~exists().where(_NEXT.c.conversation_id == _T.conversation_id, _NEXT.c.parent == _T.id),
 )
 
 
@@ -119,6 +110,13 @@ class RunningTurn(NamedTuple):
     started_at: datetime
 
 
+class Loaded(NamedTuple):
+    """A conversation as it is on record."""
+
+    conversation: Conversation
+    is_deleted: bool
+
+
 class Records:
     """The open database. Raises StorageFailure when it cannot be read or written."""
 
@@ -129,6 +127,9 @@ class Records:
         self._joint: Connection | None = None
         self._is_durable = False
         self.calls = CallRows(self.transaction)
+        self.kept = KeptRows(self.transaction)
+        self.words = WordRows(self.transaction)
+        self.sweeping = SweepRows(self.transaction)
 
     def close(self) -> None:
         """Close the database."""
@@ -176,32 +177,23 @@ class Records:
         """Record a conversation that has no turn yet."""
         row = conversation.model_dump(include={"id", "owner", "title", "created_at", "updated_at"})
         with self.transaction() as connection:
-            connection.execute(_ADD_CONVERSATION, row)
+            connection.execute(_ADD_CONVERSATION, {**row, "is_named": bool(conversation.title)})
 
-    def load(self, conversation_id: str, read_blob: Callable[[str], bytes]) -> Conversation | None:
+    def load(self, conversation_id: str, read_blob: Callable[[str], bytes]) -> Loaded | None:
         """Return the conversation, its pictures without the image model's answers."""
         key = {"key": conversation_id}
         with self.transaction() as connection:
             turns = connection.execute(_TURNS_OF, key).all()
             pictures = connection.execute(_PICTURES_OF, key).all()
-        return conversation_of(turns, pictures, read_blob) if turns else None
+        if not turns:
+            return None
+        return Loaded(conversation_of(turns, pictures, read_blob), turns[0].deleted_at is not None)
 
-    def list(self, owner: str, limit: int, offset: int) -> list[ConversationInfo]:
-        """Return the owner's conversations, the newest first."""
+    def turn(self, conversation_id: str, turn_id: str, read_blob: Callable[[str], bytes]) -> Turn | None:
+        """Return a turn of any branch."""
         with self.transaction() as connection:
-            rows = connection.execute(_LIST, {"whose": owner, "page": limit, "start": offset}).all()
-        return [ConversationInfo(**row._mapping) for row in rows]
-
-    def rename(self, conversation_id: str, owner: str, title: str) -> bool:
-        """Return whether the owner has such a conversation, which now has that title."""
-        with self.transaction() as connection:
-            values = {"key": conversation_id, "whose": owner, "new_title": title}
-            return connection.execute(_RENAME, values).rowcount > 0
-
-    def delete(self, conversation_id: str, owner: str) -> bool:
-        """Return whether the owner had such a conversation; its turns and pictures' records go with it."""
-        with self.transaction() as connection:
-            return connection.execute(_DELETE, {"key": conversation_id, "whose": owner}).rowcount > 0
+            row = connection.execute(_ONE_TURN, {"key": conversation_id, "turn": turn_id}).one_or_none()
+        return turn_of(row, read_blob) if row else None
 
     def begin_turn(
         self,
@@ -224,12 +216,22 @@ class Records:
             found: str | None = connection.scalar(_REQUESTED, {"key": conversation_id, "request": request_id})
         return found
 
-    def finish_turn(self, conversation_id: str, turn_id: str, row: dict[str, Any], now: datetime) -> None:
-        """Write everything of a turn anew. Raises RequestRefused when it is gone."""
+    def finish_turn(
+        self, conversation_id: str, turn_id: str, row: dict[str, Any], now: datetime, title: str = ""
+    ) -> str | None:
+        """Write everything of a turn anew. Return what the conversation is called now, when there is a title for it.
+
+        The person's own title stays. Raises RequestRefused when the turn is gone.
+        """
         with self.transaction() as connection:
-            _touch(connection, conversation_id, "", now)
+            called = None
+            if title:
+                called = _call_it(connection, conversation_id, title, now)
+            else:
+                _touch(connection, conversation_id, "", now)
             if not connection.execute(_FINISH, {"key": conversation_id, "turn": turn_id, **row}).rowcount:
                 raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
+            return called
 
     def add_picture(self, conversation_id: str, row: dict[str, Any], now: datetime) -> None:
         """Record a picture; the same one under the same handle again replaces its record.
@@ -246,8 +248,8 @@ class Records:
             except IntegrityError as error:
                 raise DesignRuleBroken(f"two pictures were given the handle {row['handle']}") from error
 
-    def set_details(self, conversation_id: str, handle: str, **changes: Value) -> None:
-        """Record what was found of a picture later: `review`, `edit` or `drift`, the others stay.
+    def set_details(self, conversation_id: str, handle: str, **changes: Value | bool) -> None:
+        """Record what is known of a picture later: `review`, `edit`, `drift`, `shortfall_kept`; the others stay.
 
         Raises RequestRefused when there is no such picture.
         """
@@ -305,3 +307,11 @@ def _lead_on(connection: Connection, conversation_id: str, title: str, turn_id: 
     values = {"key": conversation_id, "now": now, "new_title": title, "new_head": turn_id}
     if not connection.execute(_LEAD_ON, values).rowcount:
         raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
+
+
+def _call_it(connection: Connection, conversation_id: str, title: str, now: datetime) -> str:
+    values = {"key": conversation_id, "now": now, "new_title": title}
+    called: str | None = connection.execute(_CALL_IT, values).scalar_one_or_none()
+    if called is None:
+        raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
+    return called

@@ -9,12 +9,13 @@ from pydantic import Field, TypeAdapter
 from sqlalchemy import Row
 
 from agent.components import Component
-from agent.conversation import Conversation, Timing, Turn, TurnState
+from agent.conversation import Conversation, Timing, Turn, TurnState, WholeConversation
 from agent.messages import ImageOrigin, ImagePart, PromptMessage, TokenUsage, Value
 from agent.pictures import DriftRecord, EditRecord, Margins, Picture, Receipt, ReferenceRole, shape_of
 from agent.reviews import Review
 from agent.settings import TurnSettings
 from agent.storage.signatures import PLACES, Place, put_back
+from agent.storage.trees import shown
 
 _MESSAGES = TypeAdapter(tuple[PromptMessage, ...])
 COMPONENTS = TypeAdapter(tuple[Component, ...])
@@ -48,6 +49,7 @@ class _PictureDetails(Value):
     call: str = ""
     edit: EditRecord | None = None
     drift: DriftRecord | None = None
+    shortfall_kept: bool = False
 
 
 _TURN_DETAILS = set(_TurnDetails.model_fields)
@@ -126,7 +128,7 @@ def source_of(picture: Picture) -> str:
     return "edited" if picture.image.origin is ImageOrigin.EDITED else "made"
 
 
-def changed_details(details: str, **changes: Value) -> str:
+def changed_details(details: str, **changes: Value | bool) -> str:
     """Return the details of a picture's row with some of them changed."""
     return _PictureDetails.model_validate_json(details).model_copy(update=changes).model_dump_json()
 
@@ -149,22 +151,54 @@ def picture_of(row: Row[*tuple[Any, ...]]) -> Picture:
         call=details.call,
         edit=details.edit,
         drift=details.drift,
+        shortfall_kept=details.shortfall_kept,
     )
 
 
 def conversation_of(
     turns: Sequence[Row[*tuple[Any, ...]]], pictures: Sequence[Row[*tuple[Any, ...]]], read_blob: Callable[[str], bytes]
 ) -> Conversation:
-    """Return the conversation of its rows: one for each turn, or a single one that has no turn."""
+    """Return the conversation of its rows: one for each turn of any branch, in the order they were made, or a single
+    one that has no turn. Only the turns of the branch that is shown are read.
+    """
     first = turns[0]
+    by_id = {row.turn_id: row for row in turns if row.turn_id is not None}
+    branch = shown(first.head, {turn_id: row.parent for turn_id, row in by_id.items()})
+    path = frozenset(branch.path)
+    there = [row for row in pictures if row.deleted_at is None]
     return Conversation(
         id=first.id,
         owner=first.owner,
         title=first.title,
         created_at=first.created_at,
         updated_at=first.updated_at,
-        turns=tuple(turn_of(row, read_blob) for row in turns if row.turn_id is not None),
-        pictures=tuple(picture_of(row) for row in pictures),
+        is_pinned=first.is_pinned,
+        turns=tuple(turn_of(by_id[turn_id], read_blob) for turn_id in branch.path),
+        pictures=tuple(picture_of(row) for row in there if row.turn_id in path),
+        elsewhere=tuple(picture_of(row) for row in there if row.turn_id not in path),
+        forks=branch.forks,
+        gone=tuple(row.handle for row in pictures if row.deleted_at is not None),
+    )
+
+
+def whole_of(
+    own: Row[*tuple[Any, ...]],
+    turns: Sequence[Row[*tuple[Any, ...]]],
+    pictures: Sequence[Row[*tuple[Any, ...]]],
+    read_blob: Callable[[str], bytes],
+) -> WholeConversation:
+    """Return the conversation with every branch, of its own row and all rows of its turns and pictures in order."""
+    return WholeConversation(
+        title=own.title,
+        created_at=own.created_at,
+        updated_at=own.updated_at,
+        is_pinned=own.is_pinned,
+        head=own.head,
+        turns=tuple(turn_of(row, read_blob) for row in turns),
+        pictures=tuple(
+            picture_of(row).model_copy(update={"answer": answer_of(row.answer, row.signatures, read_blob)})
+            for row in pictures
+        ),
     )
 
 

@@ -71,6 +71,7 @@ CONVERSATIONS = Table(
     Column("indexed_at", UtcDateTime),
     Column("word_id", Integer),
     Index(None, "owner", "updated_at"),
+    Index("ix_conversations_pinned", "owner", "updated_at", sqlite_where=text("is_pinned = 1")),
     Index("ix_conversations_word_id", "word_id", unique=True),
     Index("ix_conversations_unindexed", "id", sqlite_where=text("indexed_at IS NULL OR indexed_at < updated_at")),
 )

@@ -113,7 +113,7 @@ def told(wish: AdjustmentWish, picture: Picture) -> PromptMessage:
 
 
 def _meant(turn: Turn, conversation: Conversation) -> ImagePart | None:
-    known = {picture.handle: picture.image for picture in conversation.pictures}
+    known = {picture.handle: picture.image for picture in conversation.all_pictures}
     known |= {upload.handle: upload for upload in turn.uploads if upload.handle}
     pointed = {*handles_in(turn.text), *(upload.handle or "" for upload in turn.uploads)}
     pointed |= {turn.editing} if turn.editing else set()
@@ -145,12 +145,12 @@ async def _make(deps: Deps, wish: AdjustmentWish) -> _Made:
 async def _record(deps: Deps, wish: AdjustmentWish, made: _Made) -> Picture:
     async with deps.allotting:
         now = await deps.records.get(deps.conversation.id, deps.conversation.owner)
-        recorded = next((one for one in now.pictures if one.turn_id == deps.turn.id and one.call == _NAME), None)
+        recorded = next((one for one in now.all_pictures if one.turn_id == deps.turn.id and one.call == _NAME), None)
         if recorded is not None:
             # The turn goes on after a crash: this picture was already on record.
             return recorded
         base = now.picture(wish.base.handle or "")
-        handle = allot_handle([picture.handle for picture in now.pictures], base=base.handle)
+        handle = allot_handle(now.handles, base=base.handle)
         picture = Picture(
             handle=handle,
             image=made.image.model_copy(update={"handle": handle}),

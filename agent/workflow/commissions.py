@@ -152,6 +152,7 @@ async def _for_one(state: TurnProgress, deps: Deps, index: int, settings: TurnSe
             arguments.reference_mode,
             arguments.reference_count,
             pictures=pictures,
+            elsewhere=conversation.elsewhere,
             turn_id=deps.turn.id,
             named=named,
             max_references=_places(deps, model),
@@ -182,7 +183,10 @@ async def _for_one(state: TurnProgress, deps: Deps, index: int, settings: TurnSe
         references=references,
         roles=roles,
         replay=await deps.records.answer_of(deps.conversation.id, base.handle) if base and not part else None,
-        styles=tuple(StyleUse(name=match.style.title, similarity=match.similarity) for match in matches),
+        styles=tuple(
+            StyleUse(name=match.style.title, similarity=match.similarity, phrases=match.style.phrases)
+            for match in matches
+        ),
         facts=tuple(state["facts"]),
         sources=tuple(state["sources"]),
         intent=intent(planned, is_edit=base is not None, has_mask=part is not None),

@@ -5,7 +5,7 @@ The turn rests by LangGraph's interrupt, on a checkpoint: the decision may come 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from langgraph.types import Command, interrupt
 
@@ -14,10 +14,11 @@ from agent.conversation import TurnState
 from agent.events import PlanReady
 from agent.imaging.contract import image_models
 from agent.imaging.edits import codes_before_paying, needs_consent
-from agent.messages import TokenUsage, ToolResultPart
-from agent.plans import Decision, ModelPrice, Plan
-from agent.providers.catalogue import ModelEntry
+from agent.messages import ToolResultPart
+from agent.plans import CapPassed, Decision, ModelPrice, Plan, PlanEdit
+from agent.spending import picture_price, review_price
 from agent.tools.base import error_result
+from agent.workflow.capping import caps_passed
 from agent.workflow.commissions import Commission
 from agent.workflow.critic import review_due
 from agent.workflow.deps import Deps, TurnRuntime, emit, today
@@ -25,10 +26,6 @@ from agent.workflow.presenter import finished_turn
 from agent.workflow.routing import Target, serving_node, settle
 from agent.workflow.state import TurnProgress
 
-# What the API counts for a picture of 1K, 2K and 4K, and for a prompt or a review with a picture in it.
-_PICTURE_TOKENS = {"512": 747, "1K": 1120, "2K": 1680, "4K": 2520}
-_PROMPT_TOKENS = 600
-_REVIEW = TokenUsage(prompt_tokens=1900, output_tokens=350)
 _DROPPED = "The person saw the plan and dropped it. Nothing was painted."
 
 
@@ -39,10 +36,18 @@ def must_confirm(state: TurnProgress, deps: Deps, orders: Mapping[int, Commissio
     return deps.turn.settings.confirm or any(map(_needs_consent, orders.values()))
 
 
-async def shown_first(state: TurnProgress, runtime: TurnRuntime, orders: Mapping[int, Commission]) -> Command[Target]:
-    """Put the plan on record, show it, and lead to where the turn rests."""
+async def caps_in_the_way(state: TurnProgress, deps: Deps, orders: Mapping[int, Commission]) -> tuple[CapPassed, ...]:
+    """Return the caps that painting the orders would pass: then the person sees the plan first, whatever they chose."""
+    price_usd = sum(_price(deps, order, one).price_usd for order in orders.values() for one in order.each)
+    return await caps_passed(state, deps, price_usd)
+
+
+async def shown_first(
+    state: TurnProgress, runtime: TurnRuntime, orders: Mapping[int, Commission], caps: Sequence[CapPassed] = ()
+) -> Command[Target]:
+    """Put the plan on record, show it, and lead to where the turn rests; `caps` are those it would pass."""
     deps = runtime.context
-    plans = tuple(_plan(deps, index, order) for index, order in orders.items())
+    plans = tuple(_plan(deps, index, order, caps) for index, order in orders.items())
     card = PlanCard(plans=plans)
     waiting = finished_turn(deps, {**state, "plan": card}, TurnState.WAITING)
     await deps.records.finish_turn(deps.conversation.id, waiting)
@@ -52,7 +57,7 @@ async def shown_first(state: TurnProgress, runtime: TurnRuntime, orders: Mapping
 
 async def decision(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
     """Rest until the person decides: run the plan, with changes perhaps, or drop it."""
-    decided = Decision.model_validate(interrupt(None))
+    decided = _after(state["decision"], Decision.model_validate(interrupt(None)))
     card = state["plan"] or PlanCard(plans=())
     if decided.run:
         plans = tuple(_as_edited(runtime.context, plan, decided) for plan in card.plans)
@@ -65,6 +70,15 @@ async def decision(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]
     }
     _, settled = settle(state, answers)
     return Command(goto="presenter", update={**settled, "plan": card.model_copy(update={"state": "dropped"})})
+
+
+def _after(before: Decision | None, decided: Decision) -> Decision:
+    """Return the decision with what was changed when the same plan was decided about before, within the caps then."""
+    earlier = {edit.call: edit for edit in before.edits} if before else {}
+    for edit in decided.edits:
+        changed = edit.model_dump(exclude_none=True)
+        earlier[edit.call] = earlier.get(edit.call, PlanEdit(call=edit.call)).model_copy(update=changed)
+    return decided.model_copy(update={"edits": tuple(earlier.values())})
 
 
 def _as_edited(deps: Deps, plan: Plan, decided: Decision) -> Plan:
@@ -86,7 +100,7 @@ def _needs_consent(order: Commission) -> bool:
     return any(needs_consent(part.plan.notices) for part in paid)
 
 
-def _plan(deps: Deps, index: int, order: Commission) -> Plan:
+def _plan(deps: Deps, index: int, order: Commission, caps: Sequence[CapPassed]) -> Plan:
     request, model = order.request, order.request.model
     base = order.references.base
     prices = tuple(_price(deps, order, one) for one in order.each)
@@ -105,19 +119,15 @@ def _plan(deps: Deps, index: int, order: Commission) -> Plan:
         prices=prices if order.partner else (),
         seconds=max(one.request.model.typical_seconds for one in order.each),
         notices=codes_before_paying(order.part.plan.notices) if order.part else (),
+        caps=tuple(caps),
     )
 
 
 def _price(deps: Deps, order: Commission, one: Commission) -> ModelPrice:
     """Return what one model's pictures of the order would cost, with a review of each where it is due."""
     request, model = one.request, one.request.model
-    price_usd = picture_price(model, request.resolution)
+    shown = len(one.part.shown) + len(one.others) if one.part else len(one.references.pictures)
+    price_usd = picture_price(model, request.resolution, today(), shown=shown, is_grounded=request.use_grounding)
     if model.provider != "sketch" and review_due(deps, order.work()):
-        price_usd += deps.text_model.price_usd(_REVIEW, today())
+        price_usd += review_price(deps.text_model, today())
     return ModelPrice(model_label=model.label, price_usd=round(price_usd * request.number_of_images, 6))
-
-
-def picture_price(model: ModelEntry, resolution: str | None) -> float:
-    """Return about what a picture costs, in US dollars; its receipt has the real price."""
-    tokens = TokenUsage(prompt_tokens=_PROMPT_TOKENS, image_tokens=_PICTURE_TOKENS.get(resolution or "1K", 1120))
-    return model.price_usd(tokens, today())

@@ -22,6 +22,8 @@ from agent.imaging.lettering import wants_lettering
 from agent.pictures import Fact, Picture
 from agent.providers.catalogue import ModelRole
 from agent.reviews import Review
+from agent.spending import A_TRIFLE_USD
+from agent.workflow.capping import left_of_caps
 from agent.workflow.deps import Deps, TurnRuntime, emit, say
 from agent.workflow.drifting import note_drifts
 from agent.workflow.results import settle_paintings
@@ -32,8 +34,6 @@ from agent.workflow.state import Spend, TurnProgress, Work
 logger = logging.getLogger(__name__)
 
 _MAX_ADVICE_CHARACTERS = 600
-# Sums of prices are floats: a turn that costs its budget to the cent is within it.
-_A_TRIFLE_USD = 1e-9
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def review_due(deps: Deps, work: Work) -> bool:
 
 
 async def critic(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
-    """Review the newest pictures side by side; those below the bar go round again while rounds and budget last."""
+    """Review the newest pictures side by side; those below the bar go round again as long as rounds and money last."""
     deps = runtime.context
     waiting = _waiting(state, deps)
     steps = [say(runtime, Step.REVIEWING, count=len(waiting))] if waiting else []
@@ -77,7 +77,8 @@ async def critic(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
     reviews = {**state["reviews"], **{look.handle: look.review for look in looks}}
     spend = sum((look.spend for look in looks), Spend())
     spent_usd = state["spend"].price_usd + spend.price_usd
-    works = _advised(state["works"], reviews, await _prices_usd(deps, looks), spent_usd, deps)
+    left_usd = min(_left_of_budget(deps, spent_usd), await left_of_caps(state, deps, spent_usd))
+    works = _advised(state["works"], reviews, await _prices_usd(deps, looks), left_usd, deps)
     update: TurnProgress = {"works": works, "reviews": reviews, "spend": spend, "steps": steps}
     if any(work.advice for work in works.values()):
         steps.append(say(runtime, Step.REPAINTING))
@@ -169,19 +170,23 @@ async def _prices_usd(deps: Deps, looks: Sequence[_Look]) -> dict[str, float]:
     }
 
 
+def _left_of_budget(deps: Deps, spent_usd: float) -> float:
+    budget_usd = deps.turn.settings.budget_usd
+    return float("inf") if budget_usd is None else budget_usd - spent_usd + A_TRIFLE_USD
+
+
 def _advised(
     works: Mapping[int, Work],
     reviews: Mapping[str, Review],
     prices_usd: Mapping[str, float],
-    spent_usd: float,
+    left_usd: float,
     deps: Deps,
 ) -> dict[int, Work]:
     """Return the works with advice for each picture that goes round again, and without any for the others.
 
-    Another attempt is taken to cost what the last one did, its review included; the turn's budget must hold all.
+    Another attempt is taken to cost what the last one did, its review included; what is left must hold all.
     """
     settings = deps.turn.settings
-    left_usd = float("inf") if settings.budget_usd is None else settings.budget_usd - spent_usd + _A_TRIFLE_USD
     advised = {}
     for index, work in works.items():
         may_repeat = work.request.model.provider != "sketch" and not deps.stopped.is_set()

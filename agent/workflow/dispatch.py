@@ -143,8 +143,19 @@ class Dispatch:
 
         return self._line_up(who, work)
 
+    async def switch(self, conversation_id: str, turn_id: str, owner: str) -> Conversation:
+        """Return the conversation with another branch shown, the one that holds the turn.
+
+        Raises RequestRefused(CONVERSATION_BUSY) while a turn runs or waits in line, TURN_NOT_FOUND.
+        """
+        if self.running(conversation_id, owner):
+            raise RequestRefused(ErrorCode.CONVERSATION_BUSY)
+        # One that begins just now finds the branch that is shown then.
+        async with self._order.setdefault(conversation_id, asyncio.Lock()):
+            return await self._house.records.switch_branch(conversation_id, turn_id, owner)
+
     def can_go_on(self, conversation: Conversation, turn: Turn, key: SecretStr | None) -> bool:
-        """Return whether the turn rests as the conversation's newest, and its provider is there to go on with."""
+        """Return whether the turn rests as the newest of the branch that is shown, and its provider is there."""
         is_newest = bool(conversation.turns) and conversation.turns[-1].id == turn.id
         has_provider = not turn.provider or turn.provider == self._house.provider_name(key)
         return is_newest and has_provider and can_go_on(turn)
@@ -176,8 +187,8 @@ class Dispatch:
         conversation = await house.records.get(who.conversation_id, who.owner)
         if request.request_id:
             known = await house.records.requested_turn(conversation.id, request.request_id)
-            if known is not None:
-                turn = next(turn for turn in conversation.turns if turn.id == known)
+            turn = await house.records.turn(conversation.id, known) if known is not None else None
+            if turn is not None:
                 for event in told_again(conversation, turn):
                     live.publish(event)
                 return
@@ -185,6 +196,9 @@ class Dispatch:
         allotting = self.allotting(who.conversation_id)
         async with allotting:
             conversation = await house.records.get(who.conversation_id, who.owner)
+            if request.instead_of is not None:
+                # A turn that rests at the end of the branch it leaves goes on resting there.
+                conversation = before(conversation, request.instead_of)
             turn, uploads = await prepare(request, conversation, house.images, house.provider_name(who.key))
             deps = await self._deps(who, conversation, turn, live, allotting)
             # Before the first write: a turn stopped while it is recorded must not stay there as running.

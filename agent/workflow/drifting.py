@@ -30,7 +30,7 @@ async def note_drifts(works: Iterable[Work], deps: Deps) -> None:
     """
     handles = [one.handle for work in works if work.request.model.provider != "sketch" for one in work.newest()]
     conversation = await deps.records.get(deps.conversation.id, deps.conversation.owner)
-    edited = [one for one in conversation.pictures if one.handle in handles and _is_due(one)]
+    edited = [one for one in conversation.all_pictures if one.handle in handles and _is_due(one)]
     found = await asyncio.gather(*(_note(deps, conversation, one) for one in edited), return_exceptions=True)
     for picture, failure in zip(edited, found, strict=True):
         if isinstance(failure, AivistaError):

@@ -13,7 +13,7 @@ from agent.events import PaintingStarted, PictureFailed, PictureReady, SearchFou
 from agent.messages import ToolResultPart
 from agent.tools.base import error_result
 from agent.workflow.commissions import Commission, commission
-from agent.workflow.confirmer import must_confirm, shown_first
+from agent.workflow.confirmer import caps_in_the_way, must_confirm, shown_first
 from agent.workflow.critic import review_due
 from agent.workflow.deps import TurnRuntime, emit, say
 from agent.workflow.drifting import note_drifts
@@ -26,9 +26,9 @@ from agent.workflow.state import Attempt, Spend, TurnProgress, Work
 async def executor(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
     """Paint every picture asked for, or sent back by a review, side by side.
 
-    Nothing is painted before the person has seen the plan, where they are to see it. A call that does not fit goes
-    back to the planner to mend; one the person's own setting forbids ends the turn. The turn fails only when nothing
-    at all could be painted.
+    Nothing is painted before the person has seen the plan, where they are to see it or it would pass a cap. A call
+    that does not fit goes back to the planner to mend; one the person's own setting forbids ends the turn. The turn
+    fails only when nothing at all could be painted.
     """
     deps = runtime.context
     try:
@@ -38,8 +38,9 @@ async def executor(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]
     if not commissions:
         target, settled = settle(state, refused)
         return Command(goto=target, update=settled)
-    if must_confirm(state, deps, commissions):
-        return await shown_first(state, runtime, commissions)
+    caps = await caps_in_the_way(state, deps, commissions)
+    if caps or must_confirm(state, deps, commissions):
+        return await shown_first(state, runtime, commissions, caps)
     update: TurnProgress = {"steps": [], "components": [], "spend": Spend()}
     works = dict(state["works"])
     for index, order in commissions.items():

@@ -129,7 +129,7 @@ async def _add(
     """Put the new picture on record, in the turn of the one it was made of."""
     async with pictures.allotting:
         now = await pictures.conversation()
-        handle = allot_handle([one.handle for one in now.pictures], base=parents[0])
+        handle = allot_handle(now.handles, base=parents[0])
         size = {"width": finished.image.width or 0, "height": finished.image.height or 0}
         free = {"usage": TokenUsage(), "price_usd": 0.0, "seconds": round(seconds, 3), "sources": (), "shortfalls": ()}
         asked = {"asked_aspect_ratio": None, "asked_resolution": f"{size['width']}×{size['height']}"}
@@ -151,7 +151,7 @@ async def _add(
 
 async def _show(pictures: Pictures, picture: Picture) -> None:
     """Have the thread show the picture below what its turn showed before."""
-    turn = next((one for one in (await pictures.conversation()).turns if one.id == picture.turn_id), None)
+    turn = await pictures.records.turn(pictures.conversation_id, picture.turn_id)
     if turn is not None and turn.state in _OVER:
         components = (*turn.components, SmartCanvas(handles=(picture.handle,)))
         await pictures.records.finish_turn(pictures.conversation_id, turn.model_copy(update={"components": components}))

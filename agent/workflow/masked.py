@@ -171,12 +171,17 @@ async def stored(images: ImageStore, png: bytes, size: tuple[int, int] | None = 
 
 async def take_mask(images: ImageStore, image: bytes, picture: Picture) -> ImagePart:
     """Return a person's mask at the picture's own size, stored. Raises RequestRefused with who must act."""
+    size = (picture.image.width or 1, picture.image.height or 1)
+    return await take_mask_of(images, image, size, picture.handle)
+
+
+async def take_mask_of(images: ImageStore, image: bytes, size: tuple[int, int], name: str) -> ImagePart:
+    """Return a person's mask at the size (width, height) of the picture they call `name`, stored, as `take_mask`."""
     if len(image) > MAX_UPLOAD_MEGABYTES << 20:
         raise RequestRefused(ErrorCode.MASK_TOO_LARGE, limit=MAX_UPLOAD_MEGABYTES)
-    size = (picture.image.width or 1, picture.image.height or 1)
     mask = await in_thread(masking.read_mask, image, size)
     if isinstance(mask, masking.MaskRefusal):
-        raise RequestRefused(_REFUSED[mask.problem], handle=picture.handle)
+        raise RequestRefused(_REFUSED[mask.problem], handle=name)
     return await stored(images, mask.data, size)
 
 

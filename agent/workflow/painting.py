@@ -10,6 +10,7 @@ from agent.components import SmartCanvas
 from agent.errors import AivistaError, ErrorCode, ErrorInfo
 from agent.imaging.handles import allot_handle
 from agent.imaging.intake import probe
+from agent.imaging.provenance import has_credentials
 from agent.imaging.references import without_signatures
 from agent.messages import ImageOrigin, ImagePart, PromptMessage, Source
 from agent.pictures import Picture, Receipt, Reference
@@ -69,15 +70,16 @@ async def paint(deps: Deps, order: Commission, *, name: str, take: int, number: 
 async def add_late(deps: Deps, painted: Painted) -> None:
     """Put a picture that came after its turn had ended into that turn: it was paid for."""
     await deps.settled.wait()
-    conversation = await deps.records.get(deps.conversation.id, deps.conversation.owner)
-    turn = next(turn for turn in conversation.turns if turn.id == deps.turn.id)
+    turn = await deps.records.turn(deps.conversation.id, deps.turn.id)
+    if turn is None:
+        return
     shown = (SmartCanvas(handles=(painted.picture.handle,)),) if painted.picture else ()
     update = {
         "components": turn.components + shown,
         "usage": turn.usage + painted.spend.usage,
         "price_usd": turn.price_usd + painted.spend.price_usd,
     }
-    await deps.records.finish_turn(conversation.id, turn.model_copy(update=update))
+    await deps.records.finish_turn(deps.conversation.id, turn.model_copy(update=update))
 
 
 async def _ask(deps: Deps, order: Commission, name: str, take: int, advice: str) -> tuple[Answer, Spend, int]:
@@ -120,7 +122,8 @@ async def _record(deps: Deps, order: Commission, made: _Made) -> Picture:
     before = await _recorded(deps, made.name)
     if before is not None:
         return before
-    probed = await probe(await deps.images.read(made.image))
+    data = await deps.images.read(made.image)
+    probed = await probe(data)
     size: dict[str, str | int] = {"mime_type": probed.mime_type, "width": probed.width, "height": probed.height}
     sized = made.image.model_copy(update={**size, "thought_signature": None, "signed_by": None})
     finished = await finish_part(deps, order.part, sized) if order.part else None
@@ -131,8 +134,8 @@ async def _record(deps: Deps, order: Commission, made: _Made) -> Picture:
         recorded = await _recorded(deps, made.name)
         if recorded is not None:
             return recorded
-        now = await deps.records.get(deps.conversation.id, deps.conversation.owner)
-        handle = allot_handle([picture.handle for picture in now.pictures], base=base.handle if base else None)
+        now = await deps.records.conversation_of_any_owner(deps.conversation.id)
+        handle = allot_handle(now.handles, base=base.handle if base else None)
         named = image.model_copy(update={"handle": handle})
         picture = Picture(
             handle=handle,
@@ -142,7 +145,9 @@ async def _record(deps: Deps, order: Commission, made: _Made) -> Picture:
             parents=tuple(reference.handle for reference in order.references.pictures),
             # A part is shown to the model cut out and marked: its answer is no turn of this picture's.
             answer=None if finished else _with_handle(made.answer.message, made.image, handle, size),
-            receipt=_receipt(deps, order, made, named, finished),
+            receipt=_receipt(deps, order, made, named, finished).model_copy(
+                update={"has_credentials": finished is None and has_credentials(data)}
+            ),
             alt=order.request.subject or order.request.prompt[:200],
             after_stop=deps.stopped.is_set(),
             round=made.number,
@@ -155,8 +160,9 @@ async def _record(deps: Deps, order: Commission, made: _Made) -> Picture:
 
 async def _recorded(deps: Deps, name: str) -> Picture | None:
     """Return the turn's picture that the paid call brought, if it is on record."""
-    now = await deps.records.get(deps.conversation.id, deps.conversation.owner)
-    return next((one for one in now.pictures if one.turn_id == deps.turn.id and one.call == name), None)
+    # It was paid for, so it is recorded also when the conversation is thrown away or shows another branch meanwhile.
+    now = await deps.records.conversation_of_any_owner(deps.conversation.id)
+    return next((one for one in now.all_pictures if one.turn_id == deps.turn.id and one.call == name), None)
 
 
 def _with_handle(message: PromptMessage, image: ImagePart, handle: str, size: dict[str, str | int]) -> PromptMessage:

@@ -17,6 +17,7 @@ from agent.prompts import prompt
 from agent.providers.base import ChatOptions, ToolDeclaration
 from agent.tools.registry import TOOLS
 from agent.workflow.asking import ask_text
+from agent.workflow.capping import refused_by_cap
 from agent.workflow.deps import Deps, TurnRuntime, emit, say, today
 from agent.workflow.doubting import without_the_unsure
 from agent.workflow.hearing import Answer
@@ -32,8 +33,14 @@ MAX_SAME_CALLS = 3
 
 
 async def planner(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
-    """Ask the text model what to do next, stream its words, and go where its calls lead."""
+    """Ask the text model what to do next, stream its words, and go where its calls lead.
+
+    Nothing is asked by a new turn when a cap is used up.
+    """
     deps = runtime.context
+    refusal = await refused_by_cap(state, deps)
+    if refusal is not None:
+        return Command(goto="failure", update={"error": refusal, "failed_node": "planner"})
     step = say(runtime, Step.THINKING)
     answer, is_reused = await _ask(deps, f"planner:{state['planner_steps'] + 1}", state["messages"], runtime)
     steps_said = [step, say(runtime, Step.REUSED)] if is_reused else [step]

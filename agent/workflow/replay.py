@@ -24,7 +24,7 @@ from agent.events import (
 def told_again(conversation: Conversation, turn: Turn) -> Iterator[TurnEvent]:
     """Return the turn's events as far as its record holds them; nothing is asked of any model."""
     yield TurnStarted(turn_id=turn.id, uploads=turn.uploads)
-    pictures = {picture.handle: picture for picture in conversation.pictures}
+    pictures = {picture.handle: picture for picture in conversation.all_pictures}
     for component in turn.components:
         match component:
             case AgentMessage():

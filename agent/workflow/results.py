@@ -42,7 +42,7 @@ async def settle_paintings(state: TurnProgress, deps: Deps) -> tuple[Target, Tur
     """Return where the turn goes now that nothing is painted any more, and the update: what it shows, what the
     planner's calls are answered with."""
     conversation = await deps.records.get(deps.conversation.id, deps.conversation.owner)
-    known = {picture.handle: picture for picture in conversation.pictures}
+    known = {picture.handle: picture for picture in conversation.all_pictures}
     answers: dict[int, ToolResultPart] = dict(state["answers"])
     components: list[Component] = []
     for index, work in state["works"].items():

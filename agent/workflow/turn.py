@@ -138,10 +138,23 @@ def taken_up(turn: Turn) -> Turn:
 
 
 def before(conversation: Conversation, turn_id: str) -> Conversation:
-    """Return the conversation as it was when the turn began."""
-    turns = tuple(turn for turn in conversation.turns if turn.id != turn_id)
-    pictures = tuple(picture for picture in conversation.pictures if picture.turn_id != turn_id)
-    return conversation.model_copy(update={"turns": turns, "pictures": pictures})
+    """Return the conversation as it was when the turn began. What came with it and after it is elsewhere.
+
+    Raises RequestRefused(TURN_NOT_FOUND) for a turn of a branch that is not shown.
+    """
+    place = next((place for place, turn in enumerate(conversation.turns) if turn.id == turn_id), None)
+    if place is None:
+        raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
+    turns = conversation.turns[:place]
+    past = {turn.id for turn in turns}
+    pictures = conversation.pictures
+    update = {
+        "turns": turns,
+        "pictures": tuple(one for one in pictures if one.turn_id in past),
+        "elsewhere": (*conversation.elsewhere, *(one for one in pictures if one.turn_id not in past)),
+        "forks": {one: beside for one, beside in conversation.forks.items() if one in past},
+    }
+    return conversation.model_copy(update=update)
 
 
 def prompt_message(turn: Turn, area: str = "") -> PromptMessage:

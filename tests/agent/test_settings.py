@@ -50,6 +50,8 @@ def test_every_variable_is_read(tmp_path: Path) -> None:
             "AIVISTA_IMAGE_TIMEOUT_S": "2",
             "AIVISTA_HISTORY_CACHE_TTL_S": "3",
             "AIVISTA_HISTORY_CACHE_MB": "0.5",
+            "AIVISTA_CAP_DAY_USD": " 2.50 ",
+            "AIVISTA_CAP_CONVERSATION_USD": "0",
         }
     )
     assert settings == Settings(
@@ -72,6 +74,8 @@ def test_every_variable_is_read(tmp_path: Path) -> None:
         image_timeout_s=2.0,
         history_cache_ttl_s=3.0,
         history_cache_limit_bytes=1 << 19,
+        cap_day_usd=2.5,
+        cap_conversation_usd=0.0,
     )
 
 
@@ -166,6 +170,15 @@ def test_a_number_that_makes_no_sense_names_its_variable(name: str, value: str) 
     assert value in str(error.value)
 
 
+@pytest.mark.parametrize("value", ["much", "-1", "inf", "nan", "1e999", "$5"])
+@pytest.mark.parametrize("name", ["AIVISTA_CAP_DAY_USD", "AIVISTA_CAP_CONVERSATION_USD"])
+def test_a_cap_that_is_no_amount_names_its_variable(name: str, value: str) -> None:
+    with pytest.raises(SettingsError, match=name) as error:
+        Settings.from_env({name: value})
+    assert value in str(error.value)
+    assert Settings.from_env({name: ""}) == Settings.from_env({})
+
+
 def test_settings_cannot_be_changed_and_refuse_unknown_fields(tmp_path: Path) -> None:
     settings = Settings(home=tmp_path)
     for name in Settings.model_fields:
@@ -181,6 +194,8 @@ def test_settings_cannot_be_changed_and_refuse_unknown_fields(tmp_path: Path) ->
         {"number_of_images": 0},
         {"number_of_images": 5},
         {"budget_usd": 0},
+        {"cap_day_usd": -0.01},
+        {"cap_conversation_usd": float("nan")},
         {"image_model": "ultra"},
         {"text_model": "auto"},
         {"search_policy": "sometimes"},

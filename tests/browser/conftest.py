@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.page import PageProcess
 from tests.wire_server import GeminiProcess
@@ -61,16 +61,29 @@ def gemini_studio(gemini: GeminiProcess, tmp_path_factory: pytest.TempPathFactor
         yield page
 
 
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    """A fresh browser profile; a script that fails or a request that leaves this machine fails the test."""
+@pytest.fixture(scope="module")
+def profile(browser: Browser) -> Iterator[BrowserContext]:
+    """A browser profile for a file's tests: what the page is made of is fetched and compiled once."""
     context = browser.new_context(viewport={"width": 1280, "height": 860}, locale="en-US", accept_downloads=True)
-    tab = context.new_page()
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def page(profile: BrowserContext) -> Iterator[Page]:
+    """A tab of somebody new; a script that fails or a request that leaves this machine fails the test."""
+    tab = profile.new_page()
     faults: list[str] = []
     tab.on("pageerror", lambda error: faults.append(f"script: {error}"))
     tab.on("request", lambda request: faults.append(request.url) if _leaves(request.url) else None)
     yield tab
-    context.close()
+    profile.set_offline(False)
+    if tab.url.startswith("http"):
+        tab.evaluate("localStorage.clear()")
+    for one in profile.pages:
+        one.close()
+    profile.clear_cookies()
+    profile.clear_permissions()
     assert faults == []
 
 

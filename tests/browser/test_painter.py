@@ -566,32 +566,6 @@ def test_a_ratio_is_reached_evenly_and_the_mask_gives_way_to_it(page: Page, stud
     assert is_white(mask(page), 0.45, 0.45)
 
 
-DROP = """(stage, bytes) => {
-  const data = new DataTransfer();
-  data.items.add(new File([new Uint8Array(bytes)], "garden.jpg", { type: "image/jpeg" }));
-  stage.dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
-}"""
-
-
-def test_a_picture_dropped_onto_the_stage_is_painted_over_once_it_has_a_handle(
-    page: Page, studio: PageProcess, photo: Path
-) -> None:
-    open_page(page, studio.url)
-    page.get_by_role("button", name="Picture panel").click()
-    page.locator("#canvas").evaluate(DROP, list(photo.read_bytes()))
-    expect(page.locator("#box img")).to_have_count(1)
-    expect(page.locator("#pt-said")).to_contain_text("Send it: then the picture has its number")
-    say(page, "make it grayscale")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
-    page.locator("#chat .refs .ref").first.click()
-    page.locator("#canvas").get_by_role("button", name="Paint over it").click()
-    expect(page.locator("#pt-pixels")).to_have_text("480×320")
-    stroke(page, (0.3, 0.3), (0.6, 0.6))
-    assert mask(page).size == (480, 320)
-    expect(page.locator("#ctx")).to_contain_text(re.compile(r"#1\s*· mask"))
-
-
 PLACES = """['#rail', '#center', '#stage', '#dock'].map(name => {
   const box = document.querySelector(name).getBoundingClientRect();
   return [box.x, box.y, box.width, box.height];

@@ -97,13 +97,16 @@ def picture(handle: str, turn_id: str, *, is_generated: bool = True, signature: 
     )
 
 
-def begun_turn(turn_id: str = "t1", text: str = "draw a red fox", uploads: tuple[ImagePart, ...] = ()) -> Turn:
+def begun_turn(
+    turn_id: str = "t1", text: str = "draw a red fox", uploads: tuple[ImagePart, ...] = (), parent: str | None = None
+) -> Turn:
     """Return a turn as it starts."""
     return Turn(
         id=turn_id,
         text=text,
         settings=TurnSettings(image_model="pro", search_policy=SearchPolicy.BOTH, aspect_ratio="1:1", budget_usd=0.5),
         started_at=NOW,
+        parent=parent,
         uploads=uploads,
         editing="#1",
         references=("#1", "#2"),

@@ -90,6 +90,20 @@ def test_a_mask_of_another_picture_than_the_marked_one_is_refused() -> None:
     assert read_painted("", expand_field(), "#2") == WireRefusal("painter.other_picture", "#7b", "#2")
 
 
+def test_what_is_painted_over_a_picture_of_the_message_marks_none_of_the_conversation() -> None:
+    read = read_painted(mask_field(handle="upload:2"), "", "")
+    assert mask_of(read).handle == "upload:2"
+    assert isinstance(read, Painted)
+    assert read.editing == ""
+    assert read_painted("", expand_field(handle="upload:16"), "") == Painted(expand=Expansion("upload:16", right=0.5))
+
+
+def test_a_picture_of_the_message_and_a_marked_one_are_not_changed_at_once() -> None:
+    refusal = WireRefusal("painter.new_or_marked", marked="#2")
+    assert read_painted(mask_field(handle="upload:1"), "", "#2") == refusal
+    assert read_painted("", expand_field(handle="upload:1"), "#2") == refusal
+
+
 def test_a_black_mask_is_none() -> None:
     assert read_painted(mask_field(png(box=None)), "", "#7b") == Painted("#7b")
 
@@ -136,6 +150,11 @@ def test_nothing_but_pixels_goes_on() -> None:
         mask_field(handle="#7B"),
         mask_field(handle="#../../etc"),
         mask_field(handle=7),
+        mask_field(handle="upload:0"),
+        mask_field(handle="upload:01"),
+        mask_field(handle="upload:1\n"),
+        mask_field(handle="upload:-1"),
+        mask_field(handle="#1|upload:1"),
         mask_field(feather=1),
         mask_field(feather=33),
         mask_field(feather="8"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from html import unescape
 
 import pytest
@@ -79,6 +80,11 @@ def test_several_requests_stand_in_one_card_each_with_its_price() -> None:
     assert shown.count('data-act="run_plan"') == 1
 
 
+def answered(blocks: Sequence[Block]) -> str:
+    """Return the cards beneath the person's own words."""
+    return html([block for block in blocks if block.role != "user"])
+
+
 @pytest.mark.parametrize("hostile", ["</textarea><script>", '"><img src=x>'])
 def test_nothing_hostile_in_a_plan_becomes_html(hostile: str) -> None:
     plan = PLAN.model_copy(update={"prompt": hostile, "model_label": hostile, "aspect_ratio": hostile})
@@ -92,7 +98,7 @@ def test_nothing_hostile_in_a_plan_becomes_html(hostile: str) -> None:
 def test_a_plan_that_was_decided_about_is_folded_and_has_no_fields(language: str, state: str) -> None:
     card = PlanCard.model_validate({"plans": (PLAN,), "state": state})
     words = load_words(language)
-    shown = html(render_turn(View(words, "c1", OFFERS), turn(card), {}))
+    shown = answered(render_turn(View(words, "c1", OFFERS), turn(card), {}))
     assert words(f"plan.was_{state}") in shown
     assert "Pro · 16:9 · 2K · ×2" in shown
     assert "A red fox in snow" in shown
@@ -125,7 +131,7 @@ def test_a_live_plan_can_be_decided_when_the_turn_rests_with_it() -> None:
 def test_a_turn_that_goes_on_shows_the_plan_as_it_was_decided() -> None:
     waiting = turn(PlanCard(plans=(PLAN,)), state=TurnState.WAITING)
     changed = PLAN.model_copy(update={"aspect_ratio": "1:1"})
-    shown = html(render_live(VIEW, resumed(waiting, PlanCard(plans=(changed,), state="run")), 0))
+    shown = answered(render_live(VIEW, resumed(waiting, PlanCard(plans=(changed,), state="run")), 0))
     assert "Pro · 1:1 · 2K · ×2" in shown
     assert "<textarea" not in shown
 

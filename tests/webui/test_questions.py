@@ -35,7 +35,7 @@ def test_live_and_stored_a_question_reads_the_same(question: Question) -> None:
     live = advance_all(LiveTurn("it"), [QuestionAsked(question=question, subject="#1")])
     stored = turn(AskBack(question=question, subject="#1"))
     shown = [block for block in render_live(VIEW, live, 0) if isinstance(block, Card) and "ask" in block.html]
-    assert shown == [block for block in render_turn(VIEW, stored, {}) if isinstance(block, Card)]
+    assert shown == [one for one in render_turn(VIEW, stored, {}) if isinstance(one, Card) and one.role != "user"]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from html import unescape
 from typing import get_args
@@ -98,8 +99,8 @@ def test_a_stored_turn_reads_from_the_persons_words_to_the_pictures() -> None:
     steps = Steps(lines=(ThoughtLog(step=Step.THINKING), ThoughtLog(step=Step.PAINTED, at_s=21)), seconds=21.4)
     stored = turn(AgentMessage(text="Here it **is**."), steps, SmartCanvas(handles=("#1",)))
     blocks = render_turn(VIEW, stored, {"#1": picture("#1")})
-    assert [type(block) for block in blocks] == [Prose, Prose, Card, Card]
-    assert blocks[:2] == [Prose("user", "draw a fox"), Prose("assistant", "Here it **is**.")]
+    assert [type(block) for block in blocks] == [Prose, Card, Prose, Card, Card]
+    assert [blocks[0], blocks[2]] == [Prose("user", "draw a fox"), Prose("assistant", "Here it **is**.")]
     assert "Planned, painted" in html(blocks)
     assert "aspect-ratio:2752/1536" in html(blocks)
     assert "media/c1/1?size=" in html(blocks)
@@ -126,7 +127,7 @@ def test_a_stored_turn_reads_from_the_persons_words_to_the_pictures() -> None:
 def test_every_component_shows_something_in_every_language(component: Component, language: str) -> None:
     view = View(load_words(language), "c1")
     pictures = {handle: picture(handle) for handle in ("#1", "#2")}
-    assert len(render_turn(view, turn(component), pictures)) == 2
+    assert len(render_turn(view, turn(component), pictures)) == 3
 
 
 def test_the_list_above_names_every_component() -> None:
@@ -153,6 +154,12 @@ def test_uploads_and_marked_pictures_stand_above_the_words_with_their_handles() 
     assert [first.html.index(f'data-arg="{handle}"') for handle in ("#1", "#2", "#3")] == sorted(
         first.html.index(f'data-arg="{handle}"') for handle in ("#1", "#2", "#3")
     )
+
+
+def test_a_picture_marked_in_the_message_it_came_with_is_shown_once_where_it_was_sent() -> None:
+    stored = turn(uploads=(image("#3"), image("#4"))).model_copy(update={"editing": "#4", "references": ("#1",)})
+    first = render_turn(VIEW, stored, {})[0]
+    assert re.findall(r'data-arg="([^"]+)"', first.html if isinstance(first, Card) else "") == ["#1", "#3", "#4"]
 
 
 def test_a_running_turn_shows_what_is_done_now_and_frames_of_the_right_shape() -> None:
@@ -228,7 +235,7 @@ def test_nothing_hostile_in_a_picture_becomes_html(hostile: str) -> None:
 def test_a_models_words_never_become_a_card() -> None:
     stored = turn(AgentMessage(text='<button data-act="retry">Retry</button>'))
     blocks = render_turn(VIEW, stored, {})
-    assert html(blocks) == ""
+    assert "retry" not in html(blocks)
     assert blocks[-1] == Prose("assistant", '&lt;button data-act="retry">Retry&lt;/button>')
 
 
@@ -273,8 +280,30 @@ def test_the_running_turn_is_left_out_of_the_stored_thread() -> None:
     stored = Conversation(
         id="c1", owner="local", title="Fox", created_at=NOW, updated_at=NOW, turns=(turn(AgentMessage(text="a")),)
     )
-    assert len(render_conversation(VIEW, stored)) == 2
+    assert len(render_conversation(VIEW, stored)) == 3
     assert render_conversation(VIEW, stored, without="t1") == []
+
+
+def test_words_are_said_otherwise_in_a_form_that_holds_them_as_they_were() -> None:
+    tools = html(render_turn(VIEW, turn().model_copy(update={"text": "\n<b> fox"}), {}))
+    assert ">\n\n&lt;b&gt; fox</textarea>" in tools
+    assert 'data-branch="edit"' in tools
+    assert "versions" not in tools
+
+
+def test_of_several_versions_one_is_shown_and_the_others_are_a_step_away() -> None:
+    tools = html(render_turn(VIEW, turn(), {}, beside=("t0", "t1", "t2")))
+    assert ">2 / 3<" in tools
+    assert 'data-branch="switch" data-turn="t0" aria-label="Previous version"' in tools
+    assert 'data-branch="switch" data-turn="t2" aria-label="Next version"' in tools
+    assert "disabled" not in tools
+    last = html(render_turn(VIEW, turn(), {}, beside=("t0", "t1")))
+    assert 'aria-label="Next version" title="Next version" disabled' in last
+
+
+def test_while_a_turn_is_at_work_no_version_can_be_chosen_or_made_and_the_page_says_why() -> None:
+    tools = html(render_turn(VIEW, turn(), {}, beside=("t1", "t2"), is_busy=True))
+    assert tools.count('disabled title="A message is at work. Wait for it or stop it first."') == 3
 
 
 def test_the_built_in_model_is_named_in_the_visitors_language() -> None:

@@ -105,5 +105,6 @@
     panel: once,
     panel_apply: applyPanel,
     copy_report: copyReport,
+    copy_text: copyText,
   };
 })();

@@ -8,11 +8,11 @@ import gradio as gr
 
 from agent.conversation import Conversation
 from agent.pictures import Picture
-from webui.cards import THUMB_EDGE_PX, View, button, picture_actions, picture_alt
+from webui.cards import THUMB_EDGE_PX, View, picture_actions, picture_alt
 from webui.icons import icon
 from webui.panels.flat import flat
-from webui.panels.painter import stage_buttons_html
-from webui.receipts import receipt_rows
+from webui.panels.painter import choose_button_html, stage_buttons_html
+from webui.receipts import whole_receipt
 from webui.review_cards import review_rows, score_badge
 from webui.words import Words
 
@@ -27,8 +27,9 @@ def build_canvas() -> gr.HTML:
 def empty_canvas_html(words: Words) -> str:
     """Return the stage before a picture is opened."""
     return (
-        f'{_bar(words, words("stage.label"))}<div class="empty"><div class="empty-art">{icon("image", 26)}</div>'
-        f"<h3>{escape(words('stage.empty'))}</h3><p>{escape(words('stage.empty_text'))}</p></div>"
+        f'{_bar(words("stage.label"))}<div class="empty"><div class="empty-art">{icon("image", 26)}</div>'
+        f"<h3>{escape(words('stage.empty'))}</h3><p>{escape(words('stage.empty_text'))}</p>"
+        f"<div>{choose_button_html(words)}</div></div>"
     )
 
 
@@ -37,9 +38,10 @@ def canvas_html(view: View, conversation: Conversation, picture: Picture) -> str
     words, image = view.words, picture.image
     width, height = image.width or 1, image.height or 1
     original = escape(words("action.original"))
-    receipt = receipt_rows(view, picture.receipt) if picture.receipt else f"<p>{escape(words('receipt.uploaded'))}</p>"
+    receipt = whole_receipt(view, picture) or f"<p>{escape(words('receipt.uploaded'))}</p>"
+    has_original = picture.receipt is not None and picture.receipt.has_credentials
     return (
-        f"{_bar(words, picture.handle)}"
+        f"{_bar(picture.handle)}"
         f'<div class="cv-scroll"><div class="cv-well"><div class="cv-pic" style="--ar:{width / height:.4f}" '
         f'data-conversation="{escape(view.conversation_id)}" data-handle="{escape(picture.handle)}" '
         f'data-width="{width}" data-height="{height}">'
@@ -47,7 +49,7 @@ def canvas_html(view: View, conversation: Conversation, picture: Picture) -> str
         f'{_strip(view, conversation, picture.handle)}<div class="cv-info"><span>{width}×{height}</span>'
         f'<span class="grow"></span><a href="{view.url(picture.handle)}" target="_blank" rel="noopener">{original}</a>'
         f'</div></div><div class="cv-paint">{stage_buttons_html(words, picture.handle)}</div>'
-        f"{picture_actions(view, picture.handle)}"
+        f"{picture_actions(view, picture.handle, has_original=has_original)}"
         f'{_review(words, picture)}<section class="receipt whole"><h3>{escape(words("receipt.title"))}</h3>{receipt}'
         "</section></div>"
     )
@@ -62,11 +64,8 @@ def _review(words: Words, picture: Picture) -> str:
     return f'<section class="review whole"><h3>{head}</h3>{found}</section>'
 
 
-def _bar(words: Words, title: str) -> str:
-    return (
-        f'<div class="cv-bar"><b>{escape(title)}</b><span class="grow"></span>'
-        f"{button('stage', words('action.close'), 'x', 'icon', bare=True)}</div>"
-    )
+def _bar(title: str) -> str:
+    return f'<div class="cv-bar"><b>{escape(title)}</b></div>'
 
 
 def _strip(view: View, conversation: Conversation, current: str) -> str:

@@ -13,6 +13,7 @@ import gradio as gr
 from agent.conversation import Conversation
 from webui.cards import button
 from webui.icons import icon
+from webui.panels.conversations import conversation_opener
 from webui.panels.flat import flat
 from webui.receipts import price
 from webui.render import Block, Card, Prose
@@ -77,21 +78,31 @@ def _props() -> dict[str, Any]:
     return config
 
 
-def top_html(words: Words, conversation: Conversation | None, *, is_sketch: bool) -> str:
-    """Return the top bar: the title, how many pictures, what it cost, and whether this is sketch mode."""
+def top_html(
+    words: Words, conversation: Conversation | None, *, is_sketch: bool, spent_usd: float | None = None
+) -> str:
+    """Return the top bar: the title, how many pictures, what it cost, whether this is sketch mode, and the menu.
+
+    Without `spent_usd` the cost is that of the branch that is shown.
+    """
     title = conversation.title if conversation else ""
     facts = [words("top.sketch")] if is_sketch else []
     if conversation and conversation.pictures:
         facts.append(words.counted("top.pictures", len(conversation.pictures)))
-    if conversation and conversation.price_usd:
-        facts.append(price(words, conversation.price_usd))
+    spent = conversation.price_usd if conversation and spent_usd is None else spent_usd
+    if spent:
+        facts.append(price(words, spent))
+    menu = ""
+    if conversation and conversation.title:
+        pinned = conversation.is_pinned
+        menu = conversation_opener(words, conversation.id, conversation.title, is_pinned=pinned, is_top=True)
     where = escape(conversation.id) if conversation else "new"
     shown = escape(title or words("top.untitled"))
     return (
         f"{button('rail', words('rail.show'), 'panel-left', 'icon show-rail', bare=True)}"
         f'<h1 data-conversation="{where}" data-language="{words.language}">{shown}</h1>'
         f'<span class="sub">{escape(" · ".join(facts))}</span><span class="grow"></span>'
-        f"{button('styles', words('styles.title'), 'palette', 'styles-open')}"
+        f"{menu}{button('styles', words('styles.title'), 'palette', 'styles-open')}"
         f"{button('stage', words('top.stage'), 'panel-right', 'icon', bare=True)}"
     )
 

@@ -79,6 +79,22 @@ class Chosen(Value):
     review: str = "on"
     confirm: bool = False
 
+    @classmethod
+    def of(cls, settings: TurnSettings) -> Chosen:
+        """Return what the chips say when a turn was sent with these settings."""
+        count = str(settings.number_of_images)
+        return cls(
+            text_model=settings.text_model,
+            image_model=settings.image_model,
+            allow_search=settings.allow_search,
+            search_policy=settings.search_policy,
+            aspect_ratio=settings.aspect_ratio or AUTO,
+            resolution=settings.resolution or AUTO,
+            number_of_images=count if count in COUNTS else AUTO,
+            review=settings.review,
+            confirm=settings.confirm,
+        )
+
     def turn_settings(self) -> TurnSettings:
         """Return the turn's settings. Raises ValueError for values that no chip offers."""
         count = None if self.number_of_images == AUTO else int(self.number_of_images)
@@ -205,12 +221,12 @@ def chip_updates(words: Words, catalogue: Catalogue, provider: str, chosen: Chos
         "aspect_ratio": _choices(words, "aspect_ratio", [(words("composer.auto_ratio"), AUTO), *_same(ratios)], ratio),
         "resolution": _choices(words, "resolution", shown_sizes, size, is_shown=not is_sketch),
         "number_of_images": _choices(words, "count", shown_counts, chosen.number_of_images),
-        "allow_search": gr.update(label=words("composer.search"), visible=can_search),
+        "allow_search": gr.update(label=words("composer.search"), value=chosen.allow_search, visible=can_search),
         "search_policy": _choices(
             words, "search_policy", by_whom, chosen.search_policy, is_shown=can_search and chosen.allow_search
         ),
         "review": _choices(words, "review", when, chosen.review),
-        "confirm": gr.update(label=words("composer.confirm"), visible=True),
+        "confirm": gr.update(label=words("composer.confirm"), value=chosen.confirm, visible=True),
     }
 
 
@@ -223,11 +239,6 @@ def _choices(
 ) -> Update:
     update: Update = gr.update(label=words(f"composer.{name}"), choices=list(choices), value=value, visible=is_shown)
     return update
-
-
-def cost_html(words: Words, *, is_sketch: bool) -> str:
-    """Return what stands before Send: in sketch mode that it is free."""
-    return f'<span class="price">{icon("leaf", 13)}{escape(words("composer.free"))}</span>' if is_sketch else ""
 
 
 def context_html(

@@ -6,6 +6,7 @@ from html import escape
 
 import gradio as gr
 
+from agent.imaging.intake import WORKING_SIDE_PX
 from webui.icons import icon
 from webui.mask_wires import MAX_EDGE_PX, MAX_FEATHER_PX, MAX_GROWTH, MIN_FEATHER_PX
 from webui.panels.flat import flat
@@ -36,6 +37,10 @@ _SAID = (
     "painter.empty_file",
     "painter.loaded",
     "painter.attached",
+    "painter.added",
+    "painter.new_picture",
+    "painter.new_paint",
+    "painter.new_gone",
 )
 _LEFT_OPEN = {name: f"{{{name}}}" for name in ("share", "width", "height", "mask_width", "mask_height")}
 
@@ -55,14 +60,35 @@ def stage_buttons_html(words: Words, handle: str) -> str:
     )
 
 
+def choose_button_html(words: Words) -> str:
+    """Return what lets a picture be chosen that is not in the conversation yet, to be painted over."""
+    label = escape(words("stage.choose"))
+    return f'<button type="button" class="b line" data-paint="choose">{icon("image-up")}<span>{label}</span></button>'
+
+
 def painter_html(words: Words) -> str:
     """Return the whole painter in the visitor's words; it is never rendered again, so what is painted stays."""
     said = "".join(f' data-{_name(key).replace("_", "-")}="{escape(words(key, **_LEFT_OPEN))}"' for key in _SAID)
     return (
         f'<div id="pt" role="region" aria-label="{escape(words("painter.title"))}" data-mode="mask" '
-        f'data-longest="{MAX_EDGE_PX}" data-growth="{MAX_GROWTH:g}"{said}>{_bar(words)}{_mask_tools(words)}'
-        f"{_expand_tools(words)}{_well(words)}{_foot()}</div>"
+        f'data-longest="{MAX_EDGE_PX}" data-working="{WORKING_SIDE_PX}" data-growth="{MAX_GROWTH:g}"{said}>'
+        f"{_bar(words)}{_mask_tools(words)}{_expand_tools(words)}{_well(words)}{_foot()}</div>"
         '<p id="pt-said" role="status"></p>'
+        '<input type="file" id="pt-photo" accept="image/*,.heic,.heif,.avif" multiple hidden>'
+        f'<template id="pt-chip">{_new_chip(words)}<p id="ctx-said" role="status"></p></template>'
+    )
+
+
+def _new_chip(words: Words) -> str:
+    """Return the composer's line of a picture that has no handle yet; the script fills it in and shows it."""
+    editing, expanding = escape(words("composer.editing")), escape(words("painter.expand_note"))
+    opens, drops = escape(words("painter.new_open")), escape(words("painter.new_drop"))
+    return (
+        f'<div id="ctx-new"><span class="lab" data-editing="{editing}" data-expanding="{expanding}"></span>'
+        f'<span class="ctx"><button type="button" class="opens" data-paint="again" title="{opens}">'
+        f'<img alt="" width="20" height="20"><b>{escape(words("painter.new_picture"))}</b><small></small></button>'
+        f'<button type="button" data-paint="unpaint" aria-label="{drops}" title="{drops}">{icon("x", 13)}</button>'
+        "</span></div>"
     )
 
 

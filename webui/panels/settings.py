@@ -1,14 +1,16 @@
-"""The settings dialog: a key for this session, tried before it is trusted."""
+"""The settings dialog: a key for this session, tried before it is trusted, and the caps of what may be spent."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
 import gradio as gr
-from pydantic import SecretStr
+from pydantic import SecretStr, ValidationError
 
 from agent.errors import ErrorInfo
+from agent.storage.preferences import Preferences
 from webui.cards import button
 from webui.icons import icon
 from webui.panels.flat import flat
@@ -27,6 +29,10 @@ class SettingsPanel:
     verdict: gr.HTML
     remove: gr.Button
     save: gr.Button
+    cap_day: gr.Number
+    cap_conversation: gr.Number
+    caps_save: gr.Button
+    caps_note: gr.HTML
 
 
 def build_settings() -> SettingsPanel:
@@ -40,7 +46,16 @@ def build_settings() -> SettingsPanel:
         with gr.Row(elem_id="s-foot"):
             remove = gr.Button("", elem_id="s-remove", scale=0, min_width=96)
             save = gr.Button("", variant="primary", elem_id="s-save", scale=0, min_width=96)
-    return SettingsPanel(head, key, test, verdict, remove, save)
+        with gr.Row(elem_id="s-caps"):
+            cap_day, cap_conversation = (_amount(f"s-cap-{name}") for name in ("day", "conversation"))
+            caps_save = gr.Button("", elem_id="s-caps-save", scale=0, min_width=96)
+        caps_note = flat("s-caps-note")
+    return SettingsPanel(head, key, test, verdict, remove, save, cap_day, cap_conversation, caps_save, caps_note)
+
+
+def _amount(elem_id: str) -> gr.Number:
+    # Without a least value: Gradio would refuse a smaller one in its own words.
+    return gr.Number(label=elem_id, elem_id=elem_id, interactive=True, step=0.5, min_width=0)
 
 
 def head_html(words: Words) -> str:
@@ -81,6 +96,34 @@ def _verdict(icon_name: str, tone: str, text: str, more: str = "") -> str:
         f'<ul class="keyres" role="status"><li class="{tone}">{icon(icon_name, 17)}'
         f"<span>{escape(text)}{small}</span></li></ul>"
     )
+
+
+def problem_html(sentence: str) -> str:
+    """Return one sentence about what cannot be kept as it is."""
+    return _verdict("circle-alert", "bad", sentence)
+
+
+def cap_updates(words: Words, panel: SettingsPanel, chosen: Preferences) -> dict[Any, Any]:
+    """Return the caps' fields in the visitor's words, filled with what they chose."""
+    return {
+        panel.cap_day: _field(words, words("spend.cap_day"), chosen.cap_day_usd),
+        panel.cap_conversation: _field(words, words("spend.cap_conversation"), chosen.cap_conversation_usd),
+        panel.caps_save: gr.update(value=words("spend.caps_save")),
+        panel.caps_note: note_html(words, "spend.caps_lead"),
+    }
+
+
+def _field(words: Words, label: str, value: float | None) -> dict[str, Any]:
+    update: dict[str, Any] = gr.update(label=label, value=value, placeholder=words("spend.no_cap"))
+    return update
+
+
+def read_caps(day: object, conversation: object) -> Preferences | None:
+    """Return the caps as they were typed, an empty field for none, or None when one is no amount."""
+    try:
+        return Preferences.model_validate({"cap_day_usd": day, "cap_conversation_usd": conversation}, strict=True)
+    except ValidationError:
+        return None
 
 
 def typed_key(text: str | None) -> SecretStr | None:

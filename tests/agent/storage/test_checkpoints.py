@@ -23,7 +23,7 @@ from agent.storage.private_files import storage_failure
 from agent.workflow.checkpointed import VALUES
 from agent.workflow.state import Spend
 from tests.support.scenes import Scene, generate, only, picture, run, words
-from tests.support.turns import decide, newest, retry, rows, started
+from tests.support.turns import decide, newest, retry, rows, started, until
 
 REFUSED = Line(error=ErrorInfo(code=ErrorCode.PICTURE_BLOCKED, parameters={"reason": "IMAGE_SAFETY"}))
 AT_A_NODE: CheckpointMetadata = {"source": "loop", "step": 1}
@@ -217,9 +217,7 @@ async def test_a_checkpoint_is_written_by_itself_unless_the_next_one_comes_first
 ) -> None:
     for node in ("retriever", "executor"):
         await checkpoints.aput(config("t1"), standing_at(node), AT_A_NODE, {})
-    async with asyncio.timeout(10):
-        while not stored(tmp_path):
-            await asyncio.sleep(0.01)
+    await until(lambda: stored(tmp_path) == {"t1"})
     await checkpoints.aput(config("t1"), standing_at("critic"), AT_A_NODE, {})
     assert len([one async for one in checkpoints.alist(config("t1"))]) == 2
 

@@ -50,8 +50,8 @@ async def test_a_conversation_comes_back_exactly_after_a_restart(tmp_path: Path)
         await store.begin_turn(conversation.id, turn, [upload])
         await store.add_picture(conversation.id, made)
         await store.finish_turn(conversation.id, finished(turn))
-        await store.begin_turn(conversation.id, begun_turn("t2", "more"))
-        await store.finish_turn(conversation.id, finished(begun_turn("t2", "more")))
+        await store.begin_turn(conversation.id, begun_turn("t2", "more", parent="t1"))
+        await store.finish_turn(conversation.id, finished(begun_turn("t2", "more", parent="t1")))
         remembered = await store.get(conversation.id, "local")
     read = await read_anew(tmp_path, conversation)
     assert read.turns[0] == finished(turn)
@@ -139,7 +139,7 @@ async def test_nobody_elses_conversation_is_opened_renamed_listed_or_deleted(
 
 async def test_the_list_is_newest_first_and_says_what_each_holds(store: ConversationStore) -> None:
     first, second = await store.create("local", "first"), await store.create("local", "second")
-    third = await store.create("local")
+    third = await store.create("local", "third")
     await store.begin_turn(first.id, begun_turn(), [picture("#1", "t1", is_generated=False)])
     await store.add_picture(first.id, picture("#2", "t1"))
     await store.finish_turn(first.id, finished(begun_turn()))
@@ -149,6 +149,13 @@ async def test_the_list_is_newest_first_and_says_what_each_holds(store: Conversa
     assert infos[0].thumbnail_digest == image_part("#2").digest
     assert (infos[2].picture_count, infos[2].price_usd, infos[2].thumbnail_digest) == (0, 0.0, None)
     assert [info.id for info in await store.list("local", limit=1, offset=1)] == [third.id]
+
+
+async def test_a_conversation_in_which_nothing_was_said_is_not_listed(store: ConversationStore) -> None:
+    await store.create("local")
+    begun = await store.create("local")
+    await store.begin_turn(begun.id, begun_turn(text=""))
+    assert [(info.id, info.title) for info in await store.list("local")] == [(begun.id, "")]
 
 
 @pytest.mark.parametrize(
@@ -172,15 +179,20 @@ async def test_a_title_that_is_there_stays(tmp_path: Path, store: ConversationSt
     assert (await read_anew(tmp_path, conversation)).title == "mine"
 
 
-async def test_a_deleted_conversation_is_gone_with_all_its_rows(tmp_path: Path, store: ConversationStore) -> None:
+async def test_a_conversation_that_is_removed_is_gone_with_all_its_rows(
+    tmp_path: Path, store: ConversationStore
+) -> None:
     conversation = await store.create("local")
     await store.begin_turn(conversation.id, begun_turn(), [picture("#1", "t1", is_generated=False)])
-    await store.delete(conversation.id, "local")
+    await store.remove(conversation.id, "local")
     for attempt in (
         store.get(conversation.id, "local"),
         store.begin_turn(conversation.id, begun_turn("t2")),
         store.finish_turn(conversation.id, finished(begun_turn())),
         store.add_picture(conversation.id, picture("#2", "t1")),
+        store.remove(conversation.id, "local"),
+        store.delete(conversation.id, "local"),
+        store.undelete(conversation.id, "local"),
     ):
         with pytest.raises(RequestRefused) as refused:
             await attempt
@@ -250,7 +262,7 @@ async def main():
     conversation = await store.create("local")
     await store.begin_turn(conversation.id, begun_turn(), [picture("#1", "t1", is_generated=False)])
     await store.add_picture(conversation.id, picture("#2", "t1"))
-    await store.begin_turn(conversation.id, begun_turn("t2"))
+    await store.begin_turn(conversation.id, begun_turn("t2", parent="t1"))
     print(conversation.id, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -290,8 +302,9 @@ async def test_many_turns_at_once_are_all_on_record(tmp_path: Path) -> None:
 
         async def talk(conversation: Conversation) -> None:
             for n in range(3):
-                await store.begin_turn(conversation.id, begun_turn(f"t{n}"))
-                await store.finish_turn(conversation.id, finished(begun_turn(f"t{n}"), signature=b"s"))
+                begun = begun_turn(f"t{n}", parent=f"t{n - 1}" if n else None)
+                await store.begin_turn(conversation.id, begun)
+                await store.finish_turn(conversation.id, finished(begun, signature=b"s"))
 
         await asyncio.gather(*(talk(conversation) for conversation in conversations))
         remembered = [await store.get(conversation.id, "local") for conversation in conversations]

@@ -269,18 +269,34 @@ async def test_a_home_of_the_first_version_is_brought_up_to_date_with_everything
         assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 
+async def test_a_home_of_the_first_version_is_a_tree_with_a_gallery_after_the_upgrade(tmp_path: Path) -> None:
+    ids = await written(tmp_path / "new")
+    of_the_first_version(tmp_path / "old", tmp_path / "new")
+    await everything(tmp_path / "old", ids)
+    found = []
+    for home in ("new", "old"):
+        with contextlib.closing(sqlite3.connect(tmp_path / home / "aivista.db")) as database:
+            pictures = database.execute("SELECT handle, owner, model, shape, source FROM pictures ORDER BY id")
+            turns = database.execute("SELECT conversation_id, id, parent FROM turns ORDER BY conversation_id, id")
+            heads = database.execute("SELECT id, head FROM conversations ORDER BY id")
+            found.append([pictures.fetchall(), turns.fetchall(), heads.fetchall()])
+    assert found[0] == found[1]
+    assert {row[4] for row in found[0][0]} == {"uploaded", "made"}
+    assert all(row[3] for row in found[0][0])
+
+
 async def test_a_home_of_the_first_version_goes_on_as_any_other(tmp_path: Path) -> None:
     ids = await written(tmp_path / "new")
     of_the_first_version(tmp_path / "old", tmp_path / "new")
     store = ConversationStore(tmp_path / "old", ImageStore(tmp_path / "old"))
     await store.open()
-    turn = begun_turn("t3", "one more").model_copy(update={"request_id": "r1"})
+    turn = begun_turn("t3", "one more", parent="t2").model_copy(update={"request_id": "r1"})
     await store.begin_turn(ids[0], turn)
     await store.journal.send(CallRecord(conversation_id=ids[0], turn_id="t3", name="planner:1", model="m"), is_new=True)
     assert await store.requested_turn(ids[0], "r1") == "t3"
     assert list(await store.journal.calls("t3")) == ["planner:1"]
     assert [one.id for one in (await store.get(ids[0], "ann")).turns] == ["t1", "t2", "t3"]
-    await store.delete(ids[0], "ann")
+    await store.remove(ids[0], "ann")
     assert await store.journal.calls("t3") == {}
     await store.aclose()
 

@@ -247,7 +247,7 @@ async def test_a_lost_blob_leaves_the_answer_unsigned_but_there(store: Conversat
 
 async def test_the_calls_of_a_turn_come_in_the_order_they_were_made_and_no_others(store: ConversationStore) -> None:
     conversation_id = await begun(store)
-    await store.begin_turn(conversation_id, begun_turn("t2"))
+    await store.begin_turn(conversation_id, begun_turn("t2", parent="t1"))
     names = ["planner:1", "searcher:1", "planner:2", "picture:2.0.0.1"]
     for name in names:
         sent = call("t1", name, conversation_id=conversation_id, state=CallState.SENT, attempts=1)
@@ -270,11 +270,11 @@ async def test_what_is_handed_over_is_read_back_in_the_order_it_was_handed_over(
     assert (kept.state, kept.attempts) == (CallState.CANCELLED, 2)
 
 
-async def test_a_deleted_conversation_takes_its_calls_along(store: ConversationStore, tmp_path: Path) -> None:
+async def test_a_conversation_that_is_removed_takes_its_calls_along(store: ConversationStore, tmp_path: Path) -> None:
     conversation_id = await begun(store)
     sent = call("t1", "planner:1", conversation_id=conversation_id, state=CallState.SENT, attempts=1)
     await store.journal.send(sent, is_new=True)
-    await store.delete(conversation_id, "local")
+    await store.remove(conversation_id, "local")
     assert calls_on_disk(tmp_path) == {}
 
 

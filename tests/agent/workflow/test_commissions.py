@@ -46,7 +46,9 @@ async def deps(tmp_path: Path) -> AsyncIterator[Deps]:
     conversation = await records.create("local")
     await records.begin_turn(conversation.id, begun_turn("t1"), [recorded("#1", "t1", is_generated=False)])
     await records.add_picture(conversation.id, recorded("#2", "t1"))
-    turn = begun_turn("t2").model_copy(update={"settings": TurnSettings(), "editing": None, "references": ()})
+    turn = begun_turn("t2", parent="t1").model_copy(
+        update={"settings": TurnSettings(), "editing": None, "references": ()}
+    )
     await records.begin_turn(conversation.id, turn)
     yield Deps(
         conversation=await records.get(conversation.id, "local"),

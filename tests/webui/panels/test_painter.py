@@ -9,6 +9,7 @@ import pytest
 
 from webui.cards import View
 from webui.mask_wires import MAX_EDGE_PX, MAX_FEATHER_PX, MIN_FEATHER_PX
+from webui.panels.canvas import empty_canvas_html
 from webui.panels.composer import context_html
 from webui.panels.painter import RATIOS, painter_html, stage_buttons_html
 from webui.words import LANGUAGES, load_words
@@ -95,6 +96,31 @@ def test_the_stage_opens_the_painter_on_its_picture() -> None:
     assert all(one["data-paint"] == "open" for one in buttons)
     assert "<script>" not in html
     assert "Paint over it" in html
+
+
+def test_the_empty_stage_says_where_a_picture_may_come_from_and_lets_one_be_chosen() -> None:
+    html = empty_canvas_html(WORDS)
+    assert "drop one of your own here" in html
+    [button] = [one for one in Tags(html).named("button") if "data-paint" in one]
+    assert button["data-paint"] == "choose"
+    assert "Choose a picture" in html
+    chooser = next(one for one in Tags(painter_html(WORDS)).named("input") if one.get("id") == "pt-photo")
+    assert (chooser["type"], chooser["accept"]) == ("file", "image/*,.heic,.heif,.avif")
+    assert "multiple" in chooser
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_picture_that_was_not_sent_has_a_line_of_its_own_that_leads_back_to_it(language: str) -> None:
+    words = load_words(language)
+    line = painter_html(words).partition('<template id="pt-chip">')[2].partition("</template>")[0]
+    tags = Tags(line)
+    assert tags.open == []
+    opens, drops = tags.named("button")
+    assert (opens["data-paint"], drops["data-paint"]) == ("again", "unpaint")
+    assert drops["aria-label"] == words("painter.new_drop")
+    label = next(one for one in tags.named("span") if one["class"] == "lab")
+    assert (label["data-editing"], label["data-expanding"]) == (words("composer.editing"), words("painter.expand_note"))
+    assert words("painter.new_picture") in line
 
 
 def test_the_composers_line_leaves_room_for_what_is_painted() -> None:

@@ -24,6 +24,10 @@ _FILL = (
     "pictures.conversation_id), model = coalesce(json_extract(receipt, '$.model_label'), ''), source = CASE "
     "WHEN origin IN ('uploaded', 'edited') THEN origin ELSE 'made' END",
 )
+_SHAPED = (
+    "UPDATE pictures SET shape = CASE "
+    "WHERE json_extract(details, '$.image.width') > 0 AND json_extract(details, '$.image.height') > 0"
+)
 _FULL_TEXT = tuple(
     f"CREATE VIRTUAL TABLE {name} USING fts5(words, tokenize='unicode61 remove_diacritics 2', prefix='2 3')"
     for name in ("conversation_words", "picture_words")
@@ -34,6 +38,8 @@ def upgrade() -> None:
     """Add the columns and the tables, filled from what is there."""
     _add_columns()
     op.create_index("ix_conversations_unindexed", "conversations", ["id"], sqlite_where=sa.text(_UNINDEXED))
+    pinned = sa.text("is_pinned = 1")
+    op.create_index("ix_conversations_pinned", "conversations", ["owner", "updated_at"], sqlite_where=pinned)
     op.create_index("ix_conversations_word_id", "conversations", ["word_id"], unique=True)
     op.create_index("ix_turns_started_at", "turns", ["started_at"])
     for first in ("is_starred", "model", "shape", "source"):
@@ -96,10 +102,7 @@ def _shapes_filled() -> str:
         f"WHEN {side} < {sqrt(ratio * following):.6f} THEN '{shape}'"
         for shape, ratio, following in zip(_SHAPES, ratios, ratios[1:], strict=False)
     )
-    return (
-        f"UPDATE pictures SET shape = CASE {whens} ELSE '{_SHAPES[-1]}' END "
-        "WHERE json_extract(details, '$.image.width') > 0 AND json_extract(details, '$.image.height') > 0"
-    )
+    return _SHAPED.replace("CASE", f"CASE {whens} ELSE '{_SHAPES[-1]}' END")
 
 
 def downgrade() -> None:
@@ -109,7 +112,7 @@ def downgrade() -> None:
     op.drop_index("ix_turns_started_at", "turns")
     for index in ("unindexed", "owner", *(f"owner_{first}" for first in ("is_starred", "model", "shape", "source"))):
         op.drop_index(f"ix_pictures_{index}", "pictures")
-    for index in ("unindexed", "word_id"):
+    for index in ("unindexed", "word_id", "pinned"):
         op.drop_index(f"ix_conversations_{index}", "conversations")
     gone = {
         "conversations": ("head", "is_pinned", "is_named", "deleted_at", "indexed_at", "word_id"),

@@ -1,0 +1,152 @@
+"""Pictures on their way out, with their recipe or without, and back from a recipe to the picture it tells of."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from pydantic import SecretStr
+
+from agent.conversation import Conversation, Turn
+from agent.errors import RequestRefused
+from agent.messages import ImagePart
+from agent.pictures import Picture
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from agent.imaging.provenance import Recipe
+
+T = TypeVar("T")
+
+_KEPT_DIGESTS = 4096
+# A picture of 64 megapixels takes 256 MB while its pixels are read.
+_DECODED_AT_ONCE = 2
+
+
+class Records(Protocol):
+    """What the desk needs of the records (`ConversationStore`)."""
+
+    async def get(self, conversation_id: str, owner: str) -> Conversation:
+        """Return the owner's conversation. Raises RequestRefused."""
+        ...
+
+    async def turn(self, conversation_id: str, turn_id: str) -> Turn | None:
+        """Return a turn of any branch."""
+        ...
+
+    async def keep_shortfall(self, conversation_id: str, handle: str) -> None:
+        """Record that the person is content with the picture."""
+        ...
+
+    async def in_transaction(self, work: Callable[[Connection], T]) -> T:
+        """Return what the work returns."""
+        ...
+
+
+class PictureFiles(Protocol):
+    """Where the bytes are (`ImageStore`)."""
+
+    async def read(self, image: ImagePart) -> bytes:
+        """Return the bytes. Raises RequestRefused."""
+        ...
+
+
+@dataclass(frozen=True)
+class PictureFile:
+    """A picture as it is taken away: its file has the pixels that were shown, to the bit."""
+
+    picture: Picture
+    data: bytes
+
+
+class RecipeDesk:
+    """Hands out the pictures of every owner; nobody gets, or finds, those of another.
+
+    `secrets` are never told in a recipe. Every call that names a picture raises RequestRefused when the owner has none
+    of that handle, or its file is gone.
+    """
+
+    def __init__(self, records: Records, images: PictureFiles, secrets: Sequence[SecretStr] = ()) -> None:
+        self._records = records
+        self._images = images
+        self._secrets = tuple(secrets)
+        self._digests: OrderedDict[str, str] = OrderedDict()
+        self._decoding = asyncio.Semaphore(_DECODED_AT_ONCE)
+
+    async def original(self, conversation_id: str, handle: str, owner: str) -> PictureFile:
+        """Return the picture's file as it came, or as it was stored."""
+        conversation = await self._records.get(conversation_id, owner)
+        picture = conversation.picture(handle)
+        return PictureFile(picture, await self._images.read(picture.image))
+
+    async def with_recipe(
+        self, conversation_id: str, handle: str, owner: str, *, key: SecretStr | None = None
+    ) -> PictureFile:
+        """Return the file with the picture's recipe in it; one that cannot carry any comes as it is."""
+        from agent.imaging.provenance import embed
+
+        found = await self.original(conversation_id, handle, owner)
+        recipe = await self._recipe(conversation_id, found, owner, key)
+        data = await asyncio.to_thread(embed, found.data, found.picture.image.mime_type, recipe)
+        return PictureFile(found.picture, data)
+
+    async def clean(self, conversation_id: str, handle: str, owner: str) -> PictureFile:
+        """Return the file with nothing in it but the picture. Raises RequestRefused(PICTURE_UNREADABLE) also for a
+        file that cannot be taken apart."""
+        from agent.imaging.provenance import clean
+
+        found = await self.original(conversation_id, handle, owner)
+        return PictureFile(found.picture, await asyncio.to_thread(clean, found.data, found.picture.image.mime_type))
+
+    async def turn_of(self, conversation_id: str, handle: str, owner: str) -> Turn | None:
+        """Return the turn that the picture came with, in whichever branch."""
+        conversation = await self._records.get(conversation_id, owner)
+        return await self._records.turn(conversation.id, conversation.picture(handle).turn_id)
+
+    async def keep_shortfall(self, conversation_id: str, handle: str, owner: str) -> None:
+        """Put on record that the person is content with a picture that is not as it was asked."""
+        conversation = await self._records.get(conversation_id, owner)
+        await self._records.keep_shortfall(conversation.id, conversation.picture(handle).handle)
+
+    async def find(self, owner: str, recipe: Recipe) -> tuple[str, str] | None:
+        """Return conversation and handle of the owner's picture that the recipe tells of, or of the nearest one that
+        it was made from; None when the owner has neither."""
+        from agent.storage.picture_digests import find_picture
+
+        digests = [recipe.file_digest, *(parent.digest for parent in recipe.parents)]
+        return await self._records.in_transaction(lambda connection: find_picture(connection, owner, digests))
+
+    async def _recipe(self, conversation_id: str, found: PictureFile, owner: str, key: SecretStr | None) -> Recipe:
+        from agent.imaging.provenance import recipe_of
+
+        conversation = await self._records.get(conversation_id, owner)
+        turn = await self._records.turn(conversation.id, found.picture.turn_id)
+        return recipe_of(
+            found.picture,
+            turn.settings if turn else None,
+            conversation.all_pictures,
+            pixels_digest=await self._pixels_digest(found),
+            conversation_title=conversation.title,
+            secrets=[*self._secrets, *([key] if key else [])],
+        )
+
+    async def _pixels_digest(self, found: PictureFile) -> str:
+        """Return the digest of the pixels, empty for a file that cannot be decoded."""
+        from agent.imaging.provenance import pixels_digest
+
+        digest = found.picture.image.digest
+        known = self._digests.get(digest)
+        if known is None:
+            try:
+                async with self._decoding:
+                    known = await asyncio.to_thread(pixels_digest, found.data)
+            except RequestRefused:
+                return ""
+            self._digests[digest] = known
+            if len(self._digests) > _KEPT_DIGESTS:
+                self._digests.popitem(last=False)
+        return known

@@ -1,0 +1,288 @@
+"""What things will cost: the parts of a turn before it is sent, a picture before it is painted, and what the caps say.
+
+Pure. Tokens are those that the API counts for such a call, prices the catalogue's. A receipt has the real price.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from enum import StrEnum
+
+from agent.messages import TokenUsage, Value
+from agent.plans import CapPassed
+from agent.providers.catalogue import IMAGE_ROLES, Catalogue, ModelEntry, ModelRole
+from agent.settings import SearchPolicy, TurnSettings
+
+# Sums of prices are floats: what costs a cap to the cent is within it.
+A_TRIFLE_USD = 1e-9
+
+# What a picture counts for by its size, as published: Gemini's best model charges 1K and 2K alike.
+_PICTURE_TOKENS = {"512": 747, "1K": 1120, "2K": 1680, "4K": 2520}
+_BEST_PICTURE_TOKENS = {"1K": 1120, "2K": 1120, "4K": 2000}
+_SHOWN_PICTURE_TOKENS = 1120
+_PROMPT_TOKENS = 300
+_PAINTERS_THOUGHT_TOKENS = 200
+_REVIEW = TokenUsage(prompt_tokens=1900, output_tokens=350)
+# The planner's instructions and the functions it may call; its words and its call for a picture.
+_PLANNER_PROMPT_TOKENS = 1900
+_PLANNER_OUTPUT_TOKENS = 200
+_THOUGHT_TOKENS = {ModelRole.FLASH: 150, ModelRole.THINKING: 1000}
+_SEARCH = TokenUsage(prompt_tokens=300, tool_tokens=150, output_tokens=400, search_queries=2)
+_FOUND_TOKENS = 400
+_CHARACTERS_A_TOKEN = 4
+# A part of a picture is shown as it is and with what may change marked in it.
+_MASK_PICTURES = 2
+
+
+class PartKind(StrEnum):
+    """What of a turn costs something."""
+
+    TEXT = "text"
+    THINKING = "thinking"
+    SEARCH = "search"
+    PICTURES = "pictures"
+    REVIEW = "review"
+
+
+class EstimatePart(Value):
+    """One part of an estimate, in US dollars: the least and the most it is likely to cost.
+
+    `label` names the model or models; `count` and `resolution` are those of pictures.
+    """
+
+    kind: PartKind
+    low_usd: float
+    high_usd: float
+    label: str = ""
+    count: int = 0
+    resolution: str = ""
+
+
+class Estimate(Value):
+    """What a turn that paints is likely to cost. `unpriced` names the models whose prices nobody told us."""
+
+    parts: tuple[EstimatePart, ...] = ()
+    unpriced: tuple[str, ...] = ()
+
+    @property
+    def low_usd(self) -> float:
+        """The least: what may be left out is left out, and the cheaper model paints."""
+        return sum(part.low_usd for part in self.parts)
+
+    @property
+    def high_usd(self) -> float:
+        """The most, without a second round after a poor review."""
+        return sum(part.high_usd for part in self.parts)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether it costs nothing, and that for sure."""
+        return not self.unpriced and self.high_usd <= 0
+
+
+def picture_usage(
+    model: ModelEntry, resolution: str | None, *, shown: int = 0, characters: int = 0, is_grounded: bool = False
+) -> TokenUsage:
+    """Return about what is counted for one picture of the model's; `shown` are the pictures it is made from."""
+    is_best = model.role is ModelRole.IMAGE_PRO and model.provider == "gemini"
+    sizes = _BEST_PICTURE_TOKENS if is_best else _PICTURE_TOKENS
+    return TokenUsage(
+        prompt_tokens=_PROMPT_TOKENS + characters // _CHARACTERS_A_TOKEN + shown * _SHOWN_PICTURE_TOKENS,
+        thought_tokens=_PAINTERS_THOUGHT_TOKENS,
+        image_tokens=sizes.get(resolution or "1K", sizes["1K"]),
+        search_queries=1 if is_grounded else 0,
+    )
+
+
+def picture_price(
+    model: ModelEntry, resolution: str | None, on: date, *, shown: int = 0, is_grounded: bool = False
+) -> float:
+    """Return about what a picture costs, in US dollars."""
+    return model.price_usd(picture_usage(model, resolution, shown=shown, is_grounded=is_grounded), on)
+
+
+def review_price(text_model: ModelEntry, on: date) -> float:
+    """Return about what a look at one picture costs, in US dollars; a model without eyes does not look."""
+    return text_model.price_usd(_REVIEW, on) if text_model.has_vision else 0.0
+
+
+def estimate(
+    catalogue: Catalogue,
+    provider: str,
+    settings: TurnSettings,
+    on: date,
+    *,
+    characters: int = 0,
+    shown: int = 0,
+    has_mask: bool = False,
+) -> Estimate:
+    """Return what a turn with these settings is likely to cost when it paints.
+
+    `characters` counts those of the message, `shown` the pictures marked beside it; with `has_mask` only a part of one
+    changes. What is left to the agent makes a range: which model paints, whether it searches, whether a review is due.
+    """
+    text_model = catalogue.model(ModelRole(settings.text_model), provider)
+    if has_mask:
+        settings, shown = settings.model_copy(update={"resolution": None, "aspect_ratio": None}), shown + _MASK_PICTURES
+    outcomes = _painters(catalogue, provider, settings)
+    turn = _Turn(settings, text_model, on, shown)
+    models = [text_model, *(model for outcome in outcomes for model in outcome)]
+    unpriced = [one.label for one in models if not one.prices and one.provider != "sketch"]
+    parts = [*turn.text(characters), turn.search(), turn.pictures(outcomes, characters), turn.review(outcomes)]
+    return Estimate(parts=tuple(part for part in parts if part.high_usd > 0), unpriced=tuple(dict.fromkeys(unpriced)))
+
+
+Outcome = tuple[ModelEntry, ...]
+
+
+def _painters(catalogue: Catalogue, provider: str, settings: TurnSettings) -> list[Outcome]:
+    """Return who may end up painting: one outcome where the person chose, else one for each model that obeys."""
+    flash, pro = (catalogue.model(role, provider) for role in IMAGE_ROLES)
+    match settings.image_model:
+        case "flash":
+            return [(flash,)]
+        case "pro":
+            return [(pro,)]
+        case "both" if flash.id != pro.id:
+            return [(flash, pro)]
+        case _:
+            either = [flash] if flash.id == pro.id else [flash, pro]
+            return [(one,) for one in either if _obeys(one, settings)] or [(flash,)]
+
+
+def _obeys(model: ModelEntry, settings: TurnSettings) -> bool:
+    ratio, size = settings.aspect_ratio, settings.resolution
+    return (ratio is None or ratio in model.aspect_ratios) and (size is None or size in model.resolutions)
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """A turn that is still to be sent, and `shown` pictures with it."""
+
+    settings: TurnSettings
+    text_model: ModelEntry
+    on: date
+    shown: int
+
+    def text(self, characters: int) -> Iterable[EstimatePart]:
+        """Return what the planner's one call costs, its thoughts apart."""
+        prompt = _PLANNER_PROMPT_TOKENS + characters // _CHARACTERS_A_TOKEN + self.shown * _SHOWN_PICTURE_TOKENS
+        said = TokenUsage(prompt_tokens=prompt, output_tokens=_PLANNER_OUTPUT_TOKENS)
+        yield self._about(PartKind.TEXT, said)
+        yield self._about(PartKind.THINKING, self._thoughts())
+
+    def search(self) -> EstimatePart:
+        """Return what a search of the agent's costs, and the call after it; the agent may do without."""
+        settings = self.settings
+        may = settings.allow_search and settings.search_policy != SearchPolicy.IMAGE_ONLY
+        if not may or not self.text_model.has_grounding:
+            return EstimatePart(kind=PartKind.SEARCH, low_usd=0.0, high_usd=0.0)
+        again = TokenUsage(prompt_tokens=_PLANNER_PROMPT_TOKENS + _FOUND_TOKENS, output_tokens=_PLANNER_OUTPUT_TOKENS)
+        found = self._about(PartKind.SEARCH, _SEARCH + self._thoughts() + again + self._thoughts())
+        return found.model_copy(update={"low_usd": 0.0})
+
+    def pictures(self, outcomes: Sequence[Outcome], characters: int) -> EstimatePart:
+        """Return what the pictures cost, from the cheapest outcome to the dearest."""
+        settings = self.settings
+        may_ground = settings.allow_search and settings.search_policy != SearchPolicy.LLM_ONLY
+        count = settings.number_of_images or 1
+
+        def each(outcome: Outcome, *, is_grounded: bool) -> float:
+            return sum(
+                model.price_usd(
+                    picture_usage(
+                        model,
+                        settings.resolution,
+                        shown=self.shown,
+                        characters=characters,
+                        is_grounded=is_grounded and model.has_grounding,
+                    ),
+                    self.on,
+                )
+                for model in outcome
+            )
+
+        models = list(dict.fromkeys(model.label for outcome in outcomes for model in outcome))
+        return EstimatePart(
+            kind=PartKind.PICTURES,
+            low_usd=count * min(each(one, is_grounded=False) for one in outcomes),
+            high_usd=count * max(each(one, is_grounded=may_ground) for one in outcomes),
+            label=(" + " if self.settings.image_model == "both" else " / ").join(models),
+            count=count * max(map(len, outcomes)),
+            resolution=settings.resolution or ("1K" if outcomes[0][0].resolutions else ""),
+        )
+
+    def review(self, outcomes: Sequence[Outcome]) -> EstimatePart:
+        """Return what looking at the pictures costs: sure where it is due whatever is painted."""
+        setting, count = self.settings.review, self.settings.number_of_images or 1
+        price = review_price(self.text_model, self.on)
+        paid = [[one for one in outcome if one.provider != "sketch"] for outcome in outcomes]
+        prices = [count * len(one) * price for one in paid] if setting != "off" else [0.0]
+        is_sure = setting == "always" or all(any(m.role is ModelRole.IMAGE_PRO for m in one) for one in outcomes)
+        low = min(prices) if is_sure else 0.0
+        return EstimatePart(kind=PartKind.REVIEW, low_usd=low, high_usd=max(prices), label=self.text_model.label)
+
+    def _thoughts(self) -> TokenUsage:
+        # A model without levels does not think.
+        does = bool(self.text_model.thinking_levels)
+        return TokenUsage(thought_tokens=_THOUGHT_TOKENS[self.text_model.role] if does else 0)
+
+    def _about(self, kind: PartKind, usage: TokenUsage) -> EstimatePart:
+        price = self.text_model.price_usd(usage, self.on)
+        return EstimatePart(kind=kind, low_usd=price, high_usd=price, label=self.text_model.label)
+
+
+# Caps
+
+
+class Caps(Value):
+    """What may be spent before the person is asked, in US dollars; None is no cap, zero asks before every cent."""
+
+    conversation_usd: float | None = None
+    day_usd: float | None = None
+
+    def __bool__(self) -> bool:
+        """Whether there is any."""
+        return self.conversation_usd is not None or self.day_usd is not None
+
+
+class SoFar(Value):
+    """What has been spent of each cap, in US dollars."""
+
+    conversation_usd: float = 0.0
+    day_usd: float = 0.0
+
+    def __add__(self, more_usd: float) -> SoFar:
+        return SoFar(conversation_usd=self.conversation_usd + more_usd, day_usd=self.day_usd + more_usd)
+
+
+def caps_of(settings: TurnSettings) -> Caps:
+    """Return the caps that a turn is run under."""
+    return Caps(conversation_usd=settings.cap_conversation_usd, day_usd=settings.cap_day_usd)
+
+
+def passed(caps: Caps, so_far: SoFar, price_usd: float) -> tuple[CapPassed, ...]:
+    """Return the caps that something of this price would pass; one that it reaches exactly is not passed."""
+    each = _each(caps, so_far, price_usd)
+    return tuple(one for one in each if price_usd > 0 and one.over_usd > A_TRIFLE_USD)
+
+
+def used_up(caps: Caps, so_far: SoFar) -> CapPassed | None:
+    """Return the first cap of which nothing is left, if there is one."""
+    return next((one for one in _each(caps, so_far, 0.0) if one.over_usd >= -A_TRIFLE_USD), None)
+
+
+def left_usd(caps: Caps, so_far: SoFar) -> float:
+    """Return what is left of the smaller rest, a trifle included; infinity without caps."""
+    rests = (one.cap_usd - one.spent_usd + A_TRIFLE_USD for one in _each(caps, so_far, 0.0))
+    return min(rests, default=float("inf"))
+
+
+def _each(caps: Caps, so_far: SoFar, price_usd: float) -> Iterable[CapPassed]:
+    if caps.conversation_usd is not None:
+        spent = so_far.conversation_usd
+        yield CapPassed(cap="conversation", cap_usd=caps.conversation_usd, spent_usd=spent, price_usd=price_usd)
+    if caps.day_usd is not None:
+        yield CapPassed(cap="day", cap_usd=caps.day_usd, spent_usd=so_far.day_usd, price_usd=price_usd)

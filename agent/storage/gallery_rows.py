@@ -1,0 +1,248 @@
+"""The statements of the gallery: pages, changes, and what there is to choose from. Each is given a connection."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, time
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    String,
+    and_,
+    delete,
+    func,
+    insert,
+    literal_column,
+    select,
+    text,
+    tuple_,
+    update,
+)
+
+from agent.storage.gallery_values import GalleryFacets, GalleryItem, GalleryQuery, moment_of
+from agent.storage.rows import picture_of
+from agent.storage.tables import CONVERSATIONS, PICTURE_TAGS, PICTURES, TURNS
+
+_C, _P, _T = CONVERSATIONS.c, PICTURES.c, PICTURE_TAGS.c
+# SQLite takes some 32,000 values in one statement.
+_MOST_VALUES = 5000
+# Without an index: SQLite, which has no statistics here, would read all of the owner's pictures for a few ids.
+_owner_unindexed = literal_column("+pictures.owner", String)
+_IS_THERE = and_(_P.deleted_at.is_(None), _C.deleted_at.is_(None))
+# What the person wrote when the picture was sent; a picture that was made says so itself.
+_SAID = (
+    select(TURNS.c.text)
+    .where(TURNS.c.conversation_id == _P.conversation_id, TURNS.c.id == _P.turn_id, _P.receipt.is_(None))
+    .scalar_subquery()
+)
+ITEM = (
+    *(_P.id, _P.conversation_id, _C.title, _P.owner, _P.is_starred, _P.model, _P.shape, _P.source),
+    *(_P.digest, _P.handle, _P.turn_id, _P.created_at, _P.is_marked, _P.receipt, _P.details, _SAID.label("said")),
+)
+WITH_CONVERSATION = PICTURES.join(CONVERSATIONS, _C.id == _P.conversation_id)
+
+ItemRow = Row[*tuple[Any, ...]]
+
+
+def newest(connection: Connection, owner: str, query: GalleryQuery) -> Sequence[ItemRow]:
+    """Return the rows of a page, the newest first, and one more where there is another page."""
+    statement = _owned(select(*ITEM), owner, query).where(*_conditions(query))
+    if (place := moment_of(query.after)) is not None:
+        statement = statement.where(tuple_(_P.created_at, _P.id) < place)
+    return connection.execute(statement.order_by(_P.created_at.desc(), _P.id.desc()).limit(query.limit + 1)).all()
+
+
+def _owned(statement: Select[*tuple[Any, ...]], owner: str, query: GalleryQuery) -> Select[*tuple[Any, ...]]:
+    # A conversation has few pictures: its own index is the better one, however the owner's is ordered.
+    is_owned = _P.owner == owner if query.conversation_id is None else _owner_unindexed == owner
+    return statement.select_from(WITH_CONVERSATION).where(is_owned, _IS_THERE)
+
+
+def _conditions(query: GalleryQuery) -> Iterator[ColumnElement[bool]]:
+    plain = (
+        (_P.conversation_id, query.conversation_id),
+        (_P.model, query.model),
+        (_P.shape, query.shape),
+        (_P.source, query.source),
+    )
+    yield from (column == value for column, value in plain if value is not None)
+    if query.is_starred is not None:
+        yield _P.is_starred == query.is_starred
+    if query.day_from is not None:
+        yield _P.created_at >= datetime.combine(query.day_from, time(), UTC)
+    if query.day_to is not None:
+        # The last day of all has none after it.
+        yield _P.created_at <= datetime.combine(query.day_to, time.max, UTC)
+    if query.tag is not None:
+        yield _P.id.in_(select(_T.picture_id).where(_T.tag == query.tag))
+
+
+def allowed(connection: Connection, owner: str, query: GalleryQuery, ids: Sequence[int]) -> set[int]:
+    """Return which of the ids are the owner's, are there, and pass the filters."""
+    found: set[int] = set()
+    for some in _in_portions(ids):
+        statement = select(_P.id).select_from(WITH_CONVERSATION).where(_P.id.in_(some), _owner_unindexed == owner)
+        found.update(connection.scalars(statement.where(_IS_THERE, *_conditions(query))))
+    return found
+
+
+def rows_of(connection: Connection, owner: str, ids: Sequence[int]) -> list[ItemRow]:
+    """Return the rows of those of the pictures that are the owner's and there, in the order of the ids."""
+    rows: dict[int, ItemRow] = {}
+    for some in _in_portions(ids):
+        statement = select(*ITEM).select_from(WITH_CONVERSATION).where(_P.id.in_(some), _owner_unindexed == owner)
+        rows.update({row.id: row for row in connection.execute(statement.where(_IS_THERE))})
+    return [rows[one] for one in dict.fromkeys(ids) if one in rows]
+
+
+def items_of(connection: Connection, rows: Sequence[ItemRow]) -> tuple[GalleryItem, ...]:
+    """Return the pictures of the rows, with their tags."""
+    tags = tags_of(connection, [row.id for row in rows])
+    return tuple(
+        GalleryItem(
+            id=row.id,
+            conversation_id=row.conversation_id,
+            conversation_title=row.title,
+            picture=picture_of(row),
+            is_starred=row.is_starred,
+            tags=tags.get(row.id, ()),
+            model=row.model,
+            shape=row.shape,
+            source=row.source,
+        )
+        for row in rows
+    )
+
+
+def tags_of(connection: Connection, ids: Sequence[int]) -> dict[int, tuple[str, ...]]:
+    """Return the tags of each picture that has some, in the order of the alphabet."""
+    found: dict[int, tuple[str, ...]] = {}
+    for some in _in_portions(ids):
+        statement = select(_T.picture_id, _T.tag).where(_T.picture_id.in_(some)).order_by(_T.picture_id, _T.tag)
+        for picture_id, tag in connection.execute(statement):
+            found[picture_id] = (*found.get(picture_id, ()), tag)
+    return found
+
+
+def ids_of(connection: Connection, owner: str) -> list[int]:
+    """Return the ids of all the owner's pictures, the newest first."""
+    statement = _owned(select(_P.id), owner, GalleryQuery()).order_by(_P.created_at.desc(), _P.id.desc())
+    return list(connection.scalars(statement))
+
+
+# Changes
+
+
+def star(connection: Connection, owner: str, ids: Sequence[int], is_starred: bool) -> tuple[int, ...]:
+    """Mark the pictures, or take their marks away. Return those that are the owner's."""
+    own = _own(connection, owner, ids)
+    for some in _in_portions(own):
+        connection.execute(update(PICTURES).where(_P.id.in_(some)).values(is_starred=is_starred))
+    return own
+
+
+def tag(connection: Connection, owner: str, ids: Sequence[int], name: str) -> tuple[int, ...]:
+    """Give the pictures a tag, in the spelling that the owner uses already. Return those that are the owner's."""
+    own = _own(connection, owner, ids)
+    spelling = _spelling(connection, owner, name)
+    if own:
+        rows = [{"picture_id": one, "tag": spelling} for one in own]
+        connection.execute(insert(PICTURE_TAGS).prefix_with("OR IGNORE"), rows)
+        _read_anew(connection, own)
+    return own
+
+
+def untag(connection: Connection, owner: str, ids: Sequence[int], name: str) -> tuple[int, ...]:
+    """Take a tag away from the pictures. Return those that are the owner's."""
+    own = _own(connection, owner, ids)
+    spelling = _spelling(connection, owner, name)
+    for some in _in_portions(own):
+        connection.execute(delete(PICTURE_TAGS).where(_T.picture_id.in_(some), _T.tag == spelling))
+    _read_anew(connection, own)
+    return own
+
+
+def delete_pictures(connection: Connection, owner: str, ids: Sequence[int], now: datetime) -> dict[int, str]:
+    """Put the pictures out of sight. Return those that are the owner's, with their conversations."""
+    return _set_deleted(connection, owner, ids, now, _P.deleted_at.is_(None))
+
+
+def bring_back(connection: Connection, owner: str, ids: Sequence[int], since: datetime) -> dict[int, str]:
+    """Undo `delete_pictures` where that was not before `since`. Return the pictures with their conversations."""
+    return _set_deleted(connection, owner, ids, None, _P.deleted_at >= since)
+
+
+def _set_deleted(
+    connection: Connection, owner: str, ids: Sequence[int], moment: datetime | None, is_meant: ColumnElement[bool]
+) -> dict[int, str]:
+    changed: dict[int, str] = {}
+    for some in _in_portions(ids):
+        theirs = select(_P.id, _P.conversation_id).select_from(WITH_CONVERSATION)
+        theirs = theirs.where(_P.id.in_(some), _owner_unindexed == owner, _C.deleted_at.is_(None), is_meant)
+        found = {row.id: row.conversation_id for row in connection.execute(theirs)}
+        connection.execute(update(PICTURES).where(_P.id.in_(list(found))).values(deleted_at=moment))
+        changed |= found
+    return changed
+
+
+def _own(connection: Connection, owner: str, ids: Sequence[int]) -> tuple[int, ...]:
+    own = allowed(connection, owner, GalleryQuery(), ids)
+    return tuple(one for one in dict.fromkeys(ids) if one in own)
+
+
+def _spelling(connection: Connection, owner: str, name: str) -> str:
+    theirs = select(_T.tag).distinct().join(PICTURES, _P.id == _T.picture_id).where(_owner_unindexed == owner)
+    same = (one for one in connection.scalars(theirs) if one.casefold() == name.casefold())
+    return min(same, default=name)
+
+
+def _read_anew(connection: Connection, ids: Sequence[int]) -> None:
+    for some in _in_portions(ids):
+        connection.execute(update(PICTURES).where(_P.id.in_(some)).values(is_indexed=False))
+
+
+# What there is to choose from
+
+
+def facets(connection: Connection, owner: str) -> GalleryFacets:
+    """Return how many pictures there are of each kind, from one reading of the owner's."""
+    month = func.substr(_P.created_at, 1, 7, type_=String)
+    kinds = (_P.model, _P.shape, _P.source, _P.is_starred, month)
+    owned = _owned(select(*kinds, func.count()), owner, GalleryQuery())
+    counts: tuple[Counter[Any], ...] = tuple(Counter() for _ in kinds)
+    for *row, count in connection.execute(owned.group_by(*kinds)):
+        for counter, value in zip(counts, row, strict=True):
+            counter[value] += count
+    models, shapes, sources, stars, months = counts
+    tags = _owned(select(_T.tag, func.count()), owner, GalleryQuery()).join(PICTURE_TAGS, _T.picture_id == _P.id)
+    tag_rows = connection.execute(tags.group_by(_T.tag)).all()
+    return GalleryFacets(
+        total=sum(stars.values()),
+        starred=stars[True],
+        models=_most_first(models.items()),
+        shapes=_most_first(shapes.items()),
+        sources=_most_first(sources.items()),
+        months=dict(sorted(months.items(), reverse=True)),
+        tags=_most_first((name, count) for name, count in tag_rows),
+    )
+
+
+def _most_first(counts: Iterable[tuple[str, int]]) -> dict[str, int]:
+    return dict(sorted(((name, count) for name, count in counts if name), key=lambda one: (-one[1], one[0])))
+
+
+def has_unread(connection: Connection) -> bool:
+    """Whether the words of any picture are not in the full text yet."""
+    # In these very words: else SQLite does not see that its partial index is meant.
+    return connection.scalar(text("SELECT 1 FROM pictures WHERE is_indexed = 0 LIMIT 1")) is not None
+
+
+def _in_portions(ids: Sequence[int]) -> Iterator[list[int]]:
+    # An id comes from a page, which may say anything; SQLite refuses what is longer than 8 bytes.
+    unique = [one for one in dict.fromkeys(ids) if 0 < one < 1 << 63]
+    yield from (unique[start : start + _MOST_VALUES] for start in range(0, len(unique), _MOST_VALUES))

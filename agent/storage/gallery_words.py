@@ -1,0 +1,219 @@
+"""Pictures found by the words that belong to them: put into the full text, looked for, and shown where they stand."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from sqlalchemy import Connection, select, text
+
+from agent.pictures import Picture
+from agent.storage.curated_styles import curated_styles
+from agent.storage.gallery_rows import ITEM, WITH_CONVERSATION, ItemRow, tags_of
+from agent.storage.gallery_values import Place
+from agent.storage.own_styles import owner_key
+from agent.storage.rows import picture_of
+from agent.storage.style_words import is_ideograph
+from agent.storage.tables import PICTURES
+from agent.storage.word_index import excerpt_of, folded, words_of
+
+# A batch keeps the records' thread from the turns for some 20 ms.
+_AT_ONCE = 50
+_LONGEST_TEXT = 8000
+_LONGEST_QUERY = 500
+_MOST_TERMS = 24
+# Of a word that thousands of pictures have, the newest ones do; with filters only a few of those may be left.
+_MOST_FOR_A_WORD = 2000
+_MOST_WITH_FILTERS = 200_000
+_SHORTEST_BEGINNING = 3
+
+_STOP_WORDS = frozenset(
+    re.findall(
+        r"\w+",
+        "a an and are as at be by can could do does for from had has have he her his i if in into is it its me my of "
+        "on or our please she should so some that the their them there these they this those to was we were which "
+        "with would you your",
+    )
+)
+_STOP_LETTERS = frozenset("的了着得地是在和与有个这那把被给也都就呢吗吧啊请我你他她它们")
+
+_CLAIM = text(
+    "UPDATE pictures SET is_indexed = 1 WHERE id IN "
+    "(SELECT id FROM pictures WHERE is_indexed = 0 ORDER BY id DESC LIMIT :count) RETURNING id"
+)
+_PUT = text("INSERT OR REPLACE INTO picture_words (rowid, words) VALUES (:id, :words)")
+# As two questions each is answered from one end of an index.
+_OWNERS = text("SELECT (SELECT min(owner) FROM pictures), (SELECT max(owner) FROM pictures)")
+_FIND = text("SELECT rowid FROM picture_words WHERE picture_words MATCH :query ORDER BY rowid DESC LIMIT :most")
+
+
+class Term(NamedTuple):
+    """A word that is looked for: the forms that count as the word, and whether the last one is only its beginning."""
+
+    forms: tuple[str, ...]
+    is_beginning: bool = False
+
+    def found_in(self, words: Iterable[str]) -> str | None:
+        """Return which of the words is meant, None where there is none."""
+        for word in words:
+            if word in self.forms or (self.is_beginning and word.startswith(self.forms[-1])):
+                return word
+        return None
+
+    @property
+    def query(self) -> str:
+        """What SQLite is asked for the term."""
+        beginning = " *" if self.is_beginning else ""
+        return "(" + " OR ".join(f'"{form}"' for form in self.forms) + beginning + ")"
+
+
+# Into the full text
+
+
+def read_some(connection: Connection) -> int:
+    """Put the words of some pictures that are not there yet into the full text, the newest first; return how many.
+
+    The first statement takes the lock for writing, so that nobody changes a picture between reading and noting it.
+    """
+    ids = list(connection.scalars(_CLAIM, {"count": _AT_ONCE}))
+    if not ids:
+        return 0
+    rows = connection.execute(select(*ITEM).select_from(WITH_CONVERSATION).where(PICTURES.c.id.in_(ids))).all()
+    tags = tags_of(connection, ids)
+    connection.execute(_PUT, [{"id": row.id, "words": _words_of_row(row, tags.get(row.id, ()))} for row in rows])
+    return len(ids)
+
+
+def _words_of_row(row: ItemRow, tags: Sequence[str]) -> str:
+    texts = texts_of(picture_of(row), row.title, tags, row.model, row.said)
+    return f"{_owner_word(row.owner)} {words_of(chr(10).join(one[:_LONGEST_TEXT] for one in texts.values()))}"
+
+
+def _owner_word(owner: str) -> str:
+    # Else the words of every owner's pictures would have to be looked through for those of one.
+    return f"owner{owner_key(owner)}"
+
+
+def texts_of(picture: Picture, title: str, tags: Sequence[str], model: str, said: str | None) -> dict[Place, str]:
+    """Return all words that belong to a picture, by where they stand; `said` is what an upload was sent with."""
+    receipt, review = picture.receipt, picture.review
+    styles = [name for style in (receipt.styles if receipt else ()) for name in (style.name, *_other_names(style.name))]
+    return {
+        "tag": " | ".join(tags),
+        "title": title,
+        "words": receipt.user_text if receipt else said or "",
+        "prompt": receipt.prompt if receipt else "",
+        "alt": picture.alt,
+        "lettering": review.lettering if review else "",
+        "style": " | ".join(dict.fromkeys(styles)),
+        "model": model,
+    }
+
+
+@lru_cache(maxsize=512)
+def _other_names(name: str) -> tuple[str, ...]:
+    """Return what a curated style is called in both languages."""
+    return next((style.names for style in curated_styles() if name in style.names), ())
+
+
+# Looking for them
+
+
+def terms_of(query: str) -> tuple[Term, ...]:
+    """Return what is looked for: the query's words but for those that every text is full of.
+
+    A Chinese run is cut where such a letter stands, and what is longer than a pair is looked for pair by pair. The
+    last word may be a beginning only: it may still be being written.
+    """
+    terms = list(_terms(query, _STOP_WORDS, _STOP_LETTERS)) or list(_terms(query, frozenset(), frozenset()))
+    return tuple(dict.fromkeys(terms))[:_MOST_TERMS]
+
+
+def _terms(query: str, stop_words: frozenset[str], stop_letters: frozenset[str]) -> Iterator[Term]:
+    runs = "".join(" " if one in stop_letters else one for one in folded(query[:_LONGEST_QUERY])).split()
+    words = [word for run in runs for word in _words_of_run(run)]
+    for number, word in enumerate(words, start=1):
+        if word in stop_words:
+            continue
+        if is_ideograph(word):
+            yield Term((word,))
+        else:
+            yield Term(_forms(word), is_beginning=number == len(words) and len(word) >= _SHORTEST_BEGINNING)
+
+
+def _words_of_run(run: str) -> list[str]:
+    """Return its words; a letter that stands in a pair is none by itself."""
+    words = words_of(run).split()
+    pairs = "".join(word for word in words if len(word) == 2 and is_ideograph(word))
+    return [word for word in words if len(word) > 1 or word not in pairs]
+
+
+def _forms(word: str) -> tuple[str, ...]:
+    """Return the word in the singular and the plural, as it was written last."""
+    others: tuple[str, ...] = ()
+    if len(word) > 3 and word.endswith("ies"):
+        others = (f"{word[:-3]}y",)
+    elif len(word) > 3 and word.endswith("es"):
+        others = (word[:-1], word[:-2])
+    elif len(word) > 2 and word.endswith("s") and not word.endswith("ss"):
+        others = (word[:-1],)
+    elif len(word) > 2 and word.isalpha():
+        plural = f"{word[:-1]}ies" if word.endswith("y") else f"{word}s"
+        others = (plural, f"{word}es") if word.endswith(("s", "x", "ch", "sh")) else (plural,)
+    return (*others, word)
+
+
+def best_by_words(connection: Connection, owner: str, terms: Sequence[Term], *, has_filters: bool) -> list[int]:
+    """Return the ids of the owner's pictures that hold any of the terms; those that hold most of them come first.
+
+    A term counts between a half and one, the rarer the more; of equals the newer is first. Deleted ones are among them.
+    """
+    most = _MOST_WITH_FILTERS if has_filters else _MOST_FOR_A_WORD
+    within = _within(connection, owner)
+    scores: dict[int, float] = defaultdict(float)
+    weights: list[float] = []
+    for term in terms:
+        found = _found(connection, within + term.query, most)
+        weights.append(_weight(len(found)))
+        for one in found:
+            scores[one] += weights[-1]
+        if len(found) == most:
+            # The oldest with every word are not among the newest with this one.
+            weights[-1] = 0.5
+    if len(terms) > 1:
+        whole = sum(weights)
+        for one in _found(connection, within + " AND ".join(term.query for term in terms), most):
+            scores[one] = max(scores[one], whole)
+    return sorted(scores, key=lambda one: (scores[one], one), reverse=True)
+
+
+def _weight(count: int) -> float:
+    return 1 - 0.5 * min(1.0, math.log1p(count) / math.log1p(_MOST_FOR_A_WORD))
+
+
+def _within(connection: Connection, owner: str) -> str:
+    """Return what keeps a query to the owner's pictures: nothing where all are theirs, for it takes its time."""
+    first, last = connection.execute(_OWNERS).one()
+    return "" if first == last == owner else f'"{_owner_word(owner)}" AND '
+
+
+def _found(connection: Connection, query: str, most: int) -> list[int]:
+    return list(connection.scalars(_FIND, {"query": query, "most": most}))
+
+
+def place_of(texts: dict[Place, str], terms: Sequence[Term]) -> tuple[Place, str] | None:
+    """Return where most of the terms stand, and the piece of that text around them; None where none does."""
+    best: tuple[int, Place, list[str]] | None = None
+    for place, content in texts.items():
+        words = words_of(content[:_LONGEST_TEXT]).split()
+        found = [word for term in terms if (word := term.found_in(words)) is not None]
+        if found and (best is None or len(found) > best[0]):
+            best = (len(found), place, found)
+    if best is None:
+        return None
+    _, place, found = best
+    return place, excerpt_of(texts[place], " ".join(found)).text

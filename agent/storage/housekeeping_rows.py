@@ -1,0 +1,193 @@
+"""The records, as housekeeping reads them: never made, never brought up to date, never set aside. Every call blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, func, select, text
+from sqlalchemy.exc import DBAPIError
+
+from agent.errors import ErrorCode, StorageFailure
+from agent.pictures import Picture
+from agent.storage.database import HEAD, record_failure
+from agent.storage.rows import picture_of
+from agent.storage.sweeping import SweepRows, digests_in, tables_with_texts
+from agent.storage.tables import CALLS, CONVERSATIONS, PICTURES, TURNS
+
+NAME = "aivista.db"
+_ROWS_AT_ONCE = 500
+_P = PICTURES.c
+_PICTURE = (_P.id, _P.handle, _P.turn_id, _P.created_at, _P.is_marked, _P.receipt, _P.details)
+_FORGET_WORDS = text(
+    "DELETE FROM picture_words WHERE rowid IN (SELECT id FROM pictures WHERE deleted_at < :moment AND is_indexed = 1)"
+)
+
+
+class KeptPicture(NamedTuple):
+    """A picture that is not deleted: its digest, its handle, the title of its conversation, and the digests of what
+    else is kept of it: masks, what was pasted, what is to be compared."""
+
+    digest: str
+    handle: str
+    title: str
+    parts: frozenset[str]
+
+
+class AnotherVersion(StorageFailure):
+    """The database is whole, but not one that this Aivista can read."""
+
+
+class KeptRecords:
+    """The database of a home, as it is. Raises StorageFailure when there is none, and when it cannot be read.
+
+    `is_writing` tells whether anything may be changed.
+    """
+
+    def __init__(self, home: Path, *, is_writing: bool) -> None:
+        path = home / NAME
+        if not path.is_file():
+            raise StorageFailure(ErrorCode.STORAGE_BROKEN, detail=f"there is no {NAME} in {home}")
+        self._engine = _engine(path, is_writing=is_writing)
+        self._rows = SweepRows(self._transaction)
+
+    def close(self) -> None:
+        """Close the database."""
+        self._engine.dispose()
+
+    def refuse_another_version(self) -> None:
+        """Raise StorageFailure when the tables are not those that this Aivista knows."""
+        with self._transaction() as connection:
+            revision = connection.scalar(text("SELECT version_num FROM alembic_version"))
+        if revision != HEAD:
+            raise AnotherVersion(
+                ErrorCode.STORAGE_BROKEN,
+                detail=f"{NAME} was written by another version of Aivista; please start the studio once",
+            )
+
+    def sweep(self, before: datetime) -> int:
+        """Remove the conversations that were deleted before the moment; return how many."""
+        return sum(1 for one in self._rows.thrown_away(before) if self._swept(one, before))
+
+    def _swept(self, conversation_id: str, before: datetime) -> bool:
+        self._rows.sweep(conversation_id, before)
+        return True
+
+    def thrown_away(self, before: datetime) -> list[str]:
+        """Return the conversations that `sweep` would remove."""
+        return self._rows.thrown_away(before)
+
+    def named_digests(self) -> set[str]:
+        """Return the digest of every picture and blob that any row names, deleted ones included."""
+        named: set[str] = set()
+        for table in tables_with_texts():
+            after: int | None = 0
+            while after is not None:
+                after, texts = self._rows.texts(table, after, _ROWS_AT_ONCE)
+                named |= digests_in(texts)
+        return named
+
+    def let_go(self, before: datetime) -> set[str]:
+        """Return the digests of pictures deleted before the moment that no picture which is there leans on.
+
+        What was said of such a picture in its conversation still names it, and is no reason to keep it. With it goes
+        what shows it: the answer of the model before it was pasted, and the parts to be compared.
+        """
+        with self._transaction() as connection:
+            gone = connection.execute(select(*_PICTURE).where(_P.deleted_at < before)).all()
+        mine = {digest for row in gone for digest in _shown_by(picture_of(row))}
+        if not mine:
+            return mine
+        is_there = _P.deleted_at.is_(None) | (_P.deleted_at >= before)
+        for rows in self._portions(select(_P.id, _P.details).where(is_there)):
+            mine -= digests_in(row.details for row in rows)
+        return mine
+
+    def forget_words(self, before: datetime) -> None:
+        """Take the words of pictures that were deleted before the moment out of the full text."""
+        with self._transaction() as connection:
+            connection.execute(_FORGET_WORDS, {"moment": f"{before:%Y-%m-%d %H:%M:%S.%f}"})
+
+    def living_ids(self, before: datetime) -> set[int]:
+        """Return the ids of the pictures that are there, or were deleted since the moment."""
+        with self._transaction() as connection:
+            return set(connection.scalars(select(_P.id).where(_P.deleted_at.is_(None) | (_P.deleted_at >= before))))
+
+    def pictures(self, before: datetime) -> Iterator[KeptPicture]:
+        """Return every picture that is there, or was deleted since the moment."""
+        joined = PICTURES.join(CONVERSATIONS, CONVERSATIONS.c.id == _P.conversation_id)
+        found = select(_P.id, _P.digest, _P.handle, _P.details, CONVERSATIONS.c.title).select_from(joined)
+        for rows in self._portions(found.where(_P.deleted_at.is_(None) | (_P.deleted_at >= before))):
+            for row in rows:
+                yield KeptPicture(row.digest, row.handle, row.title, frozenset(digests_in([row.details])))
+
+    def blob_digests(self) -> set[str]:
+        """Return the digests of the signatures that were taken out of messages."""
+        named: set[str] = set()
+        for table in (TURNS, PICTURES, CALLS):
+            column = table.c.signatures
+            with self._transaction() as connection:
+                named |= digests_in(connection.scalars(select(column).where(column.like("[{%"))))
+        return named
+
+    def conversations(self) -> int:
+        """Return how many conversations there are, deleted ones included."""
+        with self._transaction() as connection:
+            return connection.scalar(select(func.count()).select_from(CONVERSATIONS)) or 0
+
+    def complaints(self) -> list[str]:
+        """Return what SQLite finds damaged in the database."""
+        with self._transaction() as connection:
+            return [row[0] for row in connection.execute(text("PRAGMA integrity_check(20)")) if row[0] != "ok"]
+
+    def broken_references(self) -> list[str]:
+        """Return rows whose owner is missing, by their table."""
+        with self._transaction() as connection:
+            rows = connection.execute(text("PRAGMA foreign_key_check")).all()
+        return [f"{row[0]}, row {row[1]}, belongs to nothing in {row[2]}" for row in rows[:20]]
+
+    def _portions(self, statement: Any) -> Iterator[Sequence[Any]]:
+        after = 0
+        while True:
+            some = statement.where(_P.id > after).order_by(_P.id).limit(_ROWS_AT_ONCE)
+            with self._transaction() as connection:
+                rows = connection.execute(some).all()
+            if not rows:
+                return
+            yield rows
+            after = rows[-1].id
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Connection]:
+        try:
+            with self._engine.begin() as connection:
+                yield connection
+        except DBAPIError as error:
+            raise record_failure(error) from error
+
+
+def _shown_by(picture: Picture) -> Iterator[str]:
+    """Return the digests of what shows the picture, and was made for it alone."""
+    yield picture.image.digest
+    edit = picture.edit
+    for image in (edit.raw, edit.before, edit.after) if edit else ():
+        if image is not None:
+            yield image.digest
+
+
+def _engine(path: Path, *, is_writing: bool) -> Engine:
+    query = {"mode": "rw" if is_writing else "ro", "uri": "true"}
+    url = URL.create("sqlite", database=path.absolute().as_uri(), query=query)
+    engine = create_engine(url, pool_size=1, max_overflow=0)
+    event.listen(engine, "connect", _set_pragmas)
+    return engine
+
+
+def _set_pragmas(connection: Any, _record: object) -> None:
+    cursor = connection.cursor()
+    for pragma in ("busy_timeout=5000", "foreign_keys=ON"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()

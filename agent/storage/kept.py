@@ -1,0 +1,285 @@
+"""Conversations as a whole: opened, listed, searched, named, pinned, switched, copied, thrown away and swept up."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from agent.conversation import Conversation, ConversationInfo, WholeConversation
+from agent.errors import ErrorCode, RequestRefused
+from agent.storage.opened_records import OpenedRecords
+from agent.storage.titles import checked_title
+
+if TYPE_CHECKING:
+    from agent.storage.finding import FoundConversation
+    from agent.storage.kept_rows import KeptRows, WholeRows
+
+# Turns are written between two batches: each takes the database's thread for some milliseconds.
+_INDEXED_AT_ONCE = 32
+_ROWS_AT_ONCE = 500
+
+
+class KeptConversations(OpenedRecords):
+    """Every conversation of every owner. One that is deleted is not there until it is brought back; what was still
+    on its way into it when it was deleted is recorded all the same."""
+
+    async def create(self, owner: str, title: str = "") -> Conversation:
+        """Return a new, empty conversation. A title given here is the person's own."""
+        now = datetime.now(UTC)
+        conversation = Conversation(id=secrets.token_hex(16), owner=owner, title=title, created_at=now, updated_at=now)
+        await self._call(self._create_now, conversation)
+        return conversation
+
+    def _create_now(self, conversation: Conversation) -> None:
+        self._records.create(conversation)
+        self._open.put(conversation)
+
+    async def get(self, conversation_id: str, owner: str) -> Conversation:
+        """Return the conversation as it is on record; its pictures come without `answer` (see `answer_of`).
+
+        Raises RequestRefused(CONVERSATION_NOT_FOUND), also when it is deleted or somebody else's.
+        """
+        conversation = self._open.get(conversation_id)
+        if conversation is None:
+            conversation, is_deleted = await self._call(self._load_now, conversation_id)
+            conversation = None if is_deleted else conversation
+        if conversation is None or conversation.owner != owner:
+            raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
+        return conversation
+
+    async def conversation_of_any_owner(self, conversation_id: str) -> Conversation:
+        """Return the conversation whoever it belongs to, deleted or not, for the studio's own work.
+
+        Raises RequestRefused(CONVERSATION_NOT_FOUND).
+        """
+        conversation = self._open.get(conversation_id)
+        if conversation is None:
+            conversation, _ = await self._call(self._load_now, conversation_id)
+        if conversation is None:
+            raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
+        return conversation
+
+    def _load_now(self, conversation_id: str) -> tuple[Conversation | None, bool]:
+        loaded = self._records.load(conversation_id, self._images.read_blob_now)
+        if loaded is None:
+            return None, False
+        # What is in memory is there for whoever it belongs to.
+        if not loaded.is_deleted:
+            self._open.put(loaded.conversation)
+        return loaded
+
+    async def list(self, owner: str, limit: int = 50, offset: int = 0) -> list[ConversationInfo]:
+        """Return the owner's conversations, the pinned first, then the newest; those with neither a title nor a turn
+        are left out."""
+        return await self._call(lambda: self._records.kept.list(owner, limit, offset))
+
+    async def search(self, owner: str, query: str, limit: int = 30) -> Sequence[FoundConversation]:
+        """Return the owner's conversations that hold every word of the query, the newest first.
+
+        Searched are titles, what the person said, what the agent answered and the pictures' prompts, in every branch.
+        The last word of the query is found as far as it is written. What changed since the last search is put into
+        the full text first: the first search in a home takes the longest.
+        """
+        from agent.storage.finding import as_found
+        from agent.storage.word_index import match_query
+
+        match = match_query(query)
+        if match is None:
+            return []
+        await self._index_words()
+        wordings = await self._call(lambda: self._records.words.found(owner, match, limit))
+        infos = await self._call(lambda: self._records.kept.infos(one.id for one in wordings))
+        by_id = {one.id: one for one in wordings}
+        return await asyncio.to_thread(lambda: [as_found(info, by_id[info.id], query) for info in infos])
+
+    async def _index_words(self) -> None:
+        after: str | None = ""
+        while after is not None:
+            after = await self._index_some(after)
+
+    async def _index_some(self, after: str) -> str | None:
+        """Put the words of a few conversations into the full text; return after which one to go on."""
+        from agent.storage.finding import split_words
+
+        stale = await self._call(lambda: self._records.words.stale(after, _INDEXED_AT_ONCE))
+        if stale:
+            words = await asyncio.to_thread(lambda: [(one, split_words(one.wording)) for one in stale])
+            await self._call(lambda: self._records.words.put(words))
+        return stale[-1].wording.id if len(stale) == _INDEXED_AT_ONCE else None
+
+    async def rename(self, conversation_id: str, owner: str, title: str) -> None:
+        """Give the owner's conversation a title of at most 120 characters, which nothing but the person changes.
+
+        Raises RequestRefused(TITLE_EMPTY, TITLE_TOO_LONG, CONVERSATION_NOT_FOUND).
+        """
+        name = checked_title(title)
+        await self._change(lambda kept: kept.rename(conversation_id, owner, name), conversation_id, title=name)
+
+    async def pin(self, conversation_id: str, owner: str, is_pinned: bool) -> None:
+        """Have the owner's conversation stand before the others in the list, or not any more."""
+        await self._change(
+            lambda kept: kept.pin(conversation_id, owner, is_pinned), conversation_id, is_pinned=is_pinned
+        )
+
+    async def delete(self, conversation_id: str, owner: str) -> None:
+        """Take the owner's conversation out of every list. `undelete` brings it back, `sweep` removes it for good."""
+        now = datetime.now(UTC)
+        await self._change(lambda kept: kept.throw_away(conversation_id, owner, now), conversation_id)
+
+    async def undelete(self, conversation_id: str, owner: str) -> Conversation:
+        """Return the owner's conversation, which is not deleted any more."""
+        await self._change(lambda kept: kept.bring_back(conversation_id, owner), conversation_id)
+        return await self.get(conversation_id, owner)
+
+    async def _change(self, change: Callable[[KeptRows], bool], conversation_id: str, **update: object) -> None:
+        """Change the conversation's row, and what is remembered of it; without an update that is forgotten."""
+
+        def change_now() -> None:
+            if not change(self._records.kept):
+                raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
+            self._open.change(conversation_id, lambda one: one.model_copy(update=update) if update else None)
+
+        await self._call(change_now)
+
+    async def switch_branch(self, conversation_id: str, turn_id: str, owner: str) -> Conversation:
+        """Return the conversation with the branch shown that holds this turn: up to its newest descendant.
+
+        A turn of the branch that is shown changes nothing. Raises RequestRefused(TURN_NOT_FOUND).
+        """
+        await self._call(self._switch_now, conversation_id, turn_id, owner)
+        return await self.get(conversation_id, owner)
+
+    def _switch_now(self, conversation_id: str, turn_id: str, owner: str) -> None:
+        from agent.storage.trees import newest_below, shown
+
+        kept = self._records.kept
+        found = kept.parents(conversation_id, owner)
+        if found is None:
+            raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
+        head, parents = found
+        if turn_id not in parents:
+            raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
+        if turn_id not in shown(head, parents).path:
+            kept.switch(conversation_id, owner, newest_below(turn_id, parents))
+            self._open.drop(conversation_id)
+
+    # Copies
+
+    async def whole(self, conversation_id: str, owner: str) -> WholeConversation:
+        """Return the owner's conversation with every branch, its pictures with their `answer`, signatures whole.
+
+        Pictures that were deleted are left out.
+        """
+        found = await self._rows_of(conversation_id, owner)
+        kept = [row for row in found.pictures if row.deleted_at is None]
+        return await asyncio.to_thread(self._whole_of, found._replace(pictures=kept))
+
+    async def _rows_of(self, conversation_id: str, owner: str) -> WholeRows:
+        found = await self._call(lambda: self._records.kept.whole(conversation_id, owner))
+        if found is None:
+            raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
+        return found
+
+    def _whole_of(self, found: WholeRows) -> WholeConversation:
+        from agent.storage.rows import whole_of
+
+        return whole_of(found.conversation, found.turns, found.pictures, self._images.read_blob_now)
+
+    async def add_whole(self, owner: str, whole: WholeConversation) -> Conversation:
+        """Return a conversation like this one, recorded as a new one of the owner's; the bytes of its pictures are in
+        the image store already.
+
+        Turns whose ids are taken get fresh ones; one that ran or waited is stopped: it cannot go on here.
+        """
+        return await self._add_whole(owner, whole, copy_of=None)
+
+    async def duplicate(self, conversation_id: str, owner: str, title: str = "") -> Conversation:
+        """Return a copy of the owner's conversation, with every branch; its title is the same unless one is given.
+
+        The copy has cost nothing: neither calls nor spend come along.
+        """
+        from agent.storage.wholes import as_copy
+
+        name = checked_title(title) if title else ""
+        # Deleted pictures come along as such: no other may be given their handles in the copy either.
+        whole = await asyncio.to_thread(self._whole_of, await self._rows_of(conversation_id, owner))
+        copy = as_copy(whole, name, datetime.now(UTC))
+        return await self._add_whole(owner, copy, copy_of=conversation_id)
+
+    async def _add_whole(self, owner: str, whole: WholeConversation, copy_of: str | None) -> Conversation:
+        from agent.storage.wholes import fit_for_record
+
+        ids = [turn.id for turn in whole.turns]
+        whole = fit_for_record(whole, await self._call(lambda: self._records.kept.taken(ids)))
+        key = secrets.token_hex(16)
+        own = {**whole.model_dump(include={"title", "created_at", "updated_at", "is_pinned", "head"})}
+        own |= {"id": key, "owner": owner, "is_named": bool(whole.title)}
+        turns, pictures = await self._turn_rows(key, whole), await self._picture_rows(key, owner, whole)
+        await self._call(lambda: self._records.kept.add_whole(own, turns, pictures, copy_of))
+        return await self.get(key, owner)
+
+    async def _turn_rows(self, key: str, whole: WholeConversation) -> Sequence[dict[str, Any]]:
+        from agent.storage.rows import turn_row
+
+        rows = []
+        for position, turn in enumerate(whole.turns):
+            messages, places = await self._keep_signatures(turn.messages)
+            own = {"conversation_id": key, "id": turn.id, "position": position, "parent": turn.parent}
+            own |= {"runner": self._life.name, "request_id": turn.request_id}
+            rows.append(own | turn_row(turn, messages, places))
+        return rows
+
+    async def _picture_rows(self, key: str, owner: str, whole: WholeConversation) -> Sequence[dict[str, Any]]:
+        from agent.storage.rows import picture_row
+
+        rows = []
+        for picture in whole.pictures:
+            answer, places = await self._keep_signatures((picture.answer,) if picture.answer else ())
+            rows.append({**picture_row(key, picture, answer[0] if answer else None, places), "owner": owner})
+        return rows
+
+    # What goes for good
+
+    async def remove(self, conversation_id: str, owner: str) -> None:
+        """Remove the owner's conversation at once, with all its rows, as though it had never been on record."""
+
+        def remove_now() -> None:
+            if not self._records.sweeping.remove(conversation_id, owner):
+                raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
+            self._open.drop(conversation_id)
+
+        await self._call(remove_now)
+
+    async def sweep(self, before: datetime) -> set[str]:
+        """Remove the conversations that were deleted before the moment, and return the digests of pictures and blobs
+        that they named and that no row names any more.
+
+        What they had cost is kept by owner and day.
+        """
+        named: set[str] = set()
+        for conversation_id in await self._call(lambda: self._records.sweeping.thrown_away(before)):
+            named |= await self._call(self._sweep_now, conversation_id, before)
+        return named - await self.named_digests() if named else named
+
+    def _sweep_now(self, conversation_id: str, before: datetime) -> set[str]:
+        named = self._records.sweeping.sweep(conversation_id, before)
+        self._open.drop(conversation_id)
+        return named
+
+    async def named_digests(self) -> set[str]:
+        """Return the digest of every picture and blob that any row names, deleted conversations' included.
+
+        Turns are written meanwhile: what is new has to be spared by its age.
+        """
+        from agent.storage.sweeping import digests_in, tables_with_texts
+
+        named: set[str] = set()
+        for table in tables_with_texts():
+            after: int | None = 0
+            while after is not None:
+                after, texts = await self._call(self._records.sweeping.texts, table, after, _ROWS_AT_ONCE)
+                named |= await asyncio.to_thread(digests_in, texts)
+        return named

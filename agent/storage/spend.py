@@ -1,0 +1,131 @@
+"""What was spent, by conversation, day and month: sums over the turns on record, and over what is left of those gone.
+
+A turn belongs to the day it began. Days and months are those of the machine's own clock; what conversations that are
+gone for good had cost is only known by the day in UTC, and is counted for the local day of the same date.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, time, timedelta
+from typing import TYPE_CHECKING, Any
+
+from agent.messages import TokenUsage, Value
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from agent.storage.conversations import ConversationStore
+
+
+class Spent(Value):
+    """Dollars, and the tokens by kind; of conversations that are gone only the number of their tokens is known."""
+
+    price_usd: float = 0.0
+    usage: TokenUsage = TokenUsage()
+    gone_tokens: int = 0
+
+    @property
+    def total_tokens(self) -> int:
+        """All tokens of every kind."""
+        return self.usage.total_tokens + self.gone_tokens
+
+
+class SpendSums(Value):
+    """What the owner has spent this month and today, in US dollars."""
+
+    month_usd: float = 0.0
+    day_usd: float = 0.0
+
+
+class UnderWay(Value):
+    """What was spent before a turn asks for more, in US dollars; `models` are those asked and not answered yet."""
+
+    spent_usd: float = 0.0
+    models: tuple[str, ...] = ()
+
+
+class SpendBook:
+    """Reads the sums from a store, on that store's own thread. Every call raises StorageFailure when it cannot.
+
+    A turn that runs, here or in another process, counts with the calls of it that have ended.
+    """
+
+    def __init__(self, records: ConversationStore) -> None:
+        self._store = records
+
+    async def conversation(self, conversation_id: str, owner: str) -> Spent:
+        """Return what the owner's conversation has cost so far, every branch of it; nothing when there is none."""
+        from agent.storage import spend_rows
+
+        return await self._store.in_transaction(lambda on: spend_rows.of_conversation(on, owner, conversation_id))
+
+    async def day(self, owner: str, day: date | None = None) -> Spent:
+        """Return what the owner spent on a local day, today without one."""
+        from agent.storage import spend_rows
+
+        first = day or today()
+        return await self._store.in_transaction(
+            lambda on: spend_rows.of_days(on, owner, first, first + timedelta(days=1))
+        )
+
+    async def month(self, owner: str, day: date | None = None) -> Spent:
+        """Return what the owner spent in the month of the day, this one without one."""
+        from agent.storage import spend_rows
+
+        first, following = month_of(day or today())
+        return await self._store.in_transaction(lambda on: spend_rows.of_days(on, owner, first, following))
+
+    async def sums(self, owner: str, day: date | None = None) -> SpendSums:
+        """Return the two sums that always stand on the page, without their tokens."""
+        from agent.storage import spend_rows
+
+        now = day or today()
+
+        def read(on: Connection) -> SpendSums:
+            month, this_day = month_of(now), (now, now + timedelta(days=1))
+            return SpendSums(
+                month_usd=spend_rows.price_of_days(on, owner, *month),
+                day_usd=spend_rows.price_of_days(on, owner, *this_day),
+            )
+
+        return await self._store.in_transaction(read)
+
+    async def conversation_before(self, conversation_id: str, owner: str, turn_id: str) -> UnderWay:
+        """Return what the conversation has cost without one of its turns."""
+        from agent.storage import spend_rows
+
+        return await self._store.in_transaction(
+            lambda on: spend_rows.conversation_without(on, owner, conversation_id, turn_id)
+        )
+
+    async def day_before(self, owner: str, turn_id: str, day: date | None = None) -> UnderWay:
+        """Return what the owner spent on the local day, today without one, but for one turn."""
+        from agent.storage import spend_rows
+
+        first = day or today()
+        following = first + timedelta(days=1)
+        return await self._store.in_transaction(
+            lambda on: spend_rows.days_without(on, owner, first, following, turn_id)
+        )
+
+
+def today() -> date:
+    """Return the local day."""
+    return datetime.now().astimezone().date()
+
+
+def month_of(day: date) -> tuple[date, date]:
+    """Return the first day of the month and the first of the next one."""
+    first = day.replace(day=1)
+    return first, (first + timedelta(days=31)).replace(day=1)
+
+
+def begins_at(day: date) -> datetime:
+    """Return the moment in UTC when the day begins on this machine's clock."""
+    return datetime.combine(day, time.min).astimezone(UTC)
+
+
+def spent_of(row: Any) -> Spent:
+    """Return the sums of a row that names them as `TokenUsage` does."""
+    usage = TokenUsage(**{name: int(row[name] or 0) for name in TokenUsage.model_fields})
+    return Spent(price_usd=row["price_usd"] or 0.0, usage=usage)

@@ -1,0 +1,97 @@
+"""Conversations that go for good, and which files are still named. Plain blocking calls for the database's thread."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Integer, String, Table, Text, bindparam, delete, literal_column, select, text
+
+from agent.storage import spend_rows
+from agent.storage.tables import CALLS, CONVERSATIONS, METADATA, PICTURES, TURNS
+
+_C = CONVERSATIONS.c
+_DIGEST = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
+_IS_OVER = _C.deleted_at < bindparam("moment")
+_THROWN_AWAY = select(_C.id).where(_IS_OVER).order_by(_C.deleted_at, _C.id)
+_STILL_THROWN_AWAY = select(_C.id).where(_C.id == bindparam("key"), _IS_OVER)
+_OWN = select(_C.id).where(_C.id == bindparam("key"), _C.owner == bindparam("whose"))
+_FORGET_WORDS = (
+    text("DELETE FROM conversation_words WHERE rowid = (SELECT word_id FROM conversations WHERE id = :key)"),
+    text("DELETE FROM picture_words WHERE rowid IN (SELECT id FROM pictures WHERE conversation_id = :key)"),
+)
+_REMOVE = delete(CONVERSATIONS).where(_C.id == bindparam("key"))
+_BELONGING = (TURNS, PICTURES, CALLS)
+
+
+def digests_in(values: Iterable[object]) -> set[str]:
+    """Return every digest that stands anywhere in the texts: whatever kind of value names it, now or later."""
+    return {digest for value in values if isinstance(value, str) for digest in _DIGEST.findall(value)}
+
+
+class SweepRows:
+    """Removes conversations; `transaction` opens, or joins, one of the database's."""
+
+    def __init__(self, transaction: Callable[[], AbstractContextManager[Connection]]) -> None:
+        self._transaction = transaction
+
+    def thrown_away(self, before: datetime) -> list[str]:
+        """Return the ids of the conversations that were deleted before the moment, the oldest first."""
+        with self._transaction() as connection:
+            return list(connection.scalars(_THROWN_AWAY, {"moment": before}))
+
+    def sweep(self, conversation_id: str, before: datetime) -> set[str]:
+        """Return the digests that the conversation named, if it is deleted since before the moment: then it is gone
+        with all its rows, and what it had cost is kept by owner and day."""
+        with self._transaction() as connection:
+            key = {"key": conversation_id}
+            if connection.scalar(_STILL_THROWN_AWAY, {**key, "moment": before}) is None:
+                return set()
+            named = {digest for table in _BELONGING for digest in digests_in(_cells(connection, table, key))}
+            spend_rows.keep(connection, [conversation_id])
+            _remove(connection, conversation_id)
+            return named
+
+    def remove(self, conversation_id: str, owner: str) -> bool:
+        """Return whether the owner had such a conversation; it is gone with all its rows."""
+        with self._transaction() as connection:
+            is_own = connection.execute(_OWN, {"key": conversation_id, "whose": owner}).first() is not None
+            if is_own:
+                _remove(connection, conversation_id)
+            return is_own
+
+    def texts(self, table: Table, after: int, limit: int) -> tuple[int | None, list[str]]:
+        """Return the texts of some rows of a table, and after which row to go on; None when those were the last."""
+        number = literal_column(f"{table.name}._rowid_", Integer).label("number")
+        columns = _text_columns(table)
+        found = select(number, *columns).select_from(table).where(number > bindparam("after"))
+        with self._transaction() as connection:
+            rows = connection.execute(found.order_by(number).limit(limit), {"after": after}).all()
+        texts = [cell for row in rows for cell in row[1:] if cell is not None]
+        return (rows[-1][0] if len(rows) == limit else None), texts
+
+
+def tables_with_texts() -> tuple[Table, ...]:
+    """Return every table that could name a digest."""
+    return tuple(table for table in METADATA.sorted_tables if _text_columns(table))
+
+
+def _remove(connection: Connection, conversation_id: str) -> None:
+    key = {"key": conversation_id}
+    for statement in _FORGET_WORDS:
+        connection.execute(statement, key)
+    connection.execute(_REMOVE, key)
+
+
+def _cells(connection: Connection, table: Table, key: dict[str, str]) -> Iterator[Any]:
+    for row in connection.execute(
+        select(*_text_columns(table)).where(table.c.conversation_id == bindparam("key")), key
+    ):
+        yield from row
+
+
+def _text_columns(table: Table) -> list[Any]:
+    return [column for column in table.columns if isinstance(column.type, String | Text)]

@@ -1,0 +1,265 @@
+"""Caps: what would pass one is asked about first, in words and in pictures, and what is agreed to goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
+
+from agent.components import FailureNote, PlanCard
+from agent.conversation import Turn, TurnState
+from agent.errors import ErrorCode
+from agent.events import PictureReady, PlanReady, TurnDone, TurnFailed, TurnPaused
+from agent.messages import TokenUsage
+from agent.plans import PlanEdit
+from agent.providers.catalogue import ModelRole, load_catalogue
+from agent.providers.scripted import Asked, Hold, Line, Painting, calls, says
+from agent.settings import Settings
+from agent.spending import picture_price
+from agent.studio import Studio
+from tests.support.scenes import Scene, generate, of_type, only, png, run
+from tests.support.turns import decide, newest, retry, started
+
+FLASH = load_catalogue().model(ModelRole.IMAGE_FLASH, "gemini")
+NOW = datetime.now(UTC).date()
+PRICE = picture_price(FLASH, "1K", NOW)
+# The scripted planner's call: 100 tokens in, 20 out.
+WORDS = (
+    load_catalogue().model(ModelRole.FLASH, "gemini").price_usd(TokenUsage(prompt_tokens=100, output_tokens=20), NOW)
+)
+PAINTED = TokenUsage(prompt_tokens=300, thought_tokens=200, image_tokens=1120)
+
+
+def priced(colour: str = "red") -> Line:
+    """Return a picture that costs what was guessed."""
+    return Line((Painting(png(1376, 768, colour)),), usage=PAINTED)
+
+
+def painted(scene: Scene) -> int:
+    return sum(one.request is not None for provider in scene.providers for one in provider.asked)
+
+
+def card(turn: Turn) -> PlanCard:
+    [found] = [one for one in turn.components if isinstance(one, PlanCard)]
+    return found
+
+
+@pytest.mark.parametrize("cap", ["cap_day_usd", "cap_conversation_usd"])
+@pytest.mark.parametrize(
+    ("rest", "is_asked"), [(2.0, False), (1.0, False), (0.999, True), (0.0, True)], ids=["under", "at", "above", "none"]
+)
+async def test_pictures_that_would_pass_a_cap_are_asked_about_first(
+    settings: Settings, cap: str, rest: float, is_asked: bool
+) -> None:
+    scene = Scene(settings, text=[calls(generate())], pictures=[priced()])
+    async with scene.studio() as studio:
+        conversation = await studio.new_conversation()
+        chosen: dict[str, Any] = {cap: WORDS + rest * PRICE + 1e-12}
+        events = await run(studio, conversation.id, "a red fox", **chosen)
+        turn = await newest(studio, conversation.id)
+    assert isinstance(events[-1], TurnPaused if is_asked else TurnDone)
+    assert painted(scene) == (not is_asked)
+    if is_asked:
+        [plan] = only(events, PlanReady).plans
+        [passed] = plan.caps
+        assert passed.cap == cap.removeprefix("cap_").removesuffix("_usd")
+        assert passed.spent_usd == pytest.approx(WORDS)
+        assert passed.over_usd == pytest.approx((1 - rest) * PRICE, abs=1e-6)
+        assert card(turn).plans == (plan,)
+
+
+async def test_who_runs_it_lets_the_turn_go_on_beyond_the_cap_and_only_that_turn(settings: Settings) -> None:
+    script = [calls(generate()), calls(generate("a whale"))]
+    scene = Scene(settings, text=script, pictures=[priced()])
+    async with scene.studio() as studio:
+        conversation = await studio.new_conversation()
+        turn_id = started(await run(studio, conversation.id, "a red fox", cap_day_usd=0.02))
+        events = await decide(studio, conversation.id, turn_id)
+        assert isinstance(events[-1], TurnDone)
+        assert painted(scene) == 1
+        again = await run(studio, conversation.id, "a whale", cap_day_usd=0.05)
+        [passed] = only(again, PlanReady).plans[0].caps
+    assert passed.spent_usd == pytest.approx(2 * WORDS + PRICE, rel=1e-3)
+    assert painted(scene) == 1
+
+
+async def test_who_drops_it_pays_nothing_more(settings: Settings) -> None:
+    scene = Scene(settings, text=[calls(generate())])
+    async with scene.studio() as studio:
+        conversation = await studio.new_conversation()
+        turn_id = started(await run(studio, conversation.id, "a red fox", cap_day_usd=0.02))
+        await decide(studio, conversation.id, turn_id, run=False)
+        turn = await newest(studio, conversation.id)
+    assert (turn.state, card(turn).state, painted(scene)) == (TurnState.DONE, "dropped", 0)
+    assert turn.price_usd == pytest.approx(WORDS)
+
+
+async def test_the_question_survives_a_restart(settings: Settings) -> None:
+    scene = Scene(settings, text=[calls(generate())], pictures=[priced()])
+    async with scene.studio() as studio:
+        conversation = await studio.new_conversation()
+        turn_id = started(await run(studio, conversation.id, "a red fox", cap_day_usd=0.02))
+        before = card(await newest(studio, conversation.id))
+    scene.text = []
+    async with scene.studio() as studio:
+        assert card(await newest(studio, conversation.id)) == before
+        assert before.plans[0].caps
+        events = await decide(studio, conversation.id, turn_id)
+    assert isinstance(events[-1], TurnDone)
+    assert painted(scene) == 1
+
+
+async def test_what_a_decision_makes_dearer_is_asked_about_when_it_now_passes_a_cap(settings: Settings) -> None:
+    scene = Scene(settings, text=[calls(generate())], pictures=[priced(), priced("blue"), priced("green")])
+    async with scene.studio() as studio:
+        conversation = await studio.new_conversation()
+        events = await run(studio, conversation.id, "a red fox", confirm=True, cap_day_usd=WORDS + 1.5 * PRICE)
+        assert only(events, PlanReady).plans[0].caps == ()
+        turn_id = started(events)
+        edit = PlanEdit(prompt="a blue whale", number_of_images=3)
+        again = await decide(studio, conversation.id, turn_id, edit)
+        [plan] = only(again, PlanReady).plans
+        assert (plan.prompt, plan.number_of_images, len(plan.caps)) == ("a blue whale", 3, 1)
+        assert painted(scene) == 0
+        done = await decide(studio, conversation.id, turn_id, PlanEdit(number_of_images=2))
+        turn = await newest(studio, conversation.id)
+    assert isinstance(done[-1], TurnDone)
+    sent = [one.request.messages[-1].text for one in scene.provider.asked if one.request is not None]
+    assert sent == ["a blue whale"] * 2, "what was changed first still counts"
+    assert (card(turn).state, card(turn).plans[0].number_of_images) == ("run", 2)
+
+
+async def test_all_conversations_of_the_day_count_and_only_the_owners(settings: Settings) -> None:
+    script = [calls(generate(name)) for name in ("a fox", "a whale", "an owl")]
+    scene = Scene(settings, text=script, pictures=[priced(), priced("blue")])
+    chosen: dict[str, Any] = {"cap_day_usd": 2 * WORDS + 1.5 * PRICE}
+    async with scene.studio() as studio:
+        first, second = await studio.new_conversation(), await studio.new_conversation()
+        assert isinstance((await run(studio, first.id, "a fox", **chosen))[-1], TurnDone)
+        events = await run(studio, second.id, "a whale", **chosen)
+        assert only(events, PlanReady).plans[0].caps[0].spent_usd == pytest.approx(2 * WORDS + PRICE)
+        here = await run(studio, second.id, "an owl", cap_conversation_usd=2 * WORDS + 1.5 * PRICE)
+        assert isinstance(here[-1], TurnDone), "the other conversation does not count for this one's own cap"
+
+
+async def test_what_another_conversation_is_painting_counts(settings: Settings) -> None:
+    gate, begun = asyncio.Event(), asyncio.Event()
+
+    def paint(asked: Asked) -> Line:
+        begun.set()
+        return Line((Hold(gate), *priced().parts), usage=PAINTED)
+
+    scene = Scene(settings, text=[calls(generate("a fox")), calls(generate("a whale"))], pictures=paint)
+    chosen: dict[str, Any] = {"cap_day_usd": 2 * WORDS + 1.5 * PRICE}
+    async with scene.studio() as studio:
+        first, second = await studio.new_conversation(), await studio.new_conversation()
+        painting = asyncio.create_task(run(studio, first.id, "a fox", **chosen))
+        await begun.wait()
+        events = await run(studio, second.id, "a whale", **chosen)
+        gate.set()
+        done = await painting
+    assert isinstance(done[-1], TurnDone)
+    [passed] = only(events, PlanReady).plans[0].caps
+    assert passed.spent_usd == pytest.approx(2 * WORDS + PRICE)
+    assert painted(scene) == 1
+
+
+# Another round after a poor review.
+
+
+@pytest.mark.parametrize(("rest", "paintings"), [(2.5, 2), (1.5, 1)])
+async def test_no_new_round_is_painted_that_would_pass_a_cap(settings: Settings, rest: float, paintings: int) -> None:
+    poor = json.dumps({"lettering": "", "checklist": [], "feedback": "", "suggestions": [], "score": 0.3})
+    script = [calls(generate()), says(poor), says(poor)][: 1 + paintings]
+    scene = Scene(settings, text=script, pictures=[priced(), priced("blue")][:paintings])
+    async with scene.studio() as studio:
+        conversation = await studio.new_conversation()
+        # A review is guessed at more than the scripted one costs.
+        cap = rest * PRICE + 0.005
+        events = await run(studio, conversation.id, "a red fox", review="always", cap_conversation_usd=cap)
+        spent = (await newest(studio, conversation.id)).price_usd
+    assert isinstance(events[-1], TurnDone)
+    assert (painted(scene), spent <= cap) == (paintings, True)
+
+
+# Words.
+
+
+@pytest.mark.parametrize(
+    ("chosen", "code"),
+    [
+        ({"cap_day_usd": WORDS}, ErrorCode.BUDGET_USED_UP),
+        ({"cap_day_usd": 0.0}, ErrorCode.BUDGET_USED_UP),
+        ({"cap_conversation_usd": WORDS / 2}, ErrorCode.CONVERSATION_BUDGET_USED_UP),
+        ({"cap_day_usd": 1.01 * WORDS}, None),
+        ({}, None),
+    ],
+    ids=str,
+)
+async def test_not_even_words_are_asked_for_when_a_cap_is_used_up(
+    settings: Settings, chosen: dict[str, Any], code: ErrorCode | None
+) -> None:
+    scene = Scene(settings, text=[says("Hello."), says("Fine.")])
+    async with scene.studio() as studio:
+        conversation = await studio.new_conversation()
+        await run(studio, conversation.id, "hello")
+        events = await run(studio, conversation.id, "how are you?", **chosen)
+        turn = await newest(studio, conversation.id)
+    assert len(scene.provider.asked) == (1 if code else 2)
+    if code is not None:
+        error = only(events, TurnFailed).error
+        assert (error.code, error.can_retry) == (code, True)
+        assert (turn.state, turn.price_usd) == (TurnState.FAILED, 0)
+        assert [one.error for one in turn.components if isinstance(one, FailureNote)] == [error]
+
+
+async def test_trying_again_sends_the_message_all_the_same_and_pictures_are_asked_about(settings: Settings) -> None:
+    scene = Scene(settings, text=[says("Hello."), calls(generate())], pictures=[priced()])
+    async with scene.studio() as studio:
+        conversation = await studio.new_conversation()
+        await run(studio, conversation.id, "hello")
+        refused = await run(studio, conversation.id, "a red fox", cap_day_usd=WORDS)
+        assert only(refused, TurnFailed).node == "planner"
+        events = await retry(studio, conversation.id, started(refused))
+        assert only(events, PlanReady).plans[0].caps
+        done = await decide(studio, conversation.id, started(refused))
+    assert isinstance(done[-1], TurnDone)
+    assert painted(scene) == 1
+
+
+# What costs nothing, and what it costs to look.
+
+
+async def test_a_sketch_is_never_asked_about(settings: Settings) -> None:
+    async with Studio(settings) as studio:
+        conversation = await studio.new_conversation()
+        events = await run(studio, conversation.id, "draw a red fox", cap_day_usd=0.0, cap_conversation_usd=0.0)
+    assert of_type(events, PictureReady)
+    assert isinstance(events[-1], TurnDone)
+
+
+async def test_a_turn_without_caps_reads_no_sums(settings: Settings) -> None:
+    statements: list[str] = []
+
+    def heard(_: object, __: object, statement: str, *___: object) -> None:
+        statements.append(statement)
+
+    async def sums_read(**chosen: Any) -> int:
+        scene = Scene(settings, text=[calls(generate())], pictures=[priced()])
+        async with scene.studio() as studio:
+            conversation = await studio.new_conversation()
+            statements.clear()
+            assert isinstance((await run(studio, conversation.id, "a red fox", **chosen))[-1], TurnDone)
+            return sum("sum(" in one for one in statements)
+
+    event.listen(Engine, "before_cursor_execute", heard)
+    try:
+        assert await sums_read() == 0
+        assert await sums_read(cap_day_usd=100.0) > 0
+    finally:
+        event.remove(Engine, "before_cursor_execute", heard)

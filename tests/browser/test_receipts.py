@@ -1,0 +1,97 @@
+"""What was asked and not delivered, and the ways on from a receipt, against the strict server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.page import PageProcess
+from tests.page.hands import composer, expect_rest, open_page, pictures, say
+from tests.wire_server import GeminiProcess
+
+PAINT: dict[str, Any] = {
+    "kind": "Call",
+    "name": "generate_image",
+    "args": {"prompt": "A red fox in snow", "aspect_ratio": "3:2", "number_of_images": 1},
+    "text_before": "I paint it now.",
+}
+SMALL: dict[str, Any] = {"kind": "PictureAnswer", "width": 768, "height": 512}
+
+
+@pytest.fixture(autouse=True)
+def _clear(gemini: GeminiProcess) -> Iterator[None]:
+    gemini.control(clear=True)
+    yield
+    assert gemini.read("violations") == []
+
+
+def ask_for_more_than_comes(page: Page, gemini: GeminiProcess, studio: PageProcess) -> None:
+    """Ask for 2K and get a picture of half a megapixel."""
+    gemini.control(on_text=[PAINT], on_image=[SMALL])
+    open_page(page, studio.url)
+    page.locator("#resolution input").click()
+    page.get_by_role("option", name="2K", exact=True).click()
+    expect(page.locator("#resolution input")).to_have_value("2K")
+    say(page, "draw a fox")
+    expect(pictures(page)).to_have_count(1)
+    expect_rest(page)
+    expect(page.locator("#chat .shortfall")).to_contain_text("smaller than you asked for")
+
+
+def test_a_shortfall_that_one_is_content_with_is_folded_for_good(
+    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
+) -> None:
+    ask_for_more_than_comes(page, gemini, gemini_studio)
+    page.get_by_role("button", name="Keep as it is").click()
+    expect(page.locator("#chat .shortfall")).to_have_count(0)
+    page.reload()
+    expect(composer(page)).to_be_editable()
+    expect(pictures(page)).to_have_count(1)
+    expect(page.locator("#chat .shortfall")).to_have_count(0)
+    page.locator("#chat .receipt summary").click()
+    expect(page.locator("#chat .receipt")).to_contain_text("smaller than you asked for")
+
+
+def test_the_same_wish_is_asked_again_with_the_same_settings(
+    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
+) -> None:
+    ask_for_more_than_comes(page, gemini, gemini_studio)
+    gemini.control(on_text=[PAINT])
+    page.get_by_role("button", name="Ask again").click()
+    expect(pictures(page)).to_have_count(2)
+    expect_rest(page)
+    expect(page.locator("#chat .receipt summary").last).to_contain_text("2K →")
+    expect(page.locator("#chat .shortfall")).to_have_count(1)
+
+
+def test_the_picture_is_repainted_at_the_size_that_was_asked_as_an_edit_of_it(
+    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
+) -> None:
+    ask_for_more_than_comes(page, gemini, gemini_studio)
+    gemini.control(on_text=[PAINT])
+    page.get_by_role("button", name="Repaint at 2K").click()
+    expect(pictures(page)).to_have_count(2)
+    expect_rest(page)
+    expect(page.locator("#chat .user").last).to_contain_text("Repaint #1 at 2K")
+    expect(page.locator("#chat .frame .tag").last).to_have_text("#1b")
+    expect(page.locator("#chat .receipt summary").last).to_contain_text("2K →")
+
+
+def test_the_other_model_paints_the_same_words(page: Page, gemini: GeminiProcess, gemini_studio: PageProcess) -> None:
+    gemini.control(on_text=[PAINT])
+    open_page(page, gemini_studio.url)
+    say(page, "draw a fox")
+    expect(pictures(page)).to_have_count(1)
+    expect_rest(page)
+    first = page.locator("#chat .receipt summary").first
+    expect(first).to_contain_text("Flash")
+    first.click()
+    gemini.control(on_text=[PAINT])
+    page.get_by_role("button", name="Same prompt, other model").click()
+    expect(pictures(page)).to_have_count(2)
+    expect_rest(page)
+    expect(page.locator("#chat .receipt summary").last).to_contain_text("Pro")
+    expect(page.locator("#chat .user .md")).to_have_text(["draw a fox", "draw a fox"])

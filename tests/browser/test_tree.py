@@ -1,0 +1,209 @@
+"""The tree of pictures: looked at, walked by keys, compared in, cut and mended, on a phone as well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from tests.page import PageProcess
+from tests.page.hands import composer, expect_loaded, expect_rest, open_page, pictures, say
+
+# #1 a drawing, #1b it warmer, #1c it cropped, #1d that one brighter; #2 another drawing.
+NAMES = ["#1", "#2", "#1b", "#1c", "#1d"]
+
+
+def edit(page: Page, which: int, words: str, count: int) -> None:
+    page.locator("#chat .acts [data-act=edit]").nth(which).click()
+    expect(page.locator("#ctx .ctx")).to_have_count(1)
+    say(page, words)
+    expect(pictures(page)).to_have_count(count)
+    expect_rest(page)
+
+
+@pytest.fixture(scope="module")
+def grown(browser: Browser, studio: PageProcess) -> Iterator[str]:
+    """The address of a conversation with five pictures in two families."""
+    context = browser.new_context(viewport={"width": 1440, "height": 900}, locale="en-US")
+    page = context.new_page()
+    open_page(page, studio.url)
+    say(page, "draw a red fox")
+    expect(pictures(page)).to_have_count(1)
+    expect_rest(page)
+    edit(page, 0, "Make it much warmer", 2)
+    edit(page, 0, "Crop it to 4:5", 3)
+    edit(page, 2, "Make it brighter", 4)
+    say(page, "draw a boat on a lake")
+    expect(pictures(page)).to_have_count(5)
+    expect_rest(page)
+    yield page.url
+    context.close()
+
+
+def open_tree(page: Page, address: str, tab: str = "Tree") -> Locator:
+    page.goto(address)
+    expect(composer(page)).to_be_editable()
+    expect(page.locator("#chat .acts").first).to_be_attached()
+    page.evaluate("window.aivistaTabs.show('tree')")
+    expect(page.get_by_role("tab", name=tab)).to_have_attribute("aria-selected", "true")
+    tree = page.locator("#tr-pane .tr-scroll")
+    expect(tree.locator(".tr-node")).to_have_count(5)
+    return tree
+
+
+def node(tree: Locator, handle: str) -> Locator:
+    return tree.locator(f'.tr-node[data-handle="{handle}"]')
+
+
+def choose(page: Page, tree: Locator, handle: str, item: str) -> None:
+    node(tree, handle).get_by_role("button", name=f"What to do with {handle}").click()
+    page.get_by_role("menuitem", name=item).click()
+
+
+def test_every_picture_stands_below_the_one_it_was_made_from(page: Page, grown: str) -> None:
+    tree = open_tree(page, grown)
+    assert sorted(tree.locator(".tr-node").evaluate_all("all => all.map(one => one.dataset.handle)")) == sorted(NAMES)
+    for picture in tree.locator("img").all():
+        expect_loaded(picture)
+    tops = {handle: node(tree, handle).evaluate("one => one.offsetTop") for handle in NAMES}
+    assert tops["#1"] < tops["#1b"] == tops["#1c"] < tops["#1d"]
+    expect(node(tree, "#1b").locator(".tr-open")).to_have_accessible_name("#1b, warmth +60")
+
+
+def test_a_click_opens_a_picture_and_the_way_to_it_is_thick_when_one_comes_back(page: Page, grown: str) -> None:
+    tree = open_tree(page, grown)
+    expect(tree.locator("path.path")).to_have_count(0)
+    node(tree, "#1d").locator(".tr-open").click()
+    expect(page.locator("#canvas .cv-bar b")).to_have_text("#1d")
+    page.get_by_role("tab", name="Tree").click()
+    expect(node(tree, "#1d").locator(".tr-open")).to_have_attribute("aria-current", "true")
+    expect(tree.locator("path.path")).to_have_count(2)
+
+
+def test_the_arrow_keys_walk_the_tree_and_enter_opens_a_picture(page: Page, grown: str) -> None:
+    tree = open_tree(page, grown)
+    node(tree, "#1").locator(".tr-open").focus()
+    for key, handle in (
+        ("ArrowDown", "#1b"),
+        ("ArrowRight", "#1c"),
+        ("ArrowDown", "#1d"),
+        ("ArrowUp", "#1c"),
+        ("ArrowLeft", "#1b"),
+        ("ArrowUp", "#1"),
+        ("ArrowUp", "#1"),
+        ("End", "#1d"),
+    ):
+        page.keyboard.press(key)
+        expect(node(tree, handle).locator(".tr-open")).to_be_focused()
+    expect(tree.locator('.tr-open[tabindex="0"]')).to_have_count(1)
+    page.keyboard.press("Enter")
+    expect(page.locator("#canvas .cv-bar b")).to_have_text("#1d")
+
+
+def test_the_menu_is_opened_walked_and_left_by_keys(page: Page, grown: str) -> None:
+    tree = open_tree(page, grown)
+    node(tree, "#1c").locator(".tr-open").focus()
+    page.keyboard.press("Shift+F10")
+    expect(page.get_by_role("menuitem", name="Open")).to_be_focused()
+    page.keyboard.press("ArrowUp")
+    expect(page.get_by_role("menuitem", name="Delete branch")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("menuitem", name="Open")).to_be_hidden()
+    expect(node(tree, "#1c").locator(".tr-more")).to_be_focused()
+    expect(tree).to_be_visible()
+
+
+def test_any_picture_is_gone_on_from(page: Page, grown: str) -> None:
+    tree = open_tree(page, grown)
+    choose(page, tree, "#1b", "Edit from here")
+    expect(page.locator("#ctx .ctx b")).to_have_text("#1b")
+    expect(composer(page)).to_be_focused()
+
+
+def test_two_pictures_are_chosen_and_compared(page: Page, grown: str) -> None:
+    tree = open_tree(page, grown)
+    choose(page, tree, "#1b", "Compare with…")
+    expect(page.locator(".tr-pick")).to_contain_text("Choose the picture to compare #1b with.")
+    page.keyboard.press("Escape")
+    expect(page.locator(".tr-pick")).to_be_hidden()
+    choose(page, tree, "#1b", "Compare with…")
+    node(tree, "#1d").locator(".tr-open").click()
+    stage = page.locator("#canvas .cmp")
+    expect(stage).to_have_attribute("data-pair", "#1b #1d")
+    expect(stage).to_be_visible()
+
+
+def test_a_branch_is_deleted_after_a_question_and_brought_back(page: Page, grown: str) -> None:
+    tree = open_tree(page, grown)
+    choose(page, tree, "#1c", "Delete branch")
+    asked = page.get_by_role("alertdialog")
+    expect(asked).to_contain_text("Delete #1c and the picture made from it?")
+    asked.get_by_role("button", name="Cancel").click()
+    expect(asked).to_have_count(0)
+    expect(tree.locator(".tr-node")).to_have_count(5)
+    node(tree, "#1c").locator(".tr-open").focus()
+    page.keyboard.press("Delete")
+    expect(asked.get_by_role("button", name="Delete")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("#tr-note")).to_contain_text("2 pictures deleted.")
+    expect(tree.locator(".tr-node")).to_have_count(3)
+    page.locator("#tr-note").get_by_role("button", name="Undo").click()
+    expect(page.locator("#tr-note")).to_contain_text("2 pictures are back.")
+    expect(tree.locator(".tr-node")).to_have_count(5)
+
+
+def test_it_is_zoomed_dragged_and_keeps_its_place(page: Page, grown: str) -> None:
+    tree = open_tree(page, grown)
+    before = node(tree, "#1").bounding_box()
+    page.get_by_role("button", name="Closer").last.click()
+    page.get_by_role("button", name="Closer").last.click()
+    closer = node(tree, "#1").bounding_box()
+    assert before is not None
+    assert closer is not None
+    assert closer["width"] > before["width"] * 1.4
+    box = tree.bounding_box()
+    assert box is not None
+    x, y = box["x"] + box["width"] - 30, box["y"] + box["height"] - 30
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x - 120, y - 90, steps=5)
+    page.mouse.up()
+    place = tree.evaluate("pane => [pane.scrollLeft, pane.scrollTop]")
+    assert place != [0, 0]
+    page.get_by_role("tab", name="Canvas").click()
+    page.get_by_role("tab", name="Tree").click()
+    expect(tree.locator(".tr-node")).to_have_count(5)
+    page.wait_for_timeout(500)
+    assert tree.evaluate("pane => [pane.scrollLeft, pane.scrollTop]") == place
+    page.get_by_role("button", name="Fit").last.click()
+    assert tree.evaluate("pane => pane.scrollWidth <= pane.clientWidth")
+
+
+def test_it_grows_when_a_turn_ends_and_is_empty_in_a_new_conversation(page: Page, studio: PageProcess) -> None:
+    open_page(page, studio.url)
+    page.evaluate("window.aivistaTabs.show('tree')")
+    expect(page.locator("#tree")).to_contain_text("No pictures yet")
+    say(page, "draw a whale")
+    expect(page.locator("#tr-pane .tr-node")).to_have_count(1)
+    expect(page.locator("#tr-pane .tr-node")).to_contain_text("draw a whale")
+
+
+PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "locale": "zh-CN", "has_touch": True}
+
+
+def test_it_works_on_a_phone_in_chinese(browser: Browser, grown: str) -> None:
+    context = browser.new_context(**PHONE)
+    page = context.new_page()
+    tree = open_tree(page, grown, "谱系")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    node(tree, "#1c").get_by_role("button", name="对 #1c 的操作").tap()
+    items = page.get_by_role("menuitem")
+    assert min(items.evaluate_all("all => all.map(one => one.getBoundingClientRect().height)")) >= 40
+    page.get_by_role("menuitem", name="从这里编辑").tap()
+    expect(page.locator("#ctx .ctx b")).to_have_text("#1c")
+    expect(composer(page)).to_be_visible()
+    targets = tree.locator(".tr-more").evaluate_all("all => all.map(one => one.offsetHeight || 40)")
+    assert min(targets) >= 40
+    context.close()

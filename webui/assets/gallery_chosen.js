@@ -1,0 +1,258 @@
+// Pictures of the gallery chosen, by mouse, touch and keyboard, and what is done with them.
+(() => {
+  const $ = (selector, from = document) => from.querySelector(selector);
+  const all = (selector, from = document) => [...from.querySelectorAll(selector)];
+  const gallery = window.aivistaGallery;
+  const MOST_REFERENCES = 14;
+  const chosen = new Set();
+  let anchor = null, current = null;
+
+  const cellOf = id => $(`.gal-cell[data-id="${id}"]`, gallery.grid());
+  const picked = () => gallery.cells().filter(cell => chosen.has(cell.dataset.id));
+  const idsOf = list => list.map(cell => Number(cell.dataset.id));
+  const narrow = () => matchMedia("(max-width: 760px)").matches;
+
+  // ---- choosing
+  const paint = cell => {
+    const isOn = chosen.has(cell.dataset.id);
+    cell.classList.toggle("chosen", isOn);
+    $(".gal-tick", cell).setAttribute("aria-checked", String(isOn));
+  };
+  const choose = (cell, isOn) => {
+    if (isOn) chosen.add(cell.dataset.id); else chosen.delete(cell.dataset.id);
+    paint(cell);
+  };
+  const toggle = cell => { choose(cell, !chosen.has(cell.dataset.id)); anchor = cell; bar(); };
+  const reach = cell => {
+    const list = gallery.cells(), from = list.indexOf(anchor), to = list.indexOf(cell);
+    if (from < 0) { toggle(cell); return; }
+    for (const one of list.slice(Math.min(from, to), Math.max(from, to) + 1)) choose(one, true);
+    bar();
+  };
+  const drop = () => { const was = picked(); chosen.clear(); was.forEach(paint); anchor = null; bar(); };
+  const settle = () => {
+    const there = new Map(chosen.size ? gallery.cells().map(cell => [cell.dataset.id, cell]) : []);
+    for (const id of [...chosen]) if (there.has(id)) paint(there.get(id)); else chosen.delete(id);
+    if (!current?.isConnected) rove($(".gal-cell", gallery.grid()));
+    bar();
+  };
+
+  // ---- the bar of what can be done
+  const bar = () => {
+    const place = $("#gallery .gal-bar");
+    if (!place) return;
+    const list = chosen.size ? picked() : [], had = !place.hidden && place.contains(document.activeElement);
+    place.hidden = !list.length;
+    place.closest(".gal").classList.toggle("choosing", Boolean(list.length));
+    if (!list.length) {
+      if ($("#gal-tags").matches(":popover-open")) $("#gal-tags").hidePopover();
+      if (had) (current?.isConnected ? $(".gal-pic", current) : $("#gal-find")).focus();
+      return;
+    }
+    $("b", place).textContent = gallery.word("chosen").replace("#", list.length);
+    const isPair = list.length === 2 && list[0].dataset.conversation === list[1].dataset.conversation;
+    const isStarred = list.every(cell => cell.dataset.starred === "true");
+    $("[data-gal=similar]", place).hidden = list.length !== 1;
+    $("[data-gal=compare]", place).hidden = !isPair;
+    const star = $("[data-gal=star]", place), label = gallery.word(isStarred ? "unstar" : "star");
+    star.setAttribute("aria-pressed", String(isStarred));
+    star.title = label;
+    star.setAttribute("aria-label", label);
+  };
+
+  // ---- changes: shown at once where that is sure, taken back when it failed
+  const change = async (act, list, tag = "") => {
+    try {
+      const done = await gallery.send("change", { act, ids: idsOf(list), tag });
+      const there = new Map(gallery.cells().map(cell => [Number(cell.dataset.id), cell]));
+      for (const one of done.items) if (there.has(one.id)) gallery.patch(there.get(one.id), one.is_starred, one.tags.join("\n"));
+      gallery.facets();
+      bar();
+      return done;
+    } catch (error) {
+      gallery.tell(error.message, { isProblem: true });
+      return null;
+    }
+  };
+  const star = async list => {
+    const isOn = !list.every(cell => cell.dataset.starred === "true"), before = list.map(cell => cell.dataset.starred === "true");
+    list.forEach(cell => gallery.patch(cell, isOn, cell.dataset.tags));
+    bar();
+    if (!await change(isOn ? "star" : "unstar", list)) { list.forEach((cell, at) => gallery.patch(cell, before[at], cell.dataset.tags)); bar(); }
+  };
+  const remove = async list => {
+    const done = await change("delete", list);
+    if (!done) return;
+    // From the last on: each one's neighbour is there again when it comes back before it.
+    const gone = [...list].reverse().map(cell => ({ cell, after: gallery.after(cell) }));
+    const rest = gallery.cells(), next = gone[0].after || rest[rest.indexOf(list[0]) - 1];
+    for (const { cell } of gone) { chosen.delete(cell.dataset.id); cell.remove(); }
+    gallery.level();
+    anchor = null;
+    gallery.settle();
+    if (next?.isConnected) { rove(next); $(".gal-pic", next).focus({ preventScroll: true }); }
+    gallery.tell(done.said, { label: gallery.word("undo"), run: () => restore(gone, idsOf(list)) });
+  };
+  const restore = async (gone, ids) => {
+    let done;
+    try { done = await gallery.send("change", { act: "undelete", ids }); } catch (error) {
+      gallery.tell(error.message, { isProblem: true, stays: true, label: gallery.word("retry"), run: () => restore(gone, ids) });
+      return;
+    }
+    const back = new Set(done.ids.map(String));
+    for (const { cell, after } of gone) {
+      if (!back.has(cell.dataset.id) || cellOf(cell.dataset.id)) continue;
+      paint(cell);
+      gallery.put(cell, after);
+    }
+    gallery.level();
+    gallery.facets();
+    gallery.settle();
+    gallery.tell(done.said);
+  };
+  const save = address => {
+    const link = Object.assign(document.createElement("a"), { href: address, download: "", hidden: true });
+    document.body.append(link);
+    link.click();
+    link.remove();
+  };
+  const pack = async list => {
+    if (list.length === 1) {
+      const { conversation, handle } = list[0].dataset;
+      save(`media/${encodeURIComponent(conversation)}/${encodeURIComponent(handle.replace("#", ""))}?download=1`);
+      return;
+    }
+    gallery.tell(gallery.word("zipping"), { stays: true });
+    try {
+      const ready = await gallery.send("zip", { ids: idsOf(list) });
+      save(ready.address);
+      gallery.tell(ready.said);
+    } catch (error) { gallery.tell(error.message, { isProblem: true }); }
+  };
+
+  // ---- what the rest of the page does with them
+  const act = (name, list) => window.aivistaGalleryBus?.act({ act: name, ids: idsOf(list) });
+  const open = (cell, isByKey) => {
+    const { conversation, handle } = cell.dataset;
+    if (conversation === gallery.open()) window.aivista?.act({ act: "view", arg: handle }); else act("open", [cell]);
+    window.aivistaTabs?.show("canvas", isByKey);
+  };
+  const compare = list => { act("compare", list); window.aivistaTabs?.show("canvas"); drop(); };
+  const reference = list => {
+    if (list.length > MOST_REFERENCES) { gallery.tell(gallery.word("most"), { isProblem: true }); return; }
+    act("reference", list);
+    drop();
+    if (narrow()) window.aivistaTabs?.show("chat");
+    $("#box textarea")?.focus();
+  };
+
+  // ---- tags
+  const tagsOf = cell => (cell.dataset.tags ? cell.dataset.tags.split("\n") : []);
+  const showTags = () => {
+    const list = picked(), names = new Map(gallery.tags());
+    for (const cell of list) for (const name of tagsOf(cell)) if (!names.has(name)) names.set(name, 1);
+    $("#gal-tags .gal-options").replaceChildren(...[...names].map(([name, count]) => {
+      const button = gallery.option("tag", name, name, count), having = list.filter(cell => tagsOf(cell).includes(name)).length;
+      button.dataset.gal = "tag_one";
+      button.setAttribute("aria-pressed", having === list.length ? "true" : having ? "mixed" : "false");
+      return button;
+    }));
+  };
+  const tag = async (name, isOn) => {
+    const done = await change(isOn ? "tag" : "untag", picked(), name);
+    if (!done) return;
+    await gallery.facets();
+    const at = document.activeElement?.dataset?.value;
+    showTags();
+    if (at !== undefined) all("#gal-tags [data-gal=tag_one]").find(one => one.dataset.value === at)?.focus();
+    gallery.tell(done.said);
+  };
+  addEventListener("submit", event => {
+    const form = event.target.closest?.(".gal-tagging");
+    if (!form) return;
+    event.preventDefault();
+    const field = form.elements.tag, name = field.value.trim();
+    field.value = "";
+    if (name) tag(name, true);
+  }, true);
+  addEventListener("toggle", event => {
+    if (event.target.id === "gal-tags" && event.newState === "open") { showTags(); $("#gal-tags input").focus(); }
+  }, true);
+
+  // ---- hands
+  const acts = {
+    tick: (button, event) => (event.shiftKey ? reach : toggle)(button.parentElement),
+    star_one: button => star([button.parentElement]),
+    tag_one: button => tag(button.dataset.value, button.getAttribute("aria-pressed") !== "true"),
+    open: (button, event) => {
+      const cell = button.parentElement;
+      if (event.shiftKey) reach(cell);
+      else if (event.ctrlKey || event.metaKey) toggle(cell);
+      else open(cell, event.detail === 0);
+    },
+    similar: () => { const [cell] = picked(); drop(); gallery.similarTo(cell.dataset.id, cell.dataset.handle); },
+    compare: () => compare(picked()),
+    reference: () => reference(picked()),
+    zip: () => pack(picked()),
+    star: () => star(picked()),
+    delete: () => remove(picked()),
+    drop,
+  };
+  addEventListener("click", event => {
+    const button = event.target.closest?.("#gallery [data-gal]");
+    if (button) acts[button.dataset.gal]?.(button, event);
+  });
+  // Shift and a click would mark the words of the page.
+  addEventListener("mousedown", event => { if (event.shiftKey && event.target.closest?.(".gal-cell")) event.preventDefault(); });
+
+  const rove = cell => {
+    if (current === cell) return;
+    if (current) for (const one of current.children) one.tabIndex = -1;
+    current = cell;
+    if (current) for (const one of current.children) one.tabIndex = 0;
+  };
+  addEventListener("focusin", event => { const cell = event.target.closest?.(".gal-cell"); if (cell) rove(cell); });
+  const columns = () => getComputedStyle($(".gal-page", gallery.grid())).gridTemplateColumns.split(" ").length;
+  const beside = (cell, key) => {
+    const list = gallery.cells(), at = list.indexOf(cell), across = columns();
+    const to = { ArrowLeft: at - 1, ArrowRight: at + 1, ArrowUp: at - across, ArrowDown: at + across, Home: 0, End: list.length - 1 }[key];
+    return to === undefined ? null : list[to] || cell;
+  };
+  const KEYS = {
+    " ": cell => toggle(cell),
+    s: cell => star([cell]),
+    Delete: cell => remove(chosen.size ? picked() : [cell]),
+  };
+  const inCell = (event, cell) => {
+    const next = beside(cell, event.key), isPlain = !event.ctrlKey && !event.metaKey && !event.altKey;
+    if (next && isPlain) {
+      event.preventDefault();
+      if (event.shiftKey && !chosen.size) toggle(cell);
+      $(".gal-pic", next).focus();
+      next.scrollIntoView({ block: "nearest" });
+      if (event.shiftKey) reach(next);
+      return;
+    }
+    const isPicture = event.target.classList.contains("gal-pic");
+    if (isPlain && KEYS[event.key] && (isPicture || event.key === "Delete")) { event.preventDefault(); KEYS[event.key](cell); }
+    if ((event.ctrlKey || event.metaKey) && event.key === "a") { event.preventDefault(); gallery.cells().forEach(one => choose(one, true)); anchor = cell; bar(); }
+  };
+  addEventListener("keydown", event => {
+    const inside = event.target.closest?.("#gallery"), field = event.target.closest?.("input, textarea, [contenteditable]");
+    if (event.key === "Escape" && $(".gal-pop:popover-open")) { event.stopPropagation(); return; }
+    if (event.key === "Escape" && chosen.size && (inside || event.target === document.body)) {
+      event.preventDefault();
+      event.stopPropagation();
+      drop();
+      return;
+    }
+    if (!inside || field) return;
+    if ((event.ctrlKey || event.metaKey) && event.key === "z" && gallery.undo()) { event.preventDefault(); return; }
+    const cell = event.target.closest(".gal-cell");
+    if (cell) inCell(event, cell);
+  }, true);
+  // Firefox presses a button when the space bar comes up again.
+  addEventListener("keyup", event => { if (event.key === " " && event.target.classList?.contains("gal-pic")) event.preventDefault(); });
+
+  gallery.chosen = { settle, bar };
+})();

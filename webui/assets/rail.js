@@ -1,0 +1,257 @@
+// The rail: search, more rows, a menu and a name for each conversation, what was just done, files out and in.
+// The rows are Python's; only this page knows what is typed and open, so it asks for them whenever they may be others.
+(() => {
+  const root = document.documentElement;
+  const $ = (selector, from = document) => from.querySelector(selector);
+  const all = (selector, from = document) => [...from.querySelectorAll(selector)];
+  const isMac = /Mac|iPhone|iPad/.test(navigator.platform);
+  const TYPING_MS = 200, TOAST_MS = 8000, NEW_ROW_MS = 1500, MORE_MS = 5000;
+  const look = (act, text = "") => window.aivistaRail?.look({ act, text });
+  const change = data => window.aivistaRail?.change(data);
+  const openId = () => $("#top h1")?.dataset.conversation || "";
+
+  // ---- the list follows what happens, but not while a name is being typed in it
+  let isStale = false;
+  const refresh = () => { if (naming) { isStale = true; return; } isStale = false; look("look"); };
+  const markOpen = () => {
+    const open = openId();
+    for (const row of all("#rail-rows [data-act=open]")) {
+      const is = row.dataset.arg === open;
+      if (is !== row.hasAttribute("aria-current")) row.toggleAttribute("aria-current", is);
+      if (is && row.getAttribute("aria-current") !== "page") row.setAttribute("aria-current", "page");
+    }
+  };
+
+  // ---- search
+  const field = () => $("#rail-find");
+  let typing = 0, sought = "";
+  const seek = (text, at = TYPING_MS) => {
+    clearTimeout(typing);
+    typing = setTimeout(() => { if (text.trim() !== sought) { sought = text.trim(); look("find", sought); } }, at);
+  };
+  const toSearch = () => {
+    if (root.hasAttribute("data-settings") || root.hasAttribute("data-styles")) return;
+    root.removeAttribute("data-rail-hidden");
+    if (matchMedia("(max-width: 1180px)").matches) root.setAttribute("data-rail-open", "");
+    // A drawer that slides in cannot take the focus before it is seen.
+    requestAnimationFrame(() => { field()?.focus(); field()?.select(); });
+  };
+  addEventListener("input", event => {
+    if (event.target.id === "rail-find" && !event.isComposing) seek(event.target.value);
+  });
+  addEventListener("compositionend", event => { if (event.target.id === "rail-find") seek(event.target.value); });
+
+  // ---- menus: one for all conversations, filled when it is opened
+  const placed = (menu, opener) => {
+    if (matchMedia("(max-width: 760px)").matches) { menu.style.cssText = ""; return; }
+    const at = opener.getBoundingClientRect(), size = menu.getBoundingClientRect();
+    const below = at.bottom + 4 + size.height <= innerHeight - 8;
+    const top = below ? at.bottom + 4 : Math.max(8, at.top - 4 - size.height);
+    const left = Math.min(Math.max(8, at.left), innerWidth - size.width - 8);
+    menu.style.cssText = `top: ${top}px; left: ${left}px`;
+  };
+  let about = null;
+  const openMenu = opener => {
+    const menu = $(`#menu-${opener.dataset.menu}`);
+    if (!menu) return;
+    const { id = "", title = "", pinned = "false" } = opener.dataset;
+    about = { id, title, isPinned: pinned === "true", inTop: !!opener.closest("#top"), opener };
+    const pin = $("[data-rail=pin]", menu);
+    if (pin) $("span", pin).textContent = about.isPinned ? pin.dataset.unpin : pin.dataset.pin;
+    for (const link of all("[data-kind]", menu)) {
+      link.href = link.dataset.kind ? `export/${encodeURIComponent(id)}?kind=${link.dataset.kind}` : "export";
+    }
+    menu.showPopover({ source: opener });
+    opener.setAttribute("aria-expanded", "true");
+    placed(menu, opener);
+    items(menu)[0]?.focus();
+  };
+  const items = menu => all("[role=menuitem]", menu);
+  const closeMenus = () => { for (const menu of all(".menu[popover]")) if (menu.matches(":popover-open")) menu.hidePopover(); };
+  addEventListener("toggle", event => {
+    if (!event.target.matches?.(".menu[popover]") || event.newState !== "closed") return;
+    for (const opener of all("[data-menu][aria-expanded=true]")) opener.setAttribute("aria-expanded", "false");
+  }, true);
+
+  // ---- a name, typed over the old one: Enter keeps it, Escape does not
+  let naming = null;
+  const placeOf = (id, inTop) => inTop ? $("#top h1") : $(`#rail-rows [data-act=open][data-arg="${CSS.escape(id)}"] span`);
+  const rename = ({ id, title, inTop }) => {
+    const place = placeOf(id, inTop);
+    if (!place) return;
+    const box = place.getBoundingClientRect(), input = document.createElement("input");
+    input.className = "naming";
+    input.value = title;
+    input.maxLength = 120;
+    input.setAttribute("aria-label", $("#menu-conversation").dataset.name);
+    const edge = inTop ? Math.min(420, innerWidth - box.left - 16) : place.closest("li").getBoundingClientRect().right - box.left - 6;
+    input.style.cssText = `top: ${box.top + box.height / 2 - 16}px; left: ${box.left - 8}px; width: ${edge}px`;
+    naming = { input, id, title, place };
+    document.body.append(input);
+    input.focus();
+    input.select();
+  };
+  const named = isKept => {
+    if (!naming) return;
+    const { input, id, title, place } = naming, text = input.value.trim();
+    naming = null;
+    input.remove();
+    if (isKept && text && text !== title) {
+      if (place.isConnected) place.textContent = text;
+      change({ act: "rename", id, text });
+    } else if (isStale) refresh();
+  };
+  addEventListener("focusout", event => { if (event.target === naming?.input) named(true); });
+  addEventListener("scroll", event => { if (naming && event.target.contains?.(naming.place)) named(true); }, true);
+  addEventListener("resize", () => named(true));
+
+  // ---- what was just done, for eight seconds, longer while it is pointed at
+  let told = 0, waiting = 0;
+  const hush = () => { clearTimeout(waiting); root.removeAttribute("data-said"); };
+  const wait = () => { clearTimeout(waiting); waiting = setTimeout(() => { if (isHeld()) wait(); else hush(); }, TOAST_MS); };
+  const isHeld = () => !!$("#rail-said .toast:hover, #rail-said .toast:focus-within");
+  const showToast = () => { root.setAttribute("data-said", ""); wait(); };
+  const tell = (text, isProblem = false) => {
+    const line = $("#rail-note") || Object.assign(document.createElement("p"), { id: "rail-note" });
+    line.className = `toast${isProblem ? " bad" : ""}`;
+    line.setAttribute("role", isProblem ? "alert" : "status");
+    line.textContent = text;
+    if (!line.isConnected) document.body.append(line);
+    clearTimeout(tell.waiting);
+    tell.waiting = setTimeout(() => line.remove(), TOAST_MS);
+  };
+  const untell = () => { clearTimeout(tell.waiting); $("#rail-note")?.remove(); };
+
+  // ---- files: out through a frame, where a refusal can be read; in as the body of a request
+  const words = () => $("#menu-library")?.dataset || {};
+  const importFile = async file => {
+    tell(words().importing);
+    clearTimeout(tell.waiting);
+    let answer = null;
+    try {
+      const sent = await fetch("import", { method: "POST", body: file, headers: { "Content-Type": "application/zip" } });
+      answer = await sent.json();
+    } catch { tell(words().cut, true); return; }
+    tell(answer.text, !answer.isDone);
+    refresh();
+    if (answer.conversation) window.aivista?.act({ act: "open", arg: answer.conversation });
+  };
+  addEventListener("change", event => {
+    if (event.target.id !== "import-file") return;
+    const [file] = event.target.files;
+    event.target.value = "";
+    if (file) importFile(file);
+  });
+  addEventListener("load", event => {
+    if (event.target.id !== "aivista-save") return;
+    // A file is saved and leaves the frame as it is; what arrives in it is the reason why there is none.
+    let text = "";
+    try { text = event.target.contentDocument?.body?.textContent?.trim() || ""; } catch { return; }
+    if (text) tell(text, true);
+  }, true);
+
+  const acts = {
+    // Reached by scrolling and pressed at once, it asks once.
+    more: () => {
+      if (sinceMore) return;
+      sinceMore = all("#rail-rows li").length;
+      setTimeout(() => { sinceMore = 0; }, MORE_MS);
+      look("more");
+    },
+    rename: () => rename(about),
+    pin: () => change({ act: about.isPinned ? "unpin" : "pin", id: about.id }),
+    duplicate: () => { untell(); change({ act: "duplicate", id: about.id }); },
+    delete: () => { untell(); change({ act: "delete", id: about.id }); field()?.focus({ preventScroll: true }); },
+    undo: button => { hush(); change({ act: "undo", id: button.dataset.id, is_open: button.dataset.open === "true" }); },
+    hush,
+    import: () => $("#import-file")?.click(),
+  };
+  // Before the page's own handler: to that one a menu lies outside of the drawer it was opened from.
+  document.addEventListener("click", event => {
+    const at = event.target;
+    const opener = at.closest?.("[data-menu]");
+    if (opener) { event.stopPropagation(); openMenu(opener); return; }
+    if (at.closest?.(".menu, .naming, #rail-said, #rail-note, #import-file")) event.stopPropagation();
+    const link = at.closest?.(".menu a[data-kind]");
+    if (link) { tell(words().exporting); closeMenus(); return; }
+    const button = at.closest?.("[data-rail]");
+    if (!button) return;
+    event.stopPropagation();
+    closeMenus();
+    acts[button.dataset.rail]?.(button);
+  }, true);
+
+  // ---- keys
+  const inMenu = (event, menu) => {
+    const list = items(menu), at = list.indexOf(document.activeElement);
+    const to = { ArrowDown: (at + 1) % list.length, ArrowUp: (at - 1 + list.length) % list.length, Home: 0, End: list.length - 1 }[event.key];
+    if (event.key === "Tab") { menu.hidePopover(); return; }
+    if (to === undefined) return;
+    event.preventDefault();
+    list[to].focus();
+  };
+  const inNaming = event => {
+    if (event.isComposing || !["Enter", "Escape"].includes(event.key)) return;
+    event.preventDefault();
+    event.stopPropagation();
+    named(event.key === "Enter");
+  };
+  const inSearch = event => {
+    if (event.isComposing) return;
+    if (event.key === "Escape" && event.target.value) {
+      event.preventDefault();
+      event.stopPropagation();
+      event.target.value = "";
+      seek("", 0);
+    } else if (event.key === "Enter") seek(event.target.value, 0);
+    else if (event.key === "ArrowDown") { event.preventDefault(); $("#rail-rows [data-act=open]")?.focus(); }
+  };
+  const inRows = event => {
+    const list = all("#rail-rows [data-act=open]"), at = list.indexOf(event.target);
+    const to = { ArrowDown: at + 1, ArrowUp: at - 1 }[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    if (to < 0) field()?.focus(); else list[to]?.focus();
+  };
+  document.addEventListener("keydown", event => {
+    const at = event.target;
+    if ((isMac ? event.metaKey : event.ctrlKey) && !event.altKey && !event.shiftKey && event.key.toLowerCase() === "k") { event.preventDefault(); toSearch(); return; }
+    const menu = at.closest?.(".menu[popover]");
+    if (menu) { if (event.key === "Escape") event.stopPropagation(); inMenu(event, menu); }
+    else if (at.matches?.(".naming")) inNaming(event);
+    else if (at.id === "rail-find") inSearch(event);
+    else if (at.matches?.("#rail-rows [data-act=open]")) inRows(event);
+  }, true);
+
+  // ---- what follows from what Python rendered
+  let stamped = null, shown = null, sinceMore = 0, watched = null;
+  const nearEnd = new IntersectionObserver(seen => {
+    if (seen.some(one => one.isIntersecting) && $("#rail-rows .rail-list")?.scrollTop > 0) acts.more();
+  });
+  const settle = () => {
+    const stamp = $("#rail-stamp [data-at]")?.dataset.at, said = $("#rail-said [data-at]")?.dataset.at, open = openId();
+    // The first one comes with the page, which has the list already.
+    if (stamp && stamp !== stamped) { if (stamped) refresh(); stamped = stamp; }
+    if (said && said !== told) { told = said; showToast(); }
+    const key = $(".rail-find kbd");
+    if (key && !key.textContent) key.textContent = isMac ? "⌘K" : "Ctrl K";
+    if (open && open !== shown) {
+      shown = open;
+      if (open !== "new") setTimeout(() => { if (openId() === open && !placeOf(open, false)) refresh(); }, NEW_ROW_MS);
+    }
+    markOpen();
+    const rows = all("#rail-rows li"), more = $("#rail-rows [data-rail=more]");
+    if (sinceMore && rows.length > sinceMore) {
+      if (document.activeElement === document.body || document.activeElement === more) $("[data-act=open]", rows[sinceMore])?.focus({ preventScroll: true });
+      sinceMore = 0;
+    }
+    if (more !== watched) { nearEnd.disconnect(); watched = more; if (more) nearEnd.observe(more); }
+  };
+  let isWaiting = false;
+  const observe = () => new MutationObserver(() => {
+    if (isWaiting) return;
+    isWaiting = true;
+    requestAnimationFrame(() => { isWaiting = false; settle(); });
+  }).observe(document.body, { childList: true, subtree: true, attributes: true, attributeFilter: ["data-at", "data-conversation"] });
+  if (document.body) observe(); else addEventListener("DOMContentLoaded", observe);
+})();

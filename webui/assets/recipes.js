@@ -1,0 +1,104 @@
+// Recipes: what a file that is about to be sent says of itself, the buttons of receipts, the folded kinds of downloads.
+(() => {
+  const root = document.documentElement;
+  const $ = selector => document.querySelector(selector);
+  const MOST_BYTES = 20 * 1024 * 1024, GONE_MS = 1200;
+  // A file that says nothing of the kind is not sent twice: these stand in every file that does.
+  const SIGNS = ["aivista", "parameters", "prompt\0", "workflow\0", "UNICODE\0", "ASCII\0\0\0"];
+  let told = "", asked = 0, emptySince = 0;
+
+  const act = (name, more = {}) => window.aivistaRecipes?.act({ act: name, ...more });
+  const hide = () => { told = ""; root.removeAttribute("data-recipe"); };
+
+  // ---- a file that is added to the message
+  const mayTell = async file => {
+    if (file.size > MOST_BYTES || !/\.(png|jpe?g|webp)$|^image\/(png|jpeg|webp)$/i.test(file.type || file.name)) return null;
+    const bytes = await file.arrayBuffer();
+    const text = new TextDecoder("latin1").decode(bytes);
+    return SIGNS.some(sign => text.includes(sign)) ? bytes : null;
+  };
+  const look = async files => {
+    const ticket = ++asked;
+    for (const file of files) {
+      let found = "";
+      try {
+        const bytes = await mayTell(file);
+        if (!bytes) continue;
+        const answer = await fetch("aivista/recipe", { method: "POST", body: bytes, headers: { "Content-Type": "application/octet-stream" } });
+        if (answer.status === 200) found = await answer.text();
+      } catch { /* what it says stays unknown; the picture itself goes its way */ }
+      if (ticket !== asked) return;
+      if (!found) continue;
+      told = found;
+      emptySince = 0;
+      root.setAttribute("data-recipe", "");
+      act("found", { told });
+      return;
+    }
+  };
+  addEventListener("change", event => {
+    if (event.target.matches?.("#box input[type=file]") && event.target.files.length) look([...event.target.files]);
+  }, true);
+  // A file that is dropped on the stage comes by here as well: the painter hands it on to the box.
+  addEventListener("drop", event => {
+    const files = [...(event.dataTransfer?.files || [])];
+    if (event.target.closest?.("#composer") && files.length) look(files);
+  }, true);
+  addEventListener("paste", event => {
+    const files = [...(event.clipboardData?.files || [])];
+    if (event.target.closest?.("#composer") && files.length) look(files);
+  }, true);
+  // The card goes with its file: when it is sent, or taken out of the message.
+  setInterval(() => {
+    if (!root.hasAttribute("data-recipe")) return;
+    if ($("#box .thumbnail-item, #box .file-icon, #box .loader")) { emptySince = 0; return; }
+    emptySince ||= performance.now();
+    if (performance.now() - emptySince > GONE_MS) hide();
+  }, 250);
+
+  // ---- buttons
+  const toComposer = () => {
+    if (matchMedia("(max-width: 760px)").matches) root.removeAttribute("data-stage");
+    $("#box textarea")?.focus();
+  };
+  const once = (button, work) => {
+    if (button.disabled) return;
+    button.disabled = true;
+    setTimeout(() => { if (button.isConnected) button.disabled = false; }, 1500);
+    work();
+  };
+  const acts = {
+    close: () => { hide(); $("#box textarea")?.focus(); },
+    read: () => { act("read", { told }); window.aivistaTabs?.show("canvas"); },
+    restore: () => { act("restore", { told }); hide(); toComposer(); },
+    take_prompt: () => { act("take_prompt", { told }); hide(); toComposer(); },
+    branch: () => { act("branch", { told }); hide(); toComposer(); },
+    reuse: button => { act("reuse", { arg: button.dataset.arg }); toComposer(); },
+    other_model: button => once(button, () => { act("other_model", { arg: button.dataset.arg }); toComposer(); }),
+    upscale: button => once(button, () => { act("upscale", { arg: button.dataset.arg }); toComposer(); }),
+    keep: button => { button.closest(".shortfall").hidden = true; act("keep", { arg: button.dataset.arg }); },
+  };
+  addEventListener("click", event => {
+    const button = event.target.closest?.("[data-recipe]");
+    if (button) acts[button.dataset.recipe]?.(button);
+    // Folded downloads close when one looks elsewhere, or has chosen.
+    for (const more of document.querySelectorAll("details.more[open]")) {
+      if (!more.contains(event.target) || event.target.closest("a")) more.open = false;
+    }
+  });
+  addEventListener("keydown", event => {
+    const more = event.key === "Escape" && document.activeElement?.closest?.("details.more[open]");
+    if (!more) return;
+    event.stopImmediatePropagation();
+    more.open = false;
+    more.querySelector("summary").focus();
+  }, true);
+  // Near the edge of its pane the list opens to the other side.
+  addEventListener("toggle", event => {
+    const more = event.target;
+    if (!more.matches?.("details.more") || !more.open) return;
+    const list = more.querySelector("div"), pane = more.closest(".panel-wrap, .cv-scroll")?.getBoundingClientRect();
+    list.classList.remove("up");
+    if (pane && list.getBoundingClientRect().bottom > pane.bottom) list.classList.add("up");
+  }, true);
+})();

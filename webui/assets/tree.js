@@ -1,0 +1,218 @@
+// The tree: shown when its tab is, walked by keys, moved about by hand, zoomed; a menu for each picture.
+(() => {
+  const root = document.documentElement;
+  const $ = (selector, from = document) => from.querySelector(selector);
+  const all = selector => [...document.querySelectorAll(selector)];
+  const ZOOMS = [0.4, 0.5, 0.65, 0.8, 1, 1.25, 1.6], DRAG_PX = 4;
+  let zoom = 1, place = { conversation: "", left: 0, top: 0 }, focused = "", hadFocus = false, menuOf = "", dragged = false;
+
+  const opened = () => $("#canvas .cv-pic")?.dataset.handle || $("#canvas .cmp")?.dataset.pair.split(" ")[1] || $("#ctx .ctx[data-handle]")?.dataset.handle || "";
+  const act = (name, more = {}) => window.aivistaTree?.act({ act: name, opened: opened(), ...more });
+  const isShown = () => root.dataset.tab === "tree" && root.hasAttribute("data-stage");
+  const scroller = () => $("#tr-pane .tr-scroll");
+  const nodes = () => all("#tr-pane .tr-node");
+  const node = handle => nodes().find(one => one.dataset.handle === handle);
+  const conversation = () => $("#top h1")?.dataset.conversation || "";
+
+  // ---- shown anew when one comes to it, when a turn has ended, when another conversation is opened
+  const show = () => { if (isShown()) act("show"); };
+  addEventListener("aivista-tab", event => { if (event.detail === "tree") show(); });
+  let wasLive = false, shownOf = "";
+  const follow = () => {
+    const isLive = Boolean($("#chat .live")), now = conversation();
+    if ((wasLive && !isLive) || (shownOf && shownOf !== now)) show();
+    wasLive = isLive;
+    shownOf = now;
+  };
+
+  // ---- its place and size last from one showing to the next
+  const keep = () => {
+    const pane = scroller();
+    if (pane?.dataset.conversation === place.conversation) Object.assign(place, { left: pane.scrollLeft, top: pane.scrollTop });
+  };
+  const setZoom = (next, at) => {
+    const pane = scroller(), plane = pane && $(".tr-plane", pane);
+    zoom = next;
+    if (!plane) return;
+    const box = pane.getBoundingClientRect(), before = Number(plane.style.zoom) || 1;
+    const [x, y] = at ? [at.clientX - box.left, at.clientY - box.top] : [box.width / 2, box.height / 2];
+    const [left, top] = [(pane.scrollLeft + x) / before, (pane.scrollTop + y) / before];
+    plane.style.zoom = zoom;
+    pane.scrollTo(left * zoom - x, top * zoom - y);
+    keep();
+  };
+  const step = (way, at) => {
+    const next = way > 0 ? ZOOMS.find(one => one > zoom + 0.01) : ZOOMS.findLast(one => one < zoom - 0.01);
+    if (next) setZoom(next, at);
+  };
+  const fit = () => {
+    const pane = scroller(), plane = pane && $(".tr-plane", pane);
+    if (!plane) return;
+    const { width, height } = plane.dataset;
+    setZoom(Math.min(1, Math.max(ZOOMS[0], Math.min(pane.clientWidth / width, pane.clientHeight / height))));
+  };
+  const settle = () => {
+    const pane = scroller();
+    if (!pane) return;
+    const plane = $(".tr-plane", pane), isOther = pane.dataset.conversation !== place.conversation;
+    if (isOther) { place = { conversation: pane.dataset.conversation, left: 0, top: 0 }; focused = ""; zoom = 1; leavePick(); }
+    if (plane) plane.style.zoom = zoom;
+    pane.scrollTo(place.left, place.top);
+    if (isOther) $(".tr-node.now", pane)?.scrollIntoView({ block: "center", inline: "center" });
+    pane.addEventListener("scroll", keep, { passive: true });
+    markPick();
+    const stays = node(focused);
+    if (stays) rove(stays);
+    if (hadFocus && document.activeElement === document.body) ($(".tr-open", stays || $('.tr-node:has([tabindex="0"])', pane)))?.focus();
+  };
+
+  // ---- one picture is in the order of the Tab key; the arrows go to its kin
+  const rove = to => {
+    for (const one of all("#tr-pane .tr-node > [tabindex='0']")) one.tabIndex = -1;
+    for (const button of to.querySelectorAll("button")) button.tabIndex = 0;
+    focused = to.dataset.handle;
+  };
+  const parents = one => one.dataset.parents.split(" ").filter(Boolean);
+  const nearest = (found, one) => found.sort((a, b) => Math.abs(a.dataset.column - one.dataset.column) - Math.abs(b.dataset.column - one.dataset.column))[0];
+  const kin = {
+    ArrowUp: one => parents(one).map(node).find(Boolean),
+    ArrowDown: one => nodes().find(other => parents(other)[0] === one.dataset.handle) || nodes().find(other => parents(other).includes(one.dataset.handle)),
+    ArrowLeft: one => nearest(nodes().filter(other => other.dataset.row === one.dataset.row && Number(other.dataset.column) < Number(one.dataset.column)), one),
+    ArrowRight: one => nearest(nodes().filter(other => other.dataset.row === one.dataset.row && Number(other.dataset.column) > Number(one.dataset.column)), one),
+    Home: () => nodes()[0],
+    End: () => nodes().at(-1),
+  };
+  const walk = (event, one) => {
+    const to = kin[event.key]?.(one);
+    if (!(event.key in kin)) return;
+    event.preventDefault();
+    if (!to) return;
+    rove(to);
+    const button = $(".tr-open", to);
+    (button.disabled ? to : button).focus({ preventScroll: true });
+    to.scrollIntoView({ block: "nearest", inline: "nearest" });
+  };
+
+  // ---- the menu of a picture
+  const menu = () => $("#tr-menu");
+  const openMenu = one => {
+    const list = menu(), button = $(".tr-more", one);
+    if (!list || !button) return;
+    menuOf = one.dataset.handle;
+    list.setAttribute("aria-label", button.getAttribute("aria-label"));
+    list.showPopover();
+    button.setAttribute("aria-expanded", "true");
+    const box = button.getBoundingClientRect(), own = list.getBoundingClientRect();
+    list.style.left = `${Math.max(8, Math.min(innerWidth - own.width - 8, box.right - own.width))}px`;
+    list.style.top = `${box.bottom + own.height + 8 > innerHeight ? Math.max(8, box.top - own.height - 4) : box.bottom + 4}px`;
+    $("button", list).focus();
+  };
+  const closeMenu = isBack => {
+    if (menu()?.matches(":popover-open")) menu().hidePopover();
+    if (isBack) $(".tr-more", node(menuOf) || document)?.focus();
+  };
+  addEventListener("toggle", event => {
+    if (event.target.id === "tr-menu" && event.newState === "closed") for (const one of all(".tr-more[aria-expanded]")) one.removeAttribute("aria-expanded");
+  }, true);
+  const inMenu = event => {
+    const items = all("#tr-menu button"), at = items.indexOf(event.target), way = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (way) items[(at + way + items.length) % items.length].focus();
+    else if (event.key === "Home") items[0].focus();
+    else if (event.key === "End") items.at(-1).focus();
+    else if (event.key === "Escape" || event.key === "Tab") closeMenu(true);
+    else return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  };
+
+  // ---- a second picture to compare with
+  const picking = () => root.dataset.treePick || "";
+  const markPick = () => {
+    for (const one of nodes()) one.classList.toggle("picked", one.dataset.handle === picking());
+    const line = $(".tr-pick");
+    if (line && picking()) $("span", line).textContent = line.dataset.pick.replace("{handle}", picking());
+  };
+  const leavePick = () => { delete root.dataset.treePick; markPick(); };
+  const pick = handle => { root.dataset.treePick = handle; markPick(); const one = node(handle); if (one) { rove(one); $(".tr-open", one).focus(); } };
+
+  const toCanvas = (name, arg) => { window.aivista?.act({ act: name, arg }); window.aivistaTabs?.show("canvas"); };
+  const view = handle => {
+    const first = picking();
+    if (!first) { toCanvas("view", handle); return; }
+    if (first === handle) return;
+    leavePick();
+    toCanvas("compare", `${first} ${handle}`);
+  };
+  const edit = handle => {
+    act("edit", { arg: handle });
+    if (matchMedia("(max-width: 760px)").matches) window.aivistaTabs?.show("chat");
+    $("#box textarea")?.focus();
+  };
+  const chosen = { open: view, edit, compare: pick, delete: handle => act("ask", { arg: handle }) };
+  const acts = {
+    open: button => view(button.closest(".tr-node").dataset.handle),
+    menu: button => { rove(button.closest(".tr-node")); openMenu(button.closest(".tr-node")); },
+    in: () => step(1), out: () => step(-1), fit,
+    cancel: leavePick,
+    sure: button => { hadFocus = true; act("delete", { arg: button.dataset.arg }); },
+    undo: () => { hadFocus = true; act("undo"); },
+    keep: () => { hadFocus = true; act("keep"); node(focused)?.querySelector(".tr-open")?.focus(); },
+  };
+  addEventListener("click", event => {
+    const button = event.target.closest?.("[data-tree]");
+    if (!button) return;
+    if (dragged) { dragged = false; return; }
+    if (button.closest("#tr-menu")) { closeMenu(false); chosen[button.dataset.tree](menuOf); return; }
+    if (button.closest(".tr-node")) rove(button.closest(".tr-node"));
+    acts[button.dataset.tree]?.(button);
+  });
+  addEventListener("contextmenu", event => {
+    const one = event.target.closest?.(".tr-node");
+    if (one && $(".tr-more", one)) { event.preventDefault(); rove(one); openMenu(one); }
+  });
+  addEventListener("focusin", event => { hadFocus = Boolean(event.target.closest?.("#tree")); if (event.target.closest?.(".tr-node")) focused = event.target.closest(".tr-node").dataset.handle; });
+  addEventListener("keydown", event => {
+    if (event.target.closest?.("#tr-menu")) { inMenu(event); return; }
+    const one = event.target.closest?.(".tr-node");
+    if (event.key === "Escape" && picking() && isShown()) { leavePick(); event.stopImmediatePropagation(); return; }
+    if (event.key === "Escape" && event.target.closest?.(".tr-say")) { acts.keep(); event.stopImmediatePropagation(); return; }
+    if (!one) return;
+    if ((event.key === "F10" && event.shiftKey) || event.key === "ContextMenu") { event.preventDefault(); openMenu(one); return; }
+    if (event.key === "Delete") { act("ask", { arg: one.dataset.handle }); return; }
+    if (event.key === "+" || event.key === "=") { step(1); return; }
+    if (event.key === "-") { step(-1); return; }
+    walk(event, one);
+  }, true);
+
+  // ---- moved by the mouse, as a map is; a finger scrolls it as it does everything
+  let hold = null;
+  addEventListener("pointerdown", event => {
+    dragged = false;
+    const pane = event.target.closest?.(".tr-scroll");
+    if (pane && event.pointerType === "mouse" && event.button === 0) hold = { pane, x: event.clientX, y: event.clientY, left: pane.scrollLeft, top: pane.scrollTop };
+  });
+  addEventListener("pointermove", event => {
+    if (!hold) return;
+    const [dx, dy] = [event.clientX - hold.x, event.clientY - hold.y];
+    if (!dragged && Math.hypot(dx, dy) < DRAG_PX) return;
+    dragged = true;
+    hold.pane.classList.add("held");
+    hold.pane.scrollTo(hold.left - dx, hold.top - dy);
+  });
+  addEventListener("pointerup", () => { hold?.pane.classList.remove("held"); hold = null; });
+  addEventListener("wheel", event => {
+    if (!event.ctrlKey || !event.target.closest?.(".tr-scroll")) return;
+    event.preventDefault();
+    step(-event.deltaY, event);
+  }, { passive: false });
+
+  // ---- what follows from what Python rendered
+  const observe = () => {
+    const pane = $("#tr-pane"), note = $("#tr-note");
+    if (!pane || !note) { setTimeout(observe, 200); return; }
+    new MutationObserver(settle).observe(pane, { childList: true, subtree: true });
+    new MutationObserver(() => $("#tr-note [role=alertdialog] button")?.focus()).observe(note, { childList: true, subtree: true });
+    new MutationObserver(follow).observe(document.body, { childList: true, subtree: true });
+  };
+  if (document.body) observe(); else addEventListener("DOMContentLoaded", observe);
+})();

@@ -1,0 +1,167 @@
+"""Conversations as files: out to the browser that asks, and in from it. Both for their owner only."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from agent.archive.archive import ExportedArchive
+from agent.archive.format import Language, Limits
+from agent.archive.importing import ImportReport
+from agent.archive.papers import Paper
+from agent.archive.refusals import too_large, unreadable
+from agent.errors import AivistaError, ErrorCode
+from agent.storage.private_files import make_private_folder, storage_failure
+from agent.studio import Studio
+from webui.sessions import Sessions
+from webui.words import Words
+
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+# A file is saved, never shown; a refusal is plain text, which the page reads where it arrives.
+_FILE_HEADERS = {**_HEADERS, "Content-Security-Policy": "default-src 'none'; sandbox"}
+_TYPES = {".zip": "application/zip", ".md": "text/markdown; charset=utf-8", ".html": "text/html; charset=utf-8"}
+_IMPORTS = "imports"
+_WRITE_AT_ONCE = 1 << 20
+
+
+def export_routes(studio: Callable[[], Studio], sessions: Sessions, limits: Limits | None = None) -> list[Route]:
+    """Return the routes `/export/{conversation}`, `/export` for all conversations, and `/import`.
+
+    `?kind=` is `zip` (the default), `md` or `html`. An export answers 403 without our cookie, 404 for a conversation
+    its owner does not have, 413 for what is too large, 500 when the records cannot be read, each with one sentence in
+    the visitor's language. `/import` takes a ZIP as the body of a POST and answers {"isDone", "text", "conversation"}:
+    the sentence to show, and the id of the newest conversation that came in.
+    """
+    most = limits or Limits()
+
+    async def export(request: Request) -> Response:
+        visitor = sessions.visitor(request)
+        if visitor.token is None:
+            return _refusal(visitor.words("kept.not_yours"), 403)
+        try:
+            made = await _made(studio(), request, visitor.owner, visitor.words)
+        except AivistaError as error:
+            return _refusal(visitor.words.error(error.info), _status(error.code))
+        return _TemporaryFile(made)
+
+    async def take_in(request: Request) -> Response:
+        visitor = sessions.visitor(request)
+        # The type of the body is one that no form of another site can send unasked.
+        if visitor.token is None or request.headers.get("content-type") != "application/zip":
+            return _answer(visitor.words("kept.not_yours"), 403)
+        try:
+            report = await _taken_in(studio(), request, visitor.owner, most)
+        except AivistaError as error:
+            return _answer(visitor.words.error(error.info), _status(error.code))
+        newest = report.conversations[-1].id if report.conversations else ""
+        return _answer(_told(visitor.words, report), 200, newest)
+
+    return [
+        Route("/export/{conversation}", export, methods=["GET"]),
+        Route("/export", export, methods=["GET"]),
+        Route("/import", take_in, methods=["POST"]),
+    ]
+
+
+class _TemporaryFile(FileResponse):
+    """A file that is sent and removed, also when nobody waits for its end."""
+
+    def __init__(self, made: ExportedArchive) -> None:
+        self._made = made
+        super().__init__(
+            made.path, headers=_FILE_HEADERS, media_type=_TYPES[Path(made.name).suffix], filename=made.name
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await asyncio.to_thread(self._made.remove)
+
+
+async def _made(studio: Studio, request: Request, owner: str, words: Words) -> ExportedArchive:
+    language, conversation_id = cast(Language, words.language), request.path_params.get("conversation")
+    if conversation_id is None:
+        return await studio.archive.export_library(owner, language=language)
+    kind = request.query_params.get("kind", "zip")
+    if kind in ("md", "html"):
+        return await studio.archive.export_paper(conversation_id, owner, cast(Paper, kind), language=language)
+    return await studio.archive.export_conversation(conversation_id, owner, language=language)
+
+
+async def _taken_in(studio: Studio, request: Request, owner: str, limits: Limits) -> ImportReport:
+    """Return what came in. What is sent is on the disk as it arrives, in a file without a name.
+
+    Raises RequestRefused when it is too large or not as it should be; StorageFailure.
+    """
+    announced = request.headers.get("content-length", "")
+    if announced.isdigit() and int(announced) > limits.archive_bytes:
+        raise too_large(limits.archive_bytes)
+    try:
+        file = await asyncio.to_thread(_new_file, studio.settings.home / _IMPORTS)
+    except OSError as error:
+        raise storage_failure(error) from error
+    with file:
+        try:
+            async for piece in _pieces(request, limits.archive_bytes):
+                await asyncio.to_thread(file.write, piece)
+        except OSError as error:
+            raise storage_failure(error) from error
+        except ClientDisconnect as error:
+            raise unreadable("the connection ended") from error
+        file.seek(0)
+        return await studio.archive.import_archive(file, owner)
+
+
+async def _pieces(request: Request, limit_bytes: int) -> AsyncIterator[bytes]:
+    """Yield the body, some of it at once."""
+    held, count = bytearray(), 0
+    async for chunk in request.stream():
+        count += len(chunk)
+        if count > limit_bytes:
+            raise too_large(limit_bytes)
+        held += chunk
+        if len(held) >= _WRITE_AT_ONCE:
+            yield bytes(held)
+            held.clear()
+    yield bytes(held)
+
+
+def _new_file(folder: Path) -> BinaryIO:
+    make_private_folder(folder)
+    return cast(BinaryIO, tempfile.TemporaryFile(dir=folder))
+
+
+def _told(words: Words, report: ImportReport) -> str:
+    count = len(report.conversations)
+    text = words.counted("kept.imported", count) if count else words("kept.imported_none")
+    return words("kept.lost", text=text, count=report.lost_count) if report.lost_count else text
+
+
+def _status(code: ErrorCode) -> int:
+    if code is ErrorCode.CONVERSATION_NOT_FOUND:
+        return 404
+    if code in (ErrorCode.EXPORT_TOO_LARGE, ErrorCode.ARCHIVE_TOO_LARGE):
+        return 413
+    return 500 if code in (ErrorCode.DISK_FULL, ErrorCode.STORAGE_BROKEN) else 422
+
+
+def _refusal(sentence: str, status_code: int) -> Response:
+    return PlainTextResponse(sentence, status_code=status_code, headers=_HEADERS)
+
+
+def _answer(text: str, status_code: int, conversation_id: str = "") -> Response:
+    body = {"isDone": status_code == 200, "text": text, "conversation": conversation_id}
+    return JSONResponse(body, status_code=status_code, headers=_HEADERS)

@@ -1,0 +1,258 @@
+"""The gallery on the stage: every picture there is, found, chosen, and put to use.
+
+Python writes the frame once and the cells page by page (`webui.gallery_routes`); assets/gallery.js fills the one with
+the others, and never draws a cell twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from urllib.parse import quote
+
+import gradio as gr
+
+from agent.storage.gallery_values import LONGEST_TAG, FoundBy, GalleryItem, GalleryMatch, Place
+from webui.cards import View, picture_alt, tag
+from webui.icons import icon
+from webui.panels.flat import flat
+from webui.words import Words
+
+CELL_EDGE_PX = 320
+LONGEST_QUERY = 200
+_BUS = "window.aivistaGalleryBus = { act: data => trigger('click', data) };"
+# A picture's mark and star are drawn as masks: thousands of cells need no drawing of their own then.
+_MASKS = {"check": "check", "star": "star", "full": "star"}
+_PLACES: dict[Place, str] = {
+    "tag": "gallery.place_tag",
+    "title": "gallery.place_title",
+    "words": "gallery.place_words",
+    "prompt": "gallery.place_prompt",
+    "alt": "gallery.place_alt",
+    "lettering": "gallery.place_lettering",
+    "style": "gallery.place_style",
+    "model": "gallery.place_model",
+}
+
+
+@dataclass(frozen=True)
+class GalleryPanel:
+    """The components of the gallery: the pane, and `bus`, which brings the clicks that change the rest of the page."""
+
+    pane: gr.HTML
+    bus: gr.HTML
+
+
+def build_gallery() -> GalleryPanel:
+    """Return the gallery, empty until a visitor is known."""
+    return GalleryPanel(flat("gallery"), flat("gal-bus", js_on_load=_BUS))
+
+
+def gallery_html(words: Words) -> str:
+    """Return the pane without a picture: they come when it is first looked at."""
+    masks = ";".join(f"--gal-{name}:url({_drawn(shape, is_full=name == 'full')})" for name, shape in _MASKS.items())
+    return (
+        f'<div class="gal" style="{escape(masks)}"{_sentences(words)}>{_head(words)}{_chips(words)}'
+        '<div class="gal-on" role="group" hidden></div>'
+        '<p class="gal-count" role="status"></p>'
+        f'<div class="gal-scroll"><div class="gal-grid" role="list" aria-label="{escape(words("gallery.label"))}">'
+        f'</div><div class="gal-end"></div>{_empty(words)}{_nothing(words)}</div>'
+        f'<div class="gal-foot"><div class="gal-said" role="status"></div>{_bar(words)}</div>'
+        f"{_dates(words)}{_more(words)}{_tags(words)}</div>"
+    )
+
+
+def cells_html(words: Words, items: Sequence[GalleryItem]) -> str:
+    """Return the cells of a page, one a picture, with nothing in them that is not escaped."""
+    return "".join(_cell(words, item) for item in items)
+
+
+def found_why(words: Words, match: GalleryMatch) -> str:
+    """Return why a search found a picture, as a phrase; empty where nothing can be said."""
+    if match.similarity is not None:
+        return words("gallery.alike", percent=round(match.similarity * 100))
+    if match.place is not None:
+        excerpt = " ".join(match.excerpt.split())
+        return words("gallery.why", place=words(_PLACES[match.place]), excerpt=excerpt)
+    return words("gallery.why_meaning") if FoundBy.MEANING in match.found_by else ""
+
+
+def _cell(words: Words, item: GalleryItem) -> str:
+    picture, view = item.picture, View(words, item.conversation_id)
+    handle = picture.handle
+    why = found_why(words, item.match) if item.match else ""
+    name = words("gallery.of", alt=picture_alt(words, picture), title=item.conversation_title or words("top.untitled"))
+    named = escape(". ".join(part for part in (name, why) if part))
+    starred = "true" if item.is_starred else "false"
+    tags = escape("\n".join(item.tags))
+    return (
+        f'<div class="gal-cell" role="listitem" data-id="{item.id}" data-conversation="{escape(item.conversation_id)}" '
+        f'data-handle="{escape(handle)}" data-starred="{starred}" data-tags="{tags}">'
+        f'<button type="button" class="gal-pic" data-gal="open" title="{named}" tabindex="-1">'
+        f'<img src="{view.url(handle, CELL_EDGE_PX)}" alt="{named}" loading="lazy" decoding="async" width="320" '
+        f'height="320">{tag(handle)}</button>'
+        f'<button type="button" class="gal-tick" data-gal="tick" role="checkbox" aria-checked="false" '
+        f'aria-label="{escape(words("gallery.choose", handle=handle))}" tabindex="-1"></button>'
+        f'<button type="button" class="gal-star" data-gal="star_one" aria-pressed="{starred}" '
+        f'aria-label="{escape(words("gallery.star_one", handle=handle))}" tabindex="-1"></button></div>'
+    )
+
+
+def _drawn(shape: str, *, is_full: bool) -> str:
+    svg = icon(shape, 24).replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+    if is_full:
+        svg = svg.replace('fill="none"', 'fill="currentColor"', 1)
+    return f"'data:image/svg+xml,{quote(svg)}'"
+
+
+def _sentences(words: Words) -> str:
+    """Return what the page's script says by itself, as attributes; `#` stands for a number, `*` for a name."""
+    said = {
+        "newest": words("gallery.newest"),
+        "best": words("gallery.best"),
+        "found": words("gallery.found", count="#"),
+        "found-one": words("gallery.found_one"),
+        "reading": words("gallery.reading"),
+        "chosen": words("gallery.chosen", count="#"),
+        "similar": words("gallery.similar_to", handle="*"),
+        "between": words("gallery.between", first="*", last="*"),
+        "since": words("gallery.since", first="*"),
+        "until": words("gallery.until", last="*"),
+        "remove": words("gallery.remove_filter", name="*"),
+        "failed": words("gallery.failed"),
+        "retry": words("action.retry"),
+        "undo": words("gallery.undo"),
+        "zipping": words("gallery.zipping"),
+        "most": words("gallery.most_references"),
+        "star": words("gallery.star"),
+        "unstar": words("gallery.unstar"),
+        "close": words("action.close"),
+        "language": words.language,
+    }
+    return "".join(f' data-{name}="{escape(sentence)}"' for name, sentence in said.items())
+
+
+def _head(words: Words) -> str:
+    find, more = escape(words("gallery.find")), escape(words("gallery.more_filters"))
+    return (
+        f'<div class="gal-head" role="search"><label class="gal-find">{icon("search")}'
+        f'<input id="gal-find" type="search" maxlength="{LONGEST_QUERY}" placeholder="{find}" aria-label="{find}" '
+        'autocomplete="off" spellcheck="false" enterkeyhint="search"></label>'
+        f'<button type="button" class="b line gal-order" popovertarget="gal-dates" aria-haspopup="menu" '
+        f'title="{escape(words("gallery.when"))}"><span>{escape(words("gallery.newest"))}</span>'
+        f"{icon('chevron-down', 14)}</button>"
+        f'<button type="button" class="b line icon gal-sift" popovertarget="gal-more" aria-haspopup="dialog" '
+        f'aria-label="{more}" title="{more}">{icon("sliders-horizontal")}<small></small></button></div>'
+    )
+
+
+def _chips(words: Words) -> str:
+    chips = {
+        "all": words("gallery.all"),
+        "here": words("gallery.here"),
+        "uploaded": words("gallery.uploaded"),
+        "edited": words("gallery.edited"),
+        "starred": words("gallery.starred"),
+    }
+    cells = "".join(
+        f'<button type="button" class="chip toggle" data-gal="chip" data-value="{name}" '
+        f'aria-pressed="{"true" if name == "all" else "false"}">{escape(label)} <small></small></button>'
+        for name, label in chips.items()
+    )
+    return f'<div class="gal-chips" role="group" aria-label="{escape(words("gallery.filters"))}">{cells}</div>'
+
+
+def _dates(words: Words) -> str:
+    times = {
+        "": words("gallery.any_time"),
+        "1": words("gallery.today"),
+        "7": words("gallery.week"),
+        "30": words("gallery.month"),
+    }
+    items = "".join(
+        f'<button type="button" role="menuitemradio" data-gal="when" data-value="{days}" '
+        f'aria-checked="{"true" if not days else "false"}"><span>{escape(label)}</span></button>'
+        for days, label in times.items()
+    )
+    return (
+        f'<div id="gal-dates" class="gal-pop gal-menu" popover role="menu" '
+        f'aria-label="{escape(words("gallery.when"))}">{items}<div class="gal-months" role="group" '
+        f'aria-label="{escape(words("gallery.months"))}"></div></div>'
+    )
+
+
+def _more(words: Words) -> str:
+    groups = {
+        "model": words("gallery.models"),
+        "shape": words("gallery.shapes"),
+        "tag": words("gallery.tags"),
+    }
+    sections = "".join(
+        f'<section data-facet="{name}" hidden><h3>{escape(label)}</h3><div class="gal-options" role="group" '
+        f'aria-label="{escape(label)}"></div></section>'
+        for name, label in groups.items()
+    )
+    days = "".join(
+        f'<label><span>{escape(words(key))}</span><input type="date" data-day="{name}"></label>'
+        for name, key in (("from", "gallery.day_from"), ("to", "gallery.day_to"))
+    )
+    title = escape(words("gallery.more_filters"))
+    return (
+        f'<div id="gal-more" class="gal-pop" popover role="dialog" aria-label="{title}">{sections}'
+        f'<section><h3>{escape(words("gallery.when"))}</h3><div class="gal-days">{days}</div></section>'
+        f"<footer>{_button('clear', words('gallery.clear'), '', 'line')}"
+        f'<button type="button" class="b solid" popovertarget="gal-more" popovertargetaction="hide">'
+        f"{escape(words('gallery.done'))}</button></footer></div>"
+    )
+
+
+def _tags(words: Words) -> str:
+    label = escape(words("gallery.tag_name"))
+    return (
+        f'<div id="gal-tags" class="gal-pop" popover role="dialog" aria-label="{escape(words("gallery.tag_title"))}">'
+        f'<form class="gal-tagging" autocomplete="off"><input name="tag" maxlength="{LONGEST_TAG}" '
+        f'placeholder="{label}" aria-label="{label}"><button type="submit" class="b solid">'
+        f'{escape(words("gallery.tag_add"))}</button></form><div class="gal-options" role="group" '
+        f'aria-label="{escape(words("gallery.tags"))}"></div></div>'
+    )
+
+
+def _bar(words: Words) -> str:
+    return (
+        f'<div class="gal-bar" role="toolbar" aria-label="{escape(words("gallery.bar"))}" hidden><b></b>'
+        + _button("similar", words("gallery.similar"), "scan-search", "line", words("gallery.similar_short"))
+        + _button("compare", words("compare.action"), "square-split-horizontal", "line")
+        + _button("reference", words("gallery.references"), "image", "line", words("action.reference_short"))
+        + _button("zip", words("action.download"), "download", "mini")
+        + _button("star", words("gallery.star"), "star", "mini")
+        + _button("tag", words("gallery.tag"), "tag", "mini", controls="gal-tags")
+        + _button("delete", words("gallery.delete"), "trash", "mini")
+        + f'<button type="button" class="b icon gal-drop" data-gal="drop" aria-label="{escape(words("gallery.drop"))}" '
+        + f'title="{escape(words("gallery.drop"))}">{icon("x")}</button></div>'
+    )
+
+
+def _empty(words: Words) -> str:
+    return (
+        f'<div class="gal-none empty" hidden><div class="empty-art">{icon("layout-grid", 26)}</div>'
+        f"<h3>{escape(words('gallery.empty'))}</h3><p>{escape(words('gallery.empty_text'))}</p></div>"
+    )
+
+
+def _nothing(words: Words) -> str:
+    return (
+        f'<div class="gal-nothing empty" hidden><div class="empty-art">{icon("search", 26)}</div>'
+        f"<h3>{escape(words('gallery.nothing'))}</h3><p>{escape(words('gallery.nothing_text'))}</p>"
+        f"<div>{_button('clear', words('gallery.clear'), '', 'line')}</div></div>"
+    )
+
+
+def _button(do: str, label: str, icon_name: str, look: str, short: str = "", controls: str = "") -> str:
+    shape = icon(icon_name) if icon_name else ""
+    popover = f' popovertarget="{controls}"' if controls else ""
+    return (
+        f'<button type="button" class="b {look}" data-gal="{do}" aria-label="{escape(label)}" '
+        f'title="{escape(label)}"{popover}>{shape}<span data-short="{escape(short or label)}">{escape(label)}</span>'
+        "</button>"
+    )

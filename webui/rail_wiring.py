@@ -1,0 +1,212 @@
+"""The rail at work: its clicks list, search, rename, pin, copy and delete the visitor's own conversations."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+from pydantic import Field, ValidationError
+
+from agent.errors import AivistaError
+from agent.messages import Value
+from agent.storage.preferences import PreferenceStore
+from agent.storage.titles import MAX_TITLE_CHARACTERS
+from webui.clicks import Clicks
+from webui.panels import conversations as panel
+from webui.panels.conversations import ROWS_AT_ONCE, FoundRow, MenuPanel, build_menus
+from webui.screen import Screen, Updates
+from webui.sessions import Visitor
+from webui.spend import spend_html
+from webui.tabs import Tab
+from webui.turns import Turns
+
+_QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+_AT_ONCE = 64
+_LONGEST_QUERY = 200
+_MOST_FOUND = 30
+
+
+class RailClick(Value):
+    """A click of the rail or of a conversation's menu as the page sends it; anything else is ignored.
+
+    `is_open` says of a conversation that is brought back that it was the one that was open.
+    """
+
+    act: str
+    id: str = Field(default="", max_length=64)
+    text: str = Field(default="", max_length=2000)
+    is_open: bool = False
+
+
+def read_rail_click(data: object) -> RailClick | None:
+    """Return the click, or None when the page sent something else."""
+    try:
+        return RailClick.model_validate(data)
+    except ValidationError:
+        return None
+
+
+@dataclass
+class Look:
+    """What one open tab sees of the list: how many rows, or what a search found."""
+
+    shown: int = ROWS_AT_ONCE
+    query: str = ""
+
+
+@dataclass(frozen=True)
+class Rail:
+    """Answers the rail's clicks. All that is read or changed is the visitor's own."""
+
+    screen: Screen
+    menus: MenuPanel
+    preferences: Callable[[], PreferenceStore]
+
+    def spoken(self, visitor: Visitor) -> Updates:
+        """Return what of the rail needs no more than the visitor's words."""
+        rail = self.screen.panels.rail
+        return {rail.head: panel.head_html(visitor.words), self.menus.menus: panel.menus_html(visitor.words)}
+
+    async def look(self, visitor: Visitor, look: Look, click: RailClick, current: str) -> Updates:
+        """Return the list as it is asked for: as before, longer, or what a search found."""
+        if click.act == "find":
+            look.query = click.text.strip()[:_LONGEST_QUERY]
+        elif click.act == "more":
+            look.shown += ROWS_AT_ONCE
+        return await self.listed(visitor, look, current)
+
+    async def listed(self, visitor: Visitor, look: Look, current: str) -> Updates:
+        """Return the rows and the foot; nothing when the tab has meanwhile searched for something else."""
+        query, rail = look.query, self.screen.panels.rail
+        try:
+            rows = await self._rows(visitor, look, current)
+            studio = self.screen.studio()
+            sums = await studio.spend.sums(visitor.owner)
+            caps = await self.preferences().of(visitor.owner)
+        except AivistaError as error:
+            return self._said(visitor, visitor.words.error(error.info), is_problem=True)
+        if query != look.query:
+            return {}
+        return {rail.rows: rows, rail.foot: panel.foot_html(visitor.words, spend_html(visitor.words, sums, caps))}
+
+    async def _rows(self, visitor: Visitor, look: Look, current: str) -> str:
+        studio, words, owner = self.screen.studio(), visitor.words, visitor.owner
+        if look.query:
+            found = await studio.search_conversations(look.query, owner, _MOST_FOUND)
+            rows = [FoundRow(one.info, one.excerpt, one.marks, one.place == "title") for one in found]
+            return panel.found_html(words, look.query, rows, current)
+        shown = look.shown
+        infos = await studio.conversations(owner, shown + 1)
+        return panel.rows_html(words, infos[:shown], current, has_more=len(infos) > shown)
+
+    async def change(
+        self, visitor: Visitor, tab: Tab, look: Look, click: RailClick, current: str
+    ) -> AsyncIterator[Updates]:
+        """Yield what the click changes; what cannot be done is told in one sentence, and changes nothing."""
+        try:
+            async for updates in self._change(visitor, tab, click, current):
+                current = updates.get(self.screen.panels.composer.conversation, current)
+                yield updates
+        except AivistaError as error:
+            yield self._said(visitor, visitor.words.error(error.info), is_problem=True)
+            return
+        yield await self.listed(visitor, look, current)
+
+    async def _change(self, visitor: Visitor, tab: Tab, click: RailClick, current: str) -> AsyncIterator[Updates]:
+        studio, owner = self.screen.studio(), visitor.owner
+        match click.act:
+            case "rename":
+                await studio.rename_conversation(click.id, click.text, owner)
+                yield await self._top(visitor, click.id, current)
+            case "pin" | "unpin":
+                await studio.pin_conversation(click.id, click.act == "pin", owner)
+                yield await self._top(visitor, click.id, current)
+            case "duplicate":
+                async for updates in self._duplicate(visitor, tab, click.id):
+                    yield updates
+            case "delete":
+                async for updates in self._delete(visitor, tab, click.id, current):
+                    yield updates
+            case "undo":
+                back = await studio.undelete_conversation(click.id, owner)
+                yield self._said(visitor, visitor.words("kept.restored", title=self._called(visitor, back.title)))
+                if click.is_open:
+                    async for updates in self._opened(visitor, tab, back.id):
+                        yield updates
+
+    async def _duplicate(self, visitor: Visitor, tab: Tab, conversation_id: str) -> AsyncIterator[Updates]:
+        studio, words = self.screen.studio(), visitor.words
+        title = (await studio.conversation(conversation_id, visitor.owner)).title
+        room = MAX_TITLE_CHARACTERS - len(words("kept.copy_of", title=""))
+        name = words("kept.copy_of", title=title[:room]) if title else ""
+        copy = await studio.duplicate_conversation(conversation_id, visitor.owner, name)
+        async for updates in self._opened(visitor, tab, copy.id):
+            yield updates
+        yield self._said(visitor, words("kept.copied"))
+
+    async def _delete(self, visitor: Visitor, tab: Tab, conversation_id: str, current: str) -> AsyncIterator[Updates]:
+        studio = self.screen.studio()
+        title = self._called(visitor, (await studio.conversation(conversation_id, visitor.owner)).title)
+        await studio.delete_conversation(conversation_id, visitor.owner)
+        was_open, said = conversation_id == current, visitor.words("kept.deleted", title=title)
+        yield self._said(visitor, said, undo=conversation_id, was_open=was_open)
+        if was_open:
+            async for updates in self._opened(visitor, tab, ""):
+                yield updates
+
+    async def _opened(self, visitor: Visitor, tab: Tab, conversation_id: str) -> AsyncIterator[Updates]:
+        async for updates in Clicks(self.screen, Turns(self.screen)).open(visitor, tab, conversation_id):
+            yield updates
+
+    async def _top(self, visitor: Visitor, conversation_id: str, current: str) -> Updates:
+        """Return the bar above the conversation when it is the open one that was changed."""
+        if conversation_id != current:
+            return {}
+        conversation = await self.screen.conversation(visitor, current)
+        return {self.screen.panels.chat.top: await self.screen.top(visitor, conversation)}
+
+    def _called(self, visitor: Visitor, title: str) -> str:
+        return title or visitor.words("top.untitled")
+
+    def _said(self, visitor: Visitor, text: str, **more: Any) -> Updates:
+        return {self.menus.said: panel.said_html(visitor.words, text, time.monotonic_ns(), **more)}
+
+
+def wire_rail(page: gr.Blocks, screen: Screen, tab: gr.State, preferences: Callable[[], PreferenceStore]) -> None:
+    """Build the menus of conversations, fill the rail when the page is opened, and let its clicks call handlers."""
+    menus, panels, look = build_menus(), screen.panels, gr.State(Look())
+    rail, conversation = Rail(screen, menus, preferences), panels.composer.conversation
+    filled = [panels.rail.head, panels.rail.rows, panels.rail.foot, menus.menus, menus.said]
+
+    async def load(request: gr.Request, look: Look) -> Updates:
+        visitor = screen.sessions.visitor(request)
+        return {**rail.spoken(visitor), **await rail.listed(visitor, look, "")}
+
+    async def looked(request: gr.Request, event: gr.EventData, look: Look, conversation: str) -> Updates:
+        click = read_rail_click(event._data)
+        visitor = screen.sessions.visitor(request)
+        updates = await rail.look(visitor, look, click, conversation) if click else {}
+        return updates or {menus.said: gr.skip()}
+
+    async def changed(
+        request: gr.Request, event: gr.EventData, tab: Tab, look: Look, conversation: str
+    ) -> AsyncIterator[Updates]:
+        click = read_rail_click(event._data)
+        if click is None:
+            return
+        async for updates in rail.change(screen.sessions.visitor(request), tab, look, click, conversation):
+            yield updates or {menus.said: gr.skip()}
+
+    often: dict[str, Any] = {"concurrency_limit": _AT_ONCE, "trigger_mode": "multiple", **_QUIET}
+    page.load(load, None, filled, inputs_kwargs={"look": look}, **_QUIET)
+    menus.bus.click(looked, None, filled, inputs_kwargs={"look": look, "conversation": conversation}, **often)
+    menus.bus.submit(
+        changed,
+        None,
+        [*panels.outputs, *filled],
+        inputs_kwargs={"tab": tab, "look": look, "conversation": conversation},
+        **often,
+    )

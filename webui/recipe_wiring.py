@@ -1,0 +1,261 @@
+"""Recipes at work: of files that are about to be sent, and of the receipts under pictures."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import gradio as gr
+from pydantic import Field, ValidationError
+
+from agent.conversation import Conversation, Turn
+from agent.errors import AivistaError
+from agent.imaging.provenance import ForeignRecipe, Found, Recipe
+from agent.messages import Value
+from agent.pictures import Picture, Receipt
+from agent.settings import TurnSettings
+from agent.studio import TurnRequest
+from webui.clicks import Clicks
+from webui.live import LiveTurn
+from webui.panels import recipes as panel
+from webui.panels.chat import to_messages
+from webui.panels.composer import AUTO, Chosen
+from webui.panels.recipes import RecipesPanel
+from webui.receipts import asked_pixels, repainter
+from webui.recipes import MAX_FOUND_CHARACTERS, chosen_as, read_told
+from webui.render import render_conversation
+from webui.screen import Screen, Updates
+from webui.sessions import Visitor
+from webui.streams import Stream, Streams
+from webui.tabs import Tab
+from webui.turns import Turns, give_back
+
+_QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+_AT_ONCE = 64
+
+
+class RecipeClick(Value):
+    """A click as the page sends it; anything else is ignored. `told` is what was found in a file, `arg` a handle."""
+
+    act: str
+    arg: str = Field(default="", max_length=64)
+    told: str = Field(default="", max_length=MAX_FOUND_CHARACTERS)
+
+
+def read_recipe_click(data: object) -> RecipeClick | None:
+    """Return the click, or None when the page sent something else."""
+    try:
+        return RecipeClick.model_validate(data)
+    except ValidationError:
+        return None
+
+
+@dataclass(frozen=True)
+class At:
+    """Where the click was: the conversation that is open, what the composer holds, what its chips say."""
+
+    conversation_id: str = ""
+    message: Mapping[str, Any] | None = None
+    chosen: Chosen = field(default_factory=Chosen)
+
+    @property
+    def text(self) -> str:
+        """The words in the composer."""
+        return str((self.message or {}).get("text") or "")
+
+    @property
+    def files(self) -> list[Any]:
+        """The files in the composer."""
+        return list((self.message or {}).get("files") or [])
+
+
+@dataclass(frozen=True)
+class Recipes:
+    """Answers the clicks with updates of the page."""
+
+    screen: Screen
+    panel: RecipesPanel
+
+    async def answer(self, visitor: Visitor, tab: Tab, click: RecipeClick, at: At) -> AsyncIterator[Updates]:
+        """Yield what the click changes; unknown acts change nothing, what cannot be done is told in a sentence."""
+        try:
+            if click.told:
+                async for updates in self._of_file(visitor, tab, click.act, read_told(click.told), at):
+                    yield updates
+            else:
+                async for updates in self._of_receipt(visitor, tab, click, at):
+                    yield updates
+        except AivistaError as error:
+            gr.Warning(visitor.words.error(error.info))
+
+    async def _of_file(self, visitor: Visitor, tab: Tab, act: str, found: Found, at: At) -> AsyncIterator[Updates]:
+        """Yield what a click on the card does with what a file says."""
+        match act, found:
+            case "found", _:
+                known = isinstance(found, Recipe) and await self._known(visitor, found) is not None
+                yield {self.panel.card: panel.card_html(visitor.words, found, is_known=known)}
+            case "read", Recipe() | ForeignRecipe():
+                yield {self.screen.panels.canvas: panel.recipe_html(visitor.words, found)}
+            case "restore", Recipe():
+                chosen = chosen_as(found.settings, found, at.chosen)
+                # A single file is the one that says so: it was brought for what it says.
+                files = at.files if len(at.files) > 1 else []
+                yield self._in_composer(visitor, chosen, found.words or found.prompt, files)
+            case "take_prompt", ForeignRecipe():
+                files = at.files if len(at.files) > 1 else []
+                yield {self.screen.panels.composer.message: gr.update(value={"text": found.prompt, "files": files})}
+            case "branch", Recipe():
+                async for updates in self._branch(visitor, tab, found, at):
+                    yield updates
+            case _:
+                return
+
+    async def _known(self, visitor: Visitor, recipe: Recipe) -> tuple[str, str] | None:
+        return await self.screen.studio().recipes.find(visitor.owner, recipe)
+
+    async def _branch(self, visitor: Visitor, tab: Tab, recipe: Recipe, at: At) -> AsyncIterator[Updates]:
+        """Go on from the picture where it is known, else from the file itself, with what it was made from in words."""
+        box, known = self.screen.panels.composer.message, await self._known(visitor, recipe)
+        if known is None:
+            said = visitor.words("recipe.branch_said", words=" ".join((recipe.words or recipe.prompt).split())[:500])
+            has_words = bool(recipe.words or recipe.prompt) and not at.text.strip()
+            yield {box: gr.update(value={"text": said, "files": at.files}) if has_words else gr.skip()}
+            return
+        conversation_id, handle = known
+        async for updates in Clicks(self.screen, Turns(self.screen)).open(visitor, tab, conversation_id):
+            view = self.screen.view(visitor, conversation_id)
+            if self.screen.panels.composer.context in updates:
+                files = at.files if len(at.files) > 1 else []
+                marked = self.screen.context(view, handle, ())
+                updates = {**updates, **marked, box: gr.update(value={"text": at.text, "files": files})}
+            yield updates
+
+    async def _of_receipt(self, visitor: Visitor, tab: Tab, click: RecipeClick, at: At) -> AsyncIterator[Updates]:
+        """Yield what a button of a receipt does."""
+        conversation = await self.screen.conversation(visitor, at.conversation_id)
+        if conversation is None or click.act not in ("reuse", "keep", "other_model", "upscale"):
+            return
+        picture = conversation.picture(click.arg)
+        receipt = picture.receipt
+        if receipt is None:
+            return
+        if click.act == "keep":
+            await self.screen.studio().recipes.keep_shortfall(conversation.id, picture.handle, visitor.owner)
+            yield await self._thread(visitor, conversation)
+        elif click.act == "upscale":
+            async for updates in self._enlarge(visitor, tab, conversation, picture, at):
+                yield updates
+        else:
+            turn = await self.screen.studio().recipes.turn_of(conversation.id, picture.handle, visitor.owner)
+            if turn is not None and click.act == "reuse":
+                yield self._in_composer(visitor, chosen_as(turn.settings, None, at.chosen), turn.text, at.files)
+            elif turn is not None:
+                async for updates in self._with_other_model(visitor, tab, conversation, turn, receipt):
+                    yield updates
+
+    def _in_composer(self, visitor: Visitor, chosen: Chosen, text: str, files: Sequence[Any]) -> Updates:
+        """Return the chips as chosen, as far as the models in use obey, and the words in the box."""
+        composer = self.screen.panels.composer
+        updates = self.screen.chips(visitor, chosen)
+        can_search = bool(updates[composer.allow_search].get("visible"))
+        updates[composer.allow_search] |= {"value": chosen.allow_search and can_search}
+        updates[composer.confirm] |= {"value": chosen.confirm}
+        return {**updates, composer.message: gr.update(value={"text": text, "files": list(files)})}
+
+    async def _thread(self, visitor: Visitor, before: Conversation) -> Updates:
+        """Return the thread as it is on record now; while a turn is at work, its own stream shows it."""
+        conversation = await self.screen.conversation(visitor, before.id)
+        thread = self.screen.panels.chat.thread
+        if conversation is None or self.screen.running_turn(conversation):
+            return {thread: gr.skip()}
+        return {thread: to_messages(render_conversation(self.screen.view(visitor, conversation.id), conversation))}
+
+    def _enlarge(
+        self, visitor: Visitor, tab: Tab, conversation: Conversation, picture: Picture, at: At
+    ) -> AsyncIterator[Updates]:
+        """Have the picture painted again at the size that was asked; a sketch is enlarged as it is."""
+        receipt, words = picture.receipt, visitor.words
+        offer = repainter(self.screen.offers(visitor), receipt) if receipt else None
+        pixels = asked_pixels(receipt) if receipt else None
+        chosen, said = at.chosen.model_copy(update={"number_of_images": "1"}), ""
+        if receipt is not None and offer is not None:
+            size = receipt.asked_resolution or AUTO
+            ratio = receipt.asked_aspect_ratio or AUTO
+            chosen = chosen.model_copy(update={"image_model": offer.name, "resolution": size, "aspect_ratio": ratio})
+            said = words("receipt.repaint_said", handle=picture.handle, size=size)
+        elif pixels is not None:
+            chosen = chosen.model_copy(update={"resolution": AUTO, "aspect_ratio": AUTO})
+            said = words("receipt.enlarge_said", width=pixels[0], height=pixels[1])
+        return Turns(self.screen).say(visitor, tab, conversation.id, said, picture.handle, chosen)
+
+    async def _with_other_model(
+        self, visitor: Visitor, tab: Tab, conversation: Conversation, turn: Turn, receipt: Receipt
+    ) -> AsyncIterator[Updates]:
+        """Send the turn's words once more, on the same pictures, to the image model that did not paint it."""
+        others = [one for one in self.screen.offers(visitor) if one.label != receipt.model_label]
+        if not others:
+            return
+        offer = others[0]
+        settings = turn.settings.model_copy(
+            update={
+                "image_model": offer.name,
+                "aspect_ratio": _obeyed(turn.settings.aspect_ratio, offer.aspect_ratios),
+                "resolution": _obeyed(turn.settings.resolution, offer.resolutions),
+            }
+        )
+        request = _same_wish(turn, settings)
+        live = LiveTurn(request.text, (*((request.editing,) if request.editing else ()), *request.references))
+        key = self.screen.sessions.key(visitor)
+        events = self.screen.studio().run_turn(conversation.id, request, owner=visitor.owner, key=key)
+        async for updates in Streams(self.screen).show(visitor, tab, Stream(conversation, live, events)):
+            yield updates
+
+
+def _obeyed(value: str | None, offered: Sequence[str]) -> str | None:
+    return value if value in offered else None
+
+
+def _same_wish(turn: Turn, settings: TurnSettings) -> TurnRequest:
+    """Return the turn's wish with other settings. What was sent along has a handle by now, and is named by it."""
+    sent = [upload.handle for upload in turn.uploads if upload.handle and upload.handle != turn.editing]
+    references = tuple(dict.fromkeys((*turn.references, *sent)))
+    return TurnRequest(
+        text=turn.text, settings=settings, editing=turn.editing, references=references, roles=dict(turn.roles)
+    )
+
+
+def wire_recipes(screen: Screen, recipes: RecipesPanel, tab: gr.State) -> None:
+    """Let the card and the receipts call their handlers."""
+    answering, composer = Recipes(screen, recipes), screen.panels.composer
+
+    async def act(
+        request: gr.Request,
+        event: gr.EventData,
+        tab: Tab,
+        message: dict[str, Any] | None,
+        conversation: str,
+        **chips: Any,
+    ) -> AsyncIterator[Updates]:
+        click = read_recipe_click(event._data)
+        if click is None:
+            return
+        at = At(conversation, message, Chosen.model_validate(chips))
+        async for updates in answering.answer(screen.sessions.visitor(request), tab, click, at):
+            yield updates or {recipes.card: gr.skip()}
+
+    clicked = recipes.bus.click(
+        act,
+        None,
+        [*screen.panels.outputs, recipes.card],
+        inputs_kwargs={
+            "tab": tab,
+            "message": composer.message,
+            "conversation": composer.conversation,
+            **composer.settings,
+        },
+        concurrency_limit=_AT_ONCE,
+        trigger_mode="multiple",
+        **_QUIET,
+    )
+    clicked.then(give_back, [tab, composer.message], composer.message, **_QUIET)

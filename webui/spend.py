@@ -1,0 +1,105 @@
+"""What things cost, as the page shows it: before Send, on a plan, at the foot of the rail."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from html import escape
+
+from agent.plans import CapPassed, Plan
+from agent.providers.catalogue import Catalogue
+from agent.spending import Estimate, EstimatePart, PartKind, estimate
+from agent.storage.preferences import Preferences
+from agent.storage.spend import SpendSums
+from webui.icons import icon
+from webui.panels.composer import Chosen
+from webui.words import Words
+
+_PARTS = {
+    PartKind.TEXT: "spend.text",
+    PartKind.THINKING: "spend.thinking",
+    PartKind.SEARCH: "spend.search",
+    PartKind.REVIEW: "spend.review",
+}
+# Ends of a range that are nearer than this are one price.
+_ONE_PRICE = 1.25
+
+
+def dollars(amount: float) -> str:
+    """Return an amount: whole cents, more digits below one cent."""
+    return f"${amount:,.2f}" if amount >= 0.005 or amount < 0.00005 else f"${amount:.4f}"
+
+
+def chosen_estimate(
+    catalogue: Catalogue, provider: str, chosen: Chosen, *, shown: int = 0, has_mask: bool = False
+) -> Estimate:
+    """Return what a message with these chips is likely to cost today; `shown` are the pictures marked beside it.
+
+    Raises ValueError for values that no chip offers.
+    """
+    on = datetime.now(UTC).date()
+    return estimate(catalogue, provider, chosen.turn_settings(), on, shown=shown, has_mask=has_mask)
+
+
+def estimate_html(words: Words, guess: Estimate) -> str:
+    """Return the price before Send: free, about so much, from-to, or unknown; its parts for whoever points at it."""
+    if guess.is_free:
+        return f'<span class="price">{icon("leaf", 13)}{escape(words("composer.free"))}</span>'
+    if guess.unpriced:
+        why = words("spend.unknown", models=words("did.join").join(guess.unpriced))
+        return _priced("—", why)
+    return _priced(_range(guess.low_usd, guess.high_usd), "\n".join(_told(words, guess)))
+
+
+def cap_lines(words: Words, plans: Sequence[Plan]) -> str:
+    """Return which caps the plans of a card would pass, a line each; empty when they pass none."""
+    caps = dict.fromkeys(cap for plan in plans for cap in plan.caps)
+    said = (f"{icon('wallet', 14)}<span>{escape(cap_sentence(words, cap))}</span>" for cap in caps)
+    lines = "".join(f'<p class="edit-line short" role="note">{one}</p>' for one in said)
+    return f'<div class="edit">{lines}</div>' if lines else ""
+
+
+def cap_sentence(words: Words, cap: CapPassed) -> str:
+    """Return which cap would be passed, and by how much."""
+    key = "spend.passes_day" if cap.cap == "day" else "spend.passes_conversation"
+    amounts = {"cap": cap.cap_usd, "over": cap.over_usd, "spent": cap.spent_usd, "price": cap.price_usd}
+    return words(key, **{name: dollars(amount) for name, amount in amounts.items()})
+
+
+def spend_html(words: Words, sums: SpendSums, caps: Preferences) -> str:
+    """Return the rail's foot: this month's spend, and with a cap for the day how much of it is used."""
+    month = f"<span>{escape(words('spend.month'))}</span><b>{dollars(sums.month_usd)}</b><small></small>"
+    cap = caps.cap_day_usd
+    if cap is None:
+        return f'<div class="spend">{month}</div>'
+    name = escape(words("spend.of_cap", spent=dollars(sums.day_usd), cap=dollars(cap)))
+    used = min(1.0, sums.day_usd / cap) if cap > 0 else 1.0
+    day = f"<span>{escape(words('spend.today'))}</span><b>{dollars(sums.day_usd)}</b><small>/ {dollars(cap)}</small>"
+    bar = f'<progress max="1" value="{used:.3f}" aria-label="{name}" title="{name}"></progress>'
+    return f'<div class="spend{" full" if used >= 1 else ""}">{month}{day}{bar}</div>'
+
+
+def _priced(shown: str, told: str) -> str:
+    told = escape(told)
+    return f'<span class="price paid" tabindex="0" title="{told}" aria-label="{escape(shown)}. {told}">{shown}</span>'
+
+
+def _range(low: float, high: float) -> str:
+    if low <= 0 or high > low * _ONE_PRICE:
+        return f"{dollars(low)}–{dollars(high).lstrip('$')}"
+    return f"≈ {dollars(high)}"
+
+
+def _told(words: Words, guess: Estimate) -> list[str]:
+    lines = [words("spend.title")]
+    for part in guess.parts:
+        name = words(_PARTS[part.kind]) if part.kind in _PARTS else _pictures(words, part)
+        lines.append(words("spend.part", name=name, amount=_range(part.low_usd, part.high_usd)))
+    if any(part.kind is PartKind.REVIEW for part in guess.parts):
+        lines.append(words("spend.again"))
+    return lines
+
+
+def _pictures(words: Words, part: EstimatePart) -> str:
+    size = f" {part.resolution}" if part.resolution else ""
+    return words.counted("spend.pictures", part.count, model=f"{part.label}{size}")

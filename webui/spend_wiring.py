@@ -1,0 +1,77 @@
+"""The price before Send follows the chips, and the caps of the settings dialog are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gradio as gr
+from gradio.blocks import Block
+
+from agent.errors import StorageFailure
+from agent.storage.preferences import PreferenceStore
+from webui.clicks import read_references
+from webui.panels.composer import Chosen
+from webui.panels.settings import cap_updates, note_html, problem_html, read_caps
+from webui.screen import Screen, Updates
+from webui.spend import chosen_estimate, estimate_html
+
+_QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+
+
+def wire_spend(page: gr.Blocks, screen: Screen, preferences: Callable[[], PreferenceStore]) -> None:
+    """Let the chips, the page's opening and the dialog's caps call their handlers."""
+    _wire_cost(screen)
+    _wire_caps(page, screen, preferences)
+
+
+def _wire_cost(screen: Screen) -> None:
+    composer = screen.panels.composer
+
+    def price(request: gr.Request, editing: str, references: str, mask: str, **chips: Any) -> str:
+        visitor, studio = screen.sessions.visitor(request), screen.studio()
+        provider = studio.provider_name(screen.sessions.key(visitor))
+        shown = len(read_references(references)) + bool(editing)
+        chosen = Chosen.model_validate(chips)
+        guess = chosen_estimate(studio.catalogue, provider, chosen, shown=shown, has_mask=bool(mask))
+        return estimate_html(visitor.words, guess)
+
+    marked = {"editing": composer.editing, "references": composer.references, "mask": composer.mask}
+    # The image model and the search change other chips as well, and their handler tells the price.
+    for chip in (
+        *(composer.text_model, composer.aspect_ratio, composer.resolution, composer.number_of_images),
+        *(composer.search_policy, composer.review),
+    ):
+        chip.input(price, None, composer.cost, inputs_kwargs={**marked, **composer.settings}, **_QUIET)
+
+
+def _wire_caps(page: gr.Blocks, screen: Screen, preferences: Callable[[], PreferenceStore]) -> None:
+    dialog, sessions = screen.panels.settings, screen.sessions
+    fields: dict[str, Block] = {"cap_day": dialog.cap_day, "cap_conversation": dialog.cap_conversation}
+    around = [screen.panels.rail.stamp, screen.panels.chat.top, screen.panels.chat.welcome]
+
+    async def load(request: gr.Request) -> Updates:
+        visitor = sessions.visitor(request)
+        return cap_updates(visitor.words, dialog, await preferences().of(visitor.owner))
+
+    async def save(
+        request: gr.Request, cap_day: float | None, cap_conversation: float | None, conversation: str
+    ) -> Updates:
+        visitor = sessions.visitor(request)
+        chosen = read_caps(cap_day, cap_conversation)
+        if chosen is None:
+            return {dialog.caps_note: problem_html(visitor.words("spend.caps_wrong"))}
+        try:
+            await preferences().keep(visitor.owner, chosen)
+        except StorageFailure as error:
+            return {dialog.caps_note: problem_html(visitor.words.error(error.info))}
+        shown = await screen.conversation(visitor, conversation)
+        return {
+            dialog.caps_note: note_html(visitor.words, "spend.caps_saved"),
+            **await screen.frame(visitor, shown),
+        }
+
+    page.load(load, None, [*fields.values(), dialog.caps_save, dialog.caps_note], **_QUIET)
+    inputs = {**fields, "conversation": screen.panels.composer.conversation}
+    for event in (dialog.caps_save.click, dialog.cap_day.submit, dialog.cap_conversation.submit):
+        event(save, None, [dialog.caps_note, *around], inputs_kwargs=inputs, **_QUIET)
