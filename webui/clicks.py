@@ -158,7 +158,7 @@ class Clicks:
 
     async def _mark(self, visitor: Visitor, click: Click, context: Context) -> Updates:
         conversation = await self.screen.conversation(visitor, context.conversation_id)
-        known = {picture.handle for picture in conversation.pictures} if conversation else set()
+        known = {picture.handle for picture in conversation.all_pictures} if conversation else set()
         if click.arg not in known:
             return {}
         editing, references = context.editing, context.references

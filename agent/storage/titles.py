@@ -13,6 +13,8 @@ MAX_TITLE_CHARACTERS = 120
 _SHOWN_CHARACTERS = 48
 # The planner's call for a picture; the room that declares it lies above this one.
 _PICTURE_CALL = "generate_image"
+# A picture's short name says nothing of what it shows.
+_HANDLE = re.compile(r"#[0-9]+[a-z]*")
 _NO_SUBJECT = frozenset({"", "auto", "default", "none", "null", "unknown"})
 
 
@@ -55,7 +57,7 @@ def _subjects(turn: Turn) -> Iterator[str]:
             if isinstance(part, ToolCallPart) and part.name == _PICTURE_CALL:
                 subject = part.arguments.get("subject")
                 words = _one_line(subject) if isinstance(subject, str) else ""
-                if words.casefold() not in _NO_SUBJECT:
+                if words.casefold() not in _NO_SUBJECT and not _HANDLE.fullmatch(words):
                     yield words
 
 

@@ -8,7 +8,7 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.bench import masking
+from tests.bench import gallery, keeping, masking
 from tests.bench.measuring import Figure, as_markdown, machine
 from tests.bench.start import start_figure
 from tests.bench.styles import measured, report
@@ -44,6 +44,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=200, help="turns of each way")
     parser.add_argument("--starts", type=int, default=5, help="starts of each page; 0 leaves them out")
     parser.add_argument("--cases", type=int, default=60, help="masked edits of each kind; 0 leaves them out")
+    parser.add_argument("--kept", type=int, default=30, help="looks into large homes; 0 leaves them out")
     parser.add_argument("--write", type=Path, help="the Markdown file to write")
     given = parser.parse_args()
     figures = asyncio.run(_turns(given.runs))
@@ -53,6 +54,8 @@ def main() -> None:
     page = f"{head}{as_markdown(figures)}\n{_STYLES}{report(asyncio.run(measured()))}\n"
     if given.cases:
         page += f"\n{masking.section(masking.measured(given.cases))}"
+    if given.kept:
+        page += f"\n{keeping.section()}\n{gallery.section(asyncio.run(gallery.measured(given.kept)))}"
     print(page)
     if given.write:
         given.write.write_text(page, encoding="utf-8")

@@ -23,7 +23,7 @@ from agent.components import (
     Steps,
     StoppedNote,
 )
-from agent.conversation import Conversation, Turn
+from agent.conversation import Conversation, Turn, TurnState
 from agent.errors import Actor, ErrorCode, ErrorInfo
 from agent.events import (
     PaintingStarted,
@@ -160,6 +160,14 @@ def test_a_picture_marked_in_the_message_it_came_with_is_shown_once_where_it_was
     stored = turn(uploads=(image("#3"), image("#4"))).model_copy(update={"editing": "#4", "references": ("#1",)})
     first = render_turn(VIEW, stored, {})[0]
     assert re.findall(r'data-arg="([^"]+)"', first.html if isinstance(first, Card) else "") == ["#1", "#3", "#4"]
+
+
+def test_where_a_picture_was_deleted_since_its_name_is_left() -> None:
+    stored = turn(SmartCanvas(handles=("#1", "#2"))).model_copy(update={"state": TurnState.DONE})
+    shown = html(render_turn(VIEW, stored, {"#1": picture("#1")}))
+    assert "media/c1/1?size=" in shown
+    assert "#2 was deleted" in shown
+    assert "were deleted" in html(render_turn(VIEW, stored, {}))
 
 
 def test_a_running_turn_shows_what_is_done_now_and_frames_of_the_right_shape() -> None:

@@ -4,9 +4,9 @@
   const root = document.documentElement;
   const $ = (selector, from = document) => from.querySelector(selector);
   const all = (selector, from = document) => [...from.querySelectorAll(selector)];
-  const PAUSE_MS = 250, READ_AGAIN_MS = 2500, SETTLE_MS = 600, SAID_MS = 8000, ROOM = 60;
+  const PAUSE_MS = 250, READ_AGAIN_MS = 2500, SETTLE_MS = 600, SAID_MS = 8000, COUNTED_MS = 5500, ROOM = 60;
   const PLAIN = { words: "", here: false, source: "", starred: false, model: "", shape: "", tag: "", when: "", day_from: "", day_to: "", similar: null };
-  let state = { ...PLAIN }, next = null, asking = null, typed = 0, again = 0, isFilled = false, isStale = false, known = null, knownText = "", seen = "";
+  let state = { ...PLAIN }, next = null, asking = null, typed = 0, again = 0, counting = 0, isFilled = false, isStale = false, known = null, knownText = "", seen = "";
 
   const pane = () => $("#gallery .gal");
   const grid = () => $("#gallery .gal-grid");
@@ -156,6 +156,9 @@
   const freshen = () => {
     if (!pane()) return;
     facets();
+    // The counts may be some seconds old.
+    clearTimeout(counting);
+    counting = setTimeout(facets, COUNTED_MS);
     if (!isFilled) { isFilled = true; reload(); return; }
     if (asking || $("#gallery .gal-scroll").scrollTop > 40) { isStale = true; return; }
     isStale = false;
@@ -316,7 +319,7 @@
   addEventListener("scroll", event => {
     if (isStale && event.target.classList?.contains("gal-scroll") && event.target.scrollTop <= 40) freshen();
   }, true);
-  let looking = 0;
+  let looking = 0;  // one look at the page for many changes of it
   const look = () => {
     looking = 0;
     const now = `${open()} ${all("#chat .pic .frame:not(.pending)").length}`;

@@ -44,10 +44,10 @@ def counterpart(conversation: Conversation, picture: Picture) -> Picture | None:
             continue
         if parent.handle != picture.handle:
             return parent
-    handles = [one.handle for one in conversation.pictures]
+    handles = [one.handle for one in conversation.all_pictures]
     at = handles.index(picture.handle)
     beside = (at - 1, at + 1) if at else (at + 1,)
-    return next((conversation.pictures[one] for one in beside if one < len(handles)), None)
+    return next((conversation.all_pictures[one] for one in beside if one < len(handles)), None)
 
 
 def compare_html(view: View, conversation: Conversation, first: Picture | None, second: Picture) -> str:
@@ -58,7 +58,7 @@ def compare_html(view: View, conversation: Conversation, first: Picture | None, 
     return (
         f'<div class="cmp" data-pair="{escape(first.handle)} {escape(second.handle)}" data-now="second" '
         f'data-difference="{view.difference_url(first.handle, second.handle)}"{_sentences(words, first, second)}>'
-        f"{_bar(words, second.handle)}{_picker(words, conversation.pictures, first.handle, second.handle)}"
+        f"{_bar(words, second.handle)}{_picker(words, conversation.all_pictures, first.handle, second.handle)}"
         f"{_modes(words)}{_well(view, first, second)}{_tools(words, first.handle)}"
         f'<p class="cmp-said" role="status"></p><p class="cmp-sizes">{escape(sizes(words, first, second))}</p></div>'
     )

@@ -228,14 +228,16 @@ async def test_a_tag_is_never_empty_and_never_endless(kept: Filled) -> None:
     assert item.tags == ("x" * 64,)
 
 
-async def test_a_deleted_picture_is_gone_from_the_gallery_alone_and_comes_back(kept: Filled) -> None:
+async def test_a_deleted_picture_is_gone_but_for_its_name_and_comes_back(kept: Filled) -> None:
     conversation = await kept.conversation()
     stays, goes = await kept.add(conversation, "a fox"), await kept.add(conversation, "a fox")
     assert await kept.gallery.delete("local", [goes]) == (goes,)
     assert await kept.gallery.delete("local", [goes]) == ()
     assert (await found(kept), await found(kept, words="fox")) == ([stays], [stays])
-    assert len((await kept.store.get(conversation, "local")).pictures) == 2
+    without = await kept.store.get(conversation, "local")
+    assert ([one.handle for one in without.pictures], without.gone, without.handles) == (["#1"], ("#2",), ("#1", "#2"))
     assert await kept.gallery.undelete("local", [goes, stays]) == (goes,)
+    assert (await kept.store.get(conversation, "local")).gone == ()
     assert await found(kept) == [goes, stays]
 
 

@@ -166,7 +166,8 @@ async def test_a_deleted_picture_goes_after_a_week_and_its_record_stays(kept: Fi
     assert (report.pictures.files, report.thumbnails.files) == (3, 1)
     left = files_below(kept.home / "pictures")
     assert left == {f"{one}.png" for one in (digests[1], digests[2], mask.digest, base.digest)}
-    assert len((await kept.store.get(conversation, "local")).pictures) == 4
+    conversation_now = await kept.store.get(conversation, "local")
+    assert (len(conversation_now.pictures), len(conversation_now.gone)) == (1, 3)
     assert Housekeeping(kept.home).check().is_fine
     with sqlite3.connect(kept.home / "aivista.db") as database:
         words = database.execute("SELECT count(*) FROM picture_words WHERE picture_words MATCH 'fox'").fetchone()

@@ -60,7 +60,7 @@ async def test_the_model_s_subject_becomes_the_title_when_the_first_turn_ends(
     assert await title_after(store, conversation.id, planned(subject)) == title
 
 
-@pytest.mark.parametrize("subject", ["", "  ", "none", "Auto", None, 7, ["fox"]])
+@pytest.mark.parametrize("subject", ["", "  ", "none", "Auto", None, 7, ["fox"], "#2", "#7b"])
 async def test_a_subject_that_says_nothing_leaves_the_first_words(store: ConversationStore, subject: JsonValue) -> None:
     conversation = await store.create("local")
     await store.begin_turn(conversation.id, begun_turn())
