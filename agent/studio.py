@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -186,7 +186,7 @@ class Studio:
 
         Bad input ends with TurnFailed, not with an exception. Closing the stream does not stop the turn.
         """
-        live = self._turns.begin(conversation_id, await self._under_caps(request, owner), owner, key)
+        live = self._turns.begin(conversation_id, request, owner, key)
         async for event in live.follow():
             yield event
 
@@ -221,7 +221,7 @@ class Studio:
         if self._turns.can_go_on(conversation, turn, key):
             live = self._turns.go_on(conversation_id, turn_id, owner, key)
         else:
-            request = await self._under_caps(await request_of(conversation, turn, self._images), owner)
+            request = await request_of(conversation, turn, self._images)
             live = self._turns.begin(conversation_id, request, owner, key)
         async for event in live.follow():
             yield event
@@ -376,6 +376,7 @@ class Studio:
                     records=self._records,
                     cache=self._cache,
                     styles=self._styles,
+                    under_caps=self._preferences.applied,
                     provider=self._provider,
                     provider_name=self.provider_name,
                     keep_alive=self.keep_alive,
@@ -383,10 +384,6 @@ class Studio:
                 )
             )
         return self._dispatch
-
-    async def _under_caps(self, request: TurnRequest, owner: str) -> TurnRequest:
-        """Return the request with the caps that its owner, or else the operator, has chosen."""
-        return replace(request, settings=await self._preferences.applied(request.settings, owner))
 
     def _pictures_of(self, conversation_id: str, owner: str) -> Pictures:
         from agent.workflow.later_edits import Pictures

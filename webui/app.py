@@ -19,6 +19,7 @@ from agent.settings import Settings
 from agent.studio import Studio
 from webui.differences import difference_routes
 from webui.exports import export_routes
+from webui.gallery_routes import gallery_routes
 from webui.guard import LOOPBACK, Guard, HostRules
 from webui.media import media_routes
 from webui.page import build_page, head_html
@@ -109,6 +110,7 @@ class Server:
             "routes": [
                 *media_routes(lambda: self._studio, self._sessions),
                 *export_routes(lambda: self._studio, self._sessions),
+                *gallery_routes(lambda: self._studio, self._sessions),
                 *report_routes(lambda: self._studio, self._sessions),
                 *difference_routes(lambda: self._studio, self._sessions),
                 *preview_routes(lambda: self._studio, self._sessions),

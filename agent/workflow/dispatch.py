@@ -7,7 +7,7 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from agent.providers.catalogue import Catalogue
 from agent.redaction import secrets_of
 from agent.report import log_report, turn_report
 from agent.requests import TurnRequest
-from agent.settings import Settings
+from agent.settings import Settings, TurnSettings
 from agent.storage.answer_cache import AnswerCache, fingerprint_of
 from agent.storage.cache import HistoryImageCache
 from agent.storage.checkpoints import Checkpoints
@@ -49,7 +49,8 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class House:
-    """What every turn of a studio works with. `provider` and `provider_name` go by the person's key."""
+    """What every turn of a studio works with. `provider` and `provider_name` go by the person's key; `under_caps` adds
+    to a turn's settings the caps that its owner, or else the operator, has chosen."""
 
     settings: Settings
     catalogue: Catalogue
@@ -57,6 +58,7 @@ class House:
     records: ConversationStore
     cache: HistoryImageCache
     styles: StyleLibrary
+    under_caps: Callable[[TurnSettings, str], Awaitable[TurnSettings]]
     provider: Callable[[SecretStr | None], Awaitable[Provider]]
     provider_name: Callable[[SecretStr | None], str]
     keep_alive: Callable[[Coroutine[Any, Any, Any]], asyncio.Task[Any]]
@@ -192,6 +194,7 @@ class Dispatch:
                 for event in told_again(conversation, turn):
                     live.publish(event)
                 return
+        request = replace(request, settings=await house.under_caps(request.settings, who.owner))
         # Uploads get their handles here: a late picture of the turn before must not take the same.
         allotting = self.allotting(who.conversation_id)
         async with allotting:

@@ -37,9 +37,13 @@ import asyncio, os, signal, sys
 from pathlib import Path
 from pydantic import SecretStr
 from agent import Settings, Studio, TurnRequest, TurnSettings
+from agent.settings import Patiences
+
+# The style library is loaded for the first time, on a machine that has other things to do.
+PATIENT = Patiences(retriever_s=60)
 
 async def main(home, url, key, wish, moment, confirm):
-    settings = Settings(home=Path(home), gemini_api_key=SecretStr(key), gemini_base_url=url)
+    settings = Settings(home=Path(home), gemini_api_key=SecretStr(key), gemini_base_url=url, patiences=PATIENT)
     chosen = TurnSettings(allow_search=True, review="always", confirm=confirm == "confirm")
     async with Studio(settings) as studio:
         conversation = await studio.new_conversation()
