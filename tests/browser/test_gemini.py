@@ -109,7 +109,7 @@ def test_another_conversation_opened_meanwhile_is_not_written_into(
     page.get_by_role("button", name="New conversation").click()
     expect(page.locator(".welcome")).to_be_visible()
     gemini.control(release=True)
-    page.locator("#rail").get_by_role("button", name="a long story").click()
+    page.locator("#rail").get_by_role("button", name="a long story", exact=True).click()
     expect(page.locator("#chat .bot")).to_contain_text("last words")
     expect_rest(page)
 
@@ -185,21 +185,21 @@ def test_a_key_is_tested_held_for_the_session_and_shown_nowhere(
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Gemini API key").fill(CANARY)
     dialog.get_by_role("button", name="Test key").click()
-    expect(dialog.get_by_role("status")).to_contain_text("The key works.")
+    expect(dialog.get_by_role("status").first).to_contain_text("The key works.")
     dialog.get_by_role("button", name="Save for this session").click()
-    expect(dialog.get_by_role("status")).to_contain_text("Key …9876 is set")
+    expect(dialog.get_by_role("status").first).to_contain_text("Key …9876 is set")
     expect(dialog.get_by_label("Gemini API key")).to_have_value("")
     page.reload()
     expect(page.locator("#top h1")).to_be_visible()
     page.get_by_role("button", name="Settings").click()
-    expect(dialog.get_by_role("status")).to_contain_text("Key …9876 is set")
+    expect(dialog.get_by_role("status").first).to_contain_text("Key …9876 is set")
     with urllib.request.urlopen(f"{gemini_studio.url}/config", timeout=20) as answer:
         assert "CANARY" not in answer.read().decode()
     assert "CANARY" not in page.content()
     assert not [path for path in gemini_studio.home.rglob("*") if path.is_file() and b"CANARY" in path.read_bytes()]
     assert "CANARY" not in gemini_studio.errors
     dialog.get_by_role("button", name="Remove key").click()
-    expect(dialog.get_by_role("status")).to_contain_text("The studio's own key is in use")
+    expect(dialog.get_by_role("status").first).to_contain_text("The studio's own key is in use")
 
 
 def test_the_page_offers_scripts_one_endpoint_only(gemini_studio: PageProcess) -> None:

@@ -450,7 +450,7 @@ def test_on_a_phone_a_picture_is_chosen_painted_over_with_a_finger_and_sent(
         touch(session, "touchMove", spot(canvas, 0.3 + step * 0.05, 0.5))
     touch(session, "touchEnd")
     expect(share(phone)).to_have_text(re.compile(r"^已涂抹 \d+ %$"))
-    phone.get_by_role("button", name="完成").tap()
+    phone.get_by_role("button", name="完成").click()
     expect(canvas).to_be_hidden()
     assert composer(phone).evaluate("box => box === document.activeElement")
     expect(chip(phone)).to_have_text(re.compile(r"^正在编辑\s*新图片\s*· 蒙版 \d+ %\s*$"))
