@@ -100,6 +100,8 @@ class Trees:
             after = page.next
             if after is None:
                 break
+        # As it is now: what was deleted or brought back a moment ago is told by the records alone.
+        conversation = await self.screen.conversation(visitor, conversation.id) or conversation
         gone = {one.handle for one in conversation.all_pictures} - ids.keys()
         return Grown(conversation, lineage(conversation.all_pictures, gone), ids)
 

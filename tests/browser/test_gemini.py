@@ -106,7 +106,7 @@ def test_another_conversation_opened_meanwhile_is_not_written_into(
     open_page(page, gemini_studio.url)
     say(page, "a long story")
     expect(page.locator("#chat .bot")).to_contain_text("first")
-    page.get_by_role("button", name="New conversation").click()
+    page.locator("#rail [data-act=new]").click()
     expect(page.locator(".welcome")).to_be_visible()
     gemini.control(release=True)
     page.locator("#rail").get_by_role("button", name="a long story", exact=True).click()

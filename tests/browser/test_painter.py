@@ -450,7 +450,7 @@ def test_what_no_longer_fits_is_cleared(page: Page, studio: PageProcess) -> None
     expect(page.locator("#mask :is(textarea, input)")).to_have_value("")
     stroke(page, (0.3, 0.3), (0.6, 0.6))
     expect(page.locator("#ctx")).to_contain_text("· mask")
-    page.get_by_role("button", name="New conversation").click()
+    page.locator("#rail [data-act=new]").click()
     expect(page.locator(".welcome")).to_be_visible()
     expect(page.locator("#mask :is(textarea, input)")).to_have_value("")
     expect(page.locator("#pt-canvas")).to_be_hidden()

@@ -423,7 +423,7 @@ def test_a_new_conversation_keeps_the_file_and_forgets_what_was_painted(page: Pa
     open_dropped(page, studio)
     stroke(page, (0.3, 0.5), (0.6, 0.5))
     expect(chip(page)).to_contain_text("· mask")
-    page.get_by_role("button", name="New conversation").click()
+    page.locator("#rail [data-act=new]").click()
     expect(page.locator("#mask :is(textarea, input)")).to_have_value("")
     expect(page.locator("#pt-canvas")).to_be_hidden()
     expect(page.locator("#box .thumbnail-item img")).to_have_count(1)

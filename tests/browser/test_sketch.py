@@ -48,7 +48,7 @@ def test_a_sketch_is_drawn_changed_by_the_next_sentence_and_there_after_a_reload
     page.reload()
     expect(pictures(page)).to_have_count(2)
     expect(page.locator("#chat .user").last).to_contain_text("make it darker")
-    expect(page.locator("#rail [aria-current=page]")).to_contain_text("draw a red fox")
+    expect(page.locator("#rail [aria-current=page]")).to_contain_text("A red fox")
 
 
 def test_an_upload_is_edited_and_opens_large_with_its_receipt(page: Page, studio: PageProcess, photo: Path) -> None:
@@ -122,10 +122,10 @@ def test_a_new_conversation_clears_and_the_old_one_opens_again(page: Page, studi
     say(page, "draw a yellow tulip")
     expect(pictures(page)).to_have_count(1)
     expect_rest(page)
-    page.get_by_role("button", name="New conversation").click()
+    page.locator("#rail [data-act=new]").click()
     expect(page.locator(".welcome")).to_be_visible()
     expect(pictures(page)).to_have_count(0)
-    page.locator("#rail").get_by_role("button", name="draw a yellow tulip").click()
+    page.locator("#rail [data-act=open]", has_text="A yellow tulip").click()
     expect(pictures(page)).to_have_count(1)
 
 
@@ -175,7 +175,7 @@ def test_on_a_phone_the_rail_is_a_drawer_and_nothing_is_wider_than_the_screen(
     expect(page.locator("#rail")).to_be_hidden()
     pictures(page).first.click()
     expect(page.locator("#canvas .cv-pic img")).to_be_visible()
-    page.locator("#canvas").get_by_role("button", name="Close").click()
+    page.locator("#tabs .to-chat").click()
     expect(page.locator("#canvas .cv-pic img")).to_be_hidden()
     context.close()
 

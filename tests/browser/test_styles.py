@@ -73,13 +73,13 @@ def test_the_library_opens_and_closes_and_the_keyboard_is_enough(page: Page, stu
 def test_what_is_typed_finds_styles_and_each_says_why(page: Page, studio: PageProcess) -> None:
     open_page(page, studio.url)
     cards = open_library(page)
-    page.get_by_role("searchbox").press_sequentially("aquarelle", delay=20)
+    page.locator("#sty-find").press_sequentially("aquarelle", delay=20)
     expect(page.locator(".sty-cards")).to_have_attribute("data-query", "aquarelle")
     expect(cards.first).to_contain_text("Watercolour")
     expect(cards.first.locator(".why")).to_have_text("Also called “aquarelle”")
     cards.first.get_by_text("What it adds to a prompt").click()
     expect(cards.first).to_contain_text("granulating pigment in the shadows")
-    page.get_by_role("searchbox").fill("")
+    page.locator("#sty-find").fill("")
     expect(cards).to_have_count(len(curated_styles()))
 
 
@@ -208,7 +208,7 @@ def test_in_chinese_the_library_is_chinese_and_fits_the_screen(
     page.get_by_role("button", name="风格库").click()
     ink = page.locator("#sty-list article[data-id=ink-wash]")
     expect(ink).to_contain_text("水墨画")
-    page.get_by_role("searchbox").fill("水墨")
+    page.locator("#sty-find").fill("水墨")
     expect(page.locator("#sty-list article").first).to_contain_text("水墨画")
     expect(page.locator("#sty-list .why").first).to_have_text("也叫“水墨”")
     shown = page.locator("#styles-box")
