@@ -23,7 +23,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agent.error_codes import TABLE, Actor, ErrorCode
+from agent.error_codes import Actor, ErrorCode
+from agent.error_sentences import TABLE
 
 __all__ = [
     "Actor",

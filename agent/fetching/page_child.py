@@ -1,0 +1,169 @@
+"""The child that reads one page: web page to Markdown, PDF to text. Run as a script by `extraction.py`, never imported.
+
+Its input is one line of JSON (`kind`, `url`, `paths`, `max_characters`, `max_pages`, `memory_bytes`, `cpu_s`) and then
+the page; its output is JSON, either `text`, `title`, `links` and `is_truncated`, or `problem`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import sys
+from typing import Any
+from urllib.parse import urljoin
+
+_MOST_LINKS = 1000
+_MOST_URL_CHARACTERS = 2048
+_LINK_TEXT_CHARACTERS = 120
+# A page of which the extraction leaves less is a list, a form or an app: all its words say more.
+_SHORT_TEXT = 200
+_NOT_TEXT = ("script", "style", "noscript", "template", "svg", "head", "iframe", "object")
+_BLOCKS = (
+    *("address", "article", "aside", "blockquote", "br", "dd", "div", "dl", "dt", "figcaption", "figure", "footer"),
+    *("form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "li", "main", "nav", "ol", "option", "p", "pre"),
+    *("section", "table", "td", "th", "tr", "ul"),
+)
+
+
+def confine(memory_bytes: int, cpu_s: int) -> None:
+    """Give up what reading a page does not need, where the system can: memory, time, files, further processes."""
+    try:
+        import resource
+    except ImportError:
+        return
+    limits = {"AS": memory_bytes, "CPU": cpu_s, "FSIZE": 0, "CORE": 0, "NPROC": 0}
+    for name, limit in limits.items():
+        # Each by itself: macOS knows RLIMIT_AS and does not take it.
+        with contextlib.suppress(AttributeError, ValueError, OSError):
+            resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (limit, limit))
+
+
+def read_html(data: bytes, job: dict[str, Any]) -> dict[str, Any]:
+    """Return a page's main text as Markdown with its links in it, or all its words where there is little main text."""
+    import trafilatura
+
+    page = data.decode("utf-8")
+    # A page that does not say what it is in its first words is taken for none.
+    tree: Any = trafilatura.load_html(page if "html" in page[:50].lower() else f"<html>{page}")
+    if tree is None:
+        return {}
+    title = tree.find(".//title")
+    links = links_of(tree, job["url"])
+    text = trafilatura.extract(tree, output_format="markdown", include_comments=False, include_links=True) or ""
+    if len(text) < _SHORT_TEXT:
+        text = max(text, words_of(tree), key=len)
+    return {"text": text, "title": "" if title is None else one_line(title.text_content()), "links": links}
+
+
+def links_of(tree: Any, url: str) -> list[tuple[str, str]]:
+    """Return where the first links of a page lead, and their words. In the tree, every link becomes absolute.
+
+    What leads nowhere else (`#top`) and what is malformed loses its address.
+    """
+    stated = tree.find(".//base[@href]")
+    base = "" if stated is None else joined(url, stated.get("href"))
+    # A base of a megabyte would be copied into each link.
+    base = base if 0 < len(base) <= _MOST_URL_CHARACTERS else url
+    links: list[tuple[str, str]] = []
+    for anchor in tree.iter("a", "area"):
+        href = (anchor.get("href") or "").strip()
+        leads = "" if href.startswith("#") else joined(base, href)
+        if not leads.lower().startswith(("http://", "https://")):
+            anchor.attrib.pop("href", None)
+            continue
+        anchor.set("href", leads)
+        if len(links) < _MOST_LINKS and len(leads) <= _MOST_URL_CHARACTERS:
+            links.append((leads, one_line(anchor.text_content())[:_LINK_TEXT_CHARACTERS]))
+    return links
+
+
+def joined(base: str, address: str) -> str:
+    """Return an address as it is meant on a page, or "" for a malformed one."""
+    try:
+        return urljoin(base, address.strip())
+    except ValueError:
+        return ""
+
+
+def words_of(tree: Any) -> str:
+    """Return every word of a page, a line a block. The tree is spent afterwards."""
+    for element in list(tree.iter(*_NOT_TEXT)):
+        if element.getparent() is not None:
+            element.drop_tree()
+    for element in tree.iter(*_BLOCKS):
+        element.text = "\n" + (element.text or "")
+        element.tail = "\n" + (element.tail or "")
+    lines = (one_line(line) for line in tree.text_content().splitlines())
+    return "\n".join(line for line in lines if line)
+
+
+def one_line(text: str) -> str:
+    """Return the text with every run of white space as one space."""
+    return " ".join(text.split())
+
+
+def read_pdf(data: bytes, job: dict[str, Any]) -> dict[str, Any]:
+    """Return a PDF's text, a paragraph a page, and the web addresses that its annotations link to."""
+    from pypdf import PdfReader
+
+    reader = PdfReader(io.BytesIO(data))
+    if reader.is_encrypted and not reader.decrypt(""):
+        return {"problem": "the PDF is locked with a password"}
+    pages: list[str] = []
+    links: list[tuple[str, str]] = []
+    for page in reader.pages[: job["max_pages"]]:
+        pages.append(page.extract_text().strip())
+        links += annotated(page)
+        if sum(map(len, pages)) > job["max_characters"]:
+            break
+    # The title is an ornament: a broken one must not cost the text.
+    title = ""
+    with contextlib.suppress(Exception):
+        information = reader.metadata
+        title = one_line(str(information.title or "")) if information is not None else ""
+    text = "\n\n".join(page for page in pages if page)
+    return {"text": text, "title": title, "links": links, "is_truncated": len(pages) < len(reader.pages)}
+
+
+def annotated(page: Any) -> list[tuple[str, str]]:
+    """Return the web addresses that a page's annotations link to; broken ones lead nowhere."""
+    found: list[tuple[str, str]] = []
+    with contextlib.suppress(Exception):
+        for annotation in (page.get("/Annots") or [])[:_MOST_LINKS]:
+            with contextlib.suppress(Exception):
+                found.append((str(annotation.get_object()["/A"]["/URI"]), ""))
+    return found
+
+
+def main() -> None:
+    """Read the job and the page, and write the answer."""
+    output = os.dup(1)
+    # What a library prints must not look like the answer.
+    os.dup2(2, 1)
+    job = json.loads(sys.stdin.buffer.readline())
+    data = sys.stdin.buffer.read()
+    confine(job["memory_bytes"], job["cpu_s"])
+    sys.path.extend(job["paths"])
+    read = {"html": read_html, "pdf": read_pdf}[job["kind"]]
+    try:
+        answer = read(data, job)
+    except ImportError:
+        # Ours to mend: the parent hears of it by the exit status.
+        raise
+    except MemoryError:
+        answer = {"problem": "it takes too much memory"}
+    except Exception:
+        # Whatever a broken page makes a parser raise is the page's fault, and its words are nobody's business.
+        answer = {"problem": "it is broken"}
+    room = job["max_characters"] + 1
+    answer["text"] = str(answer.get("text", ""))[:room]
+    with open(output, "wb") as file:
+        file.write(json.dumps(answer).encode("ascii"))
+    # Taking a large page apart again would only cost time.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+"""What a web address may be before anybody is asked for it, and one spelling in which addresses are compared."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote, urljoin
+
+import idna
+
+from agent.errors import ErrorCode, ToolArgumentError
+from agent.fetching.addresses import is_public
+
+MAX_URL_CHARACTERS: Final = 2048
+WEB_PORTS: Final = frozenset({80, 443})
+_DEFAULT_PORT = {"http": 80, "https": 443}
+_SHOWN_CHARACTERS = 200
+
+_PARTS = re.compile(r"(https?)://([^/?#]*)([^?#]*)(\?[^#]*)?(?:#.*)?", re.ASCII | re.IGNORECASE | re.DOTALL)
+# To some a path below the current host, to others a host.
+_HALF_ABSOLUTE = re.compile(r"https?:(?!//[^/])", re.ASCII | re.IGNORECASE)
+_AUTHORITY = re.compile(r"(\[[0-9a-f:.]*\]|[^:\[\]@%]+)(?::([0-9]{0,5}))?", re.ASCII | re.IGNORECASE)
+_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?", re.ASCII)
+# What a URL parser of the web reads as an IPv4 address in whole: 127.1, 2130706433, 0x7f.1, 0177.0.0.1.
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zs", "Zl", "Zp"})
+_OTHER_DOTS = frozenset("\u3002\uff0e\uff61")
+# Names of one's own machine, house or cloud, whatever a resolver says of them.
+_LOCAL_ENDINGS = frozenset({"local", "internal", "localhost", "lan", "home.arpa"})
+# All that stands for itself in the path and query as they are sent, the per cent sign of what is escaped already too.
+_SENT_AS_IS = "!\"$%&'()*+,/:;<=>?@[]^`{|}~"
+
+
+@dataclass(frozen=True)
+class WebUrl:
+    """An address that may be asked for, in its one spelling.
+
+    `host` is in lower case, in ASCII (IDNA) and without brackets; `target` is path and query as they are sent.
+    """
+
+    scheme: str
+    host: str
+    port: int
+    target: str
+
+    @property
+    def authority(self) -> str:
+        """Host and port as a Host header writes them."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _DEFAULT_PORT[self.scheme] else f"{host}:{self.port}"
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.authority}{self.target}"
+
+
+def web_url(url: str, ports: frozenset[int] | None = WEB_PORTS) -> WebUrl:
+    """Return the address in its one spelling; `ports` None allows every port but 0.
+
+    Whatever two parsers could read as two addresses is refused: user names, backslashes, spaces, characters that are
+    not seen, other spellings of an IP address, and host names that Unicode folds into another. So are names of local
+    networks and IP addresses that are not public; where another name leads is checked when it is dialled.
+
+    Raises ToolArgumentError with a sentence that says what is wrong with it.
+    """
+    if len(url) > MAX_URL_CHARACTERS:
+        raise refused(url, f"it has more than {MAX_URL_CHARACTERS} characters")
+    _refuse_unseen(url)
+    parts = _PARTS.fullmatch(url)
+    if parts is None:
+        raise refused(url, "it does not begin with http:// or https:// and a host")
+    scheme, authority, path, query = parts[1].lower(), parts[2], parts[3], parts[4] or ""
+    if "@" in authority:
+        raise refused(url, "it has a user name")
+    split = _AUTHORITY.fullmatch(authority)
+    if split is None:
+        raise refused(url, "its host or port is malformed")
+    # Not `or`: port 0 is a port that was asked for.
+    port = int(split[2]) if split[2] else _DEFAULT_PORT[scheme]
+    if not (0 < port < 65536 if ports is None else port in ports):
+        raise refused(url, f"port {port} may not be asked")
+    checked = WebUrl(scheme, _host(split[1], url), port, quote((path or "/") + query, safe=_SENT_AS_IS))
+    if len(str(checked)) > MAX_URL_CHARACTERS:
+        raise refused(url, f"it has more than {MAX_URL_CHARACTERS} characters")
+    return checked
+
+
+def normalized(url: str) -> str:
+    """Return the one spelling of an address, for comparing, or "" for what may not be asked for at all.
+
+    It has scheme, host, port, path and query, and no fragment. Escapes stay as written: were `%61` and `a` the same,
+    each letter of an address could carry a bit to the server.
+    """
+    try:
+        return str(web_url(url))
+    except ToolArgumentError:
+        return ""
+
+
+def followed(base: WebUrl, location: str) -> WebUrl:
+    """Return where a link or a redirect of a page leads, checked anew. Raises ToolArgumentError."""
+    # Joining drops tabs and line ends unseen, so what is refused must be refused before it.
+    _refuse_unseen(location)
+    if _HALF_ABSOLUTE.match(location):
+        raise refused(location, "it is malformed")
+    try:
+        joined = urljoin(str(base), location)
+    except ValueError:
+        raise refused(location, "it is malformed") from None
+    return web_url(joined)
+
+
+def refused(url: str, problem: str) -> ToolArgumentError:
+    """Return what is raised for an address that may not be asked for."""
+    return ToolArgumentError(ErrorCode.ADDRESS_REFUSED, name=url[:_SHOWN_CHARACTERS], problem=problem)
+
+
+def _refuse_unseen(url: str) -> None:
+    if "\\" in url or any(unicodedata.category(character) in _UNSEEN for character in url):
+        raise refused(url, "it has a space, a backslash or a character that is not seen")
+
+
+def _host(written: str, url: str) -> str:
+    if written.startswith("["):
+        return _public(written[1:-1], url)
+    host = written.lower().removesuffix(".")
+    if not host.isascii():
+        host = _in_ascii(host, url)
+    labels = host.split(".")
+    if len(host) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
+        raise refused(url, "its host is malformed")
+    if _NUMBER.fullmatch(labels[-1]):
+        return _public(host, url)
+    if len(labels) == 1 or labels[-1] in _LOCAL_ENDINGS or ".".join(labels[-2:]) in _LOCAL_ENDINGS:
+        raise refused(url, "its host is a name of a local network")
+    return host
+
+
+def _in_ascii(host: str, url: str) -> str:
+    folds = unicodedata.normalize("NFKC", host) != unicodedata.normalize("NFC", host)
+    if len(host) > 253 or folds or _OTHER_DOTS & set(host):
+        raise refused(url, "its host has characters that stand for others")
+    try:
+        return idna.encode(unicodedata.normalize("NFC", host)).decode("ascii")
+    except (idna.IDNAError, UnicodeError):
+        raise refused(url, "its host is malformed") from None
+
+
+def _public(address: str, url: str) -> str:
+    try:
+        spelled = str(ipaddress.ip_address(address))
+    except ValueError:
+        raise refused(url, "its host is an IP address in an unusual spelling") from None
+    if not is_public(spelled):
+        raise refused(url, "its address is not public")
+    return spelled

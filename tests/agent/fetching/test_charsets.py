@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import pytest
+
+from agent.fetching.charsets import decoded
+
+FOX = "狐狸跳过了那只懒狗。"
+
+
+@pytest.mark.parametrize(
+    ("charset", "codec", "text"),
+    [
+        ("gb2312", "gbk", "朱镕基与狐狸"),
+        ("gbk", "gb18030", FOX),
+        ("big5", "big5", "狐狸與狗"),
+        ("shift_jis", "cp932", "きつね①"),
+        ("euc-kr", "cp949", "여우"),
+        ("iso-8859-1", "cp1252", "a “fox”"),
+        ("windows-1251", "cp1251", "лиса"),
+        ("utf-8", "utf-8", FOX),
+        ("utf-16le", "utf-16-le", FOX),
+    ],
+)
+def test_what_the_server_says_is_how_it_is_read(charset: str, codec: str, text: str) -> None:
+    assert decoded(text.encode(codec), charset, is_markup=False) == text
+
+
+@pytest.mark.parametrize("mark", ["utf-8-sig", "utf-16"])
+def test_a_byte_order_mark_knows_best(mark: str) -> None:
+    assert decoded(FOX.encode(mark), "iso-8859-1", is_markup=False) == FOX
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        '<meta charset="gbk">',
+        "<meta http-equiv=Content-Type content='text/html; charset=gb2312'>",
+        "<?xml version='1.0' encoding='GBK'?>",
+    ],
+)
+def test_a_page_can_name_its_own(head: str) -> None:
+    page = head + FOX
+    assert decoded(page.encode("gbk"), "", is_markup=True) == page
+    assert decoded(page.encode("gbk"), "no-such-thing", is_markup=True) == page
+    assert decoded(page.encode("utf-8"), "utf-8", is_markup=True) == page
+
+
+def test_a_page_that_is_read_as_ascii_is_not_in_utf_16() -> None:
+    page = f"<meta charset=utf-16>{FOX}"
+    assert decoded(page.encode(), "", is_markup=True) == page
+
+
+@pytest.mark.parametrize(
+    ("text", "codec"),
+    [(FOX, "utf-8"), (FOX, "gb2312"), ("naïve café, “schön”", "cp1252"), ("plain", "ascii")],
+)
+def test_without_a_word_it_is_tried(text: str, codec: str) -> None:
+    assert decoded(text.encode(codec), "", is_markup=False) == text
+
+
+@pytest.mark.parametrize("charset", ["utf-7", "punycode", "unicode_escape", "idna", "rot13", "zlib", "base64"])
+def test_a_codec_that_no_page_is_written_in_is_not_used(charset: str) -> None:
+    assert decoded(b"+ADw-a\\u0041", charset, is_markup=True) == "+ADw-a\\u0041"
+
+
+def test_what_cannot_be_read_is_marked_and_what_was_cut_is_left_out() -> None:
+    assert decoded(b"a\xff\xfeb", "utf-8", is_markup=False) == "a\ufffd\ufffdb"
+    assert decoded(FOX.encode()[:-1], "", is_markup=False) == FOX[:-1]
+    assert decoded(FOX.encode("gb2312")[:-1], "", is_markup=False) == FOX[:-1]

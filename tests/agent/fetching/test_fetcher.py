@@ -1,0 +1,336 @@
+from __future__ import annotations
+
+import asyncio
+import gzip
+import ssl
+import tracemalloc
+import zlib
+
+import pytest
+import trustme
+
+from agent.errors import AivistaError, ErrorCode, NetworkFailure, ToolArgumentError
+from agent.fetching.dialling import Guard
+from agent.fetching.fetcher import FetchedPage, Fetcher, FetchLimits
+from agent.fetching.resolving import Endpoint
+from tests.support.web import HERE, Handler, Web, answer, drop_by_drop, endless, packed, pieces, web
+
+IMPATIENT = FetchLimits(connect_s=0.5, read_s=0.5, overall_s=0.5)
+
+
+async def fetch(served: Web, path: str = "/", limits: FetchLimits | None = None) -> FetchedPage:
+    async with Fetcher(served.guard, limits) as fetcher:
+        return await fetcher.fetch(f"http://site.test{path}")
+
+
+async def refused(served: Web, path: str = "/", limits: FetchLimits | None = None) -> AivistaError:
+    with pytest.raises(AivistaError) as caught:
+        await fetch(served, path, limits)
+    return caught.value
+
+
+async def test_a_page_comes_as_text_with_the_address_where_it_was_found() -> None:
+    async with web() as served:
+        served.page("/wiki/%E7%8B%90?a=b", "<p>狐狸</p>".encode())
+        page = await fetch(served, "/wiki/狐?a=b#part")
+    assert page == FetchedPage("http://site.test/wiki/%E7%8B%90?a=b", "text/html", "<p>狐狸</p>")
+
+
+async def test_nothing_is_sent_that_says_who_asks() -> None:
+    async with web() as served:
+        served.page("/", b"x", "text/plain", "Set-Cookie: a=b")
+        served.redirect("/from", "http://other.test/")
+        async with Fetcher(served.guard) as fetcher:
+            await fetcher.fetch("http://site.test/")
+            await fetcher.fetch("http://site.test/from")
+    for asked in served.requests:
+        assert set(asked.headers) == {"host", "user-agent", "accept", "accept-encoding"}
+        assert asked.headers["accept-encoding"] == "gzip"
+    assert [asked.headers["host"] for asked in served.requests] == ["site.test", "site.test", "other.test"]
+
+
+async def test_a_proxy_of_the_environment_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    async with web() as served:
+        served.page("/", b"direct", "text/plain")
+        assert (await fetch(served)).content == "direct"
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_a_redirect_is_followed(status: int) -> None:
+    async with web() as served:
+        served.redirect("/", "//other.test/there?x=1", status)
+        served.page("/there?x=1", b"here", "text/plain")
+        page = await fetch(served)
+    assert (page.url, page.content) == ("http://other.test/there?x=1", "here")
+
+
+async def test_five_redirects_are_followed_and_no_more() -> None:
+    async with web() as served:
+        for number in range(6):
+            served.redirect(f"/{number}", f"/{number + 1}")
+        served.page("/6", b"the end", "text/plain")
+        assert (await fetch(served, "/1")).content == "the end"
+        served.requests.clear()
+        error = await refused(served, "/0")
+    assert "too many redirects" in str(error)
+    assert len(served.requests) == 6
+
+
+async def test_a_loop_of_redirects_ends() -> None:
+    async with web() as served:
+        served.redirect("/", "/")
+        assert "too many redirects" in str(await refused(served))
+
+
+@pytest.mark.parametrize("status", ["404 Not Found", "403 Forbidden", "500 Oops", "304 Not Modified", "300 Choices"])
+async def test_a_page_that_is_not_given_out_says_its_status(status: str) -> None:
+    async with web() as served:
+        served.pages["/"] = answer(b"", "text/html", status=status)
+        error = await refused(served)
+    assert error.code is ErrorCode.PAGE_REFUSED
+    assert error.info.parameters == {"name": "site.test", "status": int(status[:3])}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(drop_by_drop(b"HTTP/1.1 200 OK\r\nX-Slow: "), id="headers drop by drop"),
+        pytest.param(drop_by_drop(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"), id="a body drop by drop"),
+        pytest.param(drop_by_drop(b"", pause_s=60), id="nothing at all"),
+        pytest.param(drop_by_drop(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", pause_s=60), id="a body that hangs"),
+    ],
+)
+async def test_a_slow_server_is_given_up(body: Handler) -> None:
+    async with web() as served:
+        served.pages["/"] = body
+        error = await refused(served, limits=IMPATIENT)
+    assert isinstance(error, NetworkFailure)
+    assert error.code is ErrorCode.PAGE_TOO_SLOW
+
+
+async def test_all_hops_share_one_deadline() -> None:
+    async def slowly(writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(0.25)
+        writer.write(b"HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 0\r\n\r\n")
+        await writer.drain()
+
+    async with web() as served:
+        served.pages["/"] = slowly
+        error = await refused(served, limits=FetchLimits(overall_s=0.6))
+    assert error.code is ErrorCode.PAGE_TOO_SLOW
+
+
+async def test_a_name_that_is_never_resolved_is_given_up() -> None:
+    class Silent:
+        async def resolve(self, host: str, port: int) -> list[Endpoint]:
+            await asyncio.sleep(60)
+            return []
+
+    async with Fetcher(Guard(Silent()), IMPATIENT) as fetcher:
+        with pytest.raises(NetworkFailure) as caught:
+            await fetcher.fetch("http://site.test/")
+    assert caught.value.code is ErrorCode.PAGE_TOO_SLOW
+
+
+async def test_nobody_there_is_said_so() -> None:
+    async with web() as served:
+        served.names.port_here = 9
+        error = await refused(served)
+    assert error.code is ErrorCode.PAGE_UNREACHABLE
+    assert "nobody answers" in str(error)
+
+
+async def test_the_next_address_is_tried_when_one_does_not_answer() -> None:
+    async with web() as served:
+        served.names.lead("two.test", "127.0.0.9", HERE)
+        served.page("/", b"the second", "text/plain")
+        guard = Guard(served.names, lambda address: address.startswith("127.0.0."))
+        async with Fetcher(guard) as fetcher:
+            assert (await fetcher.fetch("http://two.test/")).content == "the second"
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param(b"SSH-2.0-OpenSSH_9.9\r\n", id="an SSH banner"),
+        pytest.param(b"", id="a connection closed at once"),
+        pytest.param(b"\x15\x03\x01\x00\x02\x02\x46", id="a TLS alert"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nX: " + b"a" * 5_000_000 + b"\r\n\r\n", id="a header of 5 MB"),
+        pytest.param(b"HTTP/1.1 200 OK\r\n" + b"X: a\r\n" * 200_000 + b"\r\n", id="a million bytes of headers"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort", id="a body shorter than announced"),
+        pytest.param(
+            b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999\r\n\r\nshort", id="a huge length, then little"
+        ),
+        pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\nx", id="a length of 5000 digits"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", id="a length below nothing"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx", id="two lengths"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n", id="a broken chunk"),
+        pytest.param(b"HTTP/1.1 2000 OK\r\n\r\n", id="a status of four digits"),
+    ],
+)
+async def test_what_is_no_whole_answer_of_a_web_server_is_refused(raw: bytes) -> None:
+    async with web() as served:
+        served.pages["/"] = raw
+        error = await refused(served)
+    assert isinstance(error, NetworkFailure)
+    assert error.code is ErrorCode.PAGE_UNREACHABLE
+
+
+@pytest.mark.parametrize(
+    ("raw", "problem"),
+    [
+        (answer(b"\x89PNG\r\n\x1a\n", "image/png"), "not text but image"),
+        (answer(b"\0\1\2", None), "binary"),
+        (answer(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "text/html"), "binary"),
+        (answer(b"a" * 1000 + b"\0", "application/json"), "binary"),
+        (answer(b"MZ", "application/octet-stream"), "not text"),
+        (answer(b"x", "ignore-previous/instructions"), "it is not text."),
+        (answer(b"no pdf at all", "application/pdf"), "is none"),
+        (answer(b"x", "text/html", "Content-Encoding: br"), "not asked for"),
+        (answer(zlib.compress(b"x"), "text/html", "Content-Encoding: deflate"), "not asked for"),
+        (answer(b"x", "text/html", "Content-Encoding: gzip, gzip"), "not asked for"),
+        (answer(b"not gzip at all", "text/html", "Content-Encoding: gzip"), "gzip is broken"),
+        (answer(gzip.compress(b"x" * 99)[:-12], "text/html", "Content-Encoding: gzip"), "gzip breaks off"),
+    ],
+)
+async def test_what_cannot_be_read_as_text_is_refused(raw: bytes, problem: str) -> None:
+    async with web() as served:
+        served.pages["/"] = raw
+        error = await refused(served)
+    assert isinstance(error, ToolArgumentError)
+    assert error.code is ErrorCode.PAGE_UNREADABLE
+    assert problem in str(error)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("text/plain", "TEXT/HTML;charset=utf-8", "text/markdown", "text/csv", "application/json", "application/xml"),
+        *("application/ld+json", "application/rss+xml", "application/xhtml+xml"),
+    ],
+)
+async def test_text_json_and_xml_are_read(kind: str) -> None:
+    async with web() as served:
+        served.page("/", b"<a/>", kind)
+        page = await fetch(served)
+    assert (page.media_type, page.content) == (kind.partition(";")[0].lower(), "<a/>")
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (b"  <!DOCTYPE html><p>x", "text/html"),
+        (b"\xef\xbb\xbf<html>", "text/html"),
+        (b"<?xml version='1.0'?><a/>", "application/xml"),
+        (b"just words", "text/plain"),
+        (b"%PDF-1.7\n\0\0", "application/pdf"),
+        (b"", "text/plain"),
+    ],
+)
+async def test_an_answer_without_a_type_is_looked_at(body: bytes, kind: str) -> None:
+    async with web() as served:
+        served.page("/", body, None)
+        assert (await fetch(served)).media_type == kind
+
+
+async def test_of_a_long_page_the_beginning_is_kept() -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 128000000\r\n\r\n"
+    async with web() as served:
+        served.pages["/"] = endless(head, b"line\n" * 10_000)
+        page = await fetch(served)
+        assert page.is_truncated
+        assert len(page.content) == 3_000_000
+        served.page("/exact", b"x" * 1000, "text/plain")
+        assert not (await fetch(served, "/exact", FetchLimits(max_bytes=1000))).is_truncated
+        assert (await fetch(served, "/exact", FetchLimits(max_bytes=999))).is_truncated
+
+
+async def test_a_pdf_that_is_too_long_is_refused() -> None:
+    async with web() as served:
+        served.page("/", b"%PDF-1.7" + b" " * 1000, "application/pdf")
+        assert "too large" in str(await refused(served, limits=FetchLimits(max_bytes=999)))
+        assert isinstance((await fetch(served)).content, bytes)
+
+
+async def test_a_gzip_bomb_costs_no_more_than_what_may_be_kept() -> None:
+    packer = zlib.compressobj(9, wbits=31)
+    bomb = b"".join(packer.compress(bytes([32]) * 1_000_000) for _ in range(200)) + packer.flush()
+    async with web() as served:
+        served.pages["/"] = answer(bomb, "text/plain", "Content-Encoding: gzip")
+        tracemalloc.start()
+        try:
+            page = await fetch(served)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert page.is_truncated
+    assert len(page.content) == 3_000_000
+    assert peak < 40_000_000
+
+
+async def test_a_packed_page_is_unpacked_also_in_small_chunks() -> None:
+    text = "".join(f"line {number}\n" for number in range(5000))
+    async with web() as served:
+        served.pages["/"] = packed(text.encode(), "text/plain")
+        lines = (
+            b"HTTP/1.1 200 OK",
+            b"Content-Type: text/plain",
+            b"Content-Encoding: gzip",
+            b"Transfer-Encoding: chunked",
+        )
+        head = b"\r\n".join([*lines, b"\r\n"])
+        served.pages["/chunks"] = head + b"".join(pieces(gzip.compress(text.encode()), 7))
+        for path in ("/", "/chunks"):
+            page = await fetch(served, path)
+            assert (page.content, page.is_truncated) == (text, False)
+
+
+async def test_many_pages_come_at_once() -> None:
+    async with web() as served:
+        for number in range(40):
+            served.page(f"/{number}", str(number).encode(), "text/plain")
+        async with Fetcher(served.guard) as fetcher:
+            pages = await asyncio.gather(*(fetcher.fetch(f"http://site.test/{number}") for number in range(40)))
+    assert [page.content for page in pages] == [str(number) for number in range(40)]
+
+
+async def test_tls_stays_on_the_name_while_the_address_is_dialled() -> None:
+    authority = trustme.CA()
+    server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    authority.issue_cert("site.test").configure_cert(server)
+    authority.configure_trust(client)
+    async with web(server) as served:
+        served.page("/", b"safe", "text/plain")
+        async with Fetcher(served.guard, ssl_context=client) as fetcher:
+            assert (await fetcher.fetch("https://site.test/")).content == "safe"
+            assert served.server_names == ["site.test"]
+            with pytest.raises(NetworkFailure, match="certificate"):
+                await fetcher.fetch("https://other.test/")
+        async with Fetcher(served.guard) as fetcher:
+            with pytest.raises(NetworkFailure, match="certificate"):
+                await fetcher.fetch("https://site.test/")
+
+
+def hanging() -> tuple[Handler, asyncio.Event]:
+    is_asked = asyncio.Event()
+
+    async def hang(writer: asyncio.StreamWriter) -> None:
+        is_asked.set()
+        await drop_by_drop(b"HTTP/1.1 200 OK\r\n\r\n")(writer)
+
+    return hang, is_asked
+
+
+async def test_a_stopped_call_leaves_no_connection() -> None:
+    async with web() as served:
+        served.pages["/"], is_asked = hanging()
+        served.page("/after", b"after", "text/plain")
+        async with Fetcher(served.guard) as fetcher:
+            fetching = asyncio.create_task(fetcher.fetch("http://site.test/"))
+            await is_asked.wait()
+            fetching.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await fetching
+            assert (await fetcher.fetch("http://site.test/after")).content == "after"

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import httpx2
+import pytest
+
+from agent.errors import ErrorCode, ToolArgumentError
+from agent.fetching.dialling import Guard
+from agent.fetching.transport import GuardedTransport
+from tests.support.web import Names, drop_by_drop, web
+
+
+async def test_a_client_on_the_guard_asks_what_it_asks() -> None:
+    async with web() as served:
+        served.page("/mcp?a=b", b'{"ok": true}', "application/json", "X-Session: 7")
+        async with httpx2.AsyncClient(transport=GuardedTransport(served.guard)) as client:
+            found = await client.post("http://site.test/mcp?a=b", json={"a": 1}, headers={"Authorization": "Bearer x"})
+            assert (found.status_code, found.json(), found.headers["x-session"]) == (200, {"ok": True}, "7")
+            assert found.extensions["http_version"] == b"HTTP/1.1"
+    asked = served.requests[0]
+    assert asked.line == "POST /mcp?a=b HTTP/1.1"
+    assert asked.headers["host"] == "site.test"
+    assert asked.headers["authorization"] == "Bearer x"
+    assert asked.headers["content-length"] == "7"
+
+
+async def test_an_answer_can_be_read_as_it_comes() -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n"
+    async with web() as served:
+        served.pages["/"] = drop_by_drop(head)
+        async with (
+            httpx2.AsyncClient(transport=GuardedTransport(served.guard)) as client,
+            client.stream("GET", "http://site.test/") as found,
+        ):
+            async for line in found.aiter_lines():
+                assert line == "data: 1"
+                break
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1/mcp", "http://localhost:8000/mcp", "http://metadata.test/", "http://2130706433/"]
+)
+@pytest.mark.parametrize("ports", [frozenset({80, 443}), None])
+async def test_a_private_address_is_not_dialled(url: str, ports: frozenset[int] | None) -> None:
+    names = Names()
+    names.lead("metadata.test", "169.254.169.254")
+    async with httpx2.AsyncClient(transport=GuardedTransport(Guard(names), ports)) as client:
+        with pytest.raises(ToolArgumentError) as caught:
+            await client.get(url)
+    assert caught.value.code is ErrorCode.ADDRESS_REFUSED
+
+
+async def test_a_redirect_that_the_client_follows_is_checked() -> None:
+    async with web() as served:
+        served.redirect("/", "http://169.254.169.254/latest")
+        client = httpx2.AsyncClient(transport=GuardedTransport(served.guard), follow_redirects=True)
+        async with client:
+            with pytest.raises(ToolArgumentError):
+                await client.get("http://site.test/")
+
+
+async def test_other_ports_are_asked_only_where_they_are_allowed() -> None:
+    async with web() as served:
+        served.page("/", b"x", "text/plain")
+        async with httpx2.AsyncClient(transport=GuardedTransport(served.guard, frozenset({8443}))) as client:
+            assert (await client.get("http://site.test:8443/")).text == "x"
+            with pytest.raises(ToolArgumentError, match="port 80"):
+                await client.get("http://site.test/")
+
+
+@pytest.mark.parametrize(
+    ("raw", "kind"),
+    [
+        (b"SSH-2.0-OpenSSH_9.9\r\n", httpx2.RemoteProtocolError),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nshort", httpx2.RemoteProtocolError),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"a" * 5_000_000, httpx2.TransportError),
+    ],
+)
+async def test_a_failure_is_the_clients_own_kind(raw: bytes, kind: type[Exception]) -> None:
+    async with web() as served:
+        served.pages["/"] = raw
+        async with httpx2.AsyncClient(transport=GuardedTransport(served.guard)) as client:
+            with pytest.raises(kind):
+                await client.get("http://site.test/")
+            with pytest.raises(httpx2.ConnectError):
+                await client.get("http://nowhere.test/")
+
+
+async def test_the_clients_timeouts_hold() -> None:
+    async with web() as served:
+        served.pages["/"] = drop_by_drop(b"", pause_s=60)
+        async with httpx2.AsyncClient(transport=GuardedTransport(served.guard), timeout=0.2) as client:
+            with pytest.raises(httpx2.ReadTimeout):
+                await client.get("http://site.test/")

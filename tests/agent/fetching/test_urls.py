@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.errors import ToolArgumentError
+from agent.fetching.urls import MAX_URL_CHARACTERS, followed, normalized, web_url
+
+
+@pytest.mark.parametrize(
+    ("written", "spelled"),
+    [
+        ("http://Example.ORG", "http://example.org/"),
+        ("HTTPS://example.org:443/a?b=c#d", "https://example.org/a?b=c"),
+        ("http://example.org.:80/", "http://example.org/"),
+        ("http://example.org:/x", "http://example.org/x"),
+        ("https://example.org:80/x", "https://example.org:80/x"),
+        ("http://example.org?q=1", "http://example.org/?q=1"),
+        ("http://example.org/?", "http://example.org/?"),
+        ("https://zh.wikipedia.org/wiki/狐狸?页=1", "https://zh.wikipedia.org/wiki/%E7%8B%90%E7%8B%B8?%E9%A1%B5=1"),
+        ("https://MÜNCHEN.de/", "https://xn--mnchen-3ya.de/"),
+        ("https://mu\u0308nchen.de/", "https://xn--mnchen-3ya.de/"),
+        ("http://8.8.8.8/", "http://8.8.8.8/"),
+        ("http://[2606:4700:0:0::1111]/", "http://[2606:4700::1111]/"),
+        ("http://a.org/%7Eb/%7eb/~b/../c", "http://a.org/%7Eb/%7eb/~b/../c"),
+    ],
+)
+def test_an_address_has_one_spelling(written: str, spelled: str) -> None:
+    assert normalized(written) == spelled
+    assert normalized(spelled) == spelled
+
+
+def test_addresses_that_a_server_can_tell_apart_stay_apart() -> None:
+    different = ["http://a.org/a", "http://a.org/%61", "http://a.org/A", "http://a.org/a?", "http://a.org/a/"]
+    assert len({normalized(url) for url in different}) == len(different)
+
+
+def test_what_may_not_be_asked_for_has_no_spelling() -> None:
+    assert normalized("ftp://example.org/") == ""
+
+
+@pytest.mark.parametrize("location", ["b", "/b", "//other.org/b", "https://other.org/b", "?b", "../../b", "#b", ""])
+def test_a_link_is_followed_from_where_it_stands(location: str) -> None:
+    assert "b" in str(followed(web_url("http://example.org/b/a"), location))
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "javascript:alert(1)",
+        "//127.1/",
+        "http:///x",
+        "/a b",
+        "/a\tb",
+        "\\\\evil.org",
+        "//[::1",
+        "//a@b.org/",
+        "data:,x",
+    ],
+)
+def test_a_link_is_checked_as_an_address_is(location: str) -> None:
+    with pytest.raises(ToolArgumentError):
+        followed(web_url("http://example.org/"), location)
+
+
+def test_the_length_holds_for_what_is_sent() -> None:
+    start = "http://a.org/"
+    assert web_url(start + "a" * (MAX_URL_CHARACTERS - len(start)))
+    for rest in ("a" * (MAX_URL_CHARACTERS - len(start) + 1), "狐" * 400):
+        with pytest.raises(ToolArgumentError, match="more than 2048"):
+            web_url(start + rest)
+
+
+def test_every_port_but_zero_may_be_allowed() -> None:
+    assert str(web_url("http://a.org:8443/", ports=None)) == "http://a.org:8443/"
+    for port in (0, 65536, 99999):
+        with pytest.raises(ToolArgumentError):
+            web_url(f"http://a.org:{port}/", ports=None)
+
+
+@given(st.text(max_size=80))
+def test_any_text_is_an_address_in_ascii_or_refused(text: str) -> None:
+    for url in (text, f"http://{text}", f"http://a.org/{text}"):
+        spelled = normalized(url)
+        assert spelled.isascii()
+        assert normalized(spelled) == spelled
