@@ -1,0 +1,65 @@
+"""What a child says is read as hostile: anything but a plain answer is none."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from pydantic import JsonValue
+
+from agent.sandbox.process import Spoken
+from agent.sandbox.reply import read_reply
+from agent.sandbox.run import Protection
+
+ANSWER: dict[str, JsonValue] = {"has_limits": True, "unfiltered": "", "stopped": "", "state": "done", "result": [1]}
+
+
+def with_result(text: str) -> bytes:
+    return json.dumps(ANSWER).replace("[1]", text).encode()
+
+
+def test_a_plain_answer_is_read() -> None:
+    reply = read_reply(Spoken(json.dumps(ANSWER).encode()))
+    assert reply is not None
+    assert (reply.result, reply.written, reply.protection) == ([1], {}, Protection.SECCOMP)
+
+
+@pytest.mark.parametrize(
+    ("has_limits", "unfiltered", "protection"),
+    [
+        (True, "", Protection.SECCOMP),
+        (True, "refused", Protection.PROCESS_LIMITS),
+        (False, "none", Protection.ENGINE_LIMITS),
+    ],
+)
+def test_the_child_says_what_protects(has_limits: bool, unfiltered: str, protection: Protection) -> None:
+    said = {**ANSWER, "has_limits": has_limits, "unfiltered": unfiltered}
+    reply = read_reply(Spoken(json.dumps(said).encode()))
+    assert reply is not None
+    assert reply.protection is protection
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"null",
+        b"[]",
+        b"{}",
+        b"\xff\xfe",
+        json.dumps(ANSWER).encode()[:-1],
+        json.dumps(ANSWER).encode() * 2,
+        json.dumps({**ANSWER, "extra": 1}).encode(),
+        json.dumps({**ANSWER, "state": "forged"}).encode(),
+        json.dumps({**ANSWER, "console": [{"level": "alert", "text": "x"}]}).encode(),
+        json.dumps({**ANSWER, "written": {"name": 1}}).encode(),
+        json.dumps({**ANSWER, "read": "name"}).encode(),
+        with_result("NaN"),
+        with_result("[1e999]"),
+        with_result('"\\ud800"'),
+        with_result("[" * 5000 + "]" * 5000),
+        with_result("9" * 5000),
+    ],
+)
+def test_anything_else_is_no_answer(data: bytes) -> None:
+    assert read_reply(Spoken(data)) is None

@@ -1,0 +1,318 @@
+"""What a script gives back: its value, console, errors and files; and runs that know nothing of each other."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import re
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from pydantic import JsonValue
+
+from agent.sandbox.run import Ending, Protection, Run, ScriptError
+from agent.sandbox.runner import MAX_CODE_BYTES, MAX_INPUT_CHARACTERS, Sandbox
+
+FILES = {"a.txt": "alpha", "notes/b.json": '{"n": 7}', "三.txt": "狐狸 🦊"}
+
+
+async def run(code: str, files: dict[str, str] | None = None) -> Run:
+    # Long enough for the busiest machine: what is tested here ends by itself.
+    return await Sandbox(wall_s=30.0).run(code, FILES if files is None else files)
+
+
+async def results(*scripts: str) -> list[JsonValue]:
+    """Return the results of scripts that all come to their end."""
+    runs = await asyncio.gather(*(run(code) for code in scripts))
+    assert [one.error for one in runs] == [None] * len(runs)
+    return [one.result for one in runs]
+
+
+async def test_a_script_gives_the_value_of_its_last_expression() -> None:
+    scripts = ("1 + 2", "let a = 2; a * 21", "'狐' + '\\u{1f98a}'", "var x = 1", "", "// nothing", "if (true) { 'in' }")
+    assert await results(*scripts) == [3, 42, "狐🦊", None, None, None, "in"]
+
+
+async def test_a_value_comes_back_as_json_or_in_words() -> None:
+    scripts: dict[str, JsonValue] = {
+        "({ a: [1, 2.5, -0, 'x', true, null], b: undefined })": {"a": [1, 2.5, 0, "x", True, None]},
+        "new Map([['k', { v: 1 }]])": [["k", {"v": 1}]],
+        "new Set([3, 1])": [3, 1],
+        "new Date(0)": "1970-01-01T00:00:00.000Z",
+        "[NaN, -Infinity, 10n ** 20n, Symbol('s'), () => 1]": [
+            "NaN",
+            "-Infinity",
+            "100000000000000000000",
+            "Symbol(s)",
+            "[function]",
+        ],
+        "new Uint8Array([1, 255])": [1, 255],
+        "[, 1]": [None, 1],
+        "({ toJSON: () => ({ shown: 1 }) })": {"shown": 1},
+        "[new RangeError('far')]": ["RangeError: far (line 1)"],
+        "const a = { n: 1 }; a.self = a; [a, a]": [{"n": 1, "self": "[unserialisable]"}] * 2,
+        "({ good: 1, get bad() { throw 1; } }).good": 1,
+        "[{ get bad() { throw 1; } }, 2]": ["[unserialisable]", 2],
+        "({ '__proto__': 1, ['__proto__']: 2, constructor: 3 })": {"__proto__": 2, "constructor": 3},
+    }
+    assert await results(*scripts) == list(scripts.values())
+
+
+async def test_await_and_return_work_at_the_top_level() -> None:
+    scripts = {
+        "return 1 + 1": 2,
+        "const x = await Promise.resolve(20); return x + 1": 21,
+        "if (files['a.txt']) return 'early'; 'late'": "early",
+        "await (async () => { throw 1 })().catch(() => 0)\nreturn 'parenthesis'": "parenthesis",
+        "await [1]\nreturn 'bracket'": "bracket",
+        "for await (const x of [Promise.resolve(5)]) return x": 5,
+        "(async () => { const x = await (async () => 6)(); return x })()": 6,
+        "async function main() { return [await (1), await 2] } main()": [1, 2],
+        "new Promise((done) => queueMicrotask(() => done('micro')))": "micro",
+        "'await (x) and return'": "await (x) and return",
+        "const await = (x) => x; await (3)": 3,
+    }
+    assert await results(*scripts) == list(scripts.values())
+
+
+async def test_a_script_is_run_once_although_it_is_read_twice() -> None:
+    came = await run("console.log('ran'); throw new SyntaxError('mine, not the parser\\'s; return await')")
+    assert [line.text for line in came.console] == ["ran"]
+    assert came.error is not None
+    assert (came.error.name, came.error.line) == ("SyntaxError", 1)
+
+
+async def test_what_stands_before_a_script_costs_it_nothing() -> None:
+    scripts = (f"{'/' * 5000}\n1", f"{'/* * */ ' * 2000}2", f"{'// await (x)' * 300}\n3", "\n" * 9999 + "4")
+    assert await results(*scripts) == [1, 2, 3, 4]
+
+
+async def test_strictness_is_kept() -> None:
+    sloppy = "(function () { return typeof this })()"
+    scripts = (sloppy, f"'use strict'; {sloppy}", f'// first\n/* then */ "use strict"\nreturn {sloppy}')
+    assert await results(*scripts) == ["object", "undefined", "undefined"]
+
+
+@pytest.mark.parametrize(
+    ("code", "name", "message", "line"),
+    [
+        ("\n\nnull.x", "TypeError", "cannot read property 'x' of null", 3),
+        ("const f = () => {\n  missing()\n}\n\nf()", "ReferenceError", "missing is not defined", 2),
+        ("await 1\n\nthrow new RangeError('far')", "RangeError", "far", 3),
+        ("async function f() {\n  throw new Error('late')\n}\nf()", "Error", "late", 2),
+        ("\nreadFile('none.txt')", "Error", 'There is no file "none.txt". Files: a.txt, notes/b.json, 三.txt', 2),
+        ("[1].map(() => {\n  writeFile(1, 2) })", "TypeError", "writeFile(name, text) takes a name of 1 to 200", 2),
+        ("files.x = 1", "TypeError", "files can only be read; use writeFile(name, text)", 1),
+        ("let a = 1\nlet b = ;", "SyntaxError", "unexpected token", 2),
+        ("await 1\nlet b = ;\nreturn 2", "SyntaxError", "unexpected token", 2),
+        ("function f() {\n  return 1", "SyntaxError", "", 2),
+        ("throw 'words'", "Thrown", "words", None),
+        ("throw { code: 7 }", "Thrown", '{"code":7}', None),
+        ("await Promise.reject(null)", "Thrown", "null", None),
+        ("\nclass Mine extends Error { name = 'Mine' } throw new Mine('own')", "Mine", "own", 2),
+        ("import('x.js')", "ReferenceError", "could not load module 'x.js'", None),
+    ],
+)
+async def test_an_error_has_its_name_its_message_and_its_line(
+    code: str, name: str, message: str, line: int | None
+) -> None:
+    came = await run(code)
+    assert came.error is not None
+    assert (came.error.ending, came.error.name, came.error.line) == (Ending.THROWN, name, line)
+    assert came.error.message.startswith(message)
+    assert came.result is None
+
+
+async def test_the_console_is_kept_in_order_with_its_levels() -> None:
+    code = """
+    console.log('a', 1, { b: [2] }, undefined, null, () => 1)
+    console.info('i'); console.debug('d'); console.warn('w'); console.error(new TypeError('e'))
+    console.table([[1]]); console.assert(1 > 2, 'wrong'); console.assert(true); console.log()
+    console.count(); console.count(); console.group('g'); console.groupEnd()
+    await 1
+    queueMicrotask(() => { throw new Error('lost') })
+    """
+    came = await run(code)
+    assert [(line.level, line.text) for line in came.console] == [
+        ("log", 'a 1 {"b":[2]} undefined null "[function]"'),
+        ("info", "i"),
+        ("debug", "d"),
+        ("warn", "w"),
+        ("error", "TypeError: e (line 3)"),
+        ("log", "[[1]]"),
+        ("error", "wrong"),
+        ("log", ""),
+        ("log", "default: 1"),
+        ("log", "default: 2"),
+        ("log", "g"),
+        ("error", "Uncaught Error: lost (line 7)"),
+    ]
+
+
+async def test_the_console_measures_time() -> None:
+    came = await run("console.time('t'); console.timeLog('t'); console.timeEnd('t')")
+    assert [re.sub(r"\d+", "0", line.text) for line in came.console] == ["t: 0 ms", "t: 0 ms"]
+
+
+async def test_files_come_in_and_go_out() -> None:
+    code = """
+    const { n } = JSON.parse(files['notes/b.json'])
+    writeFile('out/c.txt', readFile('三.txt').repeat(n))
+    writeFile('a.txt', readFile('a.txt').toUpperCase())
+    writeFile('a.txt', readFile('a.txt') + '!')
+    """
+    came = await run(code)
+    assert came.error is None
+    assert came.written == {"out/c.txt": "狐狸 🦊" * 7, "a.txt": "ALPHA!"}
+    assert (set(came.read), came.has_listed) == ({"notes/b.json", "三.txt", "a.txt"}, False)
+
+
+async def test_the_names_of_the_files_can_be_listed() -> None:
+    came = await run("[Object.keys(files), 'a.txt' in files, files['nothing'], 'toString' in files]")
+    assert came.result == [list(FILES), True, None, False]
+    assert (came.read, came.has_listed) == ((), True)
+
+
+async def test_a_script_that_fails_writes_nothing() -> None:
+    came = await run("writeFile('half.txt', 'x'); console.log('wrote'); null.x")
+    assert came.written == {}
+    assert [line.text for line in came.console] == ["wrote"]
+
+
+async def test_two_runs_share_nothing() -> None:
+    sandbox = Sandbox(wall_s=30.0)
+    await sandbox.run("globalThis.kept = 1; Array.prototype.kept = 2; writeFile('kept', 'x')", {})
+    after = await sandbox.run("[typeof kept, [].kept ?? null, Object.keys(files)]", {})
+    assert after.result == ["undefined", None, []]
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="children are counted in /proc")
+async def test_many_at_once_all_answer_and_at_most_so_many_live() -> None:
+    sandbox = Sandbox(wall_s=30.0, at_once=2)
+    most = 0
+
+    async def watch() -> None:
+        nonlocal most
+        while True:
+            most = max(most, len(children()))
+            await asyncio.sleep(0.002)
+
+    watching = asyncio.create_task(watch())
+    runs = await asyncio.gather(*(sandbox.run(f"{i} * 2", {}) for i in range(24)))
+    watching.cancel()
+    assert [one.result for one in runs] == [i * 2 for i in range(24)]
+    assert 1 <= most <= 2
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="children are counted in /proc")
+async def test_a_cancelled_run_kills_its_child_and_frees_its_place() -> None:
+    sandbox = Sandbox(cpu_s=60.0, wall_s=60.0, at_once=1)
+    endless = asyncio.create_task(sandbox.run("while (true);", {}))
+    waiting = asyncio.create_task(sandbox.run("1", {}))
+    (child,) = await asyncio.to_thread(first_children)
+    waiting.cancel()
+    endless.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await endless
+    with pytest.raises(ProcessLookupError):
+        os.kill(child, 0)
+    assert (await sandbox.run("'free'", {})).result == "free"
+
+
+async def test_the_event_loop_goes_on_while_a_script_computes() -> None:
+    sandbox = Sandbox(cpu_s=0.3, wall_s=30.0)
+    ticks = 0
+    running = asyncio.create_task(sandbox.run("while (true);", {"large": "é" * 2_000_000}))
+    while not running.done():
+        ticks += 1
+        await asyncio.sleep(0.005)
+    assert ticks > 5
+
+
+async def test_what_is_too_large_is_not_run() -> None:
+    long = "/" * (MAX_CODE_BYTES + 1)
+    many = {"a": "x" * (MAX_INPUT_CHARACTERS // 2), "b": "x" * (MAX_INPUT_CHARACTERS // 2 + 1)}
+    for came in (await run(long), await run("1", many)):
+        assert came.error is not None
+        assert (came.error.ending, came.protection) == (Ending.TOO_LARGE, None)
+
+
+async def test_a_large_workspace_fits() -> None:
+    files = {f"{i}.txt": "狐é\n\0" * 40_000 for i in range(20)}
+    came = await run("Object.values(files).join('').length", files)
+    assert (came.result, came.error) == (4 * 40_000 * 20, None)
+    assert len(came.read) == 20
+
+
+async def test_a_child_that_cannot_be_started_is_an_error_and_no_exception(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "no-python"))
+    assert_failed(await run("1"))
+
+
+async def test_a_child_that_dies_is_an_error_and_no_exception(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for number, script in enumerate(
+        ("exit 3", "kill -9 $$", "cat >/dev/null; echo not JSON", "yes | head -c 40000000")
+    ):
+        stand_in = tmp_path / f"python{number}"
+        stand_in.write_text(f"#!/bin/sh\nPATH=/usr/bin:/bin; {script}\n")
+        stand_in.chmod(0o700)
+        monkeypatch.setattr(sys, "executable", str(stand_in))
+        assert_failed(await run("1", {"large": "x" * 1_000_000}))
+
+
+async def test_the_engine_missing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    # As if it were not installed: an entry of None is how Python notes a module that cannot be had.
+    monkeypatch.setattr(sys, "path", [])
+    monkeypatch.delitem(sys.modules, "_quickjs", raising=False)
+    sys.path_importer_cache.clear()
+    came = await run("1")
+    assert_failed(came)
+    assert came.error is not None
+    assert "quickjs-ng is not installed" in came.error.message
+
+
+async def test_what_protects_is_said_once_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="agent.sandbox")
+    sandbox = Sandbox(wall_s=30.0)
+    runs = [await sandbox.run("1", {}) for _ in range(2)]
+    assert len(caplog.records) == 1
+    assert ("seccomp" in caplog.text) == ("without" not in caplog.text)
+    assert {one.protection for one in runs} <= {Protection.SECCOMP, Protection.PROCESS_LIMITS}
+
+
+async def test_the_time_of_a_run_is_its_own() -> None:
+    started = time.monotonic()
+    came = await run("1")
+    assert 0 < came.seconds <= time.monotonic() - started
+
+
+def assert_failed(came: Run) -> None:
+    assert isinstance(came.error, ScriptError)
+    assert came.error.ending is Ending.SANDBOX_FAILED
+    assert "Traceback" not in came.error.message
+
+
+def first_children() -> list[int]:
+    """Return the processes of this one as soon as there are some."""
+    while not (found := children()):
+        time.sleep(0.005)
+    return found
+
+
+def children() -> list[int]:
+    """Return the processes that this one has started and that have not ended."""
+    found: list[int] = []
+    for entry in Path("/proc").iterdir():
+        try:
+            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            command = (entry / "cmdline").read_bytes()
+        except (OSError, NotADirectoryError):
+            continue
+        if fields[1] == str(os.getpid()) and fields[0] != "Z" and b"sandbox/child.py" in command:
+            found.append(int(entry.name))
+    return found
