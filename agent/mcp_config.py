@@ -1,0 +1,245 @@
+"""The MCP servers that the operator lists in a file, checked before anything is started or dialled.
+
+Nothing in the file is filled in from the environment: what a server gets stands there word for word.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from itertools import permutations
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+from urllib.parse import urlsplit
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    StrictBool,
+    TypeAdapter,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from agent.errors import SettingsError
+
+MCP_CONFIG = "mcp.toml"
+CALL_S = 30.0
+
+# What a program needs to be found and to find its user's folders; all else of our environment stays with us.
+INHERITED = ("PATH", "HOME", "SYSTEMROOT", "PATHEXT", "USERPROFILE", "APPDATA", "LOCALAPPDATA")
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+# They belong to the connection itself, and to the limits on what comes back.
+_OUR_HEADERS = frozenset({"host", "connection", "content-length", "transfer-encoding", "accept-encoding", "te"})
+_SECRET_NAME = re.compile(r"key|token|secret|passw|auth|credential|cookie|(^|_)(pat|pwd|dsn)(_|$)", re.IGNORECASE)
+_SECRET_LENGTH = 12
+_SHOWN_CHARACTERS = 80
+
+
+def _legible(value: SecretStr) -> SecretStr:
+    text = value.get_secret_value()
+    if "\0" in text:
+        raise ValueError("it holds a character that no variable can have")
+    return value
+
+
+def _sendable(value: SecretStr) -> SecretStr:
+    text = value.get_secret_value()
+    if not (text.isascii() and text.isprintable()):
+        raise ValueError("it holds a character that no header can have")
+    if "${" in text:
+        raise ValueError("nothing is filled in here: write the value itself")
+    return value
+
+
+class _Listed(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    trusted: StrictBool = False
+    tools: tuple[str, ...] | None = None
+    timeout_s: float = Field(default=CALL_S, gt=0, le=CALL_S, strict=True)
+
+
+class StdioServer(_Listed):
+    """A program of this machine that speaks MCP over its input and output.
+
+    It gets `env`, and of our own environment what `INHERITED` names. `tools` are those to be offered (None is all), of
+    `trusted` servers a tool that says it only reads never waits for a click, and a call may take `timeout_s`.
+    """
+
+    command: str = Field(min_length=1)
+    args: tuple[str, ...] = ()
+    env: Mapping[str, Annotated[SecretStr, AfterValidator(_legible)]] = Field(default_factory=dict)
+
+    @field_validator("env")
+    @classmethod
+    def _names_of_variables(cls, env: Mapping[str, SecretStr]) -> Mapping[str, SecretStr]:
+        for name in env:
+            if not _VARIABLE.fullmatch(name):
+                raise ValueError(f"{name!r} is no name of a variable")
+        return env
+
+    @property
+    def secrets(self) -> tuple[SecretStr, ...]:
+        """What must never be shown: variables that are named like a secret, or whose value looks like one."""
+        return tuple(value for name, value in self.env.items() if _is_secret(name, value.get_secret_value()))
+
+
+class HttpServer(_Listed):
+    """A server of MCP's streamable HTTP at an address; see `StdioServer` for what both have.
+
+    Only with `allow_local` may it be an address of this machine or of its network, and then a numeric one.
+    """
+
+    url: str
+    headers: Mapping[str, Annotated[SecretStr, AfterValidator(_sendable)]] = Field(default_factory=dict)
+    allow_local: StrictBool = False
+
+    @field_validator("headers")
+    @classmethod
+    def _names_of_headers(cls, headers: Mapping[str, SecretStr]) -> Mapping[str, SecretStr]:
+        for name in headers:
+            if not _HEADER.fullmatch(name) or name.lower() in _OUR_HEADERS:
+                raise ValueError(f"{name!r} is no header that can be set")
+        return headers
+
+    @field_validator("url")
+    @classmethod
+    def _is_address(cls, url: str) -> str:
+        if "${" in url:
+            raise ValueError("nothing is filled in here: write the address itself")
+        parts = urlsplit(url)
+        if "@" in parts.netloc:
+            raise ValueError("it must hold no name or password; give those in headers")
+        has_place = parts.scheme in ("https", "http") and bool(parts.hostname) and parts.port != 0
+        if not has_place or parts.fragment or not url.isprintable() or " " in url:
+            raise ValueError("it must be an address like https://example.org/mcp")
+        # The one name of this machine: which address a resolver gives for it is no question.
+        if parts.hostname == "localhost":
+            return parts._replace(netloc=parts.netloc.lower().replace("localhost", "127.0.0.1", 1)).geturl()
+        return url
+
+    @model_validator(mode="after")
+    def _local_when_allowed(self) -> HttpServer:
+        if self.allow_local and self.local_address is None:
+            raise ValueError("allow_local is for an address like http://127.0.0.1:8000/mcp")
+        if self.local_address is not None and not self.allow_local:
+            raise ValueError("url is an address of this machine or its network; say allow_local = true for that")
+        return self
+
+    @property
+    def local_address(self) -> str | None:
+        """The address that may be dialled although it is not public."""
+        try:
+            address = ipaddress.ip_address((urlsplit(self.url).hostname or "").strip("[]"))
+        except ValueError:
+            return None
+        # Where clouds keep the keys of their machines is never an MCP server.
+        is_local = (address.is_loopback or address.is_private) and not address.is_link_local
+        return str(address) if is_local and not address.is_unspecified else None
+
+    @property
+    def secrets(self) -> tuple[SecretStr, ...]:
+        """What must never be shown: the headers that are named like a secret or look like one, and the secret alone of
+        a header like `Bearer abc`."""
+        found: list[SecretStr] = []
+        for name, value in self.headers.items():
+            text = value.get_secret_value()
+            if _is_secret(name, text):
+                found += [value, SecretStr(text.rpartition(" ")[2])]
+        return tuple(found)
+
+
+McpServer: TypeAlias = StdioServer | HttpServer
+
+_KINDS: dict[str, TypeAdapter[StdioServer] | TypeAdapter[HttpServer]] = {
+    "command": TypeAdapter(StdioServer),
+    "url": TypeAdapter(HttpServer),
+}
+
+
+def read_mcp_config(path: Path, *, is_required: bool = False) -> dict[str, McpServer]:
+    """Return the servers of a file by their names, in its order; without the file there are none.
+
+    Raises SettingsError with one sentence that names the file and the field.
+    """
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if not is_required:
+            return {}
+        raise SettingsError("AIVISTA_MCP_CONFIG", path, "there is no such file") from None
+    except OSError as error:
+        raise SettingsError("AIVISTA_MCP_CONFIG", path, f"it cannot be read ({error.strerror or error})") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError("AIVISTA_MCP_CONFIG", path, f"it is not TOML ({error})") from None
+    listed = data.get("servers", {})
+    if set(data) - {"servers"} or not isinstance(listed, dict):
+        raise SettingsError(path.name, ", ".join(data), "it must hold [servers.NAME] tables and nothing else")
+    servers = {name: _server(path.name, name, row) for name, row in listed.items()}
+    _refuse_names_alike(path.name, servers)
+    return servers
+
+
+def secrets_of_servers(servers: Mapping[str, McpServer]) -> Iterator[SecretStr]:
+    """Yield what of the servers' variables and headers must never be shown."""
+    for server in servers.values():
+        yield from server.secrets
+
+
+def _server(file: str, name: str, row: Any) -> McpServer:
+    place = f"{file}, servers.{name[:_SHOWN_CHARACTERS]}"
+    if not _NAME.fullmatch(name):
+        raise SettingsError(place, name, "a name is a letter, then at most 31 letters, digits, dashes and underscores")
+    if not isinstance(row, dict):
+        raise SettingsError(place, row, "it must be a table")
+    kinds = [kind for kind in _KINDS if kind in row]
+    if len(kinds) != 1:
+        raise SettingsError(place, ", ".join(row), "it must have either a command or a url")
+    try:
+        return _KINDS[kinds[0]].validate_python(row)
+    except ValidationError as error:
+        raise _told(place, error) from None
+
+
+def _told(place: str, error: ValidationError) -> SettingsError:
+    first = error.errors(include_url=False)[0]
+    where = [place, *(str(one) for one in first["loc"])]
+    # Whatever stands under these may be a secret, also where it does not fit.
+    is_secret = any(part in ("env", "headers") for part in first["loc"]) or "@" in str(first["input"])
+    given = "…" if is_secret or isinstance(first["input"], dict | BaseModel) else str(first["input"])
+    match first["type"]:
+        case "extra_forbidden":
+            problem = "there is no such field"
+        case "missing":
+            problem = "it is missing"
+        case _:
+            problem = first["msg"].removeprefix("Value error, ")
+    return SettingsError(".".join(where), given[:_SHOWN_CHARACTERS], problem[:1].lower() + problem[1:])
+
+
+def _refuse_names_alike(file: str, servers: Mapping[str, McpServer]) -> None:
+    """Refuse names by which two servers' tools could get the same one: `a` with `b_c`, and `a_b` with `c`."""
+    for one, other in permutations(servers, 2):
+        first, second = (name.lower().replace("-", "_") for name in (one, other))
+        if first == second or second.startswith(f"{first}_"):
+            raise SettingsError(
+                f"{file}, servers.{other}", other, f"its name begins like that of {one}; choose another"
+            )
+
+
+def _is_secret(name: str, value: str) -> bool:
+    if _SECRET_NAME.search(name):
+        return bool(value)
+    has_both = any(one.isdigit() for one in value) and any(one.isalpha() for one in value)
+    is_place = value.startswith(("/", "~", "http://", "https://")) and "@" not in value
+    return len(value) >= _SECRET_LENGTH and has_both and not is_place and " " not in value

@@ -1,0 +1,120 @@
+"""Schemas of servers' tools are told to models in the keywords that every provider takes, or not at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agent.mcp.schemas import UnusableSchema, reduced
+from tests.wire_server.tool_rules import check_schema
+
+
+def told(**properties: Any) -> dict[str, Any]:
+    """Return the properties as the model is told them; the whole is one that the wire takes."""
+    whole = told_whole({"type": "object", "properties": properties})
+    members: dict[str, Any] = whole["properties"]
+    return members
+
+
+def told_whole(schema: dict[str, Any]) -> dict[str, Any]:
+    known = reduced(schema)
+    check_schema(known, "parameters")
+    return known
+
+
+def test_what_every_provider_knows_is_told_as_it_is() -> None:
+    member = {"type": "string", "description": "Where.", "enum": ["a", "b"], "minLength": 1, "pattern": "^[ab]$"}
+    assert told(place=member) == {"place": member}
+
+
+@pytest.mark.parametrize(
+    ("member", "known"),
+    [
+        ({"const": "a"}, {"enum": ["a"], "type": "string"}),
+        ({"type": "integer", "exclusiveMinimum": 0, "multipleOf": 2}, {"type": "integer", "minimum": 0}),
+        ({"type": ["string", "null"], "title": "T", "$comment": "c"}, {"type": ["string", "null"]}),
+        ({"properties": {"a": {"type": "number"}}}, {"type": "object", "properties": {"a": {"type": "number"}}}),
+        ({"type": "array"}, {"type": "array", "items": {"type": ["string", "number", "boolean", "object"]}}),
+        (True, {"type": ["string", "number", "boolean", "object"]}),
+        ({"oneOf": [{"type": "string"}, {"type": "number"}]}, {"anyOf": [{"type": "string"}, {"type": "number"}]}),
+        ({"not": {"type": "string"}}, {"type": ["string", "number", "boolean", "object"]}),
+        ({"type": "string", "enum": []}, {"type": "string"}),
+        (
+            {"allOf": [{"type": "object", "required": ["a"]}, {"properties": {"a": {"type": "string"}}}]},
+            {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]},
+        ),
+        (
+            {"type": "object", "patternProperties": {".*": {}}, "additionalProperties": {"type": "string"}},
+            {"type": "object"},
+        ),
+        (
+            {"type": "string", "description": "say\u200b \u202ehi\n\nnow"},
+            {"type": "string", "description": "say hi now"},
+        ),
+    ],
+)
+def test_what_no_provider_knows_is_said_otherwise_or_left_out(member: Any, known: dict[str, Any]) -> None:
+    assert told(it=member) == {"it": known}
+
+
+def test_references_are_put_in_their_place_and_circles_are_cut() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"tree": {"$ref": "#/$defs/Node"}, "name": {"$ref": "#/definitions/Na~1me"}},
+        "required": ["tree", "gone"],
+        "$defs": {
+            "Node": {
+                "type": "object",
+                "properties": {"next": {"$ref": "#/$defs/Node"}, "whole": {"$ref": "#"}},
+            }
+        },
+        "definitions": {"Na/me": {"type": "string"}},
+    }
+    assert told_whole(schema) == {
+        "type": "object",
+        "properties": {
+            "tree": {"type": "object", "properties": {"next": {"type": "object"}, "whole": {"type": "object"}}},
+            "name": {"type": "string"},
+        },
+        "required": ["tree"],
+    }
+
+
+def test_a_tool_without_arguments_has_an_empty_object() -> None:
+    assert told_whole({}) == {"type": "object", "properties": {}}
+    assert told_whole({"type": "object", "anyOf": [{"required": ["a"]}]}) == {"type": "object", "properties": {}}
+
+
+def nested(depth: int) -> dict[str, Any]:
+    inner: dict[str, Any] = {"type": "string"}
+    for _ in range(depth):
+        inner = {"type": "object", "properties": {"a": inner}}
+    return inner
+
+
+def doubling(levels: int) -> dict[str, Any]:
+    """Return a small schema that is twice as large at each level, once its references are followed."""
+    both = {f"d{n}": {"properties": {side: {"$ref": f"#/$defs/d{n + 1}"} for side in "ab"}} for n in range(levels)}
+    return {"type": "object", "properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": {**both, f"d{levels}": {}}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "problem"),
+    [
+        ({"type": "array", "items": {}}, "not an object"),
+        ({"properties": {"a": {"$ref": "https://mallory.example/"}}}, "another document"),
+        ({"properties": {"a": {"$ref": "#/$defs/none"}}}, "does not have"),
+        ({"properties": {"a": {"$ref": ["#"]}}}, "another document"),
+        ({"properties": {"a\U000e0041b": {"type": "string"}}}, "cannot be shown"),
+        ({"properties": {"": {"type": "string"}}}, "cannot be shown"),
+        ({"properties": {"a": {"enum": ["x\u200by"]}}}, "hides characters"),
+        ({"properties": {f"p{n}": {"type": "string"} for n in range(700)}}, "too large"),
+        ({"properties": {f"{n:03}{'x' * 120}": {"type": "string"} for n in range(200)}}, "too large"),
+        (nested(40), "too large"),
+        (doubling(11), "too large"),
+    ],
+)
+def test_what_cannot_be_told_is_refused(schema: dict[str, Any], problem: str) -> None:
+    with pytest.raises(UnusableSchema, match=problem):
+        reduced(schema)

@@ -1,0 +1,45 @@
+"""MCP servers of the tests: real programs of the SDK's, on their pipes or on loopback, and one that keeps no rule."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pydantic import SecretStr
+
+from agent.mcp_config import StdioServer
+
+_FOLDER = Path(__file__).parent
+_PATIENCE_S = 20
+
+
+def desk(*flags: str, env: Mapping[str, str] | None = None, **fields: Any) -> StdioServer:
+    """Return the server of `desk.py`, to be started on its pipes."""
+    return _program("desk.py", flags, env, fields)
+
+
+def rogue(*flags: str, **fields: Any) -> StdioServer:
+    """Return the server of `rogue.py`, to be started on its pipes."""
+    return _program("rogue.py", flags, None, fields)
+
+
+@contextmanager
+def desk_at_an_address(*flags: str) -> Iterator[str]:
+    """Run the server of `desk.py` on loopback and give its address."""
+    command = [sys.executable, str(_FOLDER / "desk.py"), "--http", *flags]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield process.stdout.readline().strip()
+        finally:
+            process.terminate()
+            process.wait(_PATIENCE_S)
+
+
+def _program(script: str, flags: tuple[str, ...], env: Mapping[str, str] | None, fields: dict[str, Any]) -> StdioServer:
+    hidden = {name: SecretStr(value) for name, value in (env or {}).items()}
+    return StdioServer(command=sys.executable, args=(str(_FOLDER / script), *flags), env=hidden, **fields)

@@ -1,0 +1,90 @@
+"""Turns of a studio whose operator lists MCP servers: each in a studio that has met them already."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from agent.events import TurnEvent
+from agent.mcp.states import ServerState
+from agent.mcp_config import McpServer
+from agent.messages import ToolResultPart
+from agent.providers.scripted import Asked, Line, says
+from agent.settings import Settings
+from agent.studio import Studio
+from tests.support.scenes import Scene, run
+from tests.support.tool_calls import results
+
+
+@dataclass
+class Meeting:
+    """A studio, a conversation in it, and what its planner is about to say."""
+
+    studio: Studio
+    scene: Scene
+    conversation_id: str
+    lines: list[Line]
+
+    async def turn(self, *lines: Line, text: str = "go on") -> list[TurnEvent]:
+        """Run one turn in which the planner answers with these lines, and return its events."""
+        self.lines[:] = lines
+        return await run(self.studio, self.conversation_id, text)
+
+    @property
+    def asked(self) -> Asked:
+        """What the planner was asked last."""
+        return self.scene.provider.asked[-1]
+
+    @property
+    def answer(self) -> ToolResultPart:
+        """What the planner was answered last."""
+        (only,) = results(self.asked)
+        return only
+
+    @property
+    def tools(self) -> set[str]:
+        """The names of the tools that the planner was last offered."""
+        return {tool.name for tool in self.asked.tools}
+
+    def state(self, name: str) -> ServerState:
+        """How it stands with a server."""
+        return next(one for one in self.studio.mcp_servers() if one.name == name)
+
+    async def until_connected(self, name: str) -> None:
+        """Return when the tools of a server can be had. Raises TimeoutError."""
+        await _until(lambda: self.state(name).problem is None)
+
+    async def until_it_says(self, name: str, problem: str) -> None:
+        """Return when this is what is wrong with a server. Raises TimeoutError."""
+        await _until(lambda: self.state(name).problem == problem)
+
+
+async def _until(is_true: Callable[[], bool]) -> None:
+    # A program on the SDK takes a second to start, and on a machine with other work several.
+    for _ in range(2000):
+        if is_true():
+            return
+        await asyncio.sleep(0.02)
+    raise TimeoutError("still not so after 40 s")
+
+
+@asynccontextmanager
+async def meeting(
+    settings: Settings, servers: Mapping[str, McpServer], *, is_awaited: bool = True, **changes: Any
+) -> AsyncIterator[Meeting]:
+    """Give a studio with these servers, after a first turn; unless that is not awaited, they are all connected."""
+    # Taken in now, so that no turn of a test has to do without the tools because of it.
+    await asyncio.to_thread(import_module, "agent.mcp.servers")
+    lines = [says("Hello.")]
+    scene = Scene(settings.model_copy(update={"mcp_servers": dict(servers), **changes}), text=lambda _: lines.pop(0))
+    async with scene.studio() as studio:
+        conversation = await studio.new_conversation()
+        met = Meeting(studio, scene, conversation.id, lines)
+        await met.turn(says("Hello."))
+        for name in servers if is_awaited else ():
+            await met.until_connected(name)
+        yield met
