@@ -1,0 +1,245 @@
+"""The collector of a turn's trace, which every call and node goes through.
+
+While somebody waits it only takes references; what they look like on record is worked out later, on another thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar, Token
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Literal, Protocol, Self, TypeAlias
+
+from langgraph.types import Command
+from pydantic import SecretStr
+
+from agent.errors import AivistaError, ErrorInfo
+from agent.events import StepTraced
+from agent.messages import PromptMessage, TokenUsage, ToolCallPart, ToolResultPart
+from agent.providers.base import ChatOptions, Embedding, ImageRequest, ToolDeclaration
+from agent.providers.catalogue import ModelEntry
+from agent.redaction import Redactor
+from agent.trace import Retry, StepKind, StepSummary, TraceStep
+from agent.workflow.hearing import Answer
+
+# The texts that the steps of one turn may hold together; a long conversation goes with each of its planner's calls.
+TURN_BYTES = 16 << 20
+
+
+@dataclass(frozen=True)
+class TextRequest:
+    """What a text model is asked, as it is handed to the provider."""
+
+    messages: Sequence[PromptMessage]
+    tools: Sequence[ToolDeclaration]
+    options: ChatOptions
+
+
+# The node at work. A task that is begun in it and outlives it, such as a late picture's, still belongs to it.
+_NODE: ContextVar[OpenStep | None] = ContextVar("node", default=None)
+
+Sent: TypeAlias = TextRequest | ImageRequest | ToolCallPart | tuple[str, ...] | None
+Came: TypeAlias = Answer | ToolResultPart | Embedding | None
+Publish: TypeAlias = Callable[[StepTraced], None]
+
+
+class TraceKeeper(Protocol):
+    """Where steps go: `agent.storage.traces`."""
+
+    def keep(self, conversation_id: str, tell: Callable[[], TraceStep]) -> None:
+        """Take a step that has ended. `tell` is called later, on another thread."""
+        ...
+
+    def after(self, work: Callable[[], None]) -> None:
+        """Take work to be done on that thread when all that was handed over before is told."""
+        ...
+
+
+@dataclass
+class Tracer:
+    """Collects the steps of one turn; without a keeper they are lost.
+
+    `started_s` is when the turn began by the process's clock. `first` is the number of its next step: a turn that goes
+    on counts on. `on_close` hears of the turn's steps when it rests, on the keeper's thread. `had_error` is set once a
+    node or a call of a model has failed for good, also where the turn goes on without it.
+    """
+
+    conversation_id: str = ""
+    turn_id: str = ""
+    keeper: TraceKeeper | None = None
+    publish: Publish | None = None
+    secrets: Sequence[SecretStr] = ()
+    started_s: float = field(default_factory=time.monotonic)
+    first: int = 1
+    on_close: Callable[[Sequence[TraceStep]], None] | None = None
+    had_error: bool = False
+    _told: list[TraceStep] = field(default_factory=list)
+    _bytes: int = 0
+    # The history goes with each call: what was searched for keys once is not searched again in the same turn.
+    _redactor: Redactor | None = None
+
+    def node(self, name: str) -> OpenStep:
+        """Return the step of a node that begins; calls in its block, and in tasks begun there, are within it."""
+        return self._open(StepKind.NODE, name, None, name)
+
+    def call(self, name: str, model: ModelEntry, sent: Sent) -> OpenStep:
+        """Return the step of a model's call that begins; `name` is its name in the journal."""
+        return self._open(StepKind.MODEL, name, sent, name.partition(":")[0], model)
+
+    def tool(self, call: ToolCallPart) -> OpenStep:
+        """Return the step of a tool that begins."""
+        return self._open(StepKind.TOOL, call.name, call, "tools")
+
+    def close(self) -> None:
+        """The turn rests: what was collected is put on record now."""
+        if self.keeper is not None:
+            self.keeper.after(self._over)
+
+    def _open(self, kind: StepKind, name: str, sent: Sent, node: str, model: ModelEntry | None = None) -> OpenStep:
+        number, self.first = self.first, self.first + 1
+        within = _NODE.get()
+        if within is not None:
+            node = within.name
+        return OpenStep(self, kind, name, node, number, within.number if within else None, sent, model)
+
+    def take(self, step: OpenStep, summary: StepSummary) -> None:
+        """Take a step that has ended."""
+        # What a tool could not do is told to the model, which mends it; other errors are for whoever looks after us.
+        self.had_error = self.had_error or (summary.error is not None and summary.kind is not StepKind.TOOL)
+        if self.publish is not None:
+            self.publish(StepTraced(step=summary))
+        if self.keeper is not None:
+            self.keeper.keep(self.conversation_id, lambda: self._tell(summary, step.sent, step.came))
+
+    def _tell(self, summary: StepSummary, sent: Sent, came: Came) -> TraceStep:
+        # Not loaded before the first turn has ended a step: nobody waits for it then.
+        from agent.workflow.telling import told
+
+        if self._redactor is None:
+            self._redactor = Redactor(self.secrets)
+        step, size_bytes = told(summary, sent, came, self._redactor, TURN_BYTES - self._bytes)
+        self._bytes += size_bytes
+        if self.on_close is not None:
+            self._told.append(step)
+        return step
+
+    def _over(self) -> None:
+        steps, self._told = self._told, []
+        if self.on_close is not None and steps:
+            self.on_close(steps)
+
+
+@dataclass(eq=False)
+class OpenStep:
+    """A step under way. As a context manager it has ended when the block is left, whatever way."""
+
+    tracer: Tracer
+    kind: StepKind
+    name: str
+    node: str
+    number: int
+    within: int | None
+    sent: Sent
+    model: ModelEntry | None
+    came: Came = None
+    began_s: float = field(default_factory=time.monotonic)
+    attempts: int = 0
+    _retries: tuple[Retry, ...] = ()
+    _source: Literal["sent", "journal", "cache"] = "sent"
+    _price_usd: float = 0.0
+    _led_to: str = ""
+    _error: ErrorInfo | None = None
+    _has_failed: bool = False
+    _was_cancelled: bool = False
+    _around: Token[OpenStep | None] | None = None
+
+    def leave(self) -> None:
+        """Count a try whose bytes leave now."""
+        self.attempts += 1
+
+    def wait(self, error: ErrorInfo, pause_s: float) -> None:
+        """Note that a try failed and another follows after so many seconds."""
+        self._retries += (Retry(error=error, pause_s=round(pause_s, 3)),)
+
+    def answer(self, answer: Answer, price_usd: float, source: Literal["sent", "journal", "cache"] = "sent") -> None:
+        """Note what a model answered, and how it failed if it did."""
+        self.came, self._price_usd, self._source, self._error = answer, price_usd, source, answer.error
+
+    def embed(self, embedding: Embedding, price_usd: float) -> None:
+        """Note what an embedding model answered."""
+        self.came, self._price_usd, self.attempts = embedding, price_usd, 1
+
+    def result(self, result: ToolResultPart) -> None:
+        """Note what a tool's call was answered with."""
+        self.came, self._has_failed, self.attempts = result, result.is_error, 1
+
+    def lead(self, command: Command[str]) -> None:
+        """Note where a node led, and why when it led to the end."""
+        self._led_to = command.goto if isinstance(command.goto, str) else ""
+        update = command.update
+        error = update.get("error") if isinstance(update, dict) else None
+        self._error = error if isinstance(error, ErrorInfo) else None
+
+    def __enter__(self) -> Self:
+        if self.kind is StepKind.NODE:
+            self._around = _NODE.set(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._around is not None:
+            _NODE.reset(self._around)
+        if isinstance(error, asyncio.CancelledError):
+            self._was_cancelled = True
+        elif isinstance(error, AivistaError):
+            self._error = error.info
+        self._has_failed = (
+            self._has_failed or self._error is not None or (error is not None and not self._was_cancelled)
+        )
+        self.tracer.take(self, self._summary())
+
+    def _summary(self) -> StepSummary:
+        now_s, came, model = time.monotonic(), self.came, self.model
+        usage = came.usage if isinstance(came, Answer | Embedding) and self._source == "sent" else TokenUsage()
+        return StepSummary(
+            turn_id=self.tracer.turn_id,
+            number=self.number,
+            within=self.within,
+            kind=self.kind,
+            node=self.node,
+            name=self.name,
+            provider=model.provider if model else "",
+            model=model.id if model else "",
+            model_label=model.label if model else "",
+            asks_for=_asked_for(self.sent),
+            began_at=datetime.fromtimestamp(time.time() - (now_s - self.began_s), UTC),
+            at_s=round(max(0.0, self.began_s - self.tracer.started_s), 4),
+            seconds=round(now_s - self.began_s, 4),
+            attempts=self.attempts,
+            retries=self._retries,
+            source=self._source,
+            usage=usage,
+            price_usd=self._price_usd,
+            finish_reason=came.finish_reason if isinstance(came, Answer) else "",
+            led_to=self._led_to,
+            error=self._error,
+            has_failed=self._has_failed,
+            was_cancelled=self._was_cancelled,
+        )
+
+
+def _asked_for(sent: Sent) -> Literal["", "words", "picture", "vectors"]:
+    match sent:
+        case TextRequest():
+            return "words"
+        case ImageRequest():
+            return "picture"
+        case tuple():
+            return "vectors"
+        case _:
+            return ""
