@@ -12,11 +12,12 @@ from pydantic import Field
 from agent.errors import ErrorInfo
 from agent.events import ThoughtLog
 from agent.messages import Source, Value
-from agent.plans import Plan, Question
+from agent.plans import Ask, Plan, Question
 
 PanelAction = Literal["regenerate", "vary", "edit", "more_contrast", "warmer"]
 PanelSetting = Literal["brightness", "contrast", "saturation", "warmth", "sharpness"]
 PlanState = Literal["pending", "run", "dropped"]
+ConsentState = Literal["pending", "allowed", "refused"]
 
 
 class AgentMessage(Value):
@@ -73,6 +74,19 @@ class PlanCard(Value):
     state: PlanState = "pending"
 
 
+class ConsentCard(Value):
+    """Calls of tools that the person is asked about. While it is `pending` nothing of it runs."""
+
+    type: Literal["consent_card"] = "consent_card"
+    asks: tuple[Ask, ...]
+    state: ConsentState = "pending"
+
+    @property
+    def is_allowed(self) -> bool:
+        """Whether the person let the calls run."""
+        return self.state == "allowed"
+
+
 class AskBack(Value):
     """A question of the agent in the page's own words, `question.<question>`, which may name the `subject`."""
 
@@ -117,6 +131,7 @@ Component: TypeAlias = Annotated[
     | SmartCanvas
     | ActionPanel
     | PlanCard
+    | ConsentCard
     | AskBack
     | SearchNote
     | FailureNote

@@ -1,9 +1,10 @@
-"""A conversation as a value: the one ordered history, with its pictures and settings."""
+"""A conversation as a value: the one ordered history, with its pictures, settings and files."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Literal
 
 from pydantic import Field
 
@@ -137,17 +138,54 @@ class Conversation(Value):
         raise RequestRefused(ErrorCode.PICTURE_NOT_FOUND, handle=wanted)
 
 
+Writer = Literal["person", "agent"]
+
+
+class WorkspaceFile(Value):
+    """A file of a conversation's workspace.
+
+    `version` is another one after each write; `written_by` says who wrote it last. It `is_untrusted` when what it holds
+    came, at least in part, from outside of the studio.
+    """
+
+    name: str
+    content: bytes
+    version: int
+    updated_at: datetime
+    written_by: Writer
+    is_untrusted: bool = False
+
+    @property
+    def size_bytes(self) -> int:
+        """How large it is."""
+        return len(self.content)
+
+    @property
+    def text(self) -> str | None:
+        """The content as text, None when it is none: not UTF-8, or with a NUL in it."""
+        try:
+            text = self.content.decode()
+        except UnicodeDecodeError:
+            return None
+        return None if "\0" in text else text
+
+
 class WholeConversation(Value):
     """A conversation with every branch, as it is exported, imported and duplicated.
 
     `turns` are those of every branch in the order they were made, `head` is the newest of the one that is shown;
-    `pictures` come with their `answer`, signatures whole.
+    `pictures` come with their `answer`, signatures whole; of them the person has `starred` some and given `tags` to
+    some, both by handle. The title `is_named` when the person gave it. `files` are those of the workspace, by name.
     """
 
     title: str
     created_at: datetime
     updated_at: datetime
+    is_named: bool = False
     is_pinned: bool = False
     head: str | None = None
     turns: tuple[Turn, ...] = ()
     pictures: tuple[Picture, ...] = ()
+    starred: tuple[str, ...] = ()
+    tags: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    files: tuple[WorkspaceFile, ...] = ()

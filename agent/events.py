@@ -10,8 +10,9 @@ from pydantic import Field
 from agent.errors import ErrorInfo
 from agent.messages import ImagePart, Source, TokenUsage, Value
 from agent.pictures import Picture
-from agent.plans import Plan, Question
+from agent.plans import Ask, Plan, Question
 from agent.reviews import Review
+from agent.trace import StepSummary
 
 
 class Step(StrEnum):
@@ -118,8 +119,23 @@ class PlanReady(Value):
     plans: tuple[Plan, ...]
 
 
+class ConsentAsked(Value):
+    """The agent wants to call tools that need the person's click. TurnPaused follows."""
+
+    type: Literal["consent_asked"] = "consent_asked"
+    asks: tuple[Ask, ...]
+
+
+class StepTraced(Value):
+    """A step of the turn has ended: a call of a model or a tool, or a node. All that was sent and answered is in the
+    trace (`Studio.trace`)."""
+
+    type: Literal["step_traced"] = "step_traced"
+    step: StepSummary
+
+
 class TurnPaused(Value):
-    """The turn rests on record until the person decides about its plan. The last event of this part of the turn."""
+    """The turn rests on record until the person decides about its plan or its calls. The last event of this part."""
 
     type: Literal["turn_paused"] = "turn_paused"
     turn_id: str
@@ -160,6 +176,8 @@ TurnEvent: TypeAlias = (
     | PictureReviewed
     | QuestionAsked
     | PlanReady
+    | ConsentAsked
+    | StepTraced
     | TurnPaused
     | TurnFailed
     | TurnStopped

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from math import log
@@ -233,3 +234,21 @@ class Picture(Value):
     def is_set_aside(self) -> bool:
         """Whether it is leaned on only when somebody names it."""
         return self.edit is not None and self.edit.is_set_aside
+
+
+@dataclass(frozen=True)
+class StoredPicture:
+    """A picture with its bytes, exactly as they were made or taken in."""
+
+    picture: Picture
+    data: bytes
+
+    @property
+    def mime_type(self) -> str:
+        """The type of the bytes."""
+        return self.picture.image.mime_type
+
+    @property
+    def receipt(self) -> Receipt | None:
+        """Asked against got; an upload has none."""
+        return self.picture.receipt

@@ -59,6 +59,16 @@ class Plan(Value):
     caps: tuple[CapPassed, ...] = ()
 
 
+class Ask(Value):
+    """A call of a tool that waits for the person: its place among the turn's calls, why it waits, and its `arguments`
+    word for word, as JSON. The page has a sentence for each reason under `consent.<reason>`."""
+
+    call: int
+    tool: str
+    reason: str
+    arguments: str
+
+
 class PlanEdit(Value):
     """What the person changed in a plan before it runs; None leaves a value as it was planned."""
 
@@ -71,7 +81,8 @@ class PlanEdit(Value):
 
 
 class Decision(Value):
-    """What the person decided about a plan: run it, with changes perhaps, or drop it."""
+    """What the person decided about a plan: run it, with changes perhaps, or drop it; or about calls that wait for
+    them: let them run or not."""
 
     run: bool
     edits: tuple[PlanEdit, ...] = ()

@@ -16,6 +16,7 @@ from urllib.parse import quote, quote_plus
 
 from pydantic import JsonValue, SecretStr
 
+from agent.mcp_config import secrets_of_servers
 from agent.settings import Settings
 
 HIDDEN = "[secret]"
@@ -55,15 +56,19 @@ _QUERY = re.compile(
     re.IGNORECASE,
 )
 _USER = re.compile(r"(?<=://)(?:[^\s/?#@:\"'<>\\]*:[^\s/\"'<>\\]*|[^\s/?#@:\"'<>\\]+)@")
+_GITHUB = ("gho_", "ghp_", "ghr_", "ghs_", "ghu_")
 # What to look for, after one of the words (in lower case) that each match holds: most texts hold none.
 _RULES = (
-    (("aiza", "aq.", "ya29.", "auth_tokens/", "eyj", "sk-", "pk-", "rk-", "hf_", "gh"), _SHAPES, HIDDEN),
+    (("aiza", "aq.", "ya29.", "auth_tokens/", "eyj", "sk-", "pk-", "rk-", "hf_", *_GITHUB), _SHAPES, HIDDEN),
     (("bearer",), _BEARER, rf"\g<1>\g<2>{HIDDEN}"),
     (("api", "token", "secret", "passw", "authorization"), _NAMED, rf"\g<1>{HIDDEN}"),
     (("cookie",), _COOKIE, rf"\g<1>{HIDDEN}"),
     (("=", "%3d"), _QUERY, rf"\g<1>{HIDDEN}"),
     (("://",), _USER, f"{HIDDEN}@"),
 )
+# In a short text all the words are looked for at once; in a long one each by itself, which is faster there.
+_HINT = re.compile("|".join(re.escape(hint) for hints, _, _ in _RULES for hint in hints))
+_SHORT = 256
 _SECRET_NAMES = re.compile(
     r"(?:[\w.-]*[_.-])?(?:api[_-]?key|access[_-]?token|refresh[_-]?token|client[_-]?secret|password|passwd|secret"
     r"|authorization|(?:set-)?cookie)|x-goog-api-key|apikey|token",
@@ -79,15 +84,7 @@ _HOMES = re.compile(
 def without_secrets(text: str, secrets: Sequence[SecretStr] = ()) -> str:
     """Return the text with these values hidden, as they are and as URLs and quoted texts write them, and with whatever
     looks like a key, a token, a header that holds one, or the name and password of an address."""
-    for value in _spellings(secrets):
-        if value in text:
-            # Apart from what is hidden already: a key may be as short as a part of that word.
-            text = HIDDEN.join(_without(value, part) for part in text.split(HIDDEN))
-    small = text.lower()
-    for hints, pattern, replacement in _RULES:
-        if any(hint in small for hint in hints):
-            text = pattern.sub(replacement, text)
-    return text
+    return _hidden(text, _spellings(secrets))
 
 
 def json_without_secrets(value: JsonValue, secrets: Sequence[SecretStr] = ()) -> JsonValue:
@@ -96,12 +93,32 @@ def json_without_secrets(value: JsonValue, secrets: Sequence[SecretStr] = ()) ->
     What stands under a name like `api_key` or `authorization` is hidden whatever it looks like. Keys that become the
     same get a number. Levels deeper than 60 are left out.
     """
-    return _hidden_in(value, secrets, 0)
+    return _hidden_in(value, Redactor(secrets), 0)
 
 
 def object_without_secrets(value: Mapping[str, JsonValue], secrets: Sequence[SecretStr] = ()) -> dict[str, JsonValue]:
     """Return the object as `json_without_secrets` does."""
-    return _hidden_in_object(value, secrets, 0)
+    return Redactor(secrets).hidden(value)
+
+
+class Redactor:
+    """Hides the same secrets in many values. A text that came before is not searched again, so one lives no longer than
+    what it is used for."""
+
+    def __init__(self, secrets: Sequence[SecretStr] = ()) -> None:
+        self._spelled = _spellings(secrets)
+        self._known: dict[str, str] = {}
+
+    def hidden(self, value: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+        """Return the object as `object_without_secrets` does."""
+        return _hidden_in_object(value, self, 0)
+
+    def text(self, text: str) -> str:
+        """Return the text as `without_secrets` does."""
+        found = self._known.get(text)
+        if found is None:
+            found = self._known[text] = _hidden(text, self._spelled)
+        return found
 
 
 def without_homes(text: str) -> str:
@@ -117,7 +134,8 @@ def secrets_of(settings: Settings) -> tuple[SecretStr, ...]:
     keys = [settings.gemini_api_key]
     if settings.openai is not None:
         keys += [settings.openai.api_key, settings.openai.image_api_key]
-    return tuple(key for key in keys if key is not None)
+    tokens = settings.api_tokens.values()
+    return (*(key for key in keys if key is not None), *secrets_of_servers(settings.mcp_servers), *tokens)
 
 
 class RedactingFilter(logging.Filter):
@@ -156,6 +174,20 @@ class RedactingFilter(logging.Filter):
         return True
 
 
+def _hidden(text: str, spellings: Sequence[str]) -> str:
+    for value in spellings:
+        if value in text:
+            # Apart from what is hidden already: a key may be as short as a part of that word.
+            text = HIDDEN.join(_without(value, part) for part in text.split(HIDDEN))
+    small = text.lower()
+    if len(small) < _SHORT and not _HINT.search(small):
+        return text
+    for hints, pattern, replacement in _RULES:
+        if any(hint in small for hint in hints):
+            text = pattern.sub(replacement, text)
+    return text
+
+
 def _without(value: str, text: str) -> str:
     if len(value) >= _SURELY_A_SECRET:
         return text.replace(value, HIDDEN)
@@ -173,22 +205,22 @@ def _spellings(secrets: Sequence[SecretStr]) -> list[str]:
     return sorted(found - {""}, key=lambda value: (-len(value), value))
 
 
-def _hidden_in(value: JsonValue, secrets: Sequence[SecretStr], depth: int) -> JsonValue:
+def _hidden_in(value: JsonValue, redactor: Redactor, depth: int) -> JsonValue:
     if isinstance(value, str):
-        return without_secrets(value, secrets)
+        return redactor.text(value)
     if depth >= _MAX_DEPTH and isinstance(value, dict | list):
         return TOO_DEEP
     if isinstance(value, list):
-        return [_hidden_in(one, secrets, depth + 1) for one in value]
-    return _hidden_in_object(value, secrets, depth) if isinstance(value, dict) else value
+        return [_hidden_in(one, redactor, depth + 1) for one in value]
+    return _hidden_in_object(value, redactor, depth) if isinstance(value, dict) else value
 
 
-def _hidden_in_object(value: Mapping[str, JsonValue], secrets: Sequence[SecretStr], depth: int) -> dict[str, JsonValue]:
+def _hidden_in_object(value: Mapping[str, JsonValue], redactor: Redactor, depth: int) -> dict[str, JsonValue]:
     hidden: dict[str, JsonValue] = {}
     for key, one in value.items():
-        name = _free_name(without_secrets(key, secrets), hidden)
+        name = _free_name(redactor.text(key), hidden)
         is_secret = isinstance(one, str) and one and _SECRET_NAMES.fullmatch(key)
-        hidden[name] = HIDDEN if is_secret else _hidden_in(one, secrets, depth + 1)
+        hidden[name] = HIDDEN if is_secret else _hidden_in(one, redactor, depth + 1)
     return hidden
 
 

@@ -13,33 +13,23 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
-from typing import Protocol, assert_never
+from typing import Protocol
 
 from pydantic import JsonValue, SecretStr
 
 from agent.components import FailureNote, Steps
 from agent.conversation import Conversation, Turn
-from agent.messages import (
-    ContentPart,
-    GroundingPart,
-    ImagePart,
-    PromptMessage,
-    TextPart,
-    TokenUsage,
-    ToolCallPart,
-    ToolResultPart,
-)
+from agent.messages import PromptMessage
 from agent.pictures import Picture
 from agent.redaction import object_without_secrets, without_homes
 from agent.storage.journal import CallRecord
-
-Json = dict[str, JsonValue]
+from agent.trace import Json, TraceStep, image_json, message_json, usage_json
 
 REPORT_VERSION = 1
 LIMIT_BYTES = 512 << 10
 _LEAST_BYTES = 16 << 10
 _COUNTS_BYTES = 64
-_DROPPED_IN_ORDER = ("pictures", "steps", "timings", "calls", "said", "settings", "error", "versions")
+_DROPPED_IN_ORDER = ("trace", "pictures", "steps", "timings", "calls", "said", "settings", "error", "versions")
 # An object has fields of ours, which matter more than the hundredth entry of a list.
 _LEAST_FIELDS = 16
 # Characters kept of one text and entries kept of one list, tried in turn until the report fits with its newest message.
@@ -68,12 +58,14 @@ def turn_report(
     *,
     secrets: Sequence[SecretStr] = (),
     timings: Sequence[NodeTiming] = (),
+    trace: Sequence[TraceStep] = (),
     versions: Mapping[str, str] | None = None,
     limit_bytes: int = LIMIT_BYTES,
 ) -> Json:
     """Return the report, whose text by `report_text` has at most `limit_bytes` (at least 16 KiB).
 
-    `turn` stands for its record in the conversation, turns after it are left out. Of `calls` only this turn's count.
+    `turn` stands for its record in the conversation, turns after it are left out. Of `calls` only this turn's count;
+    `trace` are its steps.
     `secrets` are hidden beside whatever looks like one, in names and values; home folders read `~`. `versions` are
     added to those of Aivista and Python. When it is too long the newest messages stay; `left_out` counts the others,
     and the texts and lists that were cut, each of which says so.
@@ -91,6 +83,7 @@ def turn_report(
         "timings": [{"node": one.node, "seconds": round(one.seconds, 3)} for one in timings],
         "calls": _calls(turn, calls, conversation.all_pictures),
         "pictures": [_picture(picture) for picture in conversation.all_pictures if picture.turn_id == turn.id],
+        "trace": _trace(trace),
         "left_out": {"messages": 0, "cuts": 0},
         "messages": [],
     }
@@ -117,7 +110,7 @@ def _turn(turn: Turn) -> Json:
         "started_at": _time(turn.started_at),
         "seconds": round(turn.seconds, 3),
         "price_usd": turn.price_usd,
-        "tokens": _tokens(turn.usage),
+        "tokens": usage_json(turn.usage),
     }
 
 
@@ -141,7 +134,7 @@ def _error(turn: Turn) -> Json | None:
 def _said(turn: Turn) -> Json:
     return {
         "text": turn.text,
-        "uploads": [_image(image) for image in turn.uploads],
+        "uploads": [image_json(image) for image in turn.uploads],
         "editing": turn.editing,
         "references": list(turn.references),
     }
@@ -179,7 +172,7 @@ def _calls(turn: Turn, calls: Sequence[CallRecord], pictures: Sequence[Picture])
                 "started_at": _time(call.created_at),
                 "ended_at": _time(call.updated_at),
                 "seconds": round((call.updated_at - call.created_at).total_seconds(), 3),
-                "tokens": _tokens(usage) if usage else None,
+                "tokens": usage_json(usage) if usage else None,
                 "price_usd": call.price_usd,
                 "error_code": call.error_code.value if call.error_code else None,
             }
@@ -189,7 +182,7 @@ def _calls(turn: Turn, calls: Sequence[CallRecord], pictures: Sequence[Picture])
 
 def _picture(picture: Picture) -> Json:
     return {
-        **_image(picture.image),
+        **image_json(picture.image),
         "handle": picture.handle,
         "call": picture.call,
         "round": picture.round,
@@ -211,51 +204,19 @@ def _messages(conversation: Conversation, turn: Turn) -> list[tuple[Turn, Prompt
 
 
 def _message(turn: Turn, message: PromptMessage) -> Json:
-    return {"turn": turn.id, "role": message.role.value, "parts": [_part(part) for part in message.parts]}
+    return {"turn": turn.id, **message_json(message)}
 
 
-def _part(part: ContentPart) -> Json:
-    match part:
-        case TextPart():
-            thought: Json = {"is_thought": True} if part.is_thought else {}
-            return {"type": part.type, "text": part.text, **thought, **_signature(part)}
-        case ImagePart():
-            return {"type": part.type, **_image(part), **_signature(part)}
-        case ToolCallPart():
-            call: Json = {"name": part.name, "call_id": part.call_id, "arguments": part.arguments}
-            return {"type": part.type, **call, **_signature(part)}
-        case ToolResultPart():
-            images: list[JsonValue] = [_image(image) for image in part.images]
-            result: Json = {"call_id": part.call_id, "is_error": part.is_error, "content": part.content}
-            return {"type": part.type, "name": part.name, **result, "images": images}
-        case GroundingPart():
-            sources: list[JsonValue] = [source.model_dump() for source in part.sources]
-            searched: Json = {"queries": list(part.queries), "sources": sources}
-            return {"type": part.type, **searched, "suggestions_characters": len(part.suggestions_html)}
-        case _:
-            assert_never(part)
-
-
-def _image(image: ImagePart) -> Json:
-    return {
-        "handle": image.handle,
-        "digest": image.digest,
-        "mime_type": image.mime_type,
-        "size_bytes": image.size_bytes,
-        "width": image.width,
-        "height": image.height,
-        "origin": image.origin.value,
-    }
-
-
-def _signature(part: TextPart | ImagePart | ToolCallPart) -> Json:
-    if part.thought_signature is None:
-        return {}
-    return {"thought_signature_bytes": len(part.thought_signature), "signed_by": part.signed_by}
-
-
-def _tokens(usage: TokenUsage) -> Json:
-    return {**usage.model_dump(), "total_tokens": usage.total_tokens}
+def _trace(steps: Sequence[TraceStep]) -> list[JsonValue]:
+    """Return the steps, without the system text and the history: that stands among the messages."""
+    told: list[JsonValue] = []
+    for step in steps:
+        one = step.model_dump(mode="json")
+        messages = step.sent.get("messages")
+        sent = {name: value for name, value in step.sent.items() if name not in ("system", "messages")}
+        sent |= {"messages": len(messages)} if isinstance(messages, list) else {}
+        told.append({**one, "usage": usage_json(step.usage), "sent": sent})
+    return told
 
 
 def _time(when: datetime) -> str:

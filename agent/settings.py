@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -13,11 +14,17 @@ from platformdirs import user_data_path
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
 from agent.errors import SettingsError
+from agent.mcp_config import INHERITED, MCP_CONFIG, McpServer, read_mcp_config
 
 TextModelChoice = Literal["flash", "thinking"]
 ImageModelChoice = Literal["auto", "flash", "pro", "both"]
 ProviderChoice = Literal["gemini", "openai", "sketch"]
 ReviewChoice = Literal["off", "on", "always"]
+
+CALLER_NAME = "[a-z][a-z0-9_-]{0,31}"
+"""What the name of a token of the HTTP API looks like, as a pattern."""
+_API_TOKENS = "AIVISTA_API_TOKENS"
+_SHORTEST_TOKEN = 16
 
 
 class SearchPolicy(StrEnum):
@@ -101,13 +108,32 @@ class Patiences(BaseModel):
     critic_s: float = Field(default=30.0, gt=0)
 
 
+class TelemetrySettings(BaseModel):
+    """Where OpenTelemetry spans go: the whole address of a collector that takes them by OTLP over HTTP.
+
+    The words of prompts and answers go along only `with_contents`. Headers, certificates, time limits and sampling are
+    the SDK's own: it reads its variables itself.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    endpoint: str
+    with_contents: bool = False
+    service_name: str = "aivista"
+
+
 class Settings(BaseModel):
     """What the operator chose: where everything lives, keys, base URL, time limits. Unknown fields are refused.
 
     Times are in seconds, sizes in bytes. Without a `provider` it is Gemini where there is a key, else the `openai`
     server, else sketch. With `reuse_plans` the same request to the text model within an hour is answered from the
     cache. `catalogue_file` holds models of the operator's own, in the form of `catalogue.toml`. `cap_conversation_usd`
-    and `cap_day_usd`, in US dollars, count for everyone who has chosen none.
+    and `cap_day_usd`, in US dollars, count for everyone who has chosen none. `trace_limit_bytes` is what the traces of
+    all turns may take; those of the oldest are let go.
+
+    `is_public` says that people may come who are not the operator. `mcp_servers` are the servers that give their tools,
+    by name, and `mcp_inherited` is what their programs get of the operator's environment. `api_tokens` are those of the
+    HTTP API by the name of who has them, beside those that are kept in the home; the two rates are for each of them.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -129,6 +155,14 @@ class Settings(BaseModel):
     history_cache_limit_bytes: int = Field(default=1 << 30, gt=0)
     cap_conversation_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     cap_day_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    trace_limit_bytes: int = Field(default=200 << 20, gt=0)
+    telemetry: TelemetrySettings | None = None
+    is_public: bool = False
+    mcp_servers: Mapping[str, McpServer] = Field(default_factory=dict)
+    mcp_inherited: Mapping[str, str] = Field(default_factory=dict)
+    api_tokens: Mapping[str, SecretStr] = Field(default_factory=dict)
+    api_requests_per_minute: float = Field(default=600.0, gt=0)
+    api_turns_per_minute: float = Field(default=60.0, gt=0)
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str], *, home: Path | None = None) -> Settings:
@@ -138,9 +172,13 @@ class Settings(BaseModel):
         `AIVISTA_MODEL_<ROLE>`, for example `AIVISTA_MODEL_IMAGE_PRO`.
 
         `AIVISTA_OPENAI_BASE_URL` with `AIVISTA_OPENAI_TEXT_MODEL` names a server that speaks OpenAI's API.
+        `OTEL_EXPORTER_OTLP_ENDPOINT` names a collector of OpenTelemetry spans, as in its SDK.
+
+        MCP servers are read from `AIVISTA_MCP_CONFIG`, else from `mcp.toml` in the home where there is one.
 
         Raises SettingsError naming the variable that cannot be read.
         """
+        home = home or _home(environ)
         key = environ.get("GOOGLE_API_KEY") or environ.get("GEMINI_API_KEY")
         prefix = "AIVISTA_MODEL_"
         overrides = {
@@ -151,7 +189,7 @@ class Settings(BaseModel):
         openai = _openai(environ)
         catalogue_file = environ.get("AIVISTA_CATALOGUE")
         return cls(
-            home=home or _home(environ),
+            home=home,
             gemini_api_key=SecretStr(key.strip()) if key and key.strip() else None,
             gemini_base_url=environ.get("GOOGLE_GEMINI_BASE_URL") or None,
             gemini_api_version=environ.get("AIVISTA_GEMINI_API_VERSION") or "v1beta",
@@ -173,6 +211,14 @@ class Settings(BaseModel):
             history_cache_limit_bytes=int(_positive(environ, "AIVISTA_HISTORY_CACHE_MB", 1024.0) * (1 << 20)),
             cap_conversation_usd=_amount(environ, "AIVISTA_CAP_CONVERSATION_USD"),
             cap_day_usd=_amount(environ, "AIVISTA_CAP_DAY_USD"),
+            trace_limit_bytes=int(_positive(environ, "AIVISTA_TRACE_MB", 200.0) * (1 << 20)),
+            telemetry=_telemetry(environ),
+            is_public=_switch(environ, "AIVISTA_PUBLIC"),
+            mcp_servers=_mcp_servers(environ, home),
+            mcp_inherited={name: environ[name] for name in INHERITED if name in environ},
+            api_tokens=_api_tokens(environ),
+            api_requests_per_minute=_positive(environ, "AIVISTA_API_REQUESTS_PER_MINUTE", 600.0),
+            api_turns_per_minute=_positive(environ, "AIVISTA_API_TURNS_PER_MINUTE", 60.0),
         )
 
 
@@ -212,6 +258,44 @@ def _openai(environ: Mapping[str, str]) -> OpenAISettings | None:
         image_model=image_model,
         image_base_url=image_base_url,
         image_api_key=_secret(environ, "AIVISTA_OPENAI_IMAGE_API_KEY"),
+    )
+
+
+def _mcp_servers(environ: Mapping[str, str], home: Path) -> dict[str, McpServer]:
+    chosen = environ.get("AIVISTA_MCP_CONFIG", "").strip()
+    path = Path(chosen).expanduser().absolute() if chosen else home / MCP_CONFIG
+    return read_mcp_config(path, is_required=bool(chosen))
+
+
+def _api_tokens(environ: Mapping[str, str]) -> dict[str, SecretStr]:
+    """Return the tokens by name, from `name:token` pairs with commas between them. None of them is ever quoted."""
+    found: dict[str, SecretStr] = {}
+    for pair in filter(None, (one.strip() for one in environ.get(_API_TOKENS, "").split(","))):
+        name, _, token = pair.partition(":")
+        if not re.fullmatch(CALLER_NAME, name):
+            raise SettingsError(
+                _API_TOKENS, "…", "it must be name:token pairs; a name has small letters, digits, - or _"
+            )
+        if len(token) < _SHORTEST_TOKEN or not (token.isascii() and token.isprintable()) or " " in token:
+            raise SettingsError(_API_TOKENS, "…", f"a token needs at least {_SHORTEST_TOKEN} plain characters")
+        if name in found:
+            raise SettingsError(_API_TOKENS, "…", f"it names {name} twice")
+        found[name] = SecretStr(token)
+    return found
+
+
+def _telemetry(environ: Mapping[str, str]) -> TelemetrySettings | None:
+    """Return where spans go; `AIVISTA_OTEL` turns them off, or on for a collector on this machine."""
+    wish = environ.get("AIVISTA_OTEL", "").strip()
+    base = environ.get("OTEL_EXPORTER_OTLP_ENDPOINT", "").strip()
+    endpoint = environ.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "").strip()
+    is_off = environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
+    if is_off or (wish and not _switch(environ, "AIVISTA_OTEL")) or not (wish or base or endpoint):
+        return None
+    return TelemetrySettings(
+        endpoint=endpoint or f"{(base or 'http://localhost:4318').rstrip('/')}/v1/traces",
+        with_contents=_switch(environ, "AIVISTA_OTEL_CONTENTS"),
+        service_name=environ.get("OTEL_SERVICE_NAME", "").strip() or "aivista",
     )
 
 

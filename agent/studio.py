@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -14,32 +13,45 @@ from agent.conversation import Conversation, ConversationInfo
 from agent.errors import ErrorCode, ErrorInfo, RequestRefused
 from agent.events import TurnEvent
 from agent.imaging.recipe_desk import RecipeDesk
+from agent.mcp.states import ServerState
 from agent.messages import PromptMessage, Role, TextPart
-from agent.pictures import Picture, Receipt
+from agent.pictures import Picture, StoredPicture
 from agent.plans import Decision
 from agent.providers.base import PLAIN, PictureBytes, Provider
 from agent.providers.catalogue import Catalogue, ModelRole, catalogue_of
 from agent.providers.pool import ProviderPool
 from agent.redaction import secrets_of
 from agent.requests import Mask, TurnRequest
+from agent.sandbox.runner import Sandbox
 from agent.settings import Settings
 from agent.storage.answer_cache import AnswerCache
 from agent.storage.cache import HistoryImageCache
 from agent.storage.conversations import ConversationStore
 from agent.storage.gallery import Gallery
+from agent.storage.gallery_values import GalleryPage, GalleryQuery
 from agent.storage.images import ImageStore
 from agent.storage.preferences import PreferenceStore
 from agent.storage.spend import SpendBook
 from agent.storage.styles import StyleLibrary
+from agent.storage.traces import Traces
+from agent.storage.workspace import Workspace, WorkspaceStore
+from agent.tools.script_files import ScriptRun, run_file
+from agent.trace import TraceStep
 from agent.workflow.again import request_of
+from agent.workflow.retrying import Breakers
+from agent.workflow.search_meters import SearchMeters
 
 if TYPE_CHECKING:
     from agent.archive.archive import Archive
+    from agent.fetching.reading import PageReader
+    from agent.mcp.toolbox import Toolbox
     from agent.storage.finding import FoundConversation
     from agent.storage.records import RunningTurn
+    from agent.tools.base import Tool
     from agent.workflow.dispatch import Dispatch
     from agent.workflow.later_edits import Pictures
     from agent.workflow.live import LiveTurn
+    from agent.workflow.metering import Meter
 
 __all__ = ["StoredPicture", "Studio", "TurnRequest"]
 
@@ -47,29 +59,12 @@ _CLOSE_S = 1.5
 _REPORT_BYTES = 512 << 10
 
 
-@dataclass(frozen=True)
-class StoredPicture:
-    """A picture with its bytes, exactly as they were made or taken in."""
-
-    picture: Picture
-    data: bytes
-
-    @property
-    def mime_type(self) -> str:
-        """The type of the bytes."""
-        return self.picture.image.mime_type
-
-    @property
-    def receipt(self) -> Receipt | None:
-        """Asked against got; an upload has none."""
-        return self.picture.receipt
-
-
 class Studio:
     """The whole program without a screen. Use it as an async context manager.
 
     `provider` makes the models that replace Gemini and sketch, for scripts and tests that bring their own; it is given
-    the store that pictures are read from and written to.
+    the store that pictures are read from and written to. `tools` are further ones that the agent may call,
+    `reader` reads the web for it instead of one that dials public addresses alone.
     """
 
     def __init__(
@@ -77,24 +72,33 @@ class Studio:
         settings: Settings,
         *,
         provider: Callable[[PictureBytes], Provider] | None = None,
+        tools: Sequence[Tool] = (),
+        reader: PageReader | None = None,
         sketch_pace_s: float = 0.0,
     ) -> None:
         self.settings = settings
         self.catalogue: Catalogue = catalogue_of(settings)
         self._images = ImageStore(settings.home)
-        self._records = ConversationStore(settings.home, self._images)
+        self._records = ConversationStore(settings.home, self._images, trace_limit_bytes=settings.trace_limit_bytes)
         self._cache = HistoryImageCache(
             settings.home, ttl_s=settings.history_cache_ttl_s, limit_bytes=settings.history_cache_limit_bytes
         )
         self._styles = StyleLibrary(settings.home)
         self._providers = ProviderPool(settings, self._images, sketch_pace_s=sketch_pace_s)
         self._gallery = Gallery(settings.home, self._records, self._images)
+        self._workspaces = WorkspaceStore(self._records)
         self._spend = SpendBook(self._records)
         self._preferences = PreferenceStore(settings)
+        self._breakers = Breakers()
+        self._meters = SearchMeters(self.catalogue, self._breakers, self._spend, self._cap_day_usd)
         self._recipes = RecipeDesk(self._records, self._images, secrets_of(settings))
         self._archive: Archive | None = None
         self._own_provider = provider(self._images) if provider else None
         self._answers = AnswerCache(settings.home) if settings.reuse_plans else None
+        self._tools = tools
+        self._toolbox: Toolbox | None = None
+        self._reader = reader
+        self._sandbox = Sandbox()
         self._dispatch: Dispatch | None = None
         self._kept: set[asyncio.Task[Any]] = set()
 
@@ -110,14 +114,20 @@ class Studio:
         """End running turns, on record as far as they came, and close what is open."""
         if self._dispatch is not None:
             await self._dispatch.aclose()
+        if self._toolbox is not None:
+            # Beside the others: what MCP servers were started must end in any case.
+            self.keep_alive(self._toolbox.aclose())
         if self._kept:
             await asyncio.wait(self._kept, timeout=_CLOSE_S)
         for task in self._kept:
             task.cancel()
+        if self._reader is not None:
+            await self._reader.aclose()
         if self._dispatch is not None:
             await self._dispatch.close_checkpoints()
-        await self._providers.aclose()
+        # What searches began to read asks a provider.
         await self._gallery.aclose()
+        await self._providers.aclose()
         await self._records.aclose()
         await self._cache.aclose()
         await self._styles.aclose()
@@ -267,6 +277,21 @@ class Studio:
             raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
         return await self._turns.report(conversation, turn, key, _REPORT_BYTES)
 
+    async def trace(
+        self, conversation_id: str, turn_id: str | None = None, owner: str = "local"
+    ) -> tuple[TraceStep, ...]:
+        """Return the steps of a turn, or of all turns of every branch: what was sent, what came, how long, how much.
+
+        Raises RequestRefused when the owner has no such conversation.
+        """
+        conversation = await self._records.get(conversation_id, owner)
+        return await self.traces.steps(conversation.id, None if turn_id is None else [turn_id])
+
+    @property
+    def traces(self) -> Traces:
+        """The steps of every turn, by conversation: whose that is, is for the caller to ask first."""
+        return self._records.traces
+
     # Pictures
 
     async def picture(self, conversation_id: str, handle: str, owner: str = "local") -> StoredPicture:
@@ -282,6 +307,25 @@ class Studio:
         conversation = await self._records.get(conversation_id, owner)
         digest = conversation.picture(handle).image.digest
         return await self._images.thumbnail(digest, edge_px), "image/webp"
+
+    # Files
+
+    def workspace(self, conversation_id: str, owner: str = "local") -> Workspace:
+        """Return the files of a conversation; each call on them asks whether that is the owner's."""
+        return self._workspaces.of(conversation_id, owner)
+
+    async def run_script(self, conversation_id: str, name: str, owner: str = "local") -> ScriptRun:
+        """Run a JavaScript file of a conversation over its files, in the sandbox; return what came of it.
+
+        What it writes may overwrite: the person asked for it. Raises RequestRefused: FILE_NOT_FOUND, FILE_NOT_TEXT.
+        """
+        return await run_file(self.workspace(conversation_id, owner), self._sandbox, name)
+
+    # MCP servers
+
+    def mcp_servers(self) -> tuple[ServerState, ...]:
+        """Return how it stands with each server of the operator's that gives its tools; nothing is connected for it."""
+        return self._tools_of_a_turn().servers() if self.settings.mcp_servers else ()
 
     # Masked edits
 
@@ -320,6 +364,15 @@ class Studio:
     def gallery(self) -> Gallery:
         """All pictures of an owner's conversations."""
         return self._gallery
+
+    async def gallery_page(self, owner: str, query: GalleryQuery, *, key: SecretStr | None = None) -> GalleryPage:
+        """Return a page of the owner's pictures; words find by meaning as well where the key's provider can tell.
+
+        What that costs is added to what the owner spent today; it is not done when the day's cap is used up. Raises
+        what `Gallery.page` raises, and StorageFailure.
+        """
+        embedder = await self._embedder(owner, key) if query.words.strip() else None
+        return await self._gallery.page(owner, query, embedder=embedder)
 
     @property
     def recipes(self) -> RecipeDesk:
@@ -366,8 +419,10 @@ class Studio:
     def _turns(self) -> Dispatch:
         if self._dispatch is None:
             # LangGraph takes a good part of a second to import, which the first page need not wait for.
+            from agent.fetching.reading import PageReader
             from agent.workflow.dispatch import Dispatch, House
 
+            self._reader = self._reader or PageReader()
             self._dispatch = Dispatch(
                 House(
                     settings=self.settings,
@@ -380,10 +435,22 @@ class Studio:
                     provider=self._provider,
                     provider_name=self.provider_name,
                     keep_alive=self.keep_alive,
+                    tools=self._tools_of_a_turn().tools,
+                    reader=self._reader,
+                    sandbox=self._sandbox,
                     answers=self._answers,
+                    breakers=self._breakers,
                 )
             )
         return self._dispatch
+
+    def _tools_of_a_turn(self) -> Toolbox:
+        if self._toolbox is None:
+            from agent.mcp.toolbox import Toolbox
+            from agent.tools.registry import TOOLS
+
+            self._toolbox = Toolbox(self.settings, (*TOOLS.values(), *self._tools))
+        return self._toolbox
 
     def _pictures_of(self, conversation_id: str, owner: str) -> Pictures:
         from agent.workflow.later_edits import Pictures
@@ -400,6 +467,15 @@ class Studio:
         turn = next((one for one in conversation.turns if one.id == abandoned.turn_id), None)
         if turn is not None and self._turns.can_go_on(conversation, turn, None):
             self._turns.go_on(conversation.id, turn.id, conversation.owner, None, may_repeat=False)
+
+    async def _embedder(self, owner: str, key: SecretStr | None) -> Meter | None:
+        name = self.provider_name(key)
+        if not self._meters.has_model(name):
+            return None
+        return await self._meters.of(owner, await self._provider(key), name)
+
+    async def _cap_day_usd(self, owner: str) -> float | None:
+        return (await self._preferences.of(owner)).cap_day_usd
 
     async def _provider(self, key: SecretStr | None) -> Provider:
         return self._own_provider or await self._providers.provider(key)

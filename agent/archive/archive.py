@@ -15,6 +15,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+from agent.archive.context import ToldMessage, whole_of_context
 from agent.archive.exporting import Exporter, Readable
 from agent.archive.format import Language, Limits, ListedConversation
 from agent.archive.importing import Importer, ImportReport, Taking, Writable
@@ -22,7 +23,7 @@ from agent.archive.papers import Paper, write_paper
 from agent.archive.reading import ArchiveReader
 from agent.archive.refusals import unreadable
 from agent.archive.writing import ArchiveWriter
-from agent.conversation import ConversationInfo, WholeConversation
+from agent.conversation import Conversation, ConversationInfo, WholeConversation
 from agent.errors import RequestRefused
 from agent.storage.private_files import make_private_folder, storage_failure
 
@@ -130,6 +131,13 @@ class Archive:
             with contextlib.ExitStack() as opened:
                 reader = await asyncio.to_thread(self._reader, source, opened)
                 return await Importer(reader, self._store, self._images, self._home, owner).run()
+
+    async def take_context(self, told: Sequence[ToldMessage], owner: str) -> Conversation:
+        """Return a new conversation of the owner's that was held elsewhere. It has cost nothing here.
+
+        Raises RequestRefused for what no message may hold, StorageFailure.
+        """
+        return await self._store.add_whole(owner, await whole_of_context(told, self._images))
 
     def _reader(self, source: Path | BinaryIO, opened: contextlib.ExitStack) -> ArchiveReader:
         try:

@@ -8,11 +8,20 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import get_args
 
 from pydantic import BaseModel
 
-from agent.archive.format import ArchivedConversation, ArchivedPicture, ArchivedTurn, SignaturePlace
+from agent.archive.format import (
+    ArchivedConversation,
+    ArchivedPicture,
+    ArchivedTurn,
+    ArchivedWorkspaceFile,
+    Limits,
+    SignaturePlace,
+)
+from agent.archive.json_guard import check_json
 from agent.archive.refusals import inconsistent
 from agent.archive.walking import images_in, models_in
 from agent.components import PlanCard
@@ -25,7 +34,12 @@ from agent.imaging.masking import Notice, Reason
 from agent.messages import ImagePart, PromptMessage, SignedPart
 from agent.picture_limits import MAX_MEGAPIXELS
 from agent.pictures import EditNotice, EditRecord, Margins, Placement
+from agent.plans import Ask
 from agent.settings import TurnSettings
+from agent.storage.gallery_values import plain_tag
+from agent.storage.workspace import Limits as WorkspaceLimits
+from agent.storage.workspace_names import is_in_the_way, is_name, key_of
+from agent.tools.base import Reason as AskReason
 
 # What JSON's readers hold exactly; nothing that is counted here comes near it.
 _LARGEST = float(1 << 53)
@@ -51,12 +65,13 @@ class PictureFacts:
 
 @dataclass(frozen=True)
 class Contents:
-    """What an archive holds beside its conversations: pictures and large signatures by digest, and the digests of
-    pictures that were lost before it was made."""
+    """What an archive holds beside its conversations: pictures and large signatures by digest, the digests of
+    pictures that were lost before it was made, and how large each file of a workspace is, by digest."""
 
     pictures: Mapping[str, PictureFacts]
     blobs: frozenset[str]
     lost: frozenset[str]
+    files: Mapping[str, int] = field(default_factory=dict)
 
 
 class _Wrong(Exception):
@@ -71,6 +86,7 @@ def check_conversation(conversation: ArchivedConversation, contents: Contents, n
     try:
         _check_turns(conversation)
         _check_pictures(conversation)
+        _check_files(conversation.files, contents.files)
         for turn in conversation.turns:
             _check_signatures(turn.messages, turn.signatures, contents.blobs)
         for picture in conversation.pictures:
@@ -105,6 +121,7 @@ def _check_pictures(conversation: ArchivedConversation) -> None:
         _hold(_is_handle(picture.handle), "not a handle")
         _hold(picture.turn_id in turns, "a picture of no turn")
         _hold(picture.round >= 1, "a round that is none")
+        _check_tags(picture.tags)
     _check_descent(conversation.pictures)
 
 
@@ -117,6 +134,26 @@ def _check_descent(pictures: Sequence[ArchivedPicture]) -> None:
         gone = frozenset(free)
         waiting = {handle: parents - gone for handle, parents in waiting.items() if handle not in gone}
     _hold(not waiting, "a picture that descends from itself")
+
+
+def _check_tags(tags: Sequence[str]) -> None:
+    _hold(all(tag and tag == plain_tag(tag) for tag in tags), "not a tag")
+    _hold(len({tag.casefold() for tag in tags}) == len(tags), "a tag twice")
+
+
+def _check_files(files: Sequence[ArchivedWorkspaceFile], sizes: Mapping[str, int]) -> None:
+    """Hold the files of a workspace to its own rules, as though each had been written here."""
+    limits = WorkspaceLimits()
+    _hold(len(files) <= limits.files, "too many files")
+    _hold(sum(file.size_bytes for file in files) <= limits.total_bytes, "files too large together")
+    for file in files:
+        _hold(is_name(file.name), "not a file's name")
+        _hold(file.size_bytes <= limits.file_bytes, "a file too large")
+        _hold(file.digest in sizes, "a file that is not there")
+        _hold(sizes[file.digest] == file.size_bytes, "a file of another size")
+    keys = [key_of(file.name) for file in files]
+    _hold(len(set(keys)) == len(keys), "two files of one name")
+    _hold(not any(is_in_the_way(key, keys) for key in keys), "a file that is a folder")
 
 
 def _check_signatures(
@@ -200,6 +237,15 @@ def _check_plans(card: PlanCard) -> None:
     _hold(bool(card.plans), "a plan of nothing")
 
 
+def _check_ask(ask: Ask) -> None:
+    """Hold what the page reads of a call: why it waited, and its arguments, which are JSON as far as they go."""
+    _hold(ask.reason in get_args(AskReason), "a reason nobody knows")
+    try:
+        check_json(ask.arguments.encode(), "", Limits())
+    except RequestRefused as refused:
+        raise _Wrong("arguments too deep") from refused
+
+
 def _check_step(line: ThoughtLog) -> None:
     count = line.parameters.get("count", 1)
     _hold(isinstance(count, int), "a count that is none")
@@ -228,6 +274,7 @@ _CHECKS: tuple[tuple[type[BaseModel], Callable[..., None]], ...] = (
     (Placement, _check_placement),
     (EditNotice, _check_notice),
     (PlanCard, _check_plans),
+    (Ask, _check_ask),
     (ThoughtLog, _check_step),
     (ErrorInfo, _check_error),
     (Timing, _check_timing),

@@ -80,6 +80,8 @@ class Exporter:
         for digest, data in blobs.items():
             if f"blobs/{digest}" not in self._writer:
                 self._writer.add(f"blobs/{digest}", data, is_deflated=False)
+        for listed, file in zip(archived.files, whole.files, strict=True):
+            self._writer.add_file(f"files/{listed.digest}", file.content)
         self._add_text(f"{folder}/conversation.json", archived.model_dump_json(indent=1))
         addresses = {digest: _TO_THE_TOP + name for digest, name in self._names.items()}
         page = conversation_page(whole, self._language, addresses)
@@ -93,6 +95,7 @@ class Exporter:
                 updated_at=whole.updated_at,
                 turn_count=len(whole.turns),
                 picture_count=len(whole.pictures),
+                file_count=len(whole.files),
             )
         )
 

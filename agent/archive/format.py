@@ -16,7 +16,7 @@ from pydantic import AfterValidator, AwareDatetime, Field, StringConstraints
 from pydantic.json_schema import models_json_schema
 
 from agent.components import Component
-from agent.conversation import Timing, TurnState
+from agent.conversation import Timing, TurnState, Writer
 from agent.messages import ImagePart, PromptMessage, TokenUsage, Value
 from agent.pictures import DriftRecord, EditRecord, Margins, Receipt, ReferenceRole
 from agent.reviews import Review
@@ -33,10 +33,11 @@ Language: TypeAlias = Literal["en", "zh-CN"]
 _CONVERSATION = "conversations/[0-9]{4,5}"
 _ANY_FILE = re.compile(
     rf"{re.escape(MANIFEST)}|{re.escape(INDEX)}|{_CONVERSATION}/conversation\.(?:json|md|html)"
-    rf"|pictures/[0-9a-f]{{64}}\.(?:{'|'.join(SUFFIXES)})|blobs/[0-9a-f]{{64}}"
+    rf"|pictures/[0-9a-f]{{64}}\.(?:{'|'.join(SUFFIXES)})|(?:blobs|files)/[0-9a-f]{{64}}"
 )
-_ANY_FOLDER = re.compile(rf"conversations/|{_CONVERSATION}/|pictures/|blobs/")
+_ANY_FOLDER = re.compile(rf"conversations/|{_CONVERSATION}/|pictures/|blobs/|files/")
 _FIRST_YEAR, _LAST_YEAR = 1970, 9000
+_MOST_VERSIONS = 1 << 31
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def conversation_folder(number: int) -> str:
 
 
 def is_file_name(name: str) -> bool:
-    """Return whether an archive may hold a file of this name. `files/` is reserved for a later version."""
+    """Return whether an archive may hold a file of this name."""
     return _ANY_FILE.fullmatch(name) is not None
 
 
@@ -101,6 +102,7 @@ class ListedConversation(Value):
     updated_at: Moment
     turn_count: Count
     picture_count: Count
+    file_count: Count
 
 
 class Manifest(Value):
@@ -163,7 +165,8 @@ class ArchivedTurn(Value):
 class ArchivedPicture(Value):
     """A picture of the conversation, whatever its branch; `answer` comes without its large `signatures`.
 
-    What `agent.pictures` says of a picture holds here. Its bytes are `pictures/<digest>.<suffix>`.
+    What `agent.pictures` says of a picture holds here. Its bytes are `pictures/<digest>.<suffix>`. The person starred
+    it when it `is_starred`, and gave it its `tags`.
     """
 
     handle: str
@@ -183,18 +186,39 @@ class ArchivedPicture(Value):
     edit: EditRecord | None
     drift: DriftRecord | None
     shortfall_kept: bool
+    is_starred: bool
+    tags: tuple[str, ...]
+
+
+class ArchivedWorkspaceFile(Value):
+    """A file of the conversation's workspace; what it holds is `files/<digest>`.
+
+    `name` is what it is called in the workspace, folders and all: no file of the archive has that name. What
+    `agent.conversation` says of such a file holds here.
+    """
+
+    name: str
+    digest: Digest
+    size_bytes: Count
+    version: Annotated[int, Field(ge=1, le=_MOST_VERSIONS)]
+    updated_at: Moment
+    written_by: Writer
+    is_untrusted: bool
 
 
 class ArchivedConversation(Value):
-    """`conversation.json`: a conversation with every branch. `head` is the newest turn of the branch that is shown."""
+    """`conversation.json`: a conversation with every branch. `head` is the newest turn of the branch that is shown; the
+    title `is_named` when the person gave it."""
 
     title: str
     created_at: Moment
     updated_at: Moment
+    is_named: bool
     is_pinned: bool
     head: str | None
     turns: tuple[ArchivedTurn, ...]
     pictures: tuple[ArchivedPicture, ...]
+    files: tuple[ArchivedWorkspaceFile, ...]
 
 
 def json_schema() -> dict[str, Any]:

@@ -16,7 +16,7 @@ from agent.archive.kinds import MIME_OF_SUFFIX, suffix_of
 from agent.archive.new_files import NewFiles
 from agent.archive.packing import unpacked
 from agent.archive.reading import ArchiveReader
-from agent.archive.refusals import not_a_picture
+from agent.archive.refusals import not_a_picture, too_large
 from agent.archive.walking import images_in
 from agent.conversation import Conversation, WholeConversation
 from agent.errors import AivistaError, ProviderFailure
@@ -76,6 +76,7 @@ class Importer:
         self._home = home
         self._owner = owner
         self._used: set[str] = set()
+        self._file_bytes = 0
         self._is_wanted = True
 
     async def run(self) -> ImportReport:
@@ -116,7 +117,8 @@ class Importer:
         facts = {digest: await self._facts(name) for digest, name in pictures.items()}
         for name in reader.files.keys() - pictures.values():
             await asyncio.to_thread(reader.read, name)
-        return Contents(facts, reader.blobs, frozenset(reader.manifest.lost) - facts.keys())
+        lost = frozenset(reader.manifest.lost) - facts.keys()
+        return Contents(facts, reader.blobs, lost, reader.workspace_files)
 
     async def _facts(self, name: str) -> PictureFacts:
         data = await asyncio.to_thread(self._reader.read, name)
@@ -134,6 +136,10 @@ class Importer:
         conversation = self._reader.conversation(folder)
         check_conversation(conversation, contents, f"{folder}/conversation.json")
         self._used.update(image.digest for image in images_in(conversation))
+        # A file that stands in the archive once is kept as often as workspaces name it.
+        self._file_bytes += sum(file.size_bytes for file in conversation.files)
+        if self._file_bytes > self._reader.most_bytes:
+            raise too_large(self._reader.most_bytes)
 
     async def _keep_pictures(self, digests: Iterable[str]) -> None:
         names = self._reader.pictures
@@ -158,7 +164,7 @@ class Importer:
 
     def _adopted(self, folder: str, adoption: Adoption) -> WholeConversation:
         archived: ArchivedConversation = self._reader.conversation(folder)
-        return adoption.adopted(unpacked(archived, self._reader.blob))
+        return adoption.adopted(unpacked(archived, self._reader.blob, self._reader.workspace_file))
 
     async def _undo(self, added: Iterable[ImportedConversation], new: NewFiles) -> None:
         for conversation in added:

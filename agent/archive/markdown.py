@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from agent.archive.plain_text import visible, web_address
-from agent.archive.readable import Block, Facts, Heading, Links, Note, Page, Said, Shown
+from agent.archive.readable import Block, Code, Facts, Heading, Links, Note, Page, Said, Shown
 
 # GFM makes links of bare addresses, too, which a backslash before their signs prevents.
 _SIGN = re.compile(r"[\\`*_{}\[\]()#|~!@$^]|(?<=[a-z]):(?=//)|(?<=www)\.", re.IGNORECASE)
@@ -44,8 +44,18 @@ def _block(block: Block) -> str:
         case Links():
             rows = (f"- {_link(source.title, source.url)}" for source in block.sources)
             return "\n".join((f"**{escaped(block.title)}**", "", *rows))
+        case Code():
+            return _fenced(block.text)
         case _:
             assert_never(block)
+
+
+def _fenced(text: str) -> str:
+    """Return the text as a block of code, which no line of it can end."""
+    plain = visible(text).rstrip("\n")
+    longest = max((len(run[0]) for run in re.finditer("`+", plain)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{plain}\n{fence}"
 
 
 def _lines(text: str, prefix: str) -> str:

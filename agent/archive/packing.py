@@ -8,33 +8,56 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from agent.archive.format import ArchivedConversation, ArchivedPicture, ArchivedTurn, SignaturePlace
-from agent.conversation import Turn, WholeConversation
+from agent.archive.format import (
+    ArchivedConversation,
+    ArchivedPicture,
+    ArchivedTurn,
+    ArchivedWorkspaceFile,
+    SignaturePlace,
+)
+from agent.conversation import Turn, WholeConversation, WorkspaceFile
 from agent.messages import PromptMessage
 from agent.pictures import Picture
 from agent.storage.signatures import Place, large_signatures, put_back, take_out
 
 _OF_A_TURN = tuple(ArchivedTurn.model_fields.keys() - {"messages", "signatures"})
-_OF_A_PICTURE = tuple(ArchivedPicture.model_fields.keys() - {"answer", "signatures"})
-_OF_ALL = tuple(ArchivedConversation.model_fields.keys() - {"turns", "pictures"})
+_OF_A_PICTURE = tuple(ArchivedPicture.model_fields.keys() - {"answer", "signatures", "is_starred", "tags"})
+_OF_A_FILE = tuple(ArchivedWorkspaceFile.model_fields.keys() - {"digest", "size_bytes"})
+_OF_ALL = tuple(ArchivedConversation.model_fields.keys() - {"turns", "pictures", "files"})
 
 
 def packed(whole: WholeConversation) -> tuple[ArchivedConversation, Mapping[str, bytes]]:
     """Return the conversation as an archive holds it, and its large signatures by their digests, in order."""
     blobs: dict[str, bytes] = {}
     turns = tuple(_packed_turn(turn, blobs) for turn in whole.turns)
-    pictures = tuple(_packed_picture(picture, blobs) for picture in whole.pictures)
-    return ArchivedConversation(**_fields(whole, _OF_ALL), turns=turns, pictures=pictures), blobs
+    starred = frozenset(whole.starred)
+    pictures = tuple(
+        _packed_picture(picture, blobs, picture.handle in starred, whole.tags.get(picture.handle, ()))
+        for picture in whole.pictures
+    )
+    files = tuple(map(_packed_file, whole.files))
+    return ArchivedConversation(**_fields(whole, _OF_ALL), turns=turns, pictures=pictures, files=files), blobs
 
 
-def unpacked(archived: ArchivedConversation, read_blob: Callable[[str], bytes]) -> WholeConversation:
-    """Return the conversation of an archive, its signatures whole again. `read_blob` is given their digests."""
+def unpacked(
+    archived: ArchivedConversation, read_blob: Callable[[str], bytes], read_file: Callable[[str], bytes]
+) -> WholeConversation:
+    """Return the conversation of an archive, its signatures whole again, with what its files hold. `read_blob` and
+    `read_file` are given their digests."""
     turns = tuple(
         Turn(**_fields(turn, _OF_A_TURN), messages=_whole(turn.messages, turn.signatures, read_blob))
         for turn in archived.turns
     )
     pictures = tuple(_unpacked_picture(picture, read_blob) for picture in archived.pictures)
-    return WholeConversation(**_fields(archived, _OF_ALL), turns=turns, pictures=pictures)
+    files = tuple(WorkspaceFile(**_fields(one, _OF_A_FILE), content=read_file(one.digest)) for one in archived.files)
+    return WholeConversation(
+        **_fields(archived, _OF_ALL),
+        turns=turns,
+        pictures=pictures,
+        starred=tuple(one.handle for one in archived.pictures if one.is_starred),
+        tags={one.handle: one.tags for one in archived.pictures if one.tags},
+        files=files,
+    )
 
 
 def _packed_turn(turn: Turn, blobs: dict[str, bytes]) -> ArchivedTurn:
@@ -42,9 +65,22 @@ def _packed_turn(turn: Turn, blobs: dict[str, bytes]) -> ArchivedTurn:
     return ArchivedTurn(**_fields(turn, _OF_A_TURN), messages=messages, signatures=places)
 
 
-def _packed_picture(picture: Picture, blobs: dict[str, bytes]) -> ArchivedPicture:
+def _packed_picture(
+    picture: Picture, blobs: dict[str, bytes], is_starred: bool, tags: tuple[str, ...]
+) -> ArchivedPicture:
     answer, places = _light((picture.answer,) if picture.answer else (), blobs)
-    return ArchivedPicture(**_fields(picture, _OF_A_PICTURE), answer=answer[0] if answer else None, signatures=places)
+    return ArchivedPicture(
+        **_fields(picture, _OF_A_PICTURE),
+        answer=answer[0] if answer else None,
+        signatures=places,
+        is_starred=is_starred,
+        tags=tags,
+    )
+
+
+def _packed_file(file: WorkspaceFile) -> ArchivedWorkspaceFile:
+    digest = hashlib.sha256(file.content).hexdigest()
+    return ArchivedWorkspaceFile(**_fields(file, _OF_A_FILE), digest=digest, size_bytes=file.size_bytes)
 
 
 def _unpacked_picture(picture: ArchivedPicture, read_blob: Callable[[str], bytes]) -> Picture:

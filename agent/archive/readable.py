@@ -27,6 +27,10 @@ from agent.conversation import Turn, TurnState, WholeConversation
 from agent.messages import ImagePart, Source
 from agent.pictures import Picture, Receipt
 
+# Characters of files: the page is to be read.
+_MOST_OF_A_FILE = 20_000
+_MOST_OF_ALL_FILES = 400_000
+
 
 @dataclass(frozen=True)
 class Heading:
@@ -76,7 +80,14 @@ class Links:
     sources: tuple[Source, ...]
 
 
-Block: TypeAlias = Heading | Said | Note | Shown | Facts | Links
+@dataclass(frozen=True)
+class Code:
+    """A text that is shown line by line, as it stands."""
+
+    text: str
+
+
+Block: TypeAlias = Heading | Said | Note | Shown | Facts | Links | Code
 
 
 @dataclass(frozen=True)
@@ -139,6 +150,7 @@ class _Telling:
             yield Heading(2, self._word("elsewhere"))
         for turn in others:
             yield from self._turn(turn, is_elsewhere=True)
+        yield from self._files()
 
     def _turn(self, turn: Turn, *, is_elsewhere: bool = False) -> Iterator[Block]:
         head = f"{self._numbers[turn.id]} · {moment_text(turn.started_at)}"
@@ -237,6 +249,25 @@ class _Telling:
             yield self._word("review"), text
         if review.lettering:
             yield self._word("lettering"), review.lettering
+
+    def _files(self) -> Iterator[Block]:
+        if self._whole.files:
+            yield Heading(2, self._word("files"))
+        room = _MOST_OF_ALL_FILES
+        for file in self._whole.files:
+            size, writer = self._word("bytes", count=f"{file.size_bytes:,}"), self._word(f"by.{file.written_by}")
+            yield Heading(3, file.name)
+            yield Note(f"{size} · {writer} · {moment_text(file.updated_at)}")
+            text = file.text
+            if text is None:
+                yield Note(self._word("no_text"))
+                continue
+            shown = text[: min(_MOST_OF_A_FILE, room)]
+            room -= len(shown)
+            if shown.strip():
+                yield Code(shown)
+            if len(shown) < len(text):
+                yield Note(self._word("cut", count=f"{len(text) - len(shown):,}"))
 
     def _word(self, key: str, **parameters: object) -> str:
         return word(self._language, key, **parameters)

@@ -72,6 +72,8 @@ class ArchiveReader:
             self._zip = zipfile.ZipFile(_Careful(file, limits))
         except _BROKEN as error:
             raise unreadable(str(error)) from error
+        # What all that is in it may come to.
+        self.most_bytes = min(limits.archive_bytes, max(limits.ratio_from_bytes, limits.ratio * self._size_bytes))
         self._entries = self._checked_entries()
         self.manifest = self._read_manifest()
         self.files = self._checked_files()
@@ -111,6 +113,15 @@ class ArchiveReader:
         """Return a large signature."""
         return self.read(f"blobs/{digest}")
 
+    @property
+    def workspace_files(self) -> dict[str, int]:
+        """The sizes in bytes of what the workspaces' files hold, by digest."""
+        return {one.sha256: one.size_bytes for one in self.files.values() if one.name.startswith("files/")}
+
+    def workspace_file(self, digest: str) -> bytes:
+        """Return what a file of a workspace holds."""
+        return self.read(f"files/{digest}")
+
     def _checked_entries(self) -> dict[str, zipfile.ZipInfo]:
         limits, entries = self._limits, self._zip.infolist()
         if len(entries) > limits.files:
@@ -125,9 +136,8 @@ class ArchiveReader:
             if entry.file_size > limits.file_bytes:
                 raise too_large(limits.file_bytes)
             files[entry.filename] = entry
-        most = min(limits.archive_bytes, max(limits.ratio_from_bytes, limits.ratio * self._size_bytes))
-        if sum(entry.file_size for entry in files.values()) > most:
-            raise too_large(most)
+        if sum(entry.file_size for entry in files.values()) > self.most_bytes:
+            raise too_large(self.most_bytes)
         return files
 
     def _read_manifest(self) -> Manifest:
@@ -153,7 +163,7 @@ class ArchiveReader:
                 raise damaged(file.name, "missing")
             if file.size_bytes != self._entries[file.name].file_size:
                 raise damaged(file.name, "another size")
-            if file.name.startswith(("pictures/", "blobs/")) and file.sha256 not in file.name:
+            if file.name.startswith(("pictures/", "blobs/", "files/")) and file.sha256 not in file.name:
                 raise damaged(file.name, "another digest")
             listed[file.name] = file
         for name in self._entries:

@@ -12,7 +12,7 @@ from html import escape
 from typing import assert_never
 
 from agent.archive.plain_text import visible, web_address
-from agent.archive.readable import Block, Facts, Heading, Links, Note, Page, Said, Shown
+from agent.archive.readable import Block, Code, Facts, Heading, Links, Note, Page, Said, Shown
 
 _STYLE = """
 :root { color-scheme: light dark; --paper: #fbfaf7; --ink: #23211d; --quiet: #6b675e; --line: #dedad0;
@@ -34,6 +34,7 @@ img { max-width: 100%; height: auto; border-radius: .4rem; border: 1px solid var
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; font-size: .875rem; }
 dt { color: var(--quiet); }
 dd { margin: 0; white-space: pre-wrap; overflow-wrap: anywhere; }
+pre { background: var(--said); border-radius: .4rem; padding: .6rem .9rem; overflow-x: auto; font-size: .85rem; }
 a { color: inherit; overflow-wrap: anywhere; }
 """.strip()
 _HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
@@ -93,6 +94,8 @@ def _block(block: Block) -> str:
         case Links():
             rows = "".join(f"<li>{_link(source.title, source.url)}</li>" for source in block.sources)
             return f'<p class="note">{_text(block.title)}</p><ul>{rows}</ul>'
+        case Code():
+            return f"<pre><code>{_text(block.text)}</code></pre>"
         case _:
             assert_never(block)
 

@@ -28,6 +28,8 @@ class ArchiveWriter:
         self._files: list[ArchivedFile] = []
         self._names: set[str] = set()
         self._bytes = 0
+        # Of workspaces' files: each once, and as often as it is named.
+        self._stored_bytes = self._named_bytes = 0
 
     def __contains__(self, name: str) -> bool:
         """Whether a file of this name was added."""
@@ -45,6 +47,20 @@ class ArchiveWriter:
         digest = hashlib.sha256(data).hexdigest()
         self._files.append(ArchivedFile(name=name, size_bytes=len(data), sha256=digest))
         self._names.add(name)
+
+    def add_file(self, name: str, data: bytes) -> None:
+        """Add a file of a workspace, or count one that is there already: it is kept as often as workspaces name it.
+
+        It is not deflated: many of zeros, or the same one many times, are a bomb to whoever takes them in.
+        """
+        if name not in self._names:
+            self.add(name, data, is_deflated=False)
+            self._stored_bytes += len(data)
+        self._named_bytes += len(data)
+        limits = self._limits
+        most = min(limits.archive_bytes, max(limits.ratio_from_bytes, limits.ratio * self._stored_bytes))
+        if self._named_bytes > most:
+            raise export_too_large(most)
 
     def finish(
         self, app_version: str, language: Language, conversations: tuple[ListedConversation, ...], lost: frozenset[str]

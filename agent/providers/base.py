@@ -24,13 +24,15 @@ class ChatOptions(Value):
     """How a text model is to answer.
 
     `google_search` and tools are never used in one call (docs/architecture.md, What goes to the models): a provider
-    refuses it with DesignRuleBroken before anything is sent. `response_schema` asks for JSON of that schema.
+    refuses it with DesignRuleBroken before anything is sent. `response_schema` asks for JSON of that schema, and
+    `shows_thoughts` for what the model says of its thinking, where it does.
     """
 
     system: str = ""
     google_search: bool = False
     response_schema: dict[str, JsonValue] | None = None
     thinking_level: str | None = None
+    shows_thoughts: bool = False
 
 
 PLAIN = ChatOptions()

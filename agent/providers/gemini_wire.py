@@ -161,7 +161,7 @@ def chat_settings(model: ModelEntry, tools: Sequence[ToolDeclaration], options: 
     """
     if tools and options.google_search:
         raise DesignRuleBroken("functions and the Google search are never in one request")
-    generation = _thinking(model, options.thinking_level)
+    generation = _thinking(model, options.thinking_level, shows_thoughts=options.shows_thoughts)
     if options.response_schema is not None:
         generation |= {"responseMimeType": "application/json", "responseJsonSchema": options.response_schema}
     body: Wire = {"generationConfig": generation}
@@ -198,9 +198,9 @@ def _search(model: ModelEntry) -> Wire:
     return {"googleSearch": {"searchTypes": {"webSearch": {}, "imageSearch": {}}} if model.has_image_search else {}}
 
 
-def _thinking(model: ModelEntry, level: str | None) -> Wire:
+def _thinking(model: ModelEntry, level: str | None, *, shows_thoughts: bool = False) -> Wire:
     chosen = level if level in model.thinking_levels else model.thinking_level
-    return {"thinkingConfig": {"thinkingLevel": chosen.upper(), "includeThoughts": False}} if chosen else {}
+    return {"thinkingConfig": {"thinkingLevel": chosen.upper(), "includeThoughts": shows_thoughts}} if chosen else {}
 
 
 def _declaration(tool: ToolDeclaration) -> Wire:

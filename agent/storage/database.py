@@ -16,7 +16,7 @@ from agent.errors import ErrorCode, StorageFailure
 from agent.storage.private_files import make_private_folder, storage_failure
 from agent.storage.tables import FULL_TEXT, METADATA
 
-HEAD = "0003"
+HEAD = "0006"
 _NAME = "aivista.db"
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _BUSY_TIMEOUT_S = 5.0

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import time
-import unicodedata
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from agent.messages import ImagePart
 from agent.pictures import Picture
 from agent.storage.gallery_values import (
     KEPT_FOR,
-    LONGEST_TAG,
     GalleryFacets,
     GalleryItem,
     GalleryPage,
     GalleryQuery,
     ZippedPictures,
     moment_cursor,
+    plain_tag,
     rank_cursor,
     rank_of,
 )
@@ -152,6 +150,14 @@ class Gallery:
         """Return those of the pictures that are the owner's, in the order of the ids."""
         return await self._search.items(owner, ids)
 
+    async def deleted(self, owner: str, conversation_id: str) -> tuple[Picture, ...]:
+        """Return the pictures that were deleted from one of the owner's conversations, as their records still tell."""
+        return await self._search.deleted(owner, conversation_id)
+
+    async def count(self, owner: str, query: GalleryQuery) -> int:
+        """Return how many pictures pass the query's filters; its words and likeness count for nothing."""
+        return await self._search.count(owner, query)
+
     async def facets(self, owner: str) -> GalleryFacets:
         """Return what there is to choose from. It may be a few seconds old."""
         kept = self._facets.get(owner)
@@ -182,7 +188,7 @@ class Gallery:
         """
         from agent.storage import gallery_rows
 
-        name = _plain_tag(tag)
+        name = plain_tag(tag)
         return await self._change(
             owner, lambda connection: gallery_rows.tag(connection, owner, ids, name) if name else ()
         )
@@ -191,7 +197,7 @@ class Gallery:
         """Take a tag away from the pictures. Return the ids of those that are the owner's."""
         from agent.storage import gallery_rows
 
-        name = _plain_tag(tag)
+        name = plain_tag(tag)
         return await self._change(owner, lambda connection: gallery_rows.untag(connection, owner, ids, name))
 
     async def delete(self, owner: str, ids: Sequence[int]) -> tuple[int, ...]:
@@ -234,31 +240,27 @@ class Gallery:
         ids: Sequence[int],
         *,
         name_of: Callable[[Picture], str],
-        prepare: Callable[[Picture, bytes], bytes] = lambda _, data: data,
+        bytes_of: Callable[[GalleryItem], Coroutine[Any, Any, bytes]] | None = None,
     ) -> ZippedPictures:
         """Return a private file with the owner's pictures among these, which is the caller's to remove.
 
-        `name_of` gives each its file's name, `prepare` its bytes as they are taken away. A picture whose file is gone
-        is left out. Raises RequestRefused when none is left, StorageFailure when the disk is full.
+        `name_of` gives each its file's name, `bytes_of` its bytes as they are taken away, without it those on disk. A
+        picture whose file is gone, or for which `bytes_of` raises RequestRefused, is left out. Raises RequestRefused
+        when none is left, StorageFailure when the disk is full.
         """
         from agent.storage.gallery_zip import zip_pictures
 
-        pictures = [item.picture for item in await self.items(owner, ids)]
-        loop = asyncio.get_running_loop()
+        items, loop, taken = await self.items(owner, ids), asyncio.get_running_loop(), bytes_of or self._stored
 
-        def read(image: ImagePart) -> bytes:
-            return asyncio.run_coroutine_threadsafe(self._images.read(image), loop).result()
+        def read(item: GalleryItem) -> bytes:
+            return asyncio.run_coroutine_threadsafe(taken(item), loop).result()
 
-        work = loop.run_in_executor(
-            self._zipping,
-            lambda: zip_pictures(self._home, pictures, lambda one: read(one.image), name_of, prepare),
-        )
+        work = loop.run_in_executor(self._zipping, lambda: zip_pictures(self._home, items, read, name_of))
         return await asyncio.shield(work)
+
+    async def _stored(self, item: GalleryItem) -> bytes:
+        return await self._images.read(item.picture.image)
 
 
 def _key(owner: str, query: GalleryQuery) -> tuple[str, GalleryQuery]:
     return owner, query.model_copy(update={"after": None, "limit": 1})
-
-
-def _plain_tag(tag: str) -> str:
-    return " ".join(unicodedata.normalize("NFC", tag).split())[:LONGEST_TAG].strip()

@@ -5,34 +5,18 @@ The folder is not that of the styles: either is thrown away whole when it fails,
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import logging
-import shutil
-from collections.abc import Callable, Iterable, Sequence
-from datetime import timedelta
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
-from pydantic import ValidationError
-
-from agent.errors import ErrorCode, StorageFailure
 from agent.messages import Value
-from agent.storage.private_files import make_private_folder, storage_failure
+from agent.storage.lance_folder import OLD_VERSIONS_LIVE, LanceFolder, schema_metadata
 from agent.storage.style_table import EmbeddingModel
 
-T = TypeVar("T")
-
 FOLDER = Path("gallery") / "index"
-_ABOUT = b"aivista"
-# How the system says that there is no room; LanceDB has no error numbers.
-_NO_ROOM = ("No space left", "File too large", "quota exceeded")
-# Another process may still read the version before this one.
-_OLD_VERSIONS_LIVE = timedelta(hours=1)
 # Each addition is a file of its own: so many are put together into one.
 _ADDITIONS_BEFORE_TIDYING = 32
-
-_log = logging.getLogger(__name__)
 
 
 class AboutVectors(Value):
@@ -60,41 +44,17 @@ class Near(NamedTuple):
     cosine: float
 
 
-class VectorTables:
+class VectorTables(LanceFolder):
     """The LanceDB folder of the gallery. Every call blocks: use one thread. Call everything within `guarded`."""
 
     def __init__(self, home: Path) -> None:
-        self._folder = home / FOLDER
-        self._database: Any = None
+        super().__init__(home / FOLDER, "the index of pictures")
         self._known: dict[str, set[int]] = {}
         self._additions = 0
 
-    def guarded(self, work: Callable[[], T]) -> T:
-        """Return what the work returns; after a failure throw everything away and try once more.
-
-        Raises StorageFailure.
-        """
-        try:
-            return work()
-        except Exception as error:  # LanceDB raises RuntimeError, ValueError, OSError and Rust's panics alike
-            if _has_no_room(error):
-                # What is there is still good.
-                raise StorageFailure(ErrorCode.DISK_FULL) from error
-            _log.warning("the index of pictures is made anew: %s", type(error).__name__)
-            self._throw_away()
-        try:
-            return work()
-        except Exception as error:
-            raise _failure(error) from error
-
     def about(self, name: str) -> AboutVectors | None:
         """Return what the table holds, None where there is none of ours."""
-        table = self._table(name)
-        metadata = (table.schema.metadata or {}) if table is not None else {}
-        try:
-            return AboutVectors.model_validate_json(metadata[_ABOUT])
-        except (KeyError, ValidationError):
-            return None
+        return self._note(name, AboutVectors)
 
     def add(self, name: str, about: AboutVectors, rows: Sequence[VectorRow]) -> None:
         """Add vectors; those of the same pictures before are replaced. A table of another kind is made anew."""
@@ -104,13 +64,11 @@ class VectorTables:
             return
         fields = [("id", pyarrow.int64()), ("owner", pyarrow.string()), ("content", pyarrow.string())]
         fields.append(("vector", pyarrow.list_(pyarrow.float32(), about.dimension)))
-        schema = pyarrow.schema(fields, metadata={_ABOUT: about.model_dump_json().encode()})
+        schema = pyarrow.schema(fields, metadata=schema_metadata(about))
         data = pyarrow.Table.from_pylist([row._asdict() for row in rows], schema=schema)
         kept = self.about(name)
         if kept is None or (kept.dimension, kept.model) != (about.dimension, about.model):
-            # Asked to overwrite what is not there, LanceDB prints a warning.
-            mode = "overwrite" if self._table(name) is not None else "create"
-            self._opened().create_table(name, data=data, mode=mode)
+            self._create(name, data)
             self._known[name] = set()
         else:
             self.forget(name, {row.id for row in rows})
@@ -118,7 +76,7 @@ class VectorTables:
         self.known(name).update(row.id for row in rows)
         self._additions += 1
         if self._additions % _ADDITIONS_BEFORE_TIDYING == 0:
-            self._table(name).optimize(cleanup_older_than=_OLD_VERSIONS_LIVE)
+            self._table(name).optimize(cleanup_older_than=OLD_VERSIONS_LIVE)
 
     def known(self, name: str) -> set[int]:
         """Return the ids of the pictures that have a vector in the table. They are read once."""
@@ -156,27 +114,8 @@ class VectorTables:
 
     def close(self) -> None:
         """Let go of the files."""
-        self._database = None
+        super().close()
         self._known = {}
-
-    def _opened(self) -> Any:
-        if self._database is None:
-            # LanceDB takes a second to import: only a search waits for it.
-            import lancedb
-
-            make_private_folder(self._folder)
-            self._database = lancedb.connect(str(self._folder))
-        return self._database
-
-    def _table(self, name: str) -> Any:
-        # LanceDB's own list of tables comes in pages.
-        is_there = (self._folder / f"{name}.lance").is_dir()
-        return self._opened().open_table(name) if is_there else None
-
-    def _throw_away(self) -> None:
-        self.close()
-        with contextlib.suppress(OSError):
-            shutil.rmtree(self._folder)
 
 
 def table_of_model(model: EmbeddingModel) -> str:
@@ -189,18 +128,3 @@ def _checked(name: str) -> str:
     if not name or not set(name) <= set("0123456789abcdef"):
         raise ValueError("not a name of the index")
     return name
-
-
-def _has_no_room(error: Exception) -> bool:
-    return any(words in str(error) for words in _NO_ROOM)
-
-
-def _failure(error: Exception) -> StorageFailure:
-    if isinstance(error, StorageFailure):
-        return error
-    if _has_no_room(error):
-        return StorageFailure(ErrorCode.DISK_FULL)
-    if isinstance(error, OSError) and error.errno is not None:
-        return storage_failure(error)
-    # The text of LanceDB's own errors is full of paths.
-    return StorageFailure(ErrorCode.STORAGE_BROKEN, detail=f"the index of pictures: {type(error).__name__}")

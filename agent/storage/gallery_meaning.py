@@ -7,9 +7,10 @@ import itertools
 import logging
 import statistics
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from agent.errors import AivistaError
@@ -32,7 +33,16 @@ _LONGEST_TEXT = 2000
 # How long a model is left alone after it failed: not every search need wait for it.
 _PAUSE_S = 60.0
 
+_MOST_KEPT = 64
+
 _log = logging.getLogger(__name__)
+
+
+class _Asked(NamedTuple):
+    """Words put to a model."""
+
+    model: EmbeddingModel
+    words: str
 
 
 class PictureMeaning:
@@ -55,6 +65,8 @@ class PictureMeaning:
         self._tasks = tasks
         self._clock = clock
         self._paused_until_s: WeakKeyDictionary[TextEmbedder, float] = WeakKeyDictionary()
+        # A search is made again for its next picture, or while pictures are being read: its words are paid for once.
+        self._vectors: OrderedDict[_Asked, list[float]] = OrderedDict()
         # Uploads that nothing is said of.
         self._wordless: set[int] = set()
 
@@ -81,7 +93,9 @@ class PictureMeaning:
         about = await self._guarded(lambda: self._tables.about(name))
         if about is None:
             return []
-        vector = (await _embedded([words], embedder, model))[0]
+        vector = await self._vector_of(_Asked(model, words), embedder)
+        if vector is None:
+            return []
         near = await self._guarded(lambda: self._tables.nearest(name, owner_key(owner), vector, _MOST_FOUND))
         close = [one for one in near if one.cosine > about.background]
         rows = await self._reading(lambda connection: rows_of(connection, owner, [one.id for one in close]))
@@ -89,6 +103,20 @@ class PictureMeaning:
         stale = [one.id for one in close if one.id in contents and contents[one.id] != one.content]
         await self._guarded(lambda: self._tables.forget(name, stale))
         return [one.id for one in close if contents.get(one.id) == one.content]
+
+    async def _vector_of(self, asked: _Asked, embedder: TextEmbedder) -> list[float] | None:
+        """Return the vector of what is asked, None when the model failed; it comes also when nobody waits any more."""
+        if asked not in self._vectors:
+            await self._tasks.begin(asked, lambda: self._ask(asked, embedder), patience_s=None)
+        return self._vectors.get(asked)
+
+    async def _ask(self, asked: _Asked, embedder: TextEmbedder) -> None:
+        try:
+            self._vectors[asked] = (await _embedded([asked.words], embedder, asked.model))[0]
+        except (AivistaError, ValueError) as error:
+            self._pause(embedder, asked.model, error)
+        while len(self._vectors) > _MOST_KEPT:
+            self._vectors.popitem(last=False)
 
     async def _read_some(self, owner: str, embedder: TextEmbedder, model: EmbeddingModel) -> None:
         try:
@@ -102,6 +130,7 @@ class PictureMeaning:
         ids = await self._reading(lambda connection: ids_of(connection, owner))
         missing = [one for one in ids if one not in known and one not in self._wordless][:_MOST_A_SEARCH]
         for start in range(0, len(missing), _AT_ONCE):
+            await self._tasks.turn()
             await self._read_these(owner, missing[start : start + _AT_ONCE], embedder, model)
 
     async def _read_these(self, owner: str, ids: Sequence[int], embedder: TextEmbedder, model: EmbeddingModel) -> None:

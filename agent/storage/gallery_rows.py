@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, time
 from typing import Any
 
@@ -14,6 +14,7 @@ from sqlalchemy import (
     Select,
     String,
     and_,
+    bindparam,
     delete,
     func,
     insert,
@@ -24,6 +25,7 @@ from sqlalchemy import (
     update,
 )
 
+from agent.pictures import Picture
 from agent.storage.gallery_values import GalleryFacets, GalleryItem, GalleryQuery, moment_of
 from agent.storage.rows import picture_of
 from agent.storage.tables import CONVERSATIONS, PICTURE_TAGS, PICTURES, TURNS
@@ -45,6 +47,21 @@ ITEM = (
     *(_P.digest, _P.handle, _P.turn_id, _P.created_at, _P.is_marked, _P.receipt, _P.details, _SAID.label("said")),
 )
 WITH_CONVERSATION = PICTURES.join(CONVERSATIONS, _C.id == _P.conversation_id)
+_KINDS = (_P.model, _P.shape, _P.source, _P.is_starred)
+_MONTH = func.substr(_P.created_at, 1, 7, type_=String)
+# Without the conversations, so that one index has all of it; what is in deleted ones is taken off again.
+_COUNTED = PICTURES, and_(_P.owner == bindparam("whose"), _P.deleted_at.is_(None))
+_NOT_COUNTED = (
+    WITH_CONVERSATION,
+    and_(_C.owner == bindparam("whose"), _C.deleted_at.is_not(None), _P.deleted_at.is_(None)),
+)
+# Far fewer pictures have a tag than an owner has: the tags come first.
+_TAGGED = (
+    select(_T.tag, func.count())
+    .select_from(PICTURE_TAGS.join(WITH_CONVERSATION, _P.id == _T.picture_id))
+    .where(_owner_unindexed == bindparam("whose"), _IS_THERE)
+    .group_by(_T.tag)
+)
 
 ItemRow = Row[*tuple[Any, ...]]
 
@@ -135,7 +152,24 @@ def ids_of(connection: Connection, owner: str) -> list[int]:
     return list(connection.scalars(statement))
 
 
+def deleted_of(connection: Connection, owner: str, conversation_id: str) -> list[Picture]:
+    """Return the pictures of the owner's conversation that were deleted, the oldest first."""
+    statement = select(*ITEM).select_from(WITH_CONVERSATION).where(_P.conversation_id == conversation_id)
+    gone = statement.where(_owner_unindexed == owner, _P.deleted_at.is_not(None), _C.deleted_at.is_(None))
+    return [picture_of(row) for row in connection.execute(gone.order_by(_P.id))]
+
+
 # Changes
+
+
+def add_tags(connection: Connection, owner: str, conversation_id: str, tags: Mapping[str, Sequence[str]]) -> None:
+    """Give pictures of a conversation that is new tags, by handle, in the spelling that the owner uses already."""
+    handles = select(_P.handle, _P.id).where(_P.conversation_id == conversation_id)
+    ids = {row.handle: row.id for row in connection.execute(handles)} if tags else {}
+    spelling = spellings(connection, owner, [name for names in tags.values() for name in names])
+    given = {(ids[handle], spelling[name]) for handle, names in tags.items() for name in names if handle in ids}
+    if given:
+        connection.execute(insert(PICTURE_TAGS), [{"picture_id": one, "tag": name} for one, name in sorted(given)])
 
 
 def star(connection: Connection, owner: str, ids: Sequence[int], is_starred: bool) -> tuple[int, ...]:
@@ -195,10 +229,17 @@ def _own(connection: Connection, owner: str, ids: Sequence[int]) -> tuple[int, .
     return tuple(one for one in dict.fromkeys(ids) if one in own)
 
 
-def _spelling(connection: Connection, owner: str, name: str) -> str:
+def spellings(connection: Connection, owner: str, names: Iterable[str]) -> dict[str, str]:
+    """Return for each name of a tag how the owner spells it already, else how the first of the names does."""
     theirs = select(_T.tag).distinct().join(PICTURES, _P.id == _T.picture_id).where(_owner_unindexed == owner)
-    same = (one for one in connection.scalars(theirs) if one.casefold() == name.casefold())
-    return min(same, default=name)
+    known: dict[str, str] = {}
+    for one in sorted(connection.scalars(theirs)):
+        known.setdefault(one.casefold(), one)
+    return {name: known.setdefault(name.casefold(), name) for name in names}
+
+
+def _spelling(connection: Connection, owner: str, name: str) -> str:
+    return spellings(connection, owner, [name])[name]
 
 
 def _read_anew(connection: Connection, ids: Sequence[int]) -> None:
@@ -210,26 +251,37 @@ def _read_anew(connection: Connection, ids: Sequence[int]) -> None:
 
 
 def facets(connection: Connection, owner: str) -> GalleryFacets:
-    """Return how many pictures there are of each kind, from one reading of the owner's."""
-    month = func.substr(_P.created_at, 1, 7, type_=String)
-    kinds = (_P.model, _P.shape, _P.source, _P.is_starred, month)
-    owned = _owned(select(*kinds, func.count()), owner, GalleryQuery())
-    counts: tuple[Counter[Any], ...] = tuple(Counter() for _ in kinds)
-    for *row, count in connection.execute(owned.group_by(*kinds)):
-        for counter, value in zip(counts, row, strict=True):
-            counter[value] += count
-    models, shapes, sources, stars, months = counts
-    tags = _owned(select(_T.tag, func.count()), owner, GalleryQuery()).join(PICTURE_TAGS, _T.picture_id == _P.id)
-    tag_rows = connection.execute(tags.group_by(_T.tag)).all()
+    """Return how many pictures there are of each kind, and in each month."""
+    models, shapes, sources, stars = _counts(connection, owner, _KINDS)
+    (months,) = _counts(connection, owner, (_MONTH,))
+    tag_rows = connection.execute(_TAGGED, {"whose": owner}).all()
     return GalleryFacets(
         total=sum(stars.values()),
-        starred=stars[True],
+        starred=stars.get(True, 0),
         models=_most_first(models.items()),
         shapes=_most_first(shapes.items()),
         sources=_most_first(sources.items()),
         months=dict(sorted(months.items(), reverse=True)),
         tags=_most_first((name, count) for name, count in tag_rows),
     )
+
+
+def _counts(connection: Connection, owner: str, columns: Sequence[ColumnElement[Any]]) -> tuple[dict[Any, int], ...]:
+    """Return for each column how many pictures have each of its values."""
+    counts: tuple[Counter[Any], ...] = tuple(Counter() for _ in columns)
+    for (table, are_meant), sign in ((_COUNTED, 1), (_NOT_COUNTED, -1)):
+        statement = select(*columns, func.count()).select_from(table).where(are_meant).group_by(*columns)
+        for *values, number in connection.execute(statement, {"whose": owner}):
+            for counter, value in zip(counts, values, strict=True):
+                counter[value] += sign * number
+    return tuple({value: number for value, number in each.items() if number} for each in counts)
+
+
+def count(connection: Connection, owner: str, query: GalleryQuery) -> int:
+    """Return how many pictures pass the filters; neither words nor likeness count."""
+    statement = _owned(select(func.count()), owner, query).where(*_conditions(query))
+    found: int = connection.execute(statement).scalar_one()
+    return found
 
 
 def _most_first(counts: Iterable[tuple[str, int]]) -> dict[str, int]:

@@ -8,12 +8,13 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import URL, Connection, create_engine, event
 from sqlalchemy.exc import DBAPIError
 
 from agent.errors import ErrorCode, RequestRefused
+from agent.pictures import Picture
 from agent.storage import gallery_rows, gallery_words
 from agent.storage.database import record_failure
 from agent.storage.gallery_index import VectorTables
@@ -44,6 +45,13 @@ class Ranking:
     found_by: Mapping[int, tuple[FoundBy, ...]] = field(default_factory=dict)
     likeness: Mapping[int, float] = field(default_factory=dict)
     is_whole: bool = True
+
+
+class _Said(NamedTuple):
+    """The ids of pictures that words belong to, and whether every picture's words are read."""
+
+    ids: list[int]
+    is_whole: bool
 
 
 class GallerySearch:
@@ -103,6 +111,16 @@ class GallerySearch:
 
         return await self._reading(read)
 
+    async def deleted(self, owner: str, conversation_id: str) -> tuple[Picture, ...]:
+        """Return the deleted pictures of one of the owner's conversations."""
+        return tuple(
+            await self._reading(lambda connection: gallery_rows.deleted_of(connection, owner, conversation_id))
+        )
+
+    async def count(self, owner: str, query: GalleryQuery) -> int:
+        """Return how many pictures pass the filters."""
+        return await self._reading(lambda connection: gallery_rows.count(connection, owner, query))
+
     async def facets(self, owner: str) -> GalleryFacets:
         """Return what there is to choose from."""
         return await self._reading(lambda connection: gallery_rows.facets(connection, owner))
@@ -111,15 +129,13 @@ class GallerySearch:
 
     async def ranked(self, owner: str, query: GalleryQuery, embedder: TextEmbedder | None) -> Ranking:
         """Return every picture that the search finds, the best first."""
-        lists: list[tuple[FoundBy, list[int]]] = []
-        likeness: dict[int, float] = {}
-        is_whole = True
-        if query.words.strip():
-            is_whole = await self._read_words()
-            lists += await self._by_words(owner, query, embedder)
+        # Side by side: a search waits once, whatever it waits for.
+        said, meant, alike = await asyncio.gather(
+            self._by_words(owner, query), self._by_meaning(owner, query, embedder), self._alike(owner, query.similar_to)
+        )
+        lists = [(FoundBy.WORDS, said.ids), (FoundBy.MEANING, meant)] if query.words.strip() else []
+        likeness, is_whole = alike.found, said.is_whole and alike.is_whole
         if query.similar_to is not None:
-            alike = await self._alike(owner, query.similar_to)
-            likeness, is_whole = alike.found, is_whole and alike.is_whole
             if query.words.strip():
                 lists = [(found_by, [one for one in ids if one in likeness]) for found_by, ids in lists]
                 likeness = {one: much for one, much in likeness.items() if any(one in ids for _, ids in lists)}
@@ -134,19 +150,24 @@ class GallerySearch:
                 found_by[one] = (*found_by[one], why)
         return Ranking(tuple(one for one in order if one in allowed), found_by, likeness, is_whole)
 
-    async def _by_words(
-        self, owner: str, query: GalleryQuery, embedder: TextEmbedder | None
-    ) -> list[tuple[FoundBy, list[int]]]:
+    async def _by_words(self, owner: str, query: GalleryQuery) -> _Said:
+        if not query.words.strip():
+            return _Said([], is_whole=True)
+        is_whole = await self._read_words()
         terms, has_filters = gallery_words.terms_of(query.words), query.has_filters or query.similar_to is not None
         found = await self._reading(
             lambda connection: gallery_words.best_by_words(connection, owner, terms, has_filters=has_filters)
         )
-        if embedder is None:
-            return [(FoundBy.WORDS, found)]
-        meant = await self._meaning.closest(owner, query.words, embedder, self._patience_s)
-        return [(FoundBy.WORDS, found), (FoundBy.MEANING, meant)]
+        return _Said(found, is_whole)
 
-    async def _alike(self, owner: str, picture_id: int) -> Alike:
+    async def _by_meaning(self, owner: str, query: GalleryQuery, embedder: TextEmbedder | None) -> list[int]:
+        if embedder is None or not query.words.strip():
+            return []
+        return await self._meaning.closest(owner, query.words, embedder, self._patience_s)
+
+    async def _alike(self, owner: str, picture_id: int | None) -> Alike:
+        if picture_id is None:
+            return Alike({}, is_whole=True)
         rows = await self._reading(lambda connection: gallery_rows.rows_of(connection, owner, [picture_id]))
         if not rows:
             raise RequestRefused(ErrorCode.PICTURE_NOT_FOUND, handle=str(picture_id))
@@ -176,12 +197,14 @@ class GallerySearch:
     async def _read_all_words(self) -> None:
         is_more = True
         while is_more:
+            await self._tasks.turn()
             # Between two of these the turns have their writes on the same thread.
             is_more = await self._in_transaction(gallery_words.read_some) > 0
 
     async def _reading(self, work: Callable[[Connection], T]) -> T:
-        # Cancelling the caller must not take its work from the queue.
-        return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, self._read_now, work))
+        with self._tasks.standing_back():
+            # Cancelling the caller must not take its work from the queue.
+            return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, self._read_now, work))
 
     def _read_now(self, work: Callable[[Connection], T]) -> T:
         try:

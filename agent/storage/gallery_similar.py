@@ -22,7 +22,8 @@ T = TypeVar("T")
 
 TABLE = "looks"
 _ABOUT = AboutVectors(dimension=LENGTH)
-_AT_ONCE = 32
+# Whoever comes meanwhile waits for so many: large pictures take a good part of a second each.
+_AT_ONCE = 8
 _MOST_A_SEARCH = 512
 _MOST_FOUND = 400
 
@@ -64,13 +65,15 @@ class SimilarPictures:
 
         Those not looked at within `patience_s` are there the next time. A picture that cannot be read is like none.
         """
+        with self._tasks.standing_back():
+            # Before all others, behind which it would have to wait.
+            looks = await self._guarded(lambda: self._tables.vector_of(TABLE, picture_id, digest))
+            looks = looks or await self._looks_of(digest)
+        if looks is None:
+            return Alike({}, is_whole=True)
         is_done = await self._tasks.begin((TABLE, owner), lambda: self._look(owner), patience_s)
         if (failure := self._failures.pop(owner, None)) is not None:
             raise failure
-        looks = await self._guarded(lambda: self._tables.vector_of(TABLE, picture_id, digest))
-        looks = looks or await self._looks_of(digest)
-        if looks is None:
-            return Alike({}, is_whole=True)
         name = owner_key(owner)
         near = await self._guarded(lambda: self._tables.nearest(TABLE, name, looks, _MOST_FOUND))
         alike = [one for one in near if one.cosine >= ALIKE and one.id != picture_id]
@@ -92,6 +95,7 @@ class SimilarPictures:
         missing = await self._missing(owner)
         self._left[owner] = max(0, len(missing) - _MOST_A_SEARCH)
         for start in range(0, min(len(missing), _MOST_A_SEARCH), _AT_ONCE):
+            await self._tasks.turn()
             await self._look_at(owner, missing[start : start + _AT_ONCE])
 
     async def _look_at(self, owner: str, ids: Sequence[int]) -> None:

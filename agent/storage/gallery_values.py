@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 from typing import Literal
@@ -26,6 +27,11 @@ class FoundBy(StrEnum):
     WORDS = "words"
     MEANING = "meaning"
     LOOKS = "looks"
+
+
+def plain_tag(tag: str) -> str:
+    """Return a tag as it is kept: on one line, its accents in Unicode's form NFC, not too long; empty for none."""
+    return " ".join(unicodedata.normalize("NFC", tag).split())[:LONGEST_TAG].strip()
 
 
 class GalleryQuery(Value):
@@ -114,7 +120,8 @@ class GalleryFacets(Value):
 
 
 class ZippedPictures(Value):
-    """A file with pictures, which is the caller's to remove: its path, how many it holds, and whose file was gone."""
+    """A file with pictures, which is the caller's to remove: its path, how many it holds, and which of those wanted are
+    not in it, by handle."""
 
     path: str
     count: int

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from agent.errors import ErrorCode, RequestRefused
 from agent.pictures import Picture
-from agent.storage.gallery_values import ZippedPictures
+from agent.storage.gallery_values import GalleryItem, ZippedPictures
 from agent.storage.private_files import make_private_folder, storage_failure
 
 FOLDER = "temporary"
@@ -21,15 +21,14 @@ _EARLIEST_YEAR = 1980
 
 def zip_pictures(
     home: Path,
-    pictures: Iterable[Picture],
-    read: Callable[[Picture], bytes],
+    items: Iterable[GalleryItem],
+    read: Callable[[GalleryItem], bytes],
     name_of: Callable[[Picture], str],
-    prepare: Callable[[Picture, bytes], bytes],
 ) -> ZippedPictures:
     """Return a new file below `<home>/temporary` with the pictures, stored as they are; two of a name are numbered.
 
-    `read` raises RequestRefused for a picture whose file is gone: it is left out. Raises RequestRefused when none is
-    left, StorageFailure when the disk fails; then nothing is left behind.
+    `read` raises RequestRefused for a picture that cannot be taken along: it is left out. Raises RequestRefused when
+    none is left, StorageFailure when the disk fails; then nothing is left behind.
     """
     path = home / FOLDER / f"{secrets.token_hex(16)}.zip"
     names: set[str] = set()
@@ -38,15 +37,16 @@ def zip_pictures(
         make_private_folder(path.parent)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         with open(descriptor, "w+b") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-            for picture in pictures:
+            for item in items:
+                picture = item.picture
                 try:
-                    data = read(picture)
+                    data = read(item)
                 except RequestRefused:
                     left_out.append(picture.handle)
                     continue
                 entry = zipfile.ZipInfo(_free_name(name_of(picture), names), _moment(picture))
                 entry.external_attr = _PRIVATE_FILE
-                archive.writestr(entry, prepare(picture, data))
+                archive.writestr(entry, data)
         if not names:
             raise RequestRefused(ErrorCode.PICTURE_NOT_FOUND, handle=", ".join(left_out) or "?")
     except BaseException as error:

@@ -202,6 +202,7 @@ class _Check:
             kept = list(self._records.pictures(before))
             self._missing_pictures(kept, have)
             self._missing_blobs({one.digest for one in blobs})
+            heaps["files"] = self._workspace_files()
             named = self._records.named_digests() - self._records.let_go(before)
             heaps["unnamed"] = _heap(one for one in (*originals, *blobs) if one.digest not in named)
             heaps["thumbnails"] = _heap(one for one in pictures if one.is_thumbnail and one.digest not in have)
@@ -249,6 +250,15 @@ class _Check:
     def _missing_blobs(self, have: set[str]) -> None:
         missing = sorted(self._records.blob_digests() - have)
         self._findings += [Finding(trouble=Trouble.BLOB_MISSING, what=digest[:16]) for digest in missing]
+
+    def _workspace_files(self) -> Heap:
+        heap = Heap()
+        for one in self._records.files():
+            heap += Heap(files=1, size_bytes=one.size_bytes)
+            if not one.is_whole:
+                what = f"{one.name} in “{one.title}”"
+                self._findings.append(Finding(trouble=Trouble.WORKSPACE_FILE_DAMAGED, what=what))
+        return heap
 
     def _indexes(self) -> None:
         from agent.storage.housekeeping_indexes import GALLERY, STYLES, unreadable_tables

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, func, select, text
+from sqlalchemy import URL, Connection, Engine, Integer, create_engine, event, func, literal_column, select, text
 from sqlalchemy.exc import DBAPIError
 
 from agent.errors import ErrorCode, StorageFailure
@@ -16,11 +17,20 @@ from agent.pictures import Picture
 from agent.storage.database import HEAD, record_failure
 from agent.storage.rows import picture_of
 from agent.storage.sweeping import SweepRows, digests_in, tables_with_texts
-from agent.storage.tables import CALLS, CONVERSATIONS, PICTURES, TURNS
+from agent.storage.tables import CALLS, CONVERSATIONS, PICTURES, TURNS, WORKSPACE_FILES
 
 NAME = "aivista.db"
 _ROWS_AT_ONCE = 500
-_P = PICTURES.c
+# Each has at most a megabyte.
+_FILES_AT_ONCE = 16
+_P, _F = PICTURES.c, WORKSPACE_FILES.c
+_NUMBER = literal_column("workspace_files._rowid_", Integer)
+_FILES = (
+    select(_NUMBER.label("number"), _F.name, _F.size_bytes, _F.digest, _F.content, CONVERSATIONS.c.title)
+    .select_from(WORKSPACE_FILES.join(CONVERSATIONS))
+    .order_by(_NUMBER)
+    .limit(_FILES_AT_ONCE)
+)
 _PICTURE = (_P.id, _P.handle, _P.turn_id, _P.created_at, _P.is_marked, _P.receipt, _P.details)
 _FORGET_WORDS = text(
     "DELETE FROM picture_words WHERE rowid IN (SELECT id FROM pictures WHERE deleted_at < :moment AND is_indexed = 1)"
@@ -35,6 +45,15 @@ class KeptPicture(NamedTuple):
     handle: str
     title: str
     parts: frozenset[str]
+
+
+class KeptFile(NamedTuple):
+    """A file of a workspace: its name, the title of its conversation, and whether it holds what was written."""
+
+    name: str
+    title: str
+    size_bytes: int
+    is_whole: bool
 
 
 class AnotherVersion(StorageFailure):
@@ -123,6 +142,19 @@ class KeptRecords:
         for rows in self._portions(found.where(_P.deleted_at.is_(None) | (_P.deleted_at >= before))):
             for row in rows:
                 yield KeptPicture(row.digest, row.handle, row.title, frozenset(digests_in([row.details])))
+
+    def files(self) -> Iterator[KeptFile]:
+        """Return the files of every workspace, those of deleted conversations included."""
+        after = 0
+        while True:
+            with self._transaction() as connection:
+                rows = connection.execute(_FILES.where(after < _NUMBER)).all()
+            if not rows:
+                return
+            for row in rows:
+                is_whole = len(row.content) == row.size_bytes and hashlib.sha256(row.content).digest() == row.digest
+                yield KeptFile(row.name, row.title, row.size_bytes, is_whole)
+            after = rows[-1].number
 
     def blob_digests(self) -> set[str]:
         """Return the digests of the signatures that were taken out of messages."""

@@ -17,12 +17,14 @@ class Trouble(StrEnum):
     BLOB_MISSING = "blob_missing"
     BLOB_DAMAGED = "blob_damaged"
     FILE_UNREADABLE = "file_unreadable"
+    WORKSPACE_FILE_DAMAGED = "workspace_file_damaged"
     STYLE_INDEX_UNREADABLE = "style_index_unreadable"
     GALLERY_INDEX_UNREADABLE = "gallery_index_unreadable"
 
 
 class Finding(Value):
-    """One thing that is wrong, and where: a picture and its conversation, a file below the home, or a row."""
+    """One thing that is wrong, and where: a picture or a workspace's file and its conversation, a file below the home,
+    or a row."""
 
     trouble: Trouble
     what: str
@@ -41,6 +43,7 @@ class Heap(Value):
 class CheckReport(Value):
     """What there is and what is wrong with it; nothing was changed.
 
+    `files` are those of the conversations' workspaces, which stand in the database.
     `unnamed` are files that no record names, `thumbnails` small versions of pictures that are gone, `leftovers` what
     writes left behind that never ended: `sweep` removes all three once they are old enough. No fault, but told.
     """
@@ -48,6 +51,7 @@ class CheckReport(Value):
     findings: tuple[Finding, ...] = ()
     conversations: int = 0
     records: int = 0
+    files: Heap = Heap()
     pictures: Heap = Heap()
     blobs: Heap = Heap()
     unnamed: Heap = Heap()

@@ -186,18 +186,20 @@ class KeptConversations(OpenedRecords):
     def _whole_of(self, found: WholeRows) -> WholeConversation:
         from agent.storage.rows import whole_of
 
-        return whole_of(found.conversation, found.turns, found.pictures, self._images.read_blob_now)
+        return whole_of(*found, self._images.read_blob_now)
 
     async def add_whole(self, owner: str, whole: WholeConversation) -> Conversation:
         """Return a conversation like this one, recorded as a new one of the owner's; the bytes of its pictures are in
         the image store already.
 
-        Turns whose ids are taken get fresh ones; one that ran or waited is stopped: it cannot go on here.
+        Turns whose ids are taken get fresh ones; one that ran or waited is stopped: it cannot go on here. What they
+        had cost is what the conversation has cost; it counts on no day here, and towards no cap.
         """
         return await self._add_whole(owner, whole, copy_of=None)
 
     async def duplicate(self, conversation_id: str, owner: str, title: str = "") -> Conversation:
-        """Return a copy of the owner's conversation, with every branch; its title is the same unless one is given.
+        """Return a copy of the owner's conversation, with every branch and its files; its title is the same unless one
+        is given.
 
         The copy has cost nothing: neither calls nor spend come along.
         """
@@ -210,35 +212,39 @@ class KeptConversations(OpenedRecords):
         return await self._add_whole(owner, copy, copy_of=conversation_id)
 
     async def _add_whole(self, owner: str, whole: WholeConversation, copy_of: str | None) -> Conversation:
+        from agent.storage.kept_rows import NewRows
         from agent.storage.wholes import fit_for_record
 
         ids = [turn.id for turn in whole.turns]
         whole = fit_for_record(whole, await self._call(lambda: self._records.kept.taken(ids)))
         key = secrets.token_hex(16)
-        own = {**whole.model_dump(include={"title", "created_at", "updated_at", "is_pinned", "head"})}
-        own |= {"id": key, "owner": owner, "is_named": bool(whole.title)}
-        turns, pictures = await self._turn_rows(key, whole), await self._picture_rows(key, owner, whole)
-        await self._call(lambda: self._records.kept.add_whole(own, turns, pictures, copy_of))
+        own = whole.model_dump(include={"title", "created_at", "updated_at", "is_named", "is_pinned", "head"})
+        own |= {"id": key, "owner": owner, "file_version": max((one.version for one in whole.files), default=0)}
+        turns = await self._turn_rows(key, whole, is_imported=copy_of is None)
+        pictures = await self._picture_rows(key, owner, whole)
+        new = NewRows(own, turns, pictures, whole.tags, whole.files)
+        await self._call(lambda: self._records.kept.add_whole(new, copy_of))
         return await self.get(key, owner)
 
-    async def _turn_rows(self, key: str, whole: WholeConversation) -> Sequence[dict[str, Any]]:
+    async def _turn_rows(self, key: str, whole: WholeConversation, *, is_imported: bool) -> Sequence[dict[str, Any]]:
         from agent.storage.rows import turn_row
 
         rows = []
         for position, turn in enumerate(whole.turns):
             messages, places = await self._keep_signatures(turn.messages)
             own = {"conversation_id": key, "id": turn.id, "position": position, "parent": turn.parent}
-            own |= {"runner": self._life.name, "request_id": turn.request_id}
+            own |= {"runner": self._life.name, "request_id": turn.request_id, "is_imported": is_imported}
             rows.append(own | turn_row(turn, messages, places))
         return rows
 
     async def _picture_rows(self, key: str, owner: str, whole: WholeConversation) -> Sequence[dict[str, Any]]:
         from agent.storage.rows import picture_row
 
-        rows = []
+        rows, starred = [], frozenset(whole.starred)
         for picture in whole.pictures:
             answer, places = await self._keep_signatures((picture.answer,) if picture.answer else ())
-            rows.append({**picture_row(key, picture, answer[0] if answer else None, places), "owner": owner})
+            own = {"owner": owner, "is_starred": picture.handle in starred}
+            rows.append(own | picture_row(key, picture, answer[0] if answer else None, places))
         return rows
 
     # What goes for good

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row, and_, bindparam, exists, func, insert, or_, select, update
 
-from agent.conversation import ConversationInfo
+from agent.conversation import ConversationInfo, WorkspaceFile
+from agent.storage import gallery_rows, workspace_rows
 from agent.storage.tables import CONVERSATIONS, PICTURES, TURNS
 
 _C, _T, _P = CONVERSATIONS.c, TURNS.c, PICTURES.c
@@ -50,7 +51,7 @@ _BRING_BACK = update(CONVERSATIONS).where(_OWN).values(deleted_at=None)
 _HEAD = select(_C.head).where(_KEPT)
 _PARENTS = select(_T.id, _T.parent).where(_T.conversation_id == bindparam("key")).order_by(_T.position)
 _SWITCH = update(CONVERSATIONS).where(_KEPT).values(head=bindparam("new_head"))
-_WHOLE = select(_C.title, _C.created_at, _C.updated_at, _C.is_pinned, _C.head).where(_KEPT)
+_WHOLE = select(_C.title, _C.created_at, _C.updated_at, _C.is_named, _C.is_pinned, _C.head).where(_KEPT)
 _TURNS = select(TURNS, _T.id.label("turn_id")).where(_T.conversation_id == bindparam("key")).order_by(_T.position)
 _PICTURES = select(PICTURES).where(_P.conversation_id == bindparam("key")).order_by(_P.id)
 _TAKEN = select(_T.id).where(_T.id.in_(bindparam("these", expanding=True)))
@@ -70,11 +71,24 @@ _DELETE_ALIKE = (
 
 
 class WholeRows(NamedTuple):
-    """The rows of one conversation: its own, its turns' in the order they were made, its pictures'."""
+    """The rows of one conversation: its own, its turns' in the order they were made, its pictures'; the tags of these
+    by their ids, and the files of its workspace."""
 
     conversation: Row[*tuple[Any, ...]]
     turns: Sequence[Row[*tuple[Any, ...]]]
     pictures: Sequence[Row[*tuple[Any, ...]]]
+    tags: Mapping[int, tuple[str, ...]]
+    files: tuple[WorkspaceFile, ...]
+
+
+class NewRows(NamedTuple):
+    """The rows of a conversation that is to be recorded, the tags of its pictures by their handles, and its files."""
+
+    conversation: Mapping[str, Any]
+    turns: Sequence[Mapping[str, Any]]
+    pictures: Sequence[Mapping[str, Any]]
+    tags: Mapping[str, tuple[str, ...]]
+    files: tuple[WorkspaceFile, ...]
 
 
 class KeptRows:
@@ -141,29 +155,28 @@ class KeptRows:
             if own is None:
                 return None
             key = {"key": conversation_id}
-            return WholeRows(own, connection.execute(_TURNS, key).all(), connection.execute(_PICTURES, key).all())
+            turns, pictures = connection.execute(_TURNS, key).all(), connection.execute(_PICTURES, key).all()
+            tags = gallery_rows.tags_of(connection, [row.id for row in pictures])
+            return WholeRows(own, turns, pictures, tags, workspace_rows.all_of(connection, conversation_id))
 
     def taken(self, turn_ids: Sequence[str]) -> set[str]:
         """Return those of the ids that turns of any conversation have: the journal goes by them alone."""
         with self._transaction() as connection:
             return set(connection.scalars(_TAKEN, {"these": list(turn_ids)}))
 
-    def add_whole(
-        self,
-        conversation: Mapping[str, Any],
-        turns: Sequence[Mapping[str, Any]],
-        pictures: Sequence[Mapping[str, Any]],
-        copy_of: str | None,
-    ) -> None:
+    def add_whole(self, new: NewRows, copy_of: str | None) -> None:
         """Record a conversation with all its rows; of a copy the pictures are deleted that are in the original."""
+        key, owner = new.conversation["id"], new.conversation["owner"]
         with self._transaction() as connection:
-            connection.execute(_ADD_CONVERSATION, dict(conversation))
-            if turns:
-                connection.execute(_ADD_TURNS, [dict(row) for row in turns])
-            if pictures:
-                connection.execute(_ADD_PICTURES, [dict(row) for row in pictures])
+            connection.execute(_ADD_CONVERSATION, dict(new.conversation))
+            if new.turns:
+                connection.execute(_ADD_TURNS, [dict(row) for row in new.turns])
+            if new.pictures:
+                connection.execute(_ADD_PICTURES, [dict(row) for row in new.pictures])
+            gallery_rows.add_tags(connection, owner, key, new.tags)
+            workspace_rows.add_all(connection, key, new.files)
             if copy_of is not None:
-                connection.execute(_DELETE_ALIKE, {"copy": conversation["id"], "copied": copy_of})
+                connection.execute(_DELETE_ALIKE, {"copy": key, "copied": copy_of})
 
     def _changes(self, statement: Any, conversation_id: str, owner: str, **values: object) -> bool:
         with self._transaction() as connection:

@@ -16,6 +16,7 @@ from agent.storage.liveness import LifeSign
 from agent.storage.open_conversations import OpenConversations
 from agent.storage.private_files import storage_failure
 from agent.storage.signatures import Place, large_signatures, take_out
+from agent.storage.traces import LIMIT_BYTES, Traces
 from agent.storage.writing import Writing
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class OpenedRecords:
     a conversation that is gone.
     """
 
-    def __init__(self, home: Path, images: ImageStore) -> None:
+    def __init__(self, home: Path, images: ImageStore, *, trace_limit_bytes: int = LIMIT_BYTES) -> None:
         self._home = home
         self._images = images
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="records")
@@ -44,6 +45,7 @@ class OpenedRecords:
         )
         self._life = LifeSign(home / "running")
         self.journal = Journal(self._writing, lambda: self._records.calls, images)
+        self.traces = Traces(self._writing, lambda: self._records.traces, trace_limit_bytes)
         # The turns that a dead process left running, found when this store was opened.
         self.abandoned: tuple[RunningTurn, ...] = ()
         self._opened: Records | None = None
@@ -87,6 +89,7 @@ class OpenedRecords:
         """Finish what is being written and close the database."""
         while self._unfinished:
             await asyncio.wait(self._unfinished)
+        await self.traces.aclose()
         await self._writing.finish()
         await self._call(self._close_now)
         self._thread.shutdown()
@@ -123,6 +126,13 @@ class OpenedRecords:
         """Return what the work returns; all that it writes is on record then, or none of it."""
         return await self._call(self._in_transaction_now, work)
 
+    async def after_writes(self, work: Callable[[Connection], T]) -> T:
+        """Return what the work returns when all is on record that was handed over before, waited for or not."""
+        found: list[T] = []
+        await self._writing.write(lambda: found.append(self._in_transaction_now(work)), _nothing)
+        # Tried once more when another write failed beside it.
+        return found[-1]
+
     def _in_transaction_now(self, work: Callable[[Connection], T]) -> T:
         with self._records.transaction() as connection:
             return work(connection)
@@ -144,3 +154,7 @@ class OpenedRecords:
         if not signatures:
             return messages, ()
         return take_out(messages, [await self._images.write_blob(signature) for signature in signatures])
+
+
+def _nothing() -> None:
+    pass

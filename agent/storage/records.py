@@ -23,6 +23,7 @@ from agent.storage.kept_rows import KeptRows
 from agent.storage.rows import changed_details, conversation_of, turn_of
 from agent.storage.sweeping import SweepRows
 from agent.storage.tables import CONVERSATIONS, PICTURES, TURNS
+from agent.storage.trace_rows import TraceRows
 from agent.storage.word_rows import WordRows
 
 _C, _T, _P = CONVERSATIONS.c, TURNS.c, PICTURES.c
@@ -130,6 +131,7 @@ class Records:
         self.kept = KeptRows(self.transaction)
         self.words = WordRows(self.transaction)
         self.sweeping = SweepRows(self.transaction)
+        self.traces = TraceRows(self.transaction)
 
     def close(self) -> None:
         """Close the database."""

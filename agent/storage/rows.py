@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pydantic import Field, TypeAdapter
 from sqlalchemy import Row
 
 from agent.components import Component
-from agent.conversation import Conversation, Timing, Turn, TurnState, WholeConversation
+from agent.conversation import Conversation, Timing, Turn, TurnState, WholeConversation, WorkspaceFile
 from agent.messages import ImageOrigin, ImagePart, PromptMessage, TokenUsage, Value
 from agent.pictures import DriftRecord, EditRecord, Margins, Picture, Receipt, ReferenceRole, shape_of
 from agent.reviews import Review
@@ -185,13 +185,17 @@ def whole_of(
     own: Row[*tuple[Any, ...]],
     turns: Sequence[Row[*tuple[Any, ...]]],
     pictures: Sequence[Row[*tuple[Any, ...]]],
+    tags: Mapping[int, tuple[str, ...]],
+    files: tuple[WorkspaceFile, ...],
     read_blob: Callable[[str], bytes],
 ) -> WholeConversation:
-    """Return the conversation with every branch, of its own row and all rows of its turns and pictures in order."""
+    """Return the conversation with every branch, of its own row and all rows of its turns and pictures in order;
+    `tags` are those of the pictures by their rows' ids."""
     return WholeConversation(
         title=own.title,
         created_at=own.created_at,
         updated_at=own.updated_at,
+        is_named=own.is_named,
         is_pinned=own.is_pinned,
         head=own.head,
         turns=tuple(turn_of(row, read_blob) for row in turns),
@@ -199,6 +203,9 @@ def whole_of(
             picture_of(row).model_copy(update={"answer": answer_of(row.answer, row.signatures, read_blob)})
             for row in pictures
         ),
+        starred=tuple(row.handle for row in pictures if row.is_starred),
+        tags={row.handle: tags[row.id] for row in pictures if row.id in tags},
+        files=files,
     )
 
 

@@ -1,11 +1,16 @@
 """What was spent, by conversation, day and month: sums over the turns on record, and over what is left of those gone.
 
 A turn belongs to the day it began. Days and months are those of the machine's own clock; what conversations that are
-gone for good had cost is only known by the day in UTC, and is counted for the local day of the same date.
+gone for good had cost is only known by the day in UTC, and is counted for the local day of the same date. What a search
+of the gallery costs belongs to no turn, and to the local day on which it is made.
+
+What a turn that came with an archive had cost is part of what its conversation has cost, and of nothing else: it was
+not spent here, or is counted already where it was, so no day, no month and no cap knows of it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import UTC, date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -18,16 +23,17 @@ if TYPE_CHECKING:
 
 
 class Spent(Value):
-    """Dollars, and the tokens by kind; of conversations that are gone only the number of their tokens is known."""
+    """Dollars, and the tokens by kind; `other_tokens` are those of conversations that are gone and of searches, of
+    which only the number is known."""
 
     price_usd: float = 0.0
     usage: TokenUsage = TokenUsage()
-    gone_tokens: int = 0
+    other_tokens: int = 0
 
     @property
     def total_tokens(self) -> int:
         """All tokens of every kind."""
-        return self.usage.total_tokens + self.gone_tokens
+        return self.usage.total_tokens + self.other_tokens
 
 
 class SpendSums(Value):
@@ -46,6 +52,7 @@ class UnderWay(Value):
 
 class SpendBook:
     """Reads the sums from a store, on that store's own thread. Every call raises StorageFailure when it cannot.
+    `add` alone writes: what costs something without a turn.
 
     A turn that runs, here or in another process, counts with the calls of it that have ended.
     """
@@ -90,22 +97,34 @@ class SpendBook:
 
         return await self._store.in_transaction(read)
 
-    async def conversation_before(self, conversation_id: str, owner: str, turn_id: str) -> UnderWay:
-        """Return what the conversation has cost without one of its turns."""
+    async def add(self, owner: str, price_usd: float, tokens: int, day: date | None = None) -> None:
+        """Put on record what was spent on a local day, today without one, in no turn."""
         from agent.storage import spend_rows
 
-        return await self._store.in_transaction(
-            lambda on: spend_rows.conversation_without(on, owner, conversation_id, turn_id)
+        now = day or today()
+        await self._store.in_transaction(lambda on: spend_rows.add(on, owner, now, price_usd, tokens))
+
+    async def conversation_before(
+        self, conversation_id: str, owner: str, turn_id: str, known: Collection[str] = ()
+    ) -> UnderWay:
+        """Return what the conversation has cost here without one of its turns; of the `known` ones the caller knows
+        better what they wait for."""
+        from agent.storage import spend_rows
+
+        return await self._store.after_writes(
+            lambda on: spend_rows.conversation_without(on, owner, conversation_id, turn_id, known)
         )
 
-    async def day_before(self, owner: str, turn_id: str, day: date | None = None) -> UnderWay:
-        """Return what the owner spent on the local day, today without one, but for one turn."""
+    async def day_before(
+        self, owner: str, turn_id: str, day: date | None = None, known: Collection[str] = ()
+    ) -> UnderWay:
+        """Return what the owner spent on the local day, today without one, but for one turn; `known` as above."""
         from agent.storage import spend_rows
 
         first = day or today()
         following = first + timedelta(days=1)
-        return await self._store.in_transaction(
-            lambda on: spend_rows.days_without(on, owner, first, following, turn_id)
+        return await self._store.after_writes(
+            lambda on: spend_rows.days_without(on, owner, first, following, turn_id, known)
         )
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Collection, Sequence
 from datetime import date
 from functools import reduce
-from operator import add
 
 from sqlalchemy import Connection, Integer, and_, bindparam, case, func, select
 from sqlalchemy.dialects.sqlite import insert
@@ -25,22 +25,23 @@ _PRICE = case((_IS_OVER, _T.price_usd), else_=func.max(_T.price_usd, _OF_CALLS))
 _TOKENS = {name: func.json_extract(_T.details, f"$.usage.{name}").cast(Integer) for name in TokenUsage.model_fields}
 # As `TokenUsage.total_tokens`: cached ones are part of the prompt.
 _NOT_TOKENS = frozenset({"cached_tokens", "search_queries"})
-_TOTAL = reduce(add, (func.coalesce(each, 0) for name, each in _TOKENS.items() if name not in _NOT_TOKENS))
+_TOTAL = reduce(operator.add, (func.coalesce(each, 0) for name, each in _TOKENS.items() if name not in _NOT_TOKENS))
 
 _JOINED = TURNS.join(CONVERSATIONS)
 _MINE = _C.owner == bindparam("whose")
 _HERE = and_(_MINE, _T.conversation_id == bindparam("key"))
 _IN_DAYS = and_(_MINE, _T.started_at >= bindparam("since"), _T.started_at < bindparam("until"))
 _NOT_THIS = _T.id != bindparam("turn")
+_SPENT_HERE = _T.is_imported.is_(False)
 
 _SUM = func.coalesce(func.sum(_PRICE), 0.0)
 _ALL = select(_SUM.label("price_usd"), *(func.sum(each).label(name) for name, each in _TOKENS.items())).select_from(
     _JOINED
 )
 _OF_CONVERSATION = _ALL.where(_HERE)
-_OF_DAYS = _ALL.where(_IN_DAYS)
-_PRICE_OF_DAYS = select(_SUM).select_from(_JOINED).where(_IN_DAYS)
-_CONVERSATION_BUT = select(_SUM).select_from(_JOINED).where(_HERE, _NOT_THIS)
+_OF_DAYS = _ALL.where(_IN_DAYS, _SPENT_HERE)
+_PRICE_OF_DAYS = select(_SUM).select_from(_JOINED).where(_IN_DAYS, _SPENT_HERE)
+_CONVERSATION_BUT = select(_SUM).select_from(_JOINED).where(_HERE, _NOT_THIS, _SPENT_HERE)
 _DAYS_BUT = _PRICE_OF_DAYS.where(_NOT_THIS)
 _GONE = select(
     func.coalesce(func.sum(_S.price_usd), 0.0).label("price_usd"),
@@ -53,7 +54,7 @@ _ASKED = (
     .where(
         _T.state == TurnState.RUNNING.value,
         CALLS.c.state.in_((CallState.SENT.value, CallState.QUEUED.value)),
-        _NOT_THIS,
+        _T.id.not_in(bindparam("known", expanding=True)),
         _MINE,
     )
 )
@@ -64,7 +65,7 @@ _DAY = func.substr(_T.started_at, 1, 10)
 _LEAVING = (
     select(_C.owner, _DAY.label("day"), _SUM.label("price_usd"), func.sum(_TOTAL).label("tokens"))
     .select_from(_JOINED)
-    .where(_C.id.in_(bindparam("leaving", expanding=True)))
+    .where(_C.id.in_(bindparam("leaving", expanding=True)), _SPENT_HERE)
     .group_by(_C.owner, _DAY)
 )
 _ADD_DAY = insert(SPEND_DAYS)
@@ -86,7 +87,7 @@ def of_days(connection: Connection, owner: str, first: date, following: date) ->
     """Return what the owner spent from the first day on, before the following one."""
     spent = spent_of(connection.execute(_OF_DAYS, _moments(owner, first, following)).one()._mapping)
     gone = connection.execute(_GONE, _dates(owner, first, following)).one()
-    return spent.model_copy(update={"price_usd": spent.price_usd + gone.price_usd, "gone_tokens": gone.tokens})
+    return spent.model_copy(update={"price_usd": spent.price_usd + gone.price_usd, "other_tokens": gone.tokens})
 
 
 def price_of_days(connection: Connection, owner: str, first: date, following: date) -> float:
@@ -96,20 +97,24 @@ def price_of_days(connection: Connection, owner: str, first: date, following: da
     return spent + gone
 
 
-def conversation_without(connection: Connection, owner: str, conversation_id: str, turn_id: str) -> UnderWay:
-    """Return what the conversation has cost but for one turn, and which models it waits for."""
-    values = {"whose": owner, "key": conversation_id, "turn": turn_id}
+def conversation_without(
+    connection: Connection, owner: str, conversation_id: str, turn_id: str, known: Collection[str]
+) -> UnderWay:
+    """Return what the conversation has cost here but for one turn, and which models it waits for."""
+    here = {"whose": owner, "key": conversation_id}
     return UnderWay(
-        spent_usd=connection.execute(_CONVERSATION_BUT, values).scalar_one(),
-        models=tuple(connection.scalars(_ASKED_HERE, values)),
+        spent_usd=connection.execute(_CONVERSATION_BUT, {**here, "turn": turn_id}).scalar_one(),
+        models=tuple(connection.scalars(_ASKED_HERE, {**here, "known": [turn_id, *known]})),
     )
 
 
-def days_without(connection: Connection, owner: str, first: date, following: date, turn_id: str) -> UnderWay:
+def days_without(
+    connection: Connection, owner: str, first: date, following: date, turn_id: str, known: Collection[str]
+) -> UnderWay:
     """Return what the owner spent in the days but for one turn, and which models the others wait for."""
     spent: float = connection.execute(_DAYS_BUT, {**_moments(owner, first, following), "turn": turn_id}).scalar_one()
     gone: float = connection.execute(_GONE, _dates(owner, first, following)).one().price_usd
-    asked = connection.scalars(_ASKED, {"whose": owner, "turn": turn_id})
+    asked = connection.scalars(_ASKED, {"whose": owner, "known": [turn_id, *known]})
     return UnderWay(spent_usd=spent + gone, models=tuple(asked))
 
 
@@ -119,6 +124,13 @@ def keep(connection: Connection, conversation_ids: Sequence[str]) -> None:
     kept = [dict(row._mapping) for row in rows if row.price_usd or row.tokens]
     if kept:
         connection.execute(_KEEP_DAY, kept)
+
+
+def add(connection: Connection, owner: str, day: date, price_usd: float, tokens: int) -> None:
+    """Add what was spent in no turn to a local day of the owner's."""
+    if price_usd or tokens:
+        row = {"owner": owner, "day": day.isoformat(), "price_usd": price_usd, "tokens": tokens}
+        connection.execute(_KEEP_DAY, row)
 
 
 def _moments(owner: str, first: date, following: date) -> dict[str, object]:

@@ -2,39 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import logging
-import shutil
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from pydantic import ValidationError
-
-from agent.errors import ErrorCode, StorageFailure
 from agent.messages import Value
-from agent.storage.private_files import make_private_folder, storage_failure
+from agent.storage.lance_folder import OLD_VERSIONS_LIVE, LanceFolder, schema_metadata
 from agent.storage.style_values import Style
 from agent.storage.style_words import gapped, plain
 
-T = TypeVar("T")
-
-_ABOUT = b"aivista"
 # Two letters so that Chinese is found, three so that English is told apart.
 _NGRAMS = (2, 3)
 _LONGEST_QUERY = 1000
-# How the system says that there is no room; LanceDB has no error numbers.
-_NO_ROOM = ("No space left", "File too large", "quota exceeded")
-# Another process may still read the version before this one.
-_OLD_VERSIONS_LIVE = timedelta(hours=1)
-
-_log = logging.getLogger(__name__)
 
 
 class EmbeddingModel(Value):
@@ -66,38 +50,15 @@ class AboutTable(Value):
     foreground: tuple[float, ...] = ()
 
 
-class StyleIndex:
+class StyleIndex(LanceFolder):
     """The LanceDB folder: tables made from styles, thrown away and made anew rather than mended."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._database: Any = None
-
-    def guarded(self, work: Callable[[], T]) -> T:
-        """Return what the work returns; after a failure throw everything away and try once more.
-
-        Raises StorageFailure.
-        """
-        try:
-            return work()
-        except Exception as error:  # LanceDB raises RuntimeError, ValueError, OSError and Rust's panics alike
-            _log.warning("the index of styles is made anew: %s", type(error).__name__)
-            self._throw_away()
-        try:
-            return work()
-        except StorageFailure:
-            raise
-        except Exception as error:
-            raise _failure(error) from error
+        super().__init__(folder, "the index of styles")
 
     def about(self, name: str) -> AboutTable | None:
         """Return what the table was made from, or None where there is none of ours."""
-        table = self._table(name)
-        metadata = (table.schema.metadata or {}) if table is not None else {}
-        try:
-            return AboutTable.model_validate_json(metadata[_ABOUT])
-        except (KeyError, ValidationError):
-            return None
+        return self._note(name, AboutTable)
 
     def build(
         self, shelf: Shelf, about: AboutTable | None = None, vectors: Mapping[str, Sequence[float]] | None = None
@@ -110,12 +71,10 @@ class StyleIndex:
         columns = [pyarrow.field(column, pyarrow.string()) for column in ("id", "names", "phrases", "digest")]
         if about.model is not None:
             columns.append(pyarrow.field("vector", pyarrow.list_(pyarrow.float32(), about.model.dimension)))
-        schema = pyarrow.schema(columns, metadata={_ABOUT: about.model_dump_json().encode()})
+        schema = pyarrow.schema(columns, metadata=schema_metadata(about))
         rows = [_row(style) | ({"vector": vectors[style.id]} if vectors else {}) for style in shelf.styles]
         data = pyarrow.Table.from_pylist(rows, schema=schema)
-        # Asked to overwrite what is not there, LanceDB prints a warning.
-        mode = "overwrite" if self._table(shelf.name) is not None else "create"
-        table = self._opened().create_table(shelf.name, data=data, mode=mode)
+        table = self._create(shelf.name, data)
         shortest, longest = _NGRAMS
         words = FTS(
             base_tokenizer="ngram",
@@ -126,7 +85,7 @@ class StyleIndex:
         )
         for column in ("names", "phrases"):
             table.create_index(column, config=words, replace=True)
-        table.optimize(cleanup_older_than=_OLD_VERSIONS_LIVE)
+        table.optimize(cleanup_older_than=OLD_VERSIONS_LIVE)
 
     def drop(self, name: str) -> None:
         """Remove the table, if there is one."""
@@ -152,29 +111,6 @@ class StyleIndex:
         query = self._table(name).search(list(vector), vector_column_name="vector").distance_type("cosine")
         rows = query.select(["id", "_distance"]).limit(limit).to_list()
         return {row["id"]: 1.0 - float(row["_distance"]) for row in rows}
-
-    def close(self) -> None:
-        """Let go of the files."""
-        self._database = None
-
-    def _opened(self) -> Any:
-        if self._database is None:
-            # LanceDB takes a second to import: only a wish that names a style waits for it.
-            import lancedb
-
-            make_private_folder(self._folder)
-            self._database = lancedb.connect(str(self._folder))
-        return self._database
-
-    def _table(self, name: str) -> Any:
-        # LanceDB's own list of tables comes in pages.
-        is_there = (self._folder / f"{name}.lance").is_dir()
-        return self._opened().open_table(name) if is_there else None
-
-    def _throw_away(self) -> None:
-        self._database = None
-        with contextlib.suppress(OSError):
-            shutil.rmtree(self._folder)
 
 
 def text_of(style: Style) -> str:
@@ -203,12 +139,3 @@ def _query(text: str) -> str:
     half = _LONGEST_QUERY // 2
     ends = text if len(text) <= _LONGEST_QUERY else f"{text[:half]} {text[-half:]}"
     return f"{ends} {gapped(ends)}"
-
-
-def _failure(error: Exception) -> StorageFailure:
-    if isinstance(error, OSError) and error.errno is not None:
-        return storage_failure(error)
-    if any(words in str(error) for words in _NO_ROOM):
-        return StorageFailure(ErrorCode.DISK_FULL)
-    # The text of LanceDB's own errors is full of paths.
-    return StorageFailure(ErrorCode.STORAGE_BROKEN, detail=f"the style library: {type(error).__name__}")

@@ -13,6 +13,7 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     String,
     Table,
@@ -70,6 +71,8 @@ CONVERSATIONS = Table(
     # When its words were last put into the full text, and under which number.
     Column("indexed_at", UtcDateTime),
     Column("word_id", Integer),
+    # The newest version of any file of its workspace.
+    Column("file_version", Integer, nullable=False, server_default=text("0")),
     Index(None, "owner", "updated_at"),
     Index("ix_conversations_pinned", "owner", "updated_at", sqlite_where=text("is_pinned = 1")),
     Index("ix_conversations_word_id", "word_id", unique=True),
@@ -97,6 +100,8 @@ TURNS = Table(
     Column("request_id", String(128)),
     # The turn it follows; turns with the same one are branches.
     Column("parent", String(64)),
+    # It came with an archive: what it cost was not spent here, on no day and under no cap.
+    Column("is_imported", Boolean(create_constraint=False), nullable=False, server_default=text("0")),
     Index(None, "conversation_id", "position"),
     Index(None, "started_at"),
     UniqueConstraint("conversation_id", "request_id"),
@@ -155,6 +160,8 @@ PICTURES = Table(
         for first in ("is_starred", "model", "shape", "source")
     ),
     Index("ix_pictures_unindexed", "id", sqlite_where=text("is_indexed = 0")),
+    # All that the gallery counts them by (`gallery_rows.facets`): their rows need not be read for that.
+    Index("ix_pictures_counted", "owner", "deleted_at", "model", "shape", "source", "is_starred", "created_at"),
 )
 
 PICTURE_TAGS = Table(
@@ -165,7 +172,41 @@ PICTURE_TAGS = Table(
     Index(None, "tag"),
 )
 
-# What conversations that are gone for good had cost, by the day (`2026-01-31`, UTC).
+# The files of each conversation's workspace, by their names without their case (`workspace_names.key_of`).
+WORKSPACE_FILES = Table(
+    "workspace_files",
+    METADATA,
+    Column("conversation_id", String(64), ForeignKey("conversations.id", ondelete="CASCADE"), primary_key=True),
+    Column("key", String(480), primary_key=True),
+    Column("name", String(120), nullable=False),
+    Column("size_bytes", Integer, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+    Column("written_by", String(16), nullable=False),
+    Column("is_untrusted", Boolean(create_constraint=False), nullable=False),
+    # Bytes, not text: texts are searched for the digests of pictures that are still needed.
+    Column("digest", LargeBinary(32), nullable=False),
+    # The last column: SQLite reads a row only as far as it must.
+    Column("content", LargeBinary, nullable=False),
+)
+
+# What each step of a turn was sent and answered (`trace_rows`), packed. Bytes, not text, as above.
+TRACE_STEPS = Table(
+    "trace_steps",
+    METADATA,
+    Column("conversation_id", String(64), ForeignKey("conversations.id", ondelete="CASCADE"), primary_key=True),
+    Column("turn_id", String(64), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("began_at", UtcDateTime, nullable=False),
+    Column("size_bytes", Integer, nullable=False),
+    Column("summary", LargeBinary, nullable=False),
+    Column("contents", LargeBinary, nullable=False),
+    # By it alone it is known how much there is, and which turns are the oldest.
+    Index(None, "turn_id", "began_at", "size_bytes"),
+)
+
+# What no turn on record tells of, by the day (`2026-01-31`): what conversations that are gone for good had cost, there
+# the day is that of UTC, and what searches of the gallery cost.
 SPEND_DAYS = Table(
     "spend_days",
     METADATA,

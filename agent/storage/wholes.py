@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Collection
 from datetime import datetime
 
-from agent.components import Component, InterruptedNote, PlanCard, StoppedNote
+from agent.components import Component, ConsentCard, InterruptedNote, PlanCard, StoppedNote
 from agent.conversation import Turn, TurnState, WholeConversation
 from agent.messages import TokenUsage
 from agent.storage.trees import newest_below
@@ -36,8 +36,8 @@ def fit_for_record(whole: WholeConversation, taken: Collection[str]) -> WholeCon
 def as_copy(whole: WholeConversation, title: str, now: datetime) -> WholeConversation:
     """Return a copy that begins now. It has cost nothing; its receipts say what the pictures had cost."""
     turns = tuple(turn.model_copy(update={"price_usd": 0.0, "usage": TokenUsage()}) for turn in whole.turns)
-    update = {"title": title or whole.title, "created_at": now, "updated_at": now, "is_pinned": False, "turns": turns}
-    return whole.model_copy(update=update)
+    update = {"title": title or whole.title, "is_named": bool(title) or whole.is_named}
+    return whole.model_copy(update={**update, "created_at": now, "updated_at": now, "is_pinned": False, "turns": turns})
 
 
 def _at_rest(turn: Turn) -> Turn:
@@ -50,4 +50,6 @@ def _at_rest(turn: Turn) -> Turn:
 def _closed(component: Component) -> Component:
     if isinstance(component, PlanCard) and component.state == "pending":
         return component.model_copy(update={"state": "dropped"})
+    if isinstance(component, ConsentCard) and component.state == "pending":
+        return component.model_copy(update={"state": "refused"})
     return component

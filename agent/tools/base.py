@@ -1,36 +1,95 @@
-"""What a tool of the planner is: a declaration the model reads, and a function that answers."""
+"""What a tool of the planner is: a typed function, declared to the model by its signature and its docstring."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from typing import Annotated, Any, Concatenate, Literal, ParamSpec, TypeAlias, cast, get_type_hints
 
-from pydantic import JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, create_model
 
 from agent.conversation import Conversation
-from agent.messages import ToolCallPart, ToolResultPart
+from agent.errors import ErrorCode, ToolArgumentError
+from agent.fetching.reading import PageReader
+from agent.messages import ImagePart, ToolCallPart, ToolResultPart
 from agent.providers.base import PictureBytes, ToolDeclaration
+from agent.sandbox.runner import Sandbox
 from agent.storage.cache import HistoryImageCache
+from agent.storage.workspace import Workspace
+from agent.tools.trust import Trust
+
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True)
 class ToolContext:
-    """What a tool may reach: this conversation alone."""
+    """What a tool may reach: this conversation alone.
+
+    `conversation` is as it was before the turn, `uploads` came with it. `said_urls` are the web addresses that the
+    person has named in it, as `agent.fetching.urls.normalized` writes them.
+    """
 
     conversation: Conversation
     images: PictureBytes
     cache: HistoryImageCache
+    trust: Trust
+    said_urls: frozenset[str]
+    workspace: Workspace
+    fetcher: PageReader
+    sandbox: Sandbox
+    uploads: tuple[ImagePart, ...] = ()
+
+
+@dataclass(frozen=True)
+class ToolAnswer:
+    """What a tool found: JSON for the model, and pictures beside it.
+
+    `source` names where it came from when that is outside of the studio (an address, a server's name): then it is
+    framed as untrusted, and the turn is tainted. `urls` are the web addresses in it, which may be read from then on.
+    `error` says in one sentence what did not work, for the model to mend.
+    """
+
+    content: Mapping[str, JsonValue]
+    images: tuple[ImagePart, ...] = ()
+    source: str = ""
+    urls: tuple[str, ...] = ()
+
+    @property
+    def is_error(self) -> bool:
+        """Whether the tool could not do it."""
+        return "error" in self.content
+
+
+def failed(sentence: str) -> ToolAnswer:
+    """Return the answer of a tool that could not do it; the sentence is for the model to mend its call."""
+    return ToolAnswer({"error": sentence})
 
 
 Arguments = Mapping[str, JsonValue]
 
 
+Reason = Literal["foreign_address", "overwrites", "deletes", "may_change_something", "was_changed"]
+"""Why a call waits for the person; the page has a sentence for each under `consent.<reason>`."""
+
+Rule = Callable[[Arguments, ToolContext], Awaitable[Reason | None]]
+
+
 @dataclass(frozen=True)
 class Tool:
-    """A tool and how to run it. `run` raises ToolArgumentError with a sentence that the model can mend."""
+    """A tool and how to run it.
+
+    `answer` raises AivistaError with a sentence that the model can mend. `rule` says of a call why it waits for the
+    person's click, or None. `most_a_turn` is how often it can be called in one turn, if that is limited.
+    `server` is the MCP server it belongs to, if it is one's, and `own_name` its name there.
+    """
 
     declaration: ToolDeclaration
-    run: Callable[[Arguments, ToolContext], Awaitable[ToolResultPart]]
+    answer: Callable[[Arguments, ToolContext], Awaitable[ToolAnswer]]
+    rule: Rule | None = None
+    most_a_turn: int | None = None
+    server: str = ""
+    own_name: str = ""
 
     @property
     def name(self) -> str:
@@ -38,6 +97,86 @@ class Tool:
         return self.declaration.name
 
 
+_Work: TypeAlias = Callable[Concatenate[ToolContext, P], Awaitable[ToolAnswer]]
+
+
+def tool(*, rule: Rule | None = None, most_a_turn: int | None = None) -> Callable[[_Work[P]], Tool]:
+    """Make a function a tool: its name, the docstring as what it is for, and the schema of its arguments.
+
+    Each argument but the context is `Annotated` with its description, or with a pydantic `Field`. The rule is asked
+    with arguments that fit.
+    """
+
+    def declared(work: _Work[P]) -> Tool:
+        name = getattr(work, "__name__", "")
+        model = _arguments_of(work, name)
+        declaration = ToolDeclaration(name=name, description=_told(work), parameters=_schema_of(model))
+
+        async def answer(arguments: Arguments, context: ToolContext) -> ToolAnswer:
+            given = _checked(model, name, arguments)
+            found: Any = work
+            return cast(ToolAnswer, await found(context, **{one: getattr(given, one) for one in model.model_fields}))
+
+        async def checked_rule(arguments: Arguments, context: ToolContext) -> Reason | None:
+            given = _checked(model, name, arguments)
+            return await rule(given.model_dump(), context) if rule is not None else None
+
+        return Tool(declaration, answer, checked_rule if rule is not None else None, most_a_turn)
+
+    return declared
+
+
+def _arguments_of(work: Callable[..., object], name: str) -> type[BaseModel]:
+    hints = get_type_hints(work, include_extras=True)
+    fields: dict[str, Any] = {}
+    for parameter in list(inspect.signature(work).parameters.values())[1:]:
+        default = ... if parameter.default is parameter.empty else parameter.default
+        fields[parameter.name] = (_described(hints[parameter.name]), default)
+    return create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
+
+
+def _checked(model: type[BaseModel], name: str, arguments: Arguments) -> BaseModel:
+    try:
+        return model.model_validate(dict(arguments))
+    except ValidationError as error:
+        problem = "; ".join(_problem(one["loc"], one["msg"]) for one in error.errors()[:5])
+        raise ToolArgumentError(ErrorCode.BAD_TOOL_ARGUMENTS, name=name, problem=problem) from None
+
+
 def error_result(call: ToolCallPart, sentence: str) -> ToolResultPart:
     """Return the answer to a call that could not be done, for the model to mend."""
     return ToolResultPart(name=call.name, call_id=call.call_id, content={"error": sentence}, is_error=True)
+
+
+def _told(work: Callable[..., object]) -> str:
+    """Return the docstring as paragraphs without line breaks in them."""
+    paragraphs = inspect.cleandoc(work.__doc__ or "").split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+
+
+def _described(annotation: Any) -> Any:
+    """Return the annotation with a bare sentence in it as the field's description."""
+    metadata = getattr(annotation, "__metadata__", ())
+    sentence = next((one for one in metadata if isinstance(one, str)), None)
+    if sentence is None:
+        return annotation
+    others = tuple(one for one in metadata if not isinstance(one, str))
+    return Annotated[(annotation.__origin__, *others, Field(description=sentence))]
+
+
+def _schema_of(arguments: type[BaseModel]) -> dict[str, JsonValue]:
+    """Return the schema without pydantic's titles and with nothing but the keywords that the providers know."""
+    schema = _plain(arguments.model_json_schema())
+    return {"type": "object", "properties": {}, **schema, "additionalProperties": False}
+
+
+def _plain(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_plain(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {key: _plain(one) for key, one in schema.items() if not (key == "title" and isinstance(one, str))}
+
+
+def _problem(place: tuple[int | str, ...], said: str) -> str:
+    return f"{'.'.join(map(str, place)) or 'arguments'}: {said}"

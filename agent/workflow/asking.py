@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from langgraph.runtime import get_runtime
 
+from agent.errors import ErrorInfo
 from agent.events import Step, ThoughtLog
 from agent.messages import CompletionChunk, PromptMessage
 from agent.providers.base import ChatOptions, ImageRequest, ToolDeclaration
@@ -17,6 +18,7 @@ from agent.providers.catalogue import ModelEntry
 from agent.workflow.deps import Deps
 from agent.workflow.hearing import Answer
 from agent.workflow.retrying import hear_patiently
+from agent.workflow.tracing import OpenStep, TextRequest
 
 # How often a pause says that it is one; shorter than any sensible patience.
 _BEAT_S = 0.5
@@ -37,13 +39,19 @@ async def ask_text(
     What is already known of the call is handed to `on_text` as if it came just now.
     """
     model = deps.text_model
-    call = _Call(deps, name, model, lambda: deps.provider.stream(model, messages, tools, options), is_text=True)
-    return await call.answer(on_text)
+    with deps.trace.call(name, model, TextRequest(messages, tools, options)) as step:
+        call = _Call(
+            deps, name, model, lambda: deps.provider.stream(model, messages, tools, options), step, is_text=True
+        )
+        return await call.answer(on_text)
 
 
 async def ask_picture(deps: Deps, name: str, request: ImageRequest) -> Answer:
     """Return the image model's answer; `name` as in `ask_text`."""
-    return await _Call(deps, name, request.model, lambda: deps.provider.generate(request), is_text=False).answer()
+    with deps.trace.call(name, request.model, request) as step:
+        return await _Call(
+            deps, name, request.model, lambda: deps.provider.generate(request), step, is_text=False
+        ).answer()
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,7 @@ class _Call:
     name: str
     model: ModelEntry
     make: Callable[[], AsyncIterator[CompletionChunk]]
+    step: OpenStep
     is_text: bool
 
     async def answer(self, on_text: _OnText | None = None) -> Answer:
@@ -60,6 +69,7 @@ class _Call:
         if known is not None:
             if on_text is not None and known.text:
                 await on_text(known.text)
+            self.step.answer(known, 0.0, "journal")
             return known
         ledger.queue(self.name, self.model)
         try:
@@ -78,15 +88,18 @@ class _Call:
             ledger.cancel(self.name)
             raise
         price_usd = self.deps.spend(self.model, answer.usage).price_usd
+        self.step.answer(answer, price_usd)
         await ledger.end(self.name, answer, price_usd, is_text=self.is_text)
         return answer
 
     async def _send(self) -> None:
         await self.deps.ledger.send(self.name)
+        self.step.leave()
         _heartbeat()
 
-    def _pause(self, seconds: float, tried: int) -> None:
+    def _pause(self, seconds: float, tried: int, error: ErrorInfo) -> None:
         self.deps.ledger.queue(self.name, self.model)
+        self.step.wait(error, seconds)
         parameters: dict[str, str | int | float] = {"seconds": math.ceil(seconds), "attempt": tried + 1}
         self.deps.publish(ThoughtLog(step=Step.RETRYING, parameters=parameters, at_s=round(self.deps.elapsed_s, 3)))
 

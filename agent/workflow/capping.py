@@ -1,36 +1,69 @@
 """The caps at work in a turn: what is left of them before a model is called, before pictures, before another round.
 
-Without caps nothing is read. What the studio itself draws or adjusts is never asked about. Two turns that ask in the
-very same moment do not see each other's pictures yet.
+Without caps nothing is read. What the studio itself draws or adjusts is never asked about. What other turns are about
+to pay counts as spent: turns that ask in the very same moment weigh one after the other, and see each other's pledges.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import TypeVar
+
 from agent.errors import ErrorCode, ErrorInfo
 from agent.plans import CapPassed
 from agent.providers.catalogue import IMAGE_ROLES
-from agent.spending import SoFar, caps_of, left_usd, passed, picture_price, used_up
+from agent.spending import Caps, SoFar, caps_of, left_usd, passed, picture_price, used_up
 from agent.storage.spend import SpendBook, UnderWay
 from agent.workflow.deps import Deps, today
 from agent.workflow.state import TurnProgress
 
+T = TypeVar("T")
+
 _CODES = {"day": ErrorCode.BUDGET_USED_UP, "conversation": ErrorCode.CONVERSATION_BUDGET_USED_UP}
 
 
-async def caps_passed(state: TurnProgress, deps: Deps, price_usd: float) -> tuple[CapPassed, ...]:
-    """Return the caps that pictures of this price would pass now, unless the person has agreed to it in this turn."""
-    caps = caps_of(deps.turn.settings)
-    if not caps or price_usd <= 0 or has_agreed(state) or _has_painted(state):
+async def caps_passed(
+    state: TurnProgress, deps: Deps, price_usd: float, *, may_paint: bool = True
+) -> tuple[CapPassed, ...]:
+    """Return the caps that pictures of this price would pass now, unless the person has agreed to it in this turn.
+
+    When there is none, and the turn `may_paint`, the price is pledged before another turn of the owner is weighed.
+    """
+    if price_usd <= 0 or _has_painted(state):
         return ()
-    return passed(caps, await _so_far(deps, state["spend"].price_usd), price_usd)
-
-
-async def left_of_caps(state: TurnProgress, deps: Deps, spent_usd: float) -> float:
-    """Return what the turn, which has spent so much itself, may spend before it would pass a cap, in US dollars."""
     caps = caps_of(deps.turn.settings)
-    if not caps or has_agreed(state):
-        return float("inf")
-    return left_usd(caps, await _so_far(deps, spent_usd))
+    async with _weighing(deps):
+        found: tuple[CapPassed, ...] = ()
+        if caps and not has_agreed(state):
+            found = passed(caps, await _so_far(deps, state["spend"].price_usd), price_usd)
+        if may_paint and not found:
+            _pledge(deps, price_usd)
+    return found
+
+
+def _weighing(deps: Deps) -> AbstractAsyncContextManager[None]:
+    # Without caps there is nothing to read, and so nothing to wait for.
+    return deps.pledges.weighing(deps.conversation.owner) if caps_of(deps.turn.settings) else nullcontext()
+
+
+def _pledge(deps: Deps, price_usd: float) -> None:
+    deps.pledges.give(deps.turn.id, deps.conversation.owner, deps.conversation.id, price_usd)
+
+
+async def spent_within_caps(
+    state: TurnProgress, deps: Deps, spent_usd: float, choose: Callable[[float], tuple[T, float]]
+) -> T:
+    """Return what `choose` makes of the US dollars that the turn, which has spent so much itself, may spend before it
+    would pass a cap; the price it tells with it is pledged in place of what was before."""
+    caps = caps_of(deps.turn.settings)
+    async with _weighing(deps):
+        left = float("inf")
+        if caps and not has_agreed(state):
+            left = left_usd(caps, await _so_far(deps, spent_usd))
+        chosen, price_usd = choose(left)
+        _pledge(deps, price_usd)
+    return chosen
 
 
 async def refused_by_cap(state: TurnProgress, deps: Deps) -> ErrorInfo | None:
@@ -61,18 +94,35 @@ def _has_painted(state: TurnProgress) -> bool:
 
 
 async def _so_far(deps: Deps, own_usd: float) -> SoFar:
-    """Return what has been spent of each cap, the turn's own `own_usd` included."""
-    caps, book = caps_of(deps.turn.settings), SpendBook(deps.records)
+    """Return what has been spent of each cap, the turn's own `own_usd` and the pledges of others included."""
+    pledges, caps = deps.pledges, caps_of(deps.turn.settings)
+    while True:
+        before = pledges.fulfilled
+        others = pledges.of_others(deps.conversation.owner, deps.turn.id)
+        promised = {name: (one.conversation_id, one.price_usd) for name, one in others.items()}
+        here, whole_day = await _under_way(deps, caps, promised)
+        # What was paid while it was read is in the one sum or the other, or in both.
+        if pledges.fulfilled == before:
+            break
+    day_usd = _counted(deps, whole_day) + sum(price_usd for _, price_usd in promised.values())
+    here_usd = sum(price_usd for place, price_usd in promised.values() if place == deps.conversation.id)
+    return SoFar(conversation_usd=_counted(deps, here) + here_usd, day_usd=day_usd) + own_usd
+
+
+async def _under_way(deps: Deps, caps: Caps, known: Collection[str]) -> tuple[UnderWay, UnderWay]:
+    """Return what the conversation and the day have cost; the turns that are `known` tell themselves what they wait
+    for."""
+    book, owner, turn_id = SpendBook(deps.records), deps.conversation.owner, deps.turn.id
     here = whole_day = UnderWay()
     if caps.conversation_usd is not None:
-        here = await book.conversation_before(deps.conversation.id, deps.conversation.owner, deps.turn.id)
+        here = await book.conversation_before(deps.conversation.id, owner, turn_id, known)
     if caps.day_usd is not None:
-        whole_day = await book.day_before(deps.conversation.owner, deps.turn.id)
-    return SoFar(conversation_usd=_counted(deps, here), day_usd=_counted(deps, whole_day)) + own_usd
+        whole_day = await book.day_before(owner, turn_id, known=known)
+    return here, whole_day
 
 
 def _counted(deps: Deps, found: UnderWay) -> float:
-    """Return the dollars, with about what the pictures cost that are being painted now."""
+    """Return the dollars, with about what the pictures cost that another process has asked for."""
     asked = (deps.catalogue.by_id(name) for name in found.models)
     painting = [model for model in asked if model is not None and model.role in IMAGE_ROLES]
     return found.spent_usd + sum(picture_price(model, None, today()) for model in painting)

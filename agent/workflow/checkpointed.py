@@ -8,11 +8,12 @@ from agent import components, conversation, error_codes, errors, events, message
 from agent.imaging import arguments, contract
 from agent.providers import catalogue
 from agent.storage import style_values
+from agent.tools import trust
 from agent.workflow import state
 
 _MODULES = (
     *(components, conversation, error_codes, errors, events, messages, pictures, plans, reviews, settings),
-    *(arguments, contract, catalogue, style_values, state),
+    *(arguments, contract, catalogue, style_values, trust, state),
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import TypeVar
 
 from pydantic import JsonValue
@@ -29,6 +30,7 @@ from agent.pictures import Fact, Picture, ReferenceRole, StyleUse
 from agent.plans import PlanEdit
 from agent.providers.catalogue import ModelEntry, ModelRole
 from agent.settings import TurnSettings
+from agent.spending import picture_price
 from agent.workflow.deps import Deps
 from agent.workflow.masked import PLACES_NEEDED, PartEdit, plan_part
 from agent.workflow.retriever import with_styles
@@ -94,6 +96,12 @@ class Commission:
     def picture_count(self) -> int:
         """How many pictures are asked for in all."""
         return sum(one.request.number_of_images for one in self.each)
+
+    def price_usd(self, on: date) -> float:
+        """Return about what one picture of it costs, in US dollars, without a look at it."""
+        request = self.request
+        shown = len(self.part.shown) + len(self.others) if self.part else len(self.references.pictures)
+        return picture_price(request.model, request.resolution, on, shown=shown, is_grounded=request.use_grounding)
 
     def of_slot(self, slot: int) -> tuple[Commission, int]:
         """Return whose picture stands in the slot, and the how manyth of that model's it is, from 1."""

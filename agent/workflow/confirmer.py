@@ -16,7 +16,7 @@ from agent.imaging.contract import image_models
 from agent.imaging.edits import codes_before_paying, needs_consent
 from agent.messages import ToolResultPart
 from agent.plans import CapPassed, Decision, ModelPrice, Plan, PlanEdit
-from agent.spending import picture_price, review_price
+from agent.spending import review_price
 from agent.tools.base import error_result
 from agent.workflow.capping import caps_passed
 from agent.workflow.commissions import Commission
@@ -33,13 +33,28 @@ def must_confirm(state: TurnProgress, deps: Deps, orders: Mapping[int, Commissio
     """Return whether the person sees the plan first: they want to, or should know why it may fail."""
     if state["decision"] is not None:
         return False
-    return deps.turn.settings.confirm or any(map(_needs_consent, orders.values()))
+    return (
+        deps.turn.settings.confirm or _is_beyond_trust(state, deps, orders) or any(map(_needs_consent, orders.values()))
+    )
 
 
-async def caps_in_the_way(state: TurnProgress, deps: Deps, orders: Mapping[int, Commission]) -> tuple[CapPassed, ...]:
-    """Return the caps that painting the orders would pass: then the person sees the plan first, whatever they chose."""
+def _is_beyond_trust(state: TurnProgress, deps: Deps, orders: Mapping[int, Commission]) -> bool:
+    """Return whether something from outside is in the turn and more pictures are asked for than the one that a turn
+    may always have, or than the person has locked: what they cost must not be for a web page to decide."""
+    paid = [one.request for order in orders.values() for one in order.each if one.request.model.provider != "sketch"]
+    most = max(1, deps.turn.settings.number_of_images or 1) * (2 if deps.turn.settings.image_model == "both" else 1)
+    return state["trust"].is_tainted and sum(one.number_of_images for one in paid) > most
+
+
+async def caps_in_the_way(
+    state: TurnProgress, deps: Deps, orders: Mapping[int, Commission], *, may_paint: bool
+) -> tuple[CapPassed, ...]:
+    """Return the caps that painting the orders would pass: then the person sees the plan first, whatever they chose.
+
+    Without any, when the turn `may_paint`, its price counts for other turns from now on.
+    """
     price_usd = sum(_price(deps, order, one).price_usd for order in orders.values() for one in order.each)
-    return await caps_passed(state, deps, price_usd)
+    return await caps_passed(state, deps, price_usd, may_paint=may_paint)
 
 
 async def shown_first(
@@ -126,8 +141,7 @@ def _plan(deps: Deps, index: int, order: Commission, caps: Sequence[CapPassed]) 
 def _price(deps: Deps, order: Commission, one: Commission) -> ModelPrice:
     """Return what one model's pictures of the order would cost, with a review of each where it is due."""
     request, model = one.request, one.request.model
-    shown = len(one.part.shown) + len(one.others) if one.part else len(one.references.pictures)
-    price_usd = picture_price(model, request.resolution, today(), shown=shown, is_grounded=request.use_grounding)
+    price_usd = one.price_usd(today())
     if model.provider != "sketch" and review_due(deps, order.work()):
         price_usd += review_price(deps.text_model, today())
     return ModelPrice(model_label=model.label, price_usd=round(price_usd * request.number_of_images, 6))

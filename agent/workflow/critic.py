@@ -23,7 +23,7 @@ from agent.pictures import Fact, Picture
 from agent.providers.catalogue import ModelRole
 from agent.reviews import Review
 from agent.spending import A_TRIFLE_USD
-from agent.workflow.capping import left_of_caps
+from agent.workflow.capping import spent_within_caps
 from agent.workflow.deps import Deps, TurnRuntime, emit, say
 from agent.workflow.drifting import note_drifts
 from agent.workflow.results import settle_paintings
@@ -77,8 +77,12 @@ async def critic(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
     reviews = {**state["reviews"], **{look.handle: look.review for look in looks}}
     spend = sum((look.spend for look in looks), Spend())
     spent_usd = state["spend"].price_usd + spend.price_usd
-    left_usd = min(_left_of_budget(deps, spent_usd), await left_of_caps(state, deps, spent_usd))
-    works = _advised(state["works"], reviews, await _prices_usd(deps, looks), left_usd, deps)
+    prices_usd, budget_usd = await _prices_usd(deps, looks), _left_of_budget(deps, spent_usd)
+
+    def advised(left_usd: float) -> tuple[dict[int, Work], float]:
+        return _advised(state["works"], reviews, prices_usd, min(budget_usd, left_usd), deps)
+
+    works = await spent_within_caps(state, deps, spent_usd, advised)
     update: TurnProgress = {"works": works, "reviews": reviews, "spend": spend, "steps": steps}
     if any(work.advice for work in works.values()):
         steps.append(say(runtime, Step.REPAINTING))
@@ -181,13 +185,14 @@ def _advised(
     prices_usd: Mapping[str, float],
     left_usd: float,
     deps: Deps,
-) -> dict[int, Work]:
-    """Return the works with advice for each picture that goes round again, and without any for the others.
+) -> tuple[dict[int, Work], float]:
+    """Return the works with advice for each picture that goes round again, and without any for the others; and about
+    what those will cost.
 
     Another attempt is taken to cost what the last one did, its review included; what is left must hold all.
     """
     settings = deps.turn.settings
-    advised = {}
+    advised, price_of_all_usd = {}, 0.0
     for index, work in works.items():
         may_repeat = work.request.model.provider != "sketch" and not deps.stopped.is_set()
         advice: dict[int, str] = {}
@@ -199,8 +204,9 @@ def _advised(
             if price_usd <= left_usd:
                 advice[attempt.slot] = advice_of(review)
                 left_usd -= price_usd
+                price_of_all_usd += price_usd
         advised[index] = work.model_copy(update={"advice": advice})
-    return advised
+    return advised, price_of_all_usd
 
 
 def advice_of(review: Review) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import cached_property
@@ -14,19 +14,27 @@ from langgraph.runtime import Runtime
 
 from agent.conversation import Conversation, Turn
 from agent.events import Step, ThoughtLog, TurnEvent
+from agent.fetching.reading import PageReader
 from agent.imaging.contract import requested_search_in_words
 from agent.messages import TokenUsage
 from agent.providers.base import Provider
 from agent.providers.catalogue import Catalogue, ModelEntry, ModelRole
+from agent.sandbox.runner import Sandbox
 from agent.settings import SearchPolicy
 from agent.storage.answer_cache import AnswerCache
 from agent.storage.cache import HistoryImageCache
 from agent.storage.conversations import ConversationStore
 from agent.storage.images import ImageStore
 from agent.storage.styles import StyleLibrary
+from agent.storage.workspace import WorkspaceStore
+from agent.tools.base import Tool, ToolContext
+from agent.tools.registry import TOOLS
+from agent.tools.trust import Trust, comparable, urls_in
 from agent.workflow.ledger import Ledger
+from agent.workflow.pledges import Pledges
 from agent.workflow.retrying import Breakers, Patience
 from agent.workflow.state import Spend
+from agent.workflow.tracing import Tracer
 
 
 @dataclass(frozen=True)
@@ -37,8 +45,10 @@ class Deps:
     event to the listeners, past LangGraph's custom stream, which takes each event through a queue and eight steps of
     the event loop. `keep_alive` runs a coroutine that must outlive the turn (a picture
     that was paid for). `stopped` is set when the person stops, `settled` when a turn that ended early is on record.
-    `conversation` is without this turn, also when the turn goes on after it was cut off. `answers` is there when the
-    operator wants the planner's answers reused; they belong to a key by its fingerprint.
+    `conversation` is without this turn, also when the turn goes on after it was cut off. `tools` are what the planner
+    may call beside pictures and searches. `answers` is there when the
+    operator wants the planner's answers reused; they belong to a key by its fingerprint. Every call and every node goes
+    through `trace`. `reader` reads the web for all turns of a studio, and `sandbox` runs their programs.
     """
 
     conversation: Conversation
@@ -54,14 +64,19 @@ class Deps:
     publish: Callable[[TurnEvent], None]
     keep_alive: Callable[[Coroutine[Any, Any, Any]], asyncio.Task[Any]]
     ledger: Ledger
+    reader: PageReader = field(default_factory=PageReader)
+    sandbox: Sandbox = field(default_factory=Sandbox)
+    tools: Mapping[str, Tool] = field(default_factory=lambda: TOOLS)
     answers: AnswerCache | None = None
     key_fingerprint: str = ""
     image_timeout_s: float = 300.0
     patience: Patience = field(default_factory=Patience)
     breakers: Breakers = field(default_factory=Breakers)
+    pledges: Pledges = field(default_factory=Pledges)
     stopped: asyncio.Event = field(default_factory=asyncio.Event)
     settled: asyncio.Event = field(default_factory=asyncio.Event)
     started_s: float = field(default_factory=time.monotonic)
+    trace: Tracer = field(default_factory=Tracer)
 
     @cached_property
     def text_model(self) -> ModelEntry:
@@ -92,6 +107,26 @@ class Deps:
     def elapsed_s(self) -> float:
         """Seconds since the turn began."""
         return time.monotonic() - self.started_s
+
+    def tool_context(self, trust: Trust) -> ToolContext:
+        """Return what a tool of this turn may reach; `trust` is what is known of the turn so far."""
+        return ToolContext(
+            conversation=self.conversation,
+            images=self.images,
+            cache=self.cache,
+            trust=trust,
+            said_urls=self.said_urls,
+            workspace=WorkspaceStore(self.records).of(self.conversation.id, self.conversation.owner),
+            fetcher=self.reader,
+            sandbox=self.sandbox,
+            uploads=self.turn.uploads,
+        )
+
+    @cached_property
+    def said_urls(self) -> frozenset[str]:
+        """The web addresses that the person has named in this conversation, normalized."""
+        texts = (turn.text for turn in (*self.conversation.turns, self.turn))
+        return frozenset(comparable(url for text in texts for url in urls_in(text)))
 
     def spend(self, model: ModelEntry, usage: TokenUsage) -> Spend:
         """Return what a call cost at today's prices."""

@@ -6,8 +6,9 @@ import asyncio
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,14 @@ from pydantic import JsonValue, SecretStr
 from agent.conversation import Conversation, Turn, TurnState
 from agent.errors import AivistaError, ErrorCode, RequestRefused
 from agent.events import Step, ThoughtLog, TurnFailed
+from agent.fetching.reading import PageReader
 from agent.plans import Decision
 from agent.providers.base import Provider
 from agent.providers.catalogue import Catalogue
 from agent.redaction import secrets_of
 from agent.report import log_report, turn_report
 from agent.requests import TurnRequest
+from agent.sandbox.runner import Sandbox
 from agent.settings import Settings, TurnSettings
 from agent.storage.answer_cache import AnswerCache, fingerprint_of
 from agent.storage.cache import HistoryImageCache
@@ -31,14 +34,18 @@ from agent.storage.checkpoints import Checkpoints
 from agent.storage.conversations import ConversationStore
 from agent.storage.images import ImageStore
 from agent.storage.styles import StyleLibrary
+from agent.telemetry import telemetry_of
+from agent.tools.base import Tool
 from agent.workflow.checkpointed import VALUES
 from agent.workflow.deps import Deps
 from agent.workflow.graph import turn_graph
 from agent.workflow.ledger import Ledger
 from agent.workflow.live import LiveTurn
+from agent.workflow.pledges import Pledges
 from agent.workflow.preparing import prepare
 from agent.workflow.replay import told_again
 from agent.workflow.retrying import Breakers, Patience
+from agent.workflow.tracing import Tracer
 from agent.workflow.turn import Runner, before, can_go_on, superseded, taken_up
 
 MAX_WAITING = 3
@@ -50,7 +57,8 @@ _log = logging.getLogger(__name__)
 @dataclass(frozen=True)
 class House:
     """What every turn of a studio works with. `provider` and `provider_name` go by the person's key; `under_caps` adds
-    to a turn's settings the caps that its owner, or else the operator, has chosen."""
+    to a turn's settings the caps that its owner, or else the operator, has chosen. `tools` is asked at each turn for
+    what it may call."""
 
     settings: Settings
     catalogue: Catalogue
@@ -62,7 +70,11 @@ class House:
     provider: Callable[[SecretStr | None], Awaitable[Provider]]
     provider_name: Callable[[SecretStr | None], str]
     keep_alive: Callable[[Coroutine[Any, Any, Any]], asyncio.Task[Any]]
+    tools: Callable[[], Awaitable[Mapping[str, Tool]]]
+    reader: PageReader
+    sandbox: Sandbox
     answers: AnswerCache | None = None
+    breakers: Breakers = field(default_factory=Breakers)
 
 
 @dataclass(frozen=True)
@@ -87,8 +99,9 @@ class Dispatch:
         # A lock lives as long as a turn that uses it: conversations come and go by the thousand.
         self._order: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._allotting: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._breakers = Breakers()
+        self._pledges = Pledges()
         self._opening = asyncio.Lock()
+        self._telemetry = telemetry_of(house.settings)
         self._runner: Runner | None = None
 
     async def aclose(self) -> None:
@@ -100,6 +113,10 @@ class Dispatch:
         """Close the checkpoints, when nothing runs any more."""
         if self._runner is not None:
             await self._runner.checkpoints.aclose()
+        if self._telemetry is not None:
+            # What the last turns left to be told goes along.
+            await self._house.records.traces.settled()
+            await asyncio.to_thread(self._telemetry.close)
 
     def running(self, conversation_id: str, owner: str) -> list[LiveTurn]:
         """Return the turns at work or in line in a conversation, the oldest first."""
@@ -174,7 +191,12 @@ class Dispatch:
             if order.locked():
                 live.publish(ThoughtLog(step=Step.WAITING))
             async with order:
-                await work(live, prepared)
+                try:
+                    await work(live, prepared)
+                finally:
+                    for deps in prepared:
+                        self._pledges.let_go(deps.turn.id)
+                        deps.trace.close()
 
         async def on_stop(live: LiveTurn) -> None:
             if prepared:
@@ -254,22 +276,23 @@ class Dispatch:
         """Return what happened in a turn, for whoever shall mend it: no key, no byte of a picture."""
         house = self._house
         calls = list((await house.records.journal.calls(turn.id)).values())
-        secrets = [*secrets_of(house.settings), *([key] if key else [])]
+        steps = await house.records.traces.steps(conversation.id, [turn.id])
         versions = {"aivista": version("aivista"), "langgraph": version("langgraph")}
         return await asyncio.to_thread(
             turn_report,
             conversation,
             turn,
             calls,
-            secrets=secrets,
+            secrets=self._secrets(key),
             timings=turn.timings,
+            trace=steps,
             versions=versions,
             limit_bytes=limit_bytes,
         )
 
     async def _log_failure(self, who: _Who, deps: Deps, live: LiveTurn) -> None:
-        """Print the report of a turn that failed to the log."""
-        if not isinstance(live.last, TurnFailed):
+        """Print the report of a turn to the log, if it failed, or any of its steps."""
+        if not isinstance(live.last, TurnFailed) and not deps.trace.had_error:
             return
         conversation = await self._house.records.get(who.conversation_id, who.owner)
         turn = next((one for one in conversation.turns if one.id == deps.turn.id), None)
@@ -279,7 +302,7 @@ class Dispatch:
             log_report(await self.report(conversation, turn, who.key, _LOGGED_BYTES))
         except AivistaError as error:
             # The person has been told of the failure itself.
-            _log.error("a turn failed and no report of it can be made: %s", error)
+            _log.error("a step of a turn failed and no report of it can be made: %s", error)
 
     async def _deps(
         self,
@@ -292,7 +315,9 @@ class Dispatch:
         may_repeat: bool = False,
     ) -> Deps:
         house = self._house
-        is_new = turn.state is TurnState.RUNNING
+        is_new, traces = turn.state is TurnState.RUNNING, house.records.traces
+        first = 1 if is_new else await traces.next_number(conversation.id, turn.id)
+        started_s = time.monotonic() - turn.seconds
         calls = {} if is_new else await house.records.journal.calls(turn.id)
         return Deps(
             conversation=conversation,
@@ -306,15 +331,29 @@ class Dispatch:
             styles=house.styles,
             allotting=allotting,
             publish=live.publish,
+            tools=await house.tools(),
+            reader=house.reader,
+            sandbox=house.sandbox,
             answers=house.answers,
             key_fingerprint=self._fingerprint(who.key),
             ledger=Ledger(house.records.journal, conversation.id, turn.id, calls, may_repeat),
             image_timeout_s=house.settings.image_timeout_s,
             patience=Patience(budget_s=house.settings.retry_budget_s),
-            breakers=self._breakers,
+            breakers=house.breakers,
+            pledges=self._pledges,
             keep_alive=house.keep_alive,
             stopped=live.stopped,
-            started_s=time.monotonic() - turn.seconds,
+            started_s=started_s,
+            trace=Tracer(
+                conversation.id,
+                turn.id,
+                traces,
+                lambda step: None if live.has_ended else live.publish(step),
+                self._secrets(who.key),
+                started_s,
+                first,
+                partial(self._telemetry.export, conversation.id) if self._telemetry is not None else None,
+            ),
         )
 
     async def _opened(self) -> Runner:
@@ -324,6 +363,9 @@ class Dispatch:
                 await checkpoints.keep_only(await self._house.records.resting_turns())
                 self._runner = Runner(turn_graph(self._house.settings.patiences, checkpoints), checkpoints)
             return self._runner
+
+    def _secrets(self, key: SecretStr | None) -> list[SecretStr]:
+        return [*secrets_of(self._house.settings), *([key] if key else [])]
 
     def _fingerprint(self, key: SecretStr | None) -> str:
         return fingerprint_of(self._house.provider_name(key), key or self._house.settings.gemini_api_key)

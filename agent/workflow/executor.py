@@ -38,8 +38,9 @@ async def executor(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]
     if not commissions:
         target, settled = settle(state, refused)
         return Command(goto=target, update=settled)
-    caps = await caps_in_the_way(state, deps, commissions)
-    if caps or must_confirm(state, deps, commissions):
+    is_shown = must_confirm(state, deps, commissions)
+    caps = await caps_in_the_way(state, deps, commissions, may_paint=not is_shown)
+    if caps or is_shown:
         return await shown_first(state, runtime, commissions, caps)
     update: TurnProgress = {"steps": [], "components": [], "spend": Spend()}
     works = dict(state["works"])
@@ -54,6 +55,7 @@ async def executor(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]
         return _failed(errors[0], {"steps": update["steps"], "spend": update["spend"]})
     if any(review_due(deps, work) for work in works.values()):
         return Command(goto="critic", update=update)
+    deps.pledges.let_go(deps.turn.id)
     await note_drifts(works.values(), deps)
     target, settled = await settle_paintings({**state, "works": works, "answers": update["answers"]}, deps)
     settled["components"] = [*update["components"], *settled.get("components", [])]

@@ -3,8 +3,8 @@
     START ─┬─ nothing to work on ─► reception ─ asks back ──────────────────────────────► presenter ─► END
            ├─ light, colour or frame alone ─► adjuster ─────────────────────────────────► presenter
            └─► planner ─┬─ words alone ─────────────────────────────────────────────────► presenter
-                ▲ ▲     ├─ get_history_image, … ─► tools ──┐
-                │ └─────┼──────────────────────────────────┘
+                ▲ ▲     ├─ read_url, files, … ─► tools ⇄ consent
+                │ └─────┼─────────────────────────┘
                 │       ├─ web_search ─► searcher ─┐
                 └───────┼──────────────────────────┘
                         └─ generate_image ─► retriever ─► executor ⇄ critic ────────────► presenter
@@ -12,8 +12,9 @@
                          where the person confirms first ─► decision ─ dropped ─────────► presenter
     any node that fails for good ─► failure ─► retrial ─► the node that failed
 
-The retriever is passed by when no style is named, the critic when no review is due. At `decision` and `retrial` the
-turn rests, on a checkpoint, until the person says something. The drawing made from the code is in docs/turn-graph.md.
+The retriever is passed by when no style is named, the critic when no review is due. At `consent`, `decision` and
+`retrial` the turn rests, on a checkpoint, until the person says something. The drawing made from the code is in
+docs/turn-graph.md.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from agent.errors import AivistaError, ErrorCode, ErrorInfo
 from agent.settings import Patiences
 from agent.workflow.adjuster import adjuster
 from agent.workflow.confirmer import decision
+from agent.workflow.consent import consent
 from agent.workflow.critic import critic, unreviewed
 from agent.workflow.deps import Deps, TurnRuntime
 from agent.workflow.executor import executor
@@ -68,7 +70,8 @@ def turn_graph(patiences: Patiences | None = None, checkpoints: Checkpointer = N
         # Until its first word: every word after it is a sign of life.
         timeout=TimeoutPolicy(idle_timeout=patiences.planner_s, refresh_on="heartbeat"),
     )
-    graph.add_node("tools", _timed("tools", tools), destinations=("planner", "retriever", "executor"))
+    graph.add_node("tools", _timed("tools", tools), destinations=("planner", "retriever", "executor", "consent"))
+    graph.add_node("consent", consent, destinations=("tools",))
     graph.add_node(
         "searcher",
         _timed("searcher", searcher),
@@ -127,11 +130,13 @@ def _handler(handler: Callable[..., Any]) -> Any:
 
 
 def _timed(name: str, node: _Node) -> _Node:
-    """Return the node with its time added to the state."""
+    """Return the node with its time added to the state, and on record in the trace."""
 
     async def run(state: TurnProgress, runtime: TurnRuntime) -> Command[Any]:
         started_s = time.monotonic()
-        command = await node(state, runtime)
+        with runtime.context.trace.node(name) as step:
+            command = await node(state, runtime)
+            step.lead(command)
         timing = Timing(node=name, seconds=round(time.monotonic() - started_s, 4))
         return Command(goto=command.goto, update={**(command.update or {}), "timings": [timing]})
 

@@ -39,6 +39,11 @@ class Answer:
         return self.message.text.strip()
 
     @property
+    def is_silent(self) -> bool:
+        """Whether nothing has come but what the model says of its thinking."""
+        return all(isinstance(part, TextPart | ImagePart) and part.is_thought for part in self.parts)
+
+    @property
     def calls(self) -> list[ToolCallPart]:
         """The tools asked for, in order."""
         return [part for part in self.parts if isinstance(part, ToolCallPart)]

@@ -2,87 +2,82 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from agent.errors import AivistaError, ErrorCode, ProviderFailure
-from agent.messages import TokenUsage
-from agent.providers.base import Embedder
-from agent.providers.catalogue import ModelEntry, ModelRole
+from agent.providers.base import Embedder, Embedding
+from agent.providers.catalogue import ModelEntry
 from agent.workflow.deps import Deps
 from agent.workflow.hearing import Answer
-from agent.workflow.retrying import Breaker
+from agent.workflow.metering import Meter, embedder_of, embedding_model
 
 logger = logging.getLogger(__name__)
 
 
-# The library knows embedders by what they are, not by what they have used.
-@dataclass(eq=False)
-class Meter:
-    """An embedding model, and the tokens it has used since this meter was made.
+@dataclass
+class _TurnCalls:
+    """The calls of a turn's meter: each has a row in the journal, `name` and a number.
 
-    Each of its calls has a row in the journal, `name` and a number. One that the journal knows already is not made
-    again: a turn that goes on after a crash finds its styles by name. A model that fails again and again is left alone
-    for a while, as the turn's other models are.
+    One that the journal knows already is not made again: a turn that goes on after a crash finds its styles by name.
     """
 
-    model: ModelEntry
-    embedder: Embedder
-    breaker: Breaker
     deps: Deps
     name: str
-    usage: TokenUsage = field(default_factory=TokenUsage)
-    _calls: int = 0
+    newest: str = ""
+    _count: int = 0
+
+    async def send(self, model: ModelEntry) -> str:
+        self._count += 1
+        name, ledger = f"{self.name}.{self._count}", self.deps.ledger
+        if name in ledger.known:
+            raise ProviderFailure(ErrorCode.CALL_UNKNOWN, model=model.label)
+        ledger.queue(name, model)
+        await ledger.send(name)
+        self.newest = name
+        return name
+
+    async def end(self, name: str, model: ModelEntry, answer: Answer) -> None:
+        price_usd = self.deps.spend(model, answer.usage).price_usd
+        await self.deps.ledger.end(name, answer, price_usd, is_text=True)
+
+    def cancel(self, name: str) -> None:
+        self.deps.ledger.cancel(name)
+
+
+@dataclass
+class _Traced:
+    """An embedding model whose calls are steps of the turn."""
+
+    embedder: Embedder
+    model: ModelEntry
+    calls: _TurnCalls
 
     @property
     def model_id(self) -> str:
-        """The model whose vectors these are."""
         return self.embedder.model_id
 
     @property
     def dimension(self) -> int:
-        """How many numbers a vector has."""
         return self.embedder.dimension
 
-    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return one vector for each text, in order. Raises AivistaError."""
-        if self.breaker.blocks():
-            raise ProviderFailure(ErrorCode.OVERLOADED, model=self.model.label)
-        self._calls += 1
-        name, ledger = f"{self.name}.{self._calls}", self.deps.ledger
-        if name in ledger.known:
-            raise ProviderFailure(ErrorCode.CALL_UNKNOWN, model=self.model.label)
-        ledger.queue(name, self.model)
-        await ledger.send(name)
-        try:
+    async def embed(self, texts: Sequence[str]) -> Embedding:
+        deps = self.calls.deps
+        with deps.trace.call(self.calls.newest, self.model, tuple(texts)) as step:
             embedding = await self.embedder.embed(texts)
-        except AivistaError as error:
-            await self._end(name, Answer(error=error.info))
-            raise
-        except asyncio.CancelledError:
-            ledger.cancel(name)
-            raise
-        self.usage += embedding.usage
-        await self._end(name, Answer(usage=embedding.usage))
-        return embedding.vectors
-
-    async def _end(self, name: str, answer: Answer) -> None:
-        self.breaker.note(answer.error)
-        price_usd = self.deps.spend(self.model, answer.usage).price_usd
-        await self.deps.ledger.end(name, answer, price_usd, is_text=True)
+            step.embed(embedding, deps.spend(self.model, embedding.usage).price_usd)
+        return embedding
 
 
 def meter_of(deps: Deps, name: str) -> Meter | None:
     """Return the embedding model behind the key that serves the turn, or None where there is none."""
-    entries = deps.catalogue.entries
-    ours = (one for one in entries if one.role is ModelRole.EMBEDDING and one.provider == deps.provider_name)
-    model = next(ours, None)
-    embedder = deps.provider.embedder(model) if model is not None else None
+    model = embedding_model(deps.catalogue, deps.provider_name)
+    embedder = embedder_of(deps.provider, model)
     if model is None or embedder is None:
         return None
-    return Meter(model, embedder, deps.breakers.of(deps.provider, model.id), deps, name)
+    calls = _TurnCalls(deps, name)
+    return Meter(model, _Traced(embedder, model, calls), deps.breakers.of(deps.provider, model.id), calls)
 
 
 async def learn_styles(deps: Deps, meter: Meter) -> None:

@@ -17,7 +17,7 @@ from agent.pictures import Picture, Receipt, Reference
 from agent.providers.base import ImageRequest
 from agent.workflow.asking import ask_picture
 from agent.workflow.commissions import Commission
-from agent.workflow.deps import Deps
+from agent.workflow.deps import Deps, today
 from agent.workflow.hearing import Answer
 from agent.workflow.masked import Finished, finish_part
 from agent.workflow.state import Spend
@@ -83,6 +83,11 @@ async def add_late(deps: Deps, painted: Painted) -> None:
 
 
 async def _ask(deps: Deps, order: Commission, name: str, take: int, advice: str) -> tuple[Answer, Spend, int]:
+    with deps.pledges.asking(deps.turn.id, name, order.price_usd(today())):
+        return await _answered(deps, order, name, take, advice)
+
+
+async def _answered(deps: Deps, order: Commission, name: str, take: int, advice: str) -> tuple[Answer, Spend, int]:
     model, messages = order.request.model, order.messages(advice)
     request = ImageRequest(
         model=model,

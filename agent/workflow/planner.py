@@ -15,7 +15,6 @@ from agent.imaging.contract import declaration
 from agent.messages import PromptMessage, ToolCallPart
 from agent.prompts import prompt
 from agent.providers.base import ChatOptions, ToolDeclaration
-from agent.tools.registry import TOOLS
 from agent.workflow.asking import ask_text
 from agent.workflow.capping import refused_by_cap
 from agent.workflow.deps import Deps, TurnRuntime, emit, say, today
@@ -75,7 +74,7 @@ async def planner(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
 async def _ask(deps: Deps, name: str, added: list[PromptMessage], runtime: TurnRuntime) -> tuple[Answer, bool]:
     messages = await model_view(deps, added)
     tools = declared_tools(deps)
-    options = ChatOptions(system=system_prompt(deps))
+    options = ChatOptions(system=system_prompt(deps), shows_thoughts=True)
     async with TextFlow(lambda text: emit(runtime, TextDelta(text=text))) as flow:
         answer, is_reused = await ask_or_reuse(deps, name, messages, tools, options, flow.take)
         if _was_rejected_for_signatures(answer):
@@ -91,7 +90,7 @@ def _was_rejected_for_signatures(answer: Answer) -> bool:
 def declared_tools(deps: Deps) -> list[ToolDeclaration]:
     """Return what the planner may call: `web_search` only when the agent itself may search."""
     tools = [declaration(deps.catalogue, deps.provider_name, may_ground=deps.may_ground)]
-    tools += [tool.declaration for tool in TOOLS.values()]
+    tools += [tool.declaration for tool in deps.tools.values()]
     if deps.may_search:
         tools.append(WEB_SEARCH)
     return tools

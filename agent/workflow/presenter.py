@@ -6,19 +6,19 @@ from collections import defaultdict
 
 from langgraph.types import Command, interrupt
 
-from agent.components import AskBack, Component, FailureNote, PlanCard, SmartCanvas, Steps, StoppedNote
+from agent.components import AskBack, Component, ConsentCard, FailureNote, PlanCard, SmartCanvas, Steps, StoppedNote
 from agent.conversation import Turn, TurnState
 from agent.events import TurnDone, TurnFailed
 from agent.workflow.deps import Deps, TurnRuntime, emit
 from agent.workflow.state import Leftovers, TurnProgress
 from agent.workflow.window import answer_open_calls
 
-_OUTCOMES = (SmartCanvas, FailureNote, StoppedNote, PlanCard, AskBack)
+_OUTCOMES = (SmartCanvas, FailureNote, StoppedNote, PlanCard, ConsentCard, AskBack)
 
 _NOT_DONE = defaultdict(
     lambda: "Stopped before it was done.",
     {
-        TurnState.WAITING: "Not painted yet: the person was shown the plan and has not decided.",
+        TurnState.WAITING: "Not done yet: the person was asked and has not decided.",
         TurnState.FAILED: "It failed.",
     },
 )
@@ -71,7 +71,7 @@ def finished_turn(deps: Deps, state: TurnProgress, how: TurnState) -> Turn:
 
 def _in_reading_order(state: TurnProgress, seconds: float) -> tuple[Component, ...]:
     """Put the line of steps between the words and what came of them; a turn of words alone needs none."""
-    components = list(state["components"])
+    components = [*state["components"], *([state["consent"]] if state["consent"] is not None else [])]
     if state["plan"] is not None:
         at = next((i for i, one in enumerate(components) if isinstance(one, _OUTCOMES)), len(components))
         components.insert(at, state["plan"])

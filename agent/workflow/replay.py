@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agent.components import AgentMessage, AskBack, FailureNote, PlanCard, SmartCanvas
+from agent.components import AgentMessage, AskBack, ConsentCard, FailureNote, PlanCard, SmartCanvas
 from agent.conversation import Conversation, Turn, TurnState
 from agent.errors import ErrorCode, ErrorInfo
 from agent.events import (
+    ConsentAsked,
     PictureReady,
     PlanReady,
     QuestionAsked,
@@ -37,6 +38,8 @@ def told_again(conversation: Conversation, turn: Turn) -> Iterator[TurnEvent]:
                         yield PictureReady(index=index, picture=pictures[handle])
             case PlanCard() if component.state == "pending":
                 yield PlanReady(plans=component.plans)
+            case ConsentCard() if component.state == "pending":
+                yield ConsentAsked(asks=component.asks)
             case _:
                 pass
     yield _last(turn)

@@ -96,13 +96,13 @@ async def hear_patiently(
     is_text: bool,
     limit_s: float | None = None,
     on_send: Callable[[], Awaitable[None]],
-    on_pause: Callable[[float, int], None],
+    on_pause: Callable[[float, int, ErrorInfo], None],
     on_text: Callable[[str], Awaitable[None]] | None = None,
 ) -> Answer:
     """Return the answer of the call, asked again where that is right.
 
-    `on_send` is awaited before each try; `on_pause` is told the seconds and how many tries there were. No try takes
-    longer than `limit_s`, however slowly its answer comes.
+    `on_send` is awaited before each try; `on_pause` is told the seconds, how many tries there were and why the last one
+    failed. No try takes longer than `limit_s`, however slowly its answer comes.
 
     Words that were shown are not shown twice: a stream that was cut after its first word is not repeated.
     """
@@ -114,14 +114,14 @@ async def hear_patiently(
         answer = await _heard_in_time(call, limit_s, model_label, on_text)
         breaker.note(answer.error)
         tried += 1
-        if answer.error is None or answer.parts:
+        if answer.error is None or not answer.is_silent:
             return answer
         pause_s = patience.pause_s(answer.error, tried, spent_s)
         if pause_s is None and is_text and not was_repeated and answer.error.code in _ONCE_MORE_FOR_TEXT:
             pause_s, was_repeated = patience.jitter(0.0, 1.0), True
         if pause_s is None or spent_s + pause_s > patience.budget_s:
             return answer
-        on_pause(pause_s, tried)
+        on_pause(pause_s, tried, answer.error)
         await patience.sleep(pause_s)
         spent_s += pause_s
 

@@ -11,6 +11,7 @@ from agent.storage.journal import Heard
 from agent.workflow.asking import ask_text
 from agent.workflow.deps import Deps
 from agent.workflow.hearing import Answer
+from agent.workflow.tracing import TextRequest
 
 
 async def ask_or_reuse(
@@ -29,6 +30,8 @@ async def ask_or_reuse(
     heard = heard_in(value) if value is not None else None
     if heard is not None:
         answer = Answer(parts=list(heard.parts), finish_reason=heard.finish_reason)
+        with deps.trace.call(name, deps.text_model, TextRequest(messages, tools, options)) as step:
+            step.answer(answer, 0.0, "cache")
         if answer.text:
             await on_text(answer.text)
         return answer, True

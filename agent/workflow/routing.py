@@ -8,7 +8,9 @@ from typing import Literal
 from agent.messages import PromptMessage, Role, ToolCallPart, ToolResultPart
 from agent.workflow.state import TurnProgress
 
-Target = Literal["tools", "searcher", "retriever", "decision", "executor", "critic", "presenter", "planner", "failure"]
+Target = Literal[
+    "tools", "consent", "searcher", "retriever", "decision", "executor", "critic", "presenter", "planner", "failure"
+]
 
 GENERATE_IMAGE = "generate_image"
 SEARCH = "web_search"

@@ -82,11 +82,14 @@ async def searcher(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]
     facts = [_with_source(fact, sources) for fact in findings.facts]
     emit(runtime, SearchFound(sources=sources, suggestions_html=html))
     update["steps"] = [step, say(runtime, Step.SEARCHED, facts=len(facts), sources=len(sources))]
+    urls = (*(source.url for source in sources), *(fact.source for fact in facts))
+    update["trust"] = state["trust"].after("web_search", urls)
     update |= {"facts": facts, "sources": list(sources), "has_searched": True}
     update["components"] = [SearchNote(sources=sources, suggestions_html=html)]
     found: dict[str, JsonValue] = {
         "untrusted": True,
         "facts": [fact.model_dump() for fact in facts],
+        "sources": [{"n": n, "title": one.title, "url": one.url} for n, one in enumerate(sources, 1)],
         "prompt_draft": findings.prompt_draft,
     }
     return _answered(state, calls, found, update)

@@ -7,7 +7,7 @@ from typing import Annotated, TypedDict
 
 from pydantic import Field
 
-from agent.components import Component, PlanCard
+from agent.components import Component, ConsentCard, PlanCard
 from agent.conversation import Timing
 from agent.errors import ErrorInfo
 from agent.events import ThoughtLog
@@ -18,6 +18,7 @@ from agent.pictures import Fact, StyleUse
 from agent.plans import Decision
 from agent.reviews import Review
 from agent.storage.style_values import StyleMatch
+from agent.tools.trust import Trust
 
 
 class Spend(Value):
@@ -99,7 +100,8 @@ class TurnProgress(TypedDict, total=False):
     `messages` are what the turn has added to the history, the person's own first. `calls` are those of the newest
     model message that wait for an answer, and `answers` what has been answered of them, by position; `styles` and
     `works` are those of a call for pictures, by position as well. `reviews` are by handle. `plan` is what the person
-    was shown before it is painted.
+    was shown before it is painted, `consent` what they were asked before tools run, and `trust` what came into the turn
+    from outside.
     """
 
     messages: Annotated[list[PromptMessage], operator.add]
@@ -115,6 +117,8 @@ class TurnProgress(TypedDict, total=False):
     works: dict[int, Work]
     reviews: dict[str, Review]
     plan: PlanCard | None
+    consent: ConsentCard | None
+    trust: Trust
     decision: Decision | None
     leftovers: Leftovers
     has_searched: bool
@@ -141,6 +145,8 @@ def first_progress(message: PromptMessage) -> TurnProgress:
         "works": {},
         "reviews": {},
         "plan": None,
+        "consent": None,
+        "trust": Trust(),
         "decision": None,
         "leftovers": Leftovers(),
         "has_searched": False,

@@ -11,10 +11,10 @@ from typing import Any, cast
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
-from agent.components import PlanCard
+from agent.components import Component, ConsentCard, PlanCard
 from agent.conversation import Conversation, Turn, TurnState
 from agent.errors import ErrorCode, RequestRefused
-from agent.events import PlanReady, Step, ThoughtLog, TurnPaused, TurnStarted
+from agent.events import ConsentAsked, PlanReady, Step, ThoughtLog, TurnPaused, TurnStarted
 from agent.messages import ContentPart, PromptMessage, Role, TextPart
 from agent.plans import Decision
 from agent.storage.checkpoints import Checkpoints
@@ -26,6 +26,8 @@ from agent.workflow.state import TurnProgress, first_progress
 
 # A turn takes at most 16 planner steps, each with at most a search, tools and pictures after it.
 _RECURSION_LIMIT = 120
+# Where a turn rests until the person decides.
+_ASKING = (("decision",), ("consent",))
 # What may be done again or decided later stands on a checkpoint until then.
 _REST = frozenset({TurnState.FAILED, TurnState.WAITING, TurnState.INTERRUPTED})
 
@@ -51,7 +53,7 @@ class Runner:
         live.publish(TurnStarted(turn_id=deps.turn.id, uploads=deps.turn.uploads))
         snapshot = await self.graph.aget_state(_config(deps.turn))
         first = first_progress(deps.turn.messages[0])
-        if decision is not None and snapshot.next != ("decision",):
+        if decision is not None and snapshot.next not in _ASKING:
             raise RequestRefused(ErrorCode.PLAN_GONE)
         if not snapshot.values:
             # It ended before its first checkpoint: what was answered is in the journal.
@@ -60,7 +62,7 @@ class Runner:
         so_far = cast("TurnProgress", {**first, **snapshot.values})
         if decision is not None:
             await self._run(deps, live, Command(resume=decision), so_far)
-        elif snapshot.next == ("decision",):
+        elif snapshot.next in _ASKING:
             await self._wait_on(deps, live, so_far)
         elif snapshot.next == ("retrial",):
             await self._run(deps, live, Command(resume=True), so_far)
@@ -69,10 +71,13 @@ class Runner:
             await self._run(deps, live, None, so_far)
 
     async def _wait_on(self, deps: Deps, live: LiveTurn, so_far: TurnProgress) -> None:
-        """Put on record that the plan still waits: without a decision there is nothing to do."""
+        """Put on record that the turn still waits: without a decision there is nothing to do."""
         await deps.records.finish_turn(deps.conversation.id, finished_turn(deps, so_far, TurnState.WAITING))
-        plan = so_far["plan"]
-        live.publish(PlanReady(plans=plan.plans if plan else ()))
+        plan, consent = so_far["plan"], so_far["consent"]
+        if consent is not None:
+            live.publish(ConsentAsked(asks=consent.asks))
+        else:
+            live.publish(PlanReady(plans=plan.plans if plan else ()))
         live.publish(TurnPaused(turn_id=deps.turn.id))
 
     def forget(self, turn: Turn) -> None:
@@ -116,15 +121,20 @@ class Runner:
 def superseded(turn: Turn) -> Turn | None:
     """Return the turn as it stays behind when the conversation goes on without it, or None when nothing changes.
 
-    A plan that still waits is dropped.
+    A plan that still waits is dropped, and calls that wait are refused.
     """
     if turn.state is not TurnState.WAITING:
         return None
-    components = tuple(
-        one.model_copy(update={"state": "dropped"}) if isinstance(one, PlanCard) and one.state == "pending" else one
-        for one in turn.components
-    )
+    components = tuple(map(_declined, turn.components))
     return turn.model_copy(update={"state": TurnState.STOPPED, "components": components})
+
+
+def _declined(component: Component) -> Component:
+    if isinstance(component, PlanCard) and component.state == "pending":
+        return component.model_copy(update={"state": "dropped"})
+    if isinstance(component, ConsentCard) and component.state == "pending":
+        return component.model_copy(update={"state": "refused"})
+    return component
 
 
 def can_go_on(turn: Turn) -> bool:

@@ -13,8 +13,8 @@ from sqlalchemy.engine import Engine
 
 from agent.components import FailureNote, PlanCard
 from agent.conversation import Turn, TurnState
-from agent.errors import ErrorCode
-from agent.events import PictureReady, PlanReady, TurnDone, TurnFailed, TurnPaused
+from agent.errors import ErrorCode, ErrorInfo
+from agent.events import PaintingStarted, PictureReady, PlanReady, TurnDone, TurnFailed, TurnPaused
 from agent.messages import TokenUsage
 from agent.plans import PlanEdit
 from agent.providers.catalogue import ModelRole, load_catalogue
@@ -22,8 +22,8 @@ from agent.providers.scripted import Asked, Hold, Line, Painting, calls, says
 from agent.settings import Settings
 from agent.spending import picture_price
 from agent.studio import Studio
-from tests.support.scenes import Scene, generate, of_type, only, png, run
-from tests.support.turns import decide, newest, retry, started
+from tests.support.scenes import Scene, generate, of_type, only, png, run, stop_at
+from tests.support.turns import decide, newest, retry, started, until
 
 FLASH = load_catalogue().model(ModelRole.IMAGE_FLASH, "gemini")
 NOW = datetime.now(UTC).date()
@@ -167,6 +167,57 @@ async def test_what_another_conversation_is_painting_counts(settings: Settings) 
     [passed] = only(events, PlanReady).plans[0].caps
     assert passed.spent_usd == pytest.approx(2 * WORDS + PRICE)
     assert painted(scene) == 1
+
+
+async def test_ten_turns_that_ask_together_do_not_pass_a_cap_unasked(settings: Settings) -> None:
+    gate, planned, painting = asyncio.Event(), asyncio.Event(), list[Asked]()
+
+    def plan(_: Asked) -> Line:
+        if sum(one.request is None for one in scene.provider.asked) == 10:
+            planned.set()
+        return Line((Hold(planned), *calls(generate()).parts))
+
+    def paint(asked: Asked) -> Line:
+        painting.append(asked)
+        return Line((Hold(gate), *priced().parts), usage=PAINTED)
+
+    scene, cap = Scene(settings, text=plan, pictures=paint), 10 * WORDS + 3.5 * PRICE
+    async with scene.studio() as studio:
+        conversations = [await studio.new_conversation() for _ in range(10)]
+        turns = [asyncio.create_task(run(studio, one.id, "a red fox", cap_day_usd=cap)) for one in conversations]
+        await until(lambda: len(painting) + sum(turn.done() for turn in turns) == 10)
+        gate.set()
+        ends = [(await turn)[-1] for turn in turns]
+        spent_usd = (await studio.spend.day("local")).price_usd
+    assert sum(isinstance(end, TurnDone) for end in ends) == len(painting) == 3
+    assert sum(isinstance(end, TurnPaused) for end in ends) == 7
+    assert spent_usd <= cap
+
+
+async def test_what_a_turn_did_not_spend_after_all_is_there_for_the_next(settings: Settings) -> None:
+    failed = Line(error=ErrorInfo(code=ErrorCode.PICTURE_BLOCKED))
+    scene = Scene(settings, text=lambda _: calls(generate()), pictures=[failed, priced()])
+    chosen: dict[str, Any] = {"cap_day_usd": 2 * WORDS + 1.5 * PRICE}
+    async with scene.studio() as studio:
+        first, second = await studio.new_conversation(), await studio.new_conversation()
+        assert isinstance((await run(studio, first.id, "a red fox", **chosen))[-1], TurnFailed)
+        assert isinstance((await run(studio, second.id, "a red fox", **chosen))[-1], TurnDone)
+
+
+async def test_what_a_stopped_turn_still_waits_for_counts(settings: Settings) -> None:
+    gate = asyncio.Event()
+    scene = Scene(
+        settings,
+        text=lambda _: calls(generate()),
+        pictures=lambda _: Line((Hold(gate), *priced().parts), usage=PAINTED),
+    )
+    async with scene.studio() as studio:
+        first, second = await studio.new_conversation(), await studio.new_conversation()
+        await stop_at(studio, first.id, "a red fox", PaintingStarted)
+        events = await run(studio, second.id, "a red fox", cap_day_usd=2 * WORDS + 1.5 * PRICE)
+        gate.set()
+    [passed] = only(events, PlanReady).plans[0].caps
+    assert passed.spent_usd == pytest.approx(2 * WORDS + PRICE)
 
 
 # Another round after a poor review.

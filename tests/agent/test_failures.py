@@ -363,13 +363,13 @@ async def test_an_unknown_function_is_answered_and_the_model_mends_it(server: Ge
     async with Studio(on_gemini(settings, server.url)) as studio:
         conversation = await studio.new_conversation()
         await draw(server, studio, conversation.id, "a fox")
-        server.on_text(Calls([Call("list_files", {"folder": "/"}, id="a"), Call("draw", id="b")]), Text("I cannot."))
+        server.on_text(Calls([Call("fly_away", {"folder": "/"}, id="a"), Call("draw", id="b")]), Text("I cannot."))
         events = await run(studio, conversation.id, WISH)
         assert isinstance(events[-1], TurnDone)
         assert words(events) == "I cannot."
         answers = server.requests[-1].function_responses
         assert [answer["id"] for answer in answers] == ["a", "b"]
-        assert "no tool named list_files" in answers[0]["response"]["error"]
+        assert "no tool named fly_away" in answers[0]["response"]["error"]
         await expect_next_turn_works(server, studio, conversation.id)
 
 

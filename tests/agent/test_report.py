@@ -255,6 +255,7 @@ def test_the_report_is_json_of_a_fixed_order_that_says_the_same_each_time() -> N
         "timings",
         "calls",
         "pictures",
+        "trace",
         "left_out",
         "messages",
     ]

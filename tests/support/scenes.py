@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -11,12 +12,14 @@ from PIL import Image
 from pydantic import JsonValue
 
 from agent.events import TextDelta, TurnEvent
+from agent.fetching.reading import PageReader
 from agent.messages import ToolCallPart
 from agent.providers.base import PictureBytes
 from agent.providers.scripted import Line, Painting, Script, ScriptedProvider
 from agent.requests import Expansion, Mask
 from agent.settings import Settings, TurnSettings
 from agent.studio import Studio, TurnRequest
+from agent.tools.base import Tool
 
 Event = TypeVar("Event", bound=TurnEvent)
 
@@ -45,6 +48,8 @@ class Scene:
     settings: Settings
     text: Script = ()
     pictures: Script = ()
+    tools: Sequence[Tool] = ()
+    reader: PageReader | None = None
     providers: list[ScriptedProvider] = field(default_factory=list)
 
     def studio(self) -> Studio:
@@ -54,7 +59,7 @@ class Scene:
             self.providers.append(ScriptedProvider(store, text=self.text, pictures=self.pictures))
             return self.providers[-1]
 
-        return Studio(self.settings, provider=make)
+        return Studio(self.settings, provider=make, tools=self.tools, reader=self.reader)
 
     @property
     def provider(self) -> ScriptedProvider:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.archive.format import FORMAT, VERSION, Limits, json_schema
+from agent.storage.workspace import Limits as WorkspaceLimits
 
 PAGE = Path(__file__).parents[3] / "docs" / "archive-format.md"
 COMMAND = "python -m tests.agent.archive.format_page"
@@ -27,16 +28,19 @@ read `manifest.json` and each `conversation.json`.
 | `conversations/0001/conversation.md`, `.html` | the same to read, without a script, nothing fetched |
 | `pictures/<sha256>.<suffix>` | whatever is referred to by its `digest`, once: pictures, masks, earlier states |
 | `blobs/<sha256>` | a signature of more than 4096 bytes |
-| `files/` | reserved for a later version |
+| `files/<sha256>` | what a file of a workspace holds; its name is in `conversation.json` alone |
 
 Pictures are {suffixes}.
 
 * Text is UTF-8, moments are UTC, bytes in JSON are base64, prices are US dollars, times seconds.
-* Pictures and blobs are stored, everything else is deflated. The same conversations give the same bytes: entries have a
-  fixed order and the moment 1980-01-01, and `created_at` is the moment of the newest change in the archive.
+* Pictures, blobs and files are stored, everything else is deflated. The same conversations give the same bytes:
+  entries have a fixed order and the moment 1980-01-01, and `created_at` is the moment of the newest change in the
+  archive.
 * Every turn stands after its `parent`; `head` is the newest turn of the branch that is shown.
 * `signatures` say where the signatures in `blobs/` belong, by the message's and the part's index; smaller ones stand in
   their part as `thought_signature`. They go back to the model that issued them, unread and unchanged.
+* `files` are those of the conversation's workspace: at most {workspace_files}, {workspace_file_mb} MB each and
+  {workspace_mb} MB in all.
 * A picture whose file was gone when the archive was made is in the manifest's `lost`.
 * API keys, the ids of requests, checkpoints and the journal of paid calls are never in an archive.
 
@@ -53,11 +57,14 @@ sentence and nothing is left of it, neither a row nor a file.
 * Each picture is decoded, within the limits of an upload, and is of the kind that its suffix says.
 * JSON by the schema, no field more. Handles and ids once, parents before their children, no picture that descends from
   itself, every digest there, every number within what it can be.
+* The files of a workspace by its own rules: how many, how large, what they may be called, no two of one name.
 * An export that would break these limits is refused, too.
 
 What is taken over is the same as it was, but for this: conversations and turns get new ids; a turn that ran, waited or
 was interrupted is stopped, for what it would go on from stayed at home; a provider's search suggestions, which are
-HTML, are left out of what is shown; width, height and an unknown type of a picture are those of its file.
+HTML, are left out of what is shown; width, height and an unknown type of a picture are those of its file; a tag is
+spelled as its new owner spells it. What the turns had cost is still what the conversation has cost, but counts on no
+day, in no month and towards no cap.
 
 ## The schema
 
@@ -73,7 +80,7 @@ _SUFFIXES = "`png`, `jpg`, `webp`, `gif`, `heic` or `avif`"
 
 def page() -> str:
     """Return the whole page."""
-    limits = Limits()
+    limits, workspace = Limits(), WorkspaceLimits()
     return _PAGE.format(
         format=FORMAT,
         version=VERSION,
@@ -88,6 +95,9 @@ def page() -> str:
         json_mb=limits.json_bytes >> 20,
         values=limits.json_values,
         depth=limits.json_depth,
+        workspace_files=workspace.files,
+        workspace_file_mb=workspace.file_bytes >> 20,
+        workspace_mb=workspace.total_bytes >> 20,
         schema=_written(json_schema()),
     )
 

@@ -12,12 +12,25 @@ from agent.archive.archive import Archive
 from agent.archive.format import Limits
 from agent.archive.walking import images_in, with_images
 from agent.components import SearchNote
-from agent.conversation import Conversation, ConversationInfo, WholeConversation
+from agent.conversation import Conversation, ConversationInfo, WholeConversation, WorkspaceFile
 from agent.errors import ErrorCode, RequestRefused, StorageFailure
 from agent.messages import ImageOrigin, ImagePart
 from agent.storage.images import ImageStore
 from tests.agent.archive.values import PARTS, PNGS
 from tests.support.histories import LARGE_SIGNATURE, NOW, begun_turn, finished, picture
+
+FILES = (
+    WorkspaceFile(
+        name="Notizen/狐.md",
+        content="# Füchse\n\n* rot\n".encode(),
+        version=3,
+        updated_at=NOW,
+        written_by="agent",
+        is_untrusted=True,
+    ),
+    WorkspaceFile(name="rows.bin", content=bytes(range(256)), version=1, updated_at=NOW, written_by="person"),
+    WorkspaceFile(name="same again.md", content=b"# F\n", version=7, updated_at=NOW, written_by="person"),
+)
 
 
 @dataclass
@@ -101,14 +114,24 @@ def with_plain_ids(whole: WholeConversation) -> WholeConversation:
 
 
 def kept_turns(title: str = "Füchse", signature: bytes = LARGE_SIGNATURE) -> WholeConversation:
-    """Return a conversation with every kind of part, large signatures, and a branch beside the one that is shown."""
+    """Return a conversation with every kind of part, large signatures, a branch beside the one that is shown, files,
+    and pictures with stars and tags."""
     first = finished(begun_turn("a", "draw 狐 \u0000 🦊"), signature=signature)
     other = finished(begun_turn("b"), "#3", signature).model_copy(update={"parent": "a"})
     shown = finished(begun_turn("c"), "#4", signature).model_copy(update={"parent": "a"})
     made = (picture(handle, turn, signature=signature) for handle, turn in (("#2", "a"), ("#3", "b"), ("#4", "c")))
     pictures = (picture("#1", "a", is_generated=False), *made)
     whole = WholeConversation(
-        title=title, created_at=NOW, updated_at=NOW, head="c", turns=(first, other, shown), pictures=pictures
+        title=title,
+        created_at=NOW,
+        updated_at=NOW,
+        is_named=True,
+        head="c",
+        turns=(first, other, shown),
+        pictures=pictures,
+        starred=("#2", "#4"),
+        tags={"#1": ("狐",), "#4": ("Poster", "for the wall")},
+        files=FILES,
     )
     return with_images(without_suggestions(whole), _real)
 

@@ -18,6 +18,7 @@ from agent.archive.format import (
     ArchivedConversation,
     ArchivedPicture,
     ArchivedTurn,
+    ArchivedWorkspaceFile,
     Limits,
     Manifest,
     is_file_name,
@@ -26,7 +27,7 @@ from agent.archive.format import (
 )
 from agent.archive.json_guard import check_json, parsed
 from agent.archive.kinds import MIME_OF_SUFFIX
-from agent.conversation import Turn, WholeConversation
+from agent.conversation import Turn, WholeConversation, WorkspaceFile
 from agent.errors import RequestRefused
 from agent.pictures import Picture
 from tests.agent.archive.format_page import COMMAND, PAGE, page
@@ -41,8 +42,9 @@ def test_the_page_is_the_one_the_code_makes() -> None:
     ("value", "archived", "stays_at_home", "of_the_archive"),
     [
         (Turn, ArchivedTurn, {"request_id"}, {"signatures"}),
-        (Picture, ArchivedPicture, set(), {"signatures"}),
-        (WholeConversation, ArchivedConversation, set(), set()),
+        (Picture, ArchivedPicture, set(), {"signatures", "is_starred", "tags"}),
+        (WorkspaceFile, ArchivedWorkspaceFile, {"content"}, {"digest", "size_bytes"}),
+        (WholeConversation, ArchivedConversation, {"starred", "tags"}, set()),
     ],
 )
 def test_an_archive_holds_every_field_but_those_that_must_stay_at_home(
@@ -119,6 +121,8 @@ def test_every_suffix_has_its_type() -> None:
         ("conversations/12345/conversation.html", True),
         (f"pictures/{'0f' * 32}.heic", True),
         (f"blobs/{'0f' * 32}", True),
+        (f"files/{'0f' * 32}", True),
+        (f"files/{'0f' * 32}.html", False),
         ("manifest.json\n", False),
         ("conversations/0001/picture.png", False),
         (f"pictures/{'0F' * 32}.png", False),

@@ -193,6 +193,49 @@ def kept_picture(change: Callable[[Any], object], at: int = 1) -> Case:
     return conversation(lambda one: change(one["pictures"][at]))
 
 
+def file(at: int = 0, **fields: object) -> Case:
+    """Return the archive with something else said of a file of the workspace."""
+    return conversation(lambda one: one["files"][at].update(fields))
+
+
+def with_too_many_files(one: Any) -> None:
+    first = one["files"][0]
+    one["files"] = [{**first, "name": f"{number}.md"} for number in range(201)]
+
+
+def one_file_under_many_names(files: Files) -> bytes:
+    """Return a small archive that would take a hundred times its size in a database."""
+    data = random.Random(1).randbytes(10_000)
+    digest = hashlib.sha256(data).hexdigest()
+
+    def change(one: Any) -> None:
+        first = {**one["files"][0], "digest": digest, "size_bytes": len(data)}
+        one["files"] = [{**first, "name": f"{number}.bin"} for number in range(199)]
+
+    return with_conversation({**files, f"files/{digest}": data}, change)
+
+
+def asked(**fields: object) -> Case:
+    """Return the archive with a call that waited for the person."""
+    ask = {"call": 0, "tool": "write_file", "reason": "overwrites", "arguments": "{}", **fields}
+    card = {"type": "consent_card", "asks": [ask], "state": "allowed"}
+    return turn(lambda one: one["components"].append(card))
+
+
+def first_file(files: Files) -> str:
+    return next(name for name in files if name.startswith("files/"))
+
+
+def altered_file(files: Files) -> bytes:
+    name = first_file(files)
+    return packed({**files, name: files[name][:-1] + b"!"})
+
+
+def unmentioned_file(files: Files) -> bytes:
+    name = first_file(files)
+    return packed(listed({key: data for key, data in files.items() if key != name}))
+
+
 def edit(**fields: object) -> dict[str, object]:
     part = json.loads(kept_turns().pictures[0].image.model_dump_json())
     record = {"kind": "mask", "verdict": "good", "reason": "same_picture", "base": part, "mask": part, "raw": part}
@@ -219,7 +262,8 @@ CASES: dict[str, tuple[ErrorCode, Case]] = {
     "a NUL in a name": (UNSAFE, named("manifest.json\0.txt")),
     "digits of another script": (UNSAFE, named("conversations/٠٠٠١/conversation.json")),
     "a name of its own": (UNSAFE, named("run.exe")),
-    "a reserved folder": (UNSAFE, named("files/notes.txt")),
+    "a workspace's file under its own name": (UNSAFE, named("files/notes.txt")),
+    "a workspace's file that leads up": (UNSAFE, named("files/../../notes.txt")),
     "a symbolic link": (
         UNSAFE,
         named(f"blobs/{'a' * 64}", b"/etc/passwd", external_attr=(stat.S_IFLNK | 0o777) << 16, create_system=3),
@@ -441,6 +485,31 @@ CASES: dict[str, tuple[ErrorCode, Case]] = {
         INCONSISTENT,
         turn(lambda one: one["components"][0]["lines"][0]["parameters"].update(self=1)),
     ),
+    "an altered file of a workspace": (DAMAGED, altered_file),
+    "a workspace's file under another digest": (DAMAGED, lambda files: with_file(files, f"files/{'a' * 64}", b"x")),
+    "a workspace's file that is not there": (INCONSISTENT, unmentioned_file),
+    "a workspace's file of another size": (INCONSISTENT, file(size_bytes=7)),
+    "a workspace's file too large": (INCONSISTENT, file(size_bytes=(1 << 20) + 1)),
+    "a workspace too large": (INCONSISTENT, file(size_bytes=(10 << 20) + 1)),
+    "a workspace of too many files": (INCONSISTENT, conversation(with_too_many_files)),
+    "one file under many names": (TOO_LARGE, one_file_under_many_names),
+    "a file's name that leads up": (INCONSISTENT, file(name="../../etc/passwd")),
+    "a file's name from the root": (INCONSISTENT, file(name="/etc/passwd")),
+    "a file's name with a drive": (INCONSISTENT, file(name="C:\\evil.txt")),
+    "a file's name with markup": (INCONSISTENT, file(name="<img src=x>")),
+    "a file's name that is none": (INCONSISTENT, file(name="")),
+    "a file's name with what nobody sees": (INCONSISTENT, file(name="notes\u202etxt.md")),
+    "a file's name twice": (INCONSISTENT, file(1, name="notizen/狐.MD")),
+    "a file that is a folder": (INCONSISTENT, file(1, name="NOTIZEN")),
+    "a file's version of nothing": (INCONSISTENT, file(version=0)),
+    "a file's version without end": (INCONSISTENT, file(version=1 << 40)),
+    "a file of nobody's": (INCONSISTENT, file(written_by="system")),
+    "a file with its content inside": (INCONSISTENT, file(content="eA==")),
+    "a tag twice": (INCONSISTENT, kept_picture(lambda one: one.update(tags=["fox", "FOX"]))),
+    "a tag that is none": (INCONSISTENT, kept_picture(lambda one: one.update(tags=["fox", "  "]))),
+    "a tag without end": (INCONSISTENT, kept_picture(lambda one: one.update(tags=["x" * 65]))),
+    "a call that waited for a reason nobody knows": (INCONSISTENT, asked(reason="because")),
+    "a call whose arguments are too deep": (INCONSISTENT, asked(arguments="[" * 10_000)),
     "a count that is none": (
         INCONSISTENT,
         turn(lambda one: one["components"][0]["lines"][0]["parameters"].update(count="many")),
@@ -501,6 +570,30 @@ WHY = {
     "a notice nobody knows": "a notice nobody knows",
     "a parameter that is a function's own": "a parameter nobody knows",
     "a count that is none": "a count that is none",
+    "a call that waited for a reason nobody knows": "a reason nobody knows",
+    "a call whose arguments are too deep": "arguments too deep",
+    "an altered file of a workspace": "another digest",
+    "a workspace's file under another digest": "another digest",
+    "a workspace's file that is not there": "a file that is not there",
+    "a workspace's file of another size": "a file of another size",
+    "a workspace's file too large": "a file too large",
+    "a workspace too large": "files too large together",
+    "a workspace of too many files": "too many files",
+    "a file's name that leads up": "not a file's name",
+    "a file's name from the root": "not a file's name",
+    "a file's name with a drive": "not a file's name",
+    "a file's name with markup": "not a file's name",
+    "a file's name that is none": "not a file's name",
+    "a file's name with what nobody sees": "not a file's name",
+    "a file's name twice": "two files of one name",
+    "a file that is a folder": "a file that is a folder",
+    "a file's version of nothing": "files.0.version",
+    "a file's version without end": "files.0.version",
+    "a file of nobody's": "files.0.written_by",
+    "a file with its content inside": "files.0.content",
+    "a tag twice": "a tag twice",
+    "a tag that is none": "not a tag",
+    "a tag without end": "not a tag",
 }
 
 

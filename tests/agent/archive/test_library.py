@@ -14,7 +14,7 @@ import pytest
 
 from agent.archive.format import Limits, Manifest
 from agent.errors import ErrorCode, RequestRefused, StorageFailure
-from tests.agent.archive.shelf import contents, digests, kept_turns, place, with_plain_ids
+from tests.agent.archive.shelf import FILES, contents, digests, kept_turns, place, with_plain_ids
 from tests.support.children import run_child
 from tests.support.histories import NOW
 
@@ -148,6 +148,22 @@ async def test_what_could_not_be_taken_in_again_is_not_exported_and_leaves_nothi
             await here.archive.export_library("local")
         assert refused.value.code is ErrorCode.EXPORT_TOO_LARGE
         assert not any(name.startswith("exports") for name in here.files())
+
+
+async def test_one_file_in_too_many_workspaces_is_not_exported_either(tmp_path: Path) -> None:
+    limits = Limits(ratio=4, ratio_from_bytes=2000)
+    file = FILES[0].model_copy(update={"content": bytes(1000)})
+    for count in (4, 5):
+        here, there = place(tmp_path / f"here-{count}", limits), place(tmp_path / f"there-{count}")
+        await here.keep(*[kept_turns(signature=b"s").model_copy(update={"files": (file,)})] * count)
+        if count == 5:
+            with pytest.raises(RequestRefused) as refused:
+                await here.archive.export_library("local")
+            assert refused.value.code is ErrorCode.EXPORT_TOO_LARGE
+        else:
+            exported = await here.archive.export_library("local")
+            report = await there.archive.import_archive(exported.path, "local")
+            assert len(report.conversations) == count
 
 
 async def test_a_home_that_cannot_be_written_is_told(tmp_path: Path) -> None:

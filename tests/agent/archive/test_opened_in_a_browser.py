@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,13 +15,9 @@ from playwright.sync_api import Browser, ConsoleMessage, sync_playwright
 from agent.components import AgentMessage
 from agent.conversation import WholeConversation
 from tests.agent.archive.shelf import kept_turns, place
+from tests.page.chromium import chromium
 
 SCRIPT = "<script>document.title = 'taken over'</script><img src=x onerror=\"document.title = 'taken over'\">"
-
-
-def chromium() -> str | None:
-    named = os.environ.get("AIVISTA_CHROMIUM")
-    return named or shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from agent.archive.readable import Page, conversation_page
 from agent.archive.readable_words import WORDS
 from agent.archive.web_page import index_page, web_page
 from agent.components import AgentMessage, AskBack, Component, FailureNote, PlanCard, SearchNote, SmartCanvas
-from agent.conversation import TurnState, WholeConversation
+from agent.conversation import TurnState, WholeConversation, WorkspaceFile
 from agent.errors import ErrorCode, ErrorInfo
 from agent.messages import Source
 from agent.plans import Plan
@@ -184,6 +184,61 @@ def test_a_picture_that_no_card_shows_is_shown_with_its_turn() -> None:
     turns = tuple(turn.model_copy(update={"components": ()}) for turn in whole.turns)
     text = web_page(page_of(whole.model_copy(update={"turns": turns})))
     assert all(ADDRESSES[one.image.digest] in text for one in whole.pictures)
+
+
+def with_files(*contents: bytes) -> WholeConversation:
+    """Return a conversation with a text and further files of these contents."""
+    texts = tuple(
+        WorkspaceFile(name=f"{at}_file.md", content=data, version=1, updated_at=NOW, written_by="agent")
+        for at, data in enumerate(contents)
+    )
+    return kept_turns().model_copy(update={"files": texts})
+
+
+def code_in(text: str) -> list[str]:
+    """Return what a reader of Markdown shows as code of a page, which has nothing else that is alive."""
+    tokens = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).parse(text)
+    kinds = {token.type for token in tokens}
+    assert not kinds & {"html_block", "code_block", "hr", "table_open"}
+    return [token.content for token in tokens if token.type == "fence"]
+
+
+@pytest.mark.parametrize("text", [*HOSTILE, "```\n````\n~~~\n# out", "`" * 40, "a\r\nb\rc", "\n\n    x\n```"])
+def test_a_files_text_is_code_and_nothing_of_it_gets_out(text: str) -> None:
+    # With a NUL in it, it would be no text.
+    text = text.replace("\0", "")
+    page = page_of(with_files(text.encode(), b"the last one"))
+    first, last = code_in(markdown(page))
+    assert first.rstrip("\n") == visible(text).rstrip("\n")
+    assert last == "the last one\n"
+    parts = Parts(web_page(page))
+    assert {tag for tag, _ in parts.tags} <= OURS | {"pre", "code"}
+    assert visible(text) in parts.words
+
+
+@given(text=st.text(st.sampled_from("`~ \n\t\r<>&#-x"), max_size=40))
+def test_no_fence_inside_a_file_ends_its_code(text: str) -> None:
+    shown = code_in(markdown(page_of(with_files(text.encode()))))
+    assert [one.rstrip("\n") for one in shown] == ([visible(text).rstrip("\n")] if text.strip() else [])
+
+
+def test_every_file_is_listed_and_what_is_no_text_is_said_to_be_none() -> None:
+    page = page_of(kept_turns())
+    for text in (markdown(page), web_page(page)):
+        assert all(name in text for name in ("Notizen/狐.md", "rows.bin", "same again.md"))
+        assert text.count(WORDS["en"]["no_text"]) == 1
+        assert "256 bytes" in text
+    assert "# Füchse" in web_page(page)
+
+
+def test_of_long_files_the_beginning_is_shown_and_how_much_is_left() -> None:
+    long = b"0123456789" * 10_000
+    page = page_of(with_files(*[long] * 25))
+    shown = code_in(markdown(page))
+    assert {len(one) for one in shown} == {20_001}
+    assert len(shown) == 20
+    assert web_page(page).count("80,000 more characters are not shown here.") == 20
+    assert web_page(page).count("100,000 more characters are not shown here.") == 5
 
 
 def test_a_lost_picture_is_said_to_be_lost() -> None:

@@ -16,9 +16,11 @@ from agent.errors import StorageFailure
 from agent.messages import ImageOrigin
 from agent.storage.conversations import ConversationStore
 from agent.storage.images import ImageStore
-from tests.agent.archive.shelf import kept_turns, with_plain_ids
+from agent.storage.spend import SpendBook
+from agent.storage.workspace import WorkspaceStore
+from tests.agent.archive.shelf import FILES, kept_turns, with_plain_ids
 from tests.agent.archive.values import PNGS
-from tests.support.histories import begun_turn
+from tests.support.histories import NOW, begun_turn
 
 
 @asynccontextmanager
@@ -53,6 +55,14 @@ async def test_conversations_go_from_one_home_to_another_with_all_they_hold(tmp_
     assert [picture.handle for picture in shown.elsewhere] == ["#3"]
 
 
+async def test_a_title_that_nobody_gave_can_be_given_after_an_import_as_well(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (store, archive):
+        unnamed = kept_turns().model_copy(update={"is_named": False})
+        exported = await archive.export_conversation((await store.add_whole("local", unnamed)).id, "local")
+        [taken] = (await archive.import_archive(exported.path, "local")).conversations
+        assert (await store.whole(taken.id, "local")).is_named is False
+
+
 async def test_an_import_into_its_own_home_stands_beside_the_original(tmp_path: Path) -> None:
     async with opened(tmp_path) as (store, archive):
         original = await store.add_whole("local", kept_turns())
@@ -63,6 +73,40 @@ async def test_an_import_into_its_own_home_stands_beside_the_original(tmp_path: 
         assert with_plain_ids(first) == with_plain_ids(second)
         assert not {turn.id for turn in first.turns} & {turn.id for turn in second.turns}
         assert len(await store.list("a visitor")) == 1
+
+
+async def test_what_came_with_an_archive_was_not_spent_here(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (store, archive):
+        book = SpendBook(store)
+        original = await store.add_whole("local", kept_turns())
+        spent = (await book.conversation(original.id, "local")).price_usd
+        exported = await archive.export_conversation(original.id, "local")
+        [taken] = (await archive.import_archive(exported.path, "local")).conversations
+        assert spent > 0
+        assert (await book.conversation(taken.id, "local")).price_usd == spent
+        assert (await book.month("local", NOW.date())).price_usd == 0.0
+        assert {info.price_usd for info in await store.list("local")} == {spent}
+
+
+async def test_the_workspace_of_an_import_goes_on(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (store, archive):
+        original = await store.add_whole("local", kept_turns())
+        exported = await archive.export_conversation(original.id, "local")
+        [taken] = (await archive.import_archive(exported.path, "a visitor")).conversations
+        workspace = WorkspaceStore(store).of(taken.id, "a visitor")
+        newest = max(file.version for file in FILES)
+        assert (await workspace.write("ROWS.bin", b"new", by="person", expected_version=1)).version == newest + 1
+        assert (await WorkspaceStore(store).of(original.id, "local").read("rows.bin")).content == bytes(range(256))
+
+
+async def test_a_tag_is_spelled_as_its_new_owner_spells_it(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (store, archive):
+        whole = kept_turns()
+        first = await store.add_whole("local", whole.model_copy(update={"tags": {"#2": ("poster",)}}))
+        exported = await archive.export_conversation((await store.add_whole("ann", whole)).id, "ann")
+        [taken] = (await archive.import_archive(exported.path, "local")).conversations
+        assert (await store.whole(taken.id, "local")).tags == {"#1": ("狐",), "#4": ("for the wall", "poster")}
+        assert (await store.whole(first.id, "local")).tags == {"#2": ("poster",)}
 
 
 async def test_a_conversation_goes_on_after_an_import(tmp_path: Path) -> None:
@@ -107,7 +151,7 @@ async def test_when_the_records_fail_there_is_neither_a_row_nor_a_file(tmp_path:
         await Archive(store, images, home).import_archive(exported.path, "local")
     await store.aclose()
     with closing(sqlite3.connect(home / "aivista.db")) as database:
-        tables = ("conversations", "turns", "pictures", "spend_days")
+        tables = ("conversations", "turns", "pictures", "picture_tags", "workspace_files")
         counts = [database.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables]
-    assert counts == [0, 0, 0, 0]
+    assert counts == [0, 0, 0, 0, 0]
     assert [path for name in ("pictures", "blobs") for path in (home / name).rglob("*") if path.is_file()] == []

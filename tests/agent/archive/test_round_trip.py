@@ -15,7 +15,7 @@ from agent.conversation import WholeConversation
 from agent.errors import ErrorCode, RequestRefused
 from agent.messages import ImageOrigin, PromptMessage, SignedPart
 from agent.pictures import EditRecord
-from tests.agent.archive.shelf import contents, digests, kept_turns, place, with_plain_ids
+from tests.agent.archive.shelf import FILES, contents, digests, kept_turns, place, with_plain_ids
 from tests.agent.archive.values import PARTS, PNGS, part_of, whole_conversations
 from tests.support.histories import LARGE_SIGNATURE, NOW
 
@@ -111,6 +111,40 @@ async def test_every_file_that_any_value_refers_to_is_in_the_archive_once(tmp_pa
     files = contents(exported.path)
     assert {name for name in files if name.startswith("pictures/")} == {f"pictures/{one.digest}.png" for one in images}
     assert {files[f"pictures/{one.digest}.png"] for one in images} == set(PNGS)
+
+
+async def test_files_of_a_workspace_are_in_the_archive_by_their_digests_and_come_back_as_they_were(
+    tmp_path: Path,
+) -> None:
+    here, there = place(tmp_path / "here"), place(tmp_path / "there")
+    twin = FILES[0].model_copy(update={"name": "twin.md"})
+    await here.keep(kept_turns(), kept_turns().model_copy(update={"files": (*FILES, twin)}))
+    exported = await here.archive.export_library("local")
+    kept = {name: data for name, data in contents(exported.path).items() if name.startswith("files/")}
+    assert kept == {f"files/{hashlib.sha256(one.content).hexdigest()}": one.content for one in FILES}
+    await there.archive.import_archive(exported.path, "local")
+    assert sorted((one.files for one in there.shelf.kept.values()), key=len) == [FILES, (*FILES, twin)]
+
+
+async def test_stars_tags_and_a_title_of_ones_own_come_back(tmp_path: Path) -> None:
+    [after] = await taken_over([kept_turns()], tmp_path)
+    assert (after.starred, after.is_named) == (("#2", "#4"), True)
+    assert after.tags == {"#1": ("狐",), "#4": ("Poster", "for the wall")}
+
+
+async def test_files_that_could_be_packed_to_nothing_are_no_bomb_to_whoever_takes_them_in(tmp_path: Path) -> None:
+    here, there = place(tmp_path / "here"), place(tmp_path / "there")
+    wholes = []
+    for number in range(8):
+        contents_of = [bytes([number, at]) + bytes((1 << 20) - 2) for at in range(10)]
+        files = [
+            FILES[0].model_copy(update={"name": f"{at}.bin", "content": data}) for at, data in enumerate(contents_of)
+        ]
+        wholes.append(kept_turns(str(number), b"small").model_copy(update={"files": tuple(files)}))
+    await here.keep(*wholes)
+    exported = await here.archive.export_library("local")
+    await there.archive.import_archive(exported.path, "local")
+    assert [len(one.files) for one in there.shelf.kept.values()] == [10] * 8
 
 
 async def test_a_picture_that_is_gone_is_told_and_the_rest_is_taken_over(tmp_path: Path) -> None:

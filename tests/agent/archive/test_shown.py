@@ -23,7 +23,8 @@ FACTS = {part.digest: PictureFacts(part.md5, "image/png", part.size_bytes, 24, 1
 @given(whole=whole_conversations())
 def test_whatever_is_taken_in_can_be_shown(whole: WholeConversation, language: Language) -> None:
     archived, blobs = packed(whole)
-    check_conversation(archived, Contents(FACTS, frozenset(blobs), frozenset()), "conversation.json")
+    sizes = {file.digest: file.size_bytes for file in archived.files}
+    check_conversation(archived, Contents(FACTS, frozenset(blobs), frozenset(), sizes), "conversation.json")
     conversation = Conversation(
         id="c",
         owner="local",

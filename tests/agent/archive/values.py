@@ -17,14 +17,15 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from agent.components import PlanCard, SearchNote
-from agent.conversation import Timing, Turn, TurnState, WholeConversation
+from agent.conversation import Timing, Turn, TurnState, WholeConversation, WorkspaceFile
 from agent.errors import ErrorInfo
 from agent.events import ThoughtLog
 from agent.imaging.masking import Notice, Reason
 from agent.messages import ImageOrigin, ImagePart
 from agent.pictures import EditNotice, EditRecord, Margins, Picture, Placement
-from agent.plans import Plan
+from agent.plans import Ask, Plan
 from agent.settings import TurnSettings
+from agent.tools.base import Reason as AskReason
 
 _LARGE_SIGNATURE_BYTES = 5000
 _MOMENTS = st.datetimes(datetime(2001, 1, 1), datetime(2099, 1, 1), timezones=st.just(UTC))
@@ -36,6 +37,8 @@ _JSON = st.recursive(
 )
 _NAMES = st.sampled_from(["model", "seconds", "names"])
 _PARAMETERS = st.dictionaries(_NAMES, st.text(max_size=5) | _NUMBERS, max_size=2)
+_FILE_NAMES = ("data/Zahlen.csv", "data/狐.bin", "notes.md", "ÜBER uns.txt")
+_TAGS = st.lists(st.sampled_from(["Füchse", "red poster", "狐"]), max_size=2, unique=True)
 _HANDLES = st.sampled_from(["#1", "#2", "#2b", "#17c"])
 
 
@@ -103,14 +106,19 @@ def whole_conversations(draw: st.DrawFn) -> WholeConversation:
         )
         for at, handle in enumerate(handles)
     )
+    names = draw(st.lists(st.sampled_from(_FILE_NAMES), max_size=3, unique=True))
     return WholeConversation(
         title=draw(st.text(max_size=20)),
+        is_named=draw(st.booleans()),
         created_at=draw(_MOMENTS),
         updated_at=draw(_MOMENTS),
         is_pinned=draw(st.booleans()),
         head=draw(st.sampled_from(ids)) if ids else None,
         turns=turns,
         pictures=pictures,
+        starred=tuple(handle for handle in handles if draw(st.booleans())),
+        tags={handle: tags for handle in handles if (tags := tuple(draw(_TAGS)))},
+        files=tuple(draw(_model(WorkspaceFile)).model_copy(update={"name": name}) for name in names),
     )
 
 
@@ -144,10 +152,12 @@ _OF_FIELD: dict[tuple[type[BaseModel], str], st.SearchStrategy[Any]] = {
     (TurnSettings, "resolution"): st.sampled_from([None, "2K", "1024×768"]),
     (TurnSettings, "budget_usd"): st.none() | st.floats(0.01, 50),
     (Picture, "round"): st.integers(1, 9),
+    (WorkspaceFile, "version"): st.integers(1, 1000),
     (ErrorInfo, "parameters"): _PARAMETERS,
     (ThoughtLog, "parameters"): _PARAMETERS,
     (EditNotice, "code"): st.sampled_from([one.value for one in Notice]),
     (EditNotice, "parameters"): _PARAMETERS,
+    (Ask, "reason"): st.sampled_from(typing.get_args(AskReason)),
     (EditRecord, "reason"): st.sampled_from([one.value for one in Reason]),
     (Plan, "notices"): st.lists(st.sampled_from([one.value for one in Notice]), max_size=1).map(tuple),
     (PlanCard, "plans"): st.deferred(lambda: st.lists(_model(Plan), min_size=1, max_size=2)).map(tuple),

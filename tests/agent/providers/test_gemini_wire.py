@@ -232,6 +232,11 @@ def test_tools_are_declared_with_their_schema_and_the_model_is_held_to_it() -> N
     }
 
 
+def test_thoughts_are_asked_for_only_where_they_are_wanted() -> None:
+    body = chat_settings(FLASH, (), ChatOptions(shows_thoughts=True))
+    assert body == {"generationConfig": {"thinkingConfig": {"thinkingLevel": "LOW", "includeThoughts": True}}}
+
+
 def test_a_search_is_the_only_tool_and_may_answer_in_json() -> None:
     schema: dict[str, Any] = {"type": "object", "properties": {"facts": {"type": "string"}}}
     body = chat_settings(FLASH, (), ChatOptions(google_search=True, response_schema=schema, thinking_level="high"))

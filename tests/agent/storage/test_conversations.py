@@ -86,7 +86,8 @@ async def test_large_signatures_are_blobs_and_come_back_in_their_places(tmp_path
         await store.begin_turn(conversation.id, begun_turn())
         await store.add_picture(conversation.id, picture("#2", "t1"))
         await store.finish_turn(conversation.id, finished(begun_turn()))
-    assert sum(os.stat(path).st_size for path in glob.glob(f"{tmp_path}/aivista.db*")) < 200_000
+    # Less than a quarter of one of them: what is there are tables and indexes, empty but for a few rows.
+    assert sum(os.stat(path).st_size for path in glob.glob(f"{tmp_path}/aivista.db*")) < len(LARGE_SIGNATURE) / 4
     async with opened(tmp_path) as store:
         read = await store.get(conversation.id, "local")
         signed = [part for message in read.messages for part in message.parts if isinstance(part, SignedPart)]

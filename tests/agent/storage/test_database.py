@@ -20,8 +20,10 @@ from agent.storage.conversations import ConversationStore
 from agent.storage.database import HEAD, migrate, open_database
 from agent.storage.images import ImageStore
 from agent.storage.journal import CallRecord
+from agent.storage.spend import SpendBook
+from agent.storage.workspace import WorkspaceStore
 from tests.support.children import run_child
-from tests.support.histories import LARGE_SIGNATURE, begun_turn, finished, picture
+from tests.support.histories import LARGE_SIGNATURE, NOW, begun_turn, finished, picture
 
 MIGRATIONS = Path(agent.storage.__path__[0]) / "migrations"
 
@@ -196,8 +198,8 @@ async def test_a_failure_tells_nothing_of_what_was_written(tmp_path: Path) -> No
     await store.aclose()
 
 
-def of_the_first_version(home: Path, source: Path) -> None:
-    """Make a home as the first Aivista left it, with everything that the source holds."""
+def of_version(revision: str, home: Path, source: Path) -> None:
+    """Make a home as an Aivista of an earlier revision left it, with everything of the source that it knew."""
     shutil.copytree(source, home)
     (home / "aivista.db").unlink()
     config = Config()
@@ -205,13 +207,19 @@ def of_the_first_version(home: Path, source: Path) -> None:
     engine = create_engine(f"sqlite:///{home / 'aivista.db'}")
     with engine.begin() as connection:
         config.attributes["connection"] = connection
-        command.upgrade(config, "0001")
+        command.upgrade(config, revision)
     engine.dispose()
     with contextlib.closing(sqlite3.connect(home / "aivista.db")) as database, database:
         database.execute("ATTACH ? AS newer", (str(source / "aivista.db"),))
         for table in ("conversations", "turns", "pictures"):
             columns = ", ".join(row[1] for row in database.execute(f"PRAGMA main.table_info({table})"))
             database.execute(f"INSERT INTO main.{table} ({columns}) SELECT {columns} FROM newer.{table}")
+
+
+def of_the_first_version(home: Path, source: Path) -> None:
+    """Make a home as the first Aivista left it, with everything that the source holds."""
+    of_version("0001", home, source)
+    with contextlib.closing(sqlite3.connect(home / "aivista.db")) as database, database:
         database.execute(
             "UPDATE turns SET details = json_set(json_remove(details, '$.provider', '$.request_id', '$.timings',"
             " '$.settings.review_rounds'), '$.settings.review', json('true'))"
@@ -314,6 +322,23 @@ async def test_an_upgrade_that_breaks_off_leaves_the_first_version_as_it_was(tmp
     with contextlib.closing(sqlite3.connect(path)) as database, database:
         database.execute("DROP TABLE calls")
     assert len(await everything(tmp_path / "old", ids)) == 5
+
+
+async def test_a_home_from_before_workspaces_has_empty_ones_and_its_spend_counts_as_before(tmp_path: Path) -> None:
+    ids = await written(tmp_path / "new")
+    of_version("0003", tmp_path / "old", tmp_path / "new")
+    found = []
+    for home in (tmp_path / "new", tmp_path / "old"):
+        store = ConversationStore(home, ImageStore(home))
+        await store.open()
+        workspace = WorkspaceStore(store).of(ids[0], "ann")
+        assert await workspace.list() == ()
+        assert (await workspace.write("a.md", "text", by="person")).version == 1
+        assert (await SpendBook(store).month("ann", NOW.date())).price_usd > 0
+        found.append([await store.get(ids[0], "ann"), await SpendBook(store).month("ann", NOW.date())])
+        await store.aclose()
+    assert found[0] == found[1]
+    assert tables(tmp_path / "old" / "aivista.db") == tables(tmp_path / "new" / "aivista.db")
 
 
 def _with_review_off(conversation: Conversation) -> Conversation:

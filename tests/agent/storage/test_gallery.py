@@ -8,18 +8,17 @@ import os
 import sqlite3
 import stat
 import zipfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from PIL import Image
-from sqlalchemy import create_engine, event
+from sqlalchemy import Connection, create_engine, event
 
 from agent.errors import ErrorCode, RequestRefused, StorageFailure
 from agent.messages import ImageOrigin
-from agent.pictures import Picture
 from agent.storage import gallery_rows
 from agent.storage.gallery_values import GalleryItem, GalleryPage, GalleryQuery
 from tests.support.children import run_child
@@ -153,6 +152,23 @@ async def test_what_there_is_to_choose_from_is_counted(kept: Filled) -> None:
     assert list(facets.tags.items()) == [("sea", 2), ("blue", 1)]
 
 
+async def test_pictures_of_a_deleted_conversation_do_not_count(tmp_path: Path) -> None:
+    async with filled(tmp_path) as kept:
+        first, second = await kept.conversation(), await kept.conversation()
+        await kept.add(first, model="Pro")
+        gone = await kept.add(second, model="Flash", at=datetime(2025, 1, 1, tzinfo=UTC))
+        await kept.gallery.star("local", [gone], True)
+        await kept.gallery.tag("local", [gone], "sea")
+        await kept.store.delete(second, "local")
+    async with filled(tmp_path) as kept:
+        facets = await kept.gallery.facets("local")
+        assert (facets.total, facets.starred, facets.models, facets.tags) == (1, 0, {"Pro": 1}, {})
+        assert list(facets.months) == ["2026-11"]
+        assert await kept.gallery.count("local", GalleryQuery(conversation_id=first)) == 1
+        assert await kept.gallery.count("local", GalleryQuery(conversation_id=second)) == 0
+        assert await kept.gallery.count("another", GalleryQuery()) == 0
+
+
 # Whose they are
 
 
@@ -241,6 +257,17 @@ async def test_a_deleted_picture_is_gone_but_for_its_name_and_comes_back(kept: F
     assert await found(kept) == [goes, stays]
 
 
+async def test_what_was_deleted_from_a_conversation_is_told_to_its_owner_alone(kept: Filled) -> None:
+    here, elsewhere = await kept.conversation(), await kept.conversation()
+    goes, _, other = await kept.add(here, "a fox"), await kept.add(here), await kept.add(elsewhere)
+    await kept.gallery.delete("local", [goes, other])
+    (gone,) = await kept.gallery.deleted("local", here)
+    assert (gone.handle, gone.receipt.prompt if gone.receipt else "") == ("#1", "a fox")
+    assert await kept.gallery.deleted("another", here) == ()
+    await kept.gallery.undelete("local", [goes])
+    assert await kept.gallery.deleted("local", here) == ()
+
+
 async def test_after_a_week_a_deleted_picture_does_not_come_back(kept: Filled) -> None:
     made = await kept.add(await kept.conversation())
     await kept.gallery.delete("local", [made])
@@ -291,6 +318,25 @@ async def test_a_turn_is_recorded_while_the_gallery_reads(kept: Filled) -> None:
     ],
 )
 async def test_a_page_is_read_in_the_order_of_an_index(kept: Filled, query: dict[str, object], index: str) -> None:
+    asked = GalleryQuery.model_validate(query)
+    (plan,) = plans_of(kept, lambda connection: gallery_rows.newest(connection, "local", asked))
+    assert index in plan
+    assert "SCAN" not in plan
+    assert ("TEMP B-TREE" in plan) == ("conversation_id" in query)
+
+
+async def test_pictures_are_counted_along_an_index_without_a_look_at_their_rows(kept: Filled) -> None:
+    kinds, not_kinds, months, not_months, tags = plans_of(
+        kept, lambda connection: gallery_rows.facets(connection, "local")
+    )
+    assert kinds == "SEARCH pictures USING COVERING INDEX ix_pictures_counted (owner=? AND deleted_at=?)"
+    assert months.startswith(kinds)
+    for few in (not_kinds, not_months, tags):
+        assert "owner=?" not in few.partition("pictures")[2], few
+
+
+def plans_of(kept: Filled, work: Callable[[Connection], object]) -> list[str]:
+    """Return how SQLite goes about each statement of the work."""
     plans: list[str] = []
     engine = create_engine(f"sqlite:///{kept.home / 'aivista.db'}")
     plain = sqlite3.connect(kept.home / "aivista.db")
@@ -300,13 +346,10 @@ async def test_a_page_is_read_in_the_order_of_an_index(kept: Filled, query: dict
 
     event.listen(engine, "before_cursor_execute", explain)
     with engine.connect() as connection:
-        gallery_rows.newest(connection, "local", GalleryQuery.model_validate(query))
+        work(connection)
     plain.close()
     engine.dispose()
-    (plan,) = plans
-    assert index in plan
-    assert "SCAN" not in plan
-    assert ("TEMP B-TREE" in plan) == ("conversation_id" in query)
+    return plans
 
 
 # Taken away
@@ -339,11 +382,11 @@ async def test_pictures_of_one_name_are_numbered_and_no_name_leaves_the_folder(k
 async def test_each_picture_is_prepared_before_it_is_taken_away(kept: Filled) -> None:
     made = await kept.add(await kept.conversation(), "a fox")
 
-    def prepare(picture: Picture, data: bytes) -> bytes:
-        assert picture.receipt is not None
-        return data + picture.receipt.prompt.encode()
+    async def prepared(item: GalleryItem) -> bytes:
+        assert item.picture.receipt is not None
+        return await kept.images.read(item.picture.image) + item.picture.receipt.prompt.encode()
 
-    zipped = await kept.gallery.zip_of("local", [made], name_of=lambda one: f"{one.handle}.png", prepare=prepare)
+    zipped = await kept.gallery.zip_of("local", [made], name_of=lambda one: f"{one.handle}.png", bytes_of=prepared)
     with zipfile.ZipFile(zipped.path) as archive:
         data = archive.read("#1.png")
     assert data.endswith(b"a fox")
@@ -366,11 +409,11 @@ async def test_a_picture_whose_file_is_gone_is_left_out_and_named(kept: Filled) 
 async def test_what_fails_while_zipping_leaves_no_file_behind(kept: Filled) -> None:
     made = await kept.add(await kept.conversation())
 
-    def fails(_: Picture, __: bytes) -> bytes:
+    async def fails(_: GalleryItem) -> bytes:
         raise ValueError("no recipe")
 
     with pytest.raises(ValueError, match="no recipe"):
-        await kept.gallery.zip_of("local", [made], name_of=download_name, prepare=fails)
+        await kept.gallery.zip_of("local", [made], name_of=download_name, bytes_of=fails)
     assert list((kept.home / "temporary").iterdir()) == []
 
 
@@ -381,12 +424,15 @@ from pathlib import Path
 from agent.errors import StorageFailure
 from tests.support.galleries import filled
 
+async def large(_):
+    return bytes(300_000)
+
 async def main():
     async with filled(Path(sys.argv[1])) as kept:
         made = await kept.add(await kept.conversation())
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
         try:
-            await kept.gallery.zip_of("local", [made], name_of=lambda _: "x.png", prepare=lambda *_: bytes(300_000))
+            await kept.gallery.zip_of("local", [made], name_of=lambda _: "x.png", bytes_of=large)
         except StorageFailure as error:
             print(error.code)
 

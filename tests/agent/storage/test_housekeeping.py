@@ -21,6 +21,7 @@ from agent.storage.housekeeping import Housekeeping
 from agent.storage.housekeeping_values import Trouble
 from agent.storage.liveness import LifeSign
 from agent.storage.styles import StyleLibrary
+from agent.storage.workspace import WorkspaceStore
 from tests.support.children import run_child
 from tests.support.galleries import Filled, filled, png
 from tests.support.histories import LARGE_SIGNATURE, finished, picture
@@ -438,6 +439,35 @@ async def test_each_damage_is_found_and_named(tmp_path: Path, trouble: Trouble) 
     }
     assert expected[trouble] in report.findings[0].what
     assert report.thumbnails.files == (2 if trouble is Trouble.PICTURE_MISSING else 0)
+
+
+async def test_every_file_of_a_workspace_is_looked_through(kept: Filled) -> None:
+    """More of them than are read at once."""
+    conversation = await kept.conversation(title="Foxes")
+    workspace = WorkspaceStore(kept.store).of(conversation, "local")
+    for number in range(40):
+        await workspace.write(f"{number}.md", f"text {number}", by="agent")
+    report = Housekeeping(kept.home).check()
+    assert report.is_fine
+    assert (report.files.files, report.files.size_bytes) == (40, await workspace.size())
+    in_database(kept.home, "UPDATE workspace_files SET content = x'00' WHERE name = '3.md'")
+    in_database(kept.home, "UPDATE workspace_files SET content = CAST('text 00' AS BLOB) WHERE name = '39.md'")
+    findings = Housekeeping(kept.home).check().findings
+    assert {one.trouble for one in findings} == {Trouble.WORKSPACE_FILE_DAMAGED}
+    assert sorted(one.what for one in findings) == ["3.md in “Foxes”", "39.md in “Foxes”"]
+
+
+async def test_a_deleted_conversation_goes_with_the_files_of_its_workspace(kept: Filled) -> None:
+    old, kept_one = await kept.conversation(), await kept.conversation()
+    for conversation in (old, kept_one):
+        await WorkspaceStore(kept.store).of(conversation, "local").write("a.md", "text", by="person")
+    await kept.store.delete(old, "local")
+    week = datetime.now(UTC) - timedelta(days=8)
+    in_database(kept.home, "UPDATE conversations SET deleted_at = ? WHERE id = ?", f"{week:%Y-%m-%d %H:%M:%S.%f}", old)
+    assert Housekeeping(kept.home).check().files.files == 2
+    assert Housekeeping(kept.home).sweep().conversations == 1
+    assert Housekeeping(kept.home).check().files.files == 1
+    assert await WorkspaceStore(kept.store).of(kept_one, "local").all_texts() == {"a.md": "text"}
 
 
 async def test_a_part_of_an_edit_that_is_gone_is_told(kept: Filled) -> None:

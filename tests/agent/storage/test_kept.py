@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection
 
 from agent.components import AgentMessage, PlanCard, StoppedNote
 from agent.conversation import Conversation, Turn, TurnState
@@ -19,9 +20,11 @@ from agent.errors import ErrorCode, RequestRefused
 from agent.pictures import Picture
 from agent.plans import Plan
 from agent.reviews import Review
+from agent.storage import gallery_rows
 from agent.storage.conversations import ConversationStore
 from agent.storage.images import ImageStore
 from agent.storage.journal import CallRecord
+from agent.storage.workspace import WorkspaceStore
 from tests.support.histories import LARGE_SIGNATURE, begun_turn, finished, image_part, picture
 from tests.support.turns import calls_on_disk, rows
 
@@ -332,7 +335,7 @@ async def test_a_picture_that_was_thrown_away_does_not_come_back_in_a_copy(
 async def test_a_whole_conversation_taken_in_elsewhere_is_the_same_there(
     tmp_path: Path, store: ConversationStore
 ) -> None:
-    await store.pin((await branched(store)).id, "local", True)
+    await store.pin((await filed(store)).id, "local", True)
     [info] = await store.list("local")
     whole = await store.whole(info.id, "local")
     other = ConversationStore(tmp_path / "other", ImageStore(tmp_path / "other"))
@@ -347,6 +350,57 @@ async def test_a_whole_conversation_taken_in_elsewhere_is_the_same_there(
     assert [one.turn_id for one in again.pictures] == [again.turns[0].id, again.turns[1].id]
     assert await other.running_turns() == ()
     await other.aclose()
+
+
+async def filed(store: ConversationStore) -> Conversation:
+    """Return a conversation with files, a star and tags."""
+    conversation = await branched(store)
+    workspace = WorkspaceStore(store).of(conversation.id, "local")
+    await workspace.write("notes/a.md", "狐", by="agent", is_untrusted=True)
+    await workspace.write("b.bin", b"\0\xff", by="person")
+    await workspace.write("notes/a.md", "狐 2", by="agent")
+
+    def label(on: Connection) -> None:
+        ids = gallery_rows.ids_of(on, "local")
+        gallery_rows.star(on, "local", ids[:1], True)
+        gallery_rows.tag(on, "local", ids[1:], "Poster")
+        gallery_rows.tag(on, "local", ids, "fox")
+
+    await store.in_transaction(label)
+    return conversation
+
+
+async def test_a_copy_has_the_files_the_stars_and_the_tags(store: ConversationStore) -> None:
+    original = await filed(store)
+    before = await store.whole(original.id, "local")
+    copy = await store.duplicate(original.id, "local")
+    whole = await store.whole(copy.id, "local")
+    assert [(one.name, one.text, one.is_untrusted) for one in before.files] == [
+        ("b.bin", None, False),
+        ("notes/a.md", "狐 2", True),
+    ]
+    assert before.starred == ("#3",)
+    assert before.tags == {"#1": ("Poster", "fox"), "#2": ("Poster", "fox"), "#3": ("fox",)}
+    assert (whole.files, whole.starred, whole.tags) == (before.files, before.starred, before.tags)
+
+
+async def test_the_files_of_a_copy_are_its_own(store: ConversationStore) -> None:
+    original = await filed(store)
+    copy = await store.duplicate(original.id, "local")
+    here, there = (WorkspaceStore(store).of(one.id, "local") for one in (original, copy))
+    written = await there.write("b.bin", "text now", by="person")
+    await there.delete("notes/a.md")
+    assert written.version == 4
+    assert await here.all_texts() == {"notes/a.md": "狐 2"}
+    assert await there.all_texts() == {"b.bin": "text now"}
+
+
+async def test_a_copy_is_named_by_the_person_when_the_original_is_or_they_say_a_name(store: ConversationStore) -> None:
+    plain = await branched(store)
+    copy, named = await store.duplicate(plain.id, "local"), await store.duplicate(plain.id, "local", "mine")
+    assert [(await store.whole(one.id, "local")).is_named for one in (plain, copy, named)] == [False, False, True]
+    await store.rename(plain.id, "local", "ours")
+    assert (await store.whole((await store.duplicate(plain.id, "local")).id, "local")).is_named
 
 
 async def test_an_empty_conversation_is_taken_in_as_one(store: ConversationStore) -> None:
@@ -392,6 +446,26 @@ async def test_what_it_had_cost_is_kept_by_owner_and_day(store: ConversationStor
         ("local", "2026-11-20", 0.2, 32),
         ("local", "2026-11-21", 0.2, 32),
     ]
+
+
+@pytest.mark.parametrize("way", ["removed at once", "swept"])
+async def test_what_goes_for_good_takes_its_files_along(store: ConversationStore, tmp_path: Path, way: str) -> None:
+    gone, kept = await filed(store), await store.create("local")
+    await WorkspaceStore(store).of(kept.id, "local").write("a.md", "stays", by="person")
+    await store.delete(gone.id, "local")
+    left = "SELECT name FROM workspace_files ORDER BY name"
+    assert [row["name"] for row in rows(tmp_path / "aivista.db", left)] == ["a.md", "b.bin", "notes/a.md"]
+    if way == "swept":
+        await store.sweep(LATER)
+    else:
+        await store.remove(gone.id, "local")
+    assert [row["name"] for row in rows(tmp_path / "aivista.db", left)] == ["a.md"]
+
+
+async def test_a_picture_that_only_a_file_s_text_speaks_of_is_not_kept_for_it(store: ConversationStore) -> None:
+    conversation = await store.create("local")
+    await WorkspaceStore(store).of(conversation.id, "local").write("a.md", "0" * 64, by="person")
+    assert await store.named_digests() == set()
 
 
 async def test_what_is_removed_at_once_leaves_no_spend(store: ConversationStore, tmp_path: Path) -> None:

@@ -103,6 +103,42 @@ async def test_tokens_are_summed_by_kind(store: ConversationStore) -> None:
     assert expected.total_tokens == 2 * (100 + 5 + 20 + 7 + 1120)
 
 
+async def test_what_came_with_an_archive_counts_in_its_conversation_and_nowhere_else(store: ConversationStore) -> None:
+    book, noon = SpendBook(store), datetime(2026, 3, 31, 12, tzinfo=UTC)
+    elsewhere = await spend(store, noon, 0.25, owner="bob")
+    taken = await store.add_whole("ann", await store.whole(elsewhere, "bob"))
+    assert await book.conversation(taken.id, "ann") == Spent(price_usd=0.25, usage=USAGE)
+    assert await book.day("ann", DAY) == await book.month("ann", DAY) == Spent()
+    assert (await book.sums("ann", DAY)).month_usd == 0.0
+    assert (await book.day_before("ann", "mine", DAY)).spent_usd == 0.0
+    assert (await book.conversation_before(taken.id, "ann", "mine")).spent_usd == 0.0
+    await spend(store, noon, 0.5, conversation_id=taken.id, name="here")
+    assert (await book.conversation(taken.id, "ann")).price_usd == 0.75
+    assert (await book.day("ann", DAY)).price_usd == (await book.month("ann", DAY)).price_usd == 0.5
+    assert (await book.conversation_before(taken.id, "ann", "mine")).spent_usd == 0.5
+    await store.delete(taken.id, "ann")
+    await store.sweep(datetime.now(UTC) + timedelta(days=1))
+    assert (await book.day("ann", DAY)).price_usd == 0.5
+    assert (await book.day("bob", DAY)).price_usd == 0.25
+
+
+async def test_what_no_turn_spent_belongs_to_its_local_day_and_its_owner(store: ConversationStore) -> None:
+    book = SpendBook(store)
+    await spend(store, begins_at(DAY), 0.5)
+    await book.add("ann", 0.25, 100, DAY)
+    await book.add("ann", 0.125, 7, DAY)
+    await book.add("bob", 4.0, 1, DAY)
+    day = await book.day("ann", DAY)
+    assert (day.price_usd, day.usage, day.other_tokens) == (0.875, USAGE, 107)
+    assert day.total_tokens == USAGE.total_tokens + 107
+    assert (await book.day("ann", DAY + timedelta(days=1))) == Spent()
+    assert (await book.month("ann", DAY)).price_usd == 0.875
+    assert (await book.sums("ann", DAY)).day_usd == 0.875
+    assert (await book.day_before("ann", "mine", DAY)).spent_usd == 0.875
+    await book.add("ann", 1.0, 1)
+    assert (await book.day("ann", today())).price_usd == 1.0
+
+
 async def test_nobody_reads_what_another_spent(store: ConversationStore) -> None:
     book = SpendBook(store)
     here = await spend(store, begins_at(DAY), owner="bob")
@@ -120,6 +156,8 @@ async def test_a_turn_at_work_counts_with_the_calls_that_ended(store: Conversati
     found = await book.day_before("ann", "mine", DAY)
     assert (found.spent_usd, found.models) == (0.125, ("painter",))
     assert await book.conversation_before(here, "ann", "mine") == found
+    known = await book.day_before("ann", "mine", DAY, known=[f"{here}-t1"])
+    assert (known.spent_usd, known.models) == (0.125, ())
     own = await book.day_before("ann", f"{here}-t1", DAY)
     assert (own.spent_usd, own.models) == (0.0, ()), "a turn knows what it has spent itself"
     assert (await book.day_before("bob", "mine", DAY)).models == ()

@@ -128,7 +128,7 @@ async def test_of_two_calls_the_sure_one_is_painted_and_the_unsure_one_is_answer
 
 async def test_an_unsure_call_beside_a_tool_does_not_end_the_turn_unserved(settings: Settings) -> None:
     both = calls(
-        ToolCallPart(name="list_files", call_id="a"),
+        ToolCallPart(name="fly_away", call_id="a"),
         generate(confidence=0.2).model_copy(update={"call_id": "b"}),
     )
     played = await play(settings, both, says("Which one?"))

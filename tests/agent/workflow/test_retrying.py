@@ -50,7 +50,7 @@ class Server:
             model_label="Flash",
             is_text=is_text,
             on_send=self._send,
-            on_pause=lambda seconds, _: self.pauses.append(seconds),
+            on_pause=lambda seconds, *_: self.pauses.append(seconds),
         )
 
 

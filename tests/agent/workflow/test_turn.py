@@ -158,10 +158,10 @@ async def test_an_unknown_handle_goes_back_to_the_model_which_mends_it(settings:
 
 
 async def test_an_unknown_tool_goes_back_to_the_model(settings: Settings) -> None:
-    scene = Scene(settings, text=[calls(ToolCallPart(name="list_files", call_id="c1")), says("Sorry.")])
+    scene = Scene(settings, text=[calls(ToolCallPart(name="fly_away", call_id="c1")), says("Sorry.")])
     async with scene.studio() as studio:
         conversation = await studio.new_conversation()
-        events = await run(studio, conversation.id, "what files are there?")
+        events = await run(studio, conversation.id, "fly away")
     answer = scene.provider.asked[1].messages[-1].parts[0]
     assert isinstance(answer, ToolResultPart)
     assert (answer.is_error, answer.call_id) == (True, "c1")

@@ -1,0 +1,147 @@
+"""The gallery searched by meaning as the page does it: the visitor's model is asked, and what it costs is on record."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+from pydantic import SecretStr
+
+from agent.errors import ErrorCode, NetworkFailure
+from agent.providers.catalogue import ModelRole, load_catalogue
+from agent.providers.scripted import calls
+from agent.settings import Settings
+from agent.storage.gallery_values import FoundBy, GalleryItem, GalleryPage, GalleryQuery
+from agent.storage.preferences import Preferences
+from agent.studio import Studio, TurnRequest
+from tests.agent.workflow.test_retriever import ToyEmbedder, embedded
+from tests.support.gemini import KEY, draw, on_gemini
+from tests.support.scenes import Scene, generate, picture, run
+from tests.support.turns import send
+from tests.wire_server import GeminiServer
+
+PRICE_A_TOKEN = load_catalogue().model(ModelRole.EMBEDDING, "gemini").prices[0].prompt / 1e6
+# Not a word of it is found in the picture's texts but those that every text is full of; its vector is much the same.
+MEANS_THE_KITTEN = GalleryQuery(words="the the the beside")
+
+
+@pytest.fixture
+def server() -> Iterator[GeminiServer]:
+    with GeminiServer() as one:
+        yield one
+
+
+@pytest.fixture
+async def studio(settings: Settings, server: GeminiServer) -> AsyncIterator[Studio]:
+    async with Studio(on_gemini(settings, server.url)) as one:
+        yield one
+
+
+async def searched(studio: Studio, query: GalleryQuery, owner: str = "local") -> GalleryPage:
+    """Search once more when everything is read that the first search began to read."""
+    await studio.gallery_page(owner, query)
+    await studio.gallery.settled()
+    return await studio.gallery_page(owner, query)
+
+
+def why(items: tuple[GalleryItem, ...]) -> list[tuple[str, tuple[FoundBy, ...]]]:
+    return [(item.picture.handle, item.match.found_by if item.match else ()) for item in items]
+
+
+def tokens(asked: list[list[str]]) -> int:
+    """Return what the server says it has counted."""
+    return sum(len(text) // 4 + 1 for texts in asked for text in texts)
+
+
+async def test_words_find_what_means_the_same_and_the_day_knows_what_it_cost(
+    server: GeminiServer, studio: Studio
+) -> None:
+    conversation = await studio.new_conversation()
+    await draw(server, studio, conversation.id, "the kitten")
+    await draw(server, studio, conversation.id, "mountain lake")
+    before, turns = await studio.spend.day("local"), await studio.spend.conversation(conversation.id, "local")
+    page = await searched(studio, MEANS_THE_KITTEN)
+    assert why(page.items) == [("#1", (FoundBy.MEANING,))]
+    asked = embedded(server)
+    assert asked[-1] == [MEANS_THE_KITTEN.words], "the pictures are read first, then the words are asked once"
+    assert sum(texts == [MEANS_THE_KITTEN.words] for texts in asked) == 1
+    after = await studio.spend.day("local")
+    assert after.total_tokens - before.total_tokens == tokens(asked)
+    assert after.price_usd - before.price_usd == pytest.approx(tokens(asked) * PRICE_A_TOKEN)
+    assert (await studio.spend.month("local")).price_usd == pytest.approx(after.price_usd)
+    assert await studio.spend.conversation(conversation.id, "local") == turns
+    assert server.violations == []
+
+
+async def test_the_same_words_are_paid_for_once(server: GeminiServer, studio: Studio) -> None:
+    conversation = await studio.new_conversation()
+    await draw(server, studio, conversation.id, "the kitten")
+    await searched(studio, MEANS_THE_KITTEN)
+    spent, asked = await studio.spend.day("local"), len(embedded(server))
+    await searched(studio, MEANS_THE_KITTEN)
+    assert len(embedded(server)) == asked
+    assert await studio.spend.day("local") == spent
+
+
+async def test_nothing_is_asked_when_the_days_cap_is_used_up(server: GeminiServer, studio: Studio) -> None:
+    conversation = await studio.new_conversation()
+    await draw(server, studio, conversation.id, "the kitten")
+    spent = await studio.spend.day("local")
+    await studio.preferences.keep("local", Preferences(cap_day_usd=spent.price_usd))
+    page = await searched(studio, GalleryQuery(words="kitten"))
+    assert why(page.items) == [("#1", (FoundBy.WORDS,))]
+    assert embedded(server) == []
+    await studio.preferences.keep("local", Preferences(cap_day_usd=spent.price_usd + 1))
+    page = await searched(studio, GalleryQuery(words="kitten"))
+    assert why(page.items) == [("#1", (FoundBy.WORDS, FoundBy.MEANING))]
+
+
+async def test_reading_stops_in_the_middle_when_the_cap_is_reached(server: GeminiServer, studio: Studio) -> None:
+    conversation = await studio.new_conversation()
+    await draw(server, studio, conversation.id, "the kitten")
+    spent = await studio.spend.day("local")
+    # The first call, by which unlike is measured, costs more than is left; none is made after it.
+    await studio.preferences.keep("local", Preferences(cap_day_usd=spent.price_usd + PRICE_A_TOKEN))
+    page = await searched(studio, GalleryQuery(words="kitten"))
+    assert why(page.items) == [("#1", (FoundBy.WORDS,))]
+    assert len(embedded(server)) == 1
+
+
+async def test_each_visitor_asks_with_their_own_key_and_pays_for_it(settings: Settings, server: GeminiServer) -> None:
+    async with Studio(on_gemini(settings, server.url).model_copy(update={"gemini_api_key": None})) as studio:
+        query, key = GalleryQuery(words="fox"), SecretStr(KEY)
+        for owner in ("ann", "bob"):
+            conversation = await studio.new_conversation(owner)
+            await send(studio, conversation.id, TurnRequest(text="draw a red fox"), owner)
+        await studio.gallery_page("ann", query)
+        await studio.gallery.settled()
+        assert server.requests == [], "without a key nobody is asked"
+        await studio.gallery_page("ann", query, key=key)
+        await studio.gallery.settled()
+        spent = [await studio.spend.day(owner) for owner in ("ann", "bob")]
+    assert [one.total_tokens - one.usage.total_tokens for one in spent] == [tokens(embedded(server)), 0]
+    assert server.violations == []
+
+
+async def test_without_a_key_words_alone_are_gone_by(settings: Settings) -> None:
+    async with Studio(settings) as studio:
+        conversation = await studio.new_conversation()
+        await run(studio, conversation.id, "draw a red fox")
+        page = await studio.gallery_page("local", GalleryQuery(words="fox"))
+        assert why(page.items) == [("#1", (FoundBy.WORDS,))]
+        assert not (settings.home / "gallery").exists()
+
+
+async def test_a_model_that_failed_in_turns_again_and_again_is_not_asked_by_a_search(settings: Settings) -> None:
+    failing = settings.model_copy(update={"reuse_plans": False})
+    story = Scene(failing, text=lambda _: calls(generate(style="wet asphalt and a hat")), pictures=lambda _: picture())
+    toy = ToyEmbedder()
+    toy.failure = NetworkFailure(ErrorCode.CONNECTION_FAILED, service="Google")
+    async with story.studio() as studio:
+        story.provider.embeds = toy
+        for _ in range(6):
+            await run(studio, (await studio.new_conversation()).id, "a red fox")
+        asked = len(toy.asked)
+        page = await searched(studio, GalleryQuery(words="fox"))
+    assert len(page.items) == 6
+    assert len(toy.asked) == asked > 0

@@ -1,0 +1,107 @@
+"""A page of the web as the model is told of it, and which addresses wait for the person's click."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agent.errors import ToolArgumentError
+from agent.fetching.extraction import PageExtraction, ReadingLimits
+from agent.fetching.fetcher import Fetcher
+from agent.fetching.reading import PageReader
+from agent.tools.base import Reason, ToolAnswer, ToolContext
+from agent.tools.read_url import read_url
+from agent.tools.trust import Trust
+from tests.support.tool_contexts import tool_context
+from tests.support.web import Web, web
+
+TAINTED = Trust().after("http://site.test/", ["http://site.test/named?a=b#part"])
+
+
+@pytest.fixture
+async def context(tmp_path: Path) -> AsyncIterator[ToolContext]:
+    async with tool_context(tmp_path) as one:
+        yield replace(one, said_urls=frozenset({"http://said.test/"}))
+
+
+async def read(context: ToolContext, served: Web, url: str) -> ToolAnswer:
+    reader = PageReader(Fetcher(served.guard), PageExtraction(ReadingLimits(child_s=20)))
+    return await read_url.answer({"url": url}, replace(context, fetcher=reader))
+
+
+async def reason(context: ToolContext, url: str, trust: Trust) -> Reason | None:
+    assert read_url.rule is not None
+    return await read_url.rule({"url": url}, replace(context, trust=trust))
+
+
+async def test_a_page_is_told_with_where_it_was_found_and_where_it_leads(context: ToolContext) -> None:
+    article = "<p>" + "The red fox lives in <a href='forest#a'>forests</a> and eats mice. " * 6
+    page = f"<html><title>Foxes</title><nav><a href='/other'>Other animals</a></nav><article>{article}</article>"
+    async with web() as served:
+        served.redirect("/", "/wiki/fox")
+        served.page("/wiki/fox", page.encode())
+        answer = await read(context, served, "http://site.test/")
+    assert answer.source == "http://site.test/wiki/fox"
+    assert answer.urls == ("http://site.test/other", "http://site.test/wiki/forest")
+    assert answer.content["url"] == "http://site.test/wiki/fox"
+    assert answer.content["title"] == "Foxes"
+    assert "lives in [forests](http://site.test/wiki/forest#a) and" in str(answer.content["text"])
+    assert answer.content["further_links"] == [{"text": "Other animals", "url": "http://site.test/other"}]
+
+
+async def test_a_page_without_links_says_nothing_of_them(context: ToolContext) -> None:
+    async with web() as served:
+        served.page("/", b"Just words.", "text/plain")
+        answer = await read(context, served, "http://site.test/")
+    assert answer.content == {"url": "http://site.test/", "title": "", "text": "Just words."}
+
+
+@pytest.mark.parametrize(
+    ("url", "sentence"),
+    [
+        ("http://127.0.0.1/", "its address is not public"),
+        ("http://nowhere.test/", "nobody answers"),
+        ("http://site.test/missing", "HTTP 404"),
+        ("http://site.test/picture", "not text but image"),
+        ("site.test", "does not begin with http"),
+    ],
+)
+async def test_what_cannot_be_read_is_told_in_a_sentence_of_ours(context: ToolContext, url: str, sentence: str) -> None:
+    async with web() as served:
+        served.page("/picture", b"\x89PNG", "image/png")
+        answer = await read(context, served, url)
+    assert answer.is_error
+    assert sentence in str(answer.content["error"])
+    assert answer.source == ""
+
+
+async def test_an_address_is_needed(context: ToolContext) -> None:
+    with pytest.raises(ToolArgumentError):
+        await read_url.answer({}, context)
+
+
+@pytest.mark.parametrize(
+    ("url", "trust", "expected"),
+    [
+        ("http://anywhere.test/", Trust(), None),
+        ("http://said.test", TAINTED, None),
+        ("HTTP://Site.Test:80/named?a=b#else", TAINTED, None),
+        ("http://site.test/named?a=secret", TAINTED, "foreign_address"),
+        ("http://site.test/named", TAINTED, "foreign_address"),
+        ("http://site.test/nam%65d?a=b", TAINTED, "foreign_address"),
+        ("https://site.test/named?a=b", TAINTED, "foreign_address"),
+        ("http://evil.test/?q=secret", TAINTED, "foreign_address"),
+        ("http://127.0.0.1/", TAINTED, None),
+    ],
+)
+async def test_once_tainted_only_an_address_that_was_named_is_read_unasked(
+    context: ToolContext, url: str, trust: Trust, expected: Reason | None
+) -> None:
+    assert await reason(context, url, trust) == expected
+
+
+def test_a_turn_reads_eight_pages_at_most() -> None:
+    assert read_url.most_a_turn == 8

@@ -1,0 +1,71 @@
+"""A look at a picture by its handle, whole or at an enlarged part of it."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from PIL import Image
+from pydantic import JsonValue
+
+from agent.messages import ImagePart
+from agent.providers.scripted import calls, says
+from agent.settings import Settings
+from tests.support.scenes import Scene, run
+from tests.support.tool_calls import call, results
+
+
+def quartered(width: int = 400, height: int = 200) -> bytes:
+    """Return a picture whose top right quarter is blue."""
+    picture = Image.new("RGB", (width, height), "red")
+    picture.paste(Image.new("RGB", (width // 2, height // 2), "blue"), (width // 2, 0))
+    out = io.BytesIO()
+    picture.save(out, "PNG")
+    return out.getvalue()
+
+
+async def look(settings: Settings, **arguments: JsonValue) -> tuple[dict[str, JsonValue], Image.Image | None]:
+    """Return what the model is told and shown when it looks at an upload of this very turn."""
+    scene = Scene(settings, text=[calls(call("view_image", **arguments)), says("I see.")])
+    async with scene.studio() as studio:
+        conversation = await studio.new_conversation()
+        await run(studio, conversation.id, "look closely", quartered())
+        (result,) = results(scene.provider.asked[1])
+        shown: ImagePart | None = result.images[0] if result.images else None
+        data = await scene.provider.store.read(shown) if shown is not None else b""
+    return result.content, Image.open(io.BytesIO(data)) if data else None
+
+
+async def test_a_quarter_is_shown_enlarged(settings: Settings) -> None:
+    told, shown = await look(settings, handle="#1", left=50, top=0, width=50, height=50)
+    assert shown is not None
+    assert shown.size == (1536, 768)
+    assert shown.convert("RGB").getcolors() == [(1536 * 768, (0, 0, 255))]
+    assert told["shown_px"] == [200, 0, 400, 100]
+
+
+async def test_a_whole_small_picture_is_shown_as_it_is(settings: Settings) -> None:
+    told, shown = await look(settings, handle="1")
+    assert shown is not None
+    assert shown.size == (400, 200)
+    assert told == {"handle": "#1", "width": 400, "height": 200, "shown_px": [0, 0, 400, 200]}
+
+
+async def test_a_part_beyond_the_edge_ends_at_the_edge(settings: Settings) -> None:
+    told, _ = await look(settings, handle="#1", left=99.9, top=99.9, width=50, height=50)
+    assert told["shown_px"] == [384, 184, 400, 200]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"handle": "#9"}, "#9"),
+        ({"handle": "#1", "left": 120}, "left: Input should be less than or equal to 100"),
+    ],
+)
+async def test_what_is_not_there_cannot_be_looked_at(
+    settings: Settings, arguments: dict[str, JsonValue], said: str
+) -> None:
+    told, shown = await look(settings, **arguments)
+    assert shown is None
+    assert said in str(told["error"])
