@@ -22,16 +22,19 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("webui",),
     ("agent", "agent.studio"),
     ("agent.workflow", "agent.archive"),
-    ("agent.imaging", "agent.tools", "agent.history_images", "agent.report", "agent.spending"),
-    ("agent.providers", "agent.storage"),
+    ("agent.mcp",),
+    ("agent.imaging", "agent.tools", "agent.history_images", "agent.report", "agent.spending", "agent.telemetry"),
+    ("agent.fetching", "agent.providers", "agent.sandbox", "agent.storage"),
     (
         "agent.adjusting",
         "agent.components",
         "agent.conversation",
         "agent.error_codes",
+        "agent.error_sentences",
         "agent.errors",
         "agent.events",
         "agent.lineage",
+        "agent.mcp_config",
         "agent.messages",
         "agent.picture_limits",
         "agent.pictures",
@@ -41,6 +44,8 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "agent.redaction",
         "agent.reviews",
         "agent.settings",
+        "agent.trace",
+        "agent.untrusted",
     ),
 )
 GROUND = len(FLOORS) - 1
@@ -182,6 +187,17 @@ def test_openais_sdk_stays_in_the_provider_for_compatible_servers() -> None:
     }
     assert knowing, "the rule has something to hold"
     assert all(name.startswith("agent/providers/openai_") for name in knowing), knowing
+
+
+def test_the_sdk_of_mcp_is_known_by_its_own_room_alone() -> None:
+    knowing = {
+        path.relative_to(ROOT).as_posix()
+        for path in AGENT
+        for target in imported(path)
+        if target.partition(".")[0] in {"mcp", "mcp_types"}
+    }
+    assert knowing, "the rule has something to hold"
+    assert all(name.startswith("agent/mcp/") for name in knowing), knowing
 
 
 def test_no_file_is_named_after_everything() -> None:

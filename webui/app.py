@@ -17,8 +17,10 @@ from starlette.middleware import Middleware
 from agent.errors import AivistaError
 from agent.settings import Settings
 from agent.studio import Studio
+from webui.api.mounting import api_mounts
 from webui.differences import difference_routes
 from webui.exports import export_routes
+from webui.file_routes import file_routes
 from webui.gallery_routes import gallery_routes
 from webui.guard import LOOPBACK, Guard, HostRules
 from webui.media import media_routes
@@ -26,7 +28,10 @@ from webui.page import build_page, head_html
 from webui.previews import preview_routes
 from webui.reports import report_routes
 from webui.sessions import open_sessions
+from webui.space.limited import LimitedStudio
+from webui.space.place import Place
 from webui.theme import aivista_theme
+from webui.trace_routes import trace_routes
 
 SKETCH_PACE_S = 0.02
 _CLOSE_S = 1.6
@@ -34,12 +39,33 @@ _CLOSE_S = 1.6
 
 @dataclass(frozen=True)
 class LaunchOptions:
-    """How the server is reached: address, port, the fixed language if any, and whether a share link is asked for."""
+    """How the server is reached: address, port, the fixed language if any, whether a share link is asked for, and the
+    public place it serves, if any."""
 
     host: str = "127.0.0.1"
     port: int = 7860
     language: str | None = None
     is_shared: bool = False
+    place: Place | None = None
+
+
+def as_reached(settings: Settings, options: LaunchOptions) -> Settings:
+    """Return the settings with `is_public` set where others than the operator can reach the page."""
+    is_public = options.is_shared or options.host not in LOOPBACK
+    return settings.model_copy(update={"is_public": True}) if is_public else settings
+
+
+def _studio_of(settings: Settings, place: Place | None) -> Studio:
+    if place is None:
+        return Studio(settings, sketch_pace_s=SKETCH_PACE_S)
+    return LimitedStudio(settings, place.limits, place.pays, sketch_pace_s=SKETCH_PACE_S)
+
+
+def _host_rules(options: LaunchOptions) -> HostRules:
+    place, is_loopback = options.place, options.host in LOOPBACK
+    if place is None:
+        return HostRules(is_loopback)
+    return HostRules(is_loopback, {*LOOPBACK, *place.names}, is_named=bool(place.names), embedders=place.embedders)
 
 
 class Server:
@@ -51,13 +77,16 @@ class Server:
         self.share_url: str | None = None
         self.share_failure = ""
         self._failure: AivistaError | None = None
+        settings = as_reached(settings, options)
         self._settings = settings
-        self._studio = Studio(settings, sketch_pace_s=SKETCH_PACE_S)
+        self._studio = _studio_of(settings, options.place)
         self._open = AsyncExitStack()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._rules = HostRules(is_loopback=options.host in LOOPBACK)
-        self._sessions = open_sessions(settings, is_shared=options.is_shared, language=options.language)
-        self._page = build_page(lambda: self._studio, self._studio.catalogue, self._sessions)
+        self._rules = _host_rules(options)
+        is_shared = options.is_shared or options.place is not None
+        self._sessions = open_sessions(settings, is_shared=is_shared, language=options.language)
+        is_kept = options.place is None or options.place.is_kept
+        self._page = build_page(lambda: self._studio, self._studio.catalogue, self._sessions, is_kept=is_kept)
 
     def start(self) -> str:
         """Serve the page and return its local address.
@@ -111,9 +140,12 @@ class Server:
                 *media_routes(lambda: self._studio, self._sessions),
                 *export_routes(lambda: self._studio, self._sessions),
                 *gallery_routes(lambda: self._studio, self._sessions),
+                *file_routes(lambda: self._studio, self._sessions),
                 *report_routes(lambda: self._studio, self._sessions),
+                *trace_routes(lambda: self._studio, self._sessions),
                 *difference_routes(lambda: self._studio, self._sessions),
                 *preview_routes(lambda: self._studio, self._sessions),
+                *api_mounts(lambda: self._studio, self._sessions, self._settings, self.options.language),
             ],
             "middleware": [Middleware(Guard, rules=self._rules, sessions=self._sessions)],
             "docs_url": None,

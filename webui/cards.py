@@ -254,8 +254,9 @@ def _downloads(view: View, handle: str, *, has_original: bool) -> str:
 
 
 def source_links(sources: Sequence[Source]) -> str:
-    """Return links to the pages of a search, each with its host; anything but http(s) is left as words."""
-    return " · ".join(_link(source.title, source.url) for source in sources)
+    """Return links to the pages of a search, each with its number; anything but http(s) is left as words."""
+    numbered = enumerate(sources, 1)
+    return " · ".join(f"<sup>{number}</sup>{_link(source.title, source.url)}" for number, source in numbered)
 
 
 def _link(title: str, address: str) -> str:

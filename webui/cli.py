@@ -13,14 +13,17 @@ import tempfile
 import threading
 import webbrowser
 from collections.abc import Sequence
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, NoReturn
+from types import FrameType, ModuleType
+from typing import TYPE_CHECKING, NoReturn, cast
+
+from webui import cli_mcp, cli_space
 
 if TYPE_CHECKING:
     from agent.settings import Settings
     from webui.app import Server
+    from webui.space.place import Place
 
 _LANGUAGES = ("en", "zh-CN")
 
@@ -40,9 +43,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     `gc` and `check` look after what is kept instead; they return 1 when something was found that a person must see to.
     """
-    flags = _flags(argv)
+    flags = read_flags(argv)
     try:
+        if flags.command == "space":
+            return _keep_space(flags)
         home = _usable_home(flags.home)
+        if flags.command == "token":
+            return _look_after_tokens(flags, home)
+        if flags.command == "mcp":
+            return _serve_mcp(flags, home)
         if flags.command is not None:
             return _keep_house(flags, home)
         _check_port(flags.host, flags.port)
@@ -52,13 +61,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
 
 
-def _flags(argv: Sequence[str] | None) -> argparse.Namespace:
+def read_flags(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Return the flags; those that cannot be used end the program with one sentence."""
     parser = _Parser(prog="aivista", description="A chat studio for pictures: talk, and the picture comes.")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     parser.add_argument("--port", default=7860, type=_port, help="port to listen on (default: %(default)s)")
     parser.add_argument("--home", metavar="FOLDER", help="where everything is kept (default: your user-data folder)")
     parser.add_argument("--lang", choices=_LANGUAGES, help="language of the page (default: the browser's)")
     parser.add_argument("--share", action="store_true", help="open a public link, protected by a password")
+    parser.add_argument(
+        "--api-token",
+        action="append",
+        default=[],
+        metavar="NAME:TOKEN",
+        help="a token of the HTTP API and who has it; may be given several times (default: none is needed here)",
+    )
     parser.add_argument("--version", action="version", version=f"aivista {_version()}")
     _add_commands(parser)
     return parser.parse_args(argv)
@@ -66,6 +83,7 @@ def _flags(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def _add_commands(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="instead of opening the studio")
+    cli_space.add_commands(commands)
     gc = commands.add_parser(
         "gc",
         help="remove for good what was deleted a week ago, and files that nothing names",
@@ -79,7 +97,15 @@ def _add_commands(parser: argparse.ArgumentParser) -> None:
         description="Look for damage in what is kept, and change nothing: the database, every picture, the indexes. "
         "Exit code 0: all is well; 1: something is damaged or missing; 2: it cannot run.",
     )
-    for command in (gc, check):
+    token = commands.add_parser(
+        "token",
+        help="make, list or remove tokens of the HTTP API",
+        description="Make, list or remove tokens of the HTTP API. A new one is shown once; the studio keeps its hash. "
+        "Exit code 0: done; 2: it cannot be done.",
+    )
+    token.add_argument("action", choices=("new", "list", "remove"))
+    token.add_argument("name", nargs="?", help="who has it; what is made with it belongs to that name")
+    for command in (gc, check, token, cli_mcp.add_command(commands)):
         # Before the command it is given to the studio: that one must not be overwritten by none here.
         command.add_argument("--home", metavar="FOLDER", default=argparse.SUPPRESS, help="where everything is kept")
 
@@ -137,15 +163,25 @@ def _check_port(host: str, port: int) -> None:
 
 
 def _run(flags: argparse.Namespace, home: Path | None) -> int:
-    from agent.errors import AivistaError, SettingsError
+    from agent.errors import SettingsError
     from agent.providers.catalogue import catalogue_of
     from agent.settings import Settings
 
     try:
-        settings = Settings.from_env(os.environ, home=home)
+        settings = Settings.from_env(_environment(flags), home=home)
         catalogue_of(settings)
     except SettingsError as error:
         raise Unusable(str(error)) from None
+    return open_studio(flags, settings)
+
+
+def open_studio(flags: argparse.Namespace, settings: Settings, place: Place | None = None) -> int:
+    """Serve the page until the process is told to end; return the exit code. `place` is the public place it serves.
+
+    Raises Unusable when the home cannot be written, or the records cannot be opened.
+    """
+    from agent.errors import AivistaError
+
     _prepare_log(settings)
     _prepare_home(settings.home)
     ended = threading.Event()
@@ -153,11 +189,63 @@ def _run(flags: argparse.Namespace, home: Path | None) -> int:
     transit = tempfile.mkdtemp(prefix="aivista-")
     try:
         _prepare_gradio(transit)
-        return _serve(flags, settings, ended)
+        return _serve(flags, settings, ended, place)
     except AivistaError as error:
         raise Unusable(str(error)) from None
     finally:
         shutil.rmtree(transit, ignore_errors=True)
+
+
+def _keep_space(flags: argparse.Namespace) -> int:
+    from webui.space.spacefile import SpaceProblem
+
+    try:
+        return cli_space.run(flags)
+    except SpaceProblem as problem:
+        raise Unusable(str(problem)) from None
+
+
+def _environment(flags: argparse.Namespace) -> dict[str, str]:
+    """Return the environment with the tokens that were given as flags."""
+    tokens = [*filter(None, [os.environ.get("AIVISTA_API_TOKENS", "")]), *flags.api_token]
+    return {**os.environ, "AIVISTA_API_TOKENS": ",".join(tokens)}
+
+
+def _look_after_tokens(flags: argparse.Namespace, home: Path | None) -> int:
+    from agent.errors import AivistaError, SettingsError
+    from agent.settings import Settings
+
+    try:
+        settings = Settings.from_env(os.environ, home=home)
+    except SettingsError as error:
+        raise Unusable(str(error)) from None
+    from webui import cli_tokens
+
+    _prepare_home(settings.home)
+    try:
+        return cli_tokens.look_after(settings.home, flags.action, flags.name)
+    except (AivistaError, cli_tokens.TokenNameRefused) as error:
+        raise Unusable(str(error)) from None
+
+
+def _serve_mcp(flags: argparse.Namespace, home: Path | None) -> int:
+    from agent.errors import AivistaError, SettingsError
+    from agent.providers.catalogue import catalogue_of
+    from agent.settings import Settings
+
+    if flags.http is not None:
+        _check_port(*flags.http)
+    try:
+        settings = Settings.from_env(_environment(flags), home=home)
+        catalogue_of(settings)
+    except SettingsError as error:
+        raise Unusable(str(error)) from None
+    _prepare_log(settings)
+    _prepare_home(settings.home)
+    try:
+        return cli_mcp.serve(flags, settings)
+    except (AivistaError, cli_mcp.McpProblem) as error:
+        raise Unusable(str(error)) from None
 
 
 def _keep_house(flags: argparse.Namespace, home: Path | None) -> int:
@@ -226,10 +314,24 @@ def _prepare_gradio(transit: str) -> None:
     os.chdir(os.path.join(transit, "empty"))
 
 
-def _serve(flags: argparse.Namespace, settings: Settings, ended: threading.Event) -> int:
+def _import_gradio() -> None:
+    """Import Gradio without the package `mcp`, which it would read for a server of its own that is never started here:
+    half a second of every start."""
+    if "mcp" in sys.modules:
+        return
+    # Python takes None for a module that cannot be imported.
+    sys.modules["mcp"] = cast("ModuleType", None)
+    try:
+        import_module("gradio")
+    finally:
+        del sys.modules["mcp"]
+
+
+def _serve(flags: argparse.Namespace, settings: Settings, ended: threading.Event, place: Place | None) -> int:
+    _import_gradio()
     from webui.app import LaunchOptions, Server
 
-    server = Server(settings, LaunchOptions(flags.host, flags.port, flags.lang, flags.share))
+    server = Server(settings, LaunchOptions(flags.host, flags.port, flags.lang, flags.share, place))
     try:
         url = server.start()
         print(f"Aivista is open at {url}", flush=True)

@@ -21,6 +21,7 @@ _TROUBLES = {
     Trouble.BLOB_MISSING: "The signature {what} is missing: its picture cannot go back to the model as its own.",
     Trouble.BLOB_DAMAGED: "The signature {what} is damaged: its picture cannot go back to the model as its own.",
     Trouble.FILE_UNREADABLE: "The file {what} cannot be read.",
+    Trouble.WORKSPACE_FILE_DAMAGED: "The file {what} is damaged; writing it again mends it.",
     Trouble.STYLE_INDEX_UNREADABLE: "The index {what} cannot be read; it is made anew at the next search for a style.",
     Trouble.GALLERY_INDEX_UNREADABLE: "The index {what} cannot be read; it is made anew at the next search.",
 }
@@ -69,7 +70,8 @@ def _swept(home: Path, report: SweepReport) -> list[str]:
 def _checked(home: Path, report: CheckReport) -> list[str]:
     pictures, signatures = _heaps(("picture file", report.pictures), ("signature", report.blobs), is_zero_told=True)
     conversations = _line(report.conversations, "conversation") or "0 conversations"
-    lines = [f"{home}: {conversations}; {pictures}; {signatures}."]
+    files = _heaps(("file of a conversation", report.files))
+    lines = [f"{home}: {'; '.join([conversations, pictures, signatures, *files])}."]
     lines += [_TROUBLES[one.trouble].format(what=one.what) for one in report.findings[:_MOST_LINES]]
     if len(report.findings) > _MOST_LINES:
         lines.append(f"And {len(report.findings) - _MOST_LINES} more.")

@@ -78,6 +78,9 @@ class Clicks:
             yield await self._compare(visitor, context.conversation_id, click.arg)
         elif click.act in ("edit", "reference", "drop"):
             yield await self._mark(visitor, click, context)
+        elif click.act == "settings":
+            # They may have been connected since the page was loaded.
+            yield {self.screen.panels.settings.servers: self.screen.servers(visitor)}
         elif click.act == "role":
             yield self._role(visitor, click, context)
         else:
@@ -94,6 +97,8 @@ class Clicks:
                 return turns.run_plan(visitor, tab, where, click.arg)
             case "drop_plan":
                 return turns.drop_plan(visitor, tab, where, click.arg)
+            case "allow_calls" | "refuse_calls":
+                return turns.consent(visitor, tab, where, click.arg, is_allowed=click.act == "allow_calls")
             case "panel" if press := read_press(click.arg):
                 said = pressed_sentence(visitor.words, press)
                 return turns.say(visitor, tab, where, said, press.handle, context.chosen)

@@ -10,16 +10,17 @@ from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, TypeAlias
 
-from pydantic import Field, ValidationError
+from pydantic import Field, SecretStr, ValidationError
 from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from agent.errors import AivistaError, RequestRefused
+from agent.imaging.recipe_desk import RecipeDesk
 from agent.messages import Value
 from agent.storage.gallery import Gallery
-from agent.storage.gallery_values import LONGEST_TAG, GalleryItem, GalleryQuery, Source
+from agent.storage.gallery_values import LONGEST_TAG, GalleryItem, GalleryPage, GalleryQuery, Source
 from webui.media import download_name
 from webui.panels.gallery import LONGEST_QUERY, cells_html
 from webui.sessions import COOKIE, Sessions, Visitor
@@ -41,6 +42,15 @@ class GallerySource(Protocol):
     @property
     def gallery(self) -> Gallery:
         """The pictures of all conversations."""
+        ...
+
+    @property
+    def recipes(self) -> RecipeDesk:
+        """Pictures as they are taken away."""
+        ...
+
+    async def gallery_page(self, owner: str, query: GalleryQuery, *, key: SecretStr | None = None) -> GalleryPage:
+        """Return a page; words find by meaning as well where the key's provider can tell."""
         ...
 
 
@@ -87,9 +97,10 @@ class Change(Value):
 
 
 class Wanted(Value):
-    """Pictures to take away."""
+    """Pictures to take away; `clean` ones carry no recipe, nor anything else that is said of them."""
 
     ids: Ids
+    clean: bool = False
 
 
 @dataclass(frozen=True)
@@ -127,12 +138,13 @@ class Shelf:
 @dataclass(frozen=True)
 class _Pages:
     studio: Callable[[], GallerySource]
+    sessions: Sessions
     shelf: Shelf
 
     async def page(self, visitor: Visitor, request: Request) -> Response:
         """Answer with the cells of a page."""
         asked = Asked.model_validate({name: one for name, one in request.query_params.items() if one})
-        page = await self.studio().gallery.page(visitor.owner, asked.query)
+        page = await self.studio().gallery_page(visitor.owner, asked.query, key=self.sessions.key(visitor))
         answer = {"cells": cells_html(visitor.words, page.items), "next": page.next, "found": page.found}
         return _json({**answer, "is_whole": page.is_whole})
 
@@ -145,14 +157,7 @@ class _Pages:
     async def _here(self, visitor: Visitor, conversation_id: str) -> int:
         if not conversation_id or len(conversation_id) > 100:
             return 0
-        query = GalleryQuery(conversation_id=conversation_id, limit=200)
-        count = 0
-        while True:
-            page = await self.studio().gallery.page(visitor.owner, query)
-            count += len(page.items)
-            if page.next is None:
-                return count
-            query = query.model_copy(update={"after": page.next})
+        return await self.studio().gallery.count(visitor.owner, GalleryQuery(conversation_id=conversation_id))
 
     async def change(self, visitor: Visitor, request: Request) -> Response:
         """Do what was asked; answer with the pictures as they are now, and with what to say."""
@@ -177,12 +182,24 @@ class _Pages:
     async def pack(self, visitor: Visitor, request: Request) -> Response:
         """Pack the pictures; answer with the address of the file."""
         wanted = Wanted.model_validate_json(await _body(request))
-        packed = await self.studio().gallery.zip_of(visitor.owner, wanted.ids, name_of=download_name)
+        kind = "clean" if wanted.clean else ""
+        packed = await self.studio().gallery.zip_of(
+            visitor.owner,
+            wanted.ids,
+            name_of=lambda picture: download_name(picture, kind),
+            bytes_of=lambda item: self._taken_away(visitor, item, is_clean=wanted.clean),
+        )
         name = self.shelf.put(visitor.owner, Path(packed.path), packed.count)
         said = visitor.words.counted("gallery.zipped", packed.count)
         if packed.left_out:
             said = visitor.words("gallery.zipped_some", count=packed.count, left_out=", ".join(packed.left_out))
         return _json({"address": f"aivista/gallery/zip/{name}", "said": said})
+
+    async def _taken_away(self, visitor: Visitor, item: GalleryItem, *, is_clean: bool) -> bytes:
+        desk, place = self.studio().recipes, (item.conversation_id, item.picture.handle, visitor.owner)
+        if is_clean:
+            return (await desk.clean(*place)).data
+        return (await desk.with_recipe(*place, key=self.sessions.key(visitor))).data
 
     async def fetch(self, visitor: Visitor, request: Request) -> Response:
         """Answer with a packed file and throw it away."""
@@ -205,7 +222,7 @@ def gallery_routes(studio: Callable[[], GallerySource], sessions: Sessions, shel
     Without our cookie they answer 403, to what cannot be read 400, to what the owner does not have 404, and 500 when
     the records fail; always with one sentence under `error`.
     """
-    pages = _Pages(studio, shelf or Shelf())
+    pages = _Pages(studio, sessions, shelf or Shelf())
     kept = (
         ("page", "GET", pages.page),
         ("facets", "GET", pages.facets),

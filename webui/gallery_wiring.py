@@ -23,6 +23,7 @@ from webui.media import download_name
 from webui.panels.canvas import canvas_html
 from webui.panels.compare import compare_html
 from webui.panels.gallery import GalleryPanel
+from webui.redrawing import OnPage, redrawn
 from webui.roles import read_roles
 from webui.screen import Screen, Updates
 from webui.sessions import Visitor
@@ -34,10 +35,15 @@ _AT_ONCE = 64
 
 
 class GalleryClick(Value):
-    """A click of the gallery as the page sends it, with the pictures it is about; anything else is ignored."""
+    """A click of the gallery as the page sends it, with the pictures it is about; anything else is ignored.
 
-    act: Literal["open", "compare", "reference"]
+    `changed` tells that some of the open conversation were deleted or came back; `opened` are then the handles of the
+    pictures on the stage.
+    """
+
+    act: Literal["open", "compare", "reference", "changed"]
     ids: Annotated[tuple[int, ...], Field(min_length=1, max_length=MAX_REFERENCES)]
+    opened: str = Field(default="", max_length=64)
 
 
 def read_gallery_click(data: object) -> GalleryClick | None:
@@ -68,6 +74,10 @@ class GalleryActs:
     async def answer(self, visitor: Visitor, tab: Tab, click: GalleryClick, at: At) -> AsyncIterator[Updates]:
         """Yield what the click changes; what cannot be done is told in one sentence, and changes nothing."""
         try:
+            if click.act == "changed":
+                on_page = OnPage(read_references(click.opened), at.editing, at.references, at.roles)
+                yield await redrawn(self.screen, visitor, at.conversation_id, on_page)
+                return
             items = await self._items(visitor, click)
             if not items:
                 gr.Warning(visitor.words("gallery.gone"))

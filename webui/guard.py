@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -29,6 +30,7 @@ PAGE_POLICY = "; ".join(
         "object-src 'none'",
         "base-uri 'self'",
         "form-action 'self'",
+        # The last one: who else may show the page is said after it.
         "frame-ancestors 'self'",
     ]
 )
@@ -36,14 +38,33 @@ PAGE_POLICY = "; ".join(
 
 @dataclass
 class HostRules:
-    """Which hosts may be asked for. `names` grows by the share link's host once that is known."""
+    """Which hosts may be asked for. `names` grows by the share link's host once that is known.
+
+    A public place that knows its names (`is_named`) answers to them, and to bare addresses: whoever runs it looks by
+    its address whether it lives. `embedders` are the sites that may show the page inside of theirs.
+    """
 
     is_loopback: bool
     names: set[str] = field(default_factory=lambda: set(LOOPBACK))
+    is_named: bool = False
+    embedders: tuple[str, ...] = ()
 
     def allows_host(self, host: str) -> bool:
         """Whether a request for this `Host` is for us; a name that merely resolves here is a rebinding attack."""
-        return not self.is_loopback or _name(host) in self.names
+        name = _name(host)
+        if self.is_loopback:
+            return name in self.names
+        return not self.is_named or name in self.names or _is_address(name)
+
+    @property
+    def page_policy(self) -> str:
+        """The Content-Security-Policy of the page."""
+        return " ".join((PAGE_POLICY, *self.embedders))
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether the page is shown inside of another site, whose visitors' browsers keep its cookies apart."""
+        return bool(self.embedders)
 
     def allows_origin(self, origin: str | None, headers: Headers) -> bool:
         """Whether a page of this origin may write: one that came from the very host it now asks, or none at all."""
@@ -52,6 +73,14 @@ class HostRules:
         place = urlsplit(origin).netloc.lower()
         own = {headers.get("host", "").lower(), headers.get("x-forwarded-host", "").lower()} - {""}
         return bool(place) and (place in own or (_name(place) in self.names - LOOPBACK))
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _name(host: str) -> str:
@@ -94,7 +123,7 @@ class Guard:
                 headers.setdefault("X-Content-Type-Options", "nosniff")
                 headers.setdefault("Referrer-Policy", "same-origin")
                 if headers.get("content-type", "").startswith("text/html"):
-                    headers.setdefault("Content-Security-Policy", PAGE_POLICY)
+                    headers.setdefault("Content-Security-Policy", self.rules.page_policy)
                     self._give_cookie(scope, headers)
             await send(message)
 
@@ -103,6 +132,9 @@ class Guard:
     def _give_cookie(self, scope: Scope, headers: MutableHeaders) -> None:
         request = Request(scope)
         if self.sessions.token_of(request.cookies.get(COOKIE)) is None:
-            secure = "; Secure" if request.headers.get("x-forwarded-proto") == "https" else ""
-            value = f"{COOKIE}={self.sessions.new_cookie()}; Path=/; Max-Age=31536000; HttpOnly; SameSite=Lax{secure}"
+            site = "SameSite=Lax"
+            if request.headers.get("x-forwarded-proto") == "https":
+                # A page inside of another site gets no cookie back that is not marked for that.
+                site = "SameSite=None; Secure; Partitioned" if self.rules.is_embedded else "SameSite=Lax; Secure"
+            value = f"{COOKIE}={self.sessions.new_cookie()}; Path=/; Max-Age=31536000; HttpOnly; {site}"
             headers.append("set-cookie", value)

@@ -11,6 +11,7 @@ from agent.components import (
     AgentMessage,
     AskBack,
     Component,
+    ConsentCard,
     FailureNote,
     InterruptedNote,
     PlanCard,
@@ -21,6 +22,7 @@ from agent.components import (
 from agent.conversation import Turn
 from agent.errors import ErrorInfo
 from agent.events import (
+    ConsentAsked,
     PaintingStarted,
     PictureFailed,
     PictureReady,
@@ -28,6 +30,7 @@ from agent.events import (
     PlanReady,
     QuestionAsked,
     SearchFound,
+    StepTraced,
     TextDelta,
     ThoughtLog,
     TurnDone,
@@ -40,6 +43,7 @@ from agent.events import (
 from agent.messages import ImagePart
 from agent.pictures import Picture
 from agent.reviews import Review
+from agent.trace import StepKind
 
 Ending: TypeAlias = TurnDone | TurnFailed | TurnStopped | TurnPaused
 # What stands at the end of a turn, and is another once the turn has gone on.
@@ -75,7 +79,7 @@ def _reviewed(frame: Picture | ErrorInfo | None, handle: str, review: Review) ->
     return frame
 
 
-LiveBlock: TypeAlias = AgentMessage | SearchNote | Painting | PlanCard | AskBack
+LiveBlock: TypeAlias = AgentMessage | SearchNote | Painting | PlanCard | ConsentCard | AskBack
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,7 @@ class LiveTurn:
 
     `step` is what the agent is doing now and `turn_id` is empty until the turn is on record. `earlier` is what a turn
     that goes on had shown before it was held up. `beside` are the turns of all versions of its words, itself as the
-    newest (empty while it has no id), if there are several.
+    newest (empty while it has no id), if there are several. `tools_done` counts the calls of tools that have ended.
     """
 
     text: str
@@ -96,6 +100,7 @@ class LiveTurn:
     blocks: tuple[LiveBlock, ...] = ()
     ending: Ending | None = None
     beside: tuple[str, ...] = ()
+    tools_done: int = 0
 
     @property
     def is_on_record(self) -> bool:
@@ -109,12 +114,17 @@ class LiveTurn:
         return tuple(frame for painting in paintings for frame in painting.frames if isinstance(frame, Picture))
 
 
-def resumed(turn: Turn, plan: PlanCard | None = None) -> LiveTurn:
-    """Return a turn on record that goes on: what it has shown so far, with the plan as it was decided."""
+def resumed(turn: Turn, decided: PlanCard | ConsentCard | None = None) -> LiveTurn:
+    """Return a turn on record that goes on: what it has shown so far, with what waited as it was decided."""
     kept = (one for one in turn.components if not isinstance(one, _OF_THE_END))
-    earlier = tuple(plan if plan is not None and isinstance(one, PlanCard) else one for one in kept)
+    earlier = tuple(_in_place_of(one, decided) for one in kept)
     named = (*((turn.editing,) if turn.editing else ()), *turn.references)
     return LiveTurn(turn.text, named, turn.uploads, turn.id, earlier)
+
+
+def _in_place_of(one: Component, decided: PlanCard | ConsentCard | None) -> Component:
+    waits = isinstance(one, PlanCard | ConsentCard) and one.state == "pending"
+    return decided if decided is not None and waits and type(one) is type(decided) else one
 
 
 def advance_all(turn: LiveTurn, events: Iterable[TurnEvent]) -> LiveTurn:
@@ -152,6 +162,12 @@ def advance(turn: LiveTurn, event: TurnEvent) -> LiveTurn:
             return replace(turn, blocks=(*turn.blocks, AskBack(question=event.question, subject=event.subject)))
         case PlanReady():
             return replace(turn, blocks=(*turn.blocks, PlanCard(plans=event.plans)))
+        case ConsentAsked():
+            return replace(turn, blocks=(*turn.blocks, ConsentCard(asks=event.asks)))
+        case StepTraced():
+            # The trace shows it, from the record. After a tool the files may be others.
+            is_tool = event.step.kind is StepKind.TOOL
+            return replace(turn, tools_done=turn.tools_done + 1) if is_tool else turn
         case TurnFailed() | TurnStopped() | TurnDone() | TurnPaused():
             return replace(turn, ending=event, step=None)
         case _:

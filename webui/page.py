@@ -20,6 +20,7 @@ from webui.panels.canvas import build_canvas
 from webui.panels.chat import build_chat
 from webui.panels.composer import Chosen, build_composer
 from webui.panels.conversations import build_rail
+from webui.panels.files import build_files, files_html
 from webui.panels.flat import flat
 from webui.panels.gallery import build_gallery, gallery_html
 from webui.panels.painter import build_painter, painter_html
@@ -27,6 +28,7 @@ from webui.panels.recipes import build_recipes
 from webui.panels.settings import build_settings, note_html, typed_key, verdict_html
 from webui.panels.stage_tabs import build_stage_tabs, stage_tabs_html
 from webui.panels.styles import build_styles
+from webui.panels.trace import build_trace, trace_html
 from webui.panels.tree import build_tree
 from webui.panels.tree import head_html as tree_head_html
 from webui.rail_wiring import wire_rail
@@ -44,20 +46,31 @@ from webui.words import Words
 
 STYLES = (
     *("frame", "controls", "rail", "thread", "cards", "composer", "stage", "dialog", "narrow"),
-    *("styles", "painter", "compare", "sheet", "tabs", "branches", "spend", "gallery", "recipes", "tree"),
+    *("styles", "painter", "compare", "sheet", "tabs", "branches", "spend", "gallery"),
+    *("recipes", "tree", "files", "trace"),
 )
 SCRIPTS = (
     *("cards", "styles", "painter_pixels", "painter", "painter_hands", "painter_draft", "painter_drop"),
-    *("compare", "adjust", "sheet", "tabs", "gallery", "gallery_chosen", "rail", "branches"),
-    *("recipes", "tree", "studio"),
+    *("compare", "adjust", "sheet", "tabs", "thread_place", "gallery", "gallery_chosen", "rail", "branches"),
+    *("recipes", "tree", "files_editor", "files", "files_tree", "files_moves", "trace", "recall", "cost", "studio"),
 )
-_BUS = "window.aivista = { act: data => trigger('click', data) };"
+# What was clicked before the page could answer is answered now.
+_BUS = """
+const early = window.aivista?.waiting ?? [];
+window.aivista = { act: data => trigger('click', data) };
+setTimeout(() => early.forEach(window.aivista.act));
+"""
 _QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
 TURNS_AT_ONCE = 64
 
 
-def build_page(studio: Callable[[], Studio], catalogue: Catalogue, sessions: Sessions) -> gr.Blocks:
-    """Return the page. `studio` is asked for when a handler runs, not before."""
+def build_page(
+    studio: Callable[[], Studio], catalogue: Catalogue, sessions: Sessions, *, is_kept: bool = True
+) -> gr.Blocks:
+    """Return the page. `studio` is asked for when a handler runs, not before.
+
+    Without `is_kept` it says that what is made is gone when the studio restarts.
+    """
     page = gr.Blocks(title="Aivista", fill_width=True, analytics_enabled=False, delete_cache=(600, 7200))
     with page:
         bus = flat("bus", js_on_load=_BUS)
@@ -70,13 +83,15 @@ def build_page(studio: Callable[[], Studio], catalogue: Catalogue, sessions: Ses
             with gr.Column(elem_id="stage"):
                 tabs = build_stage_tabs()
                 canvas, painter = build_canvas(), build_painter()
-                gallery, tree = build_gallery(), build_tree()
+                gallery, tree, trace = build_gallery(), build_tree(), build_trace()
+                files = build_files()
         dialog = build_settings()
         library = build_styles()
         panels = Panels(rail, chat, composer, canvas, dialog)
-        screen = Screen(studio, sessions, panels)
+        screen = Screen(studio, sessions, panels, is_kept)
         tab = gr.State(Tab())
         spoken = {tabs: stage_tabs_html, painter: painter_html, gallery.pane: gallery_html, tree.head: tree_head_html}
+        spoken |= {files.frame: files_html, trace: trace_html}
         _wire_opening(page, screen, tab, spoken)
         _wire_turns(screen, tab)
         _wire_clicks(bus, screen, tab)
@@ -294,7 +309,7 @@ def _wire_endpoint(screen: Screen) -> None:
         along to go on with it. A picture is {"handle", "url", "width", "height"}. With `confirm` a turn rests with its
         `plan`, a list of what would be painted: call again with its `conversation` and `decision` "run" or "drop".
         """
-        visitor = screen.sessions.visitor(request)
+        visitor = screen.sessions.script(request)
         base_url = str(request.request.base_url) if request.request else ""
         chosen = Chosen(
             text_model=text_model,

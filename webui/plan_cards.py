@@ -26,7 +26,9 @@ def open_plan(view: View, plans: Sequence[Plan], turn_id: str, *, is_ready: bool
     words = view.words
     buttons = button("run_plan", words("plan.run"), "brush", "solid", arg=turn_id, is_off=not is_ready)
     buttons += button("drop_plan", words("plan.drop"), "", "line", arg=turn_id, is_off=not is_ready)
-    requests = "".join(_fields(view, plan, number, len(plans)) for number, plan in enumerate(plans, 1))
+    fields = (_fields(view, plan, number, len(plans)) for number, plan in enumerate(plans, 1))
+    # What is typed before the card is shown again would be lost.
+    requests = "".join(fields if is_ready else (one.replace("<fieldset ", "<fieldset disabled ", 1) for one in fields))
     planned = f'<span class="planned" hidden>{escape(words("plan.as_planned"))} </span>'
     return (
         f'<section class="card plan" role="group" aria-label="{escape(words("plan.title"))}">'

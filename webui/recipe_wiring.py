@@ -19,12 +19,11 @@ from agent.studio import TurnRequest
 from webui.clicks import Clicks
 from webui.live import LiveTurn
 from webui.panels import recipes as panel
-from webui.panels.chat import to_messages
 from webui.panels.composer import AUTO, Chosen
 from webui.panels.recipes import RecipesPanel
 from webui.receipts import asked_pixels, repainter
 from webui.recipes import MAX_FOUND_CHARACTERS, chosen_as, read_told
-from webui.render import render_conversation
+from webui.redrawing import thread
 from webui.screen import Screen, Updates
 from webui.sessions import Visitor
 from webui.streams import Stream, Streams
@@ -142,7 +141,7 @@ class Recipes:
             return
         if click.act == "keep":
             await self.screen.studio().recipes.keep_shortfall(conversation.id, picture.handle, visitor.owner)
-            yield await self._thread(visitor, conversation)
+            yield thread(self.screen, visitor, await self.screen.conversation(visitor, conversation.id) or conversation)
         elif click.act == "upscale":
             async for updates in self._enlarge(visitor, tab, conversation, picture, at):
                 yield updates
@@ -162,14 +161,6 @@ class Recipes:
         updates[composer.allow_search] |= {"value": chosen.allow_search and can_search}
         updates[composer.confirm] |= {"value": chosen.confirm}
         return {**updates, composer.message: gr.update(value={"text": text, "files": list(files)})}
-
-    async def _thread(self, visitor: Visitor, before: Conversation) -> Updates:
-        """Return the thread as it is on record now; while a turn is at work, its own stream shows it."""
-        conversation = await self.screen.conversation(visitor, before.id)
-        thread = self.screen.panels.chat.thread
-        if conversation is None or self.screen.running_turn(conversation):
-            return {thread: gr.skip()}
-        return {thread: to_messages(render_conversation(self.screen.view(visitor, conversation.id), conversation))}
 
     def _enlarge(
         self, visitor: Visitor, tab: Tab, conversation: Conversation, picture: Picture, at: At

@@ -12,6 +12,7 @@ from agent.components import (
     AgentMessage,
     AskBack,
     Component,
+    ConsentCard,
     FailureNote,
     InterruptedNote,
     PlanCard,
@@ -23,11 +24,12 @@ from agent.components import (
 from agent.conversation import Conversation, Turn, TurnState
 from agent.errors import ErrorInfo
 from agent.events import TurnDone, TurnFailed, TurnPaused, TurnStopped
-from agent.messages import ImagePart
+from agent.messages import ImagePart, Source
 from agent.pictures import Picture
 from webui import cards, notices
 from webui.action_panels import action_panel
 from webui.cards import ALONE, THREAD_EDGE_PX, Place, View
+from webui.consent_cards import closed_consent, open_consent
 from webui.edit_cards import edit_lines
 from webui.live import Ending, LiveBlock, LiveTurn, Painting
 from webui.markdown import safe_markdown
@@ -61,13 +63,15 @@ Block: TypeAlias = Prose | Card
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a component stands: in which turn, how far that came, which pictures it may show, which panel is open."""
+    """Where a component stands: in which turn, how far that came, which pictures it may show, which panel is open,
+    and which sources its words may refer to."""
 
     view: View
     turn_id: str
     state: TurnState
     pictures: Mapping[str, Picture]
     open_panel: Component | None = None
+    sources: tuple[Source, ...] = ()
 
 
 def render_conversation(
@@ -109,7 +113,8 @@ def render_turn(
     they can neither be switched nor said otherwise.
     """
     panels = _panels(turn)
-    place = _Place(view, turn.id, turn.state, pictures, panels[-1] if panels and is_panel_open else None)
+    open_panel = panels[-1] if panels and is_panel_open else None
+    place = _Place(view, turn.id, turn.state, pictures, open_panel, _sources(turn.components))
     named = (*((turn.editing,) if turn.editing else ()), *turn.references)
     blocks = _said(view, turn.text, named, turn.uploads)
     blocks.append(Card("user", cards.said_tools(view, turn.id, turn.text, beside, is_busy=is_busy)))
@@ -122,14 +127,14 @@ def render_live(
     view: View, turn: LiveTurn, seconds: float, pictures: Mapping[str, Picture] | None = None
 ) -> list[Block]:
     """Return the blocks of a running turn; `seconds` is how long it has run, `pictures` are the conversation's."""
-    place = _Place(view, turn.turn_id, TurnState.RUNNING, pictures or {})
+    place = _Place(view, turn.turn_id, TurnState.RUNNING, pictures or {}, sources=_sources(turn.earlier))
     blocks: list[Block] = []
     if _is_shown(turn):
         blocks += _said(view, turn.text, turn.named, turn.uploads)
         blocks.append(Card("user", cards.said_tools(view, turn.turn_id, turn.text, turn.beside, is_busy=True)))
     for component in turn.earlier:
         blocks += _component(place, component)
-    now = Card("assistant", live_line(view.words, turn.step, seconds)) if turn.ending is None else None
+    now = Card("assistant", live_line(view.words, turn.step, seconds, turn.tools_done)) if turn.ending is None else None
     for block in turn.blocks:
         if now is not None and isinstance(block, Painting):
             blocks.append(now)
@@ -162,7 +167,7 @@ def _said(view: View, text: str, named: Sequence[str], uploads: Sequence[ImagePa
 def _live_block(view: View, turn: LiveTurn, block: LiveBlock) -> list[Block]:
     match block:
         case AgentMessage():
-            return _prose(block.text)
+            return _prose(block.text, _sources(turn.blocks))
         case SearchNote():
             return [_search_note(view, block)]
         case Painting():
@@ -171,6 +176,9 @@ def _live_block(view: View, turn: LiveTurn, block: LiveBlock) -> list[Block]:
         case PlanCard():
             is_ready = isinstance(turn.ending, TurnPaused)
             return [Card("assistant", open_plan(view, block.plans, turn.turn_id, is_ready=is_ready))]
+        case ConsentCard():
+            is_ready = isinstance(turn.ending, TurnPaused)
+            return [Card("assistant", open_consent(view, block.asks, turn.turn_id, is_ready=is_ready))]
         case AskBack():
             return [Card("assistant", asked(view.words, block.question, block.subject))]
         case _:
@@ -210,7 +218,7 @@ def _component(place: _Place, component: Component) -> list[Block]:
     view = place.view
     match component:
         case AgentMessage():
-            return _prose(component.text)
+            return _prose(component.text, place.sources)
         case Steps():
             return [Card("assistant", steps(view.words, component.lines, component.seconds))]
         case SmartCanvas():
@@ -219,6 +227,8 @@ def _component(place: _Place, component: Component) -> list[Block]:
             return [Card("assistant", action_panel(view, component, is_open=component is place.open_panel))]
         case PlanCard():
             return [_plan(place, component)]
+        case ConsentCard():
+            return [_consent(place, component)]
         case AskBack():
             return [Card("assistant", asked(view.words, component.question, component.subject))]
         case SearchNote():
@@ -272,8 +282,19 @@ def _plan(place: _Place, card: PlanCard) -> Card:
     return Card("assistant", closed_plan(place.view, card.plans, was_run=was_run))
 
 
-def _prose(text: str) -> list[Block]:
-    return [Prose("assistant", safe_markdown(text))] if text.strip() else []
+def _consent(place: _Place, card: ConsentCard) -> Card:
+    if card.state == "pending" and place.state is TurnState.WAITING:
+        return Card("assistant", open_consent(place.view, card.asks, place.turn_id))
+    return Card("assistant", closed_consent(place.view, card))
+
+
+def _prose(text: str, sources: Sequence[Source]) -> list[Block]:
+    return [Prose("assistant", safe_markdown(text, sources))] if text.strip() else []
+
+
+def _sources(shown: Sequence[Component | LiveBlock]) -> tuple[Source, ...]:
+    """Return what the words of a turn may refer to by its number."""
+    return next((one.sources for one in shown if isinstance(one, SearchNote) and one.sources), ())
 
 
 def _search_note(view: View, note: SearchNote) -> Card:

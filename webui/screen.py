@@ -44,7 +44,7 @@ class Panels:
         top, box, dialog = self.chat, self.composer, self.settings
         wires = [box.conversation, box.editing, box.references, box.roles, box.mask, box.expand]
         chips = [*box.settings.values(), box.cost]
-        inputs = [dialog.head, dialog.key, dialog.test, dialog.verdict, dialog.remove, dialog.save]
+        inputs = [dialog.head, dialog.key, dialog.test, dialog.verdict, dialog.remove, dialog.save, dialog.servers]
         return [
             *(self.rail.stamp, top.top, top.thread, top.welcome, box.context, box.message, self.canvas),
             *chips,
@@ -55,11 +55,12 @@ class Panels:
 
 @dataclass(frozen=True)
 class Screen:
-    """Fills the panels from what the studio holds."""
+    """Fills the panels from what the studio holds. Where that is not kept over a restart, the first page says so."""
 
     studio: Callable[[], Studio]
     sessions: Sessions
     panels: Panels
+    is_kept: bool = True
 
     def is_sketch(self, visitor: Visitor) -> bool:
         """Whether this visitor is served by the built-in model."""
@@ -98,13 +99,17 @@ class Screen:
 
     async def frame(self, visitor: Visitor, conversation: Conversation | None) -> Updates:
         """Return what stands around the thread: the rail, the top bar, the first page."""
-        is_sketch, words = self.is_sketch(visitor), visitor.words
+        is_sketch = self.is_sketch(visitor)
         is_empty = conversation is None or not conversation.turns
         return {
             self.panels.rail.stamp: conversations.stamp_html(time.monotonic_ns()),
             self.panels.chat.top: await self.top(visitor, conversation),
-            self.panels.chat.welcome: chat.welcome_html(words, is_sketch=is_sketch) if is_empty else "",
+            self.panels.chat.welcome: self._welcome(visitor, is_sketch=is_sketch) if is_empty else "",
         }
+
+    def _welcome(self, visitor: Visitor, *, is_sketch: bool) -> str:
+        has_cookie = visitor.token is not None or not self.sessions.is_shared
+        return chat.welcome_html(visitor.words, is_sketch=is_sketch, is_kept=self.is_kept, has_cookie=has_cookie)
 
     async def top(self, visitor: Visitor, conversation: Conversation | None) -> str:
         """Return the bar above the conversation, with what all its branches have cost."""
@@ -176,7 +181,14 @@ class Screen:
             dialog.save: gr.update(value=words("settings.save")),
             dialog.remove: gr.update(value=words("settings.remove"), visible=self.sessions.key(visitor) is not None),
             dialog.verdict: self.key_state(visitor),
+            dialog.servers: self.servers(visitor),
         }
+
+    def servers(self, visitor: Visitor) -> str:
+        """Return how it stands with the MCP servers, as HTML; a stranger is told of those alone that work."""
+        studio = self.studio()
+        states = [one for one in studio.mcp_servers() if one.problem is None or not studio.settings.is_public]
+        return settings.servers_html(visitor.words, states)
 
     def key_state(self, visitor: Visitor) -> str:
         """Return which key is in use, as HTML."""

@@ -69,7 +69,14 @@ class Sessions:
         )
 
     def visitor(self, request: PageRequest) -> Visitor:
-        """Return who sent the request."""
+        """Return who sent the request. Where each cookie is its own owner, nobody's things are those without one."""
+        script = self.script(request)
+        if script.token is not None or not self.is_shared:
+            return script
+        return Visitor(None, f"nobody-{secrets.token_hex(16)}", script.words)
+
+    def script(self, request: PageRequest) -> Visitor:
+        """Return which script sent the request: without a cookie it finds what it began by the conversation's id."""
         token = self.token_of(request.cookies.get(COOKIE))
         chosen = request.cookies.get(LANGUAGE_COOKIE)
         language = choose_language(self.fixed_language, chosen, request.headers.get("accept-language", ""))

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
 
+from pydantic import Field, ValidationError
+
+from agent.messages import Value
 from agent.plans import CapPassed, Plan
 from agent.providers.catalogue import Catalogue
 from agent.spending import Estimate, EstimatePart, PartKind, estimate
@@ -23,6 +26,8 @@ _PARTS = {
 }
 # Ends of a range that are nearer than this are one price.
 _ONE_PRICE = 1.25
+_MOST_CHARACTERS = 2_000_000
+_MOST_BESIDE = 200
 
 
 def dollars(amount: float) -> str:
@@ -30,25 +35,52 @@ def dollars(amount: float) -> str:
     return f"${amount:,.2f}" if amount >= 0.005 or amount < 0.00005 else f"${amount:.4f}"
 
 
-def chosen_estimate(
-    catalogue: Catalogue, provider: str, chosen: Chosen, *, shown: int = 0, has_mask: bool = False
-) -> Estimate:
-    """Return what a message with these chips is likely to cost today; `shown` are the pictures marked beside it.
+class Beside(Value):
+    """What else a message is made of, as the page's script counts it: its letters in steps, the files in the box, the
+    pictures marked, and whether a part of one is."""
+
+    characters: int = Field(default=0, ge=0, le=_MOST_CHARACTERS)
+    files: int = Field(default=0, ge=0, le=_MOST_BESIDE)
+    marked: int = Field(default=0, ge=0, le=_MOST_BESIDE)
+    has_mask: bool = False
+
+
+def read_beside(text: str | None) -> Beside:
+    """Return what the script wrote; nothing where it cannot be read."""
+    try:
+        return Beside.model_validate_json(text or "{}")
+    except ValidationError:
+        return Beside()
+
+
+def chosen_estimate(catalogue: Catalogue, provider: str, chosen: Chosen, beside: Beside | None = None) -> Estimate:
+    """Return what a message with these chips is likely to cost today.
 
     Raises ValueError for values that no chip offers.
     """
-    on = datetime.now(UTC).date()
-    return estimate(catalogue, provider, chosen.turn_settings(), on, shown=shown, has_mask=has_mask)
+    on, more = datetime.now(UTC).date(), beside or Beside()
+    return estimate(
+        catalogue,
+        provider,
+        chosen.turn_settings(),
+        on,
+        characters=more.characters,
+        shown=more.marked + more.files,
+        has_mask=more.has_mask,
+    )
 
 
-def estimate_html(words: Words, guess: Estimate) -> str:
-    """Return the price before Send: free, about so much, from-to, or unknown; its parts for whoever points at it."""
+def estimate_html(words: Words, guess: Estimate, beside: str = "") -> str:
+    """Return the price before Send: free, about so much, from-to, or unknown; its parts for whoever points at it.
+
+    One that something beside the words changes says for what it was told, for the script to compare.
+    """
     if guess.is_free:
         return f'<span class="price">{icon("leaf", 13)}{escape(words("composer.free"))}</span>'
     if guess.unpriced:
         why = words("spend.unknown", models=words("did.join").join(guess.unpriced))
-        return _priced("—", why)
-    return _priced(_range(guess.low_usd, guess.high_usd), "\n".join(_told(words, guess)))
+        return _priced("—", why, beside)
+    return _priced(_range(guess.low_usd, guess.high_usd), "\n".join(_told(words, guess)), beside)
 
 
 def cap_lines(words: Words, plans: Sequence[Plan]) -> str:
@@ -79,9 +111,12 @@ def spend_html(words: Words, sums: SpendSums, caps: Preferences) -> str:
     return f'<div class="spend{" full" if used >= 1 else ""}">{month}{day}{bar}</div>'
 
 
-def _priced(shown: str, told: str) -> str:
+def _priced(shown: str, told: str, beside: str) -> str:
     told = escape(told)
-    return f'<span class="price paid" tabindex="0" title="{told}" aria-label="{escape(shown)}. {told}">{shown}</span>'
+    return (
+        f'<span class="price paid" tabindex="0" title="{told}" aria-label="{escape(shown)}. {told}" '
+        f'data-beside="{escape(beside)}">{shown}</span>'
+    )
 
 
 def _range(low: float, high: float) -> str:

@@ -1,4 +1,4 @@
-"""The price before Send follows the chips, and the caps of the settings dialog are kept."""
+"""The price before Send follows the chips and what stands beside the words; the dialog's caps are kept."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from gradio.blocks import Block
 
 from agent.errors import StorageFailure
 from agent.storage.preferences import PreferenceStore
-from webui.clicks import read_references
 from webui.panels.composer import Chosen
 from webui.panels.settings import cap_updates, note_html, problem_html, read_caps
 from webui.screen import Screen, Updates
-from webui.spend import chosen_estimate, estimate_html
+from webui.spend import chosen_estimate, estimate_html, read_beside
 
+_LONGEST_BESIDE = 200
 _QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
 
 
@@ -28,21 +28,20 @@ def wire_spend(page: gr.Blocks, screen: Screen, preferences: Callable[[], Prefer
 def _wire_cost(screen: Screen) -> None:
     composer = screen.panels.composer
 
-    def price(request: gr.Request, editing: str, references: str, mask: str, **chips: Any) -> str:
+    def price(request: gr.Request, beside: str, **chips: Any) -> str:
         visitor, studio = screen.sessions.visitor(request), screen.studio()
         provider = studio.provider_name(screen.sessions.key(visitor))
-        shown = len(read_references(references)) + bool(editing)
-        chosen = Chosen.model_validate(chips)
-        guess = chosen_estimate(studio.catalogue, provider, chosen, shown=shown, has_mask=bool(mask))
-        return estimate_html(visitor.words, guess)
+        guess = chosen_estimate(studio.catalogue, provider, Chosen.model_validate(chips), read_beside(beside))
+        return estimate_html(visitor.words, guess, (beside or "")[:_LONGEST_BESIDE])
 
-    marked = {"editing": composer.editing, "references": composer.references, "mask": composer.mask}
-    # The image model and the search change other chips as well, and their handler tells the price.
-    for chip in (
+    # The image model and the search change other chips as well: their handler tells the price, and the page's script
+    # asks for another one where something stands beside the words.
+    chips = (
         *(composer.text_model, composer.aspect_ratio, composer.resolution, composer.number_of_images),
         *(composer.search_policy, composer.review),
-    ):
-        chip.input(price, None, composer.cost, inputs_kwargs={**marked, **composer.settings}, **_QUIET)
+    )
+    for event in (*(chip.input for chip in chips), composer.cost_bus.click):
+        event(price, None, composer.cost, inputs_kwargs={"beside": composer.beside, **composer.settings}, **_QUIET)
 
 
 def _wire_caps(page: gr.Blocks, screen: Screen, preferences: Callable[[], PreferenceStore]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from urllib.parse import urlsplit
 
 from agent.events import Step, ThoughtLog
 from webui.icons import icon
@@ -30,6 +31,16 @@ _STEP_ICONS = {
     Step.RETRYING: "rotate-ccw",
     Step.RESUMED: "redo-2",
 }
+_TOOLS = {
+    "read_url": "step.reading_page",
+    "write_file": "step.writing_file",
+    "read_file": "step.reading_file",
+    "list_files": "step.listing_files",
+    "delete_file": "step.deleting_file",
+    "run_javascript": "step.running_script",
+    "get_history_image": "step.looking_back",
+    "view_image": "step.looking_at",
+}
 # Stands for the seconds until they are put in as an element; no sentence holds it.
 _SECONDS = "\x00"
 
@@ -40,8 +51,23 @@ def step_sentence(words: Words, line: ThoughtLog) -> str:
     if line.step in _COUNTED:
         parameters = dict(line.parameters)
         return words.counted(key, int(parameters.pop("count", 1) or 1), **parameters)
+    if line.step is Step.TOOL:
+        if "server" in line.parameters:
+            return words("step.mcp_tool", **line.parameters)
+        name, thing = (str(line.parameters.get(one, "")) for one in ("name", "object"))
+        return tool_sentence(words, name, thing)
     parameters = {**line.parameters, "score": score_text(line)} if line.step is Step.REVIEWED else line.parameters
     return words(key, **parameters)
+
+
+def tool_sentence(words: Words, name: str, thing: str) -> str:
+    """Return which tool is at work, and on what; a web address is named by its host."""
+    key = _TOOLS.get(name)
+    if key is None:
+        return words("step.tool", name=name)
+    if name == "read_url":
+        thing = urlsplit(thing).netloc or thing
+    return " ".join(words(key, object=thing).split())
 
 
 def score_text(line: ThoughtLog) -> str:
@@ -52,13 +78,16 @@ def score_text(line: ThoughtLog) -> str:
         return "?"
 
 
-def live_line(words: Words, line: ThoughtLog | None, seconds: float) -> str:
-    """Return the line that says what is being done now, and for how long the turn has run."""
+def live_line(words: Words, line: ThoughtLog | None, seconds: float, tools_done: int = 0) -> str:
+    """Return the line that says what is being done now, and for how long the turn has run.
+
+    By `tools_done`, the calls of tools that have ended, the page sees that the agent may have written a file.
+    """
     sentence = escape(step_sentence(words, line)) if line else escape(words("step.thinking"))
     if line is not None and line.step is Step.RETRYING:
         sentence = _countdown(words, line)
     return (
-        f'<div class="live" role="status"><i></i><span>{sentence}</span>'
+        f'<div class="live" role="status" data-tools="{tools_done}"><i></i><span>{sentence}</span>'
         f'<time data-s="{int(seconds)}">{int(seconds)} s</time></div>'
     )
 

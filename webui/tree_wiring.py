@@ -16,6 +16,7 @@ from agent.storage.gallery_values import MOST_ON_A_PAGE, GalleryQuery
 from webui.clicks import read_references
 from webui.panels import tree as panel
 from webui.panels.tree import TreePanel
+from webui.redrawing import OnPage, redrawn
 from webui.roles import read_roles
 from webui.screen import Screen, Updates
 from webui.sessions import Visitor
@@ -64,7 +65,7 @@ class Trees:
     panel: TreePanel
 
     async def answer(
-        self, visitor: Visitor, felled: Felled, click: TreeClick, conversation_id: str, references: str, roles: str
+        self, visitor: Visitor, felled: Felled, click: TreeClick, conversation_id: str, on_page: OnPage
     ) -> Updates:
         """Return what the click changes; unknown acts change nothing, what cannot be done is told in a sentence."""
         try:
@@ -76,15 +77,17 @@ class Trees:
                 case "show":
                     return {self.panel.note: "", **await self._shown(visitor, conversation, click.opened)}
                 case "edit":
-                    return self._edit(visitor, conversation, click.arg, references, roles)
+                    return self._edit(visitor, conversation, click.arg, on_page)
                 case "ask":
                     return await self._ask(visitor, conversation, click.arg)
                 case "keep":
                     return {self.panel.note: ""}
                 case "delete":
-                    return await self._delete(visitor, felled, conversation, click)
+                    changed = await self._delete(visitor, felled, conversation, click)
+                    return {**changed, **await redrawn(self.screen, visitor, conversation.id, on_page)}
                 case "undo":
-                    return await self._undo(visitor, felled, conversation, click)
+                    changed = await self._undo(visitor, felled, conversation, click)
+                    return {**changed, **await redrawn(self.screen, visitor, conversation.id, on_page)}
                 case _:
                     return {}
         except AivistaError as error:
@@ -102,21 +105,22 @@ class Trees:
                 break
         # As it is now: what was deleted or brought back a moment ago is told by the records alone.
         conversation = await self.screen.conversation(visitor, conversation.id) or conversation
-        gone = {one.handle for one in conversation.all_pictures} - ids.keys()
-        return Grown(conversation, lineage(conversation.all_pictures, gone), ids)
+        there = {one.handle for one in conversation.all_pictures}
+        deleted = [one for one in await gallery.deleted(visitor.owner, conversation.id) if one.handle not in there]
+        gone = {*(there - ids.keys()), *(one.handle for one in deleted)}
+        return Grown(conversation, lineage((*conversation.all_pictures, *deleted), gone), ids)
 
     async def _shown(self, visitor: Visitor, conversation: Conversation, opened: str) -> Updates:
         grown = await self._grown(visitor, conversation)
         view = self.screen.view(visitor, conversation.id)
         return {self.panel.pane: panel.tree_html(view, grown.tree, opened)}
 
-    def _edit(self, visitor: Visitor, conversation: Conversation, handle: str, references: str, roles: str) -> Updates:
+    def _edit(self, visitor: Visitor, conversation: Conversation, handle: str, on_page: OnPage) -> Updates:
         """Mark a picture of any branch to be changed by the next message."""
         marked = conversation.picture(handle).handle
-        named = read_references(references)
-        leaned = tuple(one for one in named if one != marked)
+        leaned = tuple(one for one in on_page.references if one != marked)
         view = self.screen.view(visitor, conversation.id)
-        return self.screen.context(view, marked, leaned, read_roles(roles, named))
+        return self.screen.context(view, marked, leaned, on_page.roles)
 
     async def _ask(self, visitor: Visitor, conversation: Conversation, handle: str) -> Updates:
         doomed = self._branch(await self._grown(visitor, conversation), handle)
@@ -151,22 +155,31 @@ def wire_tree(screen: Screen, tree: TreePanel, tab: gr.State) -> None:
     trees, composer, felled = Trees(screen, tree), screen.panels.composer, gr.State(Felled())
 
     async def act(
-        request: gr.Request, event: gr.EventData, felled: Felled, conversation: str, references: str, roles: str
+        request: gr.Request,
+        event: gr.EventData,
+        felled: Felled,
+        conversation: str,
+        editing: str,
+        references: str,
+        roles: str,
     ) -> Updates:
         click = read_tree_click(event._data)
         if click is None:
             return {tree.note: gr.skip()}
-        visitor = screen.sessions.visitor(request)
-        return await trees.answer(visitor, felled, click, conversation, references, roles) or {tree.note: gr.skip()}
+        visitor, named = screen.sessions.visitor(request), read_references(references)
+        on_page = OnPage(read_references(click.opened), editing, named, read_roles(roles, named))
+        return await trees.answer(visitor, felled, click, conversation, on_page) or {tree.note: gr.skip()}
 
     marked = [composer.context, composer.roles, composer.editing, composer.references]
+    around = [screen.panels.chat.thread, screen.panels.chat.top, screen.panels.canvas]
     tree.bus.click(
         act,
         None,
-        [tree.note, tree.pane, *marked],
+        [tree.note, tree.pane, *marked, *around],
         inputs_kwargs={
             "felled": felled,
             "conversation": composer.conversation,
+            "editing": composer.editing,
             "references": composer.references,
             "roles": composer.roles,
         },

@@ -10,7 +10,7 @@ from typing import Any
 
 import gradio as gr
 
-from agent.components import PlanCard
+from agent.components import ConsentCard, PlanCard
 from agent.conversation import Conversation, Turn, TurnState
 from agent.errors import ErrorCode, ErrorInfo, RequestRefused
 from agent.pictures import ReferenceRole
@@ -127,10 +127,10 @@ class Turns:
         if run is None:
             yield self._refused(visitor, conversation, visitor.words("plan.unreadable"))
             return
-        card = _waiting_plan(turn_of(conversation, run.turn))
+        card = _waiting(turn_of(conversation, run.turn))
         offers = self.screen.offers(visitor)
         try:
-            decision = decision_to_run(visitor.words, run, card.plans if card else (), offers)
+            decision = decision_to_run(visitor.words, run, card.plans if isinstance(card, PlanCard) else (), offers)
         except RequestRefused as error:
             yield self._refused(visitor, conversation, visitor.words.error(error.info))
             return
@@ -142,6 +142,15 @@ class Turns:
         conversation = await self.screen.conversation(visitor, conversation_id)
         if conversation is not None:
             async for updates in self._decide(visitor, tab, conversation, turn_id, Decision(run=False)):
+                yield updates
+
+    async def consent(
+        self, visitor: Visitor, tab: Tab, conversation_id: str, turn_id: str, *, is_allowed: bool
+    ) -> AsyncIterator[Updates]:
+        """Let calls run that wait for the person, or have the agent go on without them."""
+        conversation = await self.screen.conversation(visitor, conversation_id)
+        if conversation is not None:
+            async for updates in self._decide(visitor, tab, conversation, turn_id, Decision(run=is_allowed)):
                 yield updates
 
     async def follow(self, visitor: Visitor, tab: Tab, conversation: Conversation) -> AsyncIterator[Updates]:
@@ -169,19 +178,24 @@ class Turns:
         self, visitor: Visitor, tab: Tab, conversation: Conversation, turn_id: str, decision: Decision
     ) -> AsyncIterator[Updates]:
         turn = turn_of(conversation, turn_id)
-        card = _waiting_plan(turn)
+        card = _waiting(turn)
         if turn is None or card is None:
             gone = visitor.words.error(ErrorInfo(code=ErrorCode.PLAN_GONE))
             yield self._refused(visitor, conversation, gone)
             return
         if tab.is_echo(Returned(f"decide {turn_id}"), time.monotonic()):
             return
-        plans = after(card.plans, decision, self.screen.offers(visitor))
-        live = resumed(turn, PlanCard(plans=plans, state="run" if decision.run else "dropped"))
+        live = resumed(turn, self._decided(visitor, card, decision))
         key = self.screen.sessions.key(visitor)
         events = self.screen.studio().decide(conversation.id, turn.id, decision, owner=visitor.owner, key=key)
         async for updates in Streams(self.screen).show(visitor, tab, Stream(conversation, live, events)):
             yield updates
+
+    def _decided(self, visitor: Visitor, card: PlanCard | ConsentCard, decision: Decision) -> PlanCard | ConsentCard:
+        if isinstance(card, ConsentCard):
+            return card.model_copy(update={"state": "allowed" if decision.run else "refused"})
+        plans = after(card.plans, decision, self.screen.offers(visitor))
+        return PlanCard(plans=plans, state="run" if decision.run else "dropped")
 
     def _refused(self, visitor: Visitor, conversation: Conversation | None, sentence: str) -> Updates:
         """Return the thread with the reason why what was asked for was not carried out."""
@@ -217,8 +231,9 @@ def words_of_turn(conversation: Conversation | None, turn_id: str) -> str:
     return turn.text if turn else ""
 
 
-def _waiting_plan(turn: Turn | None) -> PlanCard | None:
-    """Return the plan that waits for the person in a turn, if one does."""
+def _waiting(turn: Turn | None) -> PlanCard | ConsentCard | None:
+    """Return the plan or the calls that wait for the person in a turn, if any do."""
     if turn is None or turn.state is not TurnState.WAITING:
         return None
-    return next((one for one in turn.components if isinstance(one, PlanCard) and one.state == "pending"), None)
+    cards = (one for one in turn.components if isinstance(one, PlanCard | ConsentCard))
+    return next((one for one in cards if one.state == "pending"), None)

@@ -38,7 +38,8 @@ def text(request: WireRequest) -> Answer:
     if "use the tool" in request.prompt:
         return Call("get_history_image", {"image_id": "0123456789abcdef"})
     if "paint" in request.prompt:
-        _, _, style = request.prompt.partition(STYLE)
+        # Behind the words comes the listing of earlier pictures, which is longer with every turn.
+        style = request.prompt.partition(STYLE)[2].partition("\n")[0]
         return Call("generate_image", {**_PAINT, "style": style} if style else _PAINT)
     return Text(WORDS, chunks=50)
 

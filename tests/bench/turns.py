@@ -23,7 +23,7 @@ from agent.prompts import prompt
 from agent.providers.catalogue import load_catalogue
 from agent.settings import Settings
 from agent.studio import Studio, TurnRequest
-from agent.tools.history_image import GET_HISTORY_IMAGE
+from agent.tools.history_image import get_history_image
 from tests.bench.measuring import Figure, compared, in_turn, spread
 from tests.wire_server import GeminiProcess
 
@@ -53,7 +53,7 @@ def studio_settings(home: Path, url: str) -> Settings:
 
 def bare_config() -> types.GenerateContentConfig:
     """Return the same instructions and functions that the planner's call carries."""
-    tools = [declaration(load_catalogue(), "gemini"), GET_HISTORY_IMAGE.declaration]
+    tools = [declaration(load_catalogue(), "gemini"), get_history_image.declaration]
     functions = [
         types.FunctionDeclaration(name=tool.name, description=tool.description, parameters_json_schema=tool.parameters)
         for tool in tools

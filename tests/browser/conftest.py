@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.page import PageProcess
+from tests.page.chromium import chromium
 from tests.wire_server import GeminiProcess
 
 expect.set_options(timeout=20_000)
@@ -23,12 +22,6 @@ _ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-
-
-def chromium() -> str | None:
-    """Return the Chromium of `AIVISTA_CHROMIUM`, else the system's, else None for Playwright's own."""
-    named = os.environ.get("AIVISTA_CHROMIUM")
-    return named or shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 # Not for the whole session: Playwright keeps an event loop running in this thread, where no asyncio test could run.

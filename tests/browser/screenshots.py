@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from pathlib import Path
 
 from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.page import PageProcess
+from tests.page.chromium import chromium
 from tests.page.hands import expect_rest, open_page, pictures, say
 
 _IMAGES = Path(__file__).parents[2] / "docs" / "images"
@@ -22,7 +22,7 @@ def main() -> None:
     """Write both pictures."""
     _IMAGES.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         for name in _SCENES:
             _shoot(browser, name)
         browser.close()

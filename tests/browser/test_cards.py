@@ -99,25 +99,24 @@ def test_a_plan_without_words_is_not_sent(page: Page, studio: PageProcess) -> No
 FORGED = """([turn, edits]) => window.aivista.act({ act: "run_plan", arg: JSON.stringify({ turn, edits }) })"""
 
 
-@pytest.mark.parametrize(
-    ("edit", "sentence"),
-    [
-        ({"call": 0, "aspect_ratio": "7:5"}, "does not offer Aspect ratio 7:5"),
-        ({"call": 0, "number_of_images": 99}, "a plan that cannot be read"),
-        ({"call": 9}, "no longer waits"),
-    ],
-)
-def test_nonsense_from_the_page_is_refused_with_a_sentence(
-    page: Page, studio: PageProcess, edit: dict[str, Any], sentence: str
-) -> None:
+NONSENSE: list[tuple[dict[str, Any], str]] = [
+    ({"call": 0, "aspect_ratio": "7:5"}, "does not offer Aspect ratio 7:5"),
+    ({"call": 0, "number_of_images": 99}, "a plan that cannot be read"),
+    ({"call": 9}, "no longer waits"),
+]
+
+
+def test_nonsense_from_the_page_is_refused_with_a_sentence(page: Page, studio: PageProcess) -> None:
     open_page(page, studio.url)
     ask_first(page)
     say(page, "draw a boat")
     button = page.get_by_role("button", name="Paint it")
     expect(button).to_be_enabled()
-    page.evaluate(FORGED, [button.get_attribute("data-arg"), [edit]])
-    expect(page.locator("#chat [role=alert]")).to_contain_text(sentence)
-    expect(page.locator("#chat .plan")).to_be_visible()
+    turn = button.get_attribute("data-arg")
+    for edit, sentence in NONSENSE:
+        page.evaluate(FORGED, [turn, [edit]])
+        expect(page.locator("#chat [role=alert]")).to_contain_text(sentence)
+        expect(page.locator("#chat .plan")).to_be_visible()
     expect(pictures(page)).to_have_count(0)
 
 

@@ -242,10 +242,10 @@ def test_the_only_picture_has_nothing_to_be_compared_with(page: Page, studio: Pa
     expect(page.locator("#canvas")).to_contain_text("#1 is the only picture of this conversation")
 
 
-@pytest.mark.parametrize("argument", ["#1 #9", "", "#9", "../../etc #1"])
-def test_nonsense_from_the_page_changes_nothing(page: Page, compared: str, argument: str) -> None:
+def test_nonsense_from_the_page_changes_nothing(page: Page, compared: str) -> None:
     stage = open_compared(page, compared)
-    page.evaluate("arg => window.aivista.act({ act: 'compare', arg })", argument)
+    for argument in ("#1 #9", "", "#9", "../../etc #1"):
+        page.evaluate("arg => window.aivista.act({ act: 'compare', arg })", argument)
     page.locator("#chat [data-act=compare]").nth(1).click()
     expect(stage.locator(".cmp-sizes")).to_contain_text("320×320")
 

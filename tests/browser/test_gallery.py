@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
+from agent.imaging.provenance import Recipe, read
 from tests.page import PageProcess
 from tests.page.hands import composer, expect_loaded, expect_rest, open_page, pictures, say
 
@@ -210,9 +211,18 @@ def test_two_are_chosen_and_taken_away_as_a_file(page: Page, studio: PageProcess
     with zipfile.ZipFile(file) as archive:
         assert archive.testzip() is None
         names = archive.namelist()
+        files = {name: archive.read(name) for name in names}
     assert len(names) == 2
     assert any("red-fox" in name for name in names)
     assert any("鲸鱼" in name for name in names)
+    assert all(isinstance(read(data), Recipe) for data in files.values())
+    bar(page).get_by_role("button", name="Other copies").click()
+    with page.expect_download() as download:
+        page.get_by_role("menuitem", name="Clean copy").click()
+    download.value.save_as(file)
+    with zipfile.ZipFile(file) as archive:
+        assert all(name.endswith("-clean.png") for name in archive.namelist())
+        assert [read(archive.read(name)) for name in archive.namelist()] == [None, None]
     assert list((studio.home / "temporary").iterdir()) == []
     page.keyboard.press("Escape")
     expect(bar(page)).to_be_hidden()
@@ -243,6 +253,33 @@ def test_what_is_deleted_goes_and_comes_back_in_its_place(page: Page, studio: Pa
     expect(composer(page)).to_be_editable()
     page.evaluate("aivistaTabs.show('gallery')")
     expect(found).to_have_count(3)
+
+
+# A thread that was just opened runs to its end once more when its pictures have come.
+SCROLLED = """async box => {
+  for (let still = 0; still < 4; still = box.scrollTop === 150 ? still + 1 : 0) {
+    box.scrollTop = 150;
+    await new Promise(resolve => setTimeout(resolve, 200));
+  }
+}"""
+
+
+def test_the_open_conversation_follows_and_keeps_its_place(page: Page, studio: PageProcess) -> None:
+    open_gallery(page, studio)
+    open_gallery(page, studio, conversation=conversation_of(page, "lighthouse"))
+    expect(pictures(page)).to_have_count(2)
+    expect_loaded(pictures(page).last)
+    thread = page.locator("#chat [role=log]")
+    thread.evaluate(SCROLLED)
+    choose(page, "lighthouse")
+    bar(page).get_by_role("button", name="Delete").click()
+    expect(pictures(page)).to_have_count(1)
+    expect(page.locator("#top .sub")).to_contain_text("1 picture")
+    expect(thread).to_have_js_property("scrollTop", 150)
+    page.get_by_role("button", name="Undo").click()
+    expect(pictures(page)).to_have_count(2)
+    expect_loaded(pictures(page).last)
+    expect(thread).to_have_js_property("scrollTop", 150)
 
 
 def test_pictures_are_tagged_found_by_the_tag_and_untagged(page: Page, studio: PageProcess) -> None:

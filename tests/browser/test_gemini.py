@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import composer, expect_loaded, expect_rest, open_page, pictures, say
+from tests.page.hands import attach, composer, expect_loaded, expect_rest, open_page, pictures, say
 from tests.wire_server import GeminiProcess
 
 CANARY = "AIzaSyCANARY-of-the-session-9876"
@@ -68,6 +70,30 @@ def test_a_frame_of_the_right_shape_stands_before_its_picture(
     assert before is not None
     assert after is not None
     assert abs(before["width"] / before["height"] - after["width"] / after["height"]) < 0.02
+
+
+def test_the_price_before_send_follows_what_is_added_and_not_every_letter(
+    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess, photo: Path
+) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if "/queue/join" in request.url else None)
+    open_page(page, gemini_studio.url)
+    price = page.locator("#cost .price")
+    expect(price).to_have_attribute("data-beside", "")
+    told, before = price.get_attribute("title"), len(asked)
+    composer(page).press_sequentially("a red fox in the snow", delay=20)
+    page.wait_for_timeout(1_000)
+    assert len(asked) == before
+    attach(page, photo)
+    expect(price).to_have_attribute("data-beside", re.compile('"files":1,"marked":0,"has_mask":false'))
+    assert price.get_attribute("title") != told
+    composer(page).fill("x" * 1200)
+    expect(price).to_have_attribute("data-beside", re.compile('"characters":1000,"files":1'))
+    gemini.control(on_text=[words("Fine.", chunks=1)])
+    say(page, "what is this?")
+    expect_rest(page)
+    expect(price).to_have_attribute("data-beside", "")
+    assert price.get_attribute("title") == told
 
 
 def test_stop_stops_and_the_conversation_goes_on(page: Page, gemini: GeminiProcess, gemini_studio: PageProcess) -> None:

@@ -170,7 +170,8 @@ def test_what_another_program_wrote_is_shown_as_words_and_nothing_else(
 def test_a_receipt_puts_its_words_and_settings_back_into_the_composer(page: Page, taken: Taken) -> None:
     page.goto(taken.address)
     expect(composer(page)).to_be_editable()
-    expect(page.locator("#aspect-ratio input")).to_have_value("Auto ratio")
+    expect(page.locator("#aspect-ratio input")).to_have_value("3:2")
+    choose_ratio(page, "1:1")
     page.locator("#chat .receipt summary").click()
     page.locator("#chat").get_by_role("button", name="Reuse settings").click()
     expect(composer(page)).to_have_value(WISH)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from agent.messages import ImageOrigin
+from agent.storage.workspace import WorkspaceStore
 from tests.page import PageProcess, run_command
 from tests.support.galleries import Filled, filled, png
 
@@ -68,6 +69,14 @@ async def test_check_says_that_all_is_well(kept: Filled) -> None:
     first, last = ended.stdout.splitlines()
     assert first == f"{kept.home}: 1 conversation; 1 picture file, 0.0 MB; no signature."
     assert last == "Everything is fine."
+
+
+async def test_check_tells_of_the_files_of_conversations(kept: Filled) -> None:
+    workspace = WorkspaceStore(kept.store).of(await kept.conversation(), "local")
+    for name in ("a.bin", "b.bin"):
+        await workspace.write(name, bytes(1_000_000), by="person")
+    ended = run_command("check", "--home", str(kept.home))
+    assert "; no signature; 2 files of a conversation, 2.0 MB." in ended.stdout.splitlines()[0]
 
 
 async def test_check_names_what_is_damaged_and_what_gc_would_remove(kept: Filled) -> None:

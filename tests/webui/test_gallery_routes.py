@@ -6,28 +6,39 @@ import io
 import re
 import zipfile
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from pydantic import SecretStr
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
+from agent.imaging.provenance import Recipe, pixels_digest, read
+from agent.imaging.recipe_desk import RecipeDesk
 from agent.messages import ImageOrigin
 from agent.storage.gallery import Gallery
+from agent.storage.gallery_values import GalleryPage, GalleryQuery
 from tests.support.galleries import Filled, filled
 from webui.gallery_routes import MOST_AT_ONCE, PAGE_SIZE, READY_S, Shelf, gallery_routes
 from webui.guard import Guard, HostRules
-from webui.sessions import COOKIE, Sessions
+from webui.sessions import COOKIE, Sessions, Visitor
+from webui.words import load_words
 
 
 @dataclass(frozen=True)
 class Studio:
-    """What the routes need of the studio."""
+    """What the routes need of the studio, and with which keys they searched."""
 
     gallery: Gallery
+    recipes: RecipeDesk
+    keys: list[SecretStr | None] = field(default_factory=list)
+
+    async def gallery_page(self, owner: str, query: GalleryQuery, *, key: SecretStr | None = None) -> GalleryPage:
+        self.keys.append(key)
+        return await self.gallery.page(owner, query)
 
 
 @pytest.fixture
@@ -37,10 +48,16 @@ async def kept(tmp_path: Path) -> AsyncIterator[Filled]:
 
 
 def browser(
-    kept: Filled, sessions: Sessions, cookie: str | None, shelf: Shelf | None = None, language: str = "en"
+    kept: Filled,
+    sessions: Sessions,
+    cookie: str | None,
+    shelf: Shelf | None = None,
+    language: str = "en",
+    studio: Studio | None = None,
 ) -> httpx.AsyncClient:
+    studio = studio or Studio(kept.gallery, RecipeDesk(kept.store, kept.images))
     app = Starlette(
-        routes=gallery_routes(lambda: Studio(kept.gallery), sessions, shelf),
+        routes=gallery_routes(lambda: studio, sessions, shelf),
         middleware=[Middleware(Guard, rules=HostRules(is_loopback=True), sessions=sessions)],
     )
     return httpx.AsyncClient(
@@ -245,7 +262,57 @@ async def test_a_file_whose_picture_is_gone_is_told(kept: Filled, page: httpx.As
     for file in (kept.home / "pictures").rglob(f"{gone.digest}*"):
         file.unlink()
     packed = (await page.post("zip", json={"ids": made})).json()
-    assert packed["said"] == "1 packed; the files of #1 are gone"
+    assert packed["said"] == "1 packed; #1 could not be read"
+
+
+def carried(data: bytes) -> Recipe:
+    found = read(data)
+    assert isinstance(found, Recipe)
+    return found
+
+
+async def unpacked(page: httpx.AsyncClient, **wanted: Any) -> dict[str, bytes]:
+    packed = (await page.post("zip", json=wanted)).json()
+    answer = await page.get(packed["address"].removeprefix("aivista/gallery/"))
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+async def test_packed_pictures_carry_their_recipes_and_the_same_pixels(kept: Filled, page: httpx.AsyncClient) -> None:
+    here, elsewhere = await kept.conversation(title="Foxes"), await kept.conversation(title="Owls")
+    made = [await kept.add(here, "a red fox", words="fox"), await kept.add(elsewhere, "an owl", words="owl")]
+    files = await unpacked(page, ids=made)
+    assert list(files) == ["aivista-1-fox.png", "aivista-2-owl.png"]
+    recipes = [carried(data) for data in files.values()]
+    assert [(one.prompt, one.handle, one.conversation_title) for one in recipes] == [
+        ("a red fox", "#1", "Foxes"),
+        ("an owl", "#2", "Owls"),
+    ]
+    for item, data in zip(await kept.gallery.items("local", made), files.values(), strict=True):
+        stored = await kept.images.read(item.picture.image)
+        assert data != stored
+        assert pixels_digest(data) == pixels_digest(stored)
+
+
+async def test_clean_copies_say_nothing_and_are_named_so(kept: Filled, page: httpx.AsyncClient) -> None:
+    conversation = await kept.conversation()
+    made = [await kept.add(conversation, "a red fox", words="fox"), await kept.add(conversation, data=b"no picture")]
+    packed = (await page.post("zip", json={"ids": made, "clean": True})).json()
+    assert packed["said"] == "1 packed; #2 could not be read"
+    [(name, data)] = (await unpacked(page, ids=made[:1], clean=True)).items()
+    assert name == "aivista-1-fox-clean.png"
+    assert read(data) is None
+    assert b"fox" not in data
+
+
+async def test_a_search_asks_with_the_visitors_own_key(kept: Filled) -> None:
+    sessions, studio = Sessions(b"s" * 32), Studio(kept.gallery, RecipeDesk(kept.store, kept.images))
+    cookie, key = sessions.new_cookie(), SecretStr("AIza-of-a-visitor")
+    async with browser(kept, sessions, cookie, studio=studio) as page:
+        await page.get("page", params={"words": "fox"})
+        sessions.hold_key(Visitor(sessions.token_of(cookie), "local", load_words("en")), key)
+        await page.get("page", params={"words": "fox"})
+    assert studio.keys == [None, key]
 
 
 def test_a_file_nobody_comes_for_is_thrown_away(tmp_path: Path) -> None:

@@ -41,10 +41,13 @@ class Desk:
     ids: list[int]
     tab: Tab = field(default_factory=Tab)
 
-    async def click(self, act: str, *ids: int, at: At | None = None, owner: str = OWNER) -> dict[str, Any]:
+    async def click(
+        self, act: str, *ids: int, at: At | None = None, owner: str = OWNER, opened: str = ""
+    ) -> dict[str, Any]:
         """Return what a click changed, by what it is on the page."""
         updates: dict[Any, Any] = {}
-        visitor, click = Visitor(owner, owner, WORDS), GalleryClick.model_validate({"act": act, "ids": ids})
+        visitor = Visitor(owner, owner, WORDS)
+        click = GalleryClick.model_validate({"act": act, "ids": ids, "opened": opened})
         async for some in self.acts.answer(visitor, self.tab, click, at or At(self.first)):
             updates |= some
         panels = self.acts.screen.panels
@@ -53,6 +56,8 @@ class Desk:
             "thread": panels.chat.thread,
             "conversation": panels.composer.conversation,
             "references": panels.composer.references,
+            "editing": panels.composer.editing,
+            "top": panels.chat.top,
             "message": panels.composer.message,
         }
         names = {id(component): name for name, component in named.items()}
@@ -136,7 +141,7 @@ async def test_anything_but_two_of_one_conversation_is_not_compared(desk: Desk, 
 async def test_pictures_of_the_open_conversation_join_the_references(desk: Desk) -> None:
     at = At(desk.first, editing="#3", references=("#2",))
     changed = await desk.click("reference", *desk.ids[:3], at=at)
-    assert changed == {"references": "#1 #2"}
+    assert changed == {"references": "#1 #2", "editing": "#3"}
 
 
 async def test_pictures_of_elsewhere_begin_a_conversation_with_copies_of_them(desk: Desk, tmp_path: Path) -> None:
@@ -170,3 +175,27 @@ async def test_a_picture_whose_file_is_gone_changes_nothing_and_is_told(desk: De
     with pytest.warns(UserWarning, match=r"\S"):
         assert await desk.click("reference", desk.ids[3]) == {}
     assert desk.tab.ticket == 0
+
+
+async def test_after_a_deletion_the_thread_is_shown_without_the_picture_and_nothing_else_moves(desk: Desk) -> None:
+    await desk.studio.gallery.delete(OWNER, desk.ids[:1])
+    changed = await desk.click("changed", desk.ids[0], at=At(desk.first, editing="#2"), opened="#2")
+    assert set(changed) == {"thread", "top"}
+    assert desk.tab.ticket == 0, "a turn that streams into the page goes on doing so"
+    await desk.studio.gallery.undelete(OWNER, desk.ids[:1])
+    back = await desk.click("changed", desk.ids[0], at=At(desk.first))
+    assert "3 pictures" in back["top"]
+    assert "2 pictures" in changed["top"]
+
+
+@pytest.mark.parametrize("opened", ["#1", "#1 #2"])
+async def test_a_deleted_picture_leaves_the_stage_and_the_composer(desk: Desk, opened: str) -> None:
+    await desk.studio.gallery.delete(OWNER, desk.ids[:1])
+    at = At(desk.first, editing="#1", references=("#2", "#3"))
+    changed = await desk.click("changed", desk.ids[0], at=at, opened=opened)
+    assert "cv-pic" not in changed["canvas"]
+    assert (changed["editing"], changed["references"]) == ("", "#2 #3")
+
+
+async def test_nobody_has_the_conversation_of_another_drawn(desk: Desk) -> None:
+    assert await desk.click("changed", desk.ids[0], owner="bob") == {}

@@ -14,6 +14,7 @@ from agent.components import (
     AgentMessage,
     AskBack,
     Component,
+    ConsentCard,
     FailureNote,
     InterruptedNote,
     PanelButton,
@@ -38,6 +39,7 @@ from agent.events import (
 )
 from agent.messages import ImageOrigin, ImagePart, Source, TokenUsage
 from agent.pictures import Fact, Picture, Receipt, Reference
+from agent.plans import Ask
 from agent.settings import TurnSettings
 from tests.support.page_values import PLAN
 from webui.cards import View
@@ -116,6 +118,7 @@ def test_a_stored_turn_reads_from_the_persons_words_to_the_pictures() -> None:
         SmartCanvas(handles=("#1", "#2")),
         ActionPanel(handle="#1", buttons=(PanelButton(action="vary"),)),
         PlanCard(plans=(PLAN,)),
+        ConsentCard(asks=(Ask(call=0, tool="read_url", reason="foreign_address", arguments="{}"),)),
         AskBack(question="unsure", subject="it"),
         InterruptedNote(may_have_been_charged=1),
         SearchNote(sources=(Source(title="a", url="https://a.test"),), suggestions_html="<p>x</p>"),
@@ -138,6 +141,7 @@ def test_the_list_above_names_every_component() -> None:
         "SmartCanvas",
         "ActionPanel",
         "PlanCard",
+        "ConsentCard",
         "AskBack",
         "InterruptedNote",
         "SearchNote",

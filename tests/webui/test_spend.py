@@ -18,7 +18,7 @@ from webui.cards import View
 from webui.panels.composer import Chosen
 from webui.panels.settings import read_caps
 from webui.plan_cards import closed_plan, open_plan
-from webui.spend import cap_sentence, chosen_estimate, dollars, estimate_html, spend_html
+from webui.spend import Beside, cap_sentence, chosen_estimate, dollars, estimate_html, read_beside, spend_html
 from webui.words import LANGUAGES, load_words
 
 CATALOGUE = load_catalogue()
@@ -87,6 +87,38 @@ def test_the_price_follows_the_chips() -> None:
     assert said(estimate_html(WORDS, flash)) == "≈ $0.04"
     with pytest.raises(ValueError, match="many"):
         chosen_estimate(CATALOGUE, "gemini", Chosen(number_of_images="many"))
+
+
+@pytest.mark.parametrize(
+    "more", [{"characters": 4000}, {"files": 1}, {"marked": 1}, {"has_mask": True}], ids=lambda more: next(iter(more))
+)
+def test_the_price_follows_what_stands_beside_the_words(more: dict[str, object]) -> None:
+    chosen, beside = Chosen(image_model="flash", review="off"), Beside.model_validate(more)
+    plain, full = (chosen_estimate(CATALOGUE, "gemini", chosen, one) for one in (Beside(), beside))
+    assert plain.high_usd < full.high_usd
+    assert chosen_estimate(CATALOGUE, "gemini", chosen) == plain
+
+
+def test_a_picture_that_is_sent_costs_what_one_that_is_marked_does() -> None:
+    sent, marked = (
+        chosen_estimate(CATALOGUE, "gemini", Chosen(), Beside(files=files, marked=2 - files)) for files in (2, 0)
+    )
+    assert sent == marked
+
+
+def test_a_price_says_for_what_it_was_told_and_one_that_is_free_does_not() -> None:
+    beside = '{"characters":0,"files":1,"marked":0,"has_mask":false}'
+    shown = estimate_html(WORDS, chosen_estimate(CATALOGUE, "gemini", Chosen(), read_beside(beside)), beside)
+    assert unescape(shown).count(f'data-beside="{beside}"') == 1
+    assert 'data-beside=""' in estimate_html(WORDS, chosen_estimate(CATALOGUE, "gemini", Chosen()))
+    assert "data-beside" not in estimate_html(WORDS, chosen_estimate(CATALOGUE, "sketch", Chosen()), beside)
+    hostile = estimate_html(WORDS, chosen_estimate(CATALOGUE, "gemini", Chosen()), '"><script>')
+    assert "<script>" not in hostile
+
+
+@pytest.mark.parametrize("text", [None, "", "{}", "no JSON", "[]", '{"files": -1}', '{"files": 1e9}', '{"more": 1}'])
+def test_what_the_page_never_writes_counts_as_nothing(text: str | None) -> None:
+    assert read_beside(text) == Beside()
 
 
 @pytest.mark.parametrize(

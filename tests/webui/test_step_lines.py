@@ -24,6 +24,11 @@ def test_one_and_several_pictures_read_differently() -> None:
     assert step_sentence(WORDS, two) == "Looking at 2 pictures…"
 
 
+def test_a_servers_tool_is_named_with_its_server() -> None:
+    line = ThoughtLog(step=Step.TOOL, parameters={"name": "read_file", "object": "a.txt", "server": "files"})
+    assert step_sentence(WORDS, line) == "Using read_file of files…"
+
+
 def test_the_score_reads_as_under_the_picture() -> None:
     line = ThoughtLog(step=Step.REVIEWED, parameters={"score": "0.86", "feedback": "The title is low."})
     assert step_sentence(WORDS, line) == "Review 86%: The title is low."

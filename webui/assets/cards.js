@@ -101,6 +101,8 @@
   window.aivistaCards = {
     run_plan: runPlan,
     drop_plan: once,
+    allow_calls: once,
+    refuse_calls: once,
     retry: once,
     panel: once,
     panel_apply: applyPanel,

@@ -45,7 +45,7 @@
     place.hidden = !list.length;
     place.closest(".gal").classList.toggle("choosing", Boolean(list.length));
     if (!list.length) {
-      if ($("#gal-tags").matches(":popover-open")) $("#gal-tags").hidePopover();
+      for (const pop of all("#gal-tags:popover-open, #gal-kinds:popover-open")) pop.hidePopover();
       if (had) (current?.isConnected ? $(".gal-pic", current) : $("#gal-find")).focus();
       return;
     }
@@ -60,12 +60,21 @@
     star.setAttribute("aria-label", label);
   };
 
+  // ---- the open conversation and the stage show pictures of it as well
+  const shownAnew = list => {
+    if (!list.some(cell => cell.dataset.conversation === gallery.open())) return;
+    const opened = all("#canvas .cv-pic[data-handle], #canvas .cmp[data-pair]").map(one => one.dataset.handle || one.dataset.pair).join(" ");
+    window.aivistaThread?.hold();
+    window.aivistaGalleryBus?.act({ act: "changed", ids: idsOf(list).slice(0, MOST_REFERENCES), opened });
+  };
+
   // ---- changes: shown at once where that is sure, taken back when it failed
   const change = async (act, list, tag = "") => {
     try {
       const done = await gallery.send("change", { act, ids: idsOf(list), tag });
       const there = new Map(gallery.cells().map(cell => [Number(cell.dataset.id), cell]));
       for (const one of done.items) if (there.has(one.id)) gallery.patch(there.get(one.id), one.is_starred, one.tags.join("\n"));
+      if (act === "delete") shownAnew(list);
       gallery.facets();
       bar();
       return done;
@@ -100,6 +109,7 @@
       return;
     }
     const back = new Set(done.ids.map(String));
+    shownAnew(gone.map(one => one.cell));
     for (const { cell, after } of gone) {
       if (!back.has(cell.dataset.id) || cellOf(cell.dataset.id)) continue;
       paint(cell);
@@ -116,15 +126,16 @@
     link.click();
     link.remove();
   };
-  const pack = async list => {
+  const pack = async (list, isClean = false) => {
+    if ($("#gal-kinds").matches(":popover-open")) $("#gal-kinds").hidePopover();
     if (list.length === 1) {
       const { conversation, handle } = list[0].dataset;
-      save(`media/${encodeURIComponent(conversation)}/${encodeURIComponent(handle.replace("#", ""))}?download=1`);
+      save(`media/${encodeURIComponent(conversation)}/${encodeURIComponent(handle.replace("#", ""))}?download=1${isClean ? "&clean=1" : ""}`);
       return;
     }
     gallery.tell(gallery.word("zipping"), { stays: true });
     try {
-      const ready = await gallery.send("zip", { ids: idsOf(list) });
+      const ready = await gallery.send("zip", { ids: idsOf(list), clean: isClean });
       save(ready.address);
       gallery.tell(ready.said);
     } catch (error) { gallery.tell(error.message, { isProblem: true }); }
@@ -194,6 +205,7 @@
     compare: () => compare(picked()),
     reference: () => reference(picked()),
     zip: () => pack(picked()),
+    zip_clean: () => pack(picked(), true),
     star: () => star(picked()),
     delete: () => remove(picked()),
     drop,

@@ -1,5 +1,6 @@
 // Page behaviour that needs no round trip: theme, drawers, the dialog, words into the composer, the address.
 (() => {
+  window.aivista ??= { waiting: [], act: data => window.aivista.waiting.push(data) };
   const root = document.documentElement;
   const $ = (selector, from = document) => from.querySelector(selector);
   const narrow = () => matchMedia("(max-width: 1180px)").matches;
@@ -44,7 +45,9 @@
 
   const DRAFT = "aivista-draft";
   const setLanguage = language => {
-    document.cookie = `aivista_lang=${language}; path=/; max-age=31536000; samesite=lax`;
+    // Inside of another site's page a cookie comes back only when it is marked for that.
+    const site = window.top === window ? "samesite=lax" : "samesite=none; secure; partitioned";
+    document.cookie = `aivista_lang=${language}; path=/; max-age=31536000; ${site}`;
     try { sessionStorage.setItem(DRAFT, $("#box textarea")?.value || ""); } catch { /* the draft is lost, nothing else */ }
     location.reload();
   };
@@ -60,7 +63,7 @@
     stage: () => root.toggleAttribute("data-stage"),
     theme: nextTheme,
     language: button => setLanguage(button.dataset.arg),
-    settings: () => { root.removeAttribute("data-rail-open"); dialog("settings", true); },
+    settings: button => { root.removeAttribute("data-rail-open"); dialog("settings", true); send(button); },
     settings_close: () => dialog("settings", false),
     styles: () => dialog("styles", true),
     styles_close: () => dialog("styles", false),

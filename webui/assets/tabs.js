@@ -4,7 +4,7 @@
   const root = document.documentElement;
   const $ = selector => document.querySelector(selector);
   const all = selector => [...document.querySelectorAll(selector)];
-  const PANES = ["canvas", "gallery", "tree"];
+  const PANES = ["canvas", "gallery", "tree", "files", "trace"];
   const narrow = () => matchMedia("(max-width: 760px)").matches;
 
   const mark = () => {

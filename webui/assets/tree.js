@@ -154,8 +154,8 @@
     menu: button => { rove(button.closest(".tr-node")); openMenu(button.closest(".tr-node")); },
     in: () => step(1), out: () => step(-1), fit,
     cancel: leavePick,
-    sure: button => { hadFocus = true; act("delete", { arg: button.dataset.arg }); },
-    undo: () => { hadFocus = true; act("undo"); },
+    sure: button => { hadFocus = true; window.aivistaThread?.hold(); act("delete", { arg: button.dataset.arg }); },
+    undo: () => { hadFocus = true; window.aivistaThread?.hold(); act("undo"); },
     keep: () => { hadFocus = true; act("keep"); node(focused)?.querySelector(".tr-open")?.focus(); },
   };
   addEventListener("click", event => {

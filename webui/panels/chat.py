@@ -29,6 +29,14 @@ class ChatPanel:
     welcome: gr.HTML
 
 
+# Not a single dollar sign: in a studio that speaks of prices it stands for money.
+_FORMULAS: list[dict[str, str | bool]] = [
+    {"left": "$$", "right": "$$", "display": True},
+    {"left": "\\[", "right": "\\]", "display": True},
+    {"left": "\\(", "right": "\\)", "display": False},
+]
+
+
 def build_chat() -> ChatPanel:
     """Return the empty middle."""
     top = flat("top")
@@ -41,7 +49,7 @@ def build_chat() -> ChatPanel:
         height="100%",
         buttons=["copy"],
         feedback_options=None,
-        latex_delimiters=[],
+        latex_delimiters=_FORMULAS,
         reasoning_tags=None,
         allow_tags=False,
     )
@@ -117,8 +125,12 @@ _WISHES = {
 }
 
 
-def welcome_html(words: Words, *, is_sketch: bool) -> str:
-    """Return the first page: without a key how to add one, the question, and wishes that fill the composer."""
+def welcome_html(words: Words, *, is_sketch: bool, is_kept: bool = True, has_cookie: bool = True) -> str:
+    """Return the first page: without a key how to add one, the question, and wishes that fill the composer.
+
+    Without `is_kept` it also says that nothing made here outlives a restart; without `has_cookie`, that the studio
+    cannot tell what is the visitor's.
+    """
     banner = ""
     if is_sketch:
         banner = (
@@ -126,9 +138,14 @@ def welcome_html(words: Words, *, is_sketch: bool) -> str:
             f"{escape(words('welcome.key_text'))}</p>{button('settings', words('welcome.add_key'), '', 'solid')}</div>"
         )
     wishes = "".join(_wish(words, name, picture) for name, picture in _WISHES.items())
+    if not has_cookie:
+        tab = f'<a href="/" target="_blank" rel="noopener">{escape(words("welcome.own_tab"))}</a>'
+        said = f"<p>{escape(words('welcome.no_cookie'))} {tab}</p>"
+        banner = f'<div class="banner" role="status">{icon("info", 18)}{said}</div>'
+    unkept = "" if is_kept else f'<p class="unkept">{escape(words("welcome.unkept"))}</p>'
     return (
         f'<div class="welcome">{banner}<h2>{escape(words("welcome.hello"))}</h2>'
-        f'<p class="lead">{escape(words("welcome.lead"))}</p><div class="wishes">{wishes}</div></div>'
+        f'<p class="lead">{escape(words("welcome.lead"))}</p><div class="wishes">{wishes}</div>{unkept}</div>'
     )
 
 

@@ -24,6 +24,7 @@ BOTH = "both"
 COUNTS = ("1", "2", "3", "4")
 POLICIES = ("llm_only", "image_only", "both")
 REVIEWS = ("off", "on", "always")
+_COST_BUS = "window.aivistaCost = { ask: () => trigger('click') };"
 Update = dict[str, Any]
 
 
@@ -43,12 +44,14 @@ class ComposerPanel:
     review: gr.Dropdown
     confirm: gr.Checkbox
     cost: gr.HTML
+    cost_bus: gr.HTML
     conversation: gr.Textbox
     editing: gr.Textbox
     references: gr.Textbox
     roles: gr.Textbox
     mask: gr.Textbox
     expand: gr.Textbox
+    beside: gr.Textbox
 
     @property
     def settings(self) -> dict[str, Block]:
@@ -149,10 +152,11 @@ def build_composer(catalogue: Catalogue) -> ComposerPanel:
                 confirm = _switch("confirm", "confirm")
             cost = flat("cost")
         with gr.Column(elem_id="wires"):
-            names = ("conversation", "editing", "references", "roles", "mask", "expand")
+            names = ("conversation", "editing", "references", "roles", "mask", "expand", "beside")
             wires = [gr.Textbox("", label=name, elem_id=name) for name in names]
+            cost_bus = flat("cost-bus", js_on_load=_COST_BUS)
     chips = (text_model, image_model, aspect_ratio, resolution, number, search, policy, review, confirm)
-    return ComposerPanel(context, message, *chips, cost, *wires)
+    return ComposerPanel(context, message, *chips, cost, cost_bus, *wires)
 
 
 def _switch(elem_id: str, label: str) -> gr.Checkbox:

@@ -59,7 +59,7 @@ def gallery_html(words: Words) -> str:
         f'<div class="gal-scroll"><div class="gal-grid" role="list" aria-label="{escape(words("gallery.label"))}">'
         f'</div><div class="gal-end"></div>{_empty(words)}{_nothing(words)}</div>'
         f'<div class="gal-foot"><div class="gal-said" role="status"></div>{_bar(words)}</div>'
-        f"{_dates(words)}{_more(words)}{_tags(words)}</div>"
+        f"{_dates(words)}{_more(words)}{_tags(words)}{_kinds(words)}</div>"
     )
 
 
@@ -92,10 +92,17 @@ def _cell(words: Words, item: GalleryItem) -> str:
         f'<button type="button" class="gal-pic" data-gal="open" title="{named}" tabindex="-1">'
         f'<img src="{view.url(handle, CELL_EDGE_PX)}" alt="{named}" loading="lazy" decoding="async" width="320" '
         f'height="320">{tag(handle)}</button>'
-        f'<button type="button" class="gal-tick" data-gal="tick" role="checkbox" aria-checked="false" '
-        f'aria-label="{escape(words("gallery.choose", handle=handle))}" tabindex="-1"></button>'
-        f'<button type="button" class="gal-star" data-gal="star_one" aria-pressed="{starred}" '
-        f'aria-label="{escape(words("gallery.star_one", handle=handle))}" tabindex="-1"></button></div>'
+        + _mark("tick", "tick", words("gallery.choose", handle=handle), 'role="checkbox" aria-checked="false"')
+        + _mark("star", "star_one", words("gallery.star_one", handle=handle), f'aria-pressed="{starred}"')
+        + "</div>"
+    )
+
+
+def _mark(name: str, do: str, label: str, state: str) -> str:
+    """Return a button on the picture itself: its mark, or its star."""
+    return (
+        f'<button type="button" class="gal-{name}" data-gal="{do}" {state} aria-label="{escape(label)}" tabindex="-1">'
+        "</button>"
     )
 
 
@@ -219,17 +226,29 @@ def _tags(words: Words) -> str:
 
 
 def _bar(words: Words) -> str:
+    copies = words("gallery.copies_short")
     return (
         f'<div class="gal-bar" role="toolbar" aria-label="{escape(words("gallery.bar"))}" hidden><b></b>'
         + _button("similar", words("gallery.similar"), "scan-search", "line", words("gallery.similar_short"))
         + _button("compare", words("compare.action"), "square-split-horizontal", "line")
         + _button("reference", words("gallery.references"), "image", "line", words("action.reference_short"))
         + _button("zip", words("action.download"), "download", "mini")
+        + _button("", words("action.download_more"), "chevron-down", "mini gal-copies", copies, controls="gal-kinds")
         + _button("star", words("gallery.star"), "star", "mini")
         + _button("tag", words("gallery.tag"), "tag", "mini", controls="gal-tags")
         + _button("delete", words("gallery.delete"), "trash", "mini")
-        + f'<button type="button" class="b icon gal-drop" data-gal="drop" aria-label="{escape(words("gallery.drop"))}" '
-        + f'title="{escape(words("gallery.drop"))}">{icon("x")}</button></div>'
+        + _button("drop", words("gallery.drop"), "x", "icon gal-drop")
+        + "</div>"
+    )
+
+
+def _kinds(words: Words) -> str:
+    """Return the other ways to take the pictures away."""
+    label, why = escape(words("action.clean")), escape(words("action.clean_title"))
+    return (
+        f'<div id="gal-kinds" class="gal-pop gal-menu" popover role="menu" '
+        f'aria-label="{escape(words("action.download_more"))}"><button type="button" role="menuitem" '
+        f'data-gal="zip_clean"><span>{label}<small>{why}</small></span></button></div>'
     )
 
 
@@ -249,10 +268,13 @@ def _nothing(words: Words) -> str:
 
 
 def _button(do: str, label: str, icon_name: str, look: str, short: str = "", controls: str = "") -> str:
+    """Return a button of a row; its words are hidden where the row is narrow. One that `controls` a popover opens it,
+    and does nothing else where `do` is empty."""
     shape = icon(icon_name) if icon_name else ""
+    act = f' data-gal="{do}"' if do else ""
     popover = f' popovertarget="{controls}"' if controls else ""
+    shown = "" if look.startswith("icon") else f'<span data-short="{escape(short or label)}">{escape(label)}</span>'
     return (
-        f'<button type="button" class="b {look}" data-gal="{do}" aria-label="{escape(label)}" '
-        f'title="{escape(label)}"{popover}>{shape}<span data-short="{escape(short or label)}">{escape(label)}</span>'
-        "</button>"
+        f'<button type="button" class="b {look}"{act} aria-label="{escape(label)}" title="{escape(label)}"{popover}>'
+        f"{shape}{shown}</button>"
     )

@@ -1,7 +1,9 @@
-"""The settings dialog: a key for this session, tried before it is trusted, and the caps of what may be spent."""
+"""The settings dialog: a key for this session, tried before it is trusted, the caps of what may be spent, and how it
+stands with the operator's MCP servers."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -10,6 +12,7 @@ import gradio as gr
 from pydantic import SecretStr, ValidationError
 
 from agent.errors import ErrorInfo
+from agent.mcp.states import Problem, ServerState
 from agent.storage.preferences import Preferences
 from webui.cards import button
 from webui.icons import icon
@@ -17,6 +20,20 @@ from webui.panels.flat import flat
 from webui.words import Words
 
 MAX_KEY_CHARACTERS = 400
+_PROBLEMS: dict[Problem, str] = {
+    "not_asked": "mcp.not_asked",
+    "not_when_public": "mcp.not_when_public",
+    "connecting": "mcp.connecting",
+    "cannot_start": "mcp.cannot_start",
+    "ended": "mcp.ended",
+    "no_answer": "mcp.no_answer",
+    "unreachable": "mcp.unreachable",
+    "address_refused": "mcp.address_refused",
+    "locked": "mcp.locked",
+    "not_understood": "mcp.not_understood",
+}
+# Nothing is wrong with these: they have not been needed yet, or are on their way.
+_CALM: frozenset[Problem] = frozenset({"not_asked", "connecting", "not_when_public"})
 
 
 @dataclass(frozen=True)
@@ -33,6 +50,7 @@ class SettingsPanel:
     cap_conversation: gr.Number
     caps_save: gr.Button
     caps_note: gr.HTML
+    servers: gr.HTML
 
 
 def build_settings() -> SettingsPanel:
@@ -50,7 +68,9 @@ def build_settings() -> SettingsPanel:
             cap_day, cap_conversation = (_amount(f"s-cap-{name}") for name in ("day", "conversation"))
             caps_save = gr.Button("", elem_id="s-caps-save", scale=0, min_width=96)
         caps_note = flat("s-caps-note")
-    return SettingsPanel(head, key, test, verdict, remove, save, cap_day, cap_conversation, caps_save, caps_note)
+        servers = flat("s-servers")
+    caps = (cap_day, cap_conversation, caps_save, caps_note)
+    return SettingsPanel(head, key, test, verdict, remove, save, *caps, servers)
 
 
 def _amount(elem_id: str) -> gr.Number:
@@ -91,11 +111,29 @@ def note_html(words: Words, key: str) -> str:
 
 
 def _verdict(icon_name: str, tone: str, text: str, more: str = "") -> str:
+    return f'<ul class="keyres" role="status">{_line(icon_name, tone, text, more)}</ul>'
+
+
+def _line(icon_name: str, tone: str, text: str, more: str = "") -> str:
     small = f"<small>{escape(more)}</small>" if more else ""
-    return (
-        f'<ul class="keyres" role="status"><li class="{tone}">{icon(icon_name, 17)}'
-        f"<span>{escape(text)}{small}</span></li></ul>"
-    )
+    return f'<li class="{tone}">{icon(icon_name, 17)}<span>{escape(text)}{small}</span></li>'
+
+
+def servers_html(words: Words, servers: Sequence[ServerState]) -> str:
+    """Return how it stands with each MCP server, in a line; nothing where the operator lists none."""
+    if not servers:
+        return ""
+    rows = "".join(_server(words, one) for one in servers)
+    return f'<h3>{escape(words("mcp.title"))}</h3><ul class="keyres">{rows}</ul>'
+
+
+def _server(words: Words, server: ServerState) -> str:
+    if server.problem is None:
+        return _line("circle-check", "ok", server.name, words.counted("mcp.tools", server.tools))
+    sentence = words(_PROBLEMS[server.problem])
+    if server.problem in _CALM:
+        return _line("info", "", server.name, sentence)
+    return _line("circle-alert", "bad", server.name, sentence)
 
 
 def problem_html(sentence: str) -> str:

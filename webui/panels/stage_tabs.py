@@ -16,6 +16,8 @@ TABS = {
     "canvas": ("tabs.canvas", "image"),
     "gallery": ("tabs.gallery", "layout-grid"),
     "tree": ("tabs.tree", "git-fork"),
+    "files": ("tabs.files", "folder-open"),
+    "trace": ("tabs.trace", "list-tree"),
 }
 
 

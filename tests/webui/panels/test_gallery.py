@@ -30,7 +30,7 @@ def test_the_pane_is_in_the_visitors_words_and_has_no_picture_yet(language: str)
 
 def test_no_id_is_given_twice_in_the_pane() -> None:
     ids = re.findall(r' id="([^"]+)"', gallery_html(WORDS))
-    assert len(ids) == len(set(ids)) == 4
+    assert len(ids) == len(set(ids)) == 5
 
 
 def test_a_cell_says_what_the_picture_is_and_where_it_belongs() -> None:

@@ -1,0 +1,187 @@
+"""The files panel: written in, run, written by the agent meanwhile, and nothing unsaved is lost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from tests.page import PageProcess
+from tests.page.hands import expect_loaded, expect_rest, open_page, say
+from tests.wire_server import GeminiProcess
+
+
+@pytest.fixture
+def script(gemini: GeminiProcess) -> Iterator[GeminiProcess]:
+    gemini.control(clear=True)
+    yield gemini
+    gemini.control(release=True)
+    assert gemini.read("violations") == []
+
+
+def open_files(page: Page, url: str) -> None:
+    open_page(page, url)
+    page.evaluate("window.aivistaTabs.show('files')")
+    expect(page.locator("#files .empty")).to_be_visible()
+
+
+def row(page: Page, path: str) -> Locator:
+    return page.locator(f'#files .fi-row[data-path="{path}"]')
+
+
+def editor(page: Page) -> Locator:
+    return page.locator("#fi-code .cm-content")
+
+
+def begin(page: Page, name: str, text: str = "") -> None:
+    """Begin a file and type into it; it is not saved."""
+    page.locator("#files [data-files=new]").click()
+    page.keyboard.press("ControlOrMeta+a")
+    page.keyboard.type(name)
+    page.keyboard.press("Enter")
+    expect(editor(page)).to_be_focused()
+    expect(row(page, name)).to_have_attribute("aria-selected", "true")
+    page.keyboard.insert_text(text)
+
+
+def text(page: Page) -> str:
+    found: str = page.evaluate("window.aivistaEditor.view().state.doc.toString()")
+    return found
+
+
+def writes(name: str, content: str) -> dict[str, Any]:
+    return {"kind": "Call", "name": "write_file", "args": {"name": name, "content": content}}
+
+
+def words(text: str) -> dict[str, Any]:
+    return {"kind": "Text", "text": text, "chunks": 4}
+
+
+def held(answer: dict[str, Any]) -> dict[str, Any]:
+    return {"kind": "Hold", "answer": answer, "after_chunks": 1}
+
+
+def test_a_program_is_written_saved_and_run(page: Page, studio: PageProcess) -> None:
+    open_files(page, studio.url)
+    begin(page, "tools/sum.js", "const rows = [1, 2, 39];\nconsole.log('adding', rows.length);\n")
+    page.keyboard.insert_text("writeFile('sum.txt', String(eval(rows.join('+'))));\nmissing()")
+    expect(page.locator(".fi-title small")).to_have_text("Unsaved changes")
+    # A colour of ours, read by the stylesheet's name and not as Gradio has it.
+    keyword = page.locator("#fi-code .cm-line span", has_text="const").first
+    expect(keyword).to_have_css("color", "rgb(31, 94, 150)")
+    page.locator("#files").get_by_role("button", name="Run").click()
+    said = page.locator("#files .fi-out")
+    expect(said).to_contain_text("adding 3")
+    expect(said.get_by_role("alert")).to_contain_text("missing is not defined")
+    expect(row(page, "tools/sum.js")).not_to_have_attribute("data-unsaved", "")
+    said.get_by_role("button", name="line 4").click()
+    page.keyboard.press("Delete")
+    page.keyboard.press("ControlOrMeta+s")
+    expect(page.locator(".fi-title small")).to_contain_text("by you")
+    page.locator("#files").get_by_role("button", name="Run").click()
+    said.get_by_role("button", name="sum.txt").click()
+    expect(editor(page)).to_have_text("42")
+    # Undo stays within its file: there is nothing to undo in this one.
+    editor(page).press("ControlOrMeta+z")
+    expect(editor(page)).to_have_text("42")
+
+
+def test_what_the_agent_writes_appears_while_unsaved_changes_stay(
+    page: Page, script: GeminiProcess, gemini_studio: PageProcess
+) -> None:
+    open_files(page, gemini_studio.url)
+    begin(page, "mine.md", "my own words")
+    page.keyboard.press("ControlOrMeta+s")
+    expect(page.locator(".fi-title small")).to_contain_text("by you")
+    page.keyboard.insert_text(", and more")
+    script.control(
+        on_text=[writes("notes/fox.md", "A fox."), writes("mine.md", "its words"), held(words("Done. " * 9))]
+    )
+    say(page, "write about foxes")
+    # The turn is still at work when both are there.
+    expect(row(page, "notes/fox.md")).to_have_accessible_name(re.compile("^fox.md, 6 B, by the agent, "))
+    note = page.locator("#files .fi-note")
+    expect(note).to_contain_text("The agent has changed this file")
+    expect(page.locator("#box .stop-button")).to_be_visible()
+    assert text(page) == "my own words, and more"
+    note.get_by_role("button", name="See both").click()
+    expect(page.locator(".fi-diff ins").last).to_have_text("+ its words")
+    row(page, "notes/fox.md").click()
+    expect(editor(page)).to_have_text("A fox.")
+    script.control(release=True)
+    expect_rest(page)
+    row(page, "mine.md").click()
+    note.get_by_role("button", name="Keep mine").click()
+    expect(note).to_be_empty()
+    expect(page.locator(".fi-title small")).to_contain_text("by you")
+    assert text(page) == "my own words, and more"
+
+
+def test_nothing_unsaved_is_left_behind_unasked(page: Page, studio: PageProcess) -> None:
+    open_files(page, studio.url)
+    begin(page, "draft.md", "not saved")
+    page.get_by_role("tab", name="Canvas").click()
+    page.get_by_role("button", name="New conversation").click()
+    expect(page.locator("#top h1")).to_have_text("New conversation")
+    page.evaluate("window.aivistaTabs.show('files')")
+    expect(page.locator("#files .empty")).to_be_visible()
+    page.get_by_role("button", name="draft.md").first.click()
+    page.evaluate("window.aivistaTabs.show('files')")
+    row(page, "draft.md").click()
+    expect(editor(page)).to_have_text("not saved")
+    page.once("dialog", lambda dialog: dialog.dismiss())
+    with page.expect_event("dialog") as asked:
+        page.evaluate("setTimeout(() => location.reload())")
+    assert asked.value.type == "beforeunload"
+    expect(editor(page)).to_have_text("not saved")
+    editor(page).press("ControlOrMeta+s")
+    expect(row(page, "draft.md")).not_to_have_attribute("data-unsaved", "")
+    page.reload()
+    expect(page.locator("#top h1")).to_be_visible()
+    page.evaluate("window.aivistaTabs.show('files')")
+    row(page, "draft.md").click()
+    expect(editor(page)).to_have_text("not saved")
+
+
+PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "locale": "zh-CN", "has_touch": True}
+
+
+def test_files_are_brought_in_walked_by_keys_and_taken_back_on_a_phone(
+    browser: Browser, studio: PageProcess, photo: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "plan (1).md").write_text("# 计划", encoding="utf-8")
+    context = browser.new_context(**PHONE)
+    page = context.new_page()
+    open_files(page, studio.url)
+    page.locator("#files input[type=file]").set_input_files([photo, tmp_path / "plan (1).md"])
+    expect(page.locator("#files .fi-row")).to_have_count(2)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    row(page, "garden.jpg").tap()
+    expect_loaded(page.locator("#files .fi-view img"))
+    page.get_by_role("button", name="返回文件列表").tap()
+    row(page, "garden.jpg").focus()
+    page.keyboard.press("ArrowDown")
+    expect(row(page, "plan _1_.md")).to_be_focused()
+    page.keyboard.press("F2")
+    page.keyboard.press("ControlOrMeta+a")
+    page.keyboard.type("notes/plan.md")
+    page.keyboard.press("Enter")
+    expect(row(page, "notes/plan.md")).to_be_focused()
+    page.keyboard.press("ArrowLeft")
+    expect(row(page, "notes")).to_be_focused()
+    page.keyboard.press("ArrowLeft")
+    expect(row(page, "notes")).to_have_attribute("aria-expanded", "false")
+    expect(row(page, "notes/plan.md")).to_have_count(0)
+    page.keyboard.press("Delete")
+    expect(page.locator("#files .fi-said")).to_contain_text("已删除 notes/plan.md")
+    expect(page.locator("#files .fi-row")).to_have_count(1)
+    page.get_by_role("button", name="撤销").tap()
+    expect(row(page, "notes")).to_be_visible()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="全部下载（zip）").tap()
+    assert download.value.suggested_filename.startswith("aivista-files-")
+    context.close()

@@ -1,0 +1,95 @@
+"""The image cannot be made where the tests run, so its Dockerfile is read: what it names is there, nothing leaks."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from webui.cli import read_flags
+
+ROOT = Path(__file__).parents[1]
+
+
+def instructions() -> list[tuple[str, str]]:
+    """Return the Dockerfile's instructions, each on one line, without comments."""
+    lines = [line for line in (ROOT / "Dockerfile").read_text("utf-8").splitlines() if not line.startswith("#")]
+    joined = re.sub(r"\\\n\s*", "", "\n".join(lines))
+    return [(name, rest) for line in joined.splitlines() if line for name, _, rest in [line.partition(" ")]]
+
+
+def arguments(name: str) -> list[str]:
+    return [rest for found, rest in instructions() if found == name]
+
+
+def test_every_stage_begins_with_one_pinned_python_that_the_project_takes() -> None:
+    images = {rest.split()[0] for rest in arguments("FROM")}
+    assert len(images) == 1
+    assert re.fullmatch(r"python:3\.11\.\d+-slim-bookworm", images.pop())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert project["requires-python"] == ">=3.11"
+
+
+def test_what_is_copied_is_there_and_all_that_the_package_is_made_of() -> None:
+    copied = [name for rest in arguments("COPY") if "--from" not in rest for name in rest.split()[:-1]]
+    assert [name for name in copied if not (ROOT / name).exists()] == []
+    tables = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    needed = {*tables["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"], "pyproject.toml", "requirements.lock"}
+    needed |= {tables["project"]["readme"], *tables["project"]["license-files"]}
+    assert needed <= set(copied)
+
+
+def test_nothing_but_what_is_copied_reaches_the_build() -> None:
+    rules = [line for line in (ROOT / ".dockerignore").read_text("utf-8").splitlines() if not line.startswith("#")]
+    assert rules[0] == "*"
+    allowed = {rule[1:] for rule in rules if rule.startswith("!")}
+    assert allowed == {name for rest in arguments("COPY") if "--from" not in rest for name in rest.split()[:-1]}
+
+
+def test_versions_come_from_the_lock_file() -> None:
+    [install] = [rest for rest in arguments("RUN") if "pip install" in rest]
+    assert "-c requirements.lock" in install
+    assert "--no-cache-dir" in install
+
+
+def test_it_runs_as_a_user_without_rights_and_keeps_all_in_the_volume() -> None:
+    [user], [volume] = arguments("USER"), arguments("VOLUME")
+    assert user != "root"
+    assert any(f"--uid 1000 {user}" in rest for rest in arguments("RUN"))
+    assert any(f"-o {user} " in rest and rest.endswith(volume) for rest in arguments("RUN"))
+    assert any(f"AIVISTA_HOME={volume}" in rest for rest in arguments("ENV"))
+
+
+def test_no_secret_is_in_it() -> None:
+    text = (ROOT / "Dockerfile").read_text("utf-8")
+    assert not re.search(r"API_KEY|TOKEN|SECRET|PASSWORD|AIza|hf_", text)
+    assert arguments("ARG") == []
+
+
+def test_the_command_is_one_that_the_studio_knows() -> None:
+    [command] = map(json.loads, arguments("CMD"))
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["scripts"]
+    assert command[0] in scripts
+    flags = read_flags(command[1:])
+    assert (flags.host, [str(flags.port)]) == ("0.0.0.0", arguments("EXPOSE"))
+
+
+def test_its_health_is_asked_of_the_page_by_a_program_that_compiles() -> None:
+    [check] = arguments("HEALTHCHECK")
+    program, _, code = json.loads(check.partition("CMD ")[2])
+    assert program == "python"
+    compile(code, "healthcheck", "exec")
+    assert f"127.0.0.1:{arguments('EXPOSE')[0]}/" in code
+
+
+@pytest.mark.parametrize("line", ["docker build -t aivista .", "docker run"])
+def test_the_docs_show_how_it_is_run(line: str) -> None:
+    shown = [one for one in (ROOT / "docs" / "space.md").read_text("utf-8").splitlines() if one.startswith(line)]
+    [words] = map(shlex.split, shown)
+    assert words[-1] in ("aivista", ".")
+    if line == "docker run":
+        assert "127.0.0.1:7860:7860" in words

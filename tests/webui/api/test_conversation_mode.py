@@ -1,0 +1,181 @@
+"""Conversation mode from end to end, on the sketch model: conversations, turns, pictures, files, trace."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+from PIL import Image
+
+from tests.support.api import begun, data_url, names, png, sent, served, stream, words
+
+CONVERSATIONS = "/api/v1/conversations"
+QUIET = {"review": "off"}
+
+
+@pytest.fixture
+async def client(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
+    async with served(tmp_path) as one, one.client() as client:
+        yield client
+
+
+async def test_a_turn_streams_words_steps_and_a_picture_and_ends_with_done(client: httpx.AsyncClient) -> None:
+    conversation = await begun(client)
+    events = await sent(client, conversation, "a red fox in the snow", settings={**QUIET, "aspect_ratio": "3:2"})
+    assert names(events)[0] == "started"
+    assert names(events)[-1] == "done"
+    assert {"thought_log", "text", "image", "gen_ui_component"} <= set(names(events))
+    assert len({one.id for one in events}) == len(events)
+    [image] = [one.data for one in events if one.event == "image"]
+    done = events[-1].data
+    assert (done["state"], done["turn_id"]) == ("done", events[0].data["turn_id"])
+    components = [one.data["type"] for one in events if one.event == "gen_ui_component"]
+    assert components.count("smart_canvas") == 1
+    fetched = await client.get(image["url"])
+    with Image.open(io.BytesIO(fetched.content)) as picture:
+        assert picture.size == (image["width"], image["height"])
+    assert fetched.headers["content-security-policy"] == "default-src 'none'; sandbox"
+    small = await client.get(image["thumbnail_url"], params={"edge_px": 64})
+    with Image.open(io.BytesIO(small.content)) as picture:
+        assert (picture.format, max(picture.size)) == ("WEBP", 64)
+    receipt = (await client.get(f"{image['url']}/receipt")).json()
+    assert (receipt["asked_aspect_ratio"], receipt["user_text"]) == ("3:2", "a red fox in the snow")
+    for form in ("recipe", "clean"):
+        taken = await client.get(image["url"], params={"form": form})
+        assert taken.content.startswith(b"\x89PNG"), taken.text
+
+
+async def test_conversations_are_listed_named_pinned_searched_deleted_and_brought_back(
+    client: httpx.AsyncClient,
+) -> None:
+    first, second = await begun(client, "Foxes"), await begun(client, "Owls")
+    changed = await client.patch(f"{CONVERSATIONS}/{first}", json={"title": "Red foxes", "is_pinned": True})
+    assert (changed.json()["title"], changed.json()["is_pinned"]) == ("Red foxes", True)
+    listed = (await client.get(CONVERSATIONS)).json()["conversations"]
+    assert [one["id"] for one in listed] == [first, second]
+    found = (await client.get(CONVERSATIONS, params={"query": "owls"})).json()["conversations"]
+    assert [one["id"] for one in found] == [second]
+    assert (await client.delete(f"{CONVERSATIONS}/{first}")).status_code == 204
+    gone = await client.get(f"{CONVERSATIONS}/{first}")
+    assert (gone.status_code, gone.json()["code"]) == (404, "conversation_not_found")
+    back = await client.post(f"{CONVERSATIONS}/{first}/undelete")
+    assert back.json()["title"] == "Red foxes"
+
+
+async def test_a_turn_is_read_back_with_its_answer_its_trace_and_its_cost(client: httpx.AsyncClient) -> None:
+    conversation = await begun(client)
+    events = await sent(client, conversation, "a lighthouse at dusk", settings=QUIET)
+    turn_id = events[0].data["turn_id"]
+    turn = (await client.get(f"{CONVERSATIONS}/{conversation}/turns/{turn_id}")).json()
+    assert (turn["state"], turn["text"], turn["pictures"]) == ("done", "a lighthouse at dusk", ["#1"])
+    assert turn["answer"] == words(events).strip()
+    whole = (await client.get(f"{CONVERSATIONS}/{conversation}")).json()
+    assert (whole["is_running"], [one["id"] for one in whole["turns"]]) == (False, [turn_id])
+    assert [one["handle"] for one in whole["pictures"]] == ["#1"]
+    listed = (await client.get(f"{CONVERSATIONS}/{conversation}/pictures")).json()
+    assert [one["handle"] for one in listed["pictures"]] == ["#1"]
+    steps = (await client.get(f"{CONVERSATIONS}/{conversation}/turns/{turn_id}/trace")).json()["steps"]
+    assert {"model", "node"} <= {step["kind"] for step in steps}
+    assert (await client.get(f"{CONVERSATIONS}/{conversation}/trace")).json()["steps"] == steps
+    usage = (await client.get("/api/v1/usage", params={"conversation_id": conversation})).json()
+    assert usage["conversation"]["total_tokens"] == usage["day"]["total_tokens"]
+
+
+async def test_a_picture_is_sent_ahead_as_a_data_url_or_in_a_form_and_edited_within_a_mask(
+    client: httpx.AsyncClient,
+) -> None:
+    photo, mask = png("steelblue", (256, 256)), Image.new("L", (256, 256))
+    mask.paste(255, (96, 96, 160, 160))
+    sink = io.BytesIO()
+    mask.save(sink, "PNG")
+    upload = (await client.post("/api/v1/uploads", files={"file": ("sea.png", photo)})).json()
+    assert (upload["width"], upload["height"]) == (256, 256)
+    painted = await client.post("/api/v1/uploads", files={"file": ("mask.png", sink.getvalue())}, data={"kind": "mask"})
+    area = {"handle": "upload:1", "image": painted.json()["id"]}
+    plan = {**QUIET, "confirm": True}
+    planned = await sent(client, await begun(client), "make it red", images=[upload["id"]], mask=area, settings=plan)
+    assert planned[0].data["uploads"] == ["#1"]
+    assert planned[-2].data["plans"][0]["editing"] == "#1"
+    form = {"request": json.dumps({"text": "make it red", "mask": {"handle": "upload:1"}, "settings": QUIET})}
+    files = [("images", ("sea.png", photo)), ("mask", ("mask.png", sink.getvalue()))]
+    conversation = await begun(client)
+    events = await stream(client, "POST", f"{CONVERSATIONS}/{conversation}/turns", data=form, files=files)
+    [image] = [one.data for one in events if one.event == "image"]
+    assert (image["parents"], image["edit"]["changed_outside"]) == (["#1"], 0)
+    events = await sent(client, conversation, "what is this?", images=[data_url(photo)], settings=plan)
+    assert events[0].data["uploads"] == ["#2"]
+
+
+async def test_a_plan_waits_and_is_run_or_dropped(client: httpx.AsyncClient) -> None:
+    conversation = await begun(client)
+    settings = {**QUIET, "confirm": True}
+    events = await sent(client, conversation, "a red fox", settings=settings)
+    assert names(events)[-2:] == ["plan", "done"]
+    assert events[-1].data["state"] == "waiting"
+    turn = f"{CONVERSATIONS}/{conversation}/turns/{events[0].data['turn_id']}"
+    edit = {"call": events[-2].data["plans"][0]["call"], "aspect_ratio": "16:9"}
+    run = await stream(client, "POST", f"{turn}/decision", json={"run": True, "edits": [edit]})
+    assert (run[0].event, run[0].data["goes_on"], run[-1].data["state"]) == ("started", True, "done")
+    [image] = [one.data for one in run if one.event == "image"]
+    assert image["receipt"]["asked_aspect_ratio"] == "16:9"
+    again = await client.post(f"{turn}/decision", json={"run": True})
+    assert (again.status_code, again.json()["code"]) == (409, "plan_gone")
+    both = await stream(client, "GET", f"{turn}/events")
+    assert names(both).count("done") == 2
+    assert both == events + run
+    other = await sent(client, conversation, "an owl", settings=settings)
+    dropped = f"{CONVERSATIONS}/{conversation}/turns/{other[0].data['turn_id']}/decision"
+    assert (await stream(client, "POST", dropped, json={"run": False}))[-1].event == "done"
+    assert [one["handle"] for one in (await client.get(f"{CONVERSATIONS}/{conversation}/pictures")).json()["pictures"]]
+
+
+async def test_files_are_written_read_guarded_by_their_version_and_deleted(client: httpx.AsyncClient) -> None:
+    files = f"{CONVERSATIONS}/{await begun(client)}/files"
+    written = await client.put(f"{files}/notes/plan.md", content="# Plan", headers={"If-None-Match": "*"})
+    assert (written.status_code, written.json()["name"]) == (200, "notes/plan.md")
+    read = await client.get(f"{files}/notes/plan.md")
+    assert (read.text, read.headers["content-type"]) == ("# Plan", "application/octet-stream")
+    assert read.headers["content-disposition"].startswith("attachment")
+    taken = await client.put(f"{files}/notes/plan.md", content="x", headers={"If-None-Match": "*"})
+    assert taken.status_code == 409
+    stale = await client.put(f"{files}/notes/plan.md", content="x", headers={"If-Match": '"999"'})
+    assert (stale.status_code, stale.json()["code"]) == (409, "file_changed")
+    fresh = await client.put(f"{files}/notes/plan.md", content="y", headers={"If-Match": read.headers["etag"]})
+    assert fresh.status_code == 200
+    assert [one["name"] for one in (await client.get(files)).json()["files"]] == ["notes/plan.md"]
+    assert (await client.delete(f"{files}/notes/plan.md")).status_code == 204
+    assert (await client.get(f"{files}/notes/plan.md")).status_code == 404
+    for name in ("../up.txt", "%2e%2e/up.txt", "a//b", "/etc/passwd", "CON%00"):
+        refused = await client.put(f"{files}/{name}", content="x")
+        assert refused.status_code in (400, 404, 405, 422), name
+
+
+async def test_the_library_is_searched_and_grown(client: httpx.AsyncClient) -> None:
+    matches = (await client.get("/api/v1/styles/search", params={"words": "a fox in ukiyo-e style"})).json()["matches"]
+    assert matches[0]["similarity"] >= 0.6
+    style_id = matches[0]["style"]["id"]
+    assert (await client.get(f"/api/v1/styles/{style_id}")).json()["id"] == style_id
+    draft = {"name": {"en": "Grandma's quilt"}, "phrases": ["patchwork of faded cotton"]}
+    added = await client.post("/api/v1/styles", json=draft)
+    assert (added.status_code, added.json()["is_own"]) == (201, True)
+    own = f"/api/v1/styles/{added.json()['id']}"
+    changed = await client.put(own, json={**draft, "phrases": ["patchwork of wool"]})
+    assert changed.json()["phrases"] == ["patchwork of wool"]
+    assert added.json()["id"] in {one["id"] for one in (await client.get("/api/v1/styles")).json()["styles"]}
+    assert (await client.delete(own)).status_code == 204
+    assert (await client.get(own)).json()["code"] == "style_not_found"
+
+
+async def test_the_gallery_shows_what_was_made_and_finds_it_by_words(client: httpx.AsyncClient) -> None:
+    conversation = await begun(client)
+    await sent(client, conversation, "a red fox in the snow", settings=QUIET)
+    page = (await client.get("/api/v1/gallery")).json()
+    assert [(one["conversation_id"], one["picture"]["handle"]) for one in page["items"]] == [(conversation, "#1")]
+    found = (await client.get("/api/v1/gallery", params={"words": "fox", "limit": 5})).json()
+    assert (found["found"], found["items"][0]["match"]["found_by"]) == (1, ["words"])
+    assert (await client.get("/api/v1/gallery", params={"words": "zeppelin"})).json()["items"] == []
+    assert (await client.get("/api/v1/gallery/facets")).json()["total"] == 1

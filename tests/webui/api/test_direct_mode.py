@@ -1,0 +1,246 @@
+"""Direct mode: a context that is sent whole each time goes on where it was, and its pictures are recalled by id."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from agent.errors import ErrorCode, ErrorInfo
+from agent.history_images import TOOL_NAME
+from agent.messages import ImagePart, TextPart
+from agent.providers.scripted import Asked, Line, calls, says
+from tests.support.api import (
+    ANNA,
+    BEN,
+    TOKENS,
+    Served,
+    Told,
+    data_url,
+    painted,
+    paints,
+    png,
+    served,
+    stream,
+    talks,
+    words,
+)
+from tests.support.tool_calls import call, results
+from webui.api.contexts import Contexts, Place
+
+Message = list[Any]
+QUIET = {"review": "off"}
+
+
+def picture(data: bytes) -> dict[str, Any]:
+    return at(data_url(data))
+
+
+def at(url: str) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+def text(said: str) -> dict[str, Any]:
+    return {"type": "text", "text": said}
+
+
+async def chat(client: httpx.AsyncClient, *messages: Message, **more: Any) -> list[Told]:
+    body = {"messages": messages, "settings": QUIET, **more}
+    return await stream(client, "POST", "/api/v1/chat", json=body)
+
+
+def conversation_of(events: Sequence[Told]) -> str:
+    found: str = events[0].data["conversation_id"]
+    return found
+
+
+def asked(one: Served) -> Asked:
+    assert one.provider is not None
+    return one.provider.asked[-1]
+
+
+async def conversations(client: httpx.AsyncClient) -> int:
+    return len((await client.get("/api/v1/conversations")).json()["conversations"])
+
+
+async def test_a_context_that_comes_again_with_its_answer_goes_on_in_its_conversation(tmp_path: Path) -> None:
+    async with served(tmp_path, text=talks("One.", "Two.", "Three.")) as one, one.client() as client:
+        first: list[Message] = [["human", [text("count"), picture(png())]]]
+        events = await chat(client, *first)
+        second: list[Message] = [*first, ["assistant", words(events)], ["human", "go on"]]
+        again = await chat(client, *second)
+        assert conversation_of(again) == conversation_of(events)
+        last = await chat(client, *second, ["assistant", [text(" Two.\n")]], ["human", [text("and on")]])
+        assert conversation_of(last) == conversation_of(events)
+        assert await conversations(client) == 1
+        assert [message.text for message in asked(one).messages if message.role == "model"] == ["One.", "Two."]
+
+
+async def test_pictures_of_the_past_are_placeholders_and_are_recalled_by_their_id(tmp_path: Path) -> None:
+    recalled: list[Line] = []
+
+    def script(said: Asked) -> Line:
+        if recalled:
+            return recalled.pop(0)
+        placeholder = next(
+            part.text
+            for message in said.messages
+            for part in message.parts
+            if isinstance(part, TextPart) and "[Picture:history_" in part.text
+        )
+        recalled.append(says("It is blue."))
+        return calls(call(TOOL_NAME, "c1", image_id=placeholder.partition("]")[0]))
+
+    photo = png("blue")
+    context: list[Message] = [["human", [text("keep this"), picture(photo)]], ["assistant", "Kept."]]
+    async with served(tmp_path, text=script) as one, one.client() as client:
+        events = await chat(client, *context, ["human", "which colour was it?"])
+        assert words(events) == "It is blue."
+        assert one.provider is not None
+        first, second = one.provider.asked
+        assert not any(isinstance(part, ImagePart) for message in first.messages for part in message.parts)
+        [result] = results(second)
+        assert [(image.handle, image.width) for image in result.images] == [("#1", 64)]
+
+
+async def test_a_context_that_was_never_seen_becomes_a_conversation_with_handles(tmp_path: Path) -> None:
+    context: list[Message] = [
+        ["human", [text("my cat"), picture(png("grey")), picture(png("white"))]],
+        ["assistant", [text("Here is a dog."), picture(png("brown"))]],
+        ["human", "and a hat?"],
+        ["assistant", ""],
+    ]
+    async with served(tmp_path, text=talks("A hat.")) as one, one.client() as client:
+        events = await chat(client, *context, ["human", [text("yes"), picture(png("black"))]])
+        assert events[0].data["uploads"] == ["#4"]
+        whole = (await client.get(f"/api/v1/conversations/{conversation_of(events)}")).json()
+        assert [(one["handle"], one["origin"]) for one in whole["pictures"]] == [
+            ("#1", "uploaded"),
+            ("#2", "uploaded"),
+            ("#3", "generated"),
+            ("#4", "uploaded"),
+        ]
+        assert [(one["text"], one["answer"]) for one in whole["turns"]] == [
+            ("my cat", "Here is a dog."),
+            ("and a hat?", ""),
+            ("yes", "A hat."),
+        ]
+        assert (whole["title"], whole["price_usd"]) == ("my cat", events[-1].data["price_usd"])
+
+
+async def test_what_was_painted_is_edited_by_the_next_call_whether_its_picture_is_sent_back_or_not(
+    tmp_path: Path,
+) -> None:
+    lines = [paints(said="A fox."), paints("The fox at night", "At night.", reference_mode="LAST_GENERATED")]
+    async with served(tmp_path, text=lines, pictures=[painted(), painted("navy")]) as one, one.client() as client:
+        events = await chat(client, ["human", "a fox"])
+        [made] = [event.data for event in events if event.event == "image"]
+        data = (await client.get(made["url"])).content
+        answer = ["assistant", [text(words(events)), picture(data)]]
+        edited = await chat(client, ["human", "a fox"], answer, ["human", "make it night"])
+        assert conversation_of(edited) == conversation_of(events)
+        [image] = [event.data for event in edited if event.event == "image"]
+        assert image["parents"] == ["#1"]
+
+
+async def test_the_same_context_twice_at_once_is_two_conversations(tmp_path: Path) -> None:
+    async with served(tmp_path, text=talks("One.", "Two.", "Two, otherwise.")) as one, one.client() as client:
+        context: list[Message] = [["human", "count"], ["assistant", words(await chat(client, ["human", "count"]))]]
+        first = await chat(client, *context, ["human", "go on"])
+        second = await chat(client, *context, ["human", "go on"])
+        assert conversation_of(first) != conversation_of(second)
+        # Both told the model the same.
+        assert one.provider is not None
+        told = [[message.text for message in asked.messages] for asked in one.provider.asked[-2:]]
+        assert told[0] == told[1]
+
+
+async def test_a_turn_that_failed_is_sent_again_in_its_place(tmp_path: Path) -> None:
+    lines = [says("One."), Line(error=ErrorInfo(code=ErrorCode.KEY_INVALID)), says("Two.")]
+    async with served(tmp_path, text=lines) as one, one.client() as client:
+        first = await chat(client, ["human", "count"])
+        context = [["human", "count"], ["assistant", "One."], ["human", "go on"]]
+        failed = await chat(client, *context)
+        assert failed[-1].data["state"] == "failed"
+        again = await chat(client, *context)
+        assert conversation_of(again) == conversation_of(failed) == conversation_of(first)
+        turns = (await client.get(f"/api/v1/conversations/{conversation_of(again)}")).json()["turns"]
+        assert [(one["text"], one["state"]) for one in turns] == [("count", "done"), ("go on", "done")]
+
+
+async def test_a_plan_of_a_context_is_decided_in_its_conversation_and_the_context_goes_on(tmp_path: Path) -> None:
+    lines = [paints(said="A fox."), *talks("You are welcome.")]
+    async with served(tmp_path, text=lines, pictures=[painted()]) as one, one.client() as client:
+        events = await chat(client, ["human", "a fox"], settings={**QUIET, "confirm": True})
+        turn = f"/api/v1/conversations/{conversation_of(events)}/turns/{events[0].data['turn_id']}"
+        run = await stream(client, "POST", f"{turn}/decision", json={"run": True})
+        said = words(events) + words(run)
+        thanks = await chat(client, ["human", "a fox"], ["assistant", said], ["human", "thanks"])
+        assert conversation_of(thanks) == conversation_of(events)
+
+
+async def test_the_same_request_twice_runs_once(tmp_path: Path) -> None:
+    async with served(tmp_path, text=talks("Once.")) as one, one.client() as client:
+        first, second = [await chat(client, ["human", "hello"], request_id="r") for _ in range(2)]
+        assert first[0].data == second[0].data
+        assert words(second) == "Once."
+
+
+async def test_nobody_goes_on_in_the_conversation_of_another(tmp_path: Path) -> None:
+    async with (
+        served(tmp_path, text=talks("One.", "Two."), api_tokens=TOKENS) as one,
+        one.client(ANNA) as anna,
+        one.client(BEN) as ben,
+    ):
+        hers = await chat(anna, ["human", "count"])
+        his = await chat(ben, ["human", "count"], ["assistant", "One."], ["human", "go on"])
+        assert conversation_of(hers) != conversation_of(his)
+        path = f"/api/v1/conversations/{conversation_of(hers)}"
+        assert ((await ben.get(path)).status_code, (await anna.get(path)).status_code) == (404, 200)
+
+
+@pytest.mark.parametrize(
+    ("messages", "status", "code"),
+    [
+        ([], 422, "unreadable"),
+        ([["assistant", "hello"]], 400, "context_order"),
+        ([["human", "a"], ["assistant", "b"]], 400, "context_order"),
+        ([["system", "obey"], ["human", "a"]], 422, "unreadable"),
+        ([["human", [at("http://127.0.0.1/x.png")]]], 400, "data_urls_only"),
+        ([["human", [at("file:///etc/passwd")]]], 400, "data_urls_only"),
+        (
+            [["human", [at("data:text/html;base64,PGI+")]]],
+            400,
+            "data_urls_only",
+        ),
+        ([["human", [at("data:image/png;base64,%%")]]], 400, "data_urls_only"),
+        (
+            [["human", [at("data:image/png;base64,AAAA")]]],
+            422,
+            "picture_unreadable",
+        ),
+        ([["human", [picture(b"\x89PNG bad")]], ["assistant", "x"], ["human", "y"]], 422, "picture_unreadable"),
+        ([["human", "a", "b"]], 422, "unreadable"),
+        ([["human", [{"type": "file", "file": "x"}]]], 422, "unreadable"),
+    ],
+)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_context_that_cannot_be_one_is_refused_in_a_sentence(
+    messages: list[Any], status: int, code: str, quiet: httpx.AsyncClient
+) -> None:
+    answer = await quiet.post("/api/v1/chat", json={"messages": messages})
+    assert (answer.status_code, answer.json()["code"]) == (status, code)
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_of_the_places_the_oldest_are_forgotten_and_each_is_given_once() -> None:
+    contexts = Contexts()
+    for number in range(2001):
+        contexts.keep("anna", [f"d{number}", f"e{number}"], Place(f"c{number}", None))
+    assert contexts.take("anna", "d0") is None
+    assert contexts.take("ben", "d2000") is None
+    assert contexts.take("anna", "e2000") == Place("c2000", None)
+    assert contexts.take("anna", "d2000") is None

@@ -1,0 +1,147 @@
+"""OpenAI's own client paints and edits here, masked edits included, and reads our errors as its own."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import openai
+import pytest
+from PIL import Image
+
+from agent.errors import ErrorCode, ErrorInfo
+from agent.providers.scripted import Line, says
+from tests.support.api import ANNA, TOKENS, Served, painted, paints, png, served
+
+
+@asynccontextmanager
+async def openai_client(one: Served, key: str = "none is needed here") -> AsyncIterator[openai.AsyncOpenAI]:
+    async with openai.AsyncOpenAI(base_url=f"{one.url}/v1", api_key=key, max_retries=0) as client:
+        yield client
+
+
+def opened(data: str | None) -> Image.Image:
+    assert data is not None
+    image = Image.open(io.BytesIO(base64.b64decode(data)))
+    image.load()
+    return image
+
+
+async def test_a_picture_is_generated_in_the_nearest_shape_and_kept_in_the_gallery(tmp_path: Path) -> None:
+    async with served(tmp_path) as one, openai_client(one) as client:
+        made = await client.images.generate(model="gpt-image-1", prompt="a red fox in snow", size="1536x1024", n=2)
+        assert made.data is not None
+        assert len(made.data) == 2
+        width, height = opened(made.data[0].b64_json).size
+        assert abs(width / height - 1.5) < 0.02
+        assert made.usage is not None
+        assert made.usage.total_tokens == made.usage.input_tokens + made.usage.output_tokens
+        async with one.client() as program:
+            items = (await program.get("/api/v1/gallery")).json()["items"]
+            assert len(items) == 2
+
+
+async def test_a_picture_comes_by_an_address_that_is_signed_and_needs_no_token(tmp_path: Path) -> None:
+    async with (
+        served(tmp_path, text=[paints()], pictures=[painted()], api_tokens=TOKENS) as one,
+        openai_client(one, ANNA) as client,
+        httpx.AsyncClient() as anyone,
+    ):
+        made = await client.images.generate(prompt="a fox", response_format="url")
+        assert made.data is not None
+        url = made.data[0].url or ""
+        fetched = await anyone.get(url)
+        assert (fetched.status_code, fetched.headers["content-type"]) == (200, "image/png")
+        forged = await anyone.get(url.replace("token-anna", "token-ben"))
+        assert forged.status_code == 403
+
+
+async def test_a_masked_edit_changes_no_pixel_outside_of_the_transparent_area(tmp_path: Path) -> None:
+    noise = np.random.default_rng(7).integers(0, 255, (256, 256, 3), dtype=np.uint8)
+    sink, mask_sink = io.BytesIO(), io.BytesIO()
+    Image.fromarray(noise).save(sink, "PNG")
+    mask = Image.new("RGBA", (256, 256), "black")
+    mask.paste((0, 0, 0, 0), (96, 96, 160, 160))
+    mask.save(mask_sink, "PNG")
+    async with served(tmp_path) as one, openai_client(one) as client:
+        made = await client.images.edit(
+            image=("photo.png", sink.getvalue()),
+            mask=("mask.png", mask_sink.getvalue()),
+            prompt="make it red",
+        )
+    assert made.data is not None
+    after = np.asarray(opened(made.data[0].b64_json).convert("RGB"))
+    outside = np.ones((256, 256), bool)
+    outside[96:160, 96:160] = False
+    assert (after[outside] == noise[outside]).all()
+    assert (after[~outside] != noise[~outside]).any()
+
+
+async def test_several_pictures_go_along_and_the_request_reaches_the_image_model(tmp_path: Path) -> None:
+    lines = [paints(reference_mode="USER_UPLOADED_ONLY")]
+    async with served(tmp_path, text=lines, pictures=[painted()]) as one, openai_client(one) as client:
+        images = [("a.png", png("red")), ("b.png", png("blue"))]
+        made = await client.images.edit(image=images, prompt="both together", model="pro", quality="high")
+        assert made.data is not None
+        assert one.provider is not None
+        request = one.provider.asked[-1].request
+        assert request is not None
+        assert request.model.role == "image_pro"
+        assert sum(len(message.images) for message in request.messages) == 2
+
+
+@pytest.mark.parametrize(
+    ("asked", "kind", "code"),
+    [
+        ({"n": 9}, openai.UnprocessableEntityError, "unreadable"),
+        ({"size": "huge"}, openai.BadRequestError, "size_unknown"),
+        ({"background": "transparent"}, openai.UnprocessableEntityError, "unreadable"),
+        ({"output_format": "webp"}, openai.UnprocessableEntityError, "unreadable"),
+    ],
+)
+async def test_what_would_not_be_obeyed_is_refused_in_openais_shape(
+    asked: dict[str, Any], kind: type[openai.APIStatusError], code: str, tmp_path: Path
+) -> None:
+    async with served(tmp_path, text=[]) as one, openai_client(one) as client:
+        with pytest.raises(kind) as caught:
+            await client.images.generate(prompt="a fox", **asked)
+        assert caught.value.code == code
+        assert caught.value.type == "invalid_request_error"
+
+
+async def test_failures_of_the_model_and_of_the_token_are_openais_errors(tmp_path: Path) -> None:
+    lines = [says("Which fox do you mean?"), Line(error=ErrorInfo(code=ErrorCode.PROMPT_BLOCKED))]
+    async with served(tmp_path, text=lines, api_tokens=TOKENS) as one:
+        async with openai_client(one, ANNA) as client:
+            with pytest.raises(openai.UnprocessableEntityError, match="Which fox do you mean") as talked:
+                await client.images.generate(prompt="a fox")
+            assert talked.value.code == "not_painted"
+            with pytest.raises(openai.UnprocessableEntityError) as blocked:
+                await client.images.generate(prompt="a fox")
+            assert blocked.value.code == "prompt_blocked"
+            assert [model.id async for model in client.models.list()] == ["auto", "flash", "pro"]
+        async with openai_client(one, "sk-somebody-elses") as client:
+            with pytest.raises(openai.AuthenticationError):
+                await client.images.generate(prompt="a fox")
+
+
+async def test_what_would_pass_a_cap_is_not_painted(tmp_path: Path) -> None:
+    async with served(tmp_path, text=[paints()], cap_day_usd=0.01) as one, openai_client(one) as client:
+        with pytest.raises(openai.APIStatusError) as caught:
+            await client.images.generate(prompt="a fox")
+        assert caught.value.code == "needs_decision"
+        assert one.provider is not None
+        assert all(asked.request is None for asked in one.provider.asked)
+
+
+async def test_a_mask_that_is_no_picture_is_refused(tmp_path: Path) -> None:
+    async with served(tmp_path, text=[]) as one, openai_client(one) as client:
+        with pytest.raises(openai.UnprocessableEntityError) as caught:
+            await client.images.edit(image=("a.png", png()), mask=("m.png", b"no picture"), prompt="red")
+        assert caught.value.code == "mask_unreadable"

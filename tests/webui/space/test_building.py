@@ -1,0 +1,145 @@
+"""`aivista space build`: a complete Space, whatever its Spacefile says, with nothing secret in it."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from importlib import import_module, metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+
+from tests.page import run_command
+from tests.webui.space.conftest import Clone
+from webui.space.building import BuiltSpace, build, open_project
+from webui.space.spacefile import SpaceProblem, read_spacefile
+
+yaml: Any = import_module("yaml")
+
+DOCKER = '[runs_on]\npython = "3.12"\n'
+
+
+def built(root: Path, out: Path, **environ: str) -> BuiltSpace:
+    return build(open_project(root), out, environ)
+
+
+def front_matter(space: BuiltSpace) -> dict[str, Any]:
+    _, matter, _ = (space.folder / "README.md").read_text("utf-8").split("---\n", 2)
+    fields: dict[str, Any] = yaml.safe_load(matter)
+    return fields
+
+
+def test_the_front_matter_says_what_the_spacefile_does(clone: Clone, tmp_path: Path) -> None:
+    space = built(clone('short_description = "draws: foxes"\n[runs_on]\nhardware = "cpu-upgrade"\n'), tmp_path / "out")
+    assert front_matter(space) == {
+        "title": "Foxes & Co: 狐",
+        "emoji": "🦊",
+        "colorFrom": "red",
+        "colorTo": "gray",
+        "sdk": "docker",
+        "app_port": 7860,
+        "pinned": False,
+        "fullWidth": True,
+        "header": "mini",
+        "license": "apache-2.0",
+        "suggested_hardware": "cpu-upgrade",
+        "short_description": "draws: foxes",
+    }
+
+
+def test_every_requirement_is_pinned_and_the_spacefile_comes_along(clone: Clone, tmp_path: Path) -> None:
+    space = built(clone(), tmp_path / "out")
+    lines = (space.folder / "requirements.txt").read_text("utf-8").splitlines()[1:]
+    assert len(lines) > 80
+    for line in lines:
+        [pinned] = Requirement(line).specifier
+        assert pinned.operator == "=="
+    assert read_spacefile(space.folder / "Spacefile") == read_spacefile(tmp_path / "clone" / "Spacefile")
+
+
+def test_the_whole_program_is_in_it_and_knows_its_version(clone: Clone, tmp_path: Path) -> None:
+    space = built(clone(is_small=False), tmp_path / "out")
+    names = {file.as_posix() for file in space.files}
+    assert {"app.py", "webui/locales/zh-CN.toml", "agent/prompts/planner.txt", "webui/assets/studio.js"} <= names
+    assert [name for name in names if "__pycache__" in name or name.startswith((".", "tests"))] == []
+    ast.parse((space.folder / "app.py").read_text("utf-8"))
+    [found] = metadata.distributions(path=[str(space.folder)])
+    assert (found.name, found.version) == ("aivista", open_project(tmp_path / "clone").version)
+
+
+def test_the_dockerfile_takes_the_spaces_python_user_and_port(clone: Clone, tmp_path: Path) -> None:
+    text = (built(clone(DOCKER), tmp_path / "out").folder / "Dockerfile").read_text("utf-8")
+    assert text.startswith("FROM python:3.12-slim-bookworm\n")
+    assert "--uid 1000 user" in text
+    assert "EXPOSE 7860" in text
+    assert "packages.txt" not in text
+
+
+def test_debian_packages_are_installed_before_the_user_comes(clone: Clone, tmp_path: Path) -> None:
+    space = built(clone('[runs_on]\npackages = ["fonts-noto-cjk"]\n'), tmp_path / "out")
+    assert (space.folder / "packages.txt").read_text() == "fonts-noto-cjk\n"
+    text = (space.folder / "Dockerfile").read_text("utf-8")
+    assert text.index("xargs -a packages.txt apt-get install") < text.index("USER user")
+
+
+def test_gradios_sdk_is_refused_while_its_extras_do_not_go_with_the_lock_file(clone: Clone, tmp_path: Path) -> None:
+    with pytest.raises(SpaceProblem, match=r"sdk gradio cannot install .*mcp<2.* against mcp==2.*choose docker"):
+        built(clone('[runs_on]\nsdk = "gradio"\n'), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_gradios_sdk_gets_its_version_and_python_where_they_go_together(clone: Clone, tmp_path: Path) -> None:
+    root = clone('[runs_on]\nsdk = "gradio"\n')
+    lock = (root / "requirements.lock").read_text("utf-8")
+    (root / "requirements.lock").unlink()
+    fitting = re.sub(
+        r"^mcp==\S+", "mcp==1.25.0", re.sub(r"^pydantic==\S+", "pydantic==2.12.5", lock, flags=re.M), flags=re.M
+    )
+    (root / "requirements.lock").write_text(fitting, "utf-8")
+    space = built(root, tmp_path / "out")
+    fields = front_matter(space)
+    assert (fields["sdk"], fields["app_file"], fields["python_version"]) == ("gradio", "app.py", "3.11")
+    assert fields["sdk_version"] == metadata.version("gradio")
+    assert not (space.folder / "Dockerfile").exists()
+
+
+def test_it_is_built_anew_over_itself_and_over_nothing_else(clone: Clone, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    built(clone(), out)
+    (out / "left-over.txt").write_text("x")
+    assert Path("left-over.txt") not in built(clone(), out).files
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "letters.txt").write_text("x")
+    with pytest.raises(SpaceProblem, match="holds other files"):
+        built(clone(), other)
+    assert [path.name for path in other.iterdir()] == ["letters.txt"]
+
+
+def test_a_secret_in_a_file_stops_it(clone: Clone, tmp_path: Path) -> None:
+    root = clone('secrets = ["SEARCH_TOKEN"]\n')
+    (root / "webui" / "notes.txt").write_text("my token is s3cr3t-t0ken")
+    with pytest.raises(SpaceProblem, match=r"webui/notes\.txt holds the value of SEARCH_TOKEN") as caught:
+        built(root, tmp_path / "out", SEARCH_TOKEN="s3cr3t-t0ken")
+    assert "s3cr3t" not in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_variable_that_the_studio_cannot_read_is_named(clone: Clone, tmp_path: Path) -> None:
+    with pytest.raises(SpaceProblem, match="variables: AIVISTA_TEXT_TIMEOUT_S is 'soon'"):
+        built(clone('[variables]\nAIVISTA_TEXT_TIMEOUT_S = "soon"\n'), tmp_path / "out")
+
+
+def test_the_command_says_what_it_built_and_refuses_in_a_sentence(clone: Clone, tmp_path: Path) -> None:
+    root = clone()
+    done = run_command("space", "build", "--project", str(root))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"Built {root / 'build' / 'space'}: ")
+    assert (root / "build" / "space" / "app.py").exists()
+    os.unlink(root / "requirements.lock")
+    ended = run_command("space", "build", "--project", str(root))
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == f"aivista: there is no requirements.lock in {root}; run this in a clone of the project.\n"

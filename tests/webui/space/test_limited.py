@@ -1,0 +1,139 @@
+"""A Space's limits: turns at once, turns of a visitor, and the owner's money."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from agent.errors import ErrorCode, RequestRefused
+from agent.events import TurnDone, TurnEvent, TurnFailed
+from agent.settings import Settings
+from agent.studio import Studio, TurnRequest
+from tests.wire_server import GeminiProcess
+from webui.space.limited import PURSE, WINDOW_S, Gate, LimitedStudio
+from webui.space.spacefile import Limits, Pays
+
+FOX = TurnRequest(text="Draw a red fox in the snow, watercolour")
+KEY = SecretStr("AIza-visitors-own-0001")
+
+
+class Clock:
+    """Seconds, as the test says."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def refused(gate: Gate, visitor: str) -> RequestRefused:
+    with pytest.raises(RequestRefused) as caught:
+        gate.enter(visitor)
+    return caught.value
+
+
+def test_only_so_many_turns_are_at_work_at_once() -> None:
+    gate = Gate(Limits(turns_at_once=2))
+    gate.enter("a")
+    gate.enter("b")
+    assert refused(gate, "c").code is ErrorCode.STUDIO_BUSY
+    gate.leave()
+    gate.enter("c")
+
+
+def test_a_visitor_comes_so_often_in_ten_minutes_and_the_others_do_not_mind() -> None:
+    clock = Clock()
+    gate = Gate(Limits(turns_per_visitor=2), clock)
+    for _ in range(2):
+        gate.enter("a")
+        gate.leave()
+        clock.now += 60
+    error = refused(gate, "a")
+    assert (error.code, error.info.parameters) == (ErrorCode.TOO_MANY_TURNS, {"count": 2, "seconds": 480})
+    gate.enter("b")
+    clock.now = WINDOW_S
+    gate.enter("a")
+
+
+def test_a_turn_that_was_refused_does_not_count() -> None:
+    gate = Gate(Limits(turns_at_once=1, turns_per_visitor=2))
+    gate.enter("a")
+    refused(gate, "b")
+    gate.leave()
+    gate.enter("b")
+    gate.leave()
+    gate.enter("b")
+
+
+async def all_of(events: AsyncIterator[TurnEvent]) -> list[TurnEvent]:
+    return [event async for event in events]
+
+
+async def paint(studio: Studio, owner: str = "visitor-a", key: SecretStr | None = None) -> TurnEvent:
+    """Run a turn in a conversation of its own; return its last event, once it is settled."""
+    conversation = await studio.new_conversation(owner)
+    events = await all_of(studio.run_turn(conversation.id, FOX, owner=owner, key=key))
+    await settled(studio)
+    return events[-1]
+
+
+async def settled(studio: Studio) -> None:
+    for task in list(studio._kept):
+        await task
+
+
+async def test_a_visitor_is_told_when_it_was_too_often(tmp_path: Path) -> None:
+    async with LimitedStudio(Settings(home=tmp_path), Limits(turns_per_visitor=1), Pays()) as studio:
+        assert isinstance(await paint(studio), TurnDone)
+        again = await paint(studio)
+        assert isinstance(again, TurnFailed)
+        assert again.error.code is ErrorCode.TOO_MANY_TURNS
+        assert isinstance(await paint(studio, "visitor-b"), TurnDone)
+        assert (await studio.spend.day(PURSE)).price_usd == 0
+
+
+@pytest.fixture(scope="module")
+def gemini() -> Iterator[GeminiProcess]:
+    with GeminiProcess() as server:
+        yield server
+
+
+@pytest.fixture
+def paid(tmp_path: Path, gemini: GeminiProcess) -> Settings:
+    return Settings(home=tmp_path, gemini_api_key=SecretStr("AIza-owners-own-0001"), gemini_base_url=gemini.url)
+
+
+async def test_the_owner_pays_up_to_the_cap_of_the_day_and_then_visitors_do(paid: Settings) -> None:
+    pays = Pays(who="owner", cap_day_usd=0.0015, cap_turn_usd=0.001)
+    async with LimitedStudio(paid, Limits(), pays) as studio:
+        first = await paint(studio)
+        assert isinstance(first, TurnDone)
+        assert first.price_usd > 0.0005
+        assert (await studio.spend.day(PURSE)).price_usd == pytest.approx(first.price_usd)
+        second = await paint(studio, "visitor-b")
+        assert isinstance(second, TurnFailed)
+        assert (second.error.code, second.error.parameters) == (ErrorCode.OWNER_CAP_USED_UP, {"cap": "0.00"})
+        assert isinstance(await paint(studio, "visitor-b", KEY), TurnDone)
+        assert (await studio.spend.day(PURSE)).price_usd == pytest.approx(first.price_usd)
+    async with LimitedStudio(paid, Limits(), pays) as restarted:
+        assert isinstance(await paint(restarted), TurnFailed)
+
+
+async def test_what_is_under_way_is_set_aside(paid: Settings) -> None:
+    async with LimitedStudio(paid, Limits(), Pays(who="owner", cap_day_usd=1, cap_turn_usd=0.6)) as studio:
+        conversation = await studio.new_conversation("visitor-a")
+        running = studio.run_turn(conversation.id, FOX, owner="visitor-a")
+        await anext(running)
+        other = await studio.new_conversation("visitor-b")
+        [refusal] = await all_of(studio.run_turn(other.id, FOX, owner="visitor-b"))
+        assert isinstance(refusal, TurnFailed)
+        # The page is closed; the turn goes on, and its price is the owner's all the same.
+        assert isinstance(running, AsyncGenerator)
+        await running.aclose()
+        await settled(studio)
+        kept = await studio.conversation(conversation.id, "visitor-a")
+        assert kept.price_usd > 0
+        assert (await studio.spend.day(PURSE)).price_usd == pytest.approx(kept.price_usd)

@@ -1,0 +1,172 @@
+"""The application that answers programs: its routes, what it says when something goes wrong, its schema."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from importlib import metadata
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
+from pydantic import ValidationError
+from starlette.exceptions import HTTPException as RouteMissing
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect
+
+from agent.errors import AivistaError, ErrorCode, ErrorInfo
+from webui.api import conversations, direct, files, library, openai_images, pictures, turns, upload_routes
+from webui.api.door import KEY_HEADER, OPENAPI_PATH, Door, Gate
+from webui.api.problems import (
+    PROBLEM_TYPE,
+    Problem,
+    RefusalCode,
+    Refused,
+    answer_with,
+    problem_of_failure,
+    problem_of_refusal,
+)
+from webui.api.turn_requests import TurnBody
+
+ROUTERS = (
+    conversations.router,
+    turns.router,
+    pictures.router,
+    files.router,
+    direct.router,
+    upload_routes.router,
+    library.router,
+    openai_images.router,
+)
+_MOST_ERRORS = 10
+_PROBLEM = {
+    "description": "What went wrong, as an RFC 9457 problem document; below `/v1` in OpenAI's shape.",
+    "content": {PROBLEM_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+}
+_ABOUT = (
+    "A studio for pictures: conversations with an agent that paints, edits and keeps everything. "
+    f"Your own Gemini key may come with a request as `{KEY_HEADER}`; it is used for that one alone."
+)
+
+_log = logging.getLogger(__name__)
+
+
+def api_application(door: Door) -> FastAPI:
+    """Return the application. Its schema, of these routes alone, is at `/api/v1/openapi.json`, without a token."""
+    app = _Api(
+        title="Aivista",
+        version=_version(),
+        description=_ABOUT,
+        openapi_url=OPENAPI_PATH,
+        docs_url=None,
+        redoc_url=None,
+        middleware=[Middleware(Gate, door=door)],
+        generate_unique_id_function=_name_of,
+        redirect_slashes=False,
+    )
+    app.state.door = door
+    for router in ROUTERS:
+        app.include_router(router, responses={"default": _PROBLEM, 422: _PROBLEM})
+    app.add_exception_handler(Refused, _refused)
+    app.add_exception_handler(AivistaError, _failed)
+    app.add_exception_handler(RequestValidationError, _unfit)
+    app.add_exception_handler(ValidationError, _unfit)
+    app.add_exception_handler(RouteMissing, _missing)
+    app.add_exception_handler(ClientDisconnect, _gone)
+    app.add_exception_handler(Exception, _unforeseen)
+    return app
+
+
+class _Api(FastAPI):
+    def openapi(self) -> dict[str, Any]:
+        """Return the schema, with the bodies that a route reads by itself, which FastAPI would leave out."""
+        if self.openapi_schema is None:
+            self.openapi_schema = _schema(self)
+        return self.openapi_schema
+
+
+def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Refused)
+    return _answer(request, problem_of_refusal(_door(request).words(request.headers), error))
+
+
+def _failed(request: Request, error: Exception) -> Response:
+    assert isinstance(error, AivistaError)
+    problem = problem_of_failure(_door(request).words(request.headers), error.info)
+    if problem.status >= 500:
+        _log.warning("%s %s failed: %s", request.method, request.scope["path"], error.code)
+    return _answer(request, problem)
+
+
+def _unfit(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError | ValidationError)
+    found: Sequence[Any] = error.errors()
+    # What was sent is not said again: it may be long, and hold a key.
+    told = [
+        {"where": ".".join(str(step) for step in one["loc"]) or "body", "what": str(one["msg"])}
+        for one in found[:_MOST_ERRORS]
+    ]
+    first = f"{told[0]['where']}: {told[0]['what']}" if told else "body"
+    refused = Refused(RefusalCode.UNREADABLE, problem=first.rstrip("."))
+    return _answer(request, problem_of_refusal(_door(request).words(request.headers), refused, told))
+
+
+def _missing(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RouteMissing)
+    if isinstance(error.__cause__, Refused):
+        # FastAPI wraps whatever goes wrong while it reads a body.
+        return _refused(request, error.__cause__)
+    match error.status_code:
+        case 404:
+            refused = Refused(RefusalCode.NO_SUCH_ADDRESS)
+        case 405:
+            refused = Refused(RefusalCode.WRONG_METHOD, method=request.method)
+        case _:
+            refused = Refused(RefusalCode.UNREADABLE, problem=str(error.detail).rstrip("."))
+    return _refused(request, refused)
+
+
+def _gone(_request: Request, _error: Exception) -> Response:
+    return Response(status_code=400)
+
+
+def _unforeseen(request: Request, _error: Exception) -> Response:
+    return _answer(
+        request, problem_of_failure(_door(request).words(request.headers), ErrorInfo(code=ErrorCode.INTERNAL))
+    )
+
+
+def _answer(request: Request, problem: Problem) -> Response:
+    return answer_with(problem, request.scope["path"])
+
+
+def _door(request: Request) -> Door:
+    door: Door = request.app.state.door
+    return door
+
+
+def _name_of(route: APIRoute) -> str:
+    return route.name
+
+
+def _schema(app: FastAPI) -> dict[str, Any]:
+    schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+    kept = schema.setdefault("components", {}).setdefault("schemas", {})
+    for model in (TurnBody, Problem):
+        own = model.model_json_schema(ref_template="#/components/schemas/{model}")
+        kept |= {**own.pop("$defs", {}), model.__name__: own}
+    for name in ("HTTPValidationError", "ValidationError"):
+        kept.pop(name, None)
+    schema["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    # On one's own machine no token is needed until one is made.
+    schema["security"] = [{"token": []}, {}]
+    return schema
+
+
+def _version() -> str:
+    try:
+        return metadata.version("aivista")
+    except metadata.PackageNotFoundError:
+        return "0"

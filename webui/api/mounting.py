@@ -1,0 +1,77 @@
+"""The API beside the page: built when the first program asks, since the page's start need not wait for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from starlette.routing import Mount
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from agent.settings import Settings
+from agent.studio import Studio
+from webui.sessions import Sessions
+
+if TYPE_CHECKING:
+    from webui.api.door import Door
+
+
+def api_mounts(
+    studio: Callable[[], Studio], sessions: Sessions, settings: Settings, language: str | None = None
+) -> list[Mount]:
+    """Return the mounts `/api/v1` and `/v1`. Without `settings.is_public` nobody but the operator is thought to come.
+
+    `language` is that of callers who send no Accept-Language.
+    """
+    lazily = _Lazily(lambda: _application(open_door(studio, sessions, settings, language)))
+    return [Mount("/api/v1", app=lazily), Mount("/v1", app=lazily)]
+
+
+def open_door(
+    studio: Callable[[], Studio], sessions: Sessions, settings: Settings, language: str | None = None
+) -> Door:
+    """Return what the routes work with, as the operator's settings have it."""
+    from webui.api.contexts import Contexts
+    from webui.api.door import Door
+    from webui.api.rates import Buckets
+    from webui.api.tellings import Tellings
+    from webui.api.tokens import TokenFile, Tokens
+    from webui.api.uploads import UploadShelf
+
+    return Door(
+        studio=studio,
+        sessions=sessions,
+        tokens=Tokens(TokenFile(settings.home), settings.api_tokens, is_open=not settings.is_public),
+        requests=Buckets(settings.api_requests_per_minute),
+        turns=Buckets(settings.api_turns_per_minute),
+        tellings=Tellings(),
+        uploads=UploadShelf(),
+        contexts=Contexts(),
+        language=language,
+    )
+
+
+def _application(door: Door) -> ASGIApp:
+    from webui.api.application import api_application
+
+    return api_application(door)
+
+
+class _Lazily:
+    """An application that is made at its first request. It sees the whole path, whatever it is mounted under."""
+
+    def __init__(self, make: Callable[[], ASGIApp]) -> None:
+        self._make = make
+        self._app: ASGIApp | None = None
+        self._making = asyncio.Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app = self._app or await self._made()
+        await app({**scope, "root_path": scope.get("app_root_path", "")}, receive, send)
+
+    async def _made(self) -> ASGIApp:
+        async with self._making:
+            if self._app is None:
+                self._app = await asyncio.to_thread(self._make)
+            return self._app

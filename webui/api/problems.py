@@ -1,0 +1,189 @@
+"""What goes wrong, as RFC 9457 problem documents in the caller's language; for OpenAI's clients in OpenAI's shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Any
+
+from pydantic import Field
+from starlette.responses import JSONResponse
+
+from agent.errors import Actor, ErrorCode, ErrorInfo
+from agent.messages import Value
+from webui.words import Words
+
+PROBLEM_TYPE = "application/problem+json"
+OPENAI_PREFIX = "/v1/"
+HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+
+
+class RefusalCode(StrEnum):
+    """What this door refuses by itself, before the studio is asked."""
+
+    UNAUTHORIZED = "unauthorized"
+    TOO_MANY_REQUESTS = "too_many_requests"
+    BODY_TOO_LARGE = "body_too_large"
+    UNREADABLE = "unreadable"
+    NO_SUCH_ADDRESS = "no_such_address"
+    WRONG_METHOD = "wrong_method"
+    UPLOAD_GONE = "upload_gone"
+    DATA_URLS_ONLY = "data_urls_only"
+    CONTEXT_ORDER = "context_order"
+    NOT_PAINTED = "not_painted"
+    NEEDS_DECISION = "needs_decision"
+    SIZE_UNKNOWN = "size_unknown"
+
+
+class Refused(Exception):
+    """A request that this door refuses; `parameters` fill its sentence."""
+
+    def __init__(self, code: RefusalCode, **parameters: str | int) -> None:
+        self.code = code
+        self.parameters = parameters
+        super().__init__(code.value)
+
+
+class Problem(Value):
+    """A problem document. `type` names the kind of problem, `detail` is one sentence that says who must act; with
+    `can_retry` the very same request may work later. `errors` says what does not fit, and where."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    can_retry: bool = False
+    retry_after_s: int | None = Field(default=None, exclude=True)
+    errors: tuple[dict[str, str], ...] = ()
+
+
+_REFUSALS = {
+    RefusalCode.UNAUTHORIZED: (401, "api.unauthorized"),
+    RefusalCode.TOO_MANY_REQUESTS: (429, "api.too_many_requests"),
+    RefusalCode.BODY_TOO_LARGE: (413, "api.body_too_large"),
+    RefusalCode.UNREADABLE: (422, "api.unreadable"),
+    RefusalCode.NO_SUCH_ADDRESS: (404, "api.no_such_address"),
+    RefusalCode.WRONG_METHOD: (405, "api.wrong_method"),
+    RefusalCode.UPLOAD_GONE: (404, "api.upload_gone"),
+    RefusalCode.DATA_URLS_ONLY: (400, "api.data_urls_only"),
+    RefusalCode.CONTEXT_ORDER: (400, "api.context_order"),
+    RefusalCode.NOT_PAINTED: (422, "api.not_painted"),
+    RefusalCode.NEEDS_DECISION: (409, "api.needs_decision"),
+    RefusalCode.SIZE_UNKNOWN: (400, "api.size_unknown"),
+}
+_STATUS_OF_ACTOR = {
+    Actor.MODEL: 422,
+    Actor.YOU: 422,
+    Actor.KEY: 403,
+    Actor.POLICY: 422,
+    Actor.PROVIDER: 502,
+    Actor.NETWORK: 502,
+    Actor.OPERATOR: 500,
+    Actor.US: 500,
+}
+_STATUS_OF_CODE = {
+    **dict.fromkeys(
+        (
+            ErrorCode.CONVERSATION_NOT_FOUND,
+            ErrorCode.PICTURE_NOT_FOUND,
+            ErrorCode.TURN_NOT_FOUND,
+            ErrorCode.STYLE_NOT_FOUND,
+            ErrorCode.FILE_NOT_FOUND,
+        ),
+        404,
+    ),
+    **dict.fromkeys(
+        (
+            ErrorCode.CONVERSATION_BUSY,
+            ErrorCode.PLAN_GONE,
+            ErrorCode.CANNOT_GO_ON,
+            ErrorCode.STYLE_NAME_TAKEN,
+            ErrorCode.FILE_NAME_TAKEN,
+            ErrorCode.FILE_CHANGED,
+        ),
+        409,
+    ),
+    **dict.fromkeys(
+        (
+            ErrorCode.PICTURE_TOO_LARGE,
+            ErrorCode.PICTURE_TOO_MANY_PIXELS,
+            ErrorCode.MASK_TOO_LARGE,
+            ErrorCode.TEXT_TOO_LONG,
+            ErrorCode.FILE_TOO_LARGE,
+            ErrorCode.WORKSPACE_FULL,
+        ),
+        413,
+    ),
+    ErrorCode.BUDGET_USED_UP: 402,
+    ErrorCode.CONVERSATION_BUDGET_USED_UP: 402,
+    ErrorCode.QUEUE_FULL: 429,
+    ErrorCode.RATE_LIMITED: 429,
+    ErrorCode.QUOTA_EXHAUSTED: 429,
+    ErrorCode.OVERLOADED: 503,
+    ErrorCode.PROVIDER_TIMEOUT: 504,
+    ErrorCode.NODE_TIMEOUT: 504,
+    ErrorCode.DISK_FULL: 507,
+}
+_OPENAI_TYPES = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    429: "rate_limit_error",
+}
+
+
+def problem_of_refusal(words: Words, refused: Refused, errors: Sequence[dict[str, str]] = ()) -> Problem:
+    """Return the document of what this door refuses."""
+    status, key = _REFUSALS[refused.code]
+    seconds = refused.parameters.get("seconds")
+    return Problem(
+        type=_type(refused.code.value),
+        title=words("failure.title_you"),
+        status=status,
+        detail=words(key, **refused.parameters),
+        code=refused.code.value,
+        can_retry=status == 429,
+        retry_after_s=seconds if isinstance(seconds, int) else None,
+        errors=tuple(errors),
+    )
+
+
+def problem_of_failure(words: Words, info: ErrorInfo) -> Problem:
+    """Return the document of a failure of the studio's."""
+    status = _STATUS_OF_CODE.get(info.code, _STATUS_OF_ACTOR[info.actor])
+    seconds = info.parameters.get("seconds")
+    return Problem(
+        type=_type(info.code.value),
+        title=words(f"failure.title_{info.actor.value}"),
+        status=status,
+        detail=words.error(info),
+        code=info.code.value,
+        can_retry=info.can_retry,
+        retry_after_s=int(seconds) if status == 429 and isinstance(seconds, int | float) else None,
+    )
+
+
+def answer_with(problem: Problem, path: str) -> JSONResponse:
+    """Return the response for a request at this path."""
+    headers = dict(HEADERS)
+    if problem.retry_after_s is not None:
+        headers["Retry-After"] = str(problem.retry_after_s)
+    if problem.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    if path.startswith(OPENAI_PREFIX):
+        return JSONResponse(openai_error(problem), problem.status, headers)
+    told = problem.model_dump(exclude_defaults=True) | {"can_retry": problem.can_retry}
+    return JSONResponse(told, problem.status, headers, media_type=PROBLEM_TYPE)
+
+
+def openai_error(problem: Problem) -> dict[str, Any]:
+    """Return the problem as OpenAI tells one."""
+    otherwise = "server_error" if problem.status >= 500 else "invalid_request_error"
+    kind = _OPENAI_TYPES.get(problem.status, otherwise)
+    where = problem.errors[0]["where"] if problem.errors else None
+    return {"error": {"message": problem.detail, "type": kind, "param": where, "code": problem.code}}
+
+
+def _type(code: str) -> str:
+    return f"urn:aivista:problem:{code}"

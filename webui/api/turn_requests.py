@@ -1,0 +1,136 @@
+"""What a program sends for a turn: JSON that names uploads or holds data URLs, or a form with the files beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, TypeAlias
+
+from fastapi import Request
+from pydantic import Field, StringConstraints
+from starlette.datastructures import FormData, UploadFile
+
+from agent.imaging.intake import MAX_PICTURES_PER_MESSAGE
+from agent.messages import Value
+from agent.requests import Expansion, Mask, TurnRequest
+from agent.settings import TurnSettings
+from webui.api.problems import RefusalCode, Refused
+from webui.api.uploads import UploadShelf
+
+_MOST_FORM_FILES = MAX_PICTURES_PER_MESSAGE + 1
+_MOST_FIELD_BYTES = 1 << 20
+
+Short: TypeAlias = Annotated[str, StringConstraints(max_length=100)]
+Shorts: TypeAlias = Annotated[tuple[Short, ...], Field(max_length=100)]
+Share: TypeAlias = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
+
+
+class MaskBody(Value):
+    """What of a picture may change (white), and which picture: its handle, or `upload:1` for the first of this request.
+
+    `image` is the id of an upload or a data URL; in a form it is left out, and the file is the field `mask`.
+    """
+
+    handle: Short
+    image: str = ""
+    feather_px: Annotated[int, Field(ge=0, le=1000)] | None = None
+
+
+class ExpansionBody(Value):
+    """How far a picture grows on each side, in fractions of its width and height."""
+
+    handle: Short
+    left: Share = 0.0
+    top: Share = 0.0
+    right: Share = 0.0
+    bottom: Share = 0.0
+
+
+class TurnBody(Value):
+    """A turn: words, pictures (ids of uploads, or data URLs), and what is chosen for it.
+
+    The same `request_id` twice runs once. `editing` and `references` are handles; `roles` says what some are for.
+    `instead_of` is the id of a turn that this one is said otherwise for.
+    """
+
+    text: str = ""
+    images: Annotated[tuple[str, ...], Field(max_length=100)] = ()
+    mask: MaskBody | None = None
+    expand: ExpansionBody | None = None
+    settings: TurnSettings = TurnSettings()
+    editing: Short | None = None
+    references: Shorts = ()
+    roles: dict[Short, Short] = Field(default_factory=dict, max_length=100)
+    request_id: Annotated[str, StringConstraints(min_length=1, max_length=100)] | None = None
+    instead_of: Short | None = None
+
+
+TURN_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {"schema": {"$ref": "#/components/schemas/TurnBody"}},
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["request"],
+                    "properties": {
+                        "request": {"type": "string", "description": "A TurnBody as JSON."},
+                        "images": {"type": "array", "items": {"type": "string", "format": "binary"}},
+                        "mask": {"type": "string", "format": "binary"},
+                    },
+                }
+            },
+        },
+    }
+}
+
+
+async def read_turn(request: Request, uploads: UploadShelf, owner: str) -> TurnRequest:
+    """Return the turn that a request asks for.
+
+    Raises pydantic's ValidationError for what does not fit, and Refused.
+    """
+    if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
+        body = TurnBody.model_validate_json(await request.body())
+        mask = uploads.read(owner, body.mask.image)[1] if body.mask is not None else None
+        return _turn(body, uploads, owner, (), mask)
+    async with request.form(max_files=_MOST_FORM_FILES, max_fields=1, max_part_size=_MOST_FIELD_BYTES) as form:
+        told = form.get("request")
+        if not isinstance(told, str):
+            raise Refused(RefusalCode.UNREADABLE, problem="request")
+        body = TurnBody.model_validate_json(told)
+        files = [await _read(file) for file in _files(form, "images")]
+        masks = [data for _, data in [await _read(file) for file in _files(form, "mask")]]
+    mask = None
+    if body.mask is not None:
+        mask = masks[0] if masks else uploads.read(owner, body.mask.image)[1]
+    elif masks:
+        raise Refused(RefusalCode.UNREADABLE, problem="request.mask.handle")
+    return _turn(body, uploads, owner, files, mask)
+
+
+def _turn(
+    body: TurnBody, uploads: UploadShelf, owner: str, files: Sequence[tuple[str, bytes]], mask: bytes | None
+) -> TurnRequest:
+    named = [uploads.read(owner, written) for written in body.images]
+    area = body.mask
+    return TurnRequest(
+        text=body.text,
+        images=[(name, data) if name else data for name, data in (*named, *files)],
+        mask=Mask(mask, area.handle, area.feather_px) if area is not None and mask is not None else None,
+        expand=Expansion(**body.expand.model_dump()) if body.expand is not None else None,
+        settings=body.settings,
+        editing=body.editing,
+        references=body.references,
+        roles=body.roles,
+        request_id=body.request_id,
+        instead_of=body.instead_of,
+    )
+
+
+def _files(form: FormData, field: str) -> list[UploadFile]:
+    return [one for one in form.getlist(field) if isinstance(one, UploadFile)]
+
+
+async def _read(file: UploadFile) -> tuple[str, bytes]:
+    return file.filename or "", await file.read()
