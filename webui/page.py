@@ -54,12 +54,7 @@ SCRIPTS = (
     *("compare", "adjust", "sheet", "tabs", "thread_place", "gallery", "gallery_chosen", "rail", "branches"),
     *("recipes", "tree", "files_editor", "files", "files_tree", "files_moves", "trace", "recall", "cost", "studio"),
 )
-# What was clicked before the page could answer is answered now.
-_BUS = """
-const early = window.aivista?.waiting ?? [];
-window.aivista = { act: data => trigger('click', data) };
-setTimeout(() => early.forEach(window.aivista.act));
-"""
+_BUS = "window.aivista = { act: data => trigger('click', data) };"
 _QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
 TURNS_AT_ONCE = 64
 

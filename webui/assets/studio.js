@@ -1,6 +1,5 @@
 // Page behaviour that needs no round trip: theme, drawers, the dialog, words into the composer, the address.
 (() => {
-  window.aivista ??= { waiting: [], act: data => window.aivista.waiting.push(data) };
   const root = document.documentElement;
   const $ = (selector, from = document) => from.querySelector(selector);
   const narrow = () => matchMedia("(max-width: 1180px)").matches;
