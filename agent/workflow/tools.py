@@ -27,12 +27,14 @@ _OBJECT_CHARACTERS = 120
 async def tools(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
     """Run every tool called in this step; a wrong call is answered with a sentence that the model can mend.
 
-    Where one of them needs the person's click, none runs before they have decided.
+    Where one of them needs the person's click, none runs before they have decided. A turn that goes on by itself after
+    its process died asks again: what was allowed once may have run already.
     """
     deps = runtime.context
     context = deps.tool_context(state["trust"])
     mine = {i: call for i, call in enumerate(state["calls"]) if serving_node(call) == "tools"}
-    if state["consent"] is None:
+    may_have_run = state["consent"] is not None and state["consent"].is_allowed and not deps.ledger.may_repeat
+    if state["consent"] is None or may_have_run:
         waiting = await needs_click(mine, deps.tools, context)
         if waiting:
             return await asked_first(state, runtime, waiting)
