@@ -96,7 +96,7 @@ def answer(body: bytes, kind: str | None = "text/html", *lines: str, status: str
 
 def packed(body: bytes, kind: str = "text/html") -> bytes:
     """Return a whole answer with its body in gzip."""
-    return answer(gzip.compress(body), kind, "Content-Encoding: gzip")
+    return answer(gzip.compress(body, mtime=0), kind, "Content-Encoding: gzip")
 
 
 def drop_by_drop(*pieces: bytes, pause_s: float = 0.05) -> Handler:
