@@ -104,11 +104,13 @@ class SearchNote(Value):
 
 
 class FailureNote(Value):
-    """A failure in its place in the thread; `node` names the step that failed."""
+    """A failure in its place in the thread; `node` names the step that failed, and `rewordings` are other wishes that
+    the policy which refused this one may allow."""
 
     type: Literal["failure_note"] = "failure_note"
     error: ErrorInfo
     node: str = ""
+    rewordings: tuple[str, ...] = ()
 
 
 class InterruptedNote(Value):

@@ -126,6 +126,10 @@ class Conversation(Value):
         """What the conversation has cost so far."""
         return sum(turn.price_usd for turn in self.turns)
 
+    def turn(self, turn_id: str) -> Turn | None:
+        """Return the turn of that id, None where the branch that is shown has none."""
+        return next((one for one in self.turns if one.id == turn_id), None)
+
     def picture(self, handle: str) -> Picture:
         """Return the picture with this handle, with or without the `#`.
 

@@ -19,7 +19,7 @@ events, chunks and records carry. Sentences here are English; the page holds the
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -48,6 +48,16 @@ __all__ = [
 _GOOGLE: dict[str, str | int | float] = {"service": "Google", "console": "Google AI Studio"}
 
 
+# Which side of a call a policy refused: what was sent to the model, or what it made.
+_REFUSED: dict[ErrorCode, Literal["input", "output"]] = {
+    ErrorCode.PROMPT_BLOCKED: "input",
+    ErrorCode.LANGUAGE_UNSUPPORTED: "input",
+    ErrorCode.ANSWER_BLOCKED: "output",
+    ErrorCode.PICTURE_BLOCKED: "output",
+    ErrorCode.PICTURE_RECITATION: "output",
+}
+
+
 class ErrorInfo(BaseModel):
     """A failure as a value: its code, who must act, whether the same again can help, and the sentence's parameters."""
 
@@ -66,6 +76,11 @@ class ErrorInfo(BaseModel):
     def can_retry(self) -> bool:
         """Whether sending the very same again can help."""
         return TABLE[self.code][1]
+
+    @property
+    def refused(self) -> Literal["input", "output"] | None:
+        """Whether a policy refused what was sent or what was made; None where none did."""
+        return _REFUSED.get(self.code)
 
     @property
     def message(self) -> str:

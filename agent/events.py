@@ -19,6 +19,7 @@ class Step(StrEnum):
     """What the agent can be busy with. The page has a sentence for each under `step.<name>`."""
 
     WAITING = "waiting"
+    IN_LINE = "in_line"
     THINKING = "thinking"
     REUSED = "reused"
     UNDERSTOOD = "understood"
@@ -36,6 +37,7 @@ class Step(StrEnum):
     REPAINTING = "repainting"
     RETRYING = "retrying"
     RESUMED = "resumed"
+    REWORDING = "rewording"
 
 
 class TurnStarted(Value):
@@ -135,18 +137,22 @@ class StepTraced(Value):
 
 
 class TurnPaused(Value):
-    """The turn rests on record until the person decides about its plan or its calls. The last event of this part."""
+    """The turn rests on record until the person decides about its plan or its calls; with `is_cut`, until the studio
+    is started again, which ended under it. The last event of this part."""
 
     type: Literal["turn_paused"] = "turn_paused"
     turn_id: str
+    is_cut: bool = False
 
 
 class TurnFailed(Value):
-    """The turn ended without what was asked; the words and pictures sent are kept."""
+    """The turn ended without what was asked; the words and pictures sent are kept. `rewordings` are other wishes that
+    the policy which refused this one may allow."""
 
     type: Literal["turn_failed"] = "turn_failed"
     error: ErrorInfo
     node: str = ""
+    rewordings: tuple[str, ...] = ()
 
 
 class TurnStopped(Value):

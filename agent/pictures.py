@@ -203,6 +203,14 @@ class DriftRecord(Value):
     ratio_change: float = 1.0
 
 
+class Blank(StrEnum):
+    """How a picture can be empty: black all over, white all over, or wholly see-through."""
+
+    BLACK = "black"
+    WHITE = "white"
+    CLEAR = "clear"
+
+
 class Picture(Value):
     """A picture of a conversation: uploaded, generated or edited.
 
@@ -210,7 +218,7 @@ class Picture(Value):
     signatures included, so that the picture can go back in a model turn; uploads have none, nor has what was pasted
     together here (`edit`). `alt` describes it. `round` counts the attempts of one request, `call` names the paid call
     that brought it (`agent.storage.journal`). `shortfall_kept` when the person is content with what was delivered,
-    though it is not what was asked.
+    though it is not what was asked. `blank` when a model delivered a picture that shows nothing.
     """
 
     handle: str
@@ -229,6 +237,7 @@ class Picture(Value):
     edit: EditRecord | None = None
     drift: DriftRecord | None = None
     shortfall_kept: bool = False
+    blank: Blank | None = None
 
     @property
     def is_set_aside(self) -> bool:

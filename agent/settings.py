@@ -2,29 +2,43 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Literal
-from urllib.parse import urlsplit
 
 from platformdirs import user_data_path
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
+from agent import variables
 from agent.errors import SettingsError
 from agent.mcp_config import INHERITED, MCP_CONFIG, McpServer, read_mcp_config
+from agent.variables import CALLER_NAME, ProviderChoice
+
+__all__ = [
+    "CALLER_NAME",
+    "OPERATOR",
+    "ImageModelChoice",
+    "OpenAISettings",
+    "Patiences",
+    "ProviderChoice",
+    "ReferenceMode",
+    "ReviewChoice",
+    "SearchPolicy",
+    "Settings",
+    "TelemetrySettings",
+    "TextModelChoice",
+    "TurnSettings",
+]
 
 TextModelChoice = Literal["flash", "thinking"]
 ImageModelChoice = Literal["auto", "flash", "pro", "both"]
-ProviderChoice = Literal["gemini", "openai", "sketch"]
 ReviewChoice = Literal["off", "on", "always"]
 
-CALLER_NAME = "[a-z][a-z0-9_-]{0,31}"
-"""What the name of a token of the HTTP API looks like, as a pattern."""
-_API_TOKENS = "AIVISTA_API_TOKENS"
-_SHORTEST_TOKEN = 16
+OPERATOR = "local"
+"""The owner of what is made on one's own machine, where nobody signs in."""
+
+_PUBLIC_GRACE_S = 20.0
 
 
 class SearchPolicy(StrEnum):
@@ -129,11 +143,13 @@ class Settings(BaseModel):
     server, else sketch. With `reuse_plans` the same request to the text model within an hour is answered from the
     cache. `catalogue_file` holds models of the operator's own, in the form of `catalogue.toml`. `cap_conversation_usd`
     and `cap_day_usd`, in US dollars, count for everyone who has chosen none. `trace_limit_bytes` is what the traces of
-    all turns may take; those of the oldest are let go.
+    all turns may take; those of the oldest are let go. `shutdown_grace_s` is as `grace_s` says.
 
-    `is_public` says that people may come who are not the operator. `mcp_servers` are the servers that give their tools,
-    by name, and `mcp_inherited` is what their programs get of the operator's environment. `api_tokens` are those of the
-    HTTP API by the name of who has them, beside those that are kept in the home; the two rates are for each of them.
+    `is_public` says that people may come who are not the operator; without `lends_keys` the keys here pay for nobody
+    but the owner `OPERATOR`. Where it `is_behind_proxy` that one's word counts for who asks. `mcp_servers` are the
+    servers that give their tools, by name, and `mcp_inherited` is what their programs get of the operator's
+    environment. `api_tokens` are those of the HTTP API by the name of who has them, beside those that are kept in the
+    home; the two rates are for each of them.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -150,6 +166,7 @@ class Settings(BaseModel):
     image_timeout_s: float = Field(default=300.0, gt=0)
     patiences: Patiences = Patiences()
     retry_budget_s: float = Field(default=60.0, ge=0)
+    shutdown_grace_s: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     reuse_plans: bool = False
     history_cache_ttl_s: float = Field(default=7200.0, gt=0)
     history_cache_limit_bytes: int = Field(default=1 << 30, gt=0)
@@ -158,11 +175,27 @@ class Settings(BaseModel):
     trace_limit_bytes: int = Field(default=200 << 20, gt=0)
     telemetry: TelemetrySettings | None = None
     is_public: bool = False
+    is_behind_proxy: bool = False
+    lends_keys: bool = True
     mcp_servers: Mapping[str, McpServer] = Field(default_factory=dict)
     mcp_inherited: Mapping[str, str] = Field(default_factory=dict)
     api_tokens: Mapping[str, SecretStr] = Field(default_factory=dict)
     api_requests_per_minute: float = Field(default=600.0, gt=0)
     api_turns_per_minute: float = Field(default=60.0, gt=0)
+
+    def lent_key(self, owner: str) -> SecretStr | None:
+        """Return the operator's Gemini key, where it pays for what this owner does."""
+        return self.gemini_api_key if self.lends_keys or owner == OPERATOR else None
+
+    @property
+    def grace_s(self) -> float:
+        """How long turns at work may go on when the studio is told to end, in seconds.
+
+        Nobody waits long for what they end themselves; who comes from elsewhere knows nothing of it.
+        """
+        if self.shutdown_grace_s is not None:
+            return self.shutdown_grace_s
+        return _PUBLIC_GRACE_S if self.is_public else 0.0
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str], *, home: Path | None = None) -> Settings:
@@ -178,181 +211,91 @@ class Settings(BaseModel):
 
         Raises SettingsError naming the variable that cannot be read.
         """
-        home = home or _home(environ)
-        key = environ.get("GOOGLE_API_KEY") or environ.get("GEMINI_API_KEY")
-        prefix = "AIVISTA_MODEL_"
-        overrides = {
-            name.removeprefix(prefix).lower(): value
-            for name, value in environ.items()
-            if name.startswith(prefix) and value
-        }
+        home = home or variables.HOME.of(environ) or user_data_path("aivista", appauthor=False).absolute()
         openai = _openai(environ)
-        catalogue_file = environ.get("AIVISTA_CATALOGUE")
+        provider = variables.CHOSEN_PROVIDER.of(environ)
+        if provider == "openai" and openai is None:
+            name = variables.OPENAI_BASE_URL.name
+            raise SettingsError(name, "", f"{variables.CHOSEN_PROVIDER.name} is openai, so say where its server is")
         return cls(
             home=home,
-            gemini_api_key=SecretStr(key.strip()) if key and key.strip() else None,
-            gemini_base_url=environ.get("GOOGLE_GEMINI_BASE_URL") or None,
-            gemini_api_version=environ.get("AIVISTA_GEMINI_API_VERSION") or "v1beta",
-            provider=_provider(environ, openai),
+            gemini_api_key=variables.GOOGLE_API_KEY.of(environ) or variables.GEMINI_KEY.of(environ),
+            gemini_base_url=variables.GEMINI_BASE_URL.of(environ),
+            gemini_api_version=variables.GEMINI_API_VERSION.of(environ),
+            provider=provider,
             openai=openai,
-            catalogue_file=Path(catalogue_file).expanduser().absolute() if catalogue_file else None,
-            model_overrides=overrides,
-            text_timeout_s=_positive(environ, "AIVISTA_TEXT_TIMEOUT_S", 60.0),
-            image_timeout_s=_positive(environ, "AIVISTA_IMAGE_TIMEOUT_S", 300.0),
+            catalogue_file=variables.CATALOGUE.of(environ),
+            model_overrides=_model_overrides(environ),
+            text_timeout_s=variables.TEXT_TIMEOUT_S.of(environ),
+            image_timeout_s=variables.IMAGE_TIMEOUT_S.of(environ),
             patiences=Patiences(
-                planner_s=_positive(environ, "AIVISTA_PLANNER_TIMEOUT_S", 60.0),
-                searcher_s=_positive(environ, "AIVISTA_SEARCHER_TIMEOUT_S", 60.0),
-                retriever_s=_positive(environ, "AIVISTA_RETRIEVER_TIMEOUT_S", 5.0),
-                critic_s=_positive(environ, "AIVISTA_CRITIC_TIMEOUT_S", 30.0),
+                planner_s=variables.PLANNER_TIMEOUT_S.of(environ),
+                searcher_s=variables.SEARCHER_TIMEOUT_S.of(environ),
+                retriever_s=variables.RETRIEVER_TIMEOUT_S.of(environ),
+                critic_s=variables.CRITIC_TIMEOUT_S.of(environ),
             ),
-            reuse_plans=_switch(environ, "AIVISTA_REUSE_PLANS"),
-            retry_budget_s=_positive(environ, "AIVISTA_RETRY_BUDGET_S", 60.0),
-            history_cache_ttl_s=_positive(environ, "AIVISTA_HISTORY_CACHE_TTL_S", 7200.0),
-            history_cache_limit_bytes=int(_positive(environ, "AIVISTA_HISTORY_CACHE_MB", 1024.0) * (1 << 20)),
-            cap_conversation_usd=_amount(environ, "AIVISTA_CAP_CONVERSATION_USD"),
-            cap_day_usd=_amount(environ, "AIVISTA_CAP_DAY_USD"),
-            trace_limit_bytes=int(_positive(environ, "AIVISTA_TRACE_MB", 200.0) * (1 << 20)),
+            reuse_plans=variables.REUSE_PLANS.of(environ),
+            retry_budget_s=variables.RETRY_BUDGET_S.of(environ),
+            shutdown_grace_s=variables.SHUTDOWN_GRACE_S.of(environ),
+            history_cache_ttl_s=variables.HISTORY_CACHE_TTL_S.of(environ),
+            history_cache_limit_bytes=variables.HISTORY_CACHE_BYTES.of(environ),
+            cap_conversation_usd=variables.CAP_CONVERSATION_USD.of(environ),
+            cap_day_usd=variables.CAP_DAY_USD.of(environ),
+            trace_limit_bytes=variables.TRACE_BYTES.of(environ),
             telemetry=_telemetry(environ),
-            is_public=_switch(environ, "AIVISTA_PUBLIC"),
+            is_public=variables.PUBLIC.of(environ),
+            is_behind_proxy=variables.BEHIND_PROXY.of(environ),
             mcp_servers=_mcp_servers(environ, home),
             mcp_inherited={name: environ[name] for name in INHERITED if name in environ},
-            api_tokens=_api_tokens(environ),
-            api_requests_per_minute=_positive(environ, "AIVISTA_API_REQUESTS_PER_MINUTE", 600.0),
-            api_turns_per_minute=_positive(environ, "AIVISTA_API_TURNS_PER_MINUTE", 60.0),
+            api_tokens=variables.API_TOKENS.of(environ),
+            api_requests_per_minute=variables.API_REQUESTS_PER_MINUTE.of(environ),
+            api_turns_per_minute=variables.API_TURNS_PER_MINUTE.of(environ),
         )
 
 
-def _home(environ: Mapping[str, str]) -> Path:
-    chosen = environ.get("AIVISTA_HOME")
-    path = Path(os.path.expanduser(chosen)) if chosen else user_data_path("aivista", appauthor=False)
-    return path.absolute()
-
-
-def _provider(environ: Mapping[str, str], openai: OpenAISettings | None) -> ProviderChoice | None:
-    match chosen := environ.get("AIVISTA_PROVIDER", "").strip().lower():
-        case "":
-            return None
-        case "openai" if openai is None:
-            raise SettingsError("AIVISTA_OPENAI_BASE_URL", "", "AIVISTA_PROVIDER is openai, so say where its server is")
-        case "gemini" | "openai" | "sketch":
-            return chosen
-        case _:
-            raise SettingsError("AIVISTA_PROVIDER", chosen, "it must be gemini, openai or sketch")
+def _model_overrides(environ: Mapping[str, str]) -> dict[str, str]:
+    prefix = variables.MODEL_PREFIX
+    return {
+        name.removeprefix(prefix).lower(): value for name, value in environ.items() if name.startswith(prefix) and value
+    }
 
 
 def _openai(environ: Mapping[str, str]) -> OpenAISettings | None:
-    base_url = _address(environ, "AIVISTA_OPENAI_BASE_URL")
+    base_url = variables.OPENAI_BASE_URL.of(environ)
     if base_url is None:
         return None
-    text_model = environ.get("AIVISTA_OPENAI_TEXT_MODEL", "").strip()
-    if not text_model:
-        raise SettingsError("AIVISTA_OPENAI_TEXT_MODEL", "", f"say which model of {base_url} shall answer")
-    image_model = environ.get("AIVISTA_OPENAI_IMAGE_MODEL", "").strip() or None
-    image_base_url = _address(environ, "AIVISTA_OPENAI_IMAGE_BASE_URL")
+    text_model = variables.OPENAI_TEXT_MODEL.of(environ)
+    if text_model is None:
+        raise SettingsError(variables.OPENAI_TEXT_MODEL.name, "", f"say which model of {base_url} shall answer")
+    image_model = variables.OPENAI_IMAGE_MODEL.of(environ)
+    image_base_url = variables.OPENAI_IMAGE_BASE_URL.of(environ)
     if image_base_url is not None and image_model is None:
-        raise SettingsError("AIVISTA_OPENAI_IMAGE_MODEL", "", f"say which model of {image_base_url} shall paint")
+        raise SettingsError(variables.OPENAI_IMAGE_MODEL.name, "", f"say which model of {image_base_url} shall paint")
     return OpenAISettings(
         base_url=base_url,
         text_model=text_model,
-        api_key=_secret(environ, "AIVISTA_OPENAI_API_KEY"),
+        api_key=variables.OPENAI_KEY.of(environ),
         image_model=image_model,
         image_base_url=image_base_url,
-        image_api_key=_secret(environ, "AIVISTA_OPENAI_IMAGE_API_KEY"),
+        image_api_key=variables.OPENAI_IMAGE_KEY.of(environ),
     )
 
 
 def _mcp_servers(environ: Mapping[str, str], home: Path) -> dict[str, McpServer]:
-    chosen = environ.get("AIVISTA_MCP_CONFIG", "").strip()
-    path = Path(chosen).expanduser().absolute() if chosen else home / MCP_CONFIG
-    return read_mcp_config(path, is_required=bool(chosen))
-
-
-def _api_tokens(environ: Mapping[str, str]) -> dict[str, SecretStr]:
-    """Return the tokens by name, from `name:token` pairs with commas between them. None of them is ever quoted."""
-    found: dict[str, SecretStr] = {}
-    for pair in filter(None, (one.strip() for one in environ.get(_API_TOKENS, "").split(","))):
-        name, _, token = pair.partition(":")
-        if not re.fullmatch(CALLER_NAME, name):
-            raise SettingsError(
-                _API_TOKENS, "…", "it must be name:token pairs; a name has small letters, digits, - or _"
-            )
-        if len(token) < _SHORTEST_TOKEN or not (token.isascii() and token.isprintable()) or " " in token:
-            raise SettingsError(_API_TOKENS, "…", f"a token needs at least {_SHORTEST_TOKEN} plain characters")
-        if name in found:
-            raise SettingsError(_API_TOKENS, "…", f"it names {name} twice")
-        found[name] = SecretStr(token)
-    return found
+    chosen = variables.MCP_CONFIG_FILE.of(environ)
+    return read_mcp_config(chosen or home / MCP_CONFIG, is_required=chosen is not None)
 
 
 def _telemetry(environ: Mapping[str, str]) -> TelemetrySettings | None:
     """Return where spans go; `AIVISTA_OTEL` turns them off, or on for a collector on this machine."""
-    wish = environ.get("AIVISTA_OTEL", "").strip()
-    base = environ.get("OTEL_EXPORTER_OTLP_ENDPOINT", "").strip()
-    endpoint = environ.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "").strip()
-    is_off = environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
-    if is_off or (wish and not _switch(environ, "AIVISTA_OTEL")) or not (wish or base or endpoint):
+    wish = variables.OTEL.of(environ)
+    base = variables.OTEL_ENDPOINT.of(environ)
+    endpoint = variables.OTEL_TRACES_ENDPOINT.of(environ)
+    is_off = (variables.OTEL_DISABLED.of(environ) or "").lower() == "true"
+    if is_off or wish is False or not (wish or base or endpoint):
         return None
     return TelemetrySettings(
         endpoint=endpoint or f"{(base or 'http://localhost:4318').rstrip('/')}/v1/traces",
-        with_contents=_switch(environ, "AIVISTA_OTEL_CONTENTS"),
-        service_name=environ.get("OTEL_SERVICE_NAME", "").strip() or "aivista",
+        with_contents=variables.OTEL_CONTENTS.of(environ),
+        service_name=variables.OTEL_SERVICE_NAME.of(environ),
     )
-
-
-def _address(environ: Mapping[str, str], name: str) -> str | None:
-    raw = environ.get(name, "").strip()
-    if not raw:
-        return None
-    try:
-        url = urlsplit(raw)
-        is_address = url.scheme in ("https", "http") and bool(url.hostname) and url.port != 0
-    except ValueError:
-        is_address = False
-    if "@" in raw:
-        # Not quoted: it may hold a password.
-        raise SettingsError(name, "…", "it must hold no name or password; give the key in a variable of its own")
-    if not is_address or url.query or url.fragment:
-        raise SettingsError(name, raw, "it must be an address like http://127.0.0.1:11434/v1")
-    return raw.rstrip("/")
-
-
-def _secret(environ: Mapping[str, str], name: str) -> SecretStr | None:
-    raw = environ.get(name, "").strip()
-    if not raw:
-        return None
-    if not (raw.isascii() and raw.isprintable()) or " " in raw:
-        raise SettingsError(name, "…", "it holds characters that no key has")
-    return SecretStr(raw)
-
-
-def _switch(environ: Mapping[str, str], name: str) -> bool:
-    raw = environ.get(name, "").strip().lower()
-    if raw not in ("", "0", "1", "false", "true", "no", "yes", "off", "on"):
-        raise SettingsError(name, raw, "it must be on or off")
-    return raw in ("1", "true", "yes", "on")
-
-
-def _positive(environ: Mapping[str, str], name: str, default: float) -> float:
-    raw = environ.get(name)
-    if not raw:
-        return default
-    try:
-        value = float(raw)
-    except ValueError:
-        raise SettingsError(name, raw, "it must be a number") from None
-    if not 0 < value < float("inf"):
-        raise SettingsError(name, raw, "it must be greater than zero")
-    return value
-
-
-def _amount(environ: Mapping[str, str], name: str) -> float | None:
-    raw = environ.get(name, "").strip()
-    if not raw:
-        return None
-    try:
-        value = float(raw)
-    except ValueError:
-        raise SettingsError(name, raw, "it must be a number of US dollars, such as 2.50") from None
-    if not 0 <= value < float("inf"):
-        raise SettingsError(name, raw, "it must be zero or more")
-    return value

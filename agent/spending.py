@@ -34,6 +34,9 @@ _FOUND_TOKENS = 400
 _CHARACTERS_A_TOKEN = 4
 # A part of a picture is shown as it is and with what may change marked in it.
 _MASK_PICTURES = 2
+# The instructions of a wish that is written out, and what comes back.
+_WISH_PROMPT_TOKENS = 450
+_WISH_OUTPUT_TOKENS = 160
 
 
 class PartKind(StrEnum):
@@ -106,6 +109,13 @@ def picture_price(
 def review_price(text_model: ModelEntry, on: date) -> float:
     """Return about what a look at one picture costs, in US dollars; a model without eyes does not look."""
     return text_model.price_usd(_REVIEW, on) if text_model.has_vision else 0.0
+
+
+def wish_price(text_model: ModelEntry, on: date) -> float:
+    """Return about what it costs to have a short wish written out, in US dollars."""
+    thoughts = _THOUGHT_TOKENS[text_model.role] if text_model.thinking_levels else 0
+    usage = TokenUsage(prompt_tokens=_WISH_PROMPT_TOKENS, output_tokens=_WISH_OUTPUT_TOKENS, thought_tokens=thoughts)
+    return text_model.price_usd(usage, on)
 
 
 def estimate(

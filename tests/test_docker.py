@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from webui.cli import read_flags
+from webui.health import ALIVE
 
 ROOT = Path(__file__).parents[1]
 
@@ -78,12 +79,17 @@ def test_the_command_is_one_that_the_studio_knows() -> None:
     assert (flags.host, [str(flags.port)]) == ("0.0.0.0", arguments("EXPOSE"))
 
 
-def test_its_health_is_asked_of_the_page_by_a_program_that_compiles() -> None:
+def test_turns_have_less_time_to_end_than_docker_gives_the_container() -> None:
+    [(grace_s,)] = [re.findall(r"AIVISTA_SHUTDOWN_GRACE_S=(\d+)", rest) for rest in arguments("ENV")]
+    assert 0 < int(grace_s) < 10 - 1.5
+
+
+def test_its_health_is_asked_by_a_program_that_compiles() -> None:
     [check] = arguments("HEALTHCHECK")
     program, _, code = json.loads(check.partition("CMD ")[2])
     assert program == "python"
     compile(code, "healthcheck", "exec")
-    assert f"127.0.0.1:{arguments('EXPOSE')[0]}/" in code
+    assert f"127.0.0.1:{arguments('EXPOSE')[0]}{ALIVE}'" in code
 
 
 @pytest.mark.parametrize("line", ["docker build -t aivista .", "docker run"])

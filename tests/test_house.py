@@ -21,6 +21,7 @@ FORBIDDEN_IN_AGENT = {"gradio", "gradio_client", "webui"}
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("webui",),
     ("agent", "agent.studio"),
+    ("agent.kept_things",),
     ("agent.workflow", "agent.archive"),
     ("agent.mcp",),
     ("agent.imaging", "agent.tools", "agent.history_images", "agent.report", "agent.spending", "agent.telemetry"),
@@ -46,6 +47,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "agent.settings",
         "agent.trace",
         "agent.untrusted",
+        "agent.variables",
     ),
 )
 GROUND = len(FLOORS) - 1

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
+import threading
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,42 +18,54 @@ from starlette.middleware import Middleware
 from agent.errors import AivistaError
 from agent.settings import Settings
 from agent.studio import Studio
+from webui.accounts import Accounts
 from webui.api.mounting import api_mounts
+from webui.closing import Ending
 from webui.differences import difference_routes
 from webui.exports import export_routes
 from webui.file_routes import file_routes
 from webui.gallery_routes import gallery_routes
 from webui.guard import LOOPBACK, Guard, HostRules
+from webui.health import Health
 from webui.media import media_routes
 from webui.page import build_page, head_html
+from webui.page_gate.gate import House, Limits, PageGate
 from webui.previews import preview_routes
 from webui.reports import report_routes
 from webui.sessions import open_sessions
+from webui.sign_in import SignIn, WayIn
 from webui.space.limited import LimitedStudio
 from webui.space.place import Place
 from webui.theme import aivista_theme
 from webui.trace_routes import trace_routes
 
 SKETCH_PACE_S = 0.02
-_CLOSE_S = 1.6
 
 
 @dataclass(frozen=True)
 class LaunchOptions:
-    """How the server is reached: address, port, the fixed language if any, whether a share link is asked for, and the
-    public place it serves, if any."""
+    """How the server is reached: address, port, the fixed language if any, whether a share link is asked for.
+
+    `place` is there where others come: each of them has a space of their own then. `password` is asked of everybody but
+    the operator before anything is shown.
+    """
 
     host: str = "127.0.0.1"
     port: int = 7860
     language: str | None = None
     is_shared: bool = False
     place: Place | None = None
+    password: str = ""
 
 
 def as_reached(settings: Settings, options: LaunchOptions) -> Settings:
-    """Return the settings with `is_public` set where others than the operator can reach the page."""
-    is_public = options.is_shared or options.host not in LOOPBACK
-    return settings.model_copy(update={"is_public": True}) if is_public else settings
+    """Return the settings with `is_public` set where others than the operator can reach the page, and without lending
+    them the operator's keys where they pay for themselves."""
+    place = options.place
+    if place is None and options.host in LOOPBACK and not options.is_shared:
+        return settings
+    changed = {"is_public": True, "lends_keys": place is None or place.pays.who == "owner"}
+    return settings.model_copy(update=changed)
 
 
 def _studio_of(settings: Settings, place: Place | None) -> Studio:
@@ -73,7 +86,6 @@ class Server:
 
     def __init__(self, settings: Settings, options: LaunchOptions) -> None:
         self.options = options
-        self.password = secrets.token_urlsafe(9) if options.is_shared else ""
         self.share_url: str | None = None
         self.share_failure = ""
         self._failure: AivistaError | None = None
@@ -81,10 +93,16 @@ class Server:
         self._settings = settings
         self._studio = _studio_of(settings, options.place)
         self._open = AsyncExitStack()
+        self._closing = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._rules = _host_rules(options)
-        is_shared = options.is_shared or options.place is not None
-        self._sessions = open_sessions(settings, is_shared=is_shared, language=options.language)
+        place = options.place
+        issuer = place.issuer if place is not None else None
+        self._sessions = open_sessions(
+            settings, is_shared=place is not None, language=options.language, has_accounts=issuer is not None
+        )
+        self._accounts = Accounts(issuer, self._sessions, self._studio.hand_over) if issuer is not None else None
+        self._way_in = WayIn(self._sessions, options.password)
         is_kept = options.place is None or options.place.is_kept
         self._page = build_page(lambda: self._studio, self._studio.catalogue, self._sessions, is_kept=is_kept)
 
@@ -109,12 +127,16 @@ class Server:
         host = "127.0.0.1" if self.options.host in ("0.0.0.0", "::") else self.options.host  # noqa: S104
         return f"http://{f'[{host}]' if ':' in host else host}:{self.options.port}"
 
+    @property
+    def operator_url(self) -> str:
+        """The local address by which a browser becomes the operator's."""
+        return f"{self.url}{self._way_in.operator_path}"
+
     def _launch(self) -> None:
         self._page.launch(
             server_name=self.options.host,
             server_port=self.options.port,
             share=False,
-            auth=("aivista", self.password) if self.password else None,
             prevent_thread_lock=True,
             quiet=True,
             show_error=False,
@@ -129,7 +151,7 @@ class Server:
             state_session_capacity=200,
             max_threads=16,
             theme=aivista_theme(),
-            head=head_html(),
+            head=head_html(self.options.language),
             app_kwargs=self._app_kwargs(),
         )
 
@@ -145,13 +167,28 @@ class Server:
                 *trace_routes(lambda: self._studio, self._sessions),
                 *difference_routes(lambda: self._studio, self._sessions),
                 *preview_routes(lambda: self._studio, self._sessions),
+                *([self._accounts.mount()] if self._accounts is not None else []),
                 *api_mounts(lambda: self._studio, self._sessions, self._settings, self.options.language),
             ],
-            "middleware": [Middleware(Guard, rules=self._rules, sessions=self._sessions)],
+            "middleware": [
+                Middleware(Health, rules=self._rules, not_ready=lambda: self._studio.not_ready()),
+                Middleware(Guard, rules=self._rules, sessions=self._sessions),
+                Middleware(SignIn, way_in=self._way_in),
+                Middleware(PageGate, house=self._gate_house),
+            ],
             "docs_url": None,
             "redoc_url": None,
             "openapi_url": None,
         }
+
+    def _gate_house(self) -> House:
+        return House(
+            sessions=self._sessions,
+            config=lambda: dict(self._page.get_config_file()),
+            folder=Path(self._page.app.uploaded_file_dir).resolve(),
+            limits=Limits() if self._sessions.is_shared else None,
+            is_behind_proxy=self._settings.is_behind_proxy,
+        )
 
     @asynccontextmanager
     async def _lifespan(self, _app: object) -> AsyncIterator[None]:
@@ -166,7 +203,7 @@ class Server:
         try:
             yield
         finally:
-            await self._open.aclose()
+            await self._close_studio()
 
     def share(self) -> None:
         """Open the public link: `share_url` when it stands, else `share_failure` says why there is none."""
@@ -186,22 +223,25 @@ class Server:
         else:
             self._rules.names.add(urlsplit(self.share_url).hostname or "")
 
-    def close(self) -> None:
-        """Put running turns on record, close the studio, and end the server without waiting for open streams."""
-        if self._loop is not None and self._loop.is_running():
-            closing = asyncio.run_coroutine_threadsafe(self._open.aclose(), self._loop)
-            try:
-                closing.result(timeout=_CLOSE_S)
-            except TimeoutError:
-                closing.cancel()
-        self._close_tunnels()
+    def close(self, hurried: threading.Event | None = None) -> None:
+        """Let the turns at work end within their time, put the others on record, and end streams, studio and server.
+
+        The studio says that it is closing meanwhile, and takes no new turn; once `hurried` is set it waits no more.
+        """
         server = getattr(self._page, "server", None)
-        if server is not None:
-            # An open page keeps an endless stream; waiting for it would take until the page is closed.
-            # That end cancels the server's own tasks, which it would report as errors.
-            _silence_server_log()
-            server.should_exit = server.force_exit = True
-            server.thread.join(timeout=0.3)
+        if server is None or self._loop is None or not self._loop.is_running():
+            return
+        ending = Ending(self._studio, self._close_studio, self._loop, server)
+        ending.finish_turns(self._settings.grace_s, hurried or threading.Event())
+        self._close_tunnels()
+        # That end cancels the server's own tasks, which it would report as errors.
+        _silence_server_log()
+        ending.end_streams(self._page.app.stop_event)
+        ending.close_studio()
+
+    async def _close_studio(self) -> None:
+        async with self._closing:
+            await self._open.aclose()
 
     def _close_tunnels(self) -> None:
         if self.share_url is None:

@@ -25,7 +25,7 @@ from webui.streams import Stream, Streams, turn_of
 from webui.tabs import Returned, Tab
 
 _BUS = "window.aivistaBranches = { turn: data => trigger('click', data) };"
-_QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+_QUIET: dict[str, Any] = {"show_progress": "hidden", "show_progress_on": [], "api_visibility": "private"}
 _AT_ONCE = 64
 # What a message may hold is judged by the studio; this only keeps nonsense out.
 _LONGEST = 1 << 20
@@ -111,6 +111,7 @@ def wire_branches(screen: Screen, tab: gr.State) -> None:
             return
         async for updates in branches.answer(screen.sessions.visitor(request), tab, conversation, click):
             yield updates
+        yield screen.nothing()
 
     bus.click(
         act,

@@ -95,8 +95,8 @@ def thumbs(view: View, images: Sequence[ImagePart | str]) -> str:
         name = view.words("action.open", handle=handle)
         cells.append(
             f'<button type="button" class="ref" data-act="view" data-arg="{escape(handle)}" title="{escape(name)}">'
-            f'<img src="{view.url(handle, THUMB_EDGE_PX)}" alt="{escape(alt)}" width="72" height="72">{tag(handle)}'
-            "</button>"
+            f'<img src="{view.url(handle, THUMB_EDGE_PX)}" alt="{escape(alt)}" width="72" height="72" loading="lazy">'
+            f"{tag(handle)}</button>"
         )
     return f'<div class="refs">{"".join(cells)}</div>'
 
@@ -160,7 +160,8 @@ def pending_frame(words: Words, width: int, height: int) -> str:
     """Return the empty frame a picture will arrive in, of its shape, so that its arrival moves nothing."""
     label = escape(words("picture.pending"))
     return (
-        f'<figure class="pic"><div class="frame pending" role="img" aria-label="{label}" '
+        f'<figure class="pic" style="--shape:{(width or 1) / (height or 1):.4f}">'
+        f'<div class="frame pending" role="img" aria-label="{label}" '
         f'style="aspect-ratio:{width or 1}/{height or 1}"></div></figure>'
     )
 

@@ -13,12 +13,13 @@ import tempfile
 import threading
 import webbrowser
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from importlib import import_module, metadata
 from pathlib import Path
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, NoReturn, cast
 
-from webui import cli_mcp, cli_space
+from webui import cli_mcp, cli_space, cli_visitors
 
 if TYPE_CHECKING:
     from agent.settings import Settings
@@ -69,6 +70,7 @@ def read_flags(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--home", metavar="FOLDER", help="where everything is kept (default: your user-data folder)")
     parser.add_argument("--lang", choices=_LANGUAGES, help="language of the page (default: the browser's)")
     parser.add_argument("--share", action="store_true", help="open a public link, protected by a password")
+    cli_visitors.add_flags(parser, os.environ)
     parser.add_argument(
         "--api-token",
         action="append",
@@ -184,12 +186,12 @@ def open_studio(flags: argparse.Namespace, settings: Settings, place: Place | No
 
     _prepare_log(settings)
     _prepare_home(settings.home)
-    ended = threading.Event()
-    _listen_for_the_end(ended)
+    signals = _Signals()
+    _listen_for_the_end(signals)
     transit = tempfile.mkdtemp(prefix="aivista-")
     try:
         _prepare_gradio(transit)
-        return _serve(flags, settings, ended, place)
+        return _serve(flags, settings, signals, place)
     except AivistaError as error:
         raise Unusable(str(error)) from None
     finally:
@@ -272,9 +274,11 @@ def _keep_house(flags: argparse.Namespace, home: Path | None) -> int:
 def _prepare_log(settings: Settings) -> None:
     """Send the log to the terminal, with no key in it, whoever writes to it."""
     from agent.redaction import RedactingFilter, secrets_of
+    from webui.kept_key import KeptKey
 
-    secrets = secrets_of(settings)
-    redacting = RedactingFilter(lambda: secrets)
+    # The key that is kept may be another one by the next line of the log.
+    secrets, kept = secrets_of(settings), KeptKey(settings.home)
+    redacting = RedactingFilter(lambda: (*secrets, *filter(None, [kept.read()])))
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     for handler in logging.getLogger().handlers:
         handler.addFilter(redacting)
@@ -283,9 +287,17 @@ def _prepare_log(settings: Settings) -> None:
         logging.getLogger(name).addFilter(redacting)
 
 
-def _listen_for_the_end(ended: threading.Event) -> None:
+@dataclass(frozen=True)
+class _Signals:
+    """That the process was told to end, and that it was told so once more."""
+
+    ended: threading.Event = field(default_factory=threading.Event)
+    hurried: threading.Event = field(default_factory=threading.Event)
+
+
+def _listen_for_the_end(signals: _Signals) -> None:
     def end(_number: int, _frame: FrameType | None) -> None:
-        ended.set()
+        (signals.hurried if signals.ended.is_set() else signals.ended).set()
 
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
@@ -327,21 +339,28 @@ def _import_gradio() -> None:
         del sys.modules["mcp"]
 
 
-def _serve(flags: argparse.Namespace, settings: Settings, ended: threading.Event, place: Place | None) -> int:
+def _serve(flags: argparse.Namespace, settings: Settings, signals: _Signals, place: Place | None) -> int:
     _import_gradio()
     from webui.app import LaunchOptions, Server
 
-    server = Server(settings, LaunchOptions(flags.host, flags.port, flags.lang, flags.share, place))
+    is_space = place is not None
+    place = place or cli_visitors.place_of(flags, settings)
+    password = cli_visitors.password_of(flags)
+    server = Server(settings, LaunchOptions(flags.host, flags.port, flags.lang, flags.share, place, password))
     try:
         url = server.start()
         print(f"Aivista is open at {url}", flush=True)
         if flags.share:
             _share(server)
+        if place is not None and not is_space:
+            print(f"Open it as yourself, with all that is yours: {server.operator_url}", flush=True)
+        if password != (flags.password or ""):
+            print(f"Visitors sign in with the password {password}", flush=True)
         if sys.stdout.isatty() and _has_display():
-            webbrowser.open(url)
-        ended.wait()
+            webbrowser.open(url if place is None else server.operator_url)
+        signals.ended.wait()
     finally:
-        server.close()
+        server.close(signals.hurried)
     return 0
 
 
@@ -351,7 +370,6 @@ def _share(server: Server) -> None:
         print(f"aivista: no share link could be had ({server.share_failure}); the page is local only.", file=sys.stderr)
     else:
         print(f"Shared at {server.share_url}", flush=True)
-    print(f"Sign in as aivista with the password {server.password}", flush=True)
 
 
 def _has_display() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 
@@ -13,9 +14,12 @@ from agent.messages import Value
 from agent.pictures import ReferenceRole
 from webui.action_panels import amounts_sentence, pressed_sentence, read_amounts, read_press
 from webui.panels.canvas import canvas_html
+from webui.panels.chat import Wish, wish_of
 from webui.panels.compare import compare_html, pair, read_pair
 from webui.panels.composer import Chosen
 from webui.roles import chosen_roles, read_choice
+from webui.sample_picture import NAME as SAMPLE_NAME
+from webui.sample_picture import sample_picture
 from webui.screen import Screen, Updates
 from webui.sessions import Visitor
 from webui.tabs import Tab
@@ -91,6 +95,8 @@ class Clicks:
         """Return the updates of an act that lets a turn begin or go on."""
         turns, where = self.turns, context.conversation_id
         match click.act:
+            case "try_wish" if wish := wish_of(visitor.words, click.arg):
+                return self._try(visitor, tab, wish, context)
             case "retry":
                 return turns.retry(visitor, tab, where, click.arg)
             case "run_plan":
@@ -109,6 +115,16 @@ class Clicks:
                 return self._edit(visitor, tab, click, where)
             case _:
                 return _nothing()
+
+    async def _try(self, visitor: Visitor, tab: Tab, wish: Wish, context: Context) -> AsyncIterator[Updates]:
+        """Run an example of the first page where that is free; elsewhere it only fills the composer."""
+        if not self.screen.is_sketch(visitor):
+            yield {self.screen.panels.composer.message: gr.update(value={"text": wish.text, "files": []})}
+            return
+        images = [(SAMPLE_NAME, await asyncio.to_thread(sample_picture))] if wish.needs_picture else []
+        where, chosen = context.conversation_id, context.chosen
+        async for updates in self.turns.say(visitor, tab, where, wish.text, "", chosen, images):
+            yield updates
 
     async def _edit(self, visitor: Visitor, tab: Tab, click: Click, conversation_id: str) -> AsyncIterator[Updates]:
         """Do what a button under an edit says, and show the conversation as it is then."""
@@ -135,7 +151,7 @@ class Clicks:
         conversation = await self.screen.conversation(visitor, conversation_id)
         chips = self.screen.chips_of(visitor, conversation) if has_chips else {}
         yield {**await self.screen.opened(visitor, conversation), **chips}
-        if conversation is not None and self.screen.studio().is_running(conversation.id, conversation.owner):
+        if conversation is not None and self.turns.is_at_work(conversation):
             async for updates in self.turns.follow(visitor, tab, conversation):
                 yield updates
 

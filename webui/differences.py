@@ -85,7 +85,7 @@ def difference_routes(studio: Callable[[], PictureSource], sessions: Sessions) -
     async def route(request: Request) -> Response:
         edge_px = _edge(request.query_params.get("edge", str(DEFAULT_EDGE_PX)))
         if edge_px is None:
-            return refusal(f"edge must be from {MIN_EDGE_PX} to {MAX_EDGE_PX}.", 400)
+            return refusal(sessions.visitor(request).words("route.unreadable"), 400)
         where = request.path_params
 
         async def work(owner: str) -> Response:

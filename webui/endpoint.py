@@ -19,7 +19,7 @@ from webui.pacing import batches
 from webui.panels.composer import Chosen
 from webui.questions import question_sentence
 from webui.screen import Screen
-from webui.sessions import Visitor
+from webui.sessions import PageRequest, Sessions, Visitor
 from webui.step_lines import step_sentence
 from webui.streams import refusals_told, turn_of
 from webui.words import Words
@@ -35,6 +35,35 @@ class Said:
     chosen: Chosen
     conversation_id: str
     decision: str = ""
+
+
+@dataclass(frozen=True)
+class Script:
+    """A script, and which conversation it goes on with.
+
+    One that keeps no cookie has it in the name of its conversation where others come as well: the id alone, which
+    stands in addresses, opens nothing there.
+    """
+
+    visitor: Visitor
+    conversation_id: str
+    cookie: str = ""
+
+    def told(self, answer: dict[str, Any]) -> dict[str, Any]:
+        """Return an answer with the name by which the script shall go on with its conversation."""
+        if not self.cookie or not answer["conversation"]:
+            return answer
+        return {**answer, "conversation": f"{answer['conversation']}:{self.cookie}"}
+
+
+def script_of(sessions: Sessions, request: PageRequest, conversation: str) -> Script:
+    """Return which script asks to go on with a conversation, as its last answer named it."""
+    visitor = sessions.visitor(request)
+    if visitor.token is not None or not sessions.is_shared:
+        return Script(visitor, conversation)
+    conversation_id, _, brought = conversation.partition(":")
+    cookie = brought if sessions.read(brought) else sessions.new_cookie()
+    return Script(sessions.bearer(sessions.read(cookie), visitor.words), conversation_id, cookie)
 
 
 @dataclass(frozen=True)

@@ -295,7 +295,7 @@ def _guarded(
 ) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         if sessions.token_of(request.cookies.get(COOKIE)) is None:
-            return _json({"error": "These files are not yours to see."}, 403)
+            return _json({"error": sessions.visitor(request).words("route.not_yours")}, 403)
         visitor = sessions.visitor(request)
         try:
             return await work(visitor, request)

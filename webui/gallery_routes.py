@@ -21,6 +21,7 @@ from agent.imaging.recipe_desk import RecipeDesk
 from agent.messages import Value
 from agent.storage.gallery import Gallery
 from agent.storage.gallery_values import LONGEST_TAG, GalleryItem, GalleryPage, GalleryQuery, Source
+from agent.workflow.adjuster import LABEL as EXACT
 from webui.media import download_name
 from webui.panels.gallery import LONGEST_QUERY, cells_html
 from webui.sessions import COOKIE, Sessions, Visitor
@@ -152,7 +153,9 @@ class _Pages:
         """Answer with how many pictures there are of each kind; `here` are those of the conversation that is named."""
         facets = await self.studio().gallery.facets(visitor.owner)
         here = await self._here(visitor, request.query_params.get("conversation", ""))
-        return _json({**facets.model_dump(), "here": here})
+        # What was done without a model has a name of its own in each language.
+        names = {EXACT: visitor.words("receipt.exact")}
+        return _json({**facets.model_dump(), "here": here, "names": names})
 
     async def _here(self, visitor: Visitor, conversation_id: str) -> int:
         if not conversation_id or len(conversation_id) > 100:
@@ -205,7 +208,7 @@ class _Pages:
         """Answer with a packed file and throw it away."""
         found = self.shelf.take(visitor.owner, request.path_params["name"])
         if found is None:
-            return PlainTextResponse("There is no such file.", status_code=404, headers=_HEADERS)
+            return PlainTextResponse(visitor.words("route.no_file"), status_code=404, headers=_HEADERS)
         path, count = found
         return FileResponse(
             path,
@@ -238,7 +241,7 @@ def _guarded(
 ) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         if sessions.token_of(request.cookies.get(COOKIE)) is None:
-            return _json({"error": "This gallery is not yours to see."}, 403)
+            return _json({"error": sessions.visitor(request).words("route.not_yours")}, 403)
         visitor = sessions.visitor(request)
         try:
             return await work(visitor, request)

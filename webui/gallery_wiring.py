@@ -30,7 +30,7 @@ from webui.sessions import Visitor
 from webui.tabs import Tab
 from webui.turns import Turns, give_back
 
-_QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+_QUIET: dict[str, Any] = {"show_progress": "hidden", "show_progress_on": [], "api_visibility": "private"}
 _AT_ONCE = 64
 
 
@@ -119,8 +119,9 @@ class GalleryActs:
         tab.take_over()
         chips = self.screen.chips_of(visitor, conversation)
         yield {**await self.screen.opened(visitor, conversation), **chips, **shown}
-        if self.screen.studio().is_running(conversation.id, visitor.owner):
-            async for updates in Turns(self.screen).follow(visitor, tab, conversation):
+        turns = Turns(self.screen)
+        if turns.is_at_work(conversation):
+            async for updates in turns.follow(visitor, tab, conversation):
                 yield updates
 
     async def _referred(self, visitor: Visitor, tab: Tab, items: Sequence[GalleryItem], at: At) -> Updates:
@@ -172,7 +173,8 @@ def wire_gallery(screen: Screen, gallery: GalleryPanel, tab: gr.State) -> None:
         named = read_references(references)
         at = At(conversation, editing, named, read_roles(roles, named), message)
         async for updates in acts.answer(screen.sessions.visitor(request), tab, click, at):
-            yield updates or {screen.panels.canvas: gr.skip()}
+            yield updates or screen.nothing()
+        yield screen.nothing()
 
     clicked = gallery.bus.click(
         act,

@@ -1,4 +1,4 @@
-"""What every request passes: known hosts only, no writes from foreign pages, our cookie and headers on the page."""
+"""What every request passes: known hosts only, nothing for foreign pages, our cookie and headers on the page."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from webui.api.problems import HEADERS, RefusalCode, Refused, answer_with, problem_of_refusal
 from webui.sessions import COOKIE, Sessions
 
+FOREIGN_HOST = "This studio does not answer to that host name."
+# Where programs ask, which read problem documents.
+PROGRAMS = ("/api/", "/v1/")
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 # Gradio's page needs inline scripts, and `new Function` for the little scripts of gr.HTML; pictures from anywhere but
@@ -56,6 +60,13 @@ class HostRules:
             return name in self.names
         return not self.is_named or name in self.names or _is_address(name)
 
+    def allows_probe(self, host: str) -> bool:
+        """Whether a request for this `Host` may ask how the studio is: by a bare address, or by none, as well.
+
+        Nobody's name server can have those point at somebody else's machine.
+        """
+        return not host or _is_address(_name(host)) or self.allows_host(host)
+
     @property
     def page_policy(self) -> str:
         """The Content-Security-Policy of the page."""
@@ -67,7 +78,7 @@ class HostRules:
         return bool(self.embedders)
 
     def allows_origin(self, origin: str | None, headers: Headers) -> bool:
-        """Whether a page of this origin may write: one that came from the very host it now asks, or none at all."""
+        """Whether a page of this origin may ask: one that came from the very host it now asks, or none at all."""
         if origin is None:
             return True
         place = urlsplit(origin).netloc.lower()
@@ -103,18 +114,25 @@ class Guard:
             return
         headers = Headers(scope=scope)
         refusal = self._refusal(scope, headers)
-        if refusal:
-            await PlainTextResponse(refusal, status_code=403)(scope, receive, send)
+        if refusal is not None:
+            await self._refuse(refusal, scope)(scope, receive, send)
             return
         await self.app(scope, receive, self._with_headers(scope, send))
 
-    def _refusal(self, scope: Scope, headers: Headers) -> str:
+    def _refusal(self, scope: Scope, headers: Headers) -> RefusalCode | None:
         if not self.rules.allows_host(headers.get("host", "")):
-            return "This studio does not answer to that host name."
-        is_write = scope.get("method", "GET") not in ("GET", "HEAD", "OPTIONS")
-        if is_write and not self.rules.allows_origin(headers.get("origin"), headers):
-            return "Another site may not use this studio."
-        return ""
+            return RefusalCode.FOREIGN_HOST
+        # Nor read: on other hosts than localhost Gradio lets a page of any origin read, with whatever cookies it has.
+        if not self.rules.allows_origin(headers.get("origin"), headers):
+            return RefusalCode.FOREIGN_ORIGIN
+        return None
+
+    def _refuse(self, code: RefusalCode, scope: Scope) -> Response:
+        """Return a problem document for programs, a sentence for a page."""
+        problem = problem_of_refusal(self.sessions.words(Request(scope)), Refused(code))
+        if scope["path"].startswith(PROGRAMS):
+            return answer_with(problem, scope["path"])
+        return PlainTextResponse(problem.detail, problem.status, HEADERS)
 
     def _with_headers(self, scope: Scope, send: Send) -> Send:
         async def wrapped(message: Message) -> None:

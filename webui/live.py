@@ -44,6 +44,7 @@ from agent.messages import ImagePart
 from agent.pictures import Picture
 from agent.reviews import Review
 from agent.trace import StepKind
+from webui.usual_times import Usual
 
 Ending: TypeAlias = TurnDone | TurnFailed | TurnStopped | TurnPaused
 # What stands at the end of a turn, and is another once the turn has gone on.
@@ -89,6 +90,7 @@ class LiveTurn:
     `step` is what the agent is doing now and `turn_id` is empty until the turn is on record. `earlier` is what a turn
     that goes on had shown before it was held up. `beside` are the turns of all versions of its words, itself as the
     newest (empty while it has no id), if there are several. `tools_done` counts the calls of tools that have ended.
+    `usual` is when its pictures can be expected, where something tells.
     """
 
     text: str
@@ -101,6 +103,13 @@ class LiveTurn:
     ending: Ending | None = None
     beside: tuple[str, ...] = ()
     tools_done: int = 0
+    usual: Usual | None = None
+
+    @property
+    def painting(self) -> Painting | None:
+        """The newest pictures that are being made, if any are."""
+        paintings = [block for block in self.blocks if isinstance(block, Painting)]
+        return paintings[-1] if paintings and None in paintings[-1].frames else None
 
     @property
     def is_on_record(self) -> bool:

@@ -46,15 +46,15 @@ def media_routes(studio: Callable[[], Studio], sessions: Sessions) -> list[Route
         conversation_id, name = request.path_params["conversation"], request.path_params["picture"]
         visitor = _visitor(request, sessions, conversation_id, name)
         if visitor is None:
-            return PlainTextResponse("This picture is not yours to see.", status_code=403)
+            return PlainTextResponse(sessions.visitor(request).words("route.not_yours"), status_code=403)
         try:
             return await _answer(studio(), request, conversation_id, name, visitor, sessions.key(visitor))
         except RequestRefused as error:
             if error.code in _MISSING:
-                return PlainTextResponse("There is no such picture.", status_code=404)
-            return PlainTextResponse(error.info.message, status_code=422)
+                return PlainTextResponse(visitor.words("route.no_picture"), status_code=404)
+            return PlainTextResponse(visitor.words.error(error.info), status_code=422)
         except AivistaError as error:
-            return PlainTextResponse(error.info.message, status_code=500)
+            return PlainTextResponse(visitor.words.error(error.info), status_code=500)
 
     return [Route("/media/{conversation}/{picture}", media, methods=["GET"]), *recipe_routes(sessions)]
 

@@ -8,6 +8,7 @@ from html import escape
 from agent.errors import Actor, ErrorCode, ErrorInfo
 from webui.cards import View, button
 from webui.icons import icon
+from webui.next_steps import next_step
 from webui.words import Words
 
 _HEAD_ICONS = {
@@ -18,34 +19,94 @@ _HEAD_ICONS = {
 }
 
 
-def failure(view: View, error: ErrorInfo, turn_id: str) -> str:
-    """Return the card of a failed turn: who must act, why, what is kept, and the ways on.
+# What the provider gives as its reason, in words that say something.
+_REASONS = {
+    "SAFETY": "reason.safety",
+    "IMAGE_SAFETY": "reason.safety",
+    "PROHIBITED_CONTENT": "reason.prohibited",
+    "IMAGE_PROHIBITED_CONTENT": "reason.prohibited",
+    "BLOCKLIST": "reason.blocklist",
+    "SPII": "reason.personal",
+    "RECITATION": "reason.recitation",
+    "IMAGE_RECITATION": "reason.recitation",
+    "JAILBREAK": "reason.jailbreak",
+    "NO_IMAGE": "reason.no_image",
+    "IMAGE_OTHER": "reason.other",
+    "OTHER": "reason.other",
+}
 
-    Without `turn_id` nothing was stored: the words are back in the composer and there is nothing to retry.
+
+def failure_sentence(words: Words, error: ErrorInfo) -> str:
+    """Return the sentence of a failure, with the provider's reason in words beside its code."""
+    reason = str(error.parameters.get("reason", ""))
+    if reason not in _REASONS:
+        return words.error(error)
+    told = words("reason.with_code", reason=words(_REASONS[reason]), code=reason)
+    return words.error(error.model_copy(update={"parameters": {**error.parameters, "reason": told}}))
+
+
+def failure(view: View, error: ErrorInfo, turn_id: str, rewordings: Sequence[str] = ()) -> str:
+    """Return the card of a failed turn: who refused, who must act, why, whether the same can help, and the ways on.
+
+    `rewordings` are other wishes, each of which a click puts into the composer. Without `turn_id` nothing was stored:
+    the words are back in the composer and there is nothing to retry.
     """
     words, is_unknown = view.words, error.code is ErrorCode.CALL_UNKNOWN
     # Nobody failed where an answer never came: the person decides whether it is asked for again.
     actor = error.code.value if is_unknown else error.actor.value
-    rows = [
-        (words("failure.who"), words(f"failure.who_{actor}")),
-        (words("failure.why"), words.error(error)),
-        (words("failure.kept"), words("failure.kept_text")),
-    ]
-    if error.provider_detail:
-        rows.append((words("failure.detail"), error.provider_detail[:300]))
-    listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in rows)
-    buttons = []
-    if turn_id:
-        buttons.append(button("retry", words("action.retry"), "rotate-ccw", "solid", arg=turn_id))
-        buttons.append(button("edit_words", words("action.edit_words"), "pencil", "line", arg=turn_id))
-    if error.actor is Actor.KEY:
-        buttons.append(button("settings", words("action.settings"), "key-round", "line"))
+    title = words(f"failure.title_refused_{error.refused}") if error.refused else words(f"failure.title_{actor}")
+    listed = "".join(f"<dt>{escape(name)}</dt><dd>{value}</dd>" for name, value in _rows(words, error, actor, turn_id))
     is_calm = is_unknown or error.actor in (Actor.YOU, Actor.KEY)
     return (
         f'<section class="card {"calm" if is_calm else "refusal"}" role="alert" data-code="{error.code.value}">'
-        f"<h3>{icon(_HEAD_ICONS.get(error.actor, 'circle-alert'), 18)}{escape(words(f'failure.title_{actor}'))}</h3>"
-        f"<dl>{listed}</dl>{_foot(view, buttons, turn_id)}</section>"
+        f"<h3>{icon(_HEAD_ICONS.get(error.actor, 'circle-alert'), 18)}{escape(title)}</h3>"
+        f"<dl>{listed}</dl>{_rewordings(words, rewordings)}"
+        f"{_foot(view, _ways_on(words, error, turn_id, has_rewordings=bool(rewordings)), turn_id)}</section>"
     )
+
+
+def _rows(words: Words, error: ErrorInfo, actor: str, turn_id: str) -> list[tuple[str, str]]:
+    """Return the rows of the card, their values as HTML."""
+    rows = []
+    if error.refused:
+        said = words(f"failure.refused_{error.refused}", **error.sentence_parameters)
+        rows.append((words("failure.refused_by"), escape(said)))
+    place = next_step(error.code)
+    rows += [
+        (words("failure.who"), escape(words(f"failure.who_{actor}"))),
+        (words("failure.why"), f"<span>{escape(failure_sentence(words, error))}{f' {place}' if place else ''}</span>"),
+    ]
+    if turn_id and error.code is not ErrorCode.CALL_UNKNOWN:
+        helps = words("failure.again_helps" if error.can_retry else "failure.again_same")
+        rows.append((words("failure.again"), escape(helps)))
+    rows.append((words("failure.kept"), escape(words("failure.kept_text"))))
+    if error.provider_detail:
+        rows.append((words("failure.detail"), escape(error.provider_detail[:300])))
+    return rows
+
+
+def _rewordings(words: Words, offers: Sequence[str]) -> str:
+    if not offers:
+        return ""
+    chips = "".join(button("say", one, style="example", arg=one) for one in offers)
+    name = escape(words("failure.other_words"))
+    return (
+        f'<h4>{name}</h4><div class="examples" role="group" aria-label="{name}">{chips}</div>'
+        f'<p class="hint">{escape(words("failure.other_words_hint"))}</p>'
+    )
+
+
+def _ways_on(words: Words, error: ErrorInfo, turn_id: str, *, has_rewordings: bool) -> list[str]:
+    """Return the buttons, the likeliest way on first and filled."""
+    buttons = []
+    if error.actor is Actor.KEY:
+        buttons.append(button("settings", words("action.settings"), "key-round", "solid"))
+    if turn_id:
+        is_first = error.can_retry and not has_rewordings and error.actor is not Actor.KEY
+        style = "solid" if is_first else "line"
+        buttons.append(button("retry", words("action.retry"), "rotate-ccw", style, arg=turn_id))
+        buttons.append(button("edit_words", words("action.edit_words"), "pencil", "line", arg=turn_id))
+    return buttons
 
 
 def interrupted(view: View, may_have_been_charged: int, turn_id: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from importlib import resources
 from typing import Any
@@ -13,7 +14,8 @@ from agent.providers.catalogue import Catalogue
 from agent.studio import Studio
 from webui.branches import wire_branches
 from webui.clicks import Clicks, Context, read_click, read_references
-from webui.endpoint import ChatEndpoint, Said
+from webui.draft_wiring import wire_drafts
+from webui.endpoint import ChatEndpoint, Said, script_of
 from webui.gallery_wiring import wire_gallery
 from webui.icons import icon
 from webui.panels.canvas import build_canvas
@@ -24,38 +26,66 @@ from webui.panels.files import build_files, files_html
 from webui.panels.flat import flat
 from webui.panels.gallery import build_gallery, gallery_html
 from webui.panels.painter import build_painter, painter_html
+from webui.panels.prompts import build_prompts, prompts_html
 from webui.panels.recipes import build_recipes
-from webui.panels.settings import build_settings, note_html, typed_key, verdict_html
+from webui.panels.settings import build_settings
+from webui.panels.shortcuts import build_shortcuts, shortcuts_html
 from webui.panels.stage_tabs import build_stage_tabs, stage_tabs_html
 from webui.panels.styles import build_styles
+from webui.panels.thread_foot import build_thread_foot, thread_foot_html
 from webui.panels.trace import build_trace, trace_html
 from webui.panels.tree import build_tree
 from webui.panels.tree import head_html as tree_head_html
+from webui.preset_wiring import wire_presets
 from webui.rail_wiring import wire_rail
 from webui.recipe_wiring import wire_recipes
 from webui.roles import read_roles
 from webui.screen import Panels, Screen, Updates
-from webui.sessions import Sessions, Visitor
+from webui.script_words import script_words_html
+from webui.sessions import Sessions
+from webui.settings_wiring import wire_settings
+from webui.shortcuts import script_table
 from webui.spend_wiring import wire_spend
 from webui.styles_wiring import wire_styles
 from webui.tabs import Tab
 from webui.theme import tokens_css
 from webui.tree_wiring import wire_tree
 from webui.turns import Fields, Turns, give_back, paint_back
+from webui.wish_wiring import wire_wish
 from webui.words import Words
 
 STYLES = (
     *("frame", "controls", "rail", "thread", "cards", "composer", "stage", "dialog", "narrow"),
     *("styles", "painter", "compare", "sheet", "tabs", "branches", "spend", "gallery"),
-    *("recipes", "tree", "files", "trace"),
+    *("recipes", "tree", "files", "trace", "shortcuts", "account", "waiting"),
+    *("key", "refusal"),
+    *("aids", "prompts", "drop", "long_thread"),
 )
 SCRIPTS = (
+    *("language", "script_words", "keys", "dialogs", "drawer", "announce"),
+    *("uploads", "drop_anywhere", "composer_chips", "composer_aids", "prompts", "drafts"),
     *("cards", "styles", "painter_pixels", "painter", "painter_hands", "painter_draft", "painter_drop"),
-    *("compare", "adjust", "sheet", "tabs", "thread_place", "gallery", "gallery_chosen", "rail", "branches"),
-    *("recipes", "tree", "files_editor", "files", "files_tree", "files_moves", "trace", "recall", "cost", "studio"),
+    *("compare", "adjust", "sheet", "stage_width", "tabs", "thread_place", "told"),
+    *("gallery", "gallery_chosen", "rail", "branches"),
+    *(
+        "recipes",
+        "tree",
+        "files_editor",
+        "files",
+        "files_tree",
+        "files_moves",
+        "trace",
+        "recall",
+        "cost",
+        "models",
+        "ready",
+        "studio",
+    ),
 )
 _BUS = "window.aivista = { act: data => trigger('click', data) };"
-_QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+# Where no component is named, Gradio tells each output of an event every step of it, and draws it anew for that: with a
+# long thread among them, the page stands still while an answer streams.
+_QUIET: dict[str, Any] = {"show_progress": "hidden", "show_progress_on": [], "api_visibility": "private"}
 TURNS_AT_ONCE = 64
 
 
@@ -72,7 +102,7 @@ def build_page(
         with gr.Row(elem_id="shell"):
             rail = build_rail()
             with gr.Column(elem_id="center"):
-                chat = build_chat()
+                chat, foot = build_chat(), build_thread_foot()
                 recipes = build_recipes()
                 composer = build_composer(catalogue)
             with gr.Column(elem_id="stage"):
@@ -86,11 +116,13 @@ def build_page(
         screen = Screen(studio, sessions, panels, is_kept)
         tab = gr.State(Tab())
         spoken = {tabs: stage_tabs_html, painter: painter_html, gallery.pane: gallery_html, tree.head: tree_head_html}
-        spoken |= {files.frame: files_html, trace: trace_html}
+        spoken |= {files.frame: files_html, trace: trace_html, foot: thread_foot_html}
+        spoken |= {build_shortcuts(): shortcuts_html, flat("script-words"): script_words_html}
+        spoken |= {build_prompts(): prompts_html}
         _wire_opening(page, screen, tab, spoken)
         _wire_turns(screen, tab)
         _wire_clicks(bus, screen, tab)
-        _wire_settings(screen)
+        wire_settings(screen)
         wire_styles(screen, library, tab)
         wire_rail(page, screen, tab, lambda: studio().preferences)
         wire_branches(screen, tab)
@@ -98,12 +130,15 @@ def build_page(
         wire_recipes(screen, recipes, tab)
         wire_tree(screen, tree, tab)
         wire_spend(page, screen, lambda: studio().preferences)
+        wire_wish(screen)
+        wire_presets(screen, lambda: studio().preferences)
+        wire_drafts(screen)
         _wire_endpoint(screen)
     return page
 
 
-def head_html() -> str:
-    """Return the page's own styles and script.
+def head_html(language: str | None = None) -> str:
+    """Return the page's own styles and script, and the `language` that the operator fixed, if any.
 
     They go into the head, not into Gradio's `css`: that one prefixes every selector, which kills rules on the root.
     """
@@ -111,13 +146,15 @@ def head_html() -> str:
     sheets = "\n".join(assets.joinpath(f"{name}.css").read_text(encoding="utf-8") for name in STYLES)
     motion = assets.joinpath("motion.css").read_text(encoding="utf-8")
     code = [assets.joinpath(f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
-    scripts = "".join(f"<script>{one}</script>" for one in code)
+    table = json.dumps(script_table(), ensure_ascii=False)
+    scripts = "".join(f"<script>{one}</script>" for one in (f"window.aivistaShortcuts = {table};", *code))
     favicon = as_data_url(assets.joinpath("favicon.svg").read_text(encoding="utf-8"))
-    masks = "".join(f"--av-{name}:url({icon_url(name)});" for name in ("globe", "list-checks", "scan-eye", "x"))
+    masks = "".join(f"--av-{name}:url({icon_url(name)});" for name in ("globe", "list-checks", "scan-eye", "x", "lock"))
     chevron = icon_url("chevron-down", "#808079")
     style = f":root{{{masks}--av-chevron:url({chevron})}}\n{tokens_css()}{motion}\nhtml:root:root:root {{\n{sheets}\n}}"
     viewport = '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    return f'{viewport}<link rel="icon" type="image/svg+xml" href={favicon}><style>{style}</style>{scripts}'
+    fixed = f'<meta name="aivista-language" content="{language}">' if language else ""
+    return f'{viewport}{fixed}<link rel="icon" type="image/svg+xml" href={favicon}><style>{style}</style>{scripts}'
 
 
 def icon_url(name: str, colour: str = "currentColor") -> str:
@@ -147,6 +184,7 @@ def _wire_opening(
         yield {**screen.chips(visitor, Chosen()), **screen.dialog(visitor), **said}
         async for updates in clicks.open(visitor, tab, conversation.id if conversation else ""):
             yield updates
+        yield screen.nothing()
 
     outputs = [*screen.panels.outputs, *spoken]
     page.load(load, None, outputs, inputs_kwargs={"tab": tab}, concurrency_limit=TURNS_AT_ONCE, **_QUIET)
@@ -195,9 +233,14 @@ def _wire_turns(screen: Screen, tab: gr.State) -> None:
     composer.message.stop(stop, None, None, inputs_kwargs={"conversation": composer.conversation}, **_QUIET)
 
     def narrow(request: gr.Request, **chips: Any) -> Updates:
-        return screen.chips(screen.sessions.visitor(request), Chosen.model_validate(chips))
+        updates = screen.chips(screen.sessions.visitor(request), Chosen.model_validate(chips))
+        for name, chip in composer.settings.items():
+            # What stays as it was sent is left out: it may have been changed since.
+            if updates[chip].get("value") == chips[name]:
+                del updates[chip]["value"]
+        return updates
 
-    outputs = [*composer.settings.values(), composer.cost]
+    outputs = [*composer.settings.values(), *composer.told]
     for chip in (composer.image_model.input, composer.allow_search.input):
         chip(narrow, None, outputs, inputs_kwargs=composer.settings, **_QUIET)
 
@@ -221,7 +264,8 @@ def _wire_clicks(bus: gr.HTML, screen: Screen, tab: gr.State) -> None:
         named = read_references(references)
         context = Context(conversation, editing, named, read_roles(roles, named), Chosen.model_validate(chips))
         async for updates in clicks.answer(screen.sessions.visitor(request), tab, click, context):
-            yield updates or {screen.panels.canvas: gr.skip()}
+            yield updates or screen.nothing()
+        yield screen.nothing()
 
     clicked = bus.click(
         act,
@@ -240,42 +284,6 @@ def _wire_clicks(bus: gr.HTML, screen: Screen, tab: gr.State) -> None:
         **_QUIET,
     )
     clicked.then(give_back, [tab, composer.message], composer.message, **_QUIET)
-
-
-def _wire_settings(screen: Screen) -> None:
-    dialog, composer, sessions = screen.panels.settings, screen.panels.composer, screen.sessions
-
-    async def changed(visitor: Visitor, conversation: str, chips: dict[str, Any]) -> Updates:
-        shown = await screen.conversation(visitor, conversation)
-        chosen = screen.chips(visitor, Chosen.model_validate(chips))
-        return {**screen.dialog(visitor), **chosen, **await screen.frame(visitor, shown)}
-
-    async def test(request: gr.Request, typed: str) -> AsyncIterator[str]:
-        visitor = sessions.visitor(request)
-        key = typed_key(typed) or sessions.key(visitor) or screen.studio().settings.gemini_api_key
-        if key is None:
-            yield note_html(visitor.words, "settings.empty")
-            return
-        yield note_html(visitor.words, "settings.testing")
-        yield verdict_html(visitor.words, await screen.studio().test_key(key))
-
-    async def save(request: gr.Request, typed: str, conversation: str, **chips: Any) -> Updates:
-        visitor, key = sessions.visitor(request), typed_key(typed)
-        if key is None or not sessions.hold_key(visitor, key):
-            return {dialog.verdict: note_html(visitor.words, "settings.empty")}
-        return await changed(visitor, conversation, chips)
-
-    async def remove(request: gr.Request, conversation: str, **chips: Any) -> Updates:
-        visitor = sessions.visitor(request)
-        sessions.hold_key(visitor, None)
-        return await changed(visitor, conversation, chips)
-
-    everything = {"conversation": composer.conversation, **composer.settings}
-    outputs = screen.panels.outputs
-    dialog.test.click(test, None, dialog.verdict, inputs_kwargs={"typed": dialog.key}, **_QUIET)
-    for event in (dialog.save.click, dialog.key.submit):
-        event(save, None, outputs, inputs_kwargs={"typed": dialog.key, **everything}, **_QUIET)
-    dialog.remove.click(remove, None, outputs, inputs_kwargs=everything, **_QUIET)
 
 
 def _wire_endpoint(screen: Screen) -> None:
@@ -304,7 +312,7 @@ def _wire_endpoint(screen: Screen) -> None:
         along to go on with it. A picture is {"handle", "url", "width", "height"}. With `confirm` a turn rests with its
         `plan`, a list of what would be painted: call again with its `conversation` and `decision` "run" or "drop".
         """
-        visitor = screen.sessions.script(request)
+        script = script_of(screen.sessions, request, conversation)
         base_url = str(request.request.base_url) if request.request else ""
         chosen = Chosen(
             text_model=text_model,
@@ -317,9 +325,9 @@ def _wire_endpoint(screen: Screen) -> None:
             review=review,
             confirm=confirm,
         )
-        said = Said(message, chosen, conversation, decision)
-        async for state in endpoint.chat(visitor, base_url, said):
-            yield state
+        said = Said(message, chosen, script.conversation_id, decision)
+        async for state in endpoint.chat(script.visitor, base_url, said):
+            yield script.told(state)
 
     trigger.click(
         chat,
@@ -334,4 +342,5 @@ def _wire_endpoint(screen: Screen) -> None:
         api_name="chat",
         concurrency_limit=TURNS_AT_ONCE,
         show_progress="hidden",
+        show_progress_on=[],
     )

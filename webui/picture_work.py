@@ -14,7 +14,8 @@ from starlette.responses import PlainTextResponse, Response
 from agent.conversation import Conversation
 from agent.errors import AivistaError, ErrorCode, RequestRefused
 from agent.studio import StoredPicture
-from webui.sessions import COOKIE, Sessions
+from webui.sessions import Sessions
+from webui.words import Words
 
 PER_VISITOR = 4
 _SAFE = {
@@ -60,32 +61,33 @@ class Workbench:
         """Return what `work` makes for the owner who asks: 403 without our cookie, 429 for one who asks too much at
         once, 404 for what the owner does not have, 422 for a picture that cannot be read, 500 when the records can't.
         """
-        token = sessions.token_of(request.cookies.get(COOKIE))
+        visitor = sessions.visitor(request)
+        token = visitor.token
         if token is None:
-            return refusal("This picture is not yours to see.", 403)
+            return refusal(visitor.words("route.not_yours"), 403)
         if self._held[token] >= PER_VISITOR:
-            return refusal("That is too much at once. Please try again in a moment.", 429)
+            return refusal(visitor.words("route.too_much"), 429)
         self._held[token] += 1
         try:
             async with self._room:
                 if await request.is_disconnected():
-                    return refusal("Nobody waits for this any more.", 499)
-                return await _worked_out(work(sessions.owner(token)))
+                    return refusal("", 499)
+                return await _worked_out(work(visitor.owner), visitor.words)
         finally:
             self._held[token] -= 1
             if not self._held[token]:
                 del self._held[token]
 
 
-async def _worked_out(work: Awaitable[Response]) -> Response:
+async def _worked_out(work: Awaitable[Response], words: Words) -> Response:
     try:
         return await work
     except RequestRefused as error:
         if error.code in _MISSING:
-            return refusal("There is no such picture.", 404)
-        return refusal(error.info.message, 422)
+            return refusal(words("route.no_picture"), 404)
+        return refusal(words.error(error.info), 422)
     except AivistaError as error:
-        return refusal(error.info.message, 500)
+        return refusal(words.error(error.info), 500)
 
 
 def refusal(sentence: str, status_code: int) -> Response:

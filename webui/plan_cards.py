@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from agent.plans import Plan
@@ -62,8 +62,9 @@ def _fields(view: View, plan: Plan, number: int, of: int) -> str:
         estimate = _estimate(words, [plan])
         legend = f"<legend>{escape(words('plan.request', number=number))} <small>{escape(estimate)}</small></legend>"
     models = [one.name for one in offers] if len(offers) > 1 else []
+    missing = {one.name: words.error(one.problem) for one in offers if one.problem is not None}
     model = (
-        _select(words("composer.image_model"), "model", plan.model, models, words=words)
+        _select(words("composer.image_model"), "model", plan.model, models, words=words, missing=missing)
         if models
         else _fixed(words("composer.image_model"), _label(words, plan))
     )
@@ -102,10 +103,12 @@ def _select(
     *,
     words: Words | None = None,
     offers: Sequence[Offer] = (),
+    missing: Mapping[str, str] | None = None,
 ) -> str:
     """Return a field with a choice, or the value alone where there is no other.
 
-    `data-for` names the models that obey a value, for the page's script.
+    `data-for` names the models that obey a value, for the page's script. A value in `missing` cannot be chosen, for the
+    reason there.
     """
     cells, listed = [], list(dict.fromkeys((*values, chosen)))
     if len(listed) == 1:
@@ -115,7 +118,8 @@ def _select(
         kept = f' data-for="{models}"' if models else ""
         text = words("composer.flash_pro" if value == "both" else f"composer.{value}") if words is not None else value
         mark = " selected" if value == chosen else ""
-        cells.append(f'<option value="{escape(value)}"{kept}{mark}>{escape(text)}</option>')
+        off = f' disabled title="{escape(missing[value])}"' if missing and value in missing and not mark else ""
+        cells.append(f'<option value="{escape(value)}"{kept}{mark}{off}>{escape(text)}</option>')
     return f'<label><span>{escape(label)}</span><select name="{name}">{"".join(cells)}</select></label>'
 
 

@@ -62,7 +62,7 @@ def preview_routes(studio: Callable[[], PictureSource], sessions: Sessions) -> l
     async def route(request: Request) -> Response:
         adjustment = read_query(request.query_params)
         if adjustment is None:
-            return refusal("Amounts are whole numbers from -100 to 100.", 400)
+            return refusal(sessions.visitor(request).words("route.unreadable"), 400)
 
         async def work(owner: str) -> Response:
             where = request.path_params

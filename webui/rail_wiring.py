@@ -12,8 +12,10 @@ from pydantic import Field, ValidationError
 
 from agent.errors import AivistaError
 from agent.messages import Value
+from agent.settings import OPERATOR
 from agent.storage.preferences import PreferenceStore
 from agent.storage.titles import MAX_TITLE_CHARACTERS
+from webui.accounts import account_html
 from webui.clicks import Clicks
 from webui.panels import conversations as panel
 from webui.panels.conversations import ROWS_AT_ONCE, FoundRow, MenuPanel, build_menus
@@ -23,7 +25,7 @@ from webui.spend import spend_html
 from webui.tabs import Tab
 from webui.turns import Turns
 
-_QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+_QUIET: dict[str, Any] = {"show_progress": "hidden", "show_progress_on": [], "api_visibility": "private"}
 _AT_ONCE = 64
 _LONGEST_QUERY = 200
 _MOST_FOUND = 30
@@ -90,7 +92,14 @@ class Rail:
             return self._said(visitor, visitor.words.error(error.info), is_problem=True)
         if query != look.query:
             return {}
-        return {rail.rows: rows, rail.foot: panel.foot_html(visitor.words, spend_html(visitor.words, sums, caps))}
+        spend = spend_html(visitor.words, sums, caps)
+        return {rail.rows: rows, rail.foot: panel.foot_html(visitor.words, self._account(visitor) + spend)}
+
+    def _account(self, visitor: Visitor) -> str:
+        sessions = self.screen.sessions
+        if not sessions.has_accounts or visitor.owner == OPERATOR:
+            return ""
+        return account_html(visitor.words, visitor, sessions.name_of(visitor.owner))
 
     async def _rows(self, visitor: Visitor, look: Look, current: str) -> str:
         studio, words, owner = self.screen.studio(), visitor.words, visitor.owner
@@ -198,7 +207,8 @@ def wire_rail(page: gr.Blocks, screen: Screen, tab: gr.State, preferences: Calla
         if click is None:
             return
         async for updates in rail.change(screen.sessions.visitor(request), tab, look, click, conversation):
-            yield updates or {menus.said: gr.skip()}
+            yield updates or screen.nothing()
+        yield screen.nothing()
 
     often: dict[str, Any] = {"concurrency_limit": _AT_ONCE, "trigger_mode": "multiple", **_QUIET}
     page.load(load, None, filled, inputs_kwargs={"look": look}, **_QUIET)

@@ -30,7 +30,7 @@ from webui.streams import Stream, Streams
 from webui.tabs import Tab
 from webui.turns import Turns, give_back
 
-_QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+_QUIET: dict[str, Any] = {"show_progress": "hidden", "show_progress_on": [], "api_visibility": "private"}
 _AT_ONCE = 64
 
 
@@ -233,7 +233,8 @@ def wire_recipes(screen: Screen, recipes: RecipesPanel, tab: gr.State) -> None:
             return
         at = At(conversation, message, Chosen.model_validate(chips))
         async for updates in answering.answer(screen.sessions.visitor(request), tab, click, at):
-            yield updates or {recipes.card: gr.skip()}
+            yield updates or screen.nothing()
+        yield screen.nothing()
 
     clicked = recipes.bus.click(
         act,

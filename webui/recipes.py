@@ -96,11 +96,11 @@ def recipe_routes(sessions: Sessions) -> list[Route]:
 
     async def route(request: Request) -> Response:
         if sessions.token_of(request.cookies.get(COOKIE)) is None:
-            return refusal("Only the page may ask this.", 403)
+            return refusal(sessions.visitor(request).words("route.not_yours"), 403)
         # Before anybody looks whether the browser is still there: that look would swallow the first part of it.
         data = await _body(request)
         if data is None:
-            return refusal("That is more than a picture may have.", 413)
+            return refusal(sessions.visitor(request).words("builtin.too_large"), 413)
 
         async def work(_owner: str) -> Response:
             found = told(await asyncio.to_thread(read, data))

@@ -28,7 +28,8 @@ from agent.messages import ImagePart, Source
 from agent.pictures import Picture
 from webui import cards, notices
 from webui.action_panels import action_panel
-from webui.cards import ALONE, THREAD_EDGE_PX, Place, View
+from webui.blank_notes import blank_mark, blank_note
+from webui.cards import ALONE, Place, View
 from webui.consent_cards import closed_consent, open_consent
 from webui.edit_cards import edit_lines
 from webui.live import Ending, LiveBlock, LiveTurn, Painting
@@ -38,6 +39,7 @@ from webui.questions import asked
 from webui.receipts import folded_receipt
 from webui.review_cards import earlier_attempts, folded_review
 from webui.step_lines import live_line, steps
+from webui.thumbnails import thread_picture
 
 Role: TypeAlias = Literal["user", "assistant"]
 
@@ -134,7 +136,8 @@ def render_live(
         blocks.append(Card("user", cards.said_tools(view, turn.turn_id, turn.text, turn.beside, is_busy=True)))
     for component in turn.earlier:
         blocks += _component(place, component)
-    now = Card("assistant", live_line(view.words, turn.step, seconds, turn.tools_done)) if turn.ending is None else None
+    line = live_line(view.words, turn.step, seconds, turn.tools_done, turn.usual)
+    now = Card("assistant", line) if turn.ending is None else None
     for block in turn.blocks:
         if now is not None and isinstance(block, Painting):
             blocks.append(now)
@@ -209,7 +212,7 @@ def _ending(view: View, ending: Ending | None, turn_id: str) -> list[Block]:
         case TurnStopped():
             return [Card("assistant", notices.stopped(view.words))]
         case TurnFailed():
-            return [Card("assistant", notices.failure(view, ending.error, turn_id))]
+            return [Card("assistant", notices.failure(view, ending.error, turn_id, ending.rewordings))]
         case _:
             assert_never(ending)
 
@@ -234,7 +237,7 @@ def _component(place: _Place, component: Component) -> list[Block]:
         case SearchNote():
             return [_search_note(view, component)]
         case FailureNote():
-            return [Card("assistant", notices.failure(view, component.error, place.turn_id))]
+            return [Card("assistant", notices.failure(view, component.error, place.turn_id, component.rewordings))]
         case InterruptedNote():
             return [Card("assistant", notices.interrupted(view, component.may_have_been_charged, place.turn_id))]
         case StoppedNote():
@@ -309,7 +312,8 @@ def figure(view: View, picture: Picture, place: Place = ALONE, model: str = "") 
     """Return a picture in the thread: its frame, its buttons, its receipt, its review; with a `model` to be told apart
     by, that name stands on the picture."""
     words, handle = view.words, picture.handle
-    ratio = f"{picture.image.width or 1}/{picture.image.height or 1}"
+    width, height = picture.image.width or 1, picture.image.height or 1
+    ratio, shape = f"{width}/{height}", width / height
     note = words("picture.sketch") if picture.receipt and picture.receipt.is_sketch else model
     if picture.after_stop:
         note = words("picture.after_stop")
@@ -320,10 +324,11 @@ def figure(view: View, picture: Picture, place: Place = ALONE, model: str = "") 
     has_original = picture.receipt is not None and picture.receipt.has_credentials
     actions = cards.picture_actions(view, handle, place, has_original=has_original)
     return (
-        f'<figure class="pic{current}"><button type="button" class="frame" data-act="view" data-arg="{escape(handle)}" '
+        f'<figure class="pic{current}" style="--shape:{shape:.4f}">'
+        f'<button type="button" class="frame" data-act="view" data-arg="{escape(handle)}" '
         f'title="{escape(words("action.open", handle=handle))}" style="aspect-ratio:{ratio}"{skipped}>'
-        f'<img src="{view.url(handle, THREAD_EDGE_PX)}" alt="{escape(cards.picture_alt(words, picture))}">'
-        f"{cards.tag(handle, note)}</button>"
-        f"<figcaption>{label}{actions}{folded_receipt(view, picture)}"
+        f"{thread_picture(view, picture, cards.picture_alt(words, picture), is_in_sheet=place.is_in_sheet)}"
+        f"{blank_mark(words, picture)}{cards.tag(handle, note)}</button>"
+        f"<figcaption>{blank_note(view, picture)}{label}{actions}{folded_receipt(view, picture)}"
         f"{folded_review(view, picture)}{edit_lines(view, picture)}</figcaption></figure>"
     )

@@ -6,14 +6,14 @@ import re
 from collections.abc import Callable
 from typing import Protocol
 
-from pydantic import JsonValue
+from pydantic import JsonValue, SecretStr
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from agent.errors import AivistaError, RequestRefused
 from agent.report import report_text
-from webui.sessions import COOKIE, Sessions
+from webui.sessions import Sessions
 
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -26,8 +26,11 @@ _HEADERS = {
 class ReportSource(Protocol):
     """Who writes reports: the studio."""
 
-    async def report(self, conversation_id: str, turn_id: str, *, owner: str) -> dict[str, JsonValue]:
-        """Return the report of a turn. Raises RequestRefused when the owner has no such turn."""
+    async def report(
+        self, conversation_id: str, turn_id: str, *, owner: str, key: SecretStr | None
+    ) -> dict[str, JsonValue]:
+        """Return the report of a turn, `key` and the operator's hidden in it. Raises RequestRefused when the owner has
+        no such turn."""
         ...
 
 
@@ -38,16 +41,17 @@ def report_routes(studio: Callable[[], ReportSource], sessions: Sessions) -> lis
     """
 
     async def report(request: Request) -> Response:
-        token = sessions.token_of(request.cookies.get(COOKIE))
-        if token is None:
-            return _refusal("This report is not yours to see.", 403)
+        visitor = sessions.visitor(request)
+        if visitor.token is None:
+            return _refusal(visitor.words("route.not_yours"), 403)
         conversation_id, turn_id = request.path_params["conversation"], request.path_params["turn"]
         try:
-            found = await studio().report(conversation_id, turn_id, owner=sessions.owner(token))
+            place, key = (conversation_id, turn_id), sessions.key(visitor)
+            found = await studio().report(*place, owner=visitor.owner, key=key)
         except RequestRefused:
-            return _refusal("There is no such report.", 404)
+            return _refusal(visitor.words("route.no_report"), 404)
         except AivistaError as error:
-            return _refusal(error.info.message, 500)
+            return _refusal(visitor.words.error(error.info), 500)
         name = re.sub(r"[^\w-]", "", turn_id, flags=re.ASCII)[:64]
         headers = {**_HEADERS, "Content-Disposition": f'attachment; filename="aivista-report-{name}.json"'}
         return Response(report_text(found), media_type="application/json", headers=headers)

@@ -5,20 +5,27 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import gradio as gr
+from pydantic import SecretStr
 
 from agent.conversation import Conversation, TurnState
-from agent.errors import RequestRefused
+from agent.errors import ErrorInfo, RequestRefused
 from agent.pictures import ReferenceRole
+from agent.providers.catalogue import IMAGE_ROLES, TEXT_ROLES
+from agent.providers.key_check import KeyDiagnosis
 from agent.studio import Studio
 from webui.cards import View
+from webui.model_limits import Limits, limits_html, limits_of
 from webui.offers import Offer, image_offers
 from webui.panels import canvas, chat, composer, conversations, settings
+from webui.panels.aids import aids_html
 from webui.panels.chat import ChatPanel, to_messages
 from webui.panels.composer import Chosen, ComposerPanel
 from webui.panels.conversations import RailPanel
+from webui.panels.key_verdict import state_html
 from webui.panels.settings import SettingsPanel
 from webui.render import render_conversation
 from webui.roles import write_roles
@@ -43,13 +50,13 @@ class Panels:
         """All of them, as the outputs of a handler that may change any."""
         top, box, dialog = self.chat, self.composer, self.settings
         wires = [box.conversation, box.editing, box.references, box.roles, box.mask, box.expand]
-        chips = [*box.settings.values(), box.cost]
-        inputs = [dialog.head, dialog.key, dialog.test, dialog.verdict, dialog.remove, dialog.save, dialog.servers]
+        chips = [*box.settings.values(), *box.told]
+        inputs = [dialog.head, dialog.key, dialog.keep, dialog.test, dialog.verdict, dialog.remove, dialog.save]
         return [
             *(self.rail.stamp, top.top, top.thread, top.welcome, box.context, box.message, self.canvas),
             *chips,
             *wires,
-            *inputs,
+            *(*inputs, dialog.servers),
         ]
 
 
@@ -64,12 +71,42 @@ class Screen:
 
     def is_sketch(self, visitor: Visitor) -> bool:
         """Whether this visitor is served by the built-in model."""
-        return self.studio().provider_name(self.sessions.key(visitor)) == "sketch"
+        return self.provider(visitor) == "sketch"
+
+    def provider(self, visitor: Visitor) -> str:
+        """Return which provider serves this visitor: `gemini`, `openai` or `sketch`."""
+        return self.studio().provider_name(self.sessions.key(visitor), visitor.owner)
 
     def offers(self, visitor: Visitor) -> tuple[Offer, ...]:
         """Return what the image models that serve this visitor offer."""
         studio = self.studio()
-        return image_offers(studio.catalogue, studio.provider_name(self.sessions.key(visitor)))
+        return image_offers(studio.catalogue, self.provider(visitor), self._diagnosis(visitor))
+
+    def key_in_use(self, visitor: Visitor) -> SecretStr | None:
+        """Return the key of Gemini's that this visitor is served with: their own, else the studio's, if it is lent."""
+        return self.sessions.key(visitor) or self.studio().settings.lent_key(visitor.owner)
+
+    def _diagnosis(self, visitor: Visitor) -> KeyDiagnosis | None:
+        """Return what is known of the key that serves this visitor."""
+        is_gemini = self.provider(visitor) == "gemini"
+        return self.studio().keys.known(self.key_in_use(visitor)) if is_gemini else None
+
+    def _limits(self, visitor: Visitor) -> Limits:
+        return limits_of(self.studio().catalogue, self._diagnosis(visitor))
+
+    def limits(self, visitor: Visitor) -> Updates:
+        """Return the note on the models that the key in use cannot use."""
+        is_unknown = self.provider(visitor) == "gemini" and self._diagnosis(visitor) is None
+        note = limits_html(visitor.words, self._limits(visitor), is_unknown=is_unknown)
+        return {self.panels.composer.models: note}
+
+    def learn(self, visitor: Visitor, error: ErrorInfo, node: str) -> Updates:
+        """Remember what a failed turn has shown of the key in use, and return the note as it is then."""
+        key = self.key_in_use(visitor)
+        if key is None or self.provider(visitor) != "gemini":
+            return {}
+        roles = IMAGE_ROLES if node == "executor" else TEXT_ROLES
+        return self.limits(visitor) if self.studio().keys.learn(key, error, roles) else {}
 
     def view(self, visitor: Visitor, conversation_id: str) -> View:
         """Return what a conversation is shown with."""
@@ -127,12 +164,22 @@ class Screen:
         return {
             **await self.frame(visitor, conversation),
             self.panels.chat.thread: to_messages(blocks),
-            self.panels.canvas: canvas.empty_canvas_html(visitor.words),
-            self.panels.composer.message: gr.update(placeholder=visitor.words("composer.placeholder")),
+            self.panels.canvas: canvas.opened_canvas_html(view, conversation),
+            self.panels.composer.message: gr.update(
+                label=visitor.words("builtin.message"), placeholder=visitor.words("composer.placeholder")
+            ),
             self.panels.composer.conversation: view.conversation_id,
             **self.context(view, "", ()),
             **self.unpainted(),
         }
+
+    def nothing(self) -> Updates:
+        """Return an update that changes nothing, with which a handler ends that yields.
+
+        Gradio sends a handler's last update once more when it ends, and the page may apply it after what the person has
+        done meanwhile: a picture that was just opened would close again.
+        """
+        return {self.panels.chat.thread: gr.skip()}
 
     def chips_of(self, visitor: Visitor, conversation: Conversation | None) -> Updates:
         """Return the chips as they were for the newest message; a new conversation leaves them as they are."""
@@ -163,23 +210,30 @@ class Screen:
     def chips(self, visitor: Visitor, chosen: Chosen) -> Updates:
         """Return the chips for the model in use."""
         studio = self.studio()
-        provider = studio.provider_name(self.sessions.key(visitor))
+        provider = self.provider(visitor)
+        limits = self._limits(visitor)
+        chosen = composer.within(chosen, limits)
         updates = composer.chip_updates(visitor.words, studio.catalogue, provider, chosen)
         box = self.panels.composer
         return {
             **{component: updates[name] for name, component in box.settings.items()},
+            **self.limits(visitor),
+            box.aids: aids_html(visitor.words, studio.catalogue, provider, datetime.now(UTC).date()),
             box.cost: estimate_html(visitor.words, chosen_estimate(studio.catalogue, provider, chosen)),
         }
 
     def dialog(self, visitor: Visitor) -> Updates:
         """Return the settings dialog in the visitor's words, its key box empty."""
-        words, dialog = visitor.words, self.panels.settings
+        words, dialog, sessions = visitor.words, self.panels.settings, self.sessions
+        is_private, is_typed = sessions.kept is not None, sessions.session_key(visitor) is not None
+        remove = words("settings.remove" if is_typed or not is_private else "keytest.remove_kept")
         return {
-            dialog.head: settings.head_html(words),
+            dialog.head: settings.head_html(words, is_private=is_private),
             dialog.key: gr.update(label=words("settings.key"), value=""),
+            dialog.keep: settings.keep_update(words, is_private=is_private),
             dialog.test: gr.update(value=words("settings.test")),
-            dialog.save: gr.update(value=words("settings.save")),
-            dialog.remove: gr.update(value=words("settings.remove"), visible=self.sessions.key(visitor) is not None),
+            dialog.save: gr.update(value=words("keytest.save" if is_private else "settings.save")),
+            dialog.remove: gr.update(value=remove, visible=sessions.key(visitor) is not None),
             dialog.verdict: self.key_state(visitor),
             dialog.servers: self.servers(visitor),
         }
@@ -192,10 +246,11 @@ class Screen:
 
     def key_state(self, visitor: Visitor) -> str:
         """Return which key is in use, as HTML."""
-        studio, key = self.studio(), self.sessions.key(visitor)
-        return settings.state_html(
+        studio, sessions = self.studio(), self.sessions
+        return state_html(
             visitor.words,
-            key,
-            has_operator_key=studio.settings.gemini_api_key is not None,
-            has_own_server=studio.provider_name(key) == "openai",
+            sessions.session_key(visitor),
+            sessions.kept.read() if sessions.kept is not None else None,
+            has_operator_key=studio.settings.lent_key(visitor.owner) is not None,
+            has_own_server=self.provider(visitor) == "openai",
         )

@@ -14,13 +14,18 @@ from typing import Protocol
 
 from pydantic import SecretStr
 
-from agent.settings import Settings
+from agent.settings import OPERATOR, Settings
+from webui.kept_key import KeptKey
 from webui.words import Words, choose_language, load_words
 
 COOKIE = "aivista_session"
 LANGUAGE_COOKIE = "aivista_lang"
 KEY_IDLE_S = 2 * 3600.0
 LINK_LIFE_S = 24 * 3600
+OWNED_LIFE_S = 30 * 24 * 3600
+
+_MOST_NAMES = 10_000
+_LONGEST_NAME = 100
 
 
 class PageRequest(Protocol):
@@ -34,62 +39,99 @@ class PageRequest(Protocol):
 
 
 @dataclass(frozen=True)
+class Pass:
+    """What a cookie of ours says: a visitor's token, and whose things it opens where those are not the token's own."""
+
+    token: str
+    owner: str | None = None
+
+
+@dataclass(frozen=True)
 class Visitor:
-    """One who looks: their token (None without a cookie), whose conversations they may open, and their words."""
+    """One who looks: their token (None without a cookie), whose conversations they may open, and their words.
+
+    `is_known` says that they signed in, or are the operator: what is theirs does not hang on this one cookie.
+    """
 
     token: str | None
     owner: str
     words: Words
+    is_known: bool = False
 
 
 @dataclass
 class Sessions:
     """Knows visitors by their cookie and signs links to pictures.
 
-    On one's own machine everyone with a cookie is the owner `local`; on a shared link each cookie is its own owner.
-    Keys that visitors type live here only, in memory, until they are idle for `KEY_IDLE_S`.
+    On one's own machine everyone is the owner `local`. Where others can come each cookie is its own owner, but for the
+    operator's, and where it `has_accounts` for those of people who signed in: these are good for `OWNED_LIFE_S`. Keys
+    that visitors type live here only, in memory, until they are idle for `KEY_IDLE_S`.
     """
 
     secret: bytes
     is_shared: bool = False
     fixed_language: str | None = None
+    has_accounts: bool = False
     clock: Callable[[], float] = time.time
+    kept: KeptKey | None = None
     _keys: dict[str, tuple[SecretStr, float]] = field(default_factory=dict, repr=False)
+    _names: dict[str, str] = field(default_factory=dict, repr=False)
 
-    def new_cookie(self) -> str:
-        """Return the value of a fresh cookie: 128 random bits and their signature."""
+    def new_cookie(self, owner: str | None = None) -> str:
+        """Return the value of a fresh cookie: 128 random bits and their signature, with `owner` one of theirs."""
         token = secrets.token_hex(16)
-        return f"{token}.{self._sign('cookie', token)}"
+        if owner is None:
+            return f"{token}.{self.sign('cookie', token)}"
+        until = str(int(self.clock()) + OWNED_LIFE_S)
+        return f"{token}.{owner}.{until}.{self.sign('owned', token, owner, until)}"
+
+    def read(self, cookie: str | None) -> Pass | None:
+        """Return what a cookie says that we signed, and that is not too old; else None."""
+        match (cookie or "").split("."):
+            case [token, signature] if token and self._is_signed(signature, "cookie", token):
+                return Pass(token)
+            case [token, owner, until, signature] if self._is_signed(signature, "owned", token, owner, until):
+                return Pass(token, owner) if self.clock() <= int(until) else None
+            case _:
+                return None
 
     def token_of(self, cookie: str | None) -> str | None:
-        """Return the token in a cookie that we signed, else None."""
-        token, _, signature = (cookie or "").partition(".")
-        return (
-            token if token and hmac.compare_digest(signature.encode(), self._sign("cookie", token).encode()) else None
-        )
+        """Return the token in a cookie that is good, else None."""
+        found = self.read(cookie)
+        return found.token if found is not None else None
 
     def visitor(self, request: PageRequest) -> Visitor:
         """Return who sent the request. Where each cookie is its own owner, nobody's things are those without one."""
-        script = self.script(request)
-        if script.token is not None or not self.is_shared:
-            return script
-        return Visitor(None, f"nobody-{secrets.token_hex(16)}", script.words)
+        return self.bearer(self.read(request.cookies.get(COOKIE)), self.words(request))
 
-    def script(self, request: PageRequest) -> Visitor:
-        """Return which script sent the request: without a cookie it finds what it began by the conversation's id."""
-        token = self.token_of(request.cookies.get(COOKIE))
+    def bearer(self, found: Pass | None, words: Words) -> Visitor:
+        """Return who has a pass."""
+        if found is None:
+            return Visitor(None, self.owner(None), words)
+        if self.is_shared and found.owner is not None:
+            return Visitor(found.token, found.owner, words, is_known=True)
+        return Visitor(found.token, self.owner(found.token), words)
+
+    def words(self, request: PageRequest) -> Words:
+        """Return the words of the language that a request asks for."""
         chosen = request.cookies.get(LANGUAGE_COOKIE)
         language = choose_language(self.fixed_language, chosen, request.headers.get("accept-language", ""))
-        return Visitor(token, self.owner(token), load_words(language))
+        return load_words(language)
 
     def owner(self, token: str | None) -> str:
-        """Return whose conversations a token opens. Scripts on a shared link have no cookie and share one owner."""
+        """Return whose conversations a token opens by itself. Without one a script that is shared opens nobody's."""
         if not self.is_shared:
-            return "local"
-        return f"visitor-{hashlib.sha256(token.encode()).hexdigest()[:32]}" if token else "api"
+            return OPERATOR
+        if token is None:
+            return f"nobody-{secrets.token_hex(16)}"
+        return f"visitor-{hashlib.sha256(token.encode()).hexdigest()[:32]}"
 
     def key(self, visitor: Visitor) -> SecretStr | None:
-        """Return the key this visitor typed, if it is still held."""
+        """Return the key this visitor typed, if it is still held, else the one that is kept on this machine."""
+        return self.session_key(visitor) or (self.kept.read() if self.kept is not None else None)
+
+    def session_key(self, visitor: Visitor) -> SecretStr | None:
+        """Return the key this visitor typed for this session, if it is still held."""
         now = self.clock()
         for token in [token for token, (_, used_at) in self._keys.items() if now - used_at > KEY_IDLE_S]:
             del self._keys[token]
@@ -108,20 +150,34 @@ class Sessions:
             self._keys[visitor.token] = (key, self.clock())
         return True
 
+    def name_owner(self, owner: str, name: str) -> None:
+        """Remember how somebody who signed in is called."""
+        if len(self._names) >= _MOST_NAMES:
+            del self._names[next(iter(self._names))]
+        self._names[owner] = name[:_LONGEST_NAME]
+
+    def name_of(self, owner: str) -> str:
+        """Return how somebody who signed in is called, nothing when that is not known any more."""
+        return self._names.get(owner, "")
+
     def link_query(self, owner: str, conversation_id: str, handle: str) -> str:
         """Return a query that lets a script without a cookie fetch one picture for a day."""
         until = int(self.clock()) + LINK_LIFE_S
-        return f"owner={owner}&until={until}&sig={self._sign('link', owner, conversation_id, handle, str(until))}"
+        return f"owner={owner}&until={until}&sig={self.sign('link', owner, conversation_id, handle, str(until))}"
 
     def link_owner(self, query: Mapping[str, str], conversation_id: str, handle: str) -> str | None:
         """Return the owner a signed link speaks for, or None when it is forged or too old."""
         owner, until = query.get("owner", ""), query.get("until", "")
-        expected = self._sign("link", owner, conversation_id, handle, until)
+        expected = self.sign("link", owner, conversation_id, handle, until)
         if not hmac.compare_digest(query.get("sig", "").encode(), expected.encode()) or not until.isdigit():
             return None
         return owner if self.clock() <= int(until) else None
 
-    def _sign(self, *parts: str) -> str:
+    def _is_signed(self, signature: str, *parts: str) -> bool:
+        return hmac.compare_digest(signature.encode(), self.sign(*parts).encode())
+
+    def sign(self, *parts: str) -> str:
+        """Return what only this studio can write under these parts; the first says what for."""
         text = "\n".join(parts).encode()
         return hmac.new(self.secret, text, hashlib.sha256).hexdigest()[:32]
 
@@ -142,6 +198,8 @@ def load_secret(home: Path) -> bytes:
     return fresh
 
 
-def open_sessions(settings: Settings, *, is_shared: bool, language: str | None) -> Sessions:
-    """Return the sessions of a studio that lives in `settings.home`."""
-    return Sessions(load_secret(settings.home), is_shared=is_shared, fixed_language=language)
+def open_sessions(settings: Settings, *, is_shared: bool, language: str | None, has_accounts: bool = False) -> Sessions:
+    """Return the sessions of a studio that lives in `settings.home`. A key is kept only where nobody else can come."""
+    secret, is_private = load_secret(settings.home), not (is_shared or settings.is_public)
+    kept = KeptKey(settings.home) if is_private else None
+    return Sessions(secret, is_shared=is_shared, fixed_language=language, kept=kept, has_accounts=has_accounts)

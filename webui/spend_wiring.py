@@ -11,12 +11,13 @@ from gradio.blocks import Block
 from agent.errors import StorageFailure
 from agent.storage.preferences import PreferenceStore
 from webui.panels.composer import Chosen
-from webui.panels.settings import cap_updates, note_html, problem_html, read_caps
+from webui.panels.key_verdict import note_html, problem_html
+from webui.panels.settings import cap_updates, read_caps
 from webui.screen import Screen, Updates
 from webui.spend import chosen_estimate, estimate_html, read_beside
 
 _LONGEST_BESIDE = 200
-_QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+_QUIET: dict[str, Any] = {"show_progress": "hidden", "show_progress_on": [], "api_visibility": "private"}
 
 
 def wire_spend(page: gr.Blocks, screen: Screen, preferences: Callable[[], PreferenceStore]) -> None:
@@ -30,7 +31,7 @@ def _wire_cost(screen: Screen) -> None:
 
     def price(request: gr.Request, beside: str, **chips: Any) -> str:
         visitor, studio = screen.sessions.visitor(request), screen.studio()
-        provider = studio.provider_name(screen.sessions.key(visitor))
+        provider = screen.provider(visitor)
         guess = chosen_estimate(studio.catalogue, provider, Chosen.model_validate(chips), read_beside(beside))
         return estimate_html(visitor.words, guess, (beside or "")[:_LONGEST_BESIDE])
 

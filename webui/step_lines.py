@@ -8,11 +8,13 @@ from urllib.parse import urlsplit
 
 from agent.events import Step, ThoughtLog
 from webui.icons import icon
+from webui.usual_times import Usual
 from webui.words import Words
 
-_COUNTED = (Step.PAINTING, Step.PAINTED, Step.REVIEWING)
+_COUNTED = (Step.WAITING, Step.PAINTING, Step.PAINTED, Step.REVIEWING)
 _STEP_ICONS = {
     Step.WAITING: "clock",
+    Step.IN_LINE: "clock",
     Step.THINKING: "list-checks",
     Step.REUSED: "repeat",
     Step.UNDERSTOOD: "message-circle",
@@ -30,6 +32,7 @@ _STEP_ICONS = {
     Step.REPAINTING: "brush",
     Step.RETRYING: "rotate-ccw",
     Step.RESUMED: "redo-2",
+    Step.REWORDING: "message-circle",
 }
 _TOOLS = {
     "read_url": "step.reading_page",
@@ -78,18 +81,32 @@ def score_text(line: ThoughtLog) -> str:
         return "?"
 
 
-def live_line(words: Words, line: ThoughtLog | None, seconds: float, tools_done: int = 0) -> str:
-    """Return the line that says what is being done now, and for how long the turn has run.
+def live_line(
+    words: Words, line: ThoughtLog | None, seconds: float, tools_done: int = 0, usual: Usual | None = None
+) -> str:
+    """Return the line that says what is being done now, for how long the turn has run, and how long is usual.
 
     By `tools_done`, the calls of tools that have ended, the page sees that the agent may have written a file.
     """
     sentence = escape(step_sentence(words, line)) if line else escape(words("step.thinking"))
     if line is not None and line.step is Step.RETRYING:
         sentence = _countdown(words, line)
+    expected = _usual(words, usual) if usual else ""
     return (
-        f'<div class="live" role="status" data-tools="{tools_done}"><i></i><span>{sentence}</span>'
-        f'<time data-s="{int(seconds)}">{int(seconds)} s</time></div>'
+        f'<div class="live" data-tools="{tools_done}"><i></i><span>{sentence}</span>'
+        f'<time data-s="{int(seconds)}">{_seconds(words, f"{int(seconds)}")}</time>{expected}</div>'
     )
+
+
+def _usual(words: Words, usual: Usual) -> str:
+    """Return how long is usual; the page says instead that it takes longer, once it does."""
+    count = round(usual.seconds)
+    said = words("step.usual" if usual.is_own else "step.usual_catalogue", seconds=count)
+    return f'<small data-usual="{count}" data-late="{escape(words("step.late"))}">{escape(said)}</small>'
+
+
+def _seconds(words: Words, count: str) -> str:
+    return escape(words("receipt.seconds", seconds=count))
 
 
 def _countdown(words: Words, line: ThoughtLog) -> str:
@@ -107,10 +124,10 @@ def steps(words: Words, lines: Sequence[ThoughtLog], seconds: float) -> str:
     head = words("did.join").join(done)
     rows = "".join(
         f"<li>{icon(_STEP_ICONS[line.step], 15)}<span>{escape(step_sentence(words, line))}</span>"
-        f"<time>{line.at_s:.1f} s</time></li>"
+        f"<time>{_seconds(words, f'{line.at_s:.1f}')}</time></li>"
         for line in lines
     )
     return (
         f'<details class="steps"><summary>{icon("chevron-right", 15)}<span>{escape(head[:1].upper() + head[1:])}</span>'
-        f"<time>{seconds:.0f} s</time></summary><ol>{rows}</ol></details>"
+        f"<time>{_seconds(words, f'{seconds:.0f}')}</time></summary><ol>{rows}</ol></details>"
     )

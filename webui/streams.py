@@ -5,23 +5,25 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, assert_never
 
 import gradio as gr
 
 from agent.conversation import Conversation, Turn, TurnState
 from agent.errors import AivistaError
-from agent.events import TurnEvent, TurnFailed
+from agent.events import TurnDone, TurnEvent, TurnFailed, TurnPaused, TurnStopped
 from webui import notices
 from webui.cards import View
-from webui.live import LiveTurn, advance_all
-from webui.pacing import PAGE_INTERVAL_S, batches
+from webui.live import Ending, LiveTurn, Painting, advance_all
+from webui.pacing import PAGE_INTERVAL_S, batches, page_interval_s
 from webui.panels.chat import to_messages
+from webui.panels.conversations import stamp_html
 from webui.render import Block, Card, render_conversation, render_live
 from webui.screen import Screen, Updates
 from webui.sessions import Visitor
 from webui.tabs import Returned, Tab
+from webui.usual_times import Usual, usual_time
 
 
 @dataclass(frozen=True)
@@ -45,26 +47,34 @@ class Streams:
 
     async def show(self, visitor: Visitor, tab: Tab, stream: Stream) -> AsyncIterator[Updates]:
         """Stream a turn into the thread, until its end or until another stream takes the tab over."""
-        ticket, started_s = tab.take_over(), time.monotonic()
+        ticket, clock, is_timed = tab.take_over(), _Clock(), False
         conversation, live = stream.conversation, stream.live
         thread, view = self.screen.panels.chat.thread, self.screen.view(visitor, conversation.id)
         pictures = {picture.handle: picture for picture in conversation.pictures}
         past = _past(view, conversation, live.turn_id)
         yield await self._begun(visitor, stream, past + to_messages(render_live(view, live, 0, pictures)))
-        async for batch in batches(refusals_told(stream.events)):
+        async for batch in batches(refusals_told(stream.events), page_interval_s(len(past))):
             before, live = live, advance_all(live, batch)
+            clock.take(live)
+            if not is_timed and live.painting is not None:
+                is_timed, usual = True, await self._usual(visitor, live.painting, clock.elapsed_s)
+                live = replace(live, usual=usual)
             if before.turn_id != live.turn_id:
                 past = _past(view, conversation, live.turn_id)
             if not tab.holds(ticket) or live.ending is not None:
                 break
-            blocks = render_live(view, live, time.monotonic() - started_s, pictures)
+            blocks = render_live(view, live, clock.elapsed_s, pictures)
             yield {thread: past + to_messages(blocks)}
         # The page applies the parts of an update one by one: two updates at once could end in the wrong order.
-        await asyncio.sleep(max(0.0, PAGE_INTERVAL_S - (time.monotonic() - started_s)))
+        await asyncio.sleep(max(0.0, PAGE_INTERVAL_S - clock.watched_s))
         if tab.holds(ticket):
             yield await self._ended(visitor, tab, view, live, stream.sent)
         # Gradio sends the last update once more when a handler ends: it must not write over another conversation.
         yield {thread: gr.skip()}
+
+    async def _usual(self, visitor: Visitor, painting: Painting, elapsed_s: float) -> Usual | None:
+        studio, provider = self.screen.studio(), self.screen.provider(visitor)
+        return await usual_time(studio.gallery, studio.catalogue, visitor.owner, provider, painting.asked, elapsed_s)
 
     async def _begun(self, visitor: Visitor, stream: Stream, thread: list[dict[str, Any]]) -> Updates:
         panels, conversation = self.screen.panels, stream.conversation
@@ -83,12 +93,51 @@ class Streams:
         # A turn that was stopped while it still waited is nowhere on record: its words go back, too.
         has_failed = isinstance(live.ending, TurnFailed) or not live.is_on_record
         tab.returned = sent if has_failed else None
+        ending = live.ending
+        learnt = self.screen.learn(visitor, ending.error, ending.node) if isinstance(ending, TurnFailed) else {}
+        newest = conversation.pictures[-1].handle if conversation and live.pictures else ""
         return {
             **await self.screen.frame(visitor, conversation),
+            panels.rail.stamp: stamp_html(time.monotonic_ns(), _how(live.ending), newest),
             **(self.screen.context(view, "", ()) if sent is not None and not has_failed else {}),
+            **learnt,
             panels.chat.welcome: "",
             panels.chat.thread: to_messages(_at_rest(view, conversation, live)),
         }
+
+
+@dataclass
+class _Clock:
+    """How long a turn has run; of one that is followed from a later moment on its own steps tell."""
+
+    began_s: float = field(default_factory=time.monotonic)
+    before_s: float = 0.0
+
+    @property
+    def watched_s(self) -> float:
+        return time.monotonic() - self.began_s
+
+    @property
+    def elapsed_s(self) -> float:
+        return self.before_s + self.watched_s
+
+    def take(self, live: LiveTurn) -> None:
+        if live.step is not None:
+            self.before_s = max(self.before_s, live.step.at_s - self.watched_s)
+
+
+def _how(ending: Ending | None) -> str:
+    match ending:
+        case TurnFailed():
+            return "failed"
+        case TurnPaused():
+            return "waiting"
+        case TurnStopped():
+            return "stopped"
+        case TurnDone() | None:
+            return "done"
+        case _:
+            assert_never(ending)
 
 
 def turn_of(conversation: Conversation | None, turn_id: str) -> Turn | None:
@@ -117,5 +166,5 @@ def _at_rest(view: View, conversation: Conversation | None, live: LiveTurn) -> l
     if turn is None:
         return blocks + render_live(view, live, 0)
     if isinstance(live.ending, TurnFailed) and turn.state is not TurnState.FAILED:
-        blocks.append(Card("assistant", notices.failure(view, live.ending.error, "")))
+        blocks.append(Card("assistant", notices.failure(view, live.ending.error, "", live.ending.rewordings)))
     return blocks

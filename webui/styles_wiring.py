@@ -26,7 +26,7 @@ from webui.style_forms import draft_fields, fields_of, refusal
 from webui.tabs import Tab
 from webui.turns import Turns, give_back
 
-_QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+_QUIET: dict[str, Any] = {"show_progress": "hidden", "show_progress_on": [], "api_visibility": "private"}
 _AT_ONCE = 64
 _MOST_MATCHES = 24
 # Nobody need wait longer for a first answer to what they typed.
@@ -224,6 +224,7 @@ def wire_styles(screen: Screen, library: StylesPanel, tab: gr.State) -> None:
             return
         async for updates in styles.answer(screen.sessions.visitor(request), shelf, click):
             yield updates or {library.note: gr.skip()}
+        yield {library.note: gr.skip()}
 
     library.bus.click(
         act,
@@ -249,6 +250,7 @@ def wire_styles(screen: Screen, library: StylesPanel, tab: gr.State) -> None:
             return
         async for updates in styles.try_it(screen.sessions.visitor(request), tab, click.id, at, message):
             yield updates
+        yield screen.nothing()
 
     wires = {"conversation": composer.conversation, "editing": composer.editing, "message": composer.message}
     painted = library.bus.submit(

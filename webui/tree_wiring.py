@@ -21,7 +21,7 @@ from webui.roles import read_roles
 from webui.screen import Screen, Updates
 from webui.sessions import Visitor
 
-_QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+_QUIET: dict[str, Any] = {"show_progress": "hidden", "show_progress_on": [], "api_visibility": "private"}
 _AT_ONCE = 64
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -95,12 +95,20 @@ class Turns:
             yield updates
 
     async def say(
-        self, visitor: Visitor, tab: Tab, conversation_id: str, text: str, handle: str, chosen: Chosen
+        self,
+        visitor: Visitor,
+        tab: Tab,
+        conversation_id: str,
+        text: str,
+        handle: str,
+        chosen: Chosen,
+        images: Sequence[tuple[str, bytes]] = (),
     ) -> AsyncIterator[Updates]:
-        """Send a sentence that the page says for the person, with a picture marked; the composer stays as it is."""
+        """Send a sentence that the page says for the person, with a picture marked or with `images` of ours; the
+        composer stays as it is."""
         if not text or tab.is_echo(Returned(f"{handle} {text}"), time.monotonic()):
             return
-        request = TurnRequest(text=text, settings=chosen.turn_settings(), editing=handle)
+        request = TurnRequest(text=text, images=images, settings=chosen.turn_settings(), editing=handle or None)
         async for updates in self._run(visitor, tab, conversation_id, request, None):
             yield updates
 
@@ -153,9 +161,18 @@ class Turns:
             async for updates in self._decide(visitor, tab, conversation, turn_id, Decision(run=is_allowed)):
                 yield updates
 
+    def is_at_work(self, conversation: Conversation) -> bool:
+        """Whether a turn of the conversation is at work, or was when the conversation was read.
+
+        One that ended meanwhile is followed, too: its end has not been shown.
+        """
+        return _running(conversation) is not None or self.screen.studio().is_running(
+            conversation.id, conversation.owner
+        )
+
     async def follow(self, visitor: Visitor, tab: Tab, conversation: Conversation) -> AsyncIterator[Updates]:
         """Go on showing a turn that was at work when the page was loaded."""
-        turn = turn_of(conversation, self.screen.running_turn(conversation))
+        turn = _running(conversation)
         live = replace(resumed(turn), beside=conversation.forks.get(turn.id, ())) if turn else LiveTurn("")
         events = self.screen.studio().attach(conversation.id, visitor.owner)
         async for updates in Streams(self.screen).show(visitor, tab, Stream(conversation, live, events)):
@@ -229,6 +246,11 @@ def words_of_turn(conversation: Conversation | None, turn_id: str) -> str:
     """Return the words a turn was sent with, to edit them."""
     turn = turn_of(conversation, turn_id)
     return turn.text if turn else ""
+
+
+def _running(conversation: Conversation) -> Turn | None:
+    """Return the newest turn that was at work when the conversation was read, if any was."""
+    return next((turn for turn in reversed(conversation.turns) if turn.state is TurnState.RUNNING), None)
 
 
 def _waiting(turn: Turn | None) -> PlanCard | ConsentCard | None:

@@ -18,7 +18,7 @@ from pydantic.json_schema import models_json_schema
 from agent.components import Component
 from agent.conversation import Timing, TurnState, Writer
 from agent.messages import ImagePart, PromptMessage, TokenUsage, Value
-from agent.pictures import DriftRecord, EditRecord, Margins, Receipt, ReferenceRole
+from agent.pictures import Blank, DriftRecord, EditRecord, Margins, Receipt, ReferenceRole
 from agent.reviews import Review
 from agent.settings import TurnSettings
 
@@ -186,6 +186,7 @@ class ArchivedPicture(Value):
     edit: EditRecord | None
     drift: DriftRecord | None
     shortfall_kept: bool
+    blank: Blank | None = None
     is_starred: bool
     tags: tuple[str, ...]
 

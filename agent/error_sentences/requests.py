@@ -97,7 +97,12 @@ REQUESTS: dict[ErrorCode, Sentence] = {
     ErrorCode.STUDIO_BUSY: (
         Actor.YOU,
         True,
-        "This studio works on {count} messages of its visitors, and takes no more at once. Please try again soon.",
+        "This studio has {count} messages of its visitors to work on, and takes no more at once. Please try again soon.",
+    ),
+    ErrorCode.STUDIO_CLOSING: (
+        Actor.YOU,
+        True,
+        "The studio is closing. Your message is kept; please send it again in a moment.",
     ),
     ErrorCode.CONVERSATION_BUSY: (
         Actor.YOU,
@@ -139,4 +144,17 @@ REQUESTS: dict[ErrorCode, Sentence] = {
         "This cannot be kept as a style ({problem}). Please mend that and try again.",
     ),
     ErrorCode.TOO_MANY_STYLES: (Actor.YOU, False, "A library holds at most {limit} styles of your own."),
+    ErrorCode.PRESET_NOT_FOUND: (Actor.YOU, False, "This preset is not there any more."),
+    ErrorCode.PRESET_NAME_INVALID: (Actor.YOU, False, "A preset needs a name of 1 to {limit} characters."),
+    ErrorCode.PRESET_NAME_TAKEN: (
+        Actor.YOU,
+        False,
+        "You have a preset called “{name}” already. Please choose another name.",
+    ),
+    ErrorCode.TOO_MANY_PRESETS: (Actor.YOU, False, "At most {limit} presets are kept. Please delete one first."),
+    ErrorCode.DAY_CAP_USED_UP: (
+        Actor.YOU,
+        False,
+        "Your cap of ${cap} for today is used up (${spent} spent). You can raise it in Settings.",
+    ),
 }

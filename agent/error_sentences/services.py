@@ -38,6 +38,53 @@ SERVICES: dict[ErrorCode, Sentence] = {
         False,
         "Today's quota of your key for {model} is used up. It comes back at midnight Pacific time.",
     ),
+    ErrorCode.KEY_EXPIRED: (
+        Actor.KEY,
+        False,
+        "This API key has expired. Please make a new one in {console} and enter it.",
+    ),
+    ErrorCode.KEY_LEAKED: (
+        Actor.KEY,
+        False,
+        "Google found this API key in public and blocked it. Please delete it in {console}, make a new "
+        "one, and enter that.",
+    ),
+    ErrorCode.KEY_SUSPENDED: (
+        Actor.KEY,
+        False,
+        "Google has suspended the project of this API key. Please look after it in {console}, or enter a "
+        "key of another project.",
+    ),
+    ErrorCode.KEY_RESTRICTED: (
+        Actor.KEY,
+        False,
+        "This API key works only from certain websites, addresses or apps, and this studio is none of "
+        "them. Please lift that restriction in the Google Cloud console, under Credentials, or make a key "
+        "without it.",
+    ),
+    ErrorCode.KEY_WITHOUT_API: (
+        Actor.KEY,
+        False,
+        "This API key is not allowed to use the Gemini API. Please add the Generative Language API to "
+        "what it may use, in the Google Cloud console, under Credentials.",
+    ),
+    ErrorCode.API_DISABLED: (
+        Actor.KEY,
+        False,
+        "The Gemini API is turned off in the project of this API key. Please turn on the Generative "
+        "Language API in the Google Cloud console, wait a few minutes, and try again.",
+    ),
+    ErrorCode.CREDITS_USED_UP: (
+        Actor.KEY,
+        False,
+        "The prepaid credit of your key's project is used up. Please top it up in {console}.",
+    ),
+    ErrorCode.MODEL_NOT_OFFERED: (
+        Actor.KEY,
+        False,
+        "Google does not offer {model} to your key. Please choose another model, or enter a key of a "
+        "project that has it.",
+    ),
     ErrorCode.PROMPT_BLOCKED: (
         Actor.POLICY,
         False,
@@ -143,5 +190,17 @@ SERVICES: dict[ErrorCode, Sentence] = {
         Actor.NETWORK,
         True,
         "The connection broke in the middle of the answer. What had arrived is kept; please try again.",
+    ),
+    ErrorCode.PROXY_FAILED: (
+        Actor.NETWORK,
+        False,
+        "The proxy of this machine does not let the studio through to {service}. Please check its "
+        "address, name and password.",
+    ),
+    ErrorCode.CERTIFICATE_FAILED: (
+        Actor.NETWORK,
+        False,
+        "Whoever answers for {service} shows a certificate that cannot be verified. Please check the "
+        "clock of this machine, and whether a proxy or a virus scanner reads along.",
     ),
 }

@@ -19,7 +19,9 @@ from agent.providers.catalogue import ModelEntry
 from agent.providers.gemini_answer import AnswerReader, ArrivedPicture
 from agent.providers.gemini_connection import GeminiCall, GeminiConnection
 from agent.providers.gemini_embeddings import GeminiEmbedder
+from agent.providers.gemini_key_check import check_key
 from agent.providers.gemini_wire import Wire, chat_settings, image_settings, pictures_to_send, to_wire
+from agent.providers.key_check import KeyDiagnosis
 
 # The SDK insists on contents of its own; ours replace them in the body.
 _PLACEHOLDER = "-"
@@ -67,6 +69,10 @@ class GeminiProvider:
     def embedder(self, model: ModelEntry) -> GeminiEmbedder:
         """Return the embedding model on this provider's connections."""
         return GeminiEmbedder(self._connection, model)
+
+    async def check(self, models: Sequence[ModelEntry], *, tries_models: bool) -> KeyDiagnosis:
+        """Return what the key can do with these models; see `KeyChecker.check`."""
+        return await check_key(self._connection, models, tries_models=tries_models)
 
     async def aclose(self) -> None:
         """Close the connections."""

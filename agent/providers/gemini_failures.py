@@ -15,6 +15,30 @@ from agent.providers.catalogue import ModelEntry, override_variable
 
 _LONGEST_DETAIL = 500
 
+# What the API gives as its reason when a key, or its project, may not ask at all.
+_KEY_REASONS = {
+    "API_KEY_INVALID": ErrorCode.KEY_INVALID,
+    "API_KEY_HTTP_REFERRER_BLOCKED": ErrorCode.KEY_RESTRICTED,
+    "API_KEY_IP_ADDRESS_BLOCKED": ErrorCode.KEY_RESTRICTED,
+    "API_KEY_ANDROID_APP_BLOCKED": ErrorCode.KEY_RESTRICTED,
+    "API_KEY_IOS_APP_BLOCKED": ErrorCode.KEY_RESTRICTED,
+    "API_KEY_SERVICE_BLOCKED": ErrorCode.KEY_WITHOUT_API,
+    "SERVICE_DISABLED": ErrorCode.API_DISABLED,
+    "CONSUMER_SUSPENDED": ErrorCode.KEY_SUSPENDED,
+    "BILLING_DISABLED": ErrorCode.BILLING_REQUIRED,
+}
+# Where it gives none its sentence says it. The first that fits counts: an expired key has the reason of an invalid one.
+_KEY_SENTENCES = (
+    (re.compile(r"api key (has )?expired", re.IGNORECASE), ErrorCode.KEY_EXPIRED),
+    (re.compile(r"reported as leaked", re.IGNORECASE), ErrorCode.KEY_LEAKED),
+    (re.compile(r"api key not (valid|found)", re.IGNORECASE), ErrorCode.KEY_INVALID),
+    (re.compile(r"has been suspended|project has been denied access", re.IGNORECASE), ErrorCode.KEY_SUSPENDED),
+    (re.compile(r"requests from .{0,200}are blocked", re.IGNORECASE), ErrorCode.KEY_RESTRICTED),
+    (re.compile(r"requests to this api .{0,300}are blocked", re.IGNORECASE), ErrorCode.KEY_WITHOUT_API),
+    (re.compile(r"has not been used in project|it is disabled", re.IGNORECASE), ErrorCode.API_DISABLED),
+    (re.compile(r"location is not supported", re.IGNORECASE), ErrorCode.REGION_UNSUPPORTED),
+)
+
 
 def failure_of(error: Exception, model: ModelEntry, read_timeout_s: float, key: str) -> AivistaError:
     """Return the failure that stands for the SDK's or its HTTP client's; no text of it holds the key."""
@@ -24,7 +48,11 @@ def failure_of(error: Exception, model: ModelEntry, read_timeout_s: float, key: 
     match error:
         case httpx2.ReadTimeout():
             return _timed_out(model, read_timeout_s, detail)
-        case httpx2.ConnectError() | httpx2.TimeoutException() | httpx2.ProxyError():
+        case httpx2.ProxyError():
+            return NetworkFailure(ErrorCode.PROXY_FAILED, provider_detail=detail)
+        case httpx2.ConnectError() if "CERTIFICATE_VERIFY_FAILED" in detail:
+            return NetworkFailure(ErrorCode.CERTIFICATE_FAILED, provider_detail=detail)
+        case httpx2.ConnectError() | httpx2.TimeoutException():
             return NetworkFailure(ErrorCode.CONNECTION_FAILED, provider_detail=detail)
         case httpx2.LocalProtocolError():
             return ProviderFailure(ErrorCode.REQUEST_REJECTED, provider_detail=detail, detail=detail[:200])
@@ -41,12 +69,9 @@ def _from_api(error: errors.APIError, model: ModelEntry, read_timeout_s: float, 
     match error.code:
         case 429:
             return _quota_failure(error, body, model, detail)
-        case 403:
-            if _speaks_of_location(detail):
-                return KeyProblem(ErrorCode.REGION_UNSUPPORTED, provider_detail=detail)
-            return KeyProblem(ErrorCode.KEY_FORBIDDEN, provider_detail=detail, model=model.id)
-        case 401:
-            return KeyProblem(ErrorCode.KEY_INVALID, provider_detail=detail)
+        case 401 | 403:
+            code = _key_code(body, detail) or (ErrorCode.KEY_INVALID if error.code == 401 else ErrorCode.KEY_FORBIDDEN)
+            return KeyProblem(code, provider_detail=detail, model=model.label)
         case 404:
             return ProviderFailure(
                 ErrorCode.MODEL_NOT_FOUND,
@@ -54,6 +79,8 @@ def _from_api(error: errors.APIError, model: ModelEntry, read_timeout_s: float, 
                 model=model.id,
                 variable=override_variable(model.role),
             )
+        case 407:
+            return NetworkFailure(ErrorCode.PROXY_FAILED, provider_detail=detail)
         case 408 | 504:
             return _timed_out(model, read_timeout_s, detail)
         case 499:
@@ -67,22 +94,30 @@ def _from_api(error: errors.APIError, model: ModelEntry, read_timeout_s: float, 
 
 
 def _rejection(body: Mapping[str, Any], model: ModelEntry, detail: str) -> AivistaError:
-    reasons = {str(entry.get("reason")) for entry in _details(body)}
-    if "API_KEY_INVALID" in reasons or re.search(r"api key (not valid|expired|not found)", detail, re.IGNORECASE):
-        return KeyProblem(ErrorCode.KEY_INVALID, provider_detail=detail)
+    code = _key_code(body, detail)
+    if code is not None:
+        return KeyProblem(code, provider_detail=detail, model=model.label)
     if body.get("status") == "FAILED_PRECONDITION" and "billing" in detail.lower():
         return KeyProblem(ErrorCode.BILLING_REQUIRED, provider_detail=detail, model=model.label)
-    if _speaks_of_location(detail):
-        return KeyProblem(ErrorCode.REGION_UNSUPPORTED, provider_detail=detail)
     if re.search(r"thought[_ ]signature", detail, re.IGNORECASE):
         return ProviderFailure(ErrorCode.SIGNATURE_REJECTED, provider_detail=detail)
     return ProviderFailure(ErrorCode.REQUEST_REJECTED, provider_detail=detail, detail=detail[:200])
 
 
+def _key_code(body: Mapping[str, Any], detail: str) -> ErrorCode | None:
+    """Return what the API says is wrong with the key itself, or None when it says nothing of that kind."""
+    told = next((code for pattern, code in _KEY_SENTENCES if pattern.search(detail)), None)
+    reasons = (_KEY_REASONS.get(str(entry.get("reason"))) for entry in _details(body))
+    return told or next((code for code in reasons if code is not None), None)
+
+
 def _quota_failure(error: errors.APIError, body: Mapping[str, Any], model: ModelEntry, detail: str) -> AivistaError:
     violations = [entry for part in _details(body) for entry in part.get("violations") or () if isinstance(entry, dict)]
+    if re.search(r"credits are depleted", detail, re.IGNORECASE):
+        return KeyProblem(ErrorCode.CREDITS_USED_UP, provider_detail=detail)
     # `limit: 0` is a key without any quota for the model: waiting does not help.
-    if any(str(entry.get("quotaValue")) == "0" for entry in violations) or re.search(r"limit: 0(?![\d.])", detail):
+    has_none = re.search(r"limit: 0(?![\d.])|doesn't have a free quota tier", detail)
+    if has_none or any(str(entry.get("quotaValue")) == "0" for entry in violations):
         return KeyProblem(ErrorCode.BILLING_REQUIRED, provider_detail=detail, model=model.label)
     names = " ".join(f"{entry.get('quotaId')} {entry.get('quotaMetric')}" for entry in violations)
     if re.search(r"per_?day", f"{names} {detail}", re.IGNORECASE):
@@ -104,10 +139,6 @@ def _retry_after_s(error: errors.APIError, body: Mapping[str, Any], detail: str)
 def _timed_out(model: ModelEntry, read_timeout_s: float, detail: str) -> ProviderFailure:
     seconds = f"{read_timeout_s:g}"
     return ProviderFailure(ErrorCode.PROVIDER_TIMEOUT, provider_detail=detail, model=model.label, seconds=seconds)
-
-
-def _speaks_of_location(detail: str) -> bool:
-    return "location is not supported" in detail.lower()
 
 
 def _body(error: errors.APIError) -> dict[str, Any]:

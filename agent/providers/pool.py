@@ -12,42 +12,59 @@ from agent.errors import SettingsError
 from agent.messages import CompletionChunk, PromptMessage
 from agent.providers.base import PLAIN, ChatOptions, Embedder, ImageRequest, PictureBytes, Provider, ToolDeclaration
 from agent.providers.catalogue import ModelEntry
+from agent.providers.key_check import KeyChecker, KeyDiagnosis
+from agent.providers.lasting_client import LastingClient
 from agent.settings import OpenAISettings, ProviderChoice, Settings
 
-_MAX_CLIENTS = 32
+# Whoever brings this is served without any key, not with the operator's either.
+NO_KEY = SecretStr("")
+
+_MOST_CLIENTS = 32
 
 
 class ProviderPool:
-    """Providers by key. A client is kept alive: one that is collected closes its connections under a running call."""
+    """Providers by key, at most `most_clients` of them with connections that nobody uses.
 
-    def __init__(self, settings: Settings, pictures: PictureBytes, *, sketch_pace_s: float = 0.0) -> None:
+    A client is kept alive: one that is collected closes its connections under a running call.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        pictures: PictureBytes,
+        *,
+        sketch_pace_s: float = 0.0,
+        most_clients: int = _MOST_CLIENTS,
+    ) -> None:
         self._settings = settings
         self._pictures = pictures
         self._sketch_pace_s = sketch_pace_s
+        self._most_clients = most_clients
         self._sketch: Provider | None = None
         self._openai: Provider | None = None
         # By the secret itself, not its text: whatever shows this object must not show a key.
-        self._clients: OrderedDict[SecretStr, Provider] = OrderedDict()
+        self._clients: OrderedDict[SecretStr, LastingClient] = OrderedDict()
 
     def name(self, key: SecretStr | None) -> ProviderChoice:
         """Return which provider serves this key.
 
         The one the operator named; else `gemini` where there is a key, `openai` where there is such a server, and
-        `sketch` where there is neither.
+        `sketch` where there is neither. With `NO_KEY` nothing that needs a key of the operator's.
         """
         settings = self._settings
-        if settings.provider == "sketch" or (settings.provider == "openai" and settings.openai is not None):
+        has_server = settings.openai is not None and not (key == NO_KEY and _needs_key(settings.openai))
+        if settings.provider == "sketch" or (settings.provider == "openai" and has_server):
             return settings.provider
-        if self._key(key) is not None:
+        if self.key_used(key) is not None:
             return "gemini"
-        return "sketch" if settings.openai is None or settings.provider == "gemini" else "openai"
+        return "openai" if has_server and settings.provider != "gemini" else "sketch"
 
     async def provider(self, key: SecretStr | None) -> Provider:
         """Return the provider for the key; the operator's own key serves those who bring none.
 
         Raises SettingsError when the provider needs a package that is not installed.
         """
-        name, openai, secret = self.name(key), self._settings.openai, self._key(key)
+        name, openai, secret = self.name(key), self._settings.openai, self.key_used(key)
         if name == "openai" and openai is not None:
             self._openai = self._openai or self._reach(openai)
             return self._openai
@@ -56,16 +73,24 @@ class ProviderPool:
         return await self.gemini(secret)
 
     async def gemini(self, secret: SecretStr) -> Provider:
-        """Return Gemini behind this key, whichever provider serves the turns."""
+        """Return Gemini behind this key, whichever provider serves the turns; it works for as long as it is held."""
         if secret in self._clients:
             self._clients.move_to_end(secret)
             return self._clients[secret]
-        client = self._connect(secret)
+        client = LastingClient(lambda: self._connect(secret))
         self._clients[secret] = client
-        if len(self._clients) > _MAX_CLIENTS:
+        if len(self._clients) > self._most_clients:
             _, oldest = self._clients.popitem(last=False)
-            await oldest.aclose()
+            await oldest.let_go()
         return client
+
+    async def check(self, secret: SecretStr, models: Sequence[ModelEntry], *, tries_models: bool) -> KeyDiagnosis:
+        """Return what a key can do, on a connection of its own: many keys are tried that are never used."""
+        checker = self._connect(secret)
+        try:
+            return await checker.check(models, tries_models=tries_models)
+        finally:
+            await checker.aclose()
 
     async def aclose(self) -> None:
         """Close every client."""
@@ -76,8 +101,9 @@ class ProviderPool:
             await self._openai.aclose()
             self._openai = None
 
-    def _key(self, key: SecretStr | None) -> SecretStr | None:
-        return key or self._settings.gemini_api_key or None
+    def key_used(self, key: SecretStr | None) -> SecretStr | None:
+        """Return the key that Gemini is asked with: the one that is brought, the operator's for None, or none."""
+        return (self._settings.gemini_api_key if key is None else key) or None
 
     def _draw(self) -> Provider:
         from agent.providers.sketch import SketchProvider
@@ -102,7 +128,7 @@ class ProviderPool:
         )
         return server if openai.image_model is not None else _WordsAndSketches(server, self._draw())
 
-    def _connect(self, key: SecretStr) -> Provider:
+    def _connect(self, key: SecretStr) -> KeyChecker:
         # Google's SDK takes half a second to import: only whoever has a key waits for it.
         from agent.providers.gemini import GeminiProvider
 
@@ -115,6 +141,10 @@ class ProviderPool:
             text_timeout_s=settings.text_timeout_s,
             image_timeout_s=settings.image_timeout_s,
         )
+
+
+def _needs_key(server: OpenAISettings) -> bool:
+    return server.api_key is not None or server.image_api_key is not None
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +49,14 @@ class KeptConversations(OpenedRecords):
         if conversation is None or conversation.owner != owner:
             raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
         return conversation
+
+    async def hand_over(self, owner: str, new_owner: str, without: Collection[str] = ()) -> int:
+        """Give the conversations and pictures of an owner to another one, deleted ones too; return how many
+        conversations these were. Those `without` stay."""
+        given = await self._call(lambda: self._records.kept.hand_over(owner, new_owner, without))
+        for conversation_id in given:
+            self._open.drop(conversation_id)
+        return len(given)
 
     async def conversation_of_any_owner(self, conversation_id: str) -> Conversation:
         """Return the conversation whoever it belongs to, deleted or not, for the studio's own work.

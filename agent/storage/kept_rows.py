@@ -5,7 +5,7 @@ Plain blocking calls for the database's thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -48,6 +48,9 @@ _READ_ANEW = update(PICTURES).where(_P.conversation_id == bindparam("key")).valu
 _PIN = update(CONVERSATIONS).where(_KEPT).values(is_pinned=bindparam("pinned"))
 _THROW_AWAY = update(CONVERSATIONS).where(_OWN).values(deleted_at=func.coalesce(_C.deleted_at, bindparam("now")))
 _BRING_BACK = update(CONVERSATIONS).where(_OWN).values(deleted_at=None)
+_ALL = select(_C.id).where(_C.owner == bindparam("whose"))
+_GIVE = update(CONVERSATIONS).where(_OWN).values(owner=bindparam("new_owner"))
+_GIVE_PICTURES = update(PICTURES).where(_P.conversation_id == bindparam("key")).values(owner=bindparam("new_owner"))
 _HEAD = select(_C.head).where(_KEPT)
 _PARENTS = select(_T.id, _T.parent).where(_T.conversation_id == bindparam("key")).order_by(_T.position)
 _SWITCH = update(CONVERSATIONS).where(_KEPT).values(head=bindparam("new_head"))
@@ -134,6 +137,16 @@ class KeptRows:
     def bring_back(self, conversation_id: str, owner: str) -> bool:
         """Return whether the owner has such a conversation, which is now not deleted any more."""
         return self._changes(_BRING_BACK, conversation_id, owner)
+
+    def hand_over(self, owner: str, new_owner: str, without: Collection[str]) -> Sequence[str]:
+        """Give everything of an owner to another one but for these conversations; return the ids of what was given."""
+        with self._transaction() as connection:
+            given = [key for key in connection.scalars(_ALL, {"whose": owner}) if key not in without]
+            for key in given:
+                values = {"key": key, "whose": owner, "new_owner": new_owner}
+                connection.execute(_GIVE, values)
+                connection.execute(_GIVE_PICTURES, values)
+        return given
 
     def parents(self, conversation_id: str, owner: str) -> tuple[str | None, dict[str, str | None]] | None:
         """Return the head of the owner's conversation and each turn's parent, in the order the turns were made."""

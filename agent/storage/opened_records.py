@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from agent.components import InterruptedNote, SmartCanvas
+from agent.errors import AivistaError
 from agent.messages import PromptMessage
 from agent.storage.images import ImageStore
 from agent.storage.journal import Journal
@@ -25,6 +27,10 @@ if TYPE_CHECKING:
     from agent.storage.records import Records, RunningTurn
 
 T = TypeVar("T")
+
+_PROBE_S = 2.0
+# A picture of 4096 pixels and what belongs to it.
+_ROOM_BYTES = 64 << 20
 
 
 class OpenedRecords:
@@ -100,6 +106,16 @@ class OpenedRecords:
             self._opened.close()
             self._opened = None
 
+    async def not_ready(self) -> tuple[str, ...]:
+        """Return what cannot be worked with now: `records` that are not open or take no write, a full `disk`."""
+        try:
+            async with asyncio.timeout(_PROBE_S):
+                await self.in_transaction(_write_nothing)
+        except (AivistaError, RuntimeError, TimeoutError):
+            return ("records",)
+        usage = await asyncio.to_thread(shutil.disk_usage, self._home)
+        return ("disk",) if usage.free < _ROOM_BYTES else ()
+
     async def close_abandoned(self) -> tuple[RunningTurn, ...]:
         """Return the turns that a dead process left running; they are now interrupted and show what they had made.
 
@@ -158,3 +174,12 @@ class OpenedRecords:
 
 def _nothing() -> None:
     pass
+
+
+def _write_nothing(connection: Connection) -> None:
+    """Take the lock of a writer. Raises SQLAlchemy's error where the file cannot be written."""
+    from sqlalchemy import false, update
+
+    from agent.storage.tables import TURNS
+
+    connection.execute(update(TURNS).where(false()).values(text=""))

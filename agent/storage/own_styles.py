@@ -76,6 +76,17 @@ class OwnStyles:
             raise RequestRefused(ErrorCode.STYLE_NOT_FOUND)
         self._write(owner, others)
 
+    def hand_over(self, owner: str, new_owner: str) -> None:
+        """Give an owner's styles to another one, who keeps their own of the same name; the newest stay for want of
+        room."""
+        theirs = self.all(new_owner)
+        names = {_name_key(style) for style in theirs}
+        coming = [style for style in self.all(owner) if _name_key(style) not in names]
+        given = coming[: MOST_STYLES - len(theirs)]
+        if given:
+            self._write(new_owner, (*theirs, *given))
+            self._write(owner, tuple(coming[len(given) :]))
+
     def take_in(self, data: bytes, owner: str) -> tuple[Style, ...]:
         """Keep every style of an exported file and return them; one of the same name is replaced.
 

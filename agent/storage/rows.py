@@ -11,7 +11,7 @@ from sqlalchemy import Row
 from agent.components import Component
 from agent.conversation import Conversation, Timing, Turn, TurnState, WholeConversation, WorkspaceFile
 from agent.messages import ImageOrigin, ImagePart, PromptMessage, TokenUsage, Value
-from agent.pictures import DriftRecord, EditRecord, Margins, Picture, Receipt, ReferenceRole, shape_of
+from agent.pictures import Blank, DriftRecord, EditRecord, Margins, Picture, Receipt, ReferenceRole, shape_of
 from agent.reviews import Review
 from agent.settings import TurnSettings
 from agent.storage.signatures import PLACES, Place, put_back
@@ -50,6 +50,7 @@ class _PictureDetails(Value):
     edit: EditRecord | None = None
     drift: DriftRecord | None = None
     shortfall_kept: bool = False
+    blank: Blank | None = None
 
 
 _TURN_DETAILS = set(_TurnDetails.model_fields)
@@ -152,6 +153,7 @@ def picture_of(row: Row[*tuple[Any, ...]]) -> Picture:
         edit=details.edit,
         drift=details.drift,
         shortfall_kept=details.shortfall_kept,
+        blank=details.blank,
     )
 
 

@@ -97,6 +97,15 @@ class SpendBook:
 
         return await self._store.in_transaction(read)
 
+    async def beside_turns(self, owner: str, day: date | None = None) -> Spent:
+        """Return what the owner spent on a local day, today without one, in no turn that is on record."""
+        from agent.storage import spend_rows
+
+        first = day or today()
+        return await self._store.in_transaction(
+            lambda on: spend_rows.beside_turns(on, owner, first, first + timedelta(days=1))
+        )
+
     async def add(self, owner: str, price_usd: float, tokens: int, day: date | None = None) -> None:
         """Put on record what was spent on a local day, today without one, in no turn."""
         from agent.storage import spend_rows

@@ -90,6 +90,12 @@ def of_days(connection: Connection, owner: str, first: date, following: date) ->
     return spent.model_copy(update={"price_usd": spent.price_usd + gone.price_usd, "other_tokens": gone.tokens})
 
 
+def beside_turns(connection: Connection, owner: str, first: date, following: date) -> Spent:
+    """Return what the owner spent in the days in no turn that is on record."""
+    gone = connection.execute(_GONE, _dates(owner, first, following)).one()
+    return Spent(price_usd=gone.price_usd, other_tokens=gone.tokens)
+
+
 def price_of_days(connection: Connection, owner: str, first: date, following: date) -> float:
     """Return the dollars of `of_days` alone: tokens stand deep in the rows."""
     spent: float = connection.execute(_PRICE_OF_DAYS, _moments(owner, first, following)).scalar_one()

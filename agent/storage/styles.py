@@ -185,6 +185,10 @@ class StyleLibrary:
         """
         return await self._call_files(lambda: self._own.take_in(data, owner))
 
+    async def hand_over(self, owner: str, new_owner: str) -> None:
+        """Give an owner's styles to another one, as far as that one has room for them."""
+        await self._call_files(lambda: self._own.hand_over(owner, new_owner))
+
     async def export_styles(self, owner: str = "local") -> bytes:
         """Return the owner's styles as a JSON file."""
         return await self._call_files(lambda: self._own.file_of(owner))

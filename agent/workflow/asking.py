@@ -33,12 +33,15 @@ async def ask_text(
     tools: Sequence[ToolDeclaration],
     options: ChatOptions,
     on_text: _OnText | None = None,
+    *,
+    model: ModelEntry | None = None,
 ) -> Answer:
-    """Return the text model's answer. `name` is unique in the turn, and the same when the turn goes on after a crash.
+    """Return the answer of the text model that the person chose, or of `model`. `name` is unique in the turn, and the
+    same when the turn goes on after a crash.
 
     What is already known of the call is handed to `on_text` as if it came just now.
     """
-    model = deps.text_model
+    model = model or deps.text_model
     with deps.trace.call(name, model, TextRequest(messages, tools, options)) as step:
         call = _Call(
             deps, name, model, lambda: deps.provider.stream(model, messages, tools, options), step, is_text=True
@@ -85,7 +88,9 @@ class _Call:
                 on_text=self._with_a_sign_of_life(on_text),
             )
         except asyncio.CancelledError:
-            ledger.cancel(self.name)
+            # A turn that goes on at the next start must find it as sent: it may have been charged.
+            if not self.deps.cut.is_set():
+                ledger.cancel(self.name)
             raise
         price_usd = self.deps.spend(self.model, answer.usage).price_usd
         self.step.answer(answer, price_usd)

@@ -82,6 +82,12 @@ async def refused_by_cap(state: TurnProgress, deps: Deps) -> ErrorInfo | None:
     return ErrorInfo(code=_CODES[cap.cap], parameters=amounts)
 
 
+async def is_any_cap_used_up(state: TurnProgress, deps: Deps) -> bool:
+    """Return whether nothing is left of a cap, with what this turn has spent itself."""
+    caps = caps_of(deps.turn.settings)
+    return bool(caps) and used_up(caps, await _so_far(deps, state["spend"].price_usd)) is not None
+
+
 def has_agreed(state: TurnProgress) -> bool:
     """Return whether the person was told which cap would be passed, and runs the plan all the same."""
     plan = state["plan"]

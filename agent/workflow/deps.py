@@ -43,12 +43,12 @@ class Deps:
 
     `conversation` is the history before the turn; `allotting` guards the giving of handles in it. `publish` gives an
     event to the listeners, past LangGraph's custom stream, which takes each event through a queue and eight steps of
-    the event loop. `keep_alive` runs a coroutine that must outlive the turn (a picture
-    that was paid for). `stopped` is set when the person stops, `settled` when a turn that ended early is on record.
-    `conversation` is without this turn, also when the turn goes on after it was cut off. `tools` are what the planner
-    may call beside pictures and searches. `answers` is there when the
-    operator wants the planner's answers reused; they belong to a key by its fingerprint. Every call and every node goes
-    through `trace`. `reader` reads the web for all turns of a studio, and `sandbox` runs their programs.
+    the event loop. `keep_alive` runs a coroutine that must outlive the turn (a picture that was paid for). `stopped`
+    is set when the person stops, `cut` when the studio ends under the turn, `settled` when a turn that ended early is
+    on record. `conversation` is without this turn, also when the turn goes on after it was cut off. `tools` are what
+    the planner may call beside pictures and searches. `answers` is there when the operator wants the planner's answers
+    reused; they belong to a key by its fingerprint. Every call and every node goes through `trace`. `reader` reads the
+    web for all turns of a studio, and `sandbox` runs their programs.
     """
 
     conversation: Conversation
@@ -74,6 +74,7 @@ class Deps:
     breakers: Breakers = field(default_factory=Breakers)
     pledges: Pledges = field(default_factory=Pledges)
     stopped: asyncio.Event = field(default_factory=asyncio.Event)
+    cut: asyncio.Event = field(default_factory=asyncio.Event)
     settled: asyncio.Event = field(default_factory=asyncio.Event)
     started_s: float = field(default_factory=time.monotonic)
     trace: Tracer = field(default_factory=Tracer)

@@ -7,6 +7,7 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.metadata import version
@@ -18,7 +19,7 @@ from pydantic import JsonValue, SecretStr
 
 from agent.conversation import Conversation, Turn, TurnState
 from agent.errors import AivistaError, ErrorCode, RequestRefused
-from agent.events import Step, ThoughtLog, TurnFailed
+from agent.events import Step, ThoughtLog, TurnFailed, TurnPaused, TurnStopped
 from agent.fetching.reading import PageReader
 from agent.plans import Decision
 from agent.providers.base import Provider
@@ -47,6 +48,7 @@ from agent.workflow.replay import told_again
 from agent.workflow.retrying import Breakers, Patience
 from agent.workflow.tracing import Tracer
 from agent.workflow.turn import Runner, before, can_go_on, superseded, taken_up
+from agent.workflow.waiting_room import WaitingRoom
 
 MAX_WAITING = 3
 _LOGGED_BYTES = 64 << 10
@@ -58,7 +60,7 @@ _log = logging.getLogger(__name__)
 class House:
     """What every turn of a studio works with. `provider` and `provider_name` go by the person's key; `under_caps` adds
     to a turn's settings the caps that its owner, or else the operator, has chosen. `tools` is asked at each turn for
-    what it may call."""
+    what it may call. Once `closing` is set no turn begins."""
 
     settings: Settings
     catalogue: Catalogue
@@ -74,7 +76,9 @@ class House:
     reader: PageReader
     sandbox: Sandbox
     answers: AnswerCache | None = None
+    room: WaitingRoom | None = None
     breakers: Breakers = field(default_factory=Breakers)
+    closing: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 @dataclass(frozen=True)
@@ -104,10 +108,25 @@ class Dispatch:
         self._telemetry = telemetry_of(house.settings)
         self._runner: Runner | None = None
 
+    async def finish(self, grace_s: float) -> None:
+        """Wait for the turns at work, at most so long, then `aclose`. Those in line never begin, and are told at once.
+
+        To be called once `House.closing` is set.
+        """
+        await asyncio.gather(*(live.cut_off() for live in self._all_live() if live.turn_id is None))
+        at_work = [asyncio.create_task(live.wait()) for live in self._all_live()]
+        try:
+            if at_work:
+                await asyncio.wait(at_work, timeout=grace_s)
+        finally:
+            # Whoever waits here may lose patience.
+            for waiting in at_work:
+                waiting.cancel()
+            await self.aclose()
+
     async def aclose(self) -> None:
-        """End running turns, on record as far as they came."""
-        for live in [one for turns in self._live.values() for one in turns]:
-            await live.stop()
+        """End running turns, on record as far as they came; the next start has them go on."""
+        await asyncio.gather(*(live.cut_off() for live in self._all_live()))
 
     async def close_checkpoints(self) -> None:
         """Close the checkpoints, when nothing runs any more."""
@@ -118,9 +137,16 @@ class Dispatch:
             await self._house.records.traces.settled()
             await asyncio.to_thread(self._telemetry.close)
 
+    def _all_live(self) -> list[LiveTurn]:
+        return [one for turns in self._live.values() for one in turns]
+
     def running(self, conversation_id: str, owner: str) -> list[LiveTurn]:
         """Return the turns at work or in line in a conversation, the oldest first."""
         return [live for live in self._live.get(conversation_id, []) if live.owner == owner and not live.is_done]
+
+    def busy(self, owner: str) -> frozenset[str]:
+        """Return the conversations of an owner that a turn is at work in, or waits for."""
+        return frozenset(key for key, turns in self._live.items() for live in turns if live.owner == owner)
 
     def allotting(self, conversation_id: str) -> asyncio.Lock:
         """Return what guards the giving of handles in a conversation."""
@@ -188,9 +214,11 @@ class Dispatch:
         async def in_line(live: LiveTurn) -> None:
             if len(turns) > MAX_WAITING + 1:
                 raise RequestRefused(ErrorCode.QUEUE_FULL, count=len(turns) - 1)
+            if self._house.closing.is_set():
+                raise RequestRefused(ErrorCode.STUDIO_CLOSING)
             if order.locked():
-                live.publish(ThoughtLog(step=Step.WAITING))
-            async with order:
+                live.publish(_behind(max(1, turns.index(live))))
+            async with order, self._seat(live):
                 try:
                     await work(live, prepared)
                 finally:
@@ -198,13 +226,27 @@ class Dispatch:
                         self._pledges.let_go(deps.turn.id)
                         deps.trace.close()
 
-        async def on_stop(live: LiveTurn) -> None:
+        async def on_stop(live: LiveTurn) -> TurnStopped | TurnPaused:
+            if live.cut.is_set():
+                return await self._record_cut(prepared, live)
             if prepared:
                 await (await self._opened()).record_stop(prepared[0], live)
+            return TurnStopped()
 
         live = LiveTurn(who.conversation_id, who.owner, in_line, on_stop, self._forget)
         turns.append(live)
         return live
+
+    def _seat(self, live: LiveTurn) -> AbstractAsyncContextManager[None]:
+        return self._house.room.seat(live.publish) if self._house.room is not None else nullcontext()
+
+    async def _record_cut(self, prepared: list[Deps], live: LiveTurn) -> TurnPaused:
+        try:
+            await (await self._opened()).record_cut(prepared[0], live)
+        except (IndexError, RequestRefused):
+            # Not on record yet, so there is nothing that could go on.
+            raise RequestRefused(ErrorCode.STUDIO_CLOSING) from None
+        return TurnPaused(turn_id=prepared[0].turn.id, is_cut=True)
 
     async def _begin(self, who: _Who, request: TurnRequest, live: LiveTurn, prepared: list[Deps]) -> None:
         house, runner = self._house, await self._opened()
@@ -245,7 +287,7 @@ class Dispatch:
     ) -> None:
         house, runner = self._house, await self._opened()
         conversation = await house.records.get(who.conversation_id, who.owner)
-        turn = next((one for one in conversation.turns if one.id == turn_id), None)
+        turn = conversation.turn(turn_id)
         if turn is None or not self.can_go_on(conversation, turn, who.key):
             raise RequestRefused(ErrorCode.PLAN_GONE if decision is not None else ErrorCode.CANNOT_GO_ON)
         allotting = self.allotting(who.conversation_id)
@@ -295,7 +337,7 @@ class Dispatch:
         if not isinstance(live.last, TurnFailed) and not deps.trace.had_error:
             return
         conversation = await self._house.records.get(who.conversation_id, who.owner)
-        turn = next((one for one in conversation.turns if one.id == deps.turn.id), None)
+        turn = conversation.turn(deps.turn.id)
         if turn is None:
             return
         try:
@@ -343,6 +385,7 @@ class Dispatch:
             pledges=self._pledges,
             keep_alive=house.keep_alive,
             stopped=live.stopped,
+            cut=live.cut,
             started_s=started_s,
             trace=Tracer(
                 conversation.id,
@@ -368,7 +411,8 @@ class Dispatch:
         return [*secrets_of(self._house.settings), *([key] if key else [])]
 
     def _fingerprint(self, key: SecretStr | None) -> str:
-        return fingerprint_of(self._house.provider_name(key), key or self._house.settings.gemini_api_key)
+        used = self._house.settings.gemini_api_key if key is None else key
+        return fingerprint_of(self._house.provider_name(key), used or None)
 
     @property
     def _home(self) -> Path:
@@ -378,5 +422,14 @@ class Dispatch:
         self._live[live.conversation_id].remove(live)
         # From now on the record tells of it, as it has become since; and a request that never got there may run.
         self._requests = {name: one for name, one in self._requests.items() if one is not live}
-        if not self._live[live.conversation_id]:
+        left = self._live[live.conversation_id]
+        for place, other in enumerate(left):
+            if place and isinstance(other.last, ThoughtLog) and other.last.step is Step.WAITING:
+                other.publish(_behind(place))
+        if not left:
             del self._live[live.conversation_id]
+
+
+def _behind(count: int) -> ThoughtLog:
+    """Return how many turns of the conversation go before this one."""
+    return ThoughtLog(step=Step.WAITING, parameters={"count": count})

@@ -131,9 +131,12 @@ async def _side_by_side(
 
     # A picture that was asked for is paid for: it outlives a Stop and is stored whenever it comes.
     tasks = [deps.keep_alive(paint_one(place, slot)) for place, slot in enumerate(advice)]
+    together = asyncio.gather(*tasks)
     try:
-        painted: list[Painted] = await asyncio.shield(asyncio.gather(*tasks))
+        painted: list[Painted] = await asyncio.shield(together)
     except asyncio.CancelledError:
         is_left.set()
+        # When the studio ends under them as well, nobody is left to hear it.
+        together.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         raise
     return painted

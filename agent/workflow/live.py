@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 from agent.components import AgentMessage, SmartCanvas, StoppedNote
 from agent.errors import AivistaError, ErrorCode, ErrorInfo
-from agent.events import PictureReady, TextDelta, TurnDone, TurnEvent, TurnFailed, TurnPaused, TurnStopped
+from agent.events import PictureReady, TextDelta, TurnDone, TurnEvent, TurnFailed, TurnPaused, TurnStarted, TurnStopped
 from agent.messages import PromptMessage, Role, TextPart
 from agent.workflow.state import Spend, TurnProgress
 
@@ -20,8 +20,8 @@ _LAST = (TurnDone, TurnFailed, TurnStopped, TurnPaused)
 class LiveTurn:
     """One running turn and what it has said so far, so that a page that comes back can catch up.
 
-    `work` publishes the turn's events; `on_stop` puts a stopped turn on record, `on_end` hears of
-    any end. The turn starts at once.
+    `work` publishes the turn's events; `on_stop` puts a turn on record that ends early and returns its last event,
+    `on_end` hears of any end. The turn starts at once. `turn_id` is there once it is told.
     """
 
     def __init__(
@@ -29,12 +29,14 @@ class LiveTurn:
         conversation_id: str,
         owner: str,
         work: Callable[[LiveTurn], Awaitable[None]],
-        on_stop: Callable[[LiveTurn], Awaitable[None]],
+        on_stop: Callable[[LiveTurn], Awaitable[TurnStopped | TurnPaused]],
         on_end: Callable[[LiveTurn], None],
     ) -> None:
         self.conversation_id = conversation_id
         self.owner = owner
+        self.turn_id: str | None = None
         self.stopped = asyncio.Event()
+        self.cut = asyncio.Event()
         self.progress: Progress | None = None
         self._events: list[TurnEvent] = []
         self._followers: set[asyncio.Queue[TurnEvent | None]] = set()
@@ -48,6 +50,8 @@ class LiveTurn:
     def publish(self, event: TurnEvent) -> None:
         """Give an event to everyone who follows, now and later."""
         self._events.append(event)
+        if isinstance(event, TurnStarted):
+            self.turn_id = event.turn_id
         if self.progress is not None:
             self.progress.take_event(event)
         for queue in self._followers:
@@ -74,21 +78,29 @@ class LiveTurn:
 
     async def stop(self) -> None:
         """Stop the turn and wait until it is on record as far as it came. A second Stop only waits."""
-        if not self.stopped.is_set():
-            self.stopped.set()
-            self._task.cancel()
-        await self.wait()
+        await self._end_early(self.stopped)
+
+    async def cut_off(self) -> None:
+        """End the turn as the studio ends, and wait until it is on record as one that goes on at the next start."""
+        await self._end_early(self.cut)
 
     async def wait(self) -> None:
         """Wait until the turn has ended, whatever way."""
         await asyncio.wait([self._task])
+
+    async def _end_early(self, reason: asyncio.Event) -> None:
+        # It ends once, for whichever reason came first.
+        if not self.stopped.is_set() and not self.cut.is_set():
+            reason.set()
+            self._task.cancel()
+        await self.wait()
 
     async def _run(self) -> None:
         try:
             await self._work(self)
         except asyncio.CancelledError:
             if not self.has_ended:
-                await self._record_stop()
+                await self._record_end()
         except AivistaError as error:
             self.publish(TurnFailed(error=error.info))
         except Exception:
@@ -109,19 +121,24 @@ class LiveTurn:
     def _end(self, _: asyncio.Task[None]) -> None:
         # A task that is cancelled before its first step never runs: whoever follows must hear of the end all the same.
         if not self.has_ended:
-            self.publish(TurnStopped())
+            self.publish(self._nowhere_on_record())
         self._is_done = True
         for queue in self._followers:
             queue.put_nowait(None)
         self._on_end(self)
 
-    async def _record_stop(self) -> None:
+    async def _record_end(self) -> None:
         try:
-            await self._on_stop(self)
+            last = await self._on_stop(self)
         except AivistaError as error:
             self.publish(TurnFailed(error=error.info))
         else:
-            self.publish(TurnStopped())
+            self.publish(last)
+
+    def _nowhere_on_record(self) -> TurnStopped | TurnFailed:
+        if self.cut.is_set():
+            return TurnFailed(error=ErrorInfo(code=ErrorCode.STUDIO_CLOSING))
+        return TurnStopped()
 
 
 class Progress:
@@ -155,7 +172,16 @@ class Progress:
             self._handles.append(event.picture.handle)
 
     def stopped(self) -> TurnProgress:
-        """Return the state with what was half done: words shown, pictures stored, and the note that it was stopped."""
+        """Return the state with what was half done and the note that it was stopped; a plan that waited is dropped."""
+        state = self.so_far()
+        state["components"] = [*state["components"], StoppedNote()]
+        plan = state["plan"]
+        if plan is not None and plan.state == "pending":
+            state["plan"] = plan.model_copy(update={"state": "dropped"})
+        return state
+
+    def so_far(self) -> TurnProgress:
+        """Return the state with what was half done: words shown, pictures stored."""
         state = self._state.copy()
         components = list(state["components"])
         if self._text.strip():
@@ -164,8 +190,5 @@ class Progress:
             components.append(AgentMessage(text=self._text.strip()))
         if self._handles:
             components.append(SmartCanvas(handles=tuple(self._handles)))
-        state["components"] = [*components, StoppedNote()]
-        plan = state["plan"]
-        if plan is not None and plan.state == "pending":
-            state["plan"] = plan.model_copy(update={"state": "dropped"})
+        state["components"] = components
         return state

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from agent.components import SmartCanvas
 from agent.errors import AivistaError, ErrorCode, ErrorInfo
+from agent.imaging.blankness import blank_of
 from agent.imaging.handles import allot_handle
 from agent.imaging.intake import probe
 from agent.imaging.provenance import has_credentials
@@ -131,6 +133,9 @@ async def _record(deps: Deps, order: Commission, made: _Made) -> Picture:
     probed = await probe(data)
     size: dict[str, str | int] = {"mime_type": probed.mime_type, "width": probed.width, "height": probed.height}
     sized = made.image.model_copy(update={**size, "thought_signature": None, "signed_by": None})
+    # What the studio draws itself is never empty.
+    is_ours = order.request.model.provider == "sketch"
+    blank = None if is_ours else await asyncio.to_thread(blank_of, data)
     finished = await finish_part(deps, order.part, sized) if order.part else None
     base = order.references.base
     origin = ImageOrigin.EDITED if base is not None else ImageOrigin.GENERATED
@@ -158,6 +163,7 @@ async def _record(deps: Deps, order: Commission, made: _Made) -> Picture:
             round=made.number,
             call=made.name,
             edit=finished.record if finished else None,
+            blank=blank,
         )
         await deps.records.add_picture(deps.conversation.id, picture)
     return picture

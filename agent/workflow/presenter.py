@@ -10,6 +10,7 @@ from agent.components import AskBack, Component, ConsentCard, FailureNote, PlanC
 from agent.conversation import Turn, TurnState
 from agent.events import TurnDone, TurnFailed
 from agent.workflow.deps import Deps, TurnRuntime, emit
+from agent.workflow.rewording import reworded
 from agent.workflow.state import Leftovers, TurnProgress
 from agent.workflow.window import answer_open_calls
 
@@ -36,16 +37,21 @@ async def failure(state: TurnProgress, runtime: TurnRuntime) -> TurnProgress:
     """Write the failed turn with all it brought, and say what happened and who must act."""
     error, node, left = state["error"], state["failed_node"], state["leftovers"]
     assert error is not None
+    rewordings, spend, steps = await reworded(state, runtime, error)
+    note = FailureNote(error=error, node=node, rewordings=rewordings)
     failed: TurnProgress = {
         **state,
         "messages": [*state["messages"], *left.messages],
-        "components": [*state["components"], *left.components, FailureNote(error=error, node=node)],
+        "components": [*state["components"], *left.components, note],
+        "spend": state["spend"] + spend,
+        "steps": [*state["steps"], *steps],
     }
     turn = finished_turn(runtime.context, failed, TurnState.FAILED)
     await runtime.context.records.finish_turn(runtime.context.conversation.id, turn)
     runtime.context.settled.set()
-    emit(runtime, TurnFailed(error=error, node=node))
-    return {}
+    emit(runtime, TurnFailed(error=error, node=node, rewordings=rewordings))
+    # A turn that goes on from here has paid for them, too.
+    return {"spend": spend, "steps": steps}
 
 
 async def retrial(state: TurnProgress, runtime: TurnRuntime) -> Command[str]:

@@ -52,10 +52,12 @@ def _last(turn: Turn) -> TurnEvent:
         case TurnState.FAILED:
             notes = [one for one in turn.components if isinstance(one, FailureNote)]
             if notes:
-                return TurnFailed(error=notes[-1].error, node=notes[-1].node)
+                return TurnFailed(error=notes[-1].error, node=notes[-1].node, rewordings=notes[-1].rewordings)
             return TurnFailed(error=ErrorInfo(code=ErrorCode.INTERNAL))
         case TurnState.STOPPED:
             return TurnStopped()
-        case TurnState.WAITING | TurnState.INTERRUPTED | TurnState.RUNNING:
+        case TurnState.INTERRUPTED:
+            return TurnPaused(turn_id=turn.id, is_cut=True)
+        case TurnState.WAITING | TurnState.RUNNING:
             # At work in another process, or at rest until the person says something.
             return TurnPaused(turn_id=turn.id)

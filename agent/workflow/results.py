@@ -120,6 +120,8 @@ def _described(picture: Picture, review: Review | None, *, is_named: bool) -> Js
     }
     if picture.edit is not None:
         told["edit"] = _EDITS[picture.edit.verdict].format(base=picture.parents[0])
+    if picture.blank is not None:
+        told["empty"] = f"It shows nothing ({picture.blank.value} all over). The person sees that; offer to try again."
     if is_named and picture.receipt is not None:
         told["model"] = picture.receipt.model_label
     if review is not None and review.score is not None and review.model_label:

@@ -1,62 +1,21 @@
-"""The embedding models that searches of the gallery ask. What they cost is on record for the day, and under its cap."""
+"""The models that are asked outside of turns: those that embed for searches of the gallery, and the one that writes out
+a wish. What they cost is on record for the day, and under its cap."""
 
 from __future__ import annotations
 
-import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from datetime import UTC, datetime
 
-from agent.errors import ErrorCode, RequestRefused
-from agent.plans import CapPassed
 from agent.providers.base import Provider
-from agent.providers.catalogue import Catalogue, ModelEntry
-from agent.spending import Caps, SoFar, used_up
+from agent.providers.catalogue import Catalogue
 from agent.storage.spend import SpendBook
-from agent.workflow.hearing import Answer
+from agent.workflow.day_calls import DayCalls
+from agent.workflow.fuller_wishes import Writer
 from agent.workflow.metering import Meter, embedder_of, embedding_model
 from agent.workflow.retrying import Breakers
 
 # On a shared link many owners are served by the operator's one key.
 _MOST_KEPT = 64
-
-_log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class _DayCalls:
-    """The calls of an owner's searches: no turn's, so they are added to what the day has cost.
-
-    None is made any more when the day's cap is used up. One that is cut off by the studio's end has a cost that nobody
-    knows.
-    """
-
-    owner: str
-    spend: SpendBook
-    cap_day_usd: Callable[[str], Awaitable[float | None]]
-
-    async def send(self, model: ModelEntry) -> str:
-        cap = await self.passed() if model.prices else None
-        if cap is not None:
-            raise RequestRefused(ErrorCode.BUDGET_USED_UP, cap=f"{cap.cap_usd:.2f}", spent=f"{cap.spent_usd:.2f}")
-        return ""
-
-    async def end(self, name: str, model: ModelEntry, answer: Answer) -> None:
-        price_usd = model.price_usd(answer.usage, datetime.now(UTC).date())
-        _log.debug("a search has asked %s: %d tokens, $%.6f", model.id, answer.usage.total_tokens, price_usd)
-        await self.spend.add(self.owner, price_usd, answer.usage.total_tokens)
-
-    def cancel(self, name: str) -> None:
-        pass
-
-    async def passed(self) -> CapPassed | None:
-        """Return the owner's cap for the day when nothing is left of it."""
-        cap_usd = await self.cap_day_usd(self.owner)
-        if cap_usd is None:
-            return None
-        spent_usd = (await self.spend.sums(self.owner)).day_usd
-        return used_up(Caps(day_usd=cap_usd), SoFar(day_usd=spent_usd))
 
 
 class SearchMeters:
@@ -79,13 +38,21 @@ class SearchMeters:
         # By the provider's identity, which nothing else takes while the provider is held here.
         self._meters: OrderedDict[tuple[int, str], tuple[Provider, Meter]] = OrderedDict()
 
+    def calls(self, owner: str) -> DayCalls:
+        """Return where the owner's calls are put on record that no turn makes."""
+        return DayCalls(owner, self._spend, self._cap_day_usd)
+
+    def writer(self, owner: str, provider: Provider, provider_name: str) -> Writer:
+        """Return what the owner's wishes are written out with."""
+        return Writer(self._catalogue, provider_name, provider, self._breakers, self.calls(owner))
+
     def has_model(self, provider_name: str) -> bool:
         """Whether the provider has a model that can be asked."""
         return embedding_model(self._catalogue, provider_name) is not None
 
     async def of(self, owner: str, provider: Provider, provider_name: str) -> Meter | None:
         """Return the model that the owner's searches ask, None where there is none or the day's cap is used up."""
-        calls = _DayCalls(owner, self._spend, self._cap_day_usd)
+        calls = self.calls(owner)
         model = embedding_model(self._catalogue, provider_name)
         if model is None or (model.prices and await calls.passed() is not None):
             return None

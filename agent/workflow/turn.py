@@ -97,6 +97,17 @@ class Runner:
         deps.settled.set()
         self.forget(turn)
 
+    async def record_cut(self, deps: Deps, live: LiveTurn) -> None:
+        """Put a turn on record that the studio ends under, with what it shows: still at work, so that the next start
+        takes it up from its last checkpoint. Raises RequestRefused when it is not on record yet.
+        """
+        progress = live.progress or Progress(first_progress(deps.turn.messages[0]))
+        shown = finished_turn(deps, progress.so_far(), TurnState.RUNNING).components
+        await deps.records.finish_turn(
+            deps.conversation.id, taken_up(deps.turn).model_copy(update={"components": shown})
+        )
+        deps.settled.set()
+
     async def _run(
         self, deps: Deps, live: LiveTurn, start: TurnProgress | Command[Any] | None, so_far: TurnProgress
     ) -> None:

@@ -33,13 +33,13 @@ async def say_instead(
 
 
 async def kept_when(studio: Studio, conversation_id: str, is_so: Callable[[Conversation], bool]) -> Conversation:
-    """Return the conversation on record once the claim holds of it. Raises TimeoutError after ten seconds."""
-    for _ in range(2000):
+    """Return the conversation on record once the claim holds of it. Raises TimeoutError after forty seconds."""
+    for _ in range(8000):
         kept = await studio.conversation(conversation_id)
         if is_so(kept):
             return kept
         await asyncio.sleep(0.005)
-    raise TimeoutError("still not so after 10 s")
+    raise TimeoutError("still not so after 40 s")
 
 
 async def texts(studio: Studio, conversation_id: str) -> list[str]:
@@ -209,7 +209,7 @@ async def test_a_turn_said_otherwise_while_one_runs_waits_for_it(settings: Setti
             if isinstance(event, TextDelta):
                 break
         waiting = studio.run_turn(conversation.id, TurnRequest(text="b", instead_of=first))
-        assert await anext(waiting) == ThoughtLog(step=Step.WAITING)
+        assert await anext(waiting) == ThoughtLog(step=Step.WAITING, parameters={"count": 1})
         gate.set()
         assert isinstance([event async for event in running][-1], TurnDone)
         assert isinstance([event async for event in waiting][-1], TurnDone)

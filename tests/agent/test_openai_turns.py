@@ -166,11 +166,12 @@ async def test_one_studio_serves_some_by_gemini_and_the_others_by_its_own_server
         async with Studio(local) as studio:
             assert (studio.provider_name(), studio.provider_name(key)) == ("openai", "gemini")
             await run(studio, (await studio.new_conversation()).id, "Hello")
-            assert await studio.test_key(key) is None
+            assert (await studio.keys.test(key)).is_whole
         async with Studio(local.model_copy(update={"provider": "openai"})) as studio:
             assert studio.provider_name(key) == "openai"
-            assert await studio.test_key(key) is None
-    assert (len(server.chats), len(google.requests)) == (1, 2)
+            assert (await studio.keys.test(key)).is_whole
+    # Each test asks four models for a word.
+    assert (len(server.chats), len(google.requests)) == (1, 8)
     assert (google.violations, server.violations) == ([], [])
 
 

@@ -146,7 +146,7 @@ async def test_a_conversation_that_works_leaves_no_trace_of_the_key(
             events += await run(studio, conversation.id, "a fox", png(), allow_search=True)
             events += await run(studio, conversation.id, "What do I see?")
             assert len([event for event in events if isinstance(event, TurnDone)]) == 2
-            assert await studio.test_key(SecretStr(key)) is None
+            assert (await studio.keys.test(SecretStr(key))).is_whole
             expect_no_key_in_files(gemini)  # with the journal of the database still open
             expect_no_key_in_objects(studio, gemini)
         assert "httpcore" in logged() or "httpx" in logged(), "the HTTP client was heard"
@@ -185,7 +185,7 @@ async def test_a_key_of_a_visitor_is_kept_out_as_the_operators_is(server: Gemini
     with everything_logged() as logged:
         async with Studio(gemini) as studio:
             conversation = await studio.new_conversation()
-            refused = await studio.test_key(SecretStr(key))
+            refused = (await studio.keys.test(SecretStr(key))).problem
             assert refused is not None
             assert refused.code is ErrorCode.KEY_INVALID
             events = await run(studio, conversation.id, "draw a fox")

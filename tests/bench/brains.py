@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.wire_server import Answer, Call, PictureAnswer, Text, WireRequest
+from tests.wire_server import Answer, Call, DelayBetweenChunks, PictureAnswer, Text, WireRequest
 
 WORDS = " ".join(f"word{number}" for number in range(50))
 STYLE = " in the style of "
@@ -47,3 +47,8 @@ def text(request: WireRequest) -> Answer:
 def image(request: WireRequest) -> Answer:
     """Paint a small picture, another one each time: what is measured is not how long a large one takes to carry."""
     return PictureAnswer(width=64, height=36, signature_bytes=_SIGNATURE_BYTES)
+
+
+def slow_text(request: WireRequest) -> Answer:
+    """Answer in words as fast as a model writes: fifty chunks in four seconds."""
+    return DelayBetweenChunks(0.08, Text(WORDS, chunks=50))

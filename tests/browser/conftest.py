@@ -21,6 +21,8 @@ _ARGUMENTS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    # No test runs long enough for what the optimizing compiler costs to come back.
+    "--js-flags=--no-opt",
 ]
 
 

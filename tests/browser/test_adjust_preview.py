@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from tests.page import PageProcess
-from tests.page.hands import composer, expect_loaded, expect_rest, open_page, pictures, say
+from tests.page.hands import expect_loaded, expect_ready, expect_rest, open_page, pictures, say
 
 PREVIEW = re.compile("^blob:")
 STORED = re.compile(r"^media/")
@@ -30,7 +30,7 @@ def drawn(browser: Browser, studio: PageProcess) -> Iterator[str]:
 
 def open_sliders(page: Page, address: str) -> Locator:
     page.goto(address)
-    expect(composer(page)).to_be_editable()
+    expect_ready(page)
     expect_loaded(pictures(page).first)
     sliders = page.locator("#chat .next-steps[open] .sliders")
     sliders.locator("summary").click()
@@ -190,7 +190,7 @@ def test_on_a_phone_a_small_picture_stays_beside_the_sliders(browser: Browser, d
     context = browser.new_context(viewport={"width": 390, "height": 844}, locale="zh-CN")
     page = context.new_page()
     page.goto(drawn)
-    expect(composer(page)).to_be_editable()
+    expect_ready(page)
     sliders = page.locator("#chat .next-steps[open] .sliders")
     sliders.locator("summary").click()
     small = sliders.locator(".mini img")

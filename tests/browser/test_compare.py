@@ -11,7 +11,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import attach, composer, expect_loaded, expect_rest, open_page, pictures, say
+from tests.page.hands import attach, expect_loaded, expect_ready, expect_rest, open_page, pictures, say
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def compared(browser: Browser, studio: PageProcess, tmp_path_factory: pytest.Tem
 
 def open_compared(page: Page, address: str, which: int = 0) -> Locator:
     page.goto(address)
-    expect(composer(page)).to_be_editable()
+    expect_ready(page)
     page.locator("#chat [data-act=compare]").nth(which).click()
     stage = page.locator("#canvas .cmp")
     expect(stage).to_be_visible()
@@ -257,7 +257,7 @@ def test_it_works_on_a_phone_in_chinese(browser: Browser, compared: str) -> None
     context = browser.new_context(**PHONE)
     page = context.new_page()
     page.goto(compared)
-    expect(composer(page)).to_be_editable()
+    expect_ready(page)
     page.locator("#chat [data-act=compare]").first.tap()
     stage = page.locator("#canvas .cmp")
     for name in ("并排", "闪烁", "差异", "滑动"):

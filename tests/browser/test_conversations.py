@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from agent.storage.conversations import ConversationStore
 from agent.storage.images import ImageStore
 from tests.page import PageProcess
-from tests.page.hands import composer, expect_rest, open_page, pictures, say
+from tests.page.hands import expect_ready, expect_rest, open_page, pictures, say
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def expect_rest_with(page: Page, count: int) -> None:
 def open_told(page: Page, address: str) -> None:
     """Open a conversation and wait until the page and its rail are usable."""
     page.goto(address)
-    expect(composer(page)).to_be_editable()
+    expect_ready(page)
     expect(page.locator("#rail-rows [aria-current=page]")).to_be_visible()
 
 

@@ -39,7 +39,7 @@ def editor(page: Page) -> Locator:
 
 def begin(page: Page, name: str, text: str = "") -> None:
     """Begin a file and type into it; it is not saved."""
-    page.locator("#files [data-files=new]").click()
+    page.locator("#files .fi-bar [data-files=new]").click()
     page.keyboard.press("ControlOrMeta+a")
     page.keyboard.type(name)
     page.keyboard.press("Enter")

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
 from agent.imaging.provenance import Recipe, read
 from tests.page import PageProcess
-from tests.page.hands import composer, expect_loaded, expect_rest, open_page, pictures, say
+from tests.page.hands import composer, expect_loaded, expect_ready, expect_rest, open_page, pictures, say
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def bar(page: Page) -> Locator:
 def open_gallery(page: Page, studio: PageProcess, count: int = 3, conversation: str = "new") -> Locator:
     """Open the page with the gallery beside it; return its pictures."""
     page.goto(f"{studio.url}/?c={conversation}")
-    expect(composer(page)).to_be_editable()
+    expect_ready(page)
     page.evaluate("aivistaTabs.show('gallery')")
     expect(cells(page)).to_have_count(count)
     return cells(page)
@@ -154,7 +154,7 @@ def test_a_star_is_given_on_the_picture_and_found_again(page: Page, studio: Page
     expect(found).to_have_count(1)
     expect(starred).to_have_attribute("aria-pressed", "true")
     page.reload()
-    expect(composer(page)).to_be_editable()
+    expect_ready(page)
     page.evaluate("aivistaTabs.show('gallery')")
     expect(cell(page, "lighthouse").locator(".gal-star")).to_have_attribute("aria-pressed", "true")
 
@@ -250,7 +250,7 @@ def test_what_is_deleted_goes_and_comes_back_in_its_place(page: Page, studio: Pa
     assert [found.nth(at).get_attribute("data-id") for at in range(3)] == order
     expect(page.get_by_role("button", name="All 3")).to_be_visible()
     page.reload()
-    expect(composer(page)).to_be_editable()
+    expect_ready(page)
     page.evaluate("aivistaTabs.show('gallery')")
     expect(found).to_have_count(3)
 

@@ -40,6 +40,13 @@ def held(answer: dict[str, Any], after_chunks: int = 1) -> dict[str, Any]:
     return {"kind": "Hold", "answer": answer, "after_chunks": after_chunks}
 
 
+def test_with_a_key_an_example_fills_the_composer_and_does_not_send(page: Page, gemini_studio: PageProcess) -> None:
+    open_page(page, gemini_studio.url)
+    page.locator(".wish-fox").click()
+    expect(composer(page)).to_have_value("Draw a red fox in the snow, watercolour")
+    expect(page.locator("#chat .user")).to_have_count(0)
+
+
 def test_an_answer_streams_as_markdown(page: Page, gemini: GeminiProcess, gemini_studio: PageProcess) -> None:
     gemini.control(on_text=[held(words("A **fox** it is. " * 20, chunks=20), after_chunks=4)])
     open_page(page, gemini_studio.url)
@@ -211,14 +218,14 @@ def test_a_key_is_tested_held_for_the_session_and_shown_nowhere(
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Gemini API key").fill(CANARY)
     dialog.get_by_role("button", name="Test key").click()
-    expect(dialog.get_by_role("status").first).to_contain_text("The key works.")
-    dialog.get_by_role("button", name="Save for this session").click()
-    expect(dialog.get_by_role("status").first).to_contain_text("Key …9876 is set")
+    expect(dialog.get_by_role("status").first).to_contain_text("Google accepts the key.")
+    dialog.get_by_role("button", name="Save key").click()
+    expect(dialog.get_by_role("status").first).to_contain_text("Key …9876, of this session, is in use.")
     expect(dialog.get_by_label("Gemini API key")).to_have_value("")
     page.reload()
     expect(page.locator("#top h1")).to_be_visible()
     page.get_by_role("button", name="Settings").click()
-    expect(dialog.get_by_role("status").first).to_contain_text("Key …9876 is set")
+    expect(dialog.get_by_role("status").first).to_contain_text("Key …9876, of this session, is in use.")
     with urllib.request.urlopen(f"{gemini_studio.url}/config", timeout=20) as answer:
         assert "CANARY" not in answer.read().decode()
     assert "CANARY" not in page.content()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 import json
 import re
-import time
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +18,9 @@ from playwright.sync_api import Browser, Locator, Page, Route, expect
 from tests.browser.test_masked_edit import opened
 from tests.browser.test_painter import PHONE, cdp, expansion, field, mask, send, share, spot, stroke, tool, touch
 from tests.page import PageProcess
-from tests.page.hands import attach, composer, expect_rest, open_page, pictures, say
+from tests.page.hands import Held, attach, composer, drop, expect_ready, expect_rest, open_page, pictures, say
 from tests.support.masking_scenes import photo as photograph
 
-DROP = """(stage, files) => {
-  const data = new DataTransfer();
-  for (const { name, type, bytes } of files) data.items.add(new File([new Uint8Array(bytes)], name, { type }));
-  stage.dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
-}"""
 FILES = "images => images.map(image => decodeURIComponent(image.src).split('/').pop())"
 
 
@@ -44,19 +39,16 @@ def picture(name: str = "coffee", width: int = 640, height: int = 520) -> Image.
     return Image.fromarray(np.asarray(photograph(name, width, height)))
 
 
+@cache
+def png(name: str = "coffee", width: int = 640, height: int = 520) -> bytes:
+    """Return a photo as a file."""
+    return encoded(picture(name, width, height))
+
+
 def encoded(image: Image.Image, kind: str = "PNG", **more: Any) -> bytes:
     sink = io.BytesIO()
     image.save(sink, kind, **more)
     return sink.getvalue()
-
-
-def dropped(name: str, data: bytes, kind: str = "image/png") -> dict[str, object]:
-    return {"name": name, "type": kind, "bytes": list(data)}
-
-
-def drop(page: Page, *files: dict[str, object]) -> None:
-    """Drop files onto the stage as one."""
-    page.locator("#canvas").evaluate(DROP, list(files))
 
 
 def open_stage(page: Page, studio: PageProcess) -> None:
@@ -65,10 +57,10 @@ def open_stage(page: Page, studio: PageProcess) -> None:
     expect(page.locator("#canvas .empty")).to_be_visible()
 
 
-def open_dropped(page: Page, studio: PageProcess, *files: dict[str, object]) -> Locator:
+def open_dropped(page: Page, studio: PageProcess, *files: Held) -> Locator:
     """Open a new conversation, drop the files onto its empty stage; return the painter's canvas."""
     open_stage(page, studio)
-    drop(page, *(files or (dropped("garden.png", encoded(picture())),)))
+    drop(page.locator("#canvas"), *(files or (Held("garden.png", png()),)))
     canvas = page.locator("#pt-canvas")
     expect(canvas).to_be_focused()
     expect(page.locator("#box .thumbnail-item img")).to_have_count(max(1, len(files)))
@@ -127,9 +119,9 @@ def test_a_photo_is_dropped_painted_over_and_sent_and_nothing_outside_the_mask_c
 
 
 def test_once_it_has_a_handle_its_last_mask_is_offered(page: Page, studio: PageProcess) -> None:
-    first, second = dropped("a.png", encoded(picture("chelsea"))), dropped("b.png", encoded(picture()))
+    first, second = Held("a.png", png("chelsea")), Held("b.png", png())
     open_dropped(page, studio, first)
-    drop(page, second)
+    drop(page.locator("#canvas"), second)
     expect(page.locator("#box .thumbnail-item img")).to_have_count(2)
     stroke(page, (0.3, 0.5), (0.6, 0.5))
     assert handle(page) == "upload:2"
@@ -164,7 +156,7 @@ def test_a_photo_that_lies_on_its_side_is_painted_over_upright(page: Page, studi
     exif = Image.Exif()
     exif[0x0112] = 6
     lying = encoded(picture(), "JPEG", exif=exif)
-    open_dropped(page, studio, dropped("lying.jpg", lying, "image/jpeg"))
+    open_dropped(page, studio, Held("lying.jpg", lying, "image/jpeg"))
     expect(page.locator("#pt-pixels")).to_have_text("520×640")
     stroke(page, (0.3, 0.5), (0.6, 0.5))
     assert mask(page).size == (520, 640)
@@ -176,7 +168,7 @@ def test_a_photo_that_lies_on_its_side_is_painted_over_upright(page: Page, studi
 
 def test_a_huge_photo_is_painted_over_as_large_as_the_studio_keeps_it(page: Page, studio: PageProcess) -> None:
     huge = encoded(Image.new("RGB", (6000, 3000), "teal"), "JPEG")
-    open_dropped(page, studio, dropped("wall.jpg", huge, "image/jpeg"))
+    open_dropped(page, studio, Held("wall.jpg", huge, "image/jpeg"))
     expect(page.locator("#pt-pixels")).to_have_text("4096×2048")
     stroke(page, (0.3, 0.5), (0.6, 0.5))
     assert mask(page).size == (1024, 512)
@@ -184,8 +176,8 @@ def test_a_huge_photo_is_painted_over_as_large_as_the_studio_keeps_it(page: Page
 
 def test_of_several_files_all_are_attached_and_the_first_is_painted_over(page: Page, studio: PageProcess) -> None:
     open_stage(page, studio)
-    first, second = dropped("a.png", encoded(picture())), dropped("b.png", encoded(picture("chelsea")))
-    drop(page, first, dropped("notes.txt", b"words", "text/plain"), second)
+    first, second = Held("a.png", png()), Held("b.png", png("chelsea"))
+    drop(page.locator("#canvas"), first, Held("notes.txt", b"words", "text/plain"), second)
     expect(page.locator("#box .thumbnail-item img")).to_have_count(2)
     expect(page.locator("#pt-canvas")).to_be_focused()
     names = attached(page)
@@ -204,7 +196,7 @@ def test_of_several_files_all_are_attached_and_the_first_is_painted_over(page: P
 def test_its_number_follows_it_when_another_file_goes_or_comes(page: Page, studio: PageProcess, photo: Path) -> None:
     open_stage(page, studio)
     attach(page, photo)
-    drop(page, dropped("garden.jpg", encoded(picture(), "JPEG"), "image/jpeg"))
+    drop(page.locator("#canvas"), Held("garden.jpg", encoded(picture(), "JPEG"), "image/jpeg"))
     expect(page.locator("#box .thumbnail-item img")).to_have_count(2)
     stroke(page, (0.3, 0.5), (0.6, 0.5))
     assert handle(page) == "upload:2"
@@ -237,9 +229,9 @@ def test_what_was_painted_goes_with_its_file(page: Page, studio: PageProcess) ->
 
 
 def test_another_painted_file_takes_its_place(page: Page, studio: PageProcess) -> None:
-    open_dropped(page, studio, dropped("a.png", encoded(picture())))
+    open_dropped(page, studio, Held("a.png", png()))
     stroke(page, (0.3, 0.5), (0.6, 0.5))
-    drop(page, dropped("b.png", encoded(picture("chelsea", 600, 400))))
+    drop(page.locator("#canvas"), Held("b.png", png("chelsea", 600, 400)))
     expect(page.locator("#pt-pixels")).to_have_text("600×400")
     expect(share(page)).to_have_text("Nothing is painted yet")
     expect(chip(page)).to_contain_text("· mask")
@@ -263,7 +255,7 @@ def test_a_turn_that_fails_gives_the_file_and_the_mask_back_and_they_belong_toge
     fake = tmp_path / "holiday.png"
     fake.write_bytes(b"this is no picture")
     attach(page, fake)
-    drop(page, dropped("garden.png", encoded(picture())))
+    drop(page.locator("#canvas"), Held("garden.png", png()))
     expect(page.locator("#box .thumbnail-item img")).to_have_count(2)
     stroke(page, (0.3, 0.5), (0.6, 0.5))
     painted, names = mask(page).tobytes(), attached(page)
@@ -293,24 +285,28 @@ def test_a_mask_whose_file_does_not_come_back_is_forgotten(page: Page, studio: P
     fake = tmp_path / "holiday.png"
     fake.write_bytes(b"this is no picture")
     attach(page, fake)
-    drop(page, dropped("garden.png", encoded(picture())))
+    drop(page.locator("#canvas"), Held("garden.png", png()))
     expect(page.locator("#box .thumbnail-item img")).to_have_count(2)
     stroke(page, (0.3, 0.5), (0.6, 0.5))
-    delayed: list[str] = []
+    kept: list[Route] = []
+    typed: list[str] = []
 
-    def late(route: Route) -> None:
-        delayed.append(route.request.url)
-        time.sleep(0.5)
-        route.continue_()
+    def keep(route: Route) -> None:
+        if typed or "make it blue" in (route.request.post_data or ""):
+            route.continue_()
+        else:
+            kept.append(route)
 
-    # The turn's failure comes late enough for new words to stand in the composer.
-    page.route("**/gradio_api/queue/join*", late)
+    # What was sent comes back late enough for new words to stand in the composer.
+    page.route("**/gradio_api/queue/join*", keep)
     say(page, "make it blue")
     expect(page.locator("#box .thumbnail-item")).to_have_count(0)
     composer(page).fill("something else")
+    typed.append("something else")
+    for route in kept:
+        route.continue_()
     expect(page.locator("#chat [role=alert]")).to_contain_text("holiday.png")
     expect(page.locator("#ctx-said")).to_contain_text("no longer in your message")
-    assert delayed
     assert field(page) == ""
     expect(composer(page)).to_have_value("something else")
     expect(page.locator("#box .thumbnail-item")).to_have_count(0)
@@ -321,7 +317,7 @@ def test_whoever_sends_while_the_file_is_under_way_sends_the_mask_with_it(page: 
     open_stage(page, studio)
     held: list[Route] = []
     page.route("**/gradio_api/upload*", lambda route: held.append(route))
-    drop(page, dropped("garden.png", encoded(picture())))
+    drop(page.locator("#canvas"), Held("garden.png", png()))
     expect(page.locator("#pt-canvas")).to_be_focused()
     stroke(page, (0.3, 0.5), (0.6, 0.5))
     expect_handle(page, 1)
@@ -340,10 +336,10 @@ def test_a_slower_file_is_not_given_up_when_a_later_one_is_there_first(page: Pag
     open_stage(page, studio)
     held: list[Route] = []
     page.route("**/gradio_api/upload*", lambda route: held.append(route))
-    drop(page, dropped("slow.png", encoded(picture())))
+    drop(page.locator("#canvas"), Held("slow.png", png()))
     expect(page.locator("#pt-canvas")).to_be_focused()
     stroke(page, (0.3, 0.5), (0.6, 0.5))
-    page.locator("#box textarea").evaluate(DROP, [dropped("quick.png", encoded(picture("chelsea")))])
+    drop(composer(page), Held("quick.png", png("chelsea")))
     expect(page.locator("#box .loader")).to_be_visible()
     page.wait_for_timeout(300)
     held[1].continue_()
@@ -365,7 +361,7 @@ def test_a_mark_and_a_new_picture_exclude_each_other(page: Page, studio: PagePro
     page.locator("#chat .acts [data-act=edit]").first.click()
     expect(page.locator("#ctx .ctx")).to_contain_text("#1")
     page.get_by_role("button", name="Picture panel").click()
-    drop(page, dropped("garden.png", encoded(picture())))
+    drop(page.locator("#canvas"), Held("garden.png", png()))
     expect(page.locator("#pt-canvas")).to_be_focused()
     expect(page.locator("#ctx .ctx")).to_contain_text("#1")
     stroke(page, (0.3, 0.5), (0.6, 0.5))
@@ -385,7 +381,7 @@ def test_the_chip_stays_where_it_is_through_a_turn_of_another_message(page: Page
     open_page(page, studio.url)
     say(page, "draw a boat, 4:3")
     page.get_by_role("button", name="Picture panel").click()
-    drop(page, dropped("garden.png", encoded(picture())))
+    drop(page.locator("#canvas"), Held("garden.png", png()))
     stroke(page, (0.3, 0.5), (0.6, 0.5))
     expect(chip(page)).to_contain_text("· mask")
     chip(page).evaluate("line => { window.before = line; }")
@@ -400,7 +396,7 @@ def test_the_chip_stays_where_it_is_through_a_turn_of_another_message(page: Page
 
 def test_a_file_the_browser_cannot_show_is_only_attached(page: Page, studio: PageProcess) -> None:
     open_stage(page, studio)
-    drop(page, dropped("IMG_0001.HEIC", b"\0\0\0\x18ftypheic" + bytes(64), "image/heic"))
+    drop(page.locator("#canvas"), Held("IMG_0001.HEIC", b"\0\0\0\x18ftypheic" + bytes(64), "image/heic"))
     expect(page.locator("#pt-said")).to_contain_text("Send it: then the picture has its number")
     expect(page.locator("#box .thumbnail-item")).to_have_count(1)
     expect(page.locator("#canvas .empty")).to_be_visible()
@@ -413,7 +409,7 @@ def test_a_reload_forgets_the_file_and_what_was_painted(page: Page, studio: Page
     stroke(page, (0.3, 0.5), (0.6, 0.5))
     expect(chip(page)).to_contain_text("· mask")
     page.reload()
-    expect(composer(page)).to_be_editable()
+    expect_ready(page)
     expect(page.locator("#box .thumbnail-item")).to_have_count(0)
     assert field(page) == ""
     expect(chip(page)).to_have_count(0)
@@ -434,7 +430,7 @@ def test_on_a_phone_a_picture_is_chosen_painted_over_with_a_finger_and_sent(
     phone: Page, studio: PageProcess, tmp_path: Path
 ) -> None:
     chosen = tmp_path / "garden.png"
-    chosen.write_bytes(encoded(picture()))
+    chosen.write_bytes(png())
     open_page(phone, studio.url)
     phone.get_by_role("tab", name="画布").tap()
     button = phone.locator("#canvas .empty").get_by_role("button", name="选择图片")
@@ -480,7 +476,7 @@ def test_on_a_phone_the_loss_of_the_file_is_said_beside_the_composer(
     phone: Page, studio: PageProcess, tmp_path: Path
 ) -> None:
     chosen = tmp_path / "garden.png"
-    chosen.write_bytes(encoded(picture()))
+    chosen.write_bytes(png())
     open_page(phone, studio.url)
     phone.get_by_role("tab", name="画布").tap()
     phone.locator("#pt-photo").set_input_files(str(chosen))

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import composer, expect_rest, open_page, pictures, say
+from tests.page.hands import expect_ready, expect_rest, open_page, pictures, say
 from tests.wire_server import GeminiProcess
 
 PAINT: dict[str, Any] = {
@@ -48,7 +48,7 @@ def test_a_shortfall_that_one_is_content_with_is_folded_for_good(
     page.get_by_role("button", name="Keep as it is").click()
     expect(page.locator("#chat .shortfall")).to_have_count(0)
     page.reload()
-    expect(composer(page)).to_be_editable()
+    expect_ready(page)
     expect(pictures(page)).to_have_count(1)
     expect(page.locator("#chat .shortfall")).to_have_count(0)
     page.locator("#chat .receipt summary").click()

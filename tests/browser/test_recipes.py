@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from agent.imaging.provenance import Recipe, embed, read
 from tests.page import PageProcess
-from tests.page.hands import attach, composer, expect_rest, open_page, pictures, say
+from tests.page.hands import Held, attach, composer, drop, expect_ready, expect_rest, open_page, pictures, say
 
 WISH = "draw a red fox, 3:2"
 
@@ -56,20 +56,6 @@ def choose_ratio(page: Page, ratio: str) -> None:
     expect(page.locator("#aspect-ratio input")).to_have_value(ratio)
 
 
-def drop(page: Page, file: Path, onto: str) -> None:
-    """Drop the file there, as a hand does."""
-    data = page.evaluate_handle(
-        """([name, bytes]) => {
-          const transfer = new DataTransfer();
-          transfer.items.add(new File([new Uint8Array(bytes)], name, { type: "image/png" }));
-          return transfer;
-        }""",
-        [file.name, list(file.read_bytes())],
-    )
-    page.dispatch_event(onto, "dragover", {"dataTransfer": data})
-    page.dispatch_event(onto, "drop", {"dataTransfer": data})
-
-
 def card(page: Page) -> Locator:
     return page.locator("#recipe .recipe")
 
@@ -90,7 +76,7 @@ def test_dropped_into_a_new_conversation_its_settings_are_restored(
 ) -> None:
     open_page(page, studio.url)
     expect(page.locator("#aspect-ratio input")).to_have_value("Auto ratio")
-    drop(page, taken.file, "#box textarea")
+    drop(page.locator("#box textarea"), Held(taken.file.name, taken.file.read_bytes()))
     expect(card(page)).to_contain_text(f"This picture carries its recipe: “{WISH}”, Sketch, 3:2")
     card(page).get_by_role("button", name="Restore settings").click()
     expect(composer(page)).to_have_value(WISH)
@@ -132,7 +118,7 @@ def test_all_of_it_is_read_on_the_stage_and_the_card_goes_with_its_file(
 ) -> None:
     open_page(page, studio.url)
     page.locator("#top [data-act=stage]").click()
-    drop(page, taken.file, "#canvas")
+    drop(page.locator("#canvas"), Held(taken.file.name, taken.file.read_bytes()))
     card(page).get_by_role("button", name="Only read").click()
     expect(page.locator("#canvas .receipt")).to_contain_text(WISH)
     expect(page.locator("#canvas")).to_contain_text("Nobody has checked it.")
@@ -169,7 +155,7 @@ def test_what_another_program_wrote_is_shown_as_words_and_nothing_else(
 
 def test_a_receipt_puts_its_words_and_settings_back_into_the_composer(page: Page, taken: Taken) -> None:
     page.goto(taken.address)
-    expect(composer(page)).to_be_editable()
+    expect_ready(page)
     expect(page.locator("#aspect-ratio input")).to_have_value("3:2")
     choose_ratio(page, "1:1")
     page.locator("#chat .receipt summary").click()

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import composer, expect_rest, open_page, pictures, say
+from tests.page.hands import expect_ready, expect_rest, open_page, pictures, say
 
 
 def draw(page: Page, count: int, wish: str) -> None:
@@ -35,7 +35,7 @@ def sheets(browser: Browser, studio: PageProcess) -> Iterator[str]:
 
 def test_equal_frames_and_the_arrow_keys_go_between_them(page: Page, sheets: str) -> None:
     page.goto(sheets)
-    expect(composer(page)).to_be_editable()
+    expect_ready(page)
     sheet = page.locator("#chat .sheet").first
     frames = sheet.locator(".frame")
     expect(frames).to_have_count(4)
@@ -60,7 +60,7 @@ def test_equal_frames_and_the_arrow_keys_go_between_them(page: Page, sheets: str
 
 def test_one_click_opens_a_picture_large_and_shows_its_words(page: Page, sheets: str) -> None:
     page.goto(sheets)
-    expect(composer(page)).to_be_editable()
+    expect_ready(page)
     sheet = page.locator("#chat .sheet").first
     third = sheet.locator(".frame").nth(2)
     handle = third.get_attribute("data-arg") or ""
@@ -71,7 +71,7 @@ def test_one_click_opens_a_picture_large_and_shows_its_words(page: Page, sheets:
 
 def test_exactly_two_are_compared_with_one_click(page: Page, sheets: str) -> None:
     page.goto(sheets)
-    expect(composer(page)).to_be_editable()
+    expect_ready(page)
     sheet = page.locator("#chat .sheet").nth(1)
     expect(sheet.locator(".frame")).to_have_count(2)
     handles = [frame.get_attribute("data-arg") or "" for frame in sheet.locator(".frame").all()]
@@ -97,7 +97,7 @@ def test_a_sheet_fits_a_phone(browser: Browser, sheets: str) -> None:
     context = browser.new_context(viewport={"width": 390, "height": 844}, locale="zh-CN", color_scheme="dark")
     page = context.new_page()
     page.goto(sheets)
-    expect(composer(page)).to_be_editable()
+    expect_ready(page)
     expect(page.locator("#chat .sheet")).to_have_count(2)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     widths = (

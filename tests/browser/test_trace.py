@@ -8,7 +8,7 @@ from typing import Any
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import composer, expect_loaded, expect_rest, open_page, pictures, say
+from tests.page.hands import expect_loaded, expect_ready, expect_rest, open_page, pictures, say
 from tests.support.gemini import paint
 from tests.wire_server import Hold, HttpError, PictureAnswer, Text
 from tests.wire_server.server import GeminiServer
@@ -105,7 +105,7 @@ def _on_a_phone_in_chinese(browser: Browser, address: str) -> None:
     context = browser.new_context(viewport={"width": 390, "height": 844}, locale="zh-CN", has_touch=True)
     page = context.new_page()
     page.goto(address)
-    expect(composer(page)).to_be_editable()
+    expect_ready(page)
     page.locator("#tabs [data-tab=trace]").tap()
     turns = page.locator("#trace .trc-turn")
     expect(turns).to_have_count(2)

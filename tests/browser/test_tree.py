@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import composer, expect_loaded, expect_rest, open_page, pictures, say
+from tests.page.hands import composer, expect_loaded, expect_ready, expect_rest, open_page, pictures, say
 
 # #1 a drawing, #1b it warmer, #1c it cropped, #1d that one brighter; #2 another drawing.
 NAMES = ["#1", "#2", "#1b", "#1c", "#1d"]
@@ -44,7 +44,7 @@ def grown(browser: Browser, studio: PageProcess) -> Iterator[str]:
 
 def open_tree(page: Page, address: str, tab: str = "Tree") -> Locator:
     page.goto(address)
-    expect(composer(page)).to_be_editable()
+    expect_ready(page)
     expect(page.locator("#chat .acts").first).to_be_attached()
     page.evaluate("window.aivistaTabs.show('tree')")
     expect(page.get_by_role("tab", name=tab)).to_have_attribute("aria-selected", "true")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from tests.agent.archive import format_page
-from tests.docs import turn_graph
+from tests.docs import PAGES
 
 
 def main() -> None:
     """Write every page, and say so where one is new."""
-    for made in (turn_graph, format_page):
+    for made in PAGES:
         text = made.page()
         is_new = not made.PAGE.exists() or made.PAGE.read_text(encoding="utf-8") != text
         made.PAGE.write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The page as its own process, started as a person starts it."""
+"""The page as its own process, started as a person starts it, or with its imports done."""
 
 from __future__ import annotations
 

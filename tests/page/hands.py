@@ -1,16 +1,27 @@
-"""What a person does on the page, in the words of the tests."""
+"""What a person does on the page, in the words of the tests.
+
+What has to be waited for is counted: of whatever else is not so yet, Playwright reads the whole page at every look, for
+a report that nobody sees.
+"""
 
 from __future__ import annotations
 
+from base64 import b64encode
+from dataclasses import dataclass
 from pathlib import Path
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import JSHandle, Locator, Page, expect
 
 
 def open_page(page: Page, url: str) -> None:
     """Open a new conversation and wait until the page is usable."""
     page.goto(f"{url}/?c=new")
-    expect(page.locator("#top h1")).to_be_visible()
+    expect_ready(page)
+
+
+def expect_ready(page: Page) -> None:
+    """Wait until Python has filled the page for the conversation of its address."""
+    expect(page.locator("html[data-ready]")).to_have_count(1)
     expect(composer(page)).to_be_editable()
 
 
@@ -28,7 +39,41 @@ def say(page: Page, words: str) -> None:
 def attach(page: Page, *files: Path) -> None:
     """Add files to the message and wait until they are there."""
     page.locator("#box input[type=file]").first.set_input_files([str(file) for file in files])
-    expect(page.locator("#box .thumbnail-item, #box .file-icon, #box img").first).to_be_visible()
+    attached = page.locator("#box .thumbnail-item, #box .file-icon, #box img")
+    expect(attached).not_to_have_count(0)
+    expect(attached.first).to_be_visible()
+
+
+@dataclass(frozen=True)
+class Held:
+    """A file that is dropped or pasted: its name, its bytes, its media type."""
+
+    name: str
+    data: bytes
+    kind: str = "image/png"
+
+
+def held(page: Page, *files: Held) -> JSHandle:
+    """Return the files as what a drop or a paste carries, a DataTransfer."""
+    # As text: a list of numbers takes seconds for a photo.
+    told = [{"name": one.name, "kind": one.kind, "text": b64encode(one.data).decode()} for one in files]
+    return page.evaluate_handle(
+        """files => {
+          const data = new DataTransfer();
+          for (const { name, kind, text } of files) {
+            data.items.add(new File([Uint8Array.from(atob(text), one => one.charCodeAt(0))], name, { type: kind }));
+          }
+          return data;
+        }""",
+        told,
+    )
+
+
+def drop(place: Locator, *files: Held) -> None:
+    """Drop the files onto a place as one."""
+    data = {"dataTransfer": held(place.page, *files)}
+    place.dispatch_event("dragover", data)
+    place.dispatch_event("drop", data)
 
 
 def pictures(page: Page) -> Locator:
@@ -38,6 +83,7 @@ def pictures(page: Page) -> Locator:
 
 def expect_rest(page: Page) -> None:
     """Wait until the agent rests: Send is back, Stop is gone."""
+    expect(page.locator("#chat .live")).to_have_count(0)
     expect(page.locator("#box .submit-button")).to_be_visible()
     expect(page.locator("#box .stop-button")).to_be_hidden()
 

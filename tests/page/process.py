@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from tests.page.warm_start import WarmCommand, WarmStart
 
 _ROOT = Path(__file__).parents[2]
 _PATIENCE_S = 90
@@ -48,13 +52,27 @@ def run_command(*flags: str, **environment: str) -> subprocess.CompletedProcess[
     )
 
 
-class PageProcess:
-    """A running studio with its page at `url`, in a home of its own unless told where."""
+@cache
+def _warm_start() -> WarmStart:
+    start = WarmStart(clean_environment())
+    atexit.register(start.close)
+    return start
 
-    def __init__(self, *flags: str, home: Path, environment: Mapping[str, str] | None = None) -> None:
+
+class PageProcess:
+    """A running studio with its page at `url`.
+
+    With `is_cold` it does its own imports, as one that a person starts; else they are done already, where the system
+    can fork.
+    """
+
+    def __init__(
+        self, *flags: str, home: Path, environment: Mapping[str, str] | None = None, is_cold: bool = False
+    ) -> None:
         self.home = home
         self.port = free_port()
         self._flags = flags
+        self._is_cold = is_cold or sys.platform != "linux"
         self._environment = clean_environment(**(environment or {}))
         self.said = ""
 
@@ -67,18 +85,23 @@ class PageProcess:
         flags = ["--home", str(self.home), "--port", str(self.port), *self._flags]
         # A file, not a pipe: a pipe nobody reads fills up and stops the page.
         self._errors = tempfile.TemporaryFile("w+")
-        self._process = subprocess.Popen(
+        self._process = self._started(flags)
+        assert self._process.stdout is not None
+        self.said = self._process.stdout.readline().strip()
+        if not self.said:
+            raise RuntimeError(f"the page did not start (exit code {self._process.wait()}): {self.errors}")
+        return self
+
+    def _started(self, flags: Sequence[str]) -> subprocess.Popen[str] | WarmCommand:
+        if not self._is_cold:
+            return _warm_start().run(flags, self._environment, self._errors)
+        return subprocess.Popen(
             [sys.executable, "-m", "webui", *flags],
             stdout=subprocess.PIPE,
             stderr=self._errors,
             text=True,
             env=self._environment,
         )
-        assert self._process.stdout is not None
-        self.said = self._process.stdout.readline().strip()
-        if not self.said:
-            raise RuntimeError(f"the page did not start (exit code {self._process.wait()}): {self.errors}")
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -93,9 +116,22 @@ class PageProcess:
         self._errors.seek(0)
         return self._errors.read()
 
+    def read_line(self) -> str:
+        """Return the next line that the process says, once it has come."""
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().strip()
+
+    def tell(self, how: signal.Signals) -> None:
+        """Send a signal, and wait for nothing."""
+        self._process.send_signal(how)
+
     def end(self, how: signal.Signals, patience_s: float = 20) -> int:
         """Send a signal and return the exit code; a process that does not listen is killed and the wait fails."""
-        self._process.send_signal(how)
+        self.tell(how)
+        return self.ended(patience_s)
+
+    def ended(self, patience_s: float = 20) -> int:
+        """Return the exit code once the process has ended; one that does not is killed and the wait fails."""
         try:
             return self._process.wait(patience_s)
         except subprocess.TimeoutExpired:

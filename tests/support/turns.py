@@ -43,12 +43,12 @@ async def newest(studio: Studio, conversation_id: str) -> Turn:
 
 
 async def until(is_true: Callable[[], bool]) -> None:
-    """Return when the claim holds. Raises TimeoutError after ten seconds."""
-    for _ in range(2000):
+    """Return when the claim holds. Raises TimeoutError after forty seconds."""
+    for _ in range(8000):
         if is_true():
             return
         await asyncio.sleep(0.005)
-    raise TimeoutError("still not so after 10 s")
+    raise TimeoutError("still not so after 40 s")
 
 
 def started(events: list[TurnEvent]) -> str:

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agent.settings import Settings
 from webui.app import LaunchOptions, as_reached
+from webui.space.place import Place, place_of_visitors
+from webui.space.spacefile import Pays
+
+
+def place(**chosen: Any) -> Place | None:
+    """Return what flags make of a studio on one's own machine."""
+    told: dict[str, Any] = {"is_public": False, "is_single_user": False, "visitors_spend_usd": None, **chosen}
+    return place_of_visitors(told.pop("host", "127.0.0.1"), **told)
+
+
+VISITED = place(is_public=True)
 
 
 @pytest.mark.parametrize(
@@ -18,7 +30,7 @@ from webui.app import LaunchOptions, as_reached
         (LaunchOptions(host="::1"), False),
         (LaunchOptions(host="0.0.0.0"), True),
         (LaunchOptions(host="192.168.1.5"), True),
-        (LaunchOptions(is_shared=True), True),
+        (LaunchOptions(is_shared=True, place=VISITED), True),
     ],
 )
 def test_whoever_can_be_reached_by_others_is_public(options: LaunchOptions, is_public: bool) -> None:
@@ -28,3 +40,22 @@ def test_whoever_can_be_reached_by_others_is_public(options: LaunchOptions, is_p
 def test_an_operator_who_says_so_is_public_behind_a_proxy_as_well() -> None:
     settings = Settings.from_env({"AIVISTA_PUBLIC": "on"}, home=Path("home"))
     assert as_reached(settings, LaunchOptions()).is_public
+
+
+def test_others_come_by_a_link_or_an_address_of_theirs_unless_all_of_them_are_the_operator() -> None:
+    assert place() is None
+    assert place(is_single_user=True, host="0.0.0.0") is None
+    assert place(is_single_user=True, is_public=True) is None
+    for visited in (place(is_public=True), place(host="0.0.0.0")):
+        assert visited is not None
+        assert visited.pays == Pays()
+
+
+def test_visitors_bring_their_own_key_unless_the_operator_allows_theirs_up_to_a_cap() -> None:
+    settings = Settings(home=Path("home"))
+    assert not as_reached(settings, LaunchOptions(place=place(is_public=True))).lends_keys
+    generous = place(is_public=True, visitors_spend_usd=0.2)
+    assert generous is not None
+    assert generous.pays == Pays(who="owner", cap_day_usd=0.2, cap_turn_usd=0.2)
+    assert as_reached(settings, LaunchOptions(place=generous)).lends_keys
+    assert as_reached(settings, LaunchOptions(host="0.0.0.0")).lends_keys

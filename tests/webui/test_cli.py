@@ -92,7 +92,7 @@ def test_records_that_cannot_be_opened_are_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_the_studio_opens_and_ends_quietly_when_told_to(tmp_path: Path, how: signal.Signals) -> None:
-    with PageProcess(home=tmp_path / "home") as page:
+    with PageProcess(home=tmp_path / "home", is_cold=True) as page:
         assert page.said == f"Aivista is open at {page.url}"
         with urllib.request.urlopen(page.url, timeout=20) as answer:
             assert answer.status == 200

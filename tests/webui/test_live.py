@@ -74,3 +74,12 @@ def test_a_step_is_shown_until_the_turn_ends() -> None:
     assert advance_all(SAID, [step, done]).step is None
     failed = TurnFailed(error=ErrorInfo(code=ErrorCode.NOTHING_SENT))
     assert advance_all(SAID, [step, failed]).ending == failed
+
+
+def test_a_painting_is_under_way_until_its_last_frame_is_filled() -> None:
+    asked = PaintingStarted(count=2, width=16, height=9, model_label="Pro")
+    turn = advance_all(SAID, [asked, PictureReady(index=0, picture=picture("#1"))])
+    assert turn.painting is not None
+    refused = ErrorInfo(code=ErrorCode.PICTURE_BLOCKED)
+    assert advance(turn, PictureFailed(index=1, error=refused)).painting is None
+    assert SAID.painting is None

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 
 import pytest
 
 from agent.components import FailureNote, InterruptedNote
 from agent.conversation import TurnState
 from agent.errors import ErrorCode, ErrorInfo
-from tests.support.page_values import VIEW, turn
+from agent.pictures import Blank
+from tests.support.page_values import VIEW, picture, turn
 from webui.cards import View
-from webui.notices import failure, interrupted, refused
-from webui.render import Card, render_turn
+from webui.notices import failure, failure_sentence, interrupted, refused
+from webui.render import Card, figure, render_turn
 from webui.words import LANGUAGES, load_words
 
 
@@ -61,3 +63,71 @@ def test_hostile_ids_and_sentences_stay_words() -> None:
     assert '"><script>' not in interrupted(VIEW, 0, '"><script>')
     assert "<script>" not in refused(VIEW.words, "<script>")
     assert '"><script>' not in failure(VIEW, ErrorInfo(code=ErrorCode.INTERNAL), '"><script>')
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(
+    ("code", "side"),
+    [
+        (ErrorCode.PROMPT_BLOCKED, "input"),
+        (ErrorCode.PICTURE_BLOCKED, "output"),
+        (ErrorCode.ANSWER_BLOCKED, "output"),
+        (ErrorCode.PICTURE_RECITATION, "output"),
+    ],
+)
+def test_a_refusal_says_who_refused_which_side_and_offers_other_words(
+    code: ErrorCode, side: str, language: str
+) -> None:
+    words = load_words(language)
+    offers = ("A fox as a paper cut-out", 'a "<fox>"')
+    shown = failure(View(words, "c1"), ErrorInfo(code=code, parameters={"reason": "IMAGE_SAFETY"}), "t1", offers)
+    assert words(f"failure.title_refused_{side}") in unescape(shown)
+    assert words(f"failure.refused_{side}", service="Google") in unescape(shown)
+    said = [unescape(one) for one in re.findall(r'data-act="say" data-arg="([^"]*)"', shown)]
+    assert said == list(offers)
+    assert words("failure.other_words_hint") in shown
+    assert "<fox>" not in shown
+    # With other words at hand, the same once more is not what stands first.
+    assert re.search(r'class="b line" data-act="retry"', shown)
+
+
+@pytest.mark.parametrize("code", list(ErrorCode))
+def test_every_failure_on_record_says_whether_the_same_can_help(code: ErrorCode) -> None:
+    info = ErrorInfo(code=code)
+    shown = unescape(failure(VIEW, info, "t1"))
+    helps, same = VIEW.words("failure.again_helps"), VIEW.words("failure.again_same")
+    if code is ErrorCode.CALL_UNKNOWN:
+        assert helps not in shown
+        assert same not in shown
+    else:
+        assert (helps in shown, same in shown) == (info.can_retry, not info.can_retry)
+    assert helps not in failure(VIEW, info, "")
+
+
+def test_a_failure_of_the_key_leads_to_where_it_is_mended() -> None:
+    shown = failure(VIEW, ErrorInfo(code=ErrorCode.BILLING_REQUIRED, parameters={"model": "Pro"}), "t1")
+    assert '<a href="https://ai.studio/projects"' in shown
+    assert re.search(r'class="b solid" data-act="settings"', shown)
+    assert re.search(r'class="b line" data-act="retry"', shown)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("blank", list(Blank))
+def test_an_empty_picture_is_covered_told_and_kept(blank: Blank, language: str) -> None:
+    view = View(load_words(language), "c1")
+    shown = figure(view, picture("#1").model_copy(update={"blank": blank}))
+    assert view.words(f"blank.{blank}") in shown
+    assert view.words("blank.note") in unescape(shown)
+    assert 'data-act="retry" data-arg="t1"' in shown
+    assert "download" in shown
+    assert "blank-" not in figure(view, picture("#1"))
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_providers_reason_is_told_in_words_beside_its_code(language: str) -> None:
+    words = load_words(language)
+    known = failure_sentence(words, ErrorInfo(code=ErrorCode.PICTURE_BLOCKED, parameters={"reason": "IMAGE_SAFETY"}))
+    assert words("reason.safety") in known
+    assert "IMAGE_SAFETY" in known
+    other = failure_sentence(words, ErrorInfo(code=ErrorCode.PICTURE_BLOCKED, parameters={"reason": "NEW_ONE"}))
+    assert "NEW_ONE" in other

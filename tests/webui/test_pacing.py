@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from webui.pacing import batches
+from webui.pacing import PAGE_INTERVAL_S, batches, page_interval_s
 
 
 async def numbers(count: int) -> AsyncIterator[int]:
@@ -64,3 +64,8 @@ async def test_closing_the_batches_closes_the_source() -> None:
 
 async def test_an_empty_source_yields_nothing() -> None:
     assert [batch async for batch in batches(numbers(0))] == []
+
+
+def test_a_long_thread_is_drawn_less_often_and_a_short_one_at_full_pace() -> None:
+    assert page_interval_s(0) == page_interval_s(100) == PAGE_INTERVAL_S
+    assert PAGE_INTERVAL_S < page_interval_s(300) < page_interval_s(600) < 0.5

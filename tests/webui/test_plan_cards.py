@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from html import unescape
 
 import pytest
 
 from agent.components import PlanCard
 from agent.conversation import TurnState
+from agent.errors import ErrorCode, ErrorInfo
 from agent.events import PlanReady, TurnPaused, TurnStarted
 from agent.plans import ModelPrice
 from agent.providers.catalogue import load_catalogue
-from tests.support.page_values import OFFERS, PLAN, PRO, VIEW, WORDS, turn
+from tests.support.page_values import FLASH, OFFERS, PLAN, PRO, VIEW, WORDS, turn
 from webui.cards import View
 from webui.live import LiveTurn, advance_all, resumed
 from webui.offers import image_offers
@@ -154,3 +156,14 @@ def test_a_plan_for_both_models_says_what_each_would_cost(language: str) -> None
     assert set(options(shown, "model")) == {"flash", "pro", "both"}
     assert '<option value="both" selected>Flash + Pro</option>' in shown
     assert "Flash + Pro" in closed_plan(View(load_words(language), "c1", OFFERS), [both], was_run=True)
+
+
+def test_a_model_that_the_key_cannot_use_is_greyed_with_the_reason() -> None:
+    problem = ErrorInfo(code=ErrorCode.BILLING_REQUIRED, parameters={"model": "Flash"})
+    view = replace(VIEW, offers=(replace(FLASH, problem=problem), PRO))
+    shown = open_plan(view, [PLAN], "t1")
+    [flash] = re.findall(r'<option value="flash"[^>]*>', shown)
+    assert " disabled" in flash
+    assert "Please turn on billing" in flash
+    [pro] = re.findall(r'<option value="pro"[^>]*>', shown)
+    assert " disabled" not in pro

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from pydantic import JsonValue
+from pydantic import JsonValue, SecretStr
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
@@ -32,11 +32,13 @@ class Records:
     def __init__(self, store: ConversationStore) -> None:
         self.store = store
 
-    async def report(self, conversation_id: str, turn_id: str, owner: str = "local") -> dict[str, JsonValue]:
+    async def report(
+        self, conversation_id: str, turn_id: str, owner: str = "local", key: SecretStr | None = None
+    ) -> dict[str, JsonValue]:
         conversation = await self.store.get(conversation_id, owner)
         for turn in conversation.turns:
             if turn.id == turn_id:
-                return turn_report(conversation, turn, ())
+                return turn_report(conversation, turn, (), secrets=[key] if key else [])
         raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
 
 
@@ -133,7 +135,9 @@ async def test_a_name_with_quotes_and_lines_cannot_change_the_headers(store: Con
 
 async def test_records_that_cannot_be_read_are_told_in_a_sentence(tmp_path: Path) -> None:
     class Broken(Records):
-        async def report(self, conversation_id: str, turn_id: str, owner: str = "local") -> dict[str, JsonValue]:
+        async def report(
+            self, conversation_id: str, turn_id: str, owner: str = "local", key: SecretStr | None = None
+        ) -> dict[str, JsonValue]:
             raise StorageFailure(ErrorCode.DISK_FULL)
 
     ours = sessions()
@@ -154,11 +158,14 @@ from pathlib import Path
 from pydantic import SecretStr
 from agent.settings import Settings
 from webui.cli import _prepare_log
+from webui.kept_key import KeptKey
 
+KeptKey(Path(sys.argv[1])).keep(SecretStr("the-one-that-is-kept"))
 _prepare_log(Settings(home=Path(sys.argv[1]), gemini_api_key=SecretStr("a-key-of-no-shape")))
 import uvicorn
 uvicorn.Config(app=None, log_level="warning")
 logging.getLogger("agent.somewhere").error("it was %s", "a-key-of-no-shape")
+logging.getLogger("agent.somewhere").error("and %s", "the-one-that-is-kept")
 try:
     raise ValueError("no a-key-of-no-shape")
 except ValueError:
@@ -166,5 +173,7 @@ except ValueError:
 """
     child = run_child(code, str(tmp_path))
     assert "ERROR agent.somewhere: it was [secret]" in child.stderr
+    assert "ERROR agent.somewhere: and [secret]" in child.stderr
+    assert "the-one-that-is-kept" not in child.stderr + child.stdout
     assert "ValueError: no [secret]" in child.stderr
     assert "a-key-of-no-shape" not in child.stderr + child.stdout

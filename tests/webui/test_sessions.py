@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from webui.sessions import COOKIE, KEY_IDLE_S, LANGUAGE_COOKIE, LINK_LIFE_S, Sessions, load_secret
+from webui.sessions import COOKIE, KEY_IDLE_S, LANGUAGE_COOKIE, LINK_LIFE_S, OWNED_LIFE_S, Sessions, load_secret
 
 
 @dataclass
@@ -59,7 +59,41 @@ def test_on_a_shared_link_each_cookie_is_its_own_owner() -> None:
     owners = {ours.owner(ours.token_of(ours.new_cookie())) for _ in range(3)}
     assert len(owners) == 3
     assert "local" not in owners
-    assert ours.owner(None) == "api"
+    assert ours.owner(None) not in owners
+
+
+def test_a_cookie_may_open_what_belongs_to_another_owner_until_it_is_too_old() -> None:
+    clock = Clock()
+    ours = sessions(clock, is_shared=True)
+    cookie = ours.new_cookie("local")
+    visitor = ours.visitor(Asked({COOKIE: cookie}))
+    assert (visitor.owner, visitor.is_known) == ("local", True)
+    token, _, until, signature = cookie.split(".")
+    for forged in (
+        f"{token}.account-1.{until}.{signature}",
+        f"{token}.local.{int(until) + 1}.{signature}",
+        f"{token}.local.{until}.{'0' * 32}",
+        f"{token}.{signature}",
+        f"{ours.new_cookie()}.local",
+    ):
+        assert ours.read(forged) is None
+    clock.now += OWNED_LIFE_S + 1
+    assert ours.read(cookie) is None
+    assert ours.visitor(Asked({COOKIE: cookie})).owner != "local"
+
+
+def test_on_ones_own_machine_a_cookie_of_another_owner_is_the_operators_as_well() -> None:
+    ours = sessions()
+    visitor = ours.visitor(Asked({COOKIE: ours.new_cookie("account-1")}))
+    assert (visitor.owner, visitor.is_known) == ("local", False)
+
+
+def test_the_names_of_those_who_signed_in_do_not_grow_without_end() -> None:
+    ours = sessions(is_shared=True)
+    for number in range(10_001):
+        ours.name_owner(f"account-{number}", f"Ada {number}")
+    assert ours.name_of("account-0") == ""
+    assert ours.name_of("account-10000") == "Ada 10000"
 
 
 def test_a_key_is_held_for_its_visitor_only_and_until_it_is_idle() -> None:

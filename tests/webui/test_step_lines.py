@@ -7,15 +7,17 @@ import pytest
 from agent.events import Step, ThoughtLog
 from tests.support.page_values import WORDS
 from webui.step_lines import live_line, step_sentence, steps
+from webui.usual_times import Usual
 from webui.words import LANGUAGES, load_words
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("step", list(Step))
 def test_every_step_stands_in_the_record_with_an_icon(step: Step, language: str) -> None:
-    shown = steps(load_words(language), [ThoughtLog(step=step, at_s=1.26)], 3)
+    words = load_words(language)
+    shown = steps(words, [ThoughtLog(step=step, at_s=1.26)], 3)
     assert "<li><svg" in shown
-    assert "<time>1.3 s</time>" in shown
+    assert f"<time>{words('receipt.seconds', seconds='1.3')}</time>" in shown
 
 
 def test_one_and_several_pictures_read_differently() -> None:
@@ -58,3 +60,16 @@ def test_a_step_cannot_become_html() -> None:
     line = ThoughtLog(step=Step.UNDERSTOOD, parameters={"wish": "<script>"})
     assert "<script>" not in live_line(WORDS, line, 0)
     assert "<script>" not in steps(WORDS, [line], 1)
+
+
+@pytest.mark.parametrize(("count", "said"), [(1, "the message before this one"), (2, "2 messages go first")])
+def test_whoever_waits_in_line_is_told_how_many_go_first(count: int, said: str) -> None:
+    assert said in step_sentence(WORDS, ThoughtLog(step=Step.WAITING, parameters={"count": count}))
+
+
+def test_beside_the_seconds_stands_how_long_is_usual_and_whose_pictures_told() -> None:
+    line = ThoughtLog(step=Step.PAINTING, parameters={"count": 1, "model": "Flash"})
+    own = live_line(WORDS, line, 6, usual=Usual(17.4, is_own=True))
+    assert '<small data-usual="17" data-late="longer than usual">usually about 17 s</small>' in own
+    assert "a picture takes about 15 s" in live_line(WORDS, line, 6, usual=Usual(15, is_own=False))
+    assert "<small" not in live_line(WORDS, line, 6)

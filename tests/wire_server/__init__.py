@@ -20,7 +20,7 @@ from tests.wire_server.answers import (
 from tests.wire_server.picture_answers import CorruptPicture, PictureAnswer, TextOnly
 from tests.wire_server.process import GeminiProcess
 from tests.wire_server.records import Disconnect
-from tests.wire_server.refusals import Violation, error_body, quota_body
+from tests.wire_server.refusals import Violation, error_body, key_body, quota_body
 from tests.wire_server.request import WireRequest
 from tests.wire_server.script import Brain
 from tests.wire_server.server import GeminiServer
@@ -55,5 +55,6 @@ __all__ = [
     "Violation",
     "WireRequest",
     "error_body",
+    "key_body",
     "quota_body",
 ]

@@ -86,18 +86,27 @@ class Control:
             "always_text",
             "always_image",
             "reject",
+            "withhold",
+            "deny_key",
+            "deny_model",
         }:
             raise ValueError(f"unknown orders: {sorted(unknown)}")
         service = self._service
         if orders.get("clear"):
             service.script.clear()
             service.records.clear()
+            service.permissions.clear()
         for kind in (Kind.TEXT, Kind.IMAGE):
             queued = [answer_from_json(entry) for entry in orders.get(f"on_{kind}", [])]
             service.script.add(kind, *queued)
             if always := orders.get(f"always_{kind}"):
                 service.script.add(kind, _Always(answer_from_json(always)))
         service.rejected_keys.update(orders.get("reject", []))
+        service.permissions.withheld.update(orders.get("withhold", []))
+        if denied := orders.get("deny_key"):
+            service.permissions.deny_key(denied["error"]["code"], denied)
+        for model, body in orders.get("deny_model", {}).items():
+            service.permissions.deny_model(model, body["error"]["code"], body)
         if orders.get("release"):
             service.gate.open()
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from tests.wire_server.refusals import Violation
 from tests.wire_server.request import WireRequest
 
-PATIENCE_S = 10.0
+PATIENCE_S = 40.0
 
 
 @dataclass(frozen=True)

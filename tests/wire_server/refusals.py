@@ -49,6 +49,15 @@ class Refused(Exception):
         self.body = error_body(status, message, details)
 
 
+class Declared(Exception):
+    """An error that the test itself declared: it breaks no rule. Carries the whole answer."""
+
+    def __init__(self, status: int, body: Json) -> None:
+        super().__init__(str(status))
+        self.status = status
+        self.body = body
+
+
 def error_body(status: int, message: str, details: list[Json] | None = None) -> Json:
     """Return the API's JSON for an error of this HTTP status."""
     error: Json = {"code": status, "message": message, "status": _STATUSES.get(status, "UNKNOWN")}
@@ -129,3 +138,15 @@ def quota_body(
         sentence += f"\nPlease retry in {retry_s}s."
         details.append({"@type": f"{_TYPE_PREFIX}RetryInfo", "retryDelay": f"{int(retry_s or 0)}s"})
     return error_body(429, sentence, details)
+
+
+def key_body(reason: str, message: str, status: int = 403, **metadata: str) -> Json:
+    """Return the body of an error that lies with the key, or its project, by the reason that the API gives."""
+    info = {
+        "@type": f"{_TYPE_PREFIX}ErrorInfo",
+        "reason": reason,
+        "domain": "googleapis.com",
+        "metadata": {"service": "generativelanguage.googleapis.com", "consumer": "projects/1234567890", **metadata},
+    }
+    localized = {"@type": f"{_TYPE_PREFIX}LocalizedMessage", "locale": "en-US", "message": message}
+    return error_body(status, message, [info, localized])

@@ -13,7 +13,7 @@ from tests.wire_server.connection import Connection
 from tests.wire_server.control import Control
 from tests.wire_server.models import Kind
 from tests.wire_server.records import PATIENCE_S, Disconnect
-from tests.wire_server.refusals import Violation
+from tests.wire_server.refusals import Json, Violation
 from tests.wire_server.request import WireRequest
 from tests.wire_server.script import Brain
 from tests.wire_server.service import Service
@@ -103,6 +103,18 @@ class GeminiServer:
         """Answer every request with this key as the API answers a bad one."""
         self._service.rejected_keys.add(key)
 
+    def withhold(self, *models: str) -> None:
+        """Offer these models to no key: the list is without them, and asking for one is a 404."""
+        self._service.permissions.withheld.update(models)
+
+    def deny_key(self, body: Json) -> None:
+        """Answer every request with this error, the list of models included."""
+        self._service.permissions.deny_key(body["error"]["code"], body)
+
+    def deny_model(self, model: str, body: Json) -> None:
+        """Answer every request for this model with this error; the list still has it."""
+        self._service.permissions.deny_model(model, body["error"]["code"], body)
+
     def release(self) -> None:
         """Let every held answer go on."""
         assert self._loop is not None, "the server is not running"
@@ -112,6 +124,7 @@ class GeminiServer:
         """Forget what was scripted and seen. Signatures stay: a conversation may go on."""
         self._service.script.clear()
         self._service.records.clear()
+        self._service.permissions.clear()
 
     def wait_until(self, is_true: Callable[[], bool], timeout_s: float = PATIENCE_S) -> None:
         """Return when the claim about what was seen holds. Raises TimeoutError. From a coroutine, in a thread."""

@@ -10,12 +10,15 @@ from typing import Any
 import orjson
 
 from tests.wire_server import embeddings, rules
+from tests.wire_server.answers import Finish
 from tests.wire_server.chunks import prompt_tokens
 from tests.wire_server.connection import Connection, HttpRequest
+from tests.wire_server.listing import described, page
 from tests.wire_server.models import MODELS, RETIRED, WireModel
+from tests.wire_server.permissions import Permissions
 from tests.wire_server.player import JSON_HEADERS, STREAM_HEADERS, Gate, Player
 from tests.wire_server.records import Disconnect, Records
-from tests.wire_server.refusals import Json, Refused, bad_key, error_body, retired_model, unknown_model
+from tests.wire_server.refusals import Declared, Json, Refused, bad_key, error_body, retired_model, unknown_model
 from tests.wire_server.request import WireRequest
 from tests.wire_server.script import Script
 from tests.wire_server.signatures import Ledger
@@ -23,6 +26,7 @@ from tests.wire_server.steps import Asked
 
 _PATH = re.compile(r"/(?P<version>v1|v1beta)/models(?:/(?P<model>[^/:]+)(?::(?P<method>\w+))?)?")
 _SECRET_HEADERS = frozenset({"x-goog-api-key", "authorization", "cookie"})
+_FEW_TOKENS = 16
 _GENERATING = ("generateContent", "streamGenerateContent")
 
 
@@ -35,6 +39,7 @@ class Service:
         self.ledger = Ledger()
         self.gate = Gate(self.records)
         self.rejected_keys: set[str] = set()
+        self.permissions = Permissions()
         self.max_body_bytes = max_body_bytes
         self.control: Callable[[HttpRequest, Connection], Coroutine[Any, Any, None]] | None = None
 
@@ -47,6 +52,8 @@ class Service:
         headers = STREAM_HEADERS if ":stream" in http.path else JSON_HEADERS
         try:
             await self._serve(http, connection, number)
+        except Declared as refusal:
+            connection.write_whole(refusal.status, headers, orjson.dumps(refusal.body))
         except Refused as refusal:
             # A key the test itself declared bad breaks no rule.
             if http.headers.get("x-goog-api-key") not in self.rejected_keys:
@@ -63,10 +70,12 @@ class Service:
 
     async def _serve(self, http: HttpRequest, connection: Connection, number: int) -> None:
         self._check_key(http)
+        self.permissions.check_key()
         if http.method == "GET":
-            connection.write_whole(200, JSON_HEADERS, orjson.dumps(_listing(http)))
+            connection.write_whole(200, JSON_HEADERS, orjson.dumps(self._listing(http)))
             return
         model, method = _target(http)
+        self.permissions.check_model(model.name)
         if http.body_bytes > self.max_body_bytes:
             sentence = f"Request payload size exceeds the limit: {self.max_body_bytes} bytes."
             raise Refused("body_too_big", sentence)
@@ -92,7 +101,9 @@ class Service:
             connection.write_whole(200, JSON_HEADERS, orjson.dumps(embeddings.answer(request.normal, model.dimensions)))
 
     async def _generate(self, request: WireRequest, connection: Connection) -> None:
-        answer = self.script.next(request)
+        # A model that thinks has said nothing yet when so few tokens are spent; no scripted answer is used up for it.
+        is_cut = request.config.get("maxOutputTokens", _FEW_TOKENS) < _FEW_TOKENS
+        answer = Finish("MAX_TOKENS") if is_cut else self.script.next(request)
         player = Player(Asked(request, self.ledger, f"answer-{request.number}"), connection, self.gate)
 
         def note_leaving() -> None:
@@ -101,6 +112,19 @@ class Service:
 
         connection.on_lost = note_leaving
         await player.play(answer)
+
+    def _listing(self, http: HttpRequest) -> Json:
+        match = _PATH.fullmatch(http.path)
+        if match is None or match["method"]:
+            raise Refused("path", f"GET {http.path} was not found on this server.", status=404)
+        if match["version"] != "v1beta":
+            raise unknown_model(match["model"] or "", match["version"], "GetModel")
+        offered = {name: model for name, model in MODELS.items() if name not in self.permissions.withheld}
+        if match["model"] is None:
+            return page(list(offered.values()), http.query)
+        if match["model"] not in offered:
+            raise unknown_model(match["model"], match["version"], "GetModel")
+        return described(offered[match["model"]])
 
     def _check_key(self, http: HttpRequest) -> None:
         if "key" in http.query:
@@ -135,28 +159,6 @@ def _parsed(http: HttpRequest) -> Json:
     if not isinstance(body, dict):
         raise Refused("json", "Invalid JSON payload received. Root element must be a message.")
     return body
-
-
-def _listing(http: HttpRequest) -> Json:
-    match = _PATH.fullmatch(http.path)
-    if match is None or match["method"]:
-        raise Refused("path", f"GET {http.path} was not found on this server.", status=404)
-    if match["version"] != "v1beta":
-        raise unknown_model(match["model"] or "", match["version"], "GetModel")
-    if match["model"] is None:
-        return {"models": [_described(model) for model in MODELS.values()]}
-    if match["model"] not in MODELS:
-        raise unknown_model(match["model"], match["version"], "GetModel")
-    return _described(MODELS[match["model"]])
-
-
-def _described(model: WireModel) -> Json:
-    return {
-        "name": f"models/{model.name}",
-        "displayName": model.name.replace("-", " ").title(),
-        "version": "001",
-        "supportedGenerationMethods": list(model.methods),
-    }
 
 
 def _count(request: WireRequest) -> Json:

@@ -105,7 +105,8 @@ class Teller:
                 told = event.model_dump(mode="json", exclude={"type"})
                 return [*await self._shown(event.turn_id), Frame("done", {"state": "done", **told})]
             case TurnPaused():
-                return [Frame("done", {"state": "waiting", "turn_id": event.turn_id})]
+                state = "interrupted" if event.is_cut else "waiting"
+                return [Frame("done", {"state": state, "turn_id": event.turn_id})]
             case TurnFailed():
                 return [self._error(event.error, node=event.node, is_end=True), Frame("done", {"state": "failed"})]
             case TurnStopped():

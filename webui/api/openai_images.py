@@ -171,7 +171,7 @@ class _Painting:
         )
         studio = self.door.studio()
         role = ModelRole.IMAGE_PRO if wants_best else ModelRole.IMAGE_FLASH
-        entry = studio.catalogue.model(role, studio.provider_name(self.caller.key))
+        entry = studio.catalogue.model(role, studio.provider_name(self.caller.key, self.caller.owner))
         ratio, resolution = _size(self.asked.size, entry)
         return TurnSettings(
             image_model=model,
@@ -186,6 +186,8 @@ class _Painting:
         if isinstance(last, TurnFailed):
             raise error_from_info(last.error)
         if isinstance(last, TurnPaused):
+            if last.is_cut:
+                raise RequestRefused(ErrorCode.STUDIO_CLOSING)
             # It asks for a click that this shape has no place for: a cap would be passed, a tool would be called.
             await self._drop(telling, last.turn_id)
             raise Refused(RefusalCode.NEEDS_DECISION)

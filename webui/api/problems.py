@@ -33,6 +33,8 @@ class RefusalCode(StrEnum):
     NOT_PAINTED = "not_painted"
     NEEDS_DECISION = "needs_decision"
     SIZE_UNKNOWN = "size_unknown"
+    FOREIGN_HOST = "foreign_host"
+    FOREIGN_ORIGIN = "foreign_origin"
 
 
 class Refused(Exception):
@@ -71,6 +73,8 @@ _REFUSALS = {
     RefusalCode.NOT_PAINTED: (422, "api.not_painted"),
     RefusalCode.NEEDS_DECISION: (409, "api.needs_decision"),
     RefusalCode.SIZE_UNKNOWN: (400, "api.size_unknown"),
+    RefusalCode.FOREIGN_HOST: (403, "api.foreign_host"),
+    RefusalCode.FOREIGN_ORIGIN: (403, "api.foreign_origin"),
 }
 _STATUS_OF_ACTOR = {
     Actor.MODEL: 422,
@@ -121,6 +125,7 @@ _STATUS_OF_CODE = {
     ErrorCode.RATE_LIMITED: 429,
     ErrorCode.QUOTA_EXHAUSTED: 429,
     ErrorCode.OVERLOADED: 503,
+    ErrorCode.STUDIO_CLOSING: 503,
     ErrorCode.PROVIDER_TIMEOUT: 504,
     ErrorCode.NODE_TIMEOUT: 504,
     ErrorCode.DISK_FULL: 507,

@@ -100,7 +100,7 @@ class Streams:
         if turn_id is None:
             live = await self._live()
             return self.answer(live) if live is not None else None
-        turn = next((one for one in conversation.turns if one.id == turn_id), None)
+        turn = conversation.turn(turn_id)
         if turn is None:
             raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
         parts = list(self.door.tellings.parts(self.conversation_id, self.caller.owner, turn_id))
@@ -146,7 +146,7 @@ class Streams:
             conversation = await self.studio.conversation(self.conversation_id, self.caller.owner)
         except AivistaError:
             return None
-        return next((one for one in conversation.turns if one.id == turn_id), None)
+        return conversation.turn(turn_id)
 
     async def words_of(self, parts: Sequence[Telling]) -> str:
         """Return all words of the agent's that were told in these parts."""

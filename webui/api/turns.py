@@ -60,11 +60,18 @@ async def cancel(door: TheDoor, caller: TheCaller, conversation_id: str) -> Stop
     return Stopped(stopped=await door.studio().cancel(conversation_id, caller.owner))
 
 
+@router.post("/turns/{turn_id}/cancel")
+async def cancel_turn(door: TheDoor, caller: TheCaller, conversation_id: str, turn_id: str) -> Stopped:
+    """Stop this turn, if it runs; others of the conversation go on, and what it made so far is kept."""
+    await door.studio().conversation(conversation_id, caller.owner)
+    return Stopped(stopped=await door.studio().cancel(conversation_id, caller.owner, turn_id=turn_id))
+
+
 @router.get("/turns/{turn_id}")
 async def read_turn_record(door: TheDoor, caller: TheCaller, conversation_id: str, turn_id: str) -> TurnView:
     """Return a turn of the branch that is shown, as far as it is on record."""
     conversation = await door.studio().conversation(conversation_id, caller.owner)
-    turn = next((one for one in conversation.turns if one.id == turn_id), None)
+    turn = conversation.turn(turn_id)
     if turn is None:
         raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
     return turn_view(turn)

@@ -104,7 +104,7 @@
     hold(true);
   });
   for (const kind of ["pointerup", "pointercancel", "lostpointercapture", "blur"]) addEventListener(kind, () => hold(false));
-  const isKey = event => atBefore(event) && (event.key === " " || event.key === "Enter");
+  const isKey = event => atBefore(event) && window.aivistaKeys.lifts(event, "compare.hold");
   addEventListener("keydown", event => { if (isKey(event)) { event.preventDefault(); hold(true); } });
   addEventListener("keyup", event => { if (isKey(event)) hold(false); });
   addEventListener("focusout", event => { if (event.target.closest?.("[data-adjust=before]")) hold(false); });

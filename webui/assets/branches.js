@@ -81,8 +81,8 @@
   });
   document.addEventListener("keydown", event => {
     const form = event.target.closest?.(".said-form");
-    if (!form || event.isComposing) return;
-    if (event.key === "Escape") { event.preventDefault(); event.stopPropagation(); close(form); }
-    else if (event.key === "Enter" && !event.shiftKey && event.target.tagName === "TEXTAREA") { event.preventDefault(); say(form); }
+    if (!form) return;
+    if (window.aivistaKeys.is(event, "field.leave")) { event.preventDefault(); event.stopPropagation(); close(form); }
+    else if (window.aivistaKeys.is(event, "field.keep") && event.target.tagName === "TEXTAREA") { event.preventDefault(); say(form); }
   }, true);
 })();

@@ -1,7 +1,7 @@
 // Two pictures compared on the stage: a slider, side by side, blinking, their difference. `html[data-compare]` is the
 // way chosen; it outlives what Python writes into the stage, and `settle` brings a fresh stage in line with it.
 (() => {
-  const root = document.documentElement;
+  const root = document.documentElement, keys = window.aivistaKeys;
   const $ = (selector, from = document) => from?.querySelector(selector) ?? null;
   const MODES = ["slider", "side", "blink", "difference"];
   const BLINK_MS = 700, MOST_ZOOM = 16, STEP = 1.25, KEPT = 8;
@@ -85,15 +85,13 @@
     const at = paneAt(event);
     if (at) zoomAt(seen.zoom > 1 ? 1 : 3, at.x, at.y);
   });
-  const MOVES = { ArrowLeft: [1, 0], ArrowRight: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
-  const ZOOMS = { "+": STEP, "=": STEP, "-": 1 / STEP, "−": 1 / STEP };
+  const MOVES = { left: [1, 0], right: [-1, 0], up: [0, 1], down: [0, -1] };
   const steer = event => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return false;
-    if (event.key in MOVES) { const [x, y] = MOVES[event.key]; look(seen.zoom, seen.x + x * .15, seen.y + y * .15); }
-    else if (event.key in ZOOMS) zoomAt(seen.zoom * ZOOMS[event.key], .5, .5);
-    else if (event.key === "0") look(1, 0, 0);
-    else return false;
-    return true;
+    const move = MOVES[keys.find(event, "compare.move")], zoom = keys.find(event, "compare.zoom");
+    if (move) look(seen.zoom, seen.x + move[0] * .15, seen.y + move[1] * .15);
+    else if (zoom === "fit") look(1, 0, 0);
+    else if (zoom) zoomAt(zoom === "closer" ? seen.zoom * STEP : seen.zoom / STEP, .5, .5);
+    return Boolean(move || zoom);
   };
 
   // ---- blinking: the one now seen, by itself or for as long as something is held
@@ -211,14 +209,14 @@
   addEventListener("input", event => { if (event.target.matches?.(".cmp-range")) divide(); });
   addEventListener("change", event => { if (event.target.matches?.("[data-cmp-pick]")) ask(...picked()); });
   const turnMode = (event, button) => {
-    const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
-    if (!by) return false;
-    const next = MODES[(MODES.indexOf(button.dataset.cmpMode) + by + MODES.length) % MODES.length];
+    const to = keys.walk(event, "compare.mode", MODES, MODES.indexOf(button.dataset.cmpMode));
+    if (to < 0) return false;
+    const next = MODES[to];
     choose(next);
     $(`[data-cmp-mode=${next}]`, stage()).focus();
     return true;
   };
-  const isHoldKey = event => (event.key === " " || event.key === "Enter") && event.target.closest?.("[data-cmp-hold]");
+  const isHoldKey = event => keys.lifts(event, "compare.hold") && event.target.closest?.("[data-cmp-hold]");
   addEventListener("keydown", event => {
     const button = event.target.closest?.("[data-cmp-mode]");
     const isDone = button ? turnMode(event, button) : event.target.matches?.(".cmp-frame") && mode() === "side" && steer(event);

@@ -281,14 +281,14 @@
   addEventListener("focus", () => { if (isShown()) look(); });
   addEventListener("beforeunload", event => { if (unsaved().length) event.preventDefault(); });
   addEventListener("keydown", event => {
-    if (!(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey || event.key.toLowerCase() !== "s" || !isShown()) return;
+    if (!window.aivistaKeys.is(event, "files.save") || !isShown()) return;
     event.preventDefault();
     save();
   }, true);
   const observe = () => {
     if (!$("#files .fi")) { setTimeout(observe, 200); return; }
     // Keys that the editor or the tree has used stay here: Escape closes the stage elsewhere.
-    $("#files").addEventListener("keydown", event => { if (event.key === "Escape" && event.target.closest(".cm-editor, .fi-tree")) event.stopPropagation(); });
+    $("#files").addEventListener("keydown", event => { if (window.aivistaKeys.is(event, "page.escape") && event.target.closest(".cm-editor, .fi-tree")) event.stopPropagation(); });
     draw();
     watch();
     new MutationObserver(watch).observe(document.body, { childList: true, subtree: true, attributeFilter: ["data-tools", "data-conversation"] });

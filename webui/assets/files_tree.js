@@ -1,6 +1,6 @@
 // The tree of the files panel: drawn from the list, walked by keys, its files named in place, and a menu for each.
 (() => {
-  const files = window.aivistaFiles, { $, word, filled } = files;
+  const files = window.aivistaFiles, keys = window.aivistaKeys, { $, word, filled } = files;
   const all = (selector, from = document) => [...from.querySelectorAll(selector)];
   const place = () => $("#files .fi-tree");
   const rows = () => all(".fi-row", place());
@@ -111,15 +111,15 @@
   const act = line => { if (line.dataset.folder) fold(line.dataset.folder, line.getAttribute("aria-expanded") === "true"); else files.open(line.dataset.path); };
   const parent = line => find(line.dataset.path.split("/").slice(0, -1).join("/"));
   const step = {
-    ArrowDown: line => line.nextElementSibling,
-    ArrowUp: line => line.previousElementSibling,
-    Home: () => rows()[0],
-    End: () => rows().at(-1),
-    ArrowRight: line => {
+    next: line => line.nextElementSibling,
+    previous: line => line.previousElementSibling,
+    first: () => rows()[0],
+    last: () => rows().at(-1),
+    open: line => {
       if (line.getAttribute("aria-expanded") === "false") { fold(line.dataset.folder, false); return find(focused); }
       return line.dataset.folder && line.nextElementSibling?.dataset.path.startsWith(`${line.dataset.folder}/`) ? line.nextElementSibling : null;
     },
-    ArrowLeft: line => {
+    close: line => {
       if (line.getAttribute("aria-expanded") === "true") { fold(line.dataset.folder, true); return find(focused); }
       return parent(line);
     },
@@ -131,13 +131,14 @@
   };
   const walk = event => {
     const line = event.target.closest?.(".fi-row");
-    if (!line || naming || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key === "Enter" || event.key === " ") act(line);
-    else if (event.key === "F2") name(line);
-    else if (event.key === "Delete") files.moves.remove(line.dataset.path, Boolean(line.dataset.folder));
-    else if (event.key === "ContextMenu" || (event.key === "F10" && event.shiftKey)) openMenu(line);
-    else if (event.key in step || /^\S$/u.test(event.key)) {
-      const to = step[event.key]?.(line) || (event.key in step ? null : seek(line, event.key));
+    if (!line || naming) return;
+    const way = keys.find(event, "files.walk") || keys.find(event, "files.fold");
+    if (keys.is(event, "files.open")) act(line);
+    else if (keys.is(event, "files.rename")) name(line);
+    else if (keys.is(event, "files.delete")) files.moves.remove(line.dataset.path, Boolean(line.dataset.folder));
+    else if (keys.is(event, "files.menu")) openMenu(line);
+    else if (way || keys.is(event, "files.jump")) {
+      const to = way ? step[way](line) : seek(line, event.key);
       if (to) { rove(to); to.focus(); }
     } else return;
     event.preventDefault();
@@ -167,8 +168,8 @@
     };
     box.addEventListener("keydown", event => {
       event.stopPropagation();
-      if (event.key === "Enter" && !event.isComposing) end(true);
-      else if (event.key === "Escape") end(false);
+      if (keys.is(event, "field.keep")) end(true);
+      else if (keys.is(event, "field.leave")) end(false);
     });
     box.addEventListener("blur", () => end(true));
   };
@@ -201,11 +202,9 @@
   };
   const closeMenu = () => { menu().hidePopover(); find(menuOf)?.focus(); };
   const inMenu = event => {
-    const items = all("button:not([hidden])", menu()), at = items.indexOf(event.target), way = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (way) items[(at + way + items.length) % items.length].focus();
-    else if (event.key === "Home") items[0].focus();
-    else if (event.key === "End") items.at(-1).focus();
-    else if (event.key === "Escape" || event.key === "Tab") closeMenu();
+    const items = all("button:not([hidden])", menu()), to = keys.walk(event, "menu.walk", items, items.indexOf(event.target));
+    if (to >= 0) items[to].focus();
+    else if (keys.is(event, "menu.leave")) closeMenu();
     else return;
     event.preventDefault();
     event.stopImmediatePropagation();

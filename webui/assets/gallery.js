@@ -1,7 +1,7 @@
 // The gallery: finding pictures and leafing through them. Cells come from Python page by page and are appended, never
 // drawn twice. What is chosen, and what is done with it, is gallery_chosen.js's; both meet in window.aivistaGallery.
 (() => {
-  const root = document.documentElement;
+  const root = document.documentElement, keys = window.aivistaKeys;
   const $ = (selector, from = document) => from.querySelector(selector);
   const all = (selector, from = document) => [...from.querySelectorAll(selector)];
   const PAUSE_MS = 250, READ_AGAIN_MS = 2500, SETTLE_MS = 600, SAID_MS = 8000, COUNTED_MS = 5500, ROOM = 60;
@@ -185,7 +185,7 @@
     for (const [name, values] of Object.entries({ model: known.models, shape: known.shapes, tag: known.tags })) {
       const section = $(`#gal-more [data-facet=${name}]`), entries = Object.entries(values);
       section.hidden = !entries.length;
-      $(".gal-options", section).replaceChildren(...entries.map(([value, count]) => option(name, value, value, count)));
+      $(".gal-options", section).replaceChildren(...entries.map(([value, count]) => option(name, value, known.names[value] ?? value, count)));
     }
     $("#gal-dates .gal-months").replaceChildren(...Object.entries(known.months).map(([month, count]) => {
       const item = Object.assign(document.createElement("button"), { type: "button", tabIndex: -1 }), label = document.createElement("span"), number = document.createElement("small");
@@ -222,7 +222,7 @@
     for (const one of all("#gal-more [data-gal=option]")) one.setAttribute("aria-pressed", String(state[one.dataset.facet] === one.dataset.value));
     for (const one of all("#gal-dates [data-gal=when]")) one.setAttribute("aria-checked", String(one.dataset.value === when && (Boolean(when) || !dates)));
     for (const one of all("#gal-more [data-day]")) { const day = state[`day_${one.dataset.day}`]; if (one.value !== day) one.value = day; }
-    const on = { similar: similar ? word("similar").replace("*", similar.handle) : "", model: state.model, shape: state.shape, tag: state.tag, dates };
+    const on = { similar: similar ? word("similar").replace("*", similar.handle) : "", model: known?.names[state.model] ?? state.model, shape: state.shape, tag: state.tag, dates };
     const row = $("#gallery .gal-on"), shown = Object.entries(on).filter(([, label]) => label);
     row.hidden = !shown.length;
     row.replaceChildren(...shown.map(([name, label]) => {
@@ -287,18 +287,15 @@
   });
   addEventListener("keydown", event => {
     const box = event.target.id === "gal-find" ? event.target : null;
-    if (box && event.key === "Escape" && box.value) {
+    if (box && keys.is(event, "field.leave") && box.value) {
       event.preventDefault();
       event.stopPropagation();
       box.value = "";
       turn({ words: "" });
-    } else if (box && event.key === "Enter") { clearTimeout(typed); turn({ words: box.value.trim() }); }
-    const item = event.target.closest?.("#gal-dates [role=menuitemradio]"), step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (item && step) {
-      const items = all("#gal-dates [role=menuitemradio]");
-      event.preventDefault();
-      items[(items.indexOf(item) + step + items.length) % items.length].focus();
-    }
+    } else if (box && keys.is(event, "field.keep")) { clearTimeout(typed); turn({ words: box.value.trim() }); }
+    const item = event.target.closest?.("#gal-dates [role=menuitemradio]"), items = item ? all("#gal-dates [role=menuitemradio]") : [];
+    const to = item ? keys.walk(event, "menu.walk", items, items.indexOf(item)) : -1;
+    if (to >= 0) { event.preventDefault(); items[to].focus(); }
   }, true);
 
   // ---- popovers stand where their button is; on a phone they are sheets, by CSS

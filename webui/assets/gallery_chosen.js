@@ -2,7 +2,7 @@
 (() => {
   const $ = (selector, from = document) => from.querySelector(selector);
   const all = (selector, from = document) => [...from.querySelectorAll(selector)];
-  const gallery = window.aivistaGallery;
+  const gallery = window.aivistaGallery, keys = window.aivistaKeys;
   const MOST_REFERENCES = 14;
   const chosen = new Set();
   let anchor = null, current = null;
@@ -151,6 +151,7 @@
   const compare = list => { act("compare", list); window.aivistaTabs?.show("canvas"); drop(); };
   const reference = list => {
     if (list.length > MOST_REFERENCES) { gallery.tell(gallery.word("most"), { isProblem: true }); return; }
+    window.aivistaDrafts?.goAlong();
     act("reference", list);
     drop();
     if (narrow()) window.aivistaTabs?.show("chat");
@@ -225,46 +226,39 @@
   };
   addEventListener("focusin", event => { const cell = event.target.closest?.(".gal-cell"); if (cell) rove(cell); });
   const columns = () => getComputedStyle($(".gal-page", gallery.grid())).gridTemplateColumns.split(" ").length;
-  const beside = (cell, key) => {
+  const beside = (cell, way) => {
     const list = gallery.cells(), at = list.indexOf(cell), across = columns();
-    const to = { ArrowLeft: at - 1, ArrowRight: at + 1, ArrowUp: at - across, ArrowDown: at + across, Home: 0, End: list.length - 1 }[key];
-    return to === undefined ? null : list[to] || cell;
+    return list[{ left: at - 1, right: at + 1, up: at - across, down: at + across, first: 0, last: list.length - 1 }[way]] || cell;
   };
-  const KEYS = {
-    " ": cell => toggle(cell),
-    s: cell => star([cell]),
-    Delete: cell => remove(chosen.size ? picked() : [cell]),
+  const go = (cell, way, isReaching) => {
+    const next = beside(cell, way);
+    if (isReaching && !chosen.size) toggle(cell);
+    $(".gal-pic", next).focus();
+    next.scrollIntoView({ block: "nearest" });
+    if (isReaching) reach(next);
   };
-  const inCell = (event, cell) => {
-    const next = beside(cell, event.key), isPlain = !event.ctrlKey && !event.metaKey && !event.altKey;
-    if (next && isPlain) {
-      event.preventDefault();
-      if (event.shiftKey && !chosen.size) toggle(cell);
-      $(".gal-pic", next).focus();
-      next.scrollIntoView({ block: "nearest" });
-      if (event.shiftKey) reach(next);
-      return;
-    }
-    const isPicture = event.target.classList.contains("gal-pic");
-    if (isPlain && KEYS[event.key] && (isPicture || event.key === "Delete")) { event.preventDefault(); KEYS[event.key](cell); }
-    if ((event.ctrlKey || event.metaKey) && event.key === "a") { event.preventDefault(); gallery.cells().forEach(one => choose(one, true)); anchor = cell; bar(); }
+  const runOf = (event, cell) => {
+    const way = keys.find(event, "gallery.walk"), reached = keys.find(event, "gallery.reach"), isPicture = event.target.classList.contains("gal-pic");
+    if (way || reached) return () => go(cell, way || reached, Boolean(reached));
+    if (keys.is(event, "gallery.all")) return () => { gallery.cells().forEach(one => choose(one, true)); anchor = cell; bar(); };
+    if (keys.is(event, "gallery.delete")) return () => remove(chosen.size ? picked() : [cell]);
+    // On the tick and the star beside it the space bar presses these.
+    if (isPicture && keys.is(event, "gallery.choose")) return () => toggle(cell);
+    return isPicture && keys.is(event, "gallery.star") ? () => star([cell]) : null;
   };
+  keys.closes("mode", event => {
+    const isHere = chosen.size && (event.target.closest?.("#gallery") || event.target === document.body);
+    if (isHere) drop();
+    return Boolean(isHere);
+  });
   addEventListener("keydown", event => {
-    const inside = event.target.closest?.("#gallery"), field = event.target.closest?.("input, textarea, [contenteditable]");
-    if (event.key === "Escape" && $(".gal-pop:popover-open")) { event.stopPropagation(); return; }
-    if (event.key === "Escape" && chosen.size && (inside || event.target === document.body)) {
-      event.preventDefault();
-      event.stopPropagation();
-      drop();
-      return;
-    }
-    if (!inside || field) return;
-    if ((event.ctrlKey || event.metaKey) && event.key === "z" && gallery.undo()) { event.preventDefault(); return; }
-    const cell = event.target.closest(".gal-cell");
-    if (cell) inCell(event, cell);
+    if (!event.target.closest?.("#gallery") || keys.isTyping(event.target)) return;
+    if (keys.is(event, "gallery.undo") && gallery.undo()) { event.preventDefault(); return; }
+    const cell = event.target.closest(".gal-cell"), run = cell && runOf(event, cell);
+    if (run) { event.preventDefault(); run(); }
   }, true);
   // Firefox presses a button when the space bar comes up again.
-  addEventListener("keyup", event => { if (event.key === " " && event.target.classList?.contains("gal-pic")) event.preventDefault(); });
+  addEventListener("keyup", event => { if (keys.lifts(event, "gallery.choose") && event.target.classList?.contains("gal-pic")) event.preventDefault(); });
 
   gallery.chosen = { settle, bar };
 })();

@@ -1,6 +1,6 @@
 // The painter's view and hands: how near the picture is and where, what the pointers do, and a brush of the keys.
 (() => {
-  const root = document.documentElement, painter = window.aivistaPainter;
+  const root = document.documentElement, painter = window.aivistaPainter, keys = window.aivistaKeys;
   const { $, all, clamp, isPainting, mode, none, canvas, longest } = painter;
   const MOST_ZOOM = 8, STEP_PX = 8;
 
@@ -102,7 +102,8 @@
   }, { passive: false });
 
   // ---- keys: a brush of its own that the arrows move
-  const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+  const WAYS = { left: [-1, 0], right: [1, 0], up: [0, -1], down: [0, 1] };
+  const wayOf = event => WAYS[keys.find(event, "painter.move") || keys.find(event, "painter.far")];
   const middle = () => ({ x: painter.sheet.w / 2, y: painter.sheet.h / 2 });
   const reveal = () => {  // a brush that leaves the well takes the view along
     const box = well().getBoundingClientRect(), place = $(".pt-ring").getBoundingClientRect(), x = place.left + place.width / 2, y = place.top + place.height / 2;
@@ -127,48 +128,53 @@
     if (!painter.stroke || !key || key.isDone || (painter.stroke.isBox && !key.hasMoved)) return;
     painter.finish();
   };
-  const isTyping = target => target.matches?.("input[type=number], select");
+  const resize = by => { painter.setSlider("size", Number($("#pt-size").value) + by); if (key) ring([key.x, key.y]); };
+  const ZOOMS = { closer: () => zoomBy(1.5), further: () => zoomBy(1 / 1.5), fit: () => fit() };
   const shortcuts = event => {
-    const letter = event.key.toLowerCase(), isCommand = event.ctrlKey || event.metaKey, { acts } = painter;
-    if (isCommand && letter === "z") return event.shiftKey ? acts.redo : acts.undo;
-    if (isCommand && letter === "y") return acts.redo;
-    if (isCommand || event.altKey) return null;
-    if (event.key === "[" || event.key === "]") return () => { painter.setSlider("size", Number($("#pt-size").value) + (event.key === "[" ? -8 : 8)); if (key) ring([key.x, key.y]); };
-    if (event.key === "+" || event.key === "=") return () => zoomBy(1.5);
-    if (event.key === "-") return () => zoomBy(1 / 1.5);
-    return event.key === "0" ? fit : null;
+    const { acts } = painter;
+    if (keys.is(event, "painter.undo")) return acts.undo;
+    if (keys.is(event, "painter.redo")) return acts.redo;
+    const zoom = ZOOMS[keys.find(event, "painter.zoom")];
+    if (zoom || mode() !== "mask") return zoom;
+    const size = { smaller: -8, larger: 8 }[keys.find(event, "painter.size")], tool = keys.find(event, "painter.tool");
+    if (size) return () => resize(size);
+    if (tool) return () => $(`#pt [data-tool=${tool}]`).click();
+    if (keys.is(event, "painter.all")) return acts.all;
+    if (keys.is(event, "painter.invert")) return acts.invert;
+    return keys.is(event, "painter.clear") ? acts.clear : null;
   };
+  const panBy = ([x, y]) => () => pan(-48 * x, -48 * y);
   const onCanvas = event => {
-    const arrow = ARROWS[event.key], isPaint = event.key === " " || event.key === "Enter";
-    if (arrow && (event.ctrlKey || event.altKey || event.metaKey)) return () => pan(-48 * arrow[0], -48 * arrow[1]);
-    if (mode() === "expand") return arrow ? () => pan(-48 * arrow[0], -48 * arrow[1]) : null;
-    if (arrow || (isPaint && key)) $("#pt").dataset.keys = "";
-    if (arrow) return () => moveKey(arrow, event.shiftKey);
+    const way = wayOf(event), away = WAYS[keys.find(event, "painter.pan")], isPaint = keys.lifts(event, "painter.paint");
+    if (away || (way && mode() === "expand")) return panBy(away || way);
+    if (mode() === "expand") return null;
+    if (way || (isPaint && key)) $("#pt").dataset.keys = "";
+    if (way) return () => moveKey(way, Boolean(keys.find(event, "painter.far")));
     if (!isPaint) return null;
     // Whoever works with the mouse holds Space to move the picture; the brush of the keys wakes with the arrows.
-    if (!key && hand() === "pointer") { isSpace = event.key === " "; return () => {}; }
+    if (!key && hand() === "pointer") { isSpace = true; return () => {}; }
     return event.repeat ? () => {} : pressKey;
   };
   // Whether one works with a pointer or with keys: what Space does, and whether the help is shown, depend on it.
   const hand = to => { const place = $("#pt"); if (place && to) place.dataset.hand = to; return place?.dataset.hand; };
   addEventListener("pointerdown", () => hand("pointer"), true);
   addEventListener("keydown", event => {
-    if (event.target.id !== "pt-canvas" || event.key in ARROWS) hand("keys");
-    if (!isPainting() || !root.hasAttribute("data-stage") || (root.dataset.tab ?? "canvas") !== "canvas") return;
-    const isElsewhere = event.target.closest?.("#center, #rail, #settings, #styles");
-    if (event.key === "Escape" && !isElsewhere) {
-      event.stopImmediatePropagation();
-      if (painter.stroke) painter.cancel(); else painter.close();
-      return;
-    }
-    if (!event.target.closest?.("#pt") || isTyping(event.target)) return;
-    const arrow = ARROWS[event.key];
-    const run = shortcuts(event) || (event.target.id === "pt-canvas" ? onCanvas(event) : arrow && event.target.closest(".pt-zoom") ? () => pan(-48 * arrow[0], -48 * arrow[1]) : null);
+    if (event.target.id !== "pt-canvas" || wayOf(event) || keys.find(event, "painter.pan")) hand("keys");
+    if (!isAtWork() || !event.target.closest?.("#pt") || keys.isTyping(event.target)) return;
+    const way = wayOf(event);
+    const run = shortcuts(event) || (event.target.id === "pt-canvas" ? onCanvas(event) : way && event.target.closest(".pt-zoom") ? panBy(way) : null);
     if (run) { event.preventDefault(); run(); }
   }, true);
+  const isAtWork = () => isPainting() && root.hasAttribute("data-stage") && (root.dataset.tab ?? "canvas") === "canvas";
+  keys.closes("mode", event => {
+    if (!isAtWork() || event.target.closest?.("#center, #rail")) return false;
+    if (painter.stroke) painter.cancel(); else painter.close();
+    return true;
+  });
   addEventListener("keyup", event => {
-    if (event.key === " ") isSpace = false;
-    if ((event.key === " " || event.key === "Enter") && event.target.id === "pt-canvas") liftKey();
+    if (!keys.lifts(event, "painter.paint")) return;
+    isSpace = false;
+    if (event.target.id === "pt-canvas") liftKey();
   });
   addEventListener("blur", () => { isSpace = false; });
 

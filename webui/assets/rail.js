@@ -1,10 +1,9 @@
 // The rail: search, more rows, a menu and a name for each conversation, what was just done, files out and in.
 // The rows are Python's; only this page knows what is typed and open, so it asks for them whenever they may be others.
 (() => {
-  const root = document.documentElement;
+  const root = document.documentElement, keys = window.aivistaKeys;
   const $ = (selector, from = document) => from.querySelector(selector);
   const all = (selector, from = document) => [...from.querySelectorAll(selector)];
-  const isMac = /Mac|iPhone|iPad/.test(navigator.platform);
   const TYPING_MS = 200, TOAST_MS = 8000, NEW_ROW_MS = 1500, MORE_MS = 5000;
   const look = (act, text = "") => window.aivistaRail?.look({ act, text });
   const change = data => window.aivistaRail?.change(data);
@@ -30,7 +29,7 @@
     typing = setTimeout(() => { if (text.trim() !== sought) { sought = text.trim(); look("find", sought); } }, at);
   };
   const toSearch = () => {
-    if (root.hasAttribute("data-settings") || root.hasAttribute("data-styles")) return;
+    if (window.aivistaDialogs.opened()) return;
     root.removeAttribute("data-rail-hidden");
     if (matchMedia("(max-width: 1180px)").matches) root.setAttribute("data-rail-open", "");
     // A drawer that slides in cannot take the focus before it is seen.
@@ -183,41 +182,40 @@
 
   // ---- keys
   const inMenu = (event, menu) => {
-    const list = items(menu), at = list.indexOf(document.activeElement);
-    const to = { ArrowDown: (at + 1) % list.length, ArrowUp: (at - 1 + list.length) % list.length, Home: 0, End: list.length - 1 }[event.key];
-    if (event.key === "Tab") { menu.hidePopover(); return; }
-    if (to === undefined) return;
+    const list = items(menu), to = keys.walk(event, "menu.walk", list, list.indexOf(document.activeElement));
+    if (keys.is(event, "menu.leave")) { menu.hidePopover(); return; }
+    if (to < 0) return;
     event.preventDefault();
     list[to].focus();
   };
   const inNaming = event => {
-    if (event.isComposing || !["Enter", "Escape"].includes(event.key)) return;
+    const isKept = keys.is(event, "field.keep");
+    if (!isKept && !keys.is(event, "field.leave")) return;
     event.preventDefault();
     event.stopPropagation();
-    named(event.key === "Enter");
+    named(isKept);
   };
   const inSearch = event => {
-    if (event.isComposing) return;
-    if (event.key === "Escape" && event.target.value) {
+    if (keys.is(event, "field.leave") && event.target.value) {
       event.preventDefault();
       event.stopPropagation();
       event.target.value = "";
       seek("", 0);
-    } else if (event.key === "Enter") seek(event.target.value, 0);
-    else if (event.key === "ArrowDown") { event.preventDefault(); $("#rail-rows [data-act=open]")?.focus(); }
+    } else if (keys.is(event, "field.keep")) seek(event.target.value, 0);
+    else if (keys.find(event, "rail.walk") === "next") { event.preventDefault(); $("#rail-rows [data-act=open]")?.focus(); }
   };
   const inRows = event => {
     const list = all("#rail-rows [data-act=open]"), at = list.indexOf(event.target);
-    const to = { ArrowDown: at + 1, ArrowUp: at - 1 }[event.key];
+    const to = { next: at + 1, previous: at - 1 }[keys.find(event, "rail.walk")];
     if (to === undefined) return;
     event.preventDefault();
     if (to < 0) field()?.focus(); else list[to]?.focus();
   };
   document.addEventListener("keydown", event => {
     const at = event.target;
-    if ((isMac ? event.metaKey : event.ctrlKey) && !event.altKey && !event.shiftKey && event.key.toLowerCase() === "k") { event.preventDefault(); toSearch(); return; }
+    if (keys.is(event, "page.search")) { event.preventDefault(); toSearch(); return; }
     const menu = at.closest?.(".menu[popover]");
-    if (menu) { if (event.key === "Escape") event.stopPropagation(); inMenu(event, menu); }
+    if (menu) inMenu(event, menu);
     else if (at.matches?.(".naming")) inNaming(event);
     else if (at.id === "rail-find") inSearch(event);
     else if (at.matches?.("#rail-rows [data-act=open]")) inRows(event);
@@ -234,7 +232,7 @@
     if (stamp && stamp !== stamped) { if (stamped) refresh(); stamped = stamp; }
     if (said && said !== told) { told = said; showToast(); }
     const key = $(".rail-find kbd");
-    if (key && !key.textContent) key.textContent = isMac ? "⌘K" : "Ctrl K";
+    if (key && !key.textContent) key.textContent = keys.isMac ? "⌘K" : "Ctrl K";
     if (open && open !== shown) {
       shown = open;
       if (open !== "new") setTimeout(() => { if (openId() === open && !placeOf(open, false)) refresh(); }, NEW_ROW_MS);

@@ -1,7 +1,7 @@
 // Up and Down in the composer bring back what was sent before, across reloads. The draft is kept, and so is what is
 // changed in a message on the way. Within several lines the keys move the caret first, and an input method has them.
 (() => {
-  const KEY = "aivista-sent", MOST = 100, LONGEST = 8000;
+  const KEY = "aivista-sent", MOST = 100, LONGEST = 8000, keys = window.aivistaKeys;
   const field = target => target?.matches?.("#box textarea") ? target : null;
   const read = () => {
     try {
@@ -52,11 +52,10 @@
 
   addEventListener("keydown", event => {
     const area = field(event.target);
-    // 229 is what a key of an input method says in Safari, where isComposing is false already.
-    if (!area || event.isComposing || event.keyCode === 229) return;
-    if (event.key === "Enter" && !event.shiftKey) { keep(area.value); return; }
-    const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
-    if (!by || event.shiftKey || event.altKey || event.ctrlKey || event.metaKey || area.selectionStart !== area.selectionEnd) return;
+    if (!area) return;
+    if (keys.is(event, "composer.send")) { keep(area.value); return; }
+    const by = { earlier: -1, later: 1 }[keys.find(event, "composer.recall")];
+    if (!by || area.selectionStart !== area.selectionEnd) return;
     if (by > 0 && walk === null) return;
     const { first, last } = edges(area);
     if ((by < 0 ? first : last) && step(area, by)) event.preventDefault();

@@ -87,7 +87,7 @@
     }
   });
   addEventListener("keydown", event => {
-    const more = event.key === "Escape" && document.activeElement?.closest?.("details.more[open]");
+    const more = window.aivistaKeys.is(event, "page.escape") && document.activeElement?.closest?.("details.more[open]");
     if (!more) return;
     event.stopImmediatePropagation();
     more.open = false;

@@ -1,5 +1,6 @@
 // A contact sheet: one picture is at hand, its words stand beneath. The arrow keys go from picture to picture.
 (() => {
+  const keys = window.aivistaKeys;
   const frames = sheet => [...sheet.querySelectorAll(":scope > figure > .frame:not(.pending)")];
   const take = (sheet, frame) => {
     for (const one of frames(sheet)) {
@@ -9,9 +10,9 @@
     }
   };
   const columns = sheet => getComputedStyle(sheet).gridTemplateColumns.split(" ").length;
-  const target = (sheet, frame, key) => {
+  const target = (sheet, frame, way) => {
     const all = frames(sheet), at = all.indexOf(frame), across = columns(sheet);
-    const to = { ArrowLeft: at - 1, ArrowRight: at + 1, ArrowUp: at - across, ArrowDown: at + across, Home: 0, End: all.length - 1 }[key];
+    const to = { left: at - 1, right: at + 1, up: at - across, down: at + across, first: 0, last: all.length - 1 }[way];
     return to === undefined ? undefined : all[to] || frame;
   };
   addEventListener("focusin", event => {
@@ -25,8 +26,8 @@
   });
   addEventListener("keydown", event => {
     const frame = event.target.closest?.(".sheet > figure > .frame");
-    if (!frame || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
-    const next = target(frame.closest(".sheet"), frame, event.key);
+    if (!frame) return;
+    const next = target(frame.closest(".sheet"), frame, keys.find(event, "sheet.walk"));
     if (!next) return;
     event.preventDefault();
     next.focus();

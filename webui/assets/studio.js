@@ -1,8 +1,9 @@
-// Page behaviour that needs no round trip: theme, drawers, the dialog, words into the composer, the address.
+// Page behaviour that needs no round trip: theme, drawers, words into the composer, the address.
 (() => {
-  const root = document.documentElement;
+  const root = document.documentElement, keys = window.aivistaKeys, dialogs = window.aivistaDialogs;
   const $ = (selector, from = document) => from.querySelector(selector);
   const narrow = () => matchMedia("(max-width: 1180px)").matches;
+  const phone = () => matchMedia("(max-width: 760px)").matches;
 
   // ---- theme: as the system, until someone chooses
   const THEMES = ["system", "light", "dark"];
@@ -20,18 +21,6 @@
     applyTheme();
   };
   systemDark.addEventListener("change", applyTheme);
-
-  // ---- dialogs: focus goes in, the rest is inert, Escape closes, focus goes back
-  let back = null;
-  const DIALOGS = { settings: ["#settings-box", "set-title", "#s-key input"], styles: ["#styles-box", "sty-title", "#sty-find"] };
-  const dialog = (name, on) => {
-    const [place, title, first] = DIALOGS[name], box = $(place), shell = $("#shell");
-    if (!box || !shell || on === root.hasAttribute(`data-${name}`)) return;
-    root.toggleAttribute(`data-${name}`, on);
-    for (const [key, value] of [["role", "dialog"], ["aria-modal", "true"], ["aria-labelledby", title], ["tabindex", "-1"]]) box.setAttribute(key, value);
-    shell.inert = on;
-    if (on) { back = document.activeElement; ($(first) || box).focus(); } else (back?.isConnected ? back : $("#box textarea"))?.focus?.();
-  };
 
   // ---- words into the composer, so that Svelte sees them
   const say = text => {
@@ -57,41 +46,59 @@
   };
 
   const send = button => window.aivista?.act({ act: button.dataset.act, arg: button.dataset.arg || "" });
+  const open = button => { root.removeAttribute("data-rail-open"); if (button.dataset.act === "new" || phone()) root.removeAttribute("data-stage"); window.aivistaOpening(); send(button); };
   const acts = {
     rail: () => root.toggleAttribute(narrow() ? "data-rail-open" : "data-rail-hidden"),
     stage: () => root.toggleAttribute("data-stage"),
     theme: nextTheme,
     language: button => setLanguage(button.dataset.arg),
-    settings: button => { root.removeAttribute("data-rail-open"); dialog("settings", true); send(button); },
-    settings_close: () => dialog("settings", false),
-    styles: () => dialog("styles", true),
-    styles_close: () => dialog("styles", false),
+    settings: button => { root.removeAttribute("data-rail-open"); dialogs.open("settings"); send(button); },
+    sign_in: () => window.top === window ? location.assign("/account/sign-in") : window.open("/account/sign-in", "_blank", "noopener"),
+    settings_close: () => dialogs.close("settings"),
+    styles: () => dialogs.open("styles"),
+    styles_close: () => dialogs.close("styles"),
+    shortcuts: () => { root.removeAttribute("data-rail-open"); dialogs.open("shortcuts"); },
+    shortcuts_close: () => dialogs.close("shortcuts"),
     say: button => say(button.dataset.arg),
     view: button => { root.setAttribute("data-stage", ""); send(button); },
     edit: button => { toComposer(); send(button); },
     reference: button => { toComposer(); send(button); },
-    new: button => { root.removeAttribute("data-rail-open"); root.removeAttribute("data-stage"); send(button); $("#box textarea")?.focus(); },
-    open: button => { root.removeAttribute("data-rail-open"); root.removeAttribute("data-stage"); send(button); },
+    new: button => { open(button); $("#box textarea")?.focus(); },
+    open: button => open(button),
     edit_words: button => { send(button); $("#box textarea")?.focus(); },
     ...window.aivistaCards,
   };
   const toComposer = () => {
-    if (matchMedia("(max-width: 760px)").matches) root.removeAttribute("data-stage");
+    if (phone()) root.removeAttribute("data-stage");
     $("#box textarea")?.focus();
   };
 
   addEventListener("click", event => {
     const button = event.target.closest?.("[data-act]");
     if (button) { (acts[button.dataset.act] || send)(button, send); return; }
-    if (event.target.id in DIALOGS) { dialog(event.target.id, false); return; }
     if (root.hasAttribute("data-rail-open") && !event.target.closest?.("#rail")) root.removeAttribute("data-rail-open");
   });
+
+  // ---- keys of the whole page; what Escape does is in keys.js
+  keys.closes("drawer", () => {
+    const isOpen = root.hasAttribute("data-rail-open");
+    root.removeAttribute("data-rail-open");
+    if (isOpen) [...document.querySelectorAll(".show-rail, #tabs .to-chats")].find(one => one.offsetParent)?.focus();
+    return isOpen;
+  });
+  keys.closes("turn", () => { const stop = $("#chat .live") && $("#box .stop-button"); stop?.click(); return Boolean(stop); });
+  // Whoever writes keeps the stage: the composer has nothing that is open but a turn.
+  keys.closes("stage", event => {
+    const isOpen = root.hasAttribute("data-stage") && !event.target.closest?.("#box");
+    if (isOpen && event.target.closest?.("#stage")) toComposer();
+    if (isOpen) root.removeAttribute("data-stage");
+    return isOpen;
+  });
   addEventListener("keydown", event => {
-    if (event.key !== "Escape") return;
-    const open = Object.keys(DIALOGS).find(name => root.hasAttribute(`data-${name}`));
-    if (open) dialog(open, false);
-    else if (root.hasAttribute("data-rail-open")) root.removeAttribute("data-rail-open");
-    else if (root.hasAttribute("data-stage") && !event.target.closest?.("#box")) root.removeAttribute("data-stage");
+    const act = keys.is(event, "page.new") ? "new" : keys.is(event, "page.help") ? "shortcuts" : "";
+    if (!act || dialogs.opened()) return;
+    event.preventDefault();
+    acts[act]({ dataset: { act } });
   });
 
   // ---- what a reference is for
@@ -101,24 +108,22 @@
   });
 
   // ---- the seconds of a running turn go on between two updates
+  const LATE = 1.5;
   let base = { element: null, from: 0, at: 0 };
   const tick = () => {
     const time = $(".live time");
     if (!time) { base = { element: null, from: 0, at: 0 }; return; }
     const from = Number(time.dataset.s);
     if (base.element === null || from > base.from + (performance.now() - base.at) / 1000) base = { element: time, from, at: performance.now() };
-    const text = `${Math.floor(base.from + (performance.now() - base.at) / 1000)} s`;
+    const text = window.aivistaWords.say("seconds", { count: Math.floor(base.from + (performance.now() - base.at) / 1000) });
     if (time.textContent !== text) time.textContent = text;
+    const usual = $(".live [data-late]");
+    if (usual && parseInt(text, 10) > usual.dataset.usual * LATE && usual.textContent !== usual.dataset.late) usual.textContent = usual.dataset.late;
   };
   setInterval(tick, 250);
 
   // ---- what follows from what Python rendered: the address, the title, the language, names for screen readers
   let shown = null;
-  const NAMES = { "#box .upload-button": "attach", "#box .submit-button": "send", "#box .stop-button": "stop" };
-  const WORDS = {
-    en: { attach: "Add pictures", send: "Send", stop: "Stop" },
-    "zh-CN": { attach: "添加图片", send: "发送", stop: "停止" },
-  };
   const settle = () => {
     const title = $("#top h1");
     if (title) {
@@ -131,12 +136,11 @@
         if (shown === null) restoreDraft();
         shown = conversation;
       }
-      const heading = `${title.textContent} · Aivista`;
+      const heading = window.aivistaTold.heading(`${title.textContent} · Aivista`);
       if (document.title !== heading) document.title = heading;
-      for (const [selector, name] of Object.entries(NAMES)) {
-        const button = $(selector), label = WORDS[language]?.[name];
-        if (button && label && button.getAttribute("aria-label") !== label) { button.setAttribute("aria-label", label); button.title = label; }
-      }
+      const area = $("#box textarea"), name = window.aivistaWords.say("message");
+      if (area && area.ariaLabel !== name) area.ariaLabel = name;
+      for (const button of document.querySelectorAll("#box :is(.upload-button, .submit-button, .stop-button)")) if (button.title !== button.ariaLabel) button.title = button.ariaLabel;
     }
     const log = $("#chat [role=log]");
     if (log && log.tabIndex !== 0) log.tabIndex = 0;

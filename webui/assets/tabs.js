@@ -1,7 +1,8 @@
 // The tabs of the stage. Which one is open stands in html[data-tab] and decides by CSS alone, so that a pane keeps its
-// place and what is painted in it; on a phone the same bar leads to the conversation as well.
+// place and what is painted in it; on a phone the same bar leads to the conversation as well. The tab is kept over
+// reloads, and so is whether the stage is open beside the conversation.
 (() => {
-  const root = document.documentElement;
+  const root = document.documentElement, { kept, keep } = window.aivistaStage;
   const $ = selector => document.querySelector(selector);
   const all = selector => [...document.querySelectorAll(selector)];
   const PANES = ["canvas", "gallery", "tree", "files", "trace"];
@@ -24,10 +25,22 @@
     mark();
     if (focus) $(`#tab-${name}`)?.focus();
     // Its panel fills itself when it is first seen, and again when it is come back to.
-    if (isNew) dispatchEvent(new CustomEvent("aivista-tab", { detail: name }));
+    if (isNew) tell();
   };
+  const tell = () => dispatchEvent(new CustomEvent("aivista-tab", { detail: root.dataset.tab }));
   window.aivistaTabs = { show };
-  root.dataset.tab = "canvas";
+
+  // ---- as it was left: a new conversation begins without the stage, and on a phone with the conversation
+  const before = kept();
+  root.dataset.tab = PANES.includes(before.tab) ? before.tab : "canvas";
+  if (before.open && !narrow() && new URL(location.href).searchParams.get("c") !== "new") root.setAttribute("data-stage", "");
+  const ready = new MutationObserver(() => {
+    if (!root.hasAttribute("data-ready")) return;
+    ready.disconnect();
+    mark();
+    if (root.hasAttribute("data-stage")) tell();
+  });
+  ready.observe(root, { attributeFilter: ["data-ready"] });
 
   addEventListener("click", event => {
     const tab = event.target.closest?.("#tabs [data-tab]");
@@ -35,14 +48,35 @@
     const act = event.target.closest?.("[data-act]")?.dataset.act;
     // Whoever opens a picture or its comparison wants to see it.
     if (["view", "compare"].includes(act)) { root.dataset.tab = "canvas"; mark(); }
+    // What is put into the composer is to be seen, and on a phone the stage lies over it.
+    if (act === "say" && narrow()) root.removeAttribute("data-stage");
     if (["stage", "new", "open"].includes(act)) requestAnimationFrame(mark);
   }, true);
-  addEventListener("keydown", event => {
-    const tab = event.target.closest?.("#tabs [role=tab]"), step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (!tab || !step) return;
-    event.preventDefault();
-    show(PANES[(PANES.indexOf(tab.dataset.tab) + step + PANES.length) % PANES.length], true);
+  // Whoever looks at the canvas is shown what came of a turn, at once or when they come to it; not while painting or
+  // comparing, which go on. Whoever opens another picture meanwhile wants that one.
+  let newest = "";
+  const showNewest = () => {
+    const isSeen = root.dataset.tab === "canvas" && root.hasAttribute("data-stage") && !root.hasAttribute("data-painting");
+    if (!newest || !isSeen || !$("#canvas :is(.cv-pic, [data-act=say])")) return;
+    window.aivista?.act({ act: "view", arg: newest });
+    newest = "";
+  };
+  addEventListener("aivista-ended", event => { newest = event.detail.newest || newest; showNewest(); });
+  addEventListener("click", event => {
+    const button = event.target.closest?.("[data-act], [data-tab], [data-gal=open], [data-tree=open]");
+    if (["view", "compare", "open", "new"].includes(button?.dataset.act) || button?.dataset.gal || button?.dataset.tree) newest = "";
+    if (button?.dataset.act === "stage" || button?.dataset.tab === "canvas") requestAnimationFrame(showNewest);
   });
-  new MutationObserver(mark).observe(root, { attributeFilter: ["data-stage"] });
+  addEventListener("keydown", event => {
+    const tab = event.target.closest?.("#tabs [role=tab]");
+    const to = tab ? window.aivistaKeys.walk(event, "stage.tab", PANES, PANES.indexOf(tab.dataset.tab)) : -1;
+    if (to < 0) return;
+    event.preventDefault();
+    show(PANES[to], true);
+  });
+  new MutationObserver(() => {
+    mark();
+    keep(narrow() ? { tab: root.dataset.tab } : { tab: root.dataset.tab, open: root.hasAttribute("data-stage") });
+  }).observe(root, { attributeFilter: ["data-stage", "data-tab"] });
   addEventListener("resize", () => { if (!narrow()) mark(); });
 })();

@@ -1,23 +1,89 @@
-// The thread's place while it is drawn anew for something that was done elsewhere on the page: near its end Gradio would
-// run to the end, as it does for an answer that streams. A hand on it goes before.
+// The thread's place. It follows what comes as long as one is at its end; whoever scrolls up stays where they are and is
+// shown the way back. When the thread gets narrower or wider, what stood at its top stands there still.
 (() => {
-  const HELD_MS = 2000, HANDS = ["wheel", "touchstart", "pointerdown", "keydown"];
-  let release = null;
+  const root = document.documentElement;
+  const $ = selector => document.querySelector(selector);
+  const NEAR_PX = 48, FAR_PX = 240, HELD_MS = 2000, HANDS = ["wheel", "touchstart", "pointerdown", "keydown"];
+  const THINGS = ".md > *, .frame, .acts, .receipt, .card, .steps, .live";
+  let box = null, isFollowing = true, anchor = null, width = 0, release = null, turns = 0;
 
+  const left = () => box.scrollHeight - box.scrollTop - box.clientHeight;
+  const toEnd = () => { box.scrollTop = box.scrollHeight; };
+  const show = () => root.toggleAttribute("data-behind", !isFollowing && left() > FAR_PX);
+
+  // ---- where one is: at the end, or at the first thing that begins in sight
+  const from = element => element.getBoundingClientRect().top - box.getBoundingClientRect().top;
+  const place = () => {
+    const element = [...box.querySelectorAll(THINGS)].find(one => from(one) >= 0);
+    return element ? { element, from: from(element) } : null;
+  };
+  const look = () => {
+    // A change of the width moves what is read: that is put right in `fitted`, and is nobody's scrolling.
+    if (box.clientWidth !== width) return;
+    isFollowing = left() < NEAR_PX;
+    anchor = isFollowing ? null : place();
+    show();
+  };
+
+  // ---- what has come, and what has become of the width
+  const come = () => {
+    const said = box.querySelectorAll(".user-row").length;
+    // Whoever says something wants to see what comes of it.
+    if (said > turns && !release) isFollowing = true;
+    turns = said;
+    if (isFollowing && !release) toEnd();
+    show();
+  };
+  const fitted = () => {
+    const isOther = box.clientWidth !== width;
+    width = box.clientWidth;
+    if (isFollowing && !release) toEnd();
+    else if (isOther && anchor?.element.isConnected) box.scrollTop += from(anchor.element) - anchor.from;
+    show();
+  };
+  const sizes = new ResizeObserver(fitted), comes = new MutationObserver(come);
+  const take = found => {
+    if (box) { sizes.disconnect(); comes.disconnect(); box.removeEventListener("scroll", look); }
+    [box, isFollowing, anchor, width, turns] = [found, true, null, found.clientWidth, 0];
+    box.addEventListener("scroll", look, { passive: true });
+    comes.observe(box, { childList: true, subtree: true, characterData: true });
+    sizes.observe(box);
+    const inside = box.querySelector(".message-wrap");
+    if (inside) sizes.observe(inside);
+    come();
+  };
+  const settle = () => {
+    const found = $("#chat [role=log]");
+    if (found && found !== box) take(found);
+  };
+  const observe = () => { settle(); new MutationObserver(settle).observe($("#chat") || document.body, { childList: true, subtree: true }); };
+  if (document.body) observe(); else addEventListener("DOMContentLoaded", observe);
+
+  // ---- the way back, and a conversation that is opened: its newest is what one comes for
+  const opened = () => { isFollowing = true; anchor = null; turns = 0; };
+  addEventListener("click", event => {
+    if (["open", "new"].includes(event.target.closest?.("[data-act]")?.dataset.act)) opened();
+    if (!box || !event.target.closest?.("[data-thread=newest]")) return;
+    opened();
+    box.scrollTo({ top: box.scrollHeight, behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
+    box.focus({ preventScroll: true });
+    root.removeAttribute("data-behind");
+  }, true);
+
+  // ---- held still while the thread is drawn anew for something that was done elsewhere on the page; a hand goes before
   const hold = () => {
-    const box = document.querySelector("#chat [role=log]");
     release?.();
     if (!box) return;
-    const place = box.scrollTop, back = () => { if (box.scrollTop !== place) box.scrollTop = place; };
+    const held = box, at = box.scrollTop, back = () => { if (held.scrollTop !== at) held.scrollTop = at; };
     const letGo = () => {
       clearTimeout(ending);
-      box.removeEventListener("scroll", back);
-      for (const hand of HANDS) box.removeEventListener(hand, letGo);
+      held.removeEventListener("scroll", back);
+      for (const hand of HANDS) held.removeEventListener(hand, letGo);
       release = null;
     };
     const ending = setTimeout(letGo, HELD_MS);
-    box.addEventListener("scroll", back);
-    for (const hand of HANDS) box.addEventListener(hand, letGo, { passive: true });
+    held.addEventListener("scroll", back);
+    for (const hand of HANDS) held.addEventListener(hand, letGo, { passive: true });
     release = letGo;
   };
   window.aivistaThread = { hold };

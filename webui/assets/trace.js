@@ -12,7 +12,7 @@
   const scroller = () => $("#trace .trc-scroll");
   const turns = () => all(":scope > .trc-turn", list());
   const turnOf = id => turns().find(one => one.dataset.turn === id);
-  const conversation = () => $("#top h1")?.dataset.conversation || "";
+  const conversation = () => { const open = $("#top h1")?.dataset.conversation || ""; return open === "new" ? "" : open; };
   const isShown = () => root.dataset.tab === "trace" && root.hasAttribute("data-stage") && Boolean(pane());
   const isLive = () => Boolean($("#chat .live"));
   const address = (...parts) => ["aivista/trace", ...parts.map(encodeURIComponent)].join("/");
@@ -70,7 +70,7 @@
   const load = async () => {
     const mine = conversation();
     if (isAsking) return;
-    if (!mine) { shownOf = ""; list().replaceChildren(); hasMore = false; settle(); return; }
+    if (!mine) { shownOf = ""; list().replaceChildren(); hasMore = false; tell(""); settle(); return; }
     isAsking = true;
     const isOther = shownOf !== mine, since = isOther ? "" : turns().at(-1)?.dataset.turn || "";
     if (isOther) { list().replaceChildren(); tell(pane().dataset.loading); }

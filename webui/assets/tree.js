@@ -1,6 +1,6 @@
 // The tree: shown when its tab is, walked by keys, moved about by hand, zoomed; a menu for each picture.
 (() => {
-  const root = document.documentElement;
+  const root = document.documentElement, keys = window.aivistaKeys;
   const $ = (selector, from = document) => from.querySelector(selector);
   const all = selector => [...document.querySelectorAll(selector)];
   const ZOOMS = [0.4, 0.5, 0.65, 0.8, 1, 1.25, 1.6], DRAG_PX = 4;
@@ -75,16 +75,16 @@
   const parents = one => one.dataset.parents.split(" ").filter(Boolean);
   const nearest = (found, one) => found.sort((a, b) => Math.abs(a.dataset.column - one.dataset.column) - Math.abs(b.dataset.column - one.dataset.column))[0];
   const kin = {
-    ArrowUp: one => parents(one).map(node).find(Boolean),
-    ArrowDown: one => nodes().find(other => parents(other)[0] === one.dataset.handle) || nodes().find(other => parents(other).includes(one.dataset.handle)),
-    ArrowLeft: one => nearest(nodes().filter(other => other.dataset.row === one.dataset.row && Number(other.dataset.column) < Number(one.dataset.column)), one),
-    ArrowRight: one => nearest(nodes().filter(other => other.dataset.row === one.dataset.row && Number(other.dataset.column) > Number(one.dataset.column)), one),
-    Home: () => nodes()[0],
-    End: () => nodes().at(-1),
+    parent: one => parents(one).map(node).find(Boolean),
+    child: one => nodes().find(other => parents(other)[0] === one.dataset.handle) || nodes().find(other => parents(other).includes(one.dataset.handle)),
+    left: one => nearest(nodes().filter(other => other.dataset.row === one.dataset.row && Number(other.dataset.column) < Number(one.dataset.column)), one),
+    right: one => nearest(nodes().filter(other => other.dataset.row === one.dataset.row && Number(other.dataset.column) > Number(one.dataset.column)), one),
+    first: () => nodes()[0],
+    last: () => nodes().at(-1),
   };
   const walk = (event, one) => {
-    const to = kin[event.key]?.(one);
-    if (!(event.key in kin)) return;
+    const way = keys.find(event, "tree.walk"), to = kin[way]?.(one);
+    if (!way) return;
     event.preventDefault();
     if (!to) return;
     rove(to);
@@ -115,11 +115,9 @@
     if (event.target.id === "tr-menu" && event.newState === "closed") for (const one of all(".tr-more[aria-expanded]")) one.removeAttribute("aria-expanded");
   }, true);
   const inMenu = event => {
-    const items = all("#tr-menu button"), at = items.indexOf(event.target), way = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (way) items[(at + way + items.length) % items.length].focus();
-    else if (event.key === "Home") items[0].focus();
-    else if (event.key === "End") items.at(-1).focus();
-    else if (event.key === "Escape" || event.key === "Tab") closeMenu(true);
+    const items = all("#tr-menu button"), to = keys.walk(event, "menu.walk", items, items.indexOf(event.target));
+    if (to >= 0) items[to].focus();
+    else if (keys.is(event, "menu.leave")) closeMenu(true);
     else return;
     event.preventDefault();
     event.stopImmediatePropagation();
@@ -174,15 +172,18 @@
   addEventListener("keydown", event => {
     if (event.target.closest?.("#tr-menu")) { inMenu(event); return; }
     const one = event.target.closest?.(".tr-node");
-    if (event.key === "Escape" && picking() && isShown()) { leavePick(); event.stopImmediatePropagation(); return; }
-    if (event.key === "Escape" && event.target.closest?.(".tr-say")) { acts.keep(); event.stopImmediatePropagation(); return; }
     if (!one) return;
-    if ((event.key === "F10" && event.shiftKey) || event.key === "ContextMenu") { event.preventDefault(); openMenu(one); return; }
-    if (event.key === "Delete") { act("ask", { arg: one.dataset.handle }); return; }
-    if (event.key === "+" || event.key === "=") { step(1); return; }
-    if (event.key === "-") { step(-1); return; }
-    walk(event, one);
+    const zoom = keys.find(event, "tree.zoom");
+    if (keys.is(event, "tree.menu")) { event.preventDefault(); openMenu(one); }
+    else if (keys.is(event, "tree.delete")) act("ask", { arg: one.dataset.handle });
+    else if (zoom) step(zoom === "closer" ? 1 : -1);
+    else walk(event, one);
   }, true);
+  keys.closes("mode", event => {
+    const isAsked = event.target.closest?.(".tr-say"), isPicking = !isAsked && picking() && isShown();
+    if (isAsked) acts.keep(); else if (isPicking) leavePick();
+    return Boolean(isAsked || isPicking);
+  });
 
   // ---- moved by the mouse, as a map is; a finger scrolls it as it does everything
   let hold = null;

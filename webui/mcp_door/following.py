@@ -88,6 +88,7 @@ async def follow(call: Call, conversation_id: str, events: AsyncIterator[TurnEve
     except asyncio.CancelledError:
         # The call's scope is cancelled: whatever is awaited in it now would be cancelled at once.
         with anyio.CancelScope(shield=True):
-            await call.studio.cancel(conversation_id, call.caller.owner)
+            # One that still waits in line has no id: whatever runs before it is stopped with it.
+            await call.studio.cancel(conversation_id, call.caller.owner, turn_id=told.turn_id or None)
         raise
     return told

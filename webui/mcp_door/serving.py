@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -73,7 +73,7 @@ async def serve_http(settings: Settings, host: str, port: int) -> None:
             Tokens(tokens, settings.api_tokens, is_open=is_open),
             Buckets(settings.api_requests_per_minute),
         )
-        await _Http(app, host, port).serve_until(ended)
+        await _Http(app, host, port).serve_until(ended, lambda: studio.wind_down(settings.grace_s))
 
 
 async def _stdio(studio: Studio) -> None:
@@ -100,9 +100,9 @@ class _Http(uvicorn.Server):
         )
         self._url = f"http://{f'[{host}]' if ':' in host else host}:{port}{PATH}"
 
-    async def serve_until(self, ended: asyncio.Event) -> None:
-        """Serve until the event is set."""
-        end = asyncio.create_task(self._end(ended))
+    async def serve_until(self, ended: asyncio.Event, wind_down: Callable[[], Awaitable[None]]) -> None:
+        """Serve until the event is set and `wind_down` has let the turns at work come to an end."""
+        end = asyncio.create_task(self._end(ended, wind_down))
         try:
             await self.serve()
         finally:
@@ -119,8 +119,14 @@ class _Http(uvicorn.Server):
         """Leave the signals to us."""
         yield
 
-    async def _end(self, ended: asyncio.Event) -> None:
+    async def _end(self, ended: asyncio.Event, wind_down: Callable[[], Awaitable[None]]) -> None:
         await ended.wait()
+        # Told so once more, it waits no longer.
+        ended.clear()
+        winding, again = asyncio.ensure_future(wind_down()), asyncio.create_task(ended.wait())
+        await asyncio.wait({winding, again}, return_when=asyncio.FIRST_COMPLETED)
+        winding.cancel()
+        again.cancel()
         # A client's open stream is cut, which it would report as an error.
         logging.getLogger("uvicorn.error").disabled = True
         self.should_exit = True

@@ -107,7 +107,7 @@ async def _shown(call: Call, conversation_id: str, told: Told) -> list[Picture]:
     if not told.pictures:
         return []
     conversation = await call.studio.conversation(conversation_id, call.caller.owner)
-    turn = next((one for one in conversation.turns if one.id == told.turn_id), None)
+    turn = conversation.turn(told.turn_id)
     canvases = [one for one in (turn.components if turn else ()) if isinstance(one, SmartCanvas)]
     earlier = {handle for canvas in canvases for handle in canvas.earlier}
     now = {picture.handle: picture for picture in conversation.all_pictures}

@@ -8,7 +8,7 @@ import gradio as gr
 
 from agent.conversation import Conversation
 from agent.pictures import Picture
-from webui.cards import THUMB_EDGE_PX, View, picture_actions, picture_alt
+from webui.cards import THUMB_EDGE_PX, View, button, picture_actions, picture_alt
 from webui.icons import icon
 from webui.panels.flat import flat
 from webui.panels.painter import choose_button_html, stage_buttons_html
@@ -27,10 +27,17 @@ def build_canvas() -> gr.HTML:
 def empty_canvas_html(words: Words) -> str:
     """Return the stage before a picture is opened."""
     return (
-        f'{_bar(words("stage.label"))}<div class="empty"><div class="empty-art">{icon("image", 26)}</div>'
+        f'<div class="empty"><div class="empty-art">{icon("image", 26)}</div>'
         f"<h3>{escape(words('stage.empty'))}</h3><p>{escape(words('stage.empty_text'))}</p>"
-        f"<div>{choose_button_html(words)}</div></div>"
+        f"<div>{choose_button_html(words)}{example_button(words)}</div></div>"
     )
+
+
+def opened_canvas_html(view: View, conversation: Conversation | None) -> str:
+    """Return the stage of a conversation that was just opened: its newest picture, if there is one."""
+    if conversation is None or not conversation.pictures:
+        return empty_canvas_html(view.words)
+    return canvas_html(view, conversation, conversation.pictures[-1])
 
 
 def canvas_html(view: View, conversation: Conversation, picture: Picture) -> str:
@@ -45,7 +52,8 @@ def canvas_html(view: View, conversation: Conversation, picture: Picture) -> str
         f'<div class="cv-scroll"><div class="cv-well"><div class="cv-pic" style="--ar:{width / height:.4f}" '
         f'data-conversation="{escape(view.conversation_id)}" data-handle="{escape(picture.handle)}" '
         f'data-width="{width}" data-height="{height}">'
-        f'<img src="{view.url(picture.handle, STAGE_EDGE_PX)}" alt="{escape(picture_alt(words, picture))}"></div>'
+        f'<img src="{view.url(picture.handle, STAGE_EDGE_PX)}" alt="{escape(picture_alt(words, picture))}" '
+        f'loading="lazy"></div>'
         f'{_strip(view, conversation, picture.handle)}<div class="cv-info"><span>{width}×{height}</span>'
         f'<span class="grow"></span><a href="{view.url(picture.handle)}" target="_blank" rel="noopener">{original}</a>'
         f'</div></div><div class="cv-paint">{stage_buttons_html(words, picture.handle)}</div>'
@@ -62,6 +70,11 @@ def _review(words: Words, picture: Picture) -> str:
     rows = review_rows(words, picture.review)
     found = f'<div class="found">{rows}</div>' if rows else ""
     return f'<section class="review whole"><h3>{head}</h3>{found}</section>'
+
+
+def example_button(words: Words) -> str:
+    """Return a button that puts an example of a wish into the composer; nothing is sent."""
+    return button("say", words("stage.example"), "paintbrush", "line", arg=words("stage.example_text"))
 
 
 def _bar(title: str) -> str:

@@ -13,6 +13,7 @@ import gradio as gr
 from agent.conversation import Conversation
 from webui.cards import button
 from webui.icons import icon
+from webui.panels.bell import bell_html
 from webui.panels.conversations import conversation_opener
 from webui.panels.flat import flat
 from webui.receipts import price
@@ -45,6 +46,8 @@ def build_chat() -> ChatPanel:
         show_label=False,
         label="Aivista",
         container=False,
+        # The page's own script follows what comes, and says so where one has scrolled up.
+        autoscroll=False,
         layout="panel",
         height="100%",
         buttons=["copy"],
@@ -109,25 +112,41 @@ def top_html(
     return (
         f"{button('rail', words('rail.show'), 'panel-left', 'icon show-rail', bare=True)}"
         f'<h1 data-conversation="{where}" data-language="{words.language}">{shown}</h1>'
+        f'<h2 class="heard">{escape(words("builtin.thread"))}</h2>'
         f'<span class="sub">{escape(" · ".join(facts))}</span><span class="grow"></span>'
-        f"{menu}{button('styles', words('styles.title'), 'palette', 'styles-open')}"
+        f"{menu}{bell_html(words)}{button('styles', words('styles.title'), 'palette', 'styles-open')}"
         f"{button('stage', words('top.stage'), 'panel-right', 'icon', bare=True)}"
     )
 
 
+# What the first page begins with: the icon of each wish, and whether it is about a picture that is there already.
 _WISHES = {
-    "fox": "paintbrush",
-    "poster": "coffee",
-    "city": "sunset",
-    "photo": "sun",
-    "crop": "crop",
-    "letters": "type",
+    "fox": ("paintbrush", False),
+    "poster": ("coffee", False),
+    "city": ("sunset", False),
+    "photo": ("sun", True),
+    "crop": ("crop", True),
+    "letters": ("type", True),
 }
 
 
-def welcome_html(words: Words, *, is_sketch: bool, is_kept: bool = True, has_cookie: bool = True) -> str:
-    """Return the first page: without a key how to add one, the question, and wishes that fill the composer.
+@dataclass(frozen=True)
+class Wish:
+    """An example of the first page: its words, and whether a picture must come along."""
 
+    text: str
+    needs_picture: bool
+
+
+def wish_of(words: Words, name: str) -> Wish | None:
+    """Return the example of that name in the visitor's words, or None when there is none."""
+    return Wish(words(f"wish.{name}_text"), _WISHES[name][1]) if name in _WISHES else None
+
+
+def welcome_html(words: Words, *, is_sketch: bool, is_kept: bool = True, has_cookie: bool = True) -> str:
+    """Return the first page: without a key how to add one, the question, and wishes.
+
+    Where nothing costs anything a wish runs at once; else it fills the composer, where its price is seen before Send.
     Without `is_kept` it also says that nothing made here outlives a restart; without `has_cookie`, that the studio
     cannot tell what is the visitor's.
     """
@@ -137,21 +156,29 @@ def welcome_html(words: Words, *, is_sketch: bool, is_kept: bool = True, has_coo
             f'<div class="banner" role="status">{icon("key-round", 18)}<p><b>{escape(words("welcome.key_title"))}</b>'
             f"{escape(words('welcome.key_text'))}</p>{button('settings', words('welcome.add_key'), '', 'solid')}</div>"
         )
-    wishes = "".join(_wish(words, name, picture) for name, picture in _WISHES.items())
+    wishes = "".join(_wish(words, name, runs=is_sketch) for name in _WISHES)
     if not has_cookie:
         tab = f'<a href="/" target="_blank" rel="noopener">{escape(words("welcome.own_tab"))}</a>'
         said = f"<p>{escape(words('welcome.no_cookie'))} {tab}</p>"
         banner = f'<div class="banner" role="status">{icon("info", 18)}{said}</div>'
     unkept = "" if is_kept else f'<p class="unkept">{escape(words("welcome.unkept"))}</p>'
+    how = words("welcome.runs" if is_sketch else "welcome.fills")
     return (
         f'<div class="welcome">{banner}<h2>{escape(words("welcome.hello"))}</h2>'
-        f'<p class="lead">{escape(words("welcome.lead"))}</p><div class="wishes">{wishes}</div>{unkept}</div>'
+        f'<p class="lead">{escape(words("welcome.lead"))}<span>{escape(how)}</span></p>'
+        f'<div class="wishes">{wishes}</div>{unkept}</div>'
     )
 
 
-def _wish(words: Words, name: str, picture: str) -> str:
+def _wish(words: Words, name: str, *, runs: bool) -> str:
+    picture, needs_picture = _WISHES[name]
     text = escape(words(f"wish.{name}_text"))
+    act = f'data-act="try_wish" data-arg="{name}"' if runs else f'data-act="say" data-arg="{text}"'
+    sample = f"<em>{escape(words('wish.sample'))}</em>" if runs and needs_picture else ""
+    hint = words("wish.run" if runs else "wish.fill")
+    sign = icon("play" if runs else "corner-down-left", 15)
     return (
-        f'<button type="button" class="wish wish-{name}" data-act="say" data-arg="{text}"><i>{icon(picture, 22)}</i>'
-        f"<span><b>{escape(words(f'wish.{name}'))}</b><small>{text}</small></span></button>"
+        f'<button type="button" class="wish wish-{name}" {act}><i>{icon(picture, 22)}</i>'
+        f"<span><b>{escape(words(f'wish.{name}'))}</b><small>{text}{sample}</small></span>"
+        f'<span class="does" title="{escape(hint)}">{sign}<span class="sr">{escape(hint)}</span></span></button>'
     )

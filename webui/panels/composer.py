@@ -16,6 +16,7 @@ from agent.providers.catalogue import Catalogue, ModelEntry, ModelRole
 from agent.settings import TurnSettings
 from webui.cards import THUMB_EDGE_PX, View
 from webui.icons import icon
+from webui.model_limits import Limits, is_limited
 from webui.panels.flat import flat
 from webui.words import Words
 
@@ -43,7 +44,11 @@ class ComposerPanel:
     search_policy: gr.Dropdown
     review: gr.Dropdown
     confirm: gr.Checkbox
+    models: gr.HTML
+    aids: gr.HTML
     cost: gr.HTML
+    fuller: gr.HTML
+    presets: gr.HTML
     cost_bus: gr.HTML
     conversation: gr.Textbox
     editing: gr.Textbox
@@ -54,8 +59,18 @@ class ComposerPanel:
     beside: gr.Textbox
 
     @property
+    def told(self) -> list[gr.HTML]:
+        """What follows from the chips and the model in use."""
+        return [self.models, self.aids, self.cost]
+
+    @property
     def settings(self) -> dict[str, Block]:
         """The inputs of a turn's settings, by the names that `Chosen` gives them."""
+        return {**self.chips}
+
+    @property
+    def chips(self) -> dict[str, gr.Dropdown | gr.Checkbox]:
+        """The same, as what they are."""
         return {
             "text_model": self.text_model,
             "image_model": self.image_model,
@@ -122,7 +137,7 @@ def build_composer(catalogue: Catalogue) -> ComposerPanel:
     ratios = list(dict.fromkeys(ratio for entry in painters for ratio in entry.aspect_ratios))
     sizes = list(dict.fromkeys(size for entry in painters for size in entry.resolutions))
     with gr.Column(elem_id="dock"), gr.Column(elem_id="composer"):
-        context = flat("ctx")
+        context, fuller = flat("ctx"), flat("fuller")
         message = gr.MultimodalTextbox(
             elem_id="box",
             label="message",
@@ -150,13 +165,14 @@ def build_composer(catalogue: Catalogue) -> ComposerPanel:
                 policy = _chip("policy", "search_policy", list(POLICIES), "llm_only")
                 review = _chip("review", "review", list(REVIEWS), "on")
                 confirm = _switch("confirm", "confirm")
-            cost = flat("cost")
+            aids, cost = flat("aids"), flat("cost")
+        models, presets = flat("models-note"), flat("presets")
         with gr.Column(elem_id="wires"):
             names = ("conversation", "editing", "references", "roles", "mask", "expand", "beside")
             wires = [gr.Textbox("", label=name, elem_id=name) for name in names]
             cost_bus = flat("cost-bus", js_on_load=_COST_BUS)
     chips = (text_model, image_model, aspect_ratio, resolution, number, search, policy, review, confirm)
-    return ComposerPanel(context, message, *chips, cost, cost_bus, *wires)
+    return ComposerPanel(context, message, *chips, models, aids, cost, fuller, presets, cost_bus, *wires)
 
 
 def _switch(elem_id: str, label: str) -> gr.Checkbox:
@@ -195,6 +211,17 @@ def offered(catalogue: Catalogue, provider: str, image_model: str) -> tuple[list
     ratios = [ratio for ratio in first.aspect_ratios if all(ratio in model.aspect_ratios for model in models)]
     sizes = [size for size in first.resolutions if all(size in model.resolutions for model in models)]
     return ratios, sizes
+
+
+def within(chosen: Chosen, limits: Limits) -> Chosen:
+    """Return what the chips say without a model that the key cannot use: the other one, else what they begin with."""
+    update: dict[str, str] = {}
+    if is_limited(limits, "text_model", chosen.text_model):
+        others = (name for name in ("flash", "thinking") if not is_limited(limits, "text_model", name))
+        update["text_model"] = next(others, "flash")
+    if is_limited(limits, "image_model", chosen.image_model):
+        update["image_model"] = AUTO
+    return chosen.model_copy(update=update) if update else chosen
 
 
 def chip_updates(words: Words, catalogue: Catalogue, provider: str, chosen: Chosen) -> dict[str, Update]:

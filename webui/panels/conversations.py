@@ -56,9 +56,13 @@ def build_menus() -> MenuPanel:
     return MenuPanel(flat("rail-menus"), flat("rail-said"), flat("rail-bus", js_on_load=_BUS))
 
 
-def stamp_html(at: int) -> str:
-    """Return the mark that the list may be another one now."""
-    return f'<i data-at="{at}"></i>'
+def stamp_html(at: int, ended: str = "", newest: str = "") -> str:
+    """Return the mark that the list may be another one now.
+
+    After a turn it says how it `ended` (`done`, `failed`, `waiting`, `stopped`), and which is the `newest` picture.
+    """
+    told = f' data-ended="{escape(ended)}" data-newest="{escape(newest)}"' if ended else ""
+    return f'<i data-at="{at}"{told}></i>'
 
 
 def head_html(words: Words) -> str:
@@ -68,7 +72,8 @@ def head_html(words: Words) -> str:
         f'<div class="rail-top"><span class="brand"><i></i>Aivista</span>'
         f"{button('rail', words('rail.hide'), 'panel-left', 'icon', bare=True)}</div>"
         f'<div class="rail-new">{button("new", words("rail.new"), "plus", "line wide")}</div>'
-        f'<div class="rail-find" role="search">{icon("search", 15)}<input id="rail-find" type="search" maxlength="200" '
+        f'<div class="rail-find" role="search" aria-label="{label}">{icon("search", 15)}'
+        '<input id="rail-find" type="search" maxlength="200" '
         f'placeholder="{escape(words("rail.search"))}" aria-label="{label}" title="{hint}" '
         'autocomplete="off" spellcheck="false" enterkeyhint="search"><kbd aria-hidden="true"></kbd></div>'
     )
@@ -120,6 +125,7 @@ def foot_html(words: Words, spend: str) -> str:
         f'<div class="rail-foot">{spend}'
         f'<div class="rail-tools">{button("settings", words("rail.settings"), "settings", "ghost")}'
         f'<span class="grow"></span>{_opener("library", library, "archive")}'
+        f"{button('shortcuts', words('keys.title'), 'keyboard', 'icon', bare=True)}"
         f"{_language_button(words)}{_theme_button(words)}</div></div>"
     )
 
@@ -185,7 +191,7 @@ def said_html(
 def _row(words: Words, info: ConversationInfo, current: str, found: FoundRow | None = None) -> str:
     title = info.title or words("top.untitled")
     mark = ' aria-current="page"' if info.id == current else ""
-    picture = '<i class="no-thumb"></i>'
+    picture = f'<i class="no-thumb">{icon("message-square", 14)}</i>'
     if info.thumbnail_digest:
         address = f"media/{quote(info.id)}/{info.thumbnail_digest}?size=64"
         picture = f'<img src="{address}" alt="" width="24" height="24" loading="lazy">'

@@ -64,7 +64,8 @@ def build_files() -> FilesPanel:
             lines=1,
         )
         bus = flat("fi-bus", js_on_load=_BUS)
-    quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "trigger_mode": "multiple"}
+    quiet: dict[str, Any] = {"show_progress": "hidden", "show_progress_on": [], "api_visibility": "private"}
+    quiet["trigger_mode"] = "multiple"
     bus.click(None, None, editor, js=_UPDATE, **quiet)
     return FilesPanel(frame, editor, bus)
 
@@ -93,7 +94,8 @@ def _attribute(key: str) -> str:
 def _side(words: Words) -> str:
     empty = (
         f'<div class="empty" hidden><div class="empty-art">{icon("folder-open", 26)}</div>'
-        f"<h3>{escape(words('files.empty'))}</h3><p>{escape(words('files.empty_text'))}</p></div>"
+        f"<h3>{escape(words('files.empty'))}</h3><p>{escape(words('files.empty_text'))}</p><div>"
+        f"{_wide('new', words('files.new'), 'file-plus')}{_wide('upload', words('files.upload'), 'upload')}</div></div>"
     )
     pack = escape(words("files.all"))
     return (
@@ -134,6 +136,10 @@ def _menu(words: Words) -> str:
         for act, key, shape in items
     )
     return f'<div id="fi-menu" role="menu" popover>{buttons}</div>'
+
+
+def _wide(act: str, label: str, shape: str) -> str:
+    return f'<button type="button" class="b line" data-files="{act}">{icon(shape)}<span>{escape(label)}</span></button>'
 
 
 def _button(act: str, label: str, shape: str, style: str = "") -> str:

@@ -16,6 +16,7 @@ import gradio as gr
 from agent.storage.gallery_values import LONGEST_TAG, FoundBy, GalleryItem, GalleryMatch, Place
 from webui.cards import View, picture_alt, tag
 from webui.icons import icon
+from webui.panels.canvas import example_button
 from webui.panels.flat import flat
 from webui.words import Words
 
@@ -255,7 +256,8 @@ def _kinds(words: Words) -> str:
 def _empty(words: Words) -> str:
     return (
         f'<div class="gal-none empty" hidden><div class="empty-art">{icon("layout-grid", 26)}</div>'
-        f"<h3>{escape(words('gallery.empty'))}</h3><p>{escape(words('gallery.empty_text'))}</p></div>"
+        f"<h3>{escape(words('gallery.empty'))}</h3><p>{escape(words('gallery.empty_text'))}</p>"
+        f"<div>{example_button(words)}</div></div>"
     )
 
 

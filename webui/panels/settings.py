@@ -1,5 +1,5 @@
-"""The settings dialog: a key for this session, tried before it is trusted, the caps of what may be spent, and how it
-stands with the operator's MCP servers."""
+"""The settings dialog: a key, tried before it is trusted and kept as its person chooses, the caps of what may be spent,
+and how it stands with the operator's MCP servers."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from typing import Any
 import gradio as gr
 from pydantic import SecretStr, ValidationError
 
-from agent.errors import ErrorInfo
 from agent.mcp.states import Problem, ServerState
 from agent.storage.preferences import Preferences
 from webui.cards import button
-from webui.icons import icon
 from webui.panels.flat import flat
+from webui.panels.key_verdict import line, note_html
 from webui.words import Words
 
 MAX_KEY_CHARACTERS = 400
+SESSION, MACHINE = "session", "machine"
+_KEEPS = {SESSION: "keytest.keep_session", MACHINE: "keytest.keep_machine"}
 _PROBLEMS: dict[Problem, str] = {
     "not_asked": "mcp.not_asked",
     "not_when_public": "mcp.not_when_public",
@@ -42,6 +43,7 @@ class SettingsPanel:
 
     head: gr.HTML
     key: gr.Textbox
+    keep: gr.Radio
     test: gr.Button
     verdict: gr.HTML
     remove: gr.Button
@@ -60,6 +62,7 @@ def build_settings() -> SettingsPanel:
         with gr.Row(elem_id="s-keyrow"):
             key = gr.Textbox(type="password", elem_id="s-key", scale=1, interactive=True, autofocus=False)
             test = gr.Button("", elem_id="s-test", scale=0, min_width=96)
+        keep = gr.Radio([SESSION, MACHINE], value=SESSION, elem_id="s-keep", interactive=True, visible=False)
         verdict = flat("s-verdict")
         with gr.Row(elem_id="s-foot"):
             remove = gr.Button("", elem_id="s-remove", scale=0, min_width=96)
@@ -70,7 +73,7 @@ def build_settings() -> SettingsPanel:
         caps_note = flat("s-caps-note")
         servers = flat("s-servers")
     caps = (cap_day, cap_conversation, caps_save, caps_note)
-    return SettingsPanel(head, key, test, verdict, remove, save, *caps, servers)
+    return SettingsPanel(head, key, keep, test, verdict, remove, save, *caps, servers)
 
 
 def _amount(elem_id: str) -> gr.Number:
@@ -78,45 +81,21 @@ def _amount(elem_id: str) -> gr.Number:
     return gr.Number(label=elem_id, elem_id=elem_id, interactive=True, step=0.5, min_width=0)
 
 
-def head_html(words: Words) -> str:
-    """Return the dialog's title and what happens to a key."""
+def head_html(words: Words, *, is_private: bool = False) -> str:
+    """Return the dialog's title and what happens to a key; `is_private` where it may be kept on this machine."""
+    lead = words("keytest.lead" if is_private else "settings.lead")
     return (
         f'<h2 id="set-title">{escape(words("settings.title"))}</h2>'
         f"{button('settings_close', words('action.close'), 'x', 'icon', bare=True)}"
-        f"<p>{escape(words('settings.lead'))}</p>"
+        f"<p>{escape(lead)}</p>"
     )
 
 
-def state_html(words: Words, key: SecretStr | None, *, has_operator_key: bool, has_own_server: bool = False) -> str:
-    """Return which key is in use, by its last four characters at most, or what serves without one."""
-    if key is not None:
-        return _verdict("circle-check", "ok", words("settings.key_set", tail=key.get_secret_value()[-4:]))
-    if has_operator_key:
-        return _verdict("circle-check", "ok", words("settings.key_operator"))
-    if has_own_server:
-        return _verdict("circle-check", "ok", words("settings.key_server"), words("settings.get"))
-    return _verdict("key-round", "", words("settings.key_none"), words("settings.get"))
-
-
-def verdict_html(words: Words, error: ErrorInfo | None) -> str:
-    """Return what the test of a key said."""
-    if error is None:
-        return _verdict("circle-check", "ok", words("settings.works"))
-    return _verdict("circle-alert", "bad", words(f"failure.title_{error.actor.value}"), words.error(error))
-
-
-def note_html(words: Words, key: str) -> str:
-    """Return one calm sentence in the verdict's place."""
-    return _verdict("info", "", words(key))
-
-
-def _verdict(icon_name: str, tone: str, text: str, more: str = "") -> str:
-    return f'<ul class="keyres" role="status">{_line(icon_name, tone, text, more)}</ul>'
-
-
-def _line(icon_name: str, tone: str, text: str, more: str = "") -> str:
-    small = f"<small>{escape(more)}</small>" if more else ""
-    return f'<li class="{tone}">{icon(icon_name, 17)}<span>{escape(text)}{small}</span></li>'
+def keep_update(words: Words, *, is_private: bool) -> dict[str, Any]:
+    """Return the choice of where a key is kept; where others can come there is none."""
+    choices = [(words(key), name) for name, key in _KEEPS.items()]
+    update: dict[str, Any] = gr.update(label=words("keytest.keep"), choices=choices, visible=is_private)
+    return update
 
 
 def servers_html(words: Words, servers: Sequence[ServerState]) -> str:
@@ -129,16 +108,11 @@ def servers_html(words: Words, servers: Sequence[ServerState]) -> str:
 
 def _server(words: Words, server: ServerState) -> str:
     if server.problem is None:
-        return _line("circle-check", "ok", server.name, words.counted("mcp.tools", server.tools))
+        return line("circle-check", "ok", server.name, words.counted("mcp.tools", server.tools))
     sentence = words(_PROBLEMS[server.problem])
     if server.problem in _CALM:
-        return _line("info", "", server.name, sentence)
-    return _line("circle-alert", "bad", server.name, sentence)
-
-
-def problem_html(sentence: str) -> str:
-    """Return one sentence about what cannot be kept as it is."""
-    return _verdict("circle-alert", "bad", sentence)
+        return line("info", "", server.name, sentence)
+    return line("circle-alert", "bad", server.name, sentence)
 
 
 def cap_updates(words: Words, panel: SettingsPanel, chosen: Preferences) -> dict[Any, Any]:

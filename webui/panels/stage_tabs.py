@@ -34,11 +34,20 @@ def stage_tabs_html(words: Words) -> str:
         f"{icon(shape, 20)}<span>{escape(words(key))}</span></button>"
         for name, (key, shape) in TABS.items()
     )
+    chats = (
+        f'<button type="button" class="to-chats" data-act="rail">{icon("panel-left", 20)}'
+        f"<span>{escape(words('tabs.chats'))}</span></button>"
+    )
     chat = (
         f'<button type="button" class="to-chat" data-tab="chat">{icon("message-square", 20)}'
         f"<span>{escape(words('tabs.chat'))}</span></button>"
     )
+    # How wide the stage is, the page's script knows: in per cent of the page, until it has looked.
+    edge = (
+        '<div class="stage-edge" role="separator" tabindex="0" aria-orientation="vertical" aria-controls="stage" '
+        f'aria-valuemin="0" aria-valuenow="36" aria-valuemax="100" aria-label="{escape(words("tabs.edge"))}"></div>'
+    )
     return (
-        f'{chat}<div role="tablist" aria-label="{escape(words("tabs.label"))}">{tabs}</div><span class="grow"></span>'
-        f"{button('stage', words('action.close'), 'x', 'icon', bare=True)}"
+        f'{edge}{chats}{chat}<div role="tablist" aria-label="{escape(words("tabs.label"))}">{tabs}</div>'
+        f'<span class="grow"></span>{button("stage", words("action.close"), "x", "icon", bare=True)}'
     )

@@ -14,6 +14,7 @@ from agent.lineage import Kin, Lineage
 from agent.pictures import Picture
 from webui.cards import View
 from webui.icons import icon
+from webui.panels.canvas import example_button
 from webui.panels.flat import flat
 from webui.receipts import changes_text
 from webui.words import LANGUAGES, Words, load_words
@@ -80,7 +81,7 @@ def tree_html(view: View, lineage: Lineage, opened: str = "") -> str:
         return (
             f'<div class="tr-scroll" data-conversation="{conversation_id}"><div class="empty"><div class="empty-art">'
             f"{icon('git-fork', 26)}</div><h3>{escape(words('tree.empty'))}</h3>"
-            f"<p>{escape(words('tree.empty_text'))}</p></div></div>"
+            f"<p>{escape(words('tree.empty_text'))}</p><div>{example_button(words)}</div></div></div>"
         )
     path = lineage.path_to(opened)
     first = opened if path else lineage.kin[-1].handle

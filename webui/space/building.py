@@ -89,7 +89,8 @@ def build(project: Project, out: Path, environ: Mapping[str, str]) -> BuiltSpace
 
 def _requirements(project: Project) -> list[Pin]:
     lock, pyproject = ((project.root / name).read_text(encoding="utf-8") for name in (LOCK, "pyproject.toml"))
-    pins = pinned_requirements(lock, pyproject, project.spacefile.runs_on.extras)
+    extras = {*project.spacefile.runs_on.extras, *(("accounts",) if project.spacefile.sign_in else ())}
+    pins = pinned_requirements(lock, pyproject, sorted(extras))
     if project.spacefile.runs_on.sdk == "gradio" and (refused := refused_by_gradio_sdk(pins)):
         raise SpaceProblem(
             f"Spacefile: runs_on.sdk gradio cannot install {LOCK}, because it adds gradio[oauth,mcp] "
@@ -156,6 +157,9 @@ def front_matter(spacefile: Spacefile, gradio_version: str) -> dict[str, str | b
         "license": spacefile.license,
         "suggested_hardware": runs_on.hardware,
     }
+    if spacefile.sign_in:
+        # Asks for nobody's rights: who somebody is, no more.
+        fields |= {"hf_oauth": True, "hf_oauth_expiration_minutes": 60}
     if spacefile.short_description:
         fields["short_description"] = spacefile.short_description
     return fields

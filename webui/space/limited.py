@@ -1,76 +1,75 @@
-"""The studio of a Space: so many turns at once, so many of one visitor, and so much of its owner's money a day."""
+"""The studio of a place where others come: so many turns at once, so many of one visitor, and so much of the owner's
+money a day."""
 
 from __future__ import annotations
 
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 from pydantic import SecretStr
 
-from agent.errors import ErrorCode, KeyProblem, RequestRefused
+from agent.errors import AivistaError, ErrorCode, KeyProblem, RequestRefused
 from agent.events import TurnEvent, TurnFailed
 from agent.plans import Decision
-from agent.settings import Settings
+from agent.providers.pool import NO_KEY
+from agent.settings import OPERATOR, Settings
+from agent.storage.gallery_values import GalleryPage, GalleryQuery
+from agent.storage.records import RunningTurn
 from agent.studio import Studio, TurnRequest
+from agent.workflow.fuller_wishes import FullerWish, Wish
 from webui.space.spacefile import Limits, Pays
 
 WINDOW_S = 600.0
-# No visitor is called so: what the Space's owner paid stands on record under this name, over restarts as well.
+# No visitor is called so: what the owner of the place paid stands on record under this name, over restarts as well.
 PURSE = "owner-of-the-space"
 _MOST_VISITORS = 10_000
 
 
 @dataclass
 class Gate:
-    """Counts turns as they come and go. `clock` tells seconds."""
+    """Counts the turns of each visitor within `WINDOW_S`. `clock` tells seconds."""
 
-    limits: Limits
+    turns_per_visitor: int
     clock: Callable[[], float] = time.monotonic
-    at_work: int = 0
     _came: dict[str, deque[float]] = field(default_factory=dict)
 
     def enter(self, visitor: str) -> None:
-        """Let a visitor's turn in; `leave` ends it. Raises RequestRefused when there is no room, or it is too soon."""
+        """Let a visitor's turn in. Raises RequestRefused when there were too many lately; that one does not count."""
         now = self.clock()
         if len(self._came) > _MOST_VISITORS:
             self._came = {name: times for name, times in self._came.items() if now - times[-1] < WINDOW_S}
         times = self._came.get(visitor, deque())
         while times and now - times[0] >= WINDOW_S:
             times.popleft()
-        if len(times) >= self.limits.turns_per_visitor:
+        if len(times) >= self.turns_per_visitor:
             seconds = max(1, round(times[0] + WINDOW_S - now))
             raise RequestRefused(ErrorCode.TOO_MANY_TURNS, count=len(times), seconds=seconds)
-        if self.at_work >= self.limits.turns_at_once:
-            raise RequestRefused(ErrorCode.STUDIO_BUSY, count=self.at_work)
         times.append(now)
         self._came[visitor] = times
-        self.at_work += 1
-
-    def leave(self) -> None:
-        """End a turn that was let in."""
-        self.at_work -= 1
 
 
 class LimitedStudio(Studio):
-    """A studio whose turns pass a gate. Those that the Space's owner pays are held to the owner's cap: each may cost up
-    to `cap_turn_usd`, which is set aside while it runs, so that all together never pass `cap_day_usd` by more than what
-    one call costs beyond its estimate.
+    """A studio whose turns pass a gate, and wait in line where too many are at work.
+
+    What the place's owner pays for others is held to the owner's cap: each turn may cost up to `cap_turn_usd`, which is
+    set aside while it runs, so that all together never pass `cap_day_usd` by more than what one call costs beyond its
+    estimate. The owner's own turns, those of `OPERATOR`, pass no gate and no such cap.
     """
 
     def __init__(self, settings: Settings, limits: Limits, pays: Pays, *, sketch_pace_s: float = 0.0) -> None:
-        super().__init__(settings, sketch_pace_s=sketch_pace_s)
-        self._gate = Gate(limits)
+        super().__init__(settings, sketch_pace_s=sketch_pace_s, turns_at_once=limits.turns_at_once)
+        self._gate = Gate(limits.turns_per_visitor)
         self._pays = pays
         self._set_aside_usd = 0.0
 
     async def run_turn(
-        self, conversation_id: str, request: TurnRequest, *, owner: str = "local", key: SecretStr | None = None
+        self, conversation_id: str, request: TurnRequest, *, owner: str = OPERATOR, key: SecretStr | None = None
     ) -> AsyncIterator[TurnEvent]:
         """Run one turn as `Studio.run_turn` does; it ends with TurnFailed where a limit stands in its way."""
-        if self._is_paid_by_owner(key):
+        if self._is_paid_for(owner, key):
             chosen = request.settings.budget_usd
             budget_usd = min(self._pays.cap_turn_usd, chosen) if chosen else self._pays.cap_turn_usd
             request = replace(request, settings=request.settings.model_copy(update={"budget_usd": budget_usd}))
@@ -85,7 +84,7 @@ class LimitedStudio(Studio):
         turn_id: str,
         decision: Decision,
         *,
-        owner: str = "local",
+        owner: str = OPERATOR,
         key: SecretStr | None = None,
     ) -> AsyncIterator[TurnEvent]:
         """Answer as `Studio.decide` does; to drop a plan passes no gate."""
@@ -99,7 +98,7 @@ class LimitedStudio(Studio):
                 yield event
 
     async def retry(
-        self, conversation_id: str, turn_id: str, *, owner: str = "local", key: SecretStr | None = None
+        self, conversation_id: str, turn_id: str, *, owner: str = OPERATOR, key: SecretStr | None = None
     ) -> AsyncIterator[TurnEvent]:
         """Go on as `Studio.retry` does, through the gate."""
         events = super().retry(conversation_id, turn_id, owner=owner, key=key)
@@ -107,20 +106,56 @@ class LimitedStudio(Studio):
             async for event in gated:
                 yield event
 
-    def _is_paid_by_owner(self, key: SecretStr | None) -> bool:
-        return self._pays.who == "owner" and key is None and self.provider_name(None) != "sketch"
+    async def gallery_page(self, owner: str, query: GalleryQuery, *, key: SecretStr | None = None) -> GalleryPage:
+        """Return a page as `Studio.gallery_page` does; by meaning only as long as the owner's cap allows."""
+        if not self._is_paid_for(owner, key):
+            return await super().gallery_page(owner, query, key=key)
+        if await self._over_the_cap():
+            return await super().gallery_page(owner, query, key=NO_KEY)
+        async with self._paid_beside_turns(owner):
+            return await super().gallery_page(owner, query)
+
+    async def fuller_wish(self, wish: Wish, owner: str = OPERATOR, key: SecretStr | None = None) -> FullerWish:
+        """Write a wish out as `Studio.fuller_wish` does. Raises KeyProblem when the owner's cap is used up."""
+        if not self._is_paid_for(owner, key):
+            return await super().fuller_wish(wish, owner, key)
+        if problem := await self._over_the_cap():
+            raise problem
+        async with self._paid_beside_turns(owner):
+            return await super().fuller_wish(wish, owner)
+
+    async def _resume(self, abandoned: RunningTurn) -> None:
+        """Go on as `Studio` does with what a dead process left, unless the owner paid for it and the cap is used up."""
+        conversation = await self._records.conversation_of_any_owner(abandoned.conversation_id)
+        is_paid = self._is_paid_for(conversation.owner, None)
+        if is_paid and await self._over_the_cap():
+            return
+        # The process that died had not put into the purse what the turn had cost until then.
+        left = conversation.turn(abandoned.turn_id)
+        before_usd = await self._cost_usd(conversation.id, conversation.owner) - (left.price_usd if left else 0.0)
+        await super()._resume(abandoned)
+        if is_paid:
+            aside_usd = self._pays.cap_turn_usd
+            self._set_aside_usd += aside_usd
+            await self._settle(conversation.id, conversation.owner, aside_usd, before_usd)
+
+    def _is_paid_for(self, owner: str, key: SecretStr | None) -> bool:
+        """Whether the place's owner pays what another one does."""
+        is_other = owner != OPERATOR and key is None
+        return is_other and self._pays.who == "owner" and self.provider_name(None, owner) != "sketch"
 
     async def _gated(
         self, conversation_id: str, owner: str, key: SecretStr | None, events: AsyncIterator[TurnEvent]
     ) -> AsyncGenerator[TurnEvent, None]:
-        is_paid = self._is_paid_by_owner(key)
+        is_paid = self._is_paid_for(owner, key)
+        aside_usd = self._pays.cap_turn_usd if is_paid else 0.0
         try:
-            self._gate.enter(owner)
+            if owner != OPERATOR:
+                self._gate.enter(owner)
+            self._set_aside_usd += aside_usd
         except RequestRefused as refused:
             yield TurnFailed(error=refused.info)
             return
-        aside_usd = self._pays.cap_turn_usd if is_paid else 0.0
-        self._set_aside_usd += aside_usd
         before_usd: float | None = None
         try:
             if is_paid and (problem := await self._over_the_cap()):
@@ -130,10 +165,20 @@ class LimitedStudio(Studio):
             async for event in events:
                 yield event
         finally:
-            # A closed page does not stop its turn.
-            self.keep_alive(self._settle(conversation_id, owner, aside_usd, before_usd))
+            if is_paid:
+                # A closed page does not stop its turn.
+                self.keep_alive(self._settle(conversation_id, owner, aside_usd, before_usd))
 
-    async def _over_the_cap(self) -> KeyProblem | None:
+    @asynccontextmanager
+    async def _paid_beside_turns(self, owner: str) -> AsyncIterator[None]:
+        """Put what the owner's calls cost meanwhile, of no turn, into the purse."""
+        before_usd = (await self.spend.beside_turns(owner)).price_usd
+        try:
+            yield
+        finally:
+            await self._into_the_purse((await self.spend.beside_turns(owner)).price_usd - before_usd)
+
+    async def _over_the_cap(self) -> AivistaError | None:
         cap_usd = self._pays.cap_day_usd or 0.0
         spent_usd = (await self.spend.day(PURSE)).price_usd
         if spent_usd + self._set_aside_usd <= cap_usd:
@@ -148,9 +193,10 @@ class LimitedStudio(Studio):
             async for _ in self.attach(conversation_id, owner):
                 pass
             if before_usd is not None:
-                cost_usd = await self._cost_usd(conversation_id, owner) - before_usd
-                if cost_usd > 0:
-                    await self.spend.add(PURSE, cost_usd, 0)
+                await self._into_the_purse(await self._cost_usd(conversation_id, owner) - before_usd)
         finally:
             self._set_aside_usd -= aside_usd
-            self._gate.leave()
+
+    async def _into_the_purse(self, cost_usd: float) -> None:
+        if cost_usd > 0:
+            await self.spend.add(PURSE, cost_usd, 0)

@@ -6,11 +6,13 @@ import os
 import re
 import sqlite3
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from webui.accounts import Issuer
+from webui.guard import LOOPBACK
 from webui.space.spacefile import Limits, Pays
 
 DATA = Path("/data")
@@ -21,14 +23,38 @@ EMBEDDERS = ("https://huggingface.co", "https://*.huggingface.co", "https://hf.c
 
 @dataclass(frozen=True)
 class Place:
-    """The public place that a studio serves: the host names it answers to, which sites may show it inside of theirs,
-    whether what is made there outlives a restart, how much may be asked there, and whose key it costs."""
+    """The place that a studio serves where others come: the host names it answers to, which sites may show it inside of
+    theirs, whether what is made there outlives a restart, how much may be asked there, whose key it costs, and who
+    knows the accounts of those who come, if anybody does."""
 
     names: frozenset[str]
     embedders: tuple[str, ...]
     is_kept: bool
     limits: Limits
     pays: Pays
+    issuer: Issuer | None = None
+
+
+def place_of_visitors(
+    host: str,
+    *,
+    is_public: bool,
+    is_single_user: bool,
+    visitors_spend_usd: float | None,
+    names: Sequence[str] = (),
+) -> Place | None:
+    """Return the place of a studio that others reach: by a link or a proxy (`is_public`), or because it listens on more
+    than this machine; None where whoever comes is the operator.
+
+    Without `visitors_spend_usd`, a day's cap, visitors bring keys of their own.
+    """
+    if is_single_user or (not is_public and host in LOOPBACK):
+        return None
+    pays = Pays()
+    if visitors_spend_usd is not None:
+        cap_turn_usd = min(Pays().cap_turn_usd, visitors_spend_usd)
+        pays = Pays(who="owner", cap_day_usd=visitors_spend_usd, cap_turn_usd=cap_turn_usd)
+    return Place(frozenset(names), (), is_kept=True, limits=Limits(), pays=pays)
 
 
 @dataclass(frozen=True)

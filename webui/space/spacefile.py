@@ -98,7 +98,10 @@ class Limits(_Part):
 
 
 class Spacefile(_Part):
-    """The whole description. Secrets are named, never given; variables are public, so they are."""
+    """The whole description. Secrets are named, never given; variables are public, so they are.
+
+    With `sign_in` visitors may sign in with Hugging Face, and find what is theirs in every browser.
+    """
 
     title: str = Field(min_length=1, max_length=100)
     emoji: str = Field(min_length=1, max_length=8)
@@ -107,6 +110,7 @@ class Spacefile(_Part):
     short_description: str = Field(default="", max_length=60)
     license: str = Field(default="apache-2.0", pattern=r"^[a-z0-9.-]+$")
     private: bool = False
+    sign_in: bool = False
     domains: list[str] = Field(default_factory=list)
     secrets: list[str] = Field(default_factory=list)
     variables: dict[str, str] = Field(default_factory=dict)

@@ -13,6 +13,7 @@ from pathlib import Path
 from agent.errors import SettingsError
 from agent.settings import Settings
 from webui import cli
+from webui.accounts import Issuer
 from webui.space.place import EMBEDDERS, Place, SpaceRun, kept_home
 from webui.space.spacefile import Spacefile, SpaceProblem, read_spacefile
 
@@ -36,13 +37,14 @@ def _open(spacefile: Spacefile, home: Path, *, is_kept: bool) -> int:
     # With it Gradio looks for changes of its program that are sent to a running Space, which is nobody's wish here.
     os.environ.pop("SYSTEM", None)
     flags = cli.read_flags(["--host", EVERYWHERE, "--port", str(run.port)])
-    return cli.open_studio(flags, settings, place_of(spacefile, run, is_kept=is_kept))
+    return cli.open_studio(flags, settings, place_of(spacefile, run, os.environ, is_kept=is_kept))
 
 
-def place_of(spacefile: Spacefile, run: SpaceRun, *, is_kept: bool) -> Place:
+def place_of(spacefile: Spacefile, run: SpaceRun, environ: Mapping[str, str], *, is_kept: bool) -> Place:
     """Return where the studio is: at the Space's own host and the Spacefile's domains, inside Hugging Face's page."""
     names = {run.host, *spacefile.domains} - {""}
-    return Place(frozenset(names), EMBEDDERS, is_kept, spacefile.limits, spacefile.pays)
+    issuer = Issuer.from_env(environ) if spacefile.sign_in else None
+    return Place(frozenset(names), EMBEDDERS, is_kept, spacefile.limits, spacefile.pays, issuer)
 
 
 def settings_of(spacefile: Spacefile, environ: Mapping[str, str], home: Path) -> Settings:
@@ -50,7 +52,9 @@ def settings_of(spacefile: Spacefile, environ: Mapping[str, str], home: Path) ->
 
     Raises SettingsError for a variable that cannot be read.
     """
-    settings = Settings.from_env(environ, home=home).model_copy(update={"is_public": True})
+    # Nobody comes to a Space past Hugging Face's own proxy.
+    reached = {"is_public": True, "is_behind_proxy": True}
+    settings = Settings.from_env(environ, home=home).model_copy(update=reached)
     if spacefile.pays.who == "owner":
         return settings
     without_keys: dict[str, object] = {"gemini_api_key": None}

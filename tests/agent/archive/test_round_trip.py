@@ -37,6 +37,8 @@ async def taken_over(wholes: Iterable[WholeConversation], folder: Path) -> list[
     return list(there.shelf.kept.values())
 
 
+# A conversation with everything that one can hold has a long name.
+@pytest.mark.filterwarnings("ignore:Generating overly large repr")
 @RELAXED
 @given(wholes=st.lists(whole_conversations(), max_size=2))
 def test_whatever_is_exported_is_the_same_after_an_import(wholes: list[WholeConversation]) -> None:

@@ -358,7 +358,7 @@ _BILLING["error"]["status"] = "FAILED_PRECONDITION"
     ("answer", "kind", "code"),
     [
         (HttpError(400, "* contents: bad"), ProviderFailure, ErrorCode.REQUEST_REJECTED),
-        (HttpError(400, "API key expired. Please renew the API key."), KeyProblem, ErrorCode.KEY_INVALID),
+        (HttpError(400, "API key expired. Please renew the API key."), KeyProblem, ErrorCode.KEY_EXPIRED),
         (HttpError(400, body=_LOCATION), KeyProblem, ErrorCode.REGION_UNSUPPORTED),
         (HttpError(400, body=_BILLING), KeyProblem, ErrorCode.BILLING_REQUIRED),
         (

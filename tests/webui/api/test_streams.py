@@ -96,7 +96,8 @@ async def test_a_turn_of_an_earlier_process_is_told_from_its_record(tmp_path: Pa
         assert (await client.get(turn, headers={"Last-Event-ID": again[-1].id})).status_code == 204
 
 
-async def test_a_turn_is_stopped_and_keeps_what_was_said(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_alone", [False, True])
+async def test_a_turn_is_stopped_and_keeps_what_was_said(tmp_path: Path, is_alone: bool) -> None:
     async with served(tmp_path, text=[held(asyncio.Event())]) as one, one.client() as client:
         conversation = await begun(client)
         path = f"{TURNS}/{conversation}"
@@ -105,7 +106,10 @@ async def test_a_turn_is_stopped_and_keeps_what_was_said(tmp_path: Path) -> None
             async for event in told(answer.aiter_lines()):
                 events.append(event)
                 if event.event == "text" and words(events) == "One, two, ":
-                    stopped = await client.post(f"{path}/cancel")
+                    other = await client.post(f"{path}/turns/{conversation}/cancel")
+                    assert other.json() == {"stopped": False}
+                    turn = f"{path}/turns/{events[0].data['turn_id']}"
+                    stopped = await client.post(f"{turn if is_alone else path}/cancel")
                     assert stopped.json() == {"stopped": True}
         assert events[-1].data == {"state": "stopped"}
         assert (await client.get(f"{path}/turns/{events[0].data['turn_id']}")).json()["state"] == "stopped"

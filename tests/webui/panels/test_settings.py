@@ -1,29 +1,38 @@
-"""What the settings say of the key in use, and of the MCP servers."""
+"""What the settings say of where a key is kept, and of the MCP servers."""
 
 from __future__ import annotations
 
 from typing import get_args
 
 import pytest
-from pydantic import SecretStr
 
 from agent.mcp.states import Problem, ServerState
-from webui.panels.settings import servers_html, state_html
+from webui.panels.settings import head_html, keep_update, servers_html, typed_key
 from webui.words import LANGUAGES, load_words
 
 WORDS = load_words("en")
 
 
-def test_a_model_server_of_the_operators_is_named_instead_of_sketches() -> None:
-    shown = state_html(WORDS, None, has_operator_key=False, has_own_server=True)
-    assert "model server" in shown
-    assert "draws sketches" not in shown
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_where_others_come_a_key_lives_for_a_session_and_there_is_no_choice(language: str) -> None:
+    words = load_words(language)
+    assert keep_update(words, is_private=False)["visible"] is False
+    assert words("keytest.lead") not in head_html(words)
+    private = keep_update(words, is_private=True)
+    assert private["visible"] is True
+    assert [value for _, value in private["choices"]] == ["session", "machine"]
+    assert words("keytest.lead") in head_html(words, is_private=True)
 
 
-def test_a_typed_key_is_named_by_its_last_four_characters_alone() -> None:
-    shown = state_html(WORDS, SecretStr("AIzaVerySecret4f2c"), has_operator_key=True)
-    assert "4f2c" in shown
-    assert "VerySecret" not in shown
+@pytest.mark.parametrize("text", [None, "", "   ", "x" * 401, "schlüssel", "a\x00b"])
+def test_what_cannot_be_a_key_is_none(text: str | None) -> None:
+    assert typed_key(text) is None
+
+
+def test_a_key_is_taken_without_the_blanks_around_it() -> None:
+    key = typed_key("  AIzaSomething \n")
+    assert key is not None
+    assert key.get_secret_value() == "AIzaSomething"
 
 
 def test_each_mcp_server_has_a_line_that_says_how_it_stands() -> None:

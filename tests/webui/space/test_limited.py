@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from agent.errors import ErrorCode, RequestRefused
-from agent.events import TurnDone, TurnEvent, TurnFailed
-from agent.settings import Settings
+from agent.errors import ErrorCode, KeyProblem, RequestRefused
+from agent.events import Step, ThoughtLog, TurnDone, TurnEvent, TurnFailed
+from agent.settings import OPERATOR, Settings
 from agent.studio import Studio, TurnRequest
+from agent.workflow.fuller_wishes import Wish
 from tests.wire_server import GeminiProcess
 from webui.space.limited import PURSE, WINDOW_S, Gate, LimitedStudio
 from webui.space.spacefile import Limits, Pays
@@ -35,21 +36,11 @@ def refused(gate: Gate, visitor: str) -> RequestRefused:
     return caught.value
 
 
-def test_only_so_many_turns_are_at_work_at_once() -> None:
-    gate = Gate(Limits(turns_at_once=2))
-    gate.enter("a")
-    gate.enter("b")
-    assert refused(gate, "c").code is ErrorCode.STUDIO_BUSY
-    gate.leave()
-    gate.enter("c")
-
-
 def test_a_visitor_comes_so_often_in_ten_minutes_and_the_others_do_not_mind() -> None:
     clock = Clock()
-    gate = Gate(Limits(turns_per_visitor=2), clock)
+    gate = Gate(2, clock)
     for _ in range(2):
         gate.enter("a")
-        gate.leave()
         clock.now += 60
     error = refused(gate, "a")
     assert (error.code, error.info.parameters) == (ErrorCode.TOO_MANY_TURNS, {"count": 2, "seconds": 480})
@@ -59,13 +50,13 @@ def test_a_visitor_comes_so_often_in_ten_minutes_and_the_others_do_not_mind() ->
 
 
 def test_a_turn_that_was_refused_does_not_count() -> None:
-    gate = Gate(Limits(turns_at_once=1, turns_per_visitor=2))
+    clock = Clock()
+    gate = Gate(1, clock)
     gate.enter("a")
-    refused(gate, "b")
-    gate.leave()
-    gate.enter("b")
-    gate.leave()
-    gate.enter("b")
+    clock.now = WINDOW_S - 1
+    refused(gate, "a")
+    clock.now = WINDOW_S
+    gate.enter("a")
 
 
 async def all_of(events: AsyncIterator[TurnEvent]) -> list[TurnEvent]:
@@ -137,3 +128,39 @@ async def test_what_is_under_way_is_set_aside(paid: Settings) -> None:
         kept = await studio.conversation(conversation.id, "visitor-a")
         assert kept.price_usd > 0
         assert (await studio.spend.day(PURSE)).price_usd == pytest.approx(kept.price_usd)
+
+
+async def test_a_wish_written_out_is_the_owners_as_long_as_the_cap_lasts(paid: Settings) -> None:
+    wish = Wish(text="a fox")
+    async with LimitedStudio(paid, Limits(), Pays(who="owner", cap_day_usd=0.00001, cap_turn_usd=0.00001)) as studio:
+        await studio.fuller_wish(wish, "visitor-a")
+        spent_usd = (await studio.spend.day(PURSE)).price_usd
+        assert spent_usd == pytest.approx((await studio.spend.day("visitor-a")).price_usd)
+        assert spent_usd > 0.00001
+        with pytest.raises(KeyProblem) as caught:
+            await studio.fuller_wish(wish, "visitor-a")
+        assert caught.value.code is ErrorCode.OWNER_CAP_USED_UP
+        await studio.fuller_wish(wish, "visitor-a", KEY)
+        await studio.fuller_wish(wish, OPERATOR)
+        assert (await studio.spend.day(PURSE)).price_usd == spent_usd
+
+
+async def test_the_owners_own_turns_pass_no_limit(paid: Settings) -> None:
+    pays = Pays(who="owner", cap_day_usd=0.0001, cap_turn_usd=0.0001)
+    async with LimitedStudio(paid, Limits(turns_per_visitor=1), pays) as studio:
+        for _ in range(2):
+            assert isinstance(await paint(studio, OPERATOR), TurnDone)
+        assert (await studio.spend.day(PURSE)).price_usd == 0
+
+
+async def test_one_turn_too_many_waits_in_line_and_hears_its_place(tmp_path: Path) -> None:
+    settings, limits = Settings(home=tmp_path), Limits(turns_at_once=1)
+    async with LimitedStudio(settings, limits, Pays(), sketch_pace_s=0.2) as studio:
+        first, second = [await studio.new_conversation(f"visitor-{name}") for name in "ab"]
+        running = studio.run_turn(first.id, FOX, owner="visitor-a")
+        await anext(running)
+        events = await all_of(studio.run_turn(second.id, FOX, owner="visitor-b"))
+        assert isinstance((await all_of(running))[-1], TurnDone)
+        assert isinstance(events[0], ThoughtLog)
+        assert (events[0].step, events[0].parameters) == (Step.IN_LINE, {"place": 1})
+        assert isinstance(events[-1], TurnDone)

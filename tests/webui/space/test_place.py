@@ -70,7 +70,7 @@ def test_the_owners_key_is_used_where_the_spacefile_says_so(tmp_path: Path) -> N
 def rules() -> HostRules:
     spacefile = spacefile_of({**LEAST, "domains": ["foxes.example.org"]})
     run = SpaceRun("ada/foxes", "ada-foxes.hf.space", 7860)
-    place = place_of(spacefile, run, is_kept=True)
+    place = place_of(spacefile, run, {}, is_kept=True)
     return HostRules(False, {*LOOPBACK, *place.names}, is_named=True, embedders=place.embedders)
 
 

@@ -1,0 +1,152 @@
+"""What is kept, and needs no model to be looked at: conversations, pictures, files, styles, recipes, spend, traces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from agent.conversation import Conversation, ConversationInfo
+from agent.imaging.recipe_desk import RecipeDesk
+from agent.pictures import StoredPicture
+from agent.redaction import secrets_of
+from agent.settings import Settings
+from agent.storage.conversations import ConversationStore
+from agent.storage.gallery import Gallery
+from agent.storage.images import ImageStore
+from agent.storage.preferences import PreferenceStore
+from agent.storage.spend import SpendBook
+from agent.storage.styles import StyleLibrary
+from agent.storage.traces import Traces
+from agent.storage.workspace import Workspace, WorkspaceStore
+from agent.trace import TraceStep
+
+if TYPE_CHECKING:
+    from agent.archive.archive import Archive
+    from agent.storage.finding import FoundConversation
+
+
+class KeptThings:
+    """All that a studio keeps below `settings.home`, by owner: nobody sees, or changes, what is another's.
+
+    Every call may raise StorageFailure.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._images = ImageStore(settings.home)
+        self._records = ConversationStore(settings.home, self._images, trace_limit_bytes=settings.trace_limit_bytes)
+        self._styles = StyleLibrary(settings.home)
+        self._gallery = Gallery(settings.home, self._records, self._images)
+        self._workspaces = WorkspaceStore(self._records)
+        self._spend = SpendBook(self._records)
+        self._preferences = PreferenceStore(settings)
+        self._recipes = RecipeDesk(self._records, self._images, secrets_of(settings))
+        self._archive: Archive | None = None
+
+    # Conversations
+
+    async def new_conversation(self, owner: str = "local") -> Conversation:
+        """Return a new, empty conversation."""
+        return await self._records.create(owner)
+
+    async def conversation(self, conversation_id: str, owner: str = "local") -> Conversation:
+        """Return a conversation. Raises RequestRefused when the owner has none of that id."""
+        return await self._records.get(conversation_id, owner)
+
+    async def conversations(self, owner: str = "local", limit: int = 50, offset: int = 0) -> list[ConversationInfo]:
+        """Return the owner's conversations, the pinned first, then the newest; neither empty nor deleted ones."""
+        return await self._records.list(owner, limit, offset)
+
+    async def search_conversations(
+        self, query: str, owner: str = "local", limit: int = 30
+    ) -> Sequence[FoundConversation]:
+        """Return the owner's conversations that hold every word of the query, the newest first, each with where."""
+        return await self._records.search(owner, query, limit)
+
+    async def rename_conversation(self, conversation_id: str, title: str, owner: str = "local") -> None:
+        """Give a conversation a title for good. Raises RequestRefused for an empty or a too long one."""
+        await self._records.rename(conversation_id, owner, title)
+
+    async def pin_conversation(self, conversation_id: str, is_pinned: bool, owner: str = "local") -> None:
+        """Have a conversation stand before the others in the list, or not any more."""
+        await self._records.pin(conversation_id, owner, is_pinned)
+
+    async def undelete_conversation(self, conversation_id: str, owner: str = "local") -> Conversation:
+        """Return a deleted conversation, which is as it was before."""
+        return await self._records.undelete(conversation_id, owner)
+
+    async def duplicate_conversation(self, conversation_id: str, owner: str = "local", title: str = "") -> Conversation:
+        """Return a copy of a conversation with every branch, under the same title unless one is given."""
+        return await self._records.duplicate(conversation_id, owner, title)
+
+    # Pictures
+
+    async def picture(self, conversation_id: str, handle: str, owner: str = "local") -> StoredPicture:
+        """Return a picture with its bytes. Raises RequestRefused when there is none of that handle."""
+        conversation = await self._records.get(conversation_id, owner)
+        picture = conversation.picture(handle)
+        return StoredPicture(picture, await self._images.read(picture.image))
+
+    async def thumbnail(
+        self, conversation_id: str, handle: str, edge_px: int, owner: str = "local"
+    ) -> tuple[bytes, str]:
+        """Return a small version of a picture as WebP, its longer edge at most `edge_px`, and its type."""
+        conversation = await self._records.get(conversation_id, owner)
+        return await self._images.thumbnail(conversation.picture(handle).image.digest, edge_px), "image/webp"
+
+    # Files
+
+    def workspace(self, conversation_id: str, owner: str = "local") -> Workspace:
+        """Return the files of a conversation; each call on them asks whether that is the owner's."""
+        return self._workspaces.of(conversation_id, owner)
+
+    # Libraries and books
+
+    @property
+    def styles(self) -> StyleLibrary:
+        """The style library: curated styles, and each owner's own."""
+        return self._styles
+
+    @property
+    def gallery(self) -> Gallery:
+        """All pictures of an owner's conversations."""
+        return self._gallery
+
+    @property
+    def recipes(self) -> RecipeDesk:
+        """Pictures taken away with their recipe or without, and found again by one."""
+        return self._recipes
+
+    @property
+    def spend(self) -> SpendBook:
+        """What was spent, by conversation, day and month."""
+        return self._spend
+
+    @property
+    def preferences(self) -> PreferenceStore:
+        """What each owner chose for good: their caps."""
+        return self._preferences
+
+    @property
+    def archive(self) -> Archive:
+        """Conversations taken out as one file, and taken in again."""
+        if self._archive is None:
+            from agent.archive.archive import Archive
+
+            self._archive = Archive(self._records, self._images, self.settings.home)
+        return self._archive
+
+    async def trace(
+        self, conversation_id: str, turn_id: str | None = None, owner: str = "local"
+    ) -> tuple[TraceStep, ...]:
+        """Return the steps of a turn, or of all turns of every branch: what was sent, what came, how long, how much.
+
+        Raises RequestRefused when the owner has no such conversation.
+        """
+        conversation = await self._records.get(conversation_id, owner)
+        return await self.traces.steps(conversation.id, None if turn_id is None else [turn_id])
+
+    @property
+    def traces(self) -> Traces:
+        """The steps of every turn, by conversation: whose that is, is for the caller to ask first."""
+        return self._records.traces

@@ -1,0 +1,147 @@
+"""A short wish, written out in full before it is sent: by the text model, or by the sketch painter's own rules."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+from pydantic import Field
+
+from agent.errors import ErrorCode, ProviderFailure, RequestRefused, error_from_info
+from agent.messages import PromptMessage, Role, TextPart, Value
+from agent.prompts import prompt
+from agent.providers.base import ChatOptions, Provider
+from agent.providers.catalogue import Catalogue, ModelEntry, ModelRole
+from agent.providers.sketch.fuller import fuller_wish as fuller_by_rules
+from agent.providers.sketch.phrases import is_chinese
+from agent.settings import TextModelChoice
+from agent.workflow.day_calls import DayCalls
+from agent.workflow.hearing import Answer
+from agent.workflow.retrying import Breakers, Patience, hear_patiently
+
+MAX_CHARACTERS = 4000
+_LONGEST_ANSWER = 4000
+_LIMIT_S = 60.0
+# Somebody looks at the composer meanwhile, and can ask again.
+_PATIENCE = Patience(tries=2, budget_s=6.0)
+_FENCE = re.compile(r"^```[a-z]*\n(.*?)\n?```$", re.DOTALL | re.IGNORECASE)
+_MARKS = re.compile(r"^\[/?WISH\]|\[/?WISH\]$")
+_QUOTES = (('"', '"'), ("“", "”"), ("「", "」"), ("『", "』"), ("'", "'"))
+
+_KINDS = {
+    "none": "It is a wish for a new picture.",
+    "beside": (
+        "Pictures that you do not see go with it: leave to them what they show, and speak of them only as the wish "
+        "does."
+    ),
+    "change": (
+        "It is a wish to change a picture that is there and that you do not see: write out what changes, and how it "
+        "fits in; say that everything else stays exactly as it is; invent nothing about what the picture shows."
+    ),
+}
+
+
+class Wish(Value):
+    """A wish as it stands in the composer: its words, what the pictures that go along are for, and what the chips say.
+
+    Of `pictures` one is to be changed, they lie beside the wish, or there are none. `aspect_ratio` and
+    `number_of_images` are locks, None where the agent may choose.
+    """
+
+    text: str
+    text_model: TextModelChoice = "flash"
+    pictures: Literal["none", "beside", "change"] = "none"
+    aspect_ratio: str | None = None
+    number_of_images: int | None = None
+
+
+class FullerWish(Value):
+    """A wish written out, and what that cost. `by` says whether a model wrote it or rules did; `label` is the model."""
+
+    text: str
+    by: Literal["model", "rules"]
+    label: str = ""
+    price_usd: float = Field(default=0.0, ge=0)
+
+
+@dataclass(frozen=True)
+class Writer:
+    """Who writes wishes out: the text models of a provider, and where their calls are put on record."""
+
+    catalogue: Catalogue
+    provider_name: str
+    provider: Provider
+    breakers: Breakers
+    calls: DayCalls
+
+
+async def fuller_wish(wish: Wish, writer: Writer) -> FullerWish:
+    """Return the wish written out. What the model costs is in the book before this returns or raises.
+
+    Raises RequestRefused for an empty or a too long wish and when the day's cap is used up, and the failures of the
+    provider.
+    """
+    text = wish.text.strip()
+    if not text:
+        raise RequestRefused(ErrorCode.NOTHING_SENT)
+    if len(text) > MAX_CHARACTERS:
+        raise RequestRefused(ErrorCode.TEXT_TOO_LONG, length=len(text), limit=MAX_CHARACTERS)
+    if writer.provider_name == "sketch":
+        return FullerWish(text=fuller_by_rules(text) if wish.pictures == "none" else text, by="rules")
+    model = writer.catalogue.model(ModelRole(wish.text_model), writer.provider_name)
+    answer = await _ask(wish, text, model, writer)
+    if answer.error is not None:
+        raise error_from_info(answer.error)
+    written = _cleaned(answer.text)
+    if not written or len(written) > _LONGEST_ANSWER:
+        raise ProviderFailure(ErrorCode.ANSWER_UNREADABLE, model=model.label)
+    price_usd = model.price_usd(answer.usage, datetime.now(UTC).date())
+    return FullerWish(text=written, by="model", label=model.label, price_usd=price_usd)
+
+
+async def _ask(wish: Wish, text: str, model: ModelEntry, writer: Writer) -> Answer:
+    ask = PromptMessage(role=Role.PROMPT, parts=(TextPart(text=f"[WISH]\n{text}\n[/WISH]"),))
+    options = ChatOptions(system=_system(wish, text))
+
+    async def send() -> None:
+        await writer.calls.send(model)
+
+    answer = await hear_patiently(
+        lambda: writer.provider.stream(model, [ask], (), options),
+        patience=_PATIENCE,
+        breaker=writer.breakers.of(writer.provider, model.id),
+        model_label=model.label,
+        is_text=True,
+        limit_s=_LIMIT_S,
+        on_send=send,
+        on_pause=lambda seconds, tried, error: None,
+    )
+    await asyncio.shield(writer.calls.end("", model, answer))
+    return answer
+
+
+def _system(wish: Wish, text: str) -> str:
+    shape = "the person chooses them beside the wish."
+    if wish.aspect_ratio is not None:
+        shape += f" Frame it for {wish.aspect_ratio}, which they chose."
+    if (wish.number_of_images or 1) > 1:
+        shape += f" There will be {wish.number_of_images} pictures of this one wish: write it once, for one picture."
+    length = "150 Chinese characters" if is_chinese(text) else "90 words"
+    kind = _KINDS[wish.pictures]
+    filled = prompt("fuller_wish").replace("{length}", length).replace("{shape}", shape)
+    return filled.replace("{kind}", kind)
+
+
+def _cleaned(text: str) -> str:
+    """Return the answer without what models like to put around one."""
+    plain = text.strip()
+    fenced = _FENCE.match(plain)
+    plain = _MARKS.sub("", fenced[1].strip() if fenced else plain).strip()
+    for opening, closing in _QUOTES:
+        inside = plain[1:-1]
+        if len(plain) > 2 and plain[0] == opening and plain[-1] == closing and closing not in inside:
+            return inside.strip()
+    return plain

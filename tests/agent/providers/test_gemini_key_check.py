@@ -1,0 +1,229 @@
+"""What a key is good for, asked of the strict server through Google's own SDK."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from agent.errors import ErrorCode, ErrorInfo
+from agent.providers.catalogue import ModelEntry, ModelRole, load_catalogue
+from agent.providers.gemini_connection import GeminiConnection
+from agent.providers.gemini_key_check import check_key
+from agent.providers.key_check import KeyDiagnosis
+from agent.providers.key_desk import KeyDesk
+from tests.wire_server import GeminiServer, error_body, key_body, quota_body
+
+KEY = "AIzaSyNobodysKeyForTheTests00000000001"
+PRO = "gemini-3-pro-image"
+ROLES = (ModelRole.FLASH, ModelRole.THINKING, ModelRole.IMAGE_FLASH, ModelRole.IMAGE_PRO)
+MODELS = [load_catalogue().model(role, "gemini") for role in ROLES]
+
+
+@pytest.fixture
+def server() -> Iterator[GeminiServer]:
+    with GeminiServer() as running:
+        yield running
+
+
+@pytest.fixture
+async def connection(server: GeminiServer) -> AsyncIterator[GeminiConnection]:
+    opened = GeminiConnection(KEY, base_url=server.url)
+    yield opened
+    await opened.aclose()
+
+
+def of(diagnosis: KeyDiagnosis, role: ModelRole) -> ErrorCode | None:
+    standing = next(one for one in diagnosis.models if one.role is role)
+    return standing.problem.code if standing.problem else None
+
+
+async def test_a_good_key_is_tried_with_one_token_of_each_model_and_no_picture(
+    server: GeminiServer, connection: GeminiConnection
+) -> None:
+    diagnosis = await check_key(connection, MODELS, tries_models=True)
+    assert diagnosis.is_whole
+    assert [(one.model_id, one.is_tried) for one in diagnosis.models] == [(model.id, True) for model in MODELS]
+    assert sorted(request.model for request in server.requests) == sorted(model.id for model in MODELS)
+    assert {request.config["maxOutputTokens"] for request in server.requests} == {1}
+    assert server.violations == []
+
+
+async def test_the_list_alone_costs_no_call_and_finds_what_is_not_offered(
+    server: GeminiServer, connection: GeminiConnection
+) -> None:
+    server.withhold(PRO)
+    diagnosis = await check_key(connection, MODELS, tries_models=False)
+    assert of(diagnosis, ModelRole.IMAGE_PRO) is ErrorCode.MODEL_NOT_OFFERED
+    assert of(diagnosis, ModelRole.IMAGE_FLASH) is None
+    assert not any(one.is_tried for one in diagnosis.models)
+    assert server.requests == []
+
+
+_NO_BILLING = quota_body("day", limit=0, model=PRO)
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "is_usable"),
+    [
+        (_NO_BILLING, ErrorCode.BILLING_REQUIRED, False),
+        (quota_body("day", limit=100, model=PRO), ErrorCode.QUOTA_EXHAUSTED, False),
+        (quota_body("minute"), ErrorCode.RATE_LIMITED, True),
+        (error_body(404, f"models/{PRO} is not found for API version v1beta"), ErrorCode.MODEL_NOT_OFFERED, False),
+        (error_body(403, "The caller does not have permission"), ErrorCode.KEY_FORBIDDEN, False),
+        (error_body(503, "This model is currently experiencing high demand."), ErrorCode.OVERLOADED, True),
+        (error_body(500, "An internal error has occurred."), ErrorCode.PROVIDER_ERROR, True),
+        (error_body(400, "Model does not support the requested response modalities"), None, True),
+    ],
+)
+async def test_what_stands_in_the_way_of_one_model_is_found_by_trying_it(
+    server: GeminiServer, connection: GeminiConnection, body: Any, code: ErrorCode | None, is_usable: bool
+) -> None:
+    server.deny_model(PRO, body)
+    diagnosis = await check_key(connection, MODELS, tries_models=True)
+    assert diagnosis.problem is None
+    assert of(diagnosis, ModelRole.IMAGE_PRO) is code
+    assert [of(diagnosis, role) for role in ROLES[:3]] == [None, None, None]
+    assert (diagnosis.why_not(PRO) is None) is is_usable
+    assert diagnosis.why_not("gemini-nobody") is None
+
+
+_REFERRER = "Requests from referer <empty> are blocked."
+_SERVICE = "Requests to this API generativelanguage.googleapis.com method google.ai.ListModels are blocked."
+_DISABLED = "Generative Language API has not been used in project 1234567890 before or it is disabled."
+_LOCATION = error_body(400, "User location is not supported for the API use.")
+_LOCATION["error"]["status"] = "FAILED_PRECONDITION"
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (key_body("API_KEY_INVALID", "API key not valid. Please pass a valid API key.", 400), ErrorCode.KEY_INVALID),
+        (key_body("API_KEY_INVALID", "API key expired. Please renew the API key.", 400), ErrorCode.KEY_EXPIRED),
+        (error_body(403, "Your API key was reported as leaked. Please use another API key."), ErrorCode.KEY_LEAKED),
+        (
+            key_body("CONSUMER_SUSPENDED", f"Permission denied: Consumer 'api_key:{KEY}' has been suspended."),
+            ErrorCode.KEY_SUSPENDED,
+        ),
+        (error_body(403, "Your project has been denied access. Please contact support."), ErrorCode.KEY_SUSPENDED),
+        (key_body("API_KEY_HTTP_REFERRER_BLOCKED", _REFERRER), ErrorCode.KEY_RESTRICTED),
+        (key_body("API_KEY_IP_ADDRESS_BLOCKED", "The caller's address is not allowed."), ErrorCode.KEY_RESTRICTED),
+        (key_body("API_KEY_SERVICE_BLOCKED", _SERVICE), ErrorCode.KEY_WITHOUT_API),
+        (key_body("SERVICE_DISABLED", _DISABLED), ErrorCode.API_DISABLED),
+        (_LOCATION, ErrorCode.REGION_UNSUPPORTED),
+        (error_body(429, "Your prepayment credits are depleted."), ErrorCode.CREDITS_USED_UP),
+        (error_body(407, "Proxy Authentication Required"), ErrorCode.PROXY_FAILED),
+    ],
+)
+async def test_what_is_wrong_with_the_key_itself_is_told_once_and_without_it(
+    server: GeminiServer, connection: GeminiConnection, body: Any, code: ErrorCode
+) -> None:
+    server.deny_key(body)
+    diagnosis = await check_key(connection, MODELS, tries_models=True)
+    assert diagnosis.problem is not None
+    assert diagnosis.problem.code is code
+    assert diagnosis.models == ()
+    assert KEY not in diagnosis.model_dump_json()
+    assert "?" not in diagnosis.problem.message
+    assert server.requests == []
+
+
+async def test_a_fault_of_the_key_that_only_a_call_finds_is_told_once(
+    server: GeminiServer, connection: GeminiConnection
+) -> None:
+    for model in MODELS:
+        server.deny_model(model.id, _LOCATION)
+    diagnosis = await check_key(connection, MODELS, tries_models=True)
+    assert diagnosis.problem is not None
+    assert diagnosis.problem.code is ErrorCode.REGION_UNSUPPORTED
+
+
+async def test_a_network_that_is_down_says_so_and_greys_nothing() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound, never listening: every connection is refused
+        nowhere = GeminiConnection(KEY, base_url=f"http://127.0.0.1:{taken.getsockname()[1]}")
+        diagnosis = await check_key(nowhere, MODELS, tries_models=True)
+        await nowhere.aclose()
+    assert diagnosis.problem is not None
+    assert diagnosis.problem.code is ErrorCode.CONNECTION_FAILED
+    assert diagnosis.why_not(PRO) is None
+
+
+@pytest.mark.parametrize(("key", "code"), [("", ErrorCode.KEY_MISSING), ("我的密钥", ErrorCode.KEY_INVALID)])
+async def test_what_cannot_be_a_key_is_refused_before_anything_is_sent(
+    server: GeminiServer, key: str, code: ErrorCode
+) -> None:
+    connection = GeminiConnection(key, base_url=server.url)
+    diagnosis = await check_key(connection, MODELS, tries_models=True)
+    assert diagnosis.problem is not None
+    assert diagnosis.problem.code is code
+
+
+class Desk:
+    """A desk on the strict server, its clock in the test's hands."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.now_s = 0.0
+        self.asked: list[bool] = []
+        self.desk = KeyDesk(load_catalogue(), self._check, lambda: self.now_s)
+
+    async def _check(self, key: SecretStr, models: Sequence[ModelEntry], /, *, tries_models: bool) -> KeyDiagnosis:
+        self.asked.append(tries_models)
+        connection = GeminiConnection(key.get_secret_value(), base_url=self.url)
+        try:
+            return await check_key(connection, models, tries_models=tries_models)
+        finally:
+            await connection.aclose()
+
+
+async def test_what_a_test_found_is_known_for_an_hour_and_only_of_that_key(server: GeminiServer) -> None:
+    held, key = Desk(server.url), SecretStr(KEY)
+    server.deny_model(PRO, _NO_BILLING)
+    assert held.desk.known(key) is None
+    tested = await held.desk.test(key)
+    assert held.desk.known(key) == tested == await held.desk.listed(key)
+    assert held.asked == [True]
+    assert held.desk.known(SecretStr("another")) is None
+    assert held.desk.known(None) is None
+    held.now_s = 3601
+    assert held.desk.known(key) is None
+    assert (await held.desk.listed(key)).why_not(PRO) is None
+    assert held.asked == [True, False]
+    assert KEY not in repr(vars(held.desk))
+
+
+async def test_a_network_that_failed_is_asked_again_the_next_time(server: GeminiServer) -> None:
+    held, key = Desk(server.url), SecretStr(KEY)
+    server.deny_key(error_body(407, "Proxy Authentication Required"))
+    assert (await held.desk.test(key)).problem is not None
+    assert held.desk.known(key) is None
+    server.clear()
+    assert (await held.desk.listed(key)).problem is None
+
+
+def test_what_a_turn_finds_of_a_key_is_remembered(server: GeminiServer) -> None:
+    held, key, roles = Desk(server.url), SecretStr(KEY), (ModelRole.IMAGE_FLASH, ModelRole.IMAGE_PRO)
+    busy = ErrorInfo(code=ErrorCode.OVERLOADED, parameters={"model": "Pro"})
+    assert not held.desk.learn(key, busy, roles)
+    assert held.desk.known(key) is None
+    billing = ErrorInfo(code=ErrorCode.BILLING_REQUIRED, parameters={"model": "Flash"})
+    assert held.desk.learn(key, billing, roles)
+    known = held.desk.known(key)
+    assert known is not None
+    assert known.why_not("gemini-nano-banana-2.1") == billing
+    # The text model is called Flash as well.
+    assert known.why_not("gemini-3.8-flash") is None
+    assert held.desk.learn(key, billing.model_copy(update={"parameters": {"model": "Pro"}}), roles)
+    known = held.desk.known(key)
+    assert known is not None
+    assert known.why_not(PRO) is not None
+    assert known.why_not("gemini-nano-banana-2.1") == billing
+    assert held.desk.learn(key, ErrorInfo(code=ErrorCode.KEY_LEAKED), roles)
+    known = held.desk.known(key)
+    assert known is not None
+    assert known.why_not("gemini-3.8-flash") is not None
+    assert not held.desk.learn(SecretStr("other"), ErrorInfo(code=ErrorCode.BILLING_REQUIRED), roles)

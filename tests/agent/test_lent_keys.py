@@ -1,0 +1,70 @@
+"""Whose key pays: the operator's serves the operator, and others only where it is lent to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from agent.events import TurnDone
+from agent.settings import OPERATOR, OpenAISettings, Settings
+from agent.studio import Studio, TurnRequest
+from tests.wire_server import GeminiProcess
+
+FOX = TurnRequest(text="Draw a red fox in the snow, watercolour")
+OWN = SecretStr("AIza-visitors-own-0001")
+
+
+@pytest.fixture(scope="module")
+def gemini() -> Iterator[GeminiProcess]:
+    with GeminiProcess() as server:
+        yield server
+
+
+@pytest.fixture
+def settings(tmp_path: Path, gemini: GeminiProcess) -> Settings:
+    gemini.control(clear=True)
+    key = SecretStr("AIza-operators-own-0001")
+    return Settings(home=tmp_path, gemini_api_key=key, gemini_base_url=gemini.url, lends_keys=False)
+
+
+async def price_of_a_turn(studio: Studio, owner: str, key: SecretStr | None = None) -> float:
+    conversation = await studio.new_conversation(owner)
+    last = [event async for event in studio.run_turn(conversation.id, FOX, owner=owner, key=key)][-1]
+    assert isinstance(last, TurnDone)
+    return last.price_usd
+
+
+async def test_a_visitor_without_a_key_is_served_without_one(settings: Settings, gemini: GeminiProcess) -> None:
+    async with Studio(settings) as studio:
+        assert studio.provider_name(None, "visitor-a") == "sketch"
+        assert await price_of_a_turn(studio, "visitor-a") == 0
+        assert gemini.read("requests") == []
+
+
+async def test_the_operator_and_whoever_brings_a_key_are_served_by_it(settings: Settings) -> None:
+    async with Studio(settings) as studio:
+        assert await price_of_a_turn(studio, OPERATOR) > 0
+        assert await price_of_a_turn(studio, "visitor-a", OWN) > 0
+
+
+async def test_where_it_is_lent_the_operators_key_serves_everybody(settings: Settings) -> None:
+    async with Studio(settings.model_copy(update={"lends_keys": True})) as studio:
+        assert await price_of_a_turn(studio, "visitor-a") > 0
+
+
+@pytest.mark.parametrize(("key", "name"), [(None, "openai"), (SecretStr("sk-operators-own-01"), "sketch")])
+async def test_a_server_of_the_operators_serves_others_where_it_needs_no_key(
+    tmp_path: Path, key: SecretStr | None, name: str
+) -> None:
+    server = OpenAISettings(base_url="http://127.0.0.1:9/v1", text_model="talker", api_key=key)
+    async with Studio(Settings(home=tmp_path, openai=server, lends_keys=False)) as studio:
+        assert studio.provider_name(None, "visitor-a") == name
+        assert studio.provider_name(None, OPERATOR) == "openai"
+
+
+def test_the_key_that_is_lent_is_told_by_the_owner(settings: Settings) -> None:
+    assert settings.lent_key("visitor-a") is None
+    assert settings.lent_key(OPERATOR) == settings.gemini_api_key

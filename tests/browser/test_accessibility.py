@@ -1,0 +1,141 @@
+"""Every main screen by axe-core, wide and narrow, light and dark, and no word of another language left on it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from importlib import resources
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+from playwright.sync_api import Browser, Page, ViewportSize, expect
+
+from tests.page import PageProcess
+from tests.page.hands import expect_rest, open_page, pictures, say
+
+_SCRIPTS = Path(__file__).parents[1] / "page"
+WIDE: ViewportSize = {"width": 1440, "height": 900}
+PHONE: ViewportSize = {"width": 390, "height": 844}
+Left: TypeAlias = Callable[[Page], list[str]]
+# Every rule of axe's; of another theme, which changes colours alone, those of colours.
+_ALL: dict[str, object] = {"resultTypes": ["violations"]}
+_COLOURS: dict[str, object] = {
+    "resultTypes": ["violations"],
+    "runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]},
+}
+_AXE = resources.files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+_WORDS = (_SCRIPTS / "words_shown.js").read_text(encoding="utf-8")
+_UNSEEN = (_SCRIPTS / "unseen_focus.js").read_text(encoding="utf-8")
+# What is called the same in Chinese: names of makers, models, formats and keys.
+_NAMES = re.compile(
+    r"""(?<![A-Za-z])(?:Aivista|Gemini|Google|aistudio\.google\.com\S*|Flash|Pro|Thinking|Sketch\w*|[Aa]uto
+    |AI|API|MCP|JSON|PNG|JPEG|WebP|GIF|HEIC|AVIF|ZIP|HTML|URL|EXIF|Markdown|JavaScript|US|MB|KB|px
+    |English|zip|image/\w+|STOP|adjuster|CCD|VHS|PLAY
+    |Ctrl|Shift|Enter|Esc|Tab|Home|End|Del|Alt)(?![A-Za-z])""",
+    re.VERBOSE,
+)
+
+
+def faults(page: Page, options: dict[str, object] = _ALL) -> list[str]:
+    """Return what axe finds wrong on the page as it is now."""
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(_AXE)
+    found = page.evaluate("options => axe.run(document, options)", options)["violations"]
+    return [
+        f"{one['impact']} {one['id']}: {node['target']} {node['html'][:90]}" for one in found for node in one["nodes"]
+    ]
+
+
+def english_left(page: Page) -> list[str]:
+    """Return what on a Chinese page has English words."""
+    texts: list[str] = page.evaluate(_WORDS)
+    return [text for text in texts if re.search(r"[A-Za-z]{3,}", _NAMES.sub("", text))]
+
+
+def chinese_left(page: Page) -> list[str]:
+    """Return what on an English page has Chinese signs, but for the name of the other language."""
+    texts: list[str] = page.evaluate(_WORDS)
+    return [text for text in texts if re.search(r"[\u4e00-\u9fff]", text) and text != "中文"]
+
+
+def show_tab(page: Page, name: str) -> None:
+    page.locator(f"#tabs [data-tab={name}]").click()
+    expect(page.locator(f"#{name}")).to_be_visible()
+
+
+def open_dialog(page: Page, name: str) -> None:
+    page.evaluate("name => document.querySelector(`[data-act=${name}]`).click()", name)
+    expect(page.get_by_role("dialog")).to_be_visible()
+
+
+def screens(page: Page) -> Iterator[str]:
+    """Go through the main screens of an open conversation with two pictures; yield the name of each when it stands."""
+    yield "conversation"
+    pictures(page).first.click()
+    expect(page.locator("#canvas .cv-pic img")).to_be_visible()
+    yield "canvas"
+    page.locator("#canvas [data-paint=open]").first.click()
+    expect(page.locator("#pt-canvas")).to_be_focused()
+    page.keyboard.press("ArrowLeft")
+    yield "painter"
+    page.keyboard.press("Escape")
+    show_tab(page, "canvas")  # on a phone the painter leads back to the conversation
+    page.locator("#canvas [data-act=compare]").first.click()
+    expect(page.locator("#canvas .cmp")).to_be_visible()
+    yield "compare"
+    show_tab(page, "gallery")
+    expect(page.locator("#gallery .gal-cell").first).to_be_visible()
+    yield "gallery"
+    show_tab(page, "tree")
+    expect(page.locator("#tr-pane .tr-node").first).to_be_visible()
+    yield "tree"
+    show_tab(page, "files")
+    yield "files"
+    show_tab(page, "trace")
+    expect(page.locator("#trace .trc-turn").first).to_be_visible()
+    yield "trace"
+    for name in ("settings", "styles", "shortcuts"):
+        open_dialog(page, name)
+        if name == "styles":
+            expect(page.locator("#sty-list .sty-cards")).to_be_visible()
+        yield name
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def two_pictures(page: Page, url: str, *wishes: str) -> None:
+    open_page(page, url)
+    for count, wish in enumerate(wishes, 1):
+        say(page, wish)
+        expect(pictures(page)).to_have_count(count)
+        expect_rest(page)
+
+
+@pytest.mark.parametrize(
+    ("size", "locale", "wishes", "left"),
+    [
+        (WIDE, "en-US", ("draw a red fox in the snow", "make it warmer"), chinese_left),
+        (PHONE, "zh-CN", ("画一只雪地里的红狐", "再暖一点"), english_left),
+    ],
+    ids=["wide-english", "phone-chinese"],
+)
+def test_no_screen_has_a_fault_or_a_word_of_another_language(
+    browser: Browser, studio: PageProcess, size: ViewportSize, locale: str, wishes: tuple[str, str], left: Left
+) -> None:
+    context = browser.new_context(viewport=size, locale=locale, color_scheme="light", reduced_motion="reduce")
+    page = context.new_page()
+    open_page(page, studio.url)
+    found = [f"start: {one}" for one in [*faults(page), *left(page)]]
+    two_pictures(page, studio.url, *wishes)
+    for name in screens(page):
+        found += [f"{name}: {one}" for one in [*faults(page), *left(page)]]
+        page.keyboard.press("Shift")  # from here on the focus is seen, as for anybody who works with keys
+        found += [f"{name}, no focus seen: {one}" for one in page.evaluate(_UNSEEN)]
+        page.emulate_media(color_scheme="dark", reduced_motion="reduce")
+        expect(page.locator("body.dark")).to_be_attached()
+        found += [f"{name}, dark: {one}" for one in faults(page, _COLOURS)]
+        page.emulate_media(color_scheme="light", reduced_motion="reduce")
+        expect(page.locator("body.dark")).to_have_count(0)
+    context.close()
+    assert found == []

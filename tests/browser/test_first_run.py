@@ -1,0 +1,123 @@
+"""The first run and its stumbles: examples that run, a key that is kept and tried, models it cannot use, refusals."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import stat
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from playwright.sync_api import Page, expect
+
+from tests.page import PageProcess
+from tests.page.hands import composer, expect_loaded, expect_rest, open_page, pictures, say
+from tests.wire_server import GeminiProcess, quota_body
+
+KEY = "AIzaSyCANARY-kept-on-this-machine-4321"
+PRO = "gemini-3-pro-image"
+
+
+@pytest.fixture(scope="module")
+def keyless(gemini: GeminiProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageProcess]:
+    """A studio without a key of its own, whose Gemini is the strict server."""
+    environment = {"GOOGLE_GEMINI_BASE_URL": gemini.url}
+    with PageProcess(home=tmp_path_factory.mktemp("home"), environment=environment) as page:
+        yield page
+
+
+@pytest.fixture(autouse=True)
+def _clear(gemini: GeminiProcess) -> Iterator[None]:
+    gemini.control(clear=True)
+    yield
+    assert gemini.read("violations") == []
+
+
+def test_an_example_runs_at_once_without_a_key(page: Page, keyless: PageProcess) -> None:
+    open_page(page, keyless.url)
+    expect(page.locator(".wish")).to_have_count(6)
+    page.get_by_role("button", name="Cut to a format").press("Enter")
+    expect(pictures(page)).to_have_count(1)
+    expect_loaded(pictures(page).first)
+    expect_rest(page)
+    expect(page.locator("#chat .user")).to_contain_text("Crop my picture to 4:5")
+    expect(composer(page)).to_have_value("")
+
+
+def test_a_key_is_tried_kept_on_this_machine_and_greys_what_it_cannot_use(
+    page: Page, gemini: GeminiProcess, keyless: PageProcess
+) -> None:
+    gemini.control(deny_model={PRO: quota_body("day", limit=0, model=PRO)})
+    open_page(page, keyless.url)
+    page.get_by_role("button", name="Add a key").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Gemini API key").fill(KEY)
+    dialog.get_by_text("On this machine", exact=True).click()
+    dialog.get_by_role("button", name="Save key").click()
+    verdict = dialog.locator("#s-verdict")
+    expect(verdict).to_contain_text("Key …4321, kept on this machine, is in use.")
+    expect(verdict).to_contain_text("Pictures: Flash")
+    expect(verdict.locator("[data-code=billing_required]")).to_contain_text("ai.studio/projects")
+    file = keyless.home / "gemini.key"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    _expect_nowhere_else(page, keyless, file)
+    page.keyboard.press("Escape")
+    # The chip: by the mouse and by the keys it stays what it was.
+    chip = page.get_by_role("combobox", name="Image")
+    chip.click()
+    pro = page.get_by_role("option", name="Pro", exact=True)
+    expect(pro).to_have_attribute("aria-disabled", "true")
+    expect(pro).to_have_attribute("title", "Your key has no quota for Pro. Please turn on billing in Google AI Studio.")
+    pro.click(force=True)
+    expect(chip).to_have_value("Auto")
+    chip.press("ArrowDown")
+    chip.press("ArrowDown")
+    chip.press("Enter")
+    expect(chip).to_have_value("Auto")
+    expect(page.locator(".limits")).to_contain_text("Your key has no quota for Image Pro.")
+    # Another visit has the key, and finds out by itself once more.
+    page.reload()
+    expect(page.locator(".limits")).to_be_visible()
+    page.get_by_role("button", name="Settings", exact=True).click()
+    dialog.get_by_role("button", name="Remove from this machine").click()
+    expect(verdict).to_contain_text("the studio draws sketches")
+    assert not file.exists()
+    expect(page.locator(".limits")).to_have_count(0)
+
+
+def _expect_nowhere_else(page: Page, studio: PageProcess, kept: Path) -> None:
+    with urllib.request.urlopen(f"{studio.url}/config", timeout=20) as answer:
+        assert "CANARY" not in answer.read().decode()
+    assert "CANARY" not in page.content()
+    files = [path for path in studio.home.rglob("*") if path.is_file() and path != kept]
+    assert files
+    assert not [path for path in files if b"CANARY" in path.read_bytes()]
+    assert "CANARY" not in studio.errors
+
+
+def test_a_refusal_offers_other_words_and_an_empty_picture_is_covered(
+    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
+) -> None:
+    out = io.BytesIO()
+    Image.new("RGB", (320, 180), (2, 2, 3)).save(out, "JPEG")
+    black = {"kind": "PictureAnswer", "data": {"base64": base64.b64encode(out.getvalue()).decode()}}
+    wish = {"kind": "Call", "name": "generate_image", "args": {"prompt": "A fox", "confidence": 0.9}}
+    offers = ["A fox as a paper cut-out", "The snow alone, with a fox's tracks"]
+    reworded = {"kind": "Text", "text": json.dumps({"rewordings": offers})}
+    gemini.control(on_text=[wish, reworded, wish], on_image=[{"kind": "Finish", "reason": "IMAGE_SAFETY"}, black])
+    open_page(page, gemini_studio.url)
+    say(page, "a fox in the snow")
+    card = page.locator("#chat [data-code=picture_blocked]")
+    expect(card).to_contain_text("held back what was made")
+    expect_rest(page)
+    card.get_by_role("button", name=offers[1]).click()
+    expect(composer(page)).to_have_value(offers[1])
+    assert len([one for one in gemini.read("requests") if one["kind"] == "image"]) == 1
+    composer(page).press("Enter")
+    expect(page.locator("#chat .blank-mark")).to_contain_text("Black all over")
+    expect(page.locator("#chat .blank-note")).to_contain_text("it was charged like any other")
+    expect_rest(page)

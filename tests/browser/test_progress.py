@@ -1,0 +1,121 @@
+"""What is seen of a long turn: how long is usual, each picture as it comes, and in the title how it ended."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+from tests.page import PageProcess
+from tests.page.hands import expect_loaded, expect_rest, open_page, pictures, say
+from tests.wire_server import GeminiProcess
+
+# The browser's own notifications, which a headless one does not show, and its answer to the question for them.
+NOTIFICATIONS = """
+  window.told = []; window.asked = 0; window.answer = 'granted'; window.away = false;
+  window.Notification = class {
+    static permission = 'default';
+    static async requestPermission() { window.asked += 1; return (this.permission = window.answer); }
+    constructor(title, { body }) { window.told.push([title, body]); }
+    close() {}
+  };
+  Document.prototype.hasFocus = () => !window.away;
+"""
+
+
+@pytest.fixture(autouse=True)
+def _clear(gemini: GeminiProcess) -> Iterator[None]:
+    gemini.control(clear=True)
+    yield
+    gemini.control(release=True)
+
+
+@pytest.fixture
+def watched(profile: BrowserContext, page: Page) -> Page:
+    page.add_init_script(NOTIFICATIONS)
+    return page
+
+
+def test_the_title_says_that_it_works_and_how_it_ended_until_one_looks(watched: Page, studio: PageProcess) -> None:
+    open_page(watched, studio.url)
+    watched.evaluate("window.away = true")
+    say(watched, "draw a red kite")
+    expect(pictures(watched)).to_have_count(1)
+    expect_rest(watched)
+    expect(watched).to_have_title("✓ Done: A red kite · Aivista")
+    assert watched.evaluate("window.told") == []
+    watched.evaluate("window.away = false; dispatchEvent(new Event('focus'))")
+    expect(watched).to_have_title("A red kite · Aivista")
+    say(watched, "make it darker")
+    expect(pictures(watched)).to_have_count(2)
+    expect_rest(watched)
+    expect(watched).to_have_title("A red kite · Aivista")
+
+
+def test_while_a_turn_is_at_work_the_title_says_so_and_a_failure_is_told_as_one(
+    watched: Page, gemini: GeminiProcess, gemini_studio: PageProcess
+) -> None:
+    gemini.control(on_text=[{"kind": "Hold", "answer": {"kind": "HttpError", "status": 400}, "after_chunks": 0}])
+    open_page(watched, gemini_studio.url)
+    bell = watched.get_by_role("switch", name="Tell me when it is done")
+    assert watched.evaluate("window.asked") == 0
+    bell.click()
+    expect(bell).to_be_checked()
+    expect(watched.locator("#bell-note")).to_contain_text("You will be told")
+    say(watched, "tell me of foxes")
+    expect(watched).to_have_title(re.compile("^Working…"))
+    watched.evaluate("window.away = true")
+    gemini.control(release=True)
+    expect(watched.locator("#chat [role=alert]")).to_be_visible()
+    expect_rest(watched)
+    expect(watched).to_have_title(re.compile("^⚠ Failed: "))
+    [[_, said]] = watched.evaluate("window.told")
+    assert said == "It did not work. The conversation says why."
+    bell.click()
+    expect(bell).not_to_be_checked()
+    assert watched.evaluate("window.asked") == 1
+
+
+def test_a_browser_that_does_not_allow_it_is_told_of_and_the_bell_stays_off(watched: Page, studio: PageProcess) -> None:
+    open_page(watched, studio.url)
+    watched.evaluate("window.answer = 'denied'")
+    bell = watched.get_by_role("switch", name="Tell me when it is done")
+    bell.click()
+    expect(watched.locator("#bell-note")).to_contain_text("does not allow it")
+    expect(bell).not_to_be_checked()
+
+
+def test_the_first_of_two_pictures_is_shown_when_it_is_there_with_how_long_is_usual(
+    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
+) -> None:
+    arguments = {"prompt": "A red fox in snow", "aspect_ratio": "3:2", "number_of_images": 2}
+    asks = {"kind": "Call", "name": "generate_image", "args": arguments, "text_before": "I paint it now."}
+    made = {"kind": "PictureAnswer"}
+    gemini.control(on_text=[asks], on_image=[made, {"kind": "Hold", "answer": made, "after_chunks": 0}])
+    open_page(page, gemini_studio.url)
+    say(page, "two foxes")
+    expect(pictures(page)).to_have_count(1)
+    expect_loaded(pictures(page))
+    expect(page.locator("#chat .frame.pending")).to_have_count(1)
+    expect(page.locator("#chat .live")).to_contain_text("Painting 2 pictures")
+    expect(page.locator("#chat .live small")).to_contain_text("a picture takes about 15 s")
+    gemini.control(release=True)
+    expect(pictures(page)).to_have_count(2)
+    expect_rest(page)
+
+
+def test_a_message_sent_while_one_is_at_work_is_told_its_place_in_line(
+    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
+) -> None:
+    slow = {"kind": "Hold", "answer": {"kind": "Text", "text": "One, two, three.", "chunks": 3}, "after_chunks": 1}
+    gemini.control(on_text=[slow, {"kind": "Text", "text": "And four."}])
+    open_page(page, gemini_studio.url)
+    say(page, "count")
+    expect(page.locator("#chat .bot")).to_contain_text("One")
+    say(page, "go on")
+    expect(page.locator("#chat .live")).to_contain_text("Waiting for the message before this one")
+    gemini.control(release=True)
+    expect(page.locator("#chat .bot").last).to_contain_text("And four.")
+    expect_rest(page)

@@ -1,0 +1,189 @@
+"""The reference of what scripts use, as a page: each name with its signature and what it says about itself."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Sequence
+from enum import Enum
+from pathlib import Path
+from typing import get_args
+
+import agent
+from agent.archive.archive import Archive, ExportedArchive
+from agent.archive.importing import ImportReport
+from agent.components import Component
+from agent.conversation import Conversation, ConversationInfo, Turn, TurnState
+from agent.error_codes import Actor
+from agent.errors import AivistaError, ErrorInfo, RateLimited
+from agent.events import Step, TurnEvent
+from agent.imaging.recipe_desk import PictureFile, RecipeDesk
+from agent.messages import ImagePart, Source, TokenUsage
+from agent.pictures import (
+    DriftRecord,
+    EditRecord,
+    Fact,
+    Picture,
+    Receipt,
+    Reference,
+    ReferenceRole,
+    StoredPicture,
+    StyleUse,
+)
+from agent.plans import Ask, Decision, Plan, PlanEdit
+from agent.requests import Expansion, Mask, TurnRequest
+from agent.reviews import Review
+from agent.settings import (
+    ImageModelChoice,
+    OpenAISettings,
+    Patiences,
+    ProviderChoice,
+    ReviewChoice,
+    SearchPolicy,
+    Settings,
+    TelemetrySettings,
+    TextModelChoice,
+    TurnSettings,
+)
+from agent.storage.gallery import Gallery
+from agent.storage.gallery_values import GalleryItem, GalleryMatch, GalleryPage, GalleryQuery
+from agent.storage.preferences import Preferences, PreferenceStore
+from agent.storage.spend import SpendBook, Spent
+from agent.storage.style_values import Style, StyleDraft
+from agent.storage.styles import StyleLibrary
+from agent.storage.traces import Traces
+from agent.storage.workspace import Workspace
+from agent.studio import Studio
+from agent.trace import StepSummary, TraceStep
+
+PAGE = Path(__file__).parents[2] / "docs" / "python-api.md"
+COMMAND = "python -m tests.docs"
+
+EVENTS: tuple[type, ...] = get_args(TurnEvent)
+COMPONENTS: tuple[type, ...] = get_args(get_args(Component)[0]) or get_args(Component)
+SECTIONS: dict[str, tuple[type, ...]] = {
+    "The door": (Studio,),
+    "What is sent": (TurnRequest, TurnSettings, SearchPolicy, Mask, Expansion, ReferenceRole, Decision, PlanEdit),
+    "What happens": (*EVENTS, Step, Plan, Ask, Review, StepSummary, TraceStep),
+    "Pictures": (StoredPicture, Picture, Receipt, Reference, StyleUse, Fact, Source, EditRecord, DriftRecord),
+    "Conversations": (Conversation, ConversationInfo, Turn, TurnState, ImagePart, TokenUsage),
+    "What a turn shows": COMPONENTS,
+    "The gallery": (Gallery, GalleryQuery, GalleryPage, GalleryItem, GalleryMatch),
+    "Files, styles and money": (
+        *(Workspace, StyleLibrary, Style, StyleDraft),
+        *(SpendBook, Spent, PreferenceStore, Preferences, Traces),
+    ),
+    "Taking along": (Archive, ExportedArchive, ImportReport, RecipeDesk, PictureFile),
+    "Settings of the operator": (Settings, OpenAISettings, Patiences, TelemetrySettings),
+    "Errors": (AivistaError, RateLimited, ErrorInfo, Actor),
+}
+CHOICES = {
+    "TextModelChoice": TextModelChoice,
+    "ImageModelChoice": ImageModelChoice,
+    "ReviewChoice": ReviewChoice,
+    "ProviderChoice": ProviderChoice,
+}
+
+_PAGE = """# The Python API
+
+Made from the code by `{command}`; a test compares. `Studio` is the whole program without a screen: the page, the
+[HTTP API](api.md) and the [MCP server](mcp-server.md) go through it as well. `from agent import Studio, Settings,
+TurnRequest, TurnSettings, StoredPicture` is enough to begin; each name below stands with the module it is from.
+
+```python
+import asyncio
+import os
+
+from agent import Settings, Studio, TurnRequest, TurnSettings
+from agent.events import PictureReady, TextDelta, TurnFailed
+
+
+async def main() -> None:
+    async with Studio(Settings.from_env(os.environ)) as studio:
+        conversation = await studio.new_conversation()
+        wide = TurnSettings(aspect_ratio="16:9", review="off")
+        async for event in studio.run_turn(conversation.id, TurnRequest(text="draw a lighthouse", settings=wide)):
+            match event:
+                case TextDelta():
+                    print(event.text, end="")
+                case PictureReady():
+                    print(event.picture.handle, event.picture.receipt.model_label)
+                case TurnFailed():
+                    print(event.error.message)
+        async for _ in studio.run_turn(conversation.id, TurnRequest(text="make it warmer", editing="#1")):
+            pass
+        picture = await studio.picture(conversation.id, "#1b")
+        print(picture.picture.parents, picture.mime_type, len(picture.data) > 0)
+
+
+asyncio.run(main())
+```
+
+* A turn that ends badly ends with an event, `TurnFailed`; a method that is asked for something that is not there raises
+  one of the [errors](#errors).
+* Values are frozen pydantic models: `.model_dump_json()` writes one, `.model_copy(update=…)` makes another.
+* Moments are UTC, times seconds, prices US dollars, sizes bytes or pixels, as their names say. A handle is a picture's
+  short name in its conversation, such as `#7b`.
+* `owner` is whose it is. Everything of a studio without visitors belongs to `local`.
+* Choices: {choices}.
+
+{sections}
+"""
+
+
+def page() -> str:
+    """Return the whole page."""
+    sections = (f"## {heading}\n\n" + "\n\n".join(map(_entry, names)) for heading, names in SECTIONS.items())
+    choices = (f"`{name}` is {_alternatives(get_args(choice))}" for name, choice in CHOICES.items())
+    return _PAGE.format(command=COMMAND, choices="; ".join(choices), sections="\n\n".join(sections))
+
+
+def _alternatives(values: Sequence[str]) -> str:
+    *first, last = (f"`{value}`" for value in values)
+    return f"{', '.join(first)} or {last}"
+
+
+def _entry(cls: type) -> str:
+    parts = [f"### {cls.__name__}", f"`from {_module(cls)} import {cls.__name__}`", _said(cls), _outline(cls)]
+    return "\n\n".join(filter(None, parts))
+
+
+def _module(cls: type) -> str:
+    return "agent" if cls.__name__ in agent.__all__ else cls.__module__
+
+
+def _said(cls: type) -> str:
+    """Return the docstring as Markdown; one that a library wrote says nothing of the class."""
+    said = cls.__dict__.get("__doc__") or ""
+    return "" if said.startswith(f"{cls.__name__}(") else inspect.cleandoc(said)
+
+
+def _outline(cls: type) -> str:
+    """Return the class as a stub: its fields as they are written, each public method with what it says about itself."""
+    if issubclass(cls, Enum):
+        return " · ".join(f"`{member.value}`" for member in cls)
+    source = textwrap.dedent(inspect.getsource(cls))
+    [definition] = ast.parse(source).body
+    assert isinstance(definition, ast.ClassDef)
+    lines = source.splitlines()
+    shown = [block for node in definition.body if (block := _member(node, lines, cls))]
+    # A method stands apart from what is before it.
+    body = "\n".join(f"\n{block}" if '"""' in block and number else block for number, block in enumerate(shown))
+    return f"```python\nclass {cls.__name__}:\n{body}\n```" if shown else ""
+
+
+def _member(node: ast.stmt, lines: Sequence[str], cls: type) -> str:
+    """Return a field, or a method up to the end of its docstring; nothing for what is private or of a library's."""
+    match node:
+        case ast.AnnAssign(target=ast.Name(id=name)) if not name.startswith("_") and name != "model_config":
+            return "\n".join(lines[node.lineno - 1 : node.end_lineno])
+        case ast.FunctionDef(name="__init__") if cls is Studio:
+            return "\n".join(lines[node.lineno - 1 : node.body[0].lineno - 1]) + " ..."
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) if not name.startswith("_"):
+            if ast.get_docstring(node) is None or any("validator" in ast.unparse(one) for one in node.decorator_list):
+                return ""
+            first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+            return "\n".join(lines[first - 1 : node.body[0].end_lineno])
+        case _:
+            return ""

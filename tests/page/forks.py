@@ -1,0 +1,113 @@
+"""The process that has done a studio's imports: it forks a studio for every request."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+_REQUEST_BYTES = 1 << 18
+# A process's id, then its exit code.
+NUMBER = struct.Struct("i")
+# What a studio imports when it is first asked for a picture or a file. LanceDB is not among it: it starts threads, and
+# a fork has none of them.
+_AT_THE_FIRST_TURN = (
+    *("agent.workflow.dispatch", "agent.providers.gemini", "agent.storage.records", "agent.storage.disk_cache"),
+    "agent.adjusting.toning",
+)
+
+
+def main(requests: int) -> int:
+    """Import what a studio needs, then fork one for every request that comes in on a socket, until that is closed.
+
+    In a fork it is the command that runs, and its exit code that is returned.
+    """
+    _import_all()
+    arguments = _Forks(socket.socket(fileno=requests)).serve()
+    if arguments is None:
+        return 0
+    from webui.cli import main as command
+
+    sys.argv = ["webui", *arguments]
+    return command(arguments)
+
+
+def _import_all() -> None:
+    from webui import cli
+
+    cli._import_gradio()
+    for name in ("webui.app", *_AT_THE_FIRST_TURN):
+        import_module(name)
+    # What a fork never looks at is never copied.
+    gc.freeze()
+
+
+class _Forks:
+    """The studios that run, each with the pipe on which its end is told."""
+
+    def __init__(self, requests: socket.socket) -> None:
+        self._requests = requests
+        self._running: dict[int, int] = {}
+        self._woken, self._wakes = os.pipe()
+        os.set_blocking(self._wakes, False)
+
+    def serve(self) -> list[str] | None:
+        """Return the command's arguments in a fork, None in the process itself when nobody can ask any more."""
+        # A handler of Python's own is needed for the pipe to be written to.
+        signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+        signal.set_wakeup_fd(self._wakes)
+        while True:
+            asked = self._requests.fileno()
+            ready, _, _ = select.select([asked, self._woken], [], [])
+            if self._woken in ready:
+                os.read(self._woken, 4096)
+                self._tell_ends()
+            if asked in ready:
+                message, handles, _, _ = socket.recv_fds(self._requests, _REQUEST_BYTES, 3)
+                if not message:
+                    return None
+                pid = os.fork()
+                if pid == 0:
+                    return self._begun(json.loads(message), *handles)
+                self._keep(pid, *handles)
+
+    def _keep(self, pid: int, stdout: int, errors: int, status: int) -> None:
+        os.close(stdout)
+        os.close(errors)
+        self._running[pid] = status
+        os.write(status, NUMBER.pack(pid))
+
+    def _tell_ends(self) -> None:
+        while self._running:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                return
+            handle = self._running.pop(pid)
+            # Whoever asked may be gone.
+            with contextlib.suppress(BrokenPipeError):
+                os.write(handle, NUMBER.pack(os.waitstatus_to_exitcode(status)))
+            os.close(handle)
+
+    def _begun(self, request: Mapping[str, Any], stdout: int, errors: int, status: int) -> list[str]:
+        """Make the fork what a process of its own would be; return the command's arguments."""
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        os.dup2(stdout, 1)
+        os.dup2(errors, 2)
+        self._requests.close()
+        for handle in (stdout, errors, status, self._woken, self._wakes, *self._running.values()):
+            os.close(handle)
+        os.chdir(request["folder"])
+        os.environ.clear()
+        os.environ.update(request["environment"])
+        arguments: list[str] = request["arguments"]
+        return arguments

@@ -1,0 +1,175 @@
+"""Signing in with an account: the real flow against an issuer on this machine, and the ways to try it wrongly."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from urllib.parse import parse_qs, urlsplit
+
+import httpx2
+import pytest
+from joserfc.jwk import RSAKey
+from pydantic import SecretStr
+from starlette.applications import Starlette
+
+from tests.issuer_server import CLIENT_ID, CLIENT_SECRET, IssuerServer
+from webui.accounts import Accounts, Issuer, account_html, owner_of
+from webui.sessions import COOKIE, Sessions, Visitor
+from webui.words import load_words
+
+Browser = Callable[[], AbstractAsyncContextManager[httpx2.AsyncClient]]
+WORDS = load_words("en")
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[IssuerServer]:
+    with IssuerServer() as server:
+        yield server
+
+
+@pytest.fixture
+def issuer(running: IssuerServer) -> Iterator[IssuerServer]:
+    running.signs_with = None
+    yield running
+    assert running.violations == []
+
+
+@dataclass
+class Space:
+    """A Space's routes, and whose things were handed over to whom."""
+
+    issuer: IssuerServer
+    sessions: Sessions = field(default_factory=lambda: Sessions(b"s" * 32, is_shared=True, has_accounts=True))
+    handed_over: list[tuple[str, str]] = field(default_factory=list)
+
+    async def hand_over(self, owner: str, new_owner: str) -> None:
+        self.handed_over.append((owner, new_owner))
+
+    @asynccontextmanager
+    async def browser(self) -> AsyncIterator[httpx2.AsyncClient]:
+        issuer = Issuer(self.issuer.url, CLIENT_ID, SecretStr(CLIENT_SECRET))
+        app = Starlette(routes=[Accounts(issuer, self.sessions, self.hand_over).mount()])
+        transport = httpx2.ASGITransport(app)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://ada-foxes.hf.space") as client:
+            client.cookies.set(COOKIE, self.sessions.new_cookie(), "ada-foxes.hf.space")
+            yield client
+
+    def visitor(self, client: httpx2.AsyncClient) -> Visitor:
+        """Return who a browser is now."""
+        return self.sessions.bearer(self.sessions.read(client.cookies[COOKIE]), WORDS)
+
+
+@pytest.fixture
+def space(issuer: IssuerServer) -> Space:
+    return Space(issuer)
+
+
+async def way_back(client: httpx2.AsyncClient) -> str:
+    """Begin a sign-in and allow it at the issuer; return where the browser is sent."""
+    begun = await client.get("/account/sign-in")
+    assert begun.status_code == 302
+    async with httpx2.AsyncClient(trust_env=False) as at_the_issuer:
+        allowed = await at_the_issuer.get(begun.headers["location"])
+    return str(allowed.headers["location"])
+
+
+async def test_signing_in_brings_along_what_was_made_before(space: Space) -> None:
+    async with space.browser() as ada:
+        before = space.visitor(ada).owner
+        answer = await ada.get(await way_back(ada))
+        assert (answer.status_code, answer.headers["location"]) == (303, "/")
+        visitor = space.visitor(ada)
+        assert (visitor.owner, visitor.is_known) == (owner_of("62f0c0ffee"), True)
+        assert space.handed_over == [(before, visitor.owner)]
+        assert space.sessions.name_of(visitor.owner) == "ada"
+        assert CLIENT_SECRET not in str(answer.headers)
+
+
+async def test_the_same_account_is_the_same_owner_in_another_browser(space: Space) -> None:
+    owners = set()
+    for _ in range(2):
+        async with space.browser() as browser:
+            await browser.get(await way_back(browser))
+            owners.add(space.visitor(browser).owner)
+    assert owners == {owner_of("62f0c0ffee")}
+
+
+async def test_after_signing_out_the_browser_knows_nothing_of_the_account(space: Space) -> None:
+    async with space.browser() as ada:
+        await ada.get(await way_back(ada))
+        space.sessions.hold_key(space.visitor(ada), SecretStr("AIza-of-ada-0001"))
+        known = space.visitor(ada)
+        assert (await ada.post("/account/sign-out")).status_code == 303
+        assert not space.visitor(ada).is_known
+        assert space.sessions.key(known) is None
+        assert (await ada.get("/account/sign-out")).status_code == 405, "a picture on another page signs nobody out"
+
+
+async def test_a_way_back_is_good_once_and_only_in_the_browser_that_began_it(space: Space) -> None:
+    async with space.browser() as ada, space.browser() as mallory:
+        back = await way_back(ada)
+        stolen = await mallory.get(back)
+        assert (stolen.status_code, space.visitor(mallory).is_known) == (502, False)
+        await ada.get(back)
+        assert space.visitor(ada).is_known
+        assert (await ada.get(back)).status_code == 502
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"state": "another"},
+        {"code": "another"},
+        {"code": ""},
+        {"error": "access_denied"},
+    ],
+)
+async def test_what_does_not_fit_signs_nobody_in(space: Space, change: dict[str, str]) -> None:
+    async with space.browser() as ada:
+        back = urlsplit(await way_back(ada))
+        query = {name: values[0] for name, values in parse_qs(back.query).items()} | change
+        answer = await ada.get(back.path, params=query)
+        assert answer.status_code == 502
+        assert answer.text == "The sign-in did not work. Please go back to the studio and try once more."
+        assert not space.visitor(ada).is_known
+
+
+async def test_an_id_token_that_another_key_signed_is_not_believed(space: Space) -> None:
+    space.issuer.signs_with = RSAKey.generate_key(2048)
+    async with space.browser() as ada:
+        assert (await ada.get(await way_back(ada))).status_code == 502
+        assert not space.visitor(ada).is_known
+
+
+async def test_an_issuer_that_cannot_be_reached_is_told(space: Space) -> None:
+    gone = Issuer("http://127.0.0.1:9", CLIENT_ID, SecretStr(CLIENT_SECRET))
+    app = Starlette(routes=[Accounts(gone, space.sessions, space.hand_over).mount()])
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://foxes") as client:
+        answer = await client.get("/account/sign-in")
+    assert answer.status_code == 502
+    assert "127.0.0.1" not in answer.text
+
+
+def test_a_space_offers_the_sign_in_where_hugging_face_gave_it_all_it_takes() -> None:
+    told = {
+        "OPENID_PROVIDER_URL": "https://huggingface.co/",
+        "OAUTH_CLIENT_ID": "a",
+        "OAUTH_CLIENT_SECRET": "b",
+    }
+    issuer = Issuer.from_env(told)
+    assert issuer is not None
+    assert issuer.url == "https://huggingface.co"
+    assert "b" not in repr(issuer.client_secret)
+    for name in told:
+        assert Issuer.from_env({**told, name: ""}) is None
+
+
+def test_the_page_offers_the_sign_in_and_then_says_who_is_there() -> None:
+    stranger = Visitor("t", "visitor-1", WORDS)
+    assert 'data-act="sign_in"' in account_html(WORDS, stranger, "")
+    ada = Visitor("t", "account-1", WORDS, is_known=True)
+    shown = account_html(WORDS, ada, "<ada>")
+    assert "&lt;ada&gt;" in shown
+    assert 'action="/account/sign-out"' in shown
+    assert "Signed in" in account_html(WORDS, ada, "")

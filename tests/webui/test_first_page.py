@@ -1,0 +1,73 @@
+"""The first page: examples that run where that is free, and fill the composer where it costs something."""
+
+from __future__ import annotations
+
+import io
+import re
+from html import unescape
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from agent.conversation import TurnState
+from agent.messages import ImageOrigin
+from agent.settings import Settings
+from agent.studio import Studio, TurnRequest
+from webui.panels.chat import welcome_html, wish_of
+from webui.sample_picture import NAME, sample_picture
+from webui.words import LANGUAGES, load_words
+
+WISHES = ("fox", "poster", "city", "photo", "crop", "letters")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_without_a_key_six_examples_run_at_once(language: str) -> None:
+    words = load_words(language)
+    shown = welcome_html(words, is_sketch=True)
+    assert re.findall(r'data-act="try_wish" data-arg="(\w+)"', shown) == list(WISHES)
+    assert 'data-act="say"' not in shown
+    assert words("welcome.runs") in shown
+    assert shown.count(words("wish.sample")) == 3
+    assert 'data-act="settings"' in shown
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_with_a_key_they_fill_the_box_and_say_so(language: str) -> None:
+    words = load_words(language)
+    shown = welcome_html(words, is_sketch=False)
+    said = [unescape(text) for text in re.findall(r'data-act="say" data-arg="([^"]+)"', shown)]
+    assert said == [words(f"wish.{name}_text") for name in WISHES]
+    assert "try_wish" not in shown
+    assert words("welcome.fills") in shown
+    assert words("wish.sample") not in shown
+
+
+def test_another_name_is_no_example() -> None:
+    assert wish_of(load_words("en"), "../fox") is None
+
+
+def test_the_sample_is_a_picture_of_many_colours_and_always_the_same() -> None:
+    with Image.open(io.BytesIO(sample_picture())) as image:
+        assert (image.format, image.size) == ("JPEG", (960, 640))
+        colours = image.resize((48, 32)).getcolors(48 * 32)
+    assert colours is not None
+    assert len(colours) > 300
+    assert sample_picture() is sample_picture()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_every_example_makes_a_picture_on_sketch(tmp_path: Path, language: str) -> None:
+    words = load_words(language)
+    async with Studio(Settings(home=tmp_path)) as studio:
+        for name in WISHES:
+            wish = wish_of(words, name)
+            assert wish is not None
+            conversation = await studio.new_conversation()
+            images = [(NAME, sample_picture())] if wish.needs_picture else []
+            async for _ in studio.run_turn(conversation.id, TurnRequest(text=wish.text, images=images)):
+                pass
+            kept = await studio.conversation(conversation.id)
+            assert kept.turns[-1].state is TurnState.DONE, name
+            made = [one for one in kept.pictures if one.image.origin is not ImageOrigin.UPLOADED]
+            assert len(made) == 1, name

@@ -1,0 +1,385 @@
+"""What a hostile visitor tries at a running studio, one test for each thing, and what becomes of it: nothing.
+
+Two studios run: one of a single person on this machine, and one that others reach, where each browser is a visitor.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.page import PageProcess
+from tests.support.api import png
+from tests.webui.hostile import Stranger
+
+SECRET = "canary-of-the-victim-5d1c"
+MB = 1 << 20
+Visitor = Callable[..., Stranger]
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageProcess]:
+    home = tmp_path_factory.mktemp("own")
+    (home / "notes.txt").write_text(SECRET)
+    with PageProcess(home=home / "home") as page:
+        yield page
+        assert "Traceback" not in page.errors
+
+
+@pytest.fixture(scope="module")
+def public(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageProcess]:
+    chosen = {"AIVISTA_BEHIND_PROXY": "on"}
+    with PageProcess("--host", "0.0.0.0", home=tmp_path_factory.mktemp("public") / "home", environment=chosen) as page:
+        yield page
+        assert "Traceback" not in page.errors
+
+
+@pytest.fixture
+def stranger(own: PageProcess) -> Iterator[Stranger]:
+    one = Stranger(own.url)
+    yield one
+    one.close()
+
+
+# Not of the documentation's addresses, which are not public.
+_ADDRESSES = (f"93.184.{high}.{low}" for high in range(216, 220) for low in range(1, 255))
+
+
+@pytest.fixture
+def visitor(public: PageProcess) -> Iterator[Visitor]:
+    """Return what makes a visitor, who comes from an address of their own."""
+    came: list[Stranger] = []
+
+    def come(**fields: Any) -> Stranger:
+        came.append(Stranger(public.url, headers={"X-Forwarded-For": next(_ADDRESSES)}, **fields))
+        return came[-1]
+
+    yield come
+    for one in came:
+        one.close()
+
+
+def file_at(path: str) -> dict[str, Any]:
+    """Return a path as Gradio's client names an uploaded file."""
+    return {"path": path, "orig_name": "a.png", "mime_type": "image/png", "meta": {"_type": "gradio.FileData"}}
+
+
+def hostile_values(path: str) -> list[Any]:
+    """Return what somebody puts where the page puts a word, a number, or a message with files."""
+    return [
+        file_at(path),
+        {"text": "a fox", "files": [file_at(path)]},
+        {"text": "a fox", "files": [path]},
+        {"text": {"path": path}, "files": {"path": path}},
+        {"url": "http://127.0.0.1:1/", "meta": {"_type": "gradio.FileData"}},
+        [[[[path]]]],
+        {"__type__": "update", "value": path},
+        1e308,
+        -1,
+        True,
+        "\u0000\u202e<script>alert(1)</script>../../etc/passwd",
+        "x" * (3 * MB),
+    ]
+
+
+# Files
+
+
+@pytest.mark.parametrize(
+    "where", ["/etc/passwd", "/proc/self/environ", "notes.txt", "{home}/session.secret", "{notes}"]
+)
+def test_no_event_reads_a_file_by_its_path(own: PageProcess, stranger: Stranger, where: str) -> None:
+    path = where.format(home=own.home, notes=own.home.parent / "notes.txt")
+    for number in stranger.events:
+        for value in (file_at(path), {"text": "", "files": [file_at(path)]}):
+            data = [value if kind != "state" else None for kind in stranger.events[number]]
+            answer = stranger.join(number, data)
+            # An event without inputs has no place for one.
+            assert answer.status_code == 422 or not set(stranger.events[number]) - {"state"}, answer.text
+        plain = stranger.plain(number)
+        assert stranger.join(number, plain, event_data=file_at(path)).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/etc/passwd",
+        "../../etc/passwd",
+        "/proc/self/environ",
+        "file:///etc/passwd",
+        "http://127.0.0.1:1/",
+        "{home}/session.secret",
+        "{home}/aivista.db",
+        "{home}/../notes.txt",
+    ],
+)
+def test_no_address_serves_a_file_of_the_machine(own: PageProcess, stranger: Stranger, path: str) -> None:
+    for prefix in ("/gradio_api/file=", "/file=", "/gradio_api/file/"):
+        answer = stranger.http.get(prefix + path.format(home=own.home))
+        assert answer.status_code in (403, 404), (prefix, path)
+        assert SECRET not in answer.text
+
+
+def test_an_upload_is_served_to_whoever_sent_it_and_taken_from_nobody_else(visitor: Visitor) -> None:
+    victim, other = visitor(), visitor()
+    [path] = victim.upload("a.png", png()).json()
+    assert victim.http.get(f"/gradio_api/file={path}").status_code == 200
+    assert other.http.get(f"/gradio_api/file={path}").status_code == 404
+    twisted = path.replace("/uploads/", "/uploads/./../uploads/")
+    assert other.http.get(f"/gradio_api/file={twisted}").status_code in (403, 404)
+    send = victim.number("send")
+    data = other.plain(send)
+    place = other.events[send].index("multimodaltextbox")
+    data[place] = {"text": "my fox", "files": [file_at(path)]}
+    assert other.join(send, data).status_code == 404
+    # Whoever has the very same file may send it as well.
+    assert other.upload("a.png", png()).json() == [path]
+    assert other.http.get(f"/gradio_api/file={path}").status_code == 200
+
+
+def test_a_page_that_was_uploaded_is_never_shown_as_one(stranger: Stranger) -> None:
+    [path] = stranger.upload("x.html", b"<script>alert(1)</script>").json()
+    answer = stranger.http.get(f"/gradio_api/file={path}")
+    assert answer.headers["content-disposition"].startswith("attachment")
+    assert not answer.headers["content-type"].startswith("text/html")
+    [flat] = stranger.upload("../../../x.png", png()).json()
+    assert ".." not in flat
+
+
+# Sessions
+
+
+def test_a_session_of_the_page_opens_to_nobody_but_the_browser_that_began_it(visitor: Visitor) -> None:
+    victim = visitor()
+    number = victim.number("stop")
+    event = victim.join(number, victim.plain(number)).json()["event_id"]
+    for thief in (visitor(session=victim.session), visitor(session=victim.session, has_cookie=False)):
+        assert thief.http.get(f"/gradio_api/queue/data?session_hash={victim.session}").status_code == 404
+        assert thief.http.get(f"/gradio_api/heartbeat/{victim.session}").status_code == 404
+        assert thief.join(number, thief.plain(number)).status_code == 404
+        give_back = thief.number("give_back")
+        assert thief.join(give_back, thief.plain(give_back)).status_code == 404
+        cancel = {"session_hash": victim.session, "fn_index": number, "event_id": event}
+        assert thief.http.post("/gradio_api/cancel", json=cancel).status_code == 404
+        assert thief.http.get(f"/gradio_api/deep_link?session_hash={victim.session}").status_code == 404
+    assert victim.told(event)[-1]["success"]
+
+
+@pytest.mark.parametrize("session", ["", "../x", "x" * 65, "a b", "ü", 7, ["x"], {"x": 1}])
+def test_a_session_has_a_name_that_a_browser_makes_up(stranger: Stranger, session: Any) -> None:
+    number = stranger.number("stop")
+    assert stranger.join(number, stranger.plain(number), session_hash=session).status_code == 422
+
+
+def test_what_belongs_to_another_is_not_reached_by_any_event(visitor: Visitor) -> None:
+    victim, other = visitor(), visitor()
+    send = victim.number("send")
+    data = victim.plain(send)
+    data[victim.events[send].index("multimodaltextbox")] = {"text": f"Draw a fox. {SECRET}", "files": []}
+    told = victim.done(send, data)
+    assert told[-1]["success"]
+    [conversation] = set(re.findall(r"\bmedia/([0-9a-f]{32})/", str(told)))
+    click = {"act": "open", "arg": conversation}
+    for number, kinds in other.events.items():
+        values = zip(kinds, other.plain(number), strict=True)
+        hostile = [conversation if kind == "textbox" else value for kind, value in values]
+        for event_data in (None, click):
+            answer = other.join(number, hostile, event_data=event_data)
+            if answer.status_code == 200:
+                assert SECRET not in str(other.told(answer.json()["event_id"])), number
+    assert other.http.get(f"/media/{conversation}/1").status_code == 404
+    for path in ("export", "aivista/trace", "aivista/files"):
+        assert SECRET not in other.http.get(f"/{path}/{conversation}").text
+    # And it is all still there.
+    act = victim.number("load")
+    assert SECRET in str(victim.done(act, victim.plain(act)))
+
+
+def test_the_page_tells_everybody_the_same_and_nothing_of_anybody(public: PageProcess, visitor: Visitor) -> None:
+    answers = [visitor().http.get(path).text for path in ("/config", "/gradio_api/info", "/")]
+    for told in answers:
+        assert SECRET not in told
+        assert str(public.home) not in told
+
+
+# Events
+
+
+def test_private_events_are_no_less_careful_when_they_are_called_by_number(stranger: Stranger) -> None:
+    for value in hostile_values("/etc/passwd"):
+        for number, kinds in stranger.events.items():
+            data = [value if kind != "state" else None for kind in kinds]
+            answer = stranger.join(number, data)
+            if answer.status_code == 200:
+                assert "root:" not in str(stranger.told(answer.json()["event_id"]))
+                continue
+            assert answer.status_code in (404, 413, 422), answer.text
+            assert set(answer.json()) == {"detail"}
+            stateful = [
+                "x" if kind == "state" else one for kind, one in zip(kinds, stranger.plain(number), strict=True)
+            ]
+            assert "state" not in kinds or stranger.join(number, stateful).status_code == 422
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b"null",
+        b"{",
+        b'{"data": []}',
+        b'{"data": {}, "fn_index": 2}',
+        b'{"data": [NaN], "fn_index": 5}',
+        b'{"data": [], "fn_index": true}',
+        b'{"data": [], "fn_index": -1}',
+        b'{"data": [], "fn_index": 99999}',
+        b'{"data": [], "fn_index": "2"}',
+        b"[" * 200_000,
+        b"\xff\xfe",
+    ],
+)
+def test_a_body_that_is_no_event_is_refused_in_a_sentence(stranger: Stranger, body: bytes) -> None:
+    for path in ("queue/join", "call/chat"):
+        answer = stranger.http.post(f"/gradio_api/{path}", content=body, headers={"Content-Type": "application/json"})
+        assert answer.status_code == 422
+        assert set(answer.json()) == {"detail"}
+
+
+def test_five_megabytes_of_text_are_too_much_however_they_come(stranger: Stranger) -> None:
+    send = stranger.number("send")
+    data = stranger.plain(send)
+    place = stranger.events[send].index("multimodaltextbox")
+    data[place] = {"text": "x" * (5 * MB), "files": []}
+    assert stranger.join(send, data).status_code == 413
+
+    def without_length() -> Iterator[bytes]:
+        for _ in range(5):
+            yield b"x" * MB
+
+    answer = stranger.http.post("/gradio_api/queue/join", content=without_length())
+    assert answer.status_code == 413
+    # What fits through the door is still more than a message may be.
+    data[place] = {"text": "x" * MB, "files": []}
+    assert 'data-code="text_too_long"' in str(stranger.done(send, data))
+
+
+# Other sites
+
+
+@pytest.mark.parametrize("host", ["evil.test", "127.0.0.1.evil.test", "evil.test:{port}"])
+def test_a_name_that_was_pointed_at_this_machine_finds_nothing(own: PageProcess, host: str) -> None:
+    name = host.format(port=own.port)
+    headers = {"Host": name, "Origin": f"http://{name}"}
+    with httpx.Client(base_url=own.url, headers=headers) as client:
+        for path in ("/", "/config", "/gradio_api/info", "/healthz", "/readyz", "/media/x/1"):
+            answer = client.get(path)
+            assert answer.status_code == 403
+            assert "host name" in answer.text
+        assert client.post("/gradio_api/queue/join", json={}).status_code == 403
+
+
+@pytest.mark.parametrize("origin", ["http://evil.test", "null", "http://localhost:9999", "https://{host}.evil.test"])
+def test_a_page_of_another_site_can_neither_read_nor_send_nor_upload(
+    stranger: Stranger, own: PageProcess, origin: str
+) -> None:
+    headers = {"Origin": origin.format(host="127.0.0.1")}
+    for path in ("/", "/config", "/gradio_api/queue/data?session_hash=x"):
+        assert stranger.http.get(path, headers=headers).status_code == 403
+    assert stranger.upload("a.png", png(), **headers).status_code == 403
+    for path in ("queue/join", "cancel", "call/chat", "component_server"):
+        answer = stranger.http.post(f"/gradio_api/{path}", json={}, headers=headers)
+        assert answer.status_code == 403
+        assert answer.headers["content-type"].startswith("text/plain")
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [("/api/v1/conversations", "application/problem+json"), ("/v1/images/generations", "application/json")],
+)
+def test_a_program_that_is_turned_away_reads_why_in_the_form_it_knows(own: PageProcess, path: str, kind: str) -> None:
+    for headers, code in ({"Host": "evil.test"}, "foreign_host"), ({"Origin": "null"}, "foreign_origin"):
+        answer = httpx.post(own.url + path, json={}, headers=headers)
+        assert answer.status_code == 403
+        assert answer.headers["content-type"].startswith(kind)
+        told = answer.json()
+        assert (told.get("error") or told)["code"] == code
+
+
+# Uploads
+
+
+def test_a_file_beyond_the_limit_is_refused_and_leaves_nothing_behind(own: PageProcess, stranger: Stranger) -> None:
+    assert stranger.upload("a.png", b"x" * (21 * MB)).status_code == 413
+    [path] = stranger.upload("small.png", png("blue")).json()
+    folder = Path(path).parents[1]
+    assert max(one.stat().st_size for one in folder.rglob("*") if one.is_file()) < 20 * MB
+
+
+def test_one_visitor_cannot_fill_the_studio_with_files(visitor: Visitor) -> None:
+    greedy, other = visitor(), visitor()
+    file = b"x" * (19 * MB)
+    answers = [greedy.upload(f"{number}.png", file).status_code for number in range(22)]
+    assert answers[:20] == [200] * 20
+    assert answers[-1] == 507
+    assert other.upload("a.png", png()).status_code == 200
+
+
+# Rates
+
+
+def test_whoever_asks_too_often_is_told_when_to_come_back(visitor: Visitor) -> None:
+    eager, other = visitor(), visitor()
+    number = eager.number("stop")
+    data = eager.plain(number)
+    # Leave comes back while one asks: how many it takes is a matter of how fast the machine answers.
+    answers = (eager.join(number, data) for _ in range(3000))
+    refused = next(one for one in answers if one.status_code != 200)
+    assert refused.status_code == 429
+    assert int(refused.headers["Retry-After"]) >= 1
+    assert other.join(number, data).status_code == 200
+
+
+# What the page has no use for
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/monitoring"),
+        ("GET", "/monitoring/summary"),
+        ("GET", "/openapi.json"),
+        ("GET", "/docs"),
+        ("GET", "/runs"),
+        ("GET", "/proxy=http://127.0.0.1/"),
+        ("GET", "/gradio_api/proxy=http://127.0.0.1/"),
+        ("GET", "/gradio_api/openapi.json"),
+        ("GET", "/gradio_api/runs"),
+        ("GET", "/gradio_api/token"),
+        ("GET", "/gradio_api/dev/reload"),
+        ("GET", "/gradio_api/deep_link?session_hash=x"),
+        ("GET", "/gradio_api/vibe-code"),
+        ("GET", "/gradio_api/custom_component/x/client/component/index.js"),
+        ("GET", "/gradio_api/stream/x/1/1/playlist-file"),
+        ("POST", "/gradio_api/vibe-edit"),
+        ("POST", "/gradio_api/vibe-code"),
+        ("POST", "/gradio_api/component_server"),
+        ("POST", "/gradio_api/process_recording"),
+        ("POST", "/gradio_api/run/send"),
+        ("POST", "/gradio_api/api/send"),
+        ("POST", "/gradio_api/call/send"),
+        ("POST", "/gradio_api/call/v2/chat"),
+        ("POST", "/gradio_api/run-history/connect"),
+        ("PUT", "/gradio_api/upload"),
+        ("DELETE", "/gradio_api/file=/etc/passwd"),
+    ],
+)
+def test_what_the_page_has_no_use_for_is_not_there(stranger: Stranger, method: str, path: str) -> None:
+    answer = stranger.http.request(method, path, json={} if method == "POST" else None)
+    # An event that is private has no name.
+    assert answer.status_code in ((404, 422) if path.endswith("call/send") else (403, 404, 405))

@@ -1,0 +1,55 @@
+"""The prompt gallery says the same in both languages, and each wish can be sent as it is."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from webui.icons import icon
+from webui.panels.prompts import prompts_html
+from webui.prompt_book import Prompt, prompt_groups
+from webui.words import LANGUAGES, load_words
+
+GROUPS = {language: prompt_groups(language) for language in LANGUAGES}
+PROMPTS = {language: [one for group in groups for one in group.prompts] for language, groups in GROUPS.items()}
+
+
+def test_there_are_as_many_prompts_in_every_language_and_group() -> None:
+    shapes = {language: [(one.id, len(one.prompts)) for one in groups] for language, groups in GROUPS.items()}
+    assert shapes["en"] == shapes["zh-CN"]
+    assert (len(GROUPS["en"]), len(PROMPTS["en"])) == (6, 24)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_no_prompt_and_no_title_comes_twice(language: str) -> None:
+    for name in ("title", "text"):
+        found = [getattr(one, name) for one in PROMPTS[language]]
+        assert len(set(found)) == len(found)
+
+
+def test_chinese_prompts_are_chinese_and_english_ones_are_not() -> None:
+    cjk = re.compile(r"[\u4e00-\u9fff]")
+    assert all(cjk.search(one.text) and cjk.search(one.title) for one in PROMPTS["zh-CN"])
+    assert not any(cjk.search(one.text + one.title) for one in PROMPTS["en"])
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_prompt_has_a_place_to_fill_in_and_says_it_without_brackets(language: str) -> None:
+    for one in PROMPTS[language]:
+        assert one.blank is not None, one.title
+        first, last = one.blank
+        assert f"[{one.plain[first:last]}]" in one.text
+        assert not re.search(r"[\[\]]", one.plain)
+
+
+def test_a_prompt_without_a_place_is_sent_as_it_stands() -> None:
+    plain = Prompt(group="g", title="t", text="a red fox")
+    assert (plain.plain, plain.blank) == ("a red fox", None)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_gallery_shows_every_prompt_with_an_icon_for_its_group(language: str) -> None:
+    shown = prompts_html(load_words(language))
+    assert shown.count('data-aid="use_prompt" data-text') == 24
+    assert all("<path" in icon(group.icon) or "<circle" in icon(group.icon) for group in GROUPS[language])

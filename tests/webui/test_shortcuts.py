@@ -1,0 +1,78 @@
+"""One table of keys: the scripts obey it, the dialog lists it, and nobody reads keys by themselves."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import webui
+from webui.panels.shortcuts import shortcuts_html
+from webui.shortcuts import NATIVE, chords_of, is_single, script_table, shortcuts
+from webui.words import LANGUAGES, load_words
+
+ASSETS = Path(webui.__file__).parent / "assets"
+SCRIPTS = {path.name: path.read_text(encoding="utf-8") for path in sorted(ASSETS.glob("*.js"))}
+NAMES = [f"{group}.{name}" for group, rows in shortcuts().items() for name in rows]
+# A key of a chord: a sign, or one of these names, which browsers give them.
+KEYS = r"[^\s]|Letter|Space|Enter|Escape|Tab|Delete|Backspace|Home|End|ContextMenu|F\d+|Arrow(Left|Right|Up|Down)"
+
+
+def asked() -> set[str]:
+    """Return every name that a script asks for."""
+    call = r"""\b(?:keys|aivistaKeys)\.(?:is|find|walk|lifts)\(event, "([a-z_.]+)\""""
+    inside = r"""(?<!\.)\b(?:is|find)\(event, "([a-z_.]+)\""""
+    found = {name for text in SCRIPTS.values() for name in re.findall(call, text)}
+    return found | set(re.findall(inside, SCRIPTS["keys.js"]))
+
+
+def test_the_scripts_ask_for_every_key_of_the_table_and_for_no_other() -> None:
+    ours = {name for name in NAMES if NATIVE not in shortcuts()[name.partition(".")[0]][name.partition(".")[2]]}
+    assert asked() == ours
+    assert {f"{group}.{name}" for group, rows in script_table().items() for name in rows} == ours
+
+
+@pytest.mark.parametrize("name", [name for name in SCRIPTS if name != "keys.js"])
+def test_no_other_script_reads_keys(name: str) -> None:
+    # What somebody types into a list to jump is handed on, and a wheel's Ctrl is no key press.
+    reads = re.findall(r"event\.(?:key\s*(?:[!=]==?|in\b|\.)|keyCode|code\b)|\[event\.key\]", SCRIPTS[name])
+    assert reads == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_chord_can_be_pressed(name: str) -> None:
+    group, _, row = name.partition(".")
+    chords = chords_of(shortcuts()[group][row])
+    assert chords
+    for chord in chords:
+        assert re.fullmatch(rf"((Mod|Alt|Shift)\+)*({KEYS})", chord), chord
+
+
+def test_within_one_place_no_chord_means_two_things() -> None:
+    for group in ("page", "composer", "painter", "gallery", "tree", "files"):
+        chords = [chord for row in shortcuts()[group].values() for chord in chords_of(row)]
+        assert sorted(set(chords)) == sorted(chords), group
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_dialog_lists_every_key_in_words(language: str) -> None:
+    words = load_words(language)
+    html = shortcuts_html(words)
+    assert html.count("<dt>") == len(NAMES)
+    assert html.count("<section") == len(shortcuts())
+    assert "<kbd><b>Ctrl</b><i>+</i><b>Shift</b><i>+</i><b>O</b></kbd>" in html
+    assert "<kbd><b>Shift</b><i>+</i><b>←</b><b>→</b><b>↑</b><b>↓</b></kbd>" in html
+    assert "<kbd><b>+</b><b>=</b><b>-</b>" in html
+    assert words("keys.single") in html
+
+
+def test_a_sign_alone_is_a_single_key_and_a_named_one_is_not() -> None:
+    assert [chord for chord in ("S", "+", "?", "Letter") if is_single(chord)] == ["S", "+", "?", "Letter"]
+    assert not any(map(is_single, ("Enter", "Escape", "Mod+K", "Shift+F10", "Delete", "ArrowLeft")))
+
+
+def test_rows_of_single_keys_are_marked_so_that_the_switch_strikes_them_out() -> None:
+    html = shortcuts_html(load_words("en"))
+    assert re.search(r"<div data-single><dt>Invert</dt>", html)
+    assert re.search(r"<div><dt>Send</dt>", html)

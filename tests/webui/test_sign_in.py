@@ -1,0 +1,153 @@
+"""The way in, as browsers and programs meet it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+import httpx2
+import pytest
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+
+from agent.settings import OPERATOR
+from webui.sessions import COOKIE, Sessions
+from webui.sign_in import LET_IN_COOKIE, SIGN_IN, SignIn, WayIn
+
+PASSWORD = "a red fox"
+PAGE = {"Accept": "text/html,application/xhtml+xml"}
+Browser = Callable[..., AbstractAsyncContextManager[httpx2.AsyncClient]]
+
+
+@pytest.fixture
+def way_in() -> WayIn:
+    return WayIn(Sessions(b"s" * 32, is_shared=True), PASSWORD)
+
+
+@pytest.fixture
+def browser(way_in: WayIn) -> Browser:
+    """Return a function that opens a browser with cookies of its own before a page behind the password."""
+
+    async def page(request: Request) -> PlainTextResponse:
+        return PlainTextResponse(f"the page of {way_in.sessions.visitor(request).owner}")
+
+    paths = ["/", "/media/c/1", "/api/v1/conversations", "/readyz", "/gradio_api/upload", "/aivista/gallery/page"]
+    routes = [Route(path, page, methods=["GET", "POST"]) for path in paths]
+    app = Starlette(routes=routes, middleware=[Middleware(SignIn, way_in=way_in)])
+
+    @asynccontextmanager
+    async def opened(**cookies: str) -> AsyncIterator[httpx2.AsyncClient]:
+        transport = httpx2.ASGITransport(app)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://studio", cookies=cookies) as client:
+            yield client
+
+    return opened
+
+
+async def sign_in(client: httpx2.AsyncClient, password: str, **headers: str) -> httpx2.Response:
+    return await client.post(SIGN_IN, data={"username": "aivista", "password": password}, headers=headers)
+
+
+@pytest.mark.parametrize("path", ["/", "/media/c/1", "/gradio_api/upload", "/aivista/gallery/page", "/no-such-page"])
+async def test_without_the_password_nothing_is_answered(browser: Browser, path: str) -> None:
+    async with browser() as stranger:
+        for method in ("GET", "POST"):
+            answer = await stranger.request(method, path)
+            assert (answer.status_code, answer.text) == (401, "Please sign in with the password first.")
+
+
+async def test_a_browser_is_asked_for_the_password_in_its_language(browser: Browser) -> None:
+    async with browser() as stranger:
+        page = await stranger.get("/", headers={**PAGE, "Accept-Language": "zh-CN"})
+        assert page.status_code == 401
+        assert page.headers["cache-control"] == "no-store"
+        assert '<html lang="zh-CN">' in page.text
+        assert 'autocomplete="current-password"' in page.text
+
+
+async def test_with_the_password_the_studio_opens_and_stays_open(browser: Browser, way_in: WayIn) -> None:
+    async with browser() as guest:
+        answer = await sign_in(guest, PASSWORD, **PAGE)
+        assert (answer.status_code, answer.headers["location"]) == (303, "/")
+        cookie = answer.headers["set-cookie"]
+        assert "HttpOnly" in cookie
+        assert "SameSite=Lax" in cookie
+        assert "Secure" not in cookie
+        assert PASSWORD not in cookie
+        assert (await guest.get("/")).status_code == 200
+    async with browser(**{LET_IN_COOKIE: guest.cookies[LET_IN_COOKIE]}) as again:
+        assert (await again.get("/")).status_code == 200
+        way_in.password = "another fox"
+        assert (await again.get("/")).status_code == 401
+
+
+async def test_a_link_by_https_gets_a_cookie_for_https_alone(browser: Browser) -> None:
+    async with browser() as guest:
+        answer = await sign_in(guest, PASSWORD, **{"X-Forwarded-Proto": "https"})
+        assert "Secure" in answer.headers["set-cookie"]
+
+
+async def test_a_program_signs_in_by_the_same_form(browser: Browser) -> None:
+    async with browser() as script:
+        assert (await sign_in(script, "a blue fox")).status_code == 401
+        answer = await sign_in(script, PASSWORD)
+        assert (answer.status_code, answer.json()) == (200, {"success": True})
+        assert (await script.get("/")).status_code == 200
+
+
+async def test_a_wrong_password_is_told_and_after_many_one_waits(browser: Browser) -> None:
+    async with browser() as guesser:
+        wrong = await sign_in(guesser, "guess", **PAGE)
+        assert wrong.status_code == 401
+        assert 'role="alert"' in wrong.text
+        answers = [(await sign_in(guesser, f"guess {number}")).status_code for number in range(25)]
+        assert 429 in answers
+        assert (await sign_in(guesser, PASSWORD)).status_code == 429, "nobody finds out that this one was right"
+
+
+async def test_a_form_that_does_not_end_is_not_read_to_its_end(browser: Browser) -> None:
+    async with browser() as stranger:
+        assert (await sign_in(stranger, "x" * 10_000)).status_code == 413
+
+
+@pytest.mark.parametrize("forged", ["", "x", "a.9999999999.0", "a.b.c", "é"])
+async def test_a_forged_pass_lets_nobody_in(browser: Browser, forged: str) -> None:
+    async with browser() as stranger:
+        answer = await stranger.get("/", headers=[(b"Cookie", f"{LET_IN_COOKIE}={forged}".encode("latin-1"))])
+        assert answer.status_code == 401
+
+
+async def test_programs_with_tokens_and_platforms_that_probe_need_no_password(browser: Browser) -> None:
+    async with browser() as program:
+        assert (await program.get("/api/v1/conversations")).status_code == 200
+        assert (await program.get("/readyz")).status_code == 200
+
+
+async def test_a_signed_link_reaches_the_route_that_checks_it(browser: Browser, way_in: WayIn) -> None:
+    async with browser() as stranger:
+        assert (await stranger.get("/media/c/1?sig=0")).status_code == 200, "the route refuses what is forged"
+    async with browser(**{COOKIE: way_in.sessions.new_cookie()}) as visitor:
+        assert (await visitor.get("/media/c/1?sig=0")).status_code == 401, "a cookie would speak for its visitor there"
+
+
+async def test_the_operators_link_makes_a_browser_the_operators(browser: Browser, way_in: WayIn) -> None:
+    async with browser() as own:
+        answer = await own.get(way_in.operator_path)
+        assert (answer.status_code, answer.headers["location"]) == (303, "/")
+        assert (await own.get("/")).text == f"the page of {OPERATOR}"
+
+
+async def test_another_link_of_that_kind_is_worth_nothing(browser: Browser, way_in: WayIn) -> None:
+    async with browser() as stranger:
+        for path in (way_in.operator_path + "x", "/enter/", "/enter/" + "é" * 32):
+            answer = await stranger.get(path)
+            assert (answer.status_code, "set-cookie" in answer.headers) == (404, False)
+
+
+async def test_without_a_password_everybody_comes_in(browser: Browser, way_in: WayIn) -> None:
+    way_in.password = ""
+    async with browser() as visitor:
+        assert (await visitor.get("/")).status_code == 200

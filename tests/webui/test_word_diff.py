@@ -1,0 +1,58 @@
+"""What was added and removed is marked word by word, and nothing of either text is lost."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from webui.word_diff import Kind, diff_html, word_diff
+
+CASES = [
+    ("a red fox", "a red fox sits in fresh snow, watercolour"),
+    ("a red fox in the snow", "A red fox sits at the edge of a pine forest in fresh snow"),
+    ("画一只猫", "画一只橘猫，坐在窗边的房间里，黄昏时分"),
+    ("Poster: “Slow mornings”", "A poster with the words “Slow mornings”, one cup, soft light"),
+    ("keep #7b, drop the sky", "keep #7b exactly; the sky is gone"),
+    ("", "everything is new"),
+    ("it is all gone", ""),
+    ("the same", "the same"),
+    ("two\n\nparagraphs", "two\n\nlonger paragraphs"),
+]
+
+
+def joined(pieces: list[tuple[Kind, str]], without: Kind) -> str:
+    return "".join(text for kind, text in pieces if kind != without)
+
+
+@pytest.mark.parametrize(("before", "after"), CASES)
+def test_both_texts_can_be_read_from_the_pieces(before: str, after: str) -> None:
+    pieces = word_diff(before, after)
+    assert joined(pieces, "removed") == after
+    assert re.sub(r"\s", "", joined(pieces, "added")) == re.sub(r"\s", "", before)
+
+
+@pytest.mark.parametrize(("before", "after"), CASES)
+def test_what_is_read_on_the_page_is_what_would_be_sent(before: str, after: str) -> None:
+    shown = diff_html(word_diff(before, after))
+    kept = re.sub(r"<del>.*?</del>", "", shown, flags=re.DOTALL)
+    assert re.sub(r"<[^>]*>", "", kept).split() == after.split()
+
+
+def test_what_was_only_added_is_marked_and_the_persons_own_words_stay_plain() -> None:
+    shown = diff_html(word_diff("Draw a red fox", "Draw a red fox, at golden hour"))
+    assert shown == "Draw a red fox<ins>, at golden hour</ins>"
+
+
+def test_chinese_is_compared_sign_by_sign() -> None:
+    assert diff_html(word_diff("画一只猫", "画一只橘猫，窗边")) == "画一只<ins>橘</ins>猫<ins>，窗边</ins>"
+
+
+def test_a_phrase_that_was_said_otherwise_is_not_torn_apart_by_a_small_word() -> None:
+    shown = diff_html(word_diff("a cat on a mat", "a dog under a table"))
+    assert shown == "a <del>cat on a mat</del> <ins>dog under a table</ins>"
+
+
+def test_nothing_in_a_wish_becomes_markup() -> None:
+    shown = diff_html(word_diff("<b>", '<b onload="x">'))
+    assert "<b" not in shown.replace("&lt;b", "")

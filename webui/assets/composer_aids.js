@@ -1,0 +1,187 @@
+// The composer's aids: a wish written out, presets, and the menu that holds them where there is no room for buttons.
+(() => {
+  const $ = (selector, from = document) => from.querySelector(selector);
+  const all = (selector, from = document) => [...from.querySelectorAll(selector)];
+  const area = () => $("#box textarea"), keys = window.aivistaKeys;
+  const isPhone = () => matchMedia("(max-width: 760px)").matches;
+
+  // ---- words into the box, so that Svelte sees them
+  const put = (text, range) => {
+    const field = area();
+    if (!field) return;
+    Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, "value").set.call(field, text);
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+    field.focus();
+    field.setSelectionRange(...(range || [text.length, text.length]));
+  };
+
+  // ---- a wish written out: asked for, shown, taken, undone; only the newest question's answer is looked at
+  let ticket = "", before = null, asked = "";
+  const panel = () => $("#fuller .fuller");
+  const waiting = () => $("#composer .fuller-wait");
+  const show = state => $("#fuller")?.setAttribute("data-state", state);
+  const settled = () => { waiting()?.remove(); for (const button of all("[data-aid=expand]")) button.removeAttribute("aria-busy"); };
+  const drop = () => { ticket = ""; before = null; settled(); show(""); };
+  const expand = () => {
+    const field = area(), text = field?.value || "";
+    if (!text.trim()) { field?.focus(); return; }
+    if (waiting()) return;
+    drop();
+    ticket = `${Date.now()}-${Math.random().toString(36).slice(2, 8)}`;
+    asked = text;
+    const wait = $("#tpl-working")?.content.firstElementChild.cloneNode(true);
+    if (wait) $("#fuller").after(wait);
+    for (const button of all("[data-aid=expand]")) button.setAttribute("aria-busy", "true");
+    const filled = name => Boolean($(`#${name} :is(textarea, input)`)?.value);
+    window.aivistaWish?.ask({ ticket, text, files: all("#box .thumbnail-item").length, is_painted: filled("mask") || filled("expand") });
+  };
+  const answered = () => {
+    const found = panel();
+    if (!found || !ticket || found.dataset.ticket !== ticket || $("#fuller").dataset.state) return;
+    settled();
+    show("shown");
+    if (found.dataset.text) $(".words", found)?.scrollTo(0, 0);
+  };
+  const take = () => {
+    const found = panel();
+    if (!found?.dataset.text) return;
+    before = area()?.value ?? asked;
+    put(found.dataset.text);
+    show("taken");
+  };
+  const undo = () => { const text = before; drop(); if (text !== null) put(text); };
+  const sent = () => drop();
+  addEventListener("keydown", event => {
+    if (event.target.matches?.("#box textarea") && keys.is(event, "composer.send")) sent();
+  }, true);
+  addEventListener("click", event => { if (event.target.closest?.("#box .submit-button")) sent(); }, true);
+  // What came from the wish of one conversation says nothing in another.
+  let where = "";
+  const moved = () => {
+    const here = $("#top h1")?.dataset.conversation || "";
+    if (where && here !== where && !(where === "new" && !panel())) drop();
+    where = here;
+  };
+
+  // ---- menus over the composer: native popovers, placed above their opener; on a phone a sheet from below
+  const place = (menu, opener) => {
+    menu.style.cssText = "";
+    if (isPhone() || !opener) return;
+    const at = opener.getBoundingClientRect(), box = $("#composer").getBoundingClientRect();
+    const width = menu.offsetWidth, left = Math.min(Math.max(8, at.right - width), innerWidth - width - 8);
+    menu.style.cssText = `left: ${left}px; bottom: ${innerHeight - box.top - (at.top - box.top) + 6}px; max-height: ${Math.max(160, at.top - 16)}px`;
+  };
+  const open = (menu, opener) => {
+    if (menu.matches(":popover-open")) { menu.hidePopover(); return; }
+    menu.showPopover({ source: opener });
+    opener?.setAttribute("aria-expanded", "true");
+    place(menu, opener);
+  };
+  const shut = () => { for (const menu of all("#aids-menu, #presets")) if (menu.matches(":popover-open")) menu.hidePopover(); };
+  addEventListener("toggle", event => {
+    if (!event.target.matches?.("#aids-menu, #presets") || event.newState !== "closed") return;
+    for (const opener of all("[data-aid][aria-expanded=true]")) opener.setAttribute("aria-expanded", "false");
+  }, true);
+  const visible = name => all(`[data-aid=${name}]`).find(one => one.offsetParent && !one.closest("[popover]")) || $("[data-aid=more]");
+  const more = button => { open($("#aids-menu"), button); $("#aids-menu [role=menuitem]")?.focus(); };
+  addEventListener("keydown", event => {
+    const items = event.target.closest?.("#aids-menu") ? all("#aids-menu [role=menuitem]") : [];
+    const to = items.length ? keys.walk(event, "menu.walk", items, items.indexOf(document.activeElement)) : -1;
+    if (to < 0) return;
+    event.preventDefault();
+    items[to].focus();
+  });
+
+  // ---- presets
+  const preset = (act, data = {}) => window.aivistaPresets?.act({ act, ...data });
+  const row = button => button.closest("li").dataset;
+  const presets = () => {
+    const menu = $("#presets");
+    if (!menu) return;
+    menu.setAttribute("popover", "auto");
+    menu.setAttribute("role", "dialog");
+    menu.setAttribute("aria-labelledby", "presets-title");
+    menu.tabIndex = -1;
+    open(menu, visible("presets"));
+    if (!menu.matches(":popover-open")) return;
+    preset("list");
+    menu.focus();
+  };
+  const rename = button => {
+    const line = button.closest("li"), name = $(".use b", line);
+    if (!name || $("input", line)) return;
+    const input = Object.assign(document.createElement("input"), { value: line.dataset.name, maxLength: 60, className: "renaming" });
+    input.setAttribute("aria-label", button.title);
+    line.prepend(input);
+    input.focus();
+    input.select();
+    let isDone = false;
+    const done = isKept => {
+      if (isDone) return;
+      isDone = true;
+      const text = input.value.trim();
+      input.remove();
+      if (isKept && text && text !== line.dataset.name) preset("rename", { id: line.dataset.id, name: text });
+      else button.focus();
+    };
+    input.addEventListener("keydown", event => {
+      const isKept = keys.is(event, "field.keep");
+      if (!isKept && !keys.is(event, "field.leave")) return;
+      event.preventDefault();
+      event.stopPropagation();
+      done(isKept);
+    });
+    input.addEventListener("blur", () => done(true));
+  };
+  addEventListener("submit", event => {
+    const form = event.target.closest?.("#presets form.save");
+    if (!form) return;
+    event.preventDefault();
+    const name = form.elements.name.value.trim();
+    if (name) preset("save", { name });
+  });
+  // A list that is rendered anew may be higher, and took the focus with it.
+  const listed = () => {
+    const menu = $("#presets");
+    if (!menu?.matches(":popover-open")) return;
+    place(menu, visible("presets"));
+    if (!menu.contains(document.activeElement)) menu.focus();
+  };
+
+  const acts = {
+    expand: () => { shut(); expand(); },
+    presets: () => { $("#aids-menu")?.matches(":popover-open") && $("#aids-menu").hidePopover(); presets(); },
+    prompts: () => { shut(); window.aivistaPrompts?.open(); },
+    more,
+    take_wish: take,
+    keep_wish: () => { drop(); area()?.focus(); },
+    undo_wish: undo,
+    stop_wish: () => { drop(); area()?.focus(); },
+    use_preset: button => { preset("use", { id: row(button).id }); shut(); area()?.focus(); },
+    rename_preset: rename,
+    delete_preset: button => preset("delete", { id: row(button).id }),
+    undo_preset: () => preset("undo"),
+  };
+  addEventListener("click", event => {
+    const button = event.target.closest?.("[data-aid]");
+    if (button) acts[button.dataset.aid]?.(button);
+  });
+
+  // The price of a wish goes by the text model that is chosen.
+  const priced = values => {
+    for (const button of all("[data-aid=expand][data-flash]")) {
+      const told = button.dataset[values.text_model] || button.dataset.flash, title = `${button.dataset.label} · ${told}`;
+      if (button.title !== title) button.title = title;
+    }
+  };
+  window.aivistaChips.onChange(priced);
+
+  const watch = () => {
+    if (!$("#fuller") || !$("#presets") || !$("#top")) { setTimeout(watch, 200); return; }
+    new MutationObserver(answered).observe($("#fuller"), { childList: true, subtree: true });
+    new MutationObserver(listed).observe($("#presets"), { childList: true, subtree: true });
+    new MutationObserver(moved).observe($("#top"), { childList: true, subtree: true, attributeFilter: ["data-conversation"] });
+  };
+  if (document.body) watch(); else addEventListener("DOMContentLoaded", watch);
+  window.aivistaAids = { put };
+})();

@@ -1,0 +1,29 @@
+// Dialogs over the page: focus goes in, the rest is inert, Escape closes, focus goes back. One is open at a time.
+(() => {
+  const root = document.documentElement, keys = window.aivistaKeys;
+  const $ = selector => document.querySelector(selector);
+  // By the attribute of <html> that shows it: the box, its title, and what has the focus first.
+  const DIALOGS = {
+    settings: ["#settings-box", "set-title", "#s-key input"],
+    styles: ["#styles-box", "sty-title", "#sty-find"],
+    prompts: ["#prompts-box", "prm-title", "#prm-find"],
+    shortcuts: ["#shortcuts-box", "keys-title", "#keys [data-act=shortcuts_close]"],
+  };
+  let back = null;
+
+  const opened = () => Object.keys(DIALOGS).find(name => root.hasAttribute(`data-${name}`)) || "";
+  const turn = (name, on) => {
+    const [place, title, first] = DIALOGS[name], box = $(place), shell = $("#shell");
+    if (!box || !shell || on === root.hasAttribute(`data-${name}`)) return;
+    root.toggleAttribute(`data-${name}`, on);
+    for (const [key, value] of [["role", "dialog"], ["aria-modal", "true"], ["aria-labelledby", title], ["tabindex", "-1"]]) box.setAttribute(key, value);
+    shell.inert = on;
+    if (on) { back = document.activeElement; ($(first) || box).focus(); } else (back?.isConnected && back !== document.body ? back : $("#box textarea"))?.focus?.();
+  };
+  const open = name => { const other = opened(); if (other && other !== name) turn(other, false); turn(name, true); };
+  const close = name => turn(name, false);
+
+  keys.closes("dialog", () => { const name = opened(); if (name) close(name); return Boolean(name); });
+  addEventListener("click", event => { if (event.target.id in DIALOGS) close(event.target.id); });
+  window.aivistaDialogs = { open, close, opened };
+})();

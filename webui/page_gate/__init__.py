@@ -1,0 +1,1 @@
+"""What every request to Gradio's own part of the page passes, before Gradio sees it."""

@@ -1,0 +1,78 @@
+"""The menu of presets: the chips as the person saved them, each under a name, and a field to save them as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from agent.storage.presets import MAX_NAME_CHARACTERS, Preset
+from webui.icons import icon
+from webui.panels.composer import AUTO, Chosen
+from webui.ratio_shapes import shape_html
+from webui.words import Words
+
+_REVIEWS = {"off": "presets.review_off", "always": "presets.review_always"}
+
+
+def presets_html(
+    words: Words, presets: Sequence[Preset], *, said: str = "", undo: bool = False, bad: bool = False
+) -> str:
+    """Return the menu: the presets, one sentence about what was just done, with its way back, and the field to save."""
+    rows = "".join(_row(words, one) for one in presets)
+    shown = f'<ul role="list">{rows}</ul>' if presets else f'<p class="none">{escape(words("presets.none"))}</p>'
+    name = escape(words("presets.name"))
+    return (
+        f'<h2 id="presets-title">{escape(words("presets.title"))}</h2>{shown}{_said(words, said, undo=undo, bad=bad)}'
+        f'<form class="save" autocomplete="off"><input name="name" maxlength="{MAX_NAME_CHARACTERS}" required '
+        f'placeholder="{name}" aria-label="{name}" enterkeyhint="done" spellcheck="false">'
+        f'<button type="submit" class="b line">{escape(words("presets.save"))}</button></form>'
+    )
+
+
+def summary(words: Words, chosen: Chosen) -> str:
+    """Return what a preset fixes, as HTML: only what is not left to the agent."""
+    cells = []
+    if chosen.text_model != "flash":
+        cells.append(escape(words(f"composer.{chosen.text_model}")))
+    if chosen.image_model != AUTO:
+        name = "flash_pro" if chosen.image_model == "both" else chosen.image_model
+        cells.append(escape(words(f"composer.{name}")))
+    if chosen.aspect_ratio != AUTO:
+        cells.append(f"{shape_html(chosen.aspect_ratio)}{escape(chosen.aspect_ratio)}")
+    if chosen.resolution != AUTO:
+        cells.append(escape(chosen.resolution))
+    if chosen.number_of_images != AUTO:
+        cells.append(f"×{escape(chosen.number_of_images)}")
+    if chosen.allow_search:
+        cells.append(escape(words("composer.search")))
+    if chosen.review != "on":
+        cells.append(escape(words(_REVIEWS[chosen.review])))
+    if chosen.confirm:
+        cells.append(escape(words("composer.confirm")))
+    return "".join(f"<span>{cell}</span>" for cell in cells) or f"<span>{escape(words('presets.all_auto'))}</span>"
+
+
+def _row(words: Words, preset: Preset) -> str:
+    name = escape(preset.name)
+    tools = "".join(
+        f'<button type="button" class="b icon" data-aid="{do}_preset" aria-label="{escape(label)}: {name}" '
+        f'title="{escape(label)}">{icon(symbol, 15)}</button>'
+        for do, label, symbol in (
+            ("rename", words("presets.rename"), "pencil"),
+            ("delete", words("presets.delete"), "trash"),
+        )
+    )
+    return (
+        f'<li data-id="{escape(preset.id)}" data-name="{name}"><button type="button" class="use" data-aid="use_preset">'
+        f"<b>{name}</b><small>{summary(words, Chosen.of(preset.settings))}</small></button>{tools}</li>"
+    )
+
+
+def _said(words: Words, text: str, *, undo: bool, bad: bool) -> str:
+    if not text:
+        return ""
+    back = ""
+    if undo:
+        back = f'<button type="button" class="b" data-aid="undo_preset">{escape(words("presets.undo"))}</button>'
+    look, role = (" bad", "alert") if bad else ("", "status")
+    return f'<p class="said{look}" role="{role}"><span>{escape(text)}</span>{back}</p>'
