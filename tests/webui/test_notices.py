@@ -11,9 +11,10 @@ from agent.components import FailureNote, InterruptedNote
 from agent.conversation import TurnState
 from agent.errors import ErrorCode, ErrorInfo
 from agent.pictures import Blank
-from tests.support.page_values import VIEW, picture, turn
+from tests.support.page_values import VIEW, conversation, picture, turn
 from webui.cards import View
 from webui.notices import failure, failure_sentence, interrupted, refused
+from webui.panels.canvas import canvas_html
 from webui.render import Card, figure, render_turn
 from webui.words import LANGUAGES, load_words
 
@@ -115,8 +116,10 @@ def test_a_failure_of_the_key_leads_to_where_it_is_mended() -> None:
 @pytest.mark.parametrize("blank", list(Blank))
 def test_an_empty_picture_is_covered_told_and_kept(blank: Blank, language: str) -> None:
     view = View(load_words(language), "c1")
-    shown = figure(view, picture("#1").model_copy(update={"blank": blank}))
+    empty = picture("#1").model_copy(update={"blank": blank})
+    shown = figure(view, empty)
     assert view.words(f"blank.{blank}") in shown
+    assert view.words(f"blank.{blank}") in canvas_html(view, conversation(pictures=(empty,)), empty)
     assert view.words("blank.note") in unescape(shown)
     assert 'data-act="retry" data-arg="t1"' in shown
     assert "download" in shown

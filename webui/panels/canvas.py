@@ -8,6 +8,7 @@ import gradio as gr
 
 from agent.conversation import Conversation
 from agent.pictures import Picture
+from webui.blank_notes import blank_mark
 from webui.cards import THUMB_EDGE_PX, View, button, picture_actions, picture_alt
 from webui.icons import icon
 from webui.panels.flat import flat
@@ -53,7 +54,7 @@ def canvas_html(view: View, conversation: Conversation, picture: Picture) -> str
         f'data-conversation="{escape(view.conversation_id)}" data-handle="{escape(picture.handle)}" '
         f'data-width="{width}" data-height="{height}">'
         f'<img src="{view.url(picture.handle, STAGE_EDGE_PX)}" alt="{escape(picture_alt(words, picture))}" '
-        f'loading="lazy"></div>'
+        f'loading="lazy">{blank_mark(words, picture)}</div>'
         f'{_strip(view, conversation, picture.handle)}<div class="cv-info"><span>{width}×{height}</span>'
         f'<span class="grow"></span><a href="{view.url(picture.handle)}" target="_blank" rel="noopener">{original}</a>'
         f'</div></div><div class="cv-paint">{stage_buttons_html(words, picture.handle)}</div>'
