@@ -31,6 +31,7 @@ class ErrorCode(StrEnum):
     # you
     NOTHING_SENT = "nothing_sent"
     TEXT_TOO_LONG = "text_too_long"
+    WISH_TOO_LONG = "wish_too_long"
     TOO_MANY_PICTURES = "too_many_pictures"
     PICTURE_TOO_LARGE = "picture_too_large"
     PICTURE_TOO_MANY_PIXELS = "picture_too_many_pixels"
@@ -66,6 +67,7 @@ class ErrorCode(StrEnum):
     PRESET_NAME_TAKEN = "preset_name_taken"
     TOO_MANY_PRESETS = "too_many_presets"
     DAY_CAP_USED_UP = "day_cap_used_up"
+    TURN_TOO_DEAR = "turn_too_dear"
     MASK_EMPTY = "mask_empty"
     MASK_WRONG_SHAPE = "mask_wrong_shape"
     MASK_UNREADABLE = "mask_unreadable"

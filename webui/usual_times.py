@@ -26,11 +26,12 @@ LEAST_S = 3.0
 
 @dataclass(frozen=True)
 class Usual:
-    """When the pictures can be expected, in seconds since the turn began; whether the person's own pictures tell, else
-    the catalogue, of a single picture."""
+    """How long is usual, in seconds: of the whole turn where the person's own pictures tell (`is_own`), else of a single
+    picture, by the catalogue, which counts from `begun_s` of the turn on."""
 
     seconds: float
     is_own: bool
+    begun_s: float = 0.0
 
 
 class Pictures(Protocol):
@@ -56,7 +57,7 @@ async def usual_time(
         return usual if usual.seconds >= LEAST_S else None
     table = published_s(catalogue, provider)
     published = max(table.get(label, 0.0) for label in labels)
-    return Usual(published, is_own=False) if published >= LEAST_S else None
+    return Usual(published, is_own=False, begun_s=elapsed_s) if published >= LEAST_S else None
 
 
 def published_s(catalogue: Catalogue, provider: str) -> dict[str, float]:

@@ -78,7 +78,7 @@ def wire_wish(screen: Screen) -> None:
             written = await written_out(screen, visitor, wish)
         except AivistaError as error:
             return {composer.fuller: refused_html(visitor.words, click.ticket, visitor.words.error(error.info))}
-        shown = fuller_html(visitor.words, click.ticket, click.text, written)
+        shown = await asyncio.to_thread(fuller_html, visitor.words, click.ticket, click.text, written)
         # The rail's foot tells what was spent.
         return {composer.fuller: shown, screen.panels.rail.stamp: stamp_html(time.monotonic_ns())}
 

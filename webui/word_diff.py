@@ -10,6 +10,8 @@ from typing import Literal
 
 Kind = Literal["same", "added", "removed"]
 Piece = tuple[Kind, str]
+# Texts that repeat themselves take the comparison seconds beyond it; such long ones are shown as wholly new.
+_MOST_PAIRS = 400_000
 
 # A word, a sign of Chinese or a mark, each with the space before it.
 _TOKEN = re.compile(r"\s*(?:[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]|[^\W_]+(?:['’_-][^\W_]+)*|\S)")
@@ -45,6 +47,9 @@ def _changes(old: list[str], new: list[str]) -> Iterator[tuple[list[str], list[s
     A short word that two changes happen to share is changed with them: torn apart, a phrase cannot be read.
     """
     plain = [token.strip() for token in old], [token.strip() for token in new]
+    if len(old) * len(new) > _MOST_PAIRS:
+        yield old, new, []
+        return
     steps = SequenceMatcher(None, *plain, autojunk=False).get_opcodes()
     removed: list[str] = []
     added: list[str] = []

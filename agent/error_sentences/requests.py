@@ -19,6 +19,11 @@ REQUESTS: dict[ErrorCode, Sentence] = {
         False,
         "That is {length} characters; at most {limit} fit into one message. Please shorten it.",
     ),
+    ErrorCode.WISH_TOO_LONG: (
+        Actor.YOU,
+        False,
+        "A wish of more than {limit} characters is not written out. You can send it as it is.",
+    ),
     ErrorCode.TOO_MANY_PICTURES: (
         Actor.YOU,
         False,
@@ -27,7 +32,7 @@ REQUESTS: dict[ErrorCode, Sentence] = {
     ErrorCode.PICTURE_TOO_LARGE: (
         Actor.YOU,
         False,
-        "{name} has {megabytes} MB; at most {limit} MB can be read. Please send a smaller file.",
+        "{name} is {megabytes} MB; at most {limit} MB can be read. Please send a smaller file.",
     ),
     ErrorCode.PICTURE_TOO_MANY_PIXELS: (
         Actor.YOU,
@@ -156,5 +161,10 @@ REQUESTS: dict[ErrorCode, Sentence] = {
         Actor.YOU,
         False,
         "Your cap of ${cap} for today is used up (${spent} spent). You can raise it in Settings.",
+    ),
+    ErrorCode.TURN_TOO_DEAR: (
+        Actor.YOU,
+        False,
+        "This message would cost about ${price}, and the owner of this studio pays up to ${cap} for one. Please ask for fewer or smaller pictures, or add your own Gemini API key in Settings.",
     ),
 }

@@ -88,6 +88,15 @@ class KeyDesk:
             self._keep(key, KeyDiagnosis(models=models))
         return bool(refused)
 
+    def unlearn(self, key: SecretStr) -> bool:
+        """Forget what was wrong with the key as a whole, because a turn with it ended well; return whether there was
+        anything."""
+        held = self._known.get(key)
+        if held is None or held.diagnosis.problem is None:
+            return False
+        del self._known[key]
+        return True
+
     async def _ask(self, key: SecretStr, *, tries_models: bool) -> KeyDiagnosis:
         diagnosis = await self._check(key, self._models(), tries_models=tries_models)
         if diagnosis.problem is None or diagnosis.why_not("") is not None:

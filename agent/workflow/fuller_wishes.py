@@ -88,7 +88,7 @@ async def fuller_wish(wish: Wish, writer: Writer) -> FullerWish:
     if not text:
         raise RequestRefused(ErrorCode.NOTHING_SENT)
     if len(text) > MAX_CHARACTERS:
-        raise RequestRefused(ErrorCode.TEXT_TOO_LONG, length=len(text), limit=MAX_CHARACTERS)
+        raise RequestRefused(ErrorCode.WISH_TOO_LONG, limit=MAX_CHARACTERS)
     if writer.provider_name == "sketch":
         return FullerWish(text=fuller_by_rules(text) if wish.pictures == "none" else text, by="rules")
     model = writer.catalogue.model(ModelRole(wish.text_model), writer.provider_name)

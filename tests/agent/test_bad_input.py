@@ -84,7 +84,7 @@ REFUSED: dict[str, tuple[str, list[tuple[str, bytes]], ErrorCode, str]] = {
         "look",
         [("raw.png", b"\x89PNG\r\n\x1a\n" + bytes(20 << 20))],
         ErrorCode.PICTURE_TOO_LARGE,
-        "raw.png has 20.1 MB; at most 20 MB",
+        "raw.png is 20.1 MB; at most 20 MB",
     ),
     "long and thin": (
         "look",

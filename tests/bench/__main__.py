@@ -8,7 +8,8 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.bench import gallery, keeping, masking
+from tests.bench import gallery, keeping, masking, smoothness
+from tests.bench.first_page import first_page_figures
 from tests.bench.measuring import Figure, as_markdown, machine
 from tests.bench.start import start_figure
 from tests.bench.styles import measured, report
@@ -43,6 +44,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench")
     parser.add_argument("--runs", type=int, default=200, help="turns of each way")
     parser.add_argument("--starts", type=int, default=5, help="starts of each page; 0 leaves them out")
+    parser.add_argument("--visits", type=int, default=10, help="visits to each page; 0 leaves out the browser")
     parser.add_argument("--cases", type=int, default=60, help="masked edits of each kind; 0 leaves them out")
     parser.add_argument("--kept", type=int, default=30, help="looks into large homes; 0 leaves them out")
     parser.add_argument("--write", type=Path, help="the Markdown file to write")
@@ -50,8 +52,12 @@ def main() -> None:
     figures = asyncio.run(_turns(given.runs))
     if given.starts:
         figures.append(start_figure(given.starts))
+    if given.visits:
+        figures.extend(first_page_figures(given.visits))
     head = _INTRODUCTION.format(machine=machine(), day=datetime.now(UTC).date())
     page = f"{head}{as_markdown(figures)}\n{_STYLES}{report(asyncio.run(measured()))}\n"
+    if given.visits:
+        page += f"\n{smoothness.section()}"
     if given.cases:
         page += f"\n{masking.section(masking.measured(given.cases))}"
     if given.kept:

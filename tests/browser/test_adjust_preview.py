@@ -74,7 +74,8 @@ def test_the_picture_shows_what_the_sliders_do_and_nothing_moves(page: Page, dra
     sliders.get_by_label("Warmth").fill("0")
     expect(picture).to_have_attribute("src", STORED)
     expect(frame).not_to_have_attribute("data-previewing", re.compile(""))
-    assert mean_colour(picture) == cool
+    # The browser may take another of the picture's sizes now.
+    assert mean_colour(picture) == pytest.approx(cool, abs=0.5)
 
 
 def test_what_is_applied_is_what_was_shown(page: Page, studio: PageProcess) -> None:

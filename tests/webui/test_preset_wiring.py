@@ -61,7 +61,7 @@ async def test_a_preset_shows_what_it_fixes_with_its_ratio_drawn(menu: Menu) -> 
     shown = await menu.seen()
     for part in ("Wide", 'class="shape"', "21:9", "×2", "Always review", "Ask before painting"):
         assert part in shown
-    assert said(await menu.click("save", name="wide"), menu) == "“wide” now holds the chips as they are."
+    assert said(await menu.click("save", name="wide"), menu) == "“wide” now holds these settings."
     assert "Everything automatic" in await menu.seen()
 
 

@@ -71,5 +71,6 @@ def test_beside_the_seconds_stands_how_long_is_usual_and_whose_pictures_told() -
     line = ThoughtLog(step=Step.PAINTING, parameters={"count": 1, "model": "Flash"})
     own = live_line(WORDS, line, 6, usual=Usual(17.4, is_own=True))
     assert '<small data-usual="17" data-late="longer than usual">usually about 17 s</small>' in own
-    assert "a picture takes about 15 s" in live_line(WORDS, line, 6, usual=Usual(15, is_own=False))
+    published = live_line(WORDS, line, 6, usual=Usual(15, is_own=False, begun_s=8))
+    assert '<small data-usual="23" data-late="longer than usual">a picture takes about 15 s</small>' in published
     assert "<small" not in live_line(WORDS, line, 6)

@@ -70,7 +70,7 @@ async def test_of_two_models_side_by_side_the_slower_one_counts() -> None:
 @pytest.mark.parametrize("shelf", [Shelf(), Shelf(took(90, 5504, 3072)), Shelf(took(0)), Shelf(is_broken=True)])
 async def test_before_there_is_one_the_catalogue_tells_of_a_single_picture(shelf: Shelf) -> None:
     published = next(one for one in CATALOGUE.entries if one.provider == "gemini" and one.role == "image_flash")
-    assert await usual(shelf, asked()) == Usual(published.typical_seconds, is_own=False)
+    assert await usual(shelf, asked()) == Usual(published.typical_seconds, is_own=False, begun_s=2)
 
 
 async def test_nothing_is_said_where_nothing_tells_or_nobody_would_wait() -> None:

@@ -56,3 +56,9 @@ def test_a_phrase_that_was_said_otherwise_is_not_torn_apart_by_a_small_word() ->
 def test_nothing_in_a_wish_becomes_markup() -> None:
     shown = diff_html(word_diff("<b>", '<b onload="x">'))
     assert "<b" not in shown.replace("&lt;b", "")
+
+
+def test_long_texts_that_repeat_themselves_are_shown_as_wholly_new() -> None:
+    before, after = "a b " * 600, "a b " * 900
+    assert {kind for kind, _ in word_diff(before, after)} == {"removed", "added"}
+    assert joined(word_diff(before, after), "removed") == after.strip()

@@ -15,6 +15,10 @@
   const isPreviewed = image => Boolean(image.getAttribute("src")?.startsWith("blob:"));
   const addressOf = image => (isPreviewed(image) ? kept.get(image) : image.getAttribute("src")) || "";
   const put = (image, address, label) => {
+    // The sizes that the browser is offered would win over the address.
+    const sizes = image.getAttribute("srcset"), isPreview = address.startsWith("blob:");
+    if (isPreview && sizes) { image.dataset.sizes = sizes; image.removeAttribute("srcset"); }
+    if (!isPreview && image.dataset.sizes) { image.setAttribute("srcset", image.dataset.sizes); delete image.dataset.sizes; }
     if (image.getAttribute("src") !== address) image.src = address;
     const frame = image.parentElement;
     if (label && frame) frame.dataset.previewing = label; else delete frame?.dataset.previewing;

@@ -190,7 +190,7 @@ async def test_what_was_taken_in_is_taken_in_again_unchanged() -> None:
 async def test_more_than_20_mb_are_refused_with_their_number() -> None:
     error = await refusal(b"\x89PNG\r\n\x1a\n" + bytes(20 << 20))
     assert error.code is ErrorCode.PICTURE_TOO_LARGE
-    assert str(error) == "holiday.png has 20.1 MB; at most 20 MB can be read. Please send a smaller file."
+    assert str(error) == "holiday.png is 20.1 MB; at most 20 MB can be read. Please send a smaller file."
 
 
 @pytest.mark.parametrize(

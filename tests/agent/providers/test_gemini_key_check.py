@@ -226,4 +226,7 @@ def test_what_a_turn_finds_of_a_key_is_remembered(server: GeminiServer) -> None:
     known = held.desk.known(key)
     assert known is not None
     assert known.why_not("gemini-3.8-flash") is not None
+    assert held.desk.unlearn(key)
+    assert held.desk.known(key) is None
+    assert not held.desk.unlearn(key)
     assert not held.desk.learn(SecretStr("other"), ErrorInfo(code=ErrorCode.BILLING_REQUIRED), roles)

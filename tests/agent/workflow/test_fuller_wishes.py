@@ -122,7 +122,7 @@ async def test_an_answer_that_says_nothing_is_no_wish(server: GeminiServer, stud
 
 async def test_an_empty_and_a_too_long_wish_cost_nothing(server: GeminiServer, studio: Studio) -> None:
     assert await refusal(studio, Wish(text=" \n ")) is ErrorCode.NOTHING_SENT
-    assert await refusal(studio, Wish(text="x" * (MAX_CHARACTERS + 1))) is ErrorCode.TEXT_TOO_LONG
+    assert await refusal(studio, Wish(text="x" * (MAX_CHARACTERS + 1))) is ErrorCode.WISH_TOO_LONG
     assert server.requests == []
 
 

@@ -36,6 +36,7 @@ REWORDED = says(json.dumps({"rewordings": OFFERS}))
         ("Draw a man with a bloody knife in a kitchen", "a man with a knife in a kitchen", "bloody"),
         ("a soldier holding a gun in the snow", "a soldier in the snow", "gun"),
         ("a knight killing a dragon, oil painting", "a knight facing a dragon, oil painting", "kill"),
+        ("a knight who kills a dragon", "a knight who faces a dragon", "kill"),
         ("A naked woman on a beach", "A woman on a beach", "naked"),
         ("画一个拿着手枪的侦探，雨夜", "画一个侦探，雨夜", "手枪"),
         ("画一只雪地里的红狐狸，水彩风格。", "画一只雪地里的红狐狸，水彩风格", "。，"),
@@ -47,6 +48,17 @@ def test_what_is_most_often_refused_is_left_out_and_the_rest_is_kept(wish: str, 
     assert kept in offers[0]
     assert all(gone not in offer for offer in offers)
     assert all(offer != wish for offer in offers)
+
+
+@pytest.mark.parametrize("wish", ["a bloody mary on a bar", "a glue gun on a desk", "画一个投标枪的运动员"])
+def test_a_harmless_thing_keeps_its_name(wish: str) -> None:
+    name = {"a bloody mary on a bar": "bloody mary", "a glue gun on a desk": "glue gun"}.get(wish, "标枪")
+    assert all(name in offer for offer in reworded_by_rule(wish, BLOCKED))
+
+
+@pytest.mark.parametrize("wish", ["a knight who killed a dragon", "he is stabbed by a spy", "画一个被杀死的恶龙"])
+def test_where_a_sentence_would_break_nothing_is_offered(wish: str) -> None:
+    assert reworded_by_rule(wish, BLOCKED) == ()
 
 
 @pytest.mark.parametrize("code", [BLOCKED, ErrorCode.PICTURE_RECITATION, ErrorCode.TEXT_INSTEAD_OF_PICTURE])

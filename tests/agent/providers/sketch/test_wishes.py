@@ -156,7 +156,7 @@ AGAIN = [
     "try again",
     "another one",
     "Could you draw this one more time?",
-    "按同样的愿望把这张图再画一次。",
+    "按同样的要求把这张图再画一次。",
     "再来一张",
     "再画一次吧",
     "把 #3 重画一遍",
