@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue, SecretStr
@@ -30,7 +31,7 @@ from agent.workflow.again import request_of
 from agent.workflow.fuller_wishes import FullerWish, Wish, fuller_wish
 from agent.workflow.outliving import Outliving
 from agent.workflow.retrying import Breakers
-from agent.workflow.search_meters import SearchMeters
+from agent.workflow.search_meters import Book, SearchMeters
 from agent.workflow.waiting_room import WaitingRoom
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from agent.tools.base import Tool
     from agent.workflow.dispatch import Dispatch
     from agent.workflow.later_edits import Pictures
+    from agent.workflow.lending import Loan
     from agent.workflow.live import LiveTurn
     from agent.workflow.metering import Meter
 
@@ -298,7 +300,8 @@ class Studio(KeptThings):
     async def fuller_wish(self, wish: Wish, owner: str = OPERATOR, key: SecretStr | None = None) -> FullerWish:
         """Return a short wish written out in full, which is not sent. Raises what `fuller_wishes.fuller_wish` does."""
         provider = await self._provider(self._key(owner, key))
-        return await fuller_wish(wish, self._meters.writer(owner, provider, self.provider_name(key, owner)))
+        name, book = self.provider_name(key, owner), self._book(owner, key)
+        return await fuller_wish(wish, self._meters.writer(owner, provider, name, book))
 
     # Inside
 
@@ -321,6 +324,7 @@ class Studio(KeptThings):
                     under_caps=self._preferences.applied,
                     provider=self._provider,
                     provider_name=self.provider_name,
+                    lend=self._lend,
                     keep_alive=self.keep_alive,
                     tools=self._tools_of_a_turn().tools,
                     reader=self._reader,
@@ -358,15 +362,23 @@ class Studio(KeptThings):
             self._turns.go_on(conversation.id, turn.id, conversation.owner, key, may_repeat=False)
 
     async def _embedder(self, owner: str, key: SecretStr | None) -> Meter | None:
-        name, key = self.provider_name(key, owner), self._key(owner, key)
+        name, book, key = self.provider_name(key, owner), self._book(owner, key), self._key(owner, key)
         if not self._meters.has_model(name):
             return None
-        return await self._meters.of(owner, await self._provider(key), name)
+        return await self._meters.of(owner, await self._provider(key), name, book)
 
     def _key(self, owner: str, key: SecretStr | None) -> SecretStr | None:
         """Return the key an owner's calls are made with: None is the studio's own, where it is lent to them."""
         is_lent = self.settings.lends_keys or owner == OPERATOR
         return NO_KEY if key is None and not is_lent else key
+
+    def _lend(self, owner: str, key: SecretStr | None, asks: bool) -> AbstractAsyncContextManager[Loan | None]:
+        """Return what somebody else pays a turn from, while it lasts. Raises AivistaError where it `asks` in vain."""
+        return nullcontext()
+
+    def _book(self, owner: str, key: SecretStr | None) -> Book | None:
+        """Return the account of whoever pays what an owner asks for outside of turns, None when they do themselves."""
+        return None
 
     async def _cap_day_usd(self, owner: str) -> float | None:
         return (await self._preferences.of(owner)).cap_day_usd

@@ -20,6 +20,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 
+from agent.errors import AivistaError
 from webui.icons import icon
 from webui.sessions import COOKIE, OWNED_LIFE_S, Sessions, Visitor
 from webui.sign_in import cookie_line
@@ -96,7 +97,11 @@ class Accounts:
             return self._failed(request, error)
         visitor, owner = self._sessions.visitor(request), owner_of(str(account["sub"]))
         if visitor.token is not None and not visitor.is_known:
-            await self._hand_over(visitor.owner, owner)
+            try:
+                await self._hand_over(visitor.owner, owner)
+            except AivistaError as error:
+                _log.warning("what was made before a sign-in could not be brought along: %s", error.code.value)
+                return _refused(visitor.words.error(error.info), 500)
         self._sessions.name_owner(owner, str(account.get("preferred_username") or account.get("name") or ""))
         return self._moved(request, self._sessions.new_cookie(owner), OWNED_LIFE_S)
 
@@ -113,8 +118,7 @@ class Accounts:
     def _failed(self, request: Request, error: Exception) -> Response:
         # What an issuer says goes to the log without the token or code it may be about.
         _log.warning("a sign-in failed: %s", type(error).__name__)
-        sentence = self._sessions.words(request)("account.failed")
-        return PlainTextResponse(sentence, status_code=_UNREACHABLE, headers={"Cache-Control": "no-store"})
+        return _refused(self._sessions.words(request)("account.failed"), _UNREACHABLE)
 
     def _app(self) -> Any:
         if self._client is None:
@@ -127,6 +131,10 @@ class Accounts:
                 client_kwargs={"scope": "openid profile", "code_challenge_method": "S256", "timeout": 15.0},
             )
         return self._client
+
+
+def _refused(sentence: str, status_code: int) -> Response:
+    return PlainTextResponse(sentence, status_code=status_code, headers={"Cache-Control": "no-store"})
 
 
 def _failures() -> tuple[type[Exception], ...]:

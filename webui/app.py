@@ -25,11 +25,12 @@ from webui.differences import difference_routes
 from webui.exports import export_routes
 from webui.file_routes import file_routes
 from webui.gallery_routes import gallery_routes
-from webui.guard import LOOPBACK, Guard, HostRules
+from webui.guard import LOOPBACK, Guard, HostRules, is_address
 from webui.health import Health
 from webui.media import media_routes
 from webui.page import build_page, head_html
-from webui.page_gate.gate import House, Limits, PageGate
+from webui.page_gate.gate import House, PageGate
+from webui.page_gate.limits import Limits
 from webui.previews import preview_routes
 from webui.reports import report_routes
 from webui.sessions import open_sessions
@@ -47,7 +48,8 @@ class LaunchOptions:
     """How the server is reached: address, port, the fixed language if any, whether a share link is asked for.
 
     `place` is there where others come: each of them has a space of their own then. `password` is asked of everybody but
-    the operator before anything is shown.
+    the operator before anything is shown. `names` are the host names that lead to a studio where whoever comes is the
+    operator; a place has its own.
     """
 
     host: str = "127.0.0.1"
@@ -56,13 +58,14 @@ class LaunchOptions:
     is_shared: bool = False
     place: Place | None = None
     password: str = ""
+    names: frozenset[str] = frozenset()
 
 
 def as_reached(settings: Settings, options: LaunchOptions) -> Settings:
     """Return the settings with `is_public` set where others than the operator can reach the page, and without lending
     them the operator's keys where they pay for themselves."""
     place = options.place
-    if place is None and options.host in LOOPBACK and not options.is_shared:
+    if place is None and options.host in LOOPBACK and not (options.is_shared or options.names):
         return settings
     changed = {"is_public": True, "lends_keys": place is None or place.pays.who == "owner"}
     return settings.model_copy(update=changed)
@@ -74,10 +77,13 @@ def _studio_of(settings: Settings, place: Place | None) -> Studio:
     return LimitedStudio(settings, place.limits, place.pays, sketch_pace_s=SKETCH_PACE_S)
 
 
-def _host_rules(options: LaunchOptions) -> HostRules:
+def host_rules(options: LaunchOptions) -> HostRules:
+    """Return which hosts may be asked for: where whoever comes is the operator, by no name that was not given here."""
     place, is_loopback = options.place, options.host in LOOPBACK
     if place is None:
-        return HostRules(is_loopback)
+        # An address stays out of the names: these may write from any port.
+        own = set() if is_address(options.host) else {options.host.lower()}
+        return HostRules(is_loopback, {*LOOPBACK, *own, *options.names}, is_named=True)
     return HostRules(is_loopback, {*LOOPBACK, *place.names}, is_named=bool(place.names), embedders=place.embedders)
 
 
@@ -95,14 +101,14 @@ class Server:
         self._open = AsyncExitStack()
         self._closing = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._rules = _host_rules(options)
+        self._rules = host_rules(options)
         place = options.place
         issuer = place.issuer if place is not None else None
         self._sessions = open_sessions(
             settings, is_shared=place is not None, language=options.language, has_accounts=issuer is not None
         )
         self._accounts = Accounts(issuer, self._sessions, self._studio.hand_over) if issuer is not None else None
-        self._way_in = WayIn(self._sessions, options.password)
+        self._way_in = WayIn(self._sessions, options.password, is_behind_proxy=settings.is_behind_proxy)
         is_kept = options.place is None or options.place.is_kept
         self._page = build_page(lambda: self._studio, self._studio.catalogue, self._sessions, is_kept=is_kept)
 
@@ -168,7 +174,13 @@ class Server:
                 *difference_routes(lambda: self._studio, self._sessions),
                 *preview_routes(lambda: self._studio, self._sessions),
                 *([self._accounts.mount()] if self._accounts is not None else []),
-                *api_mounts(lambda: self._studio, self._sessions, self._settings, self.options.language),
+                *api_mounts(
+                    lambda: self._studio,
+                    self._sessions,
+                    self._settings,
+                    self.options.language,
+                    has_password=bool(self.options.password),
+                ),
             ],
             "middleware": [
                 Middleware(Health, rules=self._rules, not_ready=lambda: self._studio.not_ready()),

@@ -346,7 +346,8 @@ def _serve(flags: argparse.Namespace, settings: Settings, signals: _Signals, pla
     is_space = place is not None
     place = place or cli_visitors.place_of(flags, settings)
     password = cli_visitors.password_of(flags)
-    server = Server(settings, LaunchOptions(flags.host, flags.port, flags.lang, flags.share, place, password))
+    names = cli_visitors.names_of(flags)
+    server = Server(settings, LaunchOptions(flags.host, flags.port, flags.lang, flags.share, place, password, names))
     try:
         url = server.start()
         print(f"Aivista is open at {url}", flush=True)

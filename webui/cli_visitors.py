@@ -61,6 +61,11 @@ def place_of(flags: argparse.Namespace, settings: Settings) -> Place | None:
     )
 
 
+def names_of(flags: argparse.Namespace) -> frozenset[str]:
+    """Return the host names that lead to a studio where everybody is the operator: none unless that was said."""
+    return frozenset(flags.domain if flags.single_user else ())
+
+
 def password_of(flags: argparse.Namespace) -> str:
     """Return the password that is asked for, nothing for none; a public link gets one unless it shall have none."""
     if flags.no_password:

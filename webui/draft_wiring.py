@@ -69,7 +69,7 @@ def wire_drafts(screen: Screen) -> None:
     async def restore(request: gr.Request, event: gr.EventData, conversation: str) -> Updates:
         draft = read_draft(event._data)
         # What is open may be another conversation by now.
-        if draft is None or (draft.conversation or conversation) != conversation:
+        if draft is None or draft.conversation != conversation:
             return {composer.context: gr.skip()}
         visitor = screen.sessions.visitor(request)
         found = await screen.conversation(visitor, conversation)
@@ -77,7 +77,9 @@ def wire_drafts(screen: Screen) -> None:
 
     marks = [composer.context, composer.editing, composer.references, composer.roles]
     outputs = [*composer.settings.values(), *composer.told, *marks]
-    bus.click(restore, None, outputs, inputs_kwargs={"conversation": composer.conversation}, **_QUIET)
+    # By default what is asked while an answer is on its way is lost.
+    often: dict[str, Any] = {"trigger_mode": "multiple", **_QUIET}
+    bus.click(restore, None, outputs, inputs_kwargs={"conversation": composer.conversation}, **often)
 
     names = list(composer.settings)
     script = f"(...values) => {{ window.aivistaChips?.({names}.map((name, at) => [name, values[at]])); }}"

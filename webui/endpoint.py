@@ -56,9 +56,11 @@ class Script:
         return {**answer, "conversation": f"{answer['conversation']}:{self.cookie}"}
 
 
-def script_of(sessions: Sessions, request: PageRequest, conversation: str) -> Script:
+def script_of(sessions: Sessions, request: PageRequest, conversation: str | None) -> Script:
     """Return which script asks to go on with a conversation, as its last answer named it."""
     visitor = sessions.visitor(request)
+    # JSON can hold half of a character: no name has one, and no answer can repeat it.
+    conversation = (conversation or "").encode("utf-8", "replace").decode()
     if visitor.token is not None or not sessions.is_shared:
         return Script(visitor, conversation)
     conversation_id, _, brought = conversation.partition(":")

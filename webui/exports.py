@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -18,10 +20,11 @@ from agent.archive.format import Language, Limits
 from agent.archive.importing import ImportReport
 from agent.archive.papers import Paper
 from agent.archive.refusals import too_large, unreadable
-from agent.errors import AivistaError, ErrorCode
+from agent.errors import AivistaError, ErrorCode, StorageFailure
+from agent.settings import OPERATOR
 from agent.storage.private_files import make_private_folder, storage_failure
 from agent.studio import Studio
-from webui.sessions import Sessions
+from webui.sessions import Sessions, Visitor
 from webui.words import Words
 
 _HEADERS = {
@@ -34,17 +37,35 @@ _FILE_HEADERS = {**_HEADERS, "Content-Security-Policy": "default-src 'none'; san
 _TYPES = {".zip": "application/zip", ".md": "text/markdown; charset=utf-8", ".html": "text/html; charset=utf-8"}
 _IMPORTS = "imports"
 _WRITE_AT_ONCE = 1 << 20
+_MOST_BYTES_OF_VISITOR = 256 << 20
+# Free for the records and the pictures of everybody else.
+_RESERVE_BYTES = 1 << 30
 
 
-def export_routes(studio: Callable[[], Studio], sessions: Sessions, limits: Limits | None = None) -> list[Route]:
+def _free_bytes(folder: Path) -> int:
+    return shutil.disk_usage(folder).free
+
+
+def export_routes(
+    studio: Callable[[], Studio],
+    sessions: Sessions,
+    limits: Limits | None = None,
+    free_bytes: Callable[[Path], int] = _free_bytes,
+) -> list[Route]:
     """Return the routes `/export/{conversation}`, `/export` for all conversations, and `/import`.
 
     `?kind=` is `zip` (the default), `md` or `html`. An export answers 403 without our cookie, 404 for a conversation
     its owner does not have, 413 for what is too large, 500 when the records cannot be read, each with one sentence in
     the visitor's language. `/import` takes a ZIP as the body of a POST and answers {"isDone", "text", "conversation"}:
-    the sentence to show, and the id of the newest conversation that came in.
+    the sentence to show, and the id of the newest conversation that came in. `free_bytes` tells what is free on the
+    disk of a folder: where others come, theirs have less room than the operator's, and must leave a reserve.
     """
-    most = limits or Limits()
+    most = (limits or Limits()).archive_bytes
+
+    def room_for(visitor: Visitor) -> _Room:
+        if not sessions.is_shared or visitor.owner == OPERATOR:
+            return _Room(most, 0, free_bytes)
+        return _Room(min(most, _MOST_BYTES_OF_VISITOR), _RESERVE_BYTES, free_bytes)
 
     async def export(request: Request) -> Response:
         visitor = sessions.visitor(request)
@@ -62,7 +83,7 @@ def export_routes(studio: Callable[[], Studio], sessions: Sessions, limits: Limi
         if visitor.token is None or request.headers.get("content-type") != "application/zip":
             return _answer(visitor.words("kept.not_yours"), 403)
         try:
-            report = await _taken_in(studio(), request, visitor.owner, most)
+            report = await _taken_in(studio(), request, visitor.owner, room_for(visitor))
         except AivistaError as error:
             return _answer(visitor.words.error(error.info), _status(error.code))
         newest = report.conversations[-1].id if report.conversations else ""
@@ -73,6 +94,20 @@ def export_routes(studio: Callable[[], Studio], sessions: Sessions, limits: Limi
         Route("/export", export, methods=["GET"]),
         Route("/import", take_in, methods=["POST"]),
     ]
+
+
+@dataclass(frozen=True)
+class _Room:
+    """How large an archive may be, and what must stay free beside it."""
+
+    archive_bytes: int
+    reserve_bytes: int
+    free_bytes: Callable[[Path], int]
+
+    def check(self, folder: Path, more_bytes: int) -> None:
+        """Look whether so much more fits onto the disk. Raises StorageFailure, OSError."""
+        if self.free_bytes(folder) < self.reserve_bytes + more_bytes:
+            raise StorageFailure(ErrorCode.DISK_FULL)
 
 
 class _TemporaryFile(FileResponse):
@@ -101,28 +136,36 @@ async def _made(studio: Studio, request: Request, owner: str, words: Words) -> E
     return await studio.archive.export_conversation(conversation_id, owner, language=language)
 
 
-async def _taken_in(studio: Studio, request: Request, owner: str, limits: Limits) -> ImportReport:
+async def _taken_in(studio: Studio, request: Request, owner: str, room: _Room) -> ImportReport:
     """Return what came in. What is sent is on the disk as it arrives, in a file without a name.
 
     Raises RequestRefused when it is too large or not as it should be; StorageFailure.
     """
     announced = request.headers.get("content-length", "")
-    if announced.isdigit() and int(announced) > limits.archive_bytes:
-        raise too_large(limits.archive_bytes)
+    # No archive has twenty digits of bytes.
+    size = int(announced[:20]) if announced.isascii() and announced.isdigit() else 0
+    if size > room.archive_bytes:
+        raise too_large(room.archive_bytes)
+    folder = studio.settings.home / _IMPORTS
+
+    def write(file: BinaryIO, piece: bytes) -> None:
+        room.check(folder, len(piece))
+        file.write(piece)
+
     try:
-        file = await asyncio.to_thread(_new_file, studio.settings.home / _IMPORTS)
+        file = await asyncio.to_thread(_new_file, folder)
+        with file:
+            # Once as it is sent, and once more as what is in it.
+            await asyncio.to_thread(room.check, folder, 2 * size)
+            async for piece in _pieces(request, room.archive_bytes):
+                await asyncio.to_thread(write, file, piece)
+            await asyncio.to_thread(room.check, folder, file.tell())
+            file.seek(0)
+            return await studio.archive.import_archive(file, owner)
     except OSError as error:
         raise storage_failure(error) from error
-    with file:
-        try:
-            async for piece in _pieces(request, limits.archive_bytes):
-                await asyncio.to_thread(file.write, piece)
-        except OSError as error:
-            raise storage_failure(error) from error
-        except ClientDisconnect as error:
-            raise unreadable("the connection ended") from error
-        file.seek(0)
-        return await studio.archive.import_archive(file, owner)
+    except ClientDisconnect as error:
+        raise unreadable("the connection ended") from error
 
 
 async def _pieces(request: Request, limit_bytes: int) -> AsyncIterator[bytes]:

@@ -30,6 +30,7 @@ from webui.words import Words
 PAGE_SIZE = 60
 MOST_AT_ONCE = 5000
 READY_S = 600.0
+_MOST_READY = 3
 _MOST_BYTES = 200_000
 _HEADERS = {"Cache-Control": "no-store", "Cross-Origin-Resource-Policy": "same-origin"}
 
@@ -114,15 +115,18 @@ class _Ready:
 
 @dataclass
 class Shelf:
-    """Files that were packed and are not fetched yet; each is given once, and thrown away when nobody comes for it."""
+    """Files that were packed and are not fetched yet; each is given once, and thrown away when nobody comes for it, or
+    its owner has others packed instead."""
 
     clock: Callable[[], float] = time.monotonic
     _ready: dict[str, _Ready] = field(default_factory=dict)
 
     def put(self, owner: str, path: Path, count: int) -> str:
         """Return the name under which the owner fetches the file."""
-        for name in [name for name, one in self._ready.items() if one.until_s < self.clock()]:
-            self._ready.pop(name).path.unlink(missing_ok=True)
+        now, theirs = self.clock(), [name for name, one in self._ready.items() if one.owner == owner]
+        old = [name for name, one in self._ready.items() if one.until_s < now]
+        for gone in {*old, *theirs[: 1 - _MOST_READY]}:
+            self._ready.pop(gone).path.unlink(missing_ok=True)
         name = secrets.token_urlsafe(16)
         self._ready[name] = _Ready(owner, path, count, self.clock() + READY_S)
         return name

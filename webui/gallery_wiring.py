@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +19,7 @@ from agent.storage.gallery_values import GalleryItem
 from agent.storage.private_files import storage_failure
 from webui.clicks import MAX_REFERENCES, read_references
 from webui.media import download_name
+from webui.page_gate.transit import given_folder
 from webui.panels.canvas import canvas_html
 from webui.panels.compare import compare_html
 from webui.panels.gallery import GalleryPanel
@@ -139,7 +139,7 @@ class GalleryActs:
     async def _copied(self, visitor: Visitor, item: GalleryItem) -> str:
         """Return a copy of the picture where uploads are, under a name nobody guesses, until those are thrown away."""
         stored = await self.screen.studio().picture(item.conversation_id, item.picture.handle, visitor.owner)
-        folder = Path(self.screen.panels.composer.message.GRADIO_CACHE) / secrets.token_hex(16)
+        folder = Path(self.screen.panels.composer.message.GRADIO_CACHE) / given_folder(self.screen.sessions, visitor)
         path = folder / download_name(stored.picture)
 
         def write() -> None:

@@ -44,8 +44,9 @@ PAGE_POLICY = "; ".join(
 class HostRules:
     """Which hosts may be asked for. `names` grows by the share link's host once that is known.
 
-    A public place that knows its names (`is_named`) answers to them, and to bare addresses: whoever runs it looks by
-    its address whether it lives. `embedders` are the sites that may show the page inside of theirs.
+    One on the network that knows its names (`is_named`) answers to them, and to bare addresses: no name server can have
+    those point elsewhere, and whoever runs it looks by its address whether it lives. `embedders` are the sites that may
+    show the page inside of theirs.
     """
 
     is_loopback: bool
@@ -58,14 +59,14 @@ class HostRules:
         name = _name(host)
         if self.is_loopback:
             return name in self.names
-        return not self.is_named or name in self.names or _is_address(name)
+        return not self.is_named or name in self.names or is_address(name)
 
     def allows_probe(self, host: str) -> bool:
         """Whether a request for this `Host` may ask how the studio is: by a bare address, or by none, as well.
 
         Nobody's name server can have those point at somebody else's machine.
         """
-        return not host or _is_address(_name(host)) or self.allows_host(host)
+        return not host or is_address(_name(host)) or self.allows_host(host)
 
     @property
     def page_policy(self) -> str:
@@ -86,7 +87,8 @@ class HostRules:
         return bool(place) and (place in own or (_name(place) in self.names - LOOPBACK))
 
 
-def _is_address(name: str) -> bool:
+def is_address(name: str) -> bool:
+    """Whether a host is named by its bare address."""
     try:
         ip_address(name)
     except ValueError:

@@ -63,7 +63,7 @@ STYLES = (
 )
 SCRIPTS = (
     *("language", "script_words", "keys", "dialogs", "drawer", "announce"),
-    *("uploads", "drop_anywhere", "composer_chips", "composer_aids", "prompts", "drafts"),
+    *("uploads", "ready", "drop_anywhere", "composer_chips", "composer_aids", "prompts", "drafts"),
     *("cards", "styles", "painter_pixels", "painter", "painter_hands", "painter_draft", "painter_drop"),
     *("compare", "adjust", "sheet", "stage_width", "tabs", "thread_place", "told"),
     *("gallery", "gallery_chosen", "rail", "branches"),
@@ -78,7 +78,6 @@ SCRIPTS = (
         "recall",
         "cost",
         "models",
-        "ready",
         "studio",
     ),
 )
@@ -233,12 +232,7 @@ def _wire_turns(screen: Screen, tab: gr.State) -> None:
     composer.message.stop(stop, None, None, inputs_kwargs={"conversation": composer.conversation}, **_QUIET)
 
     def narrow(request: gr.Request, **chips: Any) -> Updates:
-        updates = screen.chips(screen.sessions.visitor(request), Chosen.model_validate(chips))
-        for name, chip in composer.settings.items():
-            # What stays as it was sent is left out: it may have been changed since.
-            if updates[chip].get("value") == chips[name]:
-                del updates[chip]["value"]
-        return updates
+        return screen.narrowed(screen.sessions.visitor(request), chips)
 
     outputs = [*composer.settings.values(), *composer.told]
     for chip in (composer.image_model.input, composer.allow_search.input):

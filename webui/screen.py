@@ -108,6 +108,13 @@ class Screen:
         roles = IMAGE_ROLES if node == "executor" else TEXT_ROLES
         return self.limits(visitor) if self.studio().keys.learn(key, error, roles) else {}
 
+    def unlearn(self, visitor: Visitor) -> Updates:
+        """Forget a problem of the key in use that a turn has shown to be over, and return the note as it is then."""
+        key = self.key_in_use(visitor)
+        if key is None or self.provider(visitor) != "gemini":
+            return {}
+        return self.limits(visitor) if self.studio().keys.unlearn(key) else {}
+
     def view(self, visitor: Visitor, conversation_id: str) -> View:
         """Return what a conversation is shown with."""
         return View(visitor.words, conversation_id, self.offers(visitor))
@@ -134,13 +141,13 @@ class Screen:
         running = (turn.id for turn in reversed(conversation.turns) if turn.state is TurnState.RUNNING)
         return next(running, "")
 
-    async def frame(self, visitor: Visitor, conversation: Conversation | None) -> Updates:
+    async def frame(self, visitor: Visitor, conversation: Conversation | None, *, opened_at: int = 0) -> Updates:
         """Return what stands around the thread: the rail, the top bar, the first page."""
         is_sketch = self.is_sketch(visitor)
         is_empty = conversation is None or not conversation.turns
         return {
             self.panels.rail.stamp: conversations.stamp_html(time.monotonic_ns()),
-            self.panels.chat.top: await self.top(visitor, conversation),
+            self.panels.chat.top: await self.top(visitor, conversation, opened_at=opened_at),
             self.panels.chat.welcome: self._welcome(visitor, is_sketch=is_sketch) if is_empty else "",
         }
 
@@ -148,12 +155,13 @@ class Screen:
         has_cookie = visitor.token is not None or not self.sessions.is_shared
         return chat.welcome_html(visitor.words, is_sketch=is_sketch, is_kept=self.is_kept, has_cookie=has_cookie)
 
-    async def top(self, visitor: Visitor, conversation: Conversation | None) -> str:
+    async def top(self, visitor: Visitor, conversation: Conversation | None, *, opened_at: int = 0) -> str:
         """Return the bar above the conversation, with what all its branches have cost."""
         spent_usd = 0.0
         if conversation is not None and conversation.turns:
             spent_usd = (await self.studio().spend.conversation(conversation.id, visitor.owner)).price_usd
-        return chat.top_html(visitor.words, conversation, is_sketch=self.is_sketch(visitor), spent_usd=spent_usd)
+        is_sketch = self.is_sketch(visitor)
+        return chat.top_html(visitor.words, conversation, is_sketch=is_sketch, spent_usd=spent_usd, opened_at=opened_at)
 
     async def opened(self, visitor: Visitor, conversation: Conversation | None) -> Updates:
         """Return the screen with a conversation open, or a new one, and an empty composer context."""
@@ -162,7 +170,7 @@ class Screen:
         if conversation:
             blocks = render_conversation(view, conversation, without=self.running_turn(conversation))
         return {
-            **await self.frame(visitor, conversation),
+            **await self.frame(visitor, conversation, opened_at=time.monotonic_ns()),
             self.panels.chat.thread: to_messages(blocks),
             self.panels.canvas: canvas.opened_canvas_html(view, conversation),
             self.panels.composer.message: gr.update(
@@ -221,6 +229,17 @@ class Screen:
             box.aids: aids_html(visitor.words, studio.catalogue, provider, datetime.now(UTC).date()),
             box.cost: estimate_html(visitor.words, chosen_estimate(studio.catalogue, provider, chosen)),
         }
+
+    def narrowed(self, visitor: Visitor, sent: Mapping[str, Any]) -> Updates:
+        """Return the chips, sent as `sent`, for the model in use.
+
+        The value of one that stays as it was sent is left out: it may have been changed since.
+        """
+        updates = self.chips(visitor, Chosen.model_validate(sent))
+        for name, chip in self.panels.composer.settings.items():
+            if updates[chip].get("value") == sent[name]:
+                del updates[chip]["value"]
+        return updates
 
     def dialog(self, visitor: Visitor) -> Updates:
         """Return the settings dialog in the visitor's words, its key box empty."""

@@ -6,7 +6,9 @@ import hashlib
 import hmac
 import os
 import secrets
+import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +27,7 @@ LINK_LIFE_S = 24 * 3600
 OWNED_LIFE_S = 30 * 24 * 3600
 
 _MOST_NAMES = 10_000
+_MOST_KEYS = 10_000
 _LONGEST_NAME = 100
 
 
@@ -65,7 +68,7 @@ class Sessions:
 
     On one's own machine everyone is the owner `local`. Where others can come each cookie is its own owner, but for the
     operator's, and where it `has_accounts` for those of people who signed in: these are good for `OWNED_LIFE_S`. Keys
-    that visitors type live here only, in memory, until they are idle for `KEY_IDLE_S`.
+    that visitors type live here only, in memory, until they are idle for `KEY_IDLE_S` or too many were used since.
     """
 
     secret: bytes
@@ -74,7 +77,9 @@ class Sessions:
     has_accounts: bool = False
     clock: Callable[[], float] = time.time
     kept: KeptKey | None = None
-    _keys: dict[str, tuple[SecretStr, float]] = field(default_factory=dict, repr=False)
+    # The one that was used last is the last. Handlers of the page that wait for nothing run in threads.
+    _keys: OrderedDict[str, tuple[SecretStr, float]] = field(default_factory=OrderedDict, repr=False)
+    _keys_lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _names: dict[str, str] = field(default_factory=dict, repr=False)
 
     def new_cookie(self, owner: str | None = None) -> str:
@@ -132,23 +137,36 @@ class Sessions:
 
     def session_key(self, visitor: Visitor) -> SecretStr | None:
         """Return the key this visitor typed for this session, if it is still held."""
-        now = self.clock()
-        for token in [token for token, (_, used_at) in self._keys.items() if now - used_at > KEY_IDLE_S]:
-            del self._keys[token]
-        held = self._keys.get(visitor.token or "")
-        if held is None:
-            return None
-        self._keys[visitor.token or ""] = (held[0], now)
+        with self._keys_lock:
+            self._forget_idle_keys()
+            held = self._keys.get(visitor.token or "")
+            if held is None:
+                return None
+            self._use_key(visitor.token or "", held[0])
         return held[0]
 
     def hold_key(self, visitor: Visitor, key: SecretStr | None) -> bool:
         """Keep (or with None forget) a key for this visitor; return whether they could be told apart by a cookie."""
         if visitor.token is None:
             return False
-        self._keys.pop(visitor.token, None)
-        if key is not None:
-            self._keys[visitor.token] = (key, self.clock())
+        with self._keys_lock:
+            self._forget_idle_keys()
+            if key is None:
+                self._keys.pop(visitor.token, None)
+            else:
+                self._use_key(visitor.token, key)
+            if len(self._keys) > _MOST_KEYS:
+                self._keys.popitem(last=False)
         return True
+
+    def _forget_idle_keys(self) -> None:
+        now = self.clock()
+        while self._keys and now - next(iter(self._keys.values()))[1] > KEY_IDLE_S:
+            self._keys.popitem(last=False)
+
+    def _use_key(self, token: str, key: SecretStr) -> None:
+        self._keys[token] = (key, self.clock())
+        self._keys.move_to_end(token)
 
     def name_owner(self, owner: str, name: str) -> None:
         """Remember how somebody who signed in is called."""
@@ -168,13 +186,18 @@ class Sessions:
     def link_owner(self, query: Mapping[str, str], conversation_id: str, handle: str) -> str | None:
         """Return the owner a signed link speaks for, or None when it is forged or too old."""
         owner, until = query.get("owner", ""), query.get("until", "")
-        expected = self.sign("link", owner, conversation_id, handle, until)
-        if not hmac.compare_digest(query.get("sig", "").encode(), expected.encode()) or not until.isdigit():
+        is_ours = self._is_signed(query.get("sig", ""), "link", owner, conversation_id, handle, until)
+        if not is_ours or not until.isdigit():
             return None
         return owner if self.clock() <= int(until) else None
 
     def _is_signed(self, signature: str, *parts: str) -> bool:
-        return hmac.compare_digest(signature.encode(), self.sign(*parts).encode())
+        try:
+            told, ours = signature.encode(), self.sign(*parts).encode()
+        except UnicodeEncodeError:
+            # JSON can hold half of a character, which nothing of ours has.
+            return False
+        return hmac.compare_digest(told, ours)
 
     def sign(self, *parts: str) -> str:
         """Return what only this studio can write under these parts; the first says what for."""

@@ -9,8 +9,8 @@ import gradio as gr
 from pydantic import SecretStr
 
 from agent.errors import AivistaError
+from agent.settings import OPERATOR
 from webui.model_limits import BUS
-from webui.panels.composer import Chosen
 from webui.panels.flat import flat
 from webui.panels.key_verdict import note_html, problem_html, verdict_html
 from webui.panels.settings import MACHINE, typed_key
@@ -42,9 +42,12 @@ class KeyHandlers:
         self._screen = screen
 
     async def test(self, request: gr.Request, typed: str, **chips: Any) -> AsyncIterator[Updates]:
-        """Tell what the typed key can do, else the one in use; what that one cannot use is greyed from then on."""
+        """Tell what the typed key can do, else the visitor's own; what that one cannot use is greyed from then on."""
         visitor = self._screen.sessions.visitor(request)
-        key = typed_key(typed) or self._screen.key_in_use(visitor)
+        key = typed_key(typed) or self._screen.sessions.key(visitor)
+        if key is None and visitor.owner == OPERATOR:
+            # A key that is lent is the operator's: nobody else learns of it, or spends its quota on tests.
+            key = self._screen.key_in_use(visitor)
         async for updates in self._tested(visitor, key, chips):
             yield updates
 
@@ -85,7 +88,7 @@ class KeyHandlers:
         key = self._screen.key_in_use(visitor)
         if key is not None and self._screen.provider(visitor) == "gemini":
             await self._screen.studio().keys.listed(key)
-        return self._screen.chips(visitor, Chosen.model_validate(chips))
+        return self._screen.narrowed(visitor, chips)
 
     async def _tested(
         self, visitor: Visitor, key: SecretStr | None, chips: dict[str, Any], *, is_added: bool = False
@@ -97,7 +100,7 @@ class KeyHandlers:
             return
         yield {verdict: state + note_html(words, "settings.testing")}
         found = verdict_html(words, await self._screen.studio().keys.test(key))
-        yield {verdict: state + found, **self._screen.chips(visitor, Chosen.model_validate(chips))}
+        yield {verdict: state + found, **self._screen.narrowed(visitor, chips)}
 
     def _keep(self, visitor: Visitor, key: SecretStr, *, is_for_machine: bool) -> bool:
         """Return whether the key is kept. Raises StorageFailure."""
@@ -111,5 +114,5 @@ class KeyHandlers:
 
     async def _changed(self, visitor: Visitor, conversation: str, chips: dict[str, Any]) -> Updates:
         shown = await self._screen.conversation(visitor, conversation)
-        chosen = self._screen.chips(visitor, Chosen.model_validate(chips))
-        return {**self._screen.dialog(visitor), **chosen, **await self._screen.frame(visitor, shown)}
+        narrowed = self._screen.narrowed(visitor, chips)
+        return {**self._screen.dialog(visitor), **narrowed, **await self._screen.frame(visitor, shown)}

@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from agent.settings import OPERATOR
 from webui.api.rates import Buckets
 from webui.icons import icon
+from webui.page_gate.comers import address_of
 from webui.sessions import COOKIE, OWNED_LIFE_S, Sessions
 from webui.theme import tokens_css
 
@@ -28,6 +29,8 @@ LET_IN_COOKIE = "aivista_in"
 _PASS_LIFE_S = 30 * 24 * 3600
 _MOST_BYTES = 4096
 _TRIES_A_MINUTE = 20.0
+# Of all whose address is not known: enough that one who guesses does not keep the others out.
+_TRIES_TOGETHER = 300.0
 # Liveness says nothing; Gradio asks the first one when it starts; programs bring tokens of their own.
 _OPEN_PATHS = ("/healthz", "/readyz", "/gradio_api/startup-events", "/api/v1/", "/v1/", ENTER)
 _STYLE = """
@@ -56,8 +59,10 @@ class WayIn:
 
     sessions: Sessions
     password: str = ""
+    is_behind_proxy: bool = False
     operator_token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     tries: Buckets = field(default_factory=lambda: Buckets(_TRIES_A_MINUTE))
+    tries_together: Buckets = field(default_factory=lambda: Buckets(_TRIES_TOGETHER))
 
     @property
     def operator_path(self) -> str:
@@ -78,6 +83,13 @@ class WayIn:
         until = str(int(self.sessions.clock()) + _PASS_LIFE_S)
         nonce = secrets.token_hex(16)
         return f"{nonce}.{until}.{self._signature(nonce, until)}"
+
+    def may_try(self, request: Request) -> bool:
+        """Whether the password may be tried now from where a request comes; each try counts, a right one as well."""
+        address = address_of(request.scope, is_behind_proxy=self.is_behind_proxy)
+        if address is None:
+            return self.tries_together.take("") == 0
+        return self.tries.take(address) == 0
 
     def is_password(self, typed: str) -> bool:
         """Whether somebody typed the password; how long this takes tells nothing of it."""
@@ -150,8 +162,7 @@ class SignIn:
             if len(body) > _MOST_BYTES:
                 return self._page(request, "sign_in.wrong", 413)
         typed = parse_qs(body.decode("utf-8", "replace"), max_num_fields=10).get("password", [""])[0]
-        # One bucket for all: behind a link everyone comes from the same address.
-        if self.way_in.tries.take("") > 0:
+        if not self.way_in.may_try(request):
             return self._page(request, "sign_in.too_often", 429)
         if not self.way_in.is_password(typed):
             return self._page(request, "sign_in.wrong", 401)

@@ -102,7 +102,8 @@ def _usual(words: Words, usual: Usual) -> str:
     """Return how long is usual; the page says instead that it takes longer, once it does."""
     count = round(usual.seconds)
     said = words("step.usual" if usual.is_own else "step.usual_catalogue", seconds=count)
-    return f'<small data-usual="{round(usual.begun_s + usual.seconds)}" data-late="{escape(words("step.late"))}">{escape(said)}</small>'
+    due = round(usual.begun_s + usual.seconds)
+    return f'<small data-usual="{due}" data-late="{escape(words("step.late"))}">{escape(said)}</small>'
 
 
 def _seconds(words: Words, count: str) -> str:

@@ -94,7 +94,11 @@ class Streams:
         has_failed = isinstance(live.ending, TurnFailed) or not live.is_on_record
         tab.returned = sent if has_failed else None
         ending = live.ending
-        learnt = self.screen.learn(visitor, ending.error, ending.node) if isinstance(ending, TurnFailed) else {}
+        learnt: Updates = {}
+        if isinstance(ending, TurnFailed):
+            learnt = self.screen.learn(visitor, ending.error, ending.node)
+        elif live.pictures:
+            learnt = self.screen.unlearn(visitor)
         newest = conversation.pictures[-1].handle if conversation and live.pictures else ""
         return {
             **await self.screen.frame(visitor, conversation),

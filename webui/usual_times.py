@@ -26,8 +26,8 @@ LEAST_S = 3.0
 
 @dataclass(frozen=True)
 class Usual:
-    """How long is usual, in seconds: of the whole turn where the person's own pictures tell (`is_own`), else of a single
-    picture, by the catalogue, which counts from `begun_s` of the turn on."""
+    """How long is usual, in seconds: of the whole turn where the person's own pictures tell (`is_own`), else of one
+    picture by the catalogue, which counts from `begun_s` of the turn on."""
 
     seconds: float
     is_own: bool

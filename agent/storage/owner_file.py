@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -12,18 +13,24 @@ from typing import Generic, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from agent.settings import OPERATOR
 from agent.storage.private_files import storage_failure, write_private_file
 
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+# How the names of owners begin whom only a cookie tells apart.
+VISITOR = "visitor-"
+
 
 class OwnerFile(Generic[T]):
     """The entries of all owners, of the `most_owners` that changed theirs last.
 
-    The file is read when first needed, and again before each change, since another process may have written it. One
-    that cannot be read counts as empty.
+    The operator's is never let go of, and visitors' go before those of people with an account: anybody who comes can
+    make themselves as many visitors as they like. The file is read when first needed, and again before each change,
+    since another process may have written it. One whose words make no sense counts as empty, and is put aside as
+    `….bad` when it is written anew.
     """
 
     def __init__(self, path: Path, adapter: TypeAdapter[dict[str, T]], most_owners: int) -> None:
@@ -34,7 +41,7 @@ class OwnerFile(Generic[T]):
         self._kept: dict[str, T] | None = None
 
     async def of(self, owner: str) -> T | None:
-        """Return the owner's entry, None when there is none."""
+        """Return the owner's entry, None when there is none, or while the file cannot be read."""
         if self._kept is None:
             await asyncio.to_thread(self._load)
         return (self._kept or {}).get(owner)
@@ -49,28 +56,43 @@ class OwnerFile(Generic[T]):
     def _load(self) -> None:
         with self._lock:
             if self._kept is None:
-                self._kept = self._read()
+                try:
+                    self._kept = self._read() or {}
+                except OSError as error:
+                    # Perhaps it can be read the next time.
+                    _log.warning("%s cannot be read: %s", self._path.name, error.strerror)
 
     def _change_now(self, owner: str, work: Callable[[T | None], T]) -> T:
         with self._lock:
-            kept = self._read()
-            entry = work(kept.pop(owner, None))
-            newest = dict(list({**kept, owner: entry}.items())[-self._most_owners :])
-            data = json.dumps(self._adapter.dump_python(newest, mode="json"), indent=1).encode()
             try:
-                write_private_file(self._path, data)
+                found = self._read()
+                kept = found or {}
+                entry = work(kept.pop(owner, None))
+                newest = _newest({**kept, owner: entry}, self._most_owners)
+                if found is None:
+                    os.replace(self._path, self._path.with_name(f"{self._path.name}.bad"))
+                write_private_file(
+                    self._path, json.dumps(self._adapter.dump_python(newest, mode="json"), indent=1).encode()
+                )
             except OSError as error:
                 raise storage_failure(error) from error
             self._kept = newest
             return entry
 
-    def _read(self) -> dict[str, T]:
+    def _read(self) -> dict[str, T] | None:
+        """Return the entries, None when the file's words make no sense. Raises OSError."""
         try:
             return self._adapter.validate_json(self._path.read_bytes())
         except FileNotFoundError:
             return {}
-        except OSError as error:
-            _log.warning("%s cannot be read: %s", self._path.name, error.strerror)
         except ValidationError:
             _log.warning("%s is unreadable and counts as empty", self._path.name)
-        return {}
+            return None
+
+
+def _newest(kept: dict[str, T], most: int) -> dict[str, T]:
+    """Return the entries without those that are too many; the last ones are the newest."""
+    *old, _ = kept
+    visitors_first = sorted((one for one in old if one != OPERATOR), key=lambda one: not one.startswith(VISITOR))
+    gone = set(visitors_first[: max(0, len(kept) - most)])
+    return {owner: entry for owner, entry in kept.items() if owner not in gone}

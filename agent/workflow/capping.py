@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from contextlib import AbstractAsyncContextManager, nullcontext
+from math import ceil
 from typing import TypeVar
 
 from agent.errors import ErrorCode, ErrorInfo
 from agent.plans import CapPassed
 from agent.providers.catalogue import IMAGE_ROLES
-from agent.spending import Caps, SoFar, caps_of, left_usd, passed, picture_price, used_up
+from agent.spending import A_TRIFLE_USD, Caps, SoFar, caps_of, left_usd, passed, picture_price, used_up
 from agent.storage.spend import SpendBook, UnderWay
 from agent.workflow.deps import Deps, today
 from agent.workflow.state import TurnProgress
@@ -40,6 +41,17 @@ async def caps_passed(
         if may_paint and not found:
             _pledge(deps, price_usd)
     return found
+
+
+def beyond_the_loan(state: TurnProgress, deps: Deps, price_usd: float = 0.0) -> ErrorInfo | None:
+    """Return why pictures of this price are not painted where somebody else pays, and no more words asked for: with
+    what the turn has cost, they would pass what is lent for it. Nobody is asked to agree: it is not their money."""
+    loan, all_usd = deps.loan, state["spend"].price_usd + price_usd
+    if loan is None or all_usd <= loan.most_usd + A_TRIFLE_USD or _has_painted(state):
+        return None
+    # Rounded up: it must not read as the cap itself.
+    amounts: dict[str, str | int | float] = {"cap": f"{loan.most_usd:.2f}", "price": f"{ceil(all_usd * 100) / 100:.2f}"}
+    return ErrorInfo(code=ErrorCode.TURN_TOO_DEAR, parameters=amounts)
 
 
 def _weighing(deps: Deps) -> AbstractAsyncContextManager[None]:

@@ -53,8 +53,12 @@ async def caps_in_the_way(
 
     Without any, when the turn `may_paint`, its price counts for other turns from now on.
     """
-    price_usd = sum(_price(deps, order, one).price_usd for order in orders.values() for one in order.each)
-    return await caps_passed(state, deps, price_usd, may_paint=may_paint)
+    return await caps_passed(state, deps, price_of(deps, orders), may_paint=may_paint)
+
+
+def price_of(deps: Deps, orders: Mapping[int, Commission]) -> float:
+    """Return about what painting the orders costs, in US dollars, with the reviews that are due."""
+    return sum(_price(deps, order, one).price_usd for order in orders.values() for one in order.each)
 
 
 async def shown_first(

@@ -77,7 +77,7 @@ async def critic(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
     reviews = {**state["reviews"], **{look.handle: look.review for look in looks}}
     spend = sum((look.spend for look in looks), Spend())
     spent_usd = state["spend"].price_usd + spend.price_usd
-    prices_usd, budget_usd = await _prices_usd(deps, looks), _left_of_budget(deps, spent_usd)
+    prices_usd, budget_usd = await _prices_usd(deps, looks), deps.budget_usd - spent_usd + A_TRIFLE_USD
 
     def advised(left_usd: float) -> tuple[dict[int, Work], float]:
         return _advised(state["works"], reviews, prices_usd, min(budget_usd, left_usd), deps)
@@ -172,11 +172,6 @@ async def _prices_usd(deps: Deps, looks: Sequence[_Look]) -> dict[str, float]:
         for picture in conversation.pictures
         if picture.receipt is not None
     }
-
-
-def _left_of_budget(deps: Deps, spent_usd: float) -> float:
-    budget_usd = deps.turn.settings.budget_usd
-    return float("inf") if budget_usd is None else budget_usd - spent_usd + A_TRIFLE_USD
 
 
 def _advised(

@@ -31,6 +31,7 @@ from agent.tools.base import Tool, ToolContext
 from agent.tools.registry import TOOLS
 from agent.tools.trust import Trust, comparable, urls_in
 from agent.workflow.ledger import Ledger
+from agent.workflow.lending import Loan
 from agent.workflow.pledges import Pledges
 from agent.workflow.retrying import Breakers, Patience
 from agent.workflow.state import Spend
@@ -48,7 +49,7 @@ class Deps:
     on record. `conversation` is without this turn, also when the turn goes on after it was cut off. `tools` are what
     the planner may call beside pictures and searches. `answers` is there when the operator wants the planner's answers
     reused; they belong to a key by its fingerprint. Every call and every node goes through `trace`. `reader` reads the
-    web for all turns of a studio, and `sandbox` runs their programs.
+    web for all turns of a studio, and `sandbox` runs their programs. `loan` is what somebody else pays the turn from.
     """
 
     conversation: Conversation
@@ -73,6 +74,7 @@ class Deps:
     patience: Patience = field(default_factory=Patience)
     breakers: Breakers = field(default_factory=Breakers)
     pledges: Pledges = field(default_factory=Pledges)
+    loan: Loan | None = None
     stopped: asyncio.Event = field(default_factory=asyncio.Event)
     cut: asyncio.Event = field(default_factory=asyncio.Event)
     settled: asyncio.Event = field(default_factory=asyncio.Event)
@@ -83,6 +85,12 @@ class Deps:
     def text_model(self) -> ModelEntry:
         """The text model that the person chose."""
         return self.catalogue.model(ModelRole(self.turn.settings.text_model), self.provider_name)
+
+    @property
+    def budget_usd(self) -> float:
+        """The most that the turn may cost, chosen or lent; infinity where nothing was said."""
+        told = (self.turn.settings.budget_usd, self.loan.most_usd if self.loan else None)
+        return min((one for one in told if one is not None), default=float("inf"))
 
     @property
     def may_search(self) -> bool:

@@ -41,6 +41,7 @@ from agent.workflow.checkpointed import VALUES
 from agent.workflow.deps import Deps
 from agent.workflow.graph import turn_graph
 from agent.workflow.ledger import Ledger
+from agent.workflow.lending import Loan
 from agent.workflow.live import LiveTurn
 from agent.workflow.pledges import Pledges
 from agent.workflow.preparing import prepare
@@ -59,8 +60,9 @@ _log = logging.getLogger(__name__)
 @dataclass(frozen=True)
 class House:
     """What every turn of a studio works with. `provider` and `provider_name` go by the person's key; `under_caps` adds
-    to a turn's settings the caps that its owner, or else the operator, has chosen. `tools` is asked at each turn for
-    what it may call. Once `closing` is set no turn begins."""
+    to a turn's settings the caps that its owner, or else the operator, has chosen. `lend` is what somebody else pays a
+    turn of an owner's with this key from, None where nobody does; one that asks for nothing new is not refused. `tools`
+    is asked at each turn for what it may call. Once `closing` is set no turn begins."""
 
     settings: Settings
     catalogue: Catalogue
@@ -71,6 +73,7 @@ class House:
     under_caps: Callable[[TurnSettings, str], Awaitable[TurnSettings]]
     provider: Callable[[SecretStr | None], Awaitable[Provider]]
     provider_name: Callable[[SecretStr | None], str]
+    lend: Callable[[str, SecretStr | None, bool], AbstractAsyncContextManager[Loan | None]]
     keep_alive: Callable[[Coroutine[Any, Any, Any]], asyncio.Task[Any]]
     tools: Callable[[], Awaitable[Mapping[str, Tool]]]
     reader: PageReader
@@ -83,14 +86,15 @@ class House:
 
 @dataclass(frozen=True)
 class _Who:
-    """Whose turn it is, in which conversation, with which key."""
+    """Whose turn it is, in which conversation, with which key, and what somebody else pays it from."""
 
     conversation_id: str
     owner: str
     key: SecretStr | None
+    loan: Loan | None = None
 
 
-_Work = Callable[[LiveTurn, list[Deps]], Awaitable[None]]
+_Work = Callable[[_Who, LiveTurn, list[Deps]], Awaitable[None]]
 
 
 class Dispatch:
@@ -157,12 +161,11 @@ class Dispatch:
         name = (conversation_id, owner, request.request_id)
         if name in self._requests:
             return self._requests[name]
-        who = _Who(conversation_id, owner, key)
 
-        async def work(live: LiveTurn, prepared: list[Deps]) -> None:
+        async def work(who: _Who, live: LiveTurn, prepared: list[Deps]) -> None:
             await self._begin(who, request, live, prepared)
 
-        live = self._line_up(who, work)
+        live = self._line_up(_Who(conversation_id, owner, key), work)
         if request.request_id:
             self._requests[name] = live
         return live
@@ -181,12 +184,12 @@ class Dispatch:
 
         With `may_repeat` the person has said so, and a call of unknown outcome is made again.
         """
-        who = _Who(conversation_id, owner, key)
 
-        async def work(live: LiveTurn, prepared: list[Deps]) -> None:
+        async def work(who: _Who, live: LiveTurn, prepared: list[Deps]) -> None:
             await self._go_on(who, turn_id, decision, live, prepared, may_repeat=may_repeat)
 
-        return self._line_up(who, work)
+        asks = decision is None or decision.run
+        return self._line_up(_Who(conversation_id, owner, key), work, asks=asks)
 
     async def switch(self, conversation_id: str, turn_id: str, owner: str) -> Conversation:
         """Return the conversation with another branch shown, the one that holds the turn.
@@ -205,8 +208,8 @@ class Dispatch:
         has_provider = not turn.provider or turn.provider == self._house.provider_name(key)
         return is_newest and has_provider and can_go_on(turn)
 
-    def _line_up(self, who: _Who, work: _Work) -> LiveTurn:
-        """Start a turn's task: it waits for those of its conversation that came before."""
+    def _line_up(self, who: _Who, work: _Work, *, asks: bool = True) -> LiveTurn:
+        """Start a turn's task: it waits for those of its conversation that came before. `asks` is for `House.lend`."""
         prepared: list[Deps] = []
         turns = self._live[who.conversation_id]
         order = self._order.setdefault(who.conversation_id, asyncio.Lock())
@@ -218,9 +221,9 @@ class Dispatch:
                 raise RequestRefused(ErrorCode.STUDIO_CLOSING)
             if order.locked():
                 live.publish(_behind(max(1, turns.index(live))))
-            async with order, self._seat(live):
+            async with order, self._house.lend(who.owner, who.key, asks) as loan, self._seat(live):
                 try:
-                    await work(live, prepared)
+                    await work(replace(who, loan=loan), live, prepared)
                 finally:
                     for deps in prepared:
                         self._pledges.let_go(deps.turn.id)
@@ -378,11 +381,12 @@ class Dispatch:
             sandbox=house.sandbox,
             answers=house.answers,
             key_fingerprint=self._fingerprint(who.key),
-            ledger=Ledger(house.records.journal, conversation.id, turn.id, calls, may_repeat),
+            ledger=Ledger(house.records.journal, conversation.id, turn.id, calls, may_repeat, who.loan),
             image_timeout_s=house.settings.image_timeout_s,
             patience=Patience(budget_s=house.settings.retry_budget_s),
             breakers=house.breakers,
             pledges=self._pledges,
+            loan=who.loan,
             keep_alive=house.keep_alive,
             stopped=live.stopped,
             cut=live.cut,

@@ -12,8 +12,9 @@ from agent.errors import AivistaError, ErrorInfo, ToolArgumentError
 from agent.events import PaintingStarted, PictureFailed, PictureReady, SearchFound, Step
 from agent.messages import ToolResultPart
 from agent.tools.base import error_result
+from agent.workflow.capping import beyond_the_loan
 from agent.workflow.commissions import Commission, commission
-from agent.workflow.confirmer import caps_in_the_way, must_confirm, shown_first
+from agent.workflow.confirmer import caps_in_the_way, must_confirm, price_of, shown_first
 from agent.workflow.critic import review_due
 from agent.workflow.deps import TurnRuntime, emit, say
 from agent.workflow.drifting import note_drifts
@@ -26,9 +27,9 @@ from agent.workflow.state import Attempt, Spend, TurnProgress, Work
 async def executor(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
     """Paint every picture asked for, or sent back by a review, side by side.
 
-    Nothing is painted before the person has seen the plan, where they are to see it or it would pass a cap. A call
-    that does not fit goes back to the planner to mend; one the person's own setting forbids ends the turn. The turn
-    fails only when nothing at all could be painted.
+    Nothing is painted before the person has seen the plan, where they are to see it or it would pass a cap, and nothing
+    at somebody else's expense that costs more than is lent. A call that does not fit goes back to the planner to mend;
+    one the person's own setting forbids ends the turn. The turn fails only when nothing at all could be painted.
     """
     deps = runtime.context
     try:
@@ -39,6 +40,10 @@ async def executor(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]
         target, settled = settle(state, refused)
         return Command(goto=target, update=settled)
     is_shown = must_confirm(state, deps, commissions)
+    # A plan may still be made smaller.
+    too_dear = None if is_shown else beyond_the_loan(state, deps, price_of(deps, commissions))
+    if too_dear is not None:
+        return _failed(too_dear, {})
     caps = await caps_in_the_way(state, deps, commissions, may_paint=not is_shown)
     if caps or is_shown:
         return await shown_first(state, runtime, commissions, caps)

@@ -9,6 +9,7 @@ from agent.errors import ErrorCode, ErrorInfo
 from agent.providers.catalogue import ModelEntry
 from agent.storage.journal import CallRecord, CallState, Heard, Journal
 from agent.workflow.hearing import Answer
+from agent.workflow.lending import Loan
 
 # A picture that was asked for may have been painted and charged although the answer never came.
 _AMBIGUOUS = frozenset(
@@ -18,13 +19,15 @@ _AMBIGUOUS = frozenset(
 
 @dataclass
 class Ledger:
-    """The calls of one turn. With `may_repeat` the person has said that calls of unknown outcome are made again."""
+    """The calls of one turn. With `may_repeat` the person has said that calls of unknown outcome are made again.
+    `loan` is what they are paid from where somebody else pays."""
 
     journal: Journal
     conversation_id: str
     turn_id: str
     known: dict[str, CallRecord] = field(default_factory=dict)
     may_repeat: bool = False
+    loan: Loan | None = None
     _unwritten: set[str] = field(default_factory=set)
 
     def answered(self, name: str, model: ModelEntry) -> Answer | None:
@@ -58,6 +61,8 @@ class Ledger:
 
     async def end(self, name: str, answer: Answer, price_usd: float, *, is_text: bool) -> None:
         """Note how the call ended."""
+        if self.loan is not None:
+            self.loan.pay(price_usd)
         if answer.error is None:
             heard = Heard(parts=tuple(answer.parts), usage=answer.usage, finish_reason=answer.finish_reason)
             self._keep(self.known[name], state=CallState.DONE, answer=heard, price_usd=price_usd, error_code=None)

@@ -21,6 +21,7 @@ from agent.workflow.asking import ask_picture
 from agent.workflow.commissions import Commission
 from agent.workflow.deps import Deps, today
 from agent.workflow.hearing import Answer
+from agent.workflow.lending import in_use
 from agent.workflow.masked import Finished, finish_part
 from agent.workflow.state import Spend
 
@@ -85,7 +86,8 @@ async def add_late(deps: Deps, painted: Painted) -> None:
 
 
 async def _ask(deps: Deps, order: Commission, name: str, take: int, advice: str) -> tuple[Answer, Spend, int]:
-    with deps.pledges.asking(deps.turn.id, name, order.price_usd(today())):
+    # A picture that was asked for is paid for, also when its turn was stopped meanwhile.
+    with deps.pledges.asking(deps.turn.id, name, order.price_usd(today())), in_use(deps.loan):
         return await _answered(deps, order, name, take, advice)
 
 

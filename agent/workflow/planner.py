@@ -16,7 +16,7 @@ from agent.messages import PromptMessage, ToolCallPart
 from agent.prompts import prompt
 from agent.providers.base import ChatOptions, ToolDeclaration
 from agent.workflow.asking import ask_text
-from agent.workflow.capping import refused_by_cap
+from agent.workflow.capping import beyond_the_loan, refused_by_cap
 from agent.workflow.deps import Deps, TurnRuntime, emit, say, today
 from agent.workflow.doubting import without_the_unsure
 from agent.workflow.hearing import Answer
@@ -34,10 +34,10 @@ MAX_SAME_CALLS = 3
 async def planner(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
     """Ask the text model what to do next, stream its words, and go where its calls lead.
 
-    Nothing is asked by a new turn when a cap is used up.
+    Nothing is asked by a new turn when a cap is used up, nor by one that has cost more than is lent for it.
     """
     deps = runtime.context
-    refusal = await refused_by_cap(state, deps)
+    refusal = beyond_the_loan(state, deps) or await refused_by_cap(state, deps)
     if refusal is not None:
         return Command(goto="failure", update={"error": refusal, "failed_node": "planner"})
     step = say(runtime, Step.THINKING)

@@ -63,8 +63,7 @@ async def _may_ask(state: TurnProgress, deps: Deps) -> bool:
     """
     if state["failed_node"] != "executor" or deps.provider_name == "sketch":
         return False
-    budget_usd = deps.turn.settings.budget_usd
-    if budget_usd is not None and state["spend"].price_usd >= budget_usd:
+    if state["spend"].price_usd >= deps.budget_usd:
         return False
     return not await is_any_cap_used_up(state, deps)
 

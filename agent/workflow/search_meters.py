@@ -17,11 +17,13 @@ from agent.workflow.retrying import Breakers
 # On a shared link many owners are served by the operator's one key.
 _MOST_KEPT = 64
 
+Book = Callable[[float], Awaitable[None]]
+
 
 class SearchMeters:
     """A meter for each owner and key, kept so that a model that failed is left alone by the next search as well.
 
-    `cap_day_usd` tells what an owner may spend in a day.
+    `cap_day_usd` tells what an owner may spend in a day. `book` is the account of whoever pays in an owner's place.
     """
 
     def __init__(
@@ -36,27 +38,27 @@ class SearchMeters:
         self._spend = spend
         self._cap_day_usd = cap_day_usd
         # By the provider's identity, which nothing else takes while the provider is held here.
-        self._meters: OrderedDict[tuple[int, str], tuple[Provider, Meter]] = OrderedDict()
+        self._meters: OrderedDict[tuple[int, str, bool], tuple[Provider, Meter]] = OrderedDict()
 
-    def calls(self, owner: str) -> DayCalls:
+    def calls(self, owner: str, book: Book | None = None) -> DayCalls:
         """Return where the owner's calls are put on record that no turn makes."""
-        return DayCalls(owner, self._spend, self._cap_day_usd)
+        return DayCalls(owner, self._spend, self._cap_day_usd, book)
 
-    def writer(self, owner: str, provider: Provider, provider_name: str) -> Writer:
+    def writer(self, owner: str, provider: Provider, provider_name: str, book: Book | None = None) -> Writer:
         """Return what the owner's wishes are written out with."""
-        return Writer(self._catalogue, provider_name, provider, self._breakers, self.calls(owner))
+        return Writer(self._catalogue, provider_name, provider, self._breakers, self.calls(owner, book))
 
     def has_model(self, provider_name: str) -> bool:
         """Whether the provider has a model that can be asked."""
         return embedding_model(self._catalogue, provider_name) is not None
 
-    async def of(self, owner: str, provider: Provider, provider_name: str) -> Meter | None:
+    async def of(self, owner: str, provider: Provider, provider_name: str, book: Book | None = None) -> Meter | None:
         """Return the model that the owner's searches ask, None where there is none or the day's cap is used up."""
-        calls = self.calls(owner)
+        calls = self.calls(owner, book)
         model = embedding_model(self._catalogue, provider_name)
         if model is None or (model.prices and await calls.passed() is not None):
             return None
-        name = (id(provider), owner)
+        name = (id(provider), owner, book is not None)
         if name not in self._meters:
             embedder = embedder_of(provider, model)
             if embedder is None:

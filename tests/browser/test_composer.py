@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from tests.page import PageProcess
 from tests.page.hands import Held, composer, drop, expect_ready, expect_rest, held, open_page, pictures, say
@@ -15,6 +15,11 @@ from tests.wire_server import GeminiProcess
 
 PASTE = """(at, clipboardData) =>
   at.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }))"""
+# An input method that has typed half of a word.
+COMPOSE = """field => {
+  field.value = "zhong";
+  field.dispatchEvent(new InputEvent("input", { bubbles: true, isComposing: true }));
+}"""
 FULL = "A red fox sits in fresh snow at the edge of a pine forest, watercolour"
 
 
@@ -26,6 +31,16 @@ def photo_file(photo: Path) -> Held:
 def aid(page: Page, name: str) -> None:
     """Press one of the three buttons beside the price."""
     page.locator(f".aids [data-aid={name}]").click()
+
+
+def press_here_and_let_go_there(page: Page, here: Locator, x: int, y: int) -> None:
+    """Mark words with the mouse and let it go somewhere else."""
+    box = here.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(x, y)
+    page.mouse.up()
 
 
 def choose_ratio(page: Page, ratio: str) -> None:
@@ -58,10 +73,13 @@ def test_a_wish_is_written_out_shown_taken_and_undone_and_never_sent(
 
 def test_without_a_key_rules_write_it_and_say_so(page: Page, studio: PageProcess) -> None:
     open_page(page, studio.url)
+    said_aloud = page.locator("#fuller-heard[role=status]")
+    expect(said_aloud).to_have_text("")
     composer(page).fill("Draw a red fox")
     aid(page, "expand")
     shown = page.locator("#fuller .fuller")
     expect(shown).to_contain_text("by simple rules, without a model")
+    expect(said_aloud).to_contain_text("Your wish, written out: Draw a red fox")
     shown.get_by_role("button", name="Keep mine").click()
     expect(shown).to_be_hidden()
     expect(composer(page)).to_have_value("Draw a red fox")
@@ -71,7 +89,7 @@ def test_a_preset_is_saved_and_taken_up_in_another_tab(page: Page, studio: PageP
     open_page(page, studio.url)
     choose_ratio(page, "21:9")
     aid(page, "presets")
-    page.get_by_label("Name for the chips as they are").fill("Film still")
+    page.get_by_label("Name for these settings").fill("Film still")
     page.keyboard.press("Enter")
     row = page.locator("#presets li").filter(has_text="Film still")
     expect(row).to_contain_text("21:9")
@@ -112,6 +130,7 @@ def test_a_prompt_of_the_gallery_fills_the_box_with_its_place_marked(page: Page,
     say(page, "draw a paper boat")
     expect(pictures(page)).to_have_count(1)
     expect_rest(page)
+    composer(page).press_sequentially("words of mine")
     aid(page, "prompts")
     dialog = page.get_by_role("dialog", name="Prompt gallery")
     expect(dialog.locator(".prm:visible")).to_have_count(24)
@@ -123,12 +142,19 @@ def test_a_prompt_of_the_gallery_fills_the_box_with_its_place_marked(page: Page,
     dialog.get_by_role("button", name="Yours").click()
     dialog.get_by_role("button", name="Keep this prompt").click()
     expect(dialog.locator(".prm-own:visible")).to_have_text(["draw a paper boat"])
+    search = dialog.get_by_role("searchbox")
+    search.evaluate(COMPOSE)
+    expect(dialog.locator(".prm-own:visible")).to_have_count(1)
+    search.fill("")
     dialog.get_by_role("button", name="Products").click()
+    press_here_and_let_go_there(page, search, 8, 8)
     dialog.get_by_role("button", name="Product on stone").click()
     expect(dialog).to_be_hidden()
     expect(composer(page)).to_have_value(re.compile("^A ceramic coffee cup on a slab"))
     marked = "e => e.value.slice(e.selectionStart, e.selectionEnd)"
     assert composer(page).evaluate(marked) == "ceramic coffee cup"
+    page.keyboard.press("Control+z")
+    expect(composer(page)).to_have_value("words of mine")
 
 
 def test_a_picture_dropped_anywhere_goes_into_the_message_and_a_target_says_so(
@@ -171,6 +197,67 @@ def test_an_upload_shows_how_far_it_is_and_one_file_can_be_left_out(
     expect(page.locator("#box .thumbnail-item img")).to_have_count(1)
     expect(page.locator("#box .thumbnail-item img")).to_have_attribute("src", re.compile("second"))
     expect(rows).to_have_count(0)
+
+
+def test_who_sends_while_a_picture_is_on_its_way_sends_it_along(
+    page: Page, studio: PageProcess, photo_file: Held, slow_upload: list[Route]
+) -> None:
+    open_page(page, studio.url)
+    drop(composer(page), photo_file)
+    expect(page.locator("#uploads li")).to_have_count(1)
+    say(page, "make it darker")
+    page.wait_for_timeout(300)
+    expect(page.locator("#chat .user-row")).to_have_count(0)
+    for route in slow_upload:
+        route.continue_()
+    expect(page.locator("#chat .user-row").first).to_contain_text("make it darker")
+    expect(page.locator("#chat .user-row img")).to_have_count(1)
+    expect(page.locator("#box .thumbnail-item")).to_have_count(0)
+
+
+def test_the_way_back_to_a_draft_through_sent_messages_ends_with_its_conversation(
+    page: Page, studio: PageProcess
+) -> None:
+    open_page(page, studio.url)
+    say(page, "draw a sailing boat")
+    expect(pictures(page)).to_have_count(1)
+    expect_rest(page)
+    composer(page).fill("half a wish")
+    composer(page).press("ArrowUp")
+    expect(composer(page)).to_have_value("draw a sailing boat")
+    page.locator("#rail [data-act=new]").click()
+    expect(page.locator("#top h1[data-conversation=new]")).to_have_count(1)
+    expect(composer(page)).to_have_value("")
+    composer(page).press("ArrowDown")
+    expect(composer(page)).to_have_value("")
+
+
+def test_a_wish_asked_for_in_a_new_conversation_does_not_follow_into_another(page: Page, studio: PageProcess) -> None:
+    open_page(page, studio.url)
+    say(page, "draw a stone bridge")
+    expect(pictures(page)).to_have_count(1)
+    expect_rest(page)
+    page.locator("#rail [data-act=new]").click()
+    expect(page.locator("#top h1[data-conversation=new]")).to_have_count(1)
+    composer(page).fill("a wooden bridge")
+    waiting: list[Route] = []
+    page.route("**/gradio_api/queue/join*", lambda route: waiting.append(route))
+    aid(page, "expand")
+    expect(page.locator("#composer .fuller-wait")).to_have_count(1)
+    page.locator("#rail-rows [data-act=open]").first.click()
+    page.unroute("**/gradio_api/queue/join*")
+    expect(page.locator("#top h1:not([data-conversation=new])")).to_have_count(1)
+    expect(page.locator("#composer .fuller-wait")).to_have_count(0)
+    expect(page.locator("#fuller")).to_be_hidden()
+
+
+def test_tab_leaves_the_menu_of_aids_closed_behind_it(page: Page, studio: PageProcess) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    open_page(page, studio.url)
+    page.locator("[data-aid=more]").click()
+    expect(page.locator("#aids-menu")).to_be_visible()
+    page.keyboard.press("Tab")
+    expect(page.locator("#aids-menu")).to_be_hidden()
 
 
 def test_a_draft_survives_a_reload_belongs_to_its_conversation_and_goes_when_it_is_sent(

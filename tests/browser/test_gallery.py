@@ -317,10 +317,16 @@ def test_two_of_one_conversation_are_compared(page: Page, studio: PageProcess) -
 def test_pictures_of_the_open_conversation_become_its_references(page: Page, studio: PageProcess) -> None:
     open_gallery(page, studio)
     open_gallery(page, studio, conversation=conversation_of(page, "red fox"))
+    composer(page).fill("one beside the other")
+    page.wait_for_function("JSON.stringify(localStorage).includes('one beside the other')")
     choose(page, "red fox", "lighthouse")
     bar(page).get_by_role("button", name="Use as references").click()
     expect(page.locator("#ctx .ctx b")).to_have_text(["#2", "#1"])
     expect(bar(page)).to_be_hidden()
+    # It begins no conversation, so words do not go along into one that is opened right after it.
+    page.evaluate("window.aivista.act({ act: 'new', arg: '' })")
+    expect(page.locator("#top h1")).to_have_attribute("data-conversation", "new")
+    expect(composer(page)).to_have_value("")
 
 
 def test_pictures_of_elsewhere_begin_a_conversation_and_the_draft_stays(page: Page, studio: PageProcess) -> None:

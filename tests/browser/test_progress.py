@@ -22,6 +22,9 @@ NOTIFICATIONS = """
     close() {}
   };
   Document.prototype.hasFocus = () => !window.away;
+  const plain = window.requestAnimationFrame;
+  // A tab that nobody looks at draws no frames.
+  window.requestAnimationFrame = run => window.away ? 0 : plain(run);
 """
 
 

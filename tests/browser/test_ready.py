@@ -7,9 +7,21 @@ import re
 from playwright.sync_api import Page, Route, expect
 
 from tests.page import PageProcess
-from tests.page.hands import composer, expect_rest, open_page, pictures, say
+from tests.page.hands import composer, expect_ready, expect_rest, open_page, pictures, say
 
 JOIN = "**/gradio_api/queue/join*"
+# Ten seconds are long for a test.
+IMPATIENT = """
+  const plain = window.setTimeout;
+  window.setTimeout = (run, wait, ...more) => plain(run, wait === 10000 ? 400 : wait, ...more);
+"""
+
+
+def hold(page: Page) -> list[Route]:
+    """Let what the page asks Python for wait on the way, until it is let go by `page.unroute(JOIN)`."""
+    kept: list[Route] = []
+    page.route(JOIN, lambda route: kept.append(route))
+    return kept
 
 
 def test_until_the_page_is_filled_nothing_can_be_sent_and_then_it_goes_into_its_conversation(
@@ -59,3 +71,94 @@ def test_what_is_sent_while_another_conversation_is_opened_goes_into_that_one(pa
     expect(page.locator("#chat")).not_to_contain_text("lighthouse")
     assert page.url != address
     assert kept
+
+
+def test_what_is_typed_while_a_conversation_is_opened_is_typed_for_that_one(page: Page, studio: PageProcess) -> None:
+    open_page(page, studio.url)
+    say(page, "draw a well")
+    expect(pictures(page)).to_have_count(1)
+    expect_rest(page)
+    composer(page).fill("and a bucket")
+    hold(page)
+    page.locator("#rail [data-act=new]").click()
+    composer(page).press_sequentially("a mill")
+    page.wait_for_timeout(600)
+    page.unroute(JOIN)
+    expect(page.locator("#top h1[data-conversation=new]")).to_have_count(1)
+    expect_ready(page)
+    page.wait_for_function("localStorage.getItem('aivista-draft new')?.includes('a mill')")
+    expect(composer(page)).to_have_value("a mill")
+    page.locator("#rail-rows [data-act=open]").first.click()
+    expect(composer(page)).to_have_value("and a bucket")
+    page.locator("#rail [data-act=new]").click()
+    expect(composer(page)).to_have_value("a mill")
+
+
+def test_a_kept_press_waits_for_the_conversation_and_for_nothing_else(page: Page, studio: PageProcess) -> None:
+    open_page(page, studio.url)
+    say(page, "draw a bridge")
+    expect(pictures(page)).to_have_count(1)
+    expect_rest(page)
+    hold(page)
+    page.locator("#rail [data-act=new]").click()
+    say(page, "draw a kettle")
+    # What a wish that was written out leaves there, and a turn that ended elsewhere.
+    page.locator("#rail-stamp i").evaluate("mark => { mark.outerHTML = '<i data-at=\"7\"></i>'; }")
+    page.wait_for_timeout(300)
+    assert page.locator("html[data-ready]").count() == 0
+    expect(composer(page)).to_have_value("draw a kettle")
+    page.unroute(JOIN)
+    expect(page.locator("#chat .user-row")).to_have_text(re.compile("draw a kettle"))
+    expect_rest(page)
+    expect(page.locator("#chat")).not_to_contain_text("bridge")
+
+
+def test_where_no_answer_comes_nothing_is_sent_and_all_words_are_there_again(page: Page, studio: PageProcess) -> None:
+    page.add_init_script(IMPATIENT)
+    open_page(page, studio.url)
+    say(page, "draw a tower")
+    expect(pictures(page)).to_have_count(1)
+    expect_rest(page)
+    composer(page).fill("make it higher")
+    kept = hold(page)
+    page.locator("#rail [data-act=new]").click()
+    composer(page).press_sequentially(", please")
+    composer(page).press("Enter")
+    expect_ready(page)
+    expect(composer(page)).to_have_value("make it higher, please")
+    expect(page.locator("#chat .user-row")).to_have_count(1)
+    assert all("make it higher" not in (route.request.post_data or "") for route in kept)
+
+
+def test_words_that_could_not_be_sent_do_not_follow_into_another_conversation(page: Page, studio: PageProcess) -> None:
+    open_page(page, studio.url)
+    say(page, "draw a gate")
+    expect(pictures(page)).to_have_count(1)
+    expect_rest(page)
+    page.locator("#rail [data-act=new]").click()
+    expect(page.locator("#top h1[data-conversation=new]")).to_have_count(1)
+    expect_ready(page)
+    page.route(JOIN, lambda route: route.abort(), times=1)
+    say(page, "draw a fence")
+    page.wait_for_function("localStorage.getItem('aivista-draft new')?.includes('draw a fence')")
+    expect_ready(page)
+    expect(page.locator("#chat .user-row")).to_have_count(0)
+    page.locator("#rail-rows [data-act=open]").first.click()
+    expect(pictures(page)).to_have_count(1)
+    expect_ready(page)
+    expect(composer(page)).to_have_value("")
+    page.locator("#rail [data-act=new]").click()
+    expect(composer(page)).to_have_value("draw a fence")
+
+
+def test_words_on_the_first_page_stay_when_an_example_runs(page: Page, studio: PageProcess) -> None:
+    open_page(page, studio.url)
+    composer(page).fill("my own wish")
+    page.wait_for_function("JSON.stringify(localStorage).includes('my own wish')")
+    page.locator("[data-act=try_wish]").first.click()
+    expect(pictures(page)).to_have_count(1)
+    expect_rest(page)
+    expect(composer(page)).to_have_value("my own wish")
+    page.reload()
+    expect_ready(page)
+    expect(composer(page)).to_have_value("my own wish")

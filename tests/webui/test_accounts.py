@@ -13,6 +13,7 @@ from joserfc.jwk import RSAKey
 from pydantic import SecretStr
 from starlette.applications import Starlette
 
+from agent.errors import AivistaError, ErrorCode, SettingsError, StorageFailure
 from tests.issuer_server import CLIENT_ID, CLIENT_SECRET, IssuerServer
 from webui.accounts import Accounts, Issuer, account_html, owner_of
 from webui.sessions import COOKIE, Sessions, Visitor
@@ -42,8 +43,11 @@ class Space:
     issuer: IssuerServer
     sessions: Sessions = field(default_factory=lambda: Sessions(b"s" * 32, is_shared=True, has_accounts=True))
     handed_over: list[tuple[str, str]] = field(default_factory=list)
+    failure: AivistaError | None = None
 
     async def hand_over(self, owner: str, new_owner: str) -> None:
+        if self.failure is not None:
+            raise self.failure
         self.handed_over.append((owner, new_owner))
 
     @asynccontextmanager
@@ -133,6 +137,25 @@ async def test_what_does_not_fit_signs_nobody_in(space: Space, change: dict[str,
         assert answer.status_code == 502
         assert answer.text == "The sign-in did not work. Please go back to the studio and try once more."
         assert not space.visitor(ada).is_known
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        StorageFailure(ErrorCode.DISK_FULL),
+        SettingsError("styles.json", "[", "no list of styles"),
+    ],
+)
+async def test_what_cannot_be_brought_along_is_told_and_may_be_tried_again(space: Space, failure: AivistaError) -> None:
+    space.failure = failure
+    async with space.browser() as ada:
+        answer = await ada.get(await way_back(ada))
+        assert (answer.status_code, answer.text) == (500, WORDS.error(failure.info))
+        assert not space.visitor(ada).is_known
+        space.failure = None
+        await ada.get(await way_back(ada))
+        assert space.visitor(ada).is_known
+        assert len(space.handed_over) == 1
 
 
 async def test_an_id_token_that_another_key_signed_is_not_believed(space: Space) -> None:

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.datastructures import Headers
 
 from agent.settings import Settings
-from webui.app import LaunchOptions, as_reached
+from webui.app import LaunchOptions, as_reached, host_rules
 from webui.space.place import Place, place_of_visitors
 from webui.space.spacefile import Pays
 
@@ -31,6 +32,7 @@ VISITED = place(is_public=True)
         (LaunchOptions(host="0.0.0.0"), True),
         (LaunchOptions(host="192.168.1.5"), True),
         (LaunchOptions(is_shared=True, place=VISITED), True),
+        (LaunchOptions(names=frozenset({"studio.example.org"})), True),
     ],
 )
 def test_whoever_can_be_reached_by_others_is_public(options: LaunchOptions, is_public: bool) -> None:
@@ -59,3 +61,48 @@ def test_visitors_bring_their_own_key_unless_the_operator_allows_theirs_up_to_a_
     assert generous.pays == Pays(who="owner", cap_day_usd=0.2, cap_turn_usd=0.2)
     assert as_reached(settings, LaunchOptions(place=generous)).lends_keys
     assert as_reached(settings, LaunchOptions(host="0.0.0.0")).lends_keys
+
+
+@pytest.mark.parametrize("listens_on", ["0.0.0.0", "::", "192.168.1.5"])
+@pytest.mark.parametrize(
+    ("host", "is_allowed"),
+    [
+        ("localhost:7860", True),
+        ("127.0.0.1:7860", True),
+        ("192.168.1.5:7860", True),
+        ("[fd00::7]:7860", True),
+        ("studio.example.org", True),
+        ("evil.test:7860", False),
+        ("192.168.1.5.evil.test", False),
+        ("studio.example.org.evil.test", False),
+        ("", False),
+    ],
+)
+def test_where_all_are_the_operator_a_name_that_merely_points_at_the_studio_opens_nothing(
+    listens_on: str, host: str, is_allowed: bool
+) -> None:
+    rules = host_rules(LaunchOptions(host=listens_on, names=frozenset({"studio.example.org"})))
+    assert rules.allows_host(host) is is_allowed
+
+
+def test_a_studio_that_listens_on_a_name_answers_to_it() -> None:
+    rules = host_rules(LaunchOptions(host="Studio.lan"))
+    assert rules.allows_host("studio.lan:7860")
+    assert not rules.allows_host("other.lan:7860")
+
+
+def test_another_server_on_the_address_where_all_are_the_operator_cannot_write() -> None:
+    rules = host_rules(LaunchOptions(host="192.168.1.5"))
+    asked = Headers({"host": "192.168.1.5:7860"})
+    assert rules.allows_origin("http://192.168.1.5:7860", asked)
+    assert not rules.allows_origin("http://192.168.1.5:9999", asked)
+
+
+def test_a_studio_for_one_on_this_machine_answers_to_its_domain_and_to_no_address_of_the_network() -> None:
+    rules = host_rules(LaunchOptions(names=frozenset({"studio.example.org"})))
+    assert rules.allows_host("studio.example.org")
+    assert not rules.allows_host("192.168.1.5:7860")
+
+
+def test_where_others_have_spaces_of_their_own_a_studio_without_a_name_answers_to_any() -> None:
+    assert host_rules(LaunchOptions(host="0.0.0.0", place=VISITED)).allows_host("studio.lan")

@@ -8,6 +8,7 @@ import stat
 import urllib.request
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.page import PageProcess, free_port, run_command
@@ -107,3 +108,18 @@ def test_an_open_page_does_not_hold_the_studio_up(tmp_path: Path) -> None:
         with urllib.request.urlopen(stream, timeout=20) as endless:
             assert endless.status == 200
             assert page.end(signal.SIGTERM) == 0
+
+
+def test_a_studio_for_one_that_listens_on_the_network_answers_to_its_domain_and_to_no_other_name(
+    tmp_path: Path,
+) -> None:
+    flags = ("--host", "0.0.0.0", "--domain", "studio.example.org")
+    with PageProcess(*flags, home=tmp_path, environment={"AIVISTA_SINGLE_USER": "1"}) as page:
+        for host, status in ("studio.example.org", 200), ("localhost", 200), ("evil.test", 403):
+            assert httpx.get(page.url, headers={"Host": host}, trust_env=False).status_code == status
+
+
+def test_a_password_on_this_machine_closes_the_page_and_the_api(tmp_path: Path) -> None:
+    with PageProcess("--password", "a red fox", home=tmp_path) as page:
+        for path in ("/", "/api/v1/conversations", "/v1/models"):
+            assert httpx.get(page.url + path, trust_env=False).status_code == 401

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import gradio as gr
 import pytest
 
 from agent.settings import Settings
 from agent.studio import Studio
 from tests.webui.test_rail_wiring import Desk
 from webui.draft_wiring import Draft, chosen_of, read_draft, restored
+from webui.page import build_page
 from webui.panels.composer import Chosen
 from webui.sessions import Visitor
 from webui.words import load_words
@@ -60,3 +62,14 @@ def test_a_draft_says_what_its_chips_said() -> None:
 @pytest.mark.parametrize("data", [None, 1, "x", {"references": ["#1"] * 50}, {"roles": "x" * 3000}])
 def test_a_draft_that_is_none_is_ignored(data: object) -> None:
     assert read_draft(data) is None
+
+
+async def test_a_draft_of_a_new_conversation_is_not_put_into_one_that_is_open_by_now(desk: Desk) -> None:
+    page = build_page(lambda: desk.studio, desk.studio.catalogue, desk.screen.sessions)
+    [restore] = [one for one in page.fns.values() if one.name == "restore"]
+    assert restore.trigger_mode == "multiple", "one that is asked for while another is under way counts, too"
+    event = gr.EventData(None, {"conversation": "", "chips": CHIPS})
+    request = gr.Request(headers={}, cookies={})
+    assert restore.fn is not None
+    assert len(await restore.fn(request, event, "")) > 1
+    assert len(await restore.fn(request, event, "another")) == 1

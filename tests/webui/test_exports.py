@@ -13,7 +13,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
 from agent.archive.format import Limits
-from agent.settings import Settings
+from agent.settings import OPERATOR, Settings
 from agent.studio import Studio, TurnRequest
 from webui.exports import export_routes
 from webui.guard import Guard, HostRules
@@ -32,12 +32,20 @@ async def studio(tmp_path: Path) -> AsyncIterator[Studio]:
 class Browser:
     """A visitor of a shared link, with a cookie of their own unless told otherwise."""
 
-    def __init__(self, studio: Studio, limits: Limits | None = None, *, has_cookie: bool = True) -> None:
+    def __init__(
+        self,
+        studio: Studio,
+        limits: Limits | None = None,
+        *,
+        has_cookie: bool = True,
+        owner: str | None = None,
+        free_bytes: int = 1 << 40,
+    ) -> None:
         self.sessions = Sessions(b"s" * 32, is_shared=True)
-        cookie = self.sessions.new_cookie()
-        self.owner = self.sessions.owner(self.sessions.token_of(cookie))
+        cookie = self.sessions.new_cookie(owner)
+        self.owner = owner or self.sessions.owner(self.sessions.token_of(cookie))
         app = Starlette(
-            routes=export_routes(lambda: studio, self.sessions, limits),
+            routes=export_routes(lambda: studio, self.sessions, limits, lambda folder: free_bytes),
             middleware=[Middleware(Guard, rules=HostRules(is_loopback=True), sessions=self.sessions)],
         )
         self.http = httpx.AsyncClient(
@@ -146,4 +154,32 @@ async def test_what_is_too_large_is_refused_before_and_while_it_arrives(studio: 
     streamed = await ann.http.post("/import", content=pieces(), headers=ZIP)
     assert (announced.status_code, streamed.status_code) == (413, 413)
     assert announced.json()["text"] == streamed.json()["text"]
+    assert left_over(studio) == []
+
+
+async def test_a_visitors_archive_may_be_smaller_than_the_operators(studio: Studio) -> None:
+    announced = {**ZIP, "Content-Length": str(257 << 20)}
+    refused = await Browser(studio).http.post("/import", content=b"x", headers=announced)
+    assert refused.status_code == 413
+    assert "256 MB" in refused.json()["text"]
+    taken = await Browser(studio, owner=OPERATOR).http.post("/import", content=b"x", headers=announced)
+    assert taken.json()["text"] == load_words("en")("error.archive_unreadable")
+
+
+@pytest.mark.parametrize("is_announced", [True, False])
+async def test_an_archive_that_leaves_the_disk_no_reserve_is_not_taken_in(studio: Studio, is_announced: bool) -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        for _ in range(4):
+            yield b"x" * (1 << 20)
+
+    def content() -> bytes | AsyncIterator[bytes]:
+        return b"x" * (4 << 20) if is_announced else pieces()
+
+    ann = Browser(studio, free_bytes=1 << 30)
+    refused = await ann.http.post("/import", content=content(), headers=ZIP)
+    assert refused.json()["text"] == load_words("en")("error.disk_full")
+    # There is enough for whoever runs the studio.
+    own = Browser(studio, owner=OPERATOR, free_bytes=1 << 30)
+    taken = await own.http.post("/import", content=content(), headers=ZIP)
+    assert taken.json()["text"] == load_words("en")("error.archive_unreadable")
     assert left_over(studio) == []

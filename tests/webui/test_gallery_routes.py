@@ -327,3 +327,17 @@ def test_a_file_nobody_comes_for_is_thrown_away(tmp_path: Path) -> None:
     assert not first.exists()
     assert second.exists()
     assert shelf.take("local", name) is None
+
+
+def test_of_one_owner_only_the_last_few_files_wait(tmp_path: Path) -> None:
+    shelf, names = Shelf(), list[str]()
+    paths = [tmp_path / f"{number}.zip" for number in range(5)]
+    others = tmp_path / "others.zip"
+    others.write_bytes(b"PK")
+    name = shelf.put("other", others, 1)
+    for path in paths:
+        path.write_bytes(b"PK")
+        names.append(shelf.put("local", path, 1))
+    assert [path.exists() for path in paths] == [False, False, True, True, True]
+    assert [shelf.take("local", one) is not None for one in names] == [False, False, True, True, True]
+    assert shelf.take("other", name) == (others, 1)

@@ -42,7 +42,7 @@ def test_a_loopback_studio_does_not_answer_to_a_name_that_merely_points_at_it(ho
     assert client().get("/", headers={"host": host}).status_code == 403
 
 
-def test_a_studio_on_the_network_answers_to_any_name() -> None:
+def test_a_studio_on_the_network_that_knows_no_name_answers_to_any() -> None:
     assert client(is_loopback=False).get("/", headers={"host": "studio.lan"}).status_code == 200
 
 

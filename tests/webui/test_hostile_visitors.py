@@ -142,6 +142,16 @@ def test_an_upload_is_served_to_whoever_sent_it_and_taken_from_nobody_else(visit
     assert other.http.get(f"/gradio_api/file={path}").status_code == 200
 
 
+def test_a_file_that_nobody_is_known_to_have_sent_is_served_to_nobody(visitor: Visitor) -> None:
+    one = visitor()
+    [path] = one.upload("a.png", png("red")).json()
+    left = Path(path).with_name("left.png")
+    left.write_bytes(png("green"))
+    assert one.http.get(f"/gradio_api/file={left}").status_code == 404
+    for strange in ("%00", f"{path}%00", "%ED%A0%80"):
+        assert one.http.get(f"/gradio_api/file={strange}").status_code in (403, 404)
+
+
 def test_a_page_that_was_uploaded_is_never_shown_as_one(stranger: Stranger) -> None:
     [path] = stranger.upload("x.html", b"<script>alert(1)</script>").json()
     answer = stranger.http.get(f"/gradio_api/file={path}")
@@ -160,6 +170,8 @@ def test_a_session_of_the_page_opens_to_nobody_but_the_browser_that_began_it(vis
     event = victim.join(number, victim.plain(number)).json()["event_id"]
     for thief in (visitor(session=victim.session), visitor(session=victim.session, has_cookie=False)):
         assert thief.http.get(f"/gradio_api/queue/data?session_hash={victim.session}").status_code == 404
+        doubled = f"session_hash={thief.session}a&session_hash={victim.session}"
+        assert thief.http.get(f"/gradio_api/queue/data?{doubled}").status_code == 422
         assert thief.http.get(f"/gradio_api/heartbeat/{victim.session}").status_code == 404
         assert thief.join(number, thief.plain(number)).status_code == 404
         give_back = thief.number("give_back")
@@ -242,6 +254,12 @@ def test_private_events_are_no_less_careful_when_they_are_called_by_number(stran
         b'{"data": [], "fn_index": "2"}',
         b"[" * 200_000,
         b"\xff\xfe",
+        b'{"data": [], "fn_index": 2, "event_data": ' + b"[" * 600 + b"]" * 600 + b"}",
+        b'{"data": [], "fn_index": 2, "event_data": ' + b'{"x":' * 600 + b"1" + b"}" * 601,
+        b'{"data": [], "fn_index": 2, "event_data": {"path": "\\ud800"}}',
+        b'{"data": [], "fn_index": 2, "event_data": {"path": "a\\u0000b"}}',
+        b'{"data": [{"text": "", "files": [{"path": "\\udfff"}]}], "fn_index": 2}',
+        b'{"data": [], "fn_index": 2, "\\ud800": 1}',
     ],
 )
 def test_a_body_that_is_no_event_is_refused_in_a_sentence(stranger: Stranger, body: bytes) -> None:
@@ -343,6 +361,15 @@ def test_whoever_asks_too_often_is_told_when_to_come_back(visitor: Visitor) -> N
     assert refused.status_code == 429
     assert int(refused.headers["Retry-After"]) >= 1
     assert other.join(number, data).status_code == 200
+
+
+def test_what_is_not_gradios_is_counted_as_well(visitor: Visitor) -> None:
+    eager, other = visitor(), visitor()
+    answers = (eager.http.post("/aivista/gallery/change", json={}) for _ in range(3000))
+    refused = next(one for one in answers if one.status_code != 400)
+    assert refused.status_code == 429
+    assert set(refused.json()) == {"error"}
+    assert other.http.post("/aivista/gallery/change", json={}).status_code == 400
 
 
 # What the page has no use for

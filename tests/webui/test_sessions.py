@@ -9,7 +9,17 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from webui.sessions import COOKIE, KEY_IDLE_S, LANGUAGE_COOKIE, LINK_LIFE_S, OWNED_LIFE_S, Sessions, load_secret
+from webui.sessions import (
+    COOKIE,
+    KEY_IDLE_S,
+    LANGUAGE_COOKIE,
+    LINK_LIFE_S,
+    OWNED_LIFE_S,
+    Sessions,
+    Visitor,
+    load_secret,
+)
+from webui.words import load_words
 
 
 @dataclass
@@ -44,6 +54,10 @@ def test_a_cookie_of_ours_is_known_and_a_forged_one_is_not() -> None:
         f"{token}.{'0' * 32}",
         f"{'0' * 32}.{cookie.partition('.')[2]}",
         "é.é",
+        f"{token}.\ud800",
+        f"\ud800.{'0' * 32}",
+        f"{token}.local.9.\ud800",
+        f"{token}.\ud800.9.{'0' * 32}",
     ):
         assert ours.token_of(forged) is None
     assert Sessions(b"t" * 32).token_of(cookie) is None
@@ -110,6 +124,17 @@ def test_a_key_is_held_for_its_visitor_only_and_until_it_is_idle() -> None:
     assert ours.key(one) is not None, "using it keeps it"
     clock.now += KEY_IDLE_S + 1
     assert ours.key(one) is None
+
+
+def test_keys_that_are_held_do_not_grow_without_end_and_the_one_that_rested_longest_goes_first() -> None:
+    ours = sessions()
+    used, rested, *others = (Visitor(f"token-{number}", "local", load_words("en")) for number in range(10_001))
+    for visitor in (used, rested, *others[:-1]):
+        ours.hold_key(visitor, SecretStr("AIza-one"))
+    assert ours.key(used) is not None
+    ours.hold_key(others[-1], SecretStr("AIza-one"))
+    assert ours.key(rested) is None
+    assert all(ours.key(one) is not None for one in (used, others[0], others[-1]))
 
 
 def test_a_key_can_be_forgotten() -> None:

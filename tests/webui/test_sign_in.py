@@ -14,11 +14,14 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from agent.settings import OPERATOR
+from webui.api.rates import Buckets
 from webui.sessions import COOKIE, Sessions
 from webui.sign_in import LET_IN_COOKIE, SIGN_IN, SignIn, WayIn
 
 PASSWORD = "a red fox"
 PAGE = {"Accept": "text/html,application/xhtml+xml"}
+# Not of the documentation's addresses, which are not public.
+GUESSERS, GUESTS = "93.184.216.34", "93.184.216.35"
 Browser = Callable[..., AbstractAsyncContextManager[httpx2.AsyncClient]]
 
 
@@ -39,8 +42,8 @@ def browser(way_in: WayIn) -> Browser:
     app = Starlette(routes=routes, middleware=[Middleware(SignIn, way_in=way_in)])
 
     @asynccontextmanager
-    async def opened(**cookies: str) -> AsyncIterator[httpx2.AsyncClient]:
-        transport = httpx2.ASGITransport(app)
+    async def opened(address: str = "127.0.0.1", **cookies: str) -> AsyncIterator[httpx2.AsyncClient]:
+        transport = httpx2.ASGITransport(app, client=(address, 50_000))
         async with httpx2.AsyncClient(transport=transport, base_url="http://studio", cookies=cookies) as client:
             yield client
 
@@ -49,6 +52,14 @@ def browser(way_in: WayIn) -> Browser:
 
 async def sign_in(client: httpx2.AsyncClient, password: str, **headers: str) -> httpx2.Response:
     return await client.post(SIGN_IN, data={"username": "aivista", "password": password}, headers=headers)
+
+
+async def guess_until_refused(client: httpx2.AsyncClient, **headers: str) -> None:
+    """Try wrong passwords until no more may be tried for now."""
+    for _ in range(1000):
+        if (await sign_in(client, "guess", **headers)).status_code == 429:
+            return
+    raise AssertionError("one may guess without end")
 
 
 @pytest.mark.parametrize("path", ["/", "/media/c/1", "/gradio_api/upload", "/aivista/gallery/page", "/no-such-page"])
@@ -99,13 +110,47 @@ async def test_a_program_signs_in_by_the_same_form(browser: Browser) -> None:
 
 
 async def test_a_wrong_password_is_told_and_after_many_one_waits(browser: Browser) -> None:
-    async with browser() as guesser:
+    async with browser(GUESSERS) as guesser:
         wrong = await sign_in(guesser, "guess", **PAGE)
         assert wrong.status_code == 401
         assert 'role="alert"' in wrong.text
         answers = [(await sign_in(guesser, f"guess {number}")).status_code for number in range(25)]
         assert 429 in answers
         assert (await sign_in(guesser, PASSWORD)).status_code == 429, "nobody finds out that this one was right"
+
+
+async def test_whoever_guesses_keeps_out_nobody_who_comes_from_elsewhere(browser: Browser) -> None:
+    async with browser(GUESSERS) as guesser, browser(GUESTS) as guest, browser() as unknown:
+        await guess_until_refused(guesser)
+        assert (await sign_in(guest, PASSWORD)).status_code == 200
+        assert (await sign_in(unknown, PASSWORD)).status_code == 200
+
+
+async def test_addresses_that_one_may_choose_among_count_as_one(browser: Browser) -> None:
+    async with (
+        browser("2a00:1450:4001:80b::1") as guesser,
+        browser("2a00:1450:4001:80b:7::2") as again,
+        browser("2a00:1450:4001:80c::1") as guest,
+    ):
+        await guess_until_refused(guesser)
+        assert (await sign_in(again, PASSWORD)).status_code == 429
+        assert (await sign_in(guest, PASSWORD)).status_code == 200
+
+
+async def test_behind_a_proxy_its_word_counts_for_who_guesses(browser: Browser, way_in: WayIn) -> None:
+    way_in.is_behind_proxy = True
+    async with browser(GUESSERS) as proxy:
+        await guess_until_refused(proxy, **{"X-Forwarded-For": f"{GUESTS}, {GUESSERS}"})
+        assert (await sign_in(proxy, PASSWORD, **{"X-Forwarded-For": GUESTS})).status_code == 200
+
+
+async def test_many_whose_address_is_not_known_may_try_and_not_without_end(browser: Browser, way_in: WayIn) -> None:
+    way_in.tries_together = Buckets(way_in.tries_together.per_minute, clock=lambda: 0.0)
+    async with browser() as unknown, browser(GUESTS) as guest:
+        answers = [(await sign_in(unknown, "guess")).status_code for _ in range(100)]
+        assert set(answers) == {401}
+        await guess_until_refused(unknown)
+        assert (await sign_in(guest, PASSWORD)).status_code == 200
 
 
 async def test_a_form_that_does_not_end_is_not_read_to_its_end(browser: Browser) -> None:

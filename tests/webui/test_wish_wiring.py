@@ -47,12 +47,14 @@ def test_the_answer_names_its_question_its_writer_and_its_price() -> None:
     assert 'data-text="a red fox, at golden hour"' in shown
     assert "by Flash, $0.0006" in shown
     assert "<ins>, at golden hour</ins>" in shown
+    assert 'data-heard="Your wish, written out: a red fox, at golden hour"' in shown
     assert "未用模型" in fuller_html(ZH, "t1", "红狐", FullerWish(text="红狐，黄昏", by="rules"))
 
 
 def test_a_wish_that_says_it_all_is_not_shown_as_changed() -> None:
     shown = fuller_html(EN, "t1", " a red fox ", FullerWish(text="a red fox", by="rules"))
     assert "nothing to add" in shown
+    assert 'data-heard="' in shown
     assert "data-text" not in shown
 
 

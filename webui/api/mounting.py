@@ -18,18 +18,29 @@ if TYPE_CHECKING:
 
 
 def api_mounts(
-    studio: Callable[[], Studio], sessions: Sessions, settings: Settings, language: str | None = None
+    studio: Callable[[], Studio],
+    sessions: Sessions,
+    settings: Settings,
+    language: str | None = None,
+    *,
+    has_password: bool = False,
 ) -> list[Mount]:
-    """Return the mounts `/api/v1` and `/v1`. Without `settings.is_public` nobody but the operator is thought to come.
+    """Return the mounts `/api/v1` and `/v1`. Nobody but the operator is thought to come where the settings are not
+    `is_public` and the page asks for no password.
 
     `language` is that of callers who send no Accept-Language.
     """
-    lazily = _Lazily(lambda: _application(open_door(studio, sessions, settings, language)))
+    lazily = _Lazily(lambda: _application(open_door(studio, sessions, settings, language, has_password=has_password)))
     return [Mount("/api/v1", app=lazily), Mount("/v1", app=lazily)]
 
 
 def open_door(
-    studio: Callable[[], Studio], sessions: Sessions, settings: Settings, language: str | None = None
+    studio: Callable[[], Studio],
+    sessions: Sessions,
+    settings: Settings,
+    language: str | None = None,
+    *,
+    has_password: bool = False,
 ) -> Door:
     """Return what the routes work with, as the operator's settings have it."""
     from webui.api.contexts import Contexts
@@ -42,7 +53,8 @@ def open_door(
     return Door(
         studio=studio,
         sessions=sessions,
-        tokens=Tokens(TokenFile(settings.home), settings.api_tokens, is_open=not settings.is_public),
+        # The page's password does not stand before the API.
+        tokens=Tokens(TokenFile(settings.home), settings.api_tokens, is_open=not (settings.is_public or has_password)),
         requests=Buckets(settings.api_requests_per_minute),
         turns=Buckets(settings.api_turns_per_minute),
         tellings=Tellings(),

@@ -5,23 +5,30 @@
   const area = () => $("#box textarea"), keys = window.aivistaKeys;
   const isPhone = () => matchMedia("(max-width: 760px)").matches;
 
-  // ---- words into the box, so that Svelte sees them
+  // ---- words into the box as if they were typed, so that the browser's own undo brings back what they replace
   const put = (text, range) => {
     const field = area();
     if (!field) return;
-    Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, "value").set.call(field, text);
-    field.dispatchEvent(new Event("input", { bubbles: true }));
     field.focus();
+    field.select();
+    const isTyped = document.activeElement === field && document.execCommand(text ? "insertText" : "delete", false, text);
+    if (!isTyped || field.value !== text) {
+      Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, "value").set.call(field, text);
+      field.dispatchEvent(new Event("input", { bubbles: true }));
+    }
     field.setSelectionRange(...(range || [text.length, text.length]));
   };
 
   // ---- a wish written out: asked for, shown, taken, undone; only the newest question's answer is looked at
   let ticket = "", before = null, asked = "";
+  // What is said aloud has a place of its own from the start: a region that comes together with its words is passed over.
+  const line = Object.assign(document.createElement("div"), { id: "fuller-heard", role: "status", className: "heard" });
+  const say = text => { line.textContent = text || ""; };
   const panel = () => $("#fuller .fuller");
   const waiting = () => $("#composer .fuller-wait");
   const show = state => $("#fuller")?.setAttribute("data-state", state);
   const settled = () => { waiting()?.remove(); for (const button of all("[data-aid=expand]")) button.removeAttribute("aria-busy"); };
-  const drop = () => { ticket = ""; before = null; settled(); show(""); };
+  const drop = () => { ticket = ""; before = null; settled(); show(""); say(""); };
   const expand = () => {
     const field = area(), text = field?.value || "";
     if (!text.trim()) { field?.focus(); return; }
@@ -40,6 +47,7 @@
     if (!found || !ticket || found.dataset.ticket !== ticket || $("#fuller").dataset.state) return;
     settled();
     show("shown");
+    say(found.dataset.heard);
     if (found.dataset.text) $(".words", found)?.scrollTo(0, 0);
   };
   const take = () => {
@@ -48,6 +56,7 @@
     before = area()?.value ?? asked;
     put(found.dataset.text);
     show("taken");
+    say($(".took span", found)?.textContent);
   };
   const undo = () => { const text = before; drop(); if (text !== null) put(text); };
   const sent = () => drop();
@@ -56,11 +65,12 @@
   }, true);
   addEventListener("click", event => { if (event.target.closest?.("#box .submit-button")) sent(); }, true);
   // What came from the wish of one conversation says nothing in another.
-  let where = "";
+  let where = "", opened = "";
   const moved = () => {
-    const here = $("#top h1")?.dataset.conversation || "";
-    if (where && here !== where && !(where === "new" && !panel())) drop();
-    where = here;
+    const { conversation: here = "", opened: now = opened } = $("#top h1")?.dataset || {};
+    // A new one that gets its name is not opened for that, and stays the same.
+    if (where && here !== where && !(where === "new" && now === opened)) drop();
+    [where, opened] = [here, now];
   };
 
   // ---- menus over the composer: native popovers, placed above their opener; on a phone a sheet from below
@@ -86,6 +96,7 @@
   const more = button => { open($("#aids-menu"), button); $("#aids-menu [role=menuitem]")?.focus(); };
   addEventListener("keydown", event => {
     const items = event.target.closest?.("#aids-menu") ? all("#aids-menu [role=menuitem]") : [];
+    if (items.length && keys.is(event, "menu.leave")) { $("#aids-menu").hidePopover(); return; }
     const to = items.length ? keys.walk(event, "menu.walk", items, items.indexOf(document.activeElement)) : -1;
     if (to < 0) return;
     event.preventDefault();
@@ -178,6 +189,7 @@
 
   const watch = () => {
     if (!$("#fuller") || !$("#presets") || !$("#top")) { setTimeout(watch, 200); return; }
+    document.body.append(line);
     new MutationObserver(answered).observe($("#fuller"), { childList: true, subtree: true });
     new MutationObserver(listed).observe($("#presets"), { childList: true, subtree: true });
     new MutationObserver(moved).observe($("#top"), { childList: true, subtree: true, attributeFilter: ["data-conversation"] });

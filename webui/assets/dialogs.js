@@ -24,6 +24,9 @@
   const close = name => turn(name, false);
 
   keys.closes("dialog", () => { const name = opened(); if (name) close(name); return Boolean(name); });
-  addEventListener("click", event => { if (event.target.id in DIALOGS) close(event.target.id); });
+  // Whoever marks words in a box and lets go beside it has not clicked there, though the browser says so.
+  let pressed = null;
+  addEventListener("pointerdown", event => { pressed = event.target; }, true);
+  addEventListener("click", event => { if (event.target.id in DIALOGS && pressed === event.target) close(event.target.id); });
   window.aivistaDialogs = { open, close, opened };
 })();

@@ -3,10 +3,12 @@
 (() => {
   const root = document.documentElement;
   const $ = selector => document.querySelector(selector);
-  const PREFIX = "aivista-draft ", NEW = "new", LOOK_MS = 400, SETTLE_MS = 80, ALONG_MS = 10000;
-  const MOST = 40, LONGEST = 20000, LIFE_MS = 30 * 24 * 3600 * 1000;
+  const PREFIX = "aivista-draft ", NEW = "new", LOOK_MS = 400, SETTLE_MS = 80, ALONG_MS = 10000, SHOWN_MS = 3000;
+  const MOST = 40, LONGEST = 100_000, LIFE_MS = 30 * 24 * 3600 * 1000;
   const area = () => $("#box textarea"), text = () => area()?.value || "";
   const open = () => $("#top h1")?.dataset.conversation || "";
+  // Python writes it when it opens a conversation, not when it gives a new one its name.
+  const stamp = () => $("#top h1")?.dataset.opened || "";
   const wire = name => $(`#${name} :is(textarea, input)`)?.value || "";
 
   // ---- on the shelf
@@ -22,14 +24,20 @@
   };
 
   // ---- from the composer: what it holds now. Chips alone are no draft; beside words they are part of it.
-  let where = "", last = "", isSending = false, hasBegun = false, isMoving = false, goesAlongUntil = 0;
+  let where = "", seen = "", last = "", isSending = false, isMoving = false, moves = 0, goesAlongUntil = 0;
+  let leaving = null;  // what the box held when another conversation was asked for, until that one is there
+  let awaited = null;  // chips and marks on their way back: until they are shown, a draft has them all the same
+  const areShown = ({ chips, editing, references }) => wire("editing") === editing && wire("references") === references.join(" ")
+    && Object.entries(chips).every(([name, value]) => window.aivistaChips.values[name] === value);
   const now = () => {
-    const chips = { ...window.aivistaChips.values }, references = wire("references").split(/\s+/).filter(Boolean);
-    const draft = { text: text().slice(0, LONGEST), chips, editing: wire("editing"), references, roles: wire("roles") };
-    return draft.text.trim() || draft.editing || references.length ? draft : null;
+    if (awaited && (Date.now() > awaited.until || areShown(awaited.marks))) awaited = null;
+    const references = wire("references").split(/\s+/).filter(Boolean);
+    const marks = awaited?.marks || { chips: { ...window.aivistaChips.values }, editing: wire("editing"), references, roles: wire("roles") };
+    const draft = { text: text().slice(0, LONGEST), ...marks };
+    return draft.text.trim() || draft.editing || draft.references.length ? draft : null;
   };
   const keep = () => {
-    if (!where || isSending || isMoving || open() !== where) return;
+    if (!where || isSending || isMoving || leaving !== null || open() !== where) return;
     const draft = now(), told = JSON.stringify(draft);
     if (told === last) return;
     last = told;
@@ -45,35 +53,60 @@
   };
   const bring = (conversation, draft) => {
     put(draft?.text || "");
-    const { chips, editing, references = [], roles } = draft || {};
-    const isChanged = chips && Object.entries(chips).some(([name, value]) => window.aivistaChips.values[name] !== value);
+    const { chips = {}, editing = "", references = [], roles = "" } = draft || {};
+    const isChanged = Object.entries(chips).some(([name, value]) => window.aivistaChips.values[name] !== value);
     if (!isChanged && !editing && !references.length) return;
-    const told = { conversation: conversation === NEW ? "" : conversation, chips: isChanged ? chips : {}, editing: editing || "", references, roles: roles || "" };
+    const told = { conversation: conversation === NEW ? "" : conversation, chips: isChanged ? chips : {}, editing, references, roles };
+    const mine = awaited = { marks: { chips, editing, references, roles }, until: Infinity };
     // The way to Python stands a moment after the page does.
-    const ask = (tries = 40) => window.aivistaDraft ? window.aivistaDraft.restore(told) : tries && setTimeout(ask, 100, tries - 1);
+    const ask = (tries = 40) => {
+      if (mine !== awaited) return;
+      if (!window.aivistaDraft && tries) { setTimeout(ask, 100, tries - 1); return; }
+      window.aivistaDraft?.restore(told);
+      mine.until = Date.now() + SHOWN_MS;
+    };
     ask();
   };
 
-  // ---- another conversation: its own draft comes, unless Python has put words into the box on the way
+  // ---- another conversation is asked for: its box is empty from now on, and what is typed is typed for that one
+  const leave = to => {
+    if (!where || to === where || leaving !== null) return;
+    keep();
+    goesAlongUntil = 0;
+    leaving = text();
+    put("");
+  };
+  // It has not come: what stood in the box is there again, before what was typed meanwhile.
+  const stay = () => {
+    if (leaving === null) return;
+    put(leaving + text());
+    leaving = null;
+  };
+
+  // ---- another conversation: its own draft comes, unless words for it are in the box already
   const moved = () => {
-    const here = open();
-    if (!here || here === where) return;
-    const from = where, left = text();
+    const here = open(), before = seen;
+    if (!here) return;
+    seen = stamp() || seen;
+    if (here === where) { if (seen !== before) stay(); return; }
+    const from = where, wasLeft = leaving !== null || isMoving, move = ++moves;
     where = here;
-    isSending = false;
     // The first message of a new conversation gives it its name: whoever goes on typing stays where they are.
-    if (from === NEW && hasBegun) { hasBegun = false; last = ""; forget(NEW); return; }
-    hasBegun = false;
+    if (from === NEW && seen === before) { isMoving = false; last = ""; forget(NEW); return; }
+    isSending = false;
+    leaving = awaited = null;
     const goesAlong = Date.now() < goesAlongUntil;
     goesAlongUntil = 0;
-    if (goesAlong) { last = ""; forget(from); return; }
-    if (from) { const draft = JSON.parse(last || "null"); if (draft) write(from, { ...draft, at: Date.now() }); }
+    if (goesAlong) { isMoving = false; last = ""; forget(from); return; }
+    const draft = wasLeft ? null : JSON.parse(last || "null"), left = from && !wasLeft ? text() : "";
+    if (from && draft) write(from, { ...draft, at: Date.now() });
+    last = "";
     const settled = () => {
-      if (open() !== here) return;
+      if (move !== moves) return;
       if (!root.hasAttribute("data-ready")) { setTimeout(settled, SETTLE_MS); return; }
       last = "";
       isMoving = false;
-      if (text() === left && (!left || from)) bring(here, read(here));
+      if (!text() || text() === left) bring(here, read(here));
     };
     // Python fills the page in several strokes; what is written between them may be written over.
     isMoving = true;
@@ -82,10 +115,12 @@
 
   // ---- sent: what it was is in the thread, or comes back into the box when the turn fails
   const sent = () => {
-    if (!where) return;
+    // A press that was kept comes before this script has seen which conversation is open now.
+    moved();
+    if (!where || !navigator.onLine) return;
     isSending = true;
-    hasBegun = where === NEW;
     last = "";
+    awaited = null;
     forget(where);
     // Until Python has emptied the box, what stands in it was sent already.
     const wait = tries => { if (!text() || !tries) isSending = false; else setTimeout(wait, 100, tries - 1); };
@@ -97,7 +132,7 @@
   addEventListener("click", event => { if (event.target.closest?.("#box .submit-button") && (text().trim() || $("#box .thumbnail-item"))) sent(); }, true);
 
   // Pictures of elsewhere begin a conversation: the words that were written for them go there, too.
-  window.aivistaDrafts = { goAlong: () => { goesAlongUntil = Date.now() + ALONG_MS; } };
+  window.aivistaDrafts = { goAlong: () => { goesAlongUntil = Date.now() + ALONG_MS; }, leave, stay };
 
   const watch = () => {
     const top = $("#top");
@@ -106,7 +141,8 @@
     new MutationObserver(moved).observe(top, { childList: true, subtree: true, attributeFilter: ["data-conversation"] });
     moved();
     setInterval(keep, LOOK_MS);
-    addEventListener("pagehide", keep);
+    // What Python has not taken by now may never have been sent.
+    addEventListener("pagehide", () => { isSending = false; keep(); });
     document.addEventListener("visibilitychange", keep);
   };
   if (document.body) watch(); else addEventListener("DOMContentLoaded", watch);

@@ -151,7 +151,7 @@
   const compare = list => { act("compare", list); window.aivistaTabs?.show("canvas"); drop(); };
   const reference = list => {
     if (list.length > MOST_REFERENCES) { gallery.tell(gallery.word("most"), { isProblem: true }); return; }
-    window.aivistaDrafts?.goAlong();
+    if (list.some(cell => cell.dataset.conversation !== gallery.open())) window.aivistaDrafts?.goAlong();
     act("reference", list);
     drop();
     if (narrow()) window.aivistaTabs?.show("chat");

@@ -3,7 +3,7 @@
   const $ = (selector, from = document) => from.querySelector(selector);
   const all = (selector, from = document) => [...from.querySelectorAll(selector)];
   const SENT = "aivista-sent", STARRED = "aivista-starred", MINE = "mine";
-  const MOST_RECENT = 20, MOST_STARRED = 60, LONGEST = 4000;
+  const MOST_RECENT = 20, MOST_STARRED = 60, LONGEST = 8000;
 
   // ---- one's own: what was sent lately, and what was starred, on this device alone
   const read = key => {
@@ -55,7 +55,9 @@
     if (none) none.hidden = found > 0;
     for (const chip of all("#prompts [data-aid=prompt_group]")) chip.setAttribute("aria-pressed", String(chip.dataset.group === group));
   };
-  addEventListener("input", event => { if (event.target.id === "prm-find") sift(); });
+  // Half a word of an input method is none that could be found.
+  addEventListener("input", event => { if (event.target.id === "prm-find" && !event.isComposing) sift(); });
+  addEventListener("compositionend", event => { if (event.target.id === "prm-find") sift(); });
 
   const open = () => { fillMine(); sift(); window.aivistaDialogs?.open("prompts"); $("#prompts .prm-cards")?.scrollTo(0, 0); };
   const close = () => window.aivistaDialogs?.close("prompts");

@@ -1,27 +1,40 @@
 // The page is ready (`data-ready` on the root) once Python has filled it for the conversation that is open. What is sent
-// earlier would go into another one, so a press of Send or of Enter is kept until then.
+// earlier would go into another one, and what is sent while files are on their way would go without them: a press of Send
+// or of Enter is kept until then.
 (() => {
   const root = document.documentElement, PATIENCE_MS = 10_000;
   const $ = selector => document.querySelector(selector);
-  // Python writes a new stamp whenever it fills the page, together with all the rest.
-  const stamp = () => $("#rail-stamp [data-at]")?.dataset.at;
-  let before, isKept = false, timer = 0;
+  // Python writes another stamp whenever it opens a conversation, together with all the rest. Other reasons to fill a part
+  // of the page have none.
+  const stamp = () => $("#top h1")?.dataset.opened || "";
+  const open = () => $("#top h1")?.dataset.conversation || "";
+  const isShut = () => !root.hasAttribute("data-ready") || Boolean(window.aivistaUploads?.isBusy());
+  let last = "", before = "", asked = "", isKept = false, timer = 0;
 
-  const settle = () => {
-    filled.disconnect();
+  const unlock = () => {
     clearTimeout(timer);
+    asked = "";
     root.setAttribute("data-ready", "");
-    if (isKept) $("#box .submit-button")?.click();
-    isKept = false;
   };
-  const filled = new MutationObserver(() => { if (stamp() !== before) settle(); });
-  const wait = () => filled.observe(document.body, { childList: true, subtree: true, attributeFilter: ["data-at"] });
+  const go = () => {
+    if (!isKept || isShut()) return;
+    isKept = false;
+    $("#box .submit-button")?.click();
+  };
+  const look = () => {
+    if (root.hasAttribute("data-ready")) return;
+    last = stamp() || last;
+    if (last === before || (asked && open() !== asked)) return;
+    unlock();
+    go();
+  };
+  const wait = () => new MutationObserver(look).observe(document.body, { childList: true, subtree: true, attributeFilter: ["data-opened"] });
 
   const isSent = event => event.type === "click"
     ? event.target.closest?.("#box .submit-button")
     : event.target.matches?.("#box textarea") && window.aivistaKeys.is(event, "composer.send");
   const keep = event => {
-    if (root.hasAttribute("data-ready") || !isSent(event)) return;
+    if (!isShut() || !isSent(event)) return;
     event.preventDefault();
     event.stopImmediatePropagation();
     isKept = true;
@@ -29,14 +42,18 @@
   addEventListener("keydown", keep, true);
   addEventListener("click", keep, true);
 
-  // Another conversation is being opened: an answer that does not come must not keep the composer shut.
-  window.aivistaOpening = () => {
-    before = stamp();
+  // Another conversation is being opened: an answer that does not come must not keep the composer shut. What was to be sent
+  // stays in the box then: where it would go is not known.
+  window.aivistaOpening = conversation => {
+    window.aivistaDrafts?.leave(conversation);
+    before = stamp() || last;
+    asked = conversation;
+    isKept = false;
     root.removeAttribute("data-ready");
-    wait();
     clearTimeout(timer);
-    timer = setTimeout(settle, PATIENCE_MS);
+    timer = setTimeout(() => { isKept = false; unlock(); window.aivistaDrafts?.stay(); }, PATIENCE_MS);
   };
+  addEventListener("aivista-uploaded", event => { if (event.detail.isWhole) go(); else isKept = false; });
 
   if (document.body) wait(); else addEventListener("DOMContentLoaded", wait);
 })();

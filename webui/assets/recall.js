@@ -1,5 +1,6 @@
 // Up and Down in the composer bring back what was sent before, across reloads. The draft is kept, and so is what is
-// changed in a message on the way. Within several lines the keys move the caret first, and an input method has them.
+// changed in a message on the way. Within several lines the keys move the caret first, and an input method has them. In
+// another conversation one begins anew: the draft that was kept on the way is that of the one before.
 (() => {
   const KEY = "aivista-sent", MOST = 100, LONGEST = 8000, keys = window.aivistaKeys;
   const field = target => target?.matches?.("#box textarea") ? target : null;
@@ -9,7 +10,8 @@
       return Array.isArray(kept) ? kept.filter(one => typeof one === "string").slice(-MOST) : [];
     } catch { return []; }
   };
-  let walk = null;  // { sent, at, texts }: texts holds the draft and what was changed, by their place
+  const open = () => document.querySelector("#top h1")?.dataset.conversation || "";
+  let walk = null;  // { where, sent, at, texts }: texts holds the draft and what was changed, by their place
 
   const keep = text => {
     walk = null;
@@ -41,7 +43,7 @@
   };
 
   const step = (area, by) => {
-    if (walk === null) { const sent = read(); walk = { sent, at: sent.length, texts: new Map() }; }
+    if (walk === null) { const sent = read(); walk = { where: open(), sent, at: sent.length, texts: new Map() }; }
     const to = walk.at + by;
     if (to < 0 || to > walk.sent.length) return false;
     walk.texts.set(walk.at, area.value);
@@ -56,6 +58,7 @@
     if (keys.is(event, "composer.send")) { keep(area.value); return; }
     const by = { earlier: -1, later: 1 }[keys.find(event, "composer.recall")];
     if (!by || area.selectionStart !== area.selectionEnd) return;
+    if (walk?.where !== open()) walk = null;
     if (by > 0 && walk === null) return;
     const { first, last } = edges(area);
     if ((by < 0 ? first : last) && step(area, by)) event.preventDefault();

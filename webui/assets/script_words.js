@@ -11,7 +11,7 @@
   };
   const say = (key, values = {}) => {
     read();
-    return Object.entries(values).reduce((text, [name, value]) => text.replaceAll(`{${name}}`, value), tables.script[key] ?? "");
+    return Object.entries(values).reduce((text, [name, value]) => text.replaceAll(`{${name}}`, () => value), tables.script[key] ?? "");
   };
 
   // ---- Gradio's own: names of its parts by the whole text, notices also by a part of it

@@ -1,4 +1,4 @@
-// Page behaviour that needs no round trip: theme, drawers, words into the composer, the address.
+// Page behaviour that needs no round trip: theme, drawers, the address.
 (() => {
   const root = document.documentElement, keys = window.aivistaKeys, dialogs = window.aivistaDialogs;
   const $ = (selector, from = document) => from.querySelector(selector);
@@ -22,31 +22,15 @@
   };
   systemDark.addEventListener("change", applyTheme);
 
-  // ---- words into the composer, so that Svelte sees them
-  const say = text => {
-    const area = $("#box textarea");
-    if (!area) return;
-    Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, "value").set.call(area, text);
-    area.dispatchEvent(new Event("input", { bubbles: true }));
-    area.focus();
-  };
-
-  const DRAFT = "aivista-draft";
   const setLanguage = language => {
     // Inside of another site's page a cookie comes back only when it is marked for that.
     const site = window.top === window ? "samesite=lax" : "samesite=none; secure; partitioned";
     document.cookie = `aivista_lang=${language}; path=/; max-age=31536000; ${site}`;
-    try { sessionStorage.setItem(DRAFT, $("#box textarea")?.value || ""); } catch { /* the draft is lost, nothing else */ }
     location.reload();
-  };
-  const restoreDraft = () => {
-    let draft = "";
-    try { draft = sessionStorage.getItem(DRAFT) || ""; sessionStorage.removeItem(DRAFT); } catch { return; }
-    if (draft) say(draft);
   };
 
   const send = button => window.aivista?.act({ act: button.dataset.act, arg: button.dataset.arg || "" });
-  const open = button => { root.removeAttribute("data-rail-open"); if (button.dataset.act === "new" || phone()) root.removeAttribute("data-stage"); window.aivistaOpening(); send(button); };
+  const open = button => { root.removeAttribute("data-rail-open"); if (button.dataset.act === "new" || phone()) root.removeAttribute("data-stage"); window.aivistaOpening(button.dataset.act === "new" ? "new" : button.dataset.arg); send(button); };
   const acts = {
     rail: () => root.toggleAttribute(narrow() ? "data-rail-open" : "data-rail-hidden"),
     stage: () => root.toggleAttribute("data-stage"),
@@ -59,7 +43,7 @@
     styles_close: () => dialogs.close("styles"),
     shortcuts: () => { root.removeAttribute("data-rail-open"); dialogs.open("shortcuts"); },
     shortcuts_close: () => dialogs.close("shortcuts"),
-    say: button => say(button.dataset.arg),
+    say: button => window.aivistaAids.put(button.dataset.arg),
     view: button => { root.setAttribute("data-stage", ""); send(button); },
     edit: button => { toComposer(); send(button); },
     reference: button => { toComposer(); send(button); },
@@ -133,7 +117,6 @@
         const address = new URL(location.href);
         address.searchParams.set("c", conversation);
         history.replaceState(null, "", address);
-        if (shown === null) restoreDraft();
         shown = conversation;
       }
       const heading = window.aivistaTold.heading(`${title.textContent} · Aivista`);
@@ -146,13 +129,15 @@
     if (log && log.tabIndex !== 0) log.tabIndex = 0;
     applyTheme();
   };
+  const SETTLE_MS = 16;
   let waiting = false;
   const observe = () => {
     applyTheme();
     new MutationObserver(() => {
       if (waiting) return;
       waiting = true;
-      requestAnimationFrame(() => { waiting = false; settle(); });
+      // Not with the next frame: a tab that nobody looks at draws none, and its title tells how the turn ended.
+      setTimeout(() => { waiting = false; settle(); }, SETTLE_MS);
     }).observe(document.body, { childList: true, subtree: true });
   };
   if (document.body) observe(); else addEventListener("DOMContentLoaded", observe);

@@ -2,7 +2,7 @@
 // drop in one request and tells nothing of it; here each goes by itself, and Gradio gets the list of those that arrived.
 (() => {
   const $ = selector => document.querySelector(selector);
-  const MOST_BYTES = 20 * 1024 * 1024, AT_ONCE = 3, QUIET_MS = 250, TOLD_MS = 12000;
+  const MOST_BYTES = 20 * 1024 * 1024, AT_ONCE = 3, QUIET_MS = 250, TOLD_MS = 12000, TAKEN_MS = 25, TAKEN_TRIES = 120;
   const template = () => $("#tpl-upload");
   const size = bytes => bytes >= 1e6 ? `${(bytes / 1e6).toFixed(1)} MB` : `${Math.max(1, Math.round(bytes / 1e3))} kB`;
   const isPicture = file => file.type.startsWith("image/") || /\.(heic|heif|avif)$/i.test(file.name);
@@ -15,7 +15,7 @@
     return made;
   };
   const tell = (key, values) => {
-    const text = Object.entries(values).reduce((said, [name, value]) => said.replace(`{${name}}`, value), template()?.dataset[key] || "");
+    const text = Object.entries(values).reduce((said, [name, value]) => said.replaceAll(`{${name}}`, () => value), template()?.dataset[key] || "");
     const row = Object.assign(document.createElement("li"), { className: "bad", textContent: text });
     row.setAttribute("role", "alert");
     list().append(row);
@@ -57,7 +57,7 @@
     const request = new XMLHttpRequest(), form = new FormData();
     const row = rowOf(file, () => request.abort());
     const done = paths => { row.end(); resolve(paths); };
-    const failed = key => { tell(key, { name: short(file.name), megabytes: Math.ceil(file.size / 2 ** 20), limit: MOST_BYTES / 2 ** 20 }); done([]); };
+    const failed = key => { isWhole = false; tell(key, { name: short(file.name), megabytes: Math.ceil(file.size / 2 ** 20), limit: MOST_BYTES / 2 ** 20 }); done([]); };
     form.append("files", file, file.name);
     request.open("POST", address);
     request.withCredentials = init.credentials === "include";
@@ -72,10 +72,23 @@
     });
     request.send(form);
   });
+
+  // ---- how many drops are on their way: who sends meanwhile waits for them, until they stand in the box
+  let running = 0, isWhole = true;
+  const thumbs = () => document.querySelectorAll("#box .thumbnail-item").length;
+  const arrived = (before, count, tries = TAKEN_TRIES) => {
+    if (count && tries && thumbs() < before + count) { setTimeout(arrived, TAKEN_MS, before, count, tries - 1); return; }
+    running -= 1;
+    if (running) return;
+    dispatchEvent(new CustomEvent("aivista-uploaded", { detail: { isWhole } }));
+    isWhole = true;
+  };
   const sendAll = async (address, files, init) => {
+    running += 1;
     const answers = files.map(() => []), queue = [...files.keys()];
     const work = async () => { for (let at = queue.shift(); at !== undefined; at = queue.shift()) answers[at] = await sendOne(address, files[at], init); };
-    await Promise.all(Array.from({ length: Math.min(AT_ONCE, files.length) }, work));
+    try { await Promise.all(Array.from({ length: Math.min(AT_ONCE, files.length) }, work)); }
+    finally { arrived(thumbs(), answers.flat().length); }
     return new Response(JSON.stringify(answers.flat()), { status: 200, headers: { "Content-Type": "application/json" } });
   };
 
@@ -89,5 +102,5 @@
     if (files.length > 1) address.searchParams.delete("upload_id");
     return sendAll(address, files, init);
   };
-  window.aivistaUploads = { admits };
+  window.aivistaUploads = { admits, isBusy: () => running > 0 };
 })();

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from ipaddress import ip_address
+from ipaddress import IPv6Address, IPv6Network, ip_address
 
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -20,11 +20,17 @@ _MOST_SESSIONS = 20_000
 @dataclass(frozen=True)
 class Comer:
     """One who comes. `name` tells them from others, by cookie or else by address; `address` is None where several may
-    stand behind it, or anybody could have made it up."""
+    stand behind it, or anybody could have made it up. `is_operator` says that no limit is meant for them."""
 
     name: str
     address: str | None
     words: Words
+    is_operator: bool = False
+
+    @property
+    def crowd(self) -> str:
+        """With whom they are counted: a cookie is dropped easily, where one comes from is not."""
+        return f"from {self.address or 'anywhere'}"
 
 
 def comer_of(scope: Scope, sessions: Sessions, *, is_behind_proxy: bool) -> Comer:
@@ -32,13 +38,16 @@ def comer_of(scope: Scope, sessions: Sessions, *, is_behind_proxy: bool) -> Come
     request = Request(scope)
     words, address = sessions.words(request), address_of(scope, is_behind_proxy=is_behind_proxy)
     if not sessions.is_shared:
-        return Comer(OPERATOR, address, words)
-    token = sessions.token_of(request.cookies.get(COOKIE))
-    return Comer(token or f"@{address or ''}", address, words)
+        return Comer(OPERATOR, address, words, is_operator=True)
+    found = sessions.read(request.cookies.get(COOKIE))
+    if found is None:
+        return Comer(f"@{address or ''}", address, words)
+    return Comer(found.token, address, words, is_operator=found.owner == OPERATOR)
 
 
 def address_of(scope: Scope, *, is_behind_proxy: bool) -> str | None:
-    """Return the public address that a request comes from, None where that cannot be known.
+    """Return the public address that a request comes from, None where that cannot be known. Of IPv6 it is the first of
+    its network: whoever has one address there has all the 2**64 beside it.
 
     Whoever asks can write any `X-Forwarded-For`, and each proxy adds whom it heard at its end: of a proxy that is
     trusted, the last public address counts.
@@ -56,6 +65,8 @@ def _public(address: str) -> str | None:
         found = ip_address(address.strip().strip("[]"))
     except ValueError:
         return None
+    if isinstance(found, IPv6Address):
+        found = found.ipv4_mapped or IPv6Network((int(found), 64), strict=False).network_address
     return str(found) if found.is_global else None
 
 

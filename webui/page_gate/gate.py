@@ -1,4 +1,5 @@
 """The gate before Gradio's routes: what the page uses and nothing else, each of it held against who asks and how much.
+Of our own routes beside them it counts what changes something, or takes long.
 
 What an event may do is decided here once for all of them: handlers that are `private` to the page are callable by
 number, a session's name is made up by whoever asks, and Gradio would follow a path wherever it stands.
@@ -15,16 +16,16 @@ from functools import cached_property
 from math import ceil
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import parse_qs
 
 import anyio.to_thread
-from starlette.datastructures import Headers
-from starlette.responses import JSONResponse
+from starlette.datastructures import Headers, QueryParams
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from webui.api.rates import Buckets
+from webui.guard import PROGRAMS
 from webui.page_gate.comers import Comer, PageSessions, comer_of
-from webui.page_gate.shapes import EventShapes, Unfit, paths_in, read_json, session_of
+from webui.page_gate.limits import Limits
+from webui.page_gate.shapes import EventShapes, Unfit, is_below, paths_in, read_json, session_of
 from webui.page_gate.transit import Transit
 from webui.sessions import Sessions
 
@@ -32,15 +33,14 @@ API = "/gradio_api/"
 # Two masks of the painter and the longest text fit.
 MOST_EVENT_BYTES = 4 << 20
 _MB = 1 << 20
-_EVENTS_A_MINUTE, _UPLOADS_A_MINUTE = 300.0, 60.0
-# Behind one address may be an office.
-_OF_ONE_ADDRESS = 5
 
 _READ = re.compile(r"info|app_id|startup-events|queue/status|upload_progress|login_check|user|theme\.css")
 _STREAM = re.compile(r"queue/data|heartbeat/(?P<session>[^/]+)")
 _RESULT = re.compile(r"call/[a-z_0-9]+/[0-9a-f]+")
 _FILE = re.compile(r"file=(?P<path>.+)")
 _EVENT = re.compile(r"queue/join|cancel|reset|call/(?P<name>[a-z_0-9]+)")
+# Each makes or takes a file that may be large.
+_HEAVY = re.compile(r"/import|/export(/.*)?|/aivista/gallery/zip|/aivista/files/[^/]+/zip")
 
 
 class Turned(Exception):
@@ -51,16 +51,6 @@ class Turned(Exception):
         self.key = key
         self.parameters = parameters
         super().__init__(key)
-
-
-@dataclass
-class Limits:
-    """How often one visitor may ask, and all behind one address together."""
-
-    events: Buckets = field(default_factory=lambda: Buckets(_EVENTS_A_MINUTE))
-    uploads: Buckets = field(default_factory=lambda: Buckets(_UPLOADS_A_MINUTE))
-    events_of_address: Buckets = field(default_factory=lambda: Buckets(_EVENTS_A_MINUTE * _OF_ONE_ADDRESS))
-    uploads_of_address: Buckets = field(default_factory=lambda: Buckets(_UPLOADS_A_MINUTE * _OF_ONE_ADDRESS))
 
 
 @dataclass
@@ -83,7 +73,7 @@ class House:
     @cached_property
     def transit(self) -> Transit:
         """The folder of the uploads."""
-        return Transit(self.folder)
+        return Transit(self.folder, self.sessions)
 
 
 class _Asked(NamedTuple):
@@ -107,16 +97,38 @@ class PageGate:
         return self._make_house()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not scope["path"].startswith(API):
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        is_gradios, is_heavy = scope["path"].startswith(API), _HEAVY.fullmatch(scope["path"]) is not None
+        # What only looks is free elsewhere, and programs have rates of their own.
+        is_free = scope["method"] in ("GET", "HEAD", "OPTIONS") and not is_heavy
+        if not is_gradios and (is_free or scope["path"].startswith(PROGRAMS)):
             await self.app(scope, receive, send)
             return
         house = self.house
         comer = comer_of(scope, house.sessions, is_behind_proxy=house.is_behind_proxy)
-        asked = _Asked(comer, scope, scope["path"].removeprefix(API))
         try:
-            await self._let_through(asked, receive, send)
+            if is_gradios:
+                asked = _Asked(comer, scope, scope["path"].removeprefix(API))
+                await self._let_through(asked, receive, send)
+            else:
+                await self._let_by(_Asked(comer, scope, scope["path"]), is_heavy, receive, send)
         except Turned as turned:
-            await _answer(comer, turned)(scope, receive, send)
+            answer = _answer(comer, turned) if is_gradios else _answer_beside(comer, turned, scope["path"])
+            await answer(scope, receive, send)
+
+    async def _let_by(self, asked: _Asked, is_heavy: bool, receive: Receive, send: Send) -> None:
+        """Hand a request to a route of ours on. Raises Turned before anything was answered."""
+        limits = self._limits_of(asked.comer)
+        self._count(asked.comer, is_upload=is_heavy)
+        if limits is None or not is_heavy:
+            await self.app(asked.scope, receive, send)
+            return
+        with limits.at_work.one(asked.comer) as wait_s:
+            if wait_s > 0:
+                raise _too_many(wait_s)
+            await self.app(asked.scope, receive, send)
 
     async def _let_through(self, asked: _Asked, receive: Receive, send: Send) -> None:
         """Hand the request on. Raises Turned before anything was answered."""
@@ -141,9 +153,11 @@ class PageGate:
             return
         if stream := _STREAM.fullmatch(asked.path):
             self._count(asked.comer, is_upload=False)
-            query = parse_qs(asked.scope["query_string"].decode("latin-1"))
-            told = stream["session"] or next(iter(query.get("session_hash", [])), None)
-            self._check_session(asked.comer, told)
+            # Of several values each reader takes another one.
+            told = [one] if (one := stream["session"]) else _values(asked.scope, "session_hash")
+            if len(told) > 1:
+                raise Turned(422, "api.unreadable", problem="session_hash")
+            self._check_session(asked.comer, told[0] if told else None)
             return
         found = _FILE.fullmatch(asked.path)
         if found is None or not self.house.transit.is_of(found["path"], asked.comer.name):
@@ -176,42 +190,44 @@ class PageGate:
     def _check_files(self, comer: Comer, told: dict[str, Any]) -> None:
         house = self.house
         for path in (*paths_in(told["data"]), *paths_in(told.get("event_data"))):
-            is_ours = "\0" not in path and Path(path).resolve().is_relative_to(house.folder)
-            if not is_ours or not house.transit.is_of(path, comer.name):
+            if not is_below(path, house.folder) or not house.transit.is_of(path, comer.name):
                 raise Turned(404, "page_gate.no_such_upload")
 
     async def _upload(self, asked: _Asked, receive: Receive, send: Send) -> None:
-        house, name = self.house, asked.comer.name
-        room = await anyio.to_thread.run_sync(house.transit.room)
-        if house.limits is not None:
-            room = min(room, house.transit.room_of(name))
+        transit, comer = self.house.transit, asked.comer
+        room = await transit.room()
+        if self._limits_of(comer) is not None:
+            room = min(room, transit.room_of(comer))
+        most = _length(asked.scope) or min(room, transit.most_bytes_of_one)
         refusal = Turned(507, "page_gate.no_room")
-        if _length(asked.scope) > room:
+        if room <= 0 or most > room:
             raise refusal
-        body = _Counted(receive, room)
-        answer = _Watched(send, lambda: _answer(asked.comer, refusal) if body.is_too_much else None, asked.scope)
+        sending = transit.begin(comer, most)
+        body = _Counted(receive, most)
+        answer = _Watched(
+            send,
+            lambda: _answer(comer, refusal) if body.is_too_much else None,
+            asked.scope,
+            lambda path: transit.keep(comer.name, path),
+        )
         try:
             await self.app(asked.scope, body, answer)
         except _TooMuch:
             if not answer.has_begun:
                 raise refusal from None
         finally:
-            house.transit.note(name, body.so_far)
-        for path in answer.paths:
-            house.transit.keep(name, path)
+            transit.end(sending, body.so_far)
+
+    def _limits_of(self, comer: Comer) -> Limits | None:
+        return None if comer.is_operator else self.house.limits
 
     def _count(self, comer: Comer, *, is_upload: bool) -> None:
-        limits = self.house.limits
+        limits = self._limits_of(comer)
         if limits is None:
             return
-        own, all_there = (
-            (limits.uploads, limits.uploads_of_address) if is_upload else (limits.events, limits.events_of_address)
-        )
-        wait_s = own.take(comer.name)
-        if wait_s == 0 and comer.address is not None:
-            wait_s = all_there.take(comer.address)
+        wait_s = (limits.uploads if is_upload else limits.events).wait_s(comer)
         if wait_s > 0:
-            raise Turned(429, "api.too_many_requests", seconds=ceil(wait_s))
+            raise _too_many(wait_s)
 
 
 class _TooMuch(Exception):
@@ -237,24 +253,19 @@ class _Counted:
 
 
 class _Watched:
-    """`send`, which remembers the paths that an upload's answer tells, or gives another answer instead."""
+    """`send`, which has the paths kept that an upload's answer tells, or gives another answer instead."""
 
-    def __init__(self, send: Send, instead: Callable[[], JSONResponse | None], scope: Scope) -> None:
+    def __init__(
+        self, send: Send, instead: Callable[[], JSONResponse | None], scope: Scope, keep: Callable[[str], None]
+    ) -> None:
         self.has_begun = False
+        self._keep = keep
         self._send = send
         self._instead = instead
         self._scope = scope
         self._status = 0
         self._body = b""
         self._is_replaced = False
-
-    @property
-    def paths(self) -> list[str]:
-        """The paths of the files that were taken."""
-        with suppress(ValueError):
-            told = json.loads(self._body) if self._status == 200 and not self._is_replaced else []
-            return [one for one in told if isinstance(one, str)] if isinstance(told, list) else []
-        return []
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -266,8 +277,18 @@ class _Watched:
                 await other(self._scope, _nothing_more, self._send)
         elif message["type"] == "http.response.body" and len(self._body) < _MB:
             self._body += message.get("body", b"")
+            if not message.get("more_body", False):
+                # Before it is told: whoever knows the path asks for it at once.
+                for path in self._paths():
+                    self._keep(path)
         if not self._is_replaced:
             await self._send(message)
+
+    def _paths(self) -> list[str]:
+        with suppress(ValueError):
+            told = json.loads(self._body) if self._status == 200 and not self._is_replaced else []
+            return [one for one in told if isinstance(one, str)] if isinstance(told, list) else []
+        return []
 
 
 async def _nothing_more() -> Message:
@@ -294,7 +315,12 @@ async def _body(scope: Scope, receive: Receive) -> bytes:
 
 def _length(scope: Scope) -> int:
     told = Headers(scope=scope).get("content-length", "")
-    return int(told) if told.isascii() and told.isdigit() else 0
+    # So many digits that they cannot be a number are too many bytes as well.
+    return int(told[:20]) if told.isascii() and told.isdigit() else 0
+
+
+def _values(scope: Scope, name: str) -> list[str]:
+    return QueryParams(scope["query_string"]).getlist(name)
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
@@ -310,9 +336,30 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
     return replayed
 
 
+def _too_many(wait_s: float) -> Turned:
+    return Turned(429, "api.too_many_requests", seconds=ceil(wait_s))
+
+
 def _answer(comer: Comer, turned: Turned) -> JSONResponse:
+    return JSONResponse({"detail": _sentence(comer, turned)}, turned.status, _headers(turned))
+
+
+def _answer_beside(comer: Comer, turned: Turned, path: str) -> Response:
+    """Return the sentence in the form in which the page reads what a route of ours refuses."""
+    sentence, headers = _sentence(comer, turned), _headers(turned)
+    if path.startswith("/export"):
+        return PlainTextResponse(sentence, turned.status, headers)
+    told = {"isDone": False, "text": sentence} if path == "/import" else {"error": sentence}
+    return JSONResponse(told, turned.status, headers)
+
+
+def _sentence(comer: Comer, turned: Turned) -> str:
+    return comer.words(turned.key, **turned.parameters)
+
+
+def _headers(turned: Turned) -> dict[str, str]:
     headers = {"Cache-Control": "no-store"}
     seconds = turned.parameters.get("seconds")
     if seconds is not None:
         headers["Retry-After"] = str(seconds)
-    return JSONResponse({"detail": comer.words(turned.key, **turned.parameters)}, turned.status, headers)
+    return headers

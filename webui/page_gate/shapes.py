@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 _LONGEST_SESSION = 64
+_DEEPEST = 50
+# Neither paths nor records can hold them.
+_NO_SIGN = re.compile(r"[\x00\ud800-\udfff]")
 _WORDS = frozenset({"textbox", "dropdown", "radio"})
 
 
@@ -46,12 +51,13 @@ class EventShapes:
 
 
 def read_json(body: bytes) -> dict[str, Any]:
-    """Return the object that a body holds. Raises Unfit, also for numbers that JSON has not."""
+    """Return the object that a body holds. Raises Unfit, also for numbers that JSON has not, for a NUL or half of a
+    character in a text, and for what is nested deeper than anything of the page."""
     try:
         found = json.loads(body, parse_constant=_refuse)
     except (ValueError, RecursionError):
         raise Unfit("JSON") from None
-    if not isinstance(found, dict):
+    if not isinstance(found, dict) or not _is_plain(found):
         raise Unfit("JSON")
     return found
 
@@ -83,6 +89,31 @@ def _refuse(name: str) -> None:
     raise ValueError(name)
 
 
+def _is_plain(found: object) -> bool:
+    level = [found]
+    for _ in range(_DEEPEST):
+        below: list[object] = []
+        for one in level:
+            if isinstance(one, str) and _NO_SIGN.search(one):
+                return False
+            if isinstance(one, dict):
+                below += (*one.keys(), *one.values())
+            elif isinstance(one, list):
+                below += one
+        if not below:
+            return True
+        level = below
+    return False
+
+
+def is_below(path: str, folder: Path) -> bool:
+    """Whether a path leads into the folder, whatever links and dots it goes by."""
+    try:
+        return Path(os.path.realpath(path)).is_relative_to(folder)
+    except ValueError:
+        return False
+
+
 def _fits(kind: str, value: object, folder: Path) -> bool:
     if kind in _WORDS:
         return value is None or isinstance(value, str)
@@ -108,4 +139,4 @@ def _is_message(value: object, folder: Path) -> bool:
 
 def _is_upload(value: object, folder: Path) -> bool:
     path = value.get("path") if isinstance(value, dict) else None
-    return isinstance(path, str) and "\0" not in path and Path(path).resolve().is_relative_to(folder)
+    return isinstance(path, str) and is_below(path, folder)

@@ -90,11 +90,17 @@ def _props() -> dict[str, Any]:
 
 
 def top_html(
-    words: Words, conversation: Conversation | None, *, is_sketch: bool, spent_usd: float | None = None
+    words: Words,
+    conversation: Conversation | None,
+    *,
+    is_sketch: bool,
+    spent_usd: float | None = None,
+    opened_at: int = 0,
 ) -> str:
     """Return the top bar: the title, how many pictures, what it cost, whether this is sketch mode, and the menu.
 
-    Without `spent_usd` the cost is that of the branch that is shown.
+    Without `spent_usd` the cost is that of the branch that is shown. `opened_at` is a stamp, another one whenever a
+    conversation is opened: by it the page tells one that was opened from a new one that got its name.
     """
     title = conversation.title if conversation else ""
     facts = [words("top.sketch")] if is_sketch else []
@@ -109,9 +115,10 @@ def top_html(
         menu = conversation_opener(words, conversation.id, conversation.title, is_pinned=pinned, is_top=True)
     where = escape(conversation.id) if conversation else "new"
     shown = escape(title or words("top.untitled"))
+    opened = f' data-opened="{opened_at}"' if opened_at else ""
     return (
         f"{button('rail', words('rail.show'), 'panel-left', 'icon show-rail', bare=True)}"
-        f'<h1 data-conversation="{where}" data-language="{words.language}">{shown}</h1>'
+        f'<h1 data-conversation="{where}" data-language="{words.language}"{opened}>{shown}</h1>'
         f'<h2 class="heard">{escape(words("builtin.thread"))}</h2>'
         f'<span class="sub">{escape(" · ".join(facts))}</span><span class="grow"></span>'
         f"{menu}{bell_html(words)}{button('styles', words('styles.title'), 'palette', 'styles-open')}"

@@ -13,22 +13,23 @@ from webui.words import Words
 
 def fuller_html(words: Words, ticket: str, before: str, written: FullerWish) -> str:
     """Return the fuller wish beside the one it came from. `ticket` names the question, so that a late answer to an
-    earlier one is left alone; the page's script takes the words from `data-text`."""
+    earlier one is left alone; the page's script takes the words from `data-text`, and says `data-heard` aloud."""
     if written.text == before.strip():
         return _line(ticket, "same", words("fuller.same"), words)
     by = words("fuller.by_rules")
     if written.by == "model":
         by = words("fuller.by_model", model=written.label, price=dollars(written.price_usd))
     pieces = word_diff(before.strip(), written.text)
+    heard = f"{words('fuller.title')}: {written.text}"
     return (
         f'<section class="fuller" data-ticket="{escape(ticket)}" data-text="{escape(written.text)}" '
-        f'aria-label="{escape(words("fuller.title"))}">'
+        f'data-heard="{escape(heard)}" aria-label="{escape(words("fuller.title"))}">'
         f"<header>{icon('sparkles', 15)}<b>{escape(words('fuller.title'))}</b><small>{escape(by)}</small></header>"
         f'<p class="words" tabindex="0">{diff_html(pieces)}</p>'
         f"<footer><small>{escape(words('fuller.unsent'))}</small><span class='grow'></span>"
         f'<button type="button" class="b line" data-aid="keep_wish">{escape(words("fuller.keep"))}</button>'
         f'<button type="button" class="b solid" data-aid="take_wish">{escape(words("fuller.take"))}</button>'
-        f'</footer><p class="took" role="status">{icon("sparkles", 15)}<span>{escape(words("fuller.taken"))}</span>'
+        f'</footer><p class="took">{icon("sparkles", 15)}<span>{escape(words("fuller.taken"))}</span>'
         f'<button type="button" class="b" data-aid="undo_wish">{icon("undo-2", 15)}{escape(words("fuller.undo"))}'
         f"</button>{_close(words)}</p></section>"
     )
@@ -40,9 +41,11 @@ def refused_html(words: Words, ticket: str, sentence: str) -> str:
 
 
 def _line(ticket: str, look: str, text: str, words: Words) -> str:
-    role, name = ("alert", "circle-alert") if look == "bad" else ("status", "circle-check")
+    name, heard, role = "circle-check", f' data-heard="{escape(text)}"', ""
+    if look == "bad":
+        name, heard, role = "circle-alert", "", ' role="alert"'
     return (
-        f'<section class="fuller line {look}" data-ticket="{escape(ticket)}"><p role="{role}">{icon(name, 15)}'
+        f'<section class="fuller line {look}" data-ticket="{escape(ticket)}"{heard}><p{role}>{icon(name, 15)}'
         f"<span>{escape(text)}</span>{_close(words)}</p></section>"
     )
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from dataclasses import dataclass, field
 
 from pydantic import SecretStr
 
@@ -16,10 +16,12 @@ from agent.events import TurnEvent, TurnFailed
 from agent.plans import Decision
 from agent.providers.pool import NO_KEY
 from agent.settings import OPERATOR, Settings
+from agent.spending import A_TRIFLE_USD
 from agent.storage.gallery_values import GalleryPage, GalleryQuery
-from agent.storage.records import RunningTurn
 from agent.studio import Studio, TurnRequest
 from agent.workflow.fuller_wishes import FullerWish, Wish
+from agent.workflow.lending import Loan
+from agent.workflow.search_meters import Book
 from webui.space.spacefile import Limits, Pays
 
 WINDOW_S = 600.0
@@ -56,25 +58,22 @@ class LimitedStudio(Studio):
 
     What the place's owner pays for others is held to the owner's cap: each turn may cost up to `cap_turn_usd`, which is
     set aside while it runs, so that all together never pass `cap_day_usd` by more than what one call costs beyond its
-    estimate. The owner's own turns, those of `OPERATOR`, pass no gate and no such cap.
+    estimate. Pictures that would cost a turn more are not painted. Each call is put into the purse as it ends. The
+    owner's own turns, those of `OPERATOR`, pass no gate and no such cap.
     """
 
     def __init__(self, settings: Settings, limits: Limits, pays: Pays, *, sketch_pace_s: float = 0.0) -> None:
         super().__init__(settings, sketch_pace_s=sketch_pace_s, turns_at_once=limits.turns_at_once)
         self._gate = Gate(limits.turns_per_visitor)
         self._pays = pays
-        self._set_aside_usd = 0.0
+        self._loans: set[Loan] = set()
 
     async def run_turn(
         self, conversation_id: str, request: TurnRequest, *, owner: str = OPERATOR, key: SecretStr | None = None
     ) -> AsyncIterator[TurnEvent]:
         """Run one turn as `Studio.run_turn` does; it ends with TurnFailed where a limit stands in its way."""
-        if self._is_paid_for(owner, key):
-            chosen = request.settings.budget_usd
-            budget_usd = min(self._pays.cap_turn_usd, chosen) if chosen else self._pays.cap_turn_usd
-            request = replace(request, settings=request.settings.model_copy(update={"budget_usd": budget_usd}))
         events = super().run_turn(conversation_id, request, owner=owner, key=key)
-        async with aclosing(self._gated(conversation_id, owner, key, events)) as gated:
+        async with aclosing(self._gated(owner, events)) as gated:
             async for event in gated:
                 yield event
 
@@ -93,7 +92,7 @@ class LimitedStudio(Studio):
             async for event in events:
                 yield event
             return
-        async with aclosing(self._gated(conversation_id, owner, key, events)) as gated:
+        async with aclosing(self._gated(owner, events)) as gated:
             async for event in gated:
                 yield event
 
@@ -102,100 +101,59 @@ class LimitedStudio(Studio):
     ) -> AsyncIterator[TurnEvent]:
         """Go on as `Studio.retry` does, through the gate."""
         events = super().retry(conversation_id, turn_id, owner=owner, key=key)
-        async with aclosing(self._gated(conversation_id, owner, key, events)) as gated:
+        async with aclosing(self._gated(owner, events)) as gated:
             async for event in gated:
                 yield event
 
     async def gallery_page(self, owner: str, query: GalleryQuery, *, key: SecretStr | None = None) -> GalleryPage:
         """Return a page as `Studio.gallery_page` does; by meaning only as long as the owner's cap allows."""
-        if not self._is_paid_for(owner, key):
-            return await super().gallery_page(owner, query, key=key)
-        if await self._over_the_cap():
-            return await super().gallery_page(owner, query, key=NO_KEY)
-        async with self._paid_beside_turns(owner):
-            return await super().gallery_page(owner, query)
+        if self._is_paid_for(owner, key) and await self._over_the_cap():
+            key = NO_KEY
+        return await super().gallery_page(owner, query, key=key)
 
     async def fuller_wish(self, wish: Wish, owner: str = OPERATOR, key: SecretStr | None = None) -> FullerWish:
         """Write a wish out as `Studio.fuller_wish` does. Raises KeyProblem when the owner's cap is used up."""
-        if not self._is_paid_for(owner, key):
-            return await super().fuller_wish(wish, owner, key)
-        if problem := await self._over_the_cap():
+        if self._is_paid_for(owner, key) and (problem := await self._over_the_cap()):
             raise problem
-        async with self._paid_beside_turns(owner):
-            return await super().fuller_wish(wish, owner)
-
-    async def _resume(self, abandoned: RunningTurn) -> None:
-        """Go on as `Studio` does with what a dead process left, unless the owner paid for it and the cap is used up."""
-        conversation = await self._records.conversation_of_any_owner(abandoned.conversation_id)
-        is_paid = self._is_paid_for(conversation.owner, None)
-        if is_paid and await self._over_the_cap():
-            return
-        # The process that died had not put into the purse what the turn had cost until then.
-        left = conversation.turn(abandoned.turn_id)
-        before_usd = await self._cost_usd(conversation.id, conversation.owner) - (left.price_usd if left else 0.0)
-        await super()._resume(abandoned)
-        if is_paid:
-            aside_usd = self._pays.cap_turn_usd
-            self._set_aside_usd += aside_usd
-            await self._settle(conversation.id, conversation.owner, aside_usd, before_usd)
+        return await super().fuller_wish(wish, owner, key)
 
     def _is_paid_for(self, owner: str, key: SecretStr | None) -> bool:
         """Whether the place's owner pays what another one does."""
         is_other = owner != OPERATOR and key is None
         return is_other and self._pays.who == "owner" and self.provider_name(None, owner) != "sketch"
 
-    async def _gated(
-        self, conversation_id: str, owner: str, key: SecretStr | None, events: AsyncIterator[TurnEvent]
-    ) -> AsyncGenerator[TurnEvent, None]:
-        is_paid = self._is_paid_for(owner, key)
-        aside_usd = self._pays.cap_turn_usd if is_paid else 0.0
+    async def _gated(self, owner: str, events: AsyncIterator[TurnEvent]) -> AsyncGenerator[TurnEvent, None]:
         try:
             if owner != OPERATOR:
                 self._gate.enter(owner)
-            self._set_aside_usd += aside_usd
         except RequestRefused as refused:
             yield TurnFailed(error=refused.info)
             return
-        before_usd: float | None = None
-        try:
-            if is_paid and (problem := await self._over_the_cap()):
-                yield TurnFailed(error=problem.info)
-                return
-            before_usd = await self._cost_usd(conversation_id, owner) if is_paid else None
-            async for event in events:
-                yield event
-        finally:
-            if is_paid:
-                # A closed page does not stop its turn.
-                self.keep_alive(self._settle(conversation_id, owner, aside_usd, before_usd))
+        async for event in events:
+            yield event
+
+    def _lend(self, owner: str, key: SecretStr | None, asks: bool) -> AbstractAsyncContextManager[Loan | None]:
+        return self._lent(asks) if self._is_paid_for(owner, key) else super()._lend(owner, key, asks)
 
     @asynccontextmanager
-    async def _paid_beside_turns(self, owner: str) -> AsyncIterator[None]:
-        """Put what the owner's calls cost meanwhile, of no turn, into the purse."""
-        before_usd = (await self.spend.beside_turns(owner)).price_usd
-        try:
-            yield
-        finally:
-            await self._into_the_purse((await self.spend.beside_turns(owner)).price_usd - before_usd)
+    async def _lent(self, asks: bool) -> AsyncIterator[Loan]:
+        loan = Loan(self._pays.cap_turn_usd, self._into_the_purse, self._loans, self.keep_alive)
+        with loan.in_use():
+            if asks and (problem := await self._over_the_cap()):
+                raise problem
+            yield loan
+
+    def _book(self, owner: str, key: SecretStr | None) -> Book | None:
+        return self._into_the_purse if self._is_paid_for(owner, key) else None
 
     async def _over_the_cap(self) -> AivistaError | None:
         cap_usd = self._pays.cap_day_usd or 0.0
+        # In this order: what is booked meanwhile must not be missing in both.
+        aside_usd = sum(loan.aside_usd for loan in self._loans)
         spent_usd = (await self.spend.day(PURSE)).price_usd
-        if spent_usd + self._set_aside_usd <= cap_usd:
+        if spent_usd + aside_usd <= cap_usd + A_TRIFLE_USD:
             return None
         return KeyProblem(ErrorCode.OWNER_CAP_USED_UP, cap=f"{cap_usd:.2f}")
-
-    async def _cost_usd(self, conversation_id: str, owner: str) -> float:
-        return (await self.spend.conversation(conversation_id, owner)).price_usd
-
-    async def _settle(self, conversation_id: str, owner: str, aside_usd: float, before_usd: float | None) -> None:
-        try:
-            async for _ in self.attach(conversation_id, owner):
-                pass
-            if before_usd is not None:
-                await self._into_the_purse(await self._cost_usd(conversation_id, owner) - before_usd)
-        finally:
-            self._set_aside_usd -= aside_usd
 
     async def _into_the_purse(self, cost_usd: float) -> None:
         if cost_usd > 0:

@@ -67,8 +67,52 @@ async def test_the_file_does_not_grow_for_ever(tmp_path: Path) -> None:
     assert await store.of(f"v{most - 1}") == Preferences(cap_day_usd=1.0)
 
 
+async def test_no_number_of_visitors_takes_away_what_the_operator_or_somebody_with_an_account_chose(
+    tmp_path: Path,
+) -> None:
+    most = preferences._MOST_OWNERS
+    visitors = [f"visitor-{n}" for n in range(most - 2)]
+    many = {name: {"cap_day_usd": 1.0} for name in ("local", "hf-ann", *visitors)}
+    (tmp_path / "preferences.json").write_text(json.dumps(many))
+    store = PreferenceStore(Settings(home=tmp_path))
+    for name in ("visitor-new", "visitor-newer"):
+        await store.keep(name, CHOSEN)
+    again = PreferenceStore(Settings(home=tmp_path))
+    for name in ("local", "hf-ann", "visitor-2"):
+        assert await again.of(name) == Preferences(cap_day_usd=1.0)
+    for name in ("visitor-new", "visitor-newer"):
+        assert await again.of(name) == CHOSEN
+    for name in visitors[:2]:
+        assert await again.of(name) == Preferences()
+
+
+async def test_among_people_with_accounts_the_operators_choice_stays(tmp_path: Path) -> None:
+    many = {name: {"cap_day_usd": 1.0} for name in ("local", *(f"hf-{n}" for n in range(preferences._MOST_OWNERS - 1)))}
+    (tmp_path / "preferences.json").write_text(json.dumps(many))
+    store = PreferenceStore(Settings(home=tmp_path))
+    await store.keep("visitor-a", CHOSEN)
+    assert await store.of("local") == Preferences(cap_day_usd=1.0)
+    assert await store.of("hf-0") == Preferences()
+    assert await store.of("visitor-a") == CHOSEN
+
+
+async def test_a_file_that_cannot_be_read_for_a_moment_is_not_written_over(tmp_path: Path) -> None:
+    path, aside = tmp_path / "preferences.json", tmp_path / "aside"
+    await PreferenceStore(Settings(home=tmp_path)).keep("local", CHOSEN)
+    store = PreferenceStore(Settings(home=tmp_path))
+    path.rename(aside)
+    # It loops: nobody can open it, whoever they are, and a new file could be put in its place.
+    path.symlink_to(path)
+    assert await store.of("local") == Preferences()
+    with pytest.raises(StorageFailure) as failed:
+        await store.keep("ann", Preferences())
+    assert failed.value.code is ErrorCode.STORAGE_BROKEN
+    aside.replace(path)
+    assert await store.of("local") == CHOSEN
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"ann": 1}', '{"ann": {"cap_day_usd": -1}}', "\x00", "\ud7ff" * 3])
-async def test_an_unreadable_file_counts_as_empty_and_is_replaced(
+async def test_an_unreadable_file_counts_as_empty_and_is_put_aside(
     tmp_path: Path, text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "preferences.json").write_text(text)
@@ -78,6 +122,7 @@ async def test_an_unreadable_file_counts_as_empty_and_is_replaced(
     assert "preferences.json" in caplog.text
     await store.keep("ann", CHOSEN)
     assert await PreferenceStore(Settings(home=tmp_path)).of("ann") == CHOSEN
+    assert (tmp_path / "preferences.json.bad").read_text() == text
 
 
 async def test_where_nothing_can_be_written_the_operator_is_told(tmp_path: Path) -> None:

@@ -219,6 +219,18 @@ def test_the_callers_language_wins_and_the_operators_is_for_those_who_name_none(
     assert door.words({"accept-language": "en-GB"}).language == "en"
 
 
+@pytest.mark.parametrize(
+    ("is_public", "has_password", "owner"),
+    [(False, False, "local"), (True, False, None), (False, True, None), (True, True, None)],
+)
+def test_no_token_is_needed_where_nobody_else_comes_and_no_password_is_asked_for(
+    is_public: bool, has_password: bool, owner: str | None, tmp_path: Path
+) -> None:
+    settings = Settings(home=tmp_path, is_public=is_public)
+    door = open_door(lambda: pytest.fail("not asked"), Sessions(b"s" * 32), settings, has_password=has_password)
+    assert door.tokens.owner("") == owner
+
+
 def test_a_bucket_fills_at_its_rate() -> None:
     now_s = 0.0
     buckets = Buckets(2, clock=lambda: now_s)

@@ -124,6 +124,7 @@ async def test_what_is_under_way_is_set_aside(paid: Settings) -> None:
         # The page is closed; the turn goes on, and its price is the owner's all the same.
         assert isinstance(running, AsyncGenerator)
         await running.aclose()
+        await all_of(studio.attach(conversation.id, "visitor-a"))
         await settled(studio)
         kept = await studio.conversation(conversation.id, "visitor-a")
         assert kept.price_usd > 0

@@ -1,0 +1,134 @@
+"""The folder of the uploads: whose each file is, and how much each may fill."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from webui.page_gate.comers import Comer
+from webui.page_gate.transit import KEPT_S, Transit, given_folder
+from webui.sessions import Sessions, Visitor
+from webui.words import load_words
+
+MB = 1 << 20
+WORDS = load_words("en")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path.resolve() / "uploads"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def transit(folder: Path) -> Transit:
+    return Transit(folder, Sessions(b"s" * 32, is_shared=True), most_bytes_of_one=10 * MB)
+
+
+def comer(name: str, address: str | None = "93.184.216.1") -> Comer:
+    return Comer(name, address, WORDS)
+
+
+def file_in(folder: Path, name: str) -> str:
+    path = folder / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(b"x" * 1000)
+    return str(path)
+
+
+def test_a_file_that_nobody_is_known_to_have_sent_is_nobodys(transit: Transit, folder: Path) -> None:
+    path = file_in(folder, "abc/a.png")
+    assert not transit.is_of(path, "ann")
+    transit.keep("ann", path)
+    assert transit.is_of(path, "ann")
+    assert transit.is_of(f"{folder}/./abc/../abc/a.png", "ann")
+    assert not transit.is_of(path, "bob")
+    assert not transit.is_of(str(folder), "ann")
+    # What is no upload is left to whoever looks after it.
+    assert transit.is_of("/etc/hostname", "bob")
+
+
+@pytest.mark.parametrize("path", ["\0", "/tmp/a\0b", "\ud800"])
+def test_what_no_file_can_be_called_is_nobodys(transit: Transit, path: str) -> None:
+    assert not transit.is_of(path, "ann")
+
+
+async def test_what_is_sent_while_the_folder_is_looked_through_keeps_its_owner(transit: Transit, folder: Path) -> None:
+    for number in range(300):
+        transit.keep("ann", file_in(folder, f"{number}/a.png"))
+    looking = asyncio.create_task(transit.room())
+    path = ""
+    for number in range(300, 900):
+        await asyncio.sleep(0)
+        path = str(folder / f"{number}" / "a.png")
+        transit.keep("ann", path)
+        # It is moved to its place only after that.
+        file_in(folder, f"{number}/a.png")
+    await looking
+    for number in range(900):
+        path = str(folder / f"{number}" / "a.png")
+        assert transit.is_of(path, "ann")
+        assert not transit.is_of(path, "bob")
+
+
+async def test_what_is_too_old_is_gone_and_nobodys(folder: Path) -> None:
+    now = [time.time()]
+    transit = Transit(folder, Sessions(b"s" * 32), most_bytes=MB, clock=lambda: now[0])
+    path = file_in(folder, "abc/a.png")
+    transit.keep("ann", path)
+    assert await transit.room() == MB - 1000
+    assert transit.is_of(path, "ann")
+    now[0] += KEPT_S + 60
+    assert await transit.room() == MB
+    with pytest.raises(FileNotFoundError):
+        os.unlink(path)
+    assert not transit.is_of(path, "ann")
+
+
+def test_what_a_visitor_is_given_is_for_them_alone(transit: Transit, folder: Path) -> None:
+    sessions = transit.sessions
+    ann, bob = (Visitor(token, sessions.owner(token), WORDS) for token in ("ann", "bob"))
+    name = given_folder(sessions, ann)
+    path = file_in(folder, f"{name}/a.png")
+    assert transit.is_of(path, "ann")
+    assert not transit.is_of(path, "bob")
+    assert not transit.is_of(path.replace("given-", "given-0"), "ann")
+    assert given_folder(sessions, ann) != name
+    signature = given_folder(sessions, bob).rpartition("-")[2]
+    assert not transit.is_of(file_in(folder, f"{name.rpartition('-')[0]}-{signature}/a.png"), "bob")
+
+
+def test_where_nobody_else_comes_the_operator_is_given_it_in_every_browser(folder: Path) -> None:
+    sessions = Sessions(b"s" * 32)
+    transit = Transit(folder, sessions)
+    visitor = Visitor(sessions.token_of(sessions.new_cookie()), sessions.owner(None), WORDS)
+    assert transit.is_of(file_in(folder, f"{given_folder(sessions, visitor)}/a.png"), sessions.owner(None))
+
+
+def test_a_fresh_cookie_for_each_upload_makes_no_more_room(transit: Transit) -> None:
+    for number in range(4):
+        one = comer(f"fresh {number}")
+        assert transit.room_of(one) == 10 * MB
+        transit.end(transit.begin(one, 10 * MB), 10 * MB)
+        assert transit.room_of(one) == 0
+    assert transit.room_of(comer("fresh 4")) == 0
+    assert transit.room_of(comer("other", "93.184.216.2")) == 10 * MB
+    for number in range(8):
+        transit.end(transit.begin(comer(f"anybody {number}", None), 10 * MB), 10 * MB)
+    assert transit.room_of(comer("anybody", None)) == 0
+
+
+async def test_what_is_under_way_takes_its_room_already(transit: Transit) -> None:
+    before, ann = await transit.room(), comer("ann")
+    sending = transit.begin(ann, 6 * MB)
+    assert transit.room_of(ann) == 4 * MB
+    assert await transit.room() == before - 6 * MB
+    transit.end(sending, MB)
+    assert transit.room_of(ann) == 9 * MB
+    # From now on it is what lies in the folder.
+    assert await transit.room() == before
