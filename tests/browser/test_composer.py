@@ -299,7 +299,7 @@ def test_on_a_phone_the_aids_are_a_sheet_and_the_page_ends_above_the_composer(
     page = context.new_page()
     open_page(page, studio.url)
     composer(page).fill("画一只猫")
-    page.get_by_role("button", name="写提示词的帮手").tap()
+    page.get_by_role("button", name="提示词助手").tap()
     page.get_by_role("menuitem", name="扩写我的想法").tap()
     expect(page.locator("#fuller ins")).to_be_visible()
     page.get_by_role("button", name="用这个").tap()
