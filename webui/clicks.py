@@ -74,8 +74,7 @@ class Clicks:
                 yield updates
         elif click.act == "edit_words":
             conversation = await self.screen.conversation(visitor, context.conversation_id)
-            words = words_of_turn(conversation, click.arg)
-            yield {self.screen.panels.composer.message: gr.update(value={"text": words, "files": []})}
+            yield self.screen.wording(words_of_turn(conversation, click.arg))
         elif click.act == "view":
             yield await self._view(visitor, context.conversation_id, click.arg)
         elif click.act == "compare":
@@ -119,7 +118,7 @@ class Clicks:
     async def _try(self, visitor: Visitor, tab: Tab, wish: Wish, context: Context) -> AsyncIterator[Updates]:
         """Run an example of the first page where that is free; elsewhere it only fills the composer."""
         if not self.screen.is_sketch(visitor):
-            yield {self.screen.panels.composer.message: gr.update(value={"text": wish.text, "files": []})}
+            yield self.screen.wording(wish.text)
             return
         images = [(SAMPLE_NAME, await asyncio.to_thread(sample_picture))] if wish.needs_picture else []
         where, chosen = context.conversation_id, context.chosen

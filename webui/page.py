@@ -63,7 +63,7 @@ STYLES = (
 )
 SCRIPTS = (
     *("language", "script_words", "keys", "dialogs", "drawer", "announce"),
-    *("uploads", "ready", "drop_anywhere", "composer_chips", "composer_aids", "prompts", "drafts"),
+    *("uploads", "ready", "drop_anywhere", "composer_chips", "composer_aids", "prompts", "attached", "drafts"),
     *("cards", "styles", "painter_pixels", "painter", "painter_hands", "painter_draft", "painter_drop"),
     *("compare", "adjust", "sheet", "stage_width", "tabs", "thread_place", "told"),
     *("gallery", "gallery_chosen", "rail", "branches"),

@@ -15,7 +15,7 @@ from agent.storage.preferences import PreferenceStore
 from agent.storage.presets import Preset, PresetStore
 from webui.panels.composer import Chosen
 from webui.panels.flat import flat
-from webui.panels.presets import presets_html
+from webui.panels.presets import Typed, presets_html
 from webui.screen import Screen, Updates
 from webui.sessions import Visitor
 
@@ -64,7 +64,9 @@ class Presets:
             said, undo = await self._change(visitor, shelf, click, chosen, presets)
         except AivistaError as error:
             kept = await presets.of(visitor.owner)
-            return {menu: presets_html(visitor.words, kept, said=visitor.words.error(error.info), bad=True)}
+            said = visitor.words.error(error.info)
+            typed = Typed(click.id, click.name) if click.act == "rename" else None
+            return {menu: presets_html(visitor.words, kept, said=said, bad=True, typed=typed)}
         return {menu: presets_html(visitor.words, await presets.of(visitor.owner), said=said, undo=undo)}
 
     async def _change(

@@ -53,7 +53,7 @@ class Panels:
         chips = [*box.settings.values(), *box.told]
         inputs = [dialog.head, dialog.key, dialog.keep, dialog.test, dialog.verdict, dialog.remove, dialog.save]
         return [
-            *(self.rail.stamp, top.top, top.thread, top.welcome, box.context, box.message, self.canvas),
+            *(self.rail.stamp, top.top, top.thread, top.welcome, box.context, box.message, box.wording, self.canvas),
             *chips,
             *wires,
             *(*inputs, dialog.servers),
@@ -214,6 +214,10 @@ class Screen:
     def unpainted(self) -> Updates:
         """Return the painter's fields emptied."""
         return {self.panels.composer.mask: "", self.panels.composer.expand: ""}
+
+    def wording(self, text: str) -> Updates:
+        """Return words for the composer, instead of those that stand there; without any, nothing changes."""
+        return {self.panels.composer.wording: composer.wording_html(text, time.monotonic_ns())} if text else {}
 
     def chips(self, visitor: Visitor, chosen: Chosen) -> Updates:
         """Return the chips for the model in use."""

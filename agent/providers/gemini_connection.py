@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Awaitable
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeVar
 from urllib.parse import urlsplit
 
@@ -60,14 +62,17 @@ class GeminiConnection:
         _check_base_url(self._base_url)
         # Redirects are not followed: the key would go to whatever host they name.
         self._http = httpx2.AsyncClient(
+            verify=_tls(),
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=30),
             event_hooks={"request": [_set_timeouts], "response": [_note_response]},
         )
-        # Its own async client keeps the SDK from using aiohttp, the sync one from preparing a second TLS context.
+        # Its own async client keeps the SDK from using aiohttp; the sync one and `ssl`, which it takes for its web
+        # sockets, keep it from reading the machine's certificates twice more.
         options = types.HttpOptions(
             base_url=self._base_url,
             api_version=self._api_version,
             httpx_async_client=self._http,
+            async_client_args={"ssl": _tls()},
             httpx_client=httpx2.Client(transport=httpx2.BaseTransport()),
         )
         self._client = genai.Client(api_key=self._key.get_secret_value(), vertexai=False, http_options=options)
@@ -97,6 +102,12 @@ class GeminiConnection:
             await self._http.aclose()
         if self._client is not None:
             self._client.close()
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    """Return what every connection trusts: reading the machine's certificates takes longer than a client's start."""
+    return httpx2.create_ssl_context()
 
 
 def _may_be_a_key(key: str) -> bool:

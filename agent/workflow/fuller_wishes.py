@@ -59,10 +59,11 @@ class Wish(Value):
 
 
 class FullerWish(Value):
-    """A wish written out, and what that cost. `by` says whether a model wrote it or rules did; `label` is the model."""
+    """A wish written out, and what that cost. `by` says whether a model wrote it or rules did, or that `nobody` could:
+    there are rules for new pictures only. `label` is the model."""
 
     text: str
-    by: Literal["model", "rules"]
+    by: Literal["model", "rules", "nobody"]
     label: str = ""
     price_usd: float = Field(default=0.0, ge=0)
 
@@ -90,7 +91,9 @@ async def fuller_wish(wish: Wish, writer: Writer) -> FullerWish:
     if len(text) > MAX_CHARACTERS:
         raise RequestRefused(ErrorCode.WISH_TOO_LONG, limit=MAX_CHARACTERS)
     if writer.provider_name == "sketch":
-        return FullerWish(text=fuller_by_rules(text) if wish.pictures == "none" else text, by="rules")
+        if wish.pictures != "none":
+            return FullerWish(text=text, by="nobody")
+        return FullerWish(text=fuller_by_rules(text), by="rules")
     model = writer.catalogue.model(ModelRole(wish.text_model), writer.provider_name)
     answer = await _ask(wish, text, model, writer)
     if answer.error is not None:

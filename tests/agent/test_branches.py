@@ -16,7 +16,7 @@ from agent.messages import TextPart
 from agent.providers.scripted import Hold, Line, calls, says
 from agent.settings import Settings, TurnSettings
 from agent.studio import Studio, TurnRequest
-from tests.support.children import run_child
+from tests.support.children import StudioChild
 from tests.support.scenes import Scene, generate, only, picture, png, run, words
 from tests.support.turns import decide, newest, retry, rows, send, started, until
 
@@ -379,7 +379,6 @@ from pathlib import Path
 from agent.providers.scripted import says
 from agent.settings import Settings
 from agent.studio import TurnRequest
-from tests.support.children import run_child
 from tests.support.scenes import Scene, run
 from tests.support.turns import send, started
 
@@ -400,9 +399,9 @@ asyncio.run(main())
 
 
 async def test_a_turn_said_otherwise_goes_on_in_its_branch_after_its_process_was_killed(settings: Settings) -> None:
-    child = run_child(KILLED, str(settings.home))
-    assert child.returncode == -signal.SIGKILL, child.stderr
-    conversation_id, first = child.stdout.split()
+    with StudioChild(KILLED, str(settings.home)) as child:
+        conversation_id, first = (await child.line()).split()
+        assert await child.ended() == -signal.SIGKILL
     scene = Scene(settings, text=[says("Otherwise.")])
     async with scene.studio() as studio:
         rests = (await kept_when(studio, conversation_id, lambda one: one.turns[-1].state in RESTS)).turns[-1]

@@ -11,7 +11,7 @@ from agent.conversation import TurnState
 from agent.providers.scripted import calls, says
 from agent.settings import Settings
 from agent.tools.base import Arguments, Reason, ToolAnswer, ToolContext, tool
-from tests.support.children import run_child
+from tests.support.children import StudioChild
 from tests.support.scenes import Scene, run, words
 from tests.support.tool_calls import call
 from tests.support.turns import decide, newest
@@ -60,9 +60,9 @@ async def until_it_dies(home: str) -> None:
 
 
 async def test_the_turn_that_goes_on_asks_again_before_it_sends_a_second_letter(tmp_path: Path) -> None:
-    child = await asyncio.to_thread(run_child, _CHILD, str(tmp_path / "home"))
-    assert child.returncode == 9, child.stderr
-    conversation_id = child.stdout.strip()
+    with StudioChild(_CHILD, str(tmp_path / "home")) as child:
+        conversation_id = await child.line()
+        assert await child.ended() == 9
     letters = tmp_path / "letters"
     async with scene(tmp_path / "home", "Sent again.").studio() as studio:
         turn = await newest(studio, conversation_id)

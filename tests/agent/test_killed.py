@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import signal
 import sqlite3
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -21,11 +20,10 @@ from agent.events import TurnDone, TurnEvent
 from agent.plans import Decision
 from agent.settings import Settings
 from agent.studio import Studio
-from tests.page import clean_environment
+from tests.support.children import StudioChild
 from tests.support.gemini import KEY, on_gemini
 from tests.wire_server import Answer, Call, GeminiServer, Hold, PictureAnswer, Search, Text, WireRequest
 
-ROOT = Path(__file__).parents[2]
 WISH = "Search for the tower and draw it in the style of ukiyo-e"
 REVIEW = '{"score": 0.9, "checklist": [], "lettering": "", "feedback": "Good.", "suggestions": []}'
 FACTS = '{"facts": [{"item": "It is 330 m high.", "source": "tower.example"}], "prompt_draft": "a tower"}'
@@ -100,16 +98,12 @@ class Tower:
 async def killed(server: GeminiServer, home: Path, moment: str = "", confirm: str = "") -> str:
     """Run the turn in a process that kills itself at the moment, or is killed once a call is held; return the
     conversation's id."""
-    arguments = [str(home), server.url, KEY, WISH, moment, confirm]
-    child = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", CHILD, *arguments), cwd=ROOT, env=clean_environment(), stdout=asyncio.subprocess.PIPE
-    )
-    assert child.stdout is not None
-    conversation_id = (await child.stdout.readline()).decode().strip()
-    if not moment:
-        await asyncio.to_thread(server.wait_for_held)
-        child.kill()
-    assert await child.wait() == -signal.SIGKILL
+    with StudioChild(CHILD, str(home), server.url, KEY, WISH, moment, confirm) as child:
+        conversation_id = await child.line()
+        if not moment:
+            await asyncio.to_thread(server.wait_for_held)
+            child.kill()
+        assert await child.ended() == -signal.SIGKILL
     return conversation_id
 
 

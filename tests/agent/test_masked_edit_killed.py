@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import signal
 import sqlite3
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,14 +15,13 @@ from agent.conversation import Conversation, Turn, TurnState
 from agent.events import PictureReady, TurnDone
 from agent.settings import Settings
 from agent.studio import Studio
-from tests.page import clean_environment
+from tests.support.children import StudioChild
 from tests.support.gemini import KEY, on_gemini
 from tests.support.masked_turns import DRIFTED, changed, mask_over, pixels_of, redrawn
 from tests.support.masking_scenes import photo, rectangle, stored
 from tests.support.scenes import only, run
 from tests.wire_server import Answer, Call, GeminiServer, PictureAnswer, Text, WireRequest
 
-ROOT = Path(__file__).parents[2]
 PHOTO = stored(photo())
 AREA = rectangle(260, 180, 400, 320)
 
@@ -104,18 +102,13 @@ async def _killed(server: GeminiServer, home: Path, folder: Path, moment: str) -
     photograph, mask = folder / "photo.png", folder / "mask.png"
     photograph.write_bytes(PHOTO)
     mask.write_bytes(mask_over("#1", AREA).image)
-    child = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", CHILD, str(home), server.url, KEY, str(photograph), str(mask), moment),
-        cwd=ROOT,
-        env=clean_environment(),
-        stdout=asyncio.subprocess.PIPE,
-    )
-    assert child.stdout is not None
-    conversation_id = (await child.stdout.readline()).decode().strip()
-    if moment == "answered":
-        await _answered(home)
-        child.kill()
-    assert await child.wait() == -signal.SIGKILL
+    arguments = (str(home), server.url, KEY, str(photograph), str(mask), moment)
+    with StudioChild(CHILD, *arguments) as child:
+        conversation_id = await child.line()
+        if moment == "answered":
+            await _answered(home)
+            child.kill()
+        assert await child.ended() == -signal.SIGKILL
     return conversation_id
 
 

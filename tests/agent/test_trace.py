@@ -7,7 +7,6 @@ import json
 import logging
 import signal
 import sqlite3
-import sys
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -25,7 +24,7 @@ from agent.redaction import HIDDEN
 from agent.settings import Patiences, Settings
 from agent.studio import Studio, TurnRequest
 from agent.trace import StepKind, StepSummary, TraceStep
-from tests.page import clean_environment
+from tests.support.children import StudioChild
 from tests.support.gemini import KEY, SMALL, on_gemini, paint
 from tests.support.histories import LARGE_SIGNATURE
 from tests.support.scenes import Scene, generate, of_type, picture, png, run, words
@@ -276,18 +275,12 @@ async def test_after_a_sudden_end_the_steps_that_had_ended_are_there_and_the_tur
     with GeminiServer() as server:
         server.on_text(paint())
         server.on_image(Hold(SMALL), SMALL)
-        child = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-c", CHILD, str(settings.home), server.url, KEY),
-            cwd=ROOT,
-            env=clean_environment(),
-            stdout=asyncio.subprocess.PIPE,
-        )
-        assert child.stdout is not None
-        conversation_id = (await child.stdout.readline()).decode().strip()
-        await asyncio.to_thread(server.wait_for_held)
-        await until(lambda: len(_numbers(settings.home)) == 2)
-        child.kill()
-        assert await child.wait() == -signal.SIGKILL
+        with StudioChild(CHILD, str(settings.home), server.url, KEY) as child:
+            conversation_id = await child.line()
+            await asyncio.to_thread(server.wait_for_held)
+            await until(lambda: len(_numbers(settings.home)) == 2)
+            child.kill()
+            assert await child.ended() == -signal.SIGKILL
         before = _numbers(settings.home)
         async with Studio(on_gemini(settings, server.url)) as studio:
             # The picture may have been paid for: the turn goes on by itself only to say so.

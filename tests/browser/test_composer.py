@@ -101,7 +101,7 @@ def test_a_preset_is_saved_and_taken_up_in_another_tab(page: Page, studio: PageP
     expect(other.locator("#aspect-ratio input")).to_have_value("21:9")
     expect(other.locator("#presets")).to_be_hidden()
     expect(composer(other)).to_be_focused()
-    row.get_by_role("button", name="Rename").click()
+    row.get_by_role("button", name="Rename: Film still").click()
     page.locator("#presets .renaming").fill("Cinema")
     page.keyboard.press("Enter")
     expect(page.locator("#presets li b")).to_have_text("Cinema")
@@ -213,6 +213,46 @@ def test_who_sends_while_a_picture_is_on_its_way_sends_it_along(
     expect(page.locator("#chat .user-row").first).to_contain_text("make it darker")
     expect(page.locator("#chat .user-row img")).to_have_count(1)
     expect(page.locator("#box .thumbnail-item")).to_have_count(0)
+
+
+def test_what_is_attached_stays_with_its_conversation(page: Page, studio: PageProcess, photo_file: Held) -> None:
+    shown = page.locator("#box .thumbnail-item img")
+    open_page(page, studio.url)
+    say(page, "draw a harbour")
+    expect(pictures(page)).to_have_count(1)
+    expect_rest(page)
+    drop(composer(page), photo_file, Held("second.jpg", photo_file.data, "image/jpeg"))
+    expect(shown).to_have_count(2)
+    page.locator("#rail [data-act=new]").click()
+    expect(page.locator("#top h1[data-conversation=new]")).to_have_count(1)
+    expect(shown).to_have_count(0)
+    page.locator("#rail-rows [data-act=open]").first.click()
+    expect(shown).to_have_count(2)
+    assert ["garden" in one for one in shown.evaluate_all("all => all.map(one => one.src)")] == [True, False]
+    say(page, "put these beside it")
+    expect(page.locator("#chat .user-row").last.locator("img")).to_have_count(2)
+    expect_rest(page)
+    expect(shown).to_have_count(0)
+
+
+def test_a_name_for_a_preset_that_is_taken_can_be_typed_on(page: Page, studio: PageProcess) -> None:
+    open_page(page, studio.url)
+    aid(page, "presets")
+    for name in ("Wide", "Tall"):
+        page.locator("#presets form.save input").fill(name)
+        page.keyboard.press("Enter")
+        expect(page.locator("#presets li b").get_by_text(name)).to_have_count(1)
+        expect(page.locator("#presets form.save input")).to_have_value("")
+    page.locator("#presets form.save input").fill("n" * 60)
+    page.get_by_role("button", name="Rename: Tall").click()
+    page.locator("#presets .renaming").fill("wide")
+    page.keyboard.press("Enter")
+    expect(page.locator("#presets .said.bad")).to_contain_text("already")
+    expect(page.locator("#presets .renaming")).to_have_value("wide")
+    expect(page.locator("#presets form.save input")).to_have_value("n" * 60)
+    page.locator("#presets .renaming").fill("Narrow")
+    page.keyboard.press("Enter")
+    expect(page.locator("#presets li b").get_by_text("Narrow")).to_have_count(1)
 
 
 def test_the_way_back_to_a_draft_through_sent_messages_ends_with_its_conversation(

@@ -112,7 +112,7 @@ def test_what_the_agent_writes_appears_while_unsaved_changes_stay(
     expect(page.locator(".fi-diff ins").last).to_have_text("+ its words")
     row(page, "notes/fox.md").click()
     expect(editor(page)).to_have_text("A fox.")
-    script.control(release=True)
+    script.release()
     expect_rest(page)
     row(page, "mine.md").click()
     note.get_by_role("button", name="Keep mine").click()

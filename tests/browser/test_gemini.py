@@ -54,7 +54,7 @@ def test_an_answer_streams_as_markdown(page: Page, gemini: GeminiProcess, gemini
     expect(page.locator("#chat .bot strong").first).to_have_text("fox")
     expect(page.locator(".live")).to_contain_text("Thinking…")
     expect(page.locator("#box .stop-button")).to_be_visible()
-    gemini.control(release=True)
+    gemini.release()
     expect(page.locator("#chat .bot strong")).to_have_count(20)
     expect_rest(page)
 
@@ -69,7 +69,7 @@ def test_a_frame_of_the_right_shape_stands_before_its_picture(
     expect(frame).to_be_visible()
     expect(page.locator(".live")).to_contain_text("Painting a picture with")
     before = frame.bounding_box()
-    gemini.control(release=True)
+    gemini.release()
     expect(pictures(page)).to_have_count(1)
     expect_loaded(pictures(page).first)
     expect_rest(page)
@@ -126,7 +126,7 @@ def test_a_reload_in_the_middle_follows_the_turn_to_its_end(
     page.reload()
     expect(page.locator("#chat .bot")).to_contain_text("one")
     expect(page.locator("#box .stop-button")).to_be_visible()
-    gemini.control(release=True)
+    gemini.release()
     expect(page.locator("#chat .bot")).to_contain_text("five")
     expect_rest(page)
     assert gemini.read("state")["requests"] == 1
@@ -141,14 +141,14 @@ def test_another_conversation_opened_meanwhile_is_not_written_into(
     expect(page.locator("#chat .bot")).to_contain_text("first")
     page.locator("#rail [data-act=new]").click()
     expect(page.locator(".welcome")).to_be_visible()
-    gemini.control(release=True)
+    gemini.release()
     page.locator("#rail").get_by_role("button", name="a long story", exact=True).click()
     expect(page.locator("#chat .bot")).to_contain_text("last words")
     expect_rest(page)
 
 
 def test_a_failure_says_who_must_act_and_it_can_be_tried_again(
-    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
+    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess, photo: Path
 ) -> None:
     gemini.control(on_text=[{"kind": "HttpError", "status": 503}, words("Now it works.")])
     open_page(page, gemini_studio.url)
@@ -157,8 +157,14 @@ def test_a_failure_says_who_must_act_and_it_can_be_tried_again(
     expect(card).to_contain_text("Who must act")
     expect(composer(page)).to_have_value("a fox please")
     composer(page).fill("")
+    composer(page).press_sequentially("other words")
+    attach(page, photo)
     card.get_by_role("button", name="Edit my words").click()
     expect(composer(page)).to_have_value("a fox please")
+    expect(page.locator("#box .thumbnail-item")).to_have_count(1)
+    page.keyboard.press("Control+z")
+    expect(composer(page)).to_have_value("other words")
+    page.locator("#box .thumbnail-item .delete-button").click()
     card.get_by_role("button", name="Try again").click()
     expect(page.locator("#chat")).to_contain_text("Now it works.")
     expect_rest(page)

@@ -95,6 +95,24 @@ def test_what_is_typed_while_a_conversation_is_opened_is_typed_for_that_one(page
     expect(composer(page)).to_have_value("a mill")
 
 
+def test_what_is_typed_while_a_conversation_opens_joins_the_draft_that_was_left_there(
+    page: Page, studio: PageProcess
+) -> None:
+    open_page(page, studio.url)
+    say(page, "draw a fountain")
+    expect(pictures(page)).to_have_count(1)
+    expect_rest(page)
+    composer(page).fill("with a statue")
+    page.locator("#rail [data-act=new]").click()
+    expect(page.locator("#top h1[data-conversation=new]")).to_have_count(1)
+    expect_ready(page)
+    hold(page)
+    page.locator("#rail-rows [data-act=open]").first.click()
+    composer(page).press_sequentially("and doves")
+    page.unroute(JOIN)
+    expect(composer(page)).to_have_value("with a statue\nand doves")
+
+
 def test_a_kept_press_waits_for_the_conversation_and_for_nothing_else(page: Page, studio: PageProcess) -> None:
     open_page(page, studio.url)
     say(page, "draw a bridge")

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.page.warm_start import WarmCommand, WarmStart
+from tests.support.warm_start import WarmCommand, WarmStart
 
 _ROOT = Path(__file__).parents[2]
 _PATIENCE_S = 90

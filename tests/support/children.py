@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import atexit
 import subprocess
 import sys
+import tempfile
+from functools import cache
 from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.page import clean_environment
+from tests.support.warm_start import WarmCommand, WarmStart
 
 _ROOT = Path(__file__).parent.parent.parent
+_STARTS_WARM = sys.platform == "linux"
 
 _LIMIT = """
 import resource, signal
@@ -20,3 +30,64 @@ def run_child(code: str, *arguments: str, max_file_bytes: int | None = None) -> 
     start = _LIMIT.format(limit=max_file_bytes) if max_file_bytes is not None else ""
     command = [sys.executable, "-X", "utf8", "-c", start + code, *arguments]
     return subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, timeout=60, check=False)
+
+
+@cache
+def _warm_start() -> WarmStart:
+    start = WarmStart(clean_environment(), has_page=False)
+    atexit.register(start.close)
+    return start
+
+
+class StudioChild:
+    """A program that runs a studio and may be killed, for as long as a `with` block lasts; its imports are done already
+    where the system can fork."""
+
+    def __init__(self, code: str, *arguments: str) -> None:
+        self._code = code
+        self._arguments = arguments
+
+    def __enter__(self) -> Self:
+        # A file, not a pipe: a pipe nobody reads fills up and stops the child.
+        self._errors = tempfile.TemporaryFile("w+")
+        self._child = self._started()
+        return self
+
+    def _started(self) -> subprocess.Popen[str] | WarmCommand:
+        if _STARTS_WARM:
+            return _warm_start().run(self._arguments, clean_environment(), self._errors, program=self._code)
+        return subprocess.Popen(
+            [sys.executable, "-c", self._code, *self._arguments],
+            cwd=_ROOT,
+            env=clean_environment(),
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+        )
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._child.poll() is None:
+            self._child.kill()
+        self._child.wait()
+        if self._child.stdout is not None:
+            self._child.stdout.close()
+        self._errors.close()
+
+    async def line(self) -> str:
+        """Return the next line that it prints. Raises RuntimeError, with what it said of it, when it ended instead."""
+        assert self._child.stdout is not None
+        said = await asyncio.to_thread(self._child.stdout.readline)
+        if not said:
+            self._errors.seek(0)
+            raise RuntimeError(f"the child ended (exit code {self._child.wait()}): {self._errors.read()}")
+        return said.strip()
+
+    def kill(self) -> None:
+        """End it at once."""
+        self._child.kill()
+
+    async def ended(self) -> int:
+        """Return its exit code once it has ended, minus the signal's number after a signal."""
+        return await asyncio.to_thread(self._child.wait, 60)

@@ -101,6 +101,15 @@ async def test_what_cannot_be_done_is_told_in_one_sentence(menu: Menu) -> None:
     assert (await menu.seen()).count("<li ") == 2
 
 
+async def test_a_name_that_is_refused_is_there_to_be_typed_on(menu: Menu) -> None:
+    await menu.click("save", name="Wide", chosen=WIDE)
+    await menu.click("save", name="Tall")
+    keys = re.findall(r'<li data-id="([^"]+)"', await menu.seen())
+    refused = str((await menu.click("rename", keys[0], "tall"))[menu.composer.presets])
+    assert re.findall(r'data-id="([^"]+)" data-name="[^"]+" data-typed="tall"', refused) == [keys[0]]
+    assert "data-typed" not in await menu.seen()
+
+
 async def test_nobody_sees_or_touches_anothers_presets(menu: Menu) -> None:
     await menu.click("save", name="Wide", chosen=WIDE)
     key = await menu.key()

@@ -58,6 +58,13 @@ def test_a_wish_that_says_it_all_is_not_shown_as_changed() -> None:
     assert "data-text" not in shown
 
 
+def test_where_nobody_could_write_it_out_nothing_is_said_of_the_wish() -> None:
+    nobody = FullerWish(text="make it darker", by="nobody")
+    assert "only wishes for a new picture" in fuller_html(EN, "t1", "make it darker", nobody)
+    assert "只能扩写新图片" in fuller_html(ZH, "t1", "暗一些", FullerWish(text="暗一些", by="nobody"))
+    assert "data-text" not in fuller_html(EN, "t1", "make it darker", nobody)
+
+
 def test_nothing_of_a_wish_becomes_markup() -> None:
     evil = '"><script>x</script>'
     shown = fuller_html(EN, evil, "a", FullerWish(text=evil, by="model", label=evil, price_usd=1))

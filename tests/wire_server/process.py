@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 import urllib.request
 from pathlib import Path
 from types import TracebackType
@@ -39,6 +40,15 @@ class GeminiProcess:
     def control(self, **orders: Any) -> Any:
         """Script the server; return its state."""
         return self._ask("/_control", json.dumps(orders).encode())
+
+    def release(self) -> None:
+        """Let the held answers go on, once there are any. Raises TimeoutError when none comes."""
+        until = time.monotonic() + _PATIENCE_S
+        while not self.read("state")["held"]:
+            if time.monotonic() > until:
+                raise TimeoutError("no answer is held")
+            time.sleep(0.02)
+        self.control(release=True)
 
     def read(self, what: str) -> Any:
         """Return `requests`, `violations`, `disconnects` or `state`."""

@@ -19,6 +19,15 @@
     field.setSelectionRange(...(range || [text.length, text.length]));
   };
 
+  // ---- words that Python says for the person
+  let worded = "";
+  const wording = () => {
+    const { at = "", words = "" } = $("#wording [data-at]")?.dataset || {};
+    if (!at || at === worded) return;
+    worded = at;
+    put(words);
+  };
+
   // ---- a wish written out: asked for, shown, taken, undone; only the newest question's answer is looked at
   let ticket = "", before = null, asked = "";
   // What is said aloud has a place of its own from the start: a region that comes together with its words is passed over.
@@ -77,9 +86,9 @@
   const place = (menu, opener) => {
     menu.style.cssText = "";
     if (isPhone() || !opener) return;
-    const at = opener.getBoundingClientRect(), box = $("#composer").getBoundingClientRect();
+    const at = opener.getBoundingClientRect();
     const width = menu.offsetWidth, left = Math.min(Math.max(8, at.right - width), innerWidth - width - 8);
-    menu.style.cssText = `left: ${left}px; bottom: ${innerHeight - box.top - (at.top - box.top) + 6}px; max-height: ${Math.max(160, at.top - 16)}px`;
+    menu.style.cssText = `left: ${left}px; bottom: ${innerHeight - at.top + 6}px; max-height: ${Math.max(160, at.top - 16)}px`;
   };
   const open = (menu, opener) => {
     if (menu.matches(":popover-open")) { menu.hidePopover(); return; }
@@ -104,6 +113,7 @@
   });
 
   // ---- presets
+  let isSaving = false;
   const preset = (act, data = {}) => window.aivistaPresets?.act({ act, ...data });
   const row = button => button.closest("li").dataset;
   const presets = () => {
@@ -118,10 +128,12 @@
     preset("list");
     menu.focus();
   };
-  const rename = button => {
+  let renaming = null;  // { id, text } while a name is typed: the list may be rendered anew meanwhile
+  const rename = (button, typed) => {
     const line = button.closest("li"), name = $(".use b", line);
     if (!name || $("input", line)) return;
-    const input = Object.assign(document.createElement("input"), { value: line.dataset.name, maxLength: 60, className: "renaming" });
+    renaming = { id: line.dataset.id, text: typed || line.dataset.name };
+    const input = Object.assign(document.createElement("input"), { value: renaming.text, maxLength: 60, className: "renaming" });
     input.setAttribute("aria-label", button.title);
     line.prepend(input);
     input.focus();
@@ -130,6 +142,7 @@
     const done = isKept => {
       if (isDone) return;
       isDone = true;
+      renaming = null;
       const text = input.value.trim();
       input.remove();
       if (isKept && text && text !== line.dataset.name) preset("rename", { id: line.dataset.id, name: text });
@@ -142,20 +155,36 @@
       event.stopPropagation();
       done(isKept);
     });
-    input.addEventListener("blur", () => done(true));
+    input.addEventListener("input", () => { renaming = { ...renaming, text: input.value }; });
+    // Not at once: where the list goes, nothing was left, and nothing of it may be removed meanwhile.
+    input.addEventListener("blur", () => setTimeout(() => { if (input.isConnected) done(true); }));
   };
   addEventListener("submit", event => {
     const form = event.target.closest?.("#presets form.save");
     if (!form) return;
     event.preventDefault();
     const name = form.elements.name.value.trim();
-    if (name) preset("save", { name });
+    if (!name) return;
+    isSaving = true;
+    preset("save", { name });
   });
-  // A list that is rendered anew may be higher, and took the focus with it.
+  // A list that is rendered anew may be higher, and took the focus with it. Gradio patches what is there: a name that was
+  // refused stays in its field.
   const listed = () => {
     const menu = $("#presets");
     if (!menu?.matches(":popover-open")) return;
     place(menu, visible("presets"));
+    if (isSaving && $(".said", menu)) {
+      isSaving = false;
+      if (!$(".said.bad", menu)) $("form.save", menu).reset();
+    }
+    const refused = $("li[data-typed]", menu), again = renaming && $(`li[data-id="${CSS.escape(renaming.id)}"]`, menu);
+    if (refused || again) {
+      const line = refused || again, typed = refused?.dataset.typed || renaming.text;
+      line.removeAttribute("data-typed");
+      rename($("[data-aid=rename_preset]", line), typed);
+      return;
+    }
     if (!menu.contains(document.activeElement)) menu.focus();
   };
 
@@ -169,7 +198,7 @@
     undo_wish: undo,
     stop_wish: () => { drop(); area()?.focus(); },
     use_preset: button => { preset("use", { id: row(button).id }); shut(); area()?.focus(); },
-    rename_preset: rename,
+    rename_preset: button => rename(button),
     delete_preset: button => preset("delete", { id: row(button).id }),
     undo_preset: () => preset("undo"),
   };
@@ -188,10 +217,11 @@
   window.aivistaChips.onChange(priced);
 
   const watch = () => {
-    if (!$("#fuller") || !$("#presets") || !$("#top")) { setTimeout(watch, 200); return; }
+    if (!$("#fuller") || !$("#presets") || !$("#top") || !$("#wording")) { setTimeout(watch, 200); return; }
     document.body.append(line);
     new MutationObserver(answered).observe($("#fuller"), { childList: true, subtree: true });
-    new MutationObserver(listed).observe($("#presets"), { childList: true, subtree: true });
+    new MutationObserver(wording).observe($("#wording"), { childList: true, subtree: true, attributes: true });
+    new MutationObserver(listed).observe($("#presets"), { childList: true, subtree: true, characterData: true, attributeFilter: ["data-typed", "class"] });
     new MutationObserver(moved).observe($("#top"), { childList: true, subtree: true, attributeFilter: ["data-conversation"] });
   };
   if (document.body) watch(); else addEventListener("DOMContentLoaded", watch);

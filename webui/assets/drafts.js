@@ -1,5 +1,6 @@
 // What was typed and not sent is there again after a reload, in every conversation: its words, the chips and the marked
-// pictures. It is kept by this browser alone, for a month, and goes when the message is sent. Files are not part of it.
+// pictures. It is kept by this browser alone, for a month, and goes when the message is sent. Files are not part of it:
+// they are in attached.js, for as long as the page is open.
 (() => {
   const root = document.documentElement;
   const $ = selector => document.querySelector(selector);
@@ -75,15 +76,22 @@
     goesAlongUntil = 0;
     leaving = text();
     put("");
+    if (!isSending) window.aivistaAttached.leave(where);
   };
   // It has not come: what stood in the box is there again, before what was typed meanwhile.
   const stay = () => {
     if (leaving === null) return;
     put(leaving + text());
     leaving = null;
+    window.aivistaAttached.arrive(where);
   };
 
-  // ---- another conversation: its own draft comes, unless words for it are in the box already
+  // ---- another conversation: its own draft comes, before words that are in the box for it already
+  const arrive = (here, left) => {
+    const draft = read(here), typed = text() === left ? "" : text();
+    bring(here, { ...draft, text: [draft?.text, typed].filter(Boolean).join("\n") });
+    window.aivistaAttached.arrive(here);
+  };
   const moved = () => {
     const here = open(), before = seen;
     if (!here) return;
@@ -106,7 +114,7 @@
       if (!root.hasAttribute("data-ready")) { setTimeout(settled, SETTLE_MS); return; }
       last = "";
       isMoving = false;
-      if (!text() || text() === left) bring(here, read(here));
+      arrive(here, left);
     };
     // Python fills the page in several strokes; what is written between them may be written over.
     isMoving = true;

@@ -7,13 +7,12 @@
 (() => {
   const root = document.documentElement;
   const $ = selector => document.querySelector(selector);
-  const isPicture = file => file.type.startsWith("image/") || /\.(heic|heif|avif)$/i.test(file.name);
   const hasFiles = event => [...(event.dataTransfer?.types || [])].includes("Files");
   const isBlocked = () => Boolean(window.aivistaDialogs?.opened()) || Boolean($("dialog[open]"));
   const ours = new WeakSet();
 
   // ---- in
-  const admitted = files => files.filter(file => window.aivistaUploads?.admits(file) ?? isPicture(file));
+  const admitted = files => files.filter(window.aivistaUploads.admits);
   const hand = files => {
     const area = $("#box textarea"), dataTransfer = new DataTransfer();
     if (!area || !files.length) return;
@@ -27,6 +26,8 @@
     hand(admitted(files));
     $("#box textarea")?.focus();
   };
+
+  window.aivistaDrops = { hand };
 
   // ---- where a drop would end
   const zoneOf = target => {

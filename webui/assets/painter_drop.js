@@ -15,7 +15,6 @@
   const records = new Map();  // by a name of ours, "new-k3f9": {handle, file, url, width, height, place, ...}
 
   const isNew = handle => records.has(handle);
-  const isPicture = file => file.type.startsWith("image/") || /\.(heic|heif|avif)$/i.test(file.name);
   const freshName = () => {
     const name = `new-${Math.random().toString(36).slice(2, 6).padEnd(4, "0")}`;
     return records.has(name) ? freshName() : name;
@@ -111,7 +110,7 @@
     painter.openOn({ conversation: "", ...record }, record.url, draft?.handle === record.handle && draft.name === "expand" ? "expand" : "mask");
   };
   const take = async files => {
-    const images = files.filter(isPicture);
+    const images = files.filter(window.aivistaUploads.isPicture);
     let record = null;
     for (let at = 0; at < images.length && !record; at++) record = await readable(images[at], at);
     if (record) {

@@ -14,7 +14,7 @@
   };
   const write = (key, list) => { try { localStorage.setItem(key, JSON.stringify(list)); } catch { /* full or private: not kept */ } };
   const fillMine = () => {
-    const section = $(`#prompts [data-group=${MINE}].own, #prompts section[data-group=${MINE}]`);
+    const section = $(`#prompts section[data-group=${MINE}]`);
     if (!section) return;
     const starred = read(STARRED), recent = read(SENT).reverse().filter(one => !starred.includes(one));
     const rows = [...starred, ...[...new Set(recent)].slice(0, MOST_RECENT)].map(text => {

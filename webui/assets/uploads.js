@@ -38,7 +38,7 @@
     const bar = row.querySelector("progress"), at = row.querySelector(".at");
     row.querySelector(".name").textContent = short(file.name);
     row.querySelector("button").addEventListener("click", cancel);
-    bar.setAttribute("aria-label", `${bar.getAttribute("aria-label")}: ${file.name}`);
+    bar.setAttribute("aria-label", bar.getAttribute("aria-label").replace("{name}", () => file.name));
     bar.value = 0;
     at.textContent = size(file.size);
     const late = setTimeout(() => list().append(row), QUIET_MS);
@@ -102,5 +102,5 @@
     if (files.length > 1) address.searchParams.delete("upload_id");
     return sendAll(address, files, init);
   };
-  window.aivistaUploads = { admits, isBusy: () => running > 0 };
+  window.aivistaUploads = { isPicture, admits, isBusy: () => running > 0 };
 })();

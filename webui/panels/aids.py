@@ -92,7 +92,7 @@ def _templates(words: Words) -> str:
     data = "".join(f' data-{name}="{escape(words(key, **places))}"' for name, key in said.items())
     row = (
         f'<template id="tpl-upload"{data}><li><span class="name"></span><progress max="100" '
-        f'aria-label="{escape(words("upload.progress"))}"></progress><span class="at"></span>'
+        f'aria-label="{escape(words("upload.progress", name="{name}"))}"></progress><span class="at"></span>'
         f'<button type="button" class="b icon" data-aid="cancel_upload" aria-label="{cancel}" title="{cancel}">'
         f"{icon('x', 14)}</button></li></template>"
     )

@@ -49,6 +49,7 @@ class ComposerPanel:
     cost: gr.HTML
     fuller: gr.HTML
     presets: gr.HTML
+    wording: gr.HTML
     cost_bus: gr.HTML
     conversation: gr.Textbox
     editing: gr.Textbox
@@ -170,9 +171,15 @@ def build_composer(catalogue: Catalogue) -> ComposerPanel:
         with gr.Column(elem_id="wires"):
             names = ("conversation", "editing", "references", "roles", "mask", "expand", "beside")
             wires = [gr.Textbox("", label=name, elem_id=name) for name in names]
-            cost_bus = flat("cost-bus", js_on_load=_COST_BUS)
+            wording, cost_bus = flat("wording"), flat("cost-bus", js_on_load=_COST_BUS)
     chips = (text_model, image_model, aspect_ratio, resolution, number, search, policy, review, confirm)
-    return ComposerPanel(context, message, *chips, models, aids, cost, fuller, presets, cost_bus, *wires)
+    return ComposerPanel(context, message, *chips, models, aids, cost, fuller, presets, wording, cost_bus, *wires)
+
+
+def wording_html(text: str, at: int) -> str:
+    """Return words for the box, put there by the page's script as if they were typed: what else is in the message
+    stays, and the browser's own undo brings back what they replace. `at` tells the same words from those before."""
+    return f'<i data-at="{at}" data-words="{escape(text)}"></i>'
 
 
 def _switch(elem_id: str, label: str) -> gr.Checkbox:

@@ -14,6 +14,8 @@ from webui.words import Words
 def fuller_html(words: Words, ticket: str, before: str, written: FullerWish) -> str:
     """Return the fuller wish beside the one it came from. `ticket` names the question, so that a late answer to an
     earlier one is left alone; the page's script takes the words from `data-text`, and says `data-heard` aloud."""
+    if written.by == "nobody":
+        return _line(ticket, "same", words("fuller.only_new"), words)
     if written.text == before.strip():
         return _line(ticket, "same", words("fuller.same"), words)
     by = words("fuller.by_rules")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
 
 from agent.storage.presets import MAX_NAME_CHARACTERS, Preset
@@ -14,11 +15,25 @@ from webui.words import Words
 _REVIEWS = {"off": "presets.review_off", "always": "presets.review_always"}
 
 
+@dataclass(frozen=True)
+class Typed:
+    """A new name for the preset with this id that was refused, to be typed on."""
+
+    id: str
+    name: str
+
+
 def presets_html(
-    words: Words, presets: Sequence[Preset], *, said: str = "", undo: bool = False, bad: bool = False
+    words: Words,
+    presets: Sequence[Preset],
+    *,
+    said: str = "",
+    undo: bool = False,
+    bad: bool = False,
+    typed: Typed | None = None,
 ) -> str:
     """Return the menu: the presets, one sentence about what was just done, with its way back, and the field to save."""
-    rows = "".join(_row(words, one) for one in presets)
+    rows = "".join(_row(words, one, typed) for one in presets)
     shown = f'<ul role="list">{rows}</ul>' if presets else f'<p class="none">{escape(words("presets.none"))}</p>'
     name = escape(words("presets.name"))
     return (
@@ -52,19 +67,23 @@ def summary(words: Words, chosen: Chosen) -> str:
     return "".join(f"<span>{cell}</span>" for cell in cells) or f"<span>{escape(words('presets.all_auto'))}</span>"
 
 
-def _row(words: Words, preset: Preset) -> str:
+def _row(words: Words, preset: Preset, typed: Typed | None) -> str:
     name = escape(preset.name)
-    tools = "".join(
-        f'<button type="button" class="b icon" data-aid="{do}_preset" aria-label="{escape(label)}: {name}" '
-        f'title="{escape(label)}">{icon(symbol, 15)}</button>'
-        for do, label, symbol in (
-            ("rename", words("presets.rename"), "pencil"),
-            ("delete", words("presets.delete"), "trash"),
-        )
-    )
+    kept = f' data-typed="{escape(typed.name)}"' if typed is not None and typed.id == preset.id else ""
+    tools = _tool(words, preset, "rename", "pencil") + _tool(words, preset, "delete", "trash")
     return (
-        f'<li data-id="{escape(preset.id)}" data-name="{name}"><button type="button" class="use" data-aid="use_preset">'
+        f'<li data-id="{escape(preset.id)}" data-name="{name}"{kept}>'
+        f'<button type="button" class="use" data-aid="use_preset">'
         f"<b>{name}</b><small>{summary(words, Chosen.of(preset.settings))}</small></button>{tools}</li>"
+    )
+
+
+def _tool(words: Words, preset: Preset, do: str, symbol: str) -> str:
+    label = words(f"presets.{do}")
+    name = escape(words("action.of", action=label, name=preset.name))
+    return (
+        f'<button type="button" class="b icon" data-aid="{do}_preset" aria-label="{name}" title="{escape(label)}">'
+        f"{icon(symbol, 15)}</button>"
     )
 
 

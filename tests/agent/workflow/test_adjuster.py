@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import io
 import signal
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -24,7 +23,7 @@ from agent.providers.scripted import calls, says
 from agent.settings import Settings, TurnSettings
 from agent.studio import Studio, TurnRequest
 from agent.workflow.adjuster import adjustment_wish
-from tests.page import clean_environment
+from tests.support.children import StudioChild
 from tests.support.scenes import Scene, generate, of_type, only, picture, png, run, stop_at
 
 ROOT = Path(__file__).parents[3]
@@ -338,15 +337,9 @@ async def test_a_studio_killed_at_any_moment_goes_on_and_makes_one_picture(
 ) -> None:
     file = tmp_path / "blue.png"
     file.write_bytes(png(64, 36, "#4080c0"))
-    child = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", KILLED, str(settings.home), str(file), moment),
-        cwd=ROOT,
-        env=clean_environment(),
-        stdout=asyncio.subprocess.PIPE,
-    )
-    said, _ = await child.communicate()
-    assert child.returncode == -signal.SIGKILL
-    conversation_id = said.decode().strip()
+    with StudioChild(KILLED, str(settings.home), str(file), moment) as child:
+        conversation_id = await child.line()
+        assert await child.ended() == -signal.SIGKILL
     async with Studio(settings) as studio:
         kept = await at_rest(studio, conversation_id)
     assert [one.handle for one in kept.pictures] == ["#1", "#1b"]

@@ -132,7 +132,7 @@ async def test_without_a_key_rules_write_it_for_nothing(settings: Settings) -> N
         assert (written.by, written.price_usd) == ("rules", 0.0)
         assert written.text.startswith("Draw a red fox, ")
         change = await studio.fuller_wish(Wish(text="Draw a red fox", pictures="change"))
-        assert change.text == "Draw a red fox"
+        assert (change.text, change.by) == ("Draw a red fox", "nobody")
         assert (await studio.spend.day("local")).price_usd == 0.0
 
 

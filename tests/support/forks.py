@@ -1,4 +1,4 @@
-"""The process that has done a studio's imports: it forks a studio for every request."""
+"""The process that has done a studio's imports: it forks a studio for every request, or a program that uses one."""
 
 from __future__ import annotations
 
@@ -18,22 +18,27 @@ from typing import Any
 _REQUEST_BYTES = 1 << 18
 # A process's id, then its exit code.
 NUMBER = struct.Struct("i")
-# What a studio imports when it is first asked for a picture or a file. LanceDB is not among it: it starts threads, and
-# a fork has none of them.
+# What a studio imports when it is first asked for a picture, a file or a style. LanceDB itself is not among it: it
+# starts threads, and a fork has none of them. What it stands on takes longer, and starts none that a fork would miss.
 _AT_THE_FIRST_TURN = (
     *("agent.workflow.dispatch", "agent.providers.gemini", "agent.storage.records", "agent.storage.disk_cache"),
-    "agent.adjusting.toning",
+    *("agent.adjusting.toning", "pandas", "pyarrow.dataset", "lance_namespace"),
 )
 
 
-def main(requests: int) -> int:
+def main(requests: int, has_page: bool) -> int:
     """Import what a studio needs, then fork one for every request that comes in on a socket, until that is closed.
 
-    In a fork it is the command that runs, and its exit code that is returned.
+    In a fork it is the command that runs, or the program that was sent instead, and its exit code that is returned.
     """
-    _import_all()
-    arguments = _Forks(socket.socket(fileno=requests)).serve()
-    if arguments is None:
+    _import_all(has_page)
+    request = _Forks(socket.socket(fileno=requests)).serve()
+    if request is None:
+        return 0
+    arguments: list[str] = request["arguments"]
+    if program := request["program"]:
+        sys.argv = ["-c", *arguments]
+        exec(compile(program, "<string>", "exec"), {"__name__": "__main__"})
         return 0
     from webui.cli import main as command
 
@@ -41,11 +46,13 @@ def main(requests: int) -> int:
     return command(arguments)
 
 
-def _import_all() -> None:
-    from webui import cli
+def _import_all(has_page: bool) -> None:
+    if has_page:
+        from webui import cli
 
-    cli._import_gradio()
-    for name in ("webui.app", *_AT_THE_FIRST_TURN):
+        cli._import_gradio()
+        import_module("webui.app")
+    for name in _AT_THE_FIRST_TURN:
         import_module(name)
     # What a fork never looks at is never copied.
     gc.freeze()
@@ -60,8 +67,8 @@ class _Forks:
         self._woken, self._wakes = os.pipe()
         os.set_blocking(self._wakes, False)
 
-    def serve(self) -> list[str] | None:
-        """Return the command's arguments in a fork, None in the process itself when nobody can ask any more."""
+    def serve(self) -> Mapping[str, Any] | None:
+        """Return what was asked in a fork, None in the process itself when nobody can ask any more."""
         # A handler of Python's own is needed for the pipe to be written to.
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
         signal.set_wakeup_fd(self._wakes)
@@ -77,7 +84,9 @@ class _Forks:
                     return None
                 pid = os.fork()
                 if pid == 0:
-                    return self._begun(json.loads(message), *handles)
+                    request: dict[str, Any] = json.loads(message)
+                    self._begin(request, *handles)
+                    return request
                 self._keep(pid, *handles)
 
     def _keep(self, pid: int, stdout: int, errors: int, status: int) -> None:
@@ -97,8 +106,8 @@ class _Forks:
                 os.write(handle, NUMBER.pack(os.waitstatus_to_exitcode(status)))
             os.close(handle)
 
-    def _begun(self, request: Mapping[str, Any], stdout: int, errors: int, status: int) -> list[str]:
-        """Make the fork what a process of its own would be; return the command's arguments."""
+    def _begin(self, request: Mapping[str, Any], stdout: int, errors: int, status: int) -> None:
+        """Make the fork what a process of its own would be."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.dup2(stdout, 1)
@@ -109,5 +118,3 @@ class _Forks:
         os.chdir(request["folder"])
         os.environ.clear()
         os.environ.update(request["environment"])
-        arguments: list[str] = request["arguments"]
-        return arguments

@@ -1,7 +1,8 @@
 """Studios that start warm: one process has done the imports, and every studio is a fork of it.
 
 The imports take four seconds of a processor at every start, and dozens of studios are started. What runs in a fork is
-the command itself, from its first line to its exit code, in an environment, a home and a folder of its own.
+the command itself, from its first line to its exit code, or a program of a test's that uses a studio, in an
+environment, a home and a folder of its own.
 """
 
 from __future__ import annotations
@@ -16,16 +17,20 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import IO
 
-from tests.page.forks import NUMBER
+from tests.support.forks import NUMBER
 
 # Read when they are imported, and by the command always set to these.
 _IMPORTED_WITH = {"GRADIO_ANALYTICS_ENABLED": "False", "HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
 
-_PROGRAM = "import sys; from tests.page.forks import main; sys.exit(main(int(sys.argv[1])))"
+_PROGRAM = """
+import sys
+from tests.support.forks import main
+sys.exit(main(int(sys.argv[1]), has_page=sys.argv[2] == "page"))
+"""
 
 
 class WarmCommand:
-    """`python -m webui` as a fork, with what a test needs of `subprocess.Popen`; its standard output is a pipe."""
+    """A fork at work, with what a test needs of `subprocess.Popen`; its standard output is a pipe."""
 
     def __init__(self, pid: int, status: int, stdout: IO[str]) -> None:
         self.stdout = stdout
@@ -41,7 +46,7 @@ class WarmCommand:
         """Return the exit code. Raises subprocess.TimeoutExpired when it has not ended after `timeout` seconds."""
         code = self._ended(timeout)
         if code is None:
-            raise subprocess.TimeoutExpired("webui", timeout or 0)
+            raise subprocess.TimeoutExpired("studio", timeout or 0)
         return code
 
     def send_signal(self, number: int) -> None:
@@ -61,24 +66,31 @@ class WarmCommand:
 
 
 class WarmStart:
-    """The process that has done the imports; it ends with the process that started it."""
+    """The process that has done the imports; it ends with the process that started it.
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    Without `has_page` it has imported no Gradio, and runs programs only.
+    """
+
+    def __init__(self, environment: Mapping[str, str], *, has_page: bool = True) -> None:
         self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _PROGRAM, str(theirs.fileno())],
+                [sys.executable, "-c", _PROGRAM, str(theirs.fileno()), "page" if has_page else "studio"],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
                 env={**environment, **_IMPORTED_WITH},
             )
 
-    def run(self, arguments: Sequence[str], environment: Mapping[str, str], errors: IO[str]) -> WarmCommand:
-        """Run the command in a fork. Raises RuntimeError when there is none to be had."""
+    def run(
+        self, arguments: Sequence[str], environment: Mapping[str, str], errors: IO[str], program: str = ""
+    ) -> WarmCommand:
+        """Run the command in a fork, or `program` as `python -c` does. Raises RuntimeError when there is none to be
+        had."""
         said, stdout = os.pipe()
         told, status = os.pipe()
         request = {"arguments": list(arguments), "environment": dict(environment), "folder": os.getcwd()}
+        request["program"] = program
         try:
             socket.send_fds(self._requests, [json.dumps(request).encode()], [stdout, errors.fileno(), status])
         finally:
