@@ -28,7 +28,8 @@ from webui.gallery_routes import gallery_routes
 from webui.guard import LOOPBACK, Guard, HostRules, is_address
 from webui.health import Health
 from webui.media import media_routes
-from webui.page import build_page, head_html
+from webui.page import build_page
+from webui.page_assets import Preloads, asset_routes, head_html
 from webui.page_gate.gate import House, PageGate
 from webui.page_gate.limits import Limits
 from webui.previews import preview_routes
@@ -165,6 +166,7 @@ class Server:
         return {
             "lifespan": self._lifespan,
             "routes": [
+                *asset_routes(),
                 *media_routes(lambda: self._studio, self._sessions),
                 *export_routes(lambda: self._studio, self._sessions),
                 *gallery_routes(lambda: self._studio, self._sessions),
@@ -186,6 +188,7 @@ class Server:
                 Middleware(Health, rules=self._rules, not_ready=lambda: self._studio.not_ready()),
                 Middleware(Guard, rules=self._rules, sessions=self._sessions),
                 Middleware(SignIn, way_in=self._way_in),
+                Middleware(Preloads),
                 Middleware(PageGate, house=self._gate_house),
             ],
             "docs_url": None,

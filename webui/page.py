@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncIterator, Callable, Mapping
-from importlib import resources
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
-from urllib.parse import quote
 
 import gradio as gr
 
@@ -17,7 +14,6 @@ from webui.clicks import Clicks, Context, read_click, read_references
 from webui.draft_wiring import wire_drafts
 from webui.endpoint import ChatEndpoint, Said, script_of
 from webui.gallery_wiring import wire_gallery
-from webui.icons import icon
 from webui.panels.canvas import build_canvas
 from webui.panels.chat import build_chat
 from webui.panels.composer import Chosen, build_composer
@@ -44,43 +40,14 @@ from webui.screen import Panels, Screen, Updates
 from webui.script_words import script_words_html
 from webui.sessions import Sessions
 from webui.settings_wiring import wire_settings
-from webui.shortcuts import script_table
 from webui.spend_wiring import wire_spend
 from webui.styles_wiring import wire_styles
 from webui.tabs import Tab
-from webui.theme import tokens_css
 from webui.tree_wiring import wire_tree
 from webui.turns import Fields, Turns, give_back, paint_back
 from webui.wish_wiring import wire_wish
-from webui.words import Words
+from webui.words import Words, load_words
 
-STYLES = (
-    *("frame", "controls", "rail", "thread", "cards", "composer", "stage", "dialog", "narrow"),
-    *("styles", "painter", "compare", "sheet", "tabs", "branches", "spend", "gallery"),
-    *("recipes", "tree", "files", "trace", "shortcuts", "account", "waiting"),
-    *("key", "refusal"),
-    *("aids", "prompts", "drop", "long_thread"),
-)
-SCRIPTS = (
-    *("language", "script_words", "keys", "dialogs", "drawer", "announce"),
-    *("uploads", "ready", "drop_anywhere", "composer_chips", "composer_aids", "prompts", "attached", "drafts"),
-    *("cards", "styles", "painter_pixels", "painter", "painter_hands", "painter_draft", "painter_drop"),
-    *("compare", "adjust", "sheet", "stage_width", "tabs", "thread_place", "told"),
-    *("gallery", "gallery_chosen", "rail", "branches"),
-    *(
-        "recipes",
-        "tree",
-        "files_editor",
-        "files",
-        "files_tree",
-        "files_moves",
-        "trace",
-        "recall",
-        "cost",
-        "models",
-        "studio",
-    ),
-)
 _BUS = "window.aivista = { act: data => trigger('click', data) };"
 # Where no component is named, Gradio tells each output of an event every step of it, and draws it anew for that: with a
 # long thread among them, the page stands still while an answer streams.
@@ -118,6 +85,7 @@ def build_page(
         spoken |= {files.frame: files_html, trace: trace_html, foot: thread_foot_html}
         spoken |= {build_shortcuts(): shortcuts_html, flat("script-words"): script_words_html}
         spoken |= {build_prompts(): prompts_html}
+        _speak(sessions.fixed_language, spoken, seen_later=(painter, gallery.pane, tree.head, files.frame, trace))
         _wire_opening(page, screen, tab, spoken)
         _wire_turns(screen, tab)
         _wire_clicks(bus, screen, tab)
@@ -136,35 +104,23 @@ def build_page(
     return page
 
 
-def head_html(language: str | None = None) -> str:
-    """Return the page's own styles and script, and the `language` that the operator fixed, if any.
-
-    They go into the head, not into Gradio's `css`: that one prefixes every selector, which kills rules on the root.
-    """
-    assets = resources.files("webui").joinpath("assets")
-    sheets = "\n".join(assets.joinpath(f"{name}.css").read_text(encoding="utf-8") for name in STYLES)
-    motion = assets.joinpath("motion.css").read_text(encoding="utf-8")
-    code = [assets.joinpath(f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
-    table = json.dumps(script_table(), ensure_ascii=False)
-    scripts = "".join(f"<script>{one}</script>" for one in (f"window.aivistaShortcuts = {table};", *code))
-    favicon = as_data_url(assets.joinpath("favicon.svg").read_text(encoding="utf-8"))
-    masks = "".join(f"--av-{name}:url({icon_url(name)});" for name in ("globe", "list-checks", "scan-eye", "x", "lock"))
-    chevron = icon_url("chevron-down", "#808079")
-    style = f":root{{{masks}--av-chevron:url({chevron})}}\n{tokens_css()}{motion}\nhtml:root:root:root {{\n{sheets}\n}}"
-    viewport = '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    fixed = f'<meta name="aivista-language" content="{language}">' if language else ""
-    return f'{viewport}{fixed}<link rel="icon" type="image/svg+xml" href={favicon}><style>{style}</style>{scripts}'
+def _speak(
+    language: str | None, spoken: Mapping[gr.HTML, Callable[[Words], str]], seen_later: Sequence[gr.HTML]
+) -> None:
+    """Write what nobody sees at once into the page itself, in the language that most will read: it is there then before
+    Python is asked, and needs no update but for the others."""
+    words = load_words(language or "en")
+    for part in seen_later:
+        part.value = spoken[part](words)
 
 
-def icon_url(name: str, colour: str = "currentColor") -> str:
-    """Return an icon as a quoted data URL, for the masks and grounds of real inputs."""
-    drawn = icon(name, 24).replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
-    return as_data_url(drawn.replace("currentColor", colour))
-
-
-def as_data_url(svg: str) -> str:
-    """Return a drawing as a quoted data URL, for CSS and attributes."""
-    return f'"data:image/svg+xml,{quote(svg)}"'
+def _unlike_built(updates: Updates) -> Updates:
+    """Return the updates without those that say what a page that was just opened shows anyway."""
+    return {
+        part: update
+        for part, update in updates.items()
+        if not (isinstance(update, str) and update == getattr(part, "value", None))
+    }
 
 
 def _wire_opening(
@@ -180,9 +136,11 @@ def _wire_opening(
         if conversation is None and asked != "new":
             conversation = await screen.newest(visitor)
         said = {part: html(visitor.words) for part, html in spoken.items()}
-        yield {**screen.chips(visitor, Chosen()), **screen.dialog(visitor), **said}
+        # In one stroke: each one more is drawn, and waited for, by itself.
+        first = {**screen.chips(visitor, Chosen()), **screen.dialog(visitor), **said}
         async for updates in clicks.open(visitor, tab, conversation.id if conversation else ""):
-            yield updates
+            yield _unlike_built({**first, **updates}) if first else updates
+            first = {}
         yield screen.nothing()
 
     outputs = [*screen.panels.outputs, *spoken]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from agent.errors import ErrorCode
+from agent.providers.sketch.phrases import is_chinese
 
 _LONGEST_WISH = 300
 _MOST = 3
@@ -57,7 +58,6 @@ _IN_CHINESE = (
 )
 _DONE_CHINESE = re.compile(r"被[^，。；]{0,6}(?:杀死|杀害|谋杀|砍头|刺杀|折磨)")
 _YOUNG_CHINESE = re.compile(r"儿童|孩子|小孩|女孩|男孩|少女|少年|幼女|学生妹|婴儿|未成年")
-_CHINESE = re.compile(r"[\u3400-\u9fff]")
 _ASKING = re.compile(r"^(?:please\s+)?(?:draw|paint|make|create|generate|show)(?:\s+me)?\s+", re.IGNORECASE)
 _ASKING_CHINESE = re.compile(r"^(?:请)?(?:帮我)?(?:画|绘制|生成|做)(?:一张|一幅|一个)?")
 
@@ -88,7 +88,7 @@ def reworded_by_rule(wish: str, code: ErrorCode) -> tuple[str, ...]:
     core = _without_touchy(said)
     if sum(char.isalnum() for char in core) < _LEAST_LETTERS:
         return ()
-    language = 1 if _CHINESE.search(said) else 0
+    language = 1 if is_chinese(said) else 0
     asking = (_ASKING, _ASKING_CHINESE)[language]
     offers = []
     for form in _FORMS.get(code, _OTHERWISE):

@@ -1,11 +1,12 @@
 """When the first page can be used, beside a bare Gradio page of the same parts: `python -m tests.bench.first_page`.
 
 Both servers run; each visit is that of a browser that has seen nothing yet, in turn. A page can be used when its
-composer takes words; ours, when Python has filled it for the visitor, in their language, as well.
+composer takes words. Ours keeps a press of Send until Python has filled it for the visitor, which the second row tells.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from playwright.sync_api import Browser
@@ -19,9 +20,11 @@ _PATIENCE_MS = 60_000
 
 @dataclass(frozen=True)
 class Visit:
-    """One visit: milliseconds from the click to a usable page, and how many spinners were in sight at once."""
+    """One visit: milliseconds from the click to a usable page and to a filled one, and how many spinners were in sight
+    at once."""
 
     usable_ms: float
+    filled_ms: float
     spinners: int
 
 
@@ -34,9 +37,13 @@ def first_page_figures(runs: int) -> list[Figure]:
             if number:
                 bare.append(one)
                 ours.append(other)
-    theirs, mine = [one.usable_ms for one in bare], [one.usable_ms for one in ours]
+
+    def both(of: Callable[[Visit], float]) -> tuple[list[float], list[float]]:
+        return [of(one) for one in bare], [of(one) for one in ours]
+
     return [
-        compared("click to a first page that can be used", theirs, mine, "≤ 1.3x", 0.001, " s"),
+        compared("click to a first page that can be used", *both(lambda one: one.usable_ms), "≤ 1.3x", 0.001, " s"),
+        compared("the same, filled for its visitor", *both(lambda one: one.filled_ms), "", 0.001, " s"),
         Figure("the same: spinners in sight at once, at most", _most_spinners(bare), _most_spinners(ours), "", "≤ 1"),
     ]
 
@@ -48,8 +55,8 @@ def _most_spinners(visits: list[Visit]) -> str:
 def _visit(browser: Browser, url: str) -> Visit:
     with watched_tab(browser) as tab:
         tab.page.goto(url, wait_until="commit")
-        tab.page.wait_for_function("window.watch.usableMs !== null", timeout=_PATIENCE_MS)
-        return Visit(*tab.page.evaluate("[watch.usableMs, watch.spinners]"))
+        tab.page.wait_for_function("window.watch.filledMs !== null", timeout=_PATIENCE_MS)
+        return Visit(*tab.page.evaluate("[watch.usableMs, watch.filledMs, watch.spinners]"))
 
 
 if __name__ == "__main__":

@@ -1,13 +1,15 @@
 // What a page is watched for: when its composer takes words, spinners in sight, keys, frames, long tasks.
 (() => {
-  const watch = window.watch = { usableMs: null, spinners: 0, keys: [], frames: [], longTasks: [] };
+  const watch = window.watch = { usableMs: null, filledMs: null, spinners: 0, keys: [], frames: [], longTasks: [] };
   const isSeen = element => element.checkVisibility({ opacityProperty: true, visibilityProperty: true })
     && element.getBoundingClientRect().width > 0;
-  // A page of ours says by itself when Python has filled it; a bare one is filled with what it was built with.
-  const isFilled = () => !document.querySelector("#shell") || document.documentElement.hasAttribute("data-ready");
   const look = () => {
     const box = document.querySelector("#box textarea");
-    if (box && isSeen(box) && !box.disabled && !box.readOnly && isFilled()) { watch.usableMs = performance.now(); return; }
+    // What costs a layout comes last.
+    if (box && !box.disabled && !box.readOnly && isSeen(box)) watch.usableMs ??= performance.now();
+    // A page of ours says by itself when Python has filled it; a bare one is filled with what it was built with.
+    const isFilled = !document.querySelector("#shell") || document.documentElement.hasAttribute("data-ready");
+    if (watch.usableMs !== null && isFilled) { watch.filledMs = performance.now(); return; }
     const trackers = [...document.querySelectorAll("[data-testid=status-tracker]")];
     const spinning = trackers.filter(one => one.querySelector("svg, .loading, .progress-text") && isSeen(one));
     watch.spinners = Math.max(watch.spinners, spinning.length);

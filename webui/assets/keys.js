@@ -97,5 +97,5 @@
   const observe = () => { settle(); new MutationObserver(settle).observe(document.querySelector("#shortcuts") || document.body, { childList: true, subtree: true }); };
   if (document.body) observe(); else addEventListener("DOMContentLoaded", observe);
 
-  window.aivistaKeys = { is, find, lifts, walk, closes, isTyping, isMac, areSinglesOn, turnSingles };
+  window.aivistaKeys = { is, find, lifts, walk, closes, isTyping, isMac };
 })();
