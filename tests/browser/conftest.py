@@ -21,6 +21,8 @@ _ARGUMENTS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    # Whatever leaves this machine fails, and is told of as that: to hear of each request takes a tenth of the time.
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
     # No test runs long enough for what the optimizing compiler costs to come back.
     "--js-flags=--no-opt",
 ]
@@ -78,7 +80,7 @@ def page(profile: BrowserContext) -> Iterator[Page]:
     tab = profile.new_page()
     faults: list[str] = []
     tab.on("pageerror", lambda error: faults.append(f"script: {error}"))
-    tab.on("request", lambda request: faults.append(request.url) if _leaves(request.url) else None)
+    tab.on("requestfailed", lambda request: faults.append(request.url) if _leaves(request.url) else None)
     yield tab
     profile.set_offline(False)
     if tab.url.startswith("http"):
