@@ -66,10 +66,11 @@ def section(folder: Path | None = None) -> str:
 def measured(folder: Path | None) -> tuple[Sequence[Seen], Sequence[Seen]]:
     """Return what was seen of the short and of the long conversation, in turn."""
     brains = ("--text-brain", "tests.bench.brains:slow_text")
-    with tempfile.TemporaryDirectory() as home, GeminiProcess(*brains) as server, running_chromium() as browser:
+    with tempfile.TemporaryDirectory() as home, GeminiProcess(*brains) as server:
+        # Before the browser: Playwright keeps an event loop running in this thread.
         ids = asyncio.run(_seeded(Path(home)))
         environment = {"GEMINI_API_KEY": "AIza-bench-0001", "GOOGLE_GEMINI_BASE_URL": server.url}
-        with PageProcess(home=Path(home), environment=environment) as studio:
+        with PageProcess(home=Path(home), environment=environment) as studio, running_chromium() as browser:
             seen: tuple[list[Seen], list[Seen]] = ([], [])
             for number in range(_ROUNDS):
                 for into, conversation, count in zip(seen, ids, (SHORT, LONG), strict=True):
