@@ -17,6 +17,9 @@ from agent.reviews import Review
 EXACT_ADJUSTMENT = "exact-adjustment"
 """Stands in a receipt for the model's id where the studio itself adjusted the picture, without any model."""
 
+EXACT_ADJUSTMENT_LABEL = "Exact adjustment"
+"""Stands there for the model's label."""
+
 
 class ReferenceRole(StrEnum):
     """What a reference is shown for. The page has a word for each under `role.<name>`."""

@@ -19,9 +19,9 @@ from starlette.routing import Route
 from agent.errors import AivistaError, RequestRefused
 from agent.imaging.recipe_desk import RecipeDesk
 from agent.messages import Value
+from agent.pictures import EXACT_ADJUSTMENT_LABEL
 from agent.storage.gallery import Gallery
 from agent.storage.gallery_values import LONGEST_TAG, GalleryItem, GalleryPage, GalleryQuery, Source
-from agent.workflow.adjuster import LABEL as EXACT
 from webui.media import download_name
 from webui.panels.gallery import LONGEST_QUERY, cells_html
 from webui.sessions import COOKIE, Sessions, Visitor
@@ -158,7 +158,7 @@ class _Pages:
         facets = await self.studio().gallery.facets(visitor.owner)
         here = await self._here(visitor, request.query_params.get("conversation", ""))
         # What was done without a model has a name of its own in each language.
-        names = {EXACT: visitor.words("receipt.exact")}
+        names = {EXACT_ADJUSTMENT_LABEL: visitor.words("receipt.exact")}
         return _json({**facets.model_dump(), "here": here, "names": names})
 
     async def _here(self, visitor: Visitor, conversation_id: str) -> int:

@@ -24,12 +24,11 @@ from agent.events import PaintingStarted, PictureReady, Step
 from agent.history_images import placeholder
 from agent.imaging.handles import allot_handle, handles_in
 from agent.messages import ImageOrigin, ImagePart, PromptMessage, Role, TextPart
-from agent.pictures import EXACT_ADJUSTMENT, Picture, Receipt, Reference
+from agent.pictures import EXACT_ADJUSTMENT, EXACT_ADJUSTMENT_LABEL, Picture, Receipt, Reference
 from agent.workflow.deps import Deps, TurnRuntime, emit, say
 from agent.workflow.results import next_steps
 from agent.workflow.state import TurnProgress
 
-LABEL = "Exact adjustment"
 # Where another node has the name of a paid call: by it a turn that goes on finds what it made before.
 _NAME = "adjustment"
 
@@ -91,7 +90,7 @@ async def adjuster(state: TurnProgress, runtime: TurnRuntime) -> Command[Literal
     handle = wish.base.handle or ""
     steps = [say(runtime, Step.ADJUSTING, base=handle)]
     width, height = framed_size(wish.base.width or 1, wish.base.height or 1, wish.adjustment)
-    emit(runtime, PaintingStarted(count=1, width=width, height=height, model_label=LABEL))
+    emit(runtime, PaintingStarted(count=1, width=width, height=height, model_label=EXACT_ADJUSTMENT_LABEL))
     picture = await _record(deps, wish, await _make(deps, wish))
     emit(runtime, PictureReady(index=0, picture=picture))
     steps.append(say(runtime, Step.ADJUSTED, base=handle, handle=picture.handle))
@@ -170,7 +169,7 @@ def _receipt(turn: Turn, base: Picture, changes: tuple[Change, ...], made: _Made
         prompt="",
         user_text=turn.text,
         model=EXACT_ADJUSTMENT,
-        model_label=LABEL,
+        model_label=EXACT_ADJUSTMENT_LABEL,
         asked_aspect_ratio=None,
         asked_resolution=None,
         width=made.image.width or 0,

@@ -15,8 +15,6 @@ from agent.messages import PromptMessage, Role, TextPart, Value
 from agent.prompts import prompt
 from agent.providers.base import ChatOptions, Provider
 from agent.providers.catalogue import Catalogue, ModelEntry, ModelRole
-from agent.providers.sketch.fuller import fuller_wish as fuller_by_rules
-from agent.providers.sketch.phrases import is_chinese
 from agent.settings import TextModelChoice
 from agent.workflow.day_calls import DayCalls
 from agent.workflow.hearing import Answer
@@ -93,6 +91,8 @@ async def fuller_wish(wish: Wish, writer: Writer) -> FullerWish:
     if writer.provider_name == "sketch":
         if wish.pictures != "none":
             return FullerWish(text=text, by="nobody")
+        from agent.providers.sketch.fuller import fuller_wish as fuller_by_rules
+
         return FullerWish(text=fuller_by_rules(text), by="rules")
     model = writer.catalogue.model(ModelRole(wish.text_model), writer.provider_name)
     answer = await _ask(wish, text, model, writer)
@@ -127,6 +127,9 @@ async def _ask(wish: Wish, text: str, model: ModelEntry, writer: Writer) -> Answ
 
 
 def _system(wish: Wish, text: str) -> str:
+    # The sketch model is not loaded before it is asked for something: every start would wait for it.
+    from agent.providers.sketch.phrases import is_chinese
+
     shape = "the person chooses them beside the wish."
     if wish.aspect_ratio is not None:
         shape += f" Frame it for {wish.aspect_ratio}, which they chose."

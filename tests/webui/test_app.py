@@ -9,6 +9,7 @@ import pytest
 from starlette.datastructures import Headers
 
 from agent.settings import Settings
+from tests.support.children import run_child
 from webui.app import LaunchOptions, as_reached, host_rules
 from webui.space.place import Place, place_of_visitors
 from webui.space.spacefile import Pays
@@ -106,3 +107,18 @@ def test_a_studio_for_one_on_this_machine_answers_to_its_domain_and_to_no_addres
 
 def test_where_others_have_spaces_of_their_own_a_studio_without_a_name_answers_to_any() -> None:
     assert host_rules(LaunchOptions(host="0.0.0.0", place=VISITED)).allows_host("studio.lan")
+
+
+def test_what_a_start_does_not_need_is_not_loaded_for_it() -> None:
+    heavy = (
+        "langgraph langchain_core langsmith lancedb cv2 sqlalchemy alembic diskcache trafilatura google.genai openai"
+    )
+    code = f"""
+import sys
+sys.modules["mcp"] = None  # as the command does
+import webui.app
+wanted = "{heavy} agent.providers.sketch".split()
+print(sorted(name for name in wanted if name in sys.modules))
+"""
+    child = run_child(code)
+    assert child.stdout.strip() == "[]", child.stderr
