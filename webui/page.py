@@ -111,7 +111,10 @@ def _speak(
     Python is asked, and needs no update but for the others."""
     words = load_words(language or "en")
     for part in seen_later:
-        part.value = spoken[part](words)
+        html = spoken[part](words)
+        # Gradio patches what is there, and does not reach into a template: one of another language would stay.
+        if "<template" not in html:
+            part.value = html
 
 
 def _unlike_built(updates: Updates) -> Updates:
