@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -100,7 +100,7 @@ def asset_routes() -> list[Route]:
         asked = f"{PLACE}{request.path_params['name']}"
         found = next((one for one in (stylesheet(), script()) if one.path == asked), None)
         if found is None:
-            return PlainTextResponse("There is no such file; please reload the page.", 404)
+            return Response(status_code=404)
         return Response(found.data, media_type=found.media_type, headers={"Cache-Control": _FOREVER})
 
     return [Route(f"{PLACE}{{name}}", answer, methods=["GET"])]
