@@ -19,7 +19,8 @@ from webui.icons import icon
 from webui.shortcuts import script_table
 from webui.theme import tokens_css
 
-PLACE = "/aivista/page/"
+# Below the page, wherever that stands: behind a proxy it may have a prefix.
+PLACE = "aivista/page/"
 STYLES = (
     *("frame", "controls", "rail", "thread", "cards", "composer", "stage", "dialog", "narrow"),
     *("styles", "painter", "compare", "sheet", "tabs", "branches", "spend", "gallery"),
@@ -74,7 +75,9 @@ def stylesheet() -> Asset:
 def script() -> Asset:
     """Return all scripts but the one that has to be there first."""
     table = json.dumps(script_table(), ensure_ascii=False)
-    code = (f"window.aivistaShortcuts = {table};", *(_read(f"{name}.js") for name in SCRIPTS))
+    # One that fails is reported as before, and takes none of the others along.
+    each = (f"try {{\n{_read(f'{name}.js')}\n}} catch (error) {{ reportError(error); }}" for name in SCRIPTS)
+    code = (f"window.aivistaShortcuts = {table};", *each)
     return _asset("\n".join(code), "js", "text/javascript", "script")
 
 
@@ -103,7 +106,7 @@ def asset_routes() -> list[Route]:
             return Response(status_code=404)
         return Response(found.data, media_type=found.media_type, headers={"Cache-Control": _FOREVER})
 
-    return [Route(f"{PLACE}{{name}}", answer, methods=["GET"])]
+    return [Route(f"/{PLACE}{{name}}", answer, methods=["GET"])]
 
 
 class Preloads:
