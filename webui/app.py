@@ -30,6 +30,7 @@ from webui.health import Health
 from webui.media import media_routes
 from webui.page import build_page
 from webui.page_assets import Preloads, asset_routes, head_html
+from webui.page_fill import PageFill
 from webui.page_gate.gate import House, PageGate
 from webui.page_gate.limits import Limits
 from webui.previews import preview_routes
@@ -111,7 +112,8 @@ class Server:
         self._accounts = Accounts(issuer, self._sessions, self._studio.hand_over) if issuer is not None else None
         self._way_in = WayIn(self._sessions, options.password, is_behind_proxy=settings.is_behind_proxy)
         is_kept = options.place is None or options.place.is_kept
-        self._page = build_page(lambda: self._studio, self._studio.catalogue, self._sessions, is_kept=is_kept)
+        page = build_page(lambda: self._studio, self._studio.catalogue, self._sessions, is_kept=is_kept)
+        self._page, self._opening = page.blocks, page.opening
 
     def start(self) -> str:
         """Serve the page and return its local address.
@@ -189,6 +191,7 @@ class Server:
                 Middleware(Guard, rules=self._rules, sessions=self._sessions),
                 Middleware(SignIn, way_in=self._way_in),
                 Middleware(Preloads),
+                Middleware(PageFill, opening=self._opening),
                 Middleware(PageGate, house=self._gate_house),
             ],
             "docs_url": None,

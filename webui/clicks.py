@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import gradio as gr
 from pydantic import ValidationError
 
+from agent.conversation import Conversation
 from agent.errors import AivistaError, RequestRefused
 from agent.messages import Value
 from agent.pictures import ReferenceRole
@@ -148,11 +149,15 @@ class Clicks:
         """Yield the screen with a conversation and its chips, or with a new one, and follow a turn that is at work."""
         tab.take_over()
         conversation = await self.screen.conversation(visitor, conversation_id)
-        chips = self.screen.chips_of(visitor, conversation) if has_chips else {}
-        yield {**await self.screen.opened(visitor, conversation), **chips}
+        yield await self.opened(visitor, conversation, has_chips=has_chips)
         if conversation is not None and self.turns.is_at_work(conversation):
             async for updates in self.turns.follow(visitor, tab, conversation):
                 yield updates
+
+    async def opened(self, visitor: Visitor, conversation: Conversation | None, *, has_chips: bool = True) -> Updates:
+        """Return the screen with a conversation and its chips, or with a new one."""
+        chips = self.screen.chips_of(visitor, conversation) if has_chips else {}
+        return {**await self.screen.opened(visitor, conversation), **chips}
 
     async def _view(self, visitor: Visitor, conversation_id: str, handle: str) -> Updates:
         conversation = await self.screen.conversation(visitor, conversation_id)

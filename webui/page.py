@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import gradio as gr
 
@@ -14,10 +14,11 @@ from webui.clicks import Clicks, Context, read_click, read_references
 from webui.draft_wiring import wire_drafts
 from webui.endpoint import ChatEndpoint, Said, script_of
 from webui.gallery_wiring import wire_gallery
+from webui.opening import Opening, wire_opening
 from webui.panels.canvas import build_canvas
 from webui.panels.chat import build_chat
 from webui.panels.composer import Chosen, build_composer
-from webui.panels.conversations import build_rail
+from webui.panels.conversations import build_menus, build_rail
 from webui.panels.files import build_files, files_html
 from webui.panels.flat import flat
 from webui.panels.gallery import build_gallery, gallery_html
@@ -33,14 +34,14 @@ from webui.panels.trace import build_trace, trace_html
 from webui.panels.tree import build_tree
 from webui.panels.tree import head_html as tree_head_html
 from webui.preset_wiring import wire_presets
-from webui.rail_wiring import wire_rail
+from webui.rail_wiring import Rail, wire_rail
 from webui.recipe_wiring import wire_recipes
 from webui.roles import read_roles
 from webui.screen import Panels, Screen, Updates
 from webui.script_words import script_words_html
 from webui.sessions import Sessions
 from webui.settings_wiring import wire_settings
-from webui.spend_wiring import wire_spend
+from webui.spend_wiring import Caps, wire_spend
 from webui.styles_wiring import wire_styles
 from webui.tabs import Tab
 from webui.tree_wiring import wire_tree
@@ -55,9 +56,14 @@ _QUIET: dict[str, Any] = {"show_progress": "hidden", "show_progress_on": [], "ap
 TURNS_AT_ONCE = 64
 
 
-def build_page(
-    studio: Callable[[], Studio], catalogue: Catalogue, sessions: Sessions, *, is_kept: bool = True
-) -> gr.Blocks:
+class Page(NamedTuple):
+    """The page: what Gradio serves, and what fills it for its visitor."""
+
+    blocks: gr.Blocks
+    opening: Opening
+
+
+def build_page(studio: Callable[[], Studio], catalogue: Catalogue, sessions: Sessions, *, is_kept: bool = True) -> Page:
     """Return the page. `studio` is asked for when a handler runs, not before.
 
     Without `is_kept` it says that what is made is gone when the studio restarts.
@@ -86,22 +92,27 @@ def build_page(
         spoken |= {build_shortcuts(): shortcuts_html, flat("script-words"): script_words_html}
         spoken |= {build_prompts(): prompts_html}
         _speak(sessions.fixed_language, spoken, seen_later=(painter, gallery.pane, tree.head, files.frame, trace))
-        _wire_opening(page, screen, tab, spoken)
         _wire_turns(screen, tab)
         _wire_clicks(bus, screen, tab)
         wire_settings(screen)
         wire_styles(screen, library, tab)
-        wire_rail(page, screen, tab, lambda: studio().preferences)
+        rail_at_work = Rail(screen, build_menus(), lambda: studio().preferences)
+        wire_rail(rail_at_work, tab)
         wire_branches(screen, tab)
         wire_gallery(screen, gallery, tab)
         wire_recipes(screen, recipes, tab)
         wire_tree(screen, tree, tab)
-        wire_spend(page, screen, lambda: studio().preferences)
+        caps = Caps(screen, lambda: studio().preferences)
+        wire_spend(caps)
         wire_wish(screen)
         wire_presets(screen, lambda: studio().preferences)
         wire_drafts(screen)
         _wire_endpoint(screen)
-    return page
+        with gr.Column(elem_classes="wire"):
+            filled = gr.Textbox("", label="filled")
+        opening = Opening(screen, rail_at_work, caps, spoken, filled)
+        wire_opening(page, opening, tab)
+    return Page(page, opening)
 
 
 def _speak(
@@ -115,39 +126,6 @@ def _speak(
         # Gradio patches what is there, and does not reach into a template: one of another language would stay.
         if "<template" not in html:
             part.value = html
-
-
-def _unlike_built(updates: Updates) -> Updates:
-    """Return the updates without those that say what a page that was just opened shows anyway."""
-    return {
-        part: update
-        for part, update in updates.items()
-        if not (isinstance(update, str) and update == getattr(part, "value", None))
-    }
-
-
-def _wire_opening(
-    page: gr.Blocks, screen: Screen, tab: gr.State, spoken: Mapping[gr.HTML, Callable[[Words], str]]
-) -> None:
-    """Fill the page when it is opened; `spoken` are parts that need no more than the visitor's words."""
-    clicks = Clicks(screen, Turns(screen))
-
-    async def load(request: gr.Request, tab: Tab) -> AsyncIterator[Updates]:
-        visitor = screen.sessions.visitor(request)
-        asked = str(request.query_params.get("c") or "")
-        conversation = await screen.conversation(visitor, asked)
-        if conversation is None and asked != "new":
-            conversation = await screen.newest(visitor)
-        said = {part: html(visitor.words) for part, html in spoken.items()}
-        # In one stroke: each one more is drawn, and waited for, by itself.
-        first = {**screen.chips(visitor, Chosen()), **screen.dialog(visitor), **said}
-        async for updates in clicks.open(visitor, tab, conversation.id if conversation else ""):
-            yield _unlike_built({**first, **updates}) if first else updates
-            first = {}
-        yield screen.nothing()
-
-    outputs = [*screen.panels.outputs, *spoken]
-    page.load(load, None, outputs, inputs_kwargs={"tab": tab}, concurrency_limit=TURNS_AT_ONCE, **_QUIET)
 
 
 def _wire_turns(screen: Screen, tab: gr.State) -> None:
@@ -177,7 +155,7 @@ def _wire_turns(screen: Screen, tab: gr.State) -> None:
     sent = composer.message.submit(
         send,
         None,
-        screen.panels.outputs,
+        screen.panels.of_a_turn,
         inputs_kwargs={"tab": tab, "message": composer.message, **wires, **painted, **composer.settings},
         concurrency_limit=TURNS_AT_ONCE,
         trigger_mode="multiple",

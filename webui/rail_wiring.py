@@ -18,7 +18,7 @@ from agent.storage.titles import MAX_TITLE_CHARACTERS
 from webui.accounts import account_html
 from webui.clicks import Clicks
 from webui.panels import conversations as panel
-from webui.panels.conversations import ROWS_AT_ONCE, FoundRow, MenuPanel, build_menus
+from webui.panels.conversations import ROWS_AT_ONCE, FoundRow, MenuPanel
 from webui.screen import Screen, Updates
 from webui.sessions import Visitor
 from webui.spend import spend_html
@@ -66,6 +66,12 @@ class Rail:
     screen: Screen
     menus: MenuPanel
     preferences: Callable[[], PreferenceStore]
+
+    @property
+    def filled(self) -> list[gr.HTML]:
+        """What it fills: the rail, the menus, and what is said of a click."""
+        rail = self.screen.panels.rail
+        return [rail.head, rail.rows, rail.foot, self.menus.menus, self.menus.said]
 
     def spoken(self, visitor: Visitor) -> Updates:
         """Return what of the rail needs no more than the visitor's words."""
@@ -184,15 +190,10 @@ class Rail:
         return {self.menus.said: panel.said_html(visitor.words, text, time.monotonic_ns(), **more)}
 
 
-def wire_rail(page: gr.Blocks, screen: Screen, tab: gr.State, preferences: Callable[[], PreferenceStore]) -> None:
-    """Build the menus of conversations, fill the rail when the page is opened, and let its clicks call handlers."""
-    menus, panels, look = build_menus(), screen.panels, gr.State(Look())
-    rail, conversation = Rail(screen, menus, preferences), panels.composer.conversation
-    filled = [panels.rail.head, panels.rail.rows, panels.rail.foot, menus.menus, menus.said]
-
-    async def load(request: gr.Request, look: Look) -> Updates:
-        visitor = screen.sessions.visitor(request)
-        return {**rail.spoken(visitor), **await rail.listed(visitor, look, "")}
+def wire_rail(rail: Rail, tab: gr.State) -> None:
+    """Let the clicks of the rail and of a conversation's menu call their handlers."""
+    screen, menus, look = rail.screen, rail.menus, gr.State(Look())
+    panels, conversation = screen.panels, screen.panels.composer.conversation
 
     async def looked(request: gr.Request, event: gr.EventData, look: Look, conversation: str) -> Updates:
         click = read_rail_click(event._data)
@@ -211,12 +212,11 @@ def wire_rail(page: gr.Blocks, screen: Screen, tab: gr.State, preferences: Calla
         yield screen.nothing()
 
     often: dict[str, Any] = {"concurrency_limit": _AT_ONCE, "trigger_mode": "multiple", **_QUIET}
-    page.load(load, None, filled, inputs_kwargs={"look": look}, **_QUIET)
-    menus.bus.click(looked, None, filled, inputs_kwargs={"look": look, "conversation": conversation}, **often)
+    menus.bus.click(looked, None, rail.filled, inputs_kwargs={"look": look, "conversation": conversation}, **often)
     menus.bus.submit(
         changed,
         None,
-        [*panels.outputs, *filled],
+        [*panels.outputs, *rail.filled],
         inputs_kwargs={"tab": tab, "look": look, "conversation": conversation},
         **often,
     )

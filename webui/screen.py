@@ -46,6 +46,13 @@ class Panels:
     settings: SettingsPanel
 
     @property
+    def of_a_turn(self) -> list[Any]:
+        """Those that a turn changes. Gradio builds each output of an event anew at every step of it."""
+        top, box = self.chat, self.composer
+        wires = [box.conversation, box.editing, box.references, box.roles, box.mask, box.expand]
+        return [self.rail.stamp, top.top, top.thread, top.welcome, box.context, box.message, box.models, *wires]
+
+    @property
     def outputs(self) -> list[Any]:
         """All of them, as the outputs of a handler that may change any."""
         top, box, dialog = self.chat, self.composer, self.settings

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import gradio as gr
@@ -14,16 +15,36 @@ from webui.panels.composer import Chosen
 from webui.panels.key_verdict import note_html, problem_html
 from webui.panels.settings import cap_updates, read_caps
 from webui.screen import Screen, Updates
+from webui.sessions import Visitor
 from webui.spend import chosen_estimate, estimate_html, read_beside
 
 _LONGEST_BESIDE = 200
 _QUIET: dict[str, Any] = {"show_progress": "hidden", "show_progress_on": [], "api_visibility": "private"}
 
 
-def wire_spend(page: gr.Blocks, screen: Screen, preferences: Callable[[], PreferenceStore]) -> None:
-    """Let the chips, the page's opening and the dialog's caps call their handlers."""
-    _wire_cost(screen)
-    _wire_caps(page, screen, preferences)
+@dataclass(frozen=True)
+class Caps:
+    """The dialog's caps, as each visitor has chosen them."""
+
+    screen: Screen
+    preferences: Callable[[], PreferenceStore]
+
+    @property
+    def filled(self) -> list[Block]:
+        """What it fills: the fields, their button and their note."""
+        dialog = self.screen.panels.settings
+        return [dialog.cap_day, dialog.cap_conversation, dialog.caps_save, dialog.caps_note]
+
+    async def shown(self, visitor: Visitor) -> Updates:
+        """Return the fields in the visitor's words."""
+        chosen = await self.preferences().of(visitor.owner)
+        return cap_updates(visitor.words, self.screen.panels.settings, chosen)
+
+
+def wire_spend(caps: Caps) -> None:
+    """Let the chips and the dialog's caps call their handlers."""
+    _wire_cost(caps.screen)
+    _wire_caps(caps)
 
 
 def _wire_cost(screen: Screen) -> None:
@@ -45,14 +66,11 @@ def _wire_cost(screen: Screen) -> None:
         event(price, None, composer.cost, inputs_kwargs={"beside": composer.beside, **composer.settings}, **_QUIET)
 
 
-def _wire_caps(page: gr.Blocks, screen: Screen, preferences: Callable[[], PreferenceStore]) -> None:
+def _wire_caps(caps: Caps) -> None:
+    screen, preferences = caps.screen, caps.preferences
     dialog, sessions = screen.panels.settings, screen.sessions
     fields: dict[str, Block] = {"cap_day": dialog.cap_day, "cap_conversation": dialog.cap_conversation}
     around = [screen.panels.rail.stamp, screen.panels.chat.top, screen.panels.chat.welcome]
-
-    async def load(request: gr.Request) -> Updates:
-        visitor = sessions.visitor(request)
-        return cap_updates(visitor.words, dialog, await preferences().of(visitor.owner))
 
     async def save(
         request: gr.Request, cap_day: float | None, cap_conversation: float | None, conversation: str
@@ -71,7 +89,6 @@ def _wire_caps(page: gr.Blocks, screen: Screen, preferences: Callable[[], Prefer
             **await screen.frame(visitor, shown),
         }
 
-    page.load(load, None, [*fields.values(), dialog.caps_save, dialog.caps_note], **_QUIET)
     inputs = {**fields, "conversation": screen.panels.composer.conversation}
     for event in (dialog.caps_save.click, dialog.cap_day.submit, dialog.cap_conversation.submit):
         event(save, None, [dialog.caps_note, *around], inputs_kwargs=inputs, **_QUIET)

@@ -65,7 +65,7 @@ def test_a_draft_that_is_none_is_ignored(data: object) -> None:
 
 
 async def test_a_draft_of_a_new_conversation_is_not_put_into_one_that_is_open_by_now(desk: Desk) -> None:
-    page = build_page(lambda: desk.studio, desk.studio.catalogue, desk.screen.sessions)
+    page = build_page(lambda: desk.studio, desk.studio.catalogue, desk.screen.sessions).blocks
     [restore] = [one for one in page.fns.values() if one.name == "restore"]
     assert restore.trigger_mode == "multiple", "one that is asked for while another is under way counts, too"
     event = gr.EventData(None, {"conversation": "", "chips": CHIPS})

@@ -212,7 +212,7 @@ def test_what_belongs_to_another_is_not_reached_by_any_event(visitor: Visitor) -
     assert SECRET in str(victim.done(act, victim.plain(act)))
 
 
-def test_the_page_tells_everybody_the_same_and_nothing_of_anybody(public: PageProcess, visitor: Visitor) -> None:
+def test_the_page_tells_a_visitor_nothing_of_anybody_else(public: PageProcess, visitor: Visitor) -> None:
     answers = [visitor().http.get(path).text for path in ("/config", "/gradio_api/info", "/")]
     for told in answers:
         assert SECRET not in told

@@ -1,0 +1,118 @@
+"""What the page is filled with for its visitor, once for all: the open conversation, the rail, the dialog, the words.
+
+It stands in the page when that comes, where `webui.page_fill` could write it there; else the page asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+from gradio.blocks import Block
+
+from agent.conversation import Conversation
+from webui.clicks import Clicks
+from webui.panels.composer import Chosen
+from webui.rail_wiring import Look, Rail
+from webui.screen import Screen, Updates
+from webui.sessions import Visitor
+from webui.spend_wiring import Caps
+from webui.tabs import Tab
+from webui.turns import Turns
+from webui.words import Words
+
+NEW = "new"
+_QUIET: dict[str, Any] = {"show_progress": "hidden", "show_progress_on": [], "api_visibility": "private"}
+_AT_ONCE = 64
+
+
+@dataclass(frozen=True)
+class Opening:
+    """Fills the page. `spoken` are parts that need no more than the visitor's words.
+
+    `filled` is a wire that says with what the page came: it is empty in one that came with nothing.
+    """
+
+    screen: Screen
+    rail: Rail
+    caps: Caps
+    spoken: Mapping[gr.HTML, Callable[[Words], str]]
+    filled: gr.Textbox
+
+    @property
+    def outputs(self) -> list[Any]:
+        """Every component that is filled."""
+        return list(dict.fromkeys((*self.screen.panels.outputs, *self.spoken, *self.rail.filled, *self.caps.filled)))
+
+    async def asked(self, visitor: Visitor, name: str) -> Conversation | None:
+        """Return the conversation that the page's address asks for, else the newest; None for a new one."""
+        found = await self.screen.conversation(visitor, name)
+        return found if found is not None or name == NEW else await self.screen.newest(visitor)
+
+    async def written(self, visitor: Visitor, name: str) -> Updates | None:
+        """Return all that stands in a page that comes filled, or None where it has to ask.
+
+        That is so while a turn is at work, which the page must follow, and for one whose cookie is yet to come.
+        """
+        if self.screen.sessions.is_shared and visitor.token is None:
+            return None
+        conversation = await self.asked(visitor, name)
+        if conversation is not None and Turns(self.screen).is_at_work(conversation):
+            return None
+        opened = await Clicks(self.screen, Turns(self.screen)).opened(visitor, conversation)
+        return {**await self._around(visitor), **opened, self.filled: _seal(visitor, conversation)}
+
+    async def fill(self, visitor: Visitor, tab: Tab, name: str, sealed: str) -> AsyncIterator[Updates]:
+        """Yield what the page lacks: nothing where it came filled, and nothing has changed since."""
+        conversation = await self.asked(visitor, name)
+        # One in which something was done already shows that, and must not be taken back.
+        is_whole = bool(sealed) and (tab.ticket > 0 or sealed == _seal(visitor, conversation))
+        if not is_whole or (tab.ticket == 0 and conversation and Turns(self.screen).is_at_work(conversation)):
+            # In one stroke: each one more is drawn, and waited for, by itself.
+            first = await self._around(visitor)
+            clicks = Clicks(self.screen, Turns(self.screen))
+            async for updates in clicks.open(visitor, tab, conversation.id if conversation else ""):
+                yield _unlike_built({**first, **updates}) if first else updates
+                first = {}
+        yield self.screen.nothing()
+
+    async def _around(self, visitor: Visitor) -> Updates:
+        """Return what is the same whichever conversation is open."""
+        return {
+            **self.screen.chips(visitor, Chosen()),
+            **self.screen.dialog(visitor),
+            **{part: html(visitor.words) for part, html in self.spoken.items()},
+            **self.rail.spoken(visitor),
+            **await self.rail.listed(visitor, Look(), ""),
+            **await self.caps.shown(visitor),
+        }
+
+
+def wire_opening(page: gr.Blocks, opening: Opening, tab: gr.State) -> None:
+    """Fill the page when it is opened, where it did not come filled."""
+
+    async def load(request: gr.Request, tab: Tab, filled: str) -> AsyncIterator[Updates]:
+        visitor = opening.screen.sessions.visitor(request)
+        name = str(request.query_params.get("c") or "")
+        async for updates in opening.fill(visitor, tab, name, filled):
+            yield updates
+
+    inputs: dict[str, Block] = {"tab": tab, "filled": opening.filled}
+    page.load(load, None, opening.outputs, inputs_kwargs=inputs, concurrency_limit=_AT_ONCE, **_QUIET)
+
+
+def _seal(visitor: Visitor, conversation: Conversation | None) -> str:
+    """Return what tells whether a page that came filled is still the one to show."""
+    words = visitor.words.language
+    return f"{words} {conversation.id} {conversation.updated_at.isoformat()}" if conversation else f"{words} {NEW}"
+
+
+def _unlike_built(updates: Updates) -> Updates:
+    """Return the updates without those that say what a page that was just opened shows anyway."""
+    return {
+        part: update
+        for part, update in updates.items()
+        if not (isinstance(update, str) and update == getattr(part, "value", None))
+    }

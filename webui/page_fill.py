@@ -1,0 +1,93 @@
+"""The page comes filled for its visitor: what Python would send when the page asks is written into its document.
+
+Gradio builds a page from the configuration in its document, the same for everybody, and asks Python for the rest once
+it has drawn that. What is in the configuration already needs no second drawing, and no waiting for an answer.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+from gradio.data_classes import GradioModel, GradioRootModel
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from agent.errors import AivistaError
+from webui.opening import Opening
+from webui.screen import Updates
+
+_log = logging.getLogger(__name__)
+_BEFORE = b"window.gradio_config = "
+# As in Gradio's own page: nothing in it may end the script that it stands in.
+_IN_A_SCRIPT = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&'\u2028\u2029"})
+
+
+class PageFill:
+    """ASGI middleware around the page. A page that it cannot fill goes out as it is, and asks for what it lacks."""
+
+    def __init__(self, app: ASGIApp, opening: Opening) -> None:
+        self.app = app
+        self.opening = opening
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or (scope["method"], scope["path"]) != ("GET", "/"):
+            await self.app(scope, receive, send)
+            return
+        start: Message = {}
+        pieces: list[bytes] = []
+
+        async def held(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                start.update(message)
+                return
+            pieces.append(message.get("body", b""))
+            if message.get("more_body"):
+                return
+            body = b"".join(pieces)
+            if start["status"] == 200:
+                body = await self._filled(Request(scope), body)
+                headers = MutableHeaders(raw=start["headers"])
+                headers["content-length"] = str(len(body))
+                # It is this visitor's, and of this moment: no cache may show it again.
+                headers["cache-control"] = "no-store"
+            await send(start)
+            await send({"type": "http.response.body", "body": body})
+
+        await self.app(scope, receive, held)
+
+    async def _filled(self, request: Request, document: bytes) -> bytes:
+        """Return the document with what its visitor is to see, or as it was."""
+        visitor = self.opening.screen.sessions.visitor(request)
+        try:
+            updates = await self.opening.written(visitor, request.query_params.get("c", ""))
+        except AivistaError as error:
+            # The page asks once more, and tells what is wrong.
+            _log.info("the page went out unfilled: %s", error.info.code)
+            return document
+        return document if updates is None else with_updates(document, updates)
+
+
+def with_updates(document: bytes, updates: Updates) -> bytes:
+    """Return a page of Gradio's with components that look as after the updates. Raises ValueError for another one."""
+    start = document.index(_BEFORE) + len(_BEFORE)
+    text = document[start:].decode()
+    config, length = json.JSONDecoder().raw_decode(text)
+    shown = {component._id: _shown(component, update) for component, update in updates.items()}
+    for one in config["components"]:
+        one["props"].update(shown.get(one["id"], {}))
+    told = json.dumps(config, ensure_ascii=False, separators=(",", ":")).translate(_IN_A_SCRIPT)
+    return document[:start] + (told + text[length:]).encode(errors="backslashreplace")
+
+
+def _shown(component: Any, update: Any) -> dict[str, Any]:
+    """Return the properties that an update changes, as Gradio sends them."""
+    is_partial = isinstance(update, dict) and update.get("__type__") == "update"
+    changed = {**update} if is_partial else {"value": update}
+    changed.pop("__type__", None)
+    if "value" in changed:
+        value = component.postprocess(changed["value"])
+        changed["value"] = value.model_dump() if isinstance(value, GradioModel | GradioRootModel) else value
+    return changed
