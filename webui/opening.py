@@ -6,7 +6,7 @@ It stands in the page when that comes, where `webui.page_fill` could write it th
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import gradio as gr
@@ -40,6 +40,7 @@ class Opening:
     caps: Caps
     spoken: Mapping[gr.HTML, Callable[[Words], str]]
     filled: gr.Textbox
+    _in_language: dict[str, Updates] = field(default_factory=dict, repr=False)
 
     @property
     def outputs(self) -> list[Any]:
@@ -78,12 +79,17 @@ class Opening:
                 first = {}
         yield self.screen.nothing()
 
+    def _said(self, words: Words) -> Updates:
+        if words.language not in self._in_language:
+            self._in_language[words.language] = {part: html(words) for part, html in self.spoken.items()}
+        return self._in_language[words.language]
+
     async def _around(self, visitor: Visitor) -> Updates:
         """Return what is the same whichever conversation is open."""
         return {
             **self.screen.chips(visitor, Chosen()),
             **self.screen.dialog(visitor),
-            **{part: html(visitor.words) for part, html in self.spoken.items()},
+            **self._said(visitor.words),
             **self.rail.spoken(visitor),
             **await self.rail.listed(visitor, Look(), ""),
             **await self.caps.shown(visitor),

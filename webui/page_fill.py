@@ -6,10 +6,10 @@ it has drawn that. What is in the configuration already needs no second drawing,
 
 from __future__ import annotations
 
-import json
 import logging
 from typing import Any
 
+import orjson
 from gradio.data_classes import GradioModel, GradioRootModel
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
@@ -21,8 +21,9 @@ from webui.screen import Updates
 
 _log = logging.getLogger(__name__)
 _BEFORE = b"window.gradio_config = "
+_AFTER = b";</script>"
 # As in Gradio's own page: nothing in it may end the script that it stands in.
-_IN_A_SCRIPT = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&'\u2028\u2029"})
+_IN_A_SCRIPT = [(char.encode(), f"\\u{ord(char):04x}".encode()) for char in "<>&'\u2028\u2029"]
 
 
 class PageFill:
@@ -67,19 +68,28 @@ class PageFill:
             # The page asks once more, and tells what is wrong.
             _log.info("the page went out unfilled: %s", error.info.code)
             return document
-        return document if updates is None else with_updates(document, updates)
+        if updates is None:
+            return document
+        try:
+            return with_updates(document, updates)
+        except (ValueError, TypeError) as error:
+            # Another layout of Gradio's, or something that no JSON can hold: slower is better than nothing.
+            _log.warning("the page went out unfilled: %s", type(error).__name__)
+            return document
 
 
 def with_updates(document: bytes, updates: Updates) -> bytes:
     """Return a page of Gradio's with components that look as after the updates. Raises ValueError for another one."""
     start = document.index(_BEFORE) + len(_BEFORE)
-    text = document[start:].decode()
-    config, length = json.JSONDecoder().raw_decode(text)
+    end = document.index(_AFTER, start)
+    config = orjson.loads(document[start:end])
     shown = {component._id: _shown(component, update) for component, update in updates.items()}
     for one in config["components"]:
         one["props"].update(shown.get(one["id"], {}))
-    told = json.dumps(config, ensure_ascii=False, separators=(",", ":")).translate(_IN_A_SCRIPT)
-    return document[:start] + (told + text[length:]).encode(errors="backslashreplace")
+    told = orjson.dumps(config)
+    for char, escaped in _IN_A_SCRIPT:
+        told = told.replace(char, escaped)
+    return document[:start] + told + document[end:]
 
 
 def _shown(component: Any, update: Any) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -193,27 +194,36 @@ async def test_while_a_turn_is_at_work_the_page_asks_and_follows_it(studio: Stud
 # What cannot be filled
 
 
-async def test_where_nothing_can_be_read_the_page_goes_out_as_it_is_and_asks(studio: Studio, opening: Opening) -> None:
-    def broken() -> PreferenceStore:
-        raise StorageFailure(ErrorCode.STORAGE_BROKEN)
-
-    unreadable = Opening(opening.screen, opening.rail, Caps(opening.screen, broken), opening.spoken, opening.filled)
-    document = '<script>window.gradio_config = {"components": []};</script>'
+async def sent_through(opening: Opening, document: str) -> str:
+    """Return what becomes of a document on its way to a visitor."""
 
     async def page(_: Request) -> HTMLResponse:
         return HTMLResponse(document)
 
-    app = Starlette(routes=[Route("/", page)], middleware=[Middleware(PageFill, opening=unreadable)])
+    app = Starlette(routes=[Route("/", page)], middleware=[Middleware(PageFill, opening=opening)])
     cookies = {"aivista_session": opening.screen.sessions.new_cookie()}
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", cookies=cookies) as client:
         answer = await client.get("/")
-    assert (answer.status_code, answer.text) == (200, document)
+    assert answer.status_code == 200
+    return answer.text
 
 
-@pytest.mark.parametrize(
-    "text", ["</script><script>alert(1)</script>", "<!--<script>", "a\u2028b\u2029c", "&'", "\ud83d"]
-)
+async def test_where_nothing_can_be_read_the_page_goes_out_as_it_is_and_asks(opening: Opening) -> None:
+    def broken() -> PreferenceStore:
+        raise StorageFailure(ErrorCode.STORAGE_BROKEN)
+
+    unreadable = replace(opening, caps=Caps(opening.screen, broken))
+    document = '<script>window.gradio_config = {"components": []};</script>'
+    assert await sent_through(unreadable, document) == document
+
+
+@pytest.mark.parametrize("document", ["<p>away</p>", "<script>window.gradio_config = {,};</script>"])
+async def test_a_page_that_is_laid_out_otherwise_goes_out_as_it_is(opening: Opening, document: str) -> None:
+    assert await sent_through(opening, document) == document
+
+
+@pytest.mark.parametrize("text", ["</script><script>alert(1)</script>", "<!--<script>", "a\u2028b\u2029c", "&'"])
 async def test_no_words_end_the_script_that_they_stand_in(text: str) -> None:
     with gr.Blocks():
         box = gr.Textbox()
@@ -230,6 +240,6 @@ async def test_a_part_of_what_a_component_shows_is_changed_alone() -> None:
     with gr.Blocks():
         chip = gr.Dropdown(["a", "b"], value="a", label="first")
     config = {"components": [{"id": chip._id, "props": {"value": "a", "label": "first", "scale": 3}}]}
-    document = f"window.gradio_config = {json.dumps(config)};".encode()
+    document = f"<script>window.gradio_config = {json.dumps(config)};</script>".encode()
     written = with_updates(document, {chip: gr.update(label="second", choices=[("B", "b")])}).decode()
     assert configured(written) == {"second": {"value": "a", "label": "second", "scale": 3, "choices": [["B", "b"]]}}
