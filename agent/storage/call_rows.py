@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, and_, bindparam, exists, insert, or_, select, update
 
-from agent.storage.journal import CallRecord, CallState, Heard
+from agent.storage.journal import FREE_MODELS, CallRecord, CallState, Heard
 from agent.storage.signatures import PLACES, Place
 from agent.storage.tables import CALLS, TURNS
 
@@ -17,11 +17,9 @@ _THIS = and_(_C.turn_id == bindparam("turn"), _C.name == bindparam("call"))
 _ADD = insert(CALLS)
 _CHANGE = update(CALLS).where(_THIS)
 _OF = select(CALLS).where(_C.turn_id == bindparam("turn")).order_by(_C.created_at)
-_LOSE = (
-    update(CALLS)
-    .where(_C.turn_id == bindparam("turn"), _C.state == CallState.SENT.value)
-    .values(state=CallState.UNKNOWN.value)
-)
+_SENT = and_(_C.turn_id == bindparam("turn"), _C.state == CallState.SENT.value)
+_GIVE_UP = update(CALLS).where(_SENT, _C.model.in_(FREE_MODELS)).values(state=CallState.CANCELLED.value)
+_LOSE = update(CALLS).where(_SENT).values(state=CallState.UNKNOWN.value)
 _FORGET_ANSWERS = (
     update(CALLS).where(_C.turn_id.in_(bindparam("turns", expanding=True))).values(answer=None, signatures=None)
 )
@@ -67,8 +65,9 @@ class CallRows:
             return [_call(row._mapping) for row in connection.execute(_OF, {"turn": turn_id})]
 
     def lose(self, turn_id: str) -> int:
-        """Return how many calls of a dead process were on their way; they are now `unknown`."""
+        """Return how many calls of a dead process may have been charged: on their way then, they are `unknown` now."""
         with self._transaction() as connection:
+            connection.execute(_GIVE_UP, {"turn": turn_id})
             return connection.execute(_LOSE, {"turn": turn_id}).rowcount
 
     def let_go(self, turn_id: str) -> None:

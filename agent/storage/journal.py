@@ -3,8 +3,8 @@
     queued ─► sent ─► done | failed | unknown | cancelled
 
 A call that was `sent` when the process died is `unknown`: it may have been charged, and only the person may have it
-made again. One that is `done` keeps its answer until its turn is over, so that a turn that goes on asks for nothing
-it already has.
+made again. One of the built-in model, which costs nothing, is `cancelled` instead. One that is `done` keeps its answer
+until its turn is over, so that a turn that goes on asks for nothing it already has.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from agent.storage.call_rows import CallRows
 
 _log = logging.getLogger(__name__)
+# The built-in model's, in the catalogue: they run in this process, and may be made again as often as one likes.
+FREE_MODELS = frozenset({"sketch-planner", "sketch-painter"})
 
 
 class CallState(StrEnum):

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from agent.errors import ErrorCode, ErrorInfo
 from agent.providers.catalogue import ModelEntry
-from agent.storage.journal import CallRecord, CallState, Heard, Journal
+from agent.storage.journal import FREE_MODELS, CallRecord, CallState, Heard, Journal
 from agent.workflow.hearing import Answer
 from agent.workflow.lending import Loan
 
@@ -68,7 +68,8 @@ class Ledger:
             self._keep(self.known[name], state=CallState.DONE, answer=heard, price_usd=price_usd, error_code=None)
         else:
             code = answer.error.code
-            is_unknown = not is_text and code in _AMBIGUOUS
+            is_free = is_text or self.known[name].model in FREE_MODELS
+            is_unknown = not is_free and code in _AMBIGUOUS
             state = CallState.UNKNOWN if is_unknown else CallState.FAILED
             self._keep(self.known[name], state=state, price_usd=price_usd, error_code=code)
         await self.journal.end(self.known[name])

@@ -5,10 +5,10 @@
   const $ = selector => document.querySelector(selector);
   const NEAR_PX = 48, FAR_PX = 240, HELD_MS = 2000, HANDS = ["wheel", "touchstart", "pointerdown", "keydown"];
   const THINGS = ".md > *, .frame, .acts, .receipt, .card, .steps, .live";
-  let box = null, isFollowing = true, anchor = null, width = 0, release = null, turns = 0;
+  let box = null, isFollowing = true, anchor = null, width = 0, release = null, turns = 0, at = 0;
 
   const left = () => box.scrollHeight - box.scrollTop - box.clientHeight;
-  const toEnd = () => { box.scrollTop = box.scrollHeight; };
+  const toEnd = () => { box.scrollTop = box.scrollHeight; at = box.scrollTop; };
   const show = () => root.toggleAttribute("data-behind", !isFollowing && left() > FAR_PX);
 
   // ---- where one is: at the end, or at the first thing that begins in sight
@@ -20,7 +20,10 @@
   const look = () => {
     // A change of the width moves what is read: that is put right in `fitted`, and is nobody's scrolling.
     if (box.clientWidth !== width) return;
-    isFollowing = left() < NEAR_PX;
+    // Nor does one scroll up where the thread has only grown below: rows are laid out when they first come into sight.
+    const isUp = box.scrollTop < at;
+    at = box.scrollTop;
+    isFollowing = left() < NEAR_PX || (isFollowing && !isUp);
     anchor = isFollowing ? null : place();
     show();
   };
@@ -44,7 +47,7 @@
   const sizes = new ResizeObserver(fitted), comes = new MutationObserver(come);
   const take = found => {
     if (box) { sizes.disconnect(); comes.disconnect(); box.removeEventListener("scroll", look); }
-    [box, isFollowing, anchor, width, turns] = [found, true, null, found.clientWidth, 0];
+    [box, isFollowing, anchor, width, turns, at] = [found, true, null, found.clientWidth, 0, 0];
     box.addEventListener("scroll", look, { passive: true });
     comes.observe(box, { childList: true, subtree: true, characterData: true });
     sizes.observe(box);

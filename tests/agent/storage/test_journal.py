@@ -12,6 +12,7 @@ import pytest
 from agent.errors import ErrorCode
 from agent.events import Step, ThoughtLog, TurnDone, TurnFailed, TurnStopped
 from agent.messages import TextPart, TokenUsage, ToolCallPart
+from agent.providers.catalogue import ModelRole, load_catalogue
 from agent.settings import Settings
 from agent.storage.conversations import ConversationStore
 from agent.storage.images import ImageStore
@@ -278,12 +279,14 @@ async def test_a_conversation_that_is_removed_takes_its_calls_along(store: Conve
     assert calls_on_disk(tmp_path) == {}
 
 
-async def test_calls_on_their_way_when_a_process_died_are_of_unknown_outcome_and_counted(tmp_path: Path) -> None:
+async def test_paid_calls_on_their_way_when_a_process_died_are_of_unknown_outcome_and_counted(tmp_path: Path) -> None:
     store = ConversationStore(tmp_path, ImageStore(tmp_path))
     await store.open()
     conversation_id = await begun(store)
-    for name, state in (("planner:1", CallState.DONE), ("a", CallState.SENT), ("b", CallState.SENT)):
-        sent = call("t1", name, conversation_id=conversation_id, state=CallState.SENT, attempts=1)
+    painter = load_catalogue().model(ModelRole.IMAGE_FLASH, "sketch").id
+    begun_calls = [("planner:1", CallState.DONE, "m"), ("a", CallState.SENT, "m"), ("b", CallState.SENT, "m")]
+    for name, state, model in (*begun_calls, ("free", CallState.SENT, painter)):
+        sent = call("t1", name, conversation_id=conversation_id, state=CallState.SENT, attempts=1, model=model)
         await store.journal.send(sent, is_new=True)
         if state is not CallState.SENT:
             await store.journal.end(sent.model_copy(update={"state": state, "answer": Heard()}))
@@ -300,6 +303,7 @@ async def test_calls_on_their_way_when_a_process_died_are_of_unknown_outcome_and
         "planner:1": CallState.DONE,
         "a": CallState.UNKNOWN,
         "b": CallState.UNKNOWN,
+        "free": CallState.CANCELLED,
     }
     assert turn.components[-1].model_dump()["may_have_been_charged"] == 2
 

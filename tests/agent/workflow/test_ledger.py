@@ -12,7 +12,7 @@ from agent.messages import TextPart, TokenUsage
 from agent.providers.catalogue import ModelRole, load_catalogue
 from agent.storage.conversations import ConversationStore
 from agent.storage.images import ImageStore
-from agent.storage.journal import CallState
+from agent.storage.journal import FREE_MODELS, CallState
 from agent.workflow.hearing import Answer
 from agent.workflow.ledger import Ledger
 from tests.support.histories import LARGE_SIGNATURE, answer, begun_turn
@@ -20,6 +20,7 @@ from tests.support.histories import LARGE_SIGNATURE, answer, begun_turn
 CATALOGUE = load_catalogue()
 TALKER = CATALOGUE.model(ModelRole.FLASH, "gemini")
 PAINTER = CATALOGUE.model(ModelRole.IMAGE_FLASH, "gemini")
+FREE_PAINTER = CATALOGUE.model(ModelRole.IMAGE_FLASH, "sketch")
 AMBIGUOUS = [
     ErrorCode.PROVIDER_ERROR,
     ErrorCode.PROVIDER_TIMEOUT,
@@ -95,6 +96,19 @@ async def test_a_picture_that_may_have_been_made_is_unknown_and_only_the_person_
     assert (unasked.error.code, unasked.error.parameters) == (ErrorCode.CALL_UNKNOWN, {"model": PAINTER.label})
     assert unasked.usage == TokenUsage(), "what is not known is not counted"
     assert (await taken_up(store, ledger)).answered("picture:1.0.0.1", PAINTER) is None
+
+
+@pytest.mark.parametrize("code", AMBIGUOUS)
+async def test_what_costs_nothing_is_made_again_unasked(store: ConversationStore, code: ErrorCode) -> None:
+    ledger = await ledger_of(store)
+    ledger.queue("picture:1.0.0.1", FREE_PAINTER)
+    await ledger.send("picture:1.0.0.1")
+    await ledger.end("picture:1.0.0.1", failed(code), 0.0, is_text=False)
+    assert (await taken_up(store, ledger, may_repeat=False)).answered("picture:1.0.0.1", FREE_PAINTER) is None
+
+
+def test_the_models_that_cost_nothing_are_the_built_in_ones() -> None:
+    assert {one.id for one in CATALOGUE.entries if one.provider == "sketch"} == FREE_MODELS
 
 
 @pytest.mark.parametrize("code", CERTAIN)
