@@ -148,6 +148,19 @@ def test_the_length_that_is_told_is_that_of_what_is_sent(shared: PageProcess) ->
     ann.close()
 
 
+def test_to_who_comes_from_elsewhere_it_is_packed(shared: PageProcess) -> None:
+    ann = Stranger(shared.url)
+    near = ann.http.get("/")
+    far = ann.http.get("/", headers={"Host": "studio.example.org"})
+    plain = ann.http.get("/", headers={"Host": "studio.example.org", "Accept-Encoding": "identity"})
+    assert "content-encoding" not in near.headers
+    assert (far.headers["content-encoding"], far.headers["vary"]) == ("gzip", "Accept-Encoding")
+    assert int(far.headers["content-length"]) * 3 < len(near.content)
+    assert len(far.content) == len(plain.content)
+    assert configured(far.text)["rail-head"] == configured(near.text)["rail-head"]
+    ann.close()
+
+
 # What is asked for later
 
 
