@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import socket
 from collections.abc import Iterator
@@ -12,6 +13,17 @@ from hypothesis import settings
 # How long an example takes says more of the machine than of the code.
 settings.register_profile("aivista", deadline=None)
 settings.load_profile("aivista")
+
+
+def pytest_configure() -> None:
+    """Look for no garbage while tests are collected: hardly anything of it is, and each look is at all there is."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage again, but not among what lasts until the end."""
+    gc.freeze()
+    gc.enable()
 
 
 def _is_this_machine(address: object) -> bool:
