@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import pytest
-from google.genai import types
 
 from agent.components import AgentMessage, FailureNote
 from agent.conversation import Conversation, TurnState
@@ -169,29 +168,23 @@ FAULTS = {
     ),
 }
 
-# How each finish reason of the SDK's enum ends an answer that brought nothing, in words and in pictures.
-FINISHES = {
-    ErrorCode.EMPTY_ANSWER: ("STOP", "FINISH_REASON_UNSPECIFIED"),
-    ErrorCode.ANSWER_TOO_LONG: ("MAX_TOKENS", "CONTINUATION"),
-    ErrorCode.ANSWER_BLOCKED: (
-        *("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR", "ESCALATION"),
-        *("PUP_LIMITED_DISABLED", "OTHER"),
-    ),
-    ErrorCode.LANGUAGE_UNSUPPORTED: ("LANGUAGE",),
-    ErrorCode.MALFORMED_CALL: (
-        *("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE"),
-    ),
-    ErrorCode.SIGNATURE_REJECTED: ("MISSING_THOUGHT_SIGNATURE",),
-    ErrorCode.PICTURE_BLOCKED: ("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT"),
-    ErrorCode.PICTURE_RECITATION: ("IMAGE_RECITATION",),
-    ErrorCode.NO_PICTURE: ("IMAGE_OTHER", "NO_IMAGE"),
-}
-OF_TEXT = {reason: code for code, reasons in FINISHES.items() for reason in reasons}
-OF_IMAGES = OF_TEXT | {
-    **{reason: ErrorCode.PICTURE_BLOCKED for reason, code in OF_TEXT.items() if code is ErrorCode.ANSWER_BLOCKED},
-    "RECITATION": ErrorCode.PICTURE_RECITATION,
-    "OTHER": ErrorCode.NO_PICTURE,
-}
+# One finish reason of every kind; `test_gemini_answer` knows what each of the others comes to.
+FINISHES: list[tuple[Place, str, ErrorCode]] = [
+    ("text", "STOP", ErrorCode.EMPTY_ANSWER),
+    ("text", "CONTINUATION", ErrorCode.ANSWER_TOO_LONG),
+    ("text", "SAFETY", ErrorCode.ANSWER_BLOCKED),
+    ("text", "LANGUAGE", ErrorCode.LANGUAGE_UNSUPPORTED),
+    ("text", "UNEXPECTED_TOOL_CALL", ErrorCode.MALFORMED_CALL),
+    ("text", "MISSING_THOUGHT_SIGNATURE", ErrorCode.SIGNATURE_REJECTED),
+    ("text", "IMAGE_SAFETY", ErrorCode.PICTURE_BLOCKED),
+    ("image", "MAX_TOKENS", ErrorCode.ANSWER_TOO_LONG),
+    ("image", "LANGUAGE", ErrorCode.LANGUAGE_UNSUPPORTED),
+    ("image", "MALFORMED_RESPONSE", ErrorCode.MALFORMED_CALL),
+    ("image", "MISSING_THOUGHT_SIGNATURE", ErrorCode.SIGNATURE_REJECTED),
+    ("image", "PROHIBITED_CONTENT", ErrorCode.PICTURE_BLOCKED),
+    ("image", "IMAGE_RECITATION", ErrorCode.PICTURE_RECITATION),
+    ("image", "NO_IMAGE", ErrorCode.NO_PICTURE),
+]
 
 
 @pytest.fixture
@@ -244,52 +237,43 @@ async def expect_next_turn_works(server: GeminiServer, studio: Studio, conversat
     events = await run(studio, conversation_id, "Are you there?")
     assert isinstance(events[-1], TurnDone), events[-1]
     assert words(events) == "Still here."
-    assert await draw(server, studio, conversation_id, "at dusk", handles=["#1"]) == "#1b"
+    assert (await draw(server, studio, conversation_id, "at dusk", handles=["#1"])).startswith("#1")
 
 
-@pytest.mark.parametrize(
-    ("fault", "place"),
-    [pytest.param(fault, place, id=f"{name}-{place}") for name, fault in FAULTS.items() for place in fault.places],
-)
+@pytest.mark.parametrize("fault", [pytest.param(fault, id=name) for name, fault in FAULTS.items()])
 async def test_each_failure_says_who_must_act_and_the_next_turn_works(
-    server: GeminiServer, settings: Settings, fault: Fault, place: Place
+    server: GeminiServer, settings: Settings, fault: Fault
 ) -> None:
     async with Studio(on_gemini(settings, server.url, **fault.settings)) as studio:
         conversation = await studio.new_conversation()
         await draw(server, studio, conversation.id, "a fox")
-        script(server, place, fault.answer)
-        error, node = await fail(studio, conversation.id, place)
-        assert (error.code, error.actor, node) == (fault.code, fault.actor, NODES[place])
-        assert fault.says in error.message
-        assert "?" not in error.message
-        await expect_on_record(studio, conversation.id, error)
-        await expect_next_turn_works(server, studio, conversation.id)
+        for place in fault.places:
+            script(server, place, fault.answer)
+            error, node = await fail(studio, conversation.id, place)
+            assert (error.code, error.actor, node) == (fault.code, fault.actor, NODES[place])
+            assert fault.says in error.message
+            assert "?" not in error.message
+            await expect_on_record(studio, conversation.id, error)
+            await expect_next_turn_works(server, studio, conversation.id)
 
 
-def test_every_finish_reason_of_the_sdk_is_in_the_table() -> None:
-    assert set(OF_TEXT) == {reason.value for reason in types.FinishReason}
-
-
-@pytest.mark.parametrize(
-    ("place", "reason", "code"),
-    [("text", reason, code) for reason, code in OF_TEXT.items()]
-    + [("image", reason, code) for reason, code in OF_IMAGES.items()],
-)
-async def test_every_finish_reason_ends_the_turn_with_its_own_sentence(
-    server: GeminiServer, settings: Settings, place: Place, reason: str, code: ErrorCode
+@pytest.mark.parametrize("place", ["text", "image"])
+async def test_an_answer_that_ends_badly_ends_the_turn_with_its_own_sentence(
+    server: GeminiServer, settings: Settings, place: Place
 ) -> None:
     async with Studio(on_gemini(settings, server.url)) as studio:
         conversation = await studio.new_conversation()
         await draw(server, studio, conversation.id, "a fox")
-        script(server, place, Finish(reason))
-        error, node = await fail(studio, conversation.id, place)
-        assert (error.code, node) == (code, NODES[place])
-        assert "?" not in error.message
-        await expect_on_record(studio, conversation.id, error)
-        await expect_next_turn_works(server, studio, conversation.id)
+        for reason, code in [(reason, code) for where, reason, code in FINISHES if where == place]:
+            script(server, place, Finish(reason))
+            error, node = await fail(studio, conversation.id, place)
+            assert (error.code, node) == (code, NODES[place]), reason
+            assert "?" not in error.message
+            await expect_on_record(studio, conversation.id, error)
+            await expect_next_turn_works(server, studio, conversation.id)
 
 
-@pytest.mark.parametrize("reason", [reason.value for reason in types.BlockedReason])
+@pytest.mark.parametrize("reason", ["SAFETY", "BLOCKED_REASON_UNSPECIFIED"])
 async def test_a_request_that_is_blocked_does_not_block_the_next_one(
     server: GeminiServer, settings: Settings, reason: str
 ) -> None:
