@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from agent.errors import ErrorCode, KeyProblem, NetworkFailure, RequestRefused, StorageFailure
 from agent.storage.curated_styles import curated_styles
@@ -36,6 +37,10 @@ HAIKU_MOON: dict[str, Any] = {
     "negative": ["daylight"],
     "tags": ["mine"],
 }
+
+
+# A search changes nothing, so that those who only search do it in one library.
+of_the_shared_one = pytest.mark.asyncio(loop_scope="module")
 
 
 class Clock:
@@ -147,6 +152,7 @@ def test_no_two_styles_say_the_same_phrase() -> None:
 # Names in wishes
 
 
+@of_the_shared_one
 @pytest.mark.parametrize("style", curated_styles(), ids=lambda style: style.id)
 async def test_a_wish_that_says_a_name_finds_its_style_first(shared: StyleLibrary, style: Any) -> None:
     for wish in (f"a fox in the style of {style.name.en}", f"画一只狐狸，{style.name.zh}风格"):
@@ -155,17 +161,13 @@ async def test_a_wish_that_says_a_name_finds_its_style_first(shared: StyleLibrar
         assert found[0].similarity >= 0.9
 
 
-@pytest.fixture(scope="session")
-def shared_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("styles")
-
-
-@pytest.fixture
-async def shared(shared_home: Path) -> AsyncIterator[StyleLibrary]:
-    async with opened(shared_home) as running:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[StyleLibrary]:
+    async with opened(tmp_path_factory.mktemp("styles")) as running:
         yield running
 
 
+@of_the_shared_one
 @pytest.mark.parametrize(
     ("wish", "style_id"),
     [
@@ -190,6 +192,7 @@ async def test_names_are_found_however_they_are_written(shared: StyleLibrary, wi
     assert ids(await shared.search(wish)) == [style_id]
 
 
+@of_the_shared_one
 @pytest.mark.parametrize(
     "wish",
     [
@@ -215,12 +218,14 @@ async def test_a_wish_that_names_no_style_finds_none(shared: StyleLibrary, wish:
     assert await shared.search(wish) == []
 
 
+@of_the_shared_one
 async def test_a_style_is_found_at_either_end_of_a_long_wish(shared: StyleLibrary) -> None:
     story = "the old captain told the children about the sea and its weather " * 300
     assert ids(await shared.search(f"{story} all of it as linocut")) == ["linocut"]
     assert ids(await shared.search(f"linocut: {story}")) == ["linocut"]
 
 
+@of_the_shared_one
 async def test_the_result_says_why_it_matched(shared: StyleLibrary) -> None:
     [by_name] = await shared.search("Bauhaus chair")
     assert (by_name.reason.kind, by_name.reason.text, by_name.similarity) == (MatchKind.NAME, "Bauhaus", 1.0)
@@ -236,15 +241,18 @@ async def test_the_result_says_why_it_matched(shared: StyleLibrary) -> None:
     assert 0.6 <= by_phrase.similarity < 0.9
 
 
+@of_the_shared_one
 async def test_a_misspelt_name_is_less_sure_than_a_whole_one(shared: StyleLibrary) -> None:
     [whole], [misspelt] = await shared.search("watercolour fox"), await shared.search("watercolur fox")
     assert 0.6 <= misspelt.similarity < whole.similarity == 1.0
 
 
+@of_the_shared_one
 async def test_a_name_inside_a_longer_name_of_another_style_does_not_count(shared: StyleLibrary) -> None:
     assert ids(await shared.search("立体剪纸的森林")) == ["layered-paper"]
 
 
+@of_the_shared_one
 async def test_at_most_as_many_as_asked_are_found_and_none_below_the_floor(shared: StyleLibrary) -> None:
     wish = "ukiyo-e, watercolur, linocut, gongbi and pixel art together"
     assert len(await shared.search(wish)) == 3
@@ -261,6 +269,7 @@ def test_the_labelled_wishes_are_many_and_no_half_knows_the_other() -> None:
     assert all(wish.styles <= known for half in HALVES for wish in labelled(half))
 
 
+@of_the_shared_one
 @pytest.mark.parametrize("half", HALVES)
 async def test_nineteen_of_twenty_named_styles_are_found_and_hardly_one_that_is_not(
     shared: StyleLibrary, half: str
@@ -477,8 +486,6 @@ _LAZY = """
 import asyncio, sys
 from pathlib import Path
 from agent.storage.styles import StyleLibrary
-from tests.bench.styles import HALVES, NAMING, labelled, outcomes, score
-from tests.support.children import run_child
 async def main():
     library = StyleLibrary(Path(sys.argv[1]))
     await library.all()
@@ -498,8 +505,6 @@ import asyncio, sys
 from pathlib import Path
 from agent.errors import StorageFailure
 from agent.storage.styles import StyleLibrary
-from tests.bench.styles import HALVES, NAMING, labelled, outcomes, score
-from tests.support.children import run_child
 async def main():
     library = StyleLibrary(Path(sys.argv[1]))
     try:
