@@ -370,7 +370,7 @@ def test_the_report_never_exceeds_its_size(case: str, limit_bytes: int) -> None:
 
 def test_even_a_message_that_cannot_be_made_small_leaves_a_report() -> None:
     tree: Any = "leaf of a tree"
-    for _ in range(10):
+    for _ in range(8):
         tree = [tree, tree, tree]
     asked = PromptMessage(role=Role.MODEL, parts=(ToolCallPart(name="t", arguments={"tree": tree}),))
     turn = failed_turn(messages=(*failed_turn().messages, asked))
