@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from PIL import Image
@@ -17,12 +18,18 @@ from agent.providers.sketch.wishes import Edit, understand
 from agent.settings import Settings
 from agent.studio import Studio
 from tests.support.scenes import of_type, only, png, run, words
+from tests.support.small_frames import with_small_frames
 from webui.action_panels import PanelAmounts, PanelPress, amounts_sentence, pressed_sentence
 from webui.words import LANGUAGES, load_words
 
 FOX = {"en": "draw a red fox in the snow", "zh-CN": "画一只雪中的红狐"}
 AMOUNTS = PanelAmounts(handle="#1", brightness=20, contrast=-10, saturation=5, warmth=-35, sharpness=100)
 ADJUSTED = Adjustment(brightness=20, contrast=-10, saturation=5, warmth=-35, sharpness=100)
+
+
+@pytest.fixture
+def settings(settings: Settings, tmp_path: Path) -> Settings:
+    return with_small_frames(settings, tmp_path)
 
 
 @pytest.fixture
