@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import ipaddress
 import socket
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import settings
@@ -15,15 +15,16 @@ settings.register_profile("aivista", deadline=None)
 settings.load_profile("aivista")
 
 
-def pytest_configure() -> None:
-    """Look for no garbage while tests are collected: hardly anything of it is, and each look is at all there is."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for no garbage while tests are collected: hardly anything is, and each look is at all there is. Afterwards
+    look again, but not among what lasts until the end."""
     gc.disable()
-
-
-def pytest_collection_finish() -> None:
-    """Look for garbage again, but not among what lasts until the end."""
-    gc.freeze()
-    gc.enable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _is_this_machine(address: object) -> bool:
