@@ -47,6 +47,8 @@ def main(requests: int, has_page: bool) -> int:
 
 
 def _import_all(has_page: bool) -> None:
+    # A look for garbage is at all there is, and nothing of what is imported is any.
+    gc.disable()
     if has_page:
         from webui import cli
 
@@ -56,6 +58,7 @@ def _import_all(has_page: bool) -> None:
         import_module(name)
     # What a fork never looks at is never copied.
     gc.freeze()
+    gc.enable()
 
 
 class _Forks:
