@@ -13,9 +13,22 @@
 
   // ---- where one is: at the end, or at the first thing that begins in sight
   const from = element => element.getBoundingClientRect().top - box.getBoundingClientRect().top;
+  // By rows first: to ask where a thing in one of the far rows is would have it laid out, at every step of the wheel.
+  const rowInSight = rows => {
+    let [low, high] = [0, rows.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (rows[middle].getBoundingClientRect().bottom < box.getBoundingClientRect().top) low = middle + 1; else high = middle;
+    }
+    return low;
+  };
   const place = () => {
-    const element = [...box.querySelectorAll(THINGS)].find(one => from(one) >= 0);
-    return element ? { element, from: from(element) } : null;
+    const rows = [...box.querySelectorAll(".message-row")];
+    for (const row of rows.slice(rowInSight(rows))) {
+      const element = [...row.querySelectorAll(THINGS)].find(one => from(one) >= 0);
+      if (element) return { element, from: from(element) };
+    }
+    return null;
   };
   const look = () => {
     // A change of the width moves what is read: that is put right in `fitted`, and is nobody's scrolling.
