@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import composer, expect_rest, open_page, pictures, say
+from tests.page.hands import composer, expect_rest, open_at, open_page, pictures, say
 from tests.wire_server import GeminiProcess
 
 
@@ -162,10 +162,7 @@ def test_a_model_leaves_only_the_values_it_obeys_and_paints(
 
 
 def test_the_buttons_and_sliders_of_a_picture_speak_for_the_person(page: Page, studio: PageProcess) -> None:
-    open_page(page, studio.url)
-    say(page, "draw a red fox in the snow")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
+    open_at(page, studio.sketched("draw a red fox in the snow"), 1)
     composer(page).fill("half a thought")
     panel = page.locator("#chat .next-steps[open]")
     panel.get_by_role("button", name="Warmer").dblclick()

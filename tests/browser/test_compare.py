@@ -11,7 +11,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import attach, expect_loaded, expect_ready, expect_rest, open_page, pictures, say
+from tests.page.hands import attach, expect_loaded, expect_ready, expect_rest, open_at, open_page, pictures, say
 
 
 @pytest.fixture(scope="module")
@@ -234,10 +234,7 @@ def test_from_the_comparison_back_to_one_picture(page: Page, compared: str) -> N
 
 
 def test_the_only_picture_has_nothing_to_be_compared_with(page: Page, studio: PageProcess) -> None:
-    open_page(page, studio.url)
-    say(page, "draw a boat")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
+    open_at(page, studio.sketched("draw a boat"), 1)
     page.locator("#chat [data-act=compare]").click()
     expect(page.locator("#canvas")).to_contain_text("#1 is the only picture of this conversation")
 

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from tests.page import PageProcess
-from tests.page.hands import Held, composer, drop, expect_ready, expect_rest, held, open_page, pictures, say
+from tests.page.hands import Held, composer, drop, expect_ready, expect_rest, held, open_at, open_page, pictures, say
 from tests.wire_server import GeminiProcess
 
 PASTE = """(at, clipboardData) =>
@@ -126,10 +126,7 @@ def test_ratios_are_drawn_in_the_chip_and_in_its_list(page: Page, studio: PagePr
 
 
 def test_a_prompt_of_the_gallery_fills_the_box_with_its_place_marked(page: Page, studio: PageProcess) -> None:
-    open_page(page, studio.url)
-    say(page, "draw a paper boat")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
+    open_at(page, studio.sketched("draw a paper boat"), 1)
     composer(page).press_sequentially("words of mine")
     aid(page, "prompts")
     dialog = page.get_by_role("dialog", name="Prompt gallery")
@@ -217,10 +214,7 @@ def test_who_sends_while_a_picture_is_on_its_way_sends_it_along(
 
 def test_what_is_attached_stays_with_its_conversation(page: Page, studio: PageProcess, photo_file: Held) -> None:
     shown = page.locator("#box .thumbnail-item img")
-    open_page(page, studio.url)
-    say(page, "draw a harbour")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
+    open_at(page, studio.sketched("draw a harbour"), 1)
     drop(composer(page), photo_file, Held("second.jpg", photo_file.data, "image/jpeg"))
     expect(shown).to_have_count(2)
     page.locator("#rail [data-act=new]").click()
@@ -258,10 +252,7 @@ def test_a_name_for_a_preset_that_is_taken_can_be_typed_on(page: Page, studio: P
 def test_the_way_back_to_a_draft_through_sent_messages_ends_with_its_conversation(
     page: Page, studio: PageProcess
 ) -> None:
-    open_page(page, studio.url)
-    say(page, "draw a sailing boat")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
+    open_at(page, studio.sketched("draw a sailing boat"), 1)
     composer(page).fill("half a wish")
     composer(page).press("ArrowUp")
     expect(composer(page)).to_have_value("draw a sailing boat")
@@ -273,10 +264,7 @@ def test_the_way_back_to_a_draft_through_sent_messages_ends_with_its_conversatio
 
 
 def test_a_wish_asked_for_in_a_new_conversation_does_not_follow_into_another(page: Page, studio: PageProcess) -> None:
-    open_page(page, studio.url)
-    say(page, "draw a stone bridge")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
+    open_at(page, studio.sketched("draw a stone bridge"), 1)
     page.locator("#rail [data-act=new]").click()
     expect(page.locator("#top h1[data-conversation=new]")).to_have_count(1)
     composer(page).fill("a wooden bridge")
@@ -303,10 +291,7 @@ def test_tab_leaves_the_menu_of_aids_closed_behind_it(page: Page, studio: PagePr
 def test_a_draft_survives_a_reload_belongs_to_its_conversation_and_goes_when_it_is_sent(
     page: Page, studio: PageProcess
 ) -> None:
-    open_page(page, studio.url)
-    say(page, "draw a red fox")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
+    open_at(page, studio.sketched("draw a red fox"), 1)
     page.locator("#chat .acts").first.get_by_role("button", name="Use as reference").click()
     expect(page.locator("#ctx .ctx")).to_have_count(1)
     choose_ratio(page, "16:9")

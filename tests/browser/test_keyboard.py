@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import composer, expect_ready, expect_rest, open_page, pictures, say
+from tests.page.hands import composer, expect_ready, expect_rest, open_at, open_page, pictures, say
 from tests.wire_server import GeminiProcess
 
 
@@ -22,10 +22,7 @@ def drawn(browser: Browser, studio: PageProcess) -> Iterator[str]:
     """The address of a conversation with a picture."""
     context = browser.new_context(viewport={"width": 1280, "height": 860}, locale="en-US")
     page = context.new_page()
-    open_page(page, studio.url)
-    say(page, "draw a boat, 4:3")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
+    open_at(page, studio.sketched("draw a boat, 4:3"), 1)
     yield page.url
     context.close()
 

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from agent.storage.curated_styles import curated_styles
 from tests.page import PageProcess
-from tests.page.hands import composer, expect_rest, open_page, pictures, say
+from tests.page.hands import composer, expect_rest, open_at, open_page, pictures, say
 from tests.wire_server import GeminiProcess
 
 WATERCOLOUR = "#sty-list article[data-id=watercolour]"
@@ -201,10 +201,7 @@ def test_in_chinese_the_library_is_chinese_and_fits_the_screen(
         color_scheme="dark" if scheme == "dark" else "light",
     )
     page = context.new_page()
-    open_page(page, studio.url)
-    say(page, "画一只狐狸")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
+    open_at(page, studio.sketched("画一只狐狸"), 1)
     page.get_by_role("button", name="风格库").click()
     ink = page.locator("#sty-list article[data-id=ink-wash]")
     expect(ink).to_contain_text("水墨画")
