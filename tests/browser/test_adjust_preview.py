@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, expect
@@ -16,13 +15,9 @@ STORED = re.compile(r"^media/")
 
 
 @pytest.fixture(scope="module")
-def drawn(browser: Browser, studio: PageProcess) -> Iterator[str]:
+def drawn(studio: PageProcess) -> str:
     """The address of a conversation with one picture."""
-    context = browser.new_context(viewport={"width": 1280, "height": 860}, locale="en-US")
-    page = context.new_page()
-    open_at(page, studio.sketched("draw a red fox in the snow"), 1)
-    yield page.url
-    context.close()
+    return studio.sketched("draw a red fox in the snow")
 
 
 def open_sliders(page: Page, address: str) -> Locator:

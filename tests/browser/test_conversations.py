@@ -152,7 +152,7 @@ def test_a_copy_goes_its_own_way(page: Page, studio: PageProcess, told: str) -> 
     choose(page, title, "Duplicate")
     expect(page.locator("#top h1")).to_have_text(f"{title} (copy)")
     expect(pictures(page)).to_have_count(1)
-    assert page.url != address
+    expect(page).not_to_have_url(address)
     say(page, "make it darker")
     expect_rest_with(page, 2)
     row(page, title).filter(has_not_text="(copy)").locator("[data-act=open]").click()

@@ -25,8 +25,16 @@ def talk(studio: PageProcess) -> str:
     return talk
 
 
+@pytest.fixture(scope="module")
+def visitor(studio: PageProcess) -> Iterator[httpx.Client]:
+    """Somebody with the cookie of the page."""
+    with httpx.Client(base_url=studio.url) as client:
+        client.get("/").raise_for_status()
+        yield client
+
+
 @pytest.fixture(autouse=True)
-def as_it_was(studio: PageProcess) -> Iterator[None]:
+def as_it_was(visitor: httpx.Client) -> Iterator[None]:
     """No test leaves a star or a tag behind, or a picture deleted."""
     yield
     ids = [1, 2, 3]
@@ -35,7 +43,7 @@ def as_it_was(studio: PageProcess) -> Iterator[None]:
         {"act": "unstar", "ids": ids},
         *({"act": "untag", "ids": ids, "tag": tag} for tag in ("poster", "客户")),
     ):
-        httpx.post(f"{studio.url}/aivista/gallery/change", json=change).raise_for_status()
+        visitor.post("/aivista/gallery/change", json=change).raise_for_status()
 
 
 def cells(page: Page) -> Locator:
@@ -75,10 +83,9 @@ def conversation_of(page: Page, words: str) -> str:
 
 
 def test_what_is_made_while_the_gallery_is_open_joins_it_and_is_sent_as_references_elsewhere(
-    browser: Browser, tmp_path: Path
+    page: Page, tmp_path: Path
 ) -> None:
     with PageProcess(home=tmp_path) as studio:
-        page = browser.new_page(viewport={"width": 1280, "height": 860}, locale="en-US")
         open_page(page, studio.url)
         page.evaluate("aivistaTabs.show('gallery')")
         expect(page.get_by_role("heading", name="No pictures yet")).to_be_visible()
@@ -99,7 +106,6 @@ def test_what_is_made_while_the_gallery_is_open_joins_it_and_is_sent_as_referenc
         expect(cells(page).nth(3)).to_be_visible()
         expect(page.get_by_role("button", name="Uploaded 2")).to_be_visible()
         expect_rest(page)
-        page.close()
 
 
 def test_a_click_opens_the_picture_here_or_in_its_own_conversation(page: Page, studio: PageProcess) -> None:

@@ -81,7 +81,9 @@ def test_what_is_sent_while_another_conversation_is_opened_goes_into_that_one(pa
     assert kept
 
 
-def test_what_is_typed_while_a_conversation_is_opened_is_typed_for_that_one(page: Page, studio: PageProcess) -> None:
+def test_what_is_typed_while_a_conversation_is_opened_is_typed_for_that_one_and_joins_the_draft_that_was_left_there(
+    page: Page, studio: PageProcess
+) -> None:
     open_at(page, studio.sketched("draw a well"), 1)
     composer(page).fill("and a bucket")
     hold(page)
@@ -97,12 +99,8 @@ def test_what_is_typed_while_a_conversation_is_opened_is_typed_for_that_one(page
     expect(composer(page)).to_have_value("and a bucket")
     page.locator("#rail [data-act=new]").click()
     expect(composer(page)).to_have_value("a mill")
-
-
-def test_what_is_typed_while_a_conversation_opens_joins_the_draft_that_was_left_there(
-    page: Page, studio: PageProcess
-) -> None:
-    open_at(page, studio.sketched("draw a fountain"), 1)
+    page.locator("#rail-rows [data-act=open]").first.click()
+    expect(composer(page)).to_have_value("and a bucket")
     composer(page).fill("with a statue")
     page.locator("#rail [data-act=new]").click()
     expect(page.locator("#top h1[data-conversation=new]")).to_have_count(1)

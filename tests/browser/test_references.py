@@ -35,11 +35,7 @@ def test_the_sliders_of_the_panel_adjust_exactly_what_they_say(page: Page, studi
 
 
 def test_a_reference_is_given_a_role_that_stays_and_goes_with_the_message(page: Page, studio: PageProcess) -> None:
-    open_page(page, studio.url)
-    for count, wish in enumerate(("draw a whale", "draw a teapot"), start=1):
-        say(page, wish)
-        expect(pictures(page)).to_have_count(count)
-        expect_rest(page)
+    open_at(page, studio.sketched("draw a whale", "draw a teapot"), 2)
     for number in (0, 1):
         page.locator("#chat [data-act=reference]").nth(number).click()
         expect(page.locator("#ctx select")).to_have_count(number + 1)

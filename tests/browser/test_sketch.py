@@ -71,11 +71,7 @@ def test_an_upload_is_edited_and_opens_large_with_its_receipt(page: Page, studio
 
 
 def test_a_marked_picture_and_a_reference_stand_in_the_composer_until_removed(page: Page, studio: PageProcess) -> None:
-    open_page(page, studio.url)
-    for count, wish in enumerate(("draw a boat", "draw a whale"), start=1):
-        say(page, wish)
-        expect(pictures(page)).to_have_count(count)
-        expect_rest(page)
+    open_at(page, studio.sketched("draw a boat", "draw a whale"), 2)
     page.locator("#chat [data-act=edit]").last.click()
     expect(page.locator("#ctx .ctx")).to_have_count(1)
     page.locator("#chat [data-act=reference]").first.click()
@@ -123,7 +119,7 @@ def test_two_tabs_do_not_mix(page: Page, studio: PageProcess) -> None:
 
 
 def test_a_new_conversation_clears_and_the_old_one_opens_again(page: Page, studio: PageProcess) -> None:
-    open_at(page, studio.sketched("draw a yellow tulip"), 1)
+    open_at(page, f"{studio.url}/?c={studio.sketch('draw a yellow tulip')}", 1)
     page.locator("#rail [data-act=new]").click()
     expect(page.locator(".welcome")).to_be_visible()
     expect(pictures(page)).to_have_count(0)
