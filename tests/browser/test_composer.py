@@ -10,7 +10,19 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from tests.page import PageProcess
-from tests.page.hands import Held, composer, drop, expect_ready, expect_rest, held, open_at, open_page, pictures, say
+from tests.page.hands import (
+    Held,
+    composer,
+    drop,
+    expect_ready,
+    expect_rest,
+    held,
+    open_at,
+    open_page,
+    paint,
+    pictures,
+    say,
+)
 from tests.wire_server import GeminiProcess
 
 PASTE = """(at, clipboardData) =>
@@ -152,7 +164,8 @@ def test_a_name_for_a_preset_that_is_taken_can_be_typed_on_and_tab_leaves_the_me
 
 
 def test_a_prompt_of_the_gallery_fills_the_box_with_its_place_marked(page: Page, studio: PageProcess) -> None:
-    open_at(page, studio.sketched("draw a paper boat"), 1)
+    open_page(page, studio.url)
+    paint(page, "draw a paper boat")
     composer(page).press_sequentially("words of mine")
     aid(page, "prompts")
     dialog = page.get_by_role("dialog", name="Prompt gallery")
@@ -258,7 +271,8 @@ def test_what_is_attached_stays_with_its_conversation(page: Page, studio: PagePr
 def test_neither_the_way_back_to_a_draft_nor_a_wish_asked_for_follows_into_another_conversation(
     page: Page, studio: PageProcess
 ) -> None:
-    open_at(page, studio.sketched("draw a sailing boat"), 1)
+    open_page(page, studio.url)
+    paint(page, "draw a sailing boat")
     composer(page).fill("half a wish")
     composer(page).press("ArrowUp")
     expect(composer(page)).to_have_value("draw a sailing boat")

@@ -247,17 +247,6 @@ def test_the_chips_are_as_they_were_and_a_plan_still_waits_when_one_comes_back(
     expect_rest_with(page, 1)
 
 
-def test_a_page_closed_in_mid_answer_finds_it_finished(page: Page, studio: PageProcess, told: str) -> None:
-    open_page(page, studio.url)
-    say(page, "draw a castle on a hill")
-    expect(page.locator("#chat .live")).to_be_visible()
-    expect(page.get_by_role("button", name="Edit and send again").first).to_be_disabled()
-    expect(page).to_have_url(re.compile(r"\?c=\w{8,}"))
-    page.reload()
-    expect_rest_with(page, 1)
-    expect(page.locator("#chat .live")).to_have_count(0)
-
-
 @pytest.fixture
 def own_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder for a studio of one test."""

@@ -71,6 +71,8 @@ def test_the_library_opens_and_closes_with_keys_finds_what_is_typed_and_a_style_
     expect(dialog).to_be_hidden()
     expect(opener).to_be_focused()
     cards = open_library(page)
+    page.locator("#sty-list [data-style=family]").first.click()
+    expect(cards).to_have_count(len(curated_styles()))
     page.locator("#sty-find").press_sequentially("aquarelle", delay=20)
     expect(page.locator(".sty-cards")).to_have_attribute("data-query", "aquarelle")
     expect(cards.first).to_contain_text("Watercolour")
