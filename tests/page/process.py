@@ -22,6 +22,7 @@ from tests.support.warm_start import WarmCommand, WarmStart
 Wish: TypeAlias = str | tuple[str, str]
 _ROOT = Path(__file__).parents[2]
 _PATIENCE_S = 90
+_STARTS_WARM = sys.platform == "linux"
 _SKETCHING = "from tests.page.sketching import main; main()"
 _OURS = ("AIVISTA_", "GEMINI_", "GOOGLE_", "GRADIO_", "HF_", "DISPLAY", "WAYLAND_")
 
@@ -76,7 +77,7 @@ class PageProcess:
         self.home = home
         self.port = free_port()
         self._flags = flags
-        self._is_cold = is_cold or sys.platform != "linux"
+        self._is_cold = is_cold or not _STARTS_WARM
         self._environment = clean_environment(**(environment or {}))
         self._drawn: dict[tuple[Wish, ...], str] = {}
         self.said = ""
@@ -113,7 +114,7 @@ class PageProcess:
         return made
 
     def _program(self, code: str, arguments: Sequence[str], errors: IO[str]) -> subprocess.Popen[str] | WarmCommand:
-        if sys.platform == "linux":
+        if _STARTS_WARM:
             return _warm_start().run(arguments, clean_environment(), errors, program=code)
         return subprocess.Popen(
             [sys.executable, "-c", code, *arguments],
