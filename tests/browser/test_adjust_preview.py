@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from tests.page import PageProcess
-from tests.page.hands import expect_loaded, expect_ready, expect_rest, open_page, pictures, say
+from tests.page.hands import expect_loaded, expect_ready, expect_rest, open_at, pictures
 
 PREVIEW = re.compile("^blob:")
 STORED = re.compile(r"^media/")
 
 
 @pytest.fixture(scope="module")
-def drawn(browser: Browser, studio: PageProcess) -> Iterator[str]:
+def drawn(studio: PageProcess) -> str:
     """The address of a conversation with one picture."""
-    context = browser.new_context(viewport={"width": 1280, "height": 860}, locale="en-US")
-    page = context.new_page()
-    open_page(page, studio.url)
-    say(page, "draw a red fox in the snow")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
-    yield page.url
-    context.close()
+    return studio.sketched("draw a red fox in the snow")
 
 
 def open_sliders(page: Page, address: str) -> Locator:
@@ -79,10 +71,7 @@ def test_the_picture_shows_what_the_sliders_do_and_nothing_moves(page: Page, dra
 
 
 def test_what_is_applied_is_what_was_shown(page: Page, studio: PageProcess) -> None:
-    open_page(page, studio.url)
-    say(page, "draw a blue bird")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
+    open_at(page, studio.sketched("draw a blue bird"), 1)
     sliders = open_sliders(page, page.url)
     picture = pictures(page).first
     sliders.get_by_label("Warmth").fill("60")

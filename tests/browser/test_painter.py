@@ -25,7 +25,7 @@ from playwright.sync_api import (
 
 from agent.requests import Expansion
 from tests.page import PageProcess
-from tests.page.hands import attach, composer, expect_rest, open_page, pictures, say
+from tests.page.hands import attach, composer, expect_rest, open_at, open_page, pictures, say
 from webui.mask_wires import Painted, read_painted
 
 PHONE: ViewportSize = {"width": 390, "height": 844}
@@ -45,11 +45,8 @@ def phone(browser: Browser) -> Iterator[Page]:
 def open_painter(
     page: Page, studio: PageProcess, wish: str = "draw a boat, 4:3", button: str = "Paint over it"
 ) -> Locator:
-    """Have a picture drawn, open it on the stage and the painter on it; return its canvas."""
-    open_page(page, studio.url)
-    say(page, wish)
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
+    """Open a conversation with a picture, that on the stage and the painter on it; return its canvas."""
+    open_at(page, studio.sketched(wish), 1)
     return paint_over(page, 0, button)
 
 
@@ -204,10 +201,7 @@ def test_a_finger_paints_and_two_move_and_pinch_without_painting(phone: Page, st
 
 
 def test_the_keyboard_alone_opens_paints_and_leaves(page: Page, studio: PageProcess) -> None:
-    open_page(page, studio.url)
-    say(page, "draw a boat, 4:3")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
+    open_at(page, studio.sketched("draw a boat, 4:3"), 1)
     page.locator("#chat .frame").first.focus()
     page.keyboard.press("Enter")
     opener = page.locator("#canvas").get_by_role("button", name="Paint over it")
@@ -245,168 +239,6 @@ def test_the_keyboard_alone_opens_paints_and_leaves(page: Page, studio: PageProc
     assert field(page) != ""
 
 
-def test_a_box_takes_two_corners_with_the_keys(page: Page, studio: PageProcess) -> None:
-    canvas = open_painter(page, studio)
-    tool(page, "Box").click()
-    canvas.focus()
-    page.keyboard.press("ArrowLeft")
-    page.keyboard.press(" ")
-    for _ in range(3):
-        page.keyboard.press("Shift+ArrowRight")
-        page.keyboard.press("Shift+ArrowDown")
-    page.keyboard.press(" ")
-    box = mask(page).getbbox()
-    assert box is not None
-    assert [box[2] - box[0], box[3] - box[1]] == pytest.approx([120, 120], abs=2)
-
-
-def test_undo_redo_invert_and_clear(page: Page, studio: PageProcess) -> None:
-    open_painter(page, studio)
-    expect(tool(page, "Undo")).to_be_disabled()
-    stroke(page, (0.2, 0.2), (0.4, 0.2))
-    first = field(page)
-    stroke(page, (0.2, 0.8), (0.4, 0.8))
-    assert [is_white(mask(page), 0.3, down) for down in (0.2, 0.8)] == [True, True]
-    tool(page, "Undo").click()
-    assert field(page) == first
-    tool(page, "Redo").click()
-    assert is_white(mask(page), 0.3, 0.8)
-    tool(page, "Invert").click()
-    image = mask(page)
-    assert [is_white(image, 0.3, 0.2), is_white(image, 0.6, 0.5), is_white(image, 0, 0)] == [False, True, True]
-    tool(page, "Clear").click()
-    assert field(page) == ""
-    expect(share(page)).to_have_text("Nothing is painted yet")
-    expect(page.locator("#ctx .ctx")).to_have_count(0)
-    for _ in range(4):
-        tool(page, "Undo").click()
-    assert field(page) == ""
-    expect(tool(page, "Undo")).to_be_disabled()
-    arrived, _ = send(page, "make it brighter")
-    assert arrived == ""
-    expect(pictures(page)).to_have_count(2)
-    expect_rest(page)
-
-
-def test_the_box_and_the_eraser_make_several_areas_with_hard_edges(page: Page, studio: PageProcess) -> None:
-    open_painter(page, studio)
-    tool(page, "Box").click()
-    stroke(page, (0.1, 0.1), (0.5, 0.6))
-    stroke(page, (0.9, 0.9), (0.7, 0.7))
-    image = mask(page)
-    assert [is_white(image, *point) for point in ((0.12, 0.12), (0.48, 0.58), (0.8, 0.8))] == [True] * 3
-    assert not is_white(image, 0.6, 0.65)
-    assert sum(image.histogram()[1:255]) == 0
-    tool(page, "Eraser").click()
-    stroke(page, (0.3, 0.05), (0.3, 0.65))
-    image = mask(page)
-    assert [is_white(image, across, 0.3) for across in (0.15, 0.3, 0.45)] == [True, False, True]
-
-
-def test_the_brush_grows_and_shrinks_with_the_brackets(page: Page, studio: PageProcess) -> None:
-    canvas = open_painter(page, studio)
-    stroke(page, (0.5, 0.5), (0.5, 0.5))
-    canvas.focus()
-    narrow = mask(page).getbbox()
-    for _ in range(6):
-        page.keyboard.press("]")
-    stroke(page, (0.5, 0.5), (0.5, 0.5))
-    wide = mask(page).getbbox()
-    assert narrow is not None
-    assert wide is not None
-    assert wide[2] - wide[0] == pytest.approx(narrow[2] - narrow[0] + 48, abs=8)
-    for _ in range(40):
-        page.keyboard.press("[")
-    expect(page.locator("#pt-size")).to_have_value("4")
-
-
-ALPHA = """canvas => {
-  const { width, height } = canvas, data = canvas.getContext("2d").getImageData(0, 0, width, height).data;
-  return [0.5, 0.3].map(x => data[4 * (Math.round(height / 2) * width + Math.round(width * x)) + 3])
-    .concat(data[4 * (Math.round(height / 2) * width + Math.round(width * 0.3) + 3) + 3]);
-}"""
-
-
-def test_the_soft_edge_is_shown_and_sent_and_leaves_the_mask_hard(page: Page, studio: PageProcess) -> None:
-    canvas = open_painter(page, studio)
-    tool(page, "Box").click()
-    stroke(page, (0.3, 0.2), (0.7, 0.8))
-    shown_hard = canvas.evaluate(ALPHA)
-    hard = mask(page).tobytes()
-    page.locator("#pt-feather").fill("32")
-    expect(page.locator("#pt-feather + output")).to_have_text("32")
-    sent = read(field(page)).mask
-    assert sent is not None
-    assert sent.feather_px == 32
-    assert mask(page).tobytes() == hard
-    shown_soft = canvas.evaluate(ALPHA)
-    assert shown_soft[0] == shown_hard[0] == 255
-    assert 0 < shown_soft[2] < shown_hard[2] or shown_soft[2] == round(255 * 0.35)
-    assert float(canvas.evaluate("canvas => getComputedStyle(canvas).opacity")) == pytest.approx(0.56)
-
-
-def test_a_mask_is_loaded_scaled_or_refused_in_a_sentence(page: Page, studio: PageProcess, tmp_path: Path) -> None:
-    open_painter(page, studio)
-    size = page.locator("#pt-pixels").inner_text().split("×")
-    width, height = int(size[0]), int(size[1])
-    half = Image.new("L", (width // 2, height // 2))
-    half.paste(255, (0, 0, width // 4, height // 2))
-    chosen = page.locator("#pt-file")
-    half.save(tmp_path / "half.png")
-    chosen.set_input_files(tmp_path / "half.png")
-    expect(share(page)).to_have_text("50 % painted")
-    expect(page.locator("#pt-said")).to_have_text("The mask is loaded.")
-    assert [is_white(mask(page), across, 0.5) for across in (0.25, 0.75)] == [True, False]
-    loaded, note = field(page), page.locator("#pt-note")
-    Image.new("L", (300, 300), 255).save(tmp_path / "square.png")
-    chosen.set_input_files(tmp_path / "square.png")
-    expect(note).to_contain_text(f"The mask is 300×300 and the picture {width}×{height}")
-    (tmp_path / "words.png").write_text("no picture")
-    chosen.set_input_files(tmp_path / "words.png")
-    expect(note).to_contain_text("cannot be read as an image")
-    Image.new("L", (width, height), 0).save(tmp_path / "black.png")
-    chosen.set_input_files(tmp_path / "black.png")
-    expect(note).to_contain_text("Nothing in this file is white")
-    assert field(page) == loaded
-    tool(page, "Undo").click()
-    expect(share(page)).to_have_text("Nothing is painted yet")
-    expect(note).to_be_hidden()
-
-
-def test_zoomed_and_moved_the_brush_still_paints_where_it_is(page: Page, studio: PageProcess) -> None:
-    canvas = open_painter(page, studio)
-    width = place(canvas)["width"]
-    page.mouse.move(*spot(canvas, 0.25, 0.25))
-    page.mouse.wheel(0, -700)
-    zoomed = place(canvas)["width"]
-    assert zoomed > 2 * width
-    stroke(page, (0.25, 0.25), (0.25, 0.25))
-    bounds = mask(page).getbbox()
-    assert bounds is not None
-    image = mask(page)
-    middle = [(bounds[0] + bounds[2]) / 2 / image.width, (bounds[1] + bounds[3]) / 2 / image.height]
-    assert middle == pytest.approx([0.25, 0.25], abs=0.01)
-    painted, at = field(page), place(canvas)
-    page.keyboard.down(" ")
-    start = spot(canvas, 0.25, 0.25)
-    page.mouse.move(*start)
-    page.mouse.down()
-    page.mouse.move(start[0] + 60, start[1] + 40, steps=4)
-    page.mouse.up()
-    page.keyboard.up(" ")
-    moved = place(canvas)
-    assert [moved["x"] - at["x"], moved["y"] - at["y"]] == pytest.approx([60, 40], abs=1)
-    tool(page, "Closer").focus()
-    page.keyboard.press("ArrowRight")
-    assert place(canvas)["x"] == pytest.approx(moved["x"] - 48, abs=1)
-    tool(page, "Closer").click()
-    assert place(canvas)["width"] == pytest.approx(zoomed * 1.5, rel=0.01)
-    tool(page, "Further").click()
-    tool(page, "Fit").click()
-    assert place(canvas)["width"] == pytest.approx(width, abs=1)
-    assert field(page) == painted
-
-
 def test_a_mask_survives_a_streamed_turn_and_the_stage_rendered_anew(page: Page, studio: PageProcess) -> None:
     open_painter(page, studio)
     say(page, "draw a whale")
@@ -429,52 +261,6 @@ def test_a_mask_survives_a_streamed_turn_and_the_stage_rendered_anew(page: Page,
     arrived, _ = send(page, "make it darker")
     assert arrived == painted
     expect_rest(page)
-
-
-def test_what_no_longer_fits_is_cleared(page: Page, studio: PageProcess) -> None:
-    open_painter(page, studio)
-    say(page, "draw a whale")
-    expect(pictures(page)).to_have_count(2)
-    expect_rest(page)
-    stroke(page, (0.3, 0.3), (0.6, 0.6))
-    expect(page.locator("#ctx")).to_contain_text(re.compile(r"#1\s*· mask"))
-    page.locator("#chat .acts [data-act=edit]").nth(1).click()
-    expect(page.locator("#ctx .ctx")).to_contain_text("#2")
-    expect(page.locator("#mask :is(textarea, input)")).to_have_value("")
-    expect(page.locator("#ctx")).not_to_contain_text("mask")
-    expect(share(page)).to_have_text("Nothing is painted yet")
-    tool(page, "Last mask").click()
-    expect(page.locator("#ctx")).to_contain_text(re.compile(r"#1\s*· mask"))
-    page.get_by_role("button", name="Remove #1").click()
-    expect(page.locator("#ctx .ctx")).to_have_count(0)
-    expect(page.locator("#mask :is(textarea, input)")).to_have_value("")
-    stroke(page, (0.3, 0.3), (0.6, 0.6))
-    expect(page.locator("#ctx")).to_contain_text("· mask")
-    page.locator("#rail [data-act=new]").click()
-    expect(page.locator(".welcome")).to_be_visible()
-    expect(page.locator("#mask :is(textarea, input)")).to_have_value("")
-    expect(page.locator("#pt-canvas")).to_be_hidden()
-    expect(page.locator("#ctx .ctx")).to_have_count(0)
-
-
-def test_after_a_reload_each_picture_still_has_its_last_mask(page: Page, studio: PageProcess) -> None:
-    open_painter(page, studio)
-    say(page, "draw a whale")
-    expect(pictures(page)).to_have_count(2)
-    expect_rest(page)
-    stroke(page, (0.3, 0.3), (0.3, 0.6))
-    expect(page.locator("#ctx")).to_contain_text("· mask")
-    page.reload()
-    expect(pictures(page)).to_have_count(2)
-    assert field(page) == ""
-    paint_over(page, 1)
-    expect(tool(page, "Last mask")).to_be_disabled()
-    tool_bar = page.locator("#pt")
-    tool_bar.get_by_role("button", name="Done").click()
-    paint_over(page, 0)
-    tool(page, "Last mask").click()
-    expect(page.locator("#ctx")).to_contain_text(re.compile(r"#1\s*· mask"))
-    assert is_white(mask(page), 0.3, 0.45)
 
 
 def test_a_turn_that_fails_gives_the_mask_back(page: Page, studio: PageProcess, tmp_path: Path) -> None:
@@ -511,37 +297,200 @@ def test_a_field_that_is_not_the_painters_is_refused_in_a_sentence_and_the_words
     expect(page.locator("#chat .user")).to_have_count(0)
 
 
+def paint_several_areas(page: Page) -> None:
+    """The box and the eraser make several areas with hard edges."""
+    tool(page, "Box").click()
+    stroke(page, (0.1, 0.1), (0.5, 0.6))
+    stroke(page, (0.9, 0.9), (0.7, 0.7))
+    image = mask(page)
+    assert [is_white(image, *point) for point in ((0.12, 0.12), (0.48, 0.58), (0.8, 0.8))] == [True] * 3
+    assert not is_white(image, 0.6, 0.65)
+    assert sum(image.histogram()[1:255]) == 0
+    tool(page, "Eraser").click()
+    stroke(page, (0.3, 0.05), (0.3, 0.65))
+    image = mask(page)
+    assert [is_white(image, across, 0.3) for across in (0.15, 0.3, 0.45)] == [True, False, True]
+
+
+def test_what_is_painted_is_undone_and_redone_inverted_erased_and_cleared(page: Page, studio: PageProcess) -> None:
+    open_painter(page, studio)
+    expect(tool(page, "Undo")).to_be_disabled()
+    stroke(page, (0.2, 0.2), (0.4, 0.2))
+    first = field(page)
+    stroke(page, (0.2, 0.8), (0.4, 0.8))
+    assert [is_white(mask(page), 0.3, down) for down in (0.2, 0.8)] == [True, True]
+    tool(page, "Undo").click()
+    assert field(page) == first
+    tool(page, "Redo").click()
+    assert is_white(mask(page), 0.3, 0.8)
+    tool(page, "Invert").click()
+    image = mask(page)
+    assert [is_white(image, 0.3, 0.2), is_white(image, 0.6, 0.5), is_white(image, 0, 0)] == [False, True, True]
+    tool(page, "Clear").click()
+    assert field(page) == ""
+    expect(share(page)).to_have_text("Nothing is painted yet")
+    expect(page.locator("#ctx .ctx")).to_have_count(0)
+    for _ in range(4):
+        tool(page, "Undo").click()
+    assert field(page) == ""
+    expect(tool(page, "Undo")).to_be_disabled()
+    paint_several_areas(page)
+    tool(page, "Clear").click()
+    arrived, _ = send(page, "make it brighter")
+    assert arrived == ""
+    expect(pictures(page)).to_have_count(2)
+    expect_rest(page)
+
+
+ALPHA = """canvas => {
+  const { width, height } = canvas, data = canvas.getContext("2d").getImageData(0, 0, width, height).data;
+  return [0.5, 0.3].map(x => data[4 * (Math.round(height / 2) * width + Math.round(width * x)) + 3])
+    .concat(data[4 * (Math.round(height / 2) * width + Math.round(width * 0.3) + 3) + 3]);
+}"""
+
+
+def test_a_box_takes_two_corners_with_the_keys_and_the_soft_edge_is_shown_and_sent_beside_a_hard_mask(
+    page: Page, studio: PageProcess
+) -> None:
+    canvas = open_painter(page, studio)
+    tool(page, "Box").click()
+    canvas.focus()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press(" ")
+    for _ in range(3):
+        page.keyboard.press("Shift+ArrowRight")
+        page.keyboard.press("Shift+ArrowDown")
+    page.keyboard.press(" ")
+    box = mask(page).getbbox()
+    assert box is not None
+    assert [box[2] - box[0], box[3] - box[1]] == pytest.approx([120, 120], abs=2)
+    tool(page, "Clear").click()
+    stroke(page, (0.3, 0.2), (0.7, 0.8))
+    shown_hard = canvas.evaluate(ALPHA)
+    hard = mask(page).tobytes()
+    page.locator("#pt-feather").fill("32")
+    expect(page.locator("#pt-feather + output")).to_have_text("32")
+    sent = read(field(page)).mask
+    assert sent is not None
+    assert sent.feather_px == 32
+    assert mask(page).tobytes() == hard
+    shown_soft = canvas.evaluate(ALPHA)
+    assert shown_soft[0] == shown_hard[0] == 255
+    assert 0 < shown_soft[2] < shown_hard[2] or shown_soft[2] == round(255 * 0.35)
+    assert float(canvas.evaluate("canvas => getComputedStyle(canvas).opacity")) == pytest.approx(0.56)
+
+
+def paint_zoomed_and_moved(page: Page, canvas: Locator) -> None:
+    """Zoomed and moved, the brush still paints where it is."""
+    width = place(canvas)["width"]
+    page.mouse.move(*spot(canvas, 0.25, 0.25))
+    page.mouse.wheel(0, -700)
+    zoomed = place(canvas)["width"]
+    assert zoomed > 2 * width
+    stroke(page, (0.25, 0.25), (0.25, 0.25))
+    bounds = mask(page).getbbox()
+    assert bounds is not None
+    image = mask(page)
+    middle = [(bounds[0] + bounds[2]) / 2 / image.width, (bounds[1] + bounds[3]) / 2 / image.height]
+    assert middle == pytest.approx([0.25, 0.25], abs=0.01)
+    painted, at = field(page), place(canvas)
+    page.keyboard.down(" ")
+    start = spot(canvas, 0.25, 0.25)
+    page.mouse.move(*start)
+    page.mouse.down()
+    page.mouse.move(start[0] + 60, start[1] + 40, steps=4)
+    page.mouse.up()
+    page.keyboard.up(" ")
+    moved = place(canvas)
+    assert [moved["x"] - at["x"], moved["y"] - at["y"]] == pytest.approx([60, 40], abs=1)
+    tool(page, "Closer").focus()
+    page.keyboard.press("ArrowRight")
+    assert place(canvas)["x"] == pytest.approx(moved["x"] - 48, abs=1)
+    tool(page, "Closer").click()
+    assert place(canvas)["width"] == pytest.approx(zoomed * 1.5, rel=0.01)
+    tool(page, "Further").click()
+    tool(page, "Fit").click()
+    assert place(canvas)["width"] == pytest.approx(width, abs=1)
+    assert field(page) == painted
+
+
+def test_a_mask_is_loaded_scaled_or_refused_in_a_sentence_and_zoomed_the_brush_paints_where_it_is(
+    page: Page, studio: PageProcess, tmp_path: Path
+) -> None:
+    canvas = open_painter(page, studio)
+    size = page.locator("#pt-pixels").inner_text().split("×")
+    width, height = int(size[0]), int(size[1])
+    half = Image.new("L", (width // 2, height // 2))
+    half.paste(255, (0, 0, width // 4, height // 2))
+    chosen = page.locator("#pt-file")
+    half.save(tmp_path / "half.png")
+    chosen.set_input_files(tmp_path / "half.png")
+    expect(share(page)).to_have_text("50 % painted")
+    expect(page.locator("#pt-said")).to_have_text("The mask is loaded.")
+    assert [is_white(mask(page), across, 0.5) for across in (0.25, 0.75)] == [True, False]
+    loaded, note = field(page), page.locator("#pt-note")
+    Image.new("L", (300, 300), 255).save(tmp_path / "square.png")
+    chosen.set_input_files(tmp_path / "square.png")
+    expect(note).to_contain_text(f"The mask is 300×300 and the picture {width}×{height}")
+    (tmp_path / "words.png").write_text("no picture")
+    chosen.set_input_files(tmp_path / "words.png")
+    expect(note).to_contain_text("cannot be read as an image")
+    Image.new("L", (width, height), 0).save(tmp_path / "black.png")
+    chosen.set_input_files(tmp_path / "black.png")
+    expect(note).to_contain_text("Nothing in this file is white")
+    assert field(page) == loaded
+    tool(page, "Undo").click()
+    expect(share(page)).to_have_text("Nothing is painted yet")
+    expect(note).to_be_hidden()
+    paint_zoomed_and_moved(page, canvas)
+
+
+def test_after_a_reload_each_picture_still_has_its_last_mask_and_what_no_longer_fits_is_cleared(
+    page: Page, studio: PageProcess
+) -> None:
+    open_at(page, studio.sketched("draw a boat, 4:3", "draw a whale"), 2)
+    paint_over(page)
+    stroke(page, (0.3, 0.3), (0.3, 0.6))
+    expect(page.locator("#ctx")).to_contain_text("· mask")
+    page.reload()
+    expect(pictures(page)).to_have_count(2)
+    assert field(page) == ""
+    paint_over(page, 1)
+    expect(tool(page, "Last mask")).to_be_disabled()
+    tool_bar = page.locator("#pt")
+    tool_bar.get_by_role("button", name="Done").click()
+    paint_over(page, 0)
+    tool(page, "Last mask").click()
+    expect(page.locator("#ctx")).to_contain_text(re.compile(r"#1\s*· mask"))
+    assert is_white(mask(page), 0.3, 0.45)
+    page.locator("#chat .acts [data-act=edit]").nth(1).click()
+    expect(page.locator("#ctx .ctx")).to_contain_text("#2")
+    expect(page.locator("#mask :is(textarea, input)")).to_have_value("")
+    expect(page.locator("#ctx")).not_to_contain_text("mask")
+    expect(share(page)).to_have_text("Nothing is painted yet")
+    tool(page, "Last mask").click()
+    expect(page.locator("#ctx")).to_contain_text(re.compile(r"#1\s*· mask"))
+    page.get_by_role("button", name="Remove #1").click()
+    expect(page.locator("#ctx .ctx")).to_have_count(0)
+    expect(page.locator("#mask :is(textarea, input)")).to_have_value("")
+    stroke(page, (0.3, 0.3), (0.6, 0.6))
+    expect(page.locator("#ctx")).to_contain_text("· mask")
+    page.locator("#rail [data-act=new]").click()
+    expect(page.locator(".welcome")).to_be_visible()
+    expect(page.locator("#mask :is(textarea, input)")).to_have_value("")
+    expect(page.locator("#pt-canvas")).to_be_hidden()
+    expect(page.locator("#ctx .ctx")).to_have_count(0)
+
+
 def expansion(page: Page) -> Expansion:
     grown = read("", field(page, "expand")).expand
     assert grown is not None
     return grown
 
 
-def test_edges_are_dragged_outwards_and_arrive_as_fractions(page: Page, studio: PageProcess) -> None:
-    open_painter(page, studio, button="Expand")
-    picture, edge = place(page.locator(".pt-pic")), place(page.locator(".pt-edge[data-edge=right]"))
-    x, y = edge["x"] + edge["width"] / 2, edge["y"] + edge["height"] / 2
-    page.mouse.move(x, y)
-    page.mouse.down()
-    page.mouse.move(x + picture["width"] / 10, y + 30, steps=5)
-    dragged = place(page.locator(".pt-pic"))
-    page.mouse.up()
-    assert dragged == picture
-    grown = expansion(page)
-    assert grown.handle == "#1"
-    assert grown.right == pytest.approx(0.1, abs=0.01)
-    assert (grown.left, grown.top, grown.bottom) == (0, 0, 0)
-    expect(page.locator("#ctx")).to_contain_text(re.compile(r"Expanding\s*#1"))
-    page.locator("#pt").get_by_label("Top").fill("25")
-    page.locator("#pt").get_by_label("Top").press("Enter")
-    assert expansion(page).top == 0.25
-    _, arrived = send(page, "more sea and sky")
-    assert read("", arrived).expand == Expansion("#1", top=0.25, right=grown.right)
-    expect(page.locator("#expand :is(textarea, input)")).to_have_value("")
-    expect_rest(page)
-
-
-def test_a_ratio_is_reached_evenly_and_the_mask_gives_way_to_it(page: Page, studio: PageProcess) -> None:
+def test_a_ratio_is_reached_evenly_the_mask_gives_way_and_edges_are_dragged_outwards_and_sent(
+    page: Page, studio: PageProcess
+) -> None:
     open_painter(page, studio)
     stroke(page, (0.3, 0.3), (0.6, 0.6))
     page.locator("#pt").get_by_role("button", name="Expand").click()
@@ -564,6 +513,28 @@ def test_a_ratio_is_reached_evenly_and_the_mask_gives_way_to_it(page: Page, stud
     expect(share(page)).to_have_text("Nothing is painted yet")
     tool(page, "Undo").click()
     assert is_white(mask(page), 0.45, 0.45)
+    tool(page, "Done").click()
+    paint_over(page, 0, "Expand")
+    picture, edge = place(page.locator(".pt-pic")), place(page.locator(".pt-edge[data-edge=right]"))
+    x, y = edge["x"] + edge["width"] / 2, edge["y"] + edge["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + picture["width"] / 10, y + 30, steps=5)
+    dragged = place(page.locator(".pt-pic"))
+    page.mouse.up()
+    assert dragged == picture
+    grown = expansion(page)
+    assert grown.handle == "#1"
+    assert grown.right == pytest.approx(0.1, abs=0.01)
+    assert (grown.left, grown.top, grown.bottom) == (0, 0, 0)
+    expect(page.locator("#ctx")).to_contain_text(re.compile(r"Expanding\s*#1"))
+    page.locator("#pt").get_by_label("Top").fill("25")
+    page.locator("#pt").get_by_label("Top").press("Enter")
+    assert expansion(page).top == 0.25
+    _, arrived = send(page, "more sea and sky")
+    assert read("", arrived).expand == Expansion("#1", top=0.25, right=grown.right)
+    expect(page.locator("#expand :is(textarea, input)")).to_have_value("")
+    expect_rest(page)
 
 
 PLACES = """['#rail', '#center', '#stage', '#dock'].map(name => {
@@ -572,18 +543,34 @@ PLACES = """['#rail', '#center', '#stage', '#dock'].map(name => {
 })"""
 
 
-def test_opening_and_leaving_the_painter_moves_nothing_else(page: Page, studio: PageProcess) -> None:
+def test_opening_and_leaving_the_painter_moves_nothing_else_and_brackets_are_the_size_of_the_brush(
+    page: Page, studio: PageProcess
+) -> None:
     def places() -> object:
         return page.evaluate(PLACES)
 
-    open_painter(page, studio)
+    canvas = open_painter(page, studio)
     before = places()
     page.locator("#pt").get_by_role("button", name="Expand").click()
     assert places() == before
-    page.locator("#pt-canvas").focus()
+    canvas.focus()
     page.keyboard.press("Escape")
     expect(page.locator("#canvas .cv-pic")).to_be_visible()
     expect(page.locator("#canvas").get_by_role("button", name="Paint over it")).to_be_focused()
     assert places() == before
     page.keyboard.press("Escape")
     expect(page.locator("#canvas .cv-pic")).to_be_hidden()
+    paint_over(page)
+    stroke(page, (0.5, 0.5), (0.5, 0.5))
+    canvas.focus()
+    narrow = mask(page).getbbox()
+    for _ in range(6):
+        page.keyboard.press("]")
+    stroke(page, (0.5, 0.5), (0.5, 0.5))
+    wide = mask(page).getbbox()
+    assert narrow is not None
+    assert wide is not None
+    assert wide[2] - wide[0] == pytest.approx(narrow[2] - narrow[0] + 48, abs=8)
+    for _ in range(40):
+        page.keyboard.press("[")
+    expect(page.locator("#pt-size")).to_have_value("4")

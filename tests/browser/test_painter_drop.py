@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, Locator, Page, Route, expect
 from tests.browser.test_masked_edit import opened
 from tests.browser.test_painter import PHONE, cdp, expansion, field, mask, send, share, spot, stroke, tool, touch
 from tests.page import PageProcess
-from tests.page.hands import Held, attach, composer, drop, expect_ready, expect_rest, open_page, pictures, say
+from tests.page.hands import Held, attach, composer, drop, expect_ready, expect_rest, open_at, open_page, pictures, say
 from tests.support.masking_scenes import photo as photograph
 
 FILES = "images => images.map(image => decodeURIComponent(image.src).split('/').pop())"
@@ -118,26 +118,6 @@ def test_a_photo_is_dropped_painted_over_and_sent_and_nothing_outside_the_mask_c
     expect(page.locator("#pt-canvas")).to_be_hidden()
 
 
-def test_once_it_has_a_handle_its_last_mask_is_offered(page: Page, studio: PageProcess) -> None:
-    first, second = Held("a.png", png("chelsea")), Held("b.png", png())
-    open_dropped(page, studio, first)
-    drop(page.locator("#canvas"), second)
-    expect(page.locator("#box .thumbnail-item img")).to_have_count(2)
-    stroke(page, (0.3, 0.5), (0.6, 0.5))
-    assert handle(page) == "upload:2"
-    say(page, "make it blue")
-    expect(pictures(page)).to_have_count(1, timeout=60_000)
-    expect_rest(page)
-    page.locator("#chat .refs .ref").nth(1).click()
-    expect(page.locator("#canvas .cv-bar b")).to_have_text("#2")
-    page.locator("#canvas").get_by_role("button", name="Paint over it").click()
-    expect(share(page)).to_have_text("Nothing is painted yet")
-    tool(page, "Last mask").click()
-    expect(page.locator("#ctx")).to_contain_text(re.compile(r"#2\s*· mask"))
-    assert handle(page) == "#2"
-    assert mask(page).getpixel((288, 260)) == 255
-
-
 def test_its_edges_are_drawn_outwards(page: Page, studio: PageProcess) -> None:
     open_dropped(page, studio)
     page.locator("#pt").get_by_role("button", name="Expand").click()
@@ -150,28 +130,6 @@ def test_its_edges_are_drawn_outwards(page: Page, studio: PageProcess) -> None:
     expect(pictures(page)).to_have_count(1, timeout=60_000)
     expect_rest(page)
     assert opened(page, studio, 0).size == (960, 520)
-
-
-def test_a_photo_that_lies_on_its_side_is_painted_over_upright(page: Page, studio: PageProcess) -> None:
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    lying = encoded(picture(), "JPEG", exif=exif)
-    open_dropped(page, studio, Held("lying.jpg", lying, "image/jpeg"))
-    expect(page.locator("#pt-pixels")).to_have_text("520×640")
-    stroke(page, (0.3, 0.5), (0.6, 0.5))
-    assert mask(page).size == (520, 640)
-    say(page, "make it blue")
-    expect(pictures(page)).to_have_count(1, timeout=60_000)
-    expect_rest(page)
-    assert opened(page, studio, 0).size == (520, 640)
-
-
-def test_a_huge_photo_is_painted_over_as_large_as_the_studio_keeps_it(page: Page, studio: PageProcess) -> None:
-    huge = encoded(Image.new("RGB", (6000, 3000), "teal"), "JPEG")
-    open_dropped(page, studio, Held("wall.jpg", huge, "image/jpeg"))
-    expect(page.locator("#pt-pixels")).to_have_text("4096×2048")
-    stroke(page, (0.3, 0.5), (0.6, 0.5))
-    assert mask(page).size == (1024, 512)
 
 
 def test_of_several_files_all_are_attached_and_the_first_is_painted_over(page: Page, studio: PageProcess) -> None:
@@ -211,41 +169,6 @@ def test_its_number_follows_it_when_another_file_goes_or_comes(page: Page, studi
     page.locator("#box .delete-button").nth(1).click()
     expect(page.locator("#box .thumbnail-item img")).to_have_count(1)
     assert field(page)
-
-
-def test_what_was_painted_goes_with_its_file(page: Page, studio: PageProcess) -> None:
-    open_dropped(page, studio)
-    stroke(page, (0.3, 0.5), (0.6, 0.5))
-    expect(chip(page)).to_contain_text("· mask")
-    page.locator("#box .delete-button").first.click()
-    expect(page.locator("#ctx-said")).to_contain_text("no longer in your message")
-    expect(page.locator("#ctx-said")).to_be_in_viewport()
-    expect(page.locator("#mask :is(textarea, input)")).to_have_value("")
-    expect(chip(page)).to_have_count(0)
-    expect(page.locator("#pt-canvas")).to_be_hidden()
-    say(page, "draw a boat")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
-
-
-def test_another_painted_file_takes_its_place(page: Page, studio: PageProcess) -> None:
-    open_dropped(page, studio, Held("a.png", png()))
-    stroke(page, (0.3, 0.5), (0.6, 0.5))
-    drop(page.locator("#canvas"), Held("b.png", png("chelsea", 600, 400)))
-    expect(page.locator("#pt-pixels")).to_have_text("600×400")
-    expect(share(page)).to_have_text("Nothing is painted yet")
-    expect(chip(page)).to_contain_text("· mask")
-    assert handle(page) == "upload:1"
-    chip(page).get_by_role("button", name="New picture ·").click()
-    expect(page.locator("#pt-pixels")).to_have_text("640×520")
-    expect(share(page)).to_have_text(re.compile("painted$"))
-    page.locator("#box .delete-button").first.click()
-    expect(page.locator("#mask :is(textarea, input)")).to_have_value("")
-    expect(chip(page)).to_have_text(re.compile(r"^New picture\s*· paint over it\s*$"))
-    chip(page).get_by_role("button", name="New picture ·").click()
-    expect(page.locator("#pt-pixels")).to_have_text("600×400")
-    stroke(page, (0.3, 0.5), (0.6, 0.5))
-    expect_handle(page, 1)
 
 
 def test_a_turn_that_fails_gives_the_file_and_the_mask_back_and_they_belong_together(
@@ -354,10 +277,7 @@ def test_a_slower_file_is_not_given_up_when_a_later_one_is_there_first(page: Pag
 
 
 def test_a_mark_and_a_new_picture_exclude_each_other(page: Page, studio: PageProcess) -> None:
-    open_page(page, studio.url)
-    say(page, "draw a boat, 4:3")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
+    open_at(page, studio.sketched("draw a boat, 4:3"), 1)
     page.locator("#chat .acts [data-act=edit]").first.click()
     expect(page.locator("#ctx .ctx")).to_contain_text("#1")
     page.get_by_role("button", name="Picture panel").click()
@@ -394,7 +314,68 @@ def test_the_chip_stays_where_it_is_through_a_turn_of_another_message(page: Page
     assert handle(page) == "upload:1"
 
 
-def test_a_file_the_browser_cannot_show_is_only_attached(page: Page, studio: PageProcess) -> None:
+def test_a_photo_that_lies_on_its_side_is_painted_over_upright_and_offers_its_mask_once_it_has_a_handle(
+    page: Page, studio: PageProcess
+) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    lying = encoded(picture(), "JPEG", exif=exif)
+    open_dropped(page, studio, Held("a.png", png("chelsea")))
+    drop(page.locator("#canvas"), Held("lying.jpg", lying, "image/jpeg"))
+    expect(page.locator("#box .thumbnail-item img")).to_have_count(2)
+    expect(page.locator("#pt-pixels")).to_have_text("520×640")
+    stroke(page, (0.3, 0.5), (0.6, 0.5))
+    assert mask(page).size == (520, 640)
+    assert handle(page) == "upload:2"
+    say(page, "make it blue")
+    expect(pictures(page)).to_have_count(1, timeout=60_000)
+    expect_rest(page)
+    assert opened(page, studio, 0).size == (520, 640)
+    page.locator("#chat .refs .ref").nth(1).click()
+    expect(page.locator("#canvas .cv-bar b")).to_have_text("#2")
+    page.locator("#canvas").get_by_role("button", name="Paint over it").click()
+    expect(share(page)).to_have_text("Nothing is painted yet")
+    tool(page, "Last mask").click()
+    expect(page.locator("#ctx")).to_contain_text(re.compile(r"#2\s*· mask"))
+    assert handle(page) == "#2"
+    assert mask(page).getpixel((234, 320)) == 255
+
+
+def test_another_painted_file_takes_its_place_and_what_was_painted_goes_with_its_file(
+    page: Page, studio: PageProcess
+) -> None:
+    open_dropped(page, studio, Held("a.png", png()))
+    stroke(page, (0.3, 0.5), (0.6, 0.5))
+    drop(page.locator("#canvas"), Held("b.png", png("chelsea", 600, 400)))
+    expect(page.locator("#pt-pixels")).to_have_text("600×400")
+    expect(share(page)).to_have_text("Nothing is painted yet")
+    expect(chip(page)).to_contain_text("· mask")
+    assert handle(page) == "upload:1"
+    chip(page).get_by_role("button", name="New picture ·").click()
+    expect(page.locator("#pt-pixels")).to_have_text("640×520")
+    expect(share(page)).to_have_text(re.compile("painted$"))
+    page.locator("#box .delete-button").first.click()
+    expect(page.locator("#mask :is(textarea, input)")).to_have_value("")
+    expect(chip(page)).to_have_text(re.compile(r"^New picture\s*· paint over it\s*$"))
+    chip(page).get_by_role("button", name="New picture ·").click()
+    expect(page.locator("#pt-pixels")).to_have_text("600×400")
+    stroke(page, (0.3, 0.5), (0.6, 0.5))
+    expect_handle(page, 1)
+    expect(chip(page)).to_contain_text("· mask")
+    page.locator("#box .delete-button").first.click()
+    expect(page.locator("#ctx-said")).to_contain_text("no longer in your message")
+    expect(page.locator("#ctx-said")).to_be_in_viewport()
+    expect(page.locator("#mask :is(textarea, input)")).to_have_value("")
+    expect(chip(page)).to_have_count(0)
+    expect(page.locator("#pt-canvas")).to_be_hidden()
+    say(page, "draw a boat")
+    expect(pictures(page)).to_have_count(1)
+    expect_rest(page)
+
+
+def test_what_the_browser_cannot_show_is_only_attached_and_a_huge_photo_is_as_large_as_the_studio_keeps_it(
+    page: Page, studio: PageProcess
+) -> None:
     open_stage(page, studio)
     drop(page.locator("#canvas"), Held("IMG_0001.HEIC", b"\0\0\0\x18ftypheic" + bytes(64), "image/heic"))
     expect(page.locator("#pt-said")).to_contain_text("Send it: then the picture has its number")
@@ -402,10 +383,27 @@ def test_a_file_the_browser_cannot_show_is_only_attached(page: Page, studio: Pag
     expect(page.locator("#canvas .empty")).to_be_visible()
     expect(chip(page)).to_have_count(0)
     assert page.locator("#pt-canvas").is_hidden()
+    huge = encoded(Image.new("RGB", (6000, 3000), "teal"), "JPEG")
+    drop(page.locator("#canvas"), Held("wall.jpg", huge, "image/jpeg"))
+    expect(page.locator("#pt-canvas")).to_be_focused()
+    expect(page.locator("#pt-pixels")).to_have_text("4096×2048")
+    stroke(page, (0.3, 0.5), (0.6, 0.5))
+    assert mask(page).size == (1024, 512)
 
 
-def test_a_reload_forgets_the_file_and_what_was_painted(page: Page, studio: PageProcess) -> None:
+def test_a_new_conversation_keeps_the_file_and_forgets_what_was_painted_and_a_reload_forgets_both(
+    page: Page, studio: PageProcess
+) -> None:
     open_dropped(page, studio)
+    stroke(page, (0.3, 0.5), (0.6, 0.5))
+    expect(chip(page)).to_contain_text("· mask")
+    page.locator("#rail [data-act=new]").click()
+    expect(page.locator("#mask :is(textarea, input)")).to_have_value("")
+    expect(page.locator("#pt-canvas")).to_be_hidden()
+    expect(page.locator("#box .thumbnail-item img")).to_have_count(1)
+    expect(chip(page)).to_have_text(re.compile(r"^New picture\s*· paint over it\s*$"))
+    chip(page).get_by_role("button", name="New picture ·").click()
+    expect(page.locator("#pt-canvas")).to_be_visible()
     stroke(page, (0.3, 0.5), (0.6, 0.5))
     expect(chip(page)).to_contain_text("· mask")
     page.reload()
@@ -415,23 +413,42 @@ def test_a_reload_forgets_the_file_and_what_was_painted(page: Page, studio: Page
     expect(chip(page)).to_have_count(0)
 
 
-def test_a_new_conversation_keeps_the_file_and_forgets_what_was_painted(page: Page, studio: PageProcess) -> None:
-    open_dropped(page, studio)
-    stroke(page, (0.3, 0.5), (0.6, 0.5))
-    expect(chip(page)).to_contain_text("· mask")
-    page.locator("#rail [data-act=new]").click()
-    expect(page.locator("#mask :is(textarea, input)")).to_have_value("")
-    expect(page.locator("#pt-canvas")).to_be_hidden()
-    expect(page.locator("#box .thumbnail-item img")).to_have_count(1)
-    expect(chip(page)).to_have_text(re.compile(r"^New picture\s*· paint over it\s*$"))
+def opened_on(page: Page, studio: PageProcess) -> Image.Image:
+    """Return the pixels of the first picture of the thread, in Chinese."""
+    address = page.locator("figure.pic").first.get_by_role("link", name="下载").get_attribute("href")
+    assert address is not None
+    return Image.open(io.BytesIO(page.request.get(f"{studio.url}/{address}").body())).convert("RGB")
 
 
-def test_on_a_phone_a_picture_is_chosen_painted_over_with_a_finger_and_sent(
-    phone: Page, studio: PageProcess, tmp_path: Path
-) -> None:
+def lose(phone: Page, studio: PageProcess, tmp_path: Path) -> None:
+    """Choose a file, paint over it and remove it again: that is said beside the composer."""
     chosen = tmp_path / "garden.png"
     chosen.write_bytes(png())
     open_page(phone, studio.url)
+    phone.get_by_role("tab", name="画布").tap()
+    phone.locator("#pt-photo").set_input_files(str(chosen))
+    expect(phone.locator("#pt-canvas")).to_be_visible()
+    phone.locator("#pt").get_by_role("button", name="反选").tap()
+    phone.get_by_role("button", name="完成").tap()
+    expect(chip(phone)).to_contain_text("蒙版 100 %")
+    phone.locator("#box .delete-button").first.tap()
+    said = phone.locator("#ctx-said")
+    expect(said).to_contain_text("已不在消息里")
+    expect(said).to_be_in_viewport()
+    phone.wait_for_function("document.querySelector('#ctx-said').style.bottom")
+    place, below = said.bounding_box(), phone.locator("#composer").bounding_box()
+    assert place is not None
+    assert below is not None
+    assert place["y"] + place["height"] <= below["y"]
+    assert field(phone) == ""
+
+
+def test_on_a_phone_the_loss_of_the_file_is_said_beside_the_composer_and_another_is_painted_over_and_sent(
+    phone: Page, studio: PageProcess, tmp_path: Path
+) -> None:
+    lose(phone, studio, tmp_path)
+    chosen = tmp_path / "garden.png"
+    chosen.write_bytes(png())
     phone.get_by_role("tab", name="画布").tap()
     button = phone.locator("#canvas .empty").get_by_role("button", name="选择图片")
     expect(button).to_be_visible()
@@ -463,34 +480,3 @@ def test_on_a_phone_a_picture_is_chosen_painted_over_with_a_finger_and_sent(
     box = difference.point(lambda level: 255 if level else 0).getbbox()
     assert box is not None
     assert 0.15 < box[0] / 640 < 0.4 < 0.5 < box[2] / 640 < 0.75
-
-
-def opened_on(page: Page, studio: PageProcess) -> Image.Image:
-    """Return the pixels of the first picture of the thread, in Chinese."""
-    address = page.locator("figure.pic").first.get_by_role("link", name="下载").get_attribute("href")
-    assert address is not None
-    return Image.open(io.BytesIO(page.request.get(f"{studio.url}/{address}").body())).convert("RGB")
-
-
-def test_on_a_phone_the_loss_of_the_file_is_said_beside_the_composer(
-    phone: Page, studio: PageProcess, tmp_path: Path
-) -> None:
-    chosen = tmp_path / "garden.png"
-    chosen.write_bytes(png())
-    open_page(phone, studio.url)
-    phone.get_by_role("tab", name="画布").tap()
-    phone.locator("#pt-photo").set_input_files(str(chosen))
-    expect(phone.locator("#pt-canvas")).to_be_visible()
-    phone.locator("#pt").get_by_role("button", name="反选").tap()
-    phone.get_by_role("button", name="完成").tap()
-    expect(chip(phone)).to_contain_text("蒙版 100 %")
-    phone.locator("#box .delete-button").first.tap()
-    said = phone.locator("#ctx-said")
-    expect(said).to_contain_text("已不在消息里")
-    expect(said).to_be_in_viewport()
-    phone.wait_for_function("document.querySelector('#ctx-said').style.bottom")
-    place, below = said.bounding_box(), phone.locator("#composer").bounding_box()
-    assert place is not None
-    assert below is not None
-    assert place["y"] + place["height"] <= below["y"]
-    assert field(phone) == ""

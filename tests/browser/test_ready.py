@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.page import PageProcess
-from tests.page.hands import composer, expect_ready, expect_rest, open_page, pictures, say
+from tests.page.hands import composer, expect_ready, expect_rest, open_at, open_page, pictures, say
 
 JOIN = "**/gradio_api/queue/join*"
 # Ten seconds are long for a test; typing comes before the end of three.
@@ -63,10 +63,7 @@ def test_what_is_sent_before_the_page_is_filled_waits_and_goes_into_its_conversa
 
 
 def test_what_is_sent_while_another_conversation_is_opened_goes_into_that_one(page: Page, studio: PageProcess) -> None:
-    open_page(page, studio.url)
-    say(page, "draw a lighthouse")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
+    open_at(page, studio.sketched("draw a lighthouse"), 1)
     address, kept = page.url, []
 
     def keep(route: Route) -> None:
@@ -84,11 +81,10 @@ def test_what_is_sent_while_another_conversation_is_opened_goes_into_that_one(pa
     assert kept
 
 
-def test_what_is_typed_while_a_conversation_is_opened_is_typed_for_that_one(page: Page, studio: PageProcess) -> None:
-    open_page(page, studio.url)
-    say(page, "draw a well")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
+def test_what_is_typed_while_a_conversation_is_opened_is_typed_for_that_one_and_joins_the_draft_that_was_left_there(
+    page: Page, studio: PageProcess
+) -> None:
+    open_at(page, studio.sketched("draw a well"), 1)
     composer(page).fill("and a bucket")
     hold(page)
     page.locator("#rail [data-act=new]").click()
@@ -103,15 +99,8 @@ def test_what_is_typed_while_a_conversation_is_opened_is_typed_for_that_one(page
     expect(composer(page)).to_have_value("and a bucket")
     page.locator("#rail [data-act=new]").click()
     expect(composer(page)).to_have_value("a mill")
-
-
-def test_what_is_typed_while_a_conversation_opens_joins_the_draft_that_was_left_there(
-    page: Page, studio: PageProcess
-) -> None:
-    open_page(page, studio.url)
-    say(page, "draw a fountain")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
+    page.locator("#rail-rows [data-act=open]").first.click()
+    expect(composer(page)).to_have_value("and a bucket")
     composer(page).fill("with a statue")
     page.locator("#rail [data-act=new]").click()
     expect(page.locator("#top h1[data-conversation=new]")).to_have_count(1)
@@ -124,10 +113,7 @@ def test_what_is_typed_while_a_conversation_opens_joins_the_draft_that_was_left_
 
 
 def test_a_kept_press_waits_for_the_conversation_and_for_nothing_else(page: Page, studio: PageProcess) -> None:
-    open_page(page, studio.url)
-    say(page, "draw a bridge")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
+    open_at(page, studio.sketched("draw a bridge"), 1)
     hold(page)
     page.locator("#rail [data-act=new]").click()
     say(page, "draw a kettle")
@@ -144,10 +130,7 @@ def test_a_kept_press_waits_for_the_conversation_and_for_nothing_else(page: Page
 
 def test_where_no_answer_comes_nothing_is_sent_and_all_words_are_there_again(page: Page, studio: PageProcess) -> None:
     page.add_init_script(IMPATIENT)
-    open_page(page, studio.url)
-    say(page, "draw a tower")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
+    open_at(page, studio.sketched("draw a tower"), 1)
     composer(page).fill("make it higher")
     kept = hold(page)
     page.locator("#rail [data-act=new]").click()
@@ -163,10 +146,7 @@ def test_where_no_answer_comes_nothing_is_sent_and_all_words_are_there_again(pag
 
 
 def test_words_that_could_not_be_sent_do_not_follow_into_another_conversation(page: Page, studio: PageProcess) -> None:
-    open_page(page, studio.url)
-    say(page, "draw a gate")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
+    open_at(page, studio.sketched("draw a gate"), 1)
     page.locator("#rail [data-act=new]").click()
     expect(page.locator("#top h1[data-conversation=new]")).to_have_count(1)
     expect_ready(page)

@@ -41,21 +41,7 @@ def ask_for_more_than_comes(page: Page, gemini: GeminiProcess, studio: PageProce
     expect(page.locator("#chat .shortfall")).to_contain_text("smaller than you asked for")
 
 
-def test_a_shortfall_that_one_is_content_with_is_folded_for_good(
-    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
-) -> None:
-    ask_for_more_than_comes(page, gemini, gemini_studio)
-    page.get_by_role("button", name="Keep as it is").click()
-    expect(page.locator("#chat .shortfall")).to_have_count(0)
-    page.reload()
-    expect_ready(page)
-    expect(pictures(page)).to_have_count(1)
-    expect(page.locator("#chat .shortfall")).to_have_count(0)
-    page.locator("#chat .receipt summary").click()
-    expect(page.locator("#chat .receipt")).to_contain_text("smaller than you asked for")
-
-
-def test_the_same_wish_is_asked_again_with_the_same_settings(
+def test_what_fell_short_is_asked_for_again_repainted_as_an_edit_and_folded_for_good_when_one_is_content(
     page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
 ) -> None:
     ask_for_more_than_comes(page, gemini, gemini_studio)
@@ -65,19 +51,21 @@ def test_the_same_wish_is_asked_again_with_the_same_settings(
     expect_rest(page)
     expect(page.locator("#chat .receipt summary").last).to_contain_text("2K →")
     expect(page.locator("#chat .shortfall")).to_have_count(1)
-
-
-def test_the_picture_is_repainted_at_the_size_that_was_asked_as_an_edit_of_it(
-    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
-) -> None:
-    ask_for_more_than_comes(page, gemini, gemini_studio)
     gemini.control(on_text=[PAINT])
     page.get_by_role("button", name="Repaint at 2K").click()
-    expect(pictures(page)).to_have_count(2)
+    expect(pictures(page)).to_have_count(3)
     expect_rest(page)
     expect(page.locator("#chat .user").last).to_contain_text("Repaint #1 at 2K")
     expect(page.locator("#chat .frame .tag").last).to_have_text("#1b")
     expect(page.locator("#chat .receipt summary").last).to_contain_text("2K →")
+    page.get_by_role("button", name="Keep as it is").click()
+    expect(page.locator("#chat .shortfall")).to_have_count(0)
+    page.reload()
+    expect_ready(page)
+    expect(pictures(page)).to_have_count(3)
+    expect(page.locator("#chat .shortfall")).to_have_count(0)
+    page.locator("#chat .receipt summary").first.click()
+    expect(page.locator("#chat .receipt").first).to_contain_text("smaller than you asked for")
 
 
 def test_the_other_model_paints_the_same_words(page: Page, gemini: GeminiProcess, gemini_studio: PageProcess) -> None:

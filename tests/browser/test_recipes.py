@@ -127,8 +127,8 @@ def test_all_of_it_is_read_on_the_stage_and_the_card_goes_with_its_file(
     expect(page.locator("#box .thumbnail-item")).to_have_count(1)
 
 
-def test_a_file_without_a_recipe_shows_no_card_and_is_not_sent_to_be_read(
-    page: Page, studio: PageProcess, taken: Taken
+def test_a_file_without_a_recipe_is_not_sent_to_be_read_and_what_another_program_wrote_is_shown_as_words(
+    page: Page, studio: PageProcess, taken: Taken, tmp_path: Path
 ) -> None:
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url) if "aivista/recipe" in request.url else None)
@@ -137,15 +137,9 @@ def test_a_file_without_a_recipe_shows_no_card_and_is_not_sent_to_be_read(
     page.wait_for_timeout(600)
     expect(card(page)).to_have_count(0)
     assert asked == []
-
-
-def test_what_another_program_wrote_is_shown_as_words_and_nothing_else(
-    page: Page, studio: PageProcess, tmp_path: Path
-) -> None:
     info, file = PngInfo(), tmp_path / "castle.png"
     info.add_text("parameters", '<img src=x onerror="document.title=1"> castle\nSteps: 20, Sampler: Euler, Seed: 1')
     Image.new("RGB", (64, 64), "blue").save(file, pnginfo=info)
-    open_page(page, studio.url)
     attach(page, file)
     expect(card(page)).to_contain_text('<img src=x onerror="document.title=1"> castle')
     expect(card(page).locator("img")).to_have_count(0)

@@ -7,15 +7,12 @@ import re
 from playwright.sync_api import Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import expect_loaded, expect_rest, open_page, pictures, say
+from tests.page.hands import expect_loaded, expect_rest, open_at, open_page, pictures, say
 from tests.wire_server import GeminiProcess
 
 
 def test_an_adjustment_says_what_was_done_and_that_it_was_free(page: Page, studio: PageProcess) -> None:
-    open_page(page, studio.url)
-    say(page, "draw a red fox in the snow")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
+    open_at(page, studio.sketched("draw a red fox in the snow"), 1)
     say(page, "make it a bit warmer")
     expect(pictures(page)).to_have_count(2)
     expect_rest(page)
@@ -27,10 +24,7 @@ def test_an_adjustment_says_what_was_done_and_that_it_was_free(page: Page, studi
 
 
 def test_the_sliders_of_the_panel_adjust_exactly_what_they_say(page: Page, studio: PageProcess) -> None:
-    open_page(page, studio.url)
-    say(page, "draw a boat")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
+    open_at(page, studio.sketched("draw a boat"), 1)
     page.locator("#chat .sliders summary").click()
     for name, value in (("brightness", "20"), ("contrast", "-10")):
         page.locator(f"#chat .sliders input[name={name}]").fill(value)
@@ -41,11 +35,7 @@ def test_the_sliders_of_the_panel_adjust_exactly_what_they_say(page: Page, studi
 
 
 def test_a_reference_is_given_a_role_that_stays_and_goes_with_the_message(page: Page, studio: PageProcess) -> None:
-    open_page(page, studio.url)
-    for count, wish in enumerate(("draw a whale", "draw a teapot"), start=1):
-        say(page, wish)
-        expect(pictures(page)).to_have_count(count)
-        expect_rest(page)
+    open_at(page, studio.sketched("draw a whale", "draw a teapot"), 2)
     for number in (0, 1):
         page.locator("#chat [data-act=reference]").nth(number).click()
         expect(page.locator("#ctx select")).to_have_count(number + 1)

@@ -9,7 +9,19 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import Held, attach, composer, drop, expect_loaded, expect_rest, held, open_page, pictures, say
+from tests.page.hands import (
+    Held,
+    attach,
+    composer,
+    drop,
+    expect_loaded,
+    expect_rest,
+    held,
+    open_at,
+    open_page,
+    pictures,
+    say,
+)
 
 
 def test_the_first_page_says_that_it_sketches_and_how_to_add_a_key(page: Page, studio: PageProcess) -> None:
@@ -59,11 +71,7 @@ def test_an_upload_is_edited_and_opens_large_with_its_receipt(page: Page, studio
 
 
 def test_a_marked_picture_and_a_reference_stand_in_the_composer_until_removed(page: Page, studio: PageProcess) -> None:
-    open_page(page, studio.url)
-    for count, wish in enumerate(("draw a boat", "draw a whale"), start=1):
-        say(page, wish)
-        expect(pictures(page)).to_have_count(count)
-        expect_rest(page)
+    open_at(page, studio.sketched("draw a boat", "draw a whale"), 2)
     page.locator("#chat [data-act=edit]").last.click()
     expect(page.locator("#ctx .ctx")).to_have_count(1)
     page.locator("#chat [data-act=reference]").first.click()
@@ -111,10 +119,7 @@ def test_two_tabs_do_not_mix(page: Page, studio: PageProcess) -> None:
 
 
 def test_a_new_conversation_clears_and_the_old_one_opens_again(page: Page, studio: PageProcess) -> None:
-    open_page(page, studio.url)
-    say(page, "draw a yellow tulip")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
+    open_at(page, f"{studio.url}/?c={studio.sketch('draw a yellow tulip')}", 1)
     page.locator("#rail [data-act=new]").click()
     expect(page.locator(".welcome")).to_be_visible()
     expect(pictures(page)).to_have_count(0)
@@ -153,10 +158,7 @@ def test_on_a_phone_the_rail_is_a_drawer_and_nothing_is_wider_than_the_screen(
 ) -> None:
     context = browser.new_context(viewport={"width": 390, "height": 844}, locale="en-US")
     page = context.new_page()
-    open_page(page, studio.url)
-    say(page, "draw a boat")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
+    open_at(page, studio.sketched("draw a boat"), 1)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.get_by_role("combobox", name="Aspect ratio").click()
     page.get_by_role("option", name="4:5").click()

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from agent.storage.curated_styles import curated_styles
 from tests.page import PageProcess
-from tests.page.hands import composer, expect_rest, open_page, pictures, say
+from tests.page.hands import composer, expect_rest, open_at, open_page, pictures, say
 from tests.wire_server import GeminiProcess
 
 WATERCOLOUR = "#sty-list article[data-id=watercolour]"
@@ -49,7 +49,9 @@ def write_style(page: Page, name: str, phrases: str) -> None:
     expect(page.locator("#sty-note")).to_contain_text(f"“{name}” is kept.")
 
 
-def test_the_library_opens_and_closes_and_the_keyboard_is_enough(page: Page, studio: PageProcess) -> None:
+def test_the_library_opens_and_closes_with_keys_finds_what_is_typed_and_a_style_goes_into_the_composer(
+    page: Page, studio: PageProcess
+) -> None:
     open_page(page, studio.url)
     expect(page.locator("#sty-list article")).to_have_count(0)
     opener = page.get_by_role("button", name="Styles")
@@ -68,11 +70,9 @@ def test_the_library_opens_and_closes_and_the_keyboard_is_enough(page: Page, stu
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
     expect(opener).to_be_focused()
-
-
-def test_what_is_typed_finds_styles_and_each_says_why(page: Page, studio: PageProcess) -> None:
-    open_page(page, studio.url)
     cards = open_library(page)
+    page.locator("#sty-list [data-style=family]").first.click()
+    expect(cards).to_have_count(len(curated_styles()))
     page.locator("#sty-find").press_sequentially("aquarelle", delay=20)
     expect(page.locator(".sty-cards")).to_have_attribute("data-query", "aquarelle")
     expect(cards.first).to_contain_text("Watercolour")
@@ -81,6 +81,12 @@ def test_what_is_typed_finds_styles_and_each_says_why(page: Page, studio: PagePr
     expect(cards.first).to_contain_text("granulating pigment in the shadows")
     page.locator("#sty-find").fill("")
     expect(cards).to_have_count(len(curated_styles()))
+    page.keyboard.press("Escape")
+    composer(page).fill("a fox")
+    open_library(page)
+    page.locator(WATERCOLOUR).get_by_role("button", name="Try it: Watercolour").click()
+    expect(composer(page)).to_have_value("a fox in the style of Watercolour")
+    expect(page.locator("#chat .user")).to_have_count(0)
 
 
 def test_a_style_is_tried_on_the_newest_picture_and_the_draft_stays(
@@ -109,11 +115,7 @@ def test_a_style_is_tried_on_the_newest_picture_and_the_draft_stays(
 def test_a_style_is_tried_on_the_picture_that_is_marked_and_sketch_says_what_it_cannot(
     page: Page, studio: PageProcess
 ) -> None:
-    open_page(page, studio.url)
-    for count, wish in enumerate(("draw a boat", "draw a whale"), start=1):
-        say(page, wish)
-        expect(pictures(page)).to_have_count(count)
-        expect_rest(page)
+    open_at(page, studio.sketched("draw a boat", "draw a whale"), 2)
     page.locator("#chat [data-act=edit]").first.click()
     expect(page.locator("#ctx .ctx")).to_contain_text("#1")
     open_library(page)
@@ -123,18 +125,18 @@ def test_a_style_is_tried_on_the_picture_that_is_marked_and_sketch_says_what_it_
     expect_rest(page)
 
 
-def test_without_a_picture_a_style_goes_into_the_composer(page: Page, studio: PageProcess) -> None:
-    open_page(page, studio.url)
-    composer(page).fill("a fox")
-    open_library(page)
-    page.locator(WATERCOLOUR).get_by_role("button", name="Try it: Watercolour").click()
-    expect(composer(page)).to_have_value("a fox in the style of Watercolour")
-    expect(page.locator("#chat .user")).to_have_count(0)
-
-
-def test_a_style_of_ones_own_is_written_edited_deleted_and_brought_back(page: Page, studio: PageProcess) -> None:
+def test_a_form_that_is_left_changes_nothing_and_a_style_of_ones_own_is_written_edited_deleted_and_brought_back(
+    page: Page, studio: PageProcess
+) -> None:
     open_page(page, studio.url)
     cards = open_library(page)
+    for _ in range(2):
+        page.get_by_role("button", name="New style").click()
+        expect(page.get_by_label("Name in English")).to_have_value("")
+        page.get_by_label("Name in English").fill("Never kept")
+        page.get_by_role("button", name="Cancel").click()
+        expect(page.locator("#sty-fields")).to_have_count(0)
+    expect(cards).to_have_count(len(curated_styles()))
     page.get_by_role("button", name="New style").click()
     expect(page.get_by_label("Name in English")).to_be_focused()
     page.get_by_label("Name in English").fill("Haiku moon")
@@ -157,18 +159,6 @@ def test_a_style_of_ones_own_is_written_edited_deleted_and_brought_back(page: Pa
     expect(cards).to_have_count(0)
     page.get_by_role("button", name="Undo").click()
     expect(cards).to_contain_text("Haiku dusk")
-
-
-def test_a_form_that_is_left_changes_nothing(page: Page, studio: PageProcess) -> None:
-    open_page(page, studio.url)
-    cards = open_library(page)
-    for _ in range(2):
-        page.get_by_role("button", name="New style").click()
-        expect(page.get_by_label("Name in English")).to_have_value("")
-        page.get_by_label("Name in English").fill("Never kept")
-        page.get_by_role("button", name="Cancel").click()
-        expect(page.locator("#sty-fields")).to_have_count(0)
-    expect(cards).to_have_count(len(curated_styles()))
 
 
 def test_ones_own_styles_go_out_as_a_file_and_come_back(page: Page, studio: PageProcess, tmp_path: Path) -> None:
@@ -201,10 +191,7 @@ def test_in_chinese_the_library_is_chinese_and_fits_the_screen(
         color_scheme="dark" if scheme == "dark" else "light",
     )
     page = context.new_page()
-    open_page(page, studio.url)
-    say(page, "画一只狐狸")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
+    open_at(page, studio.sketched("画一只狐狸"), 1)
     page.get_by_role("button", name="风格库").click()
     ink = page.locator("#sty-list article[data-id=ink-wash]")
     expect(ink).to_contain_text("水墨画")

@@ -2,44 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import composer, expect_loaded, expect_ready, expect_rest, open_page, pictures, say
+from tests.page.hands import composer, expect_loaded, expect_ready, open_page, say
 
 # #1 a drawing, #1b it warmer, #1c it cropped, #1d that one brighter; #2 another drawing.
 NAMES = ["#1", "#2", "#1b", "#1c", "#1d"]
 
 
-def edit(page: Page, which: int, words: str, count: int) -> None:
-    page.locator("#chat .acts [data-act=edit]").nth(which).click()
-    expect(page.locator("#ctx .ctx")).to_have_count(1)
-    say(page, words)
-    expect(pictures(page)).to_have_count(count)
-    expect_rest(page)
-
-
 @pytest.fixture(scope="module")
-def grown(browser: Browser, studio: PageProcess) -> Iterator[str]:
+def grown(studio: PageProcess) -> str:
     """The address of a conversation with five pictures in two families."""
-    context = browser.new_context(viewport={"width": 1440, "height": 900}, locale="en-US")
-    page = context.new_page()
-    open_page(page, studio.url)
-    say(page, "draw a red fox")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
-    edit(page, 0, "Make it much warmer", 2)
-    edit(page, 0, "Crop it to 4:5", 3)
-    edit(page, 2, "Make it brighter", 4)
-    say(page, "draw a boat on a lake")
-    expect(pictures(page)).to_have_count(5)
-    expect_rest(page)
-    yield page.url
-    context.close()
+    return studio.sketched(
+        "draw a red fox",
+        ("Make it much warmer", "#1"),
+        ("Crop it to 4:5", "#1"),
+        ("Make it brighter", "#1c"),
+        "draw a boat on a lake",
+    )
 
 
 def open_tree(page: Page, address: str, tab: str = "Tree") -> Locator:

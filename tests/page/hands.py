@@ -25,6 +25,23 @@ def expect_ready(page: Page) -> None:
     expect(composer(page)).to_be_editable()
 
 
+def open_at(page: Page, address: str, count: int | None = None) -> None:
+    """Open a conversation of this address and wait until the page is usable, and has so many pictures."""
+    page.goto(address)
+    expect_ready(page)
+    if count is not None:
+        expect(pictures(page)).to_have_count(count)
+
+
+def paint(page: Page, *wishes: str) -> None:
+    """Send the wishes, one after the other, and wait for the picture of each and for the end of its turn."""
+    for wish in wishes:
+        count = pictures(page).count()
+        say(page, wish)
+        expect(pictures(page)).to_have_count(count + 1)
+        expect_rest(page)
+
+
 def composer(page: Page) -> Locator:
     """Return the box one types in."""
     return page.locator("#box textarea")

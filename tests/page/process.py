@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import signal
 import socket
@@ -13,12 +14,16 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import IO, Self, TypeAlias
 
 from tests.support.warm_start import WarmCommand, WarmStart
 
+# What is said, or that and the handle of the picture it is said of.
+Wish: TypeAlias = str | tuple[str, str]
 _ROOT = Path(__file__).parents[2]
 _PATIENCE_S = 90
+_STARTS_WARM = sys.platform == "linux"
+_SKETCHING = "from tests.page.sketching import main; main()"
 _OURS = ("AIVISTA_", "GEMINI_", "GOOGLE_", "GRADIO_", "HF_", "DISPLAY", "WAYLAND_")
 
 
@@ -72,14 +77,52 @@ class PageProcess:
         self.home = home
         self.port = free_port()
         self._flags = flags
-        self._is_cold = is_cold or sys.platform != "linux"
+        self._is_cold = is_cold or not _STARTS_WARM
         self._environment = clean_environment(**(environment or {}))
+        self._drawn: dict[tuple[Wish, ...], str] = {}
         self.said = ""
 
     @property
     def url(self) -> str:
         """The address of the page."""
         return f"http://127.0.0.1:{self.port}"
+
+    def sketched(self, *wishes: Wish) -> str:
+        """Return the address of a new conversation in which these wishes were drawn, one turn for each.
+
+        The turns run beside the page and not in it, which takes a fraction of the time, and once: who asks is given a
+        copy of the conversation, who asks for the same wishes another.
+        """
+        if wishes not in self._drawn:
+            self._drawn[wishes] = self.sketch(*wishes)
+        return f"{self.url}/?c={self._sketch(self._drawn[wishes])}"
+
+    def sketch(self, *wishes: Wish) -> str:
+        """Draw the wishes in a new conversation beside the page; return its id."""
+        return self._sketch(wishes)
+
+    def _sketch(self, what: str | Sequence[Wish]) -> str:
+        arguments = [str(self.home), json.dumps(what)]
+        with tempfile.TemporaryFile("w+") as errors:
+            process = self._program(_SKETCHING, arguments, errors)
+            assert process.stdout is not None
+            with process.stdout as said:
+                made = said.read().strip()
+            if process.wait(_PATIENCE_S):
+                errors.seek(0)
+                raise RuntimeError(f"nothing was drawn: {errors.read()}")
+        return made
+
+    def _program(self, code: str, arguments: Sequence[str], errors: IO[str]) -> subprocess.Popen[str] | WarmCommand:
+        if _STARTS_WARM:
+            return _warm_start().run(arguments, clean_environment(), errors, program=code)
+        return subprocess.Popen(
+            [sys.executable, "-c", code, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env=clean_environment(),
+        )
 
     def __enter__(self) -> Self:
         flags = ["--home", str(self.home), "--port", str(self.port), *self._flags]

@@ -1,0 +1,36 @@
+"""Conversations drawn by a studio without a page, in the home of one that has a page."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from agent.requests import TurnRequest
+from agent.settings import Settings
+from agent.studio import Studio
+from tests.page.process import Wish
+
+
+async def _made(home: Path, told: str | Sequence[Wish]) -> str:
+    async with Studio(Settings(home=home, provider="sketch")) as studio:
+        if isinstance(told, str):
+            return (await studio.duplicate_conversation(told)).id
+        return await _drawn(studio, told)
+
+
+async def _drawn(studio: Studio, wishes: Sequence[Wish]) -> str:
+    conversation = await studio.new_conversation()
+    for wish in wishes:
+        words, editing = (wish, None) if isinstance(wish, str) else wish
+        async for _ in studio.run_turn(conversation.id, TurnRequest(text=words, editing=editing)):
+            pass
+    return conversation.id
+
+
+def main() -> None:
+    """Take a home and a list of wishes, or the id of a conversation; draw the wishes, or copy the conversation, and
+    print the id of the new one."""
+    print(asyncio.run(_made(Path(sys.argv[1]), json.loads(sys.argv[2]))))
