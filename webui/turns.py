@@ -227,8 +227,8 @@ class Turns:
 def give_back(tab: Tab, message: dict[str, Any] | None) -> Any:
     """Return the composer's value after a failure: what was sent, unless something new has been typed meanwhile."""
     returned, tab.returned = tab.returned, None
-    is_empty = not message or not (message.get("text") or message.get("files"))
-    return gr.update(value=returned.value) if returned is not None and is_empty else gr.skip()
+    is_free = not message or not (message.get("text") or message.get("files")) or _still_holds(message, returned)
+    return gr.update(value=returned.value) if returned is not None and is_free else gr.skip()
 
 
 def paint_back(tab: Tab, mask: str, expand: str) -> tuple[Any, Any]:
@@ -237,9 +237,19 @@ def paint_back(tab: Tab, mask: str, expand: str) -> tuple[Any, Any]:
     To be called before `give_back`, which forgets what was sent.
     """
     sent = tab.returned
-    if not isinstance(sent, Sent) or mask or expand:
+    if not isinstance(sent, Sent):
+        return gr.skip(), gr.skip()
+    is_free = (mask or "") in ("", sent.fields.mask) and (expand or "") in ("", sent.fields.expand)
+    if not is_free:
         return gr.skip(), gr.skip()
     return sent.fields.mask, sent.fields.expand
+
+
+def _still_holds(message: dict[str, Any], returned: Returned | None) -> bool:
+    """Whether the composer holds what was sent: a page that is busy asks before it has emptied it."""
+    files = tuple(str(file) for file in message.get("files") or [])
+    text = str(message.get("text") or "")
+    return returned is not None and (text, files) == (returned.text, tuple(map(str, returned.files)))
 
 
 def words_of_turn(conversation: Conversation | None, turn_id: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import composer, expect_ready, expect_rest, open_at, open_page, pictures, say
+from tests.page.hands import composer, expect_ready, open_at, open_page, paint, pictures
 
 STAGE_PX = "document.querySelector('#stage').getBoundingClientRect().width"
 LOG = "document.querySelector('#chat [role=log]')"
@@ -22,14 +22,6 @@ def phone(browser: Browser) -> Iterator[Page]:
     context = browser.new_context(viewport={"width": 390, "height": 844}, locale="en-US", has_touch=True)
     yield context.new_page()
     context.close()
-
-
-def draw(page: Page, *wishes: str) -> None:
-    for wish in wishes:
-        before = pictures(page).count()
-        say(page, wish)
-        expect(pictures(page)).to_have_count(before + 1)
-        expect_rest(page)
 
 
 def test_the_stage_is_made_wider_by_hand_and_by_keys_and_is_there_again_after_a_reload(
@@ -90,7 +82,7 @@ def test_the_thread_follows_until_one_scrolls_up_and_leads_back(page: Page, stud
     page.mouse.wheel(0, -900)
     expect(back).to_be_visible()
     # Whoever says something wants to see what comes of it.
-    draw(page, "make it sepia")
+    paint(page, "make it sepia")
     page.wait_for_function(f"{TO_END_PX} < 2")
 
 
@@ -115,7 +107,7 @@ def test_a_picture_is_never_taller_than_what_can_be_seen_at_once(page: Page, stu
     open_page(page, studio.url)
     page.get_by_role("combobox", name="Aspect ratio").click()
     page.get_by_role("option", name="9:16").click()
-    draw(page, "draw a lighthouse")
+    paint(page, "draw a lighthouse")
     size = page.locator("#chat .frame").bounding_box()
     assert size is not None
     assert size["height"] < 0.7 * 860
@@ -136,7 +128,7 @@ def test_a_conversation_opens_at_its_newest_with_its_newest_picture_on_the_stage
     expect(page.locator("#canvas .cv-pic")).to_have_attribute("data-handle", "#1b")
     assert page.evaluate(TO_END_PX) < 2
     # What is made while one looks at the canvas is what one sees then.
-    draw(page, "make it grayscale")
+    paint(page, "make it grayscale")
     expect(page.locator("#canvas .cv-pic")).to_have_attribute("data-handle", "#1c")
 
 

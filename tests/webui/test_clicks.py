@@ -6,7 +6,7 @@ import pytest
 
 from webui.clicks import MAX_REFERENCES, Click, read_click, read_references
 from webui.tabs import Returned, Tab
-from webui.turns import give_back
+from webui.turns import Fields, Sent, give_back, paint_back
 
 
 @pytest.mark.parametrize(
@@ -41,6 +41,22 @@ def test_words_come_back_once_and_never_over_new_ones() -> None:
     assert "value" not in give_back(tab, None)
     tab.returned = Returned("a fox")
     assert "value" not in give_back(tab, {"text": "something new", "files": []})
+
+
+def test_words_come_back_to_a_page_that_asks_before_it_has_emptied_its_box() -> None:
+    tab = Tab(returned=Returned("a fox", ("/tmp/x.png",)))
+    assert "value" not in give_back(tab, {"text": "a fox", "files": ["/tmp/y.png"]}), "another file is something new"
+    tab.returned = Returned("a fox", ("/tmp/x.png",))
+    assert give_back(tab, {"text": "a fox", "files": ["/tmp/x.png"]})["value"]["text"] == "a fox"
+
+
+def test_what_was_painted_comes_back_unless_something_else_was_painted_meanwhile() -> None:
+    sent = Sent("a fox", fields=Fields("mask", "expand"))
+    for mask, expand in (("", ""), ("mask", "expand"), ("", "expand")):
+        assert paint_back(Tab(returned=sent), mask, expand) == ("mask", "expand")
+    for mask, expand in (("another", "expand"), ("", "another")):
+        assert "mask" not in paint_back(Tab(returned=sent), mask, expand)
+    assert "mask" not in paint_back(Tab(), "", "")
 
 
 def test_enter_pressed_twice_sends_once_but_the_same_words_later_are_sent() -> None:
