@@ -45,7 +45,8 @@ async def ask_child(job: bytes, *, wall_s: float, max_bytes: int) -> Spoken:
     try:
         async with asyncio.timeout(wall_s):
             await _hear(process, answer, max_bytes)
-            await process.wait()
+            if len(answer) <= max_bytes:
+                await process.wait()
     except TimeoutError:
         was_late = True
     finally:
@@ -92,7 +93,6 @@ async def _hear(process: Process, answer: bytearray, max_bytes: int) -> None:
         if not piece:
             return
         answer += piece
-    _kill(process)
 
 
 async def _end(process: Process) -> None:
