@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from tests.page import PageProcess
+from tests.page import PageProcess, free_port
 from tests.page.chromium import chromium
 from tests.wire_server import GeminiProcess
 
@@ -37,7 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 # Not for the whole session: Playwright keeps an event loop running in this thread, where no asyncio test could run.
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=chromium(), args=_ARGUMENTS)
@@ -45,10 +46,16 @@ def browser() -> Iterator[Browser]:
         running.close()
 
 
+@cache
+def port_of(name: str) -> int:
+    """Return the port of a studio that each file starts anew: at one address, the browser has the page's files."""
+    return free_port()
+
+
 @pytest.fixture(scope="module")
 def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageProcess]:
     """A studio without a key: it sketches."""
-    with PageProcess(home=tmp_path_factory.mktemp("home")) as page:
+    with PageProcess(home=tmp_path_factory.mktemp("home"), port=port_of("studio")) as page:
         yield page
 
 
@@ -62,13 +69,14 @@ def gemini() -> Iterator[GeminiProcess]:
 def gemini_studio(gemini: GeminiProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageProcess]:
     """A studio with a key, whose Gemini is the strict server."""
     environment = {"GEMINI_API_KEY": "AIza-operators-own-0001", "GOOGLE_GEMINI_BASE_URL": gemini.url}
-    with PageProcess(home=tmp_path_factory.mktemp("home"), environment=environment) as page:
+    home = tmp_path_factory.mktemp("home")
+    with PageProcess(home=home, environment=environment, port=port_of("gemini")) as page:
         yield page
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def profile(browser: Browser) -> Iterator[BrowserContext]:
-    """A browser profile for a file's tests: what the page is made of is fetched and compiled once."""
+    """A browser profile for all tests: what the page is made of is fetched and compiled once."""
     context = browser.new_context(viewport={"width": 1280, "height": 860}, locale="en-US", accept_downloads=True)
     yield context
     context.close()

@@ -72,10 +72,15 @@ class PageProcess:
     """
 
     def __init__(
-        self, *flags: str, home: Path, environment: Mapping[str, str] | None = None, is_cold: bool = False
+        self,
+        *flags: str,
+        home: Path,
+        environment: Mapping[str, str] | None = None,
+        is_cold: bool = False,
+        port: int | None = None,
     ) -> None:
         self.home = home
-        self.port = free_port()
+        self.port = port or free_port()
         self._flags = flags
         self._is_cold = is_cold or not _STARTS_WARM
         self._environment = clean_environment(**(environment or {}))
