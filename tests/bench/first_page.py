@@ -1,7 +1,8 @@
 """When the first page can be used, beside a bare Gradio page of the same parts: `python -m tests.bench.first_page`.
 
 Both servers run; each visit is that of a browser that has seen nothing yet, in turn. A page can be used when its
-composer takes words. Ours keeps a press of Send until Python has filled it for the visitor, which the second row tells.
+composer takes words, and is filled once it shows its visitor's own conversation, which the second row tells: until then
+ours keeps a press of Send.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def first_page_figures(runs: int) -> list[Figure]:
 
     return [
         compared("click to a first page that can be used", *both(lambda one: one.usable_ms), "≤ 1.3x", 0.001, " s"),
-        compared("the same, filled for its visitor", *both(lambda one: one.filled_ms), "", 0.001, " s"),
+        compared("the same, filled for its visitor", *both(lambda one: one.filled_ms), "≤ 1.3x", 0.001, " s"),
         Figure("the same: spinners in sight at once, at most", _most_spinners(bare), _most_spinners(ours), "", "≤ 1"),
     ]
 
