@@ -75,7 +75,8 @@ class Opening:
             first = await self._around(visitor)
             clicks = Clicks(self.screen, Turns(self.screen))
             async for updates in clicks.open(visitor, tab, conversation.id if conversation else ""):
-                yield _unlike_built({**first, **updates}) if first else updates
+                whole = {**first, **updates}
+                yield _unlike_built(whole) if first and not sealed else whole
                 first = {}
         yield self.screen.nothing()
 

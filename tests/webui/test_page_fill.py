@@ -186,6 +186,16 @@ async def test_one_whose_conversation_has_gone_on_meanwhile_is_filled_anew(studi
     assert "kettle" in str((await filled(opening, before, name))[opening.screen.panels.chat.thread])
 
 
+async def test_one_that_came_with_the_first_page_shows_it_no_more_once_there_is_a_conversation(
+    studio: Studio, opening: Opening
+) -> None:
+    before, panels = await sealed(opening), opening.screen.panels
+    await told(studio, "draw a boat")
+    changed = await filled(opening, before)
+    assert changed[panels.chat.welcome] == "", "as the page was built, and not as it came"
+    assert "boat" in changed[panels.chat.top]
+
+
 async def test_one_in_which_something_was_sent_already_is_left_alone(studio: Studio, opening: Opening) -> None:
     before, tab = await sealed(opening), Tab()
     await told(studio, "draw a boat")
