@@ -43,6 +43,10 @@ class Opening:
     _in_language: dict[str, Updates] = field(default_factory=dict, repr=False)
 
     @property
+    def _clicks(self) -> Clicks:
+        return Clicks(self.screen, Turns(self.screen))
+
+    @property
     def outputs(self) -> list[Any]:
         """Every component that is filled."""
         return list(dict.fromkeys((*self.screen.panels.outputs, *self.spoken, *self.rail.filled, *self.caps.filled)))
@@ -60,20 +64,20 @@ class Opening:
         if self.screen.sessions.is_shared and visitor.token is None:
             return None
         conversation = await self.asked(visitor, name)
-        if conversation is not None and Turns(self.screen).is_at_work(conversation):
+        clicks = self._clicks
+        if conversation is not None and clicks.turns.is_at_work(conversation):
             return None
-        opened = await Clicks(self.screen, Turns(self.screen)).opened(visitor, conversation)
+        opened = await clicks.opened(visitor, conversation)
         return {**await self._around(visitor), **opened, self.filled: _seal(visitor, conversation)}
 
     async def fill(self, visitor: Visitor, tab: Tab, name: str, sealed: str) -> AsyncIterator[Updates]:
         """Yield what the page lacks: nothing where it came filled, and nothing has changed since."""
-        conversation = await self.asked(visitor, name)
+        conversation, clicks = await self.asked(visitor, name), self._clicks
         # One in which something was done already shows that, and must not be taken back.
         is_whole = bool(sealed) and (tab.ticket > 0 or sealed == _seal(visitor, conversation))
-        if not is_whole or (tab.ticket == 0 and conversation and Turns(self.screen).is_at_work(conversation)):
+        if not is_whole or (tab.ticket == 0 and conversation and clicks.turns.is_at_work(conversation)):
             # In one stroke: each one more is drawn, and waited for, by itself.
             first = await self._around(visitor)
-            clicks = Clicks(self.screen, Turns(self.screen))
             async for updates in clicks.open(visitor, tab, conversation.id if conversation else ""):
                 whole = {**first, **updates}
                 yield _unlike_built(whole) if first and not sealed else whole

@@ -229,6 +229,19 @@ async def expect_on_record(studio: Studio, conversation_id: str, error: ErrorInf
     return kept
 
 
+async def expect_failure(
+    server: GeminiServer, studio: Studio, conversation_id: str, place: Place, answer: Answer, code: ErrorCode
+) -> ErrorInfo:
+    """A turn to which this is answered fails with that code where it was asked, and the next one works."""
+    script(server, place, answer)
+    error, node = await fail(studio, conversation_id, place)
+    assert (error.code, node) == (code, NODES[place]), answer
+    assert "?" not in error.message
+    await expect_on_record(studio, conversation_id, error)
+    await expect_next_turn_works(server, studio, conversation_id)
+    return error
+
+
 async def expect_next_turn_works(server: GeminiServer, studio: Studio, conversation_id: str) -> None:
     """A question, then an edit of the first picture: the history is one that the strict server takes."""
     assert server.violations == []
@@ -248,13 +261,9 @@ async def test_each_failure_says_who_must_act_and_the_next_turn_works(
         conversation = await studio.new_conversation()
         await draw(server, studio, conversation.id, "a fox")
         for place in fault.places:
-            script(server, place, fault.answer)
-            error, node = await fail(studio, conversation.id, place)
-            assert (error.code, error.actor, node) == (fault.code, fault.actor, NODES[place])
+            error = await expect_failure(server, studio, conversation.id, place, fault.answer, fault.code)
+            assert error.actor == fault.actor
             assert fault.says in error.message
-            assert "?" not in error.message
-            await expect_on_record(studio, conversation.id, error)
-            await expect_next_turn_works(server, studio, conversation.id)
 
 
 @pytest.mark.parametrize("place", ["text", "image"])
@@ -265,12 +274,7 @@ async def test_an_answer_that_ends_badly_ends_the_turn_with_its_own_sentence(
         conversation = await studio.new_conversation()
         await draw(server, studio, conversation.id, "a fox")
         for reason, code in [(reason, code) for where, reason, code in FINISHES if where == place]:
-            script(server, place, Finish(reason))
-            error, node = await fail(studio, conversation.id, place)
-            assert (error.code, node) == (code, NODES[place]), reason
-            assert "?" not in error.message
-            await expect_on_record(studio, conversation.id, error)
-            await expect_next_turn_works(server, studio, conversation.id)
+            await expect_failure(server, studio, conversation.id, place, Finish(reason), code)
 
 
 @pytest.mark.parametrize("reason", ["SAFETY", "BLOCKED_REASON_UNSPECIFIED"])

@@ -101,8 +101,10 @@ class PageGate:
             await self.app(scope, receive, send)
             return
         is_gradios, is_heavy = scope["path"].startswith(API), _HEAVY.fullmatch(scope["path"]) is not None
-        # What only looks is free elsewhere, and programs have rates of their own.
-        is_free = scope["method"] in ("GET", "HEAD", "OPTIONS") and not is_heavy
+        # What only looks is free elsewhere but for the page, which comes with all of a conversation; and programs have
+        # rates of their own.
+        is_page = (scope["method"], scope["path"]) == ("GET", "/")
+        is_free = scope["method"] in ("GET", "HEAD", "OPTIONS") and not is_heavy and not is_page
         if not is_gradios and (is_free or scope["path"].startswith(PROGRAMS)):
             await self.app(scope, receive, send)
             return
@@ -347,7 +349,7 @@ def _answer(comer: Comer, turned: Turned) -> JSONResponse:
 def _answer_beside(comer: Comer, turned: Turned, path: str) -> Response:
     """Return the sentence in the form in which the page reads what a route of ours refuses."""
     sentence, headers = _sentence(comer, turned), _headers(turned)
-    if path.startswith("/export"):
+    if path == "/" or path.startswith("/export"):
         return PlainTextResponse(sentence, turned.status, headers)
     told = {"isDone": False, "text": sentence} if path == "/import" else {"error": sentence}
     return JSONResponse(told, turned.status, headers)

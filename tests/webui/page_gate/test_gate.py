@@ -69,10 +69,20 @@ async def test_what_changes_something_is_counted_on_every_route_of_the_page(plac
     assert int(refused.headers["Retry-After"]) >= 1
     assert (await bob.post("/aivista/files")).status_code == 200
     # To look is free, and programs are counted elsewhere.
-    for path in ("/aivista/files/x/list", "/", "/media/x/1"):
+    for path in ("/aivista/files/x/list", "/media/x/1"):
         assert (await ann.get(path)).status_code == 200
     for path in ("/api/v1/conversations", "/v1/images/generations"):
         assert (await ann.post(path)).status_code == 200
+
+
+async def test_the_page_is_counted_for_it_comes_with_all_of_a_conversation(place: Place) -> None:
+    ann, bob = place.browser(), place.browser()
+    assert [(await ann.get("/")).status_code for _ in range(4)] == [200, 200, 200, 429]
+    refused = await ann.get("/")
+    assert refused.text.startswith(AGAIN[:20])
+    assert refused.headers["content-type"].startswith("text/plain")
+    assert (await bob.get("/")).status_code == 200
+    assert (await ann.head("/")).status_code == 200, "whoever looks whether the studio lives is shown nothing"
 
 
 async def test_a_fresh_cookie_for_each_request_is_counted_by_its_address(place: Place) -> None:
