@@ -10,7 +10,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field
 
 from agent.errors import ErrorInfo
-from agent.events import ThoughtLog
+from agent.events import TargetChanged, ThoughtLog
 from agent.messages import Source, Value
 from agent.plans import Ask, Plan, Question
 
@@ -18,6 +18,7 @@ PanelAction = Literal["regenerate", "vary", "edit", "more_contrast", "warmer"]
 PanelSetting = Literal["brightness", "contrast", "saturation", "warmth", "sharpness"]
 PlanState = Literal["pending", "run", "dropped"]
 ConsentState = Literal["pending", "allowed", "refused"]
+Outcome = Literal["done", "failed", "stopped"]
 
 
 class AgentMessage(Value):
@@ -28,11 +29,15 @@ class AgentMessage(Value):
 
 
 class Steps(Value):
-    """What the agent did, one line each, and how long it took in all."""
+    """What the agent did, one line each, and how long it took in all.
+
+    `outcome` is how the last of the work ended; the first records do not say it.
+    """
 
     type: Literal["steps"] = "steps"
     lines: tuple[ThoughtLog, ...]
     seconds: float
+    outcome: Outcome | None = None
 
 
 class SmartCanvas(Value):
@@ -95,6 +100,13 @@ class AskBack(Value):
     subject: str = ""
 
 
+class TargetNote(Value):
+    """The person went back to an earlier picture, or forward again: which one their next words change since then."""
+
+    type: Literal["target_note"] = "target_note"
+    change: TargetChanged
+
+
 class SearchNote(Value):
     """What a search rested on, and the provider's search suggestions exactly as given."""
 
@@ -135,6 +147,7 @@ Component: TypeAlias = Annotated[
     | PlanCard
     | ConsentCard
     | AskBack
+    | TargetNote
     | SearchNote
     | FailureNote
     | InterruptedNote

@@ -1,18 +1,27 @@
-"""A conversation as a value: the one ordered history, with its pictures, settings and files."""
+"""A conversation as a value: the one ordered history, with its pictures, settings and files.
+
+`Conversation.edit_target` is the one answer to the question which picture the next words change.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
 from pydantic import Field
 
-from agent.components import Component
+from agent.components import Component, SmartCanvas, TargetNote
 from agent.errors import ErrorCode, RequestRefused
-from agent.messages import ImagePart, PromptMessage, TokenUsage, Value
+from agent.events import TargetChanged
+from agent.messages import ImageOrigin, ImagePart, PromptMessage, TokenUsage, Value
 from agent.pictures import Margins, Picture, ReferenceRole
+from agent.reviews import PASS_SCORE
 from agent.settings import TurnSettings
+
+# A handle that nobody gave may be a whole text.
+_SHOWN_CHARACTERS = 40
 
 
 class TurnState(StrEnum):
@@ -42,7 +51,7 @@ class Turn(Value):
     `roles` says what some of the `references` are for. `provider` names the one that served it; the same `request_id`
     twice runs once. `mask` is what of `editing` may
     change, at its size (white = change), its soft edge `feather_px` wide when the person chose that; `margins` is what
-    `editing` grows by instead.
+    `editing` grows by instead. One that `is_imported` came from an archive or a program: nobody here said its words.
     """
 
     id: str
@@ -66,6 +75,7 @@ class Turn(Value):
     price_usd: float = 0.0
     seconds: float = 0.0
     timings: tuple[Timing, ...] = ()
+    is_imported: bool = False
 
     @property
     def has_area(self) -> bool:
@@ -86,12 +96,97 @@ class ConversationInfo(Value):
     thumbnail_digest: str | None = None
 
 
+class EditState(Value):
+    """A picture that was, at some moment, the one to change."""
+
+    handle: str
+    is_generated: bool
+
+
+class EditHistory(Value):
+    """The pictures that were the one to change, in order, and which of them (`position`) is it now.
+
+    A new picture is the next state; what was undone before is then no longer ahead. Going back to a named picture is a
+    state, too, so that it can be undone. `was_moved` until a new picture comes after an undo, a redo or going back.
+    """
+
+    states: tuple[EditState, ...] = ()
+    position: int = -1
+    was_moved: bool = False
+
+    @property
+    def target(self) -> str | None:
+        """The handle of the picture to change, None without any."""
+        return self.states[self.position].handle if self.position >= 0 else None
+
+    @property
+    def last_generated(self) -> str | None:
+        """The newest picture made here up to the one to change; the person's choice, whatever it is, comes first."""
+        if self.was_moved:
+            return self.target
+        made = (one.handle for one in reversed(self.states[: self.position + 1]) if one.is_generated)
+        return next(made, None)
+
+    def with_picture(self, picture: Picture) -> EditHistory:
+        """Return the history with a new picture as the one to change."""
+        state = EditState(handle=picture.handle, is_generated=picture.image.origin is not ImageOrigin.UPLOADED)
+        if self.target == picture.handle:
+            return self
+        states = (*self.states[: self.position + 1], state)
+        return EditHistory(states=states, position=len(states) - 1)
+
+    def undone(self, steps: int = 1) -> EditHistory:
+        """Return the history so many steps back, at most at its beginning."""
+        return self._at(max(self.position - steps, min(self.position, 0)))
+
+    def redone(self, steps: int = 1) -> EditHistory:
+        """Return the history so many steps forward, at most at its end."""
+        return self._at(min(self.position + steps, len(self.states) - 1))
+
+    def back_at(self, picture: Picture) -> EditHistory:
+        """Return the history after the person went back to a picture of their choice."""
+        return self.with_picture(picture).model_copy(update={"was_moved": True})
+
+    def after(self, step: Picture | TargetChanged, known: Mapping[str, Picture]) -> EditHistory:
+        """Return the history after a new picture, or after the person went back or forward.
+
+        `known` are the pictures by handle: what leads to one that was deleted since is left out.
+        """
+        if isinstance(step, Picture):
+            is_edit = step.image.origin is ImageOrigin.EDITED and bool(step.parents)
+            base = known.get(step.parents[0]) if is_edit else None
+            # Undone, a change of an older picture leads back to that one.
+            history = self if step.is_set_aside or base is None else self.with_picture(base)
+            return history if step.is_set_aside else history.with_picture(step)
+        if not step.has_moved or step.handle not in known:
+            return self
+        way = {"undo": -1, "redo": 1, "back_to": 0}[step.move]
+        place = self.position + way * step.steps
+        is_there = way and 0 <= place < len(self.states) and self.states[place].handle == step.handle
+        # A picture between the two may have been deleted since: what counts is where the person went.
+        return self._at(place) if is_there else self.back_at(known[step.handle])
+
+    def _at(self, position: int) -> EditHistory:
+        return self.model_copy(update={"position": position, "was_moved": True})
+
+
+def leading(pictures: Sequence[Picture]) -> Picture | None:
+    """Return the one of several that stands for all: the one the person marked, else the best reviewed, the newest of
+    equals. None of those that were set aside."""
+    there = [one for one in pictures if not one.is_set_aside]
+    marked = [one for one in there if one.is_marked]
+    ranks = [PASS_SCORE if one.review is None else one.review.rank for one in there]
+    best = max(range(len(there)), key=lambda place: (ranks[place], place), default=None)
+    return marked[-1] if marked else there[best] if best is not None else None
+
+
 class Conversation(Value):
     """A conversation with all it holds. `owner` is who may open it: `local`, or a visitor's own token.
 
     `turns` and `pictures` are those of the branch that is shown, from the first turn to its newest; `elsewhere` are the
     pictures of other branches. `forks` names, for each shown turn that has others beside it, all of them by id, the
-    oldest first. `gone` are the handles of pictures that were deleted: no other is given one of them.
+    oldest first. `gone` are the handles of pictures that were deleted: no other is given one of them. `version` is a
+    higher one after each change of any of it, by whichever process.
     """
 
     id: str
@@ -105,6 +200,7 @@ class Conversation(Value):
     elsewhere: tuple[Picture, ...] = ()
     forks: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     gone: tuple[str, ...] = ()
+    version: int = 0
 
     @property
     def messages(self) -> tuple[PromptMessage, ...]:
@@ -120,6 +216,31 @@ class Conversation(Value):
     def handles(self) -> tuple[str, ...]:
         """Every handle that was ever given here."""
         return (*(picture.handle for picture in self.all_pictures), *self.gone)
+
+    @property
+    def edit_target(self) -> str | None:
+        """The handle of the picture that the next words change when nothing is selected; None without any picture."""
+        return self.edit_history.target
+
+    @property
+    def edit_history(self) -> EditHistory:
+        """Which pictures were the one to change, as the turns of the branch that is shown made them so."""
+        by_turn: dict[str, list[Picture]] = {turn.id: [] for turn in self.turns}
+        made_later: list[Picture] = []
+        for picture in self.pictures:
+            # Made by hand of one of an older turn, it comes after all turns that had begun by then.
+            was_made_later = picture.edit is not None and picture.edit.grown_from is not None
+            (made_later if was_made_later else by_turn.get(picture.turn_id, [])).append(picture)
+        known = {picture.handle: picture for picture in self.all_pictures}
+        history = EditHistory()
+        for turn in self.turns:
+            while made_later and made_later[0].created_at < turn.started_at:
+                history = history.after(made_later.pop(0), known)
+            for step in _target_steps(turn, by_turn[turn.id]):
+                history = history.after(step, known)
+        for picture in made_later:
+            history = history.after(picture, known)
+        return history
 
     @property
     def price_usd(self) -> float:
@@ -139,7 +260,35 @@ class Conversation(Value):
         for picture in self.all_pictures:
             if picture.handle == wanted:
                 return picture
-        raise RequestRefused(ErrorCode.PICTURE_NOT_FOUND, handle=wanted)
+        shown = " ".join(wanted.split())[:_SHOWN_CHARACTERS]
+        raise RequestRefused(
+            ErrorCode.PICTURE_DELETED if wanted in self.gone else ErrorCode.PICTURE_NOT_FOUND, handle=shown
+        )
+
+
+def _target_steps(turn: Turn, pictures: Sequence[Picture]) -> Iterator[Picture | TargetChanged]:
+    """Yield what in a turn made another picture the one to change: uploads, what was made, where the person went.
+
+    `pictures` are those of the turn.
+    """
+    yield from [one for one in pictures if one.image.origin is ImageOrigin.UPLOADED][-1:]
+    made = {one.handle: one for one in pictures if one.image.origin is not ImageOrigin.UPLOADED}
+    shown: set[str] = set()
+    for component in turn.components:
+        match component:
+            case TargetNote():
+                yield component.change
+            case SmartCanvas():
+                shown.update(component.handles, component.earlier)
+                chosen = leading([made[handle] for handle in component.handles if handle in made])
+                if chosen is not None:
+                    yield chosen
+            case _:
+                pass
+    # Of a turn that is still at work, or came to no end.
+    unshown = leading([one for handle, one in made.items() if handle not in shown])
+    if unshown is not None:
+        yield unshown
 
 
 Writer = Literal["person", "agent"]

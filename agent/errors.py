@@ -13,22 +13,27 @@
     └── DesignRuleBroken       us: a rule of our own design was about to be broken
 
 An exception is made from an `ErrorCode` and its parameters; `info` is the same as a frozen value, which is what
-events, chunks and records carry. Sentences here are English; the page holds them in every language under
-`error.<code>`.
+events, chunks and records carry. Its sentence stands in `agent/locales`, in every language; an exception's own text is
+English.
 """
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from math import ceil
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agent.error_codes import Actor, ErrorCode
-from agent.error_sentences import TABLE
+from agent.error_codes import Actor, Charge, ErrorCode
 
 __all__ = [
     "Actor",
     "AivistaError",
+    "Charge",
     "ContentBlocked",
     "DesignRuleBroken",
     "ErrorCode",
@@ -42,6 +47,7 @@ __all__ = [
     "StorageFailure",
     "ToolArgumentError",
     "error_from_info",
+    "error_sentences",
 ]
 
 # `service` is whoever was asked, `console` the place where its keys are looked after.
@@ -51,31 +57,46 @@ _GOOGLE: dict[str, str | int | float] = {"service": "Google", "console": "Google
 # Which side of a call a policy refused: what was sent to the model, or what it made.
 _REFUSED: dict[ErrorCode, Literal["input", "output"]] = {
     ErrorCode.PROMPT_BLOCKED: "input",
-    ErrorCode.LANGUAGE_UNSUPPORTED: "input",
     ErrorCode.ANSWER_BLOCKED: "output",
     ErrorCode.PICTURE_BLOCKED: "output",
     ErrorCode.PICTURE_RECITATION: "output",
 }
 
 
+@cache
+def error_sentences(language: str = "en") -> Mapping[str, str]:
+    """Return what each failure says in a language, by its code, with `{parameters}`."""
+    text = resources.files("agent").joinpath("locales", f"errors.{language}.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
 class ErrorInfo(BaseModel):
-    """A failure as a value: its code, who must act, whether the same again can help, and the sentence's parameters."""
+    """A failure as a value: its code, the sentence's parameters, and what the provider said of it.
+
+    `charge` is set where this failure was charged otherwise than its code says.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     code: ErrorCode
     parameters: dict[str, str | int | float] = Field(default_factory=dict)
     provider_detail: str = ""
+    charge: Charge | None = None
 
     @property
     def actor(self) -> Actor:
         """Who must act."""
-        return TABLE[self.code][0]
+        return self.code.actor
 
     @property
     def can_retry(self) -> bool:
         """Whether sending the very same again can help."""
-        return TABLE[self.code][1]
+        return self.code.can_retry
+
+    @property
+    def charged(self) -> Charge:
+        """Whether the provider charges for the call that failed."""
+        return self.charge or self.code.charge
 
     @property
     def refused(self) -> Literal["input", "output"] | None:
@@ -85,7 +106,11 @@ class ErrorInfo(BaseModel):
     @property
     def message(self) -> str:
         """The sentence in English."""
-        return TABLE[self.code][2].format_map(_Blank(self.sentence_parameters))
+        return self.sentence("en")
+
+    def sentence(self, language: str) -> str:
+        """Return the sentence in a language that the page speaks."""
+        return error_sentences(language)[self.code.value].format_map(_Blank(self.sentence_parameters))
 
     @property
     def sentence_parameters(self) -> dict[str, str | int | float]:
@@ -138,7 +163,10 @@ class RateLimited(ProviderFailure):
 
     def __init__(self, retry_after_s: float | None, provider_detail: str = "", **parameters: str) -> None:
         self.retry_after_s = retry_after_s
-        seconds = max(1, round(retry_after_s)) if retry_after_s is not None else 60
+        if retry_after_s is None:
+            super().__init__(ErrorCode.SLOW_DOWN, provider_detail=provider_detail, **parameters)
+            return
+        seconds = max(1, ceil(retry_after_s))
         super().__init__(ErrorCode.RATE_LIMITED, provider_detail=provider_detail, seconds=seconds, **parameters)
 
 
@@ -179,7 +207,12 @@ _CLASS_OF_ACTOR: dict[Actor, type[AivistaError]] = {
 # Codes whose class is narrower than, or another than, that of who must act.
 _CLASS_OF_CODE: dict[ErrorCode, type[AivistaError]] = {
     ErrorCode.RATE_LIMITED: RateLimited,
+    ErrorCode.SLOW_DOWN: RateLimited,
     ErrorCode.MODEL_NOT_FOUND: ProviderFailure,
+    ErrorCode.MODEL_UNFIT: ProviderFailure,
+    ErrorCode.WRONG_ADDRESS: ProviderFailure,
+    ErrorCode.WRONG_PATH: ProviderFailure,
+    ErrorCode.REDIRECTED: ProviderFailure,
     ErrorCode.BAD_SETTING: SettingsError,
     ErrorCode.DESIGN_RULE_BROKEN: DesignRuleBroken,
 }

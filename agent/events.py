@@ -27,6 +27,7 @@ class Step(StrEnum):
     SEARCHED = "searched"
     TOOL = "tool"
     STYLES = "styles"
+    STYLE_MISSING = "style_missing"
     ADJUSTING = "adjusting"
     ADJUSTED = "adjusted"
     PAINTING = "painting"
@@ -114,6 +115,30 @@ class QuestionAsked(Value):
     subject: str = ""
 
 
+TargetMove = Literal["undo", "redo", "back_to"]
+
+
+class TargetChanged(Value):
+    """The person went back or forward among the pictures: `handle` is the one that their next words change.
+
+    `before` was it until now; the same one when there was nothing to undo or to redo. Both are empty in a conversation
+    without pictures. `steps` counts how many were undone or redone. `missing` is what the person named and is not
+    there. Nothing was painted and nothing paid.
+    """
+
+    type: Literal["target_changed"] = "target_changed"
+    move: TargetMove
+    handle: str = ""
+    before: str = ""
+    steps: int = 1
+    missing: str = ""
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether another picture is the one to change now."""
+        return self.handle != self.before
+
+
 class PlanReady(Value):
     """What would be painted, shown before it costs anything. TurnPaused follows."""
 
@@ -181,6 +206,7 @@ TurnEvent: TypeAlias = (
     | PictureFailed
     | PictureReviewed
     | QuestionAsked
+    | TargetChanged
     | PlanReady
     | ConsentAsked
     | StepTraced

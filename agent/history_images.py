@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
+from hashlib import sha256
 from typing import Protocol
 
 from pydantic import JsonValue
@@ -146,9 +147,11 @@ async def _is_at_hand(image: ImagePart, cache: ImageCache, read: ReadImage, writ
     try:
         data = await read(image)
     except RequestRefused:
-        if cached is None or write is None:
+        # The cache holds what models are sent: of a large picture that is a copy, which cannot bring it back.
+        if cached is None or write is None or sha256(cached.data).hexdigest() != image.digest:
             return False
-        return (await write(cached.data, image.mime_type, image.origin)).digest == image.digest
+        await write(cached.data, image.mime_type, image.origin)
+        return True
     if cached is None:
         await cache.put(image.md5, data, image.mime_type)
     return True

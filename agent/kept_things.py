@@ -92,7 +92,8 @@ class KeptThings:
     ) -> tuple[bytes, str]:
         """Return a small version of a picture as WebP, its longer edge at most `edge_px`, and its type."""
         conversation = await self._records.get(conversation_id, owner)
-        return await self._images.thumbnail(conversation.picture(handle).image.digest, edge_px), "image/webp"
+        picture = conversation.picture(handle)
+        return await self._images.thumbnail(picture.image.digest, edge_px, picture.handle), "image/webp"
 
     # Files
 

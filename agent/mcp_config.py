@@ -174,7 +174,7 @@ def read_mcp_config(path: Path, *, is_required: bool = False) -> dict[str, McpSe
     """
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         if not is_required:
             return {}
         raise SettingsError("AIVISTA_MCP_CONFIG", path, "there is no such file") from None

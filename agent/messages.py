@@ -7,17 +7,22 @@ those live in the image store under the part's digest.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
 
 from agent.errors import ErrorInfo
 
 
 class Value(BaseModel):
-    """A frozen value that refuses unknown fields and writes bytes as base64."""
+    """A frozen value that refuses unknown fields and writes bytes as base64.
 
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_bytes="base64", val_json_bytes="base64")
+    What does not fit is not quoted: it may be what a person wrote, and an error may reach a log.
+    """
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", hide_input_in_errors=True, ser_json_bytes="base64", val_json_bytes="base64"
+    )
 
 
 class Role(StrEnum):
@@ -36,6 +41,22 @@ class ImageOrigin(StrEnum):
     EDITED = "edited"
 
 
+def _writable(value: Any) -> Any:
+    """Return text or JSON without halves of surrogate pairs, such as a model's JSON can hold: no file takes them."""
+    match value:
+        case str():
+            return value if value.isascii() else value.encode("utf-8", "replace").decode()
+        case list():
+            return [_writable(one) for one in value]
+        case dict():
+            return {_writable(key): _writable(one) for key, one in value.items()}
+        case _:
+            return value
+
+
+Writable = AfterValidator(_writable)
+
+
 class SignedPart(Value):
     """What a model's part may carry: opaque bytes that go back unread, unchanged and in the same place.
 
@@ -50,7 +71,7 @@ class TextPart(SignedPart):
     """Words. An empty text that carries a signature is kept: dropping it breaks the next request."""
 
     type: Literal["text"] = "text"
-    text: str
+    text: Annotated[str, Writable]
     is_thought: bool = False
 
 
@@ -58,7 +79,8 @@ class ImagePart(SignedPart):
     """A reference to a picture in the image store.
 
     `digest` is the SHA-256 of the stored bytes and `md5` their MD5, both hexadecimal; `width` and `height` are in
-    pixels and unknown until the picture has been verified; `handle` is its name in the conversation, such as `#7b`.
+    pixels and unknown until the picture has been verified; `bit_depth` is that of each channel, 8 or 16; `handle` is
+    its name in the conversation, such as `#7b`.
     """
 
     type: Literal["image"] = "image"
@@ -69,6 +91,7 @@ class ImagePart(SignedPart):
     origin: ImageOrigin
     width: int | None = None
     height: int | None = None
+    bit_depth: int = 8
     handle: str | None = None
     is_thought: bool = False
 
@@ -77,8 +100,8 @@ class ToolCallPart(SignedPart):
     """The model asks for a tool. `call_id` is the provider's own, sent back when there was one."""
 
     type: Literal["tool_call"] = "tool_call"
-    name: str
-    arguments: dict[str, JsonValue] = Field(default_factory=dict)
+    name: Annotated[str, Writable]
+    arguments: Annotated[dict[str, JsonValue], Writable] = Field(default_factory=dict)
     call_id: str | None = None
 
 
@@ -86,8 +109,8 @@ class ToolResultPart(Value):
     """What a tool answered, in the order of the calls; `images` travel beside the JSON content."""
 
     type: Literal["tool_result"] = "tool_result"
-    name: str
-    content: dict[str, JsonValue] = Field(default_factory=dict)
+    name: Annotated[str, Writable]
+    content: Annotated[dict[str, JsonValue], Writable] = Field(default_factory=dict)
     images: tuple[ImagePart, ...] = ()
     call_id: str | None = None
     is_error: bool = False

@@ -12,7 +12,8 @@ from pydantic import Field
 
 from agent.adjusting.describing import Change
 from agent.messages import ImagePart, PromptMessage, Source, TokenUsage, Value
-from agent.reviews import Review
+from agent.reviews import AskedItem, Review
+from agent.settings import ReferenceMode
 
 EXACT_ADJUSTMENT = "exact-adjustment"
 """Stands in a receipt for the model's id where the studio itself adjusted the picture, without any model."""
@@ -49,6 +50,27 @@ class Reference(Value):
     role: str = ""
 
 
+class MissingStyleReason(StrEnum):
+    """Why a style that was asked for is not among those of a picture's receipt."""
+
+    UNKNOWN = "unknown"
+    NOT_DRAWN = "not_drawn"
+    LATE = "late"
+    FAILED = "failed"
+
+
+class MissingStyle(Value):
+    """A style that was asked for and not found: the words for it went into the prompt as they are, if at all.
+
+    `is_asked_for` says that the person's own message says these words. NOT_DRAWN is a style that the sketch model has
+    no look for.
+    """
+
+    requested: str
+    reason: MissingStyleReason
+    is_asked_for: bool = False
+
+
 class StyleUse(Value):
     """A style whose phrases went into the prompt, and how surely the request named it (0 to 1).
 
@@ -60,13 +82,52 @@ class StyleUse(Value):
     phrases: tuple[str, ...] = ()
 
 
+class Caption(Value):
+    """Words that a sketch was to hold, and whether its pixels show them."""
+
+    text: str
+    is_written: bool
+
+
+class ReductionKind(StrEnum):
+    """Where less than a picture's own size or bit depth was used.
+
+    `shown`: the model saw a copy of a reference. `result`: what a model made of a picture is smaller or flatter than
+    that one. `part`: what fills the mask, or the new part beyond the edges, was painted smaller or flatter than it
+    stands in the picture.
+    """
+
+    SHOWN = "shown"
+    RESULT = "result"
+    PART = "part"
+
+
+class PixelSize(Value):
+    """Pixels across and down, and the bits of each channel."""
+
+    width: int
+    height: int
+    bit_depth: int = 8
+
+
+class Reduction(Value):
+    """That instead of all a picture (`handle`) has, `full`, only `used` was used."""
+
+    kind: ReductionKind
+    handle: str
+    full: PixelSize
+    used: PixelSize
+
+
 class Receipt(Value):
     """Asked against got, for one picture.
 
     `prompt` is the prompt as sent; `user_text` the person's words; `model` the model's id and `model_label` its name
     on the page; prices in US dollars, times in seconds. `left_out` counts references that exceeded the model's limit.
+    `asked_negative_prompt` and what follows are locks of the person's, empty where the agent chose.
     `changes` are those of an exact adjustment, for which no prompt was sent. `has_credentials` when the file came with
-    content credentials of its maker's.
+    content credentials of its maker's. `asked` is what a review holds the picture against; `captions` are those of a
+    sketch. `reductions` say where less than a picture's own size or bit depth was used.
     """
 
     prompt: str
@@ -75,12 +136,17 @@ class Receipt(Value):
     model_label: str
     asked_aspect_ratio: str | None
     asked_resolution: str | None
+    asked_negative_prompt: str = ""
+    asked_reference_mode: ReferenceMode | None = None
+    asked_reference_count: int | None = None
     width: int
     height: int
     mime_type: str
+    bit_depth: int = 8
     references: tuple[Reference, ...] = ()
     left_out: int = 0
     styles: tuple[StyleUse, ...] = ()
+    missing_style: MissingStyle | None = None
     facts: tuple[Fact, ...] = ()
     sources: tuple[Source, ...] = ()
     usage: TokenUsage = TokenUsage()
@@ -92,6 +158,9 @@ class Receipt(Value):
     shortfalls: tuple[str, ...] = ()
     changes: tuple[Change, ...] = ()
     has_credentials: bool = False
+    asked: tuple[AskedItem, ...] = ()
+    captions: tuple[Caption, ...] = ()
+    reductions: tuple[Reduction, ...] = ()
 
 
 _SHAPES = ("1:8", "1:4", "9:16", "2:3", "3:4", "4:5", "1:1", "5:4", "4:3", "3:2", "16:9", "21:9", "4:1", "8:1")
@@ -206,6 +275,19 @@ class DriftRecord(Value):
     ratio_change: float = 1.0
 
 
+class OriginalFile(Value):
+    """The file that an upload was, kept as it came: it is never shown, sent or handed out.
+
+    `digest` is the SHA-256 of its bytes, empty where they are not here (in an archive, and after its import).
+    `bit_depth` is that of each of its channels.
+    """
+
+    digest: str
+    mime_type: str
+    size_bytes: int
+    bit_depth: int = 8
+
+
 class Blank(StrEnum):
     """How a picture can be empty: black all over, white all over, or wholly see-through."""
 
@@ -221,7 +303,9 @@ class Picture(Value):
     signatures included, so that the picture can go back in a model turn; uploads have none, nor has what was pasted
     together here (`edit`). `alt` describes it. `round` counts the attempts of one request, `call` names the paid call
     that brought it (`agent.storage.journal`). `shortfall_kept` when the person is content with what was delivered,
-    though it is not what was asked. `blank` when a model delivered a picture that shows nothing.
+    though it is not what was asked. `blank` when a model delivered a picture that shows nothing. `image` is at the
+    picture's own size and bit depth, for an upload too; `original` is the file that an upload was, the first records
+    have none.
     """
 
     handle: str
@@ -241,11 +325,28 @@ class Picture(Value):
     drift: DriftRecord | None = None
     shortfall_kept: bool = False
     blank: Blank | None = None
+    original: OriginalFile | None = None
 
     @property
     def is_set_aside(self) -> bool:
         """Whether it is leaned on only when somebody names it."""
         return self.edit is not None and self.edit.is_set_aside
+
+    def named(self, handle: str) -> Picture:
+        """Return the picture under another handle, which its image and the model's message then have as well."""
+        if handle == self.handle:
+            return self
+        answer = self.answer
+        if answer is not None:
+            parts = (
+                part.model_copy(update={"handle": handle})
+                if isinstance(part, ImagePart) and part.handle == self.handle
+                else part
+                for part in answer.parts
+            )
+            answer = answer.model_copy(update={"parts": tuple(parts)})
+        image = self.image.model_copy(update={"handle": handle})
+        return self.model_copy(update={"handle": handle, "image": image, "answer": answer})
 
 
 @dataclass(frozen=True)

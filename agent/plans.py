@@ -8,7 +8,7 @@ from pydantic import Field
 
 from agent.messages import Value
 
-Question = Literal["empty", "unsure", "which_part"]
+Question = Literal["empty", "unsure", "which_part", "no_mask"]
 
 
 class ModelPrice(Value):

@@ -38,6 +38,8 @@ _CUTS = ((20_000, 2_000), (4_000, 200), (500, 40), (100, 12), (80, 4))
 _DATA_URL = re.compile(r"data:[\w.+-]{1,64}/[\w.+-]{1,64}(?:;[\w=.-]{1,64})*,[\w+/=%-]*", re.ASCII)
 _DATA = re.compile(r"[\w+/-]{256,}={0,2}|(?:[\w+/-]{60,255}(?:\r?\n|(?:\\r)?\\n| )){3,}[\w+/-]*={0,2}", re.ASCII)
 
+_PLAIN_NAME = re.compile(r"[\w:.#-]{1,48}", re.ASCII)
+
 _log = logging.getLogger(__name__)
 
 
@@ -97,8 +99,44 @@ def report_text(report: Json) -> str:
 
 
 def log_report(report: Json) -> None:
-    """Write the report to the log as one line of JSON, as an error."""
-    _log.error("%s", json.dumps(report, allow_nan=False))
+    """Write to the log, as one line of JSON, which turn failed, where and with which codes.
+
+    Nothing that a person or a model said is in it: others may read a log. The report itself is for the owner of the
+    conversation.
+    """
+    _log.error("%s", json.dumps(_codes(report), allow_nan=False))
+
+
+def _codes(report: Json) -> Json:
+    turn, error = _object(report.get("turn")), _object(report.get("error"))
+    steps = [(step, _object(step.get("error"))) for step in _objects(report.get("trace"))]
+    return {
+        "conversation": report.get("conversation"),
+        "turn": {name: turn.get(name) for name in ("id", "state", "provider", "seconds", "price_usd")},
+        "error": {name: error.get(name) for name in ("code", "node", "who_must_act", "charged")} if error else None,
+        "steps": [
+            {"name": _plain_name(step.get("name")), "code": failed.get("code")} for step, failed in steps if failed
+        ],
+        "calls": [
+            {name: call.get(name) for name in ("model", "state", "error_code", "attempts", "seconds")}
+            | {"name": _plain_name(call.get("name"))}
+            for call in _objects(report.get("calls"))
+        ],
+        "versions": report.get("versions"),
+    }
+
+
+def _object(value: JsonValue) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+def _objects(value: JsonValue) -> list[Json]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _plain_name(name: JsonValue) -> str:
+    """Return the name of a step or a call; the model makes up what a tool that does not exist is called."""
+    return name if isinstance(name, str) and _PLAIN_NAME.fullmatch(name) else "?"
 
 
 def _turn(turn: Turn) -> Json:
@@ -127,6 +165,7 @@ def _error(turn: Turn) -> Json | None:
         "provider_detail": error.provider_detail,
         "who_must_act": error.actor.value,
         "can_retry": error.can_retry,
+        "charged": error.charged.value,
         "parameters": dict(error.parameters),
     }
 

@@ -6,7 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
+from agent.messages import ImagePart
+from agent.pictures import OriginalFile
 from agent.settings import TurnSettings
 
 _UPLOAD = re.compile(r"upload:([0-9]{1,4})")
@@ -40,6 +43,18 @@ class Expansion:
     bottom: float = 0.0
 
 
+@dataclass(frozen=True)
+class KeptUpload:
+    """A picture that was uploaded before and is sent again as it is kept: it is not read anew."""
+
+    name: str
+    image: ImagePart
+    original: OriginalFile | None = None
+
+
+UploadSource: TypeAlias = "bytes | Path | tuple[str, bytes] | KeptUpload"
+
+
 def upload_number(handle: str) -> int | None:
     """Return N of `upload:N`, where 1 is the first picture of a request, or None when the handle is no such name.
 
@@ -53,16 +68,16 @@ def upload_number(handle: str) -> int | None:
 class TurnRequest:
     """What the person sends: words, pictures, and what they chose for this turn.
 
-    `images` takes bytes, paths, or pairs of a file name and bytes. `editing` is the handle of the picture marked to be
-    changed, `references` those marked as references; `roles` says by handle what some of them are for, each a
-    `agent.pictures.ReferenceRole` (subject, product, face, style, palette, pose, layout, background, text). With a
-    `mask`, nothing outside of it changes; with `expand`, nothing of the picture itself. The same `request_id` twice
+    `images` takes bytes, paths, pairs of a file name and bytes, or `KeptUpload`. `editing` is the handle of the picture
+    marked to be changed, `references` those marked as references; `roles` says by handle what some of them are for,
+    each a `agent.pictures.ReferenceRole` (subject, product, face, style, palette, pose, layout, background, text). With
+    a `mask`, nothing outside of it changes; with `expand`, nothing of the picture itself. The same `request_id` twice
     runs once, also after a restart. `instead_of` is a turn that was said otherwise: this one stands beside it, as a
     branch of its own.
     """
 
     text: str
-    images: Sequence[bytes | Path | tuple[str, bytes]] = ()
+    images: Sequence[UploadSource] = ()
     mask: Mask | None = None
     expand: Expansion | None = None
     settings: TurnSettings = field(default_factory=TurnSettings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -58,6 +59,10 @@ class ReferenceMode(StrEnum):
     LAST_N = "LAST_N"
 
 
+MAX_NEGATIVE_CHARACTERS = 1000
+MAX_REFERENCE_COUNT = 16
+
+
 class TurnSettings(BaseModel):
     """What the person chose for one turn. A lock that is `None` (or `auto`) leaves the choice to the agent.
 
@@ -65,8 +70,11 @@ class TurnSettings(BaseModel):
 
     `review` is when the agent looks at what it painted: `on` for the best model and for lettering, `always`, or `off`;
     `review_rounds` counts the first picture and what is painted again after a poor review. With `confirm` nothing is
-    painted before the person has seen the plan. `budget_usd` is the most that one turn may cost. Before pictures pass
-    `cap_conversation_usd` or `cap_day_usd` (None is no cap, zero asks before every cent) the person is asked.
+    painted before the person has seen the plan. `negative_prompt` is what pictures must not show, in place of the
+    agent's own; `reference_mode` says which pictures the image model is shown (`LAST_N`: the newest
+    `reference_count`), and a picture that the agent names counts only as the one to be changed. `budget_usd` is the
+    most that one turn may cost. Before pictures pass `cap_conversation_usd` or `cap_day_usd` (None is no cap, zero asks
+    before every cent) the person is asked.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -78,12 +86,20 @@ class TurnSettings(BaseModel):
     aspect_ratio: str | None = None
     resolution: str | None = None
     number_of_images: int | None = Field(default=None, ge=1, le=4)
+    negative_prompt: str | None = Field(default=None, max_length=MAX_NEGATIVE_CHARACTERS)
+    reference_mode: ReferenceMode | None = None
+    reference_count: int | None = Field(default=None, ge=1, le=MAX_REFERENCE_COUNT)
     review: ReviewChoice = "on"
     review_rounds: int = Field(default=2, ge=1, le=3)
     confirm: bool = False
     budget_usd: float | None = Field(default=None, gt=0)
     cap_conversation_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     cap_day_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+
+    @field_validator("negative_prompt")
+    @classmethod
+    def _without_blanks(cls, value: str | None) -> str | None:
+        return (value or "").strip() or None
 
     @field_validator("review", mode="before")
     @classmethod
@@ -111,7 +127,7 @@ class OpenAISettings(BaseModel):
 class Patiences(BaseModel):
     """How long a node of a turn may go without a sign of life, in seconds: a word, another try, a pause before it.
 
-    The retriever's is for all of it. A picture's limit is `Settings.image_timeout_s`.
+    The retriever's is for all of it. A picture's limit is `Settings.image_deadline_s`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -164,6 +180,8 @@ class Settings(BaseModel):
     model_overrides: Mapping[str, str] = Field(default_factory=dict)
     text_timeout_s: float = Field(default=60.0, gt=0)
     image_timeout_s: float = Field(default=300.0, gt=0)
+    text_deadline_s: float = Field(default=300.0, gt=0)
+    image_deadline_s: float = Field(default=600.0, gt=0)
     patiences: Patiences = Patiences()
     retry_budget_s: float = Field(default=60.0, ge=0)
     shutdown_grace_s: float | None = Field(default=None, ge=0, allow_inf_nan=False)
@@ -211,7 +229,7 @@ class Settings(BaseModel):
 
         Raises SettingsError naming the variable that cannot be read.
         """
-        home = home or variables.HOME.of(environ) or user_data_path("aivista", appauthor=False).absolute()
+        home = _home(environ, home)
         openai = _openai(environ)
         provider = variables.CHOSEN_PROVIDER.of(environ)
         if provider == "openai" and openai is None:
@@ -228,6 +246,8 @@ class Settings(BaseModel):
             model_overrides=_model_overrides(environ),
             text_timeout_s=variables.TEXT_TIMEOUT_S.of(environ),
             image_timeout_s=variables.IMAGE_TIMEOUT_S.of(environ),
+            text_deadline_s=variables.TEXT_DEADLINE_S.of(environ),
+            image_deadline_s=variables.IMAGE_DEADLINE_S.of(environ),
             patiences=Patiences(
                 planner_s=variables.PLANNER_TIMEOUT_S.of(environ),
                 searcher_s=variables.SEARCHER_TIMEOUT_S.of(environ),
@@ -251,6 +271,15 @@ class Settings(BaseModel):
             api_requests_per_minute=variables.API_REQUESTS_PER_MINUTE.of(environ),
             api_turns_per_minute=variables.API_TURNS_PER_MINUTE.of(environ),
         )
+
+
+def _home(environ: Mapping[str, str], given: Path | None) -> Path:
+    home = given or variables.HOME.of(environ) or user_data_path("aivista", appauthor=False).absolute()
+    file = next((place for place in (home, *home.parents) if os.path.isfile(place)), None)
+    if file is not None:
+        name = "home" if given is not None else variables.HOME.name
+        raise SettingsError(name, home, f"{'it' if file == home else file} is a file; name a folder")
+    return home
 
 
 def _model_overrides(environ: Mapping[str, str]) -> dict[str, str]:

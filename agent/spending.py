@@ -111,6 +111,11 @@ def review_price(text_model: ModelEntry, on: date) -> float:
     return text_model.price_usd(_REVIEW, on) if text_model.has_vision else 0.0
 
 
+def answer_price(settings: TurnSettings, text_model: ModelEntry, on: date, *, characters: int, shown: int) -> float:
+    """Return about what one answer of the text model's costs, its thoughts included, in US dollars."""
+    return sum(part.high_usd for part in _Turn(settings, text_model, on, shown).text(characters))
+
+
 def wish_price(text_model: ModelEntry, on: date) -> float:
     """Return about what it costs to have a short wish written out, in US dollars."""
     thoughts = _THOUGHT_TOKENS[text_model.role] if text_model.thinking_levels else 0

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue, SecretStr
 
-from agent.conversation import Conversation
-from agent.errors import ErrorCode, RequestRefused
+from agent.conversation import Conversation, Turn, TurnState
+from agent.errors import AivistaError, ErrorCode, RequestRefused
 from agent.events import TurnEvent
 from agent.kept_things import KeptThings
 from agent.mcp.states import ServerState
@@ -26,6 +28,7 @@ from agent.settings import OPERATOR, Settings
 from agent.storage.answer_cache import AnswerCache
 from agent.storage.cache import HistoryImageCache
 from agent.storage.gallery_values import GalleryPage, GalleryQuery
+from agent.storage.model_pictures import ModelPictures
 from agent.tools.script_files import ScriptRun, run_file
 from agent.workflow.again import request_of
 from agent.workflow.fuller_wishes import FullerWish, Wish, fuller_wish
@@ -37,7 +40,8 @@ from agent.workflow.waiting_room import WaitingRoom
 if TYPE_CHECKING:
     from agent.fetching.reading import PageReader
     from agent.mcp.toolbox import Toolbox
-    from agent.storage.records import RunningTurn
+    from agent.providers.sketch.restyling import FoundLook
+    from agent.storage.turn_order import RunningTurn
     from agent.tools.base import Tool
     from agent.workflow.dispatch import Dispatch
     from agent.workflow.later_edits import Pictures
@@ -48,7 +52,16 @@ if TYPE_CHECKING:
 __all__ = ["StoredPicture", "Studio", "TurnRequest"]
 
 _CLOSE_S = 1.5
+# Another process that is asked to stop a turn does so within a second.
+_STOP_S = 5.0
 _REPORT_BYTES = 512 << 10
+
+
+def _find_look(text: str) -> FoundLook | None:
+    # Loaded with the first sketch: no start needs the styles.
+    from agent.workflow.sketch_looks import find_look
+
+    return find_look(text)
 
 
 class Studio(KeptThings):
@@ -75,11 +88,17 @@ class Studio(KeptThings):
         self._cache = HistoryImageCache(
             settings.home, ttl_s=settings.history_cache_ttl_s, limit_bytes=settings.history_cache_limit_bytes
         )
-        self._providers = ProviderPool(settings, self._images, sketch_pace_s=sketch_pace_s)
+        self._providers = ProviderPool(
+            settings,
+            ModelPictures(self._images),
+            originals=self._images,
+            sketch_pace_s=sketch_pace_s,
+            find_look=_find_look,
+        )
         self._keys = KeyDesk(self.catalogue, self._providers.check)
         self._breakers = Breakers()
         self._meters = SearchMeters(self.catalogue, self._breakers, self._spend, self._cap_day_usd)
-        self._own_provider = provider(self._images) if provider else None
+        self._own_provider = provider(ModelPictures(self._images)) if provider else None
         self._answers = AnswerCache(settings.home) if settings.reuse_plans else None
         self._tools = tools
         self._toolbox: Toolbox | None = None
@@ -123,6 +142,17 @@ class Studio(KeptThings):
         self._closing.set()
         if self._dispatch is not None:
             await self._dispatch.finish(grace_s)
+
+    def warm_up(self) -> None:
+        """Begin to load what the first turn would wait for and no start needs; nothing while the studio closes."""
+        if not self._closing.is_set():
+            self.keep_alive(self._warm_up())
+
+    async def _warm_up(self) -> None:
+        # Only Gemini has an embedding model, and only its vectors stand in LanceDB, which takes seconds to load.
+        has_meaning = self._providers.name(None) == "gemini"
+        with contextlib.suppress(AivistaError):
+            await self._styles.warm_up(with_meaning=has_meaning)
 
     async def not_ready(self) -> tuple[str, ...]:
         """Return what keeps the studio from taking turns: `turns` while it closes, `records`, `disk`; or nothing."""
@@ -193,7 +223,7 @@ class Studio(KeptThings):
             live = self._turns.go_on(conversation_id, turn_id, owner, key)
         else:
             request = await request_of(conversation, turn, self._images)
-            live = self._turns.begin(conversation_id, request, owner, key)
+            live = self._turns.begin(conversation_id, request, owner, key, is_again=True)
         async for event in live.follow():
             yield event
 
@@ -209,17 +239,52 @@ class Studio(KeptThings):
         return await request_of(conversation, turn, self._images)
 
     async def attach(self, conversation_id: str, owner: str = "local") -> AsyncIterator[TurnEvent]:
-        """Follow the running turn of a conversation from its first event; end at once when none runs."""
-        for live in self._running(conversation_id, owner)[:1]:
-            async for event in live.follow():
+        """Follow the running turn of a conversation from its first event; end at once when none runs.
+
+        Of one that runs in another process the pictures are told as they come, and all else at its end.
+        """
+        running = self._running(conversation_id, owner)
+        if running:
+            async for event in running[0].follow():
+                yield event
+            return
+        turn = await self._running_elsewhere(conversation_id, owner)
+        if turn is not None:
+            from agent.workflow.replay import follow_record
+
+            async for event in follow_record(self._records, conversation_id, owner, turn.id):
                 yield event
 
+    async def _running_elsewhere(self, conversation_id: str, owner: str) -> Turn | None:
+        """Return the turn of the branch that is shown that another process has at work, if there is one."""
+        try:
+            conversation = await self._records.get(conversation_id, owner)
+        except RequestRefused:
+            return None
+        return next((one for one in reversed(conversation.turns) if one.state is TurnState.RUNNING), None)
+
     async def cancel(self, conversation_id: str, owner: str = "local", *, turn_id: str | None = None) -> bool:
-        """Stop what runs or waits in the conversation, or that turn alone; return whether there was anything."""
+        """Stop what runs or waits in the conversation, in any process, or that turn alone; return whether there was
+        anything. It is on record as far as it came then; what another process does not stop soon, it stops later."""
         running = [one for one in self._running(conversation_id, owner) if turn_id in (None, one.turn_id)]
         for live in reversed(running):
             await live.stop()
-        return bool(running)
+        return await self._stop_elsewhere(conversation_id, owner, turn_id) or bool(running)
+
+    async def _stop_elsewhere(self, conversation_id: str, owner: str, turn_id: str | None) -> bool:
+        try:
+            await self._records.get(conversation_id, owner)
+        except RequestRefused:
+            return False
+        if not await self._records.request_stop(conversation_id, turn_id):
+            return False
+        until_s = time.monotonic() + _STOP_S
+        while time.monotonic() < until_s:
+            seen = self._records.changes()
+            if not await self._records.is_running(conversation_id):
+                break
+            await self._records.changed(seen, _STOP_S)
+        return True
 
     def is_running(self, conversation_id: str, owner: str = "local") -> bool:
         """Whether a turn of the conversation is at work or waits."""
@@ -348,8 +413,7 @@ class Studio(KeptThings):
     def _pictures_of(self, conversation_id: str, owner: str) -> Pictures:
         from agent.workflow.later_edits import Pictures
 
-        allotting = self._turns.allotting(conversation_id)
-        return Pictures(conversation_id, owner, self._records, self._images, allotting)
+        return Pictures(conversation_id, owner, self._records, self._images)
 
     def _running(self, conversation_id: str, owner: str) -> list[LiveTurn]:
         return self._dispatch.running(conversation_id, owner) if self._dispatch else []

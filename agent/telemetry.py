@@ -144,8 +144,8 @@ class _Tree:
         from opentelemetry.trace import Status, StatusCode
 
         for retry in step.retries:
-            event = {"error.type": retry.error.code.value, "aivista.pause_s": retry.pause_s}
-            span.add_event("retry", event, _nanoseconds(step.began_at))
+            told: dict[str, str | float] = {"error.type": retry.error.code.value, "aivista.pause_s": retry.pause_s}
+            span.add_event("retry", told, _nanoseconds(step.began_at))
         kind = step.error.code.value if step.error is not None else "tool_error" if step.has_failed else ""
         kind = "cancelled" if step.was_cancelled else kind
         if kind:

@@ -225,6 +225,12 @@ TEXT_TIMEOUT_S = Variable(
 IMAGE_TIMEOUT_S = Variable(
     "AIVISTA_IMAGE_TIMEOUT_S", SECONDS, 300.0, "How long to wait for the next piece of a picture."
 )
+TEXT_DEADLINE_S = Variable(
+    "AIVISTA_TEXT_DEADLINE_S", SECONDS, 300.0, "How long an answer in words may take in all, even if it keeps coming."
+)
+IMAGE_DEADLINE_S = Variable(
+    "AIVISTA_IMAGE_DEADLINE_S", SECONDS, 600.0, "How long a picture may take in all, even if it keeps coming."
+)
 PLANNER_TIMEOUT_S = Variable(
     "AIVISTA_PLANNER_TIMEOUT_S", SECONDS, 60.0, "How long planning may give no sign of life before the turn fails."
 )
@@ -353,7 +359,8 @@ VARIABLES: Mapping[str, tuple[AnyVariable, ...]] = {
     ),
     "Money": (CAP_DAY_USD, CAP_CONVERSATION_USD, REUSE_PLANS),
     "Patience": (
-        *(TEXT_TIMEOUT_S, IMAGE_TIMEOUT_S, PLANNER_TIMEOUT_S, SEARCHER_TIMEOUT_S),
+        *(TEXT_TIMEOUT_S, IMAGE_TIMEOUT_S, TEXT_DEADLINE_S, IMAGE_DEADLINE_S),
+        *(PLANNER_TIMEOUT_S, SEARCHER_TIMEOUT_S),
         *(RETRIEVER_TIMEOUT_S, CRITIC_TIMEOUT_S, RETRY_BUDGET_S, SHUTDOWN_GRACE_S),
     ),
     "Who reaches the studio": (

@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 import agent
-from agent.error_sentences import TABLE
+from agent.errors import error_sentences
 from tests.docs import PAGES, configuration, python_api
 from tests.docs.turn_graph import arrows, page, rests
 from tests.test_readme import run_example, variables_of_the_code
@@ -101,7 +101,7 @@ def test_the_index_leads_to_every_page() -> None:
 def sentences() -> list[re.Pattern[str]]:
     """Return every sentence that the studio says, as a pattern in which its parameters may be anything."""
     words = tomllib.loads((ROOT / "webui/locales/en.toml").read_text("utf-8"))
-    said = [sentence for _, _, sentence in TABLE.values()]
+    said = [*error_sentences().values()]
     said += [sentence for group in words.values() for sentence in group.values()]
     said += re.findall(r'Unusable\(f?"([^"]+)"', (ROOT / "webui/cli.py").read_text("utf-8"))
     return [re.compile(re.sub(r"\\{[^}]*\\}", ".+?", re.escape(one))) for one in said]

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from starlette.middleware import Middleware
 
 from agent.errors import AivistaError
+from agent.picture_limits import MAX_UPLOAD_MEGABYTES
 from agent.settings import Settings
 from agent.studio import Studio
 from webui.accounts import Accounts
@@ -153,7 +154,7 @@ class Server:
             enable_monitoring=False,
             ssr_mode=False,
             footer_links=[],
-            max_file_size="20mb",
+            max_file_size=f"{MAX_UPLOAD_MEGABYTES}mb",
             allowed_paths=[],
             blocked_paths=[str(self._settings.home)],
             strict_cors=True,

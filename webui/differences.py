@@ -131,14 +131,9 @@ def difference(first: bytes, second: bytes, edge_px: int) -> Difference:
 
 
 def _opened(data: bytes) -> Image.Image:
-    import numpy as np
-    from PIL import Image
+    from agent.pixels import image_of, open_picture
 
-    from agent.adjusting.opening import open_picture
-
-    image = open_picture(data).image
-    if image.mode == "I;16":
-        return Image.fromarray(((np.asarray(image).astype(np.uint32) + 128) // 257).astype(np.uint8)).convert("RGB")
+    image = image_of(open_picture(data))
     return image.convert("RGBA" if image.mode in ("LA", "RGBA") else "RGB")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from agent.pictures import DriftRecord, EditRecord, Picture
+from agent.pictures import DriftRecord, EditRecord, Picture, PixelSize, Reduction
 from webui.cards import View, button
 from webui.icons import icon
 from webui.words import Words
@@ -15,10 +15,31 @@ _ZOOM = 0.005
 
 
 def edit_lines(view: View, picture: Picture) -> str:
-    """Return the lines under a picture that is an edit; empty for another one."""
+    """Return the lines under a picture: what came of an edit, and where less than a picture's own size or bit depth
+    was used; empty where there is nothing to say.
+    """
+    words, receipt = view.words, picture.receipt
+    told = "".join(
+        _line("short", "scaling", reduction_text(words, one)) for one in (receipt.reductions if receipt else ())
+    )
     if picture.edit is not None:
-        return _edit(view.words, picture.handle, picture.edit)
-    return _drift(view.words, picture.handle, picture.drift) if picture.drift is not None else ""
+        return _edit(words, picture.handle, picture.edit, has_numbers=bool(told)) + _framed(told)
+    return (_drift(words, picture.handle, picture.drift) if picture.drift is not None else "") + _framed(told)
+
+
+def reduction_text(words: Words, reduction: Reduction) -> str:
+    """Return in a sentence where less than all of a picture was used."""
+    full, used = size_text(words, reduction.full), size_text(words, reduction.used)
+    return words(f"reduction.{reduction.kind}", handle=reduction.handle, full=full, used=used)
+
+
+def size_text(words: Words, size: PixelSize) -> str:
+    """Return pixels and bits as a person reads them."""
+    return words("reduction.size", width=size.width, height=size.height, bits=size.bit_depth)
+
+
+def _framed(lines: str) -> str:
+    return f'<div class="edit">{lines}</div>' if lines else ""
 
 
 def notice_lines(words: Words, codes: tuple[str, ...]) -> str:
@@ -26,13 +47,15 @@ def notice_lines(words: Words, codes: tuple[str, ...]) -> str:
     return "".join(_line("short", "triangle-alert", words(f"notice.{code}")) for code in codes)
 
 
-def _edit(words: Words, handle: str, edit: EditRecord) -> str:
+def _edit(words: Words, handle: str, edit: EditRecord, *, has_numbers: bool) -> str:
+    """Return the lines of an edit of a part; `has_numbers` when it is told elsewhere how much softer that is."""
     lines = [_verdict(words, handle, edit)]
     if edit.spill_px and edit.grown_mask is not None and not edit.is_set_aside:
         grow = button("grow_mask", words("edit.grow"), "expand", "line", arg=handle)
         lines.append(_line("short", "triangle-alert", words("edit.spills", pixels=edit.spill_px), grow))
     # The spill has a line of its own, with its number and what to do.
-    told = [notice.code for notice in edit.notices if notice.code != "spills"]
+    told_elsewhere = {"spills", *(("softer",) if has_numbers else ())}
+    told = [notice.code for notice in edit.notices if notice.code not in told_elsewhere]
     return f'<div class="edit">{"".join(lines)}{notice_lines(words, tuple(told))}</div>'
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent.components import AgentMessage, AskBack, PlanCard, SmartCanvas
+from agent.components import AgentMessage, AskBack, PlanCard, SmartCanvas, TargetNote
 from agent.conversation import Conversation, TurnState
 from agent.errors import ErrorCode, ErrorInfo, RequestRefused
 from agent.events import TurnEvent, TurnFailed, TurnPaused, TurnStopped
@@ -17,7 +17,7 @@ from agent.studio import TurnRequest
 from webui.live import LiveTurn, advance_all, resumed
 from webui.pacing import batches
 from webui.panels.composer import Chosen
-from webui.questions import question_sentence
+from webui.questions import question_sentence, target_sentence
 from webui.screen import Screen
 from webui.sessions import PageRequest, Sessions, Visitor
 from webui.step_lines import step_sentence
@@ -74,7 +74,7 @@ class ChatEndpoint:
 
     Every answer is `{"conversation", "text", "status", "pictures", "plan", "error", "done"}`; the last has `done` true.
     Each picture is `{"handle", "url", "width", "height"}`, its URL signed for a day. `plan` is what would be painted
-    when the turn rests for a decision, else null. `error` is null, or `{"code", "message", "can_retry"}`.
+    when the turn rests for a decision, else null. `error` is null, or `{"code", "message", "can_retry", "charged"}`.
     """
 
     screen: Screen
@@ -179,6 +179,8 @@ def _text(words: Words, live: LiveTurn) -> str:
             said.append(block.text)
         elif isinstance(block, AskBack):
             said.append(question_sentence(words, block.question, block.subject))
+        elif isinstance(block, TargetNote):
+            said.append(target_sentence(words, block.change))
     return "\n\n".join(said)
 
 
@@ -191,4 +193,5 @@ def _plan(live: LiveTurn) -> list[dict[str, Any]] | None:
 
 
 def _error(visitor: Visitor, info: ErrorInfo) -> dict[str, Any]:
-    return {"code": info.code.value, "message": visitor.words.error(info), "can_retry": info.can_retry}
+    said = visitor.words.error(info)
+    return {"code": info.code.value, "message": said, "can_retry": info.can_retry, "charged": info.charged.value}

@@ -206,7 +206,8 @@ class _Pages:
         # One byte more than a file may have is enough for the workspace to refuse it by name.
         data = (await _body(asked.request, _MOST_UPLOAD_BYTES))[: _MOST_UPLOAD_BYTES + 1]
         expected = None if asked.request.query_params.get("replace") == "1" else NEW
-        info = await asked.workspace.write(asked.name, data, by="person", expected_version=expected)
+        # What a file from elsewhere says, nobody here has written.
+        info = await asked.workspace.write(asked.name, data, by="person", expected_version=expected, is_untrusted=True)
         return _json({"file": _told(info)})
 
     async def rename(self, asked: _Asked) -> Response:

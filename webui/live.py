@@ -18,6 +18,7 @@ from agent.components import (
     SearchNote,
     Steps,
     StoppedNote,
+    TargetNote,
 )
 from agent.conversation import Turn
 from agent.errors import ErrorInfo
@@ -31,6 +32,7 @@ from agent.events import (
     QuestionAsked,
     SearchFound,
     StepTraced,
+    TargetChanged,
     TextDelta,
     ThoughtLog,
     TurnDone,
@@ -80,7 +82,7 @@ def _reviewed(frame: Picture | ErrorInfo | None, handle: str, review: Review) ->
     return frame
 
 
-LiveBlock: TypeAlias = AgentMessage | SearchNote | Painting | PlanCard | ConsentCard | AskBack
+LiveBlock: TypeAlias = AgentMessage | SearchNote | Painting | PlanCard | ConsentCard | AskBack | TargetNote
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,11 @@ class LiveTurn:
     def is_on_record(self) -> bool:
         """Whether the turn is stored, so that it shows after a reload."""
         return bool(self.turn_id)
+
+    @property
+    def has_gone_back(self) -> bool:
+        """Whether another picture became the one to change."""
+        return any(isinstance(block, TargetNote) and block.change.has_moved for block in self.blocks)
 
     @property
     def pictures(self) -> tuple[Picture, ...]:
@@ -169,6 +176,8 @@ def advance(turn: LiveTurn, event: TurnEvent) -> LiveTurn:
             return replace(turn, blocks=tuple(blocks))
         case QuestionAsked():
             return replace(turn, blocks=(*turn.blocks, AskBack(question=event.question, subject=event.subject)))
+        case TargetChanged():
+            return replace(turn, blocks=(*turn.blocks, TargetNote(change=event)))
         case PlanReady():
             return replace(turn, blocks=(*turn.blocks, PlanCard(plans=event.plans)))
         case ConsentAsked():

@@ -1,69 +1,251 @@
-"""A model's words made safe to show as Markdown: no foreign picture is fetched, no HTML is live."""
+"""Markdown of people and models as HTML that cannot do anything: no live tag, no foreign picture, no hidden address.
+
+The page's own Markdown (Gradio's) draws fenced `mermaid` as live HTML and reads formulas before code, so it is given no
+Markdown: only tags that are written here, with every character of the text that could mean something to it encoded.
+Each top-level block is one line, which it keeps while a stream goes on below. Formulas alone are left to it.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache
+from html import escape
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from agent.messages import Source
+from agent.tools.trust import urls_in
 
-_CODE = re.compile(
-    r"(^ {0,3}(`{3,}|~{3,})[^\n]*\n.*?(?:^ {0,3}\2[`~]*[ \t]*$|\Z)|(?<!`)(`+)(?!`)[^\n]*?(?<!`)\3(?!`))", re.M | re.S
-)
-_IMAGE = re.compile(r"!\[([^\]\n]*)\](?:\(\s*<?([^)\s>]*)>?[^)\n]*\)|\[([^\]\n]*)\])?")
-_DEFINITION = re.compile(r"^ {0,3}\[([^\]\n]+)\]:\s*<?(\S+?)>?(?:\s.*)?$", re.M)
-_LINK = re.compile(r"(?<![!\\])\[([^\[\]\n]+)\](?:\(\s*<?([^)\s>]*)>?[^)\n]*\)|\[([^\]\n]*)\])")
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.rules_inline import StateInline
+    from markdown_it.token import Token
+
+# Beyond it, text is shown as it was written. Reading so much takes about as long as a frame.
+MOST_FORMATTED_CHARACTERS = 12_000
+_MOST_LINES = 1000
+# Of some signs a text can have so many that looking for their partners would take long: then they are letters.
+_MOST_SIGNS = {"[": (300, ("link", "image")), "*_~": (1000, ("emphasis", "strikethrough"))}
+_MOST_CELLS = 2000
+
 _FOOTNOTE = re.compile(r"(?<![\w\]\\])((?:\[\d{1,2}(?:, ?\d{1,2})*\])+)(?![(:\[])")
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
-_INVISIBLE = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
+)
+_TASK = re.compile(r"\[([ xX])\]\s+")
+_LANGUAGE = re.compile(r"[\w+#.-]{1,20}", re.ASCII)
+_FORMULAS = (("$$", "$$"), ("\\[", "\\]"), ("\\(", "\\)"))
+# What begins a formula, or stands for one, in the eyes of the page.
+_ENCODED = str.maketrans({"$": "&#36;", "\\": "&#92;", "%": "&#37;", "\n": "&#10;"})
+_LINK_ATTRIBUTES = 'target="_blank" rel="noopener noreferrer"'
+# As the page writes it beside code of its own: it copies what stands beside the button.
+_COPY = (
+    '<button title="copy" class="copy_code_button"><span class="copy-text"></span><span class="check"></span></button>'
+)
 
 
-def safe_markdown(text: str, sources: Sequence[Source] = ()) -> str:
-    """Return the words with every picture as the text `[image: host]`, every link's whole address in sight, and every
-    HTML tag spelled out; `[2]` leads to the second of the sources.
+def markdown_html(text: str, sources: Sequence[Source] = ()) -> str:
+    """Return Markdown as HTML, a line for each block: every picture as the text `[image: host]`, every link's whole
+    address in sight, every HTML tag spelled out, code of whatever kind as code; `[2]` leads to the second of the
+    sources.
 
-    Code, fenced or in backticks, is left alone: the page shows it letter by letter. Invisible characters that could
-    hide or reorder words are dropped.
+    Invisible characters that could hide or reorder words are dropped.
     """
+    return _html(text, tuple(sources))
+
+
+@lru_cache(maxsize=256)
+def _html(text: str, sources: tuple[Source, ...]) -> str:
     text = _INVISIBLE.sub("", text)
-    definitions = {name.lower(): url for name, url in _DEFINITION.findall(text)}
-    pieces: list[str] = []
-    position = 0
-    for match in _CODE.finditer(text):
-        pieces += [_safe_prose(text[position : match.start()], definitions, sources), match[0]]
-        position = match.end()
-    pieces.append(_safe_prose(text[position:], definitions, sources))
-    return "".join(pieces)
+    if len(text) > MOST_FORMATTED_CHARACTERS or text.count("\n") > _MOST_LINES:
+        return f"<p>{_encoded(text.strip()).replace('&#10;', '<br>')}</p>"
+    return "\n\n".join(_Writer(sources).blocks(_parser(_too_many(text)).parse(text)))
 
 
-def _safe_prose(text: str, definitions: dict[str, str], sources: Sequence[Source]) -> str:
-    def spelled_out(match: re.Match[str]) -> str:
-        label, url, name = match[1], match[2], match[3]
-        address = url if url is not None else definitions.get((name or label).lower(), "")
-        # By their numbers: a bracket behind a backslash begins a formula.
-        return f"&#91;image: {_host(address) or label or '?'}&#93;"
+def _too_many(text: str) -> tuple[str, ...]:
+    """Return the rules that are left out for a text."""
+    counted = ((sum(map(text.count, signs)), most, rules) for signs, (most, rules) in _MOST_SIGNS.items())
+    too_many = [rule for count, most, rules in counted if count > most for rule in rules]
+    rows = [line.count("|") for line in text.split("\n") if "|" in line]
+    # A row that is short of cells is filled up with empty ones.
+    return (*too_many, *(("table",) if len(rows) * max(rows, default=0) > _MOST_CELLS else ()))
 
-    text = _IMAGE.sub(spelled_out, text).replace("![", "!&#91;")
-    text = re.sub(r"<(?=[a-zA-Z/!?])", "&lt;", text)
 
-    def in_sight(match: re.Match[str]) -> str:
-        label, url, name = match[1], match[2], match[3]
-        address = url if url is not None else definitions.get((name or label).lower(), "")
-        if not address or label.strip() == address:
-            return match[0]
-        # What a model has learnt must not leave in an address that nobody reads.
-        return f"{label} (<{address}>)" if address.startswith(("http://", "https://")) else f"{label} ({address})"
+@cache
+def _parser(without: tuple[str, ...]) -> MarkdownIt:
+    # It takes a tenth of a second to import, which the start need not wait for.
+    from markdown_it import MarkdownIt
 
-    return _FOOTNOTE.sub(lambda match: _footnotes(match[1], sources), _LINK.sub(in_sight, text))
+    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": 20}).enable(["table", "strikethrough"])
+    # Definitions stay in sight, and so does what refers to them.
+    parser.disable(["reference", "entity", "html_block", "html_inline", *without])
+    parser.inline.ruler.before("escape", "formula", _formula)
+    # Whatever an address says is shown; what becomes a link is decided when it is written.
+    parser.validateLink = lambda url: True  # type: ignore[method-assign]
+    parser.normalizeLink = lambda url: url  # type: ignore[method-assign]
+    return parser
+
+
+def _formula(state: StateInline, silent: bool) -> bool:
+    """Take a formula as a token of its own, where nothing in it could be taken for another."""
+    for opening, closing in _FORMULAS:
+        if not state.src.startswith(opening, state.pos):
+            continue
+        begins = state.pos + len(opening)
+        ends = state.src.find(closing, begins, state.posMax)
+        inner = state.src[begins:ends]
+        if ends <= begins or not inner.strip() or any(sign in inner for pair in _FORMULAS for sign in pair):
+            return False
+        if not silent:
+            state.push("formula", "", 0).content = f"{opening}{escape(' '.join(inner.split()))}{closing}"
+        state.pos = ends + len(closing)
+        return True
+    return False
+
+
+class _Writer:
+    """Writes tokens as HTML."""
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self._sources = sources
+
+    def blocks(self, tokens: Sequence[Token]) -> list[str]:
+        """Return each top-level block as one line."""
+        found: list[str] = []
+        line = ""
+        _mark_tasks(tokens)
+        for token in tokens:
+            line += self._block(token)
+            if token.level == 0 and token.nesting != 1:
+                found.append(line)
+                line = ""
+        return [one for one in found if one]
+
+    def _block(self, token: Token) -> str:
+        match token.type:
+            case "inline":
+                return self._inline(token.children or [])
+            case "fence" | "code_block":
+                return _code_block(token)
+            case "hr":
+                return "<hr>"
+            case "paragraph_open" | "paragraph_close" if token.hidden:
+                return ""
+            case _ if token.tag:
+                return _tag(token)
+            case _:
+                return ""
+
+    def _inline(self, tokens: Sequence[Token]) -> str:
+        pieces: list[str] = []
+        opened: list[tuple[str, int]] = []
+        for token in tokens:
+            match token.type:
+                case "link_open":
+                    opened.append((str(token.attrs.get("href", "")), len(pieces)))
+                case "link_close":
+                    address, at = opened.pop()
+                    pieces[at:] = [_link(address, "".join(pieces[at:]))]
+                case _:
+                    pieces.append(self._word(token, is_in_link=bool(opened)))
+        return "".join(pieces)
+
+    def _word(self, token: Token, *, is_in_link: bool) -> str:
+        match token.type:
+            case "text":
+                return _encoded(token.content) if is_in_link else self._text(token.content)
+            case "code_inline":
+                return f"<code>{_encoded(token.content)}</code>"
+            case "image":
+                address = str(token.attrs.get("src", ""))
+                return _encoded(f"[image: {_host(address) or token.content or '?'}]")
+            case "softbreak" | "hardbreak":
+                return "<br>"
+            case "formula":
+                return token.content
+            case _ if token.tag:
+                return _tag(token)
+            case _:
+                return _encoded(token.content)
+
+    def _text(self, text: str) -> str:
+        return _replaced(text, _FOOTNOTE, lambda marks: _footnotes(marks, self._sources), _with_links)
+
+
+def _mark_tasks(tokens: Sequence[Token]) -> None:
+    """Write the box of a task as a sign, and mark its item: `- [x] done`."""
+    for item, paragraph, inline in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        words = inline.children[0] if inline.type == "inline" and inline.children else None
+        if (item.type, paragraph.type) != ("list_item_open", "paragraph_open") or words is None:
+            continue
+        if words.type == "text" and (box := _TASK.match(words.content)):
+            item.attrSet("class", "task")
+            words.content = f"{'☐' if box[1] == ' ' else '☑'} {words.content[box.end() :]}"
+
+
+def _replaced(text: str, pattern: re.Pattern[str], found: Callable[[str], str], between: Callable[[str], str]) -> str:
+    pieces, at = [], 0
+    for match in pattern.finditer(text):
+        pieces += [between(text[at : match.start()]), found(match[0])]
+        at = match.end()
+    return "".join([*pieces, between(text[at:])])
+
+
+def _encoded(text: str) -> str:
+    return escape(text).translate(_ENCODED)
+
+
+def _tag(token: Token) -> str:
+    if token.nesting == -1:
+        return f"</{token.tag}>"
+    attributes = ""
+    if token.tag == "ol" and isinstance(start := token.attrs.get("start"), int):
+        attributes = f' start="{start}"'
+    elif token.tag == "li" and "class" in token.attrs:
+        attributes = ' class="task"'
+    elif token.tag in ("td", "th") and (style := str(token.attrs.get("style", ""))):
+        attributes = f' align="{escape(style.removeprefix("text-align:"))}"'
+    return f"<{token.tag}{attributes}>"
+
+
+def _code_block(token: Token) -> str:
+    language = _LANGUAGE.match(token.info.strip())
+    named = f' class="language-{language[0]}"' if language else ""
+    return f'<div class="code_wrap">{_COPY}<pre><code{named}>{_encoded(token.content)}</code></pre></div>'
+
+
+def _link(address: str, label: str) -> str:
+    """Return a link with its whole address in sight: what a model has learnt must not leave in one nobody reads."""
+    shown = _encoded(address)
+    if not address.startswith(("http://", "https://")):
+        return f"{label} ({shown})" if address and label != shown else label
+    anchor = f'<a href="{shown}" {_LINK_ATTRIBUTES}>{shown}</a>'
+    return anchor if label in ("", shown) else f"{label} ({anchor})"
+
+
+def _with_links(text: str) -> str:
+    pieces, at = [], 0
+    for url in urls_in(text):
+        begins = text.find(url, at)
+        if begins < 0:
+            continue
+        pieces += [_encoded(text[at:begins]), _link(url, "")]
+        at = begins + len(url)
+    return "".join([*pieces, _encoded(text[at:])])
 
 
 def _footnotes(marks: str, sources: Sequence[Source]) -> str:
     numbers = [int(one) for one in re.findall(r"\d+", marks)]
     known = [one for one in numbers if 0 < one <= len(sources) and sources[one - 1].url.startswith(("http:", "https:"))]
     if len(known) < len(numbers):
-        return marks
-    return "\u2009".join(f"[{str(one).translate(_RAISED)}](<{sources[one - 1].url}>)" for one in known)
+        return _encoded(marks)
+    links = (
+        f'<a href="{_encoded(sources[one - 1].url)}" {_LINK_ATTRIBUTES}>{str(one).translate(_RAISED)}</a>'
+        for one in known
+    )
+    return "\u2009".join(links)
 
 
 def _host(address: str) -> str:

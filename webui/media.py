@@ -29,7 +29,7 @@ _SAFE = {
 _HEADERS = {"Cache-Control": "private, max-age=86400, immutable", **_SAFE}
 # A recipe may say something else tomorrow: the conversation was given another name.
 _TAKEN_AWAY = {"Cache-Control": "private, no-cache", **_SAFE}
-_MISSING = (ErrorCode.PICTURE_NOT_FOUND, ErrorCode.CONVERSATION_NOT_FOUND)
+_MISSING = (ErrorCode.PICTURE_NOT_FOUND, ErrorCode.PICTURE_DELETED, ErrorCode.CONVERSATION_NOT_FOUND)
 
 
 def media_routes(studio: Callable[[], Studio], sessions: Sessions) -> list[Route]:
@@ -52,6 +52,8 @@ def media_routes(studio: Callable[[], Studio], sessions: Sessions) -> list[Route
         except RequestRefused as error:
             if error.code in _MISSING:
                 return PlainTextResponse(visitor.words("route.no_picture"), status_code=404)
+            if error.code is ErrorCode.PICTURE_FILE_MISSING:
+                return PlainTextResponse(visitor.words.error(error.info), status_code=404)
             return PlainTextResponse(visitor.words.error(error.info), status_code=422)
         except AivistaError as error:
             return PlainTextResponse(visitor.words.error(error.info), status_code=500)

@@ -1,4 +1,4 @@
-"""The models that a key cannot use: greyed in the composer's chips, with the reason, and never chosen."""
+"""The models that a key cannot use: greyed in the composer's chips, with the reason. What was chosen stays chosen."""
 
 from __future__ import annotations
 
@@ -40,11 +40,6 @@ def limits_of(catalogue: Catalogue, diagnosis: KeyDiagnosis | None) -> Limits:
             missing["both"] = next(iter(missing.values()))
         found[chip] = missing
     return {chip: missing for chip, missing in found.items() if missing}
-
-
-def is_limited(limits: Limits, chip: str, value: str) -> bool:
-    """Return whether the key has no model for this value of the chip."""
-    return value in limits.get(chip, {})
 
 
 def limits_html(words: Words, limits: Limits, *, is_unknown: bool = False) -> str:

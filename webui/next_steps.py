@@ -15,6 +15,7 @@ _PLACES = {
     ErrorCode.KEY_EXPIRED: _KEYS,
     ErrorCode.KEY_LEAKED: _KEYS,
     ErrorCode.KEY_SUSPENDED: _KEYS,
+    ErrorCode.ACCOUNT_LIMITED: _KEYS,
     ErrorCode.KEY_FORBIDDEN: _KEYS,
     ErrorCode.BILLING_REQUIRED: _BILLING,
     ErrorCode.CREDITS_USED_UP: _BILLING,

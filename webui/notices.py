@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from agent.errors import Actor, ErrorCode, ErrorInfo
+from agent.errors import Actor, Charge, ErrorCode, ErrorInfo
 from webui.cards import View, button
 from webui.icons import icon
 from webui.next_steps import next_step
@@ -18,6 +18,9 @@ _HEAD_ICONS = {
     Actor.YOU: "circle-alert",
 }
 
+
+# Those who act when a call of a model failed: of such a one it is told whether it was charged.
+_OF_A_CALL = frozenset({Actor.KEY, Actor.POLICY, Actor.PROVIDER, Actor.NETWORK})
 
 # What the provider gives as its reason, in words that say something.
 _REASONS = {
@@ -77,12 +80,20 @@ def _rows(words: Words, error: ErrorInfo, actor: str, turn_id: str) -> list[tupl
         (words("failure.why"), f"<span>{escape(failure_sentence(words, error))}{f' {place}' if place else ''}</span>"),
     ]
     if turn_id and error.code is not ErrorCode.CALL_UNKNOWN:
-        helps = words("failure.again_helps" if error.can_retry else "failure.again_same")
-        rows.append((words("failure.again"), escape(helps)))
+        rows.append((words("failure.again"), escape(_same_again(words, error))))
+    if error.actor in _OF_A_CALL or error.charged is not Charge.NO:
+        rows.append((words("failure.charged"), escape(words(f"failure.charged_{error.charged.value}"))))
     rows.append((words("failure.kept"), escape(words("failure.kept_text"))))
     if error.provider_detail:
         rows.append((words("failure.detail"), escape(error.provider_detail[:300])))
     return rows
+
+
+def _same_again(words: Words, error: ErrorInfo) -> str:
+    """Return whether sending the very same message again can help."""
+    if error.can_retry:
+        return words("failure.again_helps")
+    return words("failure.again_refused" if error.refused else "failure.again_same")
 
 
 def _rewordings(words: Words, offers: Sequence[str]) -> str:

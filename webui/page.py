@@ -174,7 +174,7 @@ def _wire_turns(screen: Screen, tab: gr.State) -> None:
         return screen.narrowed(screen.sessions.visitor(request), chips)
 
     outputs = [*composer.settings.values(), *composer.told]
-    for chip in (composer.image_model.input, composer.allow_search.input):
+    for chip in (composer.image_model.input, composer.allow_search.input, composer.reference_mode.input):
         chip(narrow, None, outputs, inputs_kwargs=composer.settings, **_QUIET)
 
 
@@ -236,6 +236,9 @@ def _wire_endpoint(screen: Screen) -> None:
         number_of_images: str = "auto",
         review: str = "on",
         confirm: bool = False,
+        negative_prompt: str = "",
+        reference_mode: str = "auto",
+        reference_count: str = "auto",
         decision: str = "",
         conversation: str = "",
     ) -> AsyncIterator[dict[str, Any]]:
@@ -257,6 +260,9 @@ def _wire_endpoint(screen: Screen) -> None:
             number_of_images=number_of_images,
             review=review,
             confirm=confirm,
+            negative_prompt=negative_prompt,
+            reference_mode=reference_mode,
+            reference_count=reference_count,
         )
         said = Said(message, chosen, script.conversation_id, decision)
         async for state in endpoint.chat(script.visitor, base_url, said):

@@ -22,22 +22,32 @@ from webui.theme import tokens_css
 # Below the page, wherever that stands: behind a proxy it may have a prefix.
 PLACE = "aivista/page/"
 STYLES = (
-    *("frame", "controls", "rail", "thread", "cards", "composer", "stage", "dialog", "narrow"),
+    *("frame", "controls", "rail", "thread", "markdown", "cards", "composer", "stage", "dialog", "narrow"),
     *("styles", "painter", "compare", "sheet", "tabs", "branches", "spend", "gallery"),
     *("recipes", "tree", "files", "trace", "shortcuts", "account", "waiting"),
     *("key", "refusal"),
-    *("aids", "prompts", "drop", "long_thread"),
+    *("aids", "prompts", "drop", "long_thread", "touch"),
 )
 # Of these Gradio itself reads what the first one says, before it draws anything.
 _AT_ONCE = "language"
 SCRIPTS = (
     *("script_words", "keys", "dialogs", "drawer", "announce"),
     *("uploads", "ready", "drop_anywhere", "composer_chips", "composer_aids", "prompts", "attached", "drafts"),
-    *("cards", "styles", "painter_pixels", "painter", "painter_hands", "painter_draft", "painter_drop"),
+    *(
+        "cards",
+        "consent",
+        "answer_copy",
+        "styles",
+        "painter_pixels",
+        "painter",
+        "painter_hands",
+        "painter_draft",
+        "painter_drop",
+    ),
     *("compare", "adjust", "sheet", "stage_width", "tabs", "thread_place", "told"),
     *("gallery", "gallery_chosen", "rail", "branches"),
     *("recipes", "tree", "files_editor", "files", "files_tree", "files_moves", "trace"),
-    *("recall", "cost", "models", "studio"),
+    *("recall", "cost", "models", "studio", "history", "lost"),
 )
 _FOREVER = "public, max-age=31536000, immutable"
 # Gradio draws at once what it has: without its styles nothing of it is shown. A page whose styles never come is shown
@@ -61,7 +71,8 @@ class Asset:
 def stylesheet() -> Asset:
     """Return all styles. They are nested in a selector that outranks Gradio's own."""
     sheets = "\n".join(_read(f"{name}.css") for name in STYLES)
-    masks = "".join(f"--av-{name}:url({icon_url(name)});" for name in ("globe", "list-checks", "scan-eye", "x", "lock"))
+    names = ("globe", "list-checks", "scan-eye", "x", "lock", "copy", "check", "image-off")
+    masks = "".join(f"--av-{name}:url({icon_url(name)});" for name in names)
     chevron = icon_url("chevron-down", "#808079")
     shown = "gradio-app{visibility:visible;animation:none}"
     style = (

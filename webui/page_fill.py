@@ -6,6 +6,7 @@ it has drawn that. What is in the configuration already needs no second drawing,
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import logging
 from typing import Any
@@ -22,6 +23,8 @@ from webui.opening import Opening
 from webui.screen import Updates
 
 _log = logging.getLogger(__name__)
+# By then a page has its styles and scripts, and nobody has finished a sentence.
+_DRAWN_AFTER_S = 2.0
 _BEFORE = b"window.gradio_config = "
 _AFTER = b";</script>"
 # As in Gradio's own page: nothing in it may end the script that it stands in.
@@ -34,6 +37,7 @@ class PageFill:
     def __init__(self, app: ASGIApp, opening: Opening) -> None:
         self.app = app
         self.opening = opening
+        self._has_served = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or (scope["method"], scope["path"]) != ("GET", "/"):
@@ -58,8 +62,15 @@ class PageFill:
                 headers["cache-control"] = "no-store"
             await send(start)
             await send({"type": "http.response.body", "body": body})
+            self._warm_up_once()
 
         await self.app(scope, receive, held)
+
+    def _warm_up_once(self) -> None:
+        """Once the first page is out and drawn, have the studio load what its first turn would wait for."""
+        if not self._has_served:
+            self._has_served = True
+            asyncio.get_running_loop().call_later(_DRAWN_AFTER_S, self.opening.screen.studio().warm_up)
 
     async def _filled(self, request: Request, document: bytes) -> bytes:
         """Return the document with what its visitor is to see, or as it was."""

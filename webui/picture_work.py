@@ -26,7 +26,7 @@ _SAFE = {
 # A handle never stands for other pixels, so an address with all its parameters always gives the same answer.
 HEADERS = {"Cache-Control": "private, max-age=86400, immutable", "Vary": "Cookie", **_SAFE}
 _REFUSED = {"Cache-Control": "no-store", **_SAFE}
-_MISSING = (ErrorCode.PICTURE_NOT_FOUND, ErrorCode.CONVERSATION_NOT_FOUND)
+_MISSING = (ErrorCode.PICTURE_NOT_FOUND, ErrorCode.PICTURE_DELETED, ErrorCode.CONVERSATION_NOT_FOUND)
 
 
 class PictureSource(Protocol):
@@ -85,6 +85,8 @@ async def _worked_out(work: Awaitable[Response], words: Words) -> Response:
     except RequestRefused as error:
         if error.code in _MISSING:
             return refusal(words("route.no_picture"), 404)
+        if error.code is ErrorCode.PICTURE_FILE_MISSING:
+            return refusal(words.error(error.info), 404)
         return refusal(words.error(error.info), 422)
     except AivistaError as error:
         return refusal(words.error(error.info), 500)

@@ -21,7 +21,7 @@ from webui.picture_work import HEADERS, PictureSource, Workbench, refusal
 from webui.sessions import Sessions
 
 if TYPE_CHECKING:
-    from PIL import Image
+    pass
 
 EDGE_PX = 896
 SETTINGS: tuple[str, ...] = get_args(PanelSetting)
@@ -114,15 +114,5 @@ def adjusted(small: bytes, adjustment: Adjustment) -> tuple[bytes, str]:
         if image.mode in ("LA", "RGBA"):
             image.save(sink, "WEBP", quality=90, method=2, **kept)
             return sink.getvalue(), "image/webp"
-        _eight_bits(image).save(sink, "JPEG", quality=90, subsampling=0, **kept)
+        image.save(sink, "JPEG", quality=90, subsampling=0, **kept)
     return sink.getvalue(), "image/jpeg"
-
-
-def _eight_bits(image: Image.Image) -> Image.Image:
-    """Return the picture as JPEG can hold it; grey of 16 bits keeps its upper ones."""
-    if not image.mode.startswith("I"):
-        return image
-    import numpy as np
-    from PIL import Image
-
-    return Image.fromarray((np.asarray(image).astype(np.uint32) >> 8).astype(np.uint8))

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from html import escape
 
 from agent.adjusting import Change
-from agent.pictures import EXACT_ADJUSTMENT, Picture, Receipt, ReferenceRole, shape_of
+from agent.pictures import EXACT_ADJUSTMENT, MissingStyle, MissingStyleReason, Picture, Receipt, ReferenceRole, shape_of
 from webui.cards import View, button, source_links
+from webui.edit_cards import reduction_text
 from webui.icons import icon
 from webui.offers import Offer
-from webui.review_cards import score_text
+from webui.panels.composer import REFERENCE_MODES
+from webui.review_cards import review_text
 from webui.words import Words
 
 
@@ -45,6 +47,7 @@ def folded_receipt(view: View, picture: Picture) -> str:
     return (
         f'<details class="receipt"><summary><span>{line}</span>{icon("chevron-down", 14)}</summary>'
         f"{whole_receipt(view, picture)}</details>{_shortfall(view, picture, receipt)}"
+        f"{missing_style_line(view.words, receipt)}"
     )
 
 
@@ -67,10 +70,14 @@ def receipt_rows(view: View, receipt: Receipt, picture: Picture | None = None) -
         (words("receipt.model"), f"{escape(_model(words, receipt))} <code>{escape(receipt.model)}</code>"),
         (words("receipt.got"), _got(words, receipt)),
         (words("receipt.format"), _format(words, picture)),
+        (words("receipt.reduced"), "<br>".join(escape(reduction_text(words, one)) for one in receipt.reductions)),
+        (words("receipt.avoided"), _said(receipt.asked_negative_prompt)),
         (words("receipt.references"), _references(words, receipt)),
-        (words("receipt.styles"), _styles(receipt)),
+        (words("receipt.reference_mode"), _reference_mode(words, receipt)),
+        (words("receipt.styles"), _styles(words, receipt)),
         (words("receipt.facts"), _facts(receipt)),
         (words("receipt.sources"), source_links(receipt.sources)),
+        (words("receipt.lettering"), _captions(words, receipt)),
         (words("receipt.review"), _review(words, picture)),
         (words("receipt.outside"), _outside(words, picture)),
         (words("receipt.tokens"), _tokens(words, receipt)),
@@ -182,27 +189,64 @@ def _format(words: Words, picture: Picture | None) -> str:
     if picture is None:
         return ""
     image = picture.image
-    return escape(words("receipt.bytes", type=image.mime_type, bytes=f"{image.size_bytes:,}"))
+    told = words("receipt.bytes", type=image.mime_type, bytes=f"{image.size_bytes:,}", bits=image.bit_depth)
+    return escape(told)
 
 
 def _references(words: Words, receipt: Receipt) -> str:
     named = " · ".join(escape(f"{one.handle} {_role(words, one.role)}".strip()) for one in receipt.references)
     if receipt.left_out:
-        left_out = escape(words("receipt.left_out", count=receipt.left_out))
+        left_out = escape(words.counted("receipt.left_out", receipt.left_out))
         named = f"{named} <span class='short'>{left_out}</span>"
     return named
+
+
+def _reference_mode(words: Words, receipt: Receipt) -> str:
+    """Return which pictures the person had shown to the model; empty where the agent chose."""
+    if receipt.asked_reference_mode is None:
+        return ""
+    count = f" ×{receipt.asked_reference_count}" if receipt.asked_reference_count else ""
+    return escape(words(REFERENCE_MODES[receipt.asked_reference_mode]) + count)
 
 
 def _role(words: Words, role: str) -> str:
     return words(f"role.{role}") if role in set(ReferenceRole) else role
 
 
-def _styles(receipt: Receipt) -> str:
+def _styles(words: Words, receipt: Receipt) -> str:
+    """Return the styles with what went into the prompt for them; in a sketch none of it did, and the look is drawn."""
     told = []
     for style in receipt.styles:
-        phrases = escape("; ".join(style.phrases))
+        phrases = escape(words("receipt.style_drawn") if receipt.is_sketch else "; ".join(style.phrases))
         told.append(f"{escape(style.name)}{f' <small>{phrases}</small>' if phrases else ''}")
+    if receipt.missing_style is not None:
+        told.append(f"<span class='short'>{escape(missing_style_sentence(words, receipt.missing_style))}</span>")
     return "<br>".join(told)
+
+
+_MISSING_STYLES = {
+    MissingStyleReason.UNKNOWN: "style_missing.unknown",
+    MissingStyleReason.NOT_DRAWN: "style_missing.not_drawn",
+    MissingStyleReason.LATE: "style_missing.late",
+    MissingStyleReason.FAILED: "style_missing.failed",
+}
+
+
+def missing_style_sentence(words: Words, missing: MissingStyle) -> str:
+    """Return why a style that was asked for is not among those of the picture."""
+    return words(_MISSING_STYLES[missing.reason], style=missing.requested)
+
+
+def missing_style_line(words: Words, receipt: Receipt) -> str:
+    """Return the line under a picture about a style that it lacks; empty where the person asked for none of the kind.
+
+    A style that the agent thought of by itself, and the library has not, stands on the receipt alone.
+    """
+    missing = receipt.missing_style
+    if missing is None or not (missing.is_asked_for or missing.reason is not MissingStyleReason.UNKNOWN):
+        return ""
+    said = escape(missing_style_sentence(words, missing))
+    return f'<p class="edit-line short style-missing">{icon("palette", 14)}<span>{said}</span></p>'
 
 
 def _facts(receipt: Receipt) -> str:
@@ -210,16 +254,25 @@ def _facts(receipt: Receipt) -> str:
 
 
 def _review(words: Words, picture: Picture | None) -> str:
-    """Return the score and what is not met; empty for a picture that nobody looked at."""
-    if picture is None or picture.review is None:
+    """Return what the look came to and what is missing; that nobody looked, where nobody did."""
+    if picture is None:
         return ""
-    missed = [
-        words(f"check.{item.check}") if item.check else item.wish
-        for item in picture.review.checklist
-        if not item.is_met
-    ]
+    review = picture.review
+    if review is None:
+        is_sketch = picture.receipt is not None and picture.receipt.is_sketch
+        return escape(words("review.none_sketch" if is_sketch else "review.none"))
+    missed = [item.wish for item in review.checklist if item.is_met is False and not item.check]
     told = words("receipt.missed", wishes="; ".join(missed)) if missed else ""
-    return escape(" · ".join(part for part in (score_text(words, picture.review), told) if part))
+    return escape(" · ".join(part for part in (review_text(words, review), told) if part))
+
+
+def _captions(words: Words, receipt: Receipt) -> str:
+    """Return the words a sketch was to hold, and whether it does."""
+    said = (
+        words("receipt.written" if one.is_written else "receipt.not_written", words=one.text)
+        for one in receipt.captions
+    )
+    return "<br>".join(map(escape, said))
 
 
 def _outside(words: Words, picture: Picture | None) -> str:
@@ -242,7 +295,7 @@ def _tokens(words: Words, receipt: Receipt) -> str:
         (usage.tool_tokens, "receipt.token_tools"),
         (usage.search_queries, "receipt.token_searches"),
     )
-    return escape(" · ".join([*kinds, *(words(key, count=f"{count:,}") for count, key in more if count)]))
+    return escape(" · ".join([*kinds, *(words.counted(key, count) for count, key in more if count)]))
 
 
 def _time(words: Words, receipt: Receipt) -> str:

@@ -13,13 +13,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from agent.imaging.intake import MAX_UPLOAD_MEGABYTES
 from agent.imaging.provenance import ForeignRecipe, Found, Recipe, RecipeSettings, RefusedRecipe, read
 from agent.messages import Value
+from agent.picture_limits import upload_limit_megabytes
 from agent.settings import TurnSettings
 from webui.panels.composer import AUTO, Chosen
 from webui.picture_work import Workbench, refusal
-from webui.sessions import COOKIE, Sessions
+from webui.sessions import COOKIE, Sessions, Visitor
 
 MAX_FOUND_CHARACTERS = 2 << 20
 _PRIVATE = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
@@ -81,8 +81,13 @@ def chosen_as(settings: TurnSettings | RecipeSettings | None, recipe: Recipe | N
         "resolution": settings.resolution or AUTO,
         "number_of_images": AUTO if count is None else str(count),
     }
+    told["reference_mode"] = settings.reference_mode or AUTO
     if isinstance(settings, TurnSettings):
         told |= {"review": settings.review, "confirm": settings.confirm}
+        told |= {
+            "negative_prompt": settings.negative_prompt or "",
+            "reference_count": str(settings.reference_count or AUTO),
+        }
     return now.model_copy(update=told)
 
 
@@ -98,9 +103,9 @@ def recipe_routes(sessions: Sessions) -> list[Route]:
         if sessions.token_of(request.cookies.get(COOKIE)) is None:
             return refusal(sessions.visitor(request).words("route.not_yours"), 403)
         # Before anybody looks whether the browser is still there: that look would swallow the first part of it.
-        data = await _body(request)
+        data = await _body(request, upload_limit_megabytes(sessions.visitor(request).owner))
         if data is None:
-            return refusal(sessions.visitor(request).words("builtin.too_large"), 413)
+            return refusal(_too_large(sessions.visitor(request)), 413)
 
         async def work(_owner: str) -> Response:
             found = told(await asyncio.to_thread(read, data))
@@ -113,11 +118,15 @@ def recipe_routes(sessions: Sessions) -> list[Route]:
     return [Route("/aivista/recipe", route, methods=["POST"])]
 
 
-async def _body(request: Request) -> bytes | None:
+def _too_large(visitor: Visitor) -> str:
+    return visitor.words("builtin.too_large", limit=upload_limit_megabytes(visitor.owner))
+
+
+async def _body(request: Request, limit_megabytes: int) -> bytes | None:
     """Return the bytes that were sent, or None as soon as they are too many."""
     data = bytearray()
     async for part in request.stream():
         data += part
-        if len(data) > MAX_UPLOAD_MEGABYTES << 20:
+        if len(data) > limit_megabytes << 20:
             return None
     return bytes(data)

@@ -15,11 +15,13 @@ from agent.components import (
     ConsentCard,
     FailureNote,
     InterruptedNote,
+    Outcome,
     PlanCard,
     SearchNote,
     SmartCanvas,
     Steps,
     StoppedNote,
+    TargetNote,
 )
 from agent.conversation import Conversation, Turn, TurnState
 from agent.errors import ErrorInfo
@@ -32,10 +34,11 @@ from webui.blank_notes import blank_mark, blank_note
 from webui.cards import ALONE, Place, View
 from webui.consent_cards import closed_consent, open_consent
 from webui.edit_cards import edit_lines
+from webui.icons import icon
 from webui.live import Ending, LiveBlock, LiveTurn, Painting
-from webui.markdown import safe_markdown
+from webui.markdown import markdown_html
 from webui.plan_cards import closed_plan, open_plan
-from webui.questions import asked
+from webui.questions import asked, target_sentence
 from webui.receipts import folded_receipt
 from webui.review_cards import earlier_attempts, folded_review
 from webui.step_lines import live_line, steps
@@ -46,7 +49,7 @@ Role: TypeAlias = Literal["user", "assistant"]
 
 @dataclass(frozen=True)
 class Prose:
-    """Words shown as Markdown by the page, whose sanitiser they pass."""
+    """Words of people and models, as HTML that can do nothing (`webui.markdown`)."""
 
     role: Role
     text: str
@@ -61,6 +64,9 @@ class Card:
 
 
 Block: TypeAlias = Prose | Card
+
+# Of the first records the turn's end alone says how its last step ended.
+_OUTCOMES: dict[TurnState, Outcome] = {TurnState.FAILED: "failed", TurnState.STOPPED: "stopped"}
 
 
 @dataclass(frozen=True)
@@ -142,7 +148,7 @@ def render_live(
         if now is not None and isinstance(block, Painting):
             blocks.append(now)
             now = None
-        blocks += _live_block(view, turn, block)
+        blocks += _live_block(view, turn, block, place.pictures)
     if now is not None:
         blocks.append(now)
     return blocks + _ending(view, turn.ending, turn.turn_id)
@@ -163,11 +169,11 @@ def _said(view: View, text: str, named: Sequence[str], uploads: Sequence[ImagePa
     shown: list[ImagePart | str] = [*(handle for handle in named if handle not in sent), *sent.values()]
     blocks: list[Block] = [Card("user", cards.thumbs(view, shown))] if shown else []
     if text.strip():
-        blocks.append(Prose("user", safe_markdown(text)))
+        blocks.append(Prose("user", markdown_html(text)))
     return blocks
 
 
-def _live_block(view: View, turn: LiveTurn, block: LiveBlock) -> list[Block]:
+def _live_block(view: View, turn: LiveTurn, block: LiveBlock, pictures: Mapping[str, Picture]) -> list[Block]:
     match block:
         case AgentMessage():
             return _prose(block.text, _sources(turn.blocks))
@@ -183,9 +189,16 @@ def _live_block(view: View, turn: LiveTurn, block: LiveBlock) -> list[Block]:
             is_ready = isinstance(turn.ending, TurnPaused)
             return [Card("assistant", open_consent(view, block.asks, turn.turn_id, is_ready=is_ready))]
         case AskBack():
-            return [Card("assistant", asked(view.words, block.question, block.subject))]
+            return [Card("assistant", asked(view, block.question, block.subject, _newest(pictures)))]
+        case TargetNote():
+            return [_target_note(view, block, pictures)]
         case _:
             assert_never(block)
+
+
+def _newest(pictures: Mapping[str, Picture]) -> str:
+    *_, newest = ("", *pictures)
+    return newest
 
 
 def _frames(view: View, painting: Painting) -> list[str]:
@@ -223,7 +236,8 @@ def _component(place: _Place, component: Component) -> list[Block]:
         case AgentMessage():
             return _prose(component.text, place.sources)
         case Steps():
-            return [Card("assistant", steps(view.words, component.lines, component.seconds))]
+            outcome = component.outcome or _OUTCOMES.get(place.state, "done")
+            return [Card("assistant", steps(view.words, component.lines, component.seconds, outcome))]
         case SmartCanvas():
             return _canvas(place, component)
         case ActionPanel():
@@ -233,7 +247,9 @@ def _component(place: _Place, component: Component) -> list[Block]:
         case ConsentCard():
             return [_consent(place, component)]
         case AskBack():
-            return [Card("assistant", asked(view.words, component.question, component.subject))]
+            return [Card("assistant", asked(view, component.question, component.subject, _newest(place.pictures)))]
+        case TargetNote():
+            return [_target_note(view, component, place.pictures)]
         case SearchNote():
             return [_search_note(view, component)]
         case FailureNote():
@@ -244,6 +260,14 @@ def _component(place: _Place, component: Component) -> list[Block]:
             return [Card("assistant", notices.stopped(view.words))]
         case _:
             assert_never(component)
+
+
+def _target_note(view: View, note: TargetNote, pictures: Mapping[str, Picture]) -> Card:
+    """Return which picture is the one to change now, and the picture itself."""
+    said = f'<p class="target">{icon("undo-2", 15)}<span>{escape(target_sentence(view.words, note.change))}</span></p>'
+    picture = pictures.get(note.change.handle) if note.change.has_moved else None
+    shown = cards.gallery(view, [figure(view, picture)]) if picture is not None else ""
+    return Card("assistant", said + shown)
 
 
 def _canvas(place: _Place, canvas: SmartCanvas) -> list[Block]:
@@ -292,7 +316,7 @@ def _consent(place: _Place, card: ConsentCard) -> Card:
 
 
 def _prose(text: str, sources: Sequence[Source]) -> list[Block]:
-    return [Prose("assistant", safe_markdown(text, sources))] if text.strip() else []
+    return [Prose("assistant", markdown_html(text, sources))] if text.strip() else []
 
 
 def _sources(shown: Sequence[Component | LiveBlock]) -> tuple[Source, ...]:

@@ -1,4 +1,4 @@
-"""What a look at a picture found, folded under it, and the attempts that a better one took the place of."""
+"""What a look at a picture found, folded under it: asked and seen. And the attempts that a better one replaced."""
 
 from __future__ import annotations
 
@@ -12,18 +12,26 @@ from webui.icons import icon
 from webui.words import Words
 
 
-def score_text(words: Words, review: Review) -> str:
-    """Return the score as a person reads it, or that there is none."""
-    return words("review.none") if review.score is None else f"{review.score:.0%}"
+def review_text(words: Words, review: Review) -> str:
+    """Return what a look came to: of what was asked for and looked at, how much is there. Never a score."""
+    looked = review.looked_at
+    if _is_studios_own(review):
+        names = dict.fromkeys(words(f"check.{item.check}") for item in review.checklist if item.check)
+        return words("review.checked", names=words("did.join").join(names))
+    if review.score is None:
+        return words("review.none")
+    if not looked:
+        return words("review.title")
+    return words("review.of", met=sum(item.is_met is True for item in looked), count=len(looked))
 
 
 def folded_review(view: View, picture: Picture) -> str:
-    """Return the review under a picture: score and how much of the wish is met, which unfolds; empty without one."""
+    """Return the review under a picture, which unfolds: how much of what was asked for is there; empty without one."""
     review = picture.review
     if review is None:
         return ""
-    rows = review_rows(view.words, review)
-    head = f"{score_badge(view.words, review)}<span>{escape(_tally(view.words, review))}</span>"
+    words, rows = view.words, review_rows(view.words, review)
+    head = f"{review_badge(words, review)}<span>{escape(_tally(words, review))}</span>"
     if not rows:
         return f'<p class="review">{head}</p>'
     return (
@@ -32,48 +40,69 @@ def folded_review(view: View, picture: Picture) -> str:
     )
 
 
-def score_badge(words: Words, review: Review) -> str:
-    """Return the score as a small badge: its colour says what its icon and its number say, too."""
-    if review.score is None:
+def review_badge(words: Words, review: Review) -> str:
+    """Return what a look came to as a small badge: its colour says what its icon and its words say, too."""
+    if review.score is None or _is_studios_own(review):
         tone, name = "unseen", "circle-dashed"
     else:
-        tone, name = ("passed", "circle-check") if review.has_passed else ("short", "triangle-alert")
-    title = words("review.title") if review.score is None else words("review.score", score=score_text(words, review))
-    return f'<b class="score {tone}" title="{escape(title)}">{icon(name, 13)}{escape(score_text(words, review))}</b>'
+        tone, name = ("short", "triangle-alert") if review.has_shortcomings else ("passed", "circle-check")
+    return (
+        f'<b class="score {tone}" title="{escape(words("review.title"))}">{icon(name, 13)}'
+        f"{escape(review_text(words, review))}</b>"
+    )
 
 
 def review_rows(words: Words, review: Review) -> str:
-    """Return everything a review found: the checklist, the lettering, what was said, what to change, who looked."""
+    """Return all that a review found: asked and seen, the lettering, what was said, what to change, who looked."""
     items = "".join(_item(words, item) for item in review.checklist)
     checklist = f'<ul class="checks">{items}</ul>' if items else ""
     suggestions = "".join(f"<li>{escape(text)}</li>" for text in review.suggestions)
     rows = [
         (words("review.lettering"), f"<q>{escape(review.lettering)}</q>" if review.lettering else ""),
-        (words("review.feedback"), escape(review.feedback)),
+        (words("review.feedback"), "" if _is_studios_own(review) else escape(review.feedback)),
         (words("review.suggestions"), f"<ul>{suggestions}</ul>" if suggestions else ""),
     ]
     listed = "".join(f"<dt>{escape(name)}</dt><dd>{value}</dd>" for name, value in rows if value)
     if not checklist and not listed:
         return ""
-    by = words("review.by", model=review.model_label) if review.model_label else words("review.by_studio")
-    return f'{checklist}{f"<dl>{listed}</dl>" if listed else ""}<p class="by">{escape(by)}</p>'
+    by = words("review.by", model=review.model_label) if review.model_label else ""
+    if _is_studios_own(review):
+        by = words("review.by_studio")
+    who = f'<p class="by">{escape(by)}</p>' if by else ""
+    return f"{checklist}{f'<dl>{listed}</dl>' if listed else ''}{who}"
+
+
+def _is_studios_own(review: Review) -> bool:
+    """Whether no model looked: the first records hold such checks of ratio, size and lettering with a score."""
+    return not review.model_label and bool(review.checklist) and all(item.check for item in review.checklist)
 
 
 def _tally(words: Words, review: Review) -> str:
-    """Return how many of the wishes are met; without a checklist the one sentence of the review."""
-    if review.checklist:
-        met = sum(item.is_met for item in review.checklist)
-        return words("review.tally", met=met, count=len(review.checklist))
+    """Return what stands beside the badge: what was not looked at, or the one sentence of a review without a list."""
+    if _is_studios_own(review):
+        return ""
+    unseen = len(review.checklist) - len(review.looked_at)
+    if review.looked_at:
+        parts = [words("review.as_asked"), words.counted("review.unseen", unseen) if unseen else ""]
+        return words("did.join").join(part for part in parts if part)
     return review.feedback
 
 
 def _item(words: Words, item: ChecklistItem) -> str:
+    """Return a row: what was asked for in the person's words, and what is seen of it."""
     name = words(f"check.{item.check}") if item.check else item.wish
-    sign, label = ("check", words("review.met")) if item.is_met else ("x", words("review.not_met"))
-    why = f" <small>{escape(item.why)}</small>" if item.why else ""
+    sign, label, look = {
+        True: ("check", words("review.met"), "met"),
+        False: ("x", words("review.not_met"), "missed"),
+        None: ("circle-dashed", words("review.not_looked"), "unlooked"),
+    }[item.is_met]
+    kind = f"<i>{escape(words(f'asked.{item.kind}'))}</i> " if item.kind else ""
+    quoted = escape(name) if item.check else f"<q>{escape(name)}</q>"
+    seen = item.why or (words("review.not_looked") if item.is_met is None else "")
+    why = f" <small>{escape(seen)}</small>" if seen else ""
     return (
-        f'<li class="{"met" if item.is_met else "missed"}"><span role="img" aria-label="{escape(label)}">'
-        f"{icon(sign, 15)}</span><span>{escape(name)}{why}</span></li>"
+        f'<li class="{look}"><span role="img" aria-label="{escape(label)}">{icon(sign, 15)}</span>'
+        f"<span>{kind}{quoted}{why}</span></li>"
     )
 
 
@@ -92,7 +121,7 @@ def earlier_attempts(view: View, pictures: Sequence[Picture]) -> str:
 def _attempt(view: View, picture: Picture) -> str:
     handle = picture.handle
     name = escape(view.words("action.open", handle=handle))
-    badge = score_badge(view.words, picture.review) if picture.review is not None else ""
+    badge = review_badge(view.words, picture.review) if picture.review is not None else ""
     return (
         f'<figure><button type="button" class="try" data-act="view" data-arg="{escape(handle)}" title="{name}" '
         f'aria-label="{name}"><img src="{view.url(handle, THUMB_EDGE_PX)}" alt="" loading="lazy">{tag(handle)}</button>'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -13,6 +13,7 @@ from pydantic import SecretStr
 
 from agent.conversation import Conversation, TurnState
 from agent.errors import ErrorInfo, RequestRefused
+from agent.picture_limits import upload_limit_megabytes
 from agent.pictures import ReferenceRole
 from agent.providers.catalogue import IMAGE_ROLES, TEXT_ROLES
 from agent.providers.key_check import KeyDiagnosis
@@ -115,12 +116,12 @@ class Screen:
         roles = IMAGE_ROLES if node == "executor" else TEXT_ROLES
         return self.limits(visitor) if self.studio().keys.learn(key, error, roles) else {}
 
-    def unlearn(self, visitor: Visitor) -> Updates:
-        """Forget a problem of the key in use that a turn has shown to be over, and return the note as it is then."""
+    def unlearn(self, visitor: Visitor, model_ids: Collection[str]) -> Updates:
+        """Forget what was wrong with the key in use for models that answered, and return the note as it is then."""
         key = self.key_in_use(visitor)
         if key is None or self.provider(visitor) != "gemini":
             return {}
-        return self.limits(visitor) if self.studio().keys.unlearn(key) else {}
+        return self.limits(visitor) if self.studio().keys.unlearn(key, model_ids) else {}
 
     def view(self, visitor: Visitor, conversation_id: str) -> View:
         """Return what a conversation is shown with."""
@@ -230,15 +231,20 @@ class Screen:
         """Return the chips for the model in use."""
         studio = self.studio()
         provider = self.provider(visitor)
-        limits = self._limits(visitor)
-        chosen = composer.within(chosen, limits)
         updates = composer.chip_updates(visitor.words, studio.catalogue, provider, chosen)
         box = self.panels.composer
         return {
             **{component: updates[name] for name, component in box.settings.items()},
             **self.limits(visitor),
-            box.aids: aids_html(visitor.words, studio.catalogue, provider, datetime.now(UTC).date()),
+            box.aids: aids_html(
+                visitor.words,
+                studio.catalogue,
+                provider,
+                datetime.now(UTC).date(),
+                upload_limit_megabytes=upload_limit_megabytes(visitor.owner),
+            ),
             box.cost: estimate_html(visitor.words, chosen_estimate(studio.catalogue, provider, chosen)),
+            box.more: gr.update(label=visitor.words("composer.more"), visible=provider != "sketch"),
         }
 
     def narrowed(self, visitor: Visitor, sent: Mapping[str, Any]) -> Updates:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from html import escape
 
+from agent.picture_limits import MAX_UPLOAD_MEGABYTES
 from webui.words import Words
 
 # Gradio 6.31's own English, by what it is called here: names of parts, and what its notices say.
@@ -26,6 +27,7 @@ NAMES: dict[str, str] = {
     "chatbot conversation": "builtin.thread",
     "Copy message": "builtin.copy",
     "Copied message": "builtin.copied",
+    "copy": "builtin.copy_code",
     "Loading response": "builtin.waiting",
     "Scroll down": "builtin.down",
     "Close": "action.close",
@@ -51,7 +53,7 @@ def script_words_html(words: Words) -> str:
     """Return a hidden element with all of it, for the page's script to read."""
     script = {key.removeprefix("script."): text for key, text in words.table.items() if key.startswith("script.")}
     names = {theirs: words(key) for theirs, key in NAMES.items()}
-    parts = {theirs: words(key) for theirs, key in PARTS.items()}
+    parts = {theirs: words(key, limit=MAX_UPLOAD_MEGABYTES) for theirs, key in PARTS.items()}
     told = {"script": script, "names": names, "parts": parts}
     data = "".join(f' data-{name}="{escape(json.dumps(table, ensure_ascii=False))}"' for name, table in told.items())
     return f'<i id="words" hidden{data}></i>'

@@ -7,6 +7,7 @@ import hmac
 import secrets
 from dataclasses import dataclass, field
 from html import escape
+from math import ceil
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers
@@ -15,22 +16,22 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agent.settings import OPERATOR
-from webui.api.rates import Buckets
 from webui.icons import icon
 from webui.page_gate.comers import address_of
 from webui.sessions import COOKIE, OWNED_LIFE_S, Sessions
+from webui.sign_in_limits import LONGEST_WAIT_S, Client, SignInLimits
 from webui.theme import tokens_css
 
 SIGN_IN = "/login"
 """Where the password goes, by form: also the place where `gradio_client` sends it (`Client(url, auth=…)`)."""
 ENTER = "/enter/"
 LET_IN_COOKIE = "aivista_in"
+WAS_IN_COOKIE = "aivista_was_in"
+"""Says that this browser knew the password once: no guesser's tries count against it."""
 
 _PASS_LIFE_S = 30 * 24 * 3600
+_WAS_IN_LIFE_S = 365 * 24 * 3600
 _MOST_BYTES = 4096
-_TRIES_A_MINUTE = 20.0
-# Of all whose address is not known: enough that one who guesses does not keep the others out.
-_TRIES_TOGETHER = 300.0
 # Liveness says nothing; Gradio asks the first one when it starts; programs bring tokens of their own.
 _OPEN_PATHS = ("/healthz", "/readyz", "/gradio_api/startup-events", "/api/v1/", "/v1/", ENTER)
 _STYLE = """
@@ -61,8 +62,7 @@ class WayIn:
     password: str = ""
     is_behind_proxy: bool = False
     operator_token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
-    tries: Buckets = field(default_factory=lambda: Buckets(_TRIES_A_MINUTE))
-    tries_together: Buckets = field(default_factory=lambda: Buckets(_TRIES_TOGETHER))
+    limits: SignInLimits = field(default_factory=SignInLimits)
 
     @property
     def operator_path(self) -> str:
@@ -84,12 +84,19 @@ class WayIn:
         nonce = secrets.token_hex(16)
         return f"{nonce}.{until}.{self._signature(nonce, until)}"
 
-    def may_try(self, request: Request) -> bool:
-        """Whether the password may be tried now from where a request comes; each try counts, a right one as well."""
+    def client(self, request: Request) -> Client:
+        """Return who tries the password, as far as limits go."""
         address = address_of(request.scope, is_behind_proxy=self.is_behind_proxy)
-        if address is None:
-            return self.tries_together.take("") == 0
-        return self.tries.take(address) == 0
+        nonce, _, signature = request.cookies.get(WAS_IN_COOKIE, "").partition(".")
+        if nonce and hmac.compare_digest(signature.encode(), self.sessions.sign("was in", nonce).encode()):
+            return Client(f"was in {nonce}", address, was_in=True)
+        token = self.sessions.token_of(request.cookies.get(COOKIE))
+        return Client(" ".join(filter(None, (address, token))), address)
+
+    def new_mark(self, client: Client) -> str:
+        """Return the value of a cookie that says that a browser was let in."""
+        nonce = client.name.removeprefix("was in ") if client.was_in else secrets.token_hex(16)
+        return f"{nonce}.{self.sessions.sign('was in', nonce)}"
 
     def is_password(self, typed: str) -> bool:
         """Whether somebody typed the password; how long this takes tells nothing of it."""
@@ -162,13 +169,26 @@ class SignIn:
             if len(body) > _MOST_BYTES:
                 return self._page(request, "sign_in.wrong", 413)
         typed = parse_qs(body.decode("utf-8", "replace"), max_num_fields=10).get("password", [""])[0]
-        if not self.way_in.may_try(request):
-            return self._page(request, "sign_in.too_often", 429)
+        limits, client = self.way_in.limits, self.way_in.client(request)
+        if (pause_s := limits.pause_s(client)) > 0:
+            return self._too_often(request, pause_s)
+        if not await limits.turn(client):
+            return self._too_often(request, LONGEST_WAIT_S)
         if not self.way_in.is_password(typed):
+            limits.failed(client)
             return self._page(request, "sign_in.wrong", 401)
+        limits.succeeded(client)
         is_page = "text/html" in request.headers.get("accept", "")
         answer: Response = RedirectResponse("/", status_code=303) if is_page else JSONResponse({"success": True})
         answer.headers.append("set-cookie", cookie_line(request, LET_IN_COOKIE, self.way_in.new_pass(), _PASS_LIFE_S))
+        mark = self.way_in.new_mark(client)
+        answer.headers.append("set-cookie", cookie_line(request, WAS_IN_COOKIE, mark, _WAS_IN_LIFE_S))
+        return answer
+
+    def _too_often(self, request: Request, pause_s: float) -> Response:
+        seconds = ceil(pause_s)
+        answer = self._page(request, "sign_in.too_often", 429, seconds=seconds)
+        answer.headers["Retry-After"] = str(seconds)
         return answer
 
     def _refusal(self, request: Request) -> Response:
@@ -177,11 +197,11 @@ class SignIn:
             return self._page(request, "", 401)
         return PlainTextResponse(self.way_in.sessions.words(request)("sign_in.needed"), status_code=401)
 
-    def _page(self, request: Request, problem: str, status_code: int) -> Response:
+    def _page(self, request: Request, problem: str, status_code: int, **parameters: int) -> Response:
         words = self.way_in.sessions.words(request)
         if "text/html" not in request.headers.get("accept", ""):
-            return PlainTextResponse(words(problem or "sign_in.needed"), status_code=status_code)
-        told = f'<p class="bad" role="alert">{escape(words(problem))}</p>' if problem else ""
+            return PlainTextResponse(words(problem or "sign_in.needed", **parameters), status_code=status_code)
+        told = f'<p class="bad" role="alert">{escape(words(problem, **parameters))}</p>' if problem else ""
         page = f"""<!doctype html><html lang="{words.language}"><head><meta charset="utf-8"><title>Aivista</title>
 <meta name="viewport" content="width=device-width, initial-scale=1"><meta name="robots" content="noindex">
 <style>{tokens_css()}{_STYLE}</style>{_THEME}</head><body><form method="post" action="{SIGN_IN}">

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
+from typing import assert_never
 from urllib.parse import urlsplit
 
+from agent.components import Outcome
 from agent.events import Step, ThoughtLog
 from webui.icons import icon
 from webui.usual_times import Usual
@@ -22,6 +26,7 @@ _STEP_ICONS = {
     Step.SEARCHED: "globe",
     Step.TOOL: "wrench",
     Step.STYLES: "palette",
+    Step.STYLE_MISSING: "palette",
     Step.ADJUSTING: "sliders-horizontal",
     Step.ADJUSTED: "sliders-horizontal",
     Step.PAINTING: "brush",
@@ -43,6 +48,17 @@ _TOOLS = {
     "run_javascript": "step.running_script",
     "get_history_image": "step.looking_back",
     "view_image": "step.looking_at",
+    "go_back_to": "step.going_back",
+}
+# Work takes time; every other line says what came of the work before it. Most work has a line that says it is done.
+_WORK: dict[Step, tuple[Step, ...]] = {
+    Step.THINKING: (),
+    Step.SEARCHING: (Step.SEARCHED,),
+    Step.TOOL: (),
+    Step.ADJUSTING: (Step.ADJUSTED,),
+    Step.PAINTING: (Step.PAINTED,),
+    Step.REVIEWING: (Step.REVIEWED, Step.NOT_REVIEWED),
+    Step.REWORDING: (),
 }
 # Stands for the seconds until they are put in as an element; no sentence holds it.
 _SECONDS = "\x00"
@@ -54,13 +70,20 @@ def step_sentence(words: Words, line: ThoughtLog) -> str:
     if line.step in _COUNTED:
         parameters = dict(line.parameters)
         return words.counted(key, int(parameters.pop("count", 1) or 1), **parameters)
-    if line.step is Step.TOOL:
-        if "server" in line.parameters:
+    match line.step:
+        case Step.TOOL if "server" in line.parameters:
             return words("step.mcp_tool", **line.parameters)
-        name, thing = (str(line.parameters.get(one, "")) for one in ("name", "object"))
-        return tool_sentence(words, name, thing)
-    parameters = {**line.parameters, "score": score_text(line)} if line.step is Step.REVIEWED else line.parameters
-    return words(key, **parameters)
+        case Step.TOOL:
+            name, thing = (str(line.parameters.get(one, "")) for one in ("name", "object"))
+            return tool_sentence(words, name, thing)
+        case Step.SEARCHED:
+            facts, sources = (int(line.parameters.get(one, 0) or 0) for one in ("facts", "sources"))
+            found = words.counted("step.facts", facts) if facts else words("step.no_facts")
+            return words(key, facts=found, sources=words.counted("step.sources", sources))
+        case Step.REVIEWED:
+            return _reviewed(words, line)
+        case _:
+            return words(key, **line.parameters)
 
 
 def tool_sentence(words: Words, name: str, thing: str) -> str:
@@ -73,12 +96,12 @@ def tool_sentence(words: Words, name: str, thing: str) -> str:
     return " ".join(words(key, object=thing).split())
 
 
-def score_text(line: ThoughtLog) -> str:
-    """Return the score of a review as everywhere on the page, in whole per cent."""
-    try:
-        return f"{float(line.parameters.get('score', '')):.0%}"
-    except ValueError:
-        return "?"
+def _reviewed(words: Words, line: ThoughtLog) -> str:
+    """Return what a look came to; the first records hold a score, which says nothing, instead of counts."""
+    count, feedback = int(line.parameters.get("count", 0) or 0), str(line.parameters.get("feedback", ""))
+    if count:
+        return words("step.reviewed", met=line.parameters.get("met", 0), count=count, feedback=feedback)
+    return words("step.reviewed_bare", feedback=feedback)
 
 
 def live_line(
@@ -119,16 +142,85 @@ def _countdown(words: Words, line: ThoughtLog) -> str:
     return escape(sentence).replace(_SECONDS, number)
 
 
-def steps(words: Words, lines: Sequence[ThoughtLog], seconds: float) -> str:
-    """Return the folded record of what the agent did."""
-    done = list(dict.fromkeys(words(f"did.{line.step.value}") for line in lines))
-    head = words("did.join").join(done)
-    rows = "".join(
-        f"<li>{icon(_STEP_ICONS[line.step], 15)}<span>{escape(step_sentence(words, line))}</span>"
-        f"<time>{_seconds(words, f'{line.at_s:.1f}')}</time></li>"
-        for line in lines
-    )
+@dataclass(frozen=True)
+class StepRow:
+    """A line of the record: what was done, and how long the work took (None for a line that is no work of its own).
+
+    `ending` is how the work ended. `asked` is the line that began it, where `line` is the one that ended it.
+    """
+
+    line: ThoughtLog
+    seconds: float | None = None
+    ending: Outcome = "done"
+    asked: ThoughtLog | None = None
+
+
+def step_rows(lines: Sequence[ThoughtLog], seconds: float, outcome: Outcome = "done") -> list[StepRow]:
+    """Return the record of a turn that took so long and ended so, in order.
+
+    Each piece of work takes until the next one begins, so the times add up to the turn's; of tools that began together
+    the last one has it. Records in which the clock began anew in the middle have no times.
+    """
+    starts = [place for place, line in enumerate(lines) if line.step in _WORK]
+    has_times = all(one.at_s <= other.at_s for one, other in pairwise(lines))
+    rows = [StepRow(line) for line in lines[: starts[0] if starts else None]]
+    for place, end in pairwise([*starts, len(lines)]):
+        work, said = lines[place], lines[place + 1 : end]
+        is_last = end == len(lines)
+        begins_s = 0.0 if place == starts[0] else work.at_s
+        ends_s = max(seconds, begins_s) if is_last else lines[end].at_s
+        time_s = ends_s - begins_s if has_times and (ends_s > begins_s or is_last) else None
+        done = next((line for line in said if line.step in _WORK[work.step]), None)
+        if done is not None:
+            rows.append(StepRow(done, time_s, "done", work))
+        else:
+            # Other work came after it, so what does not say that it is done was not.
+            ending: Outcome = outcome if is_last else "failed" if _WORK[work.step] else "done"
+            rows.append(StepRow(work, time_s, ending))
+        rows += [StepRow(line) for line in said if line is not done]
+    return rows
+
+
+def steps(words: Words, lines: Sequence[ThoughtLog], seconds: float, outcome: Outcome = "done") -> str:
+    """Return the folded record of what the agent did in a turn that took so long and ended so."""
+    rows = step_rows(lines, seconds, outcome)
+    head = words("did.join").join(dict.fromkeys(_did(words, row) for row in rows))
+    items = "".join(_row(words, row) for row in rows)
     return (
         f'<details class="steps"><summary>{icon("chevron-right", 15)}<span>{escape(head[:1].upper() + head[1:])}</span>'
-        f"<time>{_seconds(words, f'{seconds:.0f}')}</time></summary><ol>{rows}</ol></details>"
+        f"<time>{_seconds(words, f'{seconds:.0f}')}</time></summary><ol>{items}</ol></details>"
     )
+
+
+def _row(words: Words, row: StepRow) -> str:
+    time = f"<time>{_seconds(words, f'{row.seconds:.1f}')}</time>" if row.seconds is not None else ""
+    return f"<li>{icon(_STEP_ICONS[row.line.step], 15)}<span>{escape(_row_sentence(words, row))}</span>{time}</li>"
+
+
+def _did(words: Words, row: StepRow) -> str:
+    name = row.line.step.value
+    match row.ending:
+        case "done":
+            return words(f"did.{name}")
+        case "failed":
+            return words(f"undone.{name}")
+        case "stopped":
+            return words(f"halted.{name}")
+        case _:
+            assert_never(row.ending)
+
+
+def _row_sentence(words: Words, row: StepRow) -> str:
+    """Return what a finished row says: work that did not come to its end says so."""
+    line = row.line
+    if row.ending != "done":
+        said = _did(words, row)
+        return said[:1].upper() + said[1:]
+    if line.step is Step.PAINTED and row.asked is not None:
+        asked, made = (int(one.parameters.get("count", 1) or 1) for one in (row.asked, line))
+        if made < asked:
+            return words("step.painted_some", count=made, asked=asked)
+    if line.step in (Step.THINKING, Step.REWORDING, Step.REPAINTING):
+        said = words(f"did.{line.step.value}")
+        return said[:1].upper() + said[1:]
+    return step_sentence(words, line).removesuffix("…")

@@ -13,6 +13,7 @@ import gradio as gr
 from agent.conversation import Conversation, Turn, TurnState
 from agent.errors import AivistaError
 from agent.events import TurnDone, TurnEvent, TurnFailed, TurnPaused, TurnStopped
+from agent.providers.catalogue import ModelRole
 from webui import notices
 from webui.cards import View
 from webui.live import Ending, LiveTurn, Painting, advance_all
@@ -94,12 +95,11 @@ class Streams:
         has_failed = isinstance(live.ending, TurnFailed) or not live.is_on_record
         tab.returned = sent if has_failed else None
         ending = live.ending
-        learnt: Updates = {}
+        learnt = self.screen.unlearn(visitor, self._answered(conversation, live))
         if isinstance(ending, TurnFailed):
-            learnt = self.screen.learn(visitor, ending.error, ending.node)
-        elif live.pictures:
-            learnt = self.screen.unlearn(visitor)
-        newest = conversation.pictures[-1].handle if conversation and live.pictures else ""
+            learnt |= self.screen.learn(visitor, ending.error, ending.node)
+        is_another = bool(live.pictures) or live.has_gone_back
+        newest = (conversation.edit_target or "") if conversation and is_another else ""
         return {
             **await self.screen.frame(visitor, conversation),
             panels.rail.stamp: stamp_html(time.monotonic_ns(), _how(live.ending), newest),
@@ -108,6 +108,17 @@ class Streams:
             panels.chat.welcome: "",
             panels.chat.thread: to_messages(_at_rest(view, conversation, live)),
         }
+
+    def _answered(self, conversation: Conversation | None, live: LiveTurn) -> set[str]:
+        """Return the ids of the models that have answered in a turn, as far as it tells."""
+        answered = {one.receipt.model for one in live.pictures if one.receipt is not None}
+        turn = conversation.turn(live.turn_id) if conversation is not None else None
+        has_said_something = turn is not None and turn.usage.output_tokens + turn.usage.thought_tokens > 0
+        has_painter_failed = isinstance(live.ending, TurnFailed) and live.ending.node == "executor"
+        if turn is not None and has_said_something and (isinstance(live.ending, TurnDone) or has_painter_failed):
+            catalogue = self.screen.studio().catalogue
+            answered.add(catalogue.model(ModelRole(turn.settings.text_model), "gemini").id)
+        return answered
 
 
 @dataclass

@@ -26,6 +26,7 @@ _REASONS = {
     MatchKind.NAME: "styles.why_name",
     MatchKind.ALIAS: "styles.why_alias",
     MatchKind.PHRASE: "styles.why_phrase",
+    MatchKind.DESCRIPTION: "styles.why_meaning",
     MatchKind.MEANING: "styles.why_meaning",
 }
 

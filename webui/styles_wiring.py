@@ -176,7 +176,7 @@ class Styles:
     async def _list(self, visitor: Visitor, shelf: Shelf) -> Updates:
         styles, matches = await self.library.all(visitor.owner), []
         if shelf.query:
-            matches = await self.library.search(shelf.query, _MOST_MATCHES, _FLOOR, owner=visitor.owner)
+            matches = await self.library.search(shelf.query, _MOST_MATCHES, _FLOOR, owner=visitor.owner, is_style=True)
         return self._listed(visitor, shelf, styles, matches)
 
     def _listed(

@@ -16,7 +16,7 @@ from agent.errors import ErrorInfo
 from agent.messages import TokenUsage
 from agent.trace import Json, StepKind, TraceStep
 from webui.cards import View
-from webui.panels.trace import copy_button, dollars, took, trace_url
+from webui.panels.trace import copy_button, dollars, node_name, took, trace_url
 from webui.words import Words
 
 THUMB_EDGE_PX = 192
@@ -47,7 +47,7 @@ def details_html(view: View, step: TraceStep, handles: Mapping[str, str]) -> str
 
 def _facts(words: Words, step: TraceStep) -> str:
     model = f"{escape(step.model_label)} <code>{escape(step.model)}</code>" if step.model else ""
-    began = words("trace.began_text", at=took(words, step.at_s), node=step.node)
+    began = words("trace.began_text", at=took(words, step.at_s), node=node_name(words, step.node))
     rows = {
         "trace.model": model,
         "trace.began": escape(began if step.kind is not StepKind.NODE else took(words, step.at_s)),
@@ -56,7 +56,7 @@ def _facts(words: Words, step: TraceStep) -> str:
         "trace.tokens": escape(_tokens(words, step.usage)),
         "trace.price": dollars(step.price_usd) if step.kind is StepKind.MODEL else "",
         "trace.finish": escape(step.finish_reason),
-        "trace.led": f"<code>{escape(step.led_to)}</code>" if step.led_to else "",
+        "trace.led": escape(node_name(words, step.led_to)) if step.led_to else "",
         "trace.error": _error(words, step.error) if step.error is not None else "",
     }
     return "".join(f"<dt>{escape(words(key))}</dt><dd>{value}</dd>" for key, value in rows.items() if value)
@@ -88,7 +88,7 @@ def _tokens(words: Words, usage: TokenUsage) -> str:
         (usage.image_tokens, "trace.tokens_image"),
         (usage.search_queries, "trace.searches"),
     )
-    return " · ".join(words(key, count=f"{count:,}") for count, key in kinds if count)
+    return " · ".join(words.counted(key, count) for count, key in kinds if count)
 
 
 class _Teller:

@@ -9,7 +9,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from agent.errors import ErrorInfo
+from agent.errors import ErrorInfo, error_sentences
 
 LANGUAGES: tuple[str, ...] = ("en", "zh-CN")
 
@@ -34,18 +34,19 @@ class Words:
     def counted(self, key: str, count: int, **parameters: object) -> str:
         """Return the sentence for that many things: `<key>_one` when it is exactly one and there is such a key."""
         chosen = f"{key}_one" if count == 1 and f"{key}_one" in self.table else key
-        return self(chosen, count=count, **parameters)
+        return self(chosen, count=f"{count:,}", **parameters)
 
     def error(self, info: ErrorInfo) -> str:
         """Return the sentence of a failure."""
-        return self(f"error.{info.code.value}", **info.sentence_parameters)
+        return info.sentence(self.language)
 
 
 @cache
 def load_words(language: str) -> Words:
-    """Return the words of one of LANGUAGES."""
+    """Return the words of one of LANGUAGES, with what failures say in it under `error.<code>`."""
     text = resources.files("webui").joinpath("locales", f"{language}.toml").read_text(encoding="utf-8")
-    table = {f"{group}.{key}": value for group, keys in tomllib.loads(text).items() for key, value in keys.items()}
+    groups = {**tomllib.loads(text), "error": error_sentences(language)}
+    table = {f"{group}.{key}": value for group, keys in groups.items() for key, value in keys.items()}
     return Words(language, table)
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-
-from PIL import Image
+from typing import TYPE_CHECKING, Any
 
 from agent.adjusting.adjustment import (
     Adjustment,
@@ -15,28 +14,35 @@ from agent.adjusting.adjustment import (
     quarters,
 )
 
-_QUARTERS = {1: Image.Transpose.ROTATE_270, 2: Image.Transpose.ROTATE_180, 3: Image.Transpose.ROTATE_90}
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from agent.pixels import Pixels
+
 # A share that came out of a subtraction must not reach into the next pixel by its last bit.
 _LAST_BIT = 1e-6
 
 
-def framed(image: Image.Image, adjustment: Adjustment) -> Image.Image:
-    """Return the picture turned, then flipped, then cropped.
+def framed(pixels: Pixels, adjustment: Adjustment) -> Pixels:
+    """Return the pixels (height, width, channels; the last of 2 or 4 is alpha) turned, then flipped, then cropped.
 
-    By an odd angle it is turned about its middle and cut to the largest part of its own shape that has no empty
+    By an odd angle a picture is turned about its middle and cut to the largest part of its own shape that has no empty
     corner, as when a horizon is straightened in a photo program; the pixels between pixels are bicubic.
     """
+    import numpy as np
+
     count, rest = quarters(adjustment.rotate)
     if count:
-        image = image.transpose(_QUARTERS[count])
+        # `rot90` turns to the left.
+        pixels = np.rot90(pixels, -count)
     if rest:
-        image = _slanted(image, rest)
+        pixels = _slanted(pixels, rest)
     if adjustment.flip is not None:
-        is_horizontal = adjustment.flip is Flip.HORIZONTAL
-        image = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT if is_horizontal else Image.Transpose.FLIP_TOP_BOTTOM)
+        pixels = pixels[:, ::-1] if adjustment.flip is Flip.HORIZONTAL else pixels[::-1]
     for crop in crops_from_the_whole(adjustment.crop):
-        image = image.crop(_box(crop, *image.size))
-    return image
+        left, top, right, bottom = _box(crop, pixels.shape[1], pixels.shape[0])
+        pixels = pixels[top:bottom, left:right]
+    return np.ascontiguousarray(pixels)
 
 
 def framed_size(width: int, height: int, adjustment: Adjustment) -> tuple[int, int]:
@@ -58,27 +64,30 @@ def _upright_part(width: int, height: int, degrees: float) -> tuple[int, int]:
     return max(1, math.floor(width * scale)), max(1, math.floor(height * scale))
 
 
-def _slanted(image: Image.Image, degrees: float) -> Image.Image:
-    if image.mode == "I;16":
-        return _clipped(_slanted(image.convert("I"), degrees))
-    width, height = _upright_part(*image.size, degrees)
-    sine, cosine = math.sin(math.radians(degrees)), math.cos(math.radians(degrees))
-    # Each new pixel is looked up where it came from: turned back about the middle of both.
-    right = (cosine, sine, image.width / 2 - cosine * width / 2 - sine * height / 2)
-    down = (-sine, cosine, image.height / 2 + sine * width / 2 - cosine * height / 2)
-    method = Image.Transform.AFFINE
-    if image.mode in {"LA", "RGBA"}:
-        # Weighed by opacity, so that the colour of clear pixels does not bleed into their neighbours.
-        weighed = image.convert({"LA": "La", "RGBA": "RGBa"}[image.mode])
-        return weighed.transform((width, height), method, (*right, *down), Image.Resampling.BICUBIC).convert(image.mode)
-    return image.transform((width, height), method, (*right, *down), Image.Resampling.BICUBIC)
-
-
-def _clipped(image: Image.Image) -> Image.Image:
-    """Return 32-bit pixels as 16-bit ones; bicubic weights reach a little below black and above white."""
+def _slanted(pixels: Pixels, degrees: float) -> Pixels:
+    import cv2
     import numpy as np
 
-    return Image.fromarray(np.asarray(image).clip(0, 65535).astype(np.uint16))
+    from agent.pixels import unweighed, weighed
+
+    height, width = pixels.shape[:2]
+    size = _upright_part(width, height, degrees)
+    sine, cosine = math.sin(math.radians(degrees)), math.cos(math.radians(degrees))
+    # Each new pixel is looked up where it came from: turned back about the middle of both.
+    x, y = (size[0] - 1) / 2, (size[1] - 1) / 2
+    back = np.array(
+        [
+            [cosine, sine, (width - 1) / 2 - cosine * x - sine * y],
+            [-sine, cosine, (height - 1) / 2 + sine * x - cosine * y],
+        ]
+    )
+    has_alpha = pixels.shape[2] in {2, 4}
+    flags = cv2.INTER_CUBIC | cv2.WARP_INVERSE_MAP
+    source = weighed(pixels) if has_alpha else pixels
+    turned: NDArray[Any] = np.asarray(
+        cv2.warpAffine(source, back, size, flags=flags, borderMode=cv2.BORDER_REPLICATE)
+    ).reshape(size[1], size[0], pixels.shape[2])
+    return unweighed(turned, pixels.dtype) if has_alpha else turned
 
 
 def _box(crop: CropRatio | CropBox, width: int, height: int) -> tuple[int, int, int, int]:

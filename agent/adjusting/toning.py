@@ -49,7 +49,7 @@ def toned(
 ) -> Pixels:
     """Return new pixels of the same shape and type, adjusted; the given ones stay as they are.
 
-    `pixels` is (height, width) for grey, 8 or 16 bits, or (height, width, 3) for RGB of 8 bits; `opacity` is
+    `pixels` is (height, width, 1) for grey or (height, width, 3) for RGB, of 8 or 16 bits; `opacity` is
     (height, width), 255 where nothing shines through. Works through strips of about `strip_pixels`, so that a large
     picture takes little more memory than its own. Grey pixels take no warmth: they have no colour to put it in.
     """
@@ -67,7 +67,7 @@ def toned(
         first, last = max(0, top - margin), min(height, bottom + margin)
         part = None if opacity is None else opacity[first:last]
         values = _adjusted_strip(pixels[first:last], part, adjustment, sigma_px)[:, top - first : bottom - first]
-        result[top:bottom] = _interleaved(_quantised(values, pixels.dtype), is_grey=pixels.ndim == 2)
+        result[top:bottom] = _quantised(values, pixels.dtype).transpose(1, 2, 0)
     return result
 
 
@@ -194,11 +194,7 @@ def _blurred(plane: Floats, opacity: NDArray[np.uint8] | None, sigma_px: float) 
 
 
 def _planes(strip: Pixels) -> Pixels:
-    return strip[None] if strip.ndim == 2 else np.ascontiguousarray(strip.transpose(2, 0, 1))
-
-
-def _interleaved(planes: Pixels, *, is_grey: bool) -> Pixels:
-    return planes[0] if is_grey else planes.transpose(1, 2, 0)
+    return np.ascontiguousarray(strip.transpose(2, 0, 1))
 
 
 def _quantised(values: Floats, dtype: np.dtype[np.unsignedinteger[Any]]) -> Pixels:

@@ -2,6 +2,7 @@
 
 * Turns get ids of our own: the journal of paid calls and the checkpoints go by them, and an archive could name
   somebody else's. That a turn which ran or waited is stopped, since it has neither here, is up to the records.
+* What its files hold came from outside, whatever it says of them, as do its turns (`Turn.is_imported`).
 * A provider's search suggestions are HTML, shown as they came; of an archive nobody can say where they came from.
 """
 
@@ -14,10 +15,12 @@ from collections.abc import Mapping
 
 from agent.archive.consistency import Contents, PictureFacts
 from agent.archive.kinds import MIME_OF_SUFFIX
+from agent.archive.packing import without_file
 from agent.archive.walking import with_images
 from agent.components import Component, SearchNote
 from agent.conversation import Turn, WholeConversation
 from agent.messages import ImagePart
+from agent.pictures import Picture
 
 _KNOWN_TYPES = frozenset(MIME_OF_SUFFIX.values())
 
@@ -34,9 +37,10 @@ class Adoption:
         ids = {turn.id: uuid.uuid4().hex for turn in whole.turns}
         whole = with_images(whole, self._image)
         turns = tuple(_adopted_turn(turn, ids) for turn in whole.turns)
-        pictures = tuple(one.model_copy(update={"turn_id": ids[one.turn_id]}) for one in whole.pictures)
+        pictures = tuple(_adopted_picture(one, ids) for one in whole.pictures)
         head = ids[whole.head] if whole.head is not None else None
-        return whole.model_copy(update={"turns": turns, "pictures": pictures, "head": head})
+        files = tuple(one.model_copy(update={"is_untrusted": True}) for one in whole.files)
+        return whole.model_copy(update={"turns": turns, "pictures": pictures, "head": head, "files": files})
 
     def _image(self, image: ImagePart) -> ImagePart:
         """Return the reference with the size and, where it claims none of ours, the type that its file has."""
@@ -58,11 +62,19 @@ def _measured(image: ImagePart, facts: PictureFacts) -> dict[str, object]:
         update |= {"width": None, "height": None}
     if image.mime_type not in _KNOWN_TYPES:
         update["mime_type"] = facts.mime_type
+    if image.bit_depth != facts.bit_depth:
+        update["bit_depth"] = facts.bit_depth
     return update
 
 
 def _known_type(mime_type: str) -> str:
     return mime_type if mime_type in _KNOWN_TYPES else "image/png"
+
+
+def _adopted_picture(picture: Picture, ids: Mapping[str, str]) -> Picture:
+    # An archive could name the file that somebody else has sent.
+    original = without_file(picture.original) if picture.original is not None else None
+    return picture.model_copy(update={"turn_id": ids[picture.turn_id], "original": original})
 
 
 def _adopted_turn(turn: Turn, ids: Mapping[str, str]) -> Turn:

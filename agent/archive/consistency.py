@@ -28,11 +28,10 @@ from agent.components import PlanCard
 from agent.conversation import Timing
 from agent.errors import ErrorInfo, RequestRefused
 from agent.events import ThoughtLog
-from agent.imaging.handles import parse_handle
-from agent.imaging.intake import MAX_SIDE_PX
+from agent.handles import parse_handle
 from agent.imaging.masking import Notice, Reason
 from agent.messages import ImagePart, PromptMessage, SignedPart
-from agent.picture_limits import MAX_MEGAPIXELS
+from agent.picture_limits import MAX_MEGAPIXELS, MAX_SIDE_PX
 from agent.pictures import EditNotice, EditRecord, Margins, Placement
 from agent.plans import Ask
 from agent.settings import TurnSettings
@@ -61,6 +60,7 @@ class PictureFacts:
     size_bytes: int
     width: int
     height: int
+    bit_depth: int = 8
 
 
 @dataclass(frozen=True)

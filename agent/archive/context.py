@@ -10,7 +10,7 @@ from typing import Protocol
 
 from agent.components import AgentMessage, Component, SmartCanvas
 from agent.conversation import Turn, TurnState, WholeConversation
-from agent.imaging.handles import allot_handle
+from agent.handles import allot_handle
 from agent.imaging.intake import check_request, take_in
 from agent.messages import ContentPart, ImageOrigin, ImagePart, PromptMessage, Role, TextPart
 from agent.pictures import Picture
@@ -69,6 +69,7 @@ class _File:
     mime_type: str
     width: int
     height: int
+    bit_depth: int
 
 
 async def _taken_in(message: ToldMessage) -> list[_File]:
@@ -76,7 +77,7 @@ async def _taken_in(message: ToldMessage) -> list[_File]:
     files = []
     for number, (name, data) in enumerate(message.pictures, 1):
         taken = await take_in(data, name or f"Picture {number}")
-        files.append(_File(taken.data, taken.mime_type, taken.width, taken.height))
+        files.append(_File(taken.data, taken.mime_type, taken.width, taken.height, taken.bit_depth))
     return files
 
 
@@ -84,7 +85,8 @@ async def _stored(file: _File, message: ToldMessage, images: Writable, handles: 
     origin = ImageOrigin.UPLOADED if message.is_person else ImageOrigin.GENERATED
     part = await images.write(file.data, file.mime_type, origin)
     handles.append(allot_handle(handles, base=None))
-    return part.model_copy(update={"width": file.width, "height": file.height, "handle": handles[-1]})
+    measured = {"width": file.width, "height": file.height, "bit_depth": file.bit_depth}
+    return part.model_copy(update={**measured, "handle": handles[-1]})
 
 
 def _new_turn(text: str, parent: str | None, now: datetime) -> Turn:

@@ -18,7 +18,7 @@ from pydantic.json_schema import models_json_schema
 from agent.components import Component
 from agent.conversation import Timing, TurnState, Writer
 from agent.messages import ImagePart, PromptMessage, TokenUsage, Value
-from agent.pictures import Blank, DriftRecord, EditRecord, Margins, Receipt, ReferenceRole
+from agent.pictures import Blank, DriftRecord, EditRecord, Margins, OriginalFile, Receipt, ReferenceRole
 from agent.reviews import Review
 from agent.settings import TurnSettings
 
@@ -44,12 +44,12 @@ _MOST_VERSIONS = 1 << 31
 class Limits:
     """What an archive may hold at most, in bytes and counts; one that is made keeps them, too.
 
-    A picture of 4096 by 4096 with alpha that cannot be compressed has 64 MiB and a little. All files together may be
-    `ratio` times as large as the archive, with `ratio_from_bytes` in any case.
+    A picture of 64 megapixels with alpha, or of 32 with 16 bits, that cannot be compressed has 256 MB and a little. All
+    files together may be `ratio` times as large as the archive, with `ratio_from_bytes` in any case.
     """
 
     archive_bytes: int = 4 << 30
-    file_bytes: int = 72 << 20
+    file_bytes: int = 264 << 20
     json_bytes: int = 64 << 20
     json_values: int = 2_000_000
     json_depth: int = 100
@@ -165,8 +165,9 @@ class ArchivedTurn(Value):
 class ArchivedPicture(Value):
     """A picture of the conversation, whatever its branch; `answer` comes without its large `signatures`.
 
-    What `agent.pictures` says of a picture holds here. Its bytes are `pictures/<digest>.<suffix>`. The person starred
-    it when it `is_starred`, and gave it its `tags`.
+    What `agent.pictures` says of a picture holds here. Its bytes are `pictures/<digest>.<suffix>`, at the picture's own
+    size and bit depth and without metadata; the file that an upload was is told (`original`), but stays at home, its
+    digest with it. The person starred it when it `is_starred`, and gave it its `tags`.
     """
 
     handle: str
@@ -187,6 +188,7 @@ class ArchivedPicture(Value):
     drift: DriftRecord | None
     shortfall_kept: bool
     blank: Blank | None = None
+    original: OriginalFile | None = None
     is_starred: bool
     tags: tuple[str, ...]
 

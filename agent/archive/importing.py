@@ -130,7 +130,7 @@ class Importer:
         except ProviderFailure as error:
             raise not_a_picture(name) from error
         md5 = await asyncio.to_thread(_md5, data)
-        return PictureFacts(md5, MIME_OF_SUFFIX[suffix], len(data), probed.width, probed.height)
+        return PictureFacts(md5, MIME_OF_SUFFIX[suffix], len(data), probed.width, probed.height, probed.bit_depth)
 
     def _check(self, folder: str, contents: Contents) -> None:
         conversation = self._reader.conversation(folder)

@@ -17,7 +17,7 @@ from agent.archive.format import (
 )
 from agent.conversation import Turn, WholeConversation, WorkspaceFile
 from agent.messages import PromptMessage
-from agent.pictures import Picture
+from agent.pictures import OriginalFile, Picture
 from agent.storage.signatures import Place, large_signatures, put_back, take_out
 
 _OF_A_TURN = tuple(ArchivedTurn.model_fields.keys() - {"messages", "signatures"})
@@ -69,6 +69,9 @@ def _packed_picture(
     picture: Picture, blobs: dict[str, bytes], is_starred: bool, tags: tuple[str, ...]
 ) -> ArchivedPicture:
     answer, places = _light((picture.answer,) if picture.answer else (), blobs)
+    if picture.original is not None:
+        # It may say where it was taken, and the archive may be given to somebody.
+        picture = picture.model_copy(update={"original": without_file(picture.original)})
     return ArchivedPicture(
         **_fields(picture, _OF_A_PICTURE),
         answer=answer[0] if answer else None,
@@ -76,6 +79,11 @@ def _packed_picture(
         is_starred=is_starred,
         tags=tags,
     )
+
+
+def without_file(original: OriginalFile) -> OriginalFile:
+    """Return what is known of the file that an upload was, where the file itself is not."""
+    return original.model_copy(update={"digest": ""})
 
 
 def _packed_file(file: WorkspaceFile) -> ArchivedWorkspaceFile:

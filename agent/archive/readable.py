@@ -22,6 +22,7 @@ from agent.components import (
     SearchNote,
     SmartCanvas,
     StoppedNote,
+    TargetNote,
 )
 from agent.conversation import Turn, TurnState, WholeConversation
 from agent.messages import ImagePart, Source
@@ -189,6 +190,8 @@ class _Telling:
                 yield Facts(prompts)
             case AskBack():
                 yield Note(f"{self._word(f'question.{component.question}')} {component.subject}".strip())
+            case TargetNote():
+                yield Note(self._word("went_back", handle=component.change.handle or "–"))
             case SearchNote() if component.sources:
                 yield Links(self._word("sources"), component.sources)
             case FailureNote():
@@ -243,10 +246,13 @@ class _Telling:
         review = picture.review
         if review is None:
             return
-        score = f"{review.score:.0%}" if review.score is not None else ""
-        text = " · ".join(one for one in (score, review.feedback) if one)
-        if text:
-            yield self._word("review"), text
+        for item in review.checklist:
+            # The first records hold checks of the studio's own as well: those are no review.
+            if item.check is None and item.is_met is not None:
+                sign = "✓" if item.is_met else "✗"
+                yield self._word("review"), " ".join(one for one in (sign, f"“{item.wish}”", item.why) if one)
+        if review.feedback and review.model_label:
+            yield self._word("review"), review.feedback
         if review.lettering:
             yield self._word("lettering"), review.lettering
 

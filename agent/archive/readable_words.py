@@ -45,9 +45,11 @@ _ENGLISH: Mapping[str, str] = {
     "by.agent": "written by Aivista",
     "no_text": "This file is no text and not shown here.",
     "cut": "{count} more characters are not shown here.",
+    "went_back": "The picture to change from here on: {handle}",
     "question.empty": "Asked what there should be to see.",
     "question.unsure": "Asked what exactly is wanted.",
     "question.which_part": "Asked which part is meant.",
+    "question.no_mask": "Asked which part is meant: no mask came with the message.",
 }
 _CHINESE: Mapping[str, str] = {
     "untitled": "未命名的对话",
@@ -88,9 +90,11 @@ _CHINESE: Mapping[str, str] = {
     "by.agent": "由 Aivista 写入",
     "no_text": "此文件不是文本，这里不显示。",
     "cut": "还有 {count} 个字符未在此显示。",
+    "went_back": "从这里起要修改的图片：{handle}",
     "question.empty": "询问想看到什么。",
     "question.unsure": "询问具体想要什么。",
     "question.which_part": "询问指的是哪一部分。",
+    "question.no_mask": "消息没有附带蒙版，询问指的是哪一部分。",
 }
 WORDS: Mapping[Language, Mapping[str, str]] = {"en": _ENGLISH, "zh-CN": _CHINESE}
 

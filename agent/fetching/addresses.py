@@ -29,9 +29,33 @@ _DENIED_V4 = tuple(
         "240.0.0.0/4",
     )
 )
+# Addresses that look public, but that a cloud answers only to its own machines: who asks from there is trusted.
+_OF_CLOUDS_V4 = tuple(
+    IPv4Network(network)
+    for network in (
+        "168.63.129.16/32",  # Azure: the platform itself (WireServer, DNS, health)
+        "161.26.0.0/16",  # IBM Cloud: services of its infrastructure
+        "166.8.0.0/14",  # IBM Cloud: private endpoints of its services
+        "199.36.153.4/30",  # Google Cloud: restricted.googleapis.com
+        "199.36.153.8/30",  # Google Cloud: private.googleapis.com
+        "34.126.0.0/18",  # Google Cloud: the same, further addresses
+        "192.80.8.124/32",  # Equinix Metal: metadata
+    )
+)
 _PUBLIC_V6 = IPv6Network("2000::/3")
+# What clouds tell their machines over IPv6 stands below fd00::/8 (AWS, Google, Oracle, Scaleway) and fe80::/10
+# (OpenStack, Azure), outside of the public space, but for Google's private ways to its services.
 _DENIED_V6 = tuple(
-    IPv6Network(network) for network in ("2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20")
+    IPv6Network(network)
+    for network in (
+        "2001::/23",
+        "2001:db8::/32",
+        "2002::/16",
+        "2620:4f:8000::/48",
+        "3fff::/20",
+        "2600:2d00:2:1000::/56",
+        "2600:2d00:2:2000::/56",
+    )
 )
 
 
@@ -57,4 +81,4 @@ def is_public(address: str) -> bool:
 
 
 def _is_public_v4(address: IPv4Address) -> bool:
-    return not any(address in network for network in _DENIED_V4)
+    return not any(address in network for network in (*_DENIED_V4, *_OF_CLOUDS_V4))

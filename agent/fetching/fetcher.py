@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import time
 from dataclasses import dataclass
 from functools import cached_property
 from types import TracebackType
@@ -106,12 +107,12 @@ class Fetcher:
         cannot be read; NetworkFailure when it is out of reach or too slow. The sentence names the host that was
         asked for and nothing that came from it.
         """
-        asked = web_url(url)
+        asked, started_s = web_url(url), time.monotonic()
         try:
             async with asyncio.timeout(self._limits.overall_s):
                 return await self._fetch(asked)
         except (TimeoutError, httpcore2.TimeoutException) as error:
-            seconds = round(self._limits.overall_s)
+            seconds = max(1, round(time.monotonic() - started_s))
             detail = type(error).__name__
             raise NetworkFailure(
                 ErrorCode.PAGE_TOO_SLOW, provider_detail=detail, name=asked.host, seconds=seconds

@@ -30,6 +30,16 @@ _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zs", "Zl", "Zp"})
 _OTHER_DOTS = frozenset("\u3002\uff0e\uff61")
 # Names of one's own machine, house or cloud, whatever a resolver says of them.
 _LOCAL_ENDINGS = frozenset({"local", "internal", "localhost", "lan", "home.arpa"})
+# What clouds tell a machine about itself, keys among it, under names that lead to it alone.
+_METADATA_HOSTS = frozenset(
+    {
+        "metadata.platformequinix.com",
+        "metadata.packet.net",
+        "metadata.tencentyun.com",
+        "api.metadata.cloud.ibm.com",
+        "api.service.softlayer.com",
+    }
+)
 # All that stands for itself in the path and query as they are sent, the per cent sign of what is escaped already too.
 _SENT_AS_IS = "!\"$%&'()*+,/:;<=>?@[]^`{|}~"
 
@@ -99,6 +109,14 @@ def normalized(url: str) -> str:
         return ""
 
 
+def host_of(url: str) -> str:
+    """Return the host of an address, or "" for what may not be asked for at all."""
+    try:
+        return web_url(url).host
+    except ToolArgumentError:
+        return ""
+
+
 def followed(base: WebUrl, location: str) -> WebUrl:
     """Return where a link or a redirect of a page leads, checked anew. Raises ToolArgumentError."""
     # Joining drops tabs and line ends unseen, so what is refused must be refused before it.
@@ -135,6 +153,8 @@ def _host(written: str, url: str) -> str:
         return _public(host, url)
     if len(labels) == 1 or labels[-1] in _LOCAL_ENDINGS or ".".join(labels[-2:]) in _LOCAL_ENDINGS:
         raise refused(url, "its host is a name of a local network")
+    if host in _METADATA_HOSTS:
+        raise refused(url, "its host answers only to the machines of a cloud")
     return host
 
 

@@ -10,14 +10,16 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
 
 from agent.errors import ErrorCode, ToolArgumentError
-from agent.imaging.handles import parse_handle
+from agent.handles import parse_handle
 from agent.messages import Value
 from agent.pictures import ReferenceRole
+from agent.reviews import AskedItem, AskedKind
 from agent.settings import ReferenceMode
 
 GENERATE_IMAGE = "generate_image"
 MAX_IMAGES_PER_CALL = 4
 MAX_HANDLES = 16
+MAX_CHECKS = 10
 
 _RATIO = re.compile(r"(\d{1,2})\s*[:x×/∶：]\s*(\d{1,2})", re.IGNORECASE)
 _RESOLUTION = re.compile(r"(\d{1,2})\s*K", re.IGNORECASE)
@@ -126,11 +128,25 @@ def _uses(value: object) -> object:
     return tuple(read)
 
 
+def _asked(value: object) -> object:
+    """Return the items that can be read: a checklist only helps, so what cannot be read is left out."""
+    listed = value if isinstance(value, Sequence) and not isinstance(value, str) else ()
+    read = []
+    for one in listed:
+        named = one if isinstance(one, Mapping) else {"quote": one}
+        quote, kind = named.get("quote"), str(named.get("kind", "")).strip().lower()
+        if isinstance(quote, str) and quote.strip():
+            known = kind if kind in set(AskedKind) else AskedKind.ATTRIBUTE
+            read.append({"quote": quote.strip(), "kind": known})
+    return tuple(read[:MAX_CHECKS])
+
+
 class GenerateImageArgs(BaseModel):
     """What the planner asks for. Everything but the prompt may be left out; unknown fields are ignored.
 
     `handles` are the pictures named, the one to be changed first, `reference_roles` what some of them are for.
-    `subject`, `style` and `confidence` describe the wish and change nothing in the request.
+    `subject`, `style` and `confidence` describe the wish and change nothing in the request; nor does `checklist`, what
+    the finished picture is held against.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -152,6 +168,7 @@ class GenerateImageArgs(BaseModel):
     subject: Annotated[str | None, BeforeValidator(_left_open)] = None
     style: Annotated[str | None, BeforeValidator(_left_open)] = None
     confidence: Annotated[float | None, BeforeValidator(_confidence)] = None
+    checklist: Annotated[tuple[AskedItem, ...], BeforeValidator(_asked)] = ()
 
 
 def parse_arguments(arguments: Mapping[str, JsonValue]) -> GenerateImageArgs:

@@ -26,6 +26,7 @@ from agent.messages import Value
 from agent.pictures import Fact, Picture, ReferenceRole
 from agent.providers.base import ToolDeclaration
 from agent.providers.catalogue import Catalogue, ModelEntry, ModelRole
+from agent.reviews import AskedKind
 from agent.settings import ReferenceMode, SearchPolicy, TurnSettings
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "GenerateImageArgs",
     "ImageAction",
     "NormalizedRequest",
+    "check_locks",
     "declaration",
     "final_prompt",
     "image_models",
@@ -121,6 +123,7 @@ def _declared_properties(models: Mapping[str, ModelEntry]) -> dict[str, JsonValu
         ),
         "reference_count": _count(MAX_HANDLES, "How many pictures LAST_N shows."),
         "reference_roles": _roles(),
+        "checklist": _checklist(),
         "subject": _text("What the picture shows, in at most ten words."),
         "style": _text("The style asked for, in a few words."),
         "confidence": {
@@ -149,6 +152,22 @@ def _roles() -> JsonValue:
         "Never for the picture that is to be changed. What the person marked counts without it."
     )
     return {"type": "array", "items": use, "description": description}
+
+
+def _checklist() -> JsonValue:
+    item: JsonValue = {
+        "type": "object",
+        "properties": {
+            "quote": _text("The person's own words, copied letter for letter: “a straw hat”."),
+            "kind": _choice([*AskedKind], "absent: it must not be seen. text: the picture must read exactly this."),
+        },
+        "required": ["quote", "kind"],
+    }
+    description = (
+        "What the person asked for and one can look for in the finished picture, at most eight, the most important "
+        "first. Only what stands in their messages, each in their own words; nothing that you added."
+    )
+    return {"type": "array", "items": item, "description": description}
 
 
 def _text(description: str) -> JsonValue:
@@ -218,7 +237,10 @@ def normalize(
     count, count_by = _first_legal(settings.number_of_images, arguments.number_of_images, 1, None)
     return NormalizedRequest(
         **arguments.model_dump(
-            exclude={"model", "aspect_ratio", "resolution", "number_of_images", "use_grounding", "reference_roles"},
+            exclude={
+                *("model", "aspect_ratio", "resolution", "number_of_images", "use_grounding", "reference_roles"),
+                "checklist",
+            },
         ),
         model=model,
         aspect_ratio=ratio,
@@ -233,6 +255,25 @@ def normalize(
             "use_grounding": "default" if settings.allow_search else "locked",
         },
     )
+
+
+def check_locks(settings: TurnSettings, catalogue: Catalogue, provider: str) -> None:
+    """Hold what the person has fixed against what the image models can do, before any model is asked for anything.
+
+    Raises RequestRefused when no model that the person allows can obey: `normalize` would refuse every request.
+    """
+    models = image_models(catalogue, provider)
+    if settings.image_model == "both":
+        if models["flash"].id == models["pro"].id:
+            raise RequestRefused(ErrorCode.ONE_PAINTER_ONLY, model=models["flash"].label)
+        refusals = [_refusal(model, settings) for model in models.values()]
+        refusal = next((one for one in refusals if one is not None), None)
+    else:
+        allowed = list(models) if settings.image_model == "auto" else [settings.image_model]
+        refusals = [_refusal(models[name], settings) for name in allowed]
+        refusal = refusals[0] if all(one is not None for one in refusals) else None
+    if refusal is not None:
+        raise refusal
 
 
 def final_prompt(

@@ -18,40 +18,57 @@ import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
-from PIL import Image, ImageCms, ImageOps
+from PIL import Image
 
-from agent import picture_limits
 from agent.errors import ErrorCode, ProviderFailure, RequestRefused
-from agent.picture_limits import LOW_MEMORY_MEGAPIXELS, harden_pillow
+from agent.picture_limits import (
+    LOW_MEMORY_MEGAPIXELS,
+    MAX_ASPECT,
+    MAX_DEEP_MEGAPIXELS,
+    MAX_MEGAPIXELS,
+    MAX_PICTURES_PER_MESSAGE,
+    MAX_SIDE_PX,
+    MAX_UPLOAD_MEGABYTES,
+    harden_pillow,
+)
 
-MAX_UPLOAD_MEGABYTES = 20
-MAX_MEGAPIXELS = picture_limits.MAX_MEGAPIXELS
-MAX_SIDE_PX = 16_384
-MAX_ASPECT = 100
-WORKING_SIDE_PX = 4096
+# numpy and OpenCV load with the first picture, not with the studio.
+if TYPE_CHECKING:
+    from agent.pixels import Pixels
+
 MAX_TEXT_CHARACTERS = 100_000
-MAX_PICTURES_PER_MESSAGE = 16
 
 _DECODERS_AT_ONCE = 2
-# One 64-megapixel picture with alpha takes 700 MB while it is made smaller: two at once would pass 1 GB.
+# Two pictures of more bytes than this, as pixels, would together pass 1 GB while they are decoded and packed.
 _ALONE = threading.Lock()
-_ALONE_ABOVE_PIXELS = 24_000_000
+_ALONE_ABOVE_BYTES = 72_000_000
 _SHOWN_NAME_CHARACTERS = 40
 _HEIF_BRANDS = frozenset({b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"})
 _AVIF_BRANDS = frozenset({b"avif", b"avis"})
 _INVISIBLE_LETTERS = frozenset("\u115f\u1160\u3164\uffa0")
-_RESIZABLE_MODES = frozenset({"L", "LA", "RGB", "RGBA", "CMYK"})
+# What a JPEG may bring along in segments is more than a colour profile ever needs.
+_MOST_PROFILE_BYTES = 1 << 20
+# The box with an AVIF's bit depth stands near its beginning.
+_AV1_CONFIG_WITHIN_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
 class TakenIn:
-    """A picture fit for use: upright, sRGB, 8 bits, at most 4096 pixels a side, without any metadata."""
+    """A picture fit for use: a PNG, upright, at its own size, with 8 or 16 bits and its colour profile, nothing else.
+
+    `file_mime_type` and `file_bit_depth` are those of the file that was sent: its bits are kept, but for those of AVIF
+    beyond 8, which no decoder here gives, and of pictures of more than 32 megapixels. 10 and 12 bits are kept in 16.
+    """
 
     data: bytes
     mime_type: str
     width: int
     height: int
+    bit_depth: int
+    file_mime_type: str
+    file_bit_depth: int
 
 
 @dataclass(frozen=True)
@@ -61,9 +78,10 @@ class Probed:
     mime_type: str
     width: int
     height: int
+    bit_depth: int
 
 
-async def take_in(data: bytes, name: str) -> TakenIn:
+async def take_in(data: bytes, name: str, *, limit_megabytes: int = MAX_UPLOAD_MEGABYTES) -> TakenIn:
     """Return the upload as a clean PNG; `name` is the file's name, for the sentence when it cannot be used.
 
     Runs in a thread, two at a time in the whole process and large ones alone: at most about 1 GB.
@@ -71,7 +89,8 @@ async def take_in(data: bytes, name: str) -> TakenIn:
 
     Raises RequestRefused with the one sentence that fits.
     """
-    return await asyncio.get_running_loop().run_in_executor(_decoders(), _take_in, data, shown_name(name))
+    work = functools.partial(_take_in, data, shown_name(name), limit_megabytes)
+    return await asyncio.get_running_loop().run_in_executor(_decoders(), work)
 
 
 async def probe(data: bytes) -> Probed:
@@ -117,18 +136,21 @@ def _decoders() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=_DECODERS_AT_ONCE, thread_name_prefix="intake")
 
 
-def _take_in(data: bytes, name: str) -> TakenIn:
+def _take_in(data: bytes, name: str, limit_megabytes: int) -> TakenIn:
     harden_pillow()
-    if len(data) > MAX_UPLOAD_MEGABYTES << 20:
+    if len(data) > limit_megabytes << 20:
         megabytes = _rounded_up(len(data) / (1 << 20))
-        raise RequestRefused(ErrorCode.PICTURE_TOO_LARGE, name=name, megabytes=megabytes, limit=MAX_UPLOAD_MEGABYTES)
+        raise RequestRefused(ErrorCode.PICTURE_TOO_LARGE, name=name, megabytes=megabytes, limit=limit_megabytes)
     pixels = 0
     try:
         with _open(data, name) as image:
             pixels = _check_size(image, name)
-            with _ALONE if pixels > _ALONE_ABOVE_PIXELS else contextlib.nullcontext():
+            depth = _bit_depth(image, data)
+            channels = 1 if image.mode in {"1", "L"} or image.mode.startswith("I") else 4 if "A" in image.mode else 3
+            is_large = pixels * channels * (1 if depth == 8 else 2) > _ALONE_ABOVE_BYTES
+            with _ALONE if is_large else contextlib.nullcontext():
                 image.load()
-                return _encoded(_cleaned(image))
+                return _cleaned(image, data, depth)
     except RequestRefused:
         raise
     except MemoryError as error:
@@ -145,11 +167,12 @@ def _probe(data: bytes) -> Probed:
             _check_size(image, "The picture")
             mime_type = Image.MIME[image.format or ""]
             width, height = image.size
+            depth = 16 if image.format == "PNG" and data[24:25] == b"\x10" else 8
             image.load()
     # A decoder fed with damaged bytes may raise anything.
     except Exception as error:
         raise ProviderFailure(ErrorCode.BROKEN_PICTURE, provider_detail=str(error)[:200]) from error
-    return Probed(mime_type=mime_type, width=width, height=height)
+    return Probed(mime_type=mime_type, width=width, height=height, bit_depth=depth)
 
 
 def _open(data: bytes, name: str) -> Image.Image:
@@ -228,52 +251,63 @@ def _is_svg(data: bytes) -> bool:
     return re.match(r"<(\w+:)?svg[\s>/]", text, re.IGNORECASE) is not None
 
 
-def _cleaned(image: Image.Image) -> Image.Image:
-    small = _in_plain_mode(image)
-    # Smaller first: turning and colour management then never need a second copy of 64 megapixels.
-    small.thumbnail((WORKING_SIDE_PX, WORKING_SIDE_PX), Image.Resampling.LANCZOS)
-    small = _in_srgb(_upright(small))
-    clean = Image.new(small.mode, small.size)
-    clean.paste(small)
-    return clean
+def _bit_depth(image: Image.Image, data: bytes) -> int:
+    """Return how many bits a channel of the file has: 8 or more."""
+    match image.format:
+        case "PNG":
+            return 16 if data[24:25] == b"\x10" else 8
+        case "HEIF":
+            return int(image.info.get("bit_depth", 8))
+        case "AVIF":
+            at = data[:_AV1_CONFIG_WITHIN_BYTES].find(b"av1C")
+            # AV1's configuration box: after its name two bytes, then flags (high bit depth, twelve bits).
+            flags = data[at + 6] if at >= 0 and at + 6 < len(data) else 0
+            return 8 if not flags & 0x40 else 12 if flags & 0x20 else 10
+        case _:
+            return 8
 
 
-def _in_plain_mode(image: Image.Image) -> Image.Image:
-    if image.mode.startswith("I"):
-        # Sixteen bits: scaled here, because a plain conversion cuts everything above 255 to white.
-        return image.convert("I").point(lambda value: value * (1 / 257)).convert("L")
-    if "transparency" in image.info:
-        return image.convert("RGBA")
-    if image.mode in _RESIZABLE_MODES:
-        return image
-    return image.convert("RGBA" if image.mode in {"PA", "La", "RGBa"} else "L" if image.mode == "1" else "RGB")
+def _cleaned(image: Image.Image, data: bytes, depth: int) -> TakenIn:
+    """Return an opened and loaded picture as a PNG of its own size, with nothing but pixels and colour profile."""
+    from agent.pixels import Raster, encode_png, sound_profile, upright
+
+    stated = image.info.get("icc_profile")
+    profile = stated if isinstance(stated, bytes) and len(stated) <= _MOST_PROFILE_BYTES else None
+    # Pillow gives the mere type of a HEIF that holds a JPEG as well.
+    mime_type = Image.MIME.get(image.format or "", "image/png")
+    pixels, turn, has_profile = _pixels_of(image, data, depth, profile)
+    raster = Raster(upright(pixels, turn), sound_profile(profile, pixels.shape[2]) if has_profile else None)
+    del pixels
+    return TakenIn(
+        data=encode_png(raster),
+        mime_type="image/png",
+        width=raster.width,
+        height=raster.height,
+        bit_depth=raster.bit_depth,
+        file_mime_type=mime_type,
+        file_bit_depth=depth,
+    )
 
 
-def _upright(image: Image.Image) -> Image.Image:
-    try:
-        return ImageOps.exif_transpose(image)
-    # Corrupt EXIF is no reason to refuse the picture: it is dropped anyway.
-    except Exception:
-        return image
+def _pixels_of(image: Image.Image, data: bytes, depth: int, profile: bytes | None) -> tuple[Pixels, int, bool]:
+    """Return the pixels, how they are turned, and whether the file's profile still speaks of them."""
+    from agent.pixels import deep_png_pixels, eight_bits, from_inks, orientation_of, pixels_of
+
+    turn, is_kept = orientation_of(image), image.width * image.height <= MAX_DEEP_MEGAPIXELS * 1_000_000
+    if image.mode == "CMYK":
+        return pixels_of(from_inks(image, profile)), turn, False
+    if depth == 8 or image.format == "AVIF" or not is_kept:
+        return eight_bits(pixels_of(image)), turn, True
+    if image.format == "HEIF":
+        return _deep_heif_pixels(data), turn, True
+    # Loaded by Pillow before, as all others are: what reaches the next decoder is a sound PNG.
+    return deep_png_pixels(data, image), turn, True
 
 
-def _in_srgb(image: Image.Image) -> Image.Image:
-    target = "RGBA" if image.mode in {"LA", "RGBA"} else "RGB"
-    profile = image.info.get("icc_profile")
-    if isinstance(profile, bytes) and profile and image.mode != "LA":
-        try:
-            source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
-            converted = ImageCms.profileToProfile(image, source, ImageCms.createProfile("sRGB"), outputMode=target)
-        # A corrupt profile is ignored, as browsers do.
-        except (ImageCms.PyCMSError, OSError, ValueError, TypeError):
-            converted = None
-        if converted is not None:
-            return converted
-    return image if image.mode == target else image.convert(target)
+def _deep_heif_pixels(data: bytes) -> Pixels:
+    import numpy as np
 
-
-def _encoded(image: Image.Image) -> TakenIn:
-    # Level 3: within 7 % of level 6 in size at a quarter of its time, measured with a 48-megapixel photo.
-    sink = io.BytesIO()
-    image.save(sink, "PNG", compress_level=3)
-    return TakenIn(data=sink.getvalue(), mime_type="image/png", width=image.width, height=image.height)
+    plugin = importlib.import_module("pillow_heif")
+    opened = plugin.open_heif(io.BytesIO(data), convert_hdr_to_8bit=False, thumbnails=False)
+    pixels = np.asarray(opened)
+    return pixels[..., None] if pixels.ndim == 2 else pixels

@@ -1,7 +1,9 @@
-"""Whether words ask to change a part of a picture that they only point at: "change this part", 把这里改成红色.
+"""Whether words ask to change a part of a picture that they only point at: "change this part", 把这里改成红色, or
+speak of a mask: "fill the mask", 只改涂抹的地方.
 
 Nothing can be pointed at in words alone, so such a wish needs a mask or a name. An ordinary wish must never be held
-up: every clause of the message has to be known as pointing, or as saying nothing of its own, before it counts.
+up: every clause of the message has to be known as pointing, or as saying nothing of its own, before it counts. What
+speaks of a mask counts wherever it stands, because nothing else in the message can take the mask's place.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from agent.imaging.handles import handles_in
+from agent.handles import handles_in
 
 _MOST_CHARACTERS = 160
 
@@ -147,9 +149,66 @@ _NAMED_PICTURE_ZH = re.compile(
     "|上面那|我(?:上传|发)的|图片?[\\d一二三四]|[\u4e00-\u9fff]的那?[张幅]"
 )
 
+# Words of a mask. A mask that somebody wears, a marked trail and a selection of cheeses are things in a picture.
+
+_AREA = (
+    r"(?:areas?|regions?|parts?|portions?|sections?|spots?|zones?|bits?|pixels|places?|patch(?:es)?|shapes?)(?![-\w])"
+)
+_MARKED = (
+    r"(?:mask(?:ed)?|marked|painted|brushed|selected|highlighted|circled|outlined|scribbled|drawn|drew|lassoed|coloured"
+    r"|colored)(?:[ -](?:over|on|in|out|around|up|off))?"
+)
+_I_MARKED = rf"(?:i|we)(?:'ve| have| had)?(?: just| already)? {_MARKED}(?!\w)"
+_THE = r"(?:the|this|that|my|these|those)"
+_ONLY = r"(?:only|just|solely|nothing but|strictly)"
+_MASK_EN = re.compile(
+    # "the masked area", "the part I painted over", "erase what I marked"
+    rf"\b(?:un)?mask(?:ed)? {_AREA}|\b{_THE} {_MARKED} {_AREA}|\b{_AREA} (?:(?:that|which|where) )?{_I_MARKED}"
+    rf"|\bwhere(?:ver)? {_I_MARKED}"
+    rf"|\b(?!(?:like|love|show|see|use|is|know)\b)\w+ (?:{_ONLY} )?(?:what(?:ever)?|everything|all)(?: that)?"
+    rf" {_I_MARKED}"
+    # "inside the mask", "fill the mask", "my selection only"
+    rf"|\b(?:inside|within|outside|beyond) (?:of )?{_THE} (?:mask|selection)(?! of\b)(?![-\w])"
+    rf"|\b(?:fill(?: in| up)?|inpaint|paint in|use|apply|respect|follow|regenerate|according to|based on|{_ONLY}"
+    rf"(?: \w+)?) (?:the|my) mask(?![-\w])"
+    rf"|\b{_THE} mask (?:that )?{_I_MARKED}"
+    rf"|\b(?:the|my) selection(?=\s*(?:$|[,.;!?]|(?:only|please|with|to|into|by)\b))"
+)
+# A mask that belongs to a face.
+_WORN_EN = re.compile(
+    r"\b(?:wear\w*|put on|takes? off)\b.{0,20}\bmasks?\b"
+    r"|\bmasks? (?:from|off|on|over|of) (?:his|her|their|its|the|my|a)\b(?! (?:picture|image|photo|area))"
+)
+_ABOUT_MASKS_EN = re.compile(r"(?:please |so |and )?(?:how|what|why|when|which|is|are|does|did|do i|explain)\b")
+_MARKED_ZH = (
+    "(?:选中|选定|选取|选出|框选|圈选|圈出|圈中|圈住|圈起来|框出|框住|框中|标记|标出|标注|涂抹|涂过|涂红|涂黑|涂白|涂色|涂出|刷过|刷出|抹过|高亮"
+    "|画圈|勾出|蒙住)(?:过|了|出来|好|住)*"
+)
+_AREA_ZH = "(?:区域|部分|部位|地方|位置|范围|内容|东西|物体|那[块片]|这[块片])"
+_I_MARKED_ZH = (
+    f"(?:我|刚才|刚刚)(?:刚才|刚刚|已经|所|用画笔|用刷子)*(?:{_MARKED_ZH}|[选画涂圈框标刷](?:过|了|好|出来)*)的"
+)
+_CHANGED_ZH = "(?:擦|去|删|抹|移除|换|改|变|填|涂|清|都|全|里|内|外|以外|之外)"
+_MASK_ZH = re.compile(
+    f"{_MARKED_ZH}的?(?:那个?|这个?|那些|这些)?{_AREA_ZH}"
+    f"|{_I_MARKED_ZH}(?:(?:那块|这块|那个|这个|那片|这片)?{_AREA_ZH}|(?=$|[,。!?]|{_CHANGED_ZH}))"
+    f"|选区(?=$|[,!?]|{_CHANGED_ZH}|以|之|中|只)|(?:填充|只改|修改|擦除|清空|重画)选区"
+    "|(?:蒙版|遮罩|蒙板)(?:以外|之外|以内|之内|里|内|中|外|区域|部分|覆盖|范围|的(?:地方|位置|区域|部分))"
+    "|(?:填充|填满|填|按照|按|根据|依照|只改|只动|修改|重画|重绘|应用|使用)(?:我|这个|那个|刚才|画|涂|的)*(?:蒙版|遮罩|蒙板)"
+    "(?!效果|风格|海报|教程|图层)"
+)
+_ABOUT_MASKS_ZH = re.compile("什么|怎么|如何|怎样|为何")
+_NEW_PICTURE = re.compile(
+    r"(?:please |can you |could you )?"
+    r"(?:draw|sketch|illustrate|design|create|imagine|paint(?= (?:an?|the masked) \w+))\b"
+    r"(?!.*\b(?:in|inside|within|where|only)\b)"
+    rf"|(?:请|帮我|给我|麻烦)*(?:画|绘制|生成|设计|创作|做)[一两三四几个张幅](?!.*(?:{_AREA_ZH}|[蒙遮].?[里内中]))"
+)
+
 _CLAUSE = re.compile(
     r"[,.;!?，。；！？、：:\n()（）…—~]+|\s+(?:and|but|then)\s+(?=(?:keep|leave|nothing|fix|change|repair|make it)\b)"
 )
+_QUOTED = re.compile(r"“[^”]*”|\"[^\"]*\"|「[^」]*」|『[^』]*』|(?<!\w)'[^']*'(?!\w)")
 _CHINESE = re.compile(r"[\u4e00-\u9fff]")
 _SPACES = re.compile(r"\s+")
 
@@ -169,6 +228,19 @@ def points_at_a_part(text: str, *, picture_count: int) -> bool:
     if "else" in kinds:
         return False
     return "pointing" in kinds or {"complaint", "change"} <= set(kinds)
+
+
+def refers_to_a_mask(text: str) -> bool:
+    """Return whether the words ask for a change of what the person masked, marked or selected, in English or Chinese.
+
+    A question about masks, a new picture with a mask in it and a mask that somebody wears do not count.
+    """
+    folded = _SPACES.sub(" ", unicodedata.normalize("NFKC", text).casefold().replace("’", "'")).strip()
+    folded = _WORN_EN.sub(" ", _QUOTED.sub(" ", folded))
+    is_question = _ABOUT_MASKS_EN.match(folded) or _ABOUT_MASKS_ZH.search(folded)
+    if is_question or _NEW_PICTURE.match(folded):
+        return False
+    return bool(_MASK_EN.search(folded) or _MASK_ZH.search(folded))
 
 
 def names_a_picture(text: str) -> bool:

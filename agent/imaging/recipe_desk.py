@@ -42,8 +42,8 @@ class Records(Protocol):
         """Record that the person is content with the picture."""
         ...
 
-    async def in_transaction(self, work: Callable[[Connection], T]) -> T:
-        """Return what the work returns."""
+    async def read(self, work: Callable[[Connection], T]) -> T:
+        """Return what the work, which writes nothing, finds in one state of the database."""
         ...
 
 
@@ -118,7 +118,7 @@ class RecipeDesk:
         from agent.storage.picture_digests import find_picture
 
         digests = [recipe.file_digest, *(parent.digest for parent in recipe.parents)]
-        return await self._records.in_transaction(lambda connection: find_picture(connection, owner, digests))
+        return await self._records.read(lambda connection: find_picture(connection, owner, digests))
 
     async def _recipe(self, conversation_id: str, found: PictureFile, owner: str, key: SecretStr | None) -> Recipe:
         from agent.imaging.provenance import recipe_of

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from agent.conversation import EditHistory
+from agent.handles import parse_handle, resolve
 from agent.imaging.arguments import ImageAction
 from agent.imaging.final_prompt import without_legend
-from agent.imaging.handles import parse_handle, resolve
 from agent.messages import ContentPart, ImageOrigin, ImagePart, PromptMessage, Role, TextPart, Value
 from agent.pictures import Picture
 from agent.providers.catalogue import ModelEntry
-from agent.reviews import PASS_SCORE
 from agent.settings import ReferenceMode
 
 DEFAULT_REFERENCE_COUNT = 3
@@ -38,20 +38,22 @@ def resolve_references(
     max_references: int,
     action: ImageAction | None = None,
     elsewhere: Sequence[Picture] = (),
+    history: EditHistory = EditHistory(),  # noqa: B008 - a frozen value
 ) -> ResolvedReferences:
     """Return the pictures the next request shows to the image model, oldest first.
 
     `pictures` are all of the conversation, oldest first, this turn's uploads (`turn_id`) among them; those `elsewhere`,
     in branches that are not shown, come only when they are named. Handles `named`
     by the agent or clicked by the person, the edited picture's first, come before any mode and keep their order.
-    Without either, this turn's uploads are shown, and for a change without uploads the newest picture. A picture
-    that is there twice is shown once. At most `max_references`; beyond it the oldest are left out, but never the base.
+    Without either, this turn's uploads are shown, and for a change without uploads the picture that `history` says is
+    the one to change. A picture that is there twice is shown once. At most `max_references`; beyond it the oldest are
+    left out, but never the base.
 
     A picture that was set aside, discarded by the person or not pasted, is shown only when it is named.
 
-    `LAST_GENERATED` gives one generated picture even when the last turn made several: the one the person marked,
-    else the best reviewed, the newest of equals. A picture made anew (`ImageAction.GENERATE`) has no base, whatever it
-    leans on.
+    `LAST_GENERATED` gives one picture even when the last turn made several: the one to change, if it was made here or
+    the person went back to it, else the newest that was made before it. A picture made anew (`ImageAction.GENERATE`)
+    has no base, whatever it leans on.
 
     Raises ToolArgumentError(UNKNOWN_HANDLE) when a handle names no picture of this conversation.
     """
@@ -59,8 +61,14 @@ def resolve_references(
         chosen = _first_of_each([_found(handle, pictures, elsewhere) for handle in named])
         base: Picture | None = chosen[0]
     else:
-        mode, count = (mode, count) if mode else _implied_mode(action, pictures, turn_id)
-        chosen, base = _by_mode(mode, count, pictures, turn_id)
+        is_change = action in {ImageAction.EDIT, ImageAction.ADJUST}
+        has_uploads = any(_is_fresh_upload(picture, turn_id) for picture in pictures)
+        if mode is None and is_change and not has_uploads:
+            base = _picture(history.target, (*elsewhere, *pictures))
+            chosen = [base] if base is not None else []
+        else:
+            generated = _picture(history.last_generated, (*elsewhere, *pictures))
+            chosen, base = _by_mode(mode, count, pictures, turn_id, generated)
     if action is ImageAction.GENERATE:
         base = None
     return _limited(chosen, base, (*elsewhere, *pictures), max_references)
@@ -104,17 +112,8 @@ def _found(handle: str, pictures: Sequence[Picture], elsewhere: Sequence[Picture
     return hidden or resolve(handle, pictures)
 
 
-def _implied_mode(
-    action: ImageAction | None, pictures: Sequence[Picture], turn_id: str
-) -> tuple[ReferenceMode | None, int | None]:
-    """Return mode and count for a call that gives neither handles nor mode."""
-    is_change = action in {ImageAction.EDIT, ImageAction.ADJUST}
-    pictures = _not_set_aside(pictures)
-    if not is_change or not pictures or any(_is_fresh_upload(picture, turn_id) for picture in pictures):
-        return None, None
-    if pictures[-1].image.origin is ImageOrigin.UPLOADED:
-        return ReferenceMode.LAST_N, 1
-    return ReferenceMode.LAST_GENERATED, None
+def _picture(handle: str | None, pictures: Sequence[Picture]) -> Picture | None:
+    return next((one for one in pictures if one.handle == handle), None)
 
 
 def _not_set_aside(pictures: Sequence[Picture]) -> list[Picture]:
@@ -127,7 +126,11 @@ def _is_fresh_upload(picture: Picture, turn_id: str) -> bool:
 
 
 def _by_mode(
-    mode: ReferenceMode | None, count: int | None, pictures: Sequence[Picture], turn_id: str
+    mode: ReferenceMode | None,
+    count: int | None,
+    pictures: Sequence[Picture],
+    turn_id: str,
+    last_generated: Picture | None,
 ) -> tuple[list[Picture], Picture | None]:
     """Return the pictures of the mode, oldest first, and the one that is the base when there is no doubt."""
     pictures = _not_set_aside(pictures)
@@ -143,33 +146,14 @@ def _by_mode(
         case ReferenceMode.ALL_USER_UPLOADED:
             chosen = uploads
         case ReferenceMode.LAST_GENERATED:
-            generated = _last_generated(pictures)
-            chosen = [picture for picture in pictures if picture in fresh or picture == generated]
+            generated = last_generated
+            chosen = [*([generated] if generated else []), *(one for one in fresh if one != generated)]
         case ReferenceMode.LAST_N:
             chosen = _newest_of_each(pictures)[-(count or DEFAULT_REFERENCE_COUNT) :]
     if generated is not None:
         return [one for one in chosen if one == generated or one.image.digest != generated.image.digest], generated
     distinct = _newest_of_each(chosen)
     return distinct, distinct[0] if len(distinct) == 1 else None
-
-
-def _last_generated(pictures: Sequence[Picture]) -> Picture | None:
-    generated = [picture for picture in pictures if picture.image.origin is not ImageOrigin.UPLOADED]
-    if not generated:
-        return None
-    newest = generated[-1]
-    if newest.edit is not None and newest.edit.grown_from is not None:
-        # Made of another one by the person's own hand, it stands for that one; nobody reviewed it.
-        return newest
-    of_last_turn = [picture for picture in generated if picture.turn_id == generated[-1].turn_id]
-    marked = [picture for picture in of_last_turn if picture.is_marked]
-    return marked[-1] if marked else _best_reviewed(of_last_turn)
-
-
-def _best_reviewed(pictures: Sequence[Picture]) -> Picture:
-    """Return the picture a review found best, the newest of equals; one that nobody looked at counts as just good."""
-    ranks = [PASS_SCORE if picture.review is None else picture.review.rank for picture in pictures]
-    return pictures[max(range(len(pictures)), key=lambda place: (ranks[place], place))]
 
 
 def _first_of_each(pictures: Sequence[Picture]) -> list[Picture]:

@@ -98,7 +98,8 @@ class _Gathered:
             self.left_out.append(error.info.message)
         else:
             part = await self.images.write(clean.data, clean.mime_type, ImageOrigin.UPLOADED)
-            self.pictures.append(part.model_copy(update={"width": clean.width, "height": clean.height}))
+            measured = {"width": clean.width, "height": clean.height, "bit_depth": clean.bit_depth}
+            self.pictures.append(part.model_copy(update=measured))
 
 
 def _is_picture(mime_type: str | None) -> bool:

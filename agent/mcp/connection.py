@@ -54,7 +54,8 @@ class CallFailed(Exception):
 
 
 class Connection:
-    """A server of the operator's and what is known of it. `offers` are its tools now, none while it is not connected.
+    """A server of the operator's and what is known of it. `offers` are its tools now, none while it is not connected;
+    `away` are then those that it had.
 
     One task holds the connection from its beginning to its end: the SDK's scopes must be left where they were entered.
     """
@@ -65,6 +66,7 @@ class Connection:
         self.name = name
         self.server = server
         self.offers: tuple[Offer, ...] = ()
+        self.away: tuple[Offer, ...] = ()
         self._problem: Problem | None = "not_asked"
         self._inherited = inherited
         self._pins = pins
@@ -103,7 +105,7 @@ class Connection:
         """Return the answer of one of its tools. Raises CallFailed."""
         client = self._client
         if client is None:
-            raise CallFailed(f"The server {self.name} is not connected now. Go on without it.")
+            raise CallFailed(f"The server {self.name} is away. Go on without it.")
         request = CallToolRequest(params=CallToolRequestParams(name=tool, arguments=dict(arguments)))
         try:
             async with asyncio.timeout(self.server.timeout_s):
@@ -181,6 +183,7 @@ class Connection:
         else:
             self._settled.set()
         level = logging.WARNING if problem != self._problem else logging.DEBUG
+        self.away = self.offers or self.away
         self._client, self.offers, self._problem = None, (), problem
         reason = self._shown(error) if error is not None else "the connection was lost"
         _log.log(level, "the MCP server %s gives no tools (%s): %s", self.name, problem, reason)
@@ -208,7 +211,7 @@ class Connection:
             _log.warning("of the tools of the MCP server %s, some are left out: %s", self.name, told)
         self._left_out = left_out
         await self._pins.see(self.name, {one.tool: one.fingerprint for one in offers})
-        self.offers = offers
+        self.offers, self.away = offers, ()
         self._listed_s = time.monotonic()
 
     async def _heard(self, message: IncomingMessage) -> None:

@@ -11,7 +11,7 @@ from agent.mcp.connection import Connection
 from agent.mcp.limits import MAX_TOOLS
 from agent.mcp.pins import Pins
 from agent.mcp.states import ServerState
-from agent.mcp.tooling import tool_of
+from agent.mcp.tooling import away_tool_of, tool_of
 from agent.mcp_config import McpServer
 from agent.tools.base import Tool
 
@@ -43,12 +43,17 @@ class McpServers:
         """Return the tools of the servers that are connected, by the names that models call them by.
 
         It waits so long for servers that are just being connected; one that needs longer comes in at a later turn.
+        Those of a server that was lost are there as well: they are not offered, and a call is told that it is away.
         """
         self.need()
         await self._wait(wait_s)
         offered = [(offer, one) for one in self._connections for offer in one.offers]
         self._tell_of(frozenset(offer.declaration.name for offer, _ in offered[MAX_TOOLS:]))
-        return {offer.declaration.name: tool_of(offer, one, self._pins) for offer, one in offered[:MAX_TOOLS]}
+        lost = [(offer, one) for one in self._connections for offer in one.away]
+        return {
+            **{offer.declaration.name: away_tool_of(offer, one) for offer, one in lost},
+            **{offer.declaration.name: tool_of(offer, one, self._pins) for offer, one in offered[:MAX_TOOLS]},
+        }
 
     def states(self) -> dict[str, ServerState]:
         """Return how it stands with each server, by its name."""

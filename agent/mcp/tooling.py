@@ -35,6 +35,15 @@ def tool_of(offer: Offer, connection: Connection, pins: Pins) -> Tool:
     return Tool(offer.declaration, answer, rule, server=offer.server, own_name=offer.tool)
 
 
+def away_tool_of(offer: Offer, connection: Connection) -> Tool:
+    """Return the tool of a server that is not connected now: a model may call it still, as it did before."""
+
+    async def answer(arguments: Arguments, context: ToolContext) -> ToolAnswer:
+        return _failed(offer, f"The server {connection.name} is away. Go on without it.")
+
+    return Tool(offer.declaration, answer, server=offer.server, own_name=offer.tool, is_offered=False)
+
+
 def _failed(offer: Offer, sentence: str) -> ToolAnswer:
     # What an error says may be the server's words.
     return ToolAnswer({"error": sentence}, source=source_of(offer.server))

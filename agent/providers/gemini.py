@@ -10,9 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 
 from google.genai import types
 
-from agent.errors import (
-    AivistaError,
-)
+from agent.errors import AivistaError
 from agent.messages import CompletionChunk, ImageOrigin, PromptMessage
 from agent.providers.base import PLAIN, ChatOptions, ImageRequest, PictureBytes, ToolDeclaration
 from agent.providers.catalogue import ModelEntry
@@ -91,14 +89,14 @@ class GeminiProvider:
         picture_bytes = {digest: await self._pictures.read(image) for digest, image in wanted.items()}
         config = _config({"contents": to_wire(model, messages, picture_bytes), **settings}, headers)
         call = GeminiCall(read_timeout_s)
-        reader = AnswerReader(model)
+        reader = AnswerReader(model, call.events)
         responses = await models.generate_content_stream(model=model.id, contents=_PLACEHOLDER, config=config)
         try:
             while (response := await self._next(responses, call, model)) is not None:
                 for piece in reader.read(response):
                     yield await self._stored(piece, model) if isinstance(piece, ArrivedPicture) else piece
             for chunk in reader.end():
-                yield self._told_without_key(chunk)
+                yield self._cleaned(chunk)
         except AivistaError:
             # A cut answer was billed as far as it came.
             if reader.usage is not None:
@@ -120,17 +118,11 @@ class GeminiProvider:
         signed = {"thought_signature": signature, "signed_by": model.id if signature else None}
         return CompletionChunk(part=image.model_copy(update=signed))
 
-    def _told_without_key(self, chunk: CompletionChunk) -> CompletionChunk:
+    def _cleaned(self, chunk: CompletionChunk) -> CompletionChunk:
         """Return the chunk with a failure's texts, which are the API's or the model's own, free of the key."""
         if chunk.error is None:
             return chunk
-        told = {
-            name: self._connection.without_key(value) if isinstance(value, str) else value
-            for name, value in chunk.error.parameters.items()
-        }
-        detail = self._connection.without_key(chunk.error.provider_detail)
-        error = chunk.error.model_copy(update={"parameters": told, "provider_detail": detail})
-        return chunk.model_copy(update={"error": error})
+        return chunk.model_copy(update={"error": self._connection.cleaned(chunk.error)})
 
 
 def _config(body: Wire, headers: dict[str, str]) -> types.GenerateContentConfigDict:

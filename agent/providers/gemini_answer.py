@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 from google.genai import types
 
-from agent.errors import ErrorCode, ErrorInfo, NetworkFailure
+from agent.errors import Charge, ErrorCode, ErrorInfo
 from agent.messages import CompletionChunk, GroundingPart, Source, TextPart, TokenUsage, ToolCallPart
 from agent.providers.catalogue import ModelEntry, ModelRole
+from agent.providers.gemini_connection import RawEvents
 
 _PICTURE_ROLES = frozenset({ModelRole.IMAGE_FLASH, ModelRole.IMAGE_PRO})
 _LONGEST_QUOTE = 300
+_LONGEST_REASON = 200
 
 # What each finish reason of the API means for an answer in words; None is a good end.
 TEXT_ENDS: dict[str, ErrorCode | None] = {
@@ -27,12 +29,12 @@ TEXT_ENDS: dict[str, ErrorCode | None] = {
     "SPII": ErrorCode.ANSWER_BLOCKED,
     "MODEL_ARMOR": ErrorCode.ANSWER_BLOCKED,
     "ESCALATION": ErrorCode.ANSWER_BLOCKED,
-    "PUP_LIMITED_DISABLED": ErrorCode.ANSWER_BLOCKED,
-    "OTHER": ErrorCode.ANSWER_BLOCKED,
+    "PUP_LIMITED_DISABLED": ErrorCode.ACCOUNT_LIMITED,
+    "OTHER": ErrorCode.UNKNOWN_REASON,
     "LANGUAGE": ErrorCode.LANGUAGE_UNSUPPORTED,
     "MALFORMED_FUNCTION_CALL": ErrorCode.MALFORMED_CALL,
     "UNEXPECTED_TOOL_CALL": ErrorCode.MALFORMED_CALL,
-    "TOO_MANY_TOOL_CALLS": ErrorCode.MALFORMED_CALL,
+    "TOO_MANY_TOOL_CALLS": ErrorCode.TOOL_LOOP,
     "MALFORMED_RESPONSE": ErrorCode.MALFORMED_CALL,
     "MISSING_THOUGHT_SIGNATURE": ErrorCode.SIGNATURE_REJECTED,
     "IMAGE_SAFETY": ErrorCode.PICTURE_BLOCKED,
@@ -46,12 +48,11 @@ TEXT_ENDS: dict[str, ErrorCode | None] = {
 PICTURE_ENDS: dict[str, ErrorCode | None] = TEXT_ENDS | {
     **{reason: ErrorCode.PICTURE_BLOCKED for reason, code in TEXT_ENDS.items() if code is ErrorCode.ANSWER_BLOCKED},
     "RECITATION": ErrorCode.PICTURE_RECITATION,
-    "OTHER": ErrorCode.NO_PICTURE,
 }
 
-# Why a prompt got no answer at all.
-BLOCKS: dict[str, ErrorCode] = dict.fromkeys(
-    (
+# Why a prompt got no answer at all: every block is the policy's, also one for a reason this table does not know.
+BLOCKS = frozenset(
+    {
         "BLOCKED_REASON_UNSPECIFIED",
         "SAFETY",
         "OTHER",
@@ -60,8 +61,7 @@ BLOCKS: dict[str, ErrorCode] = dict.fromkeys(
         "IMAGE_SAFETY",
         "MODEL_ARMOR",
         "JAILBREAK",
-    ),
-    ErrorCode.PROMPT_BLOCKED,
+    }
 )
 
 
@@ -77,16 +77,18 @@ class ArrivedPicture:
 class AnswerReader:
     """Turns the responses of one streamed answer into chunks, and judges its end.
 
-    `read` takes each response as it comes; `end` gives what is known only when the stream is over.
+    `read` takes each response as it comes; `end` gives what is known only when the stream is over. `events` are what
+    the SDK leaves out of the responses.
     """
 
-    def __init__(self, model: ModelEntry) -> None:
+    def __init__(self, model: ModelEntry, events: RawEvents | None = None) -> None:
         self._model_id = model.id
+        self._model_label = model.label
+        self._events = events or RawEvents()
         self._paints = model.role in _PICTURE_ROLES
         self._usage: types.GenerateContentResponseUsageMetadata | None = None
         self._finish_reason: str | None = None
-        self._finish_message = ""
-        self._block: ErrorInfo | None = None
+        self._feedback: types.GenerateContentResponsePromptFeedback | None = None
         self._quote = ""
         self._has_answer = False
         self._has_picture = False
@@ -99,13 +101,13 @@ class AnswerReader:
         """Yield the parts of the response in order; drafts of pictures (thoughts) and unknown kinds are dropped."""
         if response.usage_metadata is not None:
             self._usage = response.usage_metadata
+        if response.prompt_feedback is not None:
+            self._feedback = response.prompt_feedback
         if not response.candidates:
-            self._note_block(response.prompt_feedback)
             return
         candidate = response.candidates[0]
         if candidate.finish_reason is not None:
             self._finish_reason = candidate.finish_reason.value
-            self._finish_message = candidate.finish_message or ""
         if candidate.grounding_metadata is not None:
             self._note_grounding(candidate.grounding_metadata)
         if candidate.content is not None:
@@ -115,16 +117,11 @@ class AnswerReader:
                     yield piece
 
     def end(self) -> Iterator[CompletionChunk]:
-        """Yield the grounding, if there was any, then the last chunk: usage, finish reason, and what went wrong.
-
-        Raises NetworkFailure(STREAM_CUT) when the stream ended without saying why.
-        """
+        """Yield the grounding, if there was any, then the last chunk: usage, finish reason, and what went wrong."""
         grounding = self._grounding()
         if grounding is not None:
             yield CompletionChunk(part=grounding)
-        if self._finish_reason is None and self._block is None:
-            raise NetworkFailure(ErrorCode.STREAM_CUT)
-        yield CompletionChunk(usage=self.usage, finish_reason=self._finish_reason, error=self._block or self._problem())
+        yield CompletionChunk(usage=self.usage, finish_reason=self._finish_reason, error=self._problem())
 
     @property
     def usage(self) -> TokenUsage | None:
@@ -172,16 +169,6 @@ class AnswerReader:
         self._has_answer = self._has_picture = True
         return ArrivedPicture(blob.data, mime_type, part.thought_signature)
 
-    def _note_block(self, feedback: types.GenerateContentResponsePromptFeedback | None) -> None:
-        if feedback is None or feedback.block_reason is None:
-            return
-        reason = feedback.block_reason.value
-        self._block = ErrorInfo(
-            code=BLOCKS.get(reason, ErrorCode.PROMPT_BLOCKED),
-            parameters={"reason": reason},
-            provider_detail=feedback.block_reason_message or "",
-        )
-
     def _note_grounding(self, metadata: types.GroundingMetadata) -> None:
         web_queries = [query for query in metadata.web_search_queries or () if query]
         self._web_queries.update(dict.fromkeys(web_queries))
@@ -195,28 +182,52 @@ class AnswerReader:
             self._suggestions_html = metadata.search_entry_point.rendered_content
 
     def _grounding(self) -> GroundingPart | None:
-        if not (self._queries or self._sources or self._suggestions_html):
+        sources = self._sources | {url: one for url, one in self._events.citations.items() if url not in self._sources}
+        if not (self._queries or sources or self._suggestions_html):
             return None
         return GroundingPart(
             queries=tuple(self._queries),
-            sources=tuple(self._sources.values()),
+            sources=tuple(sources.values()),
             suggestions_html=self._suggestions_html,
         )
 
     def _problem(self) -> ErrorInfo | None:
         if self._paints and self._has_picture:
             return None
-        reason = self._finish_reason or ""
+        if self._finish_reason is None:
+            return self._without_an_end()
+        reason, has_all = self._finish_reason, self._has_answer and not self._paints
+        ends = PICTURE_ENDS if self._paints else TEXT_ENDS
         # A reason this table does not know is judged by what arrived.
-        code = (PICTURE_ENDS if self._paints else TEXT_ENDS).get(reason, ErrorCode.NO_PICTURE if self._paints else None)
+        code = ends.get(reason, None if has_all else ErrorCode.UNKNOWN_REASON)
         if code is not None:
-            return ErrorInfo(code=code, parameters={"reason": reason}, provider_detail=self._finish_message)
+            return self._failed(code, self._events.finish_message, reason=reason)
         if self._paints and self._quote:
             text = self._quote.strip()[:_LONGEST_QUOTE]
-            return ErrorInfo(code=ErrorCode.TEXT_INSTEAD_OF_PICTURE, parameters={"text": text})
+            return self._failed(ErrorCode.TEXT_INSTEAD_OF_PICTURE, "", text=text)
         if not self._has_answer:
-            return ErrorInfo(code=ErrorCode.EMPTY_ANSWER, provider_detail=self._finish_message)
+            return self._failed(ErrorCode.EMPTY_ANSWER, self._events.finish_message)
         return None
+
+    def _without_an_end(self) -> ErrorInfo:
+        """Return what an answer means that came whole over HTTP and does not say how it ended."""
+        feedback = self._feedback
+        said = (feedback.block_reason_message if feedback is not None else None) or self._events.finish_message
+        if feedback is not None and feedback.block_reason is not None:
+            return self._failed(ErrorCode.PROMPT_BLOCKED, said, reason=feedback.block_reason.value)
+        if self._has_answer:
+            return self._failed(ErrorCode.ANSWER_UNFINISHED, said, model=self._model_label)
+        if said:
+            return self._failed(ErrorCode.UNKNOWN_REASON, said)
+        return self._failed(ErrorCode.EMPTY_ANSWER, "")
+
+    def _failed(self, code: ErrorCode, said: str, **parameters: str) -> ErrorInfo:
+        if code is ErrorCode.UNKNOWN_REASON and said:
+            # Nobody else explains it: the API's own words go into the sentence.
+            parameters["reason"] = ": ".join(one for one in (self._finish_reason, said) if one)[:_LONGEST_REASON]
+        # Without a count of what it used, nobody can tell whether it was charged.
+        charge = Charge.MAYBE if self._usage is None or code.charge is Charge.MAYBE else Charge.YES
+        return ErrorInfo(code=code, parameters={**parameters}, provider_detail=said, charge=charge)
 
 
 def usage_from_wire(usage: types.GenerateContentResponseUsageMetadata) -> TokenUsage:
@@ -241,6 +252,8 @@ def _source(chunk: types.GroundingChunk) -> Source | None:
         url, title = chunk.web.uri, chunk.web.title or chunk.web.domain
     elif chunk.image is not None:
         url, title = chunk.image.source_uri, chunk.image.title or chunk.image.domain
+    elif chunk.maps is not None:
+        url, title = chunk.maps.uri, chunk.maps.title
     else:
         return None
     if not url or not url.startswith(("https://", "http://")):

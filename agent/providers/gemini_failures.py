@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -10,10 +9,19 @@ from typing import Any
 import httpx2
 from google.genai import errors
 
-from agent.errors import AivistaError, ErrorCode, KeyProblem, NetworkFailure, ProviderFailure, RateLimited
-from agent.providers.catalogue import ModelEntry, override_variable
-
-_LONGEST_DETAIL = 500
+from agent.errors import AivistaError, ErrorCode, KeyProblem, ProviderFailure, RequestRefused
+from agent.providers.http_failures import (
+    Asked,
+    in_sentence,
+    is_web_page,
+    may_have_been_charged,
+    rate_limited,
+    retry_after_s,
+    status_failure,
+    transport_failure,
+    unexplained,
+    wrong_address,
+)
 
 # What the API gives as its reason when a key, or its project, may not ask at all.
 _KEY_REASONS = {
@@ -38,125 +46,147 @@ _KEY_SENTENCES = (
     (re.compile(r"has not been used in project|it is disabled", re.IGNORECASE), ErrorCode.API_DISABLED),
     (re.compile(r"location is not supported", re.IGNORECASE), ErrorCode.REGION_UNSUPPORTED),
 )
+# What a 400 says, and what it means for the person; what fits none of these is a fault of the studio's request.
+_TOO_LONG = re.compile(r"token count.{0,80}exceeds|exceeds the maximum number of tokens", re.IGNORECASE)
+_TOO_LARGE = re.compile(r"(payload|request).{0,20}size.{0,40}(exceeds|limit)|entity too large", re.IGNORECASE)
+_BAD_PICTURE = re.compile(r"(unable to process|could not process).{0,20}image|image is not valid", re.IGNORECASE)
+_UNFIT = re.compile(r"(is not|are not|isn't) (enabled|supported|available) for|does not support", re.IGNORECASE)
 
 
-def failure_of(error: Exception, model: ModelEntry, read_timeout_s: float, key: str) -> AivistaError:
-    """Return the failure that stands for the SDK's or its HTTP client's; no text of it holds the key."""
+def failure_of(
+    error: Exception, asked: Asked, *, has_response: bool, event: Mapping[str, Any] | None = None
+) -> AivistaError:
+    """Return the failure that stands for the SDK's or its HTTP client's; no text of it holds the key.
+
+    `has_response` says that an HTTP response had begun: then even what the SDK trips over is the provider's answer.
+    `event` is the one of a streamed answer that told an error, if any did.
+    """
+    if event is not None:
+        return _from_event(event, asked)
     if isinstance(error, errors.APIError):
-        return _from_api(error, model, read_timeout_s, key)
-    detail = without_key(f"{type(error).__name__}: {error}", key)
-    match error:
-        case httpx2.ReadTimeout():
-            return _timed_out(model, read_timeout_s, detail)
-        case httpx2.ProxyError():
-            return NetworkFailure(ErrorCode.PROXY_FAILED, provider_detail=detail)
-        case httpx2.ConnectError() if "CERTIFICATE_VERIFY_FAILED" in detail:
-            return NetworkFailure(ErrorCode.CERTIFICATE_FAILED, provider_detail=detail)
-        case httpx2.ConnectError() | httpx2.TimeoutException():
-            return NetworkFailure(ErrorCode.CONNECTION_FAILED, provider_detail=detail)
-        case httpx2.LocalProtocolError():
-            return ProviderFailure(ErrorCode.REQUEST_REJECTED, provider_detail=detail, detail=detail[:200])
-        case httpx2.HTTPError():
-            return NetworkFailure(ErrorCode.STREAM_CUT, provider_detail=detail)
-        case _:
-            # What came was not what the API sends: the SDK could not read it.
-            return ProviderFailure(ErrorCode.ANSWER_UNREADABLE, provider_detail=detail)
+        return _from_api(error, asked)
+    if isinstance(error, httpx2.HTTPError | httpx2.InvalidURL):
+        return transport_failure(error, asked)
+    if not has_response:
+        # Nothing was answered, so no answer can be at fault: the studio or the SDK failed before anything was sent.
+        return asked.failure(AivistaError, ErrorCode.NOT_SENT, f"{type(error).__name__}: {error}")
+    # What came was not what the API sends: the SDK could not read it.
+    return asked.failure(ProviderFailure, ErrorCode.ANSWER_UNREADABLE, f"{type(error).__name__}: {error}")
 
 
-def _from_api(error: errors.APIError, model: ModelEntry, read_timeout_s: float, key: str) -> AivistaError:
-    body = _body(error)
-    detail = without_key(str(body.get("message") or error.message or error.status or ""), key)
-    match error.code:
+def web_page_failure(response: httpx2.Response, asked: Asked) -> AivistaError | None:
+    """Return that something else than the API answers there, when a good answer is a web page; else None."""
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    is_page = response.status_code == 200 and kind in ("text/html", "application/xhtml+xml")
+    return wrong_address(response.status_code, "", asked) if is_page else None
+
+
+def _from_event(event: Mapping[str, Any], asked: Asked) -> AivistaError:
+    """Return the failure that an event of an answer tells: the call had begun by then, and may have been charged."""
+    told = event.get("error")
+    body = told if isinstance(told, dict) else {"message": str(told)}
+    said, status = str(body.get("message") or body.get("status") or ""), body.get("code")
+    if not isinstance(status, int) or not 400 <= status < 600:
+        return unexplained(said, asked)
+    return may_have_been_charged(_from_body(status, body, said, {}, asked))
+
+
+def _from_api(error: errors.APIError, asked: Asked) -> AivistaError:
+    headers: Mapping[str, str] = getattr(error.response, "headers", None) or {}
+    details, status = error.details, error.code if isinstance(error.code, int) else 500
+    if isinstance(details, dict) and isinstance(details.get("error"), dict):
+        body = details["error"]
+        return _from_body(status, body, str(body.get("message") or body.get("status") or ""), headers, asked)
+    return _from_elsewhere(status, details, headers, asked)
+
+
+def _from_body(
+    status: int, body: Mapping[str, Any], said: str, headers: Mapping[str, str], asked: Asked
+) -> AivistaError:
+    """Return the failure that the API itself tells: `body` is its error object."""
+    key_code = _key_code(body, said)
+    match status:
         case 429:
-            return _quota_failure(error, body, model, detail)
-        case 401 | 403:
-            code = _key_code(body, detail) or (ErrorCode.KEY_INVALID if error.code == 401 else ErrorCode.KEY_FORBIDDEN)
-            return KeyProblem(code, provider_detail=detail, model=model.label)
-        case 404:
-            return ProviderFailure(
-                ErrorCode.MODEL_NOT_FOUND,
-                provider_detail=detail,
-                model=model.id,
-                variable=override_variable(model.role),
-            )
-        case 407:
-            return NetworkFailure(ErrorCode.PROXY_FAILED, provider_detail=detail)
-        case 408 | 504:
-            return _timed_out(model, read_timeout_s, detail)
-        case 499:
-            return NetworkFailure(ErrorCode.STREAM_CUT, provider_detail=detail)
-        case 503:
-            return ProviderFailure(ErrorCode.OVERLOADED, provider_detail=detail, model=model.label)
-        case code if code is not None and 400 <= code < 500:
-            return _rejection(body, model, detail)
-        case code:
-            return ProviderFailure(ErrorCode.PROVIDER_ERROR, provider_detail=detail, status=code or "?")
+            return _quota_failure(body, said, headers, asked)
+        case 400 | 401 | 403 if key_code is not None:
+            return asked.failure(KeyProblem, key_code, said, model=asked.model.label)
+        case 401:
+            return asked.failure(KeyProblem, ErrorCode.KEY_INVALID, said)
+        case 403 if not re.search(r"cached ?content|\bfile\b", said, re.IGNORECASE):
+            return asked.failure(KeyProblem, ErrorCode.KEY_FORBIDDEN, said, model=asked.model.label)
+        case 404 if asked.model.id in said or re.search(r"\bmodels?\b", said, re.IGNORECASE):
+            told = {"model": asked.model.id, "variable": asked.model_variable}
+            return asked.failure(ProviderFailure, ErrorCode.MODEL_NOT_FOUND, said, **told)
+        case _:
+            by_status = status_failure(status, said, headers, asked)
+            return by_status or _rejection(body, said, asked)
 
 
-def _rejection(body: Mapping[str, Any], model: ModelEntry, detail: str) -> AivistaError:
-    code = _key_code(body, detail)
-    if code is not None:
-        return KeyProblem(code, provider_detail=detail, model=model.label)
-    if body.get("status") == "FAILED_PRECONDITION" and "billing" in detail.lower():
-        return KeyProblem(ErrorCode.BILLING_REQUIRED, provider_detail=detail, model=model.label)
-    if re.search(r"thought[_ ]signature", detail, re.IGNORECASE):
-        return ProviderFailure(ErrorCode.SIGNATURE_REJECTED, provider_detail=detail)
-    return ProviderFailure(ErrorCode.REQUEST_REJECTED, provider_detail=detail, detail=detail[:200])
+def _from_elsewhere(status: int, body: object, headers: Mapping[str, str], asked: Asked) -> AivistaError:
+    """Return the failure of an answer that has not the API's form: a gateway's, a proxy's, or another server's."""
+    told = body if isinstance(body, dict) else {"message": body}
+    said = str(next((told[name] for name in ("message", "detail", "error", "status") if told.get(name)), ""))
+    by_status = status_failure(status, said, headers, asked)
+    if by_status is not None:
+        return by_status
+    if status == 429:
+        return rate_limited(retry_after_s(headers), said, asked)
+    if is_web_page(said) or status in (404, 405, 410):
+        return wrong_address(status, said, asked)
+    if status in (401, 403):
+        code = ErrorCode.KEY_INVALID if status == 401 else ErrorCode.KEY_FORBIDDEN
+        return asked.failure(KeyProblem, code, said, model=asked.model.label)
+    return _rejection({}, said, asked)
 
 
-def _key_code(body: Mapping[str, Any], detail: str) -> ErrorCode | None:
+def _rejection(body: Mapping[str, Any], said: str, asked: Asked) -> AivistaError:
+    model = asked.model.label
+    if body.get("status") == "FAILED_PRECONDITION" and "billing" in said.lower():
+        return asked.failure(KeyProblem, ErrorCode.BILLING_REQUIRED, said, model=model)
+    if re.search(r"thought[_ ]signature", said, re.IGNORECASE):
+        return asked.failure(ProviderFailure, ErrorCode.SIGNATURE_REJECTED, said)
+    if _TOO_LONG.search(said):
+        return asked.failure(RequestRefused, ErrorCode.CONTEXT_TOO_LONG, said, model=model)
+    if _TOO_LARGE.search(said):
+        return asked.failure(RequestRefused, ErrorCode.REQUEST_TOO_LARGE, said)
+    if _BAD_PICTURE.search(said):
+        return asked.failure(RequestRefused, ErrorCode.PICTURE_REJECTED, said)
+    detail = in_sentence(said, asked)
+    if _UNFIT.search(said):
+        told = {"model": asked.model.id, "variable": asked.model_variable, "detail": detail}
+        return asked.failure(ProviderFailure, ErrorCode.MODEL_UNFIT, said, **told)
+    return asked.failure(ProviderFailure, ErrorCode.REQUEST_REJECTED, said, detail=detail)
+
+
+def _key_code(body: Mapping[str, Any], said: str) -> ErrorCode | None:
     """Return what the API says is wrong with the key itself, or None when it says nothing of that kind."""
-    told = next((code for pattern, code in _KEY_SENTENCES if pattern.search(detail)), None)
+    told = next((code for pattern, code in _KEY_SENTENCES if pattern.search(said)), None)
     reasons = (_KEY_REASONS.get(str(entry.get("reason"))) for entry in _details(body))
     return told or next((code for code in reasons if code is not None), None)
 
 
-def _quota_failure(error: errors.APIError, body: Mapping[str, Any], model: ModelEntry, detail: str) -> AivistaError:
+def _quota_failure(body: Mapping[str, Any], said: str, headers: Mapping[str, str], asked: Asked) -> AivistaError:
     violations = [entry for part in _details(body) for entry in part.get("violations") or () if isinstance(entry, dict)]
-    if re.search(r"credits are depleted", detail, re.IGNORECASE):
-        return KeyProblem(ErrorCode.CREDITS_USED_UP, provider_detail=detail)
+    model = asked.model.label
+    if re.search(r"credits are depleted", said, re.IGNORECASE):
+        return asked.failure(KeyProblem, ErrorCode.CREDITS_USED_UP, said)
     # `limit: 0` is a key without any quota for the model: waiting does not help.
-    has_none = re.search(r"limit: 0(?![\d.])|doesn't have a free quota tier", detail)
+    has_none = re.search(r"limit: 0(?![\d.])|doesn't have a free quota tier", said)
     if has_none or any(str(entry.get("quotaValue")) == "0" for entry in violations):
-        return KeyProblem(ErrorCode.BILLING_REQUIRED, provider_detail=detail, model=model.label)
+        return asked.failure(KeyProblem, ErrorCode.BILLING_REQUIRED, said, model=model)
     names = " ".join(f"{entry.get('quotaId')} {entry.get('quotaMetric')}" for entry in violations)
-    if re.search(r"per_?day", f"{names} {detail}", re.IGNORECASE):
-        return KeyProblem(ErrorCode.QUOTA_EXHAUSTED, provider_detail=detail, model=model.label)
-    return RateLimited(_retry_after_s(error, body, detail), detail)
+    if re.search(r"per_?day", f"{names} {said}", re.IGNORECASE):
+        return asked.failure(KeyProblem, ErrorCode.QUOTA_EXHAUSTED, said, model=model)
+    hint_s = _retry_delay_s(body, said)
+    return rate_limited(retry_after_s(headers) if hint_s is None else hint_s, said, asked)
 
 
-def _retry_after_s(error: errors.APIError, body: Mapping[str, Any], detail: str) -> float | None:
-    headers = getattr(error.response, "headers", None) or {}
+def _retry_delay_s(body: Mapping[str, Any], said: str) -> float | None:
     hints = [str(entry.get("retryDelay", "")).removesuffix("s") for entry in _details(body)]
-    hints.append(str(headers.get("retry-after", "")))
-    hints.extend(re.findall(r"retry in ([\d.]+\d)s", detail))
-    for hint in hints:
-        if re.fullmatch(r"\d+(\.\d+)?", hint):
-            return float(hint)
-    return None
-
-
-def _timed_out(model: ModelEntry, read_timeout_s: float, detail: str) -> ProviderFailure:
-    seconds = f"{read_timeout_s:g}"
-    return ProviderFailure(ErrorCode.PROVIDER_TIMEOUT, provider_detail=detail, model=model.label, seconds=seconds)
-
-
-def _body(error: errors.APIError) -> dict[str, Any]:
-    """Return the error object of the response; a body that is none (HTML, text) gives what the SDK made of it."""
-    body = error.details
-    if isinstance(body, dict):
-        inner = body.get("error")
-        return inner if isinstance(inner, dict) else body
-    return {"message": body if isinstance(body, str) else json.dumps(body)}
+    hints.extend(re.findall(r"retry in ([\d.]+\d)s", said))
+    return next((float(hint) for hint in hints if re.fullmatch(r"\d{1,9}(\.\d+)?", hint)), None)
 
 
 def _details(body: Mapping[str, Any]) -> list[dict[str, Any]]:
     details = body.get("details")
     return [entry for entry in details if isinstance(entry, dict)] if isinstance(details, list) else []
-
-
-def without_key(text: str, key: str) -> str:
-    """Return the text on one line, cut, with this key and whatever looks like one blacked out."""
-    hidden = text.replace(key, "[key]") if key else text
-    hidden = re.sub(r"AIza[\w-]{10,}|AQ\.[\w-]{20,}", "[key]", hidden)
-    return " ".join(hidden.split())[:_LONGEST_DETAIL]

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from google.genai import types
 
-from agent.errors import AivistaError, ErrorCode, ErrorInfo, NetworkFailure
+from agent.errors import AivistaError, ErrorCode, ErrorInfo, ProviderFailure
 from agent.providers.catalogue import IMAGE_ROLES, ModelEntry
 from agent.providers.gemini_connection import GeminiCall, GeminiConnection
 from agent.providers.key_check import KeyDiagnosis, ModelStanding, diagnosed
@@ -76,7 +76,7 @@ def _failed(listed: ModelStanding, error: ErrorInfo) -> ModelStanding:
     match error.code:
         case ErrorCode.MODEL_NOT_FOUND:
             error = ErrorInfo(code=ErrorCode.MODEL_NOT_OFFERED, parameters={"model": listed.model_id})
-        case ErrorCode.REQUEST_REJECTED:
+        case ErrorCode.REQUEST_REJECTED | ErrorCode.MODEL_UNFIT:
             # The question did not suit the model: the key did, as far as anybody can tell without a picture.
             return listed
         case _:
@@ -89,4 +89,5 @@ async def _in_time(work: Awaitable[T]) -> T:
         async with asyncio.timeout(_LIMIT_S):
             return await work
     except TimeoutError:
-        raise NetworkFailure(ErrorCode.CONNECTION_FAILED) from None
+        told = {"model": "Gemini", "seconds": f"{_LIMIT_S:g}"}
+        raise ProviderFailure(ErrorCode.ANSWER_TOO_SLOW, **told) from None

@@ -14,8 +14,9 @@ OF_THE_KEY = frozenset(
     {
         *(ErrorCode.KEY_INVALID, ErrorCode.KEY_MISSING, ErrorCode.KEY_EXPIRED, ErrorCode.KEY_LEAKED),
         *(ErrorCode.KEY_SUSPENDED, ErrorCode.KEY_RESTRICTED, ErrorCode.KEY_WITHOUT_API, ErrorCode.API_DISABLED),
-        *(ErrorCode.CREDITS_USED_UP, ErrorCode.REGION_UNSUPPORTED),
-        *(ErrorCode.CONNECTION_FAILED, ErrorCode.PROXY_FAILED, ErrorCode.CERTIFICATE_FAILED),
+        *(ErrorCode.CREDITS_USED_UP, ErrorCode.REGION_UNSUPPORTED, ErrorCode.ACCOUNT_LIMITED),
+        *(ErrorCode.CONNECTION_FAILED, ErrorCode.PROXY_FAILED, ErrorCode.CERTIFICATE_FAILED, ErrorCode.TLS_FAILED),
+        *(ErrorCode.WRONG_ADDRESS, ErrorCode.REDIRECTED),
     }
 )
 """What is wrong with the key as a whole, or with the way to Google, whichever model says so first."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -88,14 +88,25 @@ class KeyDesk:
             self._keep(key, KeyDiagnosis(models=models))
         return bool(refused)
 
-    def unlearn(self, key: SecretStr) -> bool:
-        """Forget what was wrong with the key as a whole, because a turn with it ended well; return whether there was
-        anything."""
+    def unlearn(self, key: SecretStr, model_ids: Collection[str]) -> bool:
+        """Forget what stood in the way of these models, and what was wrong with the key as a whole: they have answered
+        with it. Return whether there was anything."""
         held = self._known.get(key)
-        if held is None or held.diagnosis.problem is None:
+        if held is None or not model_ids:
             return False
-        del self._known[key]
-        return True
+        if held.diagnosis.problem is not None:
+            del self._known[key]
+            return True
+        models = held.diagnosis.models
+        cleared = tuple(
+            one.model_copy(update={"problem": None, "is_tried": True}) if one.model_id in model_ids else one
+            for one in models
+        )
+        was_wrong = any(one.problem is not None and one.model_id in model_ids for one in models)
+        if was_wrong:
+            # It is known for as long as it would have been.
+            self._known[key] = _Known(KeyDiagnosis(models=cleared), held.at_s)
+        return was_wrong
 
     async def _ask(self, key: SecretStr, *, tries_models: bool) -> KeyDiagnosis:
         diagnosis = await self._check(key, self._models(), tries_models=tries_models)

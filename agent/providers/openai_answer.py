@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx2
 
-from agent.errors import ErrorCode, ErrorInfo, NetworkFailure
+from agent.errors import Charge, ErrorCode, ErrorInfo
 from agent.messages import CompletionChunk, TextPart, TokenUsage, ToolCallPart
 from agent.providers.catalogue import ModelEntry
 from agent.providers.openai_tags import THINK, TOOL_CALL, TagSplitter, read_calls
@@ -27,7 +27,7 @@ TEXT_ENDS: dict[str, ErrorCode | None] = {
     "length": ErrorCode.ANSWER_TOO_LONG,
     "content_filter": ErrorCode.ANSWER_BLOCKED,
     "insufficient_system_resource": ErrorCode.OVERLOADED,
-    "error": ErrorCode.PROVIDER_ERROR,
+    "error": ErrorCode.UNKNOWN_REASON,
 }
 
 _SIGNATURES = {b"\x89PNG\r\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
@@ -119,13 +119,8 @@ class ChatReader:
         self._finish_reason = _string(choice.get("finish_reason")) or self._finish_reason
 
     def end(self) -> Iterator[CompletionChunk]:
-        """Yield the thoughts, if they are to go back, and the calls, then usage, finish reason and what went wrong.
-
-        Raises NetworkFailure(STREAM_CUT) when the stream ended without saying why.
-        """
+        """Yield the thoughts, if they are to go back, and the calls, then usage, finish reason and what went wrong."""
         yield from self._split(self._splitter.end())
-        if self._finish_reason is None:
-            raise NetworkFailure(ErrorCode.STREAM_CUT)
         calls = self._calls.parts()
         in_words = read_calls(self._calls_in_words)
         problem = self._problem(calls is None or in_words is None)
@@ -156,16 +151,20 @@ class ChatReader:
                     yield CompletionChunk(part=TextPart(text=shown))
 
     def _problem(self, is_garbled: bool) -> ErrorInfo | None:
-        reason = self._finish_reason or ""
-        code = TEXT_ENDS.get(reason)
-        if code is None and is_garbled:
-            code = ErrorCode.MALFORMED_CALL
-        if code is None and not (self._has_text or self._calls.begun or self._calls_in_words):
+        has_answer = self._has_text or bool(self._calls.begun or self._calls_in_words)
+        code = TEXT_ENDS.get(self._finish_reason or "")
+        if code is None and not has_answer:
             code = ErrorCode.EMPTY_ANSWER
+        elif code is None and self._finish_reason is None:
+            code = ErrorCode.ANSWER_UNFINISHED
+        elif code is None and is_garbled:
+            code = ErrorCode.MALFORMED_CALL
         if code is None:
             return None
-        said = {"reason": reason, "service": self._service, "model": self._model.label, "status": 200}
-        return ErrorInfo(code=code, parameters=said)
+        said = {"reason": self._finish_reason or "", "service": self._service, "model": self._model.label}
+        # Without a count of what it used, nobody can tell whether it was charged.
+        charge = Charge.MAYBE if self.usage is None or code.charge is Charge.MAYBE else Charge.YES
+        return ErrorInfo(code=code, parameters={**said}, charge=charge)
 
 
 def usage_from_wire(usage: Wire) -> TokenUsage:

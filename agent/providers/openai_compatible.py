@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2
 import openai
 
-from agent.errors import AivistaError, ErrorCode, ErrorInfo
+from agent.errors import AivistaError, Charge, ErrorCode, ErrorInfo
 from agent.messages import CompletionChunk, ImageOrigin, PromptMessage
 from agent.providers.base import PLAIN, ChatOptions, ImageRequest, PictureBytes, ToolDeclaration
 from agent.providers.catalogue import ModelEntry
+from agent.providers.http_failures import Asked, Endpoint, info_without_keys, is_web_page, wrong_address
 from agent.providers.openai_answer import (
     ArrivedPicture,
     ChatReader,
@@ -24,14 +26,7 @@ from agent.providers.openai_answer import (
     read_picture,
     usage_from_wire,
 )
-from agent.providers.openai_errors import (
-    Asked,
-    Endpoint,
-    as_ours,
-    event_failure,
-    not_a_stream,
-    told_without_keys,
-)
+from agent.providers.openai_errors import as_ours, event_failure, not_a_stream
 from agent.providers.openai_wire import (
     Wire,
     chat_body,
@@ -76,8 +71,8 @@ class OpenAIProvider:
         text_timeout_s: float = 60,
         image_timeout_s: float = 300,
     ) -> None:
-        self._words = _endpoint_of_words(settings)
-        self._paint = _endpoint_of_pictures(settings)
+        self._talker = _endpoint_of_words(settings)
+        self._painter = _endpoint_of_pictures(settings)
         self._keys = [key for key in (settings.api_key, settings.image_api_key) if key is not None]
         self._pictures = pictures
         self._text_timeout_s = text_timeout_s
@@ -95,7 +90,9 @@ class OpenAIProvider:
         wanted = pictures_to_send(model, messages)
         picture_bytes = {digest: await self._pictures.read(image) for digest, image in wanted.items()}
         body = chat_body(model, messages, tools, options, picture_bytes)
-        asked = self._asked(self._words, "/chat/completions", model, self._text_timeout_s)
+        asked = Asked(
+            self._talker, model, "AIVISTA_OPENAI_TEXT_MODEL", self._text_timeout_s, self._keys, "/chat/completions"
+        )
         reader = ChatReader(model, asked.endpoint.service)
         answer = await self._begin(asked, body)
         try:
@@ -117,13 +114,17 @@ class OpenAIProvider:
         body, images = image_body(request), pictures_to_show(request)
         files = image_files(images, [await self._pictures.read(image) for image in images])
         path = "/images/edits" if files else "/images/generations"
-        asked = self._asked(self._paint, path, request.model, self._image_timeout_s)
+        asked = Asked(
+            self._painter, request.model, "AIVISTA_OPENAI_IMAGE_MODEL", self._image_timeout_s, self._keys, path
+        )
         answer = await self._ask_for_picture(asked, body, files)
         usage = usage_from_wire(answer["usage"]) if isinstance(answer.get("usage"), dict) else None
         found = read_picture(answer, asked.endpoint.base_url)
         if isinstance(found, PictureElsewhere):
             found = await self._fetch(found.url, asked)
         if isinstance(found, ErrorInfo):
+            # Without a count of what it used, nobody can tell whether it was charged.
+            found = found.model_copy(update={"charge": Charge.MAYBE if usage is None else Charge.YES})
             yield self._told(CompletionChunk(usage=usage, finish_reason="stop", error=found))
             return
         origin = ImageOrigin.EDITED if files else ImageOrigin.GENERATED
@@ -181,6 +182,8 @@ class OpenAIProvider:
             answer = await client.post(asked.path, cast_to=object, body=body, files=files or None, options=options)
         except Exception as error:
             raise as_ours(error, asked) from None
+        if isinstance(answer, str) and is_web_page(answer):
+            raise wrong_address(200, answer, asked)
         if not isinstance(answer, dict):
             raise as_ours(ValueError(f"the answer is {type(answer).__name__}"), asked)
         return answer
@@ -202,13 +205,10 @@ class OpenAIProvider:
             raise as_ours(error, asked) from None
         return picture_of(bytes(data))
 
-    def _asked(self, endpoint: Endpoint, path: str, model: ModelEntry, read_timeout_s: float) -> Asked:
-        return Asked(endpoint, path, model, read_timeout_s, self._keys)
-
     def _told(self, chunk: CompletionChunk) -> CompletionChunk:
         if chunk.error is None:
             return chunk
-        return chunk.model_copy(update={"error": told_without_keys(chunk.error, self._keys)})
+        return chunk.model_copy(update={"error": info_without_keys(chunk.error, self._keys)})
 
     def _open(self, endpoint: Endpoint) -> tuple[openai.AsyncOpenAI, httpx2.AsyncClient]:
         if endpoint in self._clients:
@@ -234,10 +234,11 @@ class OpenAIProvider:
 def _endpoint_of_words(settings: OpenAISettings) -> Endpoint:
     return Endpoint(
         base_url=settings.base_url,
+        service=_netloc(settings.base_url),
+        api="OpenAI API",
         key=settings.api_key,
         url_variable="AIVISTA_OPENAI_BASE_URL",
         key_variable="AIVISTA_OPENAI_API_KEY",
-        model_variable="AIVISTA_OPENAI_TEXT_MODEL",
     )
 
 
@@ -245,13 +246,19 @@ def _endpoint_of_pictures(settings: OpenAISettings) -> Endpoint:
     """Return the server that paints. One with an address of its own gets the other one's key in no case."""
     has_own = settings.image_base_url is not None
     has_own_key = has_own or settings.image_api_key is not None
+    base_url = settings.image_base_url or settings.base_url
     return Endpoint(
-        base_url=settings.image_base_url or settings.base_url,
+        base_url=base_url,
+        service=_netloc(base_url),
+        api="OpenAI API",
         key=settings.image_api_key if has_own_key else settings.api_key,
         url_variable="AIVISTA_OPENAI_IMAGE_BASE_URL" if has_own else "AIVISTA_OPENAI_BASE_URL",
         key_variable="AIVISTA_OPENAI_IMAGE_API_KEY" if has_own_key else "AIVISTA_OPENAI_API_KEY",
-        model_variable="AIVISTA_OPENAI_IMAGE_MODEL",
     )
+
+
+def _netloc(base_url: str) -> str:
+    return urlsplit(base_url).netloc.rpartition("@")[2]
 
 
 def _timeout(asked: Asked) -> httpx2.Timeout:

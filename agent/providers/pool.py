@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
@@ -16,6 +17,9 @@ from agent.providers.key_check import KeyChecker, KeyDiagnosis
 from agent.providers.lasting_client import LastingClient
 from agent.settings import OpenAISettings, ProviderChoice, Settings
 
+if TYPE_CHECKING:
+    from agent.providers.sketch.restyling import FindLook
+
 # Whoever brings this is served without any key, not with the operator's either.
 NO_KEY = SecretStr("")
 
@@ -25,6 +29,7 @@ _MOST_CLIENTS = 32
 class ProviderPool:
     """Providers by key, at most `most_clients` of them with connections that nobody uses.
 
+    Models elsewhere read `pictures`, the sketch model `originals` where they are given: it works on the pixels.
     A client is kept alive: one that is collected closes its connections under a running call.
     """
 
@@ -33,12 +38,16 @@ class ProviderPool:
         settings: Settings,
         pictures: PictureBytes,
         *,
+        originals: PictureBytes | None = None,
         sketch_pace_s: float = 0.0,
         most_clients: int = _MOST_CLIENTS,
+        find_look: FindLook | None = None,
     ) -> None:
         self._settings = settings
         self._pictures = pictures
+        self._originals = originals or pictures
         self._sketch_pace_s = sketch_pace_s
+        self._find_look = find_look
         self._most_clients = most_clients
         self._sketch: Provider | None = None
         self._openai: Provider | None = None
@@ -108,7 +117,9 @@ class ProviderPool:
     def _draw(self) -> Provider:
         from agent.providers.sketch import SketchProvider
 
-        self._sketch = self._sketch or SketchProvider(self._pictures, pace_s=self._sketch_pace_s)
+        self._sketch = self._sketch or SketchProvider(
+            self._originals, pace_s=self._sketch_pace_s, find_look=self._find_look
+        )
         return self._sketch
 
     def _reach(self, openai: OpenAISettings) -> Provider:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Connection, and_, bindparam, exists, insert, or_, select, update
 
 from agent.storage.journal import FREE_MODELS, CallRecord, CallState, Heard
+from agent.storage.picture_slots import next_slots
 from agent.storage.signatures import PLACES, Place
 from agent.storage.tables import CALLS, TURNS
+from agent.storage.transactions import Transactions
 
 _C = CALLS.c
 _THIS = and_(_C.turn_id == bindparam("turn"), _C.name == bindparam("call"))
@@ -18,8 +19,8 @@ _ADD = insert(CALLS)
 _CHANGE = update(CALLS).where(_THIS)
 _OF = select(CALLS).where(_C.turn_id == bindparam("turn")).order_by(_C.created_at)
 _SENT = and_(_C.turn_id == bindparam("turn"), _C.state == CallState.SENT.value)
-_GIVE_UP = update(CALLS).where(_SENT, _C.model.in_(FREE_MODELS)).values(state=CallState.CANCELLED.value)
-_LOSE = update(CALLS).where(_SENT).values(state=CallState.UNKNOWN.value)
+_LOSE = update(CALLS).where(_SENT).values(state=CallState.UNKNOWN.value, reserved_usd=0.0)
+_GIVE_UP = _LOSE.where(_C.model.in_(FREE_MODELS)).values(state=CallState.CANCELLED.value)
 _FORGET_ANSWERS = (
     update(CALLS).where(_C.turn_id.in_(bindparam("turns", expanding=True))).values(answer=None, signatures=None)
 )
@@ -34,20 +35,51 @@ _OLD_ANSWERS = (
 # Answers of turns that are over are let go of together: each by itself would cost every turn a statement.
 _TOGETHER = 32
 
-_FIELDS = {"conversation_id", "turn_id", "name", "model", "attempts", "created_at", "updated_at", "price_usd"}
+_FIELDS = {
+    *("conversation_id", "turn_id", "name", "model", "attempts", "created_at", "updated_at", "price_usd"),
+    "reserved_usd",
+}
+_SLOTS = select(_C.name, _C.handle).where(_C.turn_id == bindparam("turn"))
+_RESERVE = update(CALLS).where(_THIS)
+_HAS_NO_PICTURE = _C.state.in_((CallState.QUEUED.value, CallState.FAILED.value, CallState.CANCELLED.value))
+_RELEASE = (
+    update(CALLS)
+    .where(_C.turn_id == bindparam("turn"), _C.handle.is_not(None), _HAS_NO_PICTURE)
+    .values(handle=None, position=None)
+)
 
 
 class CallRows:
-    """The table of calls; `transaction` opens, or joins, one of the database's."""
+    """The table of calls; `transactions` opens those of its database."""
 
-    def __init__(self, transaction: Callable[[], AbstractContextManager[Connection]]) -> None:
-        self._transaction = transaction
+    def __init__(self, transactions: Transactions) -> None:
+        self._db = transactions
         self._over: list[str] = []
 
     def add(self, call: CallRecord) -> None:
         """Add the row of a call."""
-        with self._transaction() as connection:
+        with self._db.writing() as connection:
             connection.execute(_ADD, {**_row(call), "answer": None, "signatures": None})
+
+    def reserve(self, calls: Sequence[CallRecord], base: str | None) -> dict[str, str]:
+        """Add the rows of calls for pictures, each with the slot of its picture; return the handles by name."""
+        first = calls[0]
+        with self._db.writing() as connection:
+            known = {row.name: row.handle for row in connection.execute(_SLOTS, {"turn": first.turn_id})}
+            new = [call for call in calls if known.get(call.name) is None]
+            slots = next_slots(connection, first.conversation_id, [base] * len(new))
+            for call, slot in zip(new, slots, strict=True):
+                if call.name in known:
+                    connection.execute(_RESERVE, {"turn": call.turn_id, "call": call.name, **slot._asdict()})
+                else:
+                    connection.execute(_ADD, {**_row(call), "answer": None, "signatures": None, **slot._asdict()})
+                known[call.name] = slot.handle
+            return {call.name: known[call.name] for call in calls}
+
+    def release(self, turn_id: str) -> None:
+        """Free the slots of the turn's calls that brought no picture, and bring none any more."""
+        with self._db.writing() as connection:
+            connection.execute(_RELEASE, {"turn": turn_id})
 
     def change(self, call: CallRecord, answer: Heard | None, places: Sequence[Place]) -> None:
         """Write the row anew; `answer` is without its large signatures, whose places are given."""
@@ -56,19 +88,13 @@ class CallRows:
             "answer": answer.model_dump_json() if answer else None,
             "signatures": PLACES.dump_json(tuple(places)).decode() if places else None,
         }
-        with self._transaction() as connection:
+        with self._db.writing() as connection:
             connection.execute(_CHANGE, {"turn": call.turn_id, "call": call.name, **values})
 
     def of(self, turn_id: str) -> list[tuple[CallRecord, tuple[Place, ...]]]:
         """Return the calls of a turn, the oldest first, with the places of the signatures taken out."""
-        with self._transaction() as connection:
+        with self._db.reading() as connection:
             return [_call(row._mapping) for row in connection.execute(_OF, {"turn": turn_id})]
-
-    def lose(self, turn_id: str) -> int:
-        """Return how many calls of a dead process may have been charged: on their way then, they are `unknown` now."""
-        with self._transaction() as connection:
-            connection.execute(_GIVE_UP, {"turn": turn_id})
-            return connection.execute(_LOSE, {"turn": turn_id}).rowcount
 
     def let_go(self, turn_id: str) -> None:
         """Forget, sooner or later, the answers of a turn that is over: they are in its messages and pictures."""
@@ -79,14 +105,20 @@ class CallRows:
 
     def let_go_of_all(self) -> None:
         """Forget the answers of every turn that is over."""
-        with self._transaction() as connection:
+        with self._db.reading() as connection:
             turns = list(connection.scalars(_OLD_ANSWERS))
         if turns:
             self._forget(turns)
 
     def _forget(self, turns: Sequence[str]) -> None:
-        with self._transaction() as connection:
+        with self._db.writing() as connection:
             connection.execute(_FORGET_ANSWERS, {"turns": list(turns)})
+
+
+def lose_calls(connection: Connection, turn_id: str) -> int:
+    """Return how many calls of a dead process may have been charged: on their way then, they are `unknown` now."""
+    connection.execute(_GIVE_UP, {"turn": turn_id})
+    return connection.execute(_LOSE, {"turn": turn_id}).rowcount
 
 
 def _row(call: CallRecord) -> dict[str, Any]:
@@ -103,6 +135,7 @@ def _call(row: Any) -> tuple[CallRecord, tuple[Place, ...]]:
             **{name: row[name] for name in _FIELDS},
             "state": row["state"],
             "error_code": row["error_code"],
+            "handle": row["handle"],
             "answer": Heard.model_validate_json(row["answer"]) if row["answer"] else None,
         }
     )

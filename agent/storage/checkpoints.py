@@ -10,7 +10,7 @@ import asyncio
 import logging
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -58,8 +58,8 @@ class Checkpoints(SqliteSaver):
         self._over: list[str] = []
         # The newest checkpoint of each turn that is not handed over yet.
         self._newest: dict[str, _Put] = {}
-        # Most turns are new and have none: asking the file for it would be a change of thread for each.
-        self._threads: set[str] = set()
+        # Turns that began here and have none yet, which most never get: to ask the file would be a change of thread.
+        self._new: set[str] = set()
         self._writing = Writing(thread, self._together)
 
     @classmethod
@@ -69,7 +69,7 @@ class Checkpoints(SqliteSaver):
 
         def open_now() -> Checkpoints:
             saver = cls(_connection(home / NAME), values, thread)
-            saver._threads = saver._kept_threads()
+            saver.setup()
             return saver
 
         try:
@@ -87,24 +87,29 @@ class Checkpoints(SqliteSaver):
         await self._call(self.conn.close)
         self._thread.shutdown()
 
+    def begin(self, turn_id: str) -> None:
+        """Take note of a new turn, which has no checkpoint."""
+        self._new.add(turn_id)
+
     def forget(self, turn_id: str) -> None:
         """Let go, sooner or later, of the checkpoints of a turn that is over."""
         self._newest.pop(turn_id, None)
+        if turn_id in self._new:
+            self._new.discard(turn_id)
+            return
         self._over.append(turn_id)
         if len(self._over) >= _TOGETHER:
             over, self._over = self._over, []
-            self._threads.difference_update(over)
             self._soon(lambda: self._delete(over))
 
-    async def keep_only(self, turn_ids: Sequence[str]) -> None:
-        """Remove the checkpoints of every turn but these."""
-        kept = set(turn_ids)
-        self._hand_over()
-
-        def purge() -> None:
-            self._delete(sorted(self._kept_threads() - kept))
-
-        await self._writing.write(purge, _nothing)
+    async def keep_only(self, may_go_on: Callable[[Sequence[str]], Awaitable[set[str]]]) -> None:
+        """Remove the checkpoints of every turn but those that may go on."""
+        await self.written()
+        # In this order: one that another process begins now has no checkpoint yet, and is not among them.
+        there = await self._call(self._kept_threads)
+        over = sorted(there - await may_go_on(sorted(there))) if there else []
+        if over:
+            await self._writing.write(lambda: self._delete(over), _nothing)
 
     def _kept_threads(self) -> set[str]:
         with self.cursor() as cursor:
@@ -133,7 +138,7 @@ class Checkpoints(SqliteSaver):
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Return the checkpoint that the configuration names, or its thread's newest."""
-        if config["configurable"]["thread_id"] not in self._threads:
+        if config["configurable"]["thread_id"] in self._new:
             return None
         await self.written()
         return await self._call(lambda: self.get_tuple(config))
@@ -164,7 +169,7 @@ class Checkpoints(SqliteSaver):
         """
         turn_id = config["configurable"]["thread_id"]
         if metadata.get("step", 0) > 0 and _has_next(checkpoint):
-            self._threads.add(turn_id)
+            self._new.discard(turn_id)
             if not self._newest:
                 asyncio.get_running_loop().call_later(_SOON_S, self._hand_over)
             self._newest[turn_id] = (config, checkpoint, metadata, new_versions)
@@ -181,7 +186,7 @@ class Checkpoints(SqliteSaver):
     ) -> None:
         """Hand over where a turn rests. What a node brought comes with the next checkpoint: one runs at a time."""
         if any(channel in WRITES_IDX_MAP for channel, _ in writes):
-            self._threads.add(config["configurable"]["thread_id"])
+            self._new.discard(config["configurable"]["thread_id"])
             self._hand_over()
             self._soon(lambda: self.put_writes(config, writes, task_id, task_path))
 

@@ -16,10 +16,11 @@ from agent.errors import ErrorCode, StorageFailure
 from agent.storage.private_files import make_private_folder, storage_failure
 from agent.storage.tables import FULL_TEXT, METADATA
 
-HEAD = "0006"
+HEAD = "0008"
 _NAME = "aivista.db"
 _MIGRATIONS = Path(__file__).parent / "migrations"
-_BUSY_TIMEOUT_S = 5.0
+# Other processes write, too: rather a turn waits than a picture that was paid for is not recorded.
+_BUSY_TIMEOUT_S = 20.0
 
 _log = logging.getLogger(__name__)
 
@@ -73,16 +74,30 @@ def _make_private(path: Path) -> None:
 
 def _engine(path: Path) -> Engine:
     url = URL.create("sqlite", database=str(path))
-    engine = create_engine(url, pool_size=1, max_overflow=0, connect_args={"timeout": _BUSY_TIMEOUT_S})
+    # What is bound to a statement is what people said, and an error may reach a log.
+    waiting = {"timeout": _BUSY_TIMEOUT_S}
+    engine = create_engine(url, hide_parameters=True, pool_size=1, max_overflow=0, connect_args=waiting)
     event.listen(engine, "connect", _set_pragmas)
     return engine
 
 
 def _set_pragmas(connection: Any, _record: object) -> None:
+    # Each transaction is begun by us: the driver would begin one at the first write, after what was read for it.
+    connection.isolation_level = None
     cursor = connection.cursor()
     for pragma in (f"busy_timeout={_BUSY_TIMEOUT_S * 1000:.0f}", "foreign_keys=ON", "synchronous=NORMAL"):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
+
+
+def begin_reading(connection: Connection) -> None:
+    """Begin the open transaction as one that sees one state of the database, and only reads."""
+    connection.exec_driver_sql("BEGIN")
+
+
+def begin_writing(connection: Connection) -> None:
+    """Begin the open transaction with the write lock: nobody else writes between what it reads and what it writes."""
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 def set_durability(connection: Connection, is_durable: bool) -> None:
@@ -102,8 +117,7 @@ def _bring_up_to_date(engine: Engine) -> None:
         revision = _revision(connection)
     if revision != HEAD:
         with engine.connect() as connection:
-            # The driver starts no transaction before statements that change tables.
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
+            begin_writing(connection)
             _upgrade(connection, _revision(connection))
             connection.commit()
     with engine.connect() as connection:

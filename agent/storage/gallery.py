@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -44,10 +44,6 @@ class RecordsDoor(Protocol):
 
     async def in_transaction(self, work: Callable[[Connection], T]) -> T:
         """Return what the work returns; all that it writes is on record then, or none of it."""
-        ...
-
-    def read_anew(self, conversation_id: str) -> None:
-        """Forget what is remembered of a conversation: its record was changed."""
         ...
 
 
@@ -110,7 +106,7 @@ class Gallery:
     async def page(self, owner: str, query: GalleryQuery, *, embedder: TextEmbedder | None = None) -> GalleryPage:
         """Return a page of the pictures: the newest first, or the best of a search.
 
-        With an embedder, words find also pictures that are about the same. Raises RequestRefused(PICTURE_NOT_FOUND)
+        With an embedder, words find also pictures that are about the same. Raises RequestRefused(PICTURE_GONE)
         when the picture of `similar_to` is none of the owner's, StorageFailure when nothing can tell what looks alike.
         """
         if query.is_search:
@@ -211,7 +207,6 @@ class Gallery:
         changed = await self._change(
             owner, lambda connection: gallery_rows.delete_pictures(connection, owner, ids, now)
         )
-        self._read_anew(changed.values())
         return tuple(changed)
 
     async def undelete(self, owner: str, ids: Sequence[int]) -> tuple[int, ...]:
@@ -220,17 +215,12 @@ class Gallery:
 
         since = datetime.now(UTC) - KEPT_FOR
         changed = await self._change(owner, lambda connection: gallery_rows.bring_back(connection, owner, ids, since))
-        self._read_anew(changed.values())
         return tuple(changed)
 
     async def _change(self, owner: str, work: Callable[[Connection], T]) -> T:
         changed = await self._records.in_transaction(work)
         self._facets.pop(owner, None)
         return changed
-
-    def _read_anew(self, conversation_ids: Iterable[str]) -> None:
-        for conversation_id in set(conversation_ids):
-            self._records.read_anew(conversation_id)
 
     # Taking away
 

@@ -156,7 +156,7 @@ def deleted_of(connection: Connection, owner: str, conversation_id: str) -> list
     """Return the pictures of the owner's conversation that were deleted, the oldest first."""
     statement = select(*ITEM).select_from(WITH_CONVERSATION).where(_P.conversation_id == conversation_id)
     gone = statement.where(_owner_unindexed == owner, _P.deleted_at.is_not(None), _C.deleted_at.is_(None))
-    return [picture_of(row) for row in connection.execute(gone.order_by(_P.id))]
+    return [picture_of(row) for row in connection.execute(gone.order_by(_P.position))]
 
 
 # Changes
@@ -221,6 +221,10 @@ def _set_deleted(
         found = {row.id: row.conversation_id for row in connection.execute(theirs)}
         connection.execute(update(PICTURES).where(_P.id.in_(list(found))).values(deleted_at=moment))
         changed |= found
+    conversations = sorted(set(changed.values()))
+    for start in range(0, len(conversations), _MOST_VALUES):
+        theirs_now = _C.id.in_(conversations[start : start + _MOST_VALUES])
+        connection.execute(update(CONVERSATIONS).where(theirs_now).values(version=_C.version + 1))
     return changed
 
 

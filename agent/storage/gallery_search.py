@@ -67,9 +67,8 @@ class GallerySearch:
         images: ImageStore,
         patience_s: float,
     ) -> None:
-        self._engine = create_engine(
-            URL.create("sqlite", database=str(home / _NAME)), pool_size=_READERS, max_overflow=0
-        )
+        url = URL.create("sqlite", database=str(home / _NAME))
+        self._engine = create_engine(url, hide_parameters=True, pool_size=_READERS, max_overflow=0)
         event.listen(self._engine, "connect", _read_only)
         self._in_transaction = in_transaction
         self._patience_s = patience_s
@@ -170,7 +169,7 @@ class GallerySearch:
             return Alike({}, is_whole=True)
         rows = await self._reading(lambda connection: gallery_rows.rows_of(connection, owner, [picture_id]))
         if not rows:
-            raise RequestRefused(ErrorCode.PICTURE_NOT_FOUND, handle=str(picture_id))
+            raise RequestRefused(ErrorCode.PICTURE_GONE)
         return await self._similar.like(owner, picture_id, rows[0].digest, self._patience_s)
 
     async def matched(self, owner: str, words: str, ranking: Ranking, start: int, end: int) -> tuple[GalleryItem, ...]:

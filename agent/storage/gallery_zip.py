@@ -48,7 +48,9 @@ def zip_pictures(
                 entry.external_attr = _PRIVATE_FILE
                 archive.writestr(entry, data)
         if not names:
-            raise RequestRefused(ErrorCode.PICTURE_NOT_FOUND, handle=", ".join(left_out) or "?")
+            if left_out:
+                raise RequestRefused(ErrorCode.PICTURE_FILE_MISSING, handle=", ".join(left_out))
+            raise RequestRefused(ErrorCode.PICTURE_GONE)
     except BaseException as error:
         path.unlink(missing_ok=True)
         if isinstance(error, OSError):

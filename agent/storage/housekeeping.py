@@ -14,6 +14,7 @@ from agent.errors import AivistaError, StorageFailure
 from agent.storage.gallery_values import KEPT_FOR
 from agent.storage.housekeeping_files import (
     BLOBS,
+    ORIGINALS,
     PICTURES,
     SIGNS,
     Leftover,
@@ -120,11 +121,13 @@ class _Sweep:
             )
             return Heap(), Heap(), Heap()
         # Before the records are read: what is recorded meanwhile is among these files or too young.
-        files = {folder: self._old(stored_files(self._home, folder)) for folder in (PICTURES, BLOBS)}
+        files = {folder: self._old(stored_files(self._home, folder)) for folder in (PICTURES, ORIGINALS, BLOBS)}
         named = self._records.named_digests() - self._records.let_go(self._deleted_before)
-        pictures, blobs = ([one for one in files[folder] if one.digest not in named] for folder in (PICTURES, BLOBS))
+        pictures, originals, blobs = (
+            [one for one in files[folder] if one.digest not in named] for folder in (PICTURES, ORIGINALS, BLOBS)
+        )
         return (
-            self._removed(one for one in pictures if not one.is_thumbnail),
+            self._removed([*(one for one in pictures if not one.is_thumbnail), *originals]),
             self._removed(one for one in pictures if one.is_thumbnail),
             self._removed(blobs),
         )
@@ -190,7 +193,8 @@ class _Check:
         pictures = list(stored_files(self._home, PICTURES))
         blobs = list(stored_files(self._home, BLOBS))
         before = self._now - KEPT_FOR
-        originals = [one for one in pictures if not one.is_thumbnail]
+        # What people see, and the files they sent.
+        originals = [one for one in pictures if not one.is_thumbnail] + list(stored_files(self._home, ORIGINALS))
         heaps = {
             "pictures": self._whole(originals, Trouble.PICTURE_DAMAGED),
             "blobs": self._whole(blobs, Trouble.BLOB_DAMAGED),

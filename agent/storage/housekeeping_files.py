@@ -12,16 +12,17 @@ from typing import NamedTuple
 from agent.storage.gallery_zip import FOLDER as TEMPORARY
 from agent.storage.private_files import storage_failure
 
-PICTURES, BLOBS, SIGNS = "pictures", "blobs", "running"
+PICTURES, ORIGINALS, BLOBS, SIGNS = "pictures", "originals", "blobs", "running"
 # Folders in which files are written under another name first.
-_WRITTEN_WHOLE = (PICTURES, BLOBS, "styles")
-_STORED = re.compile(r"([0-9a-f]{64})((?:\.\d{1,4}\.webp)?)((?:\.[a-z0-9]{1,8})?)")
+_WRITTEN_WHOLE = (PICTURES, ORIGINALS, BLOBS, "styles")
+_STORED = re.compile(r"([0-9a-f]{64})((?:\.\d{1,4}\.(?:webp|png))?)((?:\.[a-z0-9]{1,8})?)")
 _UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}\.part")
 _CHUNK_BYTES = 1 << 20
 
 
 class StoredFile(NamedTuple):
-    """A file that is named by a digest: of what it holds or, for a thumbnail, of the picture it was made from."""
+    """A file that is named by a digest: of what it holds or, for a thumbnail and the copy that models are sent, of the
+    picture it was made from."""
 
     path: Path
     digest: str

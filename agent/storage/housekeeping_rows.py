@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy import URL, Connection, Engine, Integer, create_engine, event, func, literal_column, select, text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import URL, Engine, Integer, create_engine, event, func, literal_column, select, text
 
 from agent.errors import ErrorCode, StorageFailure
 from agent.pictures import Picture
-from agent.storage.database import HEAD, record_failure
+from agent.storage.database import HEAD
 from agent.storage.rows import picture_of
 from agent.storage.sweeping import SweepRows, digests_in, tables_with_texts
 from agent.storage.tables import CALLS, CONVERSATIONS, PICTURES, TURNS, WORKSPACE_FILES
+from agent.storage.transactions import DatabaseTransactions
 
 NAME = "aivista.db"
 _ROWS_AT_ONCE = 500
@@ -70,16 +69,16 @@ class KeptRecords:
         path = home / NAME
         if not path.is_file():
             raise StorageFailure(ErrorCode.STORAGE_BROKEN, detail=f"there is no {NAME} in {home}")
-        self._engine = _engine(path, is_writing=is_writing)
-        self._rows = SweepRows(self._transaction)
+        self._db = DatabaseTransactions(_engine(path, is_writing=is_writing))
+        self._rows = SweepRows(self._db)
 
     def close(self) -> None:
         """Close the database."""
-        self._engine.dispose()
+        self._db.close()
 
     def refuse_another_version(self) -> None:
         """Raise StorageFailure when the tables are not those that this Aivista knows."""
-        with self._transaction() as connection:
+        with self._db.reading() as connection:
             revision = connection.scalar(text("SELECT version_num FROM alembic_version"))
         if revision != HEAD:
             raise AnotherVersion(
@@ -115,7 +114,7 @@ class KeptRecords:
         What was said of such a picture in its conversation still names it, and is no reason to keep it. With it goes
         what shows it: the answer of the model before it was pasted, and the parts to be compared.
         """
-        with self._transaction() as connection:
+        with self._db.reading() as connection:
             gone = connection.execute(select(*_PICTURE).where(_P.deleted_at < before)).all()
         mine = {digest for row in gone for digest in _shown_by(picture_of(row))}
         if not mine:
@@ -127,12 +126,12 @@ class KeptRecords:
 
     def forget_words(self, before: datetime) -> None:
         """Take the words of pictures that were deleted before the moment out of the full text."""
-        with self._transaction() as connection:
+        with self._db.writing() as connection:
             connection.execute(_FORGET_WORDS, {"moment": f"{before:%Y-%m-%d %H:%M:%S.%f}"})
 
     def living_ids(self, before: datetime) -> set[int]:
         """Return the ids of the pictures that are there, or were deleted since the moment."""
-        with self._transaction() as connection:
+        with self._db.reading() as connection:
             return set(connection.scalars(select(_P.id).where(_P.deleted_at.is_(None) | (_P.deleted_at >= before))))
 
     def pictures(self, before: datetime) -> Iterator[KeptPicture]:
@@ -147,7 +146,7 @@ class KeptRecords:
         """Return the files of every workspace, those of deleted conversations included."""
         after = 0
         while True:
-            with self._transaction() as connection:
+            with self._db.reading() as connection:
                 rows = connection.execute(_FILES.where(after < _NUMBER)).all()
             if not rows:
                 return
@@ -161,23 +160,23 @@ class KeptRecords:
         named: set[str] = set()
         for table in (TURNS, PICTURES, CALLS):
             column = table.c.signatures
-            with self._transaction() as connection:
+            with self._db.reading() as connection:
                 named |= digests_in(connection.scalars(select(column).where(column.like("[{%"))))
         return named
 
     def conversations(self) -> int:
         """Return how many conversations there are, deleted ones included."""
-        with self._transaction() as connection:
+        with self._db.reading() as connection:
             return connection.scalar(select(func.count()).select_from(CONVERSATIONS)) or 0
 
     def complaints(self) -> list[str]:
         """Return what SQLite finds damaged in the database."""
-        with self._transaction() as connection:
+        with self._db.reading() as connection:
             return [row[0] for row in connection.execute(text("PRAGMA integrity_check(20)")) if row[0] != "ok"]
 
     def broken_references(self) -> list[str]:
         """Return rows whose owner is missing, by their table."""
-        with self._transaction() as connection:
+        with self._db.reading() as connection:
             rows = connection.execute(text("PRAGMA foreign_key_check")).all()
         return [f"{row[0]}, row {row[1]}, belongs to nothing in {row[2]}" for row in rows[:20]]
 
@@ -185,25 +184,19 @@ class KeptRecords:
         after = 0
         while True:
             some = statement.where(_P.id > after).order_by(_P.id).limit(_ROWS_AT_ONCE)
-            with self._transaction() as connection:
+            with self._db.reading() as connection:
                 rows = connection.execute(some).all()
             if not rows:
                 return
             yield rows
             after = rows[-1].id
 
-    @contextmanager
-    def _transaction(self) -> Iterator[Connection]:
-        try:
-            with self._engine.begin() as connection:
-                yield connection
-        except DBAPIError as error:
-            raise record_failure(error) from error
-
 
 def _shown_by(picture: Picture) -> Iterator[str]:
     """Return the digests of what shows the picture, and was made for it alone."""
     yield picture.image.digest
+    if picture.original is not None and picture.original.digest:
+        yield picture.original.digest
     edit = picture.edit
     for image in (edit.raw, edit.before, edit.after) if edit else ():
         if image is not None:
@@ -213,13 +206,14 @@ def _shown_by(picture: Picture) -> Iterator[str]:
 def _engine(path: Path, *, is_writing: bool) -> Engine:
     query = {"mode": "rw" if is_writing else "ro", "uri": "true"}
     url = URL.create("sqlite", database=path.absolute().as_uri(), query=query)
-    engine = create_engine(url, pool_size=1, max_overflow=0)
+    engine = create_engine(url, hide_parameters=True, pool_size=1, max_overflow=0)
     event.listen(engine, "connect", _set_pragmas)
     return engine
 
 
 def _set_pragmas(connection: Any, _record: object) -> None:
+    connection.isolation_level = None
     cursor = connection.cursor()
-    for pragma in ("busy_timeout=5000", "foreign_keys=ON"):
+    for pragma in ("busy_timeout=20000", "foreign_keys=ON"):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()

@@ -7,12 +7,15 @@ import contextlib
 import hashlib
 import io
 from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from agent.errors import ErrorCode, RequestRefused, StorageFailure
 from agent.messages import ImageOrigin, ImagePart
-from agent.storage.private_files import ContentFolder, write_private_file
+from agent.picture_limits import MODEL_COPY_SIDE_PX
+from agent.storage.private_files import ContentFolder, StagedFile, write_private_file
 
 _SUFFIX_OF_TYPE = {
     "image/png": ".png",
@@ -23,8 +26,6 @@ _SUFFIX_OF_TYPE = {
     "image/avif": ".avif",
 }
 _OTHER_SUFFIX = ".bin"
-_FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "AVIF")
-_MAX_PIXELS = 64_000_000
 _THUMBNAIL_EDGES_PX = range(16, 2049)
 # A picture is looked at several times right after it came: measured, checked, reviewed.
 _FRESH_BYTES = 32 << 20
@@ -37,14 +38,33 @@ class _Fresh(NamedTuple):
     written: tuple[int, int] | None
 
 
-class ImageStore:
-    """Keeps pictures below `<home>/pictures` and blobs below `<home>/blobs`; all calls leave the event loop free.
+@dataclass(frozen=True)
+class StagedImage:
+    """A picture that is on the disk but not in the store yet: `keep` or `drop` it."""
 
-    It is the `PictureBytes` of the providers. Nothing is created before the first write.
+    image: ImagePart
+    file: StagedFile
+
+    async def keep(self) -> ImagePart:
+        """Put the picture into the store and return its reference. Raises StorageFailure."""
+        await asyncio.to_thread(self.file.keep)
+        return self.image
+
+    async def drop(self) -> None:
+        """Remove the picture unless it was kept."""
+        await asyncio.to_thread(self.file.drop)
+
+
+class ImageStore:
+    """Keeps pictures below `<home>/pictures`, blobs below `<home>/blobs`, and below `<home>/originals` the files that
+    people sent, as they came: these are written and removed, but never read. All calls leave the event loop free.
+
+    Nothing is created before the first write.
     """
 
     def __init__(self, home: Path) -> None:
         self._pictures = ContentFolder(home / "pictures")
+        self._originals = ContentFolder(home / "originals")
         self._blobs = ContentFolder(home / "blobs")
         # A 48-megapixel photo takes 200 MB while it is decoded.
         self._decoding = asyncio.Semaphore(2)
@@ -61,14 +81,36 @@ class ImageStore:
 
     def _write(self, data: bytes, mime_type: str, origin: ImageOrigin) -> tuple[ImagePart, tuple[int, int] | None]:
         digest = self._pictures.write(data, _suffix(mime_type))
-        md5 = hashlib.md5(data, usedforsecurity=False).hexdigest()
-        image = ImagePart(digest=digest, md5=md5, mime_type=mime_type, size_bytes=len(data), origin=origin)
+        image = _part(digest, data, mime_type, origin)
         return image, _state(self._pictures.path(digest, _suffix(mime_type)))
+
+    async def stage(self, data: bytes, mime_type: str, origin: ImageOrigin) -> StagedImage:
+        """Write the bytes durably, where nobody finds them before they are kept; `width` and `height` stay unknown.
+
+        What a process leaves behind that is neither kept nor dropped is removed by housekeeping. Raises StorageFailure.
+        """
+        return await asyncio.to_thread(self._stage, data, mime_type, origin)
+
+    def _stage(self, data: bytes, mime_type: str, origin: ImageOrigin) -> StagedImage:
+        file = self._pictures.stage(data, _suffix(mime_type))
+        return StagedImage(_part(file.digest, data, mime_type, origin), file)
+
+    async def stage_original(self, data: bytes) -> StagedFile:
+        """Write a person's file as it came, to be kept or dropped as `stage`. Raises StorageFailure."""
+        return await asyncio.to_thread(self._originals.stage, data, "")
+
+    async def has(self, image: ImagePart) -> bool:
+        """Return whether the picture's file is there, without a look into it."""
+        return await asyncio.to_thread(self._has, image)
+
+    def _has(self, image: ImagePart) -> bool:
+        suffixes = _suffixes(_suffix(image.mime_type))
+        return any(self._pictures.path(image.digest, suffix).is_file() for suffix in suffixes)
 
     async def read(self, image: ImagePart) -> bytes:
         """Return the bytes behind the reference, checked against its digest.
 
-        Raises RequestRefused(PICTURE_NOT_FOUND) when the file is missing or damaged.
+        Raises RequestRefused(PICTURE_FILE_MISSING) when the file is missing or damaged.
         """
         fresh = self._fresh.get(image.digest)
         if fresh is not None and fresh.written == _state(self._pictures.path(image.digest, _suffix(image.mime_type))):
@@ -91,33 +133,50 @@ class ImageStore:
                 data = self._pictures.read(digest, suffix)
                 if data is not None:
                     return data
-        raise RequestRefused(ErrorCode.PICTURE_NOT_FOUND, handle=handle or digest[:8])
+        if handle is None:
+            raise RequestRefused(ErrorCode.PICTURE_GONE)
+        raise RequestRefused(ErrorCode.PICTURE_FILE_MISSING, handle=handle)
 
-    async def thumbnail(self, digest: str, edge_px: int) -> bytes:
+    async def thumbnail(self, digest: str, edge_px: int, handle: str | None = None) -> bytes:
         """Return the picture as WebP, its longer edge at most `edge_px` (16 to 2048), made once and kept.
+
+        `handle` is what the picture is called where it cannot be read.
 
         Raises ValueError for another size, RequestRefused when the picture is gone or cannot be decoded.
         """
         if edge_px not in _THUMBNAIL_EDGES_PX:
             raise ValueError(f"a thumbnail of {edge_px} px is not offered")
-        kept = await asyncio.to_thread(self._kept_thumbnail, digest, edge_px)
+        name = handle or "This picture"
+        return await self._copy(digest, handle, f".{edge_px}.webp", lambda data: _thumbnail(data, edge_px, name))
+
+    async def model_copy(self, image: ImagePart) -> bytes:
+        """Return the picture as models elsewhere are sent it: a PNG of 8 bits in sRGB, RGB or RGBA, without metadata,
+        its longer side at most 4096 pixels. Made once and kept.
+
+        Raises RequestRefused when the picture is gone or cannot be decoded.
+        """
+        return await self._copy(image.digest, image.handle, f".{MODEL_COPY_SIDE_PX}.png", _for_models)
+
+    async def _copy(self, digest: str, handle: str | None, suffix: str, make: Callable[[bytes], bytes]) -> bytes:
+        """Return the kept copy of a picture that has this suffix, or make and keep it."""
+        kept = await asyncio.to_thread(self._kept_copy, digest, suffix)
         if kept is not None:
             return kept
         async with self._decoding:
-            return await asyncio.to_thread(self._make_thumbnail, digest, edge_px)
+            return await asyncio.to_thread(self._make_copy, digest, handle, suffix, make)
 
-    def _kept_thumbnail(self, digest: str, edge_px: int) -> bytes | None:
+    def _kept_copy(self, digest: str, suffix: str) -> bytes | None:
         try:
-            return self._pictures.path(digest, f".{edge_px}.webp").read_bytes()
+            return self._pictures.path(digest, suffix).read_bytes()
         except (OSError, ValueError):
             return None
 
-    def _make_thumbnail(self, digest: str, edge_px: int) -> bytes:
-        small = _shrink(self._find(digest), edge_px, digest[:8])
-        # A full disk costs the kept copy only; the thumbnail itself is there.
+    def _make_copy(self, digest: str, handle: str | None, suffix: str, make: Callable[[bytes], bytes]) -> bytes:
+        copy = make(self._find(digest, handle=handle))
+        # A full disk costs the kept copy only; the copy itself is there.
         with contextlib.suppress(OSError):
-            write_private_file(self._pictures.path(digest, f".{edge_px}.webp"), small)
-        return small
+            write_private_file(self._pictures.path(digest, suffix), copy)
+        return copy
 
     async def write_blob(self, data: bytes) -> str:
         """Store opaque bytes durably and return their digest. Raises StorageFailure."""
@@ -156,18 +215,23 @@ def _suffixes(first: str) -> tuple[str, ...]:
     return (first, *(suffix for suffix in every if suffix != first)) if first else every
 
 
-def _shrink(data: bytes, edge_px: int, name: str) -> bytes:
-    from PIL import Image
+def _part(digest: str, data: bytes, mime_type: str, origin: ImageOrigin) -> ImagePart:
+    md5 = hashlib.md5(data, usedforsecurity=False).hexdigest()
+    return ImagePart(digest=digest, md5=md5, mime_type=mime_type, size_bytes=len(data), origin=origin)
+
+
+def _thumbnail(data: bytes, edge_px: int, name: str) -> bytes:
+    from agent.pixels import small_copy
 
     try:
-        with Image.open(io.BytesIO(data), formats=_FORMATS) as picture:
-            if picture.width * picture.height > _MAX_PIXELS:
-                raise RequestRefused(ErrorCode.PICTURE_UNREADABLE, name=name)
-            picture.draft("RGB", (edge_px, edge_px))
-            picture.thumbnail((edge_px, edge_px))
-            small = io.BytesIO()
-            has_alpha = picture.has_transparency_data
-            picture.convert("RGBA" if has_alpha else "RGB").save(small, "WEBP", quality=80, method=2)
-            return small.getvalue()
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        sink = io.BytesIO()
+        small_copy(data, edge_px).save(sink, "WEBP", quality=80, method=2)
+        return sink.getvalue()
+    except RequestRefused as error:
         raise RequestRefused(ErrorCode.PICTURE_UNREADABLE, name=name) from error
+
+
+def _for_models(data: bytes) -> bytes:
+    from agent.pixels import Raster, encode_png, pixels_of, small_copy
+
+    return encode_png(Raster(pixels_of(small_copy(data, MODEL_COPY_SIDE_PX))))

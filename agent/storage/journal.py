@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -54,7 +54,8 @@ class Heard(Value):
 class CallRecord(Value):
     """One paid call of a turn. `name` is unique in the turn and the same whenever the turn goes on.
 
-    `attempts` counts how often it was sent; the price is in US dollars.
+    `attempts` counts how often it was sent; the price is in US dollars, and `reserved_usd` what it may cost while it is
+    on its way. `handle` is the one that its picture will have, where that was settled before it was sent.
     """
 
     conversation_id: str
@@ -66,8 +67,10 @@ class CallRecord(Value):
     created_at: datetime = Field(default_factory=lambda: datetime.now(UTC))
     updated_at: datetime = Field(default_factory=lambda: datetime.now(UTC))
     price_usd: float = 0.0
+    reserved_usd: float = 0.0
     error_code: ErrorCode | None = None
     answer: Heard | None = None
+    handle: str | None = None
 
 
 class Journal:
@@ -77,6 +80,16 @@ class Journal:
         self._writing = writing
         self._rows = rows
         self._images = images
+
+    async def reserve(self, calls: Sequence[CallRecord], base: str | None) -> dict[str, str]:
+        """Put calls for pictures on record that are about to be made, and return the handles of those pictures.
+
+        They follow one another in the order of the calls: in the family of `base` when they are made by editing that
+        picture. A call that has a handle keeps it.
+        """
+        rows, found = self._rows(), dict[str, str]()
+        await self._writing.write(lambda: found.update(rows.reserve(calls, base)), _nothing)
+        return found
 
     def queue(self, call: CallRecord) -> None:
         """Hand over that the call waits for its next try. It has a row."""
@@ -110,6 +123,11 @@ class Journal:
         """Hand over that the call was given up."""
         rows = self._rows()
         self._soon(lambda: rows.change(call, None, ()))
+
+    def release(self, turn_id: str) -> None:
+        """Hand over that no call of the turn is made any more: the handles of pictures that never came are free."""
+        rows = self._rows()
+        self._soon(lambda: rows.release(turn_id))
 
     async def calls(self, turn_id: str) -> dict[str, CallRecord]:
         """Return the calls of a turn by name, their answers whole, the oldest first."""

@@ -14,6 +14,8 @@ from agent.storage.opened_records import OpenedRecords
 from agent.storage.titles import checked_title
 
 if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
     from agent.storage.finding import FoundConversation
     from agent.storage.kept_rows import KeptRows, WholeRows
 
@@ -26,23 +28,28 @@ class KeptConversations(OpenedRecords):
     """Every conversation of every owner. One that is deleted is not there until it is brought back; what was still
     on its way into it when it was deleted is recorded all the same."""
 
-    async def create(self, owner: str, title: str = "") -> Conversation:
-        """Return a new, empty conversation. A title given here is the person's own."""
+    async def create(self, owner: str, title: str = "", request_id: str | None = None) -> Conversation:
+        """Return a new, empty conversation. A title given here is the person's own.
+
+        The same request of the same owner begins one conversation, however often and wherever it comes.
+        """
         now = datetime.now(UTC)
         conversation = Conversation(id=secrets.token_hex(16), owner=owner, title=title, created_at=now, updated_at=now)
-        await self._call(self._create_now, conversation)
-        return conversation
+        found = await self._call(self._create_now, conversation, request_id)
+        return conversation if found == conversation.id else await self.get(found, owner)
 
-    def _create_now(self, conversation: Conversation) -> None:
-        self._records.create(conversation)
-        self._open.put(conversation)
+    def _create_now(self, conversation: Conversation, request_id: str | None) -> str:
+        found = self._records.create(conversation, request_id)
+        if found == conversation.id:
+            self._open.put(conversation)
+        return found
 
     async def get(self, conversation_id: str, owner: str) -> Conversation:
         """Return the conversation as it is on record; its pictures come without `answer` (see `answer_of`).
 
         Raises RequestRefused(CONVERSATION_NOT_FOUND), also when it is deleted or somebody else's.
         """
-        conversation = self._open.get(conversation_id)
+        conversation = self._remembered(conversation_id)
         if conversation is None:
             conversation, is_deleted = await self._call(self._load_now, conversation_id)
             conversation = None if is_deleted else conversation
@@ -52,18 +59,20 @@ class KeptConversations(OpenedRecords):
 
     async def hand_over(self, owner: str, new_owner: str, without: Collection[str] = ()) -> int:
         """Give the conversations and pictures of an owner to another one, deleted ones too; return how many
-        conversations these were. Those `without` stay."""
-        given = await self._call(lambda: self._records.kept.hand_over(owner, new_owner, without))
-        for conversation_id in given:
-            self._open.drop(conversation_id)
-        return len(given)
+        conversations these were. Those `without` stay, and those in which another process has a turn at work."""
+
+        def is_busy(connection: Connection, conversation_id: str) -> bool:
+            busy = self._records.order.is_busy_elsewhere(connection, conversation_id)
+            return busy or conversation_id in without
+
+        return len(await self._call(lambda: self._records.kept.hand_over(owner, new_owner, is_busy)))
 
     async def conversation_of_any_owner(self, conversation_id: str) -> Conversation:
         """Return the conversation whoever it belongs to, deleted or not, for the studio's own work.
 
         Raises RequestRefused(CONVERSATION_NOT_FOUND).
         """
-        conversation = self._open.get(conversation_id)
+        conversation = self._remembered(conversation_id)
         if conversation is None:
             conversation, _ = await self._call(self._load_now, conversation_id)
         if conversation is None:
@@ -71,6 +80,11 @@ class KeptConversations(OpenedRecords):
         return conversation
 
     def _load_now(self, conversation_id: str) -> tuple[Conversation | None, bool]:
+        kept = self._open.get(conversation_id)
+        if kept is not None and kept.version == self._records.version(conversation_id):
+            # Written in this process a moment ago.
+            return kept, False
+        self._open.drop(conversation_id)
         loaded = self._records.load(conversation_id, self._images.read_blob_now)
         if loaded is None:
             return None, False
@@ -142,37 +156,29 @@ class KeptConversations(OpenedRecords):
         await self._change(lambda kept: kept.bring_back(conversation_id, owner), conversation_id)
         return await self.get(conversation_id, owner)
 
-    async def _change(self, change: Callable[[KeptRows], bool], conversation_id: str, **update: object) -> None:
+    async def _change(self, change: Callable[[KeptRows], int | None], conversation_id: str, **update: object) -> None:
         """Change the conversation's row, and what is remembered of it; without an update that is forgotten."""
 
         def change_now() -> None:
-            if not change(self._records.kept):
+            version = change(self._records.kept)
+            if version is None:
                 raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
-            self._open.change(conversation_id, lambda one: one.model_copy(update=update) if update else None)
+            self._open.change(conversation_id, version, lambda one: one.model_copy(update=update) if update else None)
 
         await self._call(change_now)
 
     async def switch_branch(self, conversation_id: str, turn_id: str, owner: str) -> Conversation:
         """Return the conversation with the branch shown that holds this turn: up to its newest descendant.
 
-        A turn of the branch that is shown changes nothing. Raises RequestRefused(TURN_NOT_FOUND).
+        A turn of the branch that is shown changes nothing. Raises RequestRefused: TURN_NOT_FOUND, and CONVERSATION_BUSY
+        while another process has a turn at work there.
         """
-        await self._call(self._switch_now, conversation_id, turn_id, owner)
+
+        def is_busy(connection: Connection) -> bool:
+            return self._records.order.is_busy_elsewhere(connection, conversation_id)
+
+        await self._call(lambda: self._records.kept.switch(conversation_id, owner, turn_id, is_busy))
         return await self.get(conversation_id, owner)
-
-    def _switch_now(self, conversation_id: str, turn_id: str, owner: str) -> None:
-        from agent.storage.trees import newest_below, shown
-
-        kept = self._records.kept
-        found = kept.parents(conversation_id, owner)
-        if found is None:
-            raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
-        head, parents = found
-        if turn_id not in parents:
-            raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
-        if turn_id not in shown(head, parents).path:
-            kept.switch(conversation_id, owner, newest_below(turn_id, parents))
-            self._open.drop(conversation_id)
 
     # Copies
 
@@ -241,18 +247,23 @@ class KeptConversations(OpenedRecords):
         for position, turn in enumerate(whole.turns):
             messages, places = await self._keep_signatures(turn.messages)
             own = {"conversation_id": key, "id": turn.id, "position": position, "parent": turn.parent}
-            own |= {"runner": self._life.name, "request_id": turn.request_id, "is_imported": is_imported}
+            own |= {"runner": self._life.name, "request_id": turn.request_id}
+            own |= {"is_imported": is_imported or turn.is_imported}
             rows.append(own | turn_row(turn, messages, places))
         return rows
 
     async def _picture_rows(self, key: str, owner: str, whole: WholeConversation) -> Sequence[dict[str, Any]]:
         from agent.storage.rows import picture_row
 
-        rows, starred = [], frozenset(whole.starred)
-        for picture in whole.pictures:
+        rows, starred, calls = [], frozenset(whole.starred), set[tuple[str, str]]()
+        for position, picture in enumerate(whole.pictures, 1):
             answer, places = await self._keep_signatures((picture.answer,) if picture.answer else ())
-            own = {"owner": owner, "is_starred": picture.handle in starred}
-            rows.append(own | picture_row(key, picture, answer[0] if answer else None, places))
+            row = picture_row(key, picture, answer[0] if answer else None, places)
+            own = {"owner": owner, "is_starred": picture.handle in starred, "position": position}
+            # An archive may say anything; here a call brings one picture.
+            own["call"] = "" if (picture.turn_id, picture.call) in calls else picture.call
+            calls.add((picture.turn_id, picture.call))
+            rows.append(row | own)
         return rows
 
     # What goes for good

@@ -5,16 +5,18 @@ Plain blocking calls for the database's thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row, and_, bindparam, exists, func, insert, or_, select, update
 
 from agent.conversation import ConversationInfo, WorkspaceFile
+from agent.errors import ErrorCode, RequestRefused
 from agent.storage import gallery_rows, workspace_rows
 from agent.storage.tables import CONVERSATIONS, PICTURES, TURNS
+from agent.storage.transactions import Transactions
+from agent.storage.trees import newest_below, shown
 
 _C, _T, _P = CONVERSATIONS.c, TURNS.c, PICTURES.c
 _OWN = and_(_C.id == bindparam("key"), _C.owner == bindparam("whose"))
@@ -37,26 +39,28 @@ _INFOS = select(
     .label("price_usd"),
     select(_P.digest)
     .where(*_PICTURES_OF_IT)
-    .order_by(_P.id.desc())
+    .order_by(_P.position.desc())
     .limit(1)
     .scalar_subquery()
     .label("thumbnail_digest"),
 ).where(_C.id.in_(bindparam("these", expanding=True)))
 # Its place in the list stays; its words are to be found anew.
-_RENAME = update(CONVERSATIONS).where(_KEPT).values(title=bindparam("name"), is_named=True, indexed_at=None)
+_CHANGE = update(CONVERSATIONS).values(version=_C.version + 1).returning(_C.version)
+_RENAME = _CHANGE.where(_KEPT).values(title=bindparam("name"), is_named=True, indexed_at=None)
 _READ_ANEW = update(PICTURES).where(_P.conversation_id == bindparam("key")).values(is_indexed=False)
-_PIN = update(CONVERSATIONS).where(_KEPT).values(is_pinned=bindparam("pinned"))
-_THROW_AWAY = update(CONVERSATIONS).where(_OWN).values(deleted_at=func.coalesce(_C.deleted_at, bindparam("now")))
-_BRING_BACK = update(CONVERSATIONS).where(_OWN).values(deleted_at=None)
+_PIN = _CHANGE.where(_KEPT).values(is_pinned=bindparam("pinned"))
+_THROW_AWAY = _CHANGE.where(_OWN).values(deleted_at=func.coalesce(_C.deleted_at, bindparam("now")))
+_BRING_BACK = _CHANGE.where(_OWN).values(deleted_at=None)
 _ALL = select(_C.id).where(_C.owner == bindparam("whose"))
-_GIVE = update(CONVERSATIONS).where(_OWN).values(owner=bindparam("new_owner"))
+# The requests of the other owner are not this one's.
+_GIVE = _CHANGE.where(_OWN).values(owner=bindparam("new_owner"), request_id=None)
 _GIVE_PICTURES = update(PICTURES).where(_P.conversation_id == bindparam("key")).values(owner=bindparam("new_owner"))
 _HEAD = select(_C.head).where(_KEPT)
 _PARENTS = select(_T.id, _T.parent).where(_T.conversation_id == bindparam("key")).order_by(_T.position)
-_SWITCH = update(CONVERSATIONS).where(_KEPT).values(head=bindparam("new_head"))
+_SWITCH = _CHANGE.where(_KEPT).values(head=bindparam("new_head"))
 _WHOLE = select(_C.title, _C.created_at, _C.updated_at, _C.is_named, _C.is_pinned, _C.head).where(_KEPT)
 _TURNS = select(TURNS, _T.id.label("turn_id")).where(_T.conversation_id == bindparam("key")).order_by(_T.position)
-_PICTURES = select(PICTURES).where(_P.conversation_id == bindparam("key")).order_by(_P.id)
+_PICTURES = select(PICTURES).where(_P.conversation_id == bindparam("key")).order_by(_P.position)
 _TAKEN = select(_T.id).where(_T.id.in_(bindparam("these", expanding=True)))
 _ADD_CONVERSATION = insert(CONVERSATIONS)
 _ADD_TURNS = insert(TURNS)
@@ -95,14 +99,14 @@ class NewRows(NamedTuple):
 
 
 class KeptRows:
-    """The table of conversations; `transaction` opens, or joins, one of the database's."""
+    """The table of conversations; `transactions` opens those of its database."""
 
-    def __init__(self, transaction: Callable[[], AbstractContextManager[Connection]]) -> None:
-        self._transaction = transaction
+    def __init__(self, transactions: Transactions) -> None:
+        self._db = transactions
 
     def list(self, owner: str, limit: int, offset: int) -> list[ConversationInfo]:
         """Return the owner's conversations, the pinned first, then the newest; neither empty nor deleted ones."""
-        with self._transaction() as connection:
+        with self._db.reading() as connection:
             # Two statements, each in the order of an index: sorted together, all would be looked at.
             pinned = list(connection.scalars(_PINNED, {"whose": owner}))
             page = pinned[offset : offset + limit]
@@ -113,57 +117,68 @@ class KeptRows:
 
     def infos(self, ids: Iterable[str]) -> Sequence[ConversationInfo]:
         """Return what a list shows of these conversations, in their order."""
-        with self._transaction() as connection:
+        with self._db.reading() as connection:
             return _infos(connection, list(ids))
 
-    def rename(self, conversation_id: str, owner: str, title: str) -> bool:
-        """Return whether the owner has such a conversation, which now has that title for good."""
-        with self._transaction() as connection:
+    # Each returns the version of the owner's conversation after the change, None where there is no such conversation.
+
+    def rename(self, conversation_id: str, owner: str, title: str) -> int | None:
+        """Give a conversation a title for good."""
+        with self._db.writing() as connection:
             values = {"key": conversation_id, "whose": owner, "name": title}
-            is_there = bool(connection.execute(_RENAME, values).rowcount)
-            if is_there:
+            version: int | None = connection.execute(_RENAME, values).scalar_one_or_none()
+            if version is not None:
                 # Its pictures are found by the title as well.
                 connection.execute(_READ_ANEW, {"key": conversation_id})
-        return is_there
+        return version
 
-    def pin(self, conversation_id: str, owner: str, is_pinned: bool) -> bool:
-        """Return whether the owner has such a conversation, which is now pinned or not."""
-        return self._changes(_PIN, conversation_id, owner, pinned=is_pinned)
+    def pin(self, conversation_id: str, owner: str, is_pinned: bool) -> int | None:
+        """Pin a conversation, or not any more."""
+        return self._changed(_PIN, conversation_id, owner, pinned=is_pinned)
 
-    def throw_away(self, conversation_id: str, owner: str, now: datetime) -> bool:
-        """Return whether the owner has such a conversation, which is now deleted, since when it first was."""
-        return self._changes(_THROW_AWAY, conversation_id, owner, now=now)
+    def throw_away(self, conversation_id: str, owner: str, now: datetime) -> int | None:
+        """Delete a conversation, or leave it deleted since when it first was."""
+        return self._changed(_THROW_AWAY, conversation_id, owner, now=now)
 
-    def bring_back(self, conversation_id: str, owner: str) -> bool:
-        """Return whether the owner has such a conversation, which is now not deleted any more."""
-        return self._changes(_BRING_BACK, conversation_id, owner)
+    def bring_back(self, conversation_id: str, owner: str) -> int | None:
+        """Have a conversation be not deleted any more."""
+        return self._changed(_BRING_BACK, conversation_id, owner)
 
-    def hand_over(self, owner: str, new_owner: str, without: Collection[str]) -> Sequence[str]:
-        """Give everything of an owner to another one but for these conversations; return the ids of what was given."""
-        with self._transaction() as connection:
-            given = [key for key in connection.scalars(_ALL, {"whose": owner}) if key not in without]
+    def hand_over(self, owner: str, new_owner: str, is_busy: Callable[[Connection, str], bool]) -> Sequence[str]:
+        """Give everything of an owner to another one but for conversations that are busy; return the ids of what was
+        given."""
+        with self._db.writing() as connection:
+            theirs = list(connection.scalars(_ALL, {"whose": owner}))
+            given = [key for key in theirs if not is_busy(connection, key)]
             for key in given:
                 values = {"key": key, "whose": owner, "new_owner": new_owner}
                 connection.execute(_GIVE, values)
                 connection.execute(_GIVE_PICTURES, values)
         return given
 
-    def parents(self, conversation_id: str, owner: str) -> tuple[str | None, dict[str, str | None]] | None:
-        """Return the head of the owner's conversation and each turn's parent, in the order the turns were made."""
-        with self._transaction() as connection:
+    def switch(self, conversation_id: str, owner: str, turn_id: str, is_busy: Callable[[Connection], bool]) -> None:
+        """Have the branch of the owner's conversation be shown that holds the turn, up to its newest descendant.
+
+        A turn of the branch that is shown changes nothing. Raises RequestRefused: CONVERSATION_NOT_FOUND,
+        TURN_NOT_FOUND, CONVERSATION_BUSY where `is_busy` says so.
+        """
+        with self._db.writing() as connection:
             head = connection.execute(_HEAD, {"key": conversation_id, "whose": owner}).one_or_none()
             if head is None:
-                return None
-            found = connection.execute(_PARENTS, {"key": conversation_id})
-            return head.head, {row.id: row.parent for row in found}
-
-    def switch(self, conversation_id: str, owner: str, head: str) -> bool:
-        """Return whether the owner has such a conversation, of which now the branch of `head` is shown."""
-        return self._changes(_SWITCH, conversation_id, owner, new_head=head)
+                raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
+            parents = {row.id: row.parent for row in connection.execute(_PARENTS, {"key": conversation_id})}
+            if turn_id not in parents:
+                raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
+            if turn_id in shown(head.head, parents).path:
+                return
+            if is_busy(connection):
+                raise RequestRefused(ErrorCode.CONVERSATION_BUSY)
+            values = {"key": conversation_id, "whose": owner, "new_head": newest_below(turn_id, parents)}
+            connection.execute(_SWITCH, values)
 
     def whole(self, conversation_id: str, owner: str) -> WholeRows | None:
         """Return all rows of the owner's conversation."""
-        with self._transaction() as connection:
+        with self._db.reading() as connection:
             own = connection.execute(_WHOLE, {"key": conversation_id, "whose": owner}).one_or_none()
             if own is None:
                 return None
@@ -174,13 +189,13 @@ class KeptRows:
 
     def taken(self, turn_ids: Sequence[str]) -> set[str]:
         """Return those of the ids that turns of any conversation have: the journal goes by them alone."""
-        with self._transaction() as connection:
+        with self._db.reading() as connection:
             return set(connection.scalars(_TAKEN, {"these": list(turn_ids)}))
 
     def add_whole(self, new: NewRows, copy_of: str | None) -> None:
         """Record a conversation with all its rows; of a copy the pictures are deleted that are in the original."""
         key, owner = new.conversation["id"], new.conversation["owner"]
-        with self._transaction() as connection:
+        with self._db.writing() as connection:
             connection.execute(_ADD_CONVERSATION, dict(new.conversation))
             if new.turns:
                 connection.execute(_ADD_TURNS, [dict(row) for row in new.turns])
@@ -191,10 +206,11 @@ class KeptRows:
             if copy_of is not None:
                 connection.execute(_DELETE_ALIKE, {"copy": key, "copied": copy_of})
 
-    def _changes(self, statement: Any, conversation_id: str, owner: str, **values: object) -> bool:
-        with self._transaction() as connection:
+    def _changed(self, statement: Any, conversation_id: str, owner: str, **values: object) -> int | None:
+        with self._db.writing() as connection:
             outcome = connection.execute(statement, {"key": conversation_id, "whose": owner, **values})
-            return bool(outcome.rowcount)
+            version: int | None = outcome.scalar_one_or_none()
+            return version
 
 
 def _infos(connection: Connection, ids: list[str]) -> list[ConversationInfo]:

@@ -27,7 +27,7 @@ class OpenConversations:
         self._lock = threading.Lock()
 
     def get(self, conversation_id: str) -> Conversation | None:
-        """Return the conversation as it is on record, if it is kept."""
+        """Return the conversation as it was on record when this process last read or wrote it, if it is kept."""
         with self._lock:
             kept = self._kept.get(conversation_id)
             if kept is None:
@@ -42,17 +42,22 @@ class OpenConversations:
             self._keep(conversation, _weight(conversation))
 
     def change(
-        self, conversation_id: str, change: Callable[[Conversation], Conversation | None], added_bytes: int = 0
+        self,
+        conversation_id: str,
+        version: int,
+        change: Callable[[Conversation], Conversation | None],
+        added_bytes: int = 0,
     ) -> None:
         """Apply what was just recorded, if the conversation is kept; `added_bytes` of signatures came with it.
 
-        A change that gives None cannot be told from what is kept: the conversation is read anew when it is next used.
+        It is read anew when it is next used, where it was not kept as it was one `version` before: another process has
+        written, too. So it is after a change that gives None: that cannot be told from what is kept.
         """
         with self._lock:
             kept = self._drop(conversation_id)
-            changed = change(kept[0]) if kept is not None else None
+            changed = change(kept[0]) if kept is not None and kept[0].version == version - 1 else None
             if kept is not None and changed is not None:
-                self._keep(changed, kept[1] + added_bytes)
+                self._keep(changed.model_copy(update={"version": version}), kept[1] + added_bytes)
 
     def drop(self, conversation_id: str) -> None:
         """Forget the conversation."""

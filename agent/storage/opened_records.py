@@ -6,12 +6,14 @@ import asyncio
 import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from agent.components import InterruptedNote, SmartCanvas
+from agent.conversation import Conversation
 from agent.errors import AivistaError
 from agent.messages import PromptMessage
+from agent.storage.direct_reads import DirectReads
 from agent.storage.images import ImageStore
 from agent.storage.journal import Journal
 from agent.storage.liveness import LifeSign
@@ -24,11 +26,16 @@ from agent.storage.writing import Writing
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from agent.storage.records import Records, RunningTurn
+    from agent.storage.records import Records
+    from agent.storage.turn_order import RunningTurn
 
 T = TypeVar("T")
 
 _PROBE_S = 2.0
+# How often whoever waits for another process looks whether anything was written: it takes microseconds.
+_LOOK_S = 0.1
+# An interrupted turn that is older goes on only when somebody says so: nobody waits for it any more.
+_RESUMED_FOR = timedelta(days=1)
 # A picture of 4096 pixels and what belongs to it.
 _ROOM_BYTES = 64 << 20
 
@@ -47,14 +54,17 @@ class OpenedRecords:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="records")
         self._open = OpenConversations()
         self._writing = Writing(
-            self._thread, lambda: self._records.together(), lambda is_durable: self._records.begin_batch(is_durable)
+            self._thread,
+            lambda: self._records.db.together(),
+            lambda is_durable: self._records.db.begin_batch(is_durable),
         )
         self._life = LifeSign(home / "running")
         self.journal = Journal(self._writing, lambda: self._records.calls, images)
         self.traces = Traces(self._writing, lambda: self._records.traces, trace_limit_bytes)
-        # The turns that a dead process left running, found when this store was opened.
+        # The turns that dead processes left and nobody has taken up, found when this store was opened.
         self.abandoned: tuple[RunningTurn, ...] = ()
         self._opened: Records | None = None
+        self._direct: DirectReads | None = None
         self._unfinished: set[asyncio.Task[None]] = set()
 
     @property
@@ -83,12 +93,15 @@ class OpenedRecords:
         # SQLAlchemy takes 0.2 s to import, which the first page need not wait for.
         from agent.storage.records import Records
 
-        self._opened = Records(self._home)
+        self._opened = Records(self._home, self._life.name, self._life.is_alive)
         try:
             self._life.hold()
         except OSError as error:
             raise storage_failure(error) from error
-        self.abandoned = self._close_abandoned_now()
+        self._direct = DirectReads(self._home)
+        self._opened.order.close_abandoned()
+        # Those that no process could have go on so far as well: it may have had another provider.
+        self.abandoned = self._opened.order.resumable(datetime.now(UTC) - _RESUMED_FOR)
         self._opened.calls.let_go_of_all()
 
     async def aclose(self) -> None:
@@ -102,6 +115,9 @@ class OpenedRecords:
 
     def _close_now(self) -> None:
         self._life.release()
+        if self._direct is not None:
+            self._direct.close()
+            self._direct = None
         if self._opened is not None:
             self._opened.close()
             self._opened = None
@@ -121,22 +137,48 @@ class OpenedRecords:
 
         Their calls that were on their way are `unknown` now.
         """
-        return await self._call(self._close_abandoned_now)
+        return await self._call(lambda: self._records.order.close_abandoned())
 
-    def _close_abandoned_now(self) -> tuple[RunningTurn, ...]:
-        from agent.storage.rows import COMPONENTS
+    def _remembered(self, conversation_id: str) -> Conversation | None:
+        """Return what is remembered of a conversation, where nobody has changed it since."""
+        kept = self._open.get(conversation_id)
+        if kept is None or self._direct is None or self._direct.version(conversation_id) != kept.version:
+            return None
+        return kept
 
-        closed = []
-        for turn in self._records.running_turns():
-            if self._life.is_alive(turn.runner):
-                continue
-            handles = self._records.made_in(turn)
-            canvas = (SmartCanvas(handles=handles),) if handles else ()
-            note = InterruptedNote(may_have_been_charged=self._records.calls.lose(turn.turn_id))
-            if self._records.abandon(turn, COMPONENTS.dump_json((*canvas, note)).decode()):
-                self._open.drop(turn.conversation_id)
-                closed.append(turn)
-        return tuple(closed)
+    def changes(self) -> int | None:
+        """Return a number that is another one after any process, this one too, has written to the database."""
+        return self._direct.changes() if self._direct is not None else None
+
+    async def changed(self, since: int | None, timeout_s: float) -> None:
+        """Return when anybody has written to the database since `changes` was asked, or after the timeout."""
+        loop, changed = asyncio.get_running_loop(), asyncio.Event()
+        timer: asyncio.TimerHandle | None = None
+
+        def look() -> None:
+            nonlocal timer
+            if self.changes() == since:
+                timer = loop.call_later(_LOOK_S, look)
+            else:
+                changed.set()
+
+        look()
+        try:
+            async with asyncio.timeout(timeout_s):
+                await changed.wait()
+        except TimeoutError:
+            return
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    async def read(self, work: Callable[[Connection], T]) -> T:
+        """Return what the work, which writes nothing, finds in one state of the database."""
+        return await self._call(self._read_now, work)
+
+    def _read_now(self, work: Callable[[Connection], T]) -> T:
+        with self._records.db.reading() as connection:
+            return work(connection)
 
     async def in_transaction(self, work: Callable[[Connection], T]) -> T:
         """Return what the work returns; all that it writes is on record then, or none of it."""
@@ -150,12 +192,8 @@ class OpenedRecords:
         return found[-1]
 
     def _in_transaction_now(self, work: Callable[[Connection], T]) -> T:
-        with self._records.transaction() as connection:
+        with self._records.db.writing() as connection:
             return work(connection)
-
-    def read_anew(self, conversation_id: str) -> None:
-        """Forget what is remembered of a conversation: its record was changed."""
-        self._open.drop(conversation_id)
 
     async def _call(self, work: Callable[..., T], *arguments: object) -> T:
         future = asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)

@@ -8,6 +8,7 @@ import hashlib
 import os
 import re
 import secrets
+from dataclasses import dataclass
 from pathlib import Path
 
 from agent.errors import ErrorCode, StorageFailure
@@ -39,7 +40,19 @@ def make_private_folder(folder: Path) -> None:
 
 def write_private_file(path: Path, data: bytes) -> None:
     """Put the bytes at the path, durably and all at once; nothing is left behind when it fails. Raises OSError."""
+    temporary = _write_aside(path, data)
+    try:
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def _write_aside(path: Path, data: bytes) -> Path:
+    """Return where the bytes lie, durably, beside the path that they are meant for. Raises OSError."""
     make_private_folder(path.parent)
+    # Housekeeping knows this name: what nobody finishes is removed an hour later.
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -47,11 +60,10 @@ def write_private_file(path: Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(descriptor)
-        os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    _sync_folder(path.parent)
+    return temporary
 
 
 def _sync_folder(folder: Path) -> None:
@@ -71,6 +83,28 @@ def _renew(path: Path, data: bytes) -> None:
         os.utime(path)
     except FileNotFoundError:
         write_private_file(path, data)
+
+
+@dataclass(frozen=True)
+class StagedFile:
+    """Bytes that are on the disk but not in their place yet: nobody finds them before `keep`."""
+
+    digest: str
+    path: Path
+    temporary: Path
+
+    def keep(self) -> None:
+        """Put the file in its place. Raises StorageFailure."""
+        try:
+            os.replace(self.temporary, self.path)
+            _sync_folder(self.path.parent)
+        except OSError as error:
+            raise storage_failure(error) from error
+
+    def drop(self) -> None:
+        """Remove the file unless it was kept."""
+        with contextlib.suppress(OSError):
+            self.temporary.unlink(missing_ok=True)
 
 
 class ContentFolder:
@@ -101,6 +135,15 @@ class ContentFolder:
         except OSError as error:
             raise storage_failure(error) from error
         return digest
+
+    def stage(self, data: bytes, suffix: str) -> StagedFile:
+        """Write the bytes beside their place, to be kept or dropped later. Raises StorageFailure."""
+        digest = hashlib.sha256(data).hexdigest()
+        path = self.path(digest, suffix)
+        try:
+            return StagedFile(digest, path, _write_aside(path, data))
+        except OSError as error:
+            raise storage_failure(error) from error
 
     def read(self, digest: str, suffix: str) -> bytes | None:
         """Return the bytes, or None when they are missing, unreadable or not those of the digest."""

@@ -11,7 +11,17 @@ from sqlalchemy import Row
 from agent.components import Component
 from agent.conversation import Conversation, Timing, Turn, TurnState, WholeConversation, WorkspaceFile
 from agent.messages import ImageOrigin, ImagePart, PromptMessage, TokenUsage, Value
-from agent.pictures import Blank, DriftRecord, EditRecord, Margins, Picture, Receipt, ReferenceRole, shape_of
+from agent.pictures import (
+    Blank,
+    DriftRecord,
+    EditRecord,
+    Margins,
+    OriginalFile,
+    Picture,
+    Receipt,
+    ReferenceRole,
+    shape_of,
+)
 from agent.reviews import Review
 from agent.settings import TurnSettings
 from agent.storage.signatures import PLACES, Place, put_back
@@ -51,6 +61,7 @@ class _PictureDetails(Value):
     drift: DriftRecord | None = None
     shortfall_kept: bool = False
     blank: Blank | None = None
+    original: OriginalFile | None = None
 
 
 _TURN_DETAILS = set(_TurnDetails.model_fields)
@@ -66,6 +77,15 @@ def turn_row(turn: Turn, messages: Sequence[PromptMessage], places: Sequence[Pla
         "price_usd": turn.price_usd,
         "messages": _MESSAGES.dump_json(tuple(messages)).decode(),
         "signatures": PLACES.dump_json(tuple(places)).decode(),
+        "components": COMPONENTS.dump_json(turn.components).decode(),
+        "details": turn.model_dump_json(include=_TURN_DETAILS),
+    }
+
+
+def changed_turn(turn: Turn) -> dict[str, Any]:
+    """Return what a turn's row holds of what it shows and cost."""
+    return {
+        "price_usd": turn.price_usd,
         "components": COMPONENTS.dump_json(turn.components).decode(),
         "details": turn.model_dump_json(include=_TURN_DETAILS),
     }
@@ -96,6 +116,7 @@ def turn_of(row: Row[*tuple[Any, ...]], read_blob: Callable[[str], bytes]) -> Tu
         mask=details.mask,
         feather_px=details.feather_px,
         margins=details.margins,
+        is_imported=row.is_imported,
     )
 
 
@@ -115,6 +136,7 @@ def picture_row(
         "origin": picture.image.origin.value,
         "created_at": picture.created_at,
         "is_marked": picture.is_marked,
+        "call": picture.call,
         "receipt": picture.receipt.model_dump_json() if picture.receipt else None,
         "details": picture.model_dump_json(include=_PICTURE_DETAILS),
         "answer": answer.model_dump_json() if answer else None,
@@ -154,6 +176,7 @@ def picture_of(row: Row[*tuple[Any, ...]]) -> Picture:
         drift=details.drift,
         shortfall_kept=details.shortfall_kept,
         blank=details.blank,
+        original=details.original,
     )
 
 
@@ -180,6 +203,7 @@ def conversation_of(
         elsewhere=tuple(picture_of(row) for row in there if row.turn_id not in path),
         forks=branch.forks,
         gone=tuple(row.handle for row in pictures if row.deleted_at is not None),
+        version=first.version,
     )
 
 

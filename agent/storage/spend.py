@@ -64,23 +64,21 @@ class SpendBook:
         """Return what the owner's conversation has cost so far, every branch of it; nothing when there is none."""
         from agent.storage import spend_rows
 
-        return await self._store.in_transaction(lambda on: spend_rows.of_conversation(on, owner, conversation_id))
+        return await self._store.read(lambda on: spend_rows.of_conversation(on, owner, conversation_id))
 
     async def day(self, owner: str, day: date | None = None) -> Spent:
         """Return what the owner spent on a local day, today without one."""
         from agent.storage import spend_rows
 
         first = day or today()
-        return await self._store.in_transaction(
-            lambda on: spend_rows.of_days(on, owner, first, first + timedelta(days=1))
-        )
+        return await self._store.read(lambda on: spend_rows.of_days(on, owner, first, first + timedelta(days=1)))
 
     async def month(self, owner: str, day: date | None = None) -> Spent:
         """Return what the owner spent in the month of the day, this one without one."""
         from agent.storage import spend_rows
 
         first, following = month_of(day or today())
-        return await self._store.in_transaction(lambda on: spend_rows.of_days(on, owner, first, following))
+        return await self._store.read(lambda on: spend_rows.of_days(on, owner, first, following))
 
     async def sums(self, owner: str, day: date | None = None) -> SpendSums:
         """Return the two sums that always stand on the page, without their tokens."""
@@ -95,16 +93,14 @@ class SpendBook:
                 day_usd=spend_rows.price_of_days(on, owner, *this_day),
             )
 
-        return await self._store.in_transaction(read)
+        return await self._store.read(read)
 
     async def beside_turns(self, owner: str, day: date | None = None) -> Spent:
         """Return what the owner spent on a local day, today without one, in no turn that is on record."""
         from agent.storage import spend_rows
 
         first = day or today()
-        return await self._store.in_transaction(
-            lambda on: spend_rows.beside_turns(on, owner, first, first + timedelta(days=1))
-        )
+        return await self._store.read(lambda on: spend_rows.beside_turns(on, owner, first, first + timedelta(days=1)))
 
     async def add(self, owner: str, price_usd: float, tokens: int, day: date | None = None) -> None:
         """Put on record what was spent on a local day, today without one, in no turn."""

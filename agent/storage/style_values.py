@@ -52,7 +52,7 @@ Alias = Annotated[str, Field(max_length=80), AfterValidator(_clean_alias)]
 Phrase = Annotated[str, Field(max_length=240), AfterValidator(_clean_entry)]
 Tag = Annotated[str, Field(max_length=40), AfterValidator(_clean_entry)]
 Prose = Annotated[str, Field(max_length=1000), AfterValidator(_clean)]
-AliasList = Annotated[tuple[Alias, ...], Field(max_length=40)]
+AliasList = Annotated[tuple[Alias, ...], Field(max_length=80)]
 PhraseList = Annotated[tuple[Phrase, ...], Field(max_length=20)]
 
 
@@ -134,13 +134,15 @@ class MatchKind(StrEnum):
     NAME = "name"
     ALIAS = "alias"
     PHRASE = "phrase"
+    DESCRIPTION = "description"
     MEANING = "meaning"
 
 
 class MatchReason(Value):
     """Why a style was found: `text` is the name, alias or phrase as the style has it, `words` how the wish said it.
 
-    For MEANING `text` is the style's description and `words` is empty.
+    For DESCRIPTION `text` is how people describe the style and `words` is empty; for MEANING `text` is the style's own
+    description.
     """
 
     kind: MatchKind

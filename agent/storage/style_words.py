@@ -21,8 +21,7 @@ _SIMPLIFIED = str.maketrans(
 _ACCENTS = re.compile("[\u0300-\u036f]")
 _APOSTROPHES = re.compile("['\u2019\u02bc`]")
 _TOKEN = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff]|[^\W_\u2e80-\u9fff\uf900-\ufaff]+")
-_IDEOGRAPHS = re.compile(r"[\u2e80-\u9fff]+$")
-_CLAUSE_END = re.compile(r"[,.;:!?，。；：！？、\n]")
+_CLAUSE_END = re.compile(r"[,.;:!?()，。；：！？、（）\n]|\s[-–—]+\s|—")
 
 
 def plain(text: str) -> str:
@@ -30,16 +29,6 @@ def plain(text: str) -> str:
     folded = unicodedata.normalize("NFKC", text).casefold()
     bare = _ACCENTS.sub("", unicodedata.normalize("NFD", _APOSTROPHES.sub("", folded)))
     return unicodedata.normalize("NFC", bare).translate(_SIMPLIFIED)
-
-
-def gapped(text: str) -> str:
-    """Return the pairs of ideographs with one between them: what two spellings of a short name still share."""
-    found = (
-        f"{one}{other}"
-        for one, gap, other in zip(text, text[1:], text[2:], strict=False)
-        if _IDEOGRAPHS.match(one + gap + other)
-    )
-    return " ".join(dict.fromkeys(found))
 
 
 class Words:
@@ -74,6 +63,16 @@ class Words:
         starts = self.clause_starts
         return starts[bisect_left(starts, word + 1) - 1]
 
+    def clause_end(self, word: int) -> int:
+        """Return the word before which the clause of the word before this one ends."""
+        starts = self.clause_starts
+        number = bisect_left(starts, word)
+        return starts[number] if number < len(starts) else len(self.words)
+
+    def joined_between(self, first: int, end: int) -> str:
+        """Return the words from the first to before the end, without what stands between them."""
+        return self.joined[self.starts[first] : self.starts[end]]
+
     def word_at(self, offset: int) -> int | None:
         """Return the number of the word that begins at this place of `joined`, the number of words for its end."""
         number = bisect_left(self.starts, offset)
@@ -89,19 +88,6 @@ def is_ideograph(word: str) -> bool:
     return "\u2e80" <= word[0] <= "\u9fff" or "\uf900" <= word[0] <= "\ufaff"
 
 
-def edits(one: str, other: str, limit: int) -> int:
-    """Return how many letters are wrong, missing, added or swapped with their neighbour; `limit + 1` for more."""
-    if abs(len(one) - len(other)) > limit:
-        return limit + 1
-    before: list[int] = []
-    row = list(range(len(other) + 1))
-    for i, letter in enumerate(one, 1):
-        last, before, row = before, row, [i]
-        for j, against in enumerate(other, 1):
-            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != against))
-            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == against:
-                cost = min(cost, last[j - 2] + 1)
-            row.append(cost)
-        if min(row) > limit:
-            return limit + 1
-    return min(row[-1], limit + 1)
+def word_set(text: str) -> frozenset[str]:
+    """Return the words of a list that is written as one text."""
+    return frozenset(text.split())

@@ -1,20 +1,23 @@
-"""The style library: curated styles and people's own, found by their names, by n-grams and by meaning."""
+"""The style library: curated styles and people's own, found by name, by how people describe them, and by meaning."""
 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
 from agent.errors import ErrorCode, RequestRefused
-from agent.storage.curated_styles import curated_styles
+from agent.storage.curated_styles import curated_descriptions, curated_styles
 from agent.storage.own_styles import OwnStyles, draft_of, owner_key
 from agent.storage.style_cache import Found, SearchCache, cache_key
+from agent.storage.style_descriptions import DescribedStyle, StyleDescriptions
 from agent.storage.style_meaning import FLOOR, TextEmbedder
-from agent.storage.style_naming import Naming, namings
+from agent.storage.style_naming import Naming, StyleNames
 from agent.storage.style_table import Shelf, StyleIndex
 from agent.storage.style_values import MatchKind, MatchReason, Style, StyleDraft, StyleMatch
 from agent.storage.style_vectors import StyleVectors
@@ -23,7 +26,16 @@ from agent.storage.style_words import Words
 T = TypeVar("T")
 
 _LONGEST_WISH = 4000
-_MOST_CANDIDATES = 32
+# How sure a description must be (log-odds): in a request that may name no style at all, and in words for a style.
+_DESCRIBED_IN_A_REQUEST = 1.0
+_DESCRIBED_AS_A_STYLE = -1.0
+_SUREST_DESCRIBED = 0.84
+_SUREST_GUESS = 0.97
+_BESIDE_A_NAME = 5.0
+_MOST_OWNERS = 64
+_CURATED = "curated"
+# Raised whenever the same text may find other styles than before.
+_SEARCH_VERSION = 2
 # Whoever names a style wants that one, and not what is merely like it.
 SURELY_NAMED = 0.9
 _BESIDE_A_NAMED_ONE = 0.75
@@ -32,10 +44,10 @@ _BESIDE_A_NAMED_ONE = 0.75
 class StyleLibrary:
     """Styles below `<home>/styles`; own styles belong to their owner, and nobody else finds them.
 
-    Own styles are files, written whole; the LanceDB tables beside them are made from the styles and made anew
-    whenever they, or the embedding model, change. LanceDB is loaded at the first search. Every call raises
-    StorageFailure when the disk or LanceDB fails. `clock` tells seconds for the cache of searches; an embedding
-    model that needs longer than `patience_s` is gone without.
+    Own styles are files, written whole. Names and descriptions are searched in memory. An embedding model's vectors
+    stand in LanceDB tables beside the files, made anew whenever the styles or the model change; LanceDB is loaded at
+    the first search with such a model. Every call raises StorageFailure when the disk or LanceDB fails. `clock` tells
+    seconds for the cache of searches; an embedding model that needs longer than `patience_s` is gone without.
     """
 
     def __init__(
@@ -55,6 +67,7 @@ class StyleLibrary:
         self._vectors = StyleVectors(self._index, self._thread)
         self._patience_s = patience_s
         self._curated: Shelf | None = None
+        self._names: dict[str, StyleNames] = {}
 
     # Finding
 
@@ -66,11 +79,14 @@ class StyleLibrary:
         *,
         owner: str = "local",
         embedder: TextEmbedder | None = None,
+        is_style: bool = False,
     ) -> list[StyleMatch]:
-        """Return the styles that the wish names, the surest first; none below `floor`.
+        """Return the styles that the text names or describes, the surest first; none below `floor`.
 
-        With an embedder also those it describes; while the model fails, is late or has yet to be asked about the
-        library, the names alone are gone by. The same search within five minutes is answered from the cache.
+        `is_style` says that the text is about a style and nothing else ("noir", as a model gives it), so that words
+        which could be about things are taken for one. With an embedder also those that mean the same are found;
+        while the model fails, is late or has yet to be asked about the library, names and descriptions are gone by
+        alone. The same search within five minutes is answered from the cache.
         """
         wish = text.strip()
         if not wish or limit < 1:
@@ -79,7 +95,7 @@ class StyleLibrary:
 
         def known() -> tuple[list[Shelf], str, tuple[Found, ...] | None]:
             shelves = self._shelves(owner)
-            key = cache_key(mode, limit, floor, wish, *(shelf.content for shelf in shelves))
+            key = cache_key(_SEARCH_VERSION, mode, limit, floor, is_style, wish, *(shelf.content for shelf in shelves))
             return shelves, key, self._cache.get(key)
 
         shelves, key, found = await self._call(known)
@@ -90,7 +106,7 @@ class StyleLibrary:
             meaning = None
             if embedder is not None:
                 meaning = await self._vectors.similarities(shelves, wish, embedder, self._patience_s)
-            found = await self._call(lambda: self._find(shelves, wish, meaning or {}, limit, floor))
+            found = await self._call(lambda: self._find(shelves, wish, meaning or {}, limit, floor, is_style=is_style))
             if embedder is None or meaning is not None:
                 kept = found
                 await self._call(lambda: self._cache.put(key, kept))
@@ -114,13 +130,33 @@ class StyleLibrary:
         curated = await self._call(self._curated_shelf)
         await self._vectors.prepare(curated, embedder)
 
-    async def warm_up(self, owner: str = "local") -> None:
-        """Load LanceDB and make the tables, so that the first search need not."""
+    async def warm_up(self, owner: str = "local", *, with_meaning: bool = False) -> None:
+        """Make ready what a search needs, so that the first one need not wait; with meaning, load LanceDB too."""
         shelves = await self._call(lambda: self._shelves(owner))
-        await self._call(lambda: self._index.guarded(lambda: self._make_tables(shelves)))
+        await self._call(lambda: self._make_ready(shelves))
+        if with_meaning:
+            await self._call(lambda: self._index.guarded(lambda: self._index.about(shelves[0].name)))
+
+    def _make_ready(self, shelves: Sequence[Shelf]) -> None:
+        for shelf in shelves:
+            self._names_of(shelf)
+        self._described()
+
+    def _names_of(self, shelf: Shelf) -> StyleNames:
+        if shelf.name == _CURATED:
+            return _curated_names()
+        names = self._names.pop(shelf.content, None) or StyleNames(shelf.styles)
+        # The newest at the end: the one that was not asked for the longest goes first.
+        self._names[shelf.content] = names
+        if len(self._names) > _MOST_OWNERS:
+            self._names.pop(next(iter(self._names)))
+        return names
+
+    def _described(self) -> StyleDescriptions:
+        return _curated_descriptions()
 
     def _curated_shelf(self) -> Shelf:
-        self._curated = self._curated or Shelf("curated", curated_styles())
+        self._curated = self._curated or Shelf(_CURATED, curated_styles())
         return self._curated
 
     def _shelves(self, owner: str) -> list[Shelf]:
@@ -128,25 +164,27 @@ class StyleLibrary:
         return [self._curated_shelf(), *([Shelf(f"own_{owner_key(owner)}", own)] if own else [])]
 
     def _find(
-        self, shelves: Sequence[Shelf], wish: str, meaning: Mapping[str, float], limit: int, floor: float
+        self,
+        shelves: Sequence[Shelf],
+        text: str,
+        meaning: Mapping[str, float],
+        limit: int,
+        floor: float,
+        *,
+        is_style: bool,
     ) -> tuple[Found, ...]:
-        candidates = self._index.guarded(lambda: self._candidates(shelves, wish))
-        styles = [style for shelf in shelves for style in shelf.styles if style.id in candidates or style.id in meaning]
-        found = _fused(styles, namings(styles, Words(wish)), meaning)
+        wish = Words(text)
+        named: dict[str, Naming] = {}
+        for shelf in shelves:
+            named |= self._names_of(shelf).found_in(wish, is_style=is_style)
+        surest = max((naming.similarity for naming in named.values()), default=0.0)
+        things = [(naming.first, naming.end) for naming in named.values() if naming.similarity < FLOOR]
+        described = self._described().found_in(wish, without=things, limit=limit)
+        needed = _DESCRIBED_AS_A_STYLE if is_style else _DESCRIBED_IN_A_REQUEST
+        # Whoever names a style rarely describes another one.
+        needed += _BESIDE_A_NAME if surest >= FLOOR else 0.0
+        found = _fused([style for shelf in shelves for style in shelf.styles], named, described, needed, meaning)
         return tuple(one for one in found if one.similarity >= floor)[:limit]
-
-    def _candidates(self, shelves: Sequence[Shelf], wish: str) -> set[str]:
-        self._make_tables(shelves)
-        found: set[str] = set()
-        for shelf in shelves:
-            found.update(self._index.by_words(shelf.name, wish, _MOST_CANDIDATES))
-        return found
-
-    def _make_tables(self, shelves: Sequence[Shelf]) -> None:
-        for shelf in shelves:
-            about = self._index.about(shelf.name)
-            if about is None or about.content != shelf.content:
-                self._index.build(shelf)
 
     # Own styles
 
@@ -211,6 +249,34 @@ class StyleLibrary:
         return await _finished(self._files_thread, work)
 
 
+@lru_cache(maxsize=1)
+def _curated_names() -> StyleNames:
+    return StyleNames(curated_styles())
+
+
+@lru_cache(maxsize=1)
+def _curated_descriptions() -> StyleDescriptions:
+    return StyleDescriptions(curated_styles(), curated_descriptions())
+
+
+def find_curated(text: str) -> tuple[Style, str] | None:
+    """Return the curated style that a request asks for and the words that name it (empty when they describe it).
+
+    None when it asks for no style. It blocks: for a moment the first time, then for about a millisecond.
+    """
+    wish = Words(text.strip()[:_LONGEST_WISH])
+    named = _curated_names().found_in(wish)
+    surest = max(named.items(), key=lambda item: (item[1].similarity, item[1].end - item[1].first), default=None)
+    styles = {style.id: style for style in curated_styles()}
+    if surest is not None and surest[1].similarity >= FLOOR:
+        return styles[surest[0]], surest[1].reason.words
+    things = [(naming.first, naming.end) for naming in named.values()]
+    described = _curated_descriptions().found_in(wish, without=things, limit=1)
+    if described and described[0].log_odds >= _DESCRIBED_IN_A_REQUEST:
+        return styles[described[0].style_id], ""
+    return None
+
+
 async def _finished(thread: ThreadPoolExecutor, work: Callable[[], T]) -> T:
     # Cancelling the caller must not take its work from the queue.
     return await asyncio.shield(asyncio.get_running_loop().run_in_executor(thread, work))
@@ -220,20 +286,44 @@ def _draft(fields: StyleDraft | Mapping[str, object]) -> StyleDraft:
     return fields if isinstance(fields, StyleDraft) else draft_of(fields)
 
 
-def _fused(styles: Sequence[Style], named: Mapping[str, Naming], meaning: Mapping[str, float]) -> list[Found]:
+def _fused(
+    styles: Sequence[Style],
+    named: Mapping[str, Naming],
+    described: Sequence[DescribedStyle],
+    needed: float,
+    meaning: Mapping[str, float],
+) -> list[Found]:
     """Return every style found, the surest first; of equals one's own, then the one said at greater length."""
     is_surely_named = any(naming.similarity >= SURELY_NAMED for naming in named.values())
+    by_description = {one.style_id: one for one in described}
     ranked = []
     for style in styles:
-        by_name, by_meaning = named.get(style.id), meaning.get(style.id, 0.0)
-        agreement = (by_name.similarity if by_name else 0.0) + by_meaning
+        naming, said, by_meaning = named.get(style.id), by_description.get(style.id), meaning.get(style.id, 0.0)
         if is_surely_named:
             by_meaning *= _BESIDE_A_NAMED_ONE
-        if by_name is not None and by_name.similarity >= by_meaning:
-            similarity, reason, length = by_name.similarity, by_name.reason, by_name.end - by_name.first
+        by_name = naming.similarity if naming else 0.0
+        as_described = _similarity(said.log_odds - needed) if said else 0.0
+        # Two guesses that agree are surer than each.
+        guessed = min(_SUREST_GUESS, 1 - (1 - by_meaning) * (1 - as_described))
+        similarity = max(by_name, guessed)
+        if not similarity:
+            continue
+        length = 0
+        is_said = naming is not None and naming.reason.kind is MatchKind.PHRASE and by_name >= FLOOR
+        if naming is not None and (by_name == similarity or is_said):
+            reason, length = naming.reason, naming.end - naming.first
+        elif said is not None and as_described >= by_meaning:
+            reason = MatchReason(kind=MatchKind.DESCRIPTION, text=said.description)
         else:
             text = style.description.en or style.description.zh or style.title
-            similarity, reason, length = by_meaning, MatchReason(kind=MatchKind.MEANING, text=text), 0
+            reason = MatchReason(kind=MatchKind.MEANING, text=text)
         found = Found(style_id=style.id, similarity=round(similarity, 3), reason=reason)
-        ranked.append((found.similarity, style.is_own, length, agreement, found))
+        ranked.append((found.similarity, style.is_own, length, by_name + by_meaning + as_described, found))
     return [entry[-1] for entry in sorted(ranked, key=lambda entry: entry[:-1], reverse=True)]
+
+
+def _similarity(surplus: float) -> float:
+    """Return where log-odds above or below what is needed stand on the scale of similarities."""
+    if surplus < 0:
+        return max(0.0, FLOOR - 0.01 + 0.05 * surplus)
+    return FLOOR + (_SUREST_DESCRIBED - FLOOR) * (1 - math.exp(-surplus / 4))

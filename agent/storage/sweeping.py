@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
@@ -12,6 +11,7 @@ from sqlalchemy import Connection, Integer, String, Table, Text, bindparam, dele
 
 from agent.storage import spend_rows
 from agent.storage.tables import CALLS, CONVERSATIONS, METADATA, PICTURES, TURNS
+from agent.storage.transactions import Transactions
 
 _C = CONVERSATIONS.c
 _DIGEST = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
@@ -33,20 +33,20 @@ def digests_in(values: Iterable[object]) -> set[str]:
 
 
 class SweepRows:
-    """Removes conversations; `transaction` opens, or joins, one of the database's."""
+    """Removes conversations; `transactions` opens those of its database."""
 
-    def __init__(self, transaction: Callable[[], AbstractContextManager[Connection]]) -> None:
-        self._transaction = transaction
+    def __init__(self, transactions: Transactions) -> None:
+        self._db = transactions
 
     def thrown_away(self, before: datetime) -> list[str]:
         """Return the ids of the conversations that were deleted before the moment, the oldest first."""
-        with self._transaction() as connection:
+        with self._db.reading() as connection:
             return list(connection.scalars(_THROWN_AWAY, {"moment": before}))
 
     def sweep(self, conversation_id: str, before: datetime) -> set[str]:
         """Return the digests that the conversation named, if it is deleted since before the moment: then it is gone
         with all its rows, and what it had cost is kept by owner and day."""
-        with self._transaction() as connection:
+        with self._db.writing() as connection:
             key = {"key": conversation_id}
             if connection.scalar(_STILL_THROWN_AWAY, {**key, "moment": before}) is None:
                 return set()
@@ -57,7 +57,7 @@ class SweepRows:
 
     def remove(self, conversation_id: str, owner: str) -> bool:
         """Return whether the owner had such a conversation; it is gone with all its rows."""
-        with self._transaction() as connection:
+        with self._db.writing() as connection:
             is_own = connection.execute(_OWN, {"key": conversation_id, "whose": owner}).first() is not None
             if is_own:
                 _remove(connection, conversation_id)
@@ -68,7 +68,7 @@ class SweepRows:
         number = literal_column(f"{table.name}._rowid_", Integer).label("number")
         columns = _text_columns(table)
         found = select(number, *columns).select_from(table).where(number > bindparam("after"))
-        with self._transaction() as connection:
+        with self._db.reading() as connection:
             rows = connection.execute(found.order_by(number).limit(limit), {"after": after}).all()
         texts = [cell for row in rows for cell in row[1:] if cell is not None]
         return (rows[-1][0] if len(rows) == limit else None), texts

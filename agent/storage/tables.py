@@ -73,10 +73,21 @@ CONVERSATIONS = Table(
     Column("word_id", Integer),
     # The newest version of any file of its workspace.
     Column("file_version", Integer, nullable=False, server_default=text("0")),
+    # One more after each change of what a `Conversation` holds: by it a copy in memory is known to be out of date.
+    Column("version", Integer, nullable=False, server_default=text("0")),
+    # The request that began it; the same one again leads here.
+    Column("request_id", String(128)),
     Index(None, "owner", "updated_at"),
     Index("ix_conversations_pinned", "owner", "updated_at", sqlite_where=text("is_pinned = 1")),
     Index("ix_conversations_word_id", "word_id", unique=True),
     Index("ix_conversations_unindexed", "id", sqlite_where=text("indexed_at IS NULL OR indexed_at < updated_at")),
+    Index(
+        "ix_conversations_request_id",
+        "owner",
+        "request_id",
+        unique=True,
+        sqlite_where=text("request_id IS NOT NULL"),
+    ),
 )
 
 TURNS = Table(
@@ -102,9 +113,30 @@ TURNS = Table(
     Column("parent", String(64)),
     # It came with an archive: what it cost was not spent here, on no day and under no cap.
     Column("is_imported", Boolean(create_constraint=False), nullable=False, server_default=text("0")),
+    # What it may spend on pictures that it has not asked for yet, counted by the caps of others.
+    Column("reserved_usd", Float, nullable=False, server_default=text("0")),
+    # The person pressed Stop in another process than the one that runs it.
+    Column("is_stop_requested", Boolean(create_constraint=False), nullable=False, server_default=text("0")),
     Index(None, "conversation_id", "position"),
     Index(None, "started_at"),
+    # One at a time: whoever would begin another one waits.
+    Index("ix_turns_running", "conversation_id", unique=True, sqlite_where=text("state = 'running'")),
+    Index("ix_turns_stop_requested", "runner", sqlite_where=text("is_stop_requested = 1")),
     UniqueConstraint("conversation_id", "request_id"),
+)
+
+# Turns that wait until those before them in their conversation have ended, the first in line with the lowest id.
+TURN_QUEUE = Table(
+    "turn_queue",
+    METADATA,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("conversation_id", String(64), ForeignKey("conversations.id", ondelete="CASCADE"), nullable=False),
+    # The process it waits in, as in `turns`.
+    Column("runner", String(64), nullable=False),
+    Column("request_id", String(128)),
+    Index(None, "conversation_id", "id"),
+    # An id is never given twice: whoever leaves the queue late must not take another one's place away.
+    sqlite_autoincrement=True,
 )
 
 # The journal of paid calls (`journal`).
@@ -124,7 +156,14 @@ CALLS = Table(
     # What was answered, without its large signatures, until the turn is over; and where those belong.
     Column("answer", JsonText),
     Column("signatures", JsonText),
+    # The handle and the place among the conversation's pictures that the picture will have; none when it never came and
+    # its turn is over.
+    Column("handle", String(32)),
+    Column("position", Integer),
+    # What it may cost while it is on its way, counted by the caps of others.
+    Column("reserved_usd", Float, nullable=False, server_default=text("0")),
     Index(None, "conversation_id"),
+    Index("ix_calls_handle", "conversation_id", "handle", unique=True, sqlite_where=text("handle IS NOT NULL")),
 )
 
 PICTURES = Table(
@@ -153,7 +192,13 @@ PICTURES = Table(
     Column("is_starred", Boolean(create_constraint=False), nullable=False, server_default=text("0")),
     Column("deleted_at", UtcDateTime),
     Column("is_indexed", Boolean(create_constraint=False), nullable=False, server_default=text("0")),
+    # Its place among the pictures of its conversation: those of one request in the order they were asked for.
+    Column("position", Integer, nullable=False, server_default=text("0")),
+    # The paid call that brought it, by its name in the turn: no call brings two.
+    Column("call", String(128), nullable=False, server_default=text("''")),
     UniqueConstraint("conversation_id", "handle"),
+    Index(None, "conversation_id", "position"),
+    Index("ix_pictures_call", "conversation_id", "turn_id", "call", unique=True, sqlite_where=text("call <> ''")),
     Index("ix_pictures_owner", "owner", "created_at", "id"),
     *(
         Index(f"ix_pictures_owner_{first}", "owner", first, "created_at", "id")

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, and_, bindparam, delete, func, insert, select
 
 from agent.storage.tables import CONVERSATIONS, TRACE_STEPS
+from agent.storage.transactions import Transactions
 from agent.trace import TraceStep
 
 _S = TRACE_STEPS.c
@@ -75,15 +75,15 @@ def row_of(conversation_id: str, step: TraceStep) -> StepRow:
 
 
 class TraceRows:
-    """The table of steps; `transaction` opens, or joins, one of the database's."""
+    """The table of steps; `transactions` opens those of its database."""
 
-    def __init__(self, transaction: Callable[[], AbstractContextManager[Connection]]) -> None:
-        self._transaction = transaction
+    def __init__(self, transactions: Transactions) -> None:
+        self._db = transactions
         self._size_bytes: int | None = None
 
     def add(self, rows: Sequence[StepRow], limit_bytes: int) -> None:
         """Add steps, but for those of a conversation that is gone. Beyond the limit the oldest turns' are let go."""
-        with self._transaction() as connection:
+        with self._db.writing() as connection:
             ids = list({row.conversation_id for row in rows})
             there = set(connection.scalars(_THERE, {"these": ids}))
             kept = [row._asdict() for row in rows if row.conversation_id in there]
@@ -99,7 +99,7 @@ class TraceRows:
 
     def steps(self, conversation_id: str, turn_ids: Sequence[str] | None) -> list[PackedStep]:
         """Return the whole steps of these turns, or of all, turn by turn."""
-        with self._transaction() as connection:
+        with self._db.reading() as connection:
             if turn_ids is None:
                 turn_ids = list(connection.scalars(_TURNS_OF, {"key": conversation_id}))
             rows = connection.execute(_STEPS_OF, {"key": conversation_id, "these": list(turn_ids)}).all()
@@ -107,20 +107,20 @@ class TraceRows:
 
     def summaries(self, conversation_id: str, turn_ids: Sequence[str]) -> list[bytes]:
         """Return the steps of these turns without their contents, turn by turn."""
-        with self._transaction() as connection:
+        with self._db.reading() as connection:
             rows = connection.execute(_SUMMARIES_OF, {"key": conversation_id, "these": list(turn_ids)}).all()
         return [row.summary for row in _turn_by_turn(rows, turn_ids)]
 
     def step(self, conversation_id: str, turn_id: str, number: int) -> PackedStep | None:
         """Return one step."""
         key = {"key": conversation_id, "turn": turn_id, "which": number}
-        with self._transaction() as connection:
+        with self._db.reading() as connection:
             row = connection.execute(_ONE, key).one_or_none()
         return PackedStep(row.summary, row.contents) if row is not None else None
 
     def next_number(self, conversation_id: str, turn_id: str) -> int:
         """Return the number of a turn's next step."""
-        with self._transaction() as connection:
+        with self._db.reading() as connection:
             return (connection.scalar(_LAST, {"key": conversation_id, "turn": turn_id}) or 0) + 1
 
     def _make_room(self, connection: Connection, limit_bytes: int) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -11,6 +10,7 @@ from sqlalchemy import BindParameter, Connection, and_, bindparam, func, literal
 
 from agent.storage.finding import Wording
 from agent.storage.tables import CONVERSATIONS, PICTURES, TURNS
+from agent.storage.transactions import Transactions
 
 _C, _T, _P = CONVERSATIONS.c, TURNS.c, PICTURES.c
 _THESE: BindParameter[str] = bindparam("these", expanding=True)
@@ -63,14 +63,14 @@ class Stale(NamedTuple):
 
 
 class WordRows:
-    """The words of conversations; `transaction` opens, or joins, one of the database's."""
+    """The words of conversations; `transactions` opens those of its database."""
 
-    def __init__(self, transaction: Callable[[], AbstractContextManager[Connection]]) -> None:
-        self._transaction = transaction
+    def __init__(self, transactions: Transactions) -> None:
+        self._db = transactions
 
     def stale(self, after: str, limit: int) -> list[Stale]:
         """Return conversations that changed since their words were put in, by id, those after one of them."""
-        with self._transaction() as connection:
+        with self._db.reading() as connection:
             rows = connection.execute(STALE, {"after": after, "page": limit}).all()
             moments = {row.id: row.updated_at for row in rows}
             titles = {row.id: row.title for row in rows}
@@ -78,7 +78,7 @@ class WordRows:
 
     def put(self, words: Sequence[tuple[Stale, str]]) -> None:
         """Put the words of conversations into the full text, in place of those that were there."""
-        with self._transaction() as connection:
+        with self._db.writing() as connection:
             for one, split in words:
                 wording = one.wording
                 seen = {"key": wording.id, "seen": one.updated_at, "seen_title": wording.title}
@@ -88,7 +88,7 @@ class WordRows:
 
     def found(self, owner: str, match: str, limit: int) -> list[Wording]:
         """Return the owner's conversations that a query of `word_index.match_query` finds, the newest first."""
-        with self._transaction() as connection:
+        with self._db.reading() as connection:
             ids = list(connection.scalars(_FOUND, {"whose": owner, "query": match, "page": limit}))
             titles = {row.id: row.title for row in connection.execute(_TITLES, {"these": ids})}
             return _wordings(connection, {one: titles[one] for one in ids})

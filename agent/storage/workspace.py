@@ -51,6 +51,10 @@ class FileInfo(Value):
 class RecordsDoor(Protocol):
     """What workspaces need of the records (`ConversationStore`)."""
 
+    async def read(self, work: Callable[[Connection], T]) -> T:
+        """Return what the work, which writes nothing, finds in one state of the database."""
+        ...
+
     async def in_transaction(self, work: Callable[[Connection], T]) -> T:
         """Return what the work returns; all that it writes is on record then, or none of it."""
         ...
@@ -87,14 +91,14 @@ class Workspace:
         """Return what files there are, by name."""
         from agent.storage import workspace_rows
 
-        return await self.records.in_transaction(lambda on: workspace_rows.infos(on, self.place))
+        return await self.records.read(lambda on: workspace_rows.infos(on, self.place))
 
     async def read(self, name: str) -> WorkspaceFile:
         """Return a file with what it holds. Raises RequestRefused(FILE_NOT_FOUND)."""
         from agent.storage import workspace_rows
 
         called = checked_name(name)
-        return await self.records.in_transaction(lambda on: workspace_rows.file(on, self.place, called))
+        return await self.records.read(lambda on: workspace_rows.file(on, self.place, called))
 
     async def read_text(self, name: str) -> str:
         """Return the text of a file. Raises RequestRefused: FILE_NOT_FOUND, FILE_NOT_TEXT."""
@@ -107,14 +111,14 @@ class Workspace:
         """Return the text of every file that is one, by name."""
         from agent.storage import workspace_rows
 
-        files = await self.records.in_transaction(lambda on: workspace_rows.files(on, self.place))
+        files = await self.records.read(lambda on: workspace_rows.files(on, self.place))
         return {file.name: text for file in files if (text := file.text) is not None}
 
     async def size(self) -> int:
         """Return how many bytes all files hold together."""
         from agent.storage import workspace_rows
 
-        return await self.records.in_transaction(lambda on: workspace_rows.size(on, self.place))
+        return await self.records.read(lambda on: workspace_rows.size(on, self.place))
 
     # Writing
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, c
 from agent.conversation import Conversation
 from agent.errors import ErrorCode, ToolArgumentError
 from agent.fetching.reading import PageReader
-from agent.messages import ImagePart, ToolCallPart, ToolResultPart
+from agent.messages import ImageOrigin, ImagePart, ToolCallPart, ToolResultPart
 from agent.providers.base import PictureBytes, ToolDeclaration
 from agent.sandbox.runner import Sandbox
 from agent.storage.cache import HistoryImageCache
@@ -26,15 +26,16 @@ P = ParamSpec("P")
 class ToolContext:
     """What a tool may reach: this conversation alone.
 
-    `conversation` is as it was before the turn, `uploads` came with it. `said_urls` are the web addresses that the
-    person has named in it, as `agent.fetching.urls.normalized` writes them.
+    `conversation` is as it was before the turn, `uploads` came with it. `images` gives pictures as models are sent
+    them, `originals` as they are. `trust` is what of outside the model has before it, and which addresses may be read
+    without a click.
     """
 
     conversation: Conversation
     images: PictureBytes
+    originals: PictureBytes
     cache: HistoryImageCache
     trust: Trust
-    said_urls: frozenset[str]
     workspace: Workspace
     fetcher: PageReader
     sandbox: Sandbox
@@ -45,15 +46,16 @@ class ToolContext:
 class ToolAnswer:
     """What a tool found: JSON for the model, and pictures beside it.
 
+    `target` is the handle of the picture that the person's next words shall change, where the tool chose one.
     `source` names where it came from when that is outside of the studio (an address, a server's name): then it is
-    framed as untrusted, and the turn is tainted. `urls` are the web addresses in it, which may be read from then on.
-    `error` says in one sentence what did not work, for the model to mend.
+    framed as untrusted, and what follows is tainted. `error` says in one sentence what did not work, for the model to
+    mend.
     """
 
     content: Mapping[str, JsonValue]
     images: tuple[ImagePart, ...] = ()
     source: str = ""
-    urls: tuple[str, ...] = ()
+    target: str = ""
 
     @property
     def is_error(self) -> bool:
@@ -66,10 +68,18 @@ def failed(sentence: str) -> ToolAnswer:
     return ToolAnswer({"error": sentence})
 
 
+def foreign_picture(context: ToolContext, image: ImagePart) -> str:
+    """Return a picture as a source when what it shows came from outside: an upload, or, as nobody knows what was read
+    there, a picture of another branch; or nothing."""
+    is_elsewhere = any(one.handle == image.handle for one in context.conversation.elsewhere)
+    is_foreign = image.origin is ImageOrigin.UPLOADED or is_elsewhere
+    return f"picture:{image.handle}" if is_foreign else ""
+
+
 Arguments = Mapping[str, JsonValue]
 
 
-Reason = Literal["foreign_address", "overwrites", "deletes", "may_change_something", "was_changed"]
+Reason = Literal["foreign_address", "overwrites", "deletes", "may_change_something", "was_changed", "costs_money"]
 """Why a call waits for the person; the page has a sentence for each under `consent.<reason>`."""
 
 Rule = Callable[[Arguments, ToolContext], Awaitable[Reason | None]]
@@ -81,7 +91,8 @@ class Tool:
 
     `answer` raises AivistaError with a sentence that the model can mend. `rule` says of a call why it waits for the
     person's click, or None. `most_a_turn` is how often it can be called in one turn, if that is limited.
-    `server` is the MCP server it belongs to, if it is one's, and `own_name` its name there.
+    `server` is the MCP server it belongs to, if it is one's, and `own_name` its name there. One that is not
+    `is_offered` is answered when it is called all the same.
     """
 
     declaration: ToolDeclaration
@@ -90,6 +101,7 @@ class Tool:
     most_a_turn: int | None = None
     server: str = ""
     own_name: str = ""
+    is_offered: bool = True
 
     @property
     def name(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from agent.history_images import fetch_history_image
-from agent.tools.base import ToolAnswer, ToolContext, tool
+from agent.tools.base import ToolAnswer, ToolContext, foreign_picture, tool
 
 
 @tool()
@@ -16,4 +16,5 @@ async def get_history_image(
     must see the picture to answer or to plan."""
     images = context.images
     found = await fetch_history_image(image_id, context.conversation, context.cache, images.read, images.write)
-    return ToolAnswer(found.content, found.images)
+    source = next((one for image in found.images if (one := foreign_picture(context, image))), "")
+    return ToolAnswer(found.content, found.images, source=source)

@@ -16,11 +16,11 @@ _LINKS_SHOWN = 40
 
 
 async def _asks_for_a_click(arguments: Arguments, context: ToolContext) -> Reason | None:
-    """Once something from outside is in the turn, only an address that the person or a page has named is read
-    unasked: any other could carry out what the turn knows. What is no address is refused without a click."""
+    """Only an address is read unasked that the person gave, that a search found, or that a page of the same site names:
+    any other could carry out what the model knows, or tell whoever prepared it that it was read. What is no address is
+    refused without a click."""
     url = normalized(str(arguments["url"]))
-    is_named = url in context.said_urls or url in context.trust.urls
-    return "foreign_address" if context.trust.is_tainted and url and not is_named else None
+    return "foreign_address" if url and url not in context.trust.urls else None
 
 
 @tool(rule=_asks_for_a_click, most_a_turn=_MOST_A_TURN)
@@ -38,4 +38,4 @@ async def read_url(
     others = [link for link in page.links if link.text and link.url not in page.text][:_LINKS_SHOWN]
     if others:
         content["further_links"] = [{"text": link.text, "url": link.url} for link in others]
-    return ToolAnswer(content, source=page.url, urls=tuple(link.url for link in page.links))
+    return ToolAnswer(content, source=page.url)

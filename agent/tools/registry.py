@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agent.tools.base import Tool
+from agent.tools.edit_target import go_back_to
 from agent.tools.history_image import get_history_image
 from agent.tools.read_url import read_url
 from agent.tools.run_javascript import run_javascript
@@ -14,6 +15,7 @@ TOOLS: dict[str, Tool] = {
     for one in (
         view_image,
         get_history_image,
+        go_back_to,
         read_url,
         run_javascript,
         write_file,

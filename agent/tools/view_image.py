@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import io
+from dataclasses import replace
 from typing import Annotated
 
 from PIL import Image
 from pydantic import Field, JsonValue
 
 from agent.errors import ErrorCode, RequestRefused, ToolArgumentError
-from agent.messages import ImageOrigin, ImagePart
-from agent.tools.base import ToolAnswer, ToolContext, tool
+from agent.messages import ImagePart
+from agent.tools.base import ToolAnswer, ToolContext, foreign_picture, tool
 
 LONGEST_EDGE_PX = 1536
 _SMALLEST_PX = 16
@@ -31,12 +32,12 @@ async def view_image(
     """Look closely at a picture of this conversation, or at a part of it, enlarged. Use it for details: small
     lettering, a corner, a face. The top right quarter is left 50, top 0, width 50, height 50."""
     image = _named(context, handle)
-    data = await context.images.read(image)
+    data = await context.originals.read(image)
     shown, size, box = await asyncio.to_thread(_cut, data, (left, top, width, height))
-    part = await context.images.write(shown, "image/png", ImageOrigin.UPLOADED)
+    part = await context.images.write(shown, "image/png", image.origin)
     part = part.model_copy(update={"width": size[0], "height": size[1]})
     seen: dict[str, JsonValue] = {"handle": image.handle, "width": image.width, "height": image.height}
-    return ToolAnswer({**seen, "shown_px": list(box)}, (part,))
+    return ToolAnswer({**seen, "shown_px": list(box)}, (part,), source=foreign_picture(context, image))
 
 
 def _named(context: ToolContext, handle: str) -> ImagePart:
@@ -59,17 +60,17 @@ def _cut(
 
     A small part is enlarged, a large one made smaller, to `LONGEST_EDGE_PX`.
     """
-    with Image.open(io.BytesIO(data)) as opened:
-        picture = opened.convert("RGBA" if opened.has_transparency_data else "RGB")
+    from agent.pixels import image_of, in_srgb, open_picture
+
+    picture = open_picture(data)
     left, top, width, height = part
-    box = (
-        *_span(left, width, picture.width),
-        *_span(top, height, picture.height),
-    )
-    place = (box[0], box[2], box[1], box[3])
-    cut = picture.crop(place)
+    first_column, last_column = _span(left, width, picture.width)
+    first_row, last_row = _span(top, height, picture.height)
+    place = (first_column, first_row, last_column, last_row)
+    seen = replace(picture, pixels=picture.pixels[first_row:last_row, first_column:last_column])
+    cut = in_srgb(image_of(seen), picture.profile)
     scale = LONGEST_EDGE_PX / max(cut.size)
-    if scale < 1 or cut.size != picture.size:
+    if scale < 1 or cut.size != (picture.width, picture.height):
         size = (max(1, round(cut.width * scale)), max(1, round(cut.height * scale)))
         cut = cut.resize(size, Image.Resampling.LANCZOS)
     buffer = io.BytesIO()

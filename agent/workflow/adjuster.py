@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
@@ -18,11 +17,11 @@ from langgraph.types import Command
 from agent.adjusting import Adjustment, Change, ChangeKind, describe, read_adjustment
 from agent.adjusting.applying import apply_adjustment
 from agent.adjusting.framing import framed_size
-from agent.components import SmartCanvas
+from agent.components import SmartCanvas, TargetNote
 from agent.conversation import Conversation, Turn
 from agent.events import PaintingStarted, PictureReady, Step
+from agent.handles import handles_in
 from agent.history_images import placeholder
-from agent.imaging.handles import allot_handle, handles_in
 from agent.messages import ImageOrigin, ImagePart, PromptMessage, Role, TextPart
 from agent.pictures import EXACT_ADJUSTMENT, EXACT_ADJUSTMENT_LABEL, Picture, Receipt, Reference
 from agent.workflow.deps import Deps, TurnRuntime, emit, say
@@ -69,23 +68,29 @@ class _Made:
     seconds: float
 
 
-def adjustment_wish(turn: Turn, conversation: Conversation) -> AdjustmentWish | None:
+def adjustment_wish(
+    turn: Turn, conversation: Conversation, words: str = "", target: str | None = None
+) -> AdjustmentWish | None:
     """Return what the turn asks for when that is an adjustment alone and it is clear of which picture, else None.
 
     `conversation` is the history before the turn. What is marked, named and sent with the message must all be one
-    picture; with none of it the newest picture is meant, when only one was shown last.
+    picture; with none of it the conversation's `edit_target` is meant. When the turn went back to another picture,
+    that one is the `target`, and `words` are what it asks for besides.
     """
     if turn.references or turn.has_area:
         return None
-    adjustment = read_adjustment(turn.text)
-    base = _meant(turn, conversation) if adjustment is not None else None
+    words = words or turn.text
+    adjustment = read_adjustment(words)
+    target = target or conversation.edit_target
+    base = _meant(turn, words, conversation, target) if adjustment is not None else None
     return AdjustmentWish(adjustment, base) if adjustment is not None and base is not None else None
 
 
 async def adjuster(state: TurnProgress, runtime: TurnRuntime) -> Command[Literal["presenter"]]:
     """Adjust the picture that is meant, exactly and without a model, and put the result on record."""
     deps = runtime.context
-    wish = adjustment_wish(deps.turn, deps.conversation)
+    notes = [component for component in state["components"] if isinstance(component, TargetNote)]
+    wish = adjustment_wish(deps.turn, deps.conversation, state["words"], notes[-1].change.handle if notes else None)
     assert wish is not None
     handle = wish.base.handle or ""
     steps = [say(runtime, Step.ADJUSTING, base=handle)]
@@ -111,25 +116,13 @@ def told(wish: AdjustmentWish, picture: Picture) -> PromptMessage:
     return PromptMessage(role=Role.MODEL, parts=(TextPart(text=f"{note} {placeholder(picture.image)}"),))
 
 
-def _meant(turn: Turn, conversation: Conversation) -> ImagePart | None:
+def _meant(turn: Turn, words: str, conversation: Conversation, target: str | None) -> ImagePart | None:
     known = {picture.handle: picture.image for picture in conversation.all_pictures}
     known |= {upload.handle: upload for upload in turn.uploads if upload.handle}
-    pointed = {*handles_in(turn.text), *(upload.handle or "" for upload in turn.uploads)}
+    pointed = {*handles_in(words), *(upload.handle or "" for upload in turn.uploads)}
     pointed |= {turn.editing} if turn.editing else set()
-    meant = list(pointed) or _shown_last(conversation)
+    meant = list(pointed) or ([target] if target else [])
     return known.get(meant[0]) if len(meant) == 1 else None
-
-
-def _shown_last(conversation: Conversation) -> Sequence[str]:
-    """Return the pictures the newest turn that has any showed: the best of its attempts, not those sent back."""
-    if not conversation.pictures:
-        return ()
-    turn_id = conversation.pictures[-1].turn_id
-    own = [one.handle for one in conversation.pictures if one.turn_id == turn_id and not one.is_set_aside]
-    components = (component for turn in conversation.turns if turn.id == turn_id for component in turn.components)
-    canvases = [component for component in components if isinstance(component, SmartCanvas)]
-    shown = [handle for canvas in canvases for handle in canvas.handles if handle in own]
-    return shown or own
 
 
 async def _make(deps: Deps, wish: AdjustmentWish) -> _Made:
@@ -137,31 +130,26 @@ async def _make(deps: Deps, wish: AdjustmentWish) -> _Made:
     data = await deps.images.read(wish.base)
     adjusted = await asyncio.to_thread(apply_adjustment, data, wish.adjustment)
     image = await deps.images.write(adjusted.data, adjusted.mime_type, ImageOrigin.EDITED)
-    size = {"width": adjusted.width, "height": adjusted.height}
+    size = {"width": adjusted.width, "height": adjusted.height, "bit_depth": adjusted.bit_depth}
     return _Made(image.model_copy(update=size), time.monotonic() - started_s)
 
 
 async def _record(deps: Deps, wish: AdjustmentWish, made: _Made) -> Picture:
-    async with deps.allotting:
-        now = await deps.records.get(deps.conversation.id, deps.conversation.owner)
-        recorded = next((one for one in now.all_pictures if one.turn_id == deps.turn.id and one.call == _NAME), None)
-        if recorded is not None:
-            # The turn goes on after a crash: this picture was already on record.
-            return recorded
-        base = now.picture(wish.base.handle or "")
-        handle = allot_handle(now.handles, base=base.handle)
-        picture = Picture(
-            handle=handle,
-            image=made.image.model_copy(update={"handle": handle}),
-            turn_id=deps.turn.id,
-            created_at=datetime.now(UTC),
-            parents=(base.handle,),
-            receipt=_receipt(deps.turn, base, describe(wish.adjustment), made),
-            alt=base.alt,
-            call=_NAME,
-        )
-        await deps.records.add_picture(deps.conversation.id, picture)
-    return picture
+    now = await deps.records.get(deps.conversation.id, deps.conversation.owner)
+    base = now.picture(wish.base.handle or "")
+    picture = Picture(
+        # Given when it is recorded.
+        handle="",
+        image=made.image,
+        turn_id=deps.turn.id,
+        created_at=datetime.now(UTC),
+        parents=(base.handle,),
+        receipt=_receipt(deps.turn, base, describe(wish.adjustment), made),
+        alt=base.alt,
+        call=_NAME,
+    )
+    # When the turn goes on after a crash, this returns the one that was on record before.
+    return await deps.records.add_picture(deps.conversation.id, picture, base=base.handle)
 
 
 def _receipt(turn: Turn, base: Picture, changes: tuple[Change, ...], made: _Made) -> Receipt:
@@ -175,6 +163,7 @@ def _receipt(turn: Turn, base: Picture, changes: tuple[Change, ...], made: _Made
         width=made.image.width or 0,
         height=made.image.height or 0,
         mime_type=made.image.mime_type,
+        bit_depth=made.image.bit_depth,
         references=(Reference(handle=base.handle),),
         seconds=round(made.seconds, 3),
         changes=changes,

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TypedDict
 
 from agent.conversation import Conversation, Turn
-from agent.requests import Expansion, Mask, TurnRequest
+from agent.errors import ErrorCode, RequestRefused
+from agent.messages import ImagePart
+from agent.requests import Expansion, KeptUpload, Mask, TurnRequest
 from agent.storage.images import ImageStore
 
 
@@ -19,7 +21,7 @@ async def request_of(conversation: Conversation, turn: Turn, images: ImageStore)
 
     Raises RequestRefused(PICTURE_NOT_FOUND) when the file of one of its pictures is gone.
     """
-    sent = [(f"{(upload.handle or '').lstrip('#')}.png", await images.read(upload)) for upload in turn.uploads]
+    sent = [await _kept(conversation, upload, images) for upload in turn.uploads]
     return TurnRequest(
         text=turn.text,
         images=sent,
@@ -30,6 +32,15 @@ async def request_of(conversation: Conversation, turn: Turn, images: ImageStore)
         roles=turn.roles,
         **await _area_of(conversation, turn, images),
     )
+
+
+async def _kept(conversation: Conversation, upload: ImagePart, images: ImageStore) -> KeptUpload:
+    """Return an upload to be sent again. Raises RequestRefused(PICTURE_NOT_FOUND) when its file is gone."""
+    if not await images.has(upload):
+        raise RequestRefused(ErrorCode.PICTURE_NOT_FOUND, handle=upload.handle or "")
+    picture = next((one for one in conversation.all_pictures if one.handle == upload.handle), None)
+    name = f"{(upload.handle or '').lstrip('#')}.png"
+    return KeptUpload(name, upload, picture.original if picture else None)
 
 
 def _meant(turn: Turn) -> str | None:

@@ -14,7 +14,17 @@ from typing import TypeVar
 from agent.errors import ErrorCode, ErrorInfo
 from agent.plans import CapPassed
 from agent.providers.catalogue import IMAGE_ROLES
-from agent.spending import A_TRIFLE_USD, Caps, SoFar, caps_of, left_usd, passed, picture_price, used_up
+from agent.spending import (
+    A_TRIFLE_USD,
+    Caps,
+    SoFar,
+    answer_price,
+    caps_of,
+    left_usd,
+    passed,
+    picture_price,
+    used_up,
+)
 from agent.storage.spend import SpendBook, UnderWay
 from agent.workflow.deps import Deps, today
 from agent.workflow.state import TurnProgress
@@ -78,8 +88,9 @@ async def spent_within_caps(
     return chosen
 
 
-async def refused_by_cap(state: TurnProgress, deps: Deps) -> ErrorInfo | None:
-    """Return why not even words are asked of a model: a cap is used up, and the turn has asked for nothing yet.
+async def cap_in_the_way(state: TurnProgress, deps: Deps) -> CapPassed | None:
+    """Return the cap that keeps even words from being asked of a model: it is used up, and the turn has asked for
+    nothing yet. It comes with about what the words cost.
 
     When the person has the turn go on after that, they have agreed to it.
     """
@@ -90,6 +101,15 @@ async def refused_by_cap(state: TurnProgress, deps: Deps) -> ErrorInfo | None:
     cap = used_up(caps, await _so_far(deps, 0.0))
     if cap is None:
         return None
+    turn = deps.turn
+    price_usd = answer_price(
+        turn.settings, deps.text_model, today(), characters=len(turn.text), shown=len(turn.uploads)
+    )
+    return cap.model_copy(update={"price_usd": price_usd})
+
+
+def refused_by_cap(cap: CapPassed) -> ErrorInfo:
+    """Return that a cap is used up, as the end of a turn."""
     amounts: dict[str, str | int | float] = {"cap": f"{cap.cap_usd:.2f}", "spent": f"{cap.spent_usd:.2f}"}
     return ErrorInfo(code=_CODES[cap.cap], parameters=amounts)
 

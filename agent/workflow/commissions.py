@@ -10,11 +10,13 @@ from typing import TypeVar
 from pydantic import JsonValue
 
 from agent.conversation import Conversation
-from agent.errors import ErrorCode, RequestRefused
+from agent.errors import ErrorCode, ErrorInfo, RequestRefused, ToolArgumentError
+from agent.imaging.checklist import checklist_of
 from agent.imaging.contract import (
     GenerateImageArgs,
     ImageAction,
     NormalizedRequest,
+    check_locks,
     final_prompt,
     image_models,
     normalize,
@@ -26,15 +28,19 @@ from agent.imaging.intents import action_of
 from agent.imaging.references import ResolvedReferences, build_image_messages, part_messages, resolve_references
 from agent.imaging.roles import check_limits, merged_roles
 from agent.messages import ImageOrigin, PromptMessage, Source, ToolCallPart
-from agent.pictures import Fact, Picture, ReferenceRole, StyleUse
+from agent.pictures import Fact, MissingStyle, Picture, ReferenceRole, StyleUse
 from agent.plans import PlanEdit
 from agent.providers.catalogue import ModelEntry, ModelRole
+from agent.reviews import AskedItem
 from agent.settings import TurnSettings
 from agent.spending import picture_price
 from agent.workflow.deps import Deps
 from agent.workflow.masked import PLACES_NEEDED, PartEdit, plan_part
 from agent.workflow.retriever import with_styles
 from agent.workflow.state import EnhancedPrompt, Intent, TurnProgress, Work
+from agent.workflow.undo import edit_history
+
+_CHANGES = frozenset({ImageAction.EDIT, ImageAction.ADJUST})
 
 Chosen = TypeVar("Chosen", GenerateImageArgs, TurnSettings)
 
@@ -51,9 +57,11 @@ class Commission:
     roles: Mapping[str, ReferenceRole]
     replay: PromptMessage | None
     styles: tuple[StyleUse, ...]
+    missing_style: MissingStyle | None
     facts: tuple[Fact, ...]
     sources: tuple[Source, ...]
     intent: Intent
+    asked: tuple[AskedItem, ...] = ()
     part: PartEdit | None = None
     partner: Commission | None = None
 
@@ -76,6 +84,7 @@ class Commission:
             prompt=prompt,
             request=self.judged_by,
             expected=self.expected_pixels,
+            asked=self.asked,
             partner=self.partner.judged_by if self.partner else None,
         )
 
@@ -148,12 +157,14 @@ async def _for_one(state: TurnProgress, deps: Deps, index: int, settings: TurnSe
     call, edit = state["calls"][index], _edit_of(state, index)
     planned = parse_arguments(_edited(call, edit))
     matches = state["styles"].get(index, [])
-    arguments = _without_shape(deps, with_styles(planned, matches))
+    arguments = _without_shape(deps, with_styles(planned, matches, is_sketch=deps.provider_name == "sketch"))
+    arguments = with_locks(arguments, settings)
     conversation = await deps.records.get(deps.conversation.id, deps.conversation.owner)
     pictures = without_own(conversation, deps.turn.id)
 
     roles = merged_roles(deps.turn.roles, arguments.reference_roles)
     named = _named(deps, arguments, roles)
+    history = edit_history(state, deps)
 
     def shown_to(model: ModelEntry) -> ResolvedReferences:
         return resolve_references(
@@ -166,10 +177,16 @@ async def _for_one(state: TurnProgress, deps: Deps, index: int, settings: TurnSe
             max_references=_places(deps, model),
             # A picture the person marked to be changed is changed, whatever the agent calls it.
             action=None if deps.turn.editing else _action(arguments, named, roles),
+            history=history,
         )
 
     # The base decides the default ratio, the ratio may decide the model, and the model limits the references.
-    base = shown_to(deps.catalogue.model(ModelRole.IMAGE_FLASH, deps.provider_name)).base
+    shown = shown_to(deps.catalogue.model(ModelRole.IMAGE_FLASH, deps.provider_name))
+    if arguments.action in _CHANGES and not shown.pictures:
+        # Painted all the same, it would be a new picture that nobody asked for, and paid.
+        known = ", ".join(picture.handle for picture in pictures) or "none yet"
+        raise ToolArgumentError(ErrorCode.NO_PICTURE_TO_CHANGE, action=arguments.action.value, known=known)
+    base = shown.base
     request = normalize(
         arguments,
         _without_shape(deps, settings),
@@ -195,11 +212,18 @@ async def _for_one(state: TurnProgress, deps: Deps, index: int, settings: TurnSe
             StyleUse(name=match.style.title, similarity=match.similarity, phrases=match.style.phrases)
             for match in matches
         ),
+        missing_style=state.get("missing_styles", {}).get(index),
         facts=tuple(state["facts"]),
         sources=tuple(state["sources"]),
         intent=intent(planned, is_edit=base is not None, has_mask=part is not None),
+        asked=checklist_of(planned.checklist, said_by_person(deps)),
         part=part,
     )
+
+
+def said_by_person(deps: Deps) -> list[str]:
+    """Return what the person has said in this conversation, the newest first."""
+    return [deps.turn.text, *(turn.text for turn in reversed(deps.conversation.turns))]
 
 
 def _prompt(
@@ -224,6 +248,19 @@ def _places(deps: Deps, model: ModelEntry) -> int:
     return max(1, model.max_references - (PLACES_NEEDED - 1)) if deps.turn.has_area else model.max_references
 
 
+def refused_by_locks(deps: Deps) -> ErrorInfo | None:
+    """Return why no request of this turn could be painted, whatever the planner makes of it: what the person has fixed
+    fits no image model that they allow. It is known before any model is paid."""
+    settings, models = deps.turn.settings, image_models(deps.catalogue, deps.provider_name)
+    try:
+        check_locks(_without_shape(deps, settings), deps.catalogue, deps.provider_name)
+        if settings.image_model in models:
+            check_limits(models[settings.image_model], _marked(deps), deps.turn.roles.values())
+    except RequestRefused as error:
+        return error.info
+    return None
+
+
 def _without_shape(deps: Deps, chosen: Chosen) -> Chosen:
     """Return what was chosen, for the edit of a part without ratio and size: the result has those of the picture."""
     if not deps.turn.has_area:
@@ -239,6 +276,26 @@ def intent(arguments: GenerateImageArgs, *, is_edit: bool, has_mask: bool = Fals
         style=arguments.style or "",
         confidence=arguments.confidence,
     )
+
+
+def with_locks(arguments: GenerateImageArgs, settings: TurnSettings) -> GenerateImageArgs:
+    """Return the arguments with what the person fixed of them in place of the agent's choice.
+
+    Where the person said which pictures are shown, the agent's handles name none but the one to be changed.
+    """
+    update: dict[str, object] = {}
+    if settings.negative_prompt is not None:
+        update["negative_prompt"] = settings.negative_prompt
+    if settings.reference_mode is not None:
+        is_change = arguments.action in {ImageAction.EDIT, ImageAction.ADJUST}
+        update |= {
+            "reference_mode": settings.reference_mode,
+            "handles": arguments.handles[:1] if is_change else (),
+            "reference_roles": (),
+        }
+    if settings.reference_count is not None:
+        update["reference_count"] = settings.reference_count
+    return arguments.model_copy(update=update) if update else arguments
 
 
 def without_own(conversation: Conversation, turn_id: str) -> Sequence[Picture]:
@@ -283,5 +340,5 @@ def _action(
     arguments: GenerateImageArgs, named: Sequence[str], roles: Mapping[str, ReferenceRole]
 ) -> ImageAction | None:
     """Return what is to be done: a picture shown for its style is not changed, unless the agent says just that."""
-    is_change = arguments.action in {ImageAction.EDIT, ImageAction.ADJUST} and bool(arguments.handles)
+    is_change = arguments.action in _CHANGES and bool(arguments.handles)
     return ImageAction.GENERATE if named and named[0] in roles and not is_change else arguments.action

@@ -5,6 +5,7 @@ The turn rests by LangGraph's interrupt, on a checkpoint: the decision may come 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from langgraph.types import Command, interrupt
@@ -26,6 +27,17 @@ from agent.workflow.presenter import finished_turn
 from agent.workflow.routing import Target, serving_node, settle
 from agent.workflow.state import TurnProgress
 
+_NUMBERS = {
+    **dict.fromkeys(("two", "twice", "both", "couple", "pair", "两", "二", "俩"), 2),
+    **dict.fromkeys(("three", "thrice", "三", "仨"), 3),
+    **dict.fromkeys(("four", "四"), 4),
+}
+# Neither a ratio, a size, a handle nor a part of a longer number.
+_NUMBER = re.compile(
+    r"(?<![\w.,:#/×-])(?:([2-4])(?![\d.,:/×%a-z-])|(two|twice|both|couple|pair|three|thrice|four)\b)"
+    r"|([二三四两俩仨])(?=[张幅个份种款组版次])",
+    re.IGNORECASE,
+)
 _DROPPED = "The person saw the plan and dropped it. Nothing was painted."
 
 
@@ -39,11 +51,19 @@ def must_confirm(state: TurnProgress, deps: Deps, orders: Mapping[int, Commissio
 
 
 def _is_beyond_trust(state: TurnProgress, deps: Deps, orders: Mapping[int, Commission]) -> bool:
-    """Return whether something from outside is in the turn and more pictures are asked for than the one that a turn
-    may always have, or than the person has locked: what they cost must not be for a web page to decide."""
+    """Return whether something from outside is before the model and more pictures are asked for than the one that a
+    turn may always have, or than the person has locked, or said in this very message: what they cost must not be for a
+    web page to decide."""
     paid = [one.request for order in orders.values() for one in order.each if one.request.model.provider != "sketch"]
-    most = max(1, deps.turn.settings.number_of_images or 1) * (2 if deps.turn.settings.image_model == "both" else 1)
-    return state["trust"].is_tainted and sum(one.number_of_images for one in paid) > most
+    chosen = deps.turn.settings.number_of_images or named_number(deps.turn.text)
+    most = chosen * (2 if deps.turn.settings.image_model == "both" else 1)
+    return sum(one.number_of_images for one in paid) > most and deps.trust(state).is_tainted
+
+
+def named_number(text: str) -> int:
+    """Return the largest number of pictures, 1 to 4, that the person's own words can have meant."""
+    found = (next(filter(None, match.groups())).lower() for match in _NUMBER.finditer(text))
+    return max((int(one) if one.isdigit() else _NUMBERS[one] for one in found), default=1)
 
 
 async def caps_in_the_way(

@@ -9,14 +9,13 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 from langgraph.errors import NodeError, NodeTimeoutError
 from langgraph.types import Command
 
 from agent.errors import AivistaError
 from agent.events import PictureReviewed, Step, ThoughtLog
-from agent.imaging.checks import check_sketch, refused_review
+from agent.imaging.checks import refused_review
 from agent.imaging.final_prompt import without_facts
 from agent.imaging.lettering import wants_lettering
 from agent.pictures import Fact, Picture
@@ -49,13 +48,13 @@ class _Look:
 def review_due(deps: Deps, work: Work) -> bool:
     """Return whether the work's pictures are looked at: by the person's setting, the model and the words.
 
-    Checking a sketch costs nothing, so it is left out only when the person wants no review at all.
+    A sketch is not: nothing that could judge it works without a model.
     """
     setting = deps.turn.settings.review
     models = [request.model for request in work.requests]
-    if setting == "off":
+    if setting == "off" or models[0].provider == "sketch":
         return False
-    if setting == "always" or models[0].provider == "sketch":
+    if setting == "always":
         return True
     # What is seen side by side is looked at side by side.
     has_best = any(model.role is ModelRole.IMAGE_PRO for model in models)
@@ -135,22 +134,16 @@ async def _look(work: Work, handle: str, facts: Sequence[Fact], runtime: TurnRun
     await _record(handle, review, runtime)
     step = None
     if review.score is not None:
-        step = say(runtime, Step.REVIEWED, score=f"{review.score:.2f}", feedback=review.feedback)
+        looked, met = review.looked_at, sum(item.is_met is True for item in review.looked_at)
+        step = say(runtime, Step.REVIEWED, met=met, count=len(looked), feedback=review.feedback)
     return _Look(handle, review, spend, step)
 
 
 async def _reviewed(deps: Deps, work: Work, picture: Picture, facts: Sequence[Fact]) -> tuple[Review, Spend]:
-    edit = picture.edit
-    if edit is not None and edit.verdict == "refused":
+    if picture.edit is not None and picture.edit.verdict == "refused":
         # Nobody needs to look: it was not pasted, because it shows something else.
-        return refused_review(edit, deps.turn.text), Spend()
-    if work.request.model.provider != "sketch":
-        return await review_picture(deps, work, picture, facts)
-    data = await deps.images.read(picture.image)
-    check = partial(check_sketch, picture, data, work.request, deps.turn.text)
-    if edit is not None:
-        check = partial(check, original=await deps.images.read(edit.base), mask=await deps.images.read(edit.mask))
-    return await asyncio.to_thread(check), Spend()
+        return refused_review(picture.edit, deps.turn.text), Spend()
+    return await review_picture(deps, work, picture, facts)
 
 
 async def _record(handle: str, review: Review, runtime: TurnRuntime) -> None:
@@ -206,7 +199,8 @@ def _advised(
 
 def advice_of(review: Review) -> str:
     """Return what the next attempt should mend, at most 600 characters; never empty."""
-    unmet = [f"{item.wish} ({item.why})" if item.why else item.wish for item in review.checklist if not item.is_met]
+    missing = (item for item in review.checklist if item.is_met is False)
+    unmet = [f"{item.wish} ({item.why})" if item.why else item.wish for item in missing]
     said = [part for part in (review.feedback, *review.suggestions) if part] or unmet
     text = without_facts(" ".join(said)) or "Follow the request more closely."
     if len(text) <= _MAX_ADVICE_CHARACTERS:

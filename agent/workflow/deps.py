@@ -25,16 +25,17 @@ from agent.storage.answer_cache import AnswerCache
 from agent.storage.cache import HistoryImageCache
 from agent.storage.conversations import ConversationStore
 from agent.storage.images import ImageStore
+from agent.storage.model_pictures import ModelPictures
 from agent.storage.styles import StyleLibrary
 from agent.storage.workspace import WorkspaceStore
 from agent.tools.base import Tool, ToolContext
 from agent.tools.registry import TOOLS
-from agent.tools.trust import Trust, comparable, urls_in
+from agent.tools.trust import Trust, trust_before, trust_of
 from agent.workflow.ledger import Ledger
 from agent.workflow.lending import Loan
 from agent.workflow.pledges import Pledges
 from agent.workflow.retrying import Breakers, Patience
-from agent.workflow.state import Spend
+from agent.workflow.state import Spend, TurnProgress, added_so_far
 from agent.workflow.tracing import Tracer
 
 
@@ -42,14 +43,14 @@ from agent.workflow.tracing import Tracer
 class Deps:
     """The surroundings of one turn.
 
-    `conversation` is the history before the turn; `allotting` guards the giving of handles in it. `publish` gives an
-    event to the listeners, past LangGraph's custom stream, which takes each event through a queue and eight steps of
-    the event loop. `keep_alive` runs a coroutine that must outlive the turn (a picture that was paid for). `stopped`
-    is set when the person stops, `cut` when the studio ends under the turn, `settled` when a turn that ended early is
-    on record. `conversation` is without this turn, also when the turn goes on after it was cut off. `tools` are what
-    the planner may call beside pictures and searches. `answers` is there when the operator wants the planner's answers
-    reused; they belong to a key by its fingerprint. Every call and every node goes through `trace`. `reader` reads the
-    web for all turns of a studio, and `sandbox` runs their programs. `loan` is what somebody else pays the turn from.
+    `conversation` is the history before the turn. `publish` gives an event to the listeners, past LangGraph's custom
+    stream, which takes each event through a queue and eight steps of the event loop. `keep_alive` runs a coroutine that
+    must outlive the turn (a picture that was paid for). `stopped` is set when the person stops, `cut` when the studio
+    ends under the turn, `settled` when a turn that ended early is on record. `conversation` is without this turn, also
+    when the turn goes on after it was cut off. `tools` are what the planner may call beside pictures and searches.
+    `answers` is there when the operator wants the planner's answers reused; they belong to a key by its fingerprint.
+    Every call and every node goes through `trace`. `reader` reads the web for all turns of a studio, and `sandbox` runs
+    their programs. `loan` is what somebody else pays the turn from.
     """
 
     conversation: Conversation
@@ -61,7 +62,6 @@ class Deps:
     records: ConversationStore
     cache: HistoryImageCache
     styles: StyleLibrary
-    allotting: asyncio.Lock
     publish: Callable[[TurnEvent], None]
     keep_alive: Callable[[Coroutine[Any, Any, Any]], asyncio.Task[Any]]
     ledger: Ledger
@@ -70,7 +70,8 @@ class Deps:
     tools: Mapping[str, Tool] = field(default_factory=lambda: TOOLS)
     answers: AnswerCache | None = None
     key_fingerprint: str = ""
-    image_timeout_s: float = 300.0
+    text_deadline_s: float = 300.0
+    image_deadline_s: float = 600.0
     patience: Patience = field(default_factory=Patience)
     breakers: Breakers = field(default_factory=Breakers)
     pledges: Pledges = field(default_factory=Pledges)
@@ -117,25 +118,27 @@ class Deps:
         """Seconds since the turn began."""
         return time.monotonic() - self.started_s
 
-    def tool_context(self, trust: Trust) -> ToolContext:
-        """Return what a tool of this turn may reach; `trust` is what is known of the turn so far."""
+    def tool_context(self, state: TurnProgress) -> ToolContext:
+        """Return what a tool of this turn may reach, as far as the turn has come."""
         return ToolContext(
             conversation=self.conversation,
-            images=self.images,
+            images=ModelPictures(self.images),
+            originals=self.images,
             cache=self.cache,
-            trust=trust,
-            said_urls=self.said_urls,
+            trust=self.trust(state),
             workspace=WorkspaceStore(self.records).of(self.conversation.id, self.conversation.owner),
             fetcher=self.reader,
             sandbox=self.sandbox,
             uploads=self.turn.uploads,
         )
 
+    def trust(self, state: TurnProgress) -> Trust:
+        """Return what the turn knows by now of what came from outside: read from what the model is given."""
+        return trust_of(self._trust_before, self.turn, added_so_far(state), state["components"])
+
     @cached_property
-    def said_urls(self) -> frozenset[str]:
-        """The web addresses that the person has named in this conversation, normalized."""
-        texts = (turn.text for turn in (*self.conversation.turns, self.turn))
-        return frozenset(comparable(url for text in texts for url in urls_in(text)))
+    def _trust_before(self) -> Trust:
+        return trust_before(self.conversation.turns)
 
     def spend(self, model: ModelEntry, usage: TokenUsage) -> Spend:
         """Return what a call cost at today's prices."""

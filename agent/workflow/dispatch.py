@@ -1,4 +1,7 @@
-"""Turns on their way in: one at a time in a conversation, a few in line behind it, conversations side by side."""
+"""Turns on their way in: one at a time in a conversation, a few in line behind it, conversations side by side.
+
+The turns of a conversation go in the order in which they came, in whichever process of the home (`storage.turn_order`).
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,12 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-from weakref import WeakValueDictionary
 
 from pydantic import JsonValue, SecretStr
 
@@ -32,7 +34,7 @@ from agent.settings import Settings, TurnSettings
 from agent.storage.answer_cache import AnswerCache, fingerprint_of
 from agent.storage.cache import HistoryImageCache
 from agent.storage.checkpoints import Checkpoints
-from agent.storage.conversations import ConversationStore
+from agent.storage.conversations import ConversationBusy, ConversationChanged, ConversationStore, TurnKnown
 from agent.storage.images import ImageStore
 from agent.storage.styles import StyleLibrary
 from agent.telemetry import telemetry_of
@@ -44,14 +46,18 @@ from agent.workflow.ledger import Ledger
 from agent.workflow.lending import Loan
 from agent.workflow.live import LiveTurn
 from agent.workflow.pledges import Pledges
-from agent.workflow.preparing import prepare
-from agent.workflow.replay import told_again
+from agent.workflow.preparing import kept_uploads, prepare
+from agent.workflow.replay import follow_record
 from agent.workflow.retrying import Breakers, Patience
 from agent.workflow.tracing import Tracer
-from agent.workflow.turn import Runner, before, can_go_on, superseded, taken_up
+from agent.workflow.turn import Runner, before, can_go_on, superseded
 from agent.workflow.waiting_room import WaitingRoom
 
-MAX_WAITING = 3
+MAX_WAITING = 10
+# How often it is looked whether another process stopped a turn of this one.
+_LOOK_FOR_STOPS_S = 0.25
+# A process that died frees its place without a word.
+_LOOK_AGAIN_S = 1.0
 _LOGGED_BYTES = 64 << 10
 
 _log = logging.getLogger(__name__)
@@ -94,7 +100,18 @@ class _Who:
     loan: Loan | None = None
 
 
-_Work = Callable[[_Who, LiveTurn, list[Deps]], Awaitable[None]]
+@dataclass
+class _Entry:
+    """A turn on its way to its beginning: its request, of kept pictures once they were taken in; its place in the queue
+    of its conversation once it had to wait; and what it runs with once it was prepared."""
+
+    request_id: str | None = None
+    request: TurnRequest | None = None
+    place: int | None = None
+    prepared: list[Deps] = field(default_factory=list)
+
+
+_Work = Callable[[_Who, LiveTurn, _Entry], Awaitable[None]]
 
 
 class Dispatch:
@@ -104,9 +121,7 @@ class Dispatch:
         self._house = house
         self._live: dict[str, list[LiveTurn]] = defaultdict(list)
         self._requests: dict[tuple[str, str, str | None], LiveTurn] = {}
-        # A lock lives as long as a turn that uses it: conversations come and go by the thousand.
-        self._order: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._allotting: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._stop_timer: asyncio.TimerHandle | None = None
         self._pledges = Pledges()
         self._opening = asyncio.Lock()
         self._telemetry = telemetry_of(house.settings)
@@ -152,20 +167,28 @@ class Dispatch:
         """Return the conversations of an owner that a turn is at work in, or waits for."""
         return frozenset(key for key, turns in self._live.items() for live in turns if live.owner == owner)
 
-    def allotting(self, conversation_id: str) -> asyncio.Lock:
-        """Return what guards the giving of handles in a conversation."""
-        return self._allotting.setdefault(conversation_id, asyncio.Lock())
+    def begin(
+        self,
+        conversation_id: str,
+        request: TurnRequest,
+        owner: str,
+        key: SecretStr | None,
+        *,
+        is_again: bool = False,
+    ) -> LiveTurn:
+        """Start a turn, or return the one that was started by the same request.
 
-    def begin(self, conversation_id: str, request: TurnRequest, owner: str, key: SecretStr | None) -> LiveTurn:
-        """Start a turn, or return the one that was started by the same request."""
+        With `is_again` the person sends it once more after it failed: nothing of ours stands in its way a second time.
+        """
         name = (conversation_id, owner, request.request_id)
         if name in self._requests:
             return self._requests[name]
 
-        async def work(who: _Who, live: LiveTurn, prepared: list[Deps]) -> None:
-            await self._begin(who, request, live, prepared)
+        async def work(who: _Who, live: LiveTurn, entry: _Entry) -> None:
+            entry.request = entry.request or request
+            await self._begin(who, entry.request, live, entry, is_again=is_again)
 
-        live = self._line_up(_Who(conversation_id, owner, key), work)
+        live = self._line_up(_Who(conversation_id, owner, key), _Entry(request.request_id), work)
         if request.request_id:
             self._requests[name] = live
         return live
@@ -185,11 +208,11 @@ class Dispatch:
         With `may_repeat` the person has said so, and a call of unknown outcome is made again.
         """
 
-        async def work(who: _Who, live: LiveTurn, prepared: list[Deps]) -> None:
-            await self._go_on(who, turn_id, decision, live, prepared, may_repeat=may_repeat)
+        async def work(who: _Who, live: LiveTurn, entry: _Entry) -> None:
+            await self._go_on(who, turn_id, decision, live, entry, may_repeat=may_repeat)
 
         asks = decision is None or decision.run
-        return self._line_up(_Who(conversation_id, owner, key), work, asks=asks)
+        return self._line_up(_Who(conversation_id, owner, key), _Entry(), work, asks=asks)
 
     async def switch(self, conversation_id: str, turn_id: str, owner: str) -> Conversation:
         """Return the conversation with another branch shown, the one that holds the turn.
@@ -198,9 +221,8 @@ class Dispatch:
         """
         if self.running(conversation_id, owner):
             raise RequestRefused(ErrorCode.CONVERSATION_BUSY)
-        # One that begins just now finds the branch that is shown then.
-        async with self._order.setdefault(conversation_id, asyncio.Lock()):
-            return await self._house.records.switch_branch(conversation_id, turn_id, owner)
+        # A turn that begins just now is prepared again for the branch that is shown then.
+        return await self._house.records.switch_branch(conversation_id, turn_id, owner)
 
     def can_go_on(self, conversation: Conversation, turn: Turn, key: SecretStr | None) -> bool:
         """Return whether the turn rests as the newest of the branch that is shown, and its provider is there."""
@@ -208,37 +230,115 @@ class Dispatch:
         has_provider = not turn.provider or turn.provider == self._house.provider_name(key)
         return is_newest and has_provider and can_go_on(turn)
 
-    def _line_up(self, who: _Who, work: _Work, *, asks: bool = True) -> LiveTurn:
+    def _line_up(self, who: _Who, entry: _Entry, work: _Work, *, asks: bool = True) -> LiveTurn:
         """Start a turn's task: it waits for those of its conversation that came before. `asks` is for `House.lend`."""
-        prepared: list[Deps] = []
         turns = self._live[who.conversation_id]
-        order = self._order.setdefault(who.conversation_id, asyncio.Lock())
 
         async def in_line(live: LiveTurn) -> None:
-            if len(turns) > MAX_WAITING + 1:
-                raise RequestRefused(ErrorCode.QUEUE_FULL, count=len(turns) - 1)
             if self._house.closing.is_set():
                 raise RequestRefused(ErrorCode.STUDIO_CLOSING)
-            if order.locked():
-                live.publish(_behind(max(1, turns.index(live))))
-            async with order, self._house.lend(who.owner, who.key, asks) as loan, self._seat(live):
-                try:
-                    await work(replace(who, loan=loan), live, prepared)
-                finally:
-                    for deps in prepared:
-                        self._pledges.let_go(deps.turn.id)
-                        deps.trace.close()
+            try:
+                if not live.is_first.is_set():
+                    await self._take_place(who, live, entry)
+                    await live.is_first.wait()
+                await self._when_free(who, live, entry, work, asks=asks)
+            finally:
+                if entry.place is not None:
+                    await self._house.records.leave_queue(entry.place)
 
         async def on_stop(live: LiveTurn) -> TurnStopped | TurnPaused:
             if live.cut.is_set():
-                return await self._record_cut(prepared, live)
-            if prepared:
-                await (await self._opened()).record_stop(prepared[0], live)
+                return await self._record_cut(entry.prepared, live)
+            if entry.prepared:
+                # One that is not on record yet, because another turn went first, leaves nothing.
+                with suppress(RequestRefused):
+                    await (await self._opened()).record_stop(entry.prepared[0], live)
             return TurnStopped()
 
         live = LiveTurn(who.conversation_id, who.owner, in_line, on_stop, self._forget)
         turns.append(live)
+        if turns[0] is live:
+            live.is_first.set()
+        self._look_for_stops_soon()
         return live
+
+    async def _take_place(self, who: _Who, live: LiveTurn, entry: _Entry) -> None:
+        """Take a place in the queue of the conversation, which other processes see.
+
+        Raises RequestRefused(QUEUE_FULL).
+        """
+        place = await self._house.records.join_queue(who.conversation_id, entry.request_id, MAX_WAITING)
+        if place.id is None and not place.same_request:
+            raise RequestRefused(ErrorCode.QUEUE_FULL, count=MAX_WAITING)
+        entry.place = place.id
+        live.publish(_behind(max(1, place.ahead)))
+
+    async def _when_free(self, who: _Who, live: LiveTurn, entry: _Entry, work: _Work, *, asks: bool) -> None:
+        """Do the work once no turn of another process goes first; tell the turn from its record where it has begun."""
+        while True:
+            try:
+                async with self._house.lend(who.owner, who.key, asks) as loan, self._seat(live):
+                    await work(replace(who, loan=loan), live, entry)
+                    return
+            except ConversationBusy:
+                pass
+            except ConversationChanged:
+                continue
+            except TurnKnown as known:
+                entry.prepared = []
+                await self._tell_from_record(who, live, known.turn_id)
+                return
+            finally:
+                for deps in entry.prepared:
+                    self._pledges.let_go(deps.turn.id)
+                    deps.trace.close()
+            entry.prepared.clear()
+            await self._others_first(who, live, entry)
+
+    async def _others_first(self, who: _Who, live: LiveTurn, entry: _Entry) -> None:
+        """Wait until no turn of another process goes before this one."""
+        records, told = self._house.records, 0
+        while True:
+            seen = records.changes()
+            if entry.place is None:
+                await self._take_place(who, live, entry)
+            if entry.place is None:
+                # The same request waits in another process: it is told from its record as soon as it is there.
+                assert entry.request_id is not None
+                known = await records.requested_turn(who.conversation_id, entry.request_id)
+                if known is not None:
+                    raise TurnKnown(known)
+            else:
+                ahead = await records.turns_ahead(who.conversation_id, entry.place)
+                if ahead is None:
+                    # Stopped by another process. The task that is cancelled is this one.
+                    live.stopped.set()
+                    raise asyncio.CancelledError
+                if not ahead:
+                    return
+                if ahead != told:
+                    live.publish(_behind(ahead))
+                    told = ahead
+            await records.changed(seen, _LOOK_AGAIN_S)
+
+    async def _tell_from_record(self, who: _Who, live: LiveTurn, turn_id: str) -> None:
+        async for event in follow_record(self._house.records, who.conversation_id, who.owner, turn_id):
+            live.publish(event)
+
+    def _look_for_stops_soon(self) -> None:
+        if self._stop_timer is None:
+            self._stop_timer = asyncio.get_running_loop().call_later(_LOOK_FOR_STOPS_S, self._look_for_stops)
+
+    def _look_for_stops(self) -> None:
+        """Stop what was stopped in another process, and look again while a turn is at work."""
+        self._stop_timer = None
+        if not self._live:
+            return
+        to_stop = frozenset(self._house.records.turns_to_stop())
+        for live in self._all_live():
+            if live.turn_id in to_stop and not live.is_done:
+                self._house.keep_alive(live.stop())
+        self._look_for_stops_soon()
 
     def _seat(self, live: LiveTurn) -> AbstractAsyncContextManager[None]:
         return self._house.room.seat(live.publish) if self._house.room is not None else nullcontext()
@@ -251,29 +351,29 @@ class Dispatch:
             raise RequestRefused(ErrorCode.STUDIO_CLOSING) from None
         return TurnPaused(turn_id=prepared[0].turn.id, is_cut=True)
 
-    async def _begin(self, who: _Who, request: TurnRequest, live: LiveTurn, prepared: list[Deps]) -> None:
-        house, runner = self._house, await self._opened()
+    async def _begin(self, who: _Who, request: TurnRequest, live: LiveTurn, entry: _Entry, *, is_again: bool) -> None:
+        house, runner, entry.prepared = self._house, await self._opened(), []
         conversation = await house.records.get(who.conversation_id, who.owner)
         if request.request_id:
             known = await house.records.requested_turn(conversation.id, request.request_id)
-            turn = await house.records.turn(conversation.id, known) if known is not None else None
-            if turn is not None:
-                for event in told_again(conversation, turn):
-                    live.publish(event)
-                return
+            if known is not None:
+                raise TurnKnown(known)
         request = replace(request, settings=await house.under_caps(request.settings, who.owner))
-        # Uploads get their handles here: a late picture of the turn before must not take the same.
-        allotting = self.allotting(who.conversation_id)
-        async with allotting:
-            conversation = await house.records.get(who.conversation_id, who.owner)
-            if request.instead_of is not None:
-                # A turn that rests at the end of the branch it leaves goes on resting there.
-                conversation = before(conversation, request.instead_of)
-            turn, uploads = await prepare(request, conversation, house.images, house.provider_name(who.key))
-            deps = await self._deps(who, conversation, turn, live, allotting)
-            # Before the first write: a turn stopped while it is recorded must not stay there as running.
-            prepared.append(deps)
-            await house.records.begin_turn(conversation.id, turn, uploads)
+        if request.instead_of is not None:
+            # A turn that rests at the end of the branch it leaves goes on resting there.
+            conversation = before(conversation, request.instead_of)
+        count = len(request.images)
+        handles = await house.records.next_handles(conversation.id, count) if count else []
+        turn, uploads = await prepare(request, conversation, house.images, house.provider_name(who.key), handles)
+        # What was taken in once is not read again, when the turn has to be prepared again.
+        entry.request = replace(request, images=kept_uploads(request, uploads)) if uploads else request
+        deps = await self._deps(who, conversation, turn, live, may_repeat=is_again)
+        # Before the first write: a turn stopped while it is recorded must not stay there as running.
+        entry.prepared.append(deps)
+        await house.records.begin_turn(
+            conversation.id, turn, uploads, prepared_at=conversation.version, place=entry.place
+        )
+        entry.place = None
         await self._leave_behind(conversation, runner)
         await runner.begin(deps, live)
         await self._log_failure(who, deps, live)
@@ -284,19 +384,27 @@ class Dispatch:
         turn_id: str,
         decision: Decision | None,
         live: LiveTurn,
-        prepared: list[Deps],
+        entry: _Entry,
         *,
         may_repeat: bool,
     ) -> None:
-        house, runner = self._house, await self._opened()
+        house, runner, entry.prepared = self._house, await self._opened(), []
         conversation = await house.records.get(who.conversation_id, who.owner)
         turn = conversation.turn(turn_id)
         if turn is None or not self.can_go_on(conversation, turn, who.key):
+            if decision is None and turn is not None and not can_go_on(turn):
+                # Somebody was quicker.
+                raise TurnKnown(turn.id)
             raise RequestRefused(ErrorCode.PLAN_GONE if decision is not None else ErrorCode.CANNOT_GO_ON)
-        allotting = self.allotting(who.conversation_id)
-        deps = await self._deps(who, before(conversation, turn.id), turn, live, allotting, may_repeat=may_repeat)
-        prepared.append(deps)
-        await house.records.finish_turn(conversation.id, taken_up(turn))
+        deps = await self._deps(who, before(conversation, turn.id), turn, live, may_repeat=may_repeat)
+        entry.prepared.append(deps)
+        try:
+            await house.records.take_up(conversation.id, turn, place=entry.place)
+        except TurnKnown:
+            if decision is not None:
+                raise RequestRefused(ErrorCode.PLAN_GONE) from None
+            raise
+        entry.place = None
         try:
             await runner.go_on(deps, live, decision)
         except AivistaError:
@@ -313,6 +421,7 @@ class Dispatch:
         left = superseded(last)
         if left is not None:
             await self._house.records.finish_turn(conversation.id, left)
+        self._house.records.journal.release(last.id)
         runner.forget(last)
 
     async def report(
@@ -355,7 +464,6 @@ class Dispatch:
         conversation: Conversation,
         turn: Turn,
         live: LiveTurn,
-        allotting: asyncio.Lock,
         *,
         may_repeat: bool = False,
     ) -> Deps:
@@ -374,7 +482,6 @@ class Dispatch:
             records=house.records,
             cache=house.cache,
             styles=house.styles,
-            allotting=allotting,
             publish=live.publish,
             tools=await house.tools(),
             reader=house.reader,
@@ -382,7 +489,8 @@ class Dispatch:
             answers=house.answers,
             key_fingerprint=self._fingerprint(who.key),
             ledger=Ledger(house.records.journal, conversation.id, turn.id, calls, may_repeat, who.loan),
-            image_timeout_s=house.settings.image_timeout_s,
+            text_deadline_s=house.settings.text_deadline_s,
+            image_deadline_s=house.settings.image_deadline_s,
             patience=Patience(budget_s=house.settings.retry_budget_s),
             breakers=house.breakers,
             pledges=self._pledges,
@@ -407,7 +515,7 @@ class Dispatch:
         async with self._opening:
             if self._runner is None:
                 checkpoints = await Checkpoints.opened(self._home, VALUES)
-                await checkpoints.keep_only(await self._house.records.resting_turns())
+                await checkpoints.keep_only(self._house.records.may_go_on)
                 self._runner = Runner(turn_graph(self._house.settings.patiences, checkpoints), checkpoints)
             return self._runner
 
@@ -427,11 +535,13 @@ class Dispatch:
         # From now on the record tells of it, as it has become since; and a request that never got there may run.
         self._requests = {name: one for name, one in self._requests.items() if one is not live}
         left = self._live[live.conversation_id]
+        if not left:
+            del self._live[live.conversation_id]
+            return
+        left[0].is_first.set()
         for place, other in enumerate(left):
             if place and isinstance(other.last, ThoughtLog) and other.last.step is Step.WAITING:
                 other.publish(_behind(place))
-        if not left:
-            del self._live[live.conversation_id]
 
 
 def _behind(count: int) -> ThoughtLog:

@@ -20,13 +20,15 @@ from agent.workflow.state import TurnProgress
 def without_the_unsure(state: TurnProgress, answer: Answer, runtime: TurnRuntime) -> tuple[Target, TurnProgress]:
     """Return where the planner's calls lead and the update, once those it is not sure of are answered with a no.
 
-    `state` holds the calls; its `unsure_calls` are those of earlier steps of the turn.
+    `state` holds the calls, and what some are answered with already; its `unsure_calls` are those of earlier steps of
+    the turn.
     """
     calls = state["calls"]
     has_mask = runtime.context.turn.has_area
-    unsure = [index for index, call in enumerate(calls) if _is_unsure(call, has_mask=has_mask)]
+    waiting = [index for index in range(len(calls)) if index not in state["answers"]]
+    unsure = [index for index in waiting if _is_unsure(calls[index], has_mask=has_mask)]
     if not unsure:
-        return next_target(calls, answered=()), {}
+        return settle(state, {}) if state["answers"] else (next_target(calls, answered=()), {})
     answers: dict[int, ToolResultPart] = {index: error_result(calls[index], ASK_INSTEAD) for index in unsure}
     target, update = settle(state, answers)
     update["unsure_calls"] = state["unsure_calls"] + len(unsure)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 
 from langgraph.types import Command
 
@@ -121,11 +122,24 @@ async def _side_by_side(
     order: Commission, key: str, number: int, advice: Mapping[int, str], runtime: TurnRuntime
 ) -> list[Painted]:
     deps = runtime.context
-    is_left = asyncio.Event()
+    is_left, asked_at = asyncio.Event(), datetime.now(UTC)
+    names = [f"{key}.{slot}.{number}" for slot in advice]
+    if len(names) > 1:
+        base = order.references.base
+        models = [order.of_slot(slot)[0].request.model for slot in advice]
+        await deps.ledger.reserve(names, models, base.handle if base is not None else None)
 
     async def paint_one(place: int, slot: int) -> Painted:
-        (own, take), name = order.of_slot(slot), f"{key}.{slot}.{number}"
-        painted = await paint(deps, own, name=name, take=take, number=number, advice=advice[slot])
+        own, take = order.of_slot(slot)
+        painted = await paint(
+            deps,
+            own,
+            name=names[place],
+            take=take,
+            number=number,
+            advice=advice[slot],
+            asked_at=asked_at + timedelta(microseconds=place),
+        )
         if is_left.is_set():
             await add_late(deps, painted)
         elif painted.picture is not None:

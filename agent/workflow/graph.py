@@ -1,6 +1,7 @@
 """The whole turn on one screen.
 
     START ─┬─ nothing to work on ─► reception ─ asks back ──────────────────────────────► presenter ─► END
+           ├─ back to an earlier picture ─► undo ─ what else is asked ─► adjuster | planner
            ├─ light, colour or frame alone ─► adjuster ─────────────────────────────────► presenter
            └─► planner ─┬─ words alone ─────────────────────────────────────────────────► presenter
                 ▲ ▲     ├─ read_url, files, … ─► tools ⇄ consent
@@ -45,6 +46,7 @@ from agent.workflow.retriever import retriever, unstyled
 from agent.workflow.searcher import searcher
 from agent.workflow.state import TurnProgress
 from agent.workflow.tools import tools
+from agent.workflow.undo import undo
 
 logger = logging.getLogger(__name__)
 
@@ -60,8 +62,9 @@ def turn_graph(patiences: Patiences | None = None, checkpoints: Checkpointer = N
     patiences = patiences or Patiences()
     graph = StateGraph(TurnProgress, context_schema=Deps)
     graph.set_node_defaults(error_handler=_handler(to_failure))
-    from_planner = ("planner", "tools", "searcher", "retriever", "executor", "presenter", "failure")
+    from_planner = ("planner", "tools", "consent", "searcher", "retriever", "executor", "presenter", "failure")
     graph.add_node("reception", _timed("reception", reception), destinations=("presenter",))
+    graph.add_node("undo", _timed("undo", undo), destinations=("adjuster", "planner", "presenter"))
     graph.add_node("adjuster", _timed("adjuster", adjuster), destinations=("presenter",))
     graph.add_node(
         "planner",
@@ -71,7 +74,7 @@ def turn_graph(patiences: Patiences | None = None, checkpoints: Checkpointer = N
         timeout=TimeoutPolicy(idle_timeout=patiences.planner_s, refresh_on="heartbeat"),
     )
     graph.add_node("tools", _timed("tools", tools), destinations=("planner", "retriever", "executor", "consent"))
-    graph.add_node("consent", consent, destinations=("tools",))
+    graph.add_node("consent", consent, destinations=("tools", "planner", "presenter"))
     graph.add_node(
         "searcher",
         _timed("searcher", searcher),
@@ -100,14 +103,14 @@ def turn_graph(patiences: Patiences | None = None, checkpoints: Checkpointer = N
     graph.add_node("failure", failure)
     graph.add_node("retrial", retrial, destinations=_MAY_FAIL)
     # Not by way of a node of its own: most turns need no question, and a step of the graph takes time.
-    graph.add_conditional_edges(START, entrance, ["reception", "planner", "adjuster"])
+    graph.add_conditional_edges(START, entrance, ["reception", "undo", "planner", "adjuster"])
     graph.add_edge("presenter", END)
     graph.add_edge("failure", "retrial")
     return graph.compile(checkpointer=checkpoints)
 
 
 _MAY_FAIL = (
-    *("reception", "adjuster", "planner", "tools", "searcher"),
+    *("reception", "undo", "adjuster", "planner", "tools", "searcher"),
     *("decision", "executor", "presenter"),
 )
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
-from agent.errors import AivistaError, ErrorInfo
+from agent.errors import AivistaError, ErrorCode, ErrorInfo
 from agent.messages import (
     CompletionChunk,
     ContentPart,
@@ -60,30 +61,41 @@ class Answer:
 
 
 async def hear(
-    chunks: AsyncIterator[CompletionChunk], on_text: Callable[[str], Awaitable[None]] | None = None
+    chunks: AsyncIterator[CompletionChunk],
+    on_text: Callable[[str], Awaitable[None]] | None = None,
+    *,
+    limit_s: float | None = None,
+    model_label: str = "",
 ) -> Answer:
     """Gather the chunks of one call. A failure does not raise: it becomes the answer's `error`, parts so far kept.
 
     Words are handed to `on_text` as they come. Unsigned neighbouring texts are joined; a signed part stays as it came,
-    because a signature belongs to its part and its place.
+    because a signature belongs to its part and its place. An answer that has not ended after `limit_s` is given up,
+    however often something still comes.
     """
     answer = Answer()
     words: list[TextPart] = []
     try:
-        async for chunk in chunks:
-            part = chunk.part
-            if isinstance(part, TextPart):
-                if on_text is not None and part.text and not part.is_thought:
-                    await on_text(part.text)
-                if words and not _can_join(words[-1], part):
-                    answer.parts.append(_joined(words))
-                words.append(part)
-            elif part is not None:
-                answer.parts += [_joined(words)] if words else []
-                answer.parts.append(part)
-            _note_end(answer, chunk)
+        async with asyncio.timeout(limit_s) as deadline:
+            async for chunk in chunks:
+                part = chunk.part
+                if isinstance(part, TextPart):
+                    if on_text is not None and part.text and not part.is_thought:
+                        await on_text(part.text)
+                    if words and not _can_join(words[-1], part):
+                        answer.parts.append(_joined(words))
+                    words.append(part)
+                elif part is not None:
+                    answer.parts += [_joined(words)] if words else []
+                    answer.parts.append(part)
+                _note_end(answer, chunk)
     except AivistaError as error:
         answer.error = error.info
+    except TimeoutError:
+        if not deadline.expired():
+            raise
+        parameters: dict[str, str | int | float] = {"model": model_label, "seconds": f"{limit_s:g}"}
+        answer.error = ErrorInfo(code=ErrorCode.ANSWER_TOO_SLOW, parameters=parameters)
     finally:
         answer.parts += [_joined(words)] if words else []
         # A generator left open would keep its HTTP stream until it is collected.

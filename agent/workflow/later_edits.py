@@ -5,24 +5,22 @@ Nobody is asked and nothing is paid: the answer is on record.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from agent.components import SmartCanvas
-from agent.conversation import Conversation, TurnState
+from agent.conversation import Conversation, Turn, TurnState
 from agent.errors import ErrorCode, RequestRefused
 from agent.imaging import masking
 from agent.imaging.edits import placement_of, regrown
-from agent.imaging.handles import allot_handle
 from agent.messages import ImageOrigin, ImagePart, TokenUsage
-from agent.pictures import EditRecord, Picture
+from agent.pictures import EditRecord, Picture, Reduction, ReductionKind
 from agent.requests import Mask
 from agent.storage.conversations import ConversationStore
 from agent.storage.images import ImageStore
 from agent.workflow.drifting import measured
-from agent.workflow.masked import Finished, in_thread, read_mask, recorded, take_mask
+from agent.workflow.masked import Finished, in_thread, pixel_size, read_mask, recorded, take_mask
 
 # A turn at work writes its components itself when it ends; one that rests is written by whoever takes it up.
 _OVER = frozenset({TurnState.DONE, TurnState.STOPPED, TurnState.FAILED})
@@ -30,13 +28,12 @@ _OVER = frozenset({TurnState.DONE, TurnState.STOPPED, TurnState.FAILED})
 
 @dataclass(frozen=True)
 class Pictures:
-    """The pictures of one conversation; `allotting` guards the giving of handles in it."""
+    """The pictures of one conversation."""
 
     conversation_id: str
     owner: str
     records: ConversationStore
     images: ImageStore
-    allotting: asyncio.Lock
 
     async def conversation(self) -> Conversation:
         """Return the conversation as it is now. Raises RequestRefused(CONVERSATION_NOT_FOUND)."""
@@ -97,7 +94,11 @@ async def keep_only(pictures: Pictures, handle: str, mask: Mask | None = None) -
         grown_from=picture.handle,
     )
     finished = await recorded(pictures.images, record, outcome)
-    return await _add(pictures, picture, finished, (base.handle, picture.handle), time.monotonic() - started_s)
+    full, used = pixel_size(base.image), pixel_size(picture.image)
+    is_less = used.width * used.height < full.width * full.height or used.bit_depth < full.bit_depth
+    taken = (Reduction(kind=ReductionKind.PART, handle=base.handle, full=full, used=used),) if is_less else ()
+    seconds = time.monotonic() - started_s
+    return await _add(pictures, picture, finished, (base.handle, picture.handle), seconds, taken)
 
 
 async def keep(pictures: Pictures, handle: str, *, is_kept: bool) -> Picture:
@@ -124,34 +125,43 @@ async def _changed(pictures: Pictures, base: Picture, picture: Picture) -> Image
 
 
 async def _add(
-    pictures: Pictures, source: Picture, finished: Finished, parents: tuple[str, ...], seconds: float
+    pictures: Pictures,
+    source: Picture,
+    finished: Finished,
+    parents: tuple[str, ...],
+    seconds: float,
+    reductions: tuple[Reduction, ...] | None = None,
 ) -> Picture:
-    """Put the new picture on record, in the turn of the one it was made of."""
-    async with pictures.allotting:
-        now = await pictures.conversation()
-        handle = allot_handle(now.handles, base=parents[0])
-        size = {"width": finished.image.width or 0, "height": finished.image.height or 0}
-        free = {"usage": TokenUsage(), "price_usd": 0.0, "seconds": round(seconds, 3), "sources": (), "shortfalls": ()}
-        asked = {"asked_aspect_ratio": None, "asked_resolution": f"{size['width']}×{size['height']}"}
-        receipt = source.receipt
-        picture = Picture(
-            handle=handle,
-            image=finished.image.model_copy(update={"handle": handle, "origin": ImageOrigin.EDITED}),
-            turn_id=source.turn_id,
-            created_at=datetime.now(UTC),
-            parents=parents,
-            receipt=receipt.model_copy(update={**size, **free, **asked, "mime_type": "image/png"}) if receipt else None,
-            alt=source.alt,
-            edit=finished.record,
-        )
-        await pictures.records.add_picture(pictures.conversation_id, picture)
+    """Put the new picture on record, in the turn of the one it was made of; without other `reductions` with its."""
+    image = finished.image
+    size: dict[str, object] = {"width": image.width or 0, "height": image.height or 0, "bit_depth": image.bit_depth}
+    if reductions is not None:
+        size["reductions"] = reductions
+    free = {"usage": TokenUsage(), "price_usd": 0.0, "seconds": round(seconds, 3), "sources": (), "shortfalls": ()}
+    asked = {"asked_aspect_ratio": None, "asked_resolution": f"{size['width']}×{size['height']}"}
+    receipt = source.receipt
+    picture = Picture(
+        # Given when it is recorded.
+        handle="",
+        image=image.model_copy(update={"origin": ImageOrigin.EDITED}),
+        turn_id=source.turn_id,
+        created_at=datetime.now(UTC),
+        parents=parents,
+        receipt=receipt.model_copy(update={**size, **free, **asked, "mime_type": "image/png"}) if receipt else None,
+        alt=source.alt,
+        edit=finished.record,
+    )
+    picture = await pictures.records.add_picture(pictures.conversation_id, picture, base=parents[0])
     await _show(pictures, picture)
     return picture
 
 
 async def _show(pictures: Pictures, picture: Picture) -> None:
     """Have the thread show the picture below what its turn showed before."""
-    turn = await pictures.records.turn(pictures.conversation_id, picture.turn_id)
-    if turn is not None and turn.state in _OVER:
-        components = (*turn.components, SmartCanvas(handles=(picture.handle,)))
-        await pictures.records.finish_turn(pictures.conversation_id, turn.model_copy(update={"components": components}))
+
+    def with_it(turn: Turn) -> Turn | None:
+        if turn.state not in _OVER:
+            return None
+        return turn.model_copy(update={"components": (*turn.components, SmartCanvas(handles=(picture.handle,)))})
+
+    await pictures.records.amend_turn(pictures.conversation_id, picture.turn_id, with_it)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from agent.errors import ErrorCode, ErrorInfo
+from agent.errors import Charge, ErrorCode, ErrorInfo
 from agent.providers.catalogue import ModelEntry
 from agent.storage.journal import FREE_MODELS, CallRecord, CallState, Heard, Journal
 from agent.workflow.hearing import Answer
 from agent.workflow.lending import Loan
-
-# A picture that was asked for may have been painted and charged although the answer never came.
-_AMBIGUOUS = frozenset(
-    {ErrorCode.PROVIDER_ERROR, ErrorCode.PROVIDER_TIMEOUT, ErrorCode.STREAM_CUT, ErrorCode.NODE_TIMEOUT}
-)
 
 
 @dataclass
@@ -29,6 +25,21 @@ class Ledger:
     may_repeat: bool = False
     loan: Loan | None = None
     _unwritten: set[str] = field(default_factory=set)
+    _reserved: set[str] = field(default_factory=set)
+
+    def release(self) -> None:
+        """Free the handles of pictures that never came, when the turn asks for none any more."""
+        if any(call.handle is not None for call in self.known.values()):
+            self.journal.release(self.turn_id)
+
+    async def reserve(self, names: Sequence[str], models: Sequence[ModelEntry], base: str | None) -> None:
+        """Settle the handles of pictures that are about to be asked for, in the order of their calls' names."""
+        calls = [self.known.get(name) or self._new(name, model) for name, model in zip(names, models, strict=True)]
+        handles = await self.journal.reserve(calls, base)
+        for call in calls:
+            self.known[call.name] = call.model_copy(update={"handle": handles[call.name]})
+            if call.state is CallState.QUEUED:
+                self._reserved.add(call.name)
 
     def answered(self, name: str, model: ModelEntry) -> Answer | None:
         """Return what is known of the call without making it: its answer, or that its outcome is unknown."""
@@ -45,9 +56,11 @@ class Ledger:
         call = self.known.get(name)
         if call is None:
             self._unwritten.add(name)
-            self.known[name] = CallRecord(
-                conversation_id=self.conversation_id, turn_id=self.turn_id, name=name, model=model.id
-            )
+            self.known[name] = self._new(name, model)
+            return
+        if name in self._reserved:
+            # Its row says so already.
+            self._reserved.discard(name)
             return
         self._keep(call, state=CallState.QUEUED)
         self.journal.queue(self.known[name])
@@ -69,7 +82,8 @@ class Ledger:
         else:
             code = answer.error.code
             is_free = is_text or self.known[name].model in FREE_MODELS
-            is_unknown = not is_free and code in _AMBIGUOUS
+            # A picture that was asked for may have been painted and charged although the answer never came.
+            is_unknown = not is_free and answer.error.charged is Charge.MAYBE
             state = CallState.UNKNOWN if is_unknown else CallState.FAILED
             self._keep(self.known[name], state=state, price_usd=price_usd, error_code=code)
         await self.journal.end(self.known[name])
@@ -87,6 +101,9 @@ class Ledger:
             return
         self._keep(self.known[name], state=CallState.CANCELLED)
         self.journal.cancel(self.known[name])
+
+    def _new(self, name: str, model: ModelEntry) -> CallRecord:
+        return CallRecord(conversation_id=self.conversation_id, turn_id=self.turn_id, name=name, model=model.id)
 
     def _keep(self, call: CallRecord, **update: object) -> None:
         self.known[call.name] = call.model_copy(update={"updated_at": datetime.now(UTC), **update})

@@ -13,11 +13,12 @@ MOST_PICTURES = 48
 _MOST_CHARACTERS = 70
 
 
-def pictures_listing(conversation: Conversation) -> str:
+def pictures_listing(conversation: Conversation, target: str | None = None) -> str:
     """Return the pictures from before this turn, oldest first, a line for each message of the person that brought any;
     nothing when there is none.
 
-    Of more than `MOST_PICTURES` the newest are listed. Who made each, from which, and what it shows, in brackets.
+    Of more than `MOST_PICTURES` the newest are listed. Who made each, from which, and what it shows, in brackets. The
+    last line says which one is changed when none is named (`target`).
     """
     pictures = conversation.pictures[-MOST_PICTURES:]
     if not pictures:
@@ -30,7 +31,8 @@ def pictures_listing(conversation: Conversation) -> str:
     ]
     left_out = len(conversation.pictures) - len(pictures)
     head = [f"({left_out} earlier pictures are not listed)"] if left_out else []
-    return "\n".join(("[PICTURES]", *head, *lines, "[/PICTURES]"))
+    now = [f"When no picture is named, {target} is the one to change."] if target else []
+    return "\n".join(("[PICTURES]", *head, *lines, *now, "[/PICTURES]"))
 
 
 def _described(picture: Picture, *, is_folded: bool) -> str:

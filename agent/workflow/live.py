@@ -37,6 +37,8 @@ class LiveTurn:
         self.turn_id: str | None = None
         self.stopped = asyncio.Event()
         self.cut = asyncio.Event()
+        # No other turn of its conversation goes first in this process.
+        self.is_first = asyncio.Event()
         self.progress: Progress | None = None
         self._events: list[TurnEvent] = []
         self._followers: set[asyncio.Queue[TurnEvent | None]] = set()

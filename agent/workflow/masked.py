@@ -17,9 +17,9 @@ from agent.errors import ErrorCode, ProviderFailure, RequestRefused
 from agent.imaging import masking
 from agent.imaging.contract import NormalizedRequest
 from agent.imaging.edits import frame_mask, frames_of, notices_of, placement_of
-from agent.imaging.intake import MAX_UPLOAD_MEGABYTES
 from agent.messages import ImageOrigin, ImagePart
-from agent.pictures import EditKind, EditRecord, Margins, Picture
+from agent.picture_limits import MAX_MASK_MEGABYTES
+from agent.pictures import EditKind, EditRecord, Margins, Picture, PixelSize
 from agent.providers.catalogue import ModelEntry
 from agent.storage.images import ImageStore
 from agent.workflow.deps import Deps
@@ -83,7 +83,7 @@ async def plan_part(deps: Deps, picture: Picture, model: ModelEntry) -> PartEdit
     if not takes_mask and not (model.has_edits and model.max_references >= PLACES_NEEDED):
         raise RequestRefused(ErrorCode.PART_NOT_SUPPORTED, model=model.label)
     original = await deps.images.read(picture.image)
-    plan = await _planned(deps, original, model)
+    plan = await _planned(deps, original, model, is_in_place=takes_mask)
     if isinstance(plan, masking.MaskRefusal):
         if plan.problem is masking.MaskProblem.NO_FRAME:
             raise RequestRefused(ErrorCode.PART_NOT_SUPPORTED, model=model.label)
@@ -104,12 +104,14 @@ async def plan_part(deps: Deps, picture: Picture, model: ModelEntry) -> PartEdit
     )
 
 
-async def _planned(deps: Deps, original: bytes, model: ModelEntry) -> masking.EditPlan | masking.MaskRefusal:
+async def _planned(
+    deps: Deps, original: bytes, model: ModelEntry, *, is_in_place: bool
+) -> masking.EditPlan | masking.MaskRefusal:
     turn, frames = deps.turn, frames_of(model)
     feather_px = float(turn.feather_px) if turn.feather_px is not None else masking.DEFAULT_FEATHER_PX
     if turn.mask is not None:
         mask = await read_mask(deps.images, turn.mask)
-        return await in_thread(masking.plan_edit, original, mask, frames, feather_px)
+        return await in_thread(masking.plan_edit, original, mask, frames, feather_px, is_in_place=is_in_place)
     assert turn.margins is not None
     margins = masking.Margins(**turn.margins.model_dump())
     return await in_thread(masking.plan_expansion, original, margins, frames, feather_px)
@@ -166,7 +168,13 @@ async def recorded(images: ImageStore, record: EditRecord, outcome: masking.Edit
 async def stored(images: ImageStore, png: bytes, size: tuple[int, int] | None = None) -> ImagePart:
     """Return the reference to a PNG, which is in the store now."""
     part = await images.write(png, PNG, ImageOrigin.EDITED)
-    return part.model_copy(update={"width": size[0], "height": size[1]}) if size else part
+    update = {"bit_depth": 16 if png[24:25] == b"\x10" else 8}
+    return part.model_copy(update=update | ({"width": size[0], "height": size[1]} if size else {}))
+
+
+def pixel_size(image: ImagePart) -> PixelSize:
+    """Return the pixels and bits of a picture; zeros while its size is unknown."""
+    return PixelSize(width=image.width or 0, height=image.height or 0, bit_depth=image.bit_depth)
 
 
 async def take_mask(images: ImageStore, image: bytes, picture: Picture) -> ImagePart:
@@ -177,8 +185,8 @@ async def take_mask(images: ImageStore, image: bytes, picture: Picture) -> Image
 
 async def take_mask_of(images: ImageStore, image: bytes, size: tuple[int, int], name: str) -> ImagePart:
     """Return a person's mask at the size (width, height) of the picture they call `name`, stored, as `take_mask`."""
-    if len(image) > MAX_UPLOAD_MEGABYTES << 20:
-        raise RequestRefused(ErrorCode.MASK_TOO_LARGE, limit=MAX_UPLOAD_MEGABYTES)
+    if len(image) > MAX_MASK_MEGABYTES << 20:
+        raise RequestRefused(ErrorCode.MASK_TOO_LARGE, limit=MAX_MASK_MEGABYTES)
     mask = await in_thread(masking.read_mask, image, size)
     if isinstance(mask, masking.MaskRefusal):
         raise RequestRefused(_REFUSED[mask.problem], handle=name)

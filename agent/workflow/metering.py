@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from agent.errors import AivistaError, ErrorCode, ProviderFailure
+from agent.errors import AivistaError, error_from_info
 from agent.messages import TokenUsage
 from agent.providers.base import Embedder, Provider
 from agent.providers.catalogue import Catalogue, ModelEntry, ModelRole
 from agent.workflow.hearing import Answer
-from agent.workflow.retrying import Breaker
+from agent.workflow.retrying import Breaker, paused
 
 
 class CallBook(Protocol):
@@ -57,15 +57,21 @@ class Meter:
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector for each text, in order. Raises AivistaError."""
-        if self.breaker.blocks():
-            raise ProviderFailure(ErrorCode.OVERLOADED, model=self.model.label)
-        name = await self.book.send(self.model)
+        left_s = self.breaker.admit()
+        if left_s is not None:
+            raise error_from_info(paused(self.model.label, self.breaker, left_s))
+        try:
+            name = await self.book.send(self.model)
+        except BaseException:
+            self.breaker.release()
+            raise
         try:
             embedding = await self.embedder.embed(texts)
         except AivistaError as error:
             await self._end(name, Answer(error=error.info))
             raise
         except asyncio.CancelledError:
+            self.breaker.release()
             self.book.cancel(name)
             raise
         self.usage += embedding.usage

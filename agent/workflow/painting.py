@@ -5,28 +5,35 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from agent.components import SmartCanvas
+from agent.conversation import Turn
 from agent.errors import AivistaError, ErrorCode, ErrorInfo
+from agent.imaging import masking
 from agent.imaging.blankness import blank_of
-from agent.imaging.handles import allot_handle
+from agent.imaging.checks import captions_in
 from agent.imaging.intake import probe
+from agent.imaging.lettering import asked_lettering
 from agent.imaging.provenance import has_credentials
 from agent.imaging.references import without_signatures
 from agent.messages import ImageOrigin, ImagePart, PromptMessage, Source
-from agent.pictures import Picture, Receipt, Reference
+from agent.pictures import Caption, Picture, PixelSize, Receipt, Reduction, ReductionKind, Reference
 from agent.providers.base import ImageRequest
+from agent.storage.model_pictures import copy_size
 from agent.workflow.asking import ask_picture
 from agent.workflow.commissions import Commission
 from agent.workflow.deps import Deps, today
 from agent.workflow.hearing import Answer
 from agent.workflow.lending import in_use
-from agent.workflow.masked import Finished, finish_part
+from agent.workflow.masked import Finished, finish_part, pixel_size
 from agent.workflow.state import Spend
 
 _RATIO_TOLERANCE = 0.03
 _SIZE_TOLERANCE = 0.9
+_NO_LESS = 0.97
+# The store gives a picture its handle in the moment it is recorded.
+_UNNAMED = ""
 
 
 @dataclass(frozen=True)
@@ -40,10 +47,13 @@ class Painted:
     suggestions_html: str = ""
 
 
-async def paint(deps: Deps, order: Commission, *, name: str, take: int, number: int, advice: str) -> Painted:
+async def paint(
+    deps: Deps, order: Commission, *, name: str, take: int, number: int, advice: str, asked_at: datetime
+) -> Painted:
     """Ask for one picture, the `take`th of its commission in round `number`, and put it on record.
 
-    `name` is the call's in the journal. A failure is returned, never raised: the other pictures go on.
+    `name` is the call's in the journal; `asked_at` is what it is dated by, so that pictures of one request stand in its
+    order whichever comes first. A failure is returned, never raised: the other pictures go on.
     """
     started_s = time.monotonic()
     answer, spend, attempts = await _ask(deps, order, name, take, advice)
@@ -54,7 +64,7 @@ async def paint(deps: Deps, order: Commission, *, name: str, take: int, number: 
         await deps.ledger.spoil(name, ErrorCode.NO_PICTURE)
         reason = answer.finish_reason or "?"
         return Painted(spend=spend, error=ErrorInfo(code=ErrorCode.NO_PICTURE, parameters={"reason": reason}))
-    made = _Made(name, number, advice, answer, image, spend, attempts, time.monotonic() - started_s)
+    made = _Made(name, number, advice, answer, image, spend, attempts, time.monotonic() - started_s, asked_at)
     try:
         picture = await _record(deps, order, made)
     except AivistaError as error:
@@ -73,16 +83,20 @@ async def paint(deps: Deps, order: Commission, *, name: str, take: int, number: 
 async def add_late(deps: Deps, painted: Painted) -> None:
     """Put a picture that came after its turn had ended into that turn: it was paid for."""
     await deps.settled.wait()
-    turn = await deps.records.turn(deps.conversation.id, deps.turn.id)
-    if turn is None:
-        return
     shown = (SmartCanvas(handles=(painted.picture.handle,)),) if painted.picture else ()
-    update = {
-        "components": turn.components + shown,
-        "usage": turn.usage + painted.spend.usage,
-        "price_usd": turn.price_usd + painted.spend.price_usd,
-    }
-    await deps.records.finish_turn(deps.conversation.id, turn.model_copy(update=update))
+
+    def with_it(turn: Turn) -> Turn:
+        update = {
+            "components": turn.components + shown,
+            "usage": turn.usage + painted.spend.usage,
+            "price_usd": turn.price_usd + painted.spend.price_usd,
+        }
+        return turn.model_copy(update=update)
+
+    if painted.picture is None:
+        deps.ledger.release()
+    # Several may come at once.
+    await deps.records.amend_turn(deps.conversation.id, deps.turn.id, with_it)
 
 
 async def _ask(deps: Deps, order: Commission, name: str, take: int, advice: str) -> tuple[Answer, Spend, int]:
@@ -124,6 +138,7 @@ class _Made:
     spend: Spend
     attempts: int
     seconds: float
+    asked_at: datetime
 
 
 async def _record(deps: Deps, order: Commission, made: _Made) -> Picture:
@@ -134,41 +149,42 @@ async def _record(deps: Deps, order: Commission, made: _Made) -> Picture:
     data = await deps.images.read(made.image)
     probed = await probe(data)
     size: dict[str, str | int] = {"mime_type": probed.mime_type, "width": probed.width, "height": probed.height}
+    size["bit_depth"] = probed.bit_depth
     sized = made.image.model_copy(update={**size, "thought_signature": None, "signed_by": None})
     # What the studio draws itself is never empty.
     is_ours = order.request.model.provider == "sketch"
     blank = None if is_ours else await asyncio.to_thread(blank_of, data)
     finished = await finish_part(deps, order.part, sized) if order.part else None
+    captions = await _captions(deps, order, await deps.images.read(finished.image) if finished else data)
     base = order.references.base
     origin = ImageOrigin.EDITED if base is not None else ImageOrigin.GENERATED
     image = (finished.image if finished else sized).model_copy(update={"origin": origin})
-    async with deps.allotting:
-        recorded = await _recorded(deps, made.name)
-        if recorded is not None:
-            return recorded
-        now = await deps.records.conversation_of_any_owner(deps.conversation.id)
-        handle = allot_handle(now.handles, base=base.handle if base else None)
-        named = image.model_copy(update={"handle": handle})
-        picture = Picture(
-            handle=handle,
-            image=named,
-            turn_id=deps.turn.id,
-            created_at=datetime.now(UTC),
-            parents=tuple(reference.handle for reference in order.references.pictures),
-            # A part is shown to the model cut out and marked: its answer is no turn of this picture's.
-            answer=None if finished else _with_handle(made.answer.message, made.image, handle, size),
-            receipt=_receipt(deps, order, made, named, finished).model_copy(
-                update={"has_credentials": finished is None and has_credentials(data)}
-            ),
-            alt=order.request.subject or order.request.prompt[:200],
-            after_stop=deps.stopped.is_set(),
-            round=made.number,
-            call=made.name,
-            edit=finished.record if finished else None,
-            blank=blank,
-        )
-        await deps.records.add_picture(deps.conversation.id, picture)
-    return picture
+    picture = Picture(
+        handle=_UNNAMED,
+        image=image.model_copy(update={"handle": _UNNAMED}),
+        turn_id=deps.turn.id,
+        created_at=made.asked_at,
+        parents=tuple(reference.handle for reference in order.references.pictures),
+        # A part is shown to the model cut out and marked: its answer is no turn of this picture's.
+        answer=None if finished else _unnamed(made.answer.message, made.image, size),
+        receipt=_receipt(deps, order, made, image, finished).model_copy(
+            update={"has_credentials": finished is None and has_credentials(data), "captions": captions}
+        ),
+        alt=order.request.subject or order.request.prompt[:200],
+        after_stop=deps.stopped.is_set(),
+        round=made.number,
+        call=made.name,
+        edit=finished.record if finished else None,
+        blank=blank,
+    )
+    return await deps.records.add_picture(deps.conversation.id, picture, base=base.handle if base else None)
+
+
+async def _captions(deps: Deps, order: Commission, data: bytes) -> tuple[Caption, ...]:
+    if order.request.model.provider != "sketch":
+        return ()
+    words = asked_lettering(order.request.prompt) or asked_lettering(deps.turn.text)
+    return await asyncio.to_thread(captions_in, data, words)
 
 
 async def _recorded(deps: Deps, name: str) -> Picture | None:
@@ -178,8 +194,9 @@ async def _recorded(deps: Deps, name: str) -> Picture | None:
     return next((one for one in now.all_pictures if one.turn_id == deps.turn.id and one.call == name), None)
 
 
-def _with_handle(message: PromptMessage, image: ImagePart, handle: str, size: dict[str, str | int]) -> PromptMessage:
-    named = image.model_copy(update={**size, "handle": handle})
+def _unnamed(message: PromptMessage, image: ImagePart, size: dict[str, str | int]) -> PromptMessage:
+    """Return the model's message with the picture that gets its handle when it is recorded."""
+    named = image.model_copy(update={**size, "handle": _UNNAMED})
     return message.model_copy(update={"parts": tuple(named if part is image else part for part in message.parts)})
 
 
@@ -195,12 +212,17 @@ def _receipt(deps: Deps, order: Commission, made: _Made, image: ImagePart, finis
         model_label=request.model.label,
         asked_aspect_ratio=asked.aspect_ratio,
         asked_resolution=asked.resolution,
+        asked_negative_prompt=deps.turn.settings.negative_prompt or "",
+        asked_reference_mode=deps.turn.settings.reference_mode,
+        asked_reference_count=deps.turn.settings.reference_count,
         width=width,
         height=height,
         mime_type=image.mime_type,
+        bit_depth=image.bit_depth,
         references=tuple(Reference(handle=one.handle, role=order.roles.get(one.handle, "")) for one in shown),
         left_out=order.references.left_out,
         styles=order.styles,
+        missing_style=order.missing_style,
         facts=order.facts,
         sources=order.sources + (grounding.sources if grounding else ()),
         usage=made.spend.usage,
@@ -209,8 +231,56 @@ def _receipt(deps: Deps, order: Commission, made: _Made, image: ImagePart, finis
         attempts=made.attempts,
         finish_reason=answer.finish_reason,
         is_sketch=request.model.provider == "sketch",
-        shortfalls=shortfalls(asked.pixels, (width, height), asked.resolution),
+        asked=order.asked,
+        shortfalls=tuple(
+            one for one in shortfalls(asked.pixels, (width, height), asked.resolution) if one in _chosen(order)
+        ),
+        reductions=reductions(order, image, finished),
     )
+
+
+def _chosen(order: Commission) -> set[str]:
+    """Return what of the shape the picture is held to: a sketch keeps that of the picture it changes, where nobody
+    chose another."""
+    settings = {"aspect_ratio", "resolution"}
+    if order.request.model.provider != "sketch" or order.references.base is None:
+        return settings
+    return {name for name in settings if order.request.filled.get(name, "default") != "default"}
+
+
+def reductions(order: Commission, image: ImagePart, finished: Finished | None) -> tuple[Reduction, ...]:
+    """Return where less than a picture's own size or bit depth was used to make `image`."""
+    base, part = order.references.base, order.part
+    # The sketch model works on the pictures themselves.
+    is_shown = order.request.model.provider != "sketch"
+    found = []
+    for one in order.references.pictures if is_shown else ():
+        # Of a picture that is changed in a part only that part is shown.
+        if not (part is not None and one == base):
+            width, height = copy_size(one.image)
+            found.append(
+                _reduction(ReductionKind.SHOWN, one, pixel_size(one.image), PixelSize(width=width, height=height))
+            )
+    if base is not None and part is None and is_shown:
+        found.append(_reduction(ReductionKind.RESULT, base, pixel_size(base.image), pixel_size(image)))
+    if base is not None and part is not None and finished is not None and finished.record.verdict != "refused":
+        found.append(part_reduction(base, part.plan))
+    return tuple(one for one in found if one is not None)
+
+
+def part_reduction(base: Picture, plan: masking.EditPlan) -> Reduction | None:
+    """Return that what was painted for a part of the base is smaller or flatter than where it stands."""
+    full = PixelSize(width=plan.box.width, height=plan.box.height, bit_depth=base.image.bit_depth)
+    used = PixelSize(width=plan.frame.width_px, height=plan.frame.height_px)
+    return _reduction(ReductionKind.PART, base, full, used)
+
+
+def _reduction(kind: ReductionKind, base: Picture, full: PixelSize, used: PixelSize) -> Reduction | None:
+    # A frame of the model's may be a pixel or two off the part's own shape.
+    is_smaller = used.width * used.height < _NO_LESS * full.width * full.height
+    if not is_smaller and used.bit_depth >= full.bit_depth:
+        return None
+    return Reduction(kind=kind, handle=base.handle, full=full, used=used)
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,18 @@ from collections.abc import Sequence
 
 from langgraph.types import Command
 
-from agent.components import AgentMessage
+from agent.components import AgentMessage, SearchNote
 from agent.errors import ErrorCode, ErrorInfo
-from agent.events import Step, TextDelta, ThoughtLog
+from agent.events import SearchFound, Step, TextDelta, ThoughtLog
 from agent.imaging.contract import declaration
-from agent.messages import PromptMessage, ToolCallPart
+from agent.messages import ToolCallPart
 from agent.prompts import prompt
 from agent.providers.base import ChatOptions, ToolDeclaration
 from agent.workflow.asking import ask_text
-from agent.workflow.capping import beyond_the_loan, refused_by_cap
+from agent.workflow.call_lengths import without_the_too_long
+from agent.workflow.capping import beyond_the_loan, cap_in_the_way, refused_by_cap
+from agent.workflow.commissions import refused_by_locks
+from agent.workflow.consent import asked_about_cost
 from agent.workflow.deps import Deps, TurnRuntime, emit, say, today
 from agent.workflow.doubting import without_the_unsure
 from agent.workflow.hearing import Answer
@@ -25,6 +28,7 @@ from agent.workflow.routing import GENERATE_IMAGE, Target
 from agent.workflow.searcher import WEB_SEARCH
 from agent.workflow.state import Leftovers, TurnProgress
 from agent.workflow.text_flow import TextFlow
+from agent.workflow.undo import edit_history
 from agent.workflow.window import model_view, without_old_signatures
 
 MAX_STEPS = 16
@@ -34,19 +38,27 @@ MAX_SAME_CALLS = 3
 async def planner(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
     """Ask the text model what to do next, stream its words, and go where its calls lead.
 
-    Nothing is asked by a new turn when a cap is used up, nor by one that has cost more than is lent for it.
+    Nothing is asked by a new turn when a cap is used up or no image model can obey the person's settings, nor by one
+    that has cost more than is lent for it; a cap of zero has the person asked each time. A call that the planner wrote
+    too long is not carried out: it is told so.
     """
     deps = runtime.context
-    refusal = beyond_the_loan(state, deps) or await refused_by_cap(state, deps)
+    is_first = state["planner_steps"] == 0
+    refusal = beyond_the_loan(state, deps) or (refused_by_locks(deps) if is_first else None)
+    cap = await cap_in_the_way(state, deps) if refusal is None else None
+    if cap is not None and cap.cap_usd == 0:
+        return await asked_about_cost(state, runtime, cap)
+    refusal = refused_by_cap(cap) if cap is not None else refusal
     if refusal is not None:
         return Command(goto="failure", update={"error": refusal, "failed_node": "planner"})
     step = say(runtime, Step.THINKING)
-    answer, is_reused = await _ask(deps, f"planner:{state['planner_steps'] + 1}", state["messages"], runtime)
+    answer, is_reused = await _ask(deps, f"planner:{state['planner_steps'] + 1}", state, runtime)
+    answer, too_long = without_the_too_long(answer)
     steps_said = [step, say(runtime, Step.REUSED)] if is_reused else [step]
     update: TurnProgress = {"steps": steps_said, "spend": deps.spend(deps.text_model, answer.usage)}
     update["messages"] = [answer.message] if answer.parts else []
     if answer.text:
-        update["components"] = [AgentMessage(text=answer.text)]
+        update["components"] = [AgentMessage(text=answer.text), *_quoted(answer, runtime)]
     counts = _count(state["call_counts"], answer.calls)
     steps = state["planner_steps"] + 1
     error = answer.error or _overrun(steps, counts, answer)
@@ -54,7 +66,7 @@ async def planner(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
         left = Leftovers(messages=tuple(update.pop("messages", ())), components=tuple(update.pop("components", ())))
         return Command(goto="failure", update={**update, "leftovers": left, "error": error, "failed_node": "planner"})
     update["steps"] += _understood(answer.calls, runtime)
-    planned: TurnProgress = {**state, "calls": answer.calls, "answers": {}}
+    planned: TurnProgress = {**state, "calls": answer.calls, "answers": too_long}
     target, further = without_the_unsure(planned, answer, runtime)
     update["messages"] += further.pop("messages", [])
     update["components"] = update.get("components", []) + further.pop("components", [])
@@ -63,7 +75,7 @@ async def planner(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
         update={
             **update,
             "calls": answer.calls,
-            "answers": {},
+            "answers": too_long,
             "planner_steps": steps,
             "call_counts": counts,
             **further,
@@ -71,8 +83,11 @@ async def planner(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
     )
 
 
-async def _ask(deps: Deps, name: str, added: list[PromptMessage], runtime: TurnRuntime) -> tuple[Answer, bool]:
-    messages = await model_view(deps, added)
+async def _ask(deps: Deps, name: str, state: TurnProgress, runtime: TurnRuntime) -> tuple[Answer, bool]:
+    # What came with the message, or is marked in it, is what it is about.
+    is_clear = bool(deps.turn.uploads or deps.turn.editing)
+    target = None if is_clear else edit_history(state, deps).target
+    messages = await model_view(deps, state["messages"], target=target, words=state["words"])
     tools = declared_tools(deps)
     options = ChatOptions(system=system_prompt(deps), shows_thoughts=True)
     async with TextFlow(lambda text: emit(runtime, TextDelta(text=text))) as flow:
@@ -83,6 +98,15 @@ async def _ask(deps: Deps, name: str, added: list[PromptMessage], runtime: TurnR
     return answer, is_reused
 
 
+def _quoted(answer: Answer, runtime: TurnRuntime) -> list[SearchNote]:
+    """Show the works that the words quote, where the model names them."""
+    sources = answer.grounding.sources if answer.grounding else ()
+    if not sources:
+        return []
+    emit(runtime, SearchFound(sources=sources))
+    return [SearchNote(sources=sources)]
+
+
 def _was_rejected_for_signatures(answer: Answer) -> bool:
     return answer.error is not None and answer.error.code is ErrorCode.SIGNATURE_REJECTED and not answer.parts
 
@@ -90,7 +114,7 @@ def _was_rejected_for_signatures(answer: Answer) -> bool:
 def declared_tools(deps: Deps) -> list[ToolDeclaration]:
     """Return what the planner may call: `web_search` only when the agent itself may search."""
     tools = [declaration(deps.catalogue, deps.provider_name, may_ground=deps.may_ground)]
-    tools += [tool.declaration for tool in deps.tools.values()]
+    tools += [tool.declaration for tool in deps.tools.values() if tool.is_offered]
     if deps.may_search:
         tools.append(WEB_SEARCH)
     return tools

@@ -3,34 +3,71 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from math import isfinite
 from pathlib import Path
+from typing import TypeVar
 
 from agent.conversation import Conversation, Turn
 from agent.errors import ErrorCode, RequestRefused
-from agent.imaging.handles import allot_handle
-from agent.imaging.intake import MAX_MEGAPIXELS, MAX_SIDE_PX, TakenIn, check_request, shown_name, take_in
+from agent.imaging.intake import check_request, shown_name, take_in
 from agent.imaging.intents import expansion_note, mask_note
 from agent.imaging.roles import read_roles
 from agent.messages import ImageOrigin, ImagePart
-from agent.pictures import Margins, Picture
-from agent.requests import Expansion, Mask, TurnRequest, upload_number
-from agent.storage.images import ImageStore
+from agent.picture_limits import (
+    MAX_MEGAPIXELS,
+    MAX_MESSAGE_MEGABYTES,
+    MAX_SIDE_PX,
+    upload_limit_megabytes,
+)
+from agent.pictures import Margins, OriginalFile, Picture
+from agent.requests import Expansion, KeptUpload, Mask, TurnRequest, UploadSource, upload_number
+from agent.storage.images import ImageStore, StagedImage
+from agent.storage.private_files import StagedFile
 from agent.workflow.masked import take_mask_of
 from agent.workflow.turn import prompt_message
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class _Upload:
-    """A picture of this request: read and clean, under the handle it will have, but not stored yet."""
+    """A picture of this request: read and clean, under the handle it will have.
+
+    `staged` and the file it came as (`original`) lie on the disk, but are not stored yet; one that was uploaded before
+    has neither.
+    """
 
     handle: str
     name: str
-    taken: TakenIn
+    image: ImagePart
+    original: OriginalFile | None
+    staged: StagedImage | None = None
+    staged_original: StagedFile | None = None
+
+    async def store(self, turn_id: str) -> Picture:
+        """Put the picture into the store and return it."""
+        if self.staged is not None:
+            await self.staged.keep()
+        if self.staged_original is not None:
+            await asyncio.to_thread(self.staged_original.keep)
+        return Picture(
+            handle=self.handle,
+            image=self.image,
+            turn_id=turn_id,
+            created_at=datetime.now(UTC),
+            original=self.original,
+        )
+
+    async def drop(self) -> None:
+        """Remove what was not stored."""
+        if self.staged is not None:
+            await self.staged.drop()
+        if self.staged_original is not None:
+            await asyncio.to_thread(self.staged_original.drop)
 
 
 @dataclass(frozen=True)
@@ -53,19 +90,31 @@ class _Marked:
 
 
 async def prepare(
-    request: TurnRequest, conversation: Conversation, images: ImageStore, provider_name: str
+    request: TurnRequest,
+    conversation: Conversation,
+    images: ImageStore,
+    provider_name: str,
+    handles: Sequence[str],
 ) -> tuple[Turn, list[Picture]]:
-    """Return the turn and its uploads, not yet on record. Raises RequestRefused for bad input."""
+    """Return the turn and its uploads, not yet on record; `handles` are those that the uploads will have.
+
+    Raises RequestRefused for bad input.
+    """
     check_request(request.text, len(request.images))
     _check_area(request, conversation)
     for handle in request.references:
         conversation.picture(handle)
     roles = read_roles({conversation.picture(handle).handle: role for handle, role in request.roles.items()})
-    # All that can be refused is judged before the first picture is stored.
-    taken = await _take_in(request, conversation)
-    marked = await _marked(request, conversation, images, taken)
+    taken: list[_Upload] = []
     turn_id = uuid.uuid4().hex
-    uploads = [await _stored(upload, images, turn_id) for upload in taken]
+    try:
+        # All that can be refused is judged before the first picture is stored.
+        await _take_in(request, conversation.owner, handles, images, taken)
+        marked = await _marked(request, conversation, images, taken)
+        uploads = [await upload.store(turn_id) for upload in taken]
+    finally:
+        for upload in taken:
+            await upload.drop()
     turn = Turn(
         id=turn_id,
         text=request.text,
@@ -84,6 +133,12 @@ async def prepare(
     )
     # On record with its own message, so that the model hears of the turn even when this process dies in it.
     return turn.model_copy(update={"messages": (prompt_message(turn, marked.note),)}), uploads
+
+
+def kept_uploads(request: TurnRequest, uploads: Sequence[Picture]) -> list[KeptUpload]:
+    """Return the request's pictures as they are in the store, once they were taken in."""
+    names = (_name(image, number) for number, image in enumerate(request.images, 1))
+    return [KeptUpload(name, one.image, one.original) for name, one in zip(names, uploads, strict=True)]
 
 
 def _check_area(request: TurnRequest, conversation: Conversation) -> None:
@@ -132,7 +187,7 @@ def _target(conversation: Conversation, uploads: Sequence[_Upload], handle: str)
     number = upload_number(handle)
     if number is not None:
         upload = uploads[number - 1]
-        return _Target(upload.handle, shown_name(upload.name), (upload.taken.width, upload.taken.height))
+        return _Target(upload.handle, shown_name(upload.name), (upload.image.width or 1, upload.image.height or 1))
     picture = conversation.picture(handle)
     return _Target(picture.handle, picture.handle, (picture.image.width or 1, picture.image.height or 1))
 
@@ -141,7 +196,7 @@ def _margins(expansion: Expansion, target: _Target) -> Margins:
     """Return how far the picture grows, in its own pixels."""
     width, height = target.size
     shares = (expansion.left, expansion.top, expansion.right, expansion.bottom)
-    if any(not isfinite(share) or share < 0 for share in shares):
+    if any(not math.isfinite(share) or share < 0 for share in shares):
         raise RequestRefused(ErrorCode.EXPANSION_EMPTY, handle=target.name)
     # A share may be any number; more than a side of that many pixels is too large whatever the picture.
     left, top, right, bottom = (
@@ -155,37 +210,77 @@ def _margins(expansion: Expansion, target: _Target) -> Margins:
     return Margins(left=left, top=top, right=right, bottom=bottom)
 
 
-async def _take_in(request: TurnRequest, conversation: Conversation) -> list[_Upload]:
-    """Return the request's pictures, read and with handles; none is stored."""
-    read = [(_name(image, number), await _read(image)) for number, image in enumerate(request.images, 1)]
-    handles = list(conversation.handles)
-    uploads = []
-    for name, data in read:
-        handles.append(allot_handle(handles, base=None))
-        uploads.append(_Upload(handles[-1], name, await take_in(data, name)))
-    return uploads
+async def _take_in(
+    request: TurnRequest, owner: str, handles: Sequence[str], images: ImageStore, taken: list[_Upload]
+) -> None:
+    """Add the request's pictures to `taken`, read and with handles, one after the other: no two are in memory."""
+    sizes = [await _size_bytes(image) for image in request.images]
+    if sum(sizes) > MAX_MESSAGE_MEGABYTES << 20:
+        megabytes = math.ceil(sum(sizes) / (1 << 20))
+        raise RequestRefused(ErrorCode.PICTURES_TOO_LARGE, megabytes=megabytes, limit=MAX_MESSAGE_MEGABYTES)
+    limit = upload_limit_megabytes(owner)
+    for number, (image, handle) in enumerate(zip(request.images, handles, strict=True), 1):
+        name = _name(image, number)
+        if isinstance(image, KeptUpload):
+            kept = image.image.model_copy(update={"handle": handle})
+            taken.append(_Upload(handle, name, kept, image.original))
+        else:
+            taken.append(await _staged(await _read(image), name, handle, images, limit))
 
 
-async def _stored(upload: _Upload, images: ImageStore, turn_id: str) -> Picture:
-    taken, handle = upload.taken, upload.handle
-    part = await images.write(taken.data, taken.mime_type, ImageOrigin.UPLOADED)
-    named = part.model_copy(update={"width": taken.width, "height": taken.height, "handle": handle})
-    return Picture(handle=handle, image=named, turn_id=turn_id, created_at=datetime.now(UTC))
+async def _staged(data: bytes, name: str, handle: str, images: ImageStore, limit_megabytes: int) -> _Upload:
+    clean = await take_in(data, name, limit_megabytes=limit_megabytes)
+    staged = await images.stage(clean.data, clean.mime_type, ImageOrigin.UPLOADED)
+    try:
+        file = await images.stage_original(data)
+    except BaseException:
+        await staged.drop()
+        raise
+    original = OriginalFile(
+        digest=file.digest,
+        mime_type=clean.file_mime_type,
+        size_bytes=len(data),
+        bit_depth=clean.file_bit_depth,
+    )
+    measured = {"width": clean.width, "height": clean.height, "bit_depth": clean.bit_depth, "handle": handle}
+    return _Upload(handle, name, staged.image.model_copy(update=measured), original, staged, file)
 
 
-def _name(image: bytes | Path | tuple[str, bytes], number: int) -> str:
+def _name(image: UploadSource, number: int) -> str:
     """Return what to call one picture of a request."""
-    if isinstance(image, bytes):
-        return f"Picture {number}"
-    return image[0] if isinstance(image, tuple) else image.name
+    match image:
+        case bytes():
+            return f"Picture {number}"
+        case tuple():
+            return image[0]
+        case _:
+            return image.name
+
+
+async def _size_bytes(image: UploadSource) -> int:
+    match image:
+        case bytes():
+            return len(image)
+        case tuple():
+            return len(image[1])
+        case KeptUpload():
+            return 0
+        case _:
+            return (await _of_path(image, Path.stat)).st_size
 
 
 async def _read(image: bytes | Path | tuple[str, bytes]) -> bytes:
-    if isinstance(image, bytes):
-        return image
-    if isinstance(image, tuple):
-        return image[1]
+    match image:
+        case bytes():
+            return image
+        case tuple():
+            return image[1]
+        case _:
+            return await _of_path(image, Path.read_bytes)
+
+
+async def _of_path(path: Path, look: Callable[[Path], T]) -> T:
     try:
-        return await asyncio.to_thread(image.read_bytes)
+        return await asyncio.to_thread(look, path)
     except OSError as error:
-        raise RequestRefused(ErrorCode.PICTURE_UNREADABLE, name=shown_name(image.name)) from error
+        raise RequestRefused(ErrorCode.PICTURE_UNREADABLE, name=shown_name(path.name)) from error

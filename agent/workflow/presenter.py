@@ -6,7 +6,18 @@ from collections import defaultdict
 
 from langgraph.types import Command, interrupt
 
-from agent.components import AskBack, Component, ConsentCard, FailureNote, PlanCard, SmartCanvas, Steps, StoppedNote
+from agent.components import (
+    AskBack,
+    Component,
+    ConsentCard,
+    FailureNote,
+    Outcome,
+    PlanCard,
+    SmartCanvas,
+    Steps,
+    StoppedNote,
+    TargetNote,
+)
 from agent.conversation import Turn, TurnState
 from agent.events import TurnDone, TurnFailed
 from agent.workflow.deps import Deps, TurnRuntime, emit
@@ -14,7 +25,9 @@ from agent.workflow.rewording import reworded
 from agent.workflow.state import Leftovers, TurnProgress
 from agent.workflow.window import answer_open_calls
 
-_OUTCOMES = (SmartCanvas, FailureNote, StoppedNote, PlanCard, ConsentCard, AskBack)
+_OUTCOMES = (SmartCanvas, FailureNote, StoppedNote, PlanCard, ConsentCard, AskBack, TargetNote)
+
+_STEP_OUTCOMES: dict[TurnState, Outcome] = {TurnState.FAILED: "failed", TurnState.STOPPED: "stopped"}
 
 _NOT_DONE = defaultdict(
     lambda: "Stopped before it was done.",
@@ -28,6 +41,7 @@ _NOT_DONE = defaultdict(
 async def presenter(state: TurnProgress, runtime: TurnRuntime) -> TurnProgress:
     """Write the finished turn and say so."""
     turn = finished_turn(runtime.context, state, TurnState.DONE)
+    runtime.context.ledger.release()
     await runtime.context.records.finish_turn(runtime.context.conversation.id, turn)
     emit(runtime, TurnDone(turn_id=turn.id, usage=turn.usage, price_usd=turn.price_usd, seconds=turn.seconds))
     return {}
@@ -66,7 +80,7 @@ def finished_turn(deps: Deps, state: TurnProgress, how: TurnState) -> Turn:
         update={
             "state": how,
             "messages": tuple(answer_open_calls(state["messages"], _NOT_DONE[how])),
-            "components": _in_reading_order(state, deps.elapsed_s),
+            "components": _in_reading_order(state, deps.elapsed_s, how),
             "usage": state["spend"].usage,
             "price_usd": state["spend"].price_usd,
             "seconds": round(deps.elapsed_s, 3),
@@ -75,14 +89,16 @@ def finished_turn(deps: Deps, state: TurnProgress, how: TurnState) -> Turn:
     )
 
 
-def _in_reading_order(state: TurnProgress, seconds: float) -> tuple[Component, ...]:
+def _in_reading_order(state: TurnProgress, seconds: float, how: TurnState) -> tuple[Component, ...]:
     """Put the line of steps between the words and what came of them; a turn of words alone needs none."""
     components = [*state["components"], *([state["consent"]] if state["consent"] is not None else [])]
     if state["plan"] is not None:
         at = next((i for i, one in enumerate(components) if isinstance(one, _OUTCOMES)), len(components))
         components.insert(at, state["plan"])
     if len(state["steps"]) > 1:
-        steps = Steps(lines=tuple(state["steps"]), seconds=round(seconds, 3))
+        # Work that was done side by side is told of when all of it is over.
+        lines = tuple(sorted(state["steps"], key=lambda line: line.at_s))
+        steps = Steps(lines=lines, seconds=round(seconds, 3), outcome=_STEP_OUTCOMES.get(how, "done"))
         at = next((i for i, one in enumerate(components) if isinstance(one, _OUTCOMES)), len(components))
         components.insert(at, steps)
     return tuple(components)

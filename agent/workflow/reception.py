@@ -12,13 +12,14 @@ from agent.components import AskBack
 from agent.events import QuestionAsked
 from agent.imaging.intake import is_blank
 from agent.imaging.intents import is_mask_note
-from agent.imaging.part_wish import points_at_a_part
+from agent.imaging.part_wish import points_at_a_part, refers_to_a_mask
 from agent.messages import PromptMessage, Role, TextPart
 from agent.pictures import Picture
 from agent.plans import Question
 from agent.workflow.adjuster import adjustment_wish
 from agent.workflow.deps import TurnRuntime, emit
 from agent.workflow.state import TurnProgress
+from agent.workflow.undo import undo_wish
 
 ASK_INSTEAD = (
     "Nothing was painted, because you were not sure what is wanted. Ask the person one short question about it, in "
@@ -31,15 +32,18 @@ _SAID: dict[Question, str] = {
     "empty": "[The studio asked back: what shall be painted?]",
     "which_part": "[The studio asked back: which part of which picture shall change?]",
     "unsure": "[The studio asked back: what exactly is wanted?]",
+    "no_mask": "[The studio asked back: no mask came with the message; which part shall change?]",
 }
 
 
-def entrance(state: TurnProgress, runtime: TurnRuntime) -> Literal["planner", "reception", "adjuster"]:
+def entrance(state: TurnProgress, runtime: TurnRuntime) -> Literal["planner", "reception", "undo", "adjuster"]:
     """Return where the turn enters: at the reception when something must be asked back before any model is called,
-    at the adjuster when no model is needed at all."""
+    at undo or the adjuster when no model is needed at all."""
     if _question(state, runtime) is not None:
         return "reception"
     deps = runtime.context
+    if undo_wish(deps.turn, deps.conversation) is not None:
+        return "undo"
     return "planner" if adjustment_wish(deps.turn, deps.conversation) is None else "adjuster"
 
 
@@ -57,7 +61,7 @@ def _question(state: TurnProgress, runtime: TurnRuntime) -> Question | None:
         has_uploads=bool(deps.turn.uploads),
         editing=deps.turn.editing,
         references=deps.turn.references,
-        has_mask=_has_mask(state["messages"][0]),
+        has_area=deps.turn.has_area or _has_mask(state["messages"][0]),
         pictures=deps.conversation.pictures,
     )
 
@@ -68,14 +72,20 @@ def question_before(
     has_uploads: bool,
     editing: str | None,
     references: Sequence[str],
-    has_mask: bool,
+    has_area: bool,
     pictures: Sequence[Picture],
 ) -> Question | None:
-    """Return what must be asked before a model is called, or None: nothing was said, or a part was only pointed at.
+    """Return what must be asked before a model is called, or None: nothing was said, a part was only pointed at, or
+    the words speak of a mask and none came. `has_area` is for a mask or an expansion.
 
-    `pictures` are those of the conversation. Whatever was sent or marked besides the words answers the question.
+    `pictures` are those of the conversation. Whatever was sent or marked besides the words answers the question, but
+    only a mask stands for a mask: without it the whole picture would be painted over.
     """
-    if has_uploads or editing or references or has_mask:
+    if has_area:
+        return None
+    if refers_to_a_mask(text):
+        return "no_mask"
+    if has_uploads or editing or references:
         return None
     if is_blank(_LETTERED_EMOJI.sub("", text)):
         return "empty"

@@ -1,14 +1,15 @@
-"""A turn told again from its record, for whoever sends the same request once more."""
+"""A turn told from its record: to whoever sends the same request once more, or follows one of another process."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
-from agent.components import AgentMessage, AskBack, ConsentCard, FailureNote, PlanCard, SmartCanvas
+from agent.components import AgentMessage, AskBack, ConsentCard, FailureNote, PlanCard, SmartCanvas, TargetNote
 from agent.conversation import Conversation, Turn, TurnState
-from agent.errors import ErrorCode, ErrorInfo
+from agent.errors import ErrorCode, ErrorInfo, RequestRefused
 from agent.events import (
     ConsentAsked,
+    PaintingStarted,
     PictureReady,
     PlanReady,
     QuestionAsked,
@@ -20,6 +21,66 @@ from agent.events import (
     TurnStarted,
     TurnStopped,
 )
+from agent.messages import ImageOrigin
+from agent.pictures import Picture
+from agent.storage.conversations import ConversationStore
+
+# A process that dies writes nothing: it is looked after this often.
+_LOOK_AGAIN_S = 1.0
+
+
+async def follow_record(
+    records: ConversationStore, conversation_id: str, owner: str, turn_id: str
+) -> AsyncIterator[TurnEvent]:
+    """Tell a turn that any process runs, or ran: its pictures as they are recorded, all else when it rests.
+
+    One whose process died meanwhile is closed, and told as cut. Raises RequestRefused when the conversation is gone.
+    """
+    told: set[str] = set()
+    is_first = True
+    while True:
+        seen = records.changes()
+        conversation = await records.get(conversation_id, owner)
+        turn = await records.turn(conversation_id, turn_id)
+        if turn is None:
+            raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
+        if is_first:
+            yield TurnStarted(turn_id=turn.id, uploads=turn.uploads)
+            is_first = False
+        if turn.state is not TurnState.RUNNING:
+            break
+        for picture in _made_in(conversation, turn_id):
+            if picture.handle not in told:
+                told.add(picture.handle)
+                yield _painting_of(picture)
+                yield PictureReady(index=0, picture=picture)
+        if not await records.is_running(conversation_id):
+            await records.close_abandoned()
+        else:
+            await records.changed(seen, _LOOK_AGAIN_S)
+    for event in told_again(conversation, turn):
+        match event:
+            case TurnStarted():
+                continue
+            case PictureReady() if event.picture.handle in told:
+                continue
+            case _:
+                yield event
+
+
+def _made_in(conversation: Conversation, turn_id: str) -> Iterator[Picture]:
+    for picture in conversation.all_pictures:
+        if picture.turn_id == turn_id and picture.image.origin is not ImageOrigin.UPLOADED:
+            yield picture
+
+
+def _painting_of(picture: Picture) -> PaintingStarted:
+    return PaintingStarted(
+        count=1,
+        width=picture.image.width or 1,
+        height=picture.image.height or 1,
+        model_label=picture.receipt.model_label if picture.receipt else "",
+    )
 
 
 def told_again(conversation: Conversation, turn: Turn) -> Iterator[TurnEvent]:
@@ -32,6 +93,8 @@ def told_again(conversation: Conversation, turn: Turn) -> Iterator[TurnEvent]:
                 yield TextDelta(text=component.text)
             case AskBack():
                 yield QuestionAsked(question=component.question, subject=component.subject)
+            case TargetNote():
+                yield component.change
             case SmartCanvas():
                 for index, handle in enumerate(component.handles):
                     if handle in pictures:

@@ -125,5 +125,6 @@ def _described(picture: Picture, review: Review | None, *, is_named: bool) -> Js
     if is_named and picture.receipt is not None:
         told["model"] = picture.receipt.model_label
     if review is not None and review.score is not None and review.model_label:
-        told["review"] = {"score": round(review.score, 2), "feedback": review.feedback}
+        missing: list[JsonValue] = [item.wish for item in review.checklist if item.is_met is False]
+        told["review"] = {"missing": missing, "feedback": review.feedback}
     return told

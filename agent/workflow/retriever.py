@@ -1,60 +1,95 @@
-"""The retriever: looks up the styles that a request names and adds their phrases to its prompt.
+"""The retriever: looks up the styles that a request asks for and adds their phrases to its prompt.
 
-Styles are found by their names first, which costs nothing. Only a wish that no name answers is put to the embedding
-model, where the provider has one; until that model has read the library, in the background and once for every owner,
-the names are gone by alone.
+A style is asked for in the call's `style`, which is about nothing else, or in the person's own words. Names and
+descriptions are searched in memory. Only where they answer nothing surely is the embedding model asked, where the
+provider has one; until that model has read the library, in the background and once for every owner, they are gone by
+alone.
 
-It can fail without failing the turn: the prompt then goes on unchanged.
+It can fail without failing the turn. What was asked for and not found is told on the receipt and in the trace, and the
+words for it go into the prompt as they are.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Sequence
 from typing import Literal
 
-from langgraph.errors import NodeError
+from langgraph.errors import NodeError, NodeTimeoutError
 from langgraph.types import Command
 
 from agent.errors import AivistaError
 from agent.events import Step
 from agent.imaging.arguments import GenerateImageArgs
-from agent.storage.style_values import StyleMatch
+from agent.messages import ToolCallPart
+from agent.pictures import MissingStyle, MissingStyleReason
+from agent.storage.style_values import MatchKind, StyleMatch
 from agent.storage.styles import SURELY_NAMED
 from agent.workflow.deps import Deps, TurnRuntime, say
 from agent.workflow.meaning import learn_styles, meter_of
-from agent.workflow.routing import named_style
+from agent.workflow.routing import GENERATE_IMAGE, named_style
 from agent.workflow.state import Spend, TurnProgress
 
 logger = logging.getLogger(__name__)
 
+_LONGEST_TOLD = 80
+_SAYS_STYLE = re.compile(r"\b(?:style|manner) of\b|风格", re.IGNORECASE)
+
 
 async def retriever(state: TurnProgress, runtime: TurnRuntime) -> Command[Literal["executor"]]:
-    """Find the styles of each request that names one, and go on to the executor."""
+    """Find the styles of each request for a picture, and go on to the executor."""
+    deps = runtime.context
     found: dict[int, list[StyleMatch]] = {}
+    missing: dict[int, MissingStyle] = {}
     spend = Spend()
     for index, call in enumerate(state["calls"]):
-        style = named_style(call)
-        # The sketch model paints by the plain words of a wish: phrases for a real model would only confuse it.
-        if style and runtime.context.provider_name != "sketch":
-            name = f"embedding:{state['planner_steps']}.{index}"
-            found[index], spent = await _search(runtime.context, name, style)
-            spend += spent
+        if call.name != GENERATE_IMAGE or index in state["answers"]:
+            continue
+        name = f"embedding:{state['planner_steps']}.{index}"
+        matches, spent, problem = await _search(deps, name, call)
+        spend += spent
+        if matches:
+            found[index] = matches
+        if problem is not None:
+            missing[index] = problem
     names = list(dict.fromkeys(match.style.title for matches in found.values() for match in matches))
     steps = [say(runtime, Step.STYLES, count=len(names), names=", ".join(names))] if names else []
-    return Command(goto="executor", update={"styles": found, "steps": steps, "spend": spend})
+    steps += [
+        say(runtime, Step.STYLE_MISSING, style=one.requested, reason=one.reason.value)
+        for one in dict.fromkeys(missing.values())
+    ]
+    return Command(goto="executor", update={"styles": found, "missing_styles": missing, "steps": steps, "spend": spend})
 
 
 def unstyled(state: TurnProgress, error: NodeError) -> Command[Literal["executor"]]:
-    """Go on without styles when the retriever failed or took too long."""
+    """Go on without styles when the retriever failed or took too long, and say so of those that were asked for."""
     logger.warning("the style library failed, the prompt goes on without it: %s", _told(error.error))
-    return Command(goto="executor", update={"styles": {}})
+    reason = MissingStyleReason.LATE if isinstance(error.error, NodeTimeoutError) else MissingStyleReason.FAILED
+    said = " ".join(message.text for message in state["messages"][:1])
+    missing = {
+        index: _missing(style, said, reason)
+        for index, call in enumerate(state["calls"])
+        if (style := named_style(call)) and index not in state["answers"]
+    }
+    return Command(goto="executor", update={"styles": {}, "missing_styles": missing})
 
 
-def with_styles(arguments: GenerateImageArgs, matches: Sequence[StyleMatch]) -> GenerateImageArgs:
-    """Return the arguments with the phrases of the styles in the prompt, and what they avoid with the negatives."""
-    if not matches:
+def with_styles(
+    arguments: GenerateImageArgs, matches: Sequence[StyleMatch], *, is_sketch: bool = False
+) -> GenerateImageArgs:
+    """Return the arguments with the phrases of the styles in the prompt, and what they avoid with the negatives.
+
+    A style of which nothing was found goes in as its own words. The sketch model paints by the plain words of a wish:
+    phrases for a real model would only confuse it.
+    """
+    if is_sketch:
         return arguments
+    style = (arguments.style or "").strip()
+    if not matches:
+        if not style or style.casefold() in arguments.prompt.casefold():
+            return arguments
+        return arguments.model_copy(update={"prompt": f"{arguments.prompt}\n\nStyle: {style}."})
     lines = [f"{match.style.title}: {', '.join(match.style.phrases)}." for match in matches]
     avoided = [arguments.negative_prompt or "", *(phrase for match in matches for phrase in match.style.negative)]
     return arguments.model_copy(
@@ -65,29 +100,69 @@ def with_styles(arguments: GenerateImageArgs, matches: Sequence[StyleMatch]) -> 
     )
 
 
-async def _search(deps: Deps, name: str, style: str) -> tuple[list[StyleMatch], Spend]:
-    named: list[StyleMatch] = []
+async def _search(deps: Deps, name: str, call: ToolCallPart) -> tuple[list[StyleMatch], Spend, MissingStyle | None]:
+    """Return the styles for a call, what finding them cost, and the one that was asked for and is not among them."""
+    style, said, spent = named_style(call), deps.turn.text, Spend()
     try:
-        named = await deps.styles.search(style, owner=deps.conversation.owner)
-        if named and named[0].similarity >= SURELY_NAMED:
-            return named, Spend()
-        return await _search_meaning(deps, name, style, named)
+        matches = await deps.styles.search(said, owner=deps.conversation.owner)
+        if style and not _is_surely_named(matches):
+            by_style, spent = await _search_style(deps, name, style)
+            matches = by_style or matches
     except AivistaError as error:
         logger.warning("the style library failed, the prompt goes on without it: %s", _told(error))
-        return named, Spend()
+        return [], spent, _missing(style, said, MissingStyleReason.FAILED) if style else None
+    matches = _meant(matches)
+    problem = _missing(style, said, MissingStyleReason.UNKNOWN) if style and not matches else None
+    if deps.provider_name == "sketch":
+        matches, not_drawn = _drawn(matches, said)
+        # Its rules read "photo" and "retro" as styles, too, which nobody asked for by that word.
+        problem = not_drawn or (problem if _SAYS_STYLE.search(said) else None)
+    return matches, spent, problem
 
 
-async def _search_meaning(deps: Deps, name: str, style: str, named: list[StyleMatch]) -> tuple[list[StyleMatch], Spend]:
-    """Return what the embedding model adds to the styles found by name, and what it cost."""
+def _drawn(matches: list[StyleMatch], said: str) -> tuple[list[StyleMatch], MissingStyle | None]:
+    """Return the styles that the sketch model draws: the surest curated one; it has no look for one's own."""
+    curated = [match for match in matches if not match.style.is_own]
+    own = next((match for match in matches if match.style.is_own), None)
+    if own is not None and not curated:
+        return [], _missing(own.style.title, said, MissingStyleReason.NOT_DRAWN)
+    return curated[:1], None
+
+
+def _meant(matches: list[StyleMatch]) -> list[StyleMatch]:
+    """Return the styles to paint in: all that are named, else the likeliest: a mix of guesses is no style."""
+    named = [match for match in matches if match.reason.kind in (MatchKind.NAME, MatchKind.ALIAS)]
+    if named or not matches:
+        return named
+    if matches[0].reason.kind is MatchKind.DESCRIPTION:
+        return matches[:1]
+    return [match for match in matches if match.reason.kind is not MatchKind.DESCRIPTION]
+
+
+def _is_surely_named(matches: Sequence[StyleMatch]) -> bool:
+    return bool(matches) and matches[0].similarity >= SURELY_NAMED
+
+
+async def _search_style(deps: Deps, name: str, style: str) -> tuple[list[StyleMatch], Spend]:
+    """Return the styles that words for a style name, describe or mean, and what the embedding model cost."""
+    found = await deps.styles.search(style, owner=deps.conversation.owner, is_style=True)
+    if _is_surely_named(found):
+        return found, Spend()
     meter = meter_of(deps, name)
     if meter is None:
-        return named, Spend()
+        return found, Spend()
     if not await deps.styles.has_meaning(meter):
         reader = meter_of(deps, f"{name}.library") or meter
         deps.keep_alive(learn_styles(deps, reader))
-        return named, Spend()
-    found = await deps.styles.search(style, owner=deps.conversation.owner, embedder=meter)
+        return found, Spend()
+    found = await deps.styles.search(style, owner=deps.conversation.owner, embedder=meter, is_style=True)
     return found, deps.spend(meter.model, meter.usage)
+
+
+def _missing(style: str, said: str, reason: MissingStyleReason) -> MissingStyle:
+    told = " ".join(style.split())
+    told = told if len(told) <= _LONGEST_TOLD else f"{told[: _LONGEST_TOLD - 1].rstrip()}…"
+    return MissingStyle(requested=told, reason=reason, is_asked_for=style.casefold() in said.casefold())
 
 
 def _told(error: BaseException) -> str:

@@ -13,15 +13,17 @@ from PIL import Image
 from pydantic import JsonValue
 
 from agent.errors import AivistaError
+from agent.imaging.checklist import matching, traceable
 from agent.imaging.final_prompt import without_facts, without_legend
-from agent.imaging.lettering import asked_lettering, reads_as
+from agent.imaging.lettering import reads_as
 from agent.messages import ContentPart, ImageOrigin, ImagePart, PromptMessage, Role, TextPart
 from agent.pictures import Fact, Picture
 from agent.prompts import prompt
 from agent.providers.base import ChatOptions
 from agent.providers.sketch.phrases import is_chinese
-from agent.reviews import PASS_SCORE, ChecklistItem, Review
+from agent.reviews import PASS_SCORE, AskedItem, AskedKind, ChecklistItem, Review
 from agent.workflow.asking import ask_text
+from agent.workflow.commissions import said_by_person
 from agent.workflow.deps import Deps
 from agent.workflow.state import Spend, Work
 
@@ -39,8 +41,12 @@ _MISREAD_SCORE = 0.6
 
 _ITEM_SCHEMA: dict[str, JsonValue] = {
     "type": "object",
-    "properties": {"wish": {"type": "string"}, "is_met": {"type": "boolean"}, "why": {"type": "string"}},
-    "required": ["wish", "is_met", "why"],
+    "properties": {
+        "asked": {"type": "string"},
+        "seen": {"type": "string"},
+        "is_met": {"type": "string", "enum": ["yes", "no", "cannot_tell"]},
+    },
+    "required": ["asked", "seen", "is_met"],
 }
 # In the order in which a judge works: look, compare, then score.
 REVIEW_SCHEMA: dict[str, JsonValue] = {
@@ -57,6 +63,7 @@ REVIEW_SCHEMA: dict[str, JsonValue] = {
 
 _SCORE = re.compile(r"(-?\d+(?:[.,]\d+)?)\s*(?:(%)|/\s*(\d+(?:[.,]\d+)?))?")
 _YES = frozenset({"true", "yes", "y", "1", "met", "ok", "是", "对", "符合", "满足"})
+_UNSEEN = frozenset({"cannot_tell", "cannot tell", "unknown", "unclear", "n/a", "none", "null", "", "看不出"})
 
 
 def call_name(handle: str) -> str:
@@ -82,8 +89,7 @@ async def review_picture(deps: Deps, work: Work, picture: Picture, facts: Sequen
     spend = deps.spend(deps.text_model, answer.usage)
     if answer.error is not None:
         return Review(), spend
-    asked = asked_lettering(work.prompt.original) or asked_lettering(deps.turn.text)
-    review = read_review(answer.text, asked, in_chinese=is_chinese(deps.turn.text))
+    review = read_review(answer.text, work.asked, said_by_person(deps), in_chinese=is_chinese(deps.turn.text))
     if review is None:
         return Review(), spend
     return review.model_copy(update={"model_label": deps.text_model.label}), spend
@@ -102,11 +108,14 @@ async def _question(deps: Deps, work: Work, picture: Picture, facts: Sequence[Fa
 def _request_in_words(words: str, work: Work, picture: Picture, facts: Sequence[Fact]) -> str:
     request = work.request
     sent = without_facts(without_legend(work.prompt.final or request.prompt))
+    asked = "\n".join(f"- [{item.kind}] {item.quote}" for item in work.asked)
     blocks = [
         f'The person\'s words:\n"""\n{words[:_MAX_WORDS_CHARACTERS] or "(none)"}\n"""',
         f'The prompt it was painted from:\n"""\n{sent[:_MAX_WORDS_CHARACTERS]}\n"""',
         f"Asked for: {request.aspect_ratio}. The picture has {picture.image.width} × {picture.image.height} pixels.",
     ]
+    if asked:
+        blocks.append(f"What they asked for. Give each its row, with its words as they stand here:\n{asked}")
     if request.number_of_images > 1:
         blocks.append(f"It is one of {request.number_of_images} pictures of this request. Judge it for itself.")
     if facts:
@@ -138,12 +147,17 @@ def _for_every_model(webp: bytes) -> tuple[bytes, str]:
     return out.getvalue(), "image/jpeg"
 
 
-def read_review(text: str, asked: Sequence[str] = (), *, in_chinese: bool = False) -> Review | None:
+def read_review(
+    text: str, items: Sequence[AskedItem] = (), said: Sequence[str] = (), *, in_chinese: bool = False
+) -> Review | None:
     """Return the review in a model's answer, or None when nothing in it can be taken for one.
 
+    `items` are what the picture is held against; those that the answer does not speak of were not looked at. What it
+    adds counts only where it stands in the person's words (`said`). Text that was asked for is compared with what the
+    picture reads here as well: where they differ the picture is below the bar, whatever the model thinks of it.
+
     Read leniently: a code fence or words around it, fields left out, a score as "0.8", "8/10", 8 or 80. Without a
-    score the share of the wishes that are met is one. Words `asked` for that are not in the lettering it tells of are
-    an unmet wish and hold the score below the bar.
+    score the share of what is there counts.
     """
     start, end = text.find("{"), text.rfind("}")
     try:
@@ -152,27 +166,48 @@ def read_review(text: str, asked: Sequence[str] = (), *, in_chinese: bool = Fals
         return None
     if not isinstance(raw, dict):
         return None
-    review = _review(raw)
-    if review is None or not isinstance(raw.get("lettering"), str | list):
-        return review
-    missing = [words for words in asked if not reads_as(words, review.lettering)]
-    return _misread(review, missing, in_chinese=in_chinese) if missing else review
-
-
-def _review(raw: dict[str, object]) -> Review | None:
-    checklist = tuple(_items(raw.get("checklist")))[:_MAX_ITEMS]
-    score = _score(raw.get("score"))
-    if score is None and checklist:
-        score = sum(item.is_met for item in checklist) / len(checklist)
-    if score is None:
+    score, rows = _score(raw.get("score")), _rows(raw.get("checklist"))
+    if score is None and not any(row.is_met is not None for row in rows):
         return None
-    return Review(
-        score=score,
-        checklist=checklist,
-        lettering="\n".join(_lines(raw.get("lettering")))[:_MAX_LETTERING_CHARACTERS],
+    lettering = "\n".join(_lines(raw.get("lettering")))[:_MAX_LETTERING_CHARACTERS]
+    checklist = _checked(items, rows, said)
+    if isinstance(raw.get("lettering"), str | list):
+        checklist = [_read(item, lettering, in_chinese=in_chinese) for item in checklist]
+    met = [item.is_met for item in checklist if item.is_met is not None] or [bool(row.is_met) for row in rows]
+    review = Review(
+        score=score if score is not None else sum(met) / len(met),
+        checklist=tuple(checklist),
+        lettering=lettering,
         feedback=_line(raw.get("feedback")),
         suggestions=tuple(filter(None, map(_line, _lines(raw.get("suggestions")))))[:_MAX_SUGGESTIONS],
     )
+    misread = [item.wish for item in checklist if item.kind is AskedKind.TEXT and item.is_met is False]
+    return _misread(review, misread, in_chinese=in_chinese) if misread else review
+
+
+def _checked(items: Sequence[AskedItem], rows: Sequence[ChecklistItem], said: Sequence[str]) -> list[ChecklistItem]:
+    """Return what was asked for with what is seen of it, and what the reviewer found in the person's words besides."""
+    checklist = [ChecklistItem(wish=item.quote, is_met=None, kind=item.kind) for item in items]
+    for row in rows:
+        place = matching(row.wish, items)
+        if place is not None:
+            checklist[place] = checklist[place].model_copy(update={"is_met": row.is_met, "why": row.why})
+        elif traceable(row.wish, said):
+            checklist.append(row)
+    return checklist[:_MAX_ITEMS]
+
+
+def _read(item: ChecklistItem, lettering: str, *, in_chinese: bool) -> ChecklistItem:
+    """Return the item held against what the picture reads, where it asks for a text."""
+    if item.kind is not AskedKind.TEXT:
+        return item
+    is_met = reads_as(item.wish, lettering)
+    if is_met or (item.is_met is False and item.why):
+        return item.model_copy(update={"is_met": is_met})
+    read = " ".join(lettering.split())[:120]
+    said = ("实际为“{}”", "没有文字") if in_chinese else ("It reads “{}”", "No text")
+    why = said[0].format(read) if read else said[1]
+    return item.model_copy(update={"is_met": False, "why": why})
 
 
 def _score(value: object) -> float | None:
@@ -191,12 +226,15 @@ def _score(value: object) -> float | None:
     return min(1.0, max(0.0, number / whole)) if whole else None
 
 
-def _items(value: object) -> list[ChecklistItem]:
+def _rows(value: object) -> list[ChecklistItem]:
+    """Return what the model says of each thing; the names of the fields are those of older prompts, too."""
     items = []
     for row in value if isinstance(value, list) else ():
-        if isinstance(row, dict) and _line(row.get("wish")) and row.get("is_met") is not None:
-            is_met = str(row["is_met"]).strip().lower() in _YES
-            items.append(ChecklistItem(wish=_line(row["wish"]), is_met=is_met, why=_line(row.get("why"))))
+        asked = _line(row.get("asked") or row.get("wish")) if isinstance(row, dict) else ""
+        if asked and row.get("is_met") is not None:
+            said = str(row["is_met"]).strip().lower()
+            is_met = None if said in _UNSEEN else said in _YES
+            items.append(ChecklistItem(wish=asked, is_met=is_met, why=_line(row.get("seen") or row.get("why"))))
     return items
 
 
@@ -212,33 +250,13 @@ def _line(value: object) -> str:
 def _misread(review: Review, missing: Sequence[str], *, in_chinese: bool) -> Review:
     """Return the review as it must be when these words were asked for and cannot be read."""
     score = review.score or 0.0
-    checklist = list(review.checklist)
-    for words in missing:
-        _mark_unmet(checklist, words, review.lettering, in_chinese=in_chinese)
     listed = ("、" if in_chinese else ", ").join(f"“{words}”" for words in missing)
     feedback = f"图中没有准确写出{listed}。" if in_chinese else f"The picture does not read {listed}."
     advice = f"文字必须逐字写成{listed}。" if in_chinese else f"The lettering must read exactly {listed}."
     return review.model_copy(
         update={
             "score": min(score, _MISREAD_SCORE),
-            "checklist": tuple(checklist),
             "feedback": review.feedback if score < PASS_SCORE and review.feedback else feedback,
             "suggestions": (advice, *review.suggestions)[:_MAX_SUGGESTIONS],
         }
     )
-
-
-def _mark_unmet(checklist: list[ChecklistItem], words: str, read: str, *, in_chinese: bool) -> None:
-    seen = " ".join(read.split())[:120]
-    why = (
-        (f"实际为“{seen}”" if in_chinese else f"It reads “{seen}”")
-        if seen
-        else ("没有文字" if in_chinese else "No text")
-    )
-    about = [place for place, item in enumerate(checklist) if reads_as(words, item.wish)]
-    for place in about:
-        if checklist[place].is_met:
-            checklist[place] = checklist[place].model_copy(update={"is_met": False, "why": why})
-    if not about:
-        wish = f"文字“{words}”" if in_chinese else f"The text “{words}”"
-        checklist.append(ChecklistItem(wish=wish, is_met=False, why=why))

@@ -52,8 +52,7 @@ async def reworded(
 
 
 def _is_refusal(error: ErrorInfo) -> bool:
-    is_policy = error.actor is Actor.POLICY and error.code is not ErrorCode.LANGUAGE_UNSUPPORTED
-    return is_policy or error.code is ErrorCode.TEXT_INSTEAD_OF_PICTURE
+    return error.actor is Actor.POLICY or error.code is ErrorCode.TEXT_INSTEAD_OF_PICTURE
 
 
 async def _may_ask(state: TurnProgress, deps: Deps) -> bool:

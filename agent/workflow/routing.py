@@ -31,7 +31,7 @@ def serving_node(call: ToolCallPart) -> Target:
 
 def next_target(calls: Sequence[ToolCallPart], answered: Collection[int]) -> Target:
     """Return the node for the calls still open: searches first, then tools, pictures last (by way of the
-    retriever when they name a style); none left: back.
+    retriever); none left: back.
 
     A model's answer without any call ends the turn.
     """
@@ -41,8 +41,7 @@ def next_target(calls: Sequence[ToolCallPart], answered: Collection[int]) -> Tar
     order: tuple[Target, ...] = ("searcher", "tools", "executor")
     fallback: Target = "planner"
     target = next((node for node in order if node in waiting), fallback)
-    open_calls = (call for index, call in enumerate(calls) if index not in answered)
-    return "retriever" if target == "executor" and any(map(named_style, open_calls)) else target
+    return "retriever" if target == "executor" else target
 
 
 def settle(state: TurnProgress, new: dict[int, ToolResultPart]) -> tuple[Target, TurnProgress]:

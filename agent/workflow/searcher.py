@@ -15,11 +15,16 @@ from agent.messages import PromptMessage, Role, Source, TextPart, ToolCallPart, 
 from agent.pictures import Fact
 from agent.prompts import prompt
 from agent.providers.base import ChatOptions, ToolDeclaration
+from agent.tools.trust import framed
 from agent.workflow.asking import ask_text
 from agent.workflow.deps import Deps, TurnRuntime, emit, say, today
 from agent.workflow.hearing import Answer
 from agent.workflow.routing import SEARCH, Target, serving_node, settle
 from agent.workflow.state import Spend, TurnProgress
+
+# What a search may bring, so that no later request grows without measure by it.
+_MOST_FACTS = 40
+_FACT_CHARACTERS, _SOURCE_CHARACTERS, _DRAFT_CHARACTERS = 1_000, 2_000, 8_000
 
 WEB_SEARCH = ToolDeclaration(
     name=SEARCH,
@@ -65,7 +70,7 @@ async def searcher(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]
         return _answered(state, calls, {"error": sentence}, {})
     if state["has_searched"]:
         known: dict[str, JsonValue] = {"note": "Already searched.", "facts": [f.model_dump() for f in state["facts"]]}
-        return _answered(state, calls, known, {})
+        return _answered(state, calls, framed(known, SEARCH), {})
     step = say(runtime, Step.SEARCHING, query=query[:200])
     name = f"searcher:{state['planner_steps']}"
     answer = await _search(deps, name, query)
@@ -82,17 +87,14 @@ async def searcher(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]
     facts = [_with_source(fact, sources) for fact in findings.facts]
     emit(runtime, SearchFound(sources=sources, suggestions_html=html))
     update["steps"] = [step, say(runtime, Step.SEARCHED, facts=len(facts), sources=len(sources))]
-    urls = (*(source.url for source in sources), *(fact.source for fact in facts))
-    update["trust"] = state["trust"].after("web_search", urls)
     update |= {"facts": facts, "sources": list(sources), "has_searched": True}
     update["components"] = [SearchNote(sources=sources, suggestions_html=html)]
     found: dict[str, JsonValue] = {
-        "untrusted": True,
         "facts": [fact.model_dump() for fact in facts],
         "sources": [{"n": n, "title": one.title, "url": one.url} for n, one in enumerate(sources, 1)],
         "prompt_draft": findings.prompt_draft,
     }
-    return _answered(state, calls, found, update)
+    return _answered(state, calls, framed(found, SEARCH), update)
 
 
 def _answered(
@@ -130,8 +132,11 @@ def parse_findings(text: str) -> Findings | None:
         return None
     try:
         raw = json.loads(text[start : end + 1])
-        facts = tuple(Fact(item=row["item"], source=row.get("source") or "") for row in raw["facts"])
-        return Findings(facts=facts, prompt_draft=raw.get("prompt_draft") or "")
+        facts = tuple(
+            Fact(item=row["item"][:_FACT_CHARACTERS], source=(row.get("source") or "")[:_SOURCE_CHARACTERS])
+            for row in raw["facts"][:_MOST_FACTS]
+        )
+        return Findings(facts=facts, prompt_draft=(raw.get("prompt_draft") or "")[:_DRAFT_CHARACTERS])
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 

@@ -14,11 +14,10 @@ from agent.events import ThoughtLog
 from agent.imaging.arguments import ImageAction
 from agent.imaging.contract import NormalizedRequest
 from agent.messages import PromptMessage, Source, TokenUsage, ToolCallPart, ToolResultPart, Value
-from agent.pictures import Fact, StyleUse
+from agent.pictures import Fact, MissingStyle, StyleUse
 from agent.plans import Decision
-from agent.reviews import Review
+from agent.reviews import AskedItem, Review
 from agent.storage.style_values import StyleMatch
-from agent.tools.trust import Trust
 
 
 class Spend(Value):
@@ -64,14 +63,15 @@ class Work(Value):
     """What is asked of the image model for one call, and what came of it so far.
 
     `partner` is the same asked of another model, to be seen beside it: its slots follow those of `request`.
-    `expected` are the pixels the pictures should have, width first. `advice` is what the reviews want mended, by slot,
-    for the round to come.
+    `expected` are the pixels the pictures should have, width first. `asked` is what they are held against: what the
+    person said. `advice` is what the reviews want mended, by slot, for the round to come.
     """
 
     intent: Intent
     prompt: EnhancedPrompt
     request: NormalizedRequest
     expected: tuple[int, int]
+    asked: tuple[AskedItem, ...] = ()
     partner: NormalizedRequest | None = None
     attempts: tuple[Attempt, ...] = ()
     advice: dict[int, str] = Field(default_factory=dict)
@@ -100,10 +100,11 @@ class TurnProgress(TypedDict, total=False):
     `messages` are what the turn has added to the history, the person's own first. `calls` are those of the newest
     model message that wait for an answer, and `answers` what has been answered of them, by position; `styles` and
     `works` are those of a call for pictures, by position as well. `reviews` are by handle. `plan` is what the person
-    was shown before it is painted, `consent` what they were asked before tools run, and `trust` what came into the turn
-    from outside.
+    was shown before it is painted, and `consent` what they were asked before tools run. `words` are what is left of the
+    person's own once they have gone back to another picture; without that all of them count.
     """
 
+    words: str
     messages: Annotated[list[PromptMessage], operator.add]
     components: Annotated[list[Component], operator.add]
     steps: Annotated[list[ThoughtLog], operator.add]
@@ -114,11 +115,11 @@ class TurnProgress(TypedDict, total=False):
     facts: list[Fact]
     sources: list[Source]
     styles: dict[int, list[StyleMatch]]
+    missing_styles: dict[int, MissingStyle]
     works: dict[int, Work]
     reviews: dict[str, Review]
     plan: PlanCard | None
     consent: ConsentCard | None
-    trust: Trust
     decision: Decision | None
     leftovers: Leftovers
     has_searched: bool
@@ -132,6 +133,7 @@ class TurnProgress(TypedDict, total=False):
 def first_progress(message: PromptMessage) -> TurnProgress:
     """Return the state of a turn that has only the person's own message."""
     return {
+        "words": "",
         "messages": [message],
         "components": [],
         "steps": [],
@@ -142,11 +144,11 @@ def first_progress(message: PromptMessage) -> TurnProgress:
         "facts": [],
         "sources": [],
         "styles": {},
+        "missing_styles": {},
         "works": {},
         "reviews": {},
         "plan": None,
         "consent": None,
-        "trust": Trust(),
         "decision": None,
         "leftovers": Leftovers(),
         "has_searched": False,
@@ -156,3 +158,8 @@ def first_progress(message: PromptMessage) -> TurnProgress:
         "error": None,
         "failed_node": "",
     }
+
+
+def added_so_far(state: TurnProgress) -> list[PromptMessage | ToolResultPart]:
+    """Return what a turn has added to the history, and which of its newest calls were answered already."""
+    return [*state["messages"], *state["answers"].values()]

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
 from collections.abc import Awaitable, Mapping
 
 from langgraph.types import Command
 
+from agent.components import Component, TargetNote
 from agent.errors import AivistaError, ErrorCode, ErrorInfo
-from agent.events import Step
+from agent.events import Step, TargetChanged
 from agent.messages import ToolCallPart, ToolResultPart
-from agent.tools.base import Tool, ToolAnswer, ToolContext, failed
-from agent.tools.trust import Trust, framed, urls_in
-from agent.workflow.consent import asked_first, needs_click
-from agent.workflow.deps import Deps, TurnRuntime, say
+from agent.tools.base import Tool, ToolAnswer, ToolContext, error_result, failed
+from agent.tools.trust import framed, uses_of_tools
+from agent.workflow.consent import MOST_SHOWN_CHARACTERS, asked_first, needs_click
+from agent.workflow.deps import Deps, TurnRuntime, emit, say
 from agent.workflow.routing import Target, serving_node, settle
 from agent.workflow.state import TurnProgress
+from agent.workflow.undo import edit_history
 
 logger = logging.getLogger(__name__)
 
 _OBJECT_CHARACTERS = 120
+_DECLINED = "The person was asked and did not allow it. Go on without it, and do not call it again."
+_TOO_LONG_TO_ASK = (
+    f"This call needs the person's click, and its arguments have more than {MOST_SHOWN_CHARACTERS} characters, "
+    "which nobody can be asked to read. Call it with less."
+)
 
 
 async def tools(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
@@ -31,60 +37,55 @@ async def tools(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
     its process died asks again: what was allowed once may have run already.
     """
     deps = runtime.context
-    context = deps.tool_context(state["trust"])
-    mine = {i: call for i, call in enumerate(state["calls"]) if serving_node(call) == "tools"}
-    may_have_run = state["consent"] is not None and state["consent"].is_allowed and not deps.ledger.may_repeat
-    if state["consent"] is None or may_have_run:
-        waiting = await needs_click(mine, deps.tools, context)
-        if waiting:
-            return await asked_first(state, runtime, waiting)
-    refused = (
-        {ask.call for ask in state["consent"].asks} if state["consent"] and not state["consent"].is_allowed else set()
-    )
-    over = _over_limit(mine, deps.tools, context.trust)
+    context = deps.tool_context(state)
+    called = {i: call for i, call in enumerate(state["calls"]) if serving_node(call) == "tools"}
+    mine = {i: call for i, call in called.items() if i not in state["answers"]}
+    refusals = _over_limit(state, called, deps.tools)
+    decided = state["consent"]
+    if decided is None or (decided.is_allowed and not deps.ledger.may_repeat):
+        needed = await needs_click({i: mine[i] for i in mine if i not in refusals}, deps.tools, context)
+        refusals |= dict.fromkeys(needed.too_long, _TOO_LONG_TO_ASK)
+        if needed.asks:
+            refused = {i: error_result(mine[i], _TOO_LONG_TO_ASK) for i in needed.too_long}
+            return await asked_first(state, runtime, needed.asks, refused)
+    elif not decided.is_allowed:
+        refusals |= dict.fromkeys((ask.call for ask in decided.asks), _DECLINED)
     steps = [say(runtime, Step.TOOL, **_told(call, deps.tools.get(call.name))) for call in mine.values()]
-    answering = ((call, _answer(i, call, deps.tools, context, refused, over)) for i, call in mine.items())
+    answering = ((call, _answer(call, deps.tools, context, refusals.get(i))) for i, call in mine.items())
     answers = await asyncio.gather(*(_traced(deps, call, answer) for call, answer in answering))
-    trust = state["trust"].counted(call.name for call in mine.values())
-    results: dict[int, ToolResultPart] = {}
-    for i, (answer, result) in zip(mine, answers, strict=True):
-        trust = trust.after(answer.source, (*answer.urls, *_urls_of(answer)))
-        results[i] = result
-    target, update = settle(state, results)
-    card = [state["consent"]] if state["consent"] is not None else []
-    return Command(
-        goto=target, update={**update, "steps": steps, "trust": trust, "consent": None, "components": [*card]}
-    )
+    target, update = settle(state, {i: result for i, (_, result) in zip(mine, answers, strict=True)})
+    components: list[Component] = [decided] if decided is not None else []
+    before = edit_history(state, deps).target or ""
+    for answer, _ in answers:
+        if answer.target:
+            change = TargetChanged(move="back_to", handle=answer.target, before=before)
+            emit(runtime, change)
+            components.append(TargetNote(change=change))
+            before = answer.target
+    return Command(goto=target, update={**update, "steps": steps, "consent": None, "components": components})
 
 
-def _over_limit(calls: Mapping[int, ToolCallPart], tools: Mapping[str, Tool], trust: Trust) -> set[int]:
-    """Return the calls of tools that were called as often as one turn may."""
-    used = Counter(trust.used)
-    over: set[int] = set()
+def _over_limit(state: TurnProgress, calls: Mapping[int, ToolCallPart], tools: Mapping[str, Tool]) -> dict[int, str]:
+    """Return what those of a step's calls are answered with whose tools were called as often as one turn may."""
+    used = uses_of_tools(state["messages"])
+    over: dict[int, str] = {}
     for index, call in calls.items():
         most = tools[call.name].most_a_turn if call.name in tools else None
         if most is not None and used[call.name] >= most:
-            over.add(index)
+            over[index] = f"{call.name} can be called {most} times in a turn. Go on with what you have."
         used[call.name] += 1
     return over
 
 
 async def _answer(
-    index: int,
-    call: ToolCallPart,
-    tools: Mapping[str, Tool],
-    context: ToolContext,
-    refused: set[int],
-    over: set[int],
+    call: ToolCallPart, tools: Mapping[str, Tool], context: ToolContext, refusal: str | None
 ) -> ToolAnswer:
     tool = tools.get(call.name)
     if tool is None:
-        known = ", ".join(["generate_image", *tools])
+        known = ", ".join(["generate_image", *(name for name, one in tools.items() if one.is_offered)])
         return failed(ErrorInfo(code=ErrorCode.UNKNOWN_TOOL, parameters={"name": call.name, "known": known}).message)
-    if index in refused:
-        return failed("The person was asked and did not allow it. Go on without it, and do not call it again.")
-    if index in over:
-        return failed(f"{call.name} can be called {tool.most_a_turn} times in a turn. Go on with what you have.")
+    if refusal is not None:
+        return failed(refusal)
     try:
         return await tool.answer(call.arguments, context)
     except AivistaError as error:
@@ -114,13 +115,6 @@ def _result(call: ToolCallPart, answer: ToolAnswer) -> ToolResultPart:
         images=answer.images,
         is_error=answer.is_error,
     )
-
-
-def _urls_of(answer: ToolAnswer) -> tuple[str, ...]:
-    """Return the addresses that stand in the words themselves of what came from outside."""
-    if not answer.source:
-        return ()
-    return tuple(url for text in answer.content.values() if isinstance(text, str) for url in urls_in(text))
 
 
 def _told(call: ToolCallPart, tool: Tool | None) -> dict[str, str]:

@@ -42,6 +42,7 @@ class Runner:
     async def begin(self, deps: Deps, live: LiveTurn) -> None:
         """Run a new turn and publish what happens."""
         first = first_progress(deps.turn.messages[0])
+        self.checkpoints.begin(deps.turn.id)
         live.publish(TurnStarted(turn_id=deps.turn.id, uploads=deps.turn.uploads))
         await self._run(deps, live, first, first)
 
@@ -94,6 +95,7 @@ class Runner:
         progress = live.progress or Progress(first_progress(deps.turn.messages[0]))
         turn = finished_turn(deps, progress.stopped(), TurnState.STOPPED)
         await deps.records.finish_turn(deps.conversation.id, turn)
+        deps.ledger.release()
         deps.settled.set()
         self.forget(turn)
 

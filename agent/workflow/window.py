@@ -9,6 +9,7 @@ from agent.conversation import Turn
 from agent.errors import ErrorCode
 from agent.history_images import replace_history_images
 from agent.messages import ContentPart, ImagePart, PromptMessage, Role, TextPart, ToolCallPart, ToolResultPart
+from agent.storage.model_pictures import ModelPictures
 from agent.workflow.deps import Deps
 from agent.workflow.listing import pictures_listing
 
@@ -18,16 +19,20 @@ MAX_MESSAGES = 50
 _DECLINED = frozenset({ErrorCode.PROMPT_BLOCKED, ErrorCode.REQUEST_REJECTED})
 
 
-async def model_view(deps: Deps, added: Sequence[PromptMessage]) -> tuple[PromptMessage, ...]:
+async def model_view(
+    deps: Deps, added: Sequence[PromptMessage], *, target: str | None = None, words: str = ""
+) -> tuple[PromptMessage, ...]:
     """Return the messages for the text model: the window of the past, then what this turn has added.
 
     Pictures before the newest prompt are placeholders; those of the newest prompt are named by their handles, and a
-    listing of the earlier ones goes with it. It is not kept: what comes before the newest prompt stays the same from
-    turn to turn, which is cheaper.
+    listing of the earlier ones goes with it, which says that `target` is the one to change. It is not kept: what comes
+    before the newest prompt stays the same from turn to turn, which is cheaper. When the person went back to `target`
+    in this message, `words` are what else they asked for, and stand instead of all of theirs.
     """
     past = newest_messages(deps.conversation.turns, MAX_MESSAGES - len(added))
-    seen = [*past, *_with_listing(added, pictures_listing(deps.conversation))]
-    replaced = await replace_history_images(seen, deps.cache, deps.images.read)
+    now = [_after_going_back(added[0], deps.turn.text, words, target), *added[1:]] if words and target else added
+    seen = [*past, *_with_listing(now, pictures_listing(deps.conversation, target))]
+    replaced = await replace_history_images(seen, deps.cache, ModelPictures(deps.images).read)
     return tuple(_with_handles(message) for message in replaced)
 
 
@@ -46,6 +51,13 @@ def newest_messages(turns: Sequence[Turn], limit: int) -> list[PromptMessage]:
             break
         taken.append(messages)
     return [message for messages in reversed(taken) for message in messages]
+
+
+def _after_going_back(prompt: PromptMessage, said: str, words: str, target: str) -> PromptMessage:
+    """Return the person's message without the words by which they went back, and with a note of where to."""
+    parts = [TextPart(text=words) if part == TextPart(text=said) else part for part in prompt.parts]
+    note = TextPart(text=f"[The person went back to {target} first: it is the picture to change.]")
+    return prompt.model_copy(update={"parts": (*parts[:1], note, *parts[1:])})
 
 
 def _with_listing(added: Sequence[PromptMessage], listing: str) -> Sequence[PromptMessage]:

@@ -82,9 +82,9 @@ REFUSED: dict[str, tuple[str, list[tuple[str, bytes]], ErrorCode, str]] = {
     "bomb": ("look", [("bomb.png", bomb())], ErrorCode.PICTURE_TOO_MANY_PIXELS, "bomb.png has 3600.0 megapixels"),
     "too heavy": (
         "look",
-        [("raw.png", b"\x89PNG\r\n\x1a\n" + bytes(20 << 20))],
+        [("raw.png", b"\x89PNG\r\n\x1a\n" + bytes(160 << 20))],
         ErrorCode.PICTURE_TOO_LARGE,
-        "raw.png is 20.1 MB; at most 20 MB",
+        "raw.png is 160.1 MB; at most 160 MB",
     ),
     "long and thin": (
         "look",
@@ -168,8 +168,13 @@ async def _taken(
         await send(studio, conversation.id, "And what was that?")
     assert server.violations == []
     shown, painted = server.requests[0].pictures, server.requests[1].pictures
-    assert shown == painted == [one.data for one in stored]
-    files = [path.read_bytes() for path in settings.home.rglob("*") if path.is_file()]
+    assert shown == painted
+    originals = settings.home / "originals"
+    assert {path.read_bytes() for path in originals.rglob("*") if path.is_file()} == {data for _, data in images}
+    assert not [data for _, data in images if data in {*shown, *(one.data for one in stored)}]
+    # All that is ever shown, sent or handed out.
+    paths = [path for path in settings.home.rglob("*") if path.is_file() and originals not in path.parents]
+    files = [path.read_bytes() for path in paths]
     return [Image.open(io.BytesIO(data)) for data in shown], files
 
 
@@ -179,10 +184,10 @@ def _bodies(server: GeminiServer) -> list[bytes]:
     return texts + [picture for request in server.requests for picture in request.pictures]
 
 
-async def test_a_48_megapixel_photo_is_made_smaller(server: GeminiServer, settings: Settings) -> None:
+async def test_of_a_48_megapixel_photo_a_smaller_copy_is_sent(server: GeminiServer, settings: Settings) -> None:
     photo = encoded(Image.radial_gradient("L").resize((8000, 6000)), "JPEG")
     [shown], _ = await _taken(server, settings, ("photo.jpg", photo))
-    assert shown.size == (4096, 3072)
+    assert (shown.size, shown.mode) == ((4096, 3072), "RGB")
     assert all(request.size_bytes < 20 << 20 for request in server.requests)
 
 

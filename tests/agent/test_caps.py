@@ -11,10 +11,10 @@ import pytest
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
-from agent.components import FailureNote, PlanCard
+from agent.components import ConsentCard, FailureNote, PlanCard
 from agent.conversation import Turn, TurnState
 from agent.errors import ErrorCode, ErrorInfo
-from agent.events import PaintingStarted, PictureReady, PlanReady, TurnDone, TurnFailed, TurnPaused
+from agent.events import ConsentAsked, PaintingStarted, PictureReady, PlanReady, TurnDone, TurnFailed, TurnPaused
 from agent.messages import TokenUsage
 from agent.plans import PlanEdit
 from agent.providers.catalogue import ModelRole, load_catalogue
@@ -22,7 +22,7 @@ from agent.providers.scripted import Asked, Hold, Line, Painting, calls, says
 from agent.settings import Settings
 from agent.spending import picture_price
 from agent.studio import Studio
-from tests.support.scenes import Scene, generate, of_type, only, png, run, stop_at
+from tests.support.scenes import Scene, generate, of_type, only, png, run, stop_at, words
 from tests.support.turns import decide, newest, retry, started, until
 
 FLASH = load_catalogue().model(ModelRole.IMAGE_FLASH, "gemini")
@@ -245,7 +245,6 @@ async def test_no_new_round_is_painted_that_would_pass_a_cap(settings: Settings,
     ("chosen", "code"),
     [
         ({"cap_day_usd": WORDS}, ErrorCode.BUDGET_USED_UP),
-        ({"cap_day_usd": 0.0}, ErrorCode.BUDGET_USED_UP),
         ({"cap_conversation_usd": WORDS / 2}, ErrorCode.CONVERSATION_BUDGET_USED_UP),
         ({"cap_day_usd": 1.01 * WORDS}, None),
         ({}, None),
@@ -281,6 +280,62 @@ async def test_trying_again_sends_the_message_all_the_same_and_pictures_are_aske
         done = await decide(studio, conversation.id, started(refused))
     assert isinstance(done[-1], TurnDone)
     assert painted(scene) == 1
+
+
+# A cap of zero asks before every cent.
+
+
+@pytest.mark.parametrize("cap", ["cap_day_usd", "cap_conversation_usd"])
+async def test_a_cap_of_zero_asks_before_every_cent_and_fails_no_turn(settings: Settings, cap: str) -> None:
+    scene = Scene(settings, text=[calls(generate())], pictures=[priced()])
+    chosen: dict[str, Any] = {cap: 0.0}
+    async with scene.studio() as studio:
+        conversation = await studio.new_conversation()
+        events = await run(studio, conversation.id, "a red fox", **chosen)
+        turn_id = started(events)
+        [ask] = only(events, ConsentAsked).asks
+        assert (ask.tool, ask.reason) == ("Flash", "costs_money")
+        assert 0 < json.loads(ask.arguments)["about_usd"] < 0.01
+        assert isinstance(events[-1], TurnPaused)
+        assert not scene.provider.asked
+        # Words are paid now; the picture is another question.
+        events = await decide(studio, conversation.id, turn_id)
+        [plan] = only(events, PlanReady).plans
+        assert plan.caps
+        assert (len(scene.provider.asked), painted(scene)) == (1, 0)
+        events = await decide(studio, conversation.id, turn_id)
+        assert isinstance(events[-1], TurnDone)
+        assert painted(scene) == 1
+        # The next message is asked about again.
+        again = await run(studio, conversation.id, "a whale", **chosen)
+    assert only(again, ConsentAsked).asks[0].reason == "costs_money"
+
+
+async def test_who_does_not_want_to_pay_for_words_pays_nothing(settings: Settings) -> None:
+    scene = Scene(settings, text=[says("Well?")])
+    async with scene.studio() as studio:
+        conversation = await studio.new_conversation()
+        turn_id = started(await run(studio, conversation.id, "a red fox", cap_day_usd=0.0))
+        events = await decide(studio, conversation.id, turn_id, run=False)
+        turn = await newest(studio, conversation.id)
+        assert isinstance(events[-1], TurnDone)
+        assert (turn.state, turn.price_usd) == (TurnState.DONE, 0)
+        assert [one.state for one in turn.components if isinstance(one, ConsentCard)] == ["refused"]
+        assert not scene.provider.asked
+        # The conversation goes on.
+        assert isinstance((await run(studio, conversation.id, "and now?"))[-1], TurnDone)
+
+
+async def test_the_question_about_words_survives_a_restart(settings: Settings) -> None:
+    scene = Scene(settings, text=[says("Here I am.")])
+    async with scene.studio() as studio:
+        conversation = await studio.new_conversation()
+        turn_id = started(await run(studio, conversation.id, "hello", cap_conversation_usd=0.0))
+    async with scene.studio() as studio:
+        assert (await newest(studio, conversation.id)).state is TurnState.WAITING
+        events = await decide(studio, conversation.id, turn_id)
+    assert isinstance(events[-1], TurnDone)
+    assert words(events) == "Here I am."
 
 
 # What costs nothing, and what it costs to look.

@@ -299,7 +299,7 @@ async def test_a_setting_that_no_model_obeys_fails_before_the_plan(settings: Set
         conversation = await studio.new_conversation()
         events = await run(studio, conversation.id, "a fox", confirm=True, image_model="pro", aspect_ratio="1:8")
     failed = only(events, TurnFailed)
-    assert (failed.error.code, failed.node) == (ErrorCode.SETTING_NOT_SUPPORTED, "executor")
+    assert (failed.error.code, failed.node) == (ErrorCode.SETTING_NOT_SUPPORTED, "planner")
     assert not of_type(events, PlanReady)
 
 

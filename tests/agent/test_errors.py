@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from agent.errors import (
     Actor,
     AivistaError,
+    Charge,
     ContentBlocked,
     DesignRuleBroken,
     ErrorCode,
@@ -35,8 +36,13 @@ CLASS_OF_ACTOR: dict[Actor, type[AivistaError]] = {
 }
 EXCEPTIONS: dict[ErrorCode, type[AivistaError]] = {
     ErrorCode.RATE_LIMITED: RateLimited,
+    ErrorCode.SLOW_DOWN: RateLimited,
     ErrorCode.BAD_SETTING: SettingsError,
     ErrorCode.MODEL_NOT_FOUND: ProviderFailure,
+    ErrorCode.MODEL_UNFIT: ProviderFailure,
+    ErrorCode.WRONG_ADDRESS: ProviderFailure,
+    ErrorCode.WRONG_PATH: ProviderFailure,
+    ErrorCode.REDIRECTED: ProviderFailure,
     ErrorCode.DESIGN_RULE_BROKEN: DesignRuleBroken,
 }
 
@@ -46,6 +52,7 @@ def test_every_code_says_who_must_act_and_ends_in_a_sentence(code: ErrorCode) ->
     info = ErrorInfo(code=code)
     assert isinstance(info.actor, Actor)
     assert isinstance(info.can_retry, bool)
+    assert isinstance(info.charged, Charge)
     assert re.search(r"[.?:]$", info.message)
     assert len(info.message) >= len("? is ?: ?.")
 
@@ -78,8 +85,14 @@ def test_a_failure_survives_json() -> None:
         ErrorInfo.model_validate({"code": "internal", "surprise": 1})
 
 
-@pytest.mark.parametrize(("hint_s", "seconds"), [(0.2, 1), (7.6, 8), (None, 60)])
-def test_a_rate_limit_says_when_to_come_back(hint_s: float | None, seconds: int) -> None:
+def test_a_rate_limit_without_a_hint_names_no_time() -> None:
+    error = RateLimited(None, "slow down")
+    assert (error.code, error.retry_after_s) == (ErrorCode.SLOW_DOWN, None)
+    assert not re.search(r"\d", str(error))
+
+
+@pytest.mark.parametrize(("hint_s", "seconds"), [(0.2, 1), (7.2, 8), (8.0, 8)])
+def test_a_rate_limit_says_when_to_come_back(hint_s: float, seconds: int) -> None:
     error = RateLimited(hint_s, "slow down")
     assert error.retry_after_s == hint_s
     assert f"in {seconds} s" in str(error)

@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 import pytest
 
-from agent.components import AgentMessage, FailureNote
+from agent.components import AgentMessage, FailureNote, Steps
 from agent.conversation import Conversation, TurnState
 from agent.errors import Actor, ErrorCode, ErrorInfo
-from agent.events import PictureReady, TurnDone, TurnFailed
+from agent.events import PictureReady, Step, TurnDone, TurnFailed
 from agent.settings import Settings
 from agent.studio import Studio
 from tests.support.gemini import draw, on_gemini, paint, search
@@ -86,7 +86,18 @@ FAULTS = {
     ),
     "401": Fault(HttpError(401, "no"), ErrorCode.KEY_INVALID, Actor.KEY, "check it in Google AI Studio"),
     "403": Fault(HttpError(403, "no"), ErrorCode.KEY_FORBIDDEN, Actor.KEY, "Your API key may not use"),
-    "404": Fault(HttpError(404, "gone"), ErrorCode.MODEL_NOT_FOUND, Actor.OPERATOR, "Please set AIVISTA_MODEL_"),
+    "404": Fault(
+        HttpError(404, "This model models/x is no longer available."),
+        ErrorCode.MODEL_NOT_FOUND,
+        Actor.OPERATOR,
+        "Please set AIVISTA_MODEL_",
+    ),
+    "404 elsewhere": Fault(
+        HttpError(404, body=b"<html>Not found</html>"),
+        ErrorCode.WRONG_ADDRESS,
+        Actor.OPERATOR,
+        "check GOOGLE_GEMINI_BASE_URL",
+    ),
     "429 a minute": Fault(
         HttpError(429, body=quota_body("minute", retry_s=34.0)),
         ErrorCode.RATE_LIMITED,
@@ -101,7 +112,7 @@ FAULTS = {
     ),
     "500": Fault(HttpError(500), ErrorCode.PROVIDER_ERROR, Actor.PROVIDER, "HTTP 500"),
     "503": Fault(HttpError(503), ErrorCode.OVERLOADED, Actor.PROVIDER, "overloaded at Google"),
-    "504": Fault(HttpError(504, "too late"), ErrorCode.PROVIDER_TIMEOUT, Actor.PROVIDER, "did not answer within"),
+    "504": Fault(HttpError(504, "too late"), ErrorCode.PROVIDER_GAVE_UP, Actor.PROVIDER, "Google gave up after"),
     # the wire
     "cut": Fault(Cut(after_chunks=2), ErrorCode.STREAM_CUT, Actor.NETWORK, "connection broke", TEXT_AND_SEARCH),
     "cut at once": Fault(Cut(after_chunks=0), ErrorCode.STREAM_CUT, Actor.NETWORK, "connection broke"),
@@ -118,14 +129,12 @@ FAULTS = {
     "error in the stream": Fault(MidStreamError(2, 503), ErrorCode.OVERLOADED, Actor.PROVIDER, "overloaded at Google"),
     "garbage": Fault(Garbage(), ErrorCode.ANSWER_UNREADABLE, Actor.PROVIDER, "Please try again"),
     "garbage later": Fault(Garbage(after_chunks=2), ErrorCode.ANSWER_UNREADABLE, Actor.PROVIDER, "Please try again"),
-    "silence": Fault(
-        Hold(Text("late")), ErrorCode.PROVIDER_TIMEOUT, Actor.PROVIDER, "did not answer within 0.8 s", settings=SHORT
-    ),
+    "silence": Fault(Hold(Text("late")), ErrorCode.PROVIDER_TIMEOUT, Actor.PROVIDER, "for 0.8 s", settings=SHORT),
     "silence in the middle": Fault(
         Hold(Text("One two three", chunks=3), after_chunks=2),
         ErrorCode.PROVIDER_TIMEOUT,
         Actor.PROVIDER,
-        "did not answer within 0.8 s",
+        "for 0.8 s",
         settings=SHORT,
     ),
     # the answer
@@ -472,3 +481,17 @@ async def test_failures_of_two_conversations_do_not_meet(server: GeminiServer, s
         one, two = await studio.new_conversation(), await studio.new_conversation()
         endings = await asyncio.gather(run(studio, one.id, "a storm please"), run(studio, two.id, "some sun please"))
     assert [type(events[-1]) for events in endings] == [TurnFailed, TurnDone]
+
+
+async def test_the_record_of_a_failed_turn_says_that_painting_failed(server: GeminiServer, settings: Settings) -> None:
+    server.on_text(paint(subject="a red fox"))
+    server.on_image(Blocked("PROHIBITED_CONTENT"))
+    async with Studio(on_gemini(settings, server.url)) as studio:
+        conversation = await studio.new_conversation()
+        await run(studio, conversation.id, WISH)
+        turn = (await studio.conversation(conversation.id)).turns[-1]
+    record = next(one for one in turn.components if isinstance(one, Steps))
+    assert record.outcome == "failed"
+    assert [line.step for line in record.lines][:3] == [Step.THINKING, Step.UNDERSTOOD, Step.PAINTING]
+    assert Step.PAINTED not in {line.step for line in record.lines}
+    assert [line.at_s for line in record.lines] == sorted(line.at_s for line in record.lines)

@@ -253,7 +253,7 @@ async def test_a_picture_that_is_gone_everywhere_has_expired(album: Album) -> No
     assert "expired" in str(result.content["error"])
     with pytest.raises(RequestRefused) as refused:
         await album.images.read(part)
-    assert refused.value.code is ErrorCode.PICTURE_NOT_FOUND
+    assert refused.value.code is ErrorCode.PICTURE_FILE_MISSING
 
 
 async def test_a_signed_picture_is_fetched_without_its_signature(album: Album) -> None:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import pytest
 
 from agent.components import SmartCanvas
 from agent.conversation import TurnState
-from agent.errors import ErrorCode, RequestRefused
+from agent.errors import ErrorCode, ErrorInfo, RequestRefused
 from agent.events import TurnDone, TurnStopped
 from agent.messages import TextPart
 from agent.providers.scripted import Hold, Line, calls, says
 from agent.settings import Settings, TurnSettings
+from agent.storage.gallery_values import GalleryQuery
 from agent.studio import TurnRequest
-from tests.support.scenes import Scene, generate, picture, run, words
+from tests.support.scenes import Scene, generate, picture, png, run, words
 from tests.support.turns import send, started, until
 
 
@@ -155,3 +157,35 @@ async def test_the_pinned_stand_first(settings: Settings) -> None:
         await studio.pin_conversation(kept[0].id, True)
         assert [one.id for one in await studio.conversations()] == [kept[0].id, kept[2].id, kept[1].id]
         assert [one.id for one in await studio.conversations(limit=1, offset=1)] == [kept[2].id]
+
+
+async def test_a_picture_that_is_not_there_is_refused_by_what_became_of_it(settings: Settings) -> None:
+    """One that never was, one that was deleted, and one whose file is lost are three different things."""
+    scene = Scene(settings, text=[calls(generate())], pictures=[picture()])
+    async with scene.studio() as studio:
+        conversation = await studio.new_conversation()
+        await run(studio, conversation.id, "a red fox")
+        await run(studio, conversation.id, "look", png())
+        (deleted,) = [
+            one.id for one in (await studio.gallery.page("local", GalleryQuery())).items if one.picture.handle == "#1"
+        ]
+        await studio.gallery.delete("local", [deleted])
+        for file in (settings.home / "pictures").glob("**/*.*"):
+            file.unlink()
+
+        async def refused(handle: str, of: Callable[..., Awaitable[object]]) -> ErrorInfo:
+            with pytest.raises(RequestRefused) as caught:
+                await of(conversation.id, handle)
+            return caught.value.info
+
+        async def thumbnail(conversation_id: str, handle: str) -> object:
+            return await studio.thumbnail(conversation_id, handle, 64)
+
+        for of in (studio.picture, thumbnail):
+            told = {handle: await refused(handle, of) for handle in ("#999", "#1", "#2")}
+            assert [info.code for info in told.values()] == [
+                ErrorCode.PICTURE_NOT_FOUND,
+                ErrorCode.PICTURE_DELETED,
+                ErrorCode.PICTURE_FILE_MISSING,
+            ]
+            assert all(handle in info.message for handle, info in told.items())

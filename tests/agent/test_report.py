@@ -132,6 +132,7 @@ def test_the_report_says_what_was_asked_what_failed_and_under_which_versions() -
         "provider_detail": "503: try again",
         "who_must_act": "provider",
         "can_retry": True,
+        "charged": "no",
         "parameters": {"model": "Flash"},
     }
     assert report["said"]["text"] == "draw a red fox"
@@ -380,14 +381,16 @@ def test_even_a_message_that_cannot_be_made_small_leaves_a_report() -> None:
     assert report["error"]["code"] == "overloaded"
 
 
-def test_a_report_is_one_line_of_the_log_as_an_error(caplog: pytest.LogCaptureFixture) -> None:
-    turn = talk("two\nlines\u2028 狐狸")
-    report = turn_report(conversation_of(turn), turn, ())
-    log_report(report)
+def test_the_log_is_told_of_a_failure_in_one_line_of_codes(caplog: pytest.LogCaptureFixture) -> None:
+    turn = failed_turn(text="two\nlines\u2028 狐狸")
+    log_report(turn_report(conversation_of(turn), turn, ()))
     [record] = caplog.records
     assert record.levelno == logging.ERROR
     assert len(record.getMessage().splitlines()) == 1
-    assert json.loads(record.getMessage()) == report
+    told = json.loads(record.getMessage())
+    assert (told["turn"]["id"], told["error"]["code"]) == (turn.id, "overloaded")
+    assert "lines" not in record.getMessage()
+    assert "message" not in record.getMessage()
 
 
 async def test_the_report_of_a_real_failure_tells_all_but_the_key(settings: Settings) -> None:

@@ -13,6 +13,7 @@ from agent.messages import GroundingPart, Source, TextPart, ToolCallPart
 from agent.providers.scripted import Hold, Line, Painting, calls, finds, says
 from agent.settings import Patiences, Settings, TurnSettings
 from agent.studio import Studio, TurnRequest
+from agent.workflow.dispatch import MAX_WAITING
 from tests.support.gemini import SMALL, on_gemini, paint, search
 from tests.support.scenes import Scene, generate, of_type, only, picture, run, words
 from tests.support.turns import decide, newest, retry, rows, send, started
@@ -109,7 +110,7 @@ async def test_a_request_refused_by_a_full_queue_runs_when_sent_again(settings: 
     scene = Scene(settings, text=lambda asked: Line((Hold(gate), TextPart(text="Hello."))))
     async with scene.studio() as studio:
         conversation = await studio.new_conversation()
-        waiting = [asyncio.create_task(run(studio, conversation.id, f"number {n}")) for n in range(4)]
+        waiting = [asyncio.create_task(run(studio, conversation.id, f"number {n}")) for n in range(MAX_WAITING + 1)]
         await asyncio.sleep(0.05)
         request = TurnRequest(text="one too many", request_id="r1")
         refused = await send(studio, conversation.id, request)

@@ -22,13 +22,15 @@ FACTS = {"facts": [{"item": "The tower is 330 m high.", "source": "tower.example
 
 @dataclass(frozen=True)
 class Said:
-    """One turn of the script: what the person does, what the model calls, and which pictures come of it."""
+    """One turn of the script: what the person does, what the model calls, and which pictures come of it; `refused` of
+    them do not come, whichever those are."""
 
     text: str
     calls: Sequence[Call] = ()
     answer: str = "Done."
     uploads: Sequence[bytes] = ()
     makes: Sequence[str] = ()
+    refused: int = 0
     editing: str | None = None
     settings: dict[str, Any] = field(default_factory=dict)
 
@@ -78,7 +80,9 @@ SCRIPT = [
     Said("A collage of all my photos.", [paint("a collage", reference_mode="ALL_USER_UPLOADED")], makes=["#11"]),
     Said("The poster once more, in blue.", [paint("in blue", handles=["#6b"])], makes=["#6c"]),
     Said("Change picture 99.", [paint("changed", handles=["#99"]), paint("changed", handles=["#11"])], makes=["#11b"]),
-    Said("Three foxes.", [paint("three foxes, one too many", number_of_images=3)], makes=["#12", "#13"]),
+    Said(
+        "Three foxes.", [paint("three foxes, one too many", number_of_images=3)], makes=["#12", "#13", "#14"], refused=1
+    ),
     Said("Thank you!", answer="With pleasure."),
     Said("The first fox, lighter.", [paint("lighter", handles=["#1"])], makes=["#1d"]),
 ]
@@ -134,7 +138,8 @@ async def test_twenty_turns_run_against_a_strict_server_with_no_rule_broken(sett
                 events = await play(studio, conversation.id, turn)
                 assert isinstance(events[-1], TurnDone), (turn.text, events[-1])
                 made = {event.picture.handle for event in of_type(events, PictureReady)}
-                assert made == set(turn.makes), turn.text
+                assert made <= set(turn.makes), turn.text
+                assert len(made) == len(turn.makes) - turn.refused, turn.text
             kept = await studio.conversation(conversation.id)
         async with Studio(gemini) as later:
             assert await later.conversation(conversation.id) == kept

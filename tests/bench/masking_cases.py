@@ -11,8 +11,8 @@ import numpy as np
 from agent.imaging.masking import EditOutcome, EditPlan, Verdict, finish_edit, plan_edit
 from agent.imaging.masking.laying import bends_of, matrix_of
 from agent.imaging.masking.masks import packed
-from agent.imaging.masking.pictures import read_rgb
 from agent.imaging.masking.wobble import places
+from agent.pixels import read_rgb
 from tests.bench.masking_measures import colour_differences, ring, seam
 from tests.bench.masking_simulator import (
     NAMES,

@@ -18,7 +18,7 @@ from PIL import Image
 
 from agent.imaging.masking import EditOutcome, EditPlan, Mask, finish_edit, plan_edit
 from agent.imaging.masking.masks import packed
-from agent.imaging.masking.pictures import read_rgb
+from agent.pixels import read_rgb
 from tests.bench.masking_simulator import Answer, blob, drifting, edited, frames, jpeg, photograph, png
 
 SIDES_PX = (1024, 2048, 4096)

@@ -1,9 +1,10 @@
-"""Every main screen by axe-core, wide and narrow, light and dark, and no word of another language left on it."""
+"""Every screen by axe-core, wide and narrow, light and dark: no fault, no word of another language, and on a phone
+nothing that a finger cannot surely hit."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import TypeAlias
@@ -11,8 +12,9 @@ from typing import TypeAlias
 import pytest
 from playwright.sync_api import Browser, Page, ViewportSize, expect
 
+from tests.browser.screens import plan, screens
 from tests.page import PageProcess
-from tests.page.hands import open_at, open_page, pictures
+from tests.page.hands import open_at, open_page
 
 _SCRIPTS = Path(__file__).parents[1] / "page"
 WIDE: ViewportSize = {"width": 1440, "height": 900}
@@ -26,9 +28,13 @@ _COLOURS: dict[str, object] = {
 }
 # What stands beside every other screen as it stood on the first, and takes half of the time to look at.
 _BESIDE = ("#rail", "#chat")
+# What closes when anything else is done.
+_MENUS = ("ratios", "aids", "presets", "menu", "filters", "tree menu")
 _AXE = resources.files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 _WORDS = (_SCRIPTS / "words_shown.js").read_text(encoding="utf-8")
 _UNSEEN = (_SCRIPTS / "unseen_focus.js").read_text(encoding="utf-8")
+_SMALL = (_SCRIPTS / "small_targets.js").read_text(encoding="utf-8")
+_LEAST_TARGET_PX = 44
 # What is called the same in Chinese: names of makers, models, formats and keys.
 _NAMES = re.compile(
     r"""(?<![A-Za-z])(?:Aivista|Gemini|Google|aistudio\.google\.com\S*|Flash|Pro|Thinking|Sketch\w*|[Aa]uto
@@ -71,70 +77,48 @@ def at_last(page: Page, left: Left) -> list[str]:
     return left(page)
 
 
-def show_tab(page: Page, name: str) -> None:
-    page.locator(f"#tabs [data-tab={name}]").click()
-    expect(page.locator(f"#{name}")).to_be_visible()
-
-
-def open_dialog(page: Page, name: str) -> None:
-    page.evaluate("name => document.querySelector(`[data-act=${name}]`).click()", name)
-    expect(page.get_by_role("dialog")).to_be_visible()
-
-
-def screens(page: Page) -> Iterator[str]:
-    """Go through the main screens of an open conversation with two pictures; yield the name of each when it stands."""
-    yield "conversation"
-    pictures(page).first.click()
-    expect(page.locator("#canvas .cv-pic img")).to_be_visible()
-    yield "canvas"
-    page.locator("#canvas [data-paint=open]").first.click()
-    expect(page.locator("#pt-canvas")).to_be_focused()
-    page.keyboard.press("ArrowLeft")
-    yield "painter"
-    page.keyboard.press("Escape")
-    show_tab(page, "canvas")  # on a phone the painter leads back to the conversation
-    page.locator("#canvas [data-act=compare]").first.click()
-    expect(page.locator("#canvas .cmp")).to_be_visible()
-    yield "compare"
-    show_tab(page, "gallery")
-    expect(page.locator("#gallery .gal-cell").first).to_be_visible()
-    yield "gallery"
-    show_tab(page, "tree")
-    expect(page.locator("#tr-pane .tr-node").first).to_be_visible()
-    yield "tree"
-    show_tab(page, "files")
-    yield "files"
-    show_tab(page, "trace")
-    expect(page.locator("#trace .trc-turn").first).to_be_visible()
-    yield "trace"
-    for name in ("settings", "styles", "shortcuts"):
-        open_dialog(page, name)
-        if name == "styles":
-            expect(page.locator("#sty-list .sty-cards")).to_be_visible()
-        yield name
-        page.keyboard.press("Escape")
-        expect(page.get_by_role("dialog")).to_have_count(0)
+def small_targets(page: Page) -> list[str]:
+    """Return the controls in sight that are smaller than a finger needs, on a phone."""
+    found: list[str] = page.evaluate(_SMALL, _LEAST_TARGET_PX) if page.viewport_size == PHONE else []
+    return found
 
 
 @pytest.mark.parametrize(
-    ("size", "locale", "wishes", "left"),
+    ("size", "locale", "wishes", "planned", "left"),
     [
-        (WIDE, "en-US", ("draw a red fox in the snow", "make it warmer"), chinese_left),
-        (PHONE, "zh-CN", ("画一只雪地里的红狐", "再暖一点"), english_left),
+        (WIDE, "en-US", ("draw a red fox in the snow", "make it warmer"), "a castle on a hill", chinese_left),
+        (PHONE, "zh-CN", ("画一只雪地里的红狐", "再暖一点"), "山上的城堡", english_left),
     ],
     ids=["wide-english", "phone-chinese"],
 )
-def test_no_screen_has_a_fault_or_a_word_of_another_language(
-    browser: Browser, studio: PageProcess, size: ViewportSize, locale: str, wishes: tuple[str, str], left: Left
+def test_no_screen_has_a_fault_a_word_of_another_language_or_too_small_a_target(
+    browser: Browser,
+    studio: PageProcess,
+    photo: Path,
+    size: ViewportSize,
+    locale: str,
+    wishes: tuple[str, str],
+    planned: str,
+    left: Left,
 ) -> None:
-    context = browser.new_context(viewport=size, locale=locale, color_scheme="light", reduced_motion="reduce")
+    is_phone = size == PHONE
+    context = browser.new_context(
+        viewport=size,
+        locale=locale,
+        color_scheme="light",
+        reduced_motion="reduce",
+        has_touch=is_phone,
+        is_mobile=is_phone,
+    )
     page = context.new_page()
     open_page(page, studio.url)
-    found = [f"start: {one}" for one in [*faults(page), *at_last(page, left)]]
+    found = [f"start: {one}" for one in [*faults(page), *at_last(page, left), *small_targets(page)]]
     open_at(page, studio.sketched(*wishes), 2)
-    for name in screens(page):
+    for name in screens(page, photo):
         beside = () if name == "conversation" else _BESIDE
-        found += [f"{name}: {one}" for one in [*faults(page, beside=beside), *left(page)]]
+        found += [f"{name}: {one}" for one in [*faults(page, beside=beside), *left(page), *small_targets(page)]]
+        if name in _MENUS:
+            continue
         page.keyboard.press("Shift")  # from here on the focus is seen, as for anybody who works with keys
         found += [f"{name}, no focus seen: {one}" for one in page.evaluate(_UNSEEN)]
         page.emulate_media(color_scheme="dark", reduced_motion="reduce")
@@ -142,5 +126,8 @@ def test_no_screen_has_a_fault_or_a_word_of_another_language(
         found += [f"{name}, dark: {one}" for one in faults(page, _COLOURS, beside)]
         page.emulate_media(color_scheme="light", reduced_motion="reduce")
         expect(page.locator("body.dark")).to_have_count(0)
+    open_page(page, studio.url)
+    plan(page, planned)
+    found += [f"plan: {one}" for one in [*faults(page), *left(page), *small_targets(page)]]
     context.close()
     assert found == []

@@ -193,13 +193,13 @@ def test_a_poor_picture_is_painted_again_and_folded_under_the_better_one(
     open_page(page, gemini_studio.url)
     page.get_by_role("combobox", name="Review").click()
     page.get_by_role("option", name="Always").click()
-    say(page, "a fox")
+    say(page, "a red fox")
     expect(page.locator("#chat .earlier")).to_contain_text("1 earlier attempt")
     expect_rest(page)
     expect(pictures(page)).to_have_count(1)
-    expect(page.locator("#chat .pic .score")).to_have_text("95%")
+    expect(page.locator("#chat .pic .score")).to_have_text("1 of 1")
     page.locator("#chat .earlier summary").click()
-    expect(page.locator("#chat .earlier .score")).to_have_text("30%")
+    expect(page.locator("#chat .earlier .score")).to_have_text("0 of 1")
     page.locator("#chat .review summary").click()
     expect(page.locator("#chat .review .found")).to_contain_text("a red fox")
 
@@ -281,3 +281,16 @@ def test_a_turn_that_was_cut_off_says_so_and_continues(page: Page, gemini: Gemin
         card.get_by_role("button", name="Continue").click()
         expect(pictures(page)).to_have_count(1)
         expect_rest(page)
+
+
+def test_a_part_without_a_picture_leads_to_choosing_one(page: Page, studio: PageProcess, photo: Path) -> None:
+    open_page(page, studio.url)
+    say(page, "change this part")
+    choose = page.locator("#chat .ask [data-paint=choose]")
+    expect(choose).to_be_visible()
+    expect(page.locator("#chat .ask")).not_to_contain_text("Edit")
+    with page.expect_file_chooser() as chooser:
+        choose.click()
+    chooser.value.set_files(photo)
+    expect(page.locator("html[data-painting]")).to_have_count(1)
+    expect(page.locator("#box .thumbnail-item")).to_have_count(1)

@@ -165,3 +165,24 @@ def test_on_a_phone_one_pane_is_seen_at_a_time_and_the_composer_is_in_reach(phon
     narrow = phone.locator("#tabs button").evaluate_all("all => all.filter(one => one.scrollWidth > one.clientWidth)")
     assert narrow == []
     assert phone.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@pytest.mark.parametrize("size", [(390, 844), (1280, 700)], ids=["phone", "wide"])
+@pytest.mark.parametrize("part", ["receipt", "sliders"])
+def test_what_is_unfolded_is_in_sight_above_the_composer(
+    browser: Browser, studio: PageProcess, size: tuple[int, int], part: str
+) -> None:
+    page = browser.new_context(viewport={"width": size[0], "height": size[1]}, locale="en-US").new_page()
+    open_at(page, studio.sketched("draw a boat"), 1)
+    details = page.locator(f"#chat details.{part}")
+    # By key: a click of Playwright's scrolls by itself.
+    details.locator("summary").evaluate("summary => summary.focus({ preventScroll: true })")
+    page.keyboard.press("Enter")
+    expect(details).to_have_attribute("open", "")
+    page.wait_for_function(
+        "details => { const box = details.getBoundingClientRect(), log = document.querySelector('#chat [role=log]')"
+        ".getBoundingClientRect(); return box.top >= log.top - 1 &&"
+        " (box.bottom <= log.bottom + 1 || box.top <= log.top + 16); }",
+        arg=details.element_handle(),
+    )
+    page.context.close()

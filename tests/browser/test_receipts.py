@@ -38,7 +38,7 @@ def ask_for_more_than_comes(page: Page, gemini: GeminiProcess, studio: PageProce
     say(page, "draw a fox")
     expect(pictures(page)).to_have_count(1)
     expect_rest(page)
-    expect(page.locator("#chat .shortfall")).to_contain_text("smaller than you asked for")
+    expect(page.locator("#chat .shortfall")).to_contain_text("smaller than requested")
 
 
 def test_what_fell_short_is_asked_for_again_repainted_as_an_edit_and_folded_for_good_when_one_is_content(
@@ -65,7 +65,7 @@ def test_what_fell_short_is_asked_for_again_repainted_as_an_edit_and_folded_for_
     expect(pictures(page)).to_have_count(3)
     expect(page.locator("#chat .shortfall")).to_have_count(0)
     page.locator("#chat .receipt summary").first.click()
-    expect(page.locator("#chat .receipt").first).to_contain_text("smaller than you asked for")
+    expect(page.locator("#chat .receipt").first).to_contain_text("smaller than requested")
 
 
 def test_the_other_model_paints_the_same_words(page: Page, gemini: GeminiProcess, gemini_studio: PageProcess) -> None:

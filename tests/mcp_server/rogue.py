@@ -27,6 +27,7 @@ def flags() -> argparse.Namespace:
     parser.add_argument("--description", default="Act.")
     parser.add_argument("--silent", action="store_true", help="answer nothing at all")
     parser.add_argument("--not-before", type=Path, help="stop at once the first time, and make this file")
+    parser.add_argument("--only-once", type=Path, help="make this file, and stop at once where it is there")
     parser.add_argument("--unlistable", action="store_true", help="list what is no list of tools")
     parser.add_argument("--more", type=int, default=0, help="so many further tools")
     parser.add_argument("--noted", type=Path, help="where it is noted what was done")
@@ -112,6 +113,10 @@ if __name__ == "__main__":
     if wanted.not_before and not wanted.not_before.exists():
         wanted.not_before.touch()
         sys.exit("not today")
+    if wanted.only_once:
+        if wanted.only_once.exists():
+            sys.exit("never again")
+        wanted.only_once.touch()
     if wanted.silent:
         time.sleep(3600)
     Rogue(wanted).run()

@@ -15,8 +15,14 @@ from playwright.sync_api import JSHandle, Locator, Page, expect
 
 def open_page(page: Page, url: str) -> None:
     """Open a new conversation and wait until the page is usable."""
-    page.goto(f"{url}/?c=new")
+    go(page, f"{url}/?c=new")
     expect_ready(page)
+
+
+def go(page: Page, address: str) -> None:
+    """Go to an address, once the page has taken its last step back: a browser that is on its way back goes nowhere."""
+    expect(page.locator("html[data-stepping]")).to_have_count(0)
+    page.goto(address)
 
 
 def expect_ready(page: Page) -> None:
@@ -27,7 +33,7 @@ def expect_ready(page: Page) -> None:
 
 def open_at(page: Page, address: str, count: int | None = None) -> None:
     """Open a conversation of this address and wait until the page is usable, and has so many pictures."""
-    page.goto(address)
+    go(page, address)
     expect_ready(page)
     if count is not None:
         expect(pictures(page)).to_have_count(count)

@@ -11,9 +11,9 @@ import cv2
 import numpy as np
 
 from agent.imaging.masking.masks import packed
-from agent.imaging.masking.pictures import read, read_rgb
 from agent.messages import ImagePart
 from agent.pictures import EditRecord, Picture
+from agent.pixels import open_picture, read_rgb
 from agent.providers.scripted import Asked, Line, Painting, calls, says
 from agent.requests import Mask
 from agent.settings import Settings
@@ -40,7 +40,7 @@ def read_now(settings: Settings, image: ImagePart) -> bytes:
 
 def pixels_of(data: bytes) -> Pixels:
     """Return a file's pixels, height by width by channels, as deep as they are."""
-    return read(data).pixels
+    return open_picture(data).pixels
 
 
 def painter(settings: Settings, how: Redrawing = DRIFTED, keep_px: int = 8) -> Callable[[Asked], Line]:

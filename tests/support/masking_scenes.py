@@ -13,7 +13,7 @@ from PIL import Image
 
 from agent.imaging.masking import EditOutcome, EditPlan, Frame, Mask, MaskRefusal, plan_edit
 from agent.imaging.masking.masks import packed, unpacked
-from agent.imaging.masking.pictures import read, read_rgb
+from agent.pixels import open_picture, read_rgb
 from tests.bench.masking_simulator import Answer, Bytes, Redrawing, edited, photograph, png
 
 Pixels = NDArray[np.uint8 | np.uint16]
@@ -61,7 +61,7 @@ class Scene:
     @property
     def pixels(self) -> Pixels:
         """Return the original's pixels, height by width by channels."""
-        return read(self.data).pixels
+        return open_picture(self.data).pixels
 
     def area(self) -> Bytes:
         """Return the mask as the model is shown it, by the tint of the marked copy."""
@@ -93,7 +93,7 @@ def composite(outcome: EditOutcome | MaskRefusal) -> Pixels:
     """Return the composite's pixels, height by width by channels, as they are in the file."""
     data = done(outcome).composite
     assert data is not None
-    return read(data).pixels
+    return open_picture(data).pixels
 
 
 def values(mask: Mask | MaskRefusal | None) -> Bytes:

@@ -9,7 +9,7 @@ from agent.conversation import Conversation, Turn, TurnState
 from agent.messages import ImageOrigin, ImagePart
 from agent.pictures import Picture
 from agent.plans import Plan
-from agent.reviews import ChecklistItem, Review
+from agent.reviews import AskedKind, ChecklistItem, Review
 from agent.settings import TurnSettings
 from webui.cards import View
 from webui.offers import Offer
@@ -37,8 +37,8 @@ PLAN = Plan(
 REVIEW = Review(
     score=0.86,
     checklist=(
-        ChecklistItem(wish="a red fox", is_met=True),
-        ChecklistItem(wish="", is_met=True, check="aspect_ratio", why="16:9"),
+        ChecklistItem(wish="a red fox", is_met=True, kind=AskedKind.SUBJECT),
+        ChecklistItem(wish="in the snow", is_met=True, why="deep snow", kind=AskedKind.ATTRIBUTE),
         ChecklistItem(wish="a title at the top", is_met=False, why="it stands at the bottom"),
     ),
     lettering="Slow mornings",

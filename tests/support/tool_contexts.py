@@ -11,6 +11,7 @@ from agent.sandbox.runner import Sandbox
 from agent.storage.cache import HistoryImageCache
 from agent.storage.conversations import ConversationStore
 from agent.storage.images import ImageStore
+from agent.storage.model_pictures import ModelPictures
 from agent.storage.workspace import Limits, WorkspaceStore
 from agent.tools.base import ToolContext
 from agent.tools.trust import Trust
@@ -25,10 +26,10 @@ async def tool_context(home: Path, limits: Limits | None = None) -> AsyncIterato
     conversation = await store.create("ann")
     yield ToolContext(
         conversation=conversation,
-        images=images,
+        images=ModelPictures(images),
+        originals=images,
         cache=cache,
         trust=Trust(),
-        said_urls=frozenset(),
         workspace=WorkspaceStore(store, limits or Limits()).of(conversation.id, "ann"),
         fetcher=PageReader(),
         sandbox=Sandbox(wall_s=30.0),

@@ -72,9 +72,9 @@ def test_a_host_that_is_not_ours_is_refused(tmp_path: Path) -> None:
 def test_a_home_that_is_a_file_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("x")
-    assert str(file) in refused(["--home", str(file)])
-    assert str(file) in refused(["--home", str(file / "inside")])
-    assert str(file) in refused([], AIVISTA_HOME=str(file))
+    assert f"home is '{file}': it is a file" in refused(["--home", str(file)])
+    assert f"{file} is a file; name a folder" in refused(["--home", str(file / "inside")])
+    assert f"AIVISTA_HOME is '{file}': it is a file" in refused([], AIVISTA_HOME=str(file))
 
 
 def test_a_home_that_cannot_be_written_is_refused() -> None:

@@ -56,9 +56,9 @@ def test_a_refused_answer_says_that_nothing_was_pasted() -> None:
 def test_a_change_beyond_the_mask_offers_to_grow_it() -> None:
     notices = (EditNotice(code="spills"), EditNotice(code="softer"))
     shown = edit_lines(VIEW, edited(spill_px=9, grown_mask=image(""), notices=notices))
-    assert "about 9 pixels beyond" in shown
+    assert "wanted to change about 9 pixels more, past the mask’s edge. They were left as they were; grow" in shown
     assert 'data-act="grow_mask" data-arg="#1b"' in shown
-    assert shown.count("beyond the mask") == 1
+    assert shown.count("the mask’s edge") == 1
     assert "softer than the rest" in shown
 
 

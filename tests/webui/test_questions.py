@@ -19,13 +19,14 @@ from webui.render import Card, render_live, render_turn
 from webui.words import LANGUAGES, load_words
 
 QUESTIONS: tuple[Question, ...] = get_args(Question)
+EN = View(load_words("en"), "c1")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_every_question_is_asked_in_every_language(question: Question, language: str) -> None:
     words = load_words(language)
-    assert unescape(asked(words, question, "")).startswith(
+    assert unescape(asked(View(words, "c1"), question, "", "")).startswith(
         f'<div class="ask"><p>{question_sentence(words, question, "")}'
     )
 
@@ -41,19 +42,38 @@ def test_live_and_stored_a_question_reads_the_same(question: Question) -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_for_an_empty_wish_there_are_examples_that_fill_the_composer(language: str) -> None:
     words = load_words(language)
-    shown = asked(View(words, "c1").words, "empty", "")
+    shown = asked(View(words, "c1"), "empty", "", "")
     examples = [unescape(text) for text in re.findall(r'data-act="say" data-arg="([^"]*)"', shown)]
     assert 2 <= len(examples) <= 3
     assert set(examples) <= set(words.table.values())
 
 
-def test_a_part_is_asked_for_with_a_hint_how_to_mark_a_picture() -> None:
-    shown = unescape(asked(load_words("en"), "which_part", "#7b"))
-    assert "Which part of #7b" in shown
-    assert "Press Edit under a picture" in shown
+@pytest.mark.parametrize(
+    ("question", "act", "label"), [("which_part", "edit", "Edit #7b"), ("no_mask", "view", "Open #7b on the canvas")]
+)
+def test_a_part_is_asked_for_with_the_picture_one_press_away(question: Question, act: str, label: str) -> None:
+    shown = unescape(asked(EN, question, "", "#7b"))
+    assert f'data-act="{act}" data-arg="#7b"' in shown
+    assert label in shown
+
+
+def test_a_picture_that_is_asked_about_is_the_one_to_press() -> None:
+    shown = unescape(asked(EN, "which_part", "#3", "#7b"))
+    assert "Which part of #3" in shown
+    assert 'data-arg="#3"' in shown
+
+
+@pytest.mark.parametrize("question", ["which_part", "no_mask"])
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_where_there_is_no_picture_one_can_be_chosen_and_no_other_is_spoken_of(
+    question: Question, language: str
+) -> None:
+    shown = unescape(asked(View(load_words(language), "c1"), question, "", ""))
+    assert 'data-paint="choose"' in shown
+    assert "data-act" not in shown
 
 
 def test_the_subject_is_named_when_there_is_one_and_cannot_become_html() -> None:
     assert "“it”" in question_sentence(load_words("en"), "unsure", "it")
     assert "“" not in question_sentence(load_words("en"), "unsure", "")
-    assert "<script>" not in asked(load_words("en"), "unsure", "<script>")
+    assert "<script>" not in asked(EN, "unsure", "<script>", "")

@@ -57,10 +57,10 @@ def test_a_receipt_is_complete() -> None:
     shown = receipt_rows(VIEW, RECEIPT, made(review=REVIEW, edit=edit(image("#1"))))
     assert "A red fox in snow" in row(shown, "Prompt as sent")
     assert "draw a fox" in row(shown, "Your words")
-    assert row(shown, "Asked → got").startswith("4K 16:9 → 1376×768 (16:9)")
-    assert row(shown, "File") == "image/png, 9 bytes"
+    assert row(shown, "Requested → delivered").startswith("4K 16:9 → 1376×768 (16:9)")
+    assert row(shown, "File") == "image/png, 8 bits per channel, 9 bytes"
     assert row(shown, "Styles") == "Gouache <small>opaque paint; matte &lt;look&gt;</small>"
-    assert row(shown, "Review") == "86% · not met: a title at the top"
+    assert row(shown, "Review") == "2 of 3 · missing: a title at the top"
     assert row(shown, "Outside the mask") == "0 of 9,437,184 changed outside"
     assert row(shown, "Tokens") == ("1,904 in · 1,120 image · 212 out · 12 of it thinking · 100 from the cache")
     assert row(shown, "Time") == "21.2 s"
@@ -74,7 +74,7 @@ def test_words_that_are_the_prompt_are_not_said_twice() -> None:
 def test_a_shortfall_comes_with_three_ways_on() -> None:
     shown = folded_receipt(VIEW, made())
     line = shown.partition('class="edit-line short shortfall"')[2]
-    assert "smaller than you asked for" in line
+    assert "smaller than requested" in line
     assert acts(line) == ["retry", "upscale", "keep"]
     assert 'data-act="retry" data-arg="t9"' in line
     assert "Repaint at 4K" in line
@@ -83,7 +83,7 @@ def test_a_shortfall_comes_with_three_ways_on() -> None:
 def test_a_shortfall_that_is_kept_is_told_in_the_receipt_alone() -> None:
     shown = folded_receipt(VIEW, made(shortfall_kept=True))
     assert "shortfall" not in shown
-    assert "smaller than you asked for" in shown
+    assert "smaller than requested" in shown
 
 
 def test_a_size_that_no_model_has_is_not_offered() -> None:

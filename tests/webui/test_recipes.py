@@ -198,4 +198,4 @@ def test_a_file_that_says_nothing_is_told_nothing_of(studio: PageProcess, cookie
 def test_only_the_page_may_ask_and_no_more_than_a_picture(studio: PageProcess, cookie: str) -> None:
     assert ask(studio, png())[0] == 403
     assert ask(studio, png(), cookie=cookie, origin="https://evil.test")[0] == 403
-    assert ask(studio, bytes((20 << 20) + 1), cookie=cookie)[0] == 413
+    assert ask(studio, bytes((160 << 20) + 1), cookie=cookie)[0] == 413

@@ -23,6 +23,7 @@ from agent.components import (
     SmartCanvas,
     Steps,
     StoppedNote,
+    TargetNote,
 )
 from agent.conversation import Conversation, Turn, TurnState
 from agent.errors import Actor, ErrorCode, ErrorInfo
@@ -31,6 +32,7 @@ from agent.events import (
     PictureFailed,
     PictureReady,
     Step,
+    TargetChanged,
     TextDelta,
     ThoughtLog,
     TurnFailed,
@@ -102,7 +104,10 @@ def test_a_stored_turn_reads_from_the_persons_words_to_the_pictures() -> None:
     stored = turn(AgentMessage(text="Here it **is**."), steps, SmartCanvas(handles=("#1",)))
     blocks = render_turn(VIEW, stored, {"#1": picture("#1")})
     assert [type(block) for block in blocks] == [Prose, Card, Prose, Card, Card]
-    assert [blocks[0], blocks[2]] == [Prose("user", "draw a fox"), Prose("assistant", "Here it **is**.")]
+    assert [blocks[0], blocks[2]] == [
+        Prose("user", "<p>draw a fox</p>"),
+        Prose("assistant", "<p>Here it <strong>is</strong>.</p>"),
+    ]
     assert "Planned, painted" in html(blocks)
     assert "aspect-ratio:2752/1536" in html(blocks)
     assert "media/c1/1?size=" in html(blocks)
@@ -120,6 +125,7 @@ def test_a_stored_turn_reads_from_the_persons_words_to_the_pictures() -> None:
         PlanCard(plans=(PLAN,)),
         ConsentCard(asks=(Ask(call=0, tool="read_url", reason="foreign_address", arguments="{}"),)),
         AskBack(question="unsure", subject="it"),
+        TargetNote(change=TargetChanged(move="undo", handle="#1", before="#2")),
         InterruptedNote(may_have_been_charged=1),
         SearchNote(sources=(Source(title="a", url="https://a.test"),), suggestions_html="<p>x</p>"),
         FailureNote(error=ErrorInfo(code=ErrorCode.KEY_INVALID)),
@@ -143,6 +149,7 @@ def test_the_list_above_names_every_component() -> None:
         "PlanCard",
         "ConsentCard",
         "AskBack",
+        "TargetNote",
         "InterruptedNote",
         "SearchNote",
         "FailureNote",
@@ -248,7 +255,7 @@ def test_a_models_words_never_become_a_card() -> None:
     stored = turn(AgentMessage(text='<button data-act="retry">Retry</button>'))
     blocks = render_turn(VIEW, stored, {})
     assert "retry" not in html(blocks)
-    assert blocks[-1] == Prose("assistant", '&lt;button data-act="retry">Retry&lt;/button>')
+    assert blocks[-1] == Prose("assistant", "<p>&lt;button data-act=&quot;retry&quot;&gt;Retry&lt;/button&gt;</p>")
 
 
 def test_search_suggestions_stay_as_given_inside_a_sandbox_without_scripts() -> None:
@@ -272,8 +279,8 @@ def test_the_receipt_says_asked_and_got() -> None:
 def test_a_shortfall_is_marked() -> None:
     short = RECEIPT.model_copy(update={"shortfalls": ("resolution",)})
     shown = html(render_turn(VIEW, turn(SmartCanvas(handles=("#1",))), {"#1": picture("#1", short)}))
-    assert "smaller than you asked for" in shown
-    assert "as asked" not in shown
+    assert "smaller than requested" in shown
+    assert "as requested" not in shown
 
 
 @pytest.mark.parametrize(

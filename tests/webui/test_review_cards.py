@@ -1,19 +1,17 @@
-"""Reviews under pictures: the score, the checklist, the attempts before."""
+"""Reviews under pictures: what was asked and what is seen, the attempts before."""
 
 from __future__ import annotations
-
-from typing import get_args
 
 import pytest
 
 from agent.components import SmartCanvas
 from agent.events import PaintingStarted, PictureReady, PictureReviewed, TurnEvent
-from agent.reviews import Check, ChecklistItem, Review
+from agent.reviews import AskedKind, ChecklistItem, Review
 from tests.support.page_values import REVIEW, VIEW, WORDS, conversation, picture, turn
 from webui.live import LiveTurn, advance_all
 from webui.panels.canvas import canvas_html
 from webui.render import Block, Card, render_live, render_turn
-from webui.review_cards import earlier_attempts, folded_review, score_badge
+from webui.review_cards import earlier_attempts, folded_review, review_badge
 from webui.words import LANGUAGES, load_words
 
 
@@ -21,37 +19,54 @@ def html(blocks: list[Block]) -> str:
     return "\n".join(block.html for block in blocks if isinstance(block, Card))
 
 
-def test_a_reviewed_picture_shows_its_score_and_how_much_is_met() -> None:
+def test_a_reviewed_picture_says_how_much_of_what_was_asked_for_is_there() -> None:
     shown = folded_review(VIEW, picture("#1", REVIEW))
-    assert ">86%</b>" in shown
-    assert "2 of 3 wishes met" in shown
+    assert ">2 of 3</b>" in shown
+    assert "of what you asked for is in the picture" in shown
     assert shown.startswith("<details")
     assert " open" not in shown.partition(">")[0]
 
 
-def test_the_checklist_says_what_is_met_and_why_in_words_too() -> None:
+@pytest.mark.parametrize("score", [0.0, 0.86, 1.0])
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_no_score_is_ever_shown(score: float, language: str) -> None:
+    view = VIEW.__class__(load_words(language), "c1")
+    assert "%" not in folded_review(view, picture("#1", REVIEW.model_copy(update={"score": score})))
+
+
+def test_each_row_says_what_was_asked_and_what_is_seen() -> None:
     shown = folded_review(VIEW, picture("#1", REVIEW))
-    assert shown.count('aria-label="Met"') == 2
-    assert shown.count('aria-label="Not met"') == 1
+    assert shown.count('aria-label="As asked"') == 2
+    assert shown.count('aria-label="Missing or different"') == 1
+    assert "<q>in the snow</q> <small>deep snow</small>" in shown
+    assert "<i>subject</i> <q>a red fox</q>" in shown
     assert "it stands at the bottom" in shown
-    assert WORDS("check.aspect_ratio") in shown
     assert "<q>Slow mornings</q>" in shown
     assert "The title stands too low." in shown
     assert "upper third" in shown
     assert "Looked at by Flash." in shown
 
 
+def test_what_nobody_looked_at_is_not_counted_as_there() -> None:
+    unlooked = ChecklistItem(wish="a straw hat", is_met=None, kind=AskedKind.ATTRIBUTE)
+    shown = folded_review(VIEW, picture("#1", REVIEW.model_copy(update={"checklist": (*REVIEW.checklist, unlooked)})))
+    assert ">2 of 3</b>" in shown
+    assert "1 not looked at" in shown
+    assert '<li class="unlooked">' in shown
+    assert "<q>a straw hat</q> <small>Not looked at</small>" in shown
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("check", get_args(Check))
-def test_every_check_of_the_studio_has_a_name(check: Check, language: str) -> None:
+def test_checks_of_the_first_records_are_shown_as_what_they_are(language: str) -> None:
     words = load_words(language)
-    review = Review(score=1.0, checklist=(ChecklistItem(wish="", is_met=True, check=check),))
-    assert words(f"check.{check}") in folded_review(VIEW.__class__(words, "c1"), picture("#1", review))
-
-
-def test_the_studios_own_checks_say_so() -> None:
-    review = REVIEW.model_copy(update={"model_label": ""})
-    assert "own checks, without a model" in folded_review(VIEW, picture("#1", review)).replace("&#x27;", "'")
+    items = tuple(ChecklistItem(wish="", is_met=True, check=check) for check in ("aspect_ratio", "size"))
+    old = Review(score=1.0, checklist=items, feedback="✓ 16:9 · ✓ 1376×768")
+    shown = folded_review(VIEW.__class__(words, "c1"), picture("#1", old))
+    names = words("did.join").join([words("check.aspect_ratio"), words("check.size")])
+    assert words("review.checked", names=names) in shown
+    assert words("review.by_studio") in shown
+    assert "%" not in shown
+    assert 'class="score unseen"' in shown
 
 
 def test_a_picture_that_nobody_looked_at_is_not_reviewed() -> None:
@@ -62,22 +77,30 @@ def test_a_picture_that_nobody_looked_at_is_not_reviewed() -> None:
     assert "%" not in shown
 
 
-@pytest.mark.parametrize(("score", "tone"), [(None, "unseen"), (0.69, "short"), (0.7, "passed"), (1.0, "passed")])
-def test_the_badge_has_a_tone_and_an_icon_of_its_own(score: float | None, tone: str) -> None:
-    badge = score_badge(WORDS, Review(score=score))
-    assert f'class="score {tone}"' in badge
-    others = [score_badge(WORDS, Review(score=other)) for other in (None, 0.1, 0.9)]
-    assert sum(badge.partition("<svg")[2].partition("</svg>")[0] in other for other in others) == 1
+MISSING = (ChecklistItem(wish="a hat", is_met=False),)
 
 
-def test_earlier_attempts_are_folded_under_the_best_each_with_its_score() -> None:
-    low = picture("#1", REVIEW.model_copy(update={"score": 0.41}))
+@pytest.mark.parametrize(
+    ("review", "tone"),
+    [
+        (Review(), "unseen"),
+        (Review(score=0.69, model_label="Flash"), "short"),
+        (Review(score=0.9, checklist=MISSING, model_label="Flash"), "short"),
+        (Review(score=0.7, model_label="Flash"), "passed"),
+    ],
+)
+def test_the_badge_has_a_tone_and_an_icon_of_its_own(review: Review, tone: str) -> None:
+    assert f'class="score {tone}"' in review_badge(WORDS, review)
+
+
+def test_earlier_attempts_are_folded_under_the_best_each_with_what_was_found() -> None:
+    low = picture("#1", REVIEW.model_copy(update={"score": 0.41, "checklist": MISSING}))
     canvas = SmartCanvas(handles=("#1b",), earlier=("#1", "#1c", "#9"))
     pictures = {"#1b": picture("#1b", REVIEW), "#1": low, "#1c": picture("#1c", Review(score=None))}
     shown = html(render_turn(VIEW, turn(canvas), pictures))
     folded = shown.partition('<details class="earlier">')[2]
     assert "2 earlier attempts" in folded
-    assert [part in folded for part in ("41%", "Not reviewed", "86%")] == [True, True, False]
+    assert [part in folded for part in ("0 of 1", "Not reviewed", "2 of 3")] == [True, True, False]
     assert 'data-act="view" data-arg="#1c"' in folded
     assert earlier_attempts(VIEW, [low]).count("1 earlier attempt<") == 1
     assert earlier_attempts(VIEW, []) == ""
@@ -92,8 +115,8 @@ def test_a_review_shows_at_once_while_the_turn_runs() -> None:
     ]
     live = advance_all(LiveTurn("two foxes"), [*events, PictureReviewed(handle="#2", review=REVIEW)])
     shown = html(render_live(VIEW, live, 1))
-    assert shown.count("86%</b>") == 1
-    assert shown.index("86%") > shown.index('data-arg="#2"')
+    assert shown.count("2 of 3</b>") == 1
+    assert shown.index("2 of 3") > shown.index('data-arg="#2"')
 
 
 def test_a_better_attempt_stands_beside_the_first_until_the_record_decides() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
 
 import httpx2
 import pytest
@@ -14,14 +16,26 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from agent.settings import OPERATOR
-from webui.api.rates import Buckets
 from webui.sessions import COOKIE, Sessions
-from webui.sign_in import LET_IN_COOKIE, SIGN_IN, SignIn, WayIn
+from webui.sign_in import LET_IN_COOKIE, SIGN_IN, WAS_IN_COOKIE, SignIn, WayIn
+from webui.sign_in_limits import MOST_WAITING, TRIES_AT_ONCE, SignInLimits
 
 PASSWORD = "a red fox"
 PAGE = {"Accept": "text/html,application/xhtml+xml"}
 # Not of the documentation's addresses, which are not public.
 GUESSERS, GUESTS = "93.184.216.34", "93.184.216.35"
+
+
+@dataclass
+class Clock:
+    """A clock that stands."""
+
+    now: float = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 Browser = Callable[..., AbstractAsyncContextManager[httpx2.AsyncClient]]
 
 
@@ -54,6 +68,13 @@ async def sign_in(client: httpx2.AsyncClient, password: str, **headers: str) -> 
     return await client.post(SIGN_IN, data={"username": "aivista", "password": password}, headers=headers)
 
 
+async def let_in_before(browser: Browser) -> dict[str, str]:
+    """Return the cookie that a browser keeps which was let in once."""
+    async with browser("8.8.4.4") as guest:
+        await sign_in(guest, PASSWORD)
+        return {WAS_IN_COOKIE: guest.cookies[WAS_IN_COOKIE]}
+
+
 async def guess_until_refused(client: httpx2.AsyncClient, **headers: str) -> None:
     """Try wrong passwords until no more may be tried for now."""
     for _ in range(1000):
@@ -83,11 +104,13 @@ async def test_with_the_password_the_studio_opens_and_stays_open(browser: Browse
     async with browser() as guest:
         answer = await sign_in(guest, PASSWORD, **PAGE)
         assert (answer.status_code, answer.headers["location"]) == (303, "/")
-        cookie = answer.headers["set-cookie"]
-        assert "HttpOnly" in cookie
-        assert "SameSite=Lax" in cookie
-        assert "Secure" not in cookie
-        assert PASSWORD not in cookie
+        cookies = answer.headers.get_list("set-cookie")
+        assert [cookie.partition("=")[0] for cookie in cookies] == [LET_IN_COOKIE, WAS_IN_COOKIE]
+        for cookie in cookies:
+            assert "HttpOnly" in cookie
+            assert "SameSite=Lax" in cookie
+            assert "Secure" not in cookie
+            assert PASSWORD not in cookie
         assert (await guest.get("/")).status_code == 200
     async with browser(**{LET_IN_COOKIE: guest.cookies[LET_IN_COOKIE]}) as again:
         assert (await again.get("/")).status_code == 200
@@ -114,9 +137,28 @@ async def test_a_wrong_password_is_told_and_after_many_one_waits(browser: Browse
         wrong = await sign_in(guesser, "guess", **PAGE)
         assert wrong.status_code == 401
         assert 'role="alert"' in wrong.text
-        answers = [(await sign_in(guesser, f"guess {number}")).status_code for number in range(25)]
-        assert 429 in answers
-        assert (await sign_in(guesser, PASSWORD)).status_code == 429, "nobody finds out that this one was right"
+        await guess_until_refused(guesser)
+        refused = await sign_in(guesser, PASSWORD, **PAGE)
+        assert refused.status_code == 429, "nobody finds out that this one was right"
+        assert 0 < int(refused.headers["retry-after"]) <= 300
+        assert f"wait {refused.headers['retry-after']} s" in refused.text
+
+
+async def test_one_who_guesses_waits_longer_each_time(browser: Browser, way_in: WayIn) -> None:
+    clock = Clock()
+    way_in.limits = SignInLimits(clock, pace=1000)
+    pauses = []
+    async with browser(GUESSERS) as guesser:
+        for _ in range(20):
+            answer = await sign_in(guesser, "guess")
+            if answer.status_code == 429:
+                pauses.append(int(answer.headers["retry-after"]))
+                clock.now += pauses[-1]
+    assert pauses[:7] == [1, 2, 4, 8, 16, 32, 64]
+    async with browser(GUESSERS) as guesser:
+        clock.now += 300
+        assert (await sign_in(guesser, PASSWORD)).status_code == 200
+        assert [(await sign_in(guesser, "guess")).status_code for _ in range(5)] == [401] * 5
 
 
 async def test_whoever_guesses_keeps_out_nobody_who_comes_from_elsewhere(browser: Browser) -> None:
@@ -124,6 +166,72 @@ async def test_whoever_guesses_keeps_out_nobody_who_comes_from_elsewhere(browser
         await guess_until_refused(guesser)
         assert (await sign_in(guest, PASSWORD)).status_code == 200
         assert (await sign_in(unknown, PASSWORD)).status_code == 200
+
+
+async def test_nor_another_browser_at_the_same_address(browser: Browser, way_in: WayIn) -> None:
+    way_in.limits = SignInLimits(pace=1000)
+    new = {COOKIE: way_in.sessions.new_cookie()}
+    async with browser(GUESSERS) as guesser, browser(GUESSERS, **new) as neighbour:
+        answers = [(await sign_in(guesser, "guess")).status_code for _ in range(400)]
+        assert answers.count(429) > 300
+        assert (await sign_in(neighbour, PASSWORD)).status_code == 200
+
+
+@pytest.mark.parametrize("gets_cookies", [False, True])
+@pytest.mark.parametrize("addresses", ["one", "many", "unknown"])
+async def test_hundreds_of_wrong_tries_keep_out_nobody(
+    browser: Browser, way_in: WayIn, addresses: str, gets_cookies: bool
+) -> None:
+    way_in.limits = SignInLimits(pace=1000)
+    came_before = await let_in_before(browser)
+
+    async def guess(number: int) -> int:
+        address = {"one": GUESSERS, "many": f"8.{number // 250}.4.{number % 250}", "unknown": "127.0.0.1"}[addresses]
+        cookies = {COOKIE: way_in.sessions.new_cookie()} if gets_cookies else {}
+        async with browser(address, **cookies) as guesser:
+            return (await sign_in(guesser, f"guess {number}")).status_code
+
+    assert {await guess(number) for number in range(400)} <= {401, 429}
+    for address in (GUESTS, "127.0.0.1", "2a00:1450:4001:80c::1"):
+        async with browser(address, **{COOKIE: way_in.sessions.new_cookie()}) as guest:
+            assert (await sign_in(guest, PASSWORD)).status_code == 200, "a new browser"
+        async with browser(address) as script:
+            assert (await sign_in(script, PASSWORD)).status_code == 200, "a program without a cookie"
+    async with browser(GUESSERS, **came_before) as returning:
+        assert (await sign_in(returning, PASSWORD)).status_code == 200, "one who was in before, beside the guesser"
+    async with browser(GUESSERS) as own:
+        assert (await own.get(way_in.operator_path)).status_code == 303
+
+
+async def test_while_a_crowd_guesses_a_new_client_and_one_who_was_in_are_next(browser: Browser, way_in: WayIn) -> None:
+    way_in.limits = SignInLimits()
+    came_before = await let_in_before(browser)
+    async with (
+        browser() as crowd,
+        browser(GUESTS, **{COOKIE: way_in.sessions.new_cookie()}) as guest,
+        browser(GUESTS, **came_before) as returning,
+    ):
+        guesses = [asyncio.create_task(sign_in(crowd, "guess")) for _ in range(TRIES_AT_ONCE + MOST_WAITING + 40)]
+        await asyncio.sleep(0)
+        assert (await sign_in(returning, PASSWORD)).status_code == 200
+        assert (await sign_in(guest, PASSWORD)).status_code == 200
+        for one in guesses:
+            one.cancel()
+        await asyncio.gather(*guesses, return_exceptions=True)
+
+
+async def test_a_mark_of_having_been_in_lets_in_nobody_by_itself_and_cannot_be_forged(
+    browser: Browser, way_in: WayIn
+) -> None:
+    way_in.limits = SignInLimits(pace=1000)
+    came_before = await let_in_before(browser)
+    async with browser(**came_before) as returning:
+        assert (await returning.get("/")).status_code == 401
+        answers = [(await sign_in(returning, "guess")).status_code for _ in range(20)]
+        assert 429 in answers, "what it is good for is not guessing"
+    for forged in ("x", "x.y", f"{came_before[WAS_IN_COOKIE]}0", "."):
+        async with browser(GUESSERS, **{WAS_IN_COOKIE: forged}) as guesser:
+            await guess_until_refused(guesser)
 
 
 async def test_addresses_that_one_may_choose_among_count_as_one(browser: Browser) -> None:
@@ -142,15 +250,6 @@ async def test_behind_a_proxy_its_word_counts_for_who_guesses(browser: Browser, 
     async with browser(GUESSERS) as proxy:
         await guess_until_refused(proxy, **{"X-Forwarded-For": f"{GUESTS}, {GUESSERS}"})
         assert (await sign_in(proxy, PASSWORD, **{"X-Forwarded-For": GUESTS})).status_code == 200
-
-
-async def test_many_whose_address_is_not_known_may_try_and_not_without_end(browser: Browser, way_in: WayIn) -> None:
-    way_in.tries_together = Buckets(way_in.tries_together.per_minute, clock=lambda: 0.0)
-    async with browser() as unknown, browser(GUESTS) as guest:
-        answers = [(await sign_in(unknown, "guess")).status_code for _ in range(100)]
-        assert set(answers) == {401}
-        await guess_until_refused(unknown)
-        assert (await sign_in(guest, PASSWORD)).status_code == 200
 
 
 async def test_a_form_that_does_not_end_is_not_read_to_its_end(browser: Browser) -> None:

@@ -4,20 +4,89 @@ from __future__ import annotations
 
 import pytest
 
+from agent.components import Outcome
 from agent.events import Step, ThoughtLog
 from tests.support.page_values import WORDS
-from webui.step_lines import live_line, step_sentence, steps
+from webui.step_lines import live_line, step_rows, step_sentence, steps
 from webui.usual_times import Usual
 from webui.words import LANGUAGES, load_words
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("step", list(Step))
-def test_every_step_stands_in_the_record_with_an_icon(step: Step, language: str) -> None:
-    words = load_words(language)
-    shown = steps(words, [ThoughtLog(step=step, at_s=1.26)], 3)
+@pytest.mark.parametrize("outcome", ["done", "failed", "stopped"])
+def test_every_step_stands_in_the_record_with_an_icon(step: Step, language: str, outcome: Outcome) -> None:
+    shown = steps(load_words(language), [ThoughtLog(step=step, at_s=1.26)], 3, outcome)
     assert "<li><svg" in shown
-    assert f"<time>{words('receipt.seconds', seconds='1.3')}</time>" in shown
+    assert "…</span>" not in shown
+
+
+def record(*lines: tuple[Step, float, dict[str, int]] | tuple[Step, float]) -> list[ThoughtLog]:
+    return [ThoughtLog(step=one[0], at_s=one[1], parameters={**one[2]} if len(one) > 2 else {}) for one in lines]
+
+
+def test_the_times_are_those_of_each_piece_of_work_and_add_up_to_the_turn() -> None:
+    lines = record(
+        (Step.THINKING, 0.02),
+        (Step.UNDERSTOOD, 2.0),
+        (Step.PAINTING, 2.1),
+        (Step.PAINTED, 14.1),
+        (Step.REVIEWING, 14.2),
+        (Step.REVIEWED, 17.0),
+    )
+    rows = step_rows(lines, 17.5)
+    assert [(row.line.step, row.seconds) for row in rows] == [
+        (Step.THINKING, 2.1),
+        (Step.UNDERSTOOD, None),
+        (Step.PAINTED, pytest.approx(12.1)),
+        (Step.REVIEWED, pytest.approx(3.3)),
+    ]
+    assert sum(row.seconds or 0 for row in rows) == pytest.approx(17.5)
+
+
+def test_tools_that_ran_side_by_side_share_one_time() -> None:
+    lines = record((Step.THINKING, 0.0), (Step.TOOL, 2.0), (Step.TOOL, 2.0), (Step.THINKING, 5.0))
+    assert [row.seconds for row in step_rows(lines, 6.0)] == [2.0, None, 3.0, 1.0]
+
+
+def test_a_record_whose_clock_began_anew_shows_no_times() -> None:
+    lines = record((Step.THINKING, 0.0), (Step.PAINTING, 9.0), (Step.PAINTING, 0.1), (Step.PAINTED, 7.0))
+    assert "<time>" not in steps(WORDS, lines, 7).partition("<ol>")[2]
+
+
+def test_a_failed_turn_does_not_say_that_it_painted() -> None:
+    lines = record((Step.THINKING, 0.0), (Step.UNDERSTOOD, 2.0), (Step.PAINTING, 2.0, {"count": 1}))
+    shown = steps(WORDS, lines, 9, "failed")
+    assert "Planned, understood, painting failed" in shown
+    assert "painted" not in shown.lower()
+    assert "Painting failed</span>" in shown
+
+
+def test_a_stopped_turn_says_what_was_stopped() -> None:
+    assert "planning was stopped" in steps(WORDS, record((Step.THINKING, 0.0)), 2, "stopped").lower()
+
+
+def test_work_that_was_left_behind_by_other_work_is_not_called_done() -> None:
+    lines = record((Step.THINKING, 0.0), (Step.SEARCHING, 1.0), (Step.SEARCHING, 3.0), (Step.SEARCHED, 5.0))
+    assert [row.ending for row in step_rows(lines, 6)] == ["done", "failed", "done"]
+
+
+def test_of_several_pictures_the_record_tells_how_many_came() -> None:
+    lines = record((Step.PAINTING, 0.0, {"count": 3}), (Step.PAINTED, 9.0, {"count": 2}))
+    assert "Painted 2 of 3 pictures" in steps(WORDS, lines, 9)
+
+
+@pytest.mark.parametrize(
+    ("facts", "sources", "said"),
+    [
+        (1, 1, "Found 1 fact in 1 source"),
+        (2, 1, "Found 2 facts in 1 source"),
+        (0, 3, "Found no facts in 3 sources"),
+    ],
+)
+def test_what_a_search_found_is_counted_in_words(facts: int, sources: int, said: str) -> None:
+    line = ThoughtLog(step=Step.SEARCHED, parameters={"facts": facts, "sources": sources})
+    assert step_sentence(WORDS, line) == said
 
 
 def test_one_and_several_pictures_read_differently() -> None:
@@ -31,10 +100,13 @@ def test_a_servers_tool_is_named_with_its_server() -> None:
     assert step_sentence(WORDS, line) == "Using read_file of files…"
 
 
-def test_the_score_reads_as_under_the_picture() -> None:
-    line = ThoughtLog(step=Step.REVIEWED, parameters={"score": "0.86", "feedback": "The title is low."})
-    assert step_sentence(WORDS, line) == "Review 86%: The title is low."
-    assert "?" in step_sentence(WORDS, ThoughtLog(step=Step.REVIEWED, parameters={"score": "high"}))
+def test_a_review_is_told_without_a_score() -> None:
+    counts = {"met": 2, "count": 3, "feedback": "The title is low."}
+    assert step_sentence(WORDS, ThoughtLog(step=Step.REVIEWED, parameters=counts)) == (
+        "Review: 2 of 3 as asked. The title is low."
+    )
+    old = ThoughtLog(step=Step.REVIEWED, parameters={"score": "1.00", "feedback": "✓ 16:9 · ✓ 1376×768"})
+    assert step_sentence(WORDS, old) == "Review: ✓ 16:9 · ✓ 1376×768"
 
 
 def test_the_seconds_until_another_try_can_be_counted_down_by_the_page() -> None:

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import gradio as gr
+from pydantic import SecretStr
 
 from agent.conversation import TurnState
-from agent.messages import TextPart
+from agent.errors import ErrorCode, KeyProblem
+from agent.messages import TextPart, TokenUsage
 from agent.providers.scripted import Hold, Line
 from agent.settings import Settings
 from agent.studio import Studio, TurnRequest
@@ -58,6 +60,40 @@ async def test_a_turn_that_ends_while_its_conversation_is_read_is_shown_to_its_e
         assert turns.is_at_work(read)
         shown = [thread(turns.screen, one) async for one in turns.follow(ANN, Tab(), read)]
         last = [one for one in shown if one is not None][-1]
-        assert "One, two." in [message["content"] for message in last]
+        assert "One, two." in str(last)
         assert 'class="live"' not in str(last)
         assert not turns.is_at_work(await studio.conversation(begun.id, ANN.owner))
+
+
+async def test_a_quota_that_failed_once_is_forgotten_by_the_next_success_and_the_choice_stays(tmp_path: Path) -> None:
+    """Nobody is moved from Flash to Thinking, which costs more, because a minute was busy."""
+    go_on = asyncio.Event()
+    used_up = Line((Hold(go_on),), raises=KeyProblem(ErrorCode.QUOTA_EXHAUSTED, model="Flash"))
+    said = Line((Hold(go_on), TextPart(text="Here I am.")), usage=TokenUsage(prompt_tokens=9, output_tokens=3))
+    settings = Settings(home=tmp_path, gemini_api_key=SecretStr("AIza-of-nobody"), retry_budget_s=0)
+    scene = Scene(settings, text=[used_up, said])
+    async with scene.studio() as studio:
+        turns = Turns(screen_of(studio))
+        screen = turns.screen
+        begun = await studio.new_conversation(ANN.owner)
+
+        async def sent(text: str) -> Updates:
+            """Return what the page was updated with at the end of a turn that it followed."""
+            go_on.clear()
+            events = studio.run_turn(begun.id, TurnRequest(text=text), owner=ANN.owner)
+            await anext(events)
+            shown: Updates = {}
+            async for one in turns.follow(ANN, Tab(), await studio.conversation(begun.id, ANN.owner)):
+                shown |= one
+                go_on.set()
+            async for _ in events:
+                pass
+            return shown
+
+        failed = await sent("hello")
+        assert "Today&#x27;s quota of your key for Text Flash is used up" in failed[screen.panels.composer.models]
+        reloaded = screen.chips_of(ANN, await studio.conversation(begun.id, ANN.owner))
+        assert reloaded[screen.panels.composer.settings["text_model"]]["value"] == "flash"
+        assert "Text Flash" in reloaded[screen.panels.composer.models]
+        well = await sent("and now?")
+        assert "Text Flash" not in well[screen.panels.composer.models]

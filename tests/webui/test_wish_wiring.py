@@ -74,12 +74,12 @@ def test_nothing_of_a_wish_becomes_markup() -> None:
 
 def test_the_button_says_what_it_costs_before_it_is_pressed() -> None:
     catalogue = load_catalogue()
-    paid = unescape(aids_html(EN, catalogue, "gemini", TODAY))
+    paid = unescape(aids_html(EN, catalogue, "gemini", TODAY, upload_limit_megabytes=160))
     assert 'data-flash="by Flash, about $0.00' in paid
     assert 'data-thinking="by ' in paid
-    assert "without a model, free" in unescape(aids_html(EN, catalogue, "sketch", TODAY))
+    assert "without a model, free" in unescape(aids_html(EN, catalogue, "sketch", TODAY, upload_limit_megabytes=160))
     own = load_catalogue(openai=OpenAISettings(base_url="http://127.0.0.1:1/v1", text_model="gemma"))
-    assert "$" not in unescape(aids_html(EN, own, "openai", TODAY))
+    assert "$" not in unescape(aids_html(EN, own, "openai", TODAY, upload_limit_megabytes=160))
 
 
 async def test_a_visitors_wish_is_written_out_for_them_and_nothing_is_sent(tmp_path: Path) -> None:

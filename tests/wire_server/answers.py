@@ -243,6 +243,17 @@ class Garbage(Answer):
         yield Raw(self.data)
 
 
+@dataclass(frozen=True)
+class Events(Answer):
+    """Events as they are, JSON or bytes, whatever the API would send; then the end of the stream, as HTTP has it."""
+
+    events: Sequence[Any]
+
+    def steps(self, asked: Asked) -> Iterator[Step]:
+        for event in self.events:
+            yield Raw(event if isinstance(event, bytes) else orjson.dumps(event))
+
+
 def split(text: str, chunks: int | None) -> list[str]:
     """Return the text in so many pieces of about the same length; three when not said, fewer of a short text."""
     count = min(3, max(1, len(text))) if chunks is None else chunks

@@ -98,6 +98,8 @@ class Player:
                 case Pause() | WaitForRelease():
                     pass
             await self._connection.drain()
+        if not self._connection.has_begun:
+            self._connection.write_head(200, STREAM_HEADERS)
         self._connection.write_end()
 
     async def _respond(self, steps: Iterator[Step]) -> None:

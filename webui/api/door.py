@@ -13,6 +13,8 @@ from pydantic import SecretStr
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from agent.picture_limits import MAX_MESSAGE_MEGABYTES, MAX_UPLOAD_MEGABYTES, MAX_VISITOR_UPLOAD_MEGABYTES
+from agent.settings import OPERATOR
 from agent.studio import Studio
 from webui.api.contexts import Contexts
 from webui.api.problems import RefusalCode, Refused, answer_with, problem_of_refusal
@@ -28,12 +30,12 @@ OPENAPI_PATH = "/api/v1/openapi.json"
 _KEY = re.compile(r"[!-~]{1,400}")
 _MB = 1 << 20
 _LIMIT_MB = 2
-# Pictures of 20 MB travel here, as they are or as base64.
+# Pictures travel here, as they are or as base64: how much of it for the studio's owner, and for anybody else.
 _LIMITS_MB = (
-    (re.compile(r"/api/v1/uploads"), 21),
-    (re.compile(r"/api/v1/conversations/[^/]+/turns"), 64),
-    (re.compile(r"/api/v1/chat"), 64),
-    (re.compile(r"/v1/images/edits"), 64),
+    (re.compile(r"/api/v1/uploads"), MAX_UPLOAD_MEGABYTES + 1, MAX_VISITOR_UPLOAD_MEGABYTES + 1),
+    (re.compile(r"/api/v1/conversations/[^/]+/turns"), MAX_MESSAGE_MEGABYTES, 64),
+    (re.compile(r"/api/v1/chat"), 64, 64),
+    (re.compile(r"/v1/images/edits"), MAX_MESSAGE_MEGABYTES, 64),
 )
 
 
@@ -112,7 +114,7 @@ class Gate:
         headers, path = Headers(scope=scope), scope["path"]
         try:
             caller = self._caller(headers, path)
-            limit_mb = _limit_mb(path)
+            limit_mb = _limit_mb(path, caller.owner)
             if int(headers.get("content-length") or 0) > limit_mb * _MB:
                 raise Refused(RefusalCode.BODY_TOO_LARGE, limit=limit_mb)
         except ValueError:
@@ -142,8 +144,9 @@ class Gate:
         await answer_with(problem, scope["path"])(scope, receive, send)
 
 
-def _limit_mb(path: str) -> int:
-    return next((limit for pattern, limit in _LIMITS_MB if pattern.fullmatch(path)), _LIMIT_MB)
+def _limit_mb(path: str, owner: str) -> int:
+    limits = next((limits for pattern, *limits in _LIMITS_MB if pattern.fullmatch(path)), (_LIMIT_MB, _LIMIT_MB))
+    return limits[owner != OPERATOR]
 
 
 def _limited(receive: Receive, limit_mb: int) -> Receive:

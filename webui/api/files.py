@@ -62,7 +62,7 @@ async def write_file(
     """Write a file, a new one or in the place of what it holds: the body as it is."""
     expected = NEW if if_none_match.strip() == "*" else _version(if_match)
     workspace = door.studio().workspace(conversation_id, caller.owner)
-    return await workspace.write(name, await request.body(), by="person", expected_version=expected)
+    return await workspace.write(name, await request.body(), by="person", expected_version=expected, is_untrusted=True)
 
 
 @router.delete("/{name:path}", status_code=204)

@@ -20,6 +20,7 @@ from agent.events import (
     QuestionAsked,
     SearchFound,
     StepTraced,
+    TargetChanged,
     TextDelta,
     ThoughtLog,
     TurnDone,
@@ -31,7 +32,7 @@ from agent.events import (
 )
 from webui.api.problems import problem_of_failure
 from webui.api.views import picture_view
-from webui.questions import question_sentence
+from webui.questions import question_sentence, target_sentence
 from webui.step_lines import step_sentence
 from webui.words import Words
 
@@ -84,6 +85,10 @@ class Teller:
                 sentence = question_sentence(self.words, event.question, event.subject)
                 component = {**event.model_dump(mode="json"), "type": "ask_back"}
                 return [Frame("text", {"text": sentence}), Frame("gen_ui_component", component)]
+            case TargetChanged():
+                sentence = target_sentence(self.words, event)
+                note = {"type": "target_note", "change": event.model_dump(mode="json")}
+                return [Frame("text", {"text": sentence}), Frame("gen_ui_component", note)]
             case SearchFound():
                 return [Frame("gen_ui_component", {**event.model_dump(mode="json"), "type": "search_note"})]
             case PaintingStarted() | PictureReviewed():

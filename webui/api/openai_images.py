@@ -23,8 +23,9 @@ from starlette.datastructures import FormData, UploadFile
 from agent.components import SmartCanvas
 from agent.errors import ErrorCode, ProviderFailure, RequestRefused, error_from_info
 from agent.events import PictureReady, TurnFailed, TurnPaused
-from agent.imaging.intake import MAX_UPLOAD_MEGABYTES, probe
+from agent.imaging.intake import probe
 from agent.messages import TokenUsage, Value
+from agent.picture_limits import MAX_MASK_MEGABYTES
 from agent.pictures import Picture
 from agent.plans import Decision
 from agent.providers.catalogue import ModelEntry, ModelRole
@@ -263,8 +264,8 @@ def _usage(usage: TokenUsage) -> dict[str, Any]:
 
 async def _mask_of(data: bytes) -> bytes:
     """Return OpenAI's mask as one of ours. Raises RequestRefused for what is no picture."""
-    if len(data) > MAX_UPLOAD_MEGABYTES << 20:
-        raise RequestRefused(ErrorCode.MASK_TOO_LARGE, limit=MAX_UPLOAD_MEGABYTES)
+    if len(data) > MAX_MASK_MEGABYTES << 20:
+        raise RequestRefused(ErrorCode.MASK_TOO_LARGE, limit=MAX_MASK_MEGABYTES)
     try:
         probed = await probe(data)
     except ProviderFailure as error:

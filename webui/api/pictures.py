@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
-from agent.errors import ErrorCode, RequestRefused
 from agent.messages import Value
 from agent.pictures import Receipt
 from webui.api.door import TheCaller, TheDoor
+from webui.api.problems import RefusalCode, Refused
 from webui.api.views import PictureView, picture_view
 
 router = APIRouter(prefix="/api/v1/conversations/{conversation_id}/pictures", tags=["pictures"])
@@ -84,5 +84,5 @@ async def read_receipt(door: TheDoor, caller: TheCaller, conversation_id: str, h
     """Return asked against got. An upload has no receipt, which is answered with 404."""
     picture = (await door.studio().conversation(conversation_id, caller.owner)).picture(handle)
     if picture.receipt is None:
-        raise RequestRefused(ErrorCode.PICTURE_NOT_FOUND, handle=picture.handle)
+        raise Refused(RefusalCode.NO_RECEIPT, handle=picture.handle)
     return picture.receipt

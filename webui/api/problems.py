@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import Field
 from starlette.responses import JSONResponse
 
-from agent.errors import Actor, ErrorCode, ErrorInfo
+from agent.errors import Actor, Charge, ErrorCode, ErrorInfo
 from agent.messages import Value
 from webui.words import Words
 
@@ -31,6 +31,7 @@ class RefusalCode(StrEnum):
     DATA_URLS_ONLY = "data_urls_only"
     CONTEXT_ORDER = "context_order"
     NOT_PAINTED = "not_painted"
+    NO_RECEIPT = "no_receipt"
     NEEDS_DECISION = "needs_decision"
     SIZE_UNKNOWN = "size_unknown"
     FOREIGN_HOST = "foreign_host"
@@ -48,7 +49,8 @@ class Refused(Exception):
 
 class Problem(Value):
     """A problem document. `type` names the kind of problem, `detail` is one sentence that says who must act; with
-    `can_retry` the very same request may work later. `errors` says what does not fit, and where."""
+    `can_retry` the very same request may work later. `charged` says of a model's call that failed whether it was
+    charged: `no`, `yes` (what it used is counted) or `maybe`. `errors` says what does not fit, and where."""
 
     type: str
     title: str
@@ -56,6 +58,7 @@ class Problem(Value):
     detail: str
     code: str
     can_retry: bool = False
+    charged: Charge = Charge.NO
     retry_after_s: int | None = Field(default=None, exclude=True)
     errors: tuple[dict[str, str], ...] = ()
 
@@ -71,6 +74,7 @@ _REFUSALS = {
     RefusalCode.DATA_URLS_ONLY: (400, "api.data_urls_only"),
     RefusalCode.CONTEXT_ORDER: (400, "api.context_order"),
     RefusalCode.NOT_PAINTED: (422, "api.not_painted"),
+    RefusalCode.NO_RECEIPT: (404, "api.no_receipt"),
     RefusalCode.NEEDS_DECISION: (409, "api.needs_decision"),
     RefusalCode.SIZE_UNKNOWN: (400, "api.size_unknown"),
     RefusalCode.FOREIGN_HOST: (403, "api.foreign_host"),
@@ -91,6 +95,9 @@ _STATUS_OF_CODE = {
         (
             ErrorCode.CONVERSATION_NOT_FOUND,
             ErrorCode.PICTURE_NOT_FOUND,
+            ErrorCode.PICTURE_FILE_MISSING,
+            ErrorCode.PICTURE_GONE,
+            ErrorCode.PICTURE_DELETED,
             ErrorCode.TURN_NOT_FOUND,
             ErrorCode.STYLE_NOT_FOUND,
             ErrorCode.FILE_NOT_FOUND,
@@ -116,6 +123,8 @@ _STATUS_OF_CODE = {
             ErrorCode.TEXT_TOO_LONG,
             ErrorCode.FILE_TOO_LARGE,
             ErrorCode.WORKSPACE_FULL,
+            ErrorCode.REQUEST_TOO_LARGE,
+            ErrorCode.CONTEXT_TOO_LONG,
         ),
         413,
     ),
@@ -124,10 +133,14 @@ _STATUS_OF_CODE = {
     ErrorCode.TURN_TOO_DEAR: 402,
     ErrorCode.QUEUE_FULL: 429,
     ErrorCode.RATE_LIMITED: 429,
+    ErrorCode.SLOW_DOWN: 429,
     ErrorCode.QUOTA_EXHAUSTED: 429,
     ErrorCode.OVERLOADED: 503,
+    ErrorCode.MODEL_PAUSED: 503,
     ErrorCode.STUDIO_CLOSING: 503,
     ErrorCode.PROVIDER_TIMEOUT: 504,
+    ErrorCode.PROVIDER_GAVE_UP: 504,
+    ErrorCode.ANSWER_TOO_SLOW: 504,
     ErrorCode.NODE_TIMEOUT: 504,
     ErrorCode.DISK_FULL: 507,
 }
@@ -166,7 +179,8 @@ def problem_of_failure(words: Words, info: ErrorInfo) -> Problem:
         detail=words.error(info),
         code=info.code.value,
         can_retry=info.can_retry,
-        retry_after_s=int(seconds) if status == 429 and isinstance(seconds, int | float) else None,
+        charged=info.charged,
+        retry_after_s=int(seconds) if status in (429, 503) and isinstance(seconds, int | float) else None,
     )
 
 

@@ -9,8 +9,8 @@ from fastapi import Request
 from pydantic import Field, StringConstraints
 from starlette.datastructures import FormData, UploadFile
 
-from agent.imaging.intake import MAX_PICTURES_PER_MESSAGE
 from agent.messages import Value
+from agent.picture_limits import MAX_PICTURES_PER_MESSAGE
 from agent.requests import Expansion, Mask, TurnRequest
 from agent.settings import TurnSettings
 from webui.api.problems import RefusalCode, Refused

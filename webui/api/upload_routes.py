@@ -8,9 +8,20 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, File, Form, UploadFile
 
 from agent.errors import ErrorCode, RequestRefused
-from agent.imaging.intake import MAX_UPLOAD_MEGABYTES, take_in
+from agent.imaging.intake import take_in
 from agent.messages import Value
+from agent.picture_limits import (
+    MAX_MASK_MEGABYTES,
+    MAX_UPLOAD_MEGABYTES,
+    MAX_VISITOR_UPLOAD_MEGABYTES,
+    upload_limit_megabytes,
+)
 from webui.api.door import TheCaller, TheDoor
+
+_FILE = (
+    f"PNG (8 or 16 bits), JPEG, WebP, GIF, HEIC or AVIF, at most {MAX_UPLOAD_MEGABYTES} MB; "
+    f"{MAX_VISITOR_UPLOAD_MEGABYTES} MB for anybody but the studio's owner."
+)
 
 router = APIRouter(prefix="/api/v1/uploads", tags=["uploads"])
 
@@ -28,16 +39,16 @@ class UploadView(Value):
 async def upload(
     door: TheDoor,
     caller: TheCaller,
-    file: Annotated[UploadFile, File(description="PNG, JPEG, WebP, GIF, HEIC or AVIF, at most 20 MB.")],
+    file: Annotated[UploadFile, File(description=_FILE)],
     kind: Annotated[Literal["picture", "mask"], Form()] = "picture",
 ) -> UploadView:
     """Send a picture or a mask ahead. It is kept for an hour, for its owner alone."""
     name, data = file.filename or "", await file.read()
     width = height = None
     if kind == "picture":
-        taken = await take_in(data, name)
+        taken = await take_in(data, name, limit_megabytes=upload_limit_megabytes(caller.owner))
         width, height = taken.width, taken.height
-    elif len(data) > MAX_UPLOAD_MEGABYTES << 20:
-        raise RequestRefused(ErrorCode.MASK_TOO_LARGE, limit=MAX_UPLOAD_MEGABYTES)
+    elif len(data) > MAX_MASK_MEGABYTES << 20:
+        raise RequestRefused(ErrorCode.MASK_TOO_LARGE, limit=MAX_MASK_MEGABYTES)
     upload_id, until_s = door.uploads.put(caller.owner, name, data)
     return UploadView(id=upload_id, expires_at=datetime.fromtimestamp(until_s, UTC), width=width, height=height)

@@ -10,9 +10,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from agent.picture_limits import MAX_MESSAGE_MEGABYTES
+from agent.settings import OPERATOR
 from webui.api.problems import RefusalCode, Refused
 
 KEPT_S = 3600.0
+# The studio's owner may send a whole message ahead, anybody else three pictures.
+MOST_BYTES_OF_OPERATOR = MAX_MESSAGE_MEGABYTES << 20
 MOST_BYTES_OF_ONE_OWNER = 64 << 20
 MOST_BYTES = 512 << 20
 _DATA_URL = re.compile(r"data:image/[a-z0-9.+-]{1,40}(?:;[a-z0-9=._-]{1,40})*;base64,", re.IGNORECASE)
@@ -42,7 +46,8 @@ class UploadShelf:
         self._kept = {one: kept for one, kept in self._kept.items() if kept.until_s > now}
         upload_id = f"up_{secrets.token_hex(16)}"
         self._kept[upload_id] = Upload(owner, name, data, now + KEPT_S)
-        self._make_room([one for one, kept in self._kept.items() if kept.owner == owner], MOST_BYTES_OF_ONE_OWNER)
+        own = [one for one, kept in self._kept.items() if kept.owner == owner]
+        self._make_room(own, MOST_BYTES_OF_OPERATOR if owner == OPERATOR else MOST_BYTES_OF_ONE_OWNER)
         self._make_room(list(self._kept), MOST_BYTES)
         return upload_id, now + KEPT_S
 

@@ -90,6 +90,9 @@ class WholeView(ConversationView):
     """A conversation with the turns and pictures of the branch that is shown."""
 
     is_running: bool
+    edit_target: str | None = Field(
+        default=None, description="The picture that the next words change when none is named or marked."
+    )
     turns: tuple[TurnView, ...] = ()
     pictures: tuple[PictureView, ...] = ()
 
@@ -156,6 +159,7 @@ def whole_view(conversation: Conversation, *, is_running: bool) -> WholeView:
         picture_count=len(conversation.all_pictures),
         price_usd=conversation.price_usd,
         is_running=is_running,
+        edit_target=conversation.edit_target,
         turns=tuple(map(turn_view, conversation.turns)),
         pictures=tuple(picture_view(conversation.id, one) for one in conversation.pictures),
     )

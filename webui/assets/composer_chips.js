@@ -22,10 +22,17 @@
     for (const option of document.querySelectorAll("#aspect-ratio [role=option]")) draw(option, option.getAttribute("aria-label"), LIST_EDGE_PX);
   };
 
+  // What is fixed stays in sight, also where the rarer chips are folded away.
+  const RARE = { avoid: "negative_prompt", "reference-mode": "reference_mode", "reference-count": "reference_count" };
+  const markSet = () => {
+    for (const [id, name] of Object.entries(RARE)) $(`#${id}`)?.toggleAttribute("data-set", !["", "auto", undefined, null].includes(values[name]));
+  };
+
   // Gradio calls this with every chip's name and value whenever one of them has changed.
   window.aivistaChips = pairs => {
     Object.assign(values, Object.fromEntries(pairs));
     drawChip();
+    markSet();
     for (const listener of listeners) listener(values);
   };
   Object.assign(window.aivistaChips, { values, onChange: listener => listeners.push(listener) });

@@ -93,10 +93,9 @@
     const image = new Image(), url = URL.createObjectURL(file);
     image.src = url;
     try { await image.decode(); } catch { URL.revokeObjectURL(url); return null; }
-    // Upright as its EXIF says, and no larger than the studio will keep it.
-    const handle = freshName(), scale = Math.min(1, Number($("#pt").dataset.working) / Math.max(image.naturalWidth, image.naturalHeight));
-    const [width, height] = [image.naturalWidth, image.naturalHeight].map(side => Math.max(1, Math.round(side * scale)));
-    return { handle, file: renamed(file, handle), url, width, height, ahead };
+    const handle = freshName();
+    // Upright as its EXIF says.
+    return { handle, file: renamed(file, handle), url, width: image.naturalWidth || 1, height: image.naturalHeight || 1, ahead };
   };
   const attach = files => {
     const dataTransfer = new DataTransfer();

@@ -1,4 +1,4 @@
-// Page behaviour that needs no round trip: theme, drawers, the address.
+// Page behaviour that needs no round trip: theme, drawers, the title.
 (() => {
   const root = document.documentElement, keys = window.aivistaKeys, dialogs = window.aivistaDialogs;
   const $ = (selector, from = document) => from.querySelector(selector);
@@ -106,23 +106,18 @@
   };
   setInterval(tick, 250);
 
-  // ---- what follows from what Python rendered: the address, the title, the language, names for screen readers
-  let shown = null;
+  // ---- what follows from what Python rendered: the title, the language, names for screen readers
   const settle = () => {
     const title = $("#top h1");
     if (title) {
-      const { conversation, language } = title.dataset;
+      const { language } = title.dataset;
       if (root.lang !== language) root.lang = language;
-      if (shown !== conversation) {
-        const address = new URL(location.href);
-        address.searchParams.set("c", conversation);
-        history.replaceState(null, "", address);
-        shown = conversation;
-      }
       const heading = window.aivistaTold.heading(`${title.textContent} · Aivista`);
       if (document.title !== heading) document.title = heading;
       const area = $("#box textarea"), name = window.aivistaWords.say("message");
       if (area && area.ariaLabel !== name) area.ariaLabel = name;
+      // Gradio makes list items of them, in no list.
+      for (const one of document.querySelectorAll("#box :is(.thumbnails:not([role]), [role=listitem])")) one.setAttribute("role", "group");
       for (const button of document.querySelectorAll("#box :is(.upload-button, .submit-button, .stop-button)")) if (button.title !== button.ariaLabel) button.title = button.ariaLabel;
     }
     const log = $("#chat [role=log]");

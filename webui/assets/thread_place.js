@@ -86,6 +86,18 @@
     root.removeAttribute("data-behind");
   }, true);
 
+  // ---- what is unfolded is seen, above the composer; a turn that is drawn unfolded moves nothing
+  let unfolding = null;
+  addEventListener("click", event => { unfolding = event.target.closest?.("summary")?.parentElement || null; }, true);
+  addEventListener("toggle", event => {
+    const details = event.target;
+    if (details !== unfolding || !details.open) return;
+    unfolding = null;
+    if (box?.contains(details)) isFollowing = false;
+    const room = details.closest("[role=log], .cv-scroll")?.clientHeight ?? innerHeight;
+    details.scrollIntoView({ block: details.offsetHeight < room ? "nearest" : "start" });
+  }, true);
+
   // ---- held still while the thread is drawn anew for something that was done elsewhere on the page; a hand goes before
   const hold = () => {
     release?.();

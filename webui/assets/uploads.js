@@ -2,8 +2,9 @@
 // drop in one request and tells nothing of it; here each goes by itself, and Gradio gets the list of those that arrived.
 (() => {
   const $ = selector => document.querySelector(selector);
-  const MOST_BYTES = 20 * 1024 * 1024, AT_ONCE = 3, QUIET_MS = 250, TOLD_MS = 12000, TAKEN_MS = 25, TAKEN_TRIES = 120;
+  const AT_ONCE = 3, QUIET_MS = 250, TOLD_MS = 12000, TAKEN_MS = 25, TAKEN_TRIES = 120;
   const template = () => $("#tpl-upload");
+  const limit = () => Number(template()?.dataset.most) || 20;  // megabytes
   const size = bytes => bytes >= 1e6 ? `${(bytes / 1e6).toFixed(1)} MB` : `${Math.max(1, Math.round(bytes / 1e3))} kB`;
   const isPicture = file => file.type.startsWith("image/") || /\.(heic|heif|avif)$/i.test(file.name);
 
@@ -24,8 +25,8 @@
   const short = name => name.length > 40 ? `${name.slice(0, 24)}…${name.slice(-12)}` : name;
   const admits = file => {
     if (!isPicture(file)) { tell("kind", { name: short(file.name) }); return false; }
-    if (file.size > MOST_BYTES) {
-      tell("large", { name: short(file.name), megabytes: Math.ceil(file.size / 2 ** 20), limit: MOST_BYTES / 2 ** 20 });
+    if (file.size > limit() * 2 ** 20) {
+      tell("large", { name: short(file.name), megabytes: Math.ceil(file.size / 2 ** 20), limit: limit() });
       return false;
     }
     return true;
@@ -57,7 +58,7 @@
     const request = new XMLHttpRequest(), form = new FormData();
     const row = rowOf(file, () => request.abort());
     const done = paths => { row.end(); resolve(paths); };
-    const failed = key => { isWhole = false; tell(key, { name: short(file.name), megabytes: Math.ceil(file.size / 2 ** 20), limit: MOST_BYTES / 2 ** 20 }); done([]); };
+    const failed = key => { isWhole = false; tell(key, { name: short(file.name), megabytes: Math.ceil(file.size / 2 ** 20), limit: limit() }); done([]); };
     form.append("files", file, file.name);
     request.open("POST", address);
     request.withCredentials = init.credentials === "include";

@@ -43,8 +43,20 @@ class EditFacts(Value):
     notices: tuple[str, ...]
 
 
+class ReviewedItem(Value):
+    """Something the person asked for, in their words, and what is seen of it; `is_met` is null where nobody looked."""
+
+    asked: str
+    seen: str
+    is_met: bool | None
+
+
 class PictureFacts(Value):
-    """A picture of a conversation; an upload has no receipt."""
+    """A picture of a conversation; an upload has no receipt.
+
+    `review` is what a model saw of what was asked for, empty for a picture that nobody looked at; `review_score` is its
+    own judgement, from 0 to 1.
+    """
 
     handle: str
     uri: str
@@ -57,6 +69,7 @@ class PictureFacts(Value):
     parents: tuple[str, ...]
     created_at: datetime
     review_score: float | None
+    review: tuple[ReviewedItem, ...] = ()
     receipt: ReceiptFacts | None
     edit: EditFacts | None
 
@@ -130,6 +143,7 @@ def picture_facts(conversation_id: str, picture: Picture) -> PictureFacts:
         parents=picture.parents,
         created_at=picture.created_at,
         review_score=picture.review.score if picture.review is not None else None,
+        review=_review(picture),
         receipt=_receipt(receipt) if receipt is not None else None,
         edit=EditFacts(
             verdict=edit.verdict,
@@ -154,6 +168,12 @@ def conversation_facts(info: ConversationInfo, excerpt: str = "") -> Conversatio
         price_usd=info.price_usd,
         excerpt=excerpt,
     )
+
+
+def _review(picture: Picture) -> tuple[ReviewedItem, ...]:
+    items = picture.review.checklist if picture.review is not None else ()
+    # The first records hold checks of the studio's own, which are no review.
+    return tuple(ReviewedItem(asked=one.wish, seen=one.why, is_met=one.is_met) for one in items if one.check is None)
 
 
 def _receipt(receipt: Receipt) -> ReceiptFacts:

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema, 
 
 from agent.messages import Value
 from agent.plans import PlanEdit
-from agent.settings import TurnSettings
+from agent.settings import MAX_NEGATIVE_CHARACTERS, MAX_REFERENCE_COUNT, ReferenceMode, TurnSettings
 
 _MOST_CHARACTERS = 28 << 20
 _DATA_URL = re.compile(r"\s*data:image/[a-z0-9.+-]{1,40};base64,", re.IGNORECASE)
@@ -82,6 +82,16 @@ class ShapedArguments(PaintingArguments):
     )
     count: int | None = Field(default=None, ge=1, le=4, description="How many pictures.")
     allow_search: bool = Field(default=False, description="The agent may search the web for facts.")
+    negative_prompt: Annotated[str, StringConstraints(max_length=MAX_NEGATIVE_CHARACTERS)] | None = Field(
+        default=None, description="What the picture must not show, in a few words. Left out, the agent chooses."
+    )
+    reference_mode: ReferenceMode | None = Field(
+        default=None,
+        description="Which pictures of the conversation the image model is shown. Left out, the agent chooses.",
+    )
+    reference_count: int | None = Field(
+        default=None, ge=1, le=MAX_REFERENCE_COUNT, description="How many pictures LAST_N shows."
+    )
 
     def settings(self) -> TurnSettings:
         """Return the settings of the turn."""
@@ -90,6 +100,9 @@ class ShapedArguments(PaintingArguments):
             "resolution": self.size,
             "number_of_images": self.count,
             "allow_search": self.allow_search,
+            "negative_prompt": (self.negative_prompt or "").strip() or None,
+            "reference_mode": self.reference_mode,
+            "reference_count": self.reference_count,
         }
         return super().settings().model_copy(update=chosen)
 

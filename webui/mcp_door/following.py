@@ -15,6 +15,7 @@ from agent.events import (
     PictureReady,
     PlanReady,
     QuestionAsked,
+    TargetChanged,
     TextDelta,
     ThoughtLog,
     TurnDone,
@@ -27,7 +28,7 @@ from agent.events import (
 from agent.pictures import Picture
 from agent.plans import Ask, Plan
 from webui.mcp_door.callers import Call
-from webui.questions import question_sentence
+from webui.questions import question_sentence, target_sentence
 from webui.step_lines import step_sentence
 from webui.words import load_words
 
@@ -61,6 +62,8 @@ class Told:
                 self.words.append(event.text)
             case QuestionAsked():
                 self.words.append(f"\n\n{question_sentence(WORDS, event.question, event.subject)}")
+            case TargetChanged():
+                self.words.append(f"\n\n{target_sentence(WORDS, event)}")
             case PictureReady():
                 self.pictures[event.picture.handle] = event.picture
             case PictureFailed():

@@ -25,10 +25,11 @@ _ZONES = {
 }
 
 
-def aids_html(words: Words, catalogue: Catalogue, provider: str, on: date) -> str:
+def aids_html(words: Words, catalogue: Catalogue, provider: str, on: date, *, upload_limit_megabytes: int) -> str:
     """Return the three buttons, the one that stands for them where there is no room, and what scripts need.
 
-    What writing out a wish costs is told for both text models: the script knows which one is chosen.
+    What writing out a wish costs is told for both text models: the script knows which one is chosen. It refuses files
+    of more than `upload_limit_megabytes` before they are sent.
     """
     told = {name: _price(words, catalogue, provider, name, on) for name in ("flash", "thinking")}
     buttons = "".join(_button(words(key), name, symbol, told) for name, (key, symbol) in _AIDS.items())
@@ -39,7 +40,7 @@ def aids_html(words: Words, catalogue: Catalogue, provider: str, on: date) -> st
         f'<button type="button" class="b icon aids-more" data-aid="more" aria-haspopup="menu" aria-label="{more}" '
         f'title="{more}">{icon("sparkles")}</button>'
         f'<div id="aids-menu" popover role="menu" aria-label="{more}">{items}</div>'
-        f"{_templates(words)}"
+        f"{_templates(words, upload_limit_megabytes)}"
     )
 
 
@@ -72,7 +73,7 @@ def _item(label: str, name: str, symbol: str) -> str:
     )
 
 
-def _templates(words: Words) -> str:
+def _templates(words: Words, limit_megabytes: int) -> str:
     """Return what scripts clone: the line of a wish that is being written, the place for a drop, an upload's row."""
     stop, cancel = escape(words("fuller.stop")), escape(words("upload.cancel"))
     working = (
@@ -91,8 +92,9 @@ def _templates(words: Words) -> str:
     places = {name: f"{{{name}}}" for name in ("name", "megabytes", "limit")}
     data = "".join(f' data-{name}="{escape(words(key, **places))}"' for name, key in said.items())
     row = (
-        f'<template id="tpl-upload"{data}><li><span class="name"></span><progress max="100" '
-        f'aria-label="{escape(words("upload.progress", name="{name}"))}"></progress><span class="at"></span>'
+        f'<template id="tpl-upload" data-most="{limit_megabytes}"{data}><li><span class="name"></span>'
+        f'<progress max="100" aria-label="{escape(words("upload.progress", name="{name}"))}"></progress>'
+        f'<span class="at"></span>'
         f'<button type="button" class="b icon" data-aid="cancel_upload" aria-label="{cancel}" title="{cancel}">'
         f"{icon('x', 14)}</button></li></template>"
     )

@@ -7,14 +7,16 @@ from html import escape
 import gradio as gr
 
 from agent.conversation import Conversation
-from agent.pictures import Picture
+from agent.picture_limits import MODEL_COPY_SIDE_PX, fitted_size
+from agent.pictures import Picture, PixelSize
 from webui.blank_notes import blank_mark
 from webui.cards import THUMB_EDGE_PX, View, button, picture_actions, picture_alt
+from webui.edit_cards import size_text
 from webui.icons import icon
 from webui.panels.flat import flat
 from webui.panels.painter import choose_button_html, stage_buttons_html
 from webui.receipts import whole_receipt
-from webui.review_cards import review_rows, score_badge
+from webui.review_cards import review_badge, review_rows
 from webui.words import Words
 
 STAGE_EDGE_PX = 2048
@@ -35,10 +37,11 @@ def empty_canvas_html(words: Words) -> str:
 
 
 def opened_canvas_html(view: View, conversation: Conversation | None) -> str:
-    """Return the stage of a conversation that was just opened: its newest picture, if there is one."""
+    """Return the stage of a conversation that was just opened: the picture that the next words change."""
     if conversation is None or not conversation.pictures:
         return empty_canvas_html(view.words)
-    return canvas_html(view, conversation, conversation.pictures[-1])
+    target = conversation.edit_target
+    return canvas_html(view, conversation, conversation.picture(target) if target else conversation.pictures[-1])
 
 
 def canvas_html(view: View, conversation: Conversation, picture: Picture) -> str:
@@ -46,7 +49,7 @@ def canvas_html(view: View, conversation: Conversation, picture: Picture) -> str
     words, image = view.words, picture.image
     width, height = image.width or 1, image.height or 1
     original = escape(words("action.original"))
-    receipt = whole_receipt(view, picture) or f"<p>{escape(words('receipt.uploaded'))}</p>"
+    receipt = whole_receipt(view, picture) or "".join(f"<p>{escape(one)}</p>" for one in _uploaded(words, picture))
     has_original = picture.receipt is not None and picture.receipt.has_credentials
     return (
         f"{_bar(picture.handle)}"
@@ -55,7 +58,7 @@ def canvas_html(view: View, conversation: Conversation, picture: Picture) -> str
         f'data-width="{width}" data-height="{height}">'
         f'<img src="{view.url(picture.handle, STAGE_EDGE_PX)}" alt="{escape(picture_alt(words, picture))}" '
         f'loading="lazy">{blank_mark(words, picture)}</div>'
-        f'{_strip(view, conversation, picture.handle)}<div class="cv-info"><span>{width}×{height}</span>'
+        f'{_strip(view, conversation, picture.handle)}<div class="cv-info"><span>{_size(words, picture)}</span>'
         f'<span class="grow"></span><a href="{view.url(picture.handle)}" target="_blank" rel="noopener">{original}</a>'
         f'</div></div><div class="cv-paint">{stage_buttons_html(words, picture.handle)}</div>'
         f"{picture_actions(view, picture.handle, has_original=has_original)}"
@@ -64,10 +67,34 @@ def canvas_html(view: View, conversation: Conversation, picture: Picture) -> str
     )
 
 
+def _size(words: Words, picture: Picture) -> str:
+    """Return the pixels of the picture, and its bits where they are more than usual."""
+    image = picture.image
+    told = f"{image.width or 1}×{image.height or 1}"
+    return f"{told} · {escape(words('stage.bits', bits=image.bit_depth))}" if image.bit_depth > 8 else told
+
+
+def _uploaded(words: Words, picture: Picture) -> list[str]:
+    """Return what is known of an upload: as what it is kept, and what models see of it where that is less."""
+    image, file = picture.image, picture.original
+    if file is None:
+        return [words("receipt.uploaded")]
+    size = PixelSize(width=image.width or 0, height=image.height or 0, bit_depth=image.bit_depth)
+    kept = size_text(words, size)
+    is_flatter = file.bit_depth > image.bit_depth and image.bit_depth == 8
+    bits = {"file_bits": file.bit_depth, "bits": image.bit_depth}
+    told = words("receipt.kept_flatter", size=kept, **bits) if is_flatter else words("receipt.kept", size=kept)
+    width, height = fitted_size(size.width, size.height, MODEL_COPY_SIDE_PX)
+    if (width, height, 8) == (size.width, size.height, size.bit_depth):
+        return [told]
+    used = PixelSize(width=width, height=height)
+    return [told, words("receipt.model_copy", used=size_text(words, used))]
+
+
 def _review(words: Words, picture: Picture) -> str:
     if picture.review is None:
         return ""
-    head = f"{escape(words('review.title'))} {score_badge(words, picture.review)}"
+    head = f"{escape(words('review.title'))} {review_badge(words, picture.review)}"
     rows = review_rows(words, picture.review)
     found = f'<div class="found">{rows}</div>' if rows else ""
     return f'<section class="review whole"><h3>{head}</h3>{found}</section>'

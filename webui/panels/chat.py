@@ -61,7 +61,7 @@ def build_chat() -> ChatPanel:
 
 
 def to_messages(blocks: Sequence[Block]) -> list[dict[str, Any]]:
-    """Return the blocks as Gradio's messages: prose as Markdown, which Gradio sanitises, cards as components."""
+    """Return the blocks as Gradio's messages: prose as harmless HTML, cards as components."""
     return [_message(block) for block in blocks]
 
 

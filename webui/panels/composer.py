@@ -13,10 +13,9 @@ from gradio.blocks import Block
 from agent.messages import Value
 from agent.pictures import ReferenceRole
 from agent.providers.catalogue import Catalogue, ModelEntry, ModelRole
-from agent.settings import TurnSettings
+from agent.settings import MAX_NEGATIVE_CHARACTERS, ReferenceMode, TurnSettings
 from webui.cards import THUMB_EDGE_PX, View
 from webui.icons import icon
-from webui.model_limits import Limits, is_limited
 from webui.panels.flat import flat
 from webui.words import Words
 
@@ -24,6 +23,13 @@ AUTO = "auto"
 BOTH = "both"
 COUNTS = ("1", "2", "3", "4")
 POLICIES = ("llm_only", "image_only", "both")
+REFERENCE_MODES = {
+    ReferenceMode.USER_UPLOADED_ONLY: "composer.user_uploaded_only",
+    ReferenceMode.LAST_GENERATED: "composer.last_generated",
+    ReferenceMode.ALL_USER_UPLOADED: "composer.all_user_uploaded",
+    ReferenceMode.LAST_N: "composer.last_n",
+}
+REFERENCE_COUNTS = ("1", "2", "3", "4", "6", "8", "10", "14")
 REVIEWS = ("off", "on", "always")
 _COST_BUS = "window.aivistaCost = { ask: () => trigger('click') };"
 Update = dict[str, Any]
@@ -44,6 +50,10 @@ class ComposerPanel:
     search_policy: gr.Dropdown
     review: gr.Dropdown
     confirm: gr.Checkbox
+    negative_prompt: gr.Textbox
+    reference_mode: gr.Dropdown
+    reference_count: gr.Dropdown
+    more: gr.Checkbox
     models: gr.HTML
     aids: gr.HTML
     cost: gr.HTML
@@ -60,9 +70,9 @@ class ComposerPanel:
     beside: gr.Textbox
 
     @property
-    def told(self) -> list[gr.HTML]:
-        """What follows from the chips and the model in use."""
-        return [self.models, self.aids, self.cost]
+    def told(self) -> list[gr.HTML | gr.Checkbox]:
+        """What follows from the chips and the model in use, and the switch that shows the rarer chips."""
+        return [self.models, self.aids, self.cost, self.more]
 
     @property
     def settings(self) -> dict[str, Block]:
@@ -70,7 +80,7 @@ class ComposerPanel:
         return {**self.chips}
 
     @property
-    def chips(self) -> dict[str, gr.Dropdown | gr.Checkbox]:
+    def chips(self) -> dict[str, gr.Dropdown | gr.Checkbox | gr.Textbox]:
         """The same, as what they are."""
         return {
             "text_model": self.text_model,
@@ -82,6 +92,9 @@ class ComposerPanel:
             "number_of_images": self.number_of_images,
             "review": self.review,
             "confirm": self.confirm,
+            "negative_prompt": self.negative_prompt,
+            "reference_mode": self.reference_mode,
+            "reference_count": self.reference_count,
         }
 
 
@@ -97,6 +110,9 @@ class Chosen(Value):
     number_of_images: str = AUTO
     review: str = "on"
     confirm: bool = False
+    negative_prompt: str = ""
+    reference_mode: str = AUTO
+    reference_count: str = AUTO
 
     @classmethod
     def of(cls, settings: TurnSettings) -> Chosen:
@@ -112,6 +128,9 @@ class Chosen(Value):
             number_of_images=count if count in COUNTS else AUTO,
             review=settings.review,
             confirm=settings.confirm,
+            negative_prompt=settings.negative_prompt or "",
+            reference_mode=settings.reference_mode or AUTO,
+            reference_count=str(settings.reference_count or AUTO),
         )
 
     def turn_settings(self) -> TurnSettings:
@@ -128,6 +147,9 @@ class Chosen(Value):
                 "number_of_images": count,
                 "review": self.review,
                 "confirm": self.confirm,
+                "negative_prompt": self.negative_prompt or None,
+                "reference_mode": None if self.reference_mode == AUTO else self.reference_mode,
+                "reference_count": None if self.reference_count == AUTO else int(self.reference_count),
             }
         )
 
@@ -166,6 +188,20 @@ def build_composer(catalogue: Catalogue) -> ComposerPanel:
                 policy = _chip("policy", "search_policy", list(POLICIES), "llm_only")
                 review = _chip("review", "review", list(REVIEWS), "on")
                 confirm = _switch("confirm", "confirm")
+                avoid = gr.Textbox(
+                    "",
+                    label="negative_prompt",
+                    elem_id="avoid",
+                    elem_classes="pick",
+                    lines=1,
+                    max_lines=1,
+                    max_length=MAX_NEGATIVE_CHARACTERS,
+                    min_width=0,
+                    scale=0,
+                )
+                mode = _chip("reference-mode", "reference_mode", [AUTO, *ReferenceMode], AUTO)
+                how_many = _chip("reference-count", "reference_count", [AUTO, *REFERENCE_COUNTS], AUTO)
+                more = _switch("more", "more")
             aids, cost = flat("aids"), flat("cost")
         models, presets = flat("models-note"), flat("presets")
         with gr.Column(elem_id="wires"):
@@ -173,7 +209,23 @@ def build_composer(catalogue: Catalogue) -> ComposerPanel:
             wires = [gr.Textbox("", label=name, elem_id=name) for name in names]
             wording, cost_bus = flat("wording"), flat("cost-bus", js_on_load=_COST_BUS)
     chips = (text_model, image_model, aspect_ratio, resolution, number, search, policy, review, confirm)
-    return ComposerPanel(context, message, *chips, models, aids, cost, fuller, presets, wording, cost_bus, *wires)
+    return ComposerPanel(
+        context,
+        message,
+        *chips,
+        avoid,
+        mode,
+        how_many,
+        more,
+        models,
+        aids,
+        cost,
+        fuller,
+        presets,
+        wording,
+        cost_bus,
+        *wires,
+    )
 
 
 def wording_html(text: str, at: int) -> str:
@@ -183,8 +235,16 @@ def wording_html(text: str, at: int) -> str:
 
 
 def _switch(elem_id: str, label: str) -> gr.Checkbox:
+    # Gradio takes one that no event asks for to be shown only.
     return gr.Checkbox(
-        False, label=label, elem_id=elem_id, elem_classes="toggle", container=False, min_width=0, scale=0
+        False,
+        label=label,
+        elem_id=elem_id,
+        elem_classes="toggle",
+        container=False,
+        interactive=True,
+        min_width=0,
+        scale=0,
     )
 
 
@@ -220,17 +280,6 @@ def offered(catalogue: Catalogue, provider: str, image_model: str) -> tuple[list
     return ratios, sizes
 
 
-def within(chosen: Chosen, limits: Limits) -> Chosen:
-    """Return what the chips say without a model that the key cannot use: the other one, else what they begin with."""
-    update: dict[str, str] = {}
-    if is_limited(limits, "text_model", chosen.text_model):
-        others = (name for name in ("flash", "thinking") if not is_limited(limits, "text_model", name))
-        update["text_model"] = next(others, "flash")
-    if is_limited(limits, "image_model", chosen.image_model):
-        update["image_model"] = AUTO
-    return chosen.model_copy(update=update) if update else chosen
-
-
 def chip_updates(words: Words, catalogue: Catalogue, provider: str, chosen: Chosen) -> dict[str, Update]:
     """Return the update of every chip, by name: its label, its choices in the visitor's words, whether it is shown.
 
@@ -253,6 +302,15 @@ def chip_updates(words: Words, catalogue: Catalogue, provider: str, chosen: Chos
     ratio = chosen.aspect_ratio if chosen.aspect_ratio in ratios else AUTO
     shown_sizes = [(words("composer.auto_size"), AUTO), *_same(sizes)]
     shown_counts = [(words("composer.auto_count"), AUTO), *((f"×{count}", count) for count in COUNTS)]
+    # A sketch is drawn from the words alone, and a model that changes no picture is shown none.
+    takes_pictures = not is_sketch and all(one.has_edits for one in painters(catalogue, provider, chosen.image_model))
+    mode = chosen.reference_mode if takes_pictures and chosen.reference_mode in set(ReferenceMode) else AUTO
+    shown_modes = [
+        (words("composer.auto_references"), AUTO),
+        *((words(key), one.value) for one, key in REFERENCE_MODES.items()),
+    ]
+    is_counted = mode == ReferenceMode.LAST_N
+    many = chosen.reference_count if is_counted and chosen.reference_count in REFERENCE_COUNTS else AUTO
     return {
         "text_model": _choices(words, "text_model", thinkers, chosen.text_model, is_shown=not is_sketch),
         "image_model": _choices(words, "image_model", [(auto_image, AUTO), *([] if is_sketch else models)], image),
@@ -265,6 +323,16 @@ def chip_updates(words: Words, catalogue: Catalogue, provider: str, chosen: Chos
         ),
         "review": _choices(words, "review", when, chosen.review),
         "confirm": gr.update(label=words("composer.confirm"), value=chosen.confirm, visible=True),
+        "negative_prompt": gr.update(
+            label=words("composer.negative_prompt"),
+            placeholder=words("composer.negative_prompt_hint"),
+            value=chosen.negative_prompt if not is_sketch else "",
+            visible=not is_sketch,
+        ),
+        "reference_mode": _choices(words, "reference_mode", shown_modes, mode, is_shown=takes_pictures),
+        "reference_count": _choices(
+            words, "reference_count", [(auto, AUTO), *_same(REFERENCE_COUNTS)], many, is_shown=is_counted
+        ),
     }
 
 

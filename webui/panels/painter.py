@@ -6,7 +6,6 @@ from html import escape
 
 import gradio as gr
 
-from agent.imaging.intake import WORKING_SIDE_PX
 from webui.icons import icon
 from webui.mask_wires import MAX_EDGE_PX, MAX_FEATHER_PX, MAX_GROWTH, MIN_FEATHER_PX
 from webui.panels.flat import flat
@@ -71,7 +70,7 @@ def painter_html(words: Words) -> str:
     said = "".join(f' data-{_name(key).replace("_", "-")}="{escape(words(key, **_LEFT_OPEN))}"' for key in _SAID)
     return (
         f'<div id="pt" role="region" aria-label="{escape(words("painter.title"))}" data-mode="mask" '
-        f'data-longest="{MAX_EDGE_PX}" data-working="{WORKING_SIDE_PX}" data-growth="{MAX_GROWTH:g}"{said}>'
+        f'data-longest="{MAX_EDGE_PX}" data-growth="{MAX_GROWTH:g}"{said}>'
         f"{_bar(words)}{_mask_tools(words)}{_expand_tools(words)}{_well(words)}{_foot()}</div>"
         '<p id="pt-said" role="status"></p>'
         '<input type="file" id="pt-photo" accept="image/*,.heic,.heif,.avif" multiple hidden>'

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+from agent.settings import ReferenceMode
 from agent.storage.presets import MAX_NAME_CHARACTERS, Preset
 from webui.icons import icon
-from webui.panels.composer import AUTO, Chosen
+from webui.panels.composer import AUTO, REFERENCE_MODES, Chosen
 from webui.ratio_shapes import shape_html
 from webui.words import Words
 
+_LONGEST_AVOIDED = 24
 _REVIEWS = {"off": "presets.review_off", "always": "presets.review_always"}
 
 
@@ -62,9 +64,18 @@ def summary(words: Words, chosen: Chosen) -> str:
         cells.append(escape(words("composer.search")))
     if chosen.review != "on":
         cells.append(escape(words(_REVIEWS[chosen.review])))
+    if chosen.negative_prompt:
+        cells.append(escape(words("presets.avoids", words=_shortened(chosen.negative_prompt))))
+    if chosen.reference_mode in set(ReferenceMode):
+        count = f" ×{chosen.reference_count}" if chosen.reference_count != AUTO else ""
+        cells.append(escape(words(REFERENCE_MODES[ReferenceMode(chosen.reference_mode)]) + count))
     if chosen.confirm:
         cells.append(escape(words("composer.confirm")))
     return "".join(f"<span>{cell}</span>" for cell in cells) or f"<span>{escape(words('presets.all_auto'))}</span>"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST_AVOIDED else f"{text[: _LONGEST_AVOIDED - 1].rstrip()}…"
 
 
 def _row(words: Words, preset: Preset, typed: Typed | None) -> str:

@@ -169,6 +169,12 @@ def _foreign_rows(words: Words, foreign: ForeignRecipe) -> list[tuple[str, str]]
     return [
         (words("receipt.prompt"), _said(foreign.prompt)),
         (words("recipe.negative"), _said(foreign.negative_prompt)),
+        (words("receipt.model"), escape(foreign.model)),
+        (words("recipe.seed"), escape(foreign.seed)),
+        (words("recipe.steps"), escape(foreign.steps)),
+        (words("recipe.cfg_scale"), escape(foreign.cfg_scale)),
+        (words("recipe.sampler"), escape(foreign.sampler)),
+        (words("recipe.size"), escape(foreign.size)),
         (words("recipe.raw"), _said(foreign.raw)),
     ]
 

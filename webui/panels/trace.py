@@ -6,6 +6,7 @@ Python writes the frame once and the turns when they are looked at (`webui.trace
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -31,6 +32,7 @@ _NODE_ICONS = {
     "executor": "brush",
     "critic": "scan-eye",
 }
+_NODES = frozenset({*_NODE_ICONS, "consent", "decision", "presenter", "failure", "retrial"})
 _CALL_ICONS = {"words": "message-square-text", "picture": "image", "vectors": "binary"}
 _SOURCES = {"journal": "trace.from_journal", "cache": "trace.from_cache"}
 
@@ -185,9 +187,10 @@ def _steps(words: Words, steps: Sequence[StepSummary]) -> str:
 
 
 def _under_way(words: Words, node: str, number: int) -> str:
+    name = escape(node_name(words, node))
     return (
         f'<div class="trc-step node" data-number="{number}"><div class="trc-line">'
-        f'{icon(_NODE_ICONS.get(node, "waypoints"))}<span class="trc-name"><b>{escape(node)}</b></span>'
+        f'{icon(_NODE_ICONS.get(node, "waypoints"))}<span class="trc-name"><b>{name}</b></span>'
         f'<span></span><span></span><span class="trc-live">{escape(words("trace.running"))}</span></div></div>'
     )
 
@@ -198,7 +201,7 @@ def _step(words: Words, step: StepSummary) -> str:
     mended = "" if step.has_failed or step.was_cancelled else " mended"
     kind = f"{'node' if is_node else 'call'}{f' trouble{mended}' if step.is_trouble else ''}"
     bar = "" if is_node else f'<i style="--at:{step.at_s:.3f};--took:{step.seconds:.3f}"></i>'
-    name = escape(step.model_label or step.name)
+    name = escape(node_name(words, step.name) if is_node else step.model_label or step.name)
     return (
         f'<details class="trc-step {kind}" data-number="{step.number}"><summary class="trc-line">{icon(shape)}'
         f'<span class="trc-name"><b{" class=model" if step.model_label else ""}>{name}</b>'
@@ -222,10 +225,26 @@ def _about(words: Words, step: StepSummary) -> str:
     if step.source in _SOURCES:
         parts.append(escape(words(_SOURCES[step.source])))
     if step.model_label:
-        parts.append(f"<code>{escape(step.name)}</code>")
+        parts.append(escape(_purpose(words, step)))
     if step.led_to:
-        parts.append(f"{escape(words('trace.led_to'))} <code>{escape(step.led_to)}</code>")
+        parts.append(escape(f"{words('trace.led_to')} {node_name(words, step.led_to)}"))
     return " · ".join(parts)
+
+
+def node_name(words: Words, node: str) -> str:
+    """Return what a node of the turn's graph does, in plain words."""
+    return words(f"node.{node if node in _NODES else 'other'}")
+
+
+def _purpose(words: Words, step: StepSummary) -> str:
+    """Return which call of its node it was, in plain words; its name in the journal says it."""
+    if planned := re.fullmatch(r"planner:(\d+)", step.name):
+        return words("trace.plan_step", number=planned[1])
+    if painted := re.fullmatch(r"picture:\d+\.\d+\.(\d+)\.(\d+)", step.name):
+        attempt = [words("trace.attempt", number=painted[2])] if painted[2] != "1" else []
+        return words("did.join").join([words("trace.picture", number=int(painted[1]) + 1), *attempt])
+    reviewed = re.fullmatch(r"critic:(#\S+)", step.name)
+    return reviewed[1] if reviewed else node_name(words, step.node)
 
 
 def _tokens(step: StepSummary) -> str:

@@ -86,12 +86,17 @@ def feather_mask(mask: Mask, pixels: float) -> Mask:
 
 
 def plan_edit(
-    original: bytes, mask: Mask, frames: Sequence[Frame], feather_px: float = DEFAULT_FEATHER_PX
+    original: bytes,
+    mask: Mask,
+    frames: Sequence[Frame],
+    feather_px: float = DEFAULT_FEATHER_PX,
+    *,
+    is_in_place: bool = False,
 ) -> EditPlan | MaskRefusal:
     """Return what to send for changing what the mask marks; see `edits.plan_edit`."""
     from agent.imaging.masking import edits
 
-    return edits.plan_edit(original, mask, frames, feather_px)
+    return edits.plan_edit(original, mask, frames, feather_px, is_in_place=is_in_place)
 
 
 def finish_edit(plan: EditPlan, answer: bytes) -> EditOutcome | MaskRefusal:

@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from agent.imaging.masking.pictures import Bytes, Floats
+from agent.pixels import Bytes, Floats
 
 _BAND_FROM_PX, _BAND_TO_PX = 2, 16
 _SLOPES = (0.75, 1.35)
@@ -32,6 +32,10 @@ class Correction:
 
     table: Floats
     field: Floats
+
+
+NONE = Correction(np.repeat(np.arange(256, dtype=np.float32)[:, None], 3, axis=1), np.zeros((1, 1, 3), np.float32))
+"""Leaves every colour as it is."""
 
 
 def correction(sent: Bytes, shown: Floats, outside: Bytes, comparable: Bytes) -> Correction:

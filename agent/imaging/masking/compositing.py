@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from agent.imaging.masking.alignment import Matrix
 from agent.imaging.masking.colour import Correction
 from agent.imaging.masking.masks import box_of, smoothstep
-from agent.imaging.masking.pictures import BACKDROP, Bytes, Floats, Picture, Pixels, over_backdrop
 from agent.imaging.masking.values import Box
 from agent.imaging.masking.wobble import Bends
+from agent.pixels import BACKDROP, Bytes, Floats, Pixels, Raster, from_srgb, shown_rgb
 
 _BAND_ROWS = 256
 _LEAST_FEATHER_PX = 1.5
@@ -26,7 +26,6 @@ _SMALL_SIDE_PX = 1024
 _CUBIC_REACH_PX = 4
 # An answer finer than the picture by more than this is smoothed before it is sampled.
 _FINER = 1.15
-_LUMA = np.array([0.299, 0.587, 0.114], np.float32)
 # Where transparent, a difference of so many levels from what was sent begins to count as drawn, and then does wholly.
 _DRAWN_FROM, _DRAWN_TO = 8.0, 32.0
 
@@ -44,7 +43,7 @@ class Laid:
     correction: Correction
 
 
-def pasted(picture: Picture, mask: Bytes, laid: Laid, feather_px: float) -> Picture:
+def pasted(picture: Raster, mask: Bytes, laid: Laid, feather_px: float) -> Raster:
     """Return the picture with the answer inside the mask; wherever the mask is 0, the very same values.
 
     `feather_px` is in pixels of the work frame; it is less in narrow places, and there is no fade where the mask meets
@@ -59,10 +58,10 @@ def pasted(picture: Picture, mask: Bytes, laid: Laid, feather_px: float) -> Pict
         part = picture.pixels[rows, columns]
         mixed = _mixed(part, _sampled(laid, band), weight, picture)
         pixels[rows, columns] = np.where(weight[..., None] > 0, mixed, part)
-    return Picture(pixels, picture.profile)
+    return Raster(pixels, picture.profile)
 
 
-def changed_outside(original: Picture, result: Picture, mask: Bytes) -> int:
+def changed_outside(original: Raster, result: Raster, mask: Bytes) -> int:
     """Return in how many pixels outside the mask any channel differs; all of them when the shapes do."""
     if original.pixels.shape != result.pixels.shape or original.pixels.dtype != result.pixels.dtype:
         return int((mask == 0).sum())
@@ -180,29 +179,29 @@ def _looked_up(
     return np.asarray(found, np.float32)
 
 
-def _mixed(part: Pixels, sampled: Floats, weight: Floats, picture: Picture) -> Pixels:
+def _mixed(part: Pixels, sampled: Floats, weight: Floats, picture: Raster) -> Pixels:
+    """Return some pixels of the picture, in its own profile, with the answer (sRGB, 0 to 255) laid over them."""
     unit = picture.peak / 255
-    colours = part.shape[2] - picture.has_alpha
+    share, colours = weight[..., None], picture.colours
     answer = np.clip(sampled, 0, 255)
-    if colours == 1:
-        answer = (answer @ _LUMA)[..., None]
-    share = weight[..., None]
     original = part[..., :colours].astype(np.float32) / unit
     if not picture.has_alpha:
-        return _stored(np.asarray((original * (1 - share) + answer * share) * unit, np.float32), part)
+        own = from_srgb(answer, picture.profile, colours)
+        return _stored(np.asarray((original * (1 - share) + own * share) * unit, np.float32), part)
     before = part[..., -1:].astype(np.float32) / picture.peak
-    inside = np.maximum(before, _drawn(part, sampled, picture.peak))
+    inside = np.maximum(before, _drawn(part, sampled, picture.profile))
     # What was sent showed transparent parts over the backdrop: its share is taken out again.
-    drawn = np.maximum(answer - (1 - inside) * BACKDROP, 0)
+    drawn = np.clip((answer - (1 - inside) * BACKDROP) / np.maximum(inside, 1e-6), 0, 255)
+    own = from_srgb(np.asarray(drawn, np.float32), picture.profile, colours)
     alpha = before * (1 - share) + inside * share
-    mixed = (original * before * (1 - share) + drawn * share) / np.maximum(alpha, 1e-6)
+    mixed = (original * before * (1 - share) + own * inside * share) / np.maximum(alpha, 1e-6)
     colour = np.where(alpha > 0, np.minimum(mixed, 255), original)
     return _stored(np.concatenate([colour * unit, alpha * picture.peak], axis=2).astype(np.float32), part)
 
 
-def _drawn(part: Pixels, sampled: Floats, peak: int) -> Floats:
+def _drawn(part: Pixels, sampled: Floats, profile: bytes | None) -> Floats:
     """Return how surely the answer drew something in each pixel, 0 to 1: only that may make it opaque."""
-    difference = np.abs(sampled - over_backdrop(part, peak)).max(axis=2)
+    difference = np.abs(sampled - shown_rgb(part, profile)).max(axis=2)
     smooth = cv2.GaussianBlur(np.asarray(difference, np.float32), (0, 0), 1.2)
     return smoothstep(np.asarray((smooth - _DRAWN_FROM) / (_DRAWN_TO - _DRAWN_FROM), np.float32))[..., None]
 

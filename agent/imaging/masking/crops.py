@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from agent.imaging.masking.pictures import Bytes, Picture, Pixels, over_backdrop
 from agent.imaging.masking.values import Box, Frame
+from agent.pixels import Bytes, Pixels, Raster, shown_rgb
 
 CONTEXT = 2.0
 MIN_CONTEXT_PX = 48
@@ -23,6 +23,7 @@ MIN_SHORT_SIDE_PX = 384
 # A larger frame is asked for when a pixel of the answer would stand for more than this many of the picture.
 MAX_SOFTNESS = 1.25
 WORK_PIXELS = 1_100_000
+NATIVE_PIXELS = 16_000_000
 # A frame may be stretched by this much to fit a whole picture: 1200 by 896 stands for 4:3.
 _MAX_STRETCH = 0.03
 _MARKERS = {"magenta": (255, 0, 255), "lime green": (60, 255, 0), "cyan": (0, 255, 255)}
@@ -64,6 +65,21 @@ def chosen_crop(mask_box: Box, width: int, height: int, frames: Sequence[Frame])
     return Crop(box, _sized(box, frame, frames))
 
 
+def native_crop(mask_box: Box, width: int, height: int, frames: Sequence[Frame]) -> Crop | None:
+    """Return a crop with context round the mask's box in its own pixels, for a painter that takes any size.
+
+    It is made smaller only beyond 16 megapixels. `frames` name the ratio; None when there is none at all.
+    """
+    if not frames:
+        return None
+    box = _needed(mask_box, Box(0, 0, width, height))
+    shape = math.log(box.width / box.height)
+    nearest = min(frames, key=lambda frame: abs(shape - math.log(frame.width_px / frame.height_px)))
+    scale = min(1.0, math.sqrt(NATIVE_PIXELS / (box.width * box.height)))
+    size = (max(1, round(box.width * scale)), max(1, round(box.height * scale)))
+    return Crop(box, Frame(nearest.ratio, nearest.size, *size))
+
+
 def whole_crop(width: int, height: int, frames: Sequence[Frame]) -> Crop | None:
     """Return a crop of all of the picture in the frame that wastes least."""
     if not frames:
@@ -74,19 +90,19 @@ def whole_crop(width: int, height: int, frames: Sequence[Frame]) -> Crop | None:
     return Crop(_around(whole, frame), _sized(_around(whole, frame), frame, frames))
 
 
-def cut(picture: Picture, crop: Crop) -> Bytes:
-    """Return the crop as 8-bit RGB at the frame's size; beyond the picture its edge is continued, blurred."""
+def cut(picture: Raster, crop: Crop) -> Bytes:
+    """Return the crop as 8-bit sRGB at the frame's size; beyond the picture its edge is continued, blurred."""
     shown = filled(picture, crop.box)
     size = (crop.frame.width_px, crop.frame.height_px)
     way = cv2.INTER_AREA if crop.softness > 1 else cv2.INTER_CUBIC
     return np.asarray(cv2.resize(shown, size, interpolation=way), np.uint8)
 
 
-def filled(picture: Picture, box: Box) -> Bytes:
-    """Return the box of a picture as 8-bit RGB at the picture's scale, its edge continued and blurred beyond it."""
+def filled(picture: Raster, box: Box) -> Bytes:
+    """Return the box of a picture as 8-bit sRGB at the picture's scale, its edge continued and blurred beyond it."""
     inside = box.within(Box(0, 0, picture.width, picture.height))
     part = picture.pixels[inside.top : inside.bottom, inside.left : inside.right]
-    shown = over_backdrop(part, picture.peak)
+    shown = shown_rgb(part, picture.profile)
     beyond = (inside.top - box.top, box.bottom - inside.bottom, inside.left - box.left, box.right - inside.right)
     return np.asarray(continued(shown, *beyond), np.uint8) if any(beyond) else shown
 

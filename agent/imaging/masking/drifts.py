@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from agent.imaging.masking import alignment, colour, crops, edits, laying, masks, pictures, spills, verdicts, wobble
+from agent.errors import RequestRefused
+from agent.imaging.masking import alignment, colour, crops, edits, laying, masks, spills, verdicts, wobble
 from agent.imaging.masking.alignment import Matrix
 from agent.imaging.masking.laying import Surface
-from agent.imaging.masking.pictures import Bytes
 from agent.imaging.masking.values import (
     DEFAULT_FEATHER_PX,
     Box,
@@ -22,6 +22,7 @@ from agent.imaging.masking.values import (
     Reason,
     Verdict,
 )
+from agent.pixels import Bytes, open_picture, read_rgb
 
 _EDGE_PX = 3.0
 # Of the tiles that both pictures show, so many must be alike; other pictures stay below 0.1.
@@ -36,11 +37,11 @@ def drift(original: bytes, edited: bytes) -> Drift | MaskRefusal:
     """
     try:
         surface = _whole(original)
-    except pictures.Unreadable:
+    except RequestRefused:
         return MaskRefusal(MaskProblem.PICTURE_UNREADABLE)
     try:
-        answer = pictures.read_rgb(edited)
-    except pictures.Unreadable:
+        answer = read_rgb(edited)
+    except RequestRefused:
         return MaskRefusal(MaskProblem.ANSWER_UNREADABLE)
     size = (surface.work_width, surface.work_height)
     everywhere = np.full(size[::-1], 255, np.uint8)
@@ -67,11 +68,11 @@ def keep_only(
     """
     try:
         surface = _whole(original)
-    except pictures.Unreadable:
+    except RequestRefused:
         return MaskRefusal(MaskProblem.PICTURE_UNREADABLE)
     try:
-        answer = pictures.read_rgb(edited)
-    except pictures.Unreadable:
+        answer = read_rgb(edited)
+    except RequestRefused:
         return MaskRefusal(MaskProblem.ANSWER_UNREADABLE)
     width, height = surface.picture.width, surface.picture.height
     if (area.width, area.height) != (width, height):
@@ -87,7 +88,7 @@ def keep_only(
 
 
 def _whole(original: bytes) -> Surface:
-    picture = pictures.read(original)
+    picture = open_picture(original)
     box = Box(0, 0, picture.width, picture.height)
     return Surface.over(picture, box, crops.work_size(picture.width, picture.height))
 

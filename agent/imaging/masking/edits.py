@@ -7,13 +7,14 @@ Everything here computes for a second or so and belongs in a thread.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from agent.imaging.masking import compositing, crops, laying, masks, pictures, verdicts
+from agent.errors import RequestRefused
+from agent.imaging.masking import compositing, crops, laying, masks, verdicts
 from agent.imaging.masking.crops import Crop
 from agent.imaging.masking.laying import Surface
-from agent.imaging.masking.pictures import Bytes, Picture
 from agent.imaging.masking.values import (
     DEFAULT_FEATHER_PX,
     AlignedAnswer,
@@ -29,26 +30,33 @@ from agent.imaging.masking.values import (
     Said,
     Verdict,
 )
+from agent.pixels import Bytes, Raster, encode_png, open_picture, read_rgb
 
 LEAST_FEATHER_PX, MOST_FEATHER_PX = 2.0, 32.0
 _BEYOND_SAID = 0.02
 
 
 def plan_edit(
-    original: bytes, mask: Mask, frames: Sequence[Frame], feather_px: float = DEFAULT_FEATHER_PX
+    original: bytes,
+    mask: Mask,
+    frames: Sequence[Frame],
+    feather_px: float = DEFAULT_FEATHER_PX,
+    *,
+    is_in_place: bool = False,
 ) -> EditPlan | MaskRefusal:
     """Return what to send for changing what the mask marks.
 
     `original` is any picture the studio holds; 16 bits and alpha are kept, though 8-bit RGB is sent. `frames` are the
     model's legal outputs in all their sizes; about a megapixel is asked for unless that would be more than 1.25 times
     coarser than the picture. All areas of the mask are edited by the one request. What should be said before paying is
-    in the plan's notices: nothing outside the mask, little to align by, a softer result.
+    in the plan's notices: nothing outside the mask, little to align by, a softer result. A painter that works on the
+    very pixels it is given (`is_in_place`) is given those of the picture, whatever their number up to 16 million.
 
     Refused: a picture that cannot be read, a mask of another size, an empty mask, no frame.
     """
     try:
-        picture = pictures.read(original)
-    except pictures.Unreadable:
+        picture = open_picture(original)
+    except RequestRefused:
         return MaskRefusal(MaskProblem.PICTURE_UNREADABLE)
     size = (picture.width, picture.height)
     if (mask.width, mask.height) != size:
@@ -57,15 +65,18 @@ def plan_edit(
     values = masks.unpacked(mask)
     if not values.any():
         return MaskRefusal(MaskProblem.EMPTY)
-    crop = crops.chosen_crop(masks.box_of(values), *size, frames)
+    choose = crops.native_crop if is_in_place else crops.chosen_crop
+    crop = choose(masks.box_of(values), *size, frames)
     if crop is None:
         return MaskRefusal(MaskProblem.NO_FRAME)
-    return planned(original, picture, mask, values, crop, frames, masks.areas_of(values), feather_px)
+    plan = planned(original, picture, mask, values, crop, frames, masks.areas_of(values), feather_px)
+    # Nothing is aligned, so nothing has to be there to align by.
+    return replace(plan, notices=(), is_in_place=True) if is_in_place else plan
 
 
 def planned(
     original: bytes,
-    picture: Picture,
+    picture: Raster,
     mask: Mask,
     values: Bytes,
     crop: Crop,
@@ -85,8 +96,8 @@ def planned(
         height=picture.height,
         box=crop.box,
         frame=crop.frame,
-        crop=pictures.rgb_png(sent),
-        marked=pictures.rgb_png(shown),
+        crop=encode_png(Raster(sent)),
+        marked=encode_png(Raster(shown)),
         marker=marker,
         covers_all=covers_all,
         areas=len(areas),
@@ -104,10 +115,12 @@ def finish_edit(plan: EditPlan, answer: bytes) -> EditOutcome | MaskRefusal:
     Refused outright: an answer that cannot be read.
     """
     try:
-        pixels = pictures.read_rgb(answer)
-    except pictures.Unreadable:
+        pixels = read_rgb(answer)
+    except RequestRefused:
         return MaskRefusal(MaskProblem.ANSWER_UNREADABLE)
     surface, values = _surface(plan), masks.unpacked(plan.mask)
+    if plan.is_in_place:
+        return outcome(surface, values, pixels, laying.in_place(surface, answer), plan.feather_px, is_in_place=True)
     kept = laying.aligned(surface, values, pixels, answer)
     if kept.judgement.verdict is Verdict.REFUSED:
         return EditOutcome(kept.judgement, aligned=kept, outside=int((values == 0).sum()))
@@ -131,15 +144,23 @@ def regrow(plan: EditPlan, aligned: AlignedAnswer, mask: Mask) -> EditOutcome | 
     if aligned.judgement.verdict is Verdict.REFUSED:
         return EditOutcome(aligned.judgement, aligned=aligned, outside=int((values == 0).sum()))
     surface = _surface(plan)
-    return outcome(surface, values, pictures.read_rgb(aligned.answer), aligned, plan.feather_px)
+    return outcome(surface, values, read_rgb(aligned.answer), aligned, plan.feather_px)
 
 
-def outcome(surface: Surface, values: Bytes, answer: Bytes, kept: AlignedAnswer, feather_px: float) -> EditOutcome:
+def outcome(
+    surface: Surface,
+    values: Bytes,
+    answer: Bytes,
+    kept: AlignedAnswer,
+    feather_px: float,
+    *,
+    is_in_place: bool = False,
+) -> EditOutcome:
     """Return the paste as a file, with everything counted and said."""
-    made = laying.paste(surface, values, answer, kept, feather_px)
-    composite = pictures.png(made.picture)
+    made = laying.paste(surface, values, answer, kept, feather_px, is_in_place=is_in_place)
+    composite = encode_png(made.picture)
     # Counted on the file itself, so that neither paste nor encoder can break the promise unseen.
-    changed = compositing.changed_outside(surface.picture, pictures.read(composite), values)
+    changed = compositing.changed_outside(surface.picture, open_picture(composite), values)
     is_unsure = kept.judgement.verdict is Verdict.UNSURE
     return EditOutcome(
         judgement=kept.judgement,
@@ -176,11 +197,11 @@ def _grown_within(values: Bytes, pixels: int, box: Box) -> Bytes:
 
 def _surface(plan: EditPlan) -> Surface:
     size = crops.work_size(plan.frame.width_px, plan.frame.height_px)
-    return Surface.over(pictures.read(plan.original), plan.box, size)
+    return Surface.over(open_picture(plan.original), plan.box, size)
 
 
 def _notices(
-    picture: Picture,
+    picture: Raster,
     values: Bytes,
     crop: Crop,
     areas: Sequence[Box],
@@ -207,7 +228,7 @@ def _notices(
     return said
 
 
-def _softer(picture: Picture, crop: Crop, areas: Sequence[Box], frames: Sequence[Frame]) -> Said:
+def _softer(picture: Raster, crop: Crop, areas: Sequence[Box], frames: Sequence[Frame]) -> Said:
     factor = round(crop.softness, 2)
     alone = [crops.chosen_crop(area, picture.width, picture.height, frames) for area in areas[:8]]
     finest = max((each.softness for each in alone if each), default=crop.softness)

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from agent.imaging.intake import MAX_MEGAPIXELS, MAX_SIDE_PX
-from agent.imaging.masking import crops, masks, pictures
+from agent.errors import RequestRefused
+from agent.imaging.masking import crops, masks
 from agent.imaging.masking.edits import planned
-from agent.imaging.masking.pictures import Picture
 from agent.imaging.masking.values import DEFAULT_FEATHER_PX, Box, EditPlan, Frame, Margins, MaskProblem, MaskRefusal
+from agent.picture_limits import MAX_MEGAPIXELS, MAX_SIDE_PX
+from agent.pixels import Raster, encode_png, open_picture
 
 
 def margins_for(width: int, height: int, ratio: float) -> Margins:
@@ -32,8 +33,8 @@ def plan_expansion(
     Refused: a picture that cannot be read, nothing to add, a canvas larger than the studio takes in, no frame.
     """
     try:
-        picture = pictures.read(original)
-    except pictures.Unreadable:
+        picture = open_picture(original)
+    except RequestRefused:
         return MaskRefusal(MaskProblem.PICTURE_UNREADABLE)
     sides = margins if isinstance(margins, Margins) else margins_for(picture.width, picture.height, margins)
     canvas_size = (picture.width + sides.left + sides.right, picture.height + sides.top + sides.bottom)
@@ -43,7 +44,7 @@ def plan_expansion(
         numbers = {"width": canvas_size[0], "height": canvas_size[1], "limit": MAX_MEGAPIXELS}
         return MaskRefusal(MaskProblem.TOO_LARGE, numbers)
     pixels = crops.continued(picture.pixels, sides.top, sides.bottom, sides.left, sides.right)
-    canvas = Picture(pixels, picture.profile)
+    canvas = Raster(pixels, picture.profile)
     values = np.full((canvas.height, canvas.width), 255, np.uint8)
     values[sides.top : sides.top + picture.height, sides.left : sides.left + picture.width] = 0
     crop = crops.whole_crop(*canvas_size, frames)
@@ -52,4 +53,4 @@ def plan_expansion(
     if crop is None:
         return MaskRefusal(MaskProblem.NO_FRAME)
     whole = [Box(0, 0, canvas.width, canvas.height)]
-    return planned(pictures.png(canvas), canvas, masks.packed(values), values, crop, frames, whole, feather_px)
+    return planned(encode_png(canvas), canvas, masks.packed(values), values, crop, frames, whole, feather_px)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from agent.imaging.masking import alignment, colour, compositing, crops, pictures, spills, verdicts, wobble
+from agent.imaging.masking import alignment, colour, compositing, crops, spills, verdicts, wobble
 from agent.imaging.masking.alignment import Matrix
-from agent.imaging.masking.pictures import Bytes, Floats, Picture
 from agent.imaging.masking.values import AlignedAnswer, Box, Judgement, Reason, Verdict
+from agent.pixels import Bytes, Floats, Raster, encode_png
 
 _EDGE_PX = 2.0
 _OTHER_RATIO = 0.004
@@ -24,7 +24,7 @@ _CLEAR_TIMES = 2.0
 class Paste:
     """A composite and what was seen while it was made; `spill_px` in pixels of the picture."""
 
-    picture: Picture
+    picture: Raster
     spill_px: int
     is_unchanged: bool
 
@@ -33,14 +33,14 @@ class Paste:
 class Surface:
     """A picture, the box of it that an answer covers, and the work frame over the box; `sent` is what it shows."""
 
-    picture: Picture
+    picture: Raster
     box: Box
     work_width: int
     work_height: int
     sent: Bytes
 
     @classmethod
-    def over(cls, picture: Picture, box: Box, size: tuple[int, int]) -> Surface:
+    def over(cls, picture: Raster, box: Box, size: tuple[int, int]) -> Surface:
         """Return the box of a picture in a work frame of this size (width, height)."""
         shown = crops.filled(picture, box)
         return cls(picture, box, *size, fitted(shown, size))
@@ -89,24 +89,36 @@ def aligned(surface: Surface, mask: Bytes, answer: Bytes, data: bytes) -> Aligne
     return _kept(data, size, found.matrix, bends, judgement)
 
 
-def paste(surface: Surface, mask: Bytes, answer: Bytes, kept: AlignedAnswer, feather_px: float) -> Paste:
+def in_place(surface: Surface, data: bytes) -> AlignedAnswer:
+    """Return that the answer lies exactly where the crop was, as it does when the crop's own pixels were changed."""
+    straight = np.array([[1.0, 0, 0], [0, 1.0, 0]])
+    judgement = Judgement(Verdict.GOOD, Reason.SAME_PICTURE, correlation=1.0, tile_share=1.0)
+    return _kept(data, (surface.work_width, surface.work_height), straight, None, judgement)
+
+
+def paste(
+    surface: Surface, mask: Bytes, answer: Bytes, kept: AlignedAnswer, feather_px: float, *, is_in_place: bool = False
+) -> Paste:
     """Return the picture with the answer inside the mask, its colours learnt outside of this mask.
 
-    The fade is twice as wide where the edit keeps so far away from the whole border.
+    The fade is twice as wide where the edit keeps so far away from the whole border. Of an answer that changed the
+    crop's own pixels (`is_in_place`) no colour is corrected, and nothing lies beyond the mask.
     """
     size = (surface.work_width, surface.work_height)
     matrix, bends = matrix_of(kept), bends_of(kept)
     shown = wobble.seen_through(fitted(answer, size), matrix, bends)
     outside = surface.outside(mask)
     comparable = outside & alignment.inside_answer(matrix, outside.shape, _EDGE_PX)
-    correction = colour.correction(surface.sent, shown, outside, comparable)
+    correction = colour.NONE if is_in_place else colour.correction(surface.sent, shown, outside, comparable)
     laid = compositing.Laid(answer, surface.box, *size, matrix, bends, correction)
     inside = surface.masked(mask)
     toned = true_colours(correction, shown)
     wide_px = _CLEAR_TIMES * feather_px
     reach = spills.reach_of(surface.sent, toned, inside, comparable, wide_px)
-    result = compositing.pasted(surface.picture, mask, laid, wide_px if reach.keeps_clear else feather_px)
-    return Paste(result, math.ceil(reach.spill_px * surface.box.width / size[0]), reach.is_unchanged)
+    is_wide = reach.keeps_clear and not is_in_place
+    result = compositing.pasted(surface.picture, mask, laid, wide_px if is_wide else feather_px)
+    spill_px = 0 if is_in_place else math.ceil(reach.spill_px * surface.box.width / size[0])
+    return Paste(result, spill_px, reach.is_unchanged)
 
 
 def true_colours(correction: colour.Correction, shown: Floats) -> Floats:
@@ -146,10 +158,10 @@ def bends_of(kept: AlignedAnswer) -> wobble.Bends | None:
     return grid.reshape(kept.bends_rows, kept.bends_columns, 2)
 
 
-def preview(picture: Picture, surface: Surface) -> bytes:
+def preview(picture: Raster, surface: Surface) -> bytes:
     """Return the surface's box of a picture as PNG at the work frame's size."""
     shown = crops.filled(picture, surface.box)
-    return pictures.rgb_png(fitted(shown, (surface.work_width, surface.work_height)))
+    return encode_png(Raster(fitted(shown, (surface.work_width, surface.work_height))))
 
 
 def _kept(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from agent.imaging.masking import pictures
-from agent.imaging.masking.pictures import Bytes, Picture, Pixels
+from agent.errors import RequestRefused
 from agent.imaging.masking.values import Box, Mask, MaskProblem, MaskRefusal
+from agent.pixels import Bytes, Floats, Pixels, Raster, open_picture
 
 _RATIO_TOLERANCE = 0.02
 # A painted layer's colour is called uniform when its visible pixels differ by no more than this.
@@ -24,8 +24,8 @@ def read_mask(data: bytes, size: tuple[int, int]) -> Mask | MaskRefusal:
     another size is scaled when its ratio is the picture's within 2 %.
     """
     try:
-        picture = pictures.read(data)
-    except pictures.Unreadable:
+        picture = open_picture(data)
+    except RequestRefused:
         return MaskRefusal(MaskProblem.UNREADABLE)
     width, height = size
     stretch = (picture.width / picture.height) / (width / height)
@@ -102,13 +102,13 @@ def areas_of(values: Bytes) -> list[Box]:
     return [Box(*row[:4]) for row in by_size]
 
 
-def smoothstep(values: pictures.Floats) -> pictures.Floats:
+def smoothstep(values: Floats) -> Floats:
     """Return 0 below 0, 1 above 1, and between them a curve without a kink."""
     kept = np.clip(values, 0, 1)
     return np.asarray(kept * kept * (3 - 2 * kept), np.float32)
 
 
-def _brightness(picture: Picture) -> Bytes:
+def _brightness(picture: Raster) -> Bytes:
     eight = _eight_bits(picture.pixels)
     colours = eight.shape[2] - picture.has_alpha
     grey = eight[..., 0] if colours == 1 else np.asarray(cv2.cvtColor(eight[..., :3], cv2.COLOR_RGB2GRAY), np.uint8)

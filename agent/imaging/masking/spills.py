@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from agent.imaging.masking.pictures import Bytes, Floats
+from agent.pixels import Bytes, Floats
 
 _LEAST_LEVELS = 10.0
 _FAR_PX = 24

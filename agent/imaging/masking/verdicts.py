@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent.imaging.masking.alignment import Alignment, Grey, correlated, inside_answer, moved, parts
-from agent.imaging.masking.pictures import Bytes
 from agent.imaging.masking.values import Judgement, Reason, Verdict
+from agent.pixels import Bytes
 
 TILE_PX = 48
 TILES_NEEDED = 6

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from agent.imaging.provenance.recipe import Recipe
@@ -17,7 +18,8 @@ class Malformed(ValueError):
 
 @dataclass(frozen=True)
 class Carried:
-    """The texts found in a file, not judged yet: our JSON, the XMP packet, `parameters`, ComfyUI's graph.
+    """The texts found in a file, not judged yet: our JSON, the XMP packet, `parameters`, and what other programs write
+    under keywords of their own (`foreign.KEYWORDS`).
 
     `has_credentials` when it holds content credentials (C2PA).
     """
@@ -25,7 +27,7 @@ class Carried:
     recipe: bytes | None = None
     xmp: bytes = b""
     parameters: str = ""
-    graph: str = ""
+    texts: Mapping[str, str] = field(default_factory=dict)
     has_credentials: bool = False
 
 

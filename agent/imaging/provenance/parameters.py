@@ -9,15 +9,12 @@ from __future__ import annotations
 import json
 import re
 
-from agent.imaging.provenance.recipe import RAW_TEXT_CHARACTERS, ForeignRecipe, ForeignTool, Recipe
+from agent.imaging.provenance.recipe import Recipe
 
 _SIGNATURE = "Version: Aivista"
 # An EXIF comment has to fit into 64 KB of a JPEG, with up to four bytes a character.
 _PROMPT_CHARACTERS = 12_000
 _STYLES_CHARACTERS = 500
-_NEGATIVE = "Negative prompt:"
-_PAIR = re.compile(r"(?:^|,)\s{0,4}[A-Za-z][\w ]{0,40}:\s?\S")
-_MIN_PAIRS = 3
 
 
 def parameters_text(recipe: Recipe) -> str:
@@ -40,32 +37,6 @@ def parameters_text(recipe: Recipe) -> str:
 def is_ours(text: str) -> bool:
     """Return whether the text was written by `parameters_text`."""
     return text.rstrip().endswith(f", {_SIGNATURE}")
-
-
-def foreign_recipe(parameters: str, graph: str) -> ForeignRecipe | None:
-    """Return what these texts of another program say: `parameters`, else ComfyUI's graph; None when neither does."""
-    if parameters.strip():
-        return _parsed(parameters[:RAW_TEXT_CHARACTERS])
-    if graph.lstrip().startswith("{") and ('"class_type"' in graph or '"nodes"' in graph):
-        return ForeignRecipe(tool=ForeignTool.COMFYUI, raw=graph)
-    return None
-
-
-def _parsed(text: str) -> ForeignRecipe:
-    lines = text.strip().replace("\r\n", "\n").split("\n")
-    if len(lines) > 1 and _is_details(lines[-1]):
-        lines.pop()
-    start = next((number for number, line in enumerate(lines) if line.startswith(_NEGATIVE)), len(lines))
-    return ForeignRecipe(
-        tool=ForeignTool.PARAMETERS,
-        prompt="\n".join(lines[:start]).strip(),
-        negative_prompt="\n".join(lines[start:]).removeprefix(_NEGATIVE).strip(),
-        raw=text,
-    )
-
-
-def _is_details(line: str) -> bool:
-    return line.startswith("Steps:") or sum(1 for _ in _PAIR.finditer(line)) >= _MIN_PAIRS
 
 
 def _quoted(value: str) -> str:

@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 
 from agent.imaging.provenance import exif, xmp
 from agent.imaging.provenance.carried import MAX_PARTS, Carried, Malformed
+from agent.imaging.provenance.foreign import KEYWORDS
 from agent.imaging.provenance.parameters import is_ours, parameters_text
 from agent.imaging.provenance.recipe import Recipe, to_json
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 _RECIPE, _PARAMETERS, _XMP = "aivista", "parameters", "XML:com.adobe.xmp"
-_GRAPHS = ("prompt", "workflow")
 _TEXTS = frozenset({b"tEXt", b"zTXt", b"iTXt"})
 _FIRST_OF_PIXELS = frozenset({b"IDAT", b"fcTL"})
 _MAX_KEYWORD_BYTES = 79
@@ -75,8 +75,8 @@ def _with(found: Carried, text: _Text) -> Carried:
         return replace(found, xmp=text.value)
     if text.keyword == _PARAMETERS and not found.parameters:
         return replace(found, parameters=text.text)
-    if text.keyword in _GRAPHS and not found.graph:
-        return replace(found, graph=text.text)
+    if text.keyword in KEYWORDS and text.keyword not in found.texts:
+        return replace(found, texts={**found.texts, text.keyword: text.text})
     return found
 
 
@@ -146,7 +146,7 @@ def _text_of(chunk: _Chunk, data: bytes) -> _Text | None:
     """Return what a text chunk says whose name is known here, or None; nothing when it is damaged or too long."""
     head = data[chunk.start + 8 : min(chunk.start + 8 + _MAX_KEYWORD_BYTES + 1, chunk.end - 4)]
     keyword = head.partition(b"\0")[0].decode("latin-1")
-    if keyword not in (_RECIPE, _XMP, _PARAMETERS, *_GRAPHS):
+    if keyword not in (_RECIPE, _XMP, _PARAMETERS, *KEYWORDS):
         return None
     is_sound = chunk.end - chunk.start <= _MAX_TEXT_BYTES and chunk.is_whole(data)
     value = _value(chunk.kind, chunk.body(data)[len(keyword) + 1 :]) if is_sound else None

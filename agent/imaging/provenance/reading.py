@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agent.imaging.provenance import xmp
 from agent.imaging.provenance.embedding import carried
-from agent.imaging.provenance.parameters import foreign_recipe
+from agent.imaging.provenance.foreign import foreign_recipe
 from agent.imaging.provenance.recipe import Found, Recipe, Refusal, RefusedRecipe, from_json
 
 
@@ -25,4 +25,4 @@ def read(data: bytes) -> Found:
             refused = recipe
     if refused is not None and refused.reason is Refusal.NEWER:
         return refused
-    return foreign_recipe(found.parameters, found.graph) or refused
+    return foreign_recipe(found.parameters, found.texts) or refused

@@ -180,18 +180,30 @@ class Recipe(Value):
 
 
 class ForeignTool(StrEnum):
-    """Whose way of writing was met: AUTOMATIC1111's `parameters`, which many write, or ComfyUI's graph."""
+    """Whose way of writing was met; `parameters` is AUTOMATIC1111's, which many write."""
 
     PARAMETERS = "parameters"
     COMFYUI = "comfyui"
+    FOOOCUS = "fooocus"
+    SWARMUI = "swarmui"
+    INVOKEAI = "invokeai"
+    NOVELAI = "novelai"
+    DRAW_THINGS = "draw_things"
+    MIDJOURNEY = "midjourney"
 
 
 class ForeignRecipe(Value):
-    """What another program wrote of how it made the picture. Of a ComfyUI graph nothing but `raw` is told."""
+    """What another program wrote of how it made the picture, as it wrote it; `size` is in pixels or a ratio."""
 
     tool: ForeignTool
     prompt: _Words = ""
     negative_prompt: _Words = ""
+    seed: _Sign = ""
+    steps: _Sign = ""
+    cfg_scale: _Sign = ""
+    sampler: _Name = ""
+    model: _Name = ""
+    size: _Sign = ""
     raw: _RawText = ""
 
 

@@ -15,9 +15,10 @@ _PLACEHOLDER = "[Picture:history_"
 _BLOCK = re.compile(r"\[([A-Z][A-Z _]{2,30})\].*?\[/\1\]", re.DOTALL)
 _BRACKETED = re.compile(r"\[Picture:[^\]]*\](?:\s*\([^)]*\))?|\[(?:take|variant|seed|variation)\s*\d+\]", re.IGNORECASE)
 # What the studio tells of the person's own marks; people write no such sentence in brackets.
-_NOTE = re.compile(r"\[The person (?:marked|painted|sent) [^\[\]\n]*\]")
+_NOTE = re.compile(r"\[The person (?:marked|painted|sent|went back) [^\[\]\n]*\]")
 _MASK = re.compile(r"\[The person painted a mask over (#\d{1,6}[a-z]{0,3})\.\]")
 _MARKED = re.compile(r"\[The person marked (#\d{1,6}[a-z]{0,3}) as the picture to change\.\]")
+_WENT_BACK = re.compile(r"\[The person went back to (#\d{1,6}[a-z]{0,3}) first: it is the picture to change\.\]")
 _GROWN = re.compile(r"\[The person marked (#\d{1,6}[a-z]{0,3}) to be made larger beyond its edges:[^\[\]\n]*\]")
 _LABEL = r"(?:image|picture|reference|photo|input|图片?|参考图?|图像)\s*(?:#?\d+[a-z]?|[一二三四五六])"
 _LEGEND = re.compile(
@@ -52,10 +53,11 @@ def take_of(message: PromptMessage) -> Take:
 
 
 def marked_picture(message: PromptMessage) -> str:
-    """Return the handle of the picture that the person marked to be changed or grown or painted over, or nothing."""
+    """Return the handle of the picture that the person marked to be changed or grown or painted over, or went back to;
+    nothing without any."""
     written = _written(message)
-    found = _MASK.search(written) or _GROWN.search(written) or _MARKED.search(written)
-    return found[1] if found else ""
+    found = (pattern.search(written) for pattern in (_MASK, _GROWN, _MARKED, _WENT_BACK))
+    return next((match[1] for match in found if match), "")
 
 
 def has_mask(message: PromptMessage) -> bool:

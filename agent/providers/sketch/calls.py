@@ -8,6 +8,7 @@ from pydantic import JsonValue
 
 from agent.messages import ToolCallPart
 from agent.providers.base import ToolDeclaration
+from agent.providers.sketch.operations import Restyle
 from agent.providers.sketch.phrases import find_handles
 from agent.providers.sketch.wishes import Draw, Edit
 from agent.settings import ReferenceMode
@@ -15,6 +16,8 @@ from agent.settings import ReferenceMode
 GENERATE_IMAGE = "generate_image"
 # What each kind of wish may be called in the declaration's `action`, the first that it knows.
 DRAWING_ACTIONS = ("generate_image", "generate")
+# The person may write more than a call may have.
+_MOST_CHARACTERS, _FEW_CHARACTERS = {"prompt": 30_000}, 1_000
 _ADJUSTING = ("adjust_parameters", "adjust", "edit")
 
 
@@ -33,7 +36,11 @@ def image_call(
     arguments = _drawing(wish) if isinstance(wish, Draw) else _edit(wish, text, is_upload=is_upload)
     properties = declared.parameters.get("properties")
     known = properties if isinstance(properties, dict) else {}
-    kept = {name: value for name, value in arguments.items() if name in known and _is_allowed(value, known[name])}
+    kept = {
+        name: value[: _MOST_CHARACTERS.get(name, _FEW_CHARACTERS)] if isinstance(value, str) else value
+        for name, value in arguments.items()
+        if name in known and _is_allowed(value, known[name])
+    }
     action = _action(known.get("action"), DRAWING_ACTIONS if isinstance(wish, Draw) else _ADJUSTING)
     return ToolCallPart(name=GENERATE_IMAGE, arguments={**({"action": action} if action else {}), **kept})
 
@@ -57,6 +64,7 @@ def _edit(wish: Edit, text: str, *, is_upload: bool) -> dict[str, JsonValue]:
         "subject": wish.handles[0] if wish.handles else "picture",
         "confidence": 0.95,
         "prompt": _naming_first(wish.handles, text),
+        "style": next((one.name for one in wish.operations if isinstance(one, Restyle)), None),
         "aspect_ratio": wish.aspect_ratio,
         "number_of_images": wish.number_of_images,
         "reference_mode": mode.value,

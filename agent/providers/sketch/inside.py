@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from agent.adjusting.applying import encoded
-from agent.adjusting.opening import open_picture
 from agent.errors import ErrorCode, RequestRefused
+from agent.pixels import Raster, image_of, open_picture, pixels_of
 from agent.providers.sketch.filling import filled
 from agent.providers.sketch.lettering import letter_area
 from agent.providers.sketch.operations import (
@@ -27,7 +27,7 @@ from agent.providers.sketch.operations import (
     moves_pixels,
 )
 from agent.providers.sketch.patterns import pattern
-from agent.providers.sketch.pixels import apply_one, plain
+from agent.providers.sketch.pixels import apply_one
 from agent.providers.sketch.recolouring import recoloured
 
 Bytes: TypeAlias = NDArray[np.uint8]
@@ -47,7 +47,8 @@ def edited_inside(source: bytes, mask: bytes, name: str, operations: tuple[Opera
     Raises RequestRefused when the picture or the mask cannot be read; `name` is what the picture is called then.
     """
     opened = open_picture(source, name)
-    return encoded(apply_inside(opened.image, _read(mask), operations), opened.profile).data
+    changed = apply_inside(image_of(opened), _read(mask), operations)
+    return encoded(Raster(pixels_of(changed), opened.profile)).data
 
 
 def _read(mask: bytes) -> Image.Image:
@@ -64,7 +65,7 @@ def apply_inside(image: Image.Image, mask: Image.Image, operations: tuple[Operat
     The change is full wherever the mask is set at all: a soft edge is for whoever lays the result over the picture.
     A mask of another size is stretched over the picture. An operation that moves pixels is left out.
     """
-    result = plain(image)
+    result = image.convert("RGBA" if image.has_transparency_data else "RGB")
     if mask.size != result.size:
         mask = mask.resize(result.size, Image.Resampling.NEAREST)
     hole = np.asarray(mask.convert("L")) > 0
@@ -94,7 +95,7 @@ def _changed(operation: Operation, image: Image.Image, hole: Flags) -> Image.Ima
         case Effect(EffectKind.PIXELATE, amount):
             return _pixelated(image, hole, amount)
         case _:
-            return apply_one(operation, image)
+            return image_of(apply_one(operation, Raster(pixels_of(image))))
 
 
 def _recoloured(image: Image.Image, hole: Flags, colour: tuple[int, int, int]) -> Image.Image:

@@ -120,12 +120,22 @@ def fit(text: str, width: float, size: float, max_lines: int) -> tuple[Font, lis
 
 def write_into(image: Image.Image, text: str, position: Position) -> Image.Image:
     """Return the picture with the words in white over a soft shade, at the top, in the middle or at the bottom."""
-    size = max(12.0, min(image.width / 11, image.height / 6))
-    fitted = fit(text, image.width * 0.88, size, max_lines=max(1, int(image.height * 0.8 / (size * 1.3))))
+    drawn = letters_for(image.size, text, position)
+    return image if drawn is None else _laid_over(image, *drawn, _LIGHT)
+
+
+def letters_for(size: tuple[int, int], text: str, position: Position) -> tuple[Image.Image, Image.Image] | None:
+    """Return the words as they stand in a picture of this size, and the soft shade that they stand out from: two masks
+    in mode L, the second one wider. None when this machine has no font for them.
+    """
+    width, height = size
+    most = max(12.0, min(width / 11, height / 6))
+    fitted = fit(text, width * 0.88, most, max_lines=max(1, int(height * 0.8 / (most * 1.3))))
     if fitted is None:
-        return image
+        return None
     font, lines = fitted
-    return _laid_over(image, _letter_mask(image.size, font, lines, position), font.size, _LIGHT)
+    letters = _letter_mask(size, font, lines, position)
+    return letters, _shade(letters, font.size)
 
 
 def letter_area(image: Image.Image, lettering: AddText, box: tuple[int, int, int, int]) -> Image.Image:
@@ -137,7 +147,7 @@ def letter_area(image: Image.Image, lettering: AddText, box: tuple[int, int, int
     font, lines = largest
     letters = Image.new("L", image.size, 0)
     letters.paste(_letter_mask((width, height), font, lines, Position.CENTER), box[:2])
-    return _laid_over(image, letters, font.size, lettering.ink or _LIGHT)
+    return _laid_over(image, letters, _shade(letters, font.size), lettering.ink or _LIGHT)
 
 
 def _largest(text: str, width: float, height: float) -> tuple[Font, list[str]] | None:
@@ -156,11 +166,14 @@ def _largest(text: str, width: float, height: float) -> tuple[Font, list[str]] |
     return fit(text, width, _LEAST_SIZE, max_lines=max(1, int(height / (_LEAST_SIZE * _LINE_STEP))))
 
 
-def _laid_over(image: Image.Image, letters: Image.Image, size: float, ink: Colour) -> Image.Image:
-    """Return the picture with the letters in a colour, over a soft shade that they stand out from."""
+def _shade(letters: Image.Image, size: float) -> Image.Image:
+    soft = letters.filter(ImageFilter.MaxFilter(3)).filter(ImageFilter.GaussianBlur(max(1.5, size / 7)))
+    return soft.point([min(215, round(value * 1.5)) for value in range(256)])
+
+
+def _laid_over(image: Image.Image, letters: Image.Image, shade: Image.Image, ink: Colour) -> Image.Image:
+    """Return the picture with the letters in a colour, over a shade that they stand out from."""
     shade_colour = (0, 0, 0) if sum(ink) > _MIDDLE else (255, 255, 255)
-    shade = letters.filter(ImageFilter.MaxFilter(3)).filter(ImageFilter.GaussianBlur(max(1.5, size / 7)))
-    shade = shade.point([min(215, round(value * 1.5)) for value in range(256)])
     result = image.copy()
     if result.mode == "RGBA":
         result.putalpha(ImageChops.lighter(ImageChops.lighter(result.getchannel("A"), letters), shade))

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from agent.adjusting import PLAIN, Adjustment
 from agent.providers.sketch.palette import Colour
+from agent.style_rendering import StyleLook
 
 
 class EffectKind(StrEnum):
@@ -91,8 +92,17 @@ class Fill:
     ground: Colour
 
 
+@dataclass(frozen=True)
+class Restyle:
+    """The look of a style, drawn by rules over the whole picture; the style's names in both languages."""
+
+    name: str
+    chinese_name: str
+    look: StyleLook
+
+
 AreaOperation: TypeAlias = Recolour | Erase | Fill
-Operation: TypeAlias = Adjustment | Effect | ResizeTo | ResizeBy | AddText | AreaOperation
+Operation: TypeAlias = Adjustment | Effect | ResizeTo | ResizeBy | AddText | Restyle | AreaOperation
 
 
 def moves_pixels(operation: Operation) -> bool:

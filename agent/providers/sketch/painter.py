@@ -19,6 +19,7 @@ from agent.providers.sketch.phrases import find_quoted, is_chinese
 from agent.providers.sketch.places import paint_place
 from agent.providers.sketch.skies import paint_weather
 from agent.providers.sketch.vocabulary import FIGURES, PLACES, find
+from agent.style_rendering import StyleLook, render_in_style
 
 _USUAL_PLACE = {
     "fish": "underwater", "boat": "sea", "lighthouse": "sea", "cup": "room", "cake": "room", "fruit": "room",
@@ -56,9 +57,18 @@ def compose(description: str, style: str, take: int = 1) -> Composition:
 
 
 def paint(
-    description: str, caption: str, style: str, size: tuple[int, int], take: int = 1, *, is_variation: bool = False
+    description: str,
+    caption: str,
+    style: str,
+    size: tuple[int, int],
+    take: int = 1,
+    *,
+    is_variation: bool = False,
+    look: StyleLook | None = None,
 ) -> Image.Image:
     """Return the sketch as an RGB picture of exactly that size, width first; a variation is arranged otherwise.
+
+    With a look it is drawn in that of a style; caption and mark stay as they are, so that it is told as a sketch.
 
     The caption stands below the picture; letters that no font of this machine has are left out, and with none left
     the mark stands alone.
@@ -66,6 +76,10 @@ def paint(
     plan = compose(description, style, take)
     left, top, right, bottom = frame = _frame(size)
     art = _paint_art(plan, (right - left, bottom - top), is_variation=is_variation)
+    if look is not None:
+        import numpy as np
+
+        art = Image.fromarray(render_in_style(np.asarray(art.convert("RGB")), look))
     quoted = find_quoted(description)
     if quoted:
         art = lettering.write_into(art, quoted[0], Position.TOP)

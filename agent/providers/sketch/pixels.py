@@ -1,78 +1,127 @@
-"""The pixel operations on real pictures: one small function each, full resolution, transparency kept.
+"""The pixel operations on real pictures: one small function each, at full size and bit depth, transparency kept.
 
-A picture is a PIL image in mode RGB or RGBA; `apply` takes any mode. Light, colour, turns and crops are the studio's
-own exact adjustments.
+`apply` takes any raster and gives RGB or RGBA. Light, colour, turns and crops are the studio's own exact adjustments.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import singledispatch
+from typing import Any
 
-from PIL import Image, ImageFilter, ImageOps
+import cv2
+import numpy as np
+from numpy.typing import NDArray
 
 from agent.adjusting import Adjustment
-from agent.adjusting.applying import adjusted, eight_bits
-from agent.providers.sketch.lettering import write_into
-from agent.providers.sketch.operations import AddText, Effect, EffectKind, Operation, ResizeBy, ResizeTo
+from agent.adjusting.applying import adjusted
+from agent.pixels import Floats, Pixels, Raster, resized, unweighed, weighed
+from agent.providers.sketch.lettering import letters_for
+from agent.providers.sketch.operations import AddText, Effect, EffectKind, Operation, ResizeBy, ResizeTo, Restyle
+from agent.style_rendering import render_in_style
 
 MAX_SIDE_PIXELS = 8192
 MAX_PIXELS = 40_000_000
+_BAND_ROWS = 256
+# Sepia at black, mid grey and white.
+_SEPIA = np.array([[24, 14, 6], [146, 108, 70], [255, 242, 218]], np.float32)
+_LUMA = np.array([0.299, 0.587, 0.114], np.float32)
 
 
-def apply(image: Image.Image, operations: tuple[Operation, ...]) -> Image.Image:
+def apply(raster: Raster, operations: tuple[Operation, ...]) -> Raster:
     """Return a new picture with the operations applied in their order; the given one stays as it is."""
-    result = plain(image)
+    result = in_colour(raster)
     for operation in operations:
         result = apply_one(operation, result)
     return result
 
 
+def in_colour(raster: Raster) -> Raster:
+    """Return the picture as RGB or RGBA; one that was grey leaves its profile."""
+    if raster.colours == 3:
+        return raster
+    grey = raster.pixels
+    return Raster(np.concatenate([grey[..., :1]] * 3 + [grey[..., 1:]], axis=2))
+
+
 @singledispatch
-def apply_one(operation: Operation, image: Image.Image) -> Image.Image:
-    """Return the picture after one operation."""
+def apply_one(operation: Operation, raster: Raster) -> Raster:
+    """Return the picture, RGB or RGBA, after one operation."""
     raise TypeError(f"no such operation: {operation!r}")
 
 
 @apply_one.register
-def _(operation: Adjustment, image: Image.Image) -> Image.Image:
-    return adjusted(image, operation)
+def _(operation: Adjustment, raster: Raster) -> Raster:
+    return adjusted(raster, operation)
 
 
 @apply_one.register
-def _(operation: Effect, image: Image.Image) -> Image.Image:
-    if operation.kind is EffectKind.BLUR:
-        return _blurred(image, operation.amount)
-    if operation.kind is EffectKind.PIXELATE:
-        return _pixelated(image, operation.amount)
-    opaque = image.convert("RGB")
-    changed = ImageOps.invert(opaque) if operation.kind is EffectKind.INVERT else _sepia(opaque)
-    if image.mode == "RGBA":
-        changed.putalpha(image.getchannel("A"))
-    return changed
+def _(operation: Effect, raster: Raster) -> Raster:
+    match operation.kind:
+        case EffectKind.BLUR:
+            return _blurred(raster, operation.amount)
+        case EffectKind.PIXELATE:
+            return _pixelated(raster, operation.amount)
+        case EffectKind.INVERT:
+            changed = raster.peak - raster.pixels[..., :3]
+        case EffectKind.SEPIA:
+            changed = _sepia(raster)
+    return replace(raster, pixels=np.concatenate([changed, raster.pixels[..., 3:]], axis=2))
 
 
 @apply_one.register
-def _(operation: ResizeTo, image: Image.Image) -> Image.Image:
+def _(operation: ResizeTo, raster: Raster) -> Raster:
     width, height = operation.width, operation.height
     if width and height:
-        return ImageOps.fit(image, _within_limits(width, height), Image.Resampling.LANCZOS)
-    factor = (width or 0) / image.width or (height or 0) / image.height
-    return _scaled(image, factor)
+        return _fitted(raster, *_within_limits(width, height))
+    factor = (width or 0) / raster.width or (height or 0) / raster.height
+    return _scaled(raster, factor)
 
 
 @apply_one.register
-def _(operation: ResizeBy, image: Image.Image) -> Image.Image:
-    return _scaled(image, operation.factor)
+def _(operation: ResizeBy, raster: Raster) -> Raster:
+    return _scaled(raster, operation.factor)
 
 
 @apply_one.register
-def _(operation: AddText, image: Image.Image) -> Image.Image:
-    return write_into(image, operation.text, operation.position)
+def _(operation: AddText, raster: Raster) -> Raster:
+    drawn = letters_for((raster.width, raster.height), operation.text, operation.position)
+    if drawn is None:
+        return raster
+    letters, shade = (np.asarray(mask, np.float32)[..., None] / 255 for mask in drawn)
+    pixels = raster.pixels.copy()
+    # Only the rows that the words reach: on a large picture they are few.
+    reached = np.flatnonzero(np.maximum(letters, shade).any(axis=(1, 2)))
+    for top in range(int(reached[0]), int(reached[-1]) + 1, _BAND_ROWS) if reached.size else ():
+        rows = slice(top, min(top + _BAND_ROWS, int(reached[-1]) + 1))
+        colours = pixels[rows, :, :3] * (1 - np.maximum(0, shade[rows] - letters[rows]))
+        colours = colours * (1 - letters[rows]) + raster.peak * letters[rows]
+        pixels[rows, :, :3] = np.rint(colours)
+        if raster.has_alpha:
+            opaque = np.maximum(letters[rows], shade[rows]) * raster.peak
+            pixels[rows, :, 3:] = np.maximum(pixels[rows, :, 3:], np.rint(opaque).astype(pixels.dtype))
+    return replace(raster, pixels=pixels)
 
 
-def _scaled(image: Image.Image, factor: float) -> Image.Image:
-    size = _within_limits(round(image.width * factor), round(image.height * factor))
-    return image.resize(size, Image.Resampling.LANCZOS)
+@apply_one.register
+def _(operation: Restyle, raster: Raster) -> Raster:
+    # A look is drawn in 8 bits; what is see-through stays so.
+    eight = raster.pixels if raster.peak == 255 else (raster.pixels >> 8).astype(np.uint8)
+    drawn = render_in_style(np.ascontiguousarray(eight[..., :3]), operation.look)
+    return replace(raster, pixels=np.concatenate([drawn, eight[..., 3:]], axis=2))
+
+
+def _scaled(raster: Raster, factor: float) -> Raster:
+    return resized(raster, *_within_limits(round(raster.width * factor), round(raster.height * factor)))
+
+
+def _fitted(raster: Raster, width: int, height: int) -> Raster:
+    """Return the picture at this size, what sticks out of the new shape cut off evenly."""
+    scale = max(width / raster.width, height / raster.height)
+    wide, high = min(raster.width, round(width / scale)), min(raster.height, round(height / scale))
+    left, top = (raster.width - wide) // 2, (raster.height - high) // 2
+    part = raster.pixels[top : top + max(1, high), left : left + max(1, wide)]
+    return resized(replace(raster, pixels=np.ascontiguousarray(part)), width, height)
 
 
 def _within_limits(width: int, height: int) -> tuple[int, int]:
@@ -82,26 +131,31 @@ def _within_limits(width: int, height: int) -> tuple[int, int]:
     return max(1, int(width * factor)), max(1, int(height * factor))
 
 
-def plain(image: Image.Image) -> Image.Image:
-    """Return the picture with 8 bits in mode RGB, or RGBA where it has any transparency."""
-    shown = eight_bits(image) if image.mode == "I;16" else image
-    return shown.convert("RGBA" if shown.has_transparency_data else "RGB")
-
-
-def _blurred(image: Image.Image, amount: int) -> Image.Image:
+def _blurred(raster: Raster, amount: int) -> Raster:
     """Return the picture blurred with colours weighed by their opacity, so that clear pixels do not bleed in."""
-    blur = ImageFilter.GaussianBlur(max(1.0, max(image.size) * amount / 7500))
-    if image.mode == "RGBA":
-        return image.convert("RGBa").filter(blur).convert("RGBA")
-    return image.filter(blur)
+    sigma = max(1.0, max(raster.width, raster.height) * amount / 7500)
+
+    def soft(values: Pixels | Floats) -> NDArray[Any]:
+        blurred = cv2.GaussianBlur(values, (0, 0), sigma, borderType=cv2.BORDER_REPLICATE)
+        return np.asarray(blurred).reshape(values.shape)
+
+    pixels = raster.pixels
+    if not raster.has_alpha:
+        return replace(raster, pixels=soft(pixels))
+    return replace(raster, pixels=unweighed(soft(weighed(pixels)), pixels.dtype))
 
 
-def _pixelated(image: Image.Image, amount: int) -> Image.Image:
+def _pixelated(raster: Raster, amount: int) -> Raster:
     """Return the picture in squares of one colour each, about twenty across for a plain wish."""
-    side = max(2, round(max(image.size) * amount / 600))
-    small = image.resize((max(1, round(image.width / side)), max(1, round(image.height / side))), Image.Resampling.BOX)
-    return small.resize(image.size, Image.Resampling.NEAREST)
+    side = max(2, round(max(raster.width, raster.height) * amount / 600))
+    small = resized(raster, max(1, round(raster.width / side)), max(1, round(raster.height / side)))
+    shown = cv2.resize(small.pixels, (raster.width, raster.height), interpolation=cv2.INTER_NEAREST_EXACT)
+    return replace(raster, pixels=np.asarray(shown, raster.pixels.dtype).reshape(raster.pixels.shape))
 
 
-def _sepia(image: Image.Image) -> Image.Image:
-    return ImageOps.colorize(image.convert("L"), black=(24, 14, 6), mid=(146, 108, 70), white=(255, 242, 218))
+def _sepia(raster: Raster) -> Pixels:
+    levels = np.arange(raster.peak + 1, dtype=np.float32) * 255 / raster.peak
+    tones = np.stack([np.interp(levels, (0, 127, 255), _SEPIA[:, channel]) for channel in range(3)], axis=1)
+    table = np.rint(tones * raster.peak / 255).astype(raster.pixels.dtype)
+    grey = np.rint(raster.pixels[..., :3] @ _LUMA).astype(raster.pixels.dtype)
+    return np.asarray(table[grey], raster.pixels.dtype)

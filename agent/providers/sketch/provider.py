@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from agent.adjusting import Adjustment
 from agent.adjusting.applying import encoded
-from agent.adjusting.opening import open_picture
 from agent.errors import DesignRuleBroken, ErrorCode, RequestRefused
 from agent.messages import CompletionChunk, ImageOrigin, ImagePart, PromptMessage, Role, TextPart, TokenUsage
 from agent.providers.base import PLAIN, ChatOptions, ImageRequest, PictureBytes, ToolDeclaration
@@ -35,8 +34,8 @@ from agent.providers.sketch.operations import Erase, Operation, ResizeTo
 from agent.providers.sketch.painted import paint_again
 from agent.providers.sketch.painter import paint
 from agent.providers.sketch.phrases import find_handles, has_words, is_chinese
-from agent.providers.sketch.pixels import apply
 from agent.providers.sketch.replies import closing, reply
+from agent.providers.sketch.restyling import FindLook, FoundLook, in_style
 from agent.providers.sketch.retakes import FIRST_TAKE, Retake, Take
 from agent.providers.sketch.rules import cropped_to
 from agent.providers.sketch.wishes import Draw, Edit, Talk, Topic, Wish, read_drawing, understand
@@ -55,10 +54,12 @@ class SketchProvider:
     """A text and an image model in one, behind the same protocols as every other provider.
 
     `pace_s` is the pause between streamed words in seconds, so that an answer reads as a model's does.
+    `find_look` tells which style words ask for, and how it is drawn; without it no style is known.
     """
 
-    def __init__(self, pictures: PictureBytes, *, pace_s: float = 0.0) -> None:
+    def __init__(self, pictures: PictureBytes, *, pace_s: float = 0.0, find_look: FindLook | None = None) -> None:
         self._pictures = pictures
+        self._find_look = find_look
         self._pace_s = pace_s
 
     async def stream(
@@ -76,7 +77,8 @@ class SketchProvider:
         if options.response_schema is not None:
             answer, wish = json.dumps(fill_form(options.response_schema, text), ensure_ascii=False), None
         else:
-            wish = _planned(prompt, text, messages)
+            found = await self._found(text)
+            wish = _planned(prompt, text, messages, found)
             answer = self._sentence(wish, messages, text)
         async for chunk in self._say(answer):
             yield chunk
@@ -102,7 +104,10 @@ class SketchProvider:
             return
         take = take_of(prompt) if prompt is not None else FIRST_TAKE
         # A mark is only written behind what is to be painted.
-        wish = read_drawing(text) if take.mark else understand(text, base is not None)
+        found = await self._found(text)
+        wish: Wish | Retake = read_drawing(text)
+        if not take.mark:
+            wish = in_style(understand(text, base is not None), text, found, has_pictures=base is not None)
         if base is not None and isinstance(wish, Edit):
             source = await self._pictures.read(base)
             name = base.handle or base.digest[:8]
@@ -110,7 +115,7 @@ class SketchProvider:
             origin = ImageOrigin.EDITED
         else:
             take = replace(take, number=take.number + request.take - 1)
-            data = await asyncio.to_thread(_sketched, wish, text, _pixels(request), take)
+            data = await asyncio.to_thread(_sketched, wish, text, _pixels(request), take, found)
             origin = ImageOrigin.GENERATED
         yield CompletionChunk(part=await self._pictures.write(data, PNG, origin))
         yield CompletionChunk(usage=_usage(request.messages, ""), finish_reason=DONE)
@@ -135,6 +140,10 @@ class SketchProvider:
         name = base.handle or base.digest[:8]
         return await asyncio.to_thread(edited_inside, source, shape, name, wish.operations)
 
+    async def _found(self, text: str) -> FoundLook | None:
+        """Return the style that the words ask for, None where they ask for none or nobody can tell."""
+        return await asyncio.to_thread(self._find_look, text) if self._find_look is not None else None
+
     def _sentence(self, wish: Wish | None, messages: Sequence[PromptMessage], text: str) -> str:
         if wish is None:
             return closing(tool_problem(messages[-1]), in_chinese=is_chinese(text))
@@ -147,14 +156,17 @@ class SketchProvider:
                 await asyncio.sleep(self._pace_s)
 
 
-def _planned(prompt: PromptMessage | None, text: str, messages: Sequence[PromptMessage]) -> Wish | None:
+def _planned(
+    prompt: PromptMessage | None, text: str, messages: Sequence[PromptMessage], found: FoundLook | None
+) -> Wish | None:
     """Return what the newest message asks for, with the picture that the person marked; None once a tool answered."""
     if _ends_with_tool(messages):
         return None
     marked = marked_picture(prompt) if prompt is not None else ""
     if prompt is not None and (has_mask(prompt) or is_to_grow(prompt)):
         return _planned_area(text, marked, is_to_grow=is_to_grow(prompt))
-    wish = understand(text, bool(marked) or has_pictures(messages))
+    has_some = bool(marked) or has_pictures(messages)
+    wish = in_style(understand(text, has_some), text, found, has_pictures=has_some)
     if marked and isinstance(wish, Edit | Retake):
         wish = replace(wish, handles=tuple(dict.fromkeys((marked, *wish.handles))))
     if isinstance(wish, Retake):
@@ -197,16 +209,25 @@ def _pixels(request: ImageRequest) -> tuple[int, int]:
     return request.model.pixels(ratio, request.resolution) or request.model.pixels(ratio, None) or _DEFAULT_SIZE
 
 
-def _sketched(wish: Wish | Retake, text: str, size: tuple[int, int], take: Take) -> bytes:
+def _sketched(wish: Wish | Retake, text: str, size: tuple[int, int], take: Take, found: FoundLook | None) -> bytes:
+    from agent.pixels import Raster, pixels_of
+
     caption, style = " ".join(text.split())[:120], ""
     if isinstance(wish, Draw):
         text, caption, style = wish.description, wish.subject, wish.style
-    return encoded(paint(text, caption, style, size, take.number, is_variation=take.is_variation), None).data
+    painted = paint(
+        text, caption, style, size, take.number, is_variation=take.is_variation, look=found.look if found else None
+    )
+    return encoded(Raster(pixels_of(painted))).data
 
 
 def _edited(source: bytes, name: str, operations: tuple[Operation, ...], request: ImageRequest) -> bytes:
+    # OpenCV and numpy are loaded with these, and most of what is asked for needs neither.
+    from agent.pixels import open_picture
+    from agent.providers.sketch.pixels import apply
+
     opened = open_picture(source, name)
-    return encoded(apply(opened.image, _with_lock(operations, opened.image.size, request)), opened.profile).data
+    return encoded(apply(opened, _with_lock(operations, (opened.width, opened.height), request))).data
 
 
 def _with_lock(

@@ -14,6 +14,7 @@ from agent.providers.sketch.operations import (
     Recolour,
     ResizeBy,
     ResizeTo,
+    Restyle,
 )
 from agent.providers.sketch.wishes import AskBack, Draw, Edit, Reason, Talk, Topic, Wish
 
@@ -232,6 +233,8 @@ def _described(operation: Operation, *, in_chinese: bool) -> list[str]:
             return [(f"scaled to {factor * 100:.0f}%", f"缩放到 {factor * 100:.0f}%")[language]]
         case AddText(text):
             return [(f"with the words “{text}”", f"写上“{text}”")[language]]
+        case Restyle(name, chinese_name):
+            return [(f"drawn by rules in the look of “{name}”", f"按规则画成“{chinese_name}”的样子")[language]]
         case Recolour():
             return [("another colour", "换颜色")[language]]
         case Erase():

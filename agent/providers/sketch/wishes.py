@@ -165,6 +165,11 @@ _SPEAKER = re.compile(
 )
 
 
+def speaks_of_a_picture(folded: str) -> bool:
+    """Whether the words point at a picture that is there: "it", "this photo", 把这张."""
+    return bool(_TARGET.search(folded))
+
+
 def understand(text: str, has_pictures: bool) -> Wish | Retake:
     """Return what the person wants. `has_pictures` says whether the message or the history holds any picture."""
     text = text[:MAX_CHARACTERS]

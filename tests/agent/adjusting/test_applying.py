@@ -15,6 +15,7 @@ from PIL import Image, ImageCms, ImageDraw, ImageFilter, PngImagePlugin
 from agent.adjusting import Adjustment, CropBox, CropRatio, Flip
 from agent.adjusting.applying import Adjusted, apply_adjustment, preview
 from agent.errors import ErrorCode, RequestRefused
+from agent.pixels import Raster, eight_bits, encode_png, open_picture
 
 WEIGHTS = np.array((0.2126, 0.7152, 0.0722))
 TONES = ("brightness", "contrast", "saturation", "warmth", "sharpness")
@@ -239,9 +240,28 @@ def test_16_bits_keep_what_8_cannot_hold() -> None:
 def test_a_clear_grey_of_16_bits_stays_clear() -> None:
     values = np.full((4, 6), 30000, dtype=np.uint16)
     values[0] = 500
-    after = result_of(encoded(Image.fromarray(values), transparency=500), brightness=50)
-    assert after.mode == "LA"
-    assert pixels(after.getchannel("A")).tolist() == [[0] * 6, *[[255] * 6] * 3]
+    after = open_picture(apply_adjustment(encoded(Image.fromarray(values), transparency=500), Adjustment()).data)
+    assert after.pixels[..., 3].tolist() == [[0] * 6, *[[65535] * 6] * 3]
+    assert (after.pixels[1:, :, :3] == 30000).all()
+
+
+@pytest.mark.parametrize("channels", [3, 4])
+@pytest.mark.parametrize("tone", TONES)
+def test_colour_of_16_bits_keeps_them(channels: int, tone: str) -> None:
+    values = np.random.default_rng(5).integers(0, 65536, (60, 90, channels)).astype(np.uint16)
+    source = encode_png(Raster(values))
+    assert np.array_equal(open_picture(apply_adjustment(source, Adjustment()).data).pixels, values)
+    after = open_picture(apply_adjustment(source, Adjustment.model_validate({tone: 40})).data).pixels
+    beside = pixels(result_of(encode_png(Raster(eight_bits(values))), **{tone: 40}))
+    assert after.dtype == np.uint16
+    assert abs(after / 257 - beside).mean() < 1
+    assert channels == 3 or np.array_equal(after[..., 3], values[..., 3])
+
+
+def test_frames_of_16_bit_colour_move_pixels_and_change_none() -> None:
+    values = np.random.default_rng(6).integers(0, 65536, (60, 90, 3)).astype(np.uint16)
+    turned = apply_adjustment(encode_png(Raster(values)), Adjustment.model_validate({"rotate": 90, "crop": "1:1"}))
+    assert np.array_equal(open_picture(turned.data).pixels, np.rot90(values, -1)[15:75])
 
 
 def result_of(data: bytes, **adjustment: object) -> Image.Image:

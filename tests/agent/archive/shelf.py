@@ -15,6 +15,7 @@ from agent.components import SearchNote
 from agent.conversation import Conversation, ConversationInfo, WholeConversation, WorkspaceFile
 from agent.errors import ErrorCode, RequestRefused, StorageFailure
 from agent.messages import ImageOrigin, ImagePart
+from agent.pictures import Picture
 from agent.storage.images import ImageStore
 from tests.agent.archive.values import PARTS, PNGS
 from tests.support.histories import LARGE_SIGNATURE, NOW, begun_turn, finished, picture
@@ -102,15 +103,30 @@ def place(home: Path, limits: Limits | None = None, room: int = 1000) -> Place:
 
 
 def with_plain_ids(whole: WholeConversation) -> WholeConversation:
-    """Return the conversation with its turns' ids made t1, t2, …: those are fresh after an import."""
+    """Return the conversation with its turns' ids made t1, t2, …: those are fresh after an import, and the files that
+    uploads were stay at home.
+    """
     ids = {turn.id: f"t{number}" for number, turn in enumerate(whole.turns, 1)}
     turns = tuple(
         turn.model_copy(update={"id": ids[turn.id], "parent": ids[turn.parent] if turn.parent else None})
         for turn in whole.turns
     )
-    pictures = tuple(one.model_copy(update={"turn_id": ids[one.turn_id]}) for one in whole.pictures)
+    pictures = tuple(_without_file(one).model_copy(update={"turn_id": ids[one.turn_id]}) for one in whole.pictures)
     head = ids[whole.head] if whole.head is not None else None
     return whole.model_copy(update={"turns": turns, "pictures": pictures, "head": head})
+
+
+def as_from_outside(whole: WholeConversation) -> WholeConversation:
+    """Return the conversation with its files marked as an import marks them, whatever was said of them."""
+    return whole.model_copy(
+        update={"files": tuple(one.model_copy(update={"is_untrusted": True}) for one in whole.files)}
+    )
+
+
+def _without_file(picture: Picture) -> Picture:
+    if picture.original is None:
+        return picture
+    return picture.model_copy(update={"original": picture.original.model_copy(update={"digest": ""})})
 
 
 def kept_turns(title: str = "Füchse", signature: bytes = LARGE_SIGNATURE) -> WholeConversation:

@@ -18,7 +18,7 @@ from agent.storage.conversations import ConversationStore
 from agent.storage.images import ImageStore
 from agent.storage.spend import SpendBook
 from agent.storage.workspace import WorkspaceStore
-from tests.agent.archive.shelf import FILES, kept_turns, with_plain_ids
+from tests.agent.archive.shelf import FILES, as_from_outside, kept_turns, with_plain_ids
 from tests.agent.archive.values import PNGS
 from tests.support.histories import NOW, begun_turn
 
@@ -40,6 +40,12 @@ async def every_whole(store: ConversationStore) -> list[WholeConversation]:
     return [await store.whole(info.id, "local") for info in await store.list("local")]
 
 
+def as_imported(whole: WholeConversation) -> WholeConversation:
+    """Return the conversation as the records have it when it came as a whole."""
+    turns = tuple(turn.model_copy(update={"is_imported": True}) for turn in whole.turns)
+    return whole.model_copy(update={"turns": turns})
+
+
 async def test_conversations_go_from_one_home_to_another_with_all_they_hold(tmp_path: Path) -> None:
     async with opened(tmp_path / "here") as (store, archive):
         await store.add_whole("local", kept_turns())
@@ -49,8 +55,8 @@ async def test_conversations_go_from_one_home_to_another_with_all_they_hold(tmp_
         report = await archive.import_archive(exported.path, "local")
         after = await every_whole(store)
         shown = await store.get(report.conversations[0].id, "local")
-    assert [with_plain_ids(one) for one in after] == [with_plain_ids(one) for one in before]
-    assert [with_plain_ids(one) for one in before] == [with_plain_ids(kept_turns())]
+    assert [with_plain_ids(one) for one in after] == [with_plain_ids(as_from_outside(one)) for one in before]
+    assert [with_plain_ids(one) for one in before] == [with_plain_ids(as_imported(kept_turns()))]
     assert [picture.handle for picture in shown.pictures] == ["#1", "#2", "#4"]
     assert [picture.handle for picture in shown.elsewhere] == ["#3"]
 
@@ -70,7 +76,7 @@ async def test_an_import_into_its_own_home_stands_beside_the_original(tmp_path: 
         await archive.import_archive(exported.path, "local")
         await archive.import_archive(exported.path, "a visitor")
         first, second = await every_whole(store)
-        assert with_plain_ids(first) == with_plain_ids(second)
+        assert with_plain_ids(as_from_outside(first)) == with_plain_ids(as_from_outside(second))
         assert not {turn.id for turn in first.turns} & {turn.id for turn in second.turns}
         assert len(await store.list("a visitor")) == 1
 
@@ -128,9 +134,10 @@ async def test_no_turn_of_an_import_can_be_taken_up_by_itself(tmp_path: Path) ->
         await store.begin_turn(original.id, whole.turns[0])
         exported = await archive.export_conversation(original.id, "local")
     async with opened(tmp_path / "there") as (store, archive):
-        await archive.import_archive(exported.path, "local")
-        assert await store.running_turns() == ()
-        assert await store.resting_turns() == ()
+        [taken] = (await archive.import_archive(exported.path, "local")).conversations
+        assert not await store.is_running(taken.id)
+        turns = (await store.get(taken.id, "local")).turns
+        assert await store.may_go_on([one.id for one in turns]) == set()
 
 
 async def test_when_the_records_fail_there_is_neither_a_row_nor_a_file(tmp_path: Path) -> None:

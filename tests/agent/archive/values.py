@@ -91,7 +91,12 @@ def whole_conversations(draw: st.DrawFn) -> WholeConversation:
     ids = [f"turn-{number}" for number in range(draw(st.integers(0, 4)))]
     turns = tuple(
         draw(_model(Turn)).model_copy(
-            update={"id": one, "parent": draw(st.sampled_from([None, *ids[:at]])), "request_id": None}
+            update={
+                "id": one,
+                "parent": draw(st.sampled_from([None, *ids[:at]])),
+                "request_id": None,
+                "is_imported": False,
+            }
         )
         for at, one in enumerate(ids)
     )

@@ -21,6 +21,8 @@ ADDRESSES = (
     *("http://[fd00:ec2::254]/", "http://2852039166/", "http://0xA9FEA9FE/", "http://metadata.google.internal/"),
     *("http://192.0.0.192/", "http://198.18.0.1/", "http://224.0.0.1/", "http://255.255.255.255/"),
     *("http://240.0.0.1/", "http://192.88.99.1/"),
+    *("http://168.63.129.16/", "http://[fd20:ce::254]/", "http://192.80.8.124/", "http://161.26.0.10/"),
+    *("http://metadata.platformequinix.com/metadata", "http://METADATA.tencentyun.com./latest/"),
     *("http://①②⑦.⓪.⓪.①/", "http://ⓛⓞⓒⓐⓛⓗⓞⓢⓣ/", "http://127。0。0。1/", "http://127．0．0．1/", "http://127｡0｡0｡1/"),
     *("http://lоcalhost/", "http://ｌｏｃａｌｈｏｓｔ/"),
 )
@@ -62,6 +64,8 @@ NAMES = {
     "nat64.test": ["64:ff9b::7f00:1"],
     "cgnat.test": ["100.64.0.1"],
     "oracle.test": ["192.0.0.192"],
+    "azure.test": ["168.63.129.16"],
+    "google.test": ["fd20:ce::254"],
     "six-to-four.test": ["2002:7f00:1::"],
     "link.test": ["fe80::1%eth0"],
     "mixed.test": ["93.184.216.34", "10.0.0.1"],

@@ -13,6 +13,7 @@ from pydantic import SecretStr
 from agent.errors import ErrorCode, RequestRefused
 from agent.imaging.provenance import Recipe, pixels_digest, read
 from agent.imaging.recipe_desk import RecipeDesk
+from agent.storage.conversations import ConversationStore
 from agent.storage.gallery_values import GalleryQuery
 from tests.support.galleries import Filled, filled
 
@@ -133,8 +134,10 @@ async def test_a_kept_shortfall_stays_kept(records: Filled) -> None:
     await records.add(conversation)
     await desk_of(records).keep_shortfall(conversation, "#1", "local")
     assert (await records.store.get(conversation, "local")).picture("#1").shortfall_kept
-    records.store.read_anew(conversation)
-    assert (await records.store.get(conversation, "local")).picture("#1").shortfall_kept
+    anew = ConversationStore(records.home, records.images)
+    await anew.open()
+    assert (await anew.get(conversation, "local")).picture("#1").shortfall_kept
+    await anew.aclose()
     page = await records.gallery.page("local", GalleryQuery())
     assert page.items[0].picture.shortfall_kept
     with pytest.raises(RequestRefused):

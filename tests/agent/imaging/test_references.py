@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.conversation import Conversation, Turn
 from agent.errors import ToolArgumentError
 from agent.imaging.arguments import ImageAction
 from agent.imaging.contract import image_models
@@ -19,10 +20,11 @@ from agent.imaging.references import (
 from agent.messages import ContentPart, GroundingPart, ImageOrigin, ImagePart, PromptMessage, Role, TextPart
 from agent.pictures import Picture, Receipt
 from agent.providers.catalogue import load_catalogue
-from agent.settings import ReferenceMode
+from agent.settings import ReferenceMode, TurnSettings
 
 MODELS = image_models(load_catalogue(), "gemini")
 FLASH, PRO = MODELS["flash"], MODELS["pro"]
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
 UPLOADED, GENERATED = ImageOrigin.UPLOADED, ImageOrigin.GENERATED
 
 
@@ -55,7 +57,7 @@ def picture(
         handle=handle,
         image=image,
         turn_id=turn_id,
-        created_at=datetime(2026, 11, 20, tzinfo=UTC),
+        created_at=NOW,
         is_marked=is_marked,
         receipt=receipt,
     )
@@ -71,8 +73,24 @@ def resolved(
     action: ImageAction | None = None,
 ) -> ResolvedReferences:
     return resolve_references(
-        mode, count, pictures=pictures, turn_id=turn_id, named=named, max_references=limit, action=action
+        mode,
+        count,
+        pictures=pictures,
+        turn_id=turn_id,
+        named=named,
+        max_references=limit,
+        action=action,
+        history=before(pictures, turn_id).edit_history,
     )
+
+
+def before(pictures: tuple[Picture, ...], turn_id: str) -> Conversation:
+    """Return the conversation that the pictures of other turns make up."""
+    past = tuple(one for one in pictures if one.turn_id != turn_id)
+    turns = tuple(
+        Turn(id=one, text="", settings=TurnSettings(), started_at=NOW) for one in dict.fromkeys(p.turn_id for p in past)
+    )
+    return Conversation(id="c", owner="local", title="", created_at=NOW, updated_at=NOW, turns=turns, pictures=past)
 
 
 def handles(references: ResolvedReferences) -> list[str]:

@@ -17,10 +17,10 @@ ACT = "rogue_act"
 
 
 async def test_a_changed_description_asks_and_what_is_allowed_is_known_from_then_on(settings: Settings) -> None:
-    async with meeting(settings, {"rogue": rogue("--description", "Old.")}) as met:
+    async with meeting(settings, {"rogue": rogue("--description", "Old.", trusted=True)}) as met:
         events = await met.turn(calls(call(ACT, how="well")), says("Good."))
         assert isinstance(events[-1], TurnDone)
-    async with meeting(settings, {"rogue": rogue("--description", "New.")}) as met:
+    async with meeting(settings, {"rogue": rogue("--description", "New.", trusted=True)}) as met:
         events = await met.turn(calls(call(ACT, how="well")))
         (ask,) = only(events, ConsentAsked).asks
         assert (ask.tool, ask.reason) == (ACT, "was_changed")
@@ -62,6 +62,14 @@ async def test_an_untrusted_server_asks_once_something_from_outside_is_in_the_tu
     (ask,) = only(events, ConsentAsked).asks
     assert ask.reason == "may_change_something"
     assert "well again" in ask.arguments
+
+
+async def test_it_asks_in_every_later_turn_as_well(settings: Settings) -> None:
+    async with meeting(settings, {"rogue": rogue()}) as met:
+        await met.turn(calls(call(ACT, how="well")), says("Good."))
+        await met.turn(says("You are welcome."), text="thanks")
+        events = await met.turn(calls(call(ACT, how="well again")))
+    assert only(events, ConsentAsked).asks[0].reason == "may_change_something"
 
 
 async def test_a_trusted_server_that_only_reads_asks_nothing(settings: Settings) -> None:

@@ -15,7 +15,7 @@ from agent.settings import Settings
 from tests.mcp_server import rogue
 from tests.support.mcp_turns import Meeting, meeting
 from tests.support.scenes import words
-from tests.support.tool_calls import call
+from tests.support.tool_calls import call, results
 from tests.support.turns import until
 
 ACT = "rogue_act"
@@ -40,7 +40,7 @@ def is_alive(process: int) -> bool:
 
 
 async def test_a_call_without_an_answer_ends_at_its_limit_and_the_next_one_is_answered(settings: Settings) -> None:
-    async with meeting(settings, {"rogue": rogue(timeout_s=0.3)}) as met:
+    async with meeting(settings, {"rogue": rogue(timeout_s=0.3, trusted=True)}) as met:
         assert await act(met, "hang") == "rogue gave no answer within 0.3 s."
         await met.turn(calls(call(ACT, how="well")), says("Good."))
         assert not met.answer.is_error
@@ -48,19 +48,32 @@ async def test_a_call_without_an_answer_ends_at_its_limit_and_the_next_one_is_an
 
 @pytest.mark.parametrize("how", ["flood", "flood, number last"])
 async def test_an_answer_of_50_megabytes_is_refused_and_the_next_one_is_read(settings: Settings, how: str) -> None:
-    async with meeting(settings, {"rogue": rogue()}) as met:
+    async with meeting(settings, {"rogue": rogue(trusted=True)}) as met:
         assert "longer than 1 MB" in await act(met, how)
         await met.turn(calls(call(ACT, how="well")), says("Good."))
         assert not met.answer.is_error
 
 
 async def test_a_server_that_dies_in_a_call_is_there_again_for_a_later_one(settings: Settings) -> None:
-    async with meeting(settings, {"rogue": rogue()}) as met:
+    async with meeting(settings, {"rogue": rogue(trusted=True)}) as met:
         assert "broke off before it answered" in await act(met, "die")
         await met.until_it_says("rogue", "ended")
         await met.until_connected("rogue")
         await met.turn(calls(call(ACT, how="well")), says("Good."))
         assert not met.answer.is_error
+
+
+async def test_a_server_that_died_is_away_and_its_tools_are_not_unknown(settings: Settings, tmp_path: Path) -> None:
+    """From the end of its program until it is there again: the model has called them before, and may do so again."""
+    async with meeting(settings, {"rogue": rogue("--only-once", str(tmp_path / "ran"), trusted=True)}) as met:
+        assert "broke off before it answered" in await act(met, "die")
+        await met.until_it_says("rogue", "ended")
+        await met.turn(calls(call(ACT, how="well"), call("rogue_nothing")), says("So be it."))
+        assert ACT not in met.tools
+        away, unknown = [one.content for one in results(met.asked)]
+        assert away["error"] == "The server rogue is away. Go on without it."
+        assert "no tool named rogue_nothing" in str(unknown["error"])
+        assert ACT not in str(unknown["error"])
 
 
 async def test_an_answer_that_is_none_of_mcp_is_an_error_for_the_model(settings: Settings) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import io
-import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
 from typing import Any
@@ -14,14 +13,11 @@ import pytest
 from PIL import Image
 
 from agent.errors import (
-    AivistaError,
     DesignRuleBroken,
     ErrorCode,
     ErrorInfo,
     KeyProblem,
-    NetworkFailure,
     ProviderFailure,
-    RateLimited,
     RequestRefused,
     SettingsError,
 )
@@ -42,26 +38,16 @@ from agent.providers.base import ChatOptions, ImageRequest, ToolDeclaration
 from agent.providers.catalogue import ModelRole, load_catalogue
 from agent.providers.gemini import GeminiProvider
 from tests.wire_server import (
-    Answer,
-    Blocked,
     Call,
     Calls,
-    Cut,
-    Empty,
-    Finish,
-    Garbage,
+    Events,
     GeminiServer,
     Grounding,
     Hold,
     HttpError,
-    MalformedCall,
-    MidStreamError,
     PictureAnswer,
     Search,
     Text,
-    TextOnly,
-    error_body,
-    quota_body,
 )
 
 KEY = "AIzaSyTestKeyThatNobodyOwns0123456789"
@@ -242,6 +228,47 @@ async def test_a_search_brings_its_sources_and_suggestions(server: GeminiServer,
     assert server.violations == []
 
 
+async def test_works_that_an_answer_quotes_and_places_of_maps_are_its_sources(
+    server: GeminiServer, gemini: GeminiProvider
+) -> None:
+    """Works come on any event, under either name that the API has for them; the SDK leaves them out."""
+    quoted = {"startIndex": 0, "endIndex": 9, "uri": "https://poems.example/7", "license": ""}
+    named = {"uri": "https://books.example/3", "title": "A book"}
+    place = {"maps": {"uri": "https://maps.google.com/?cid=1", "title": "The tower", "placeId": "places/1"}}
+    hostile = [{"uri": "javascript:alert(1)"}, {}]
+    server.on_text(
+        Events(
+            [
+                {
+                    "candidates": [
+                        {
+                            "content": {"parts": [{"text": "Tyger"}]},
+                            "citationMetadata": {"citationSources": [quoted, *hostile]},
+                        }
+                    ]
+                },
+                {
+                    "candidates": [
+                        {
+                            "content": {"parts": [{"text": " Tyger"}]},
+                            "citationMetadata": {"citations": [quoted, named]},
+                        }
+                    ]
+                },
+                {"candidates": [{"finishReason": "STOP", "groundingMetadata": {"groundingChunks": [place]}}]},
+            ]
+        )
+    )
+    chunks = await say(gemini, prompt("recite"))
+    assert error_free(chunks)
+    [found] = [chunk.part for chunk in chunks if isinstance(chunk.part, GroundingPart)]
+    assert found.sources == (
+        Source(title="The tower", url="https://maps.google.com/?cid=1"),
+        Source(title="poems.example", url="https://poems.example/7"),
+        Source(title="A book", url="https://books.example/3"),
+    )
+
+
 async def test_a_picture_is_stored_before_its_chunk_is_given(
     server: GeminiServer, gemini: GeminiProvider, shelf: Shelf
 ) -> None:
@@ -305,123 +332,15 @@ def error_free(chunks: list[CompletionChunk]) -> bool:
     return bool(chunks) and all(chunk.error is None for chunk in chunks)
 
 
-# Bad ends.
-
-
-@pytest.mark.parametrize(
-    ("answer", "code"),
-    [
-        (Empty(), ErrorCode.EMPTY_ANSWER),
-        (Empty(has_empty_part=True), ErrorCode.EMPTY_ANSWER),
-        (MalformedCall(), ErrorCode.MALFORMED_CALL),
-        (Text("Once upon", finish_reason="MAX_TOKENS"), ErrorCode.ANSWER_TOO_LONG),
-        (Finish("SAFETY", "no", text_before="Well"), ErrorCode.ANSWER_BLOCKED),
-        (Blocked("PROHIBITED_CONTENT"), ErrorCode.PROMPT_BLOCKED),
-    ],
-)
-async def test_a_text_models_bad_end_is_the_last_chunk(
-    server: GeminiServer, gemini: GeminiProvider, answer: Answer, code: ErrorCode
-) -> None:
-    server.on_text(answer)
-    chunks = await say(gemini, prompt("hi"))
-    assert error_of(chunks).code is code
-    assert chunks[-1].usage is not None
-
-
-@pytest.mark.parametrize(
-    ("answer", "code"),
-    [
-        (TextOnly("I can't do that."), ErrorCode.TEXT_INSTEAD_OF_PICTURE),
-        (Finish("NO_IMAGE"), ErrorCode.NO_PICTURE),
-        (Finish("IMAGE_SAFETY"), ErrorCode.PICTURE_BLOCKED),
-        (Finish("IMAGE_RECITATION"), ErrorCode.PICTURE_RECITATION),
-        (Empty(), ErrorCode.EMPTY_ANSWER),
-        (Blocked("IMAGE_SAFETY"), ErrorCode.PROMPT_BLOCKED),
-    ],
-)
-async def test_an_image_models_bad_end_is_the_last_chunk(
-    server: GeminiServer, gemini: GeminiProvider, answer: Answer, code: ErrorCode
-) -> None:
-    server.on_image(answer)
-    assert error_of(await paint(gemini, prompt("a fox"))).code is code
-
-
-# Failures.
-
-_LOCATION = error_body(400, "User location is not supported for the API use.")
-_LOCATION["error"]["status"] = "FAILED_PRECONDITION"
-_BILLING = error_body(400, "Free tier is not available in your country. Please enable billing on your project.")
-_BILLING["error"]["status"] = "FAILED_PRECONDITION"
-
-
-@pytest.mark.parametrize(
-    ("answer", "kind", "code"),
-    [
-        (HttpError(400, "* contents: bad"), ProviderFailure, ErrorCode.REQUEST_REJECTED),
-        (HttpError(400, "API key expired. Please renew the API key."), KeyProblem, ErrorCode.KEY_EXPIRED),
-        (HttpError(400, body=_LOCATION), KeyProblem, ErrorCode.REGION_UNSUPPORTED),
-        (HttpError(400, body=_BILLING), KeyProblem, ErrorCode.BILLING_REQUIRED),
-        (
-            HttpError(400, "Image part is missing a thought_signature in content position 2, part position 1."),
-            ProviderFailure,
-            ErrorCode.SIGNATURE_REJECTED,
-        ),
-        (HttpError(400, "Corrupted thought signature."), ProviderFailure, ErrorCode.SIGNATURE_REJECTED),
-        (HttpError(401, "no"), KeyProblem, ErrorCode.KEY_INVALID),
-        (HttpError(403, "no"), KeyProblem, ErrorCode.KEY_FORBIDDEN),
-        (HttpError(404, "gone"), ProviderFailure, ErrorCode.MODEL_NOT_FOUND),
-        (HttpError(413, body=b"<html>too large</html>"), ProviderFailure, ErrorCode.REQUEST_REJECTED),
-        (HttpError(429, body=quota_body("day")), KeyProblem, ErrorCode.QUOTA_EXHAUSTED),
-        (HttpError(429, body=quota_body("day", limit=0)), KeyProblem, ErrorCode.BILLING_REQUIRED),
-        (HttpError(500), ProviderFailure, ErrorCode.PROVIDER_ERROR),
-        (HttpError(502, body=b"<html>Bad Gateway</html>"), ProviderFailure, ErrorCode.PROVIDER_ERROR),
-        (HttpError(503), ProviderFailure, ErrorCode.OVERLOADED),
-        (HttpError(504, "Deadline expired"), ProviderFailure, ErrorCode.PROVIDER_TIMEOUT),
-        (HttpError(400, body=b"\xff\xfe no text"), ProviderFailure, ErrorCode.REQUEST_REJECTED),
-        (HttpError(400, body=b'["a", "b"]'), ProviderFailure, ErrorCode.REQUEST_REJECTED),
-        (HttpError(500, body=b'{"error": "a string"}'), ProviderFailure, ErrorCode.PROVIDER_ERROR),
-        (MidStreamError(after_chunks=2, status=503), ProviderFailure, ErrorCode.OVERLOADED),
-        (MidStreamError(after_chunks=2, status=499, message="cancelled"), NetworkFailure, ErrorCode.STREAM_CUT),
-        (Cut(after_chunks=0), NetworkFailure, ErrorCode.STREAM_CUT),
-        (Cut(after_chunks=2), NetworkFailure, ErrorCode.STREAM_CUT),
-        (Garbage(), ProviderFailure, ErrorCode.ANSWER_UNREADABLE),
-        (Garbage(after_chunks=2), ProviderFailure, ErrorCode.ANSWER_UNREADABLE),
-    ],
-)
-async def test_each_failure_has_its_own_sentence(
-    server: GeminiServer, gemini: GeminiProvider, answer: Answer, kind: type[AivistaError], code: ErrorCode
-) -> None:
-    server.on_text(answer)
-    with pytest.raises(kind) as caught:
-        await say(gemini, prompt("hi"))
-    assert caught.value.code is code
-    assert "?" not in caught.value.info.message
-    assert len(server.requests) == 1  # nothing is tried twice
-
-
-@pytest.mark.parametrize(
-    ("answer", "seconds"),
-    [
-        (HttpError(429, body=quota_body("minute", retry_s=34.4)), 34.0),
-        (HttpError(429, "slow down", headers={"Retry-After": "7"}), 7.0),
-        (HttpError(429, "slow down. Please retry in 58.2178s."), 58.2178),
-        (HttpError(429, "slow down"), None),
-    ],
-)
-async def test_too_many_requests_say_when_to_come_back(
-    server: GeminiServer, gemini: GeminiProvider, answer: Answer, seconds: float | None
-) -> None:
-    server.on_text(answer)
-    with pytest.raises(RateLimited) as caught:
-        await say(gemini, prompt("hi"))
-    assert caught.value.retry_after_s == seconds
+# Failures; every way in which an answer can end is in `test_endings`.
 
 
 async def test_an_unknown_model_names_the_variable_to_change(server: GeminiServer, gemini: GeminiProvider) -> None:
     nobody = FLASH.model_copy(update={"id": "gemini-nobody"})
     with pytest.raises(ProviderFailure) as caught:
         [chunk async for chunk in gemini.stream(nobody, [prompt("hi")])]
-    assert caught.value.info.parameters == {"model": "gemini-nobody", "variable": "AIVISTA_MODEL_FLASH"}
+    told = {"model": "gemini-nobody", "variable": "AIVISTA_MODEL_FLASH"}
+    assert told.items() <= caught.value.info.parameters.items()
 
 
 async def test_a_rejected_key_is_told_as_one(server: GeminiServer, gemini: GeminiProvider) -> None:
@@ -488,16 +407,6 @@ async def test_the_environment_changes_neither_key_nor_server(
     assert error_free(await say(gemini, prompt("hi")))
 
 
-async def test_a_server_that_is_not_there_is_a_failed_connection(shelf: Shelf) -> None:
-    with socket.socket() as reserved:
-        reserved.bind(("127.0.0.1", 0))  # bound but not listening: connections are refused
-        provider = GeminiProvider(KEY, shelf, base_url=f"http://127.0.0.1:{reserved.getsockname()[1]}")
-        with pytest.raises(NetworkFailure) as caught:
-            await say(provider, prompt("hi"))
-        await provider.aclose()
-    assert caught.value.code is ErrorCode.CONNECTION_FAILED
-
-
 @pytest.mark.parametrize("base_url", ["example.org", "http://[", "ftp://example.org"])
 async def test_a_base_url_that_is_none_names_its_variable(shelf: Shelf, base_url: str) -> None:
     provider = GeminiProvider(KEY, shelf, base_url=base_url)
@@ -518,7 +427,7 @@ async def test_silence_longer_than_the_time_limit_ends_the_call(
     await asyncio.to_thread(server.wait_for_disconnect)
     await provider.aclose()
     assert caught.value.code is ErrorCode.PROVIDER_TIMEOUT
-    assert caught.value.info.parameters == {"model": FLASH.label, "seconds": "0.2"}
+    assert {"model": FLASH.label, "seconds": "0.2"}.items() <= caught.value.info.parameters.items()
 
 
 # Stop.

@@ -196,6 +196,22 @@ async def test_what_a_test_found_is_known_for_an_hour_and_only_of_that_key(serve
     assert KEY not in repr(vars(held.desk))
 
 
+def test_what_a_turn_found_of_a_model_is_forgotten_as_soon_as_that_model_answers(server: GeminiServer) -> None:
+    held, key = Desk(server.url), SecretStr(KEY)
+    used_up = ErrorInfo(code=ErrorCode.QUOTA_EXHAUSTED, parameters={"model": "Flash"})
+    assert held.desk.learn(key, used_up, (ModelRole.FLASH, ModelRole.THINKING))
+    assert not held.desk.unlearn(key, ())
+    assert not held.desk.unlearn(key, [PRO])
+    known = held.desk.known(key)
+    assert known is not None
+    assert known.why_not("gemini-3.8-flash") == used_up
+    assert held.desk.unlearn(key, ["gemini-3.8-flash", PRO])
+    known = held.desk.known(key)
+    assert known is not None
+    assert known.why_not("gemini-3.8-flash") is None
+    assert not held.desk.unlearn(key, ["gemini-3.8-flash"])
+
+
 async def test_a_network_that_failed_is_asked_again_the_next_time(server: GeminiServer) -> None:
     held, key = Desk(server.url), SecretStr(KEY)
     server.deny_key(error_body(407, "Proxy Authentication Required"))
@@ -226,7 +242,7 @@ def test_what_a_turn_finds_of_a_key_is_remembered(server: GeminiServer) -> None:
     known = held.desk.known(key)
     assert known is not None
     assert known.why_not("gemini-3.8-flash") is not None
-    assert held.desk.unlearn(key)
+    assert held.desk.unlearn(key, [PRO])
     assert held.desk.known(key) is None
-    assert not held.desk.unlearn(key)
+    assert not held.desk.unlearn(key, [PRO])
     assert not held.desk.learn(SecretStr("other"), ErrorInfo(code=ErrorCode.BILLING_REQUIRED), roles)

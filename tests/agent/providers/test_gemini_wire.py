@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from google.genai import types
 
-from agent.errors import DesignRuleBroken, ErrorCode, NetworkFailure
+from agent.errors import DesignRuleBroken, ErrorCode
 from agent.messages import (
     CompletionChunk,
     ContentPart,
@@ -27,7 +27,7 @@ from agent.messages import (
 )
 from agent.providers.base import ChatOptions, ImageRequest, ToolDeclaration
 from agent.providers.catalogue import ModelEntry, ModelRole, load_catalogue
-from agent.providers.gemini_answer import BLOCKS, PICTURE_ENDS, TEXT_ENDS, AnswerReader, ArrivedPicture
+from agent.providers.gemini_answer import AnswerReader, ArrivedPicture
 from agent.providers.gemini_wire import (
     DUMMY_SIGNATURE,
     Wire,
@@ -453,66 +453,3 @@ def test_words_instead_of_a_picture_are_quoted() -> None:
     assert error is not None
     assert error.code is ErrorCode.TEXT_INSTEAD_OF_PICTURE
     assert error.parameters == {"text": ("I can't. " * 60)[:300]}
-
-
-@pytest.mark.parametrize(
-    ("by", "reason", "code"),
-    [
-        (FLASH, "MAX_TOKENS", ErrorCode.ANSWER_TOO_LONG),
-        (FLASH, "SAFETY", ErrorCode.ANSWER_BLOCKED),
-        (FLASH, "RECITATION", ErrorCode.ANSWER_BLOCKED),
-        (FLASH, "LANGUAGE", ErrorCode.LANGUAGE_UNSUPPORTED),
-        (FLASH, "MALFORMED_FUNCTION_CALL", ErrorCode.MALFORMED_CALL),
-        (FLASH, "MISSING_THOUGHT_SIGNATURE", ErrorCode.SIGNATURE_REJECTED),
-        (PAINTER, "NO_IMAGE", ErrorCode.NO_PICTURE),
-        (PAINTER, "OTHER", ErrorCode.NO_PICTURE),
-        (PAINTER, "SAFETY", ErrorCode.PICTURE_BLOCKED),
-        (PAINTER, "IMAGE_SAFETY", ErrorCode.PICTURE_BLOCKED),
-        (PAINTER, "IMAGE_PROHIBITED_CONTENT", ErrorCode.PICTURE_BLOCKED),
-        (PAINTER, "IMAGE_RECITATION", ErrorCode.PICTURE_RECITATION),
-        (PAINTER, "RECITATION", ErrorCode.PICTURE_RECITATION),
-    ],
-)
-def test_a_bad_end_says_why_in_the_last_chunk(by: ModelEntry, reason: str, code: ErrorCode) -> None:
-    end = last_chunk(
-        by,
-        response({"text": "half a"}),
-        response(finishReason=reason, finishMessage="because", usage={"promptTokenCount": 3}),
-    )
-    assert end.finish_reason == reason
-    assert end.usage == TokenUsage(prompt_tokens=3)
-    assert end.error is not None
-    assert end.error.code is code
-    assert end.error.parameters["reason"] == reason
-    assert end.error.provider_detail == "because"
-
-
-def test_a_blocked_prompt_says_why() -> None:
-    blocked = types.GenerateContentResponse.model_validate(
-        {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "usageMetadata": {"promptTokenCount": 9}}
-    )
-    end = last_chunk(FLASH, blocked)
-    assert end.error is not None
-    assert end.error.code is ErrorCode.PROMPT_BLOCKED
-    assert end.error.parameters == {"reason": "PROHIBITED_CONTENT"}
-    assert end.usage == TokenUsage(prompt_tokens=9)
-
-
-def test_every_end_the_sdk_knows_has_its_meaning() -> None:
-    reasons = {reason.value for reason in types.FinishReason}
-    assert set(TEXT_ENDS) == reasons
-    assert set(PICTURE_ENDS) == reasons
-    assert set(BLOCKS) == {reason.value for reason in types.BlockedReason}
-
-
-@pytest.mark.filterwarnings("ignore:NEVER_HEARD_OF is not a valid FinishReason")
-def test_an_end_nobody_knows_is_judged_by_what_arrived() -> None:
-    assert last_error(FLASH, response({"text": "so"}, finishReason="NEVER_HEARD_OF")) is None
-    assert last_error(FLASH, response(finishReason="NEVER_HEARD_OF")) is ErrorCode.EMPTY_ANSWER
-    assert last_error(PAINTER, response(finishReason="NEVER_HEARD_OF")) is ErrorCode.NO_PICTURE
-
-
-def test_a_stream_that_never_says_why_it_ends_was_cut() -> None:
-    with pytest.raises(NetworkFailure) as caught:
-        last_chunk(FLASH, response({"text": "half a"}))
-    assert caught.value.code is ErrorCode.STREAM_CUT

@@ -8,14 +8,11 @@ import hashlib
 import io
 import json
 import logging
-import socket
 import subprocess
 import sys
 import traceback
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +22,13 @@ from pydantic import SecretStr
 
 from agent.errors import (
     AivistaError,
-    ContentBlocked,
     DesignRuleBroken,
     ErrorCode,
     ErrorInfo,
     KeyProblem,
-    NetworkFailure,
     ProviderFailure,
     RateLimited,
     RequestRefused,
-    SettingsError,
 )
 from agent.messages import (
     CompletionChunk,
@@ -56,7 +50,6 @@ from tests.openai_server import (
     Answer,
     Call,
     Calls,
-    Cut,
     Events,
     Hold,
     HttpError,
@@ -476,7 +469,7 @@ async def test_arguments_may_come_as_an_object(
         (Calls([Call("look", raw='{"at": "no')], finish_reason="length"), ErrorCode.ANSWER_TOO_LONG),
         (Text("It beg", finish_reason="content_filter"), ErrorCode.ANSWER_BLOCKED),
         (Text("It beg", finish_reason="insufficient_system_resource"), ErrorCode.OVERLOADED),
-        (Text("It beg", finish_reason="error"), ErrorCode.PROVIDER_ERROR),
+        (Text("It beg", finish_reason="error"), ErrorCode.UNKNOWN_REASON),
         (Calls([Call("look", raw='{"at": north}')]), ErrorCode.MALFORMED_CALL),
         (Calls([Call("look", raw="[1]")]), ErrorCode.MALFORMED_CALL),
         (Calls([Call("")]), ErrorCode.MALFORMED_CALL),
@@ -501,62 +494,6 @@ async def test_a_bad_end_is_the_last_chunk_with_its_usage(
 
 
 @pytest.mark.parametrize(
-    ("reply", "kind", "code"),
-    [
-        (HttpError(400, "messages: bad"), ProviderFailure, ErrorCode.REQUEST_REJECTED),
-        (HttpError(400, "no", code="invalid_api_key"), KeyProblem, ErrorCode.KEY_INVALID),
-        (HttpError(400, "no", code="content_policy_violation"), ContentBlocked, ErrorCode.PROMPT_BLOCKED),
-        (HttpError(400, "no", code="content_filter"), ContentBlocked, ErrorCode.PROMPT_BLOCKED),
-        (HttpError(401, "no"), KeyProblem, ErrorCode.KEY_INVALID),
-        (HttpError(402, "Insufficient Balance"), KeyProblem, ErrorCode.BILLING_REQUIRED),
-        (HttpError(403, "no"), KeyProblem, ErrorCode.KEY_FORBIDDEN),
-        (HttpError(404, 'model "talker" not found, try pulling it'), ProviderFailure, ErrorCode.MODEL_NOT_FOUND),
-        (HttpError(404, "gone", code="model_not_found"), ProviderFailure, ErrorCode.MODEL_NOT_FOUND),
-        (HttpError(404, body={"detail": "Not Found"}), SettingsError, ErrorCode.BAD_SETTING),
-        (HttpError(404, body=b"404 page not found"), SettingsError, ErrorCode.BAD_SETTING),
-        (HttpError(307, headers={"location": "https://example.org/"}), SettingsError, ErrorCode.BAD_SETTING),
-        (HttpError(413, body=b"<html>too large</html>"), ProviderFailure, ErrorCode.REQUEST_REJECTED),
-        (HttpError(422, body={"detail": [{"msg": "bad"}]}), ProviderFailure, ErrorCode.REQUEST_REJECTED),
-        (HttpError(429, "no", code="insufficient_quota"), KeyProblem, ErrorCode.BILLING_REQUIRED),
-        (HttpError(500), ProviderFailure, ErrorCode.PROVIDER_ERROR),
-        (HttpError(502, body=b"<html>Bad Gateway</html>"), ProviderFailure, ErrorCode.PROVIDER_ERROR),
-        (HttpError(503), ProviderFailure, ErrorCode.OVERLOADED),
-        (HttpError(504), ProviderFailure, ErrorCode.PROVIDER_TIMEOUT),
-        (HttpError(400, body=b"\xff\xfe no text"), ProviderFailure, ErrorCode.REQUEST_REJECTED),
-        (HttpError(400, body=b'["a", "b"]'), ProviderFailure, ErrorCode.REQUEST_REJECTED),
-        (HttpError(500, body={"error": "a string"}), ProviderFailure, ErrorCode.PROVIDER_ERROR),
-        (MidStreamError(2, {"error": {"message": "busy", "code": 503}}), ProviderFailure, ErrorCode.OVERLOADED),
-        (MidStreamError(2, {"error": {"message": "oh"}}), ProviderFailure, ErrorCode.PROVIDER_ERROR),
-        (MidStreamError(2, {"error": "oh"}), ProviderFailure, ErrorCode.PROVIDER_ERROR),
-        (MidStreamError(2, {"object": "error", "message": "oh"}), ProviderFailure, ErrorCode.PROVIDER_ERROR),
-        (Cut(0), NetworkFailure, ErrorCode.STREAM_CUT),
-        (Cut(2), NetworkFailure, ErrorCode.STREAM_CUT),
-        (Text("It beg", finish_reason=None), NetworkFailure, ErrorCode.STREAM_CUT),
-        (Events([b"{oops"]), ProviderFailure, ErrorCode.ANSWER_UNREADABLE),
-        (Events([b"[1]"]), ProviderFailure, ErrorCode.ANSWER_UNREADABLE),
-        (Events([b"\xff\xfe"]), ProviderFailure, ErrorCode.ANSWER_UNREADABLE),
-        (Raw(b"<html>Log in</html>", content_type="text/html"), SettingsError, ErrorCode.BAD_SETTING),
-        (Raw({"choices": []}), SettingsError, ErrorCode.BAD_SETTING),
-    ],
-)
-async def test_each_failure_has_its_own_sentence(
-    server: OpenAIServer,
-    provider: OpenAIProvider,
-    talker: ModelEntry,
-    reply: Answer,
-    kind: type[AivistaError],
-    code: ErrorCode,
-) -> None:
-    server.on_chat(reply)
-    with pytest.raises(kind) as caught:
-        await say(provider, talker, prompt("hi"))
-    assert caught.value.code is code
-    assert "?" not in caught.value.info.message
-    assert "Google" not in caught.value.info.message
-    assert len(server.chats) == 1  # nothing is tried twice
-
-
-@pytest.mark.parametrize(
     ("reply", "seconds"),
     [
         (HttpError(429, "slow down", headers={"Retry-After": "7"}), 7.0),
@@ -577,16 +514,6 @@ async def test_too_many_requests_say_when_to_come_back(
     assert caught.value.info.message.startswith("127.0.0.1:")
 
 
-async def test_a_date_to_come_back_at_is_understood(
-    server: OpenAIServer, provider: OpenAIProvider, talker: ModelEntry
-) -> None:
-    hour = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
-    server.on_chat(HttpError(429, headers={"Retry-After": hour}))
-    with pytest.raises(RateLimited) as caught:
-        await say(provider, talker, prompt("hi"))
-    assert caught.value.retry_after_s == pytest.approx(3600, abs=60)
-
-
 async def test_an_unknown_model_names_the_variable_to_change(
     server: OpenAIServer, provider: OpenAIProvider, talker: ModelEntry, painter: ModelEntry
 ) -> None:
@@ -601,10 +528,11 @@ async def test_an_unknown_model_names_the_variable_to_change(
 async def test_an_address_without_its_v1_says_so(server: OpenAIServer, shelf: Shelf, talker: ModelEntry) -> None:
     bare = openai_settings(server, key=KEY, base_url=server.url.removesuffix("/v1"))
     provider = OpenAIProvider(bare, shelf)
-    with pytest.raises(SettingsError) as caught:
+    with pytest.raises(ProviderFailure) as caught:
         await say(provider, talker, prompt("hi"))
     await provider.aclose()
-    assert caught.value.info.parameters["name"] == "AIVISTA_OPENAI_BASE_URL"
+    assert caught.value.code is ErrorCode.WRONG_PATH
+    assert "AIVISTA_OPENAI_BASE_URL" in caught.value.info.message
     assert "/v1" in caught.value.info.message
 
 
@@ -691,18 +619,6 @@ async def test_a_server_without_a_key_is_sent_none_whatever_the_environment_hold
         await provider.aclose()
         assert server.violations == []
         assert server.fetched == ["/files/one.png"]
-
-
-async def test_a_server_that_is_not_there_is_a_failed_connection(shelf: Shelf, talker: ModelEntry) -> None:
-    with socket.socket() as reserved:
-        reserved.bind(("127.0.0.1", 0))  # bound but not listening: connections are refused
-        address = f"127.0.0.1:{reserved.getsockname()[1]}"
-        provider = OpenAIProvider(OpenAISettings(base_url=f"http://{address}/v1", text_model="talker"), shelf)
-        with pytest.raises(NetworkFailure) as caught:
-            await say(provider, talker, prompt("hi"))
-        await provider.aclose()
-    assert caught.value.code is ErrorCode.CONNECTION_FAILED
-    assert caught.value.info.message.startswith(f"{address} cannot be reached")
 
 
 @pytest.mark.parametrize("after_chunks", [0, 2])
@@ -924,35 +840,6 @@ async def test_a_picture_as_a_data_address_is_taken(
     server.on_picture(PictureAt("data:image/png;base64," + base64.b64encode(png()).decode()))
     await paint(provider, painter, prompt("a fox"))
     assert list(shelf.held.values()) == [png()]
-
-
-@pytest.mark.parametrize(
-    ("reply", "kind", "code"),
-    [
-        (HttpError(400, "no", code="moderation_blocked"), ContentBlocked, ErrorCode.PICTURE_BLOCKED),
-        (HttpError(404, body={"detail": "Not Found"}), SettingsError, ErrorCode.BAD_SETTING),
-        (HttpError(429, headers={"Retry-After": "3"}), RateLimited, ErrorCode.RATE_LIMITED),
-        (HttpError(500), ProviderFailure, ErrorCode.PROVIDER_ERROR),
-        (Cut(0), NetworkFailure, ErrorCode.STREAM_CUT),
-        (Raw(b"[]"), ProviderFailure, ErrorCode.ANSWER_UNREADABLE),
-        (Raw(b"{oops"), ProviderFailure, ErrorCode.ANSWER_UNREADABLE),
-        (Raw(b"<html>", content_type="text/html"), ProviderFailure, ErrorCode.ANSWER_UNREADABLE),
-    ],
-)
-async def test_a_painters_failure_has_its_own_sentence(
-    server: OpenAIServer,
-    provider: OpenAIProvider,
-    painter: ModelEntry,
-    reply: Answer,
-    kind: type[AivistaError],
-    code: ErrorCode,
-) -> None:
-    server.on_picture(reply)
-    with pytest.raises(kind) as caught:
-        await paint(provider, painter, prompt("a fox"))
-    assert caught.value.code is code
-    assert "Google" not in caught.value.info.message
-    assert len(server.pictures) == 1  # nothing is paid twice
 
 
 async def test_the_key_of_the_words_never_goes_to_another_server(shelf: Shelf, painter: ModelEntry) -> None:

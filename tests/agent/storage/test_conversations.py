@@ -13,7 +13,7 @@ import pytest
 
 from agent.components import InterruptedNote, SmartCanvas
 from agent.conversation import Conversation, TurnState
-from agent.errors import DesignRuleBroken, ErrorCode, RequestRefused
+from agent.errors import ErrorCode, RequestRefused
 from agent.messages import SignedPart
 from agent.storage.conversations import ConversationStore
 from agent.storage.images import ImageStore
@@ -66,7 +66,7 @@ async def test_what_is_remembered_is_what_is_on_record_after_every_change(
 ) -> None:
     conversation = await store.create("local")
     turn = begun_turn()
-    changes: tuple[Callable[[], Awaitable[None]], ...] = (
+    changes: tuple[Callable[[], Awaitable[object]], ...] = (
         lambda: store.begin_turn(conversation.id, turn, [picture("#1", turn.id, is_generated=False)]),
         lambda: store.add_picture(conversation.id, picture("#2", turn.id)),
         lambda: store.add_picture(conversation.id, picture("#3", turn.id)),
@@ -219,14 +219,21 @@ async def test_a_turn_and_its_uploads_are_recorded_together_or_not_at_all(
     assert await store.get(conversation.id, "local") == conversation == await read_anew(tmp_path, conversation)
 
 
-async def test_a_handle_is_never_taken_from_another_picture(store: ConversationStore) -> None:
+async def test_a_picture_whose_handle_is_taken_is_recorded_under_the_next_one(
+    tmp_path: Path, store: ConversationStore
+) -> None:
     conversation = await store.create("local")
     await store.begin_turn(conversation.id, begun_turn())
     await store.add_picture(conversation.id, picture("#2", "t1"))
-    other = picture("#2", "t1").model_copy(update={"image": image_part("#3")})
-    with pytest.raises(DesignRuleBroken, match="#2"):
-        await store.add_picture(conversation.id, other)
-    assert (await store.get(conversation.id, "local")).pictures[0].image.digest == image_part("#2").digest
+    other = picture("#2", "t1").model_copy(update={"image": image_part("#3").model_copy(update={"handle": "#2"})})
+    added = await store.add_picture(conversation.id, other)
+    assert (added.handle, added.image.handle, added.image.digest) == ("#3", "#3", image_part("#3").digest)
+    answer = await store.answer_of(conversation.id, "#3")
+    assert answer is not None
+    assert {image.handle for image in answer.images} == {"#3"}
+    kept = await store.get(conversation.id, "local")
+    assert [one.image.digest for one in kept.pictures] == [image_part("#2").digest, image_part("#3").digest]
+    assert await read_anew(tmp_path, conversation) == kept
 
 
 async def test_marking_a_picture_that_is_not_there_is_refused(store: ConversationStore) -> None:
@@ -272,7 +279,7 @@ asyncio.run(main())
     child = run_child(code, str(tmp_path))
     async with opened(tmp_path) as store:
         read = await store.get(child.stdout.strip(), "local")
-        assert await store.running_turns() == ()
+        assert not await store.is_running(read.id)
     assert [turn.state for turn in read.turns] == [TurnState.INTERRUPTED, TurnState.INTERRUPTED]
     assert read.turns[0].components == (SmartCanvas(handles=("#2",)), InterruptedNote())
     assert read.turns[1].components == (InterruptedNote(),)
@@ -284,7 +291,7 @@ async def test_a_turn_that_still_runs_elsewhere_is_left_alone(tmp_path: Path, st
     conversation = await store.create("local")
     await store.begin_turn(conversation.id, begun_turn())
     async with opened(tmp_path) as other:
-        assert [turn.turn_id for turn in await other.running_turns()] == ["t1"]
+        assert await other.is_running(conversation.id)
         assert await other.close_abandoned() == ()
     await store.finish_turn(conversation.id, finished(begun_turn()))
     assert (await read_anew(tmp_path, conversation)).turns[0].state is TurnState.DONE

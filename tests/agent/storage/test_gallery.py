@@ -195,7 +195,7 @@ async def test_nobody_sees_or_changes_the_pictures_of_another(kept: Filled) -> N
     ):
         with pytest.raises(RequestRefused) as refused:
             await attempt
-        assert refused.value.code is ErrorCode.PICTURE_NOT_FOUND
+        assert refused.value.code is ErrorCode.PICTURE_GONE
     (item,) = (await gallery.page("you", GalleryQuery())).items
     assert (item.id, item.is_starred, item.tags) == (other, False, ())
     assert (await gallery.facets("me")).total == 1

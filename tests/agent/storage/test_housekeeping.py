@@ -14,7 +14,7 @@ import pytest
 
 from agent.errors import StorageFailure
 from agent.messages import ImageOrigin
-from agent.pictures import EditRecord
+from agent.pictures import EditRecord, OriginalFile
 from agent.storage.gallery_index import FOLDER, VectorTables
 from agent.storage.gallery_values import GalleryQuery
 from agent.storage.housekeeping import Housekeeping
@@ -63,6 +63,33 @@ async def digest_of(kept: Filled, picture_id: int, owner: str = "local") -> str:
 
 
 # Sweeping
+
+
+async def test_the_file_an_upload_was_goes_with_its_picture_and_not_before(kept: Filled) -> None:
+    conversation = await kept.conversation()
+    file = await kept.images.stage_original(b"as it came, with its place")
+    file.keep()
+    original = OriginalFile(digest=file.digest, mime_type="image/jpeg", size_bytes=26)
+    picture_id = await kept.add(conversation, details={"original": original})
+    stray = await kept.images.stage_original(b"nobody's")
+    stray.keep()
+    age(kept.home, "pictures", "originals")
+    report = Housekeeping(kept.home).sweep()
+    assert (report.pictures.files, files_below(kept.home / "originals")) == (1, {file.digest})
+    assert Housekeeping(kept.home).check().findings == ()
+    in_database(kept.home, "UPDATE pictures SET deleted_at = '2001-01-01 00:00:00' WHERE id = ?", picture_id)
+    assert Housekeeping(kept.home).sweep().pictures.files == 2
+    assert files_below(kept.home / "originals") == set()
+
+
+async def test_the_copy_that_models_are_sent_goes_with_its_picture(kept: Filled) -> None:
+    unnamed = await kept.images.write(png("blue"), "image/png", ImageOrigin.UPLOADED)
+    await kept.images.model_copy(unnamed)
+    assert f"{unnamed.digest}.4096.png" in files_below(kept.home / "pictures")
+    age(kept.home)
+    report = Housekeeping(kept.home).sweep()
+    assert (report.pictures.files, report.thumbnails.files) == (1, 1)
+    assert files_below(kept.home / "pictures") == set()
 
 
 async def test_what_a_record_names_stays_and_what_none_names_goes(kept: Filled) -> None:

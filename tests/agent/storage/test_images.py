@@ -75,7 +75,7 @@ async def test_a_damaged_picture_is_refused_by_its_handle_and_mended_by_sending_
     stored_file(home, part).write_bytes(damage)
     with pytest.raises(RequestRefused, match="#7") as refused:
         await store.read(part)
-    assert refused.value.code is ErrorCode.PICTURE_NOT_FOUND
+    assert refused.value.code is ErrorCode.PICTURE_FILE_MISSING
     await store.write(DATA, "image/png", ImageOrigin.UPLOADED)
     assert await store.read(part) == DATA
 
@@ -87,7 +87,12 @@ async def test_a_missing_picture_is_refused(home: Path) -> None:
     for attempt in (store.read(part), store.thumbnail(part.digest, 64)):
         with pytest.raises(RequestRefused) as refused:
             await attempt
-        assert refused.value.code is ErrorCode.PICTURE_NOT_FOUND
+        assert refused.value.code is ErrorCode.PICTURE_GONE
+        assert part.digest[:8] not in refused.value.info.message
+    for attempt in (store.read(part.model_copy(update={"handle": "#7"})), store.thumbnail(part.digest, 64, "#7")):
+        with pytest.raises(RequestRefused, match="#7") as refused:
+            await attempt
+        assert refused.value.code is ErrorCode.PICTURE_FILE_MISSING
 
 
 async def test_a_picture_is_found_after_its_type_was_mended(home: Path) -> None:

@@ -221,7 +221,8 @@ async def test_what_is_deleted_is_not_there_until_it_is_brought_back(tmp_path: P
             await attempt
         assert refused.value.code is ErrorCode.CONVERSATION_NOT_FOUND
     back = await store.undelete(conversation.id, "local")
-    assert back == conversation
+    assert back.version > conversation.version
+    assert back.model_copy(update={"version": conversation.version}) == conversation
     assert [one.id for one in await store.list("local")] == [conversation.id]
 
 
@@ -342,13 +343,13 @@ async def test_a_whole_conversation_taken_in_elsewhere_is_the_same_there(
     await other.open()
     added = await other.add_whole("ann", whole)
     assert await other.whole(added.id, "ann") == whole.model_copy(
-        update={"turns": tuple(one.model_copy(update={"request_id": None}) for one in whole.turns)}
+        update={"turns": tuple(one.model_copy(update={"request_id": None, "is_imported": True}) for one in whole.turns)}
     )
     assert (added.id != info.id, added.is_pinned) == (True, True)
     again = await other.add_whole("ann", whole)
     assert not {one.id for one in again.turns} & {one.id for one in added.turns}
     assert [one.turn_id for one in again.pictures] == [again.turns[0].id, again.turns[1].id]
-    assert await other.running_turns() == ()
+    assert not await other.is_running(added.id)
     await other.aclose()
 
 
@@ -382,6 +383,14 @@ async def test_a_copy_has_the_files_the_stars_and_the_tags(store: ConversationSt
     assert before.starred == ("#3",)
     assert before.tags == {"#1": ("Poster", "fox"), "#2": ("Poster", "fox"), "#3": ("fox",)}
     assert (whole.files, whole.starred, whole.tags) == (before.files, before.starred, before.tags)
+
+
+async def test_a_copy_of_what_was_imported_is_known_to_be_imported_as_well(store: ConversationStore) -> None:
+    plain = await filed(store)
+    taken = await store.add_whole("local", await store.whole(plain.id, "local"))
+    copy, own = await store.duplicate(taken.id, "local"), await store.duplicate(plain.id, "local")
+    assert all(turn.is_imported for turn in (await store.whole(copy.id, "local")).turns)
+    assert not any(turn.is_imported for turn in (await store.whole(own.id, "local")).turns)
 
 
 async def test_the_files_of_a_copy_are_its_own(store: ConversationStore) -> None:

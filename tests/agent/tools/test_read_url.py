@@ -18,13 +18,13 @@ from agent.tools.trust import Trust
 from tests.support.tool_contexts import tool_context
 from tests.support.web import Web, web
 
-TAINTED = Trust().after("http://site.test/", ["http://site.test/named?a=b#part"])
+KNOWN = frozenset({"http://said.test/", "http://site.test/named?a=b"})
 
 
 @pytest.fixture
 async def context(tmp_path: Path) -> AsyncIterator[ToolContext]:
     async with tool_context(tmp_path) as one:
-        yield replace(one, said_urls=frozenset({"http://said.test/"}))
+        yield replace(one, trust=Trust(urls=KNOWN))
 
 
 async def read(context: ToolContext, served: Web, url: str) -> ToolAnswer:
@@ -32,8 +32,9 @@ async def read(context: ToolContext, served: Web, url: str) -> ToolAnswer:
     return await read_url.answer({"url": url}, replace(context, fetcher=reader))
 
 
-async def reason(context: ToolContext, url: str, trust: Trust) -> Reason | None:
+async def reason(context: ToolContext, url: str, *, is_tainted: bool) -> Reason | None:
     assert read_url.rule is not None
+    trust = context.trust.model_copy(update={"is_tainted": is_tainted})
     return await read_url.rule({"url": url}, replace(context, trust=trust))
 
 
@@ -45,7 +46,6 @@ async def test_a_page_is_told_with_where_it_was_found_and_where_it_leads(context
         served.page("/wiki/fox", page.encode())
         answer = await read(context, served, "http://site.test/")
     assert answer.source == "http://site.test/wiki/fox"
-    assert answer.urls == ("http://site.test/other", "http://site.test/wiki/forest")
     assert answer.content["url"] == "http://site.test/wiki/fox"
     assert answer.content["title"] == "Foxes"
     assert "lives in [forests](http://site.test/wiki/forest#a) and" in str(answer.content["text"])
@@ -83,24 +83,25 @@ async def test_an_address_is_needed(context: ToolContext) -> None:
         await read_url.answer({}, context)
 
 
+@pytest.mark.parametrize("is_tainted", [False, True])
 @pytest.mark.parametrize(
-    ("url", "trust", "expected"),
+    ("url", "expected"),
     [
-        ("http://anywhere.test/", Trust(), None),
-        ("http://said.test", TAINTED, None),
-        ("HTTP://Site.Test:80/named?a=b#else", TAINTED, None),
-        ("http://site.test/named?a=secret", TAINTED, "foreign_address"),
-        ("http://site.test/named", TAINTED, "foreign_address"),
-        ("http://site.test/nam%65d?a=b", TAINTED, "foreign_address"),
-        ("https://site.test/named?a=b", TAINTED, "foreign_address"),
-        ("http://evil.test/?q=secret", TAINTED, "foreign_address"),
-        ("http://127.0.0.1/", TAINTED, None),
+        ("http://said.test", None),
+        ("HTTP://Site.Test:80/named?a=b#else", None),
+        ("http://anywhere.test/", "foreign_address"),
+        ("http://site.test/named?a=secret", "foreign_address"),
+        ("http://site.test/named", "foreign_address"),
+        ("http://site.test/nam%65d?a=b", "foreign_address"),
+        ("https://site.test/named?a=b", "foreign_address"),
+        ("http://evil.test/?q=secret", "foreign_address"),
+        ("http://127.0.0.1/", None),
     ],
 )
-async def test_once_tainted_only_an_address_that_was_named_is_read_unasked(
-    context: ToolContext, url: str, trust: Trust, expected: Reason | None
+async def test_only_an_address_that_is_known_is_read_unasked_whatever_the_turn_has_read(
+    context: ToolContext, url: str, expected: Reason | None, is_tainted: bool
 ) -> None:
-    assert await reason(context, url, trust) == expected
+    assert await reason(context, url, is_tainted=is_tainted) == expected
 
 
 def test_a_turn_reads_eight_pages_at_most() -> None:

@@ -1,21 +1,195 @@
-"""What came from outside is framed as such, and the addresses in it are known from then on."""
+"""What came from outside is framed as such; what the model has before it says what it may do unasked."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
+from pydantic import JsonValue
 
-from agent.tools.trust import MOST_CHARACTERS, Trust, comparable, framed, urls_in
+from agent.components import Component, SearchNote
+from agent.conversation import Turn
+from agent.messages import (
+    ContentPart,
+    ImageOrigin,
+    ImagePart,
+    PromptMessage,
+    Role,
+    Source,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from agent.settings import TurnSettings
+from agent.tools.trust import MOST_CHARACTERS, Trust, comparable, framed, trust_before, trust_of, urls_in, uses_of_tools
+
+PAGE = "http://news.test/story"
 
 
-def test_a_turn_is_not_tainted_by_what_is_its_own() -> None:
-    assert Trust().after("", ["https://a.example/"]) == Trust()
+def turn(
+    text: str = "hello", *parts: ContentPart, shown: tuple[Component, ...] = (), is_imported: bool = False
+) -> Turn:
+    said = PromptMessage(role=Role.PROMPT, parts=(TextPart(text=text), *parts))
+    now = datetime.now(UTC)
+    return Turn(
+        id="t",
+        text=text,
+        settings=TurnSettings(),
+        started_at=now,
+        messages=(said,),
+        components=shown,
+        is_imported=is_imported,
+    )
 
 
-def test_a_turn_is_tainted_by_what_came_from_outside_and_knows_the_addresses_in_it() -> None:
-    trust = Trust().after("https://a.example/", ["https://B.example:443/x#top", "not an address", "http://127.0.0.1/"])
-    assert trust.is_tainted
-    assert "https://b.example/x" in trust.urls
-    assert len([url for url in trust.urls if "b.example" in url]) == 1
+def image(origin: ImageOrigin) -> ImagePart:
+    return ImagePart(digest="d", md5="m", mime_type="image/png", size_bytes=1, origin=origin, handle="#1")
+
+
+def result(name: str, content: dict[str, JsonValue], source: str = "", *, is_error: bool = False) -> ToolResultPart:
+    return ToolResultPart(name=name, content=framed(content, source), is_error=is_error)
+
+
+def page(url: str = PAGE, text: str = "", **more: JsonValue) -> ToolResultPart:
+    return result("read_url", {"url": url, "title": "", "text": text, **more}, url)
+
+
+def answer(*parts: ToolResultPart) -> PromptMessage:
+    return PromptMessage(role=Role.TOOL, parts=parts)
+
+
+def note(*urls: str) -> SearchNote:
+    return SearchNote(sources=tuple(Source(title="x", url=url) for url in urls))
+
+
+def now(*added: PromptMessage | ToolResultPart, past: tuple[Turn, ...] = (), text: str = "go on") -> Trust:
+    return trust_of(trust_before(past), turn(text), added, ())
+
+
+# What taints
+
+OUTSIDE: dict[str, ContentPart] = {
+    "a page": page(),
+    "what a search found": result("web_search", {"facts": []}, "web_search"),
+    "a file from outside": result("read_file", {"text": "x"}, "file:page.md"),
+    "an answer of an MCP server": result("desk_open", {"text": "x"}, "mcp:desk"),
+    "an error in a server's words": result("desk_open", {"error": "x"}, "mcp:desk", is_error=True),
+    "an upload": image(ImageOrigin.UPLOADED),
+    "an upload looked at": ToolResultPart(name="view_image", images=(image(ImageOrigin.UPLOADED),)),
+}
+OURS: dict[str, ContentPart] = {
+    "words": TextPart(text="untrusted"),
+    "a call": ToolCallPart(name="read_url", arguments={"untrusted": True}),
+    "a file of the agent's own": result("read_file", {"text": "x"}),
+    "a picture painted here": image(ImageOrigin.GENERATED),
+    "a picture painted here, looked at": ToolResultPart(name="view_image", images=(image(ImageOrigin.EDITED),)),
+    "a program": result("run_javascript", {"result": {"untrusted": True}}),
+}
+
+
+@pytest.mark.parametrize("part", OUTSIDE.values(), ids=OUTSIDE)
+def test_what_came_from_outside_taints_its_turn_and_all_that_follow_it(part: ContentPart) -> None:
+    assert now(PromptMessage(role=Role.TOOL, parts=(part,))).is_tainted
+    later = (turn("look", part), *(turn(f"turn {number}") for number in range(60)))
+    assert now(past=later).is_tainted
+
+
+@pytest.mark.parametrize("part", OURS.values(), ids=OURS)
+def test_what_is_our_own_taints_nothing(part: ContentPart) -> None:
+    assert not now(PromptMessage(role=Role.TOOL, parts=(part,))).is_tainted
+    assert not now(past=(turn("look", part),)).is_tainted
+
+
+def test_an_answer_taints_while_other_calls_of_the_same_step_wait() -> None:
+    assert now(page()).is_tainted
+
+
+def test_an_import_taints_whatever_it_says_of_itself() -> None:
+    assert now(past=(turn("hello", is_imported=True),)).is_tainted
+
+
+def test_a_picture_painted_after_a_search_taints() -> None:
+    assert now(past=(turn("a bridge", shown=(note(),)),)).is_tainted
+
+
+# What may be read without a click
+
+
+@pytest.mark.parametrize(
+    ("said", "url"),
+    [
+        ("read http://a.example/x?y=1.", "http://a.example/x?y=1"),
+        ("read (HTTPS://A.example:443/x#top)", "https://a.example/x"),
+        ("what does example.org say?", "https://example.org/"),
+        ("what does example.org say?", "http://example.org/"),
+        ("看看 www.example.org/狐狸，谢谢", "https://www.example.org/狐狸"),
+        ("look at docs.example.co.uk/a/b?c=d!", "https://docs.example.co.uk/a/b?c=d"),
+    ],
+)
+def test_an_address_the_person_gave_letter_for_letter_is_known_then_and_later(said: str, url: str) -> None:
+    (spelled,) = comparable([url])
+    assert spelled in now(text=said).urls
+    assert spelled in now(past=(turn(said),)).urls
+
+
+@pytest.mark.parametrize(
+    ("said", "url"),
+    [
+        ("read http://a.example/x", "http://a.example/x?q=secret"),
+        ("read http://a.example/x", "https://a.example/x"),
+        ("read http://a.example/x", "http://a.example/"),
+        ("mail ann@example.org", "https://example.org/"),
+        ("version 1.2.3 of report.final.v2", "https://report.final.v2/"),
+    ],
+)
+def test_an_address_is_not_known_that_the_person_did_not_give(said: str, url: str) -> None:
+    assert not set(comparable([url])) & now(text=said).urls
+
+
+def test_an_address_in_an_import_was_given_by_nobody() -> None:
+    shown = turn("read http://a.example/", shown=(note("http://b.example/"),), is_imported=True)
+    assert now(past=(shown,)).urls == frozenset()
+
+
+def test_an_address_that_a_search_found_is_known_but_none_that_a_model_wrote_into_its_facts() -> None:
+    facts: list[JsonValue] = [{"item": "x", "source": "http://evil.example/?q=all"}]
+    found = turn("search", result("web_search", {"facts": facts}, "web_search"), shown=(note("https://found.example"),))
+    assert now(past=(found,)).urls == {"https://found.example/"}
+    assert trust_of(Trust(), turn("x"), found.messages, found.components).urls == {"https://found.example/"}
+
+
+@pytest.mark.parametrize(
+    ("linked", "is_known"),
+    [
+        ("http://news.test/next", True),
+        ("https://news.test/next?page=2", True),
+        ("http://www.news.test/next", True),
+        ("http://evil.test/next", False),
+        ("http://a.news.test/next", False),
+        ("http://news.test.evil.test/next", False),
+    ],
+)
+def test_a_page_makes_known_what_it_names_of_its_own_site_and_nothing_else(linked: str, is_known: bool) -> None:
+    for read in (page(text=f"See [next]({linked})."), page(further_links=[{"text": "next", "url": linked}])):
+        assert (linked in now(answer(read)).urls) is is_known
+        assert (linked in now(read).urls) is is_known
+
+
+def test_what_a_page_named_is_known_in_the_turn_alone_that_read_it() -> None:
+    read = page(text="See http://news.test/next")
+    assert "http://news.test/next" in now(answer(read)).urls
+    assert now(past=(turn("read", read),)).urls == frozenset()
+
+
+def test_neither_a_file_nor_a_failed_page_makes_an_address_known() -> None:
+    named = "http://news.test/next"
+    file = result("read_file", {"url": PAGE, "text": named}, "file:page.md")
+    broken = result("read_url", {"url": PAGE, "error": named}, PAGE, is_error=True)
+    assert now(answer(file, broken)).urls == frozenset()
+
+
+def test_the_calls_of_each_tool_are_counted() -> None:
+    assert uses_of_tools([answer(page(), page()), answer(result("list_files", {}))]) == {"read_url": 2, "list_files": 1}
 
 
 @pytest.mark.parametrize(
@@ -36,6 +210,14 @@ def test_addresses_are_found_in_words_without_what_ends_the_sentence(text: str, 
 def test_addresses_are_compared_in_one_spelling_with_every_letter_of_their_query() -> None:
     assert comparable(["HTTPS://A.example"]) == comparable(["https://a.example:443/"])
     assert comparable(["https://a.example/?q=1"]) != comparable(["https://a.example/?q=2"])
+
+
+@pytest.mark.parametrize("said", ["a." * 50_000, "-a" * 50_000, "a" * 100_000, "http://" * 15_000, "a.bc " * 20_000])
+def test_a_long_message_is_searched_for_addresses_in_no_time(said: str) -> None:
+    now(text=said)
+
+
+# How it is framed
 
 
 def test_what_is_our_own_is_not_framed() -> None:

@@ -8,10 +8,11 @@ import pytest
 from PIL import Image
 from pydantic import JsonValue
 
-from agent.messages import ImagePart
+from agent.messages import ImageOrigin, ImagePart
 from agent.providers.scripted import calls, says
 from agent.settings import Settings
-from tests.support.scenes import Scene, run
+from agent.studio import TurnRequest
+from tests.support.scenes import Scene, generate, picture, run
 from tests.support.tool_calls import call, results
 
 
@@ -48,7 +49,15 @@ async def test_a_whole_small_picture_is_shown_as_it_is(settings: Settings) -> No
     told, shown = await look(settings, handle="1")
     assert shown is not None
     assert shown.size == (400, 200)
-    assert told == {"handle": "#1", "width": 400, "height": 200, "shown_px": [0, 0, 400, 200]}
+    assert told == {
+        "handle": "#1",
+        "width": 400,
+        "height": 200,
+        "shown_px": [0, 0, 400, 200],
+        # An upload: what is written in it is for nobody to obey.
+        "untrusted": True,
+        "source": "picture:#1",
+    }
 
 
 async def test_a_part_beyond_the_edge_ends_at_the_edge(settings: Settings) -> None:
@@ -69,3 +78,28 @@ async def test_what_is_not_there_cannot_be_looked_at(
     told, shown = await look(settings, **arguments)
     assert shown is None
     assert said in str(told["error"])
+
+
+async def test_a_picture_that_was_painted_here_is_our_own_when_it_is_looked_at(settings: Settings) -> None:
+    script = [calls(generate()), calls(call("view_image", handle="#1")), says("A fox.")]
+    scene = Scene(settings, text=script, pictures=[picture()])
+    async with scene.studio() as studio:
+        conversation = await studio.new_conversation()
+        await run(studio, conversation.id, "a fox", review="off")
+        await run(studio, conversation.id, "look at it")
+    (result,) = results(scene.provider.asked[-1])
+    assert "untrusted" not in result.content
+    assert [image.origin for image in result.images] == [ImageOrigin.GENERATED]
+
+
+async def test_a_picture_of_another_branch_counts_as_from_outside(settings: Settings) -> None:
+    script = [calls(generate()), calls(call("view_image", handle="#1")), says("A fox.")]
+    scene = Scene(settings, text=script, pictures=[picture()])
+    async with scene.studio() as studio:
+        conversation = await studio.new_conversation()
+        await run(studio, conversation.id, "a fox", review="off")
+        first = (await studio.conversation(conversation.id)).turns[-1].id
+        async for _ in studio.run_turn(conversation.id, TurnRequest(text="look at #1", instead_of=first)):
+            pass
+    (result,) = results(scene.provider.asked[-1])
+    assert (result.content["untrusted"], result.content["source"]) == (True, "picture:#1")

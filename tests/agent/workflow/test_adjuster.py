@@ -121,9 +121,9 @@ def test_a_mask_makes_it_another_wish() -> None:
     assert meant("make it warmer", TWO, editing="#2", mask=image("mask")) is None
 
 
-def test_of_several_pictures_shown_last_none_is_meant() -> None:
-    assert meant("make it warmer", FOUR) is None
-    assert meant("make #2 warmer", FOUR) == "#2"
+def test_of_several_pictures_shown_last_the_one_that_stands_for_all_is_meant() -> None:
+    assert meant("make it warmer", FOUR) == FOUR.edit_target == "#2"
+    assert meant("make #1 warmer", FOUR) == "#1"
 
 
 def test_an_attempt_that_a_review_sent_back_is_not_the_one_meant() -> None:
@@ -256,7 +256,7 @@ async def test_a_picture_whose_file_is_gone_fails_with_a_sentence_and_can_be_tri
         failed = (await studio.conversation(conversation.id)).turns[-1]
         again = [event async for event in studio.retry(conversation.id, failed.id)]
     failure = only(events, TurnFailed)
-    assert (failure.error.code, failure.node) == (ErrorCode.PICTURE_NOT_FOUND, "adjuster")
+    assert (failure.error.code, failure.node) == (ErrorCode.PICTURE_FILE_MISSING, "adjuster")
     assert isinstance(failed.components[-1], FailureNote)
     assert only(again, PictureReady).picture.handle == "#1b"
     assert isinstance(again[-1], TurnDone)

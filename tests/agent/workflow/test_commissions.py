@@ -60,7 +60,6 @@ async def deps(tmp_path: Path) -> AsyncIterator[Deps]:
         records=records,
         cache=cache,
         styles=styles,
-        allotting=asyncio.Lock(),
         publish=lambda event: None,
         keep_alive=asyncio.create_task,
         ledger=Ledger(records.journal, conversation.id, turn.id),

@@ -133,7 +133,7 @@ async def test_at_the_bar_a_picture_passes(settings: Settings) -> None:
     assert (review.score, review.has_passed) == (0.7, True)
     assert played.kept.picture("#1").review == review
     line = next(one for one in of_type(played.events, ThoughtLog) if one.step is Step.REVIEWED)
-    assert line.parameters == {"score": "0.70", "feedback": "Good enough."}
+    assert line.parameters == {"met": 0, "count": 0, "feedback": "Good enough."}
     assert Step.REPAINTING not in played.steps
 
 
@@ -250,33 +250,61 @@ async def test_after_too_long_the_pictures_pass_and_what_was_found_and_paid_coun
 # Sketches.
 
 
-async def test_a_sketch_is_checked_without_a_model(settings: Settings) -> None:
+@pytest.mark.parametrize("review", ["off", "on", "always"])
+async def test_a_sketch_is_not_reviewed_and_has_no_score(settings: Settings, review: str) -> None:
     async with Studio(settings) as studio:
         conversation = await studio.new_conversation()
-        events = await run(studio, conversation.id, "Draw a red fox in the snow, 16:9")
+        events = await run(studio, conversation.id, "Draw a red fox in the snow, 16:9", review=review)
+        made = (await studio.conversation(conversation.id)).picture("#1")
     assert isinstance(events[-1], TurnDone)
-    review = only(events, PictureReviewed).review
-    assert (review.score, review.model_label) == (1.0, "")
-    assert {item.check for item in review.checklist} == {"aspect_ratio", "size"}
+    assert of_type(events, PictureReviewed) == []
+    assert made.review is None
+    assert Step.REVIEWING not in {line.step for line in of_type(events, ThoughtLog)}
 
 
-async def test_a_sketch_that_falls_short_is_not_painted_again(settings: Settings) -> None:
+async def test_what_a_sketch_reads_is_a_fact_of_its_receipt(settings: Settings) -> None:
     wish = "Draw three jars with the labels “Salt”, “Pepper”, “Tea”, “Rice” and “Oats”"
     async with Studio(settings) as studio:
         conversation = await studio.new_conversation()
         events = await run(studio, conversation.id, wish, review_rounds=3)
-    review = only(events, PictureReviewed).review
-    assert review.score is not None
-    assert not review.has_passed
-    assert [item.is_met for item in review.checklist if item.check == "caption"] == [True] + [False] * 4
+        receipt = (await studio.conversation(conversation.id)).picture("#1").receipt
+    assert receipt is not None
+    assert [(one.text, one.is_written) for one in receipt.captions] == [
+        ("Salt", True),
+        *((text, False) for text in ("Pepper", "Tea", "Rice", "Oats")),
+    ]
     assert len(of_type(events, PictureReady)) == 1
 
 
-async def test_who_wants_no_review_gets_none_of_a_sketch_either(settings: Settings) -> None:
-    async with Studio(settings) as studio:
-        conversation = await studio.new_conversation()
-        events = await run(studio, conversation.id, "Draw a red fox", review="off")
-    assert of_type(events, PictureReviewed) == []
+# What is asked for.
+
+
+async def test_the_planners_checklist_counts_as_far_as_the_person_said_it(settings: Settings) -> None:
+    claimed: list[Any] = [
+        {"quote": "a red fox", "kind": "subject"},
+        {"quote": "straw hat", "kind": "attribute"},
+        {"quote": "golden hour", "kind": "style"},
+    ]
+    rows = [
+        {"asked": "a red fox", "seen": "it sits", "is_met": "yes"},
+        {"asked": "16:9", "seen": "1376 × 768", "is_met": "yes"},
+    ]
+    words = "A red fox with a straw hat, please"
+    script = [calls(generate(checklist=claimed)), judged(0.9, checklist=rows)]
+    played = await play(settings, script, [picture()], words=words)
+    review = only(played.events, PictureReviewed).review
+    assert [(item.wish, item.is_met) for item in review.checklist] == [("a red fox", True), ("straw hat", None)]
+    receipt = played.kept.picture("#1").receipt
+    assert receipt is not None
+    assert [item.quote for item in receipt.asked] == ["a red fox", "straw hat"]
+
+
+async def test_the_reviewer_is_given_the_list_and_the_words(settings: Settings) -> None:
+    claimed: list[Any] = [{"quote": "no people", "kind": "absent"}]
+    script = [calls(generate(checklist=claimed)), judged(0.9)]
+    played = await play(settings, script, [picture()], words="A street, no people")
+    question = next(one for one in played.asked if one.options.response_schema is not None).messages[-1].text
+    assert "- [absent] no people" in question
 
 
 # The decision, on a state made by hand: what was found is there already.
@@ -303,7 +331,6 @@ async def deps(tmp_path: Path) -> AsyncIterator[Deps]:
         records=records,
         cache=cache,
         styles=styles,
-        allotting=asyncio.Lock(),
         publish=lambda event: None,
         keep_alive=asyncio.create_task,
         ledger=Ledger(records.journal, conversation.id, turn.id),
@@ -405,13 +432,13 @@ async def test_a_sketch_never_goes_round_again(deps: Deps) -> None:
     assert (await decided(deps, work("sketch"), POOR))[0] == "presenter"
 
 
-def test_the_best_model_is_looked_at_and_a_sketch_unless_it_is_off(deps: Deps) -> None:
+def test_the_best_model_is_looked_at_and_a_sketch_never(deps: Deps) -> None:
     on = chosen(deps, review="on")
     assert review_due(on, work(model="pro"))
     assert not review_due(on, work(model="flash"))
     assert review_due(on, work(prompt="a sign that says “OPEN”"))
-    assert review_due(on, work("sketch"))
-    assert not review_due(chosen(deps, review="off"), work("sketch"))
+    assert not review_due(on, work("sketch"))
+    assert not review_due(chosen(deps, review="always"), work("sketch"))
     assert not review_due(chosen(deps, review="off"), work(model="pro"))
     assert review_due(deps, work(model="flash"))
 

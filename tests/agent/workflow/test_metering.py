@@ -78,7 +78,7 @@ async def test_a_model_that_fails_again_and_again_is_left_alone() -> None:
             await meter.embed(["a fox"])
     with pytest.raises(ProviderFailure) as left_alone:
         await meter.embed(["a fox"])
-    assert left_alone.value.code is ErrorCode.OVERLOADED
+    assert left_alone.value.code is ErrorCode.MODEL_PAUSED
     assert book.heard == ["send", "call connection_failed"] * 2
     assert model.count == 2
 

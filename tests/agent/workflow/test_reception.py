@@ -38,14 +38,14 @@ def asked(
     has_uploads: bool = False,
     editing: str | None = None,
     references: tuple[str, ...] = (),
-    has_mask: bool = False,
+    has_area: bool = False,
 ) -> Question | None:
     return question_before(
         text,
         has_uploads=has_uploads,
         editing=editing,
         references=references,
-        has_mask=has_mask,
+        has_area=has_area,
         pictures=pictures,
     )
 
@@ -242,6 +242,109 @@ ORDINARY = [
     "谢谢",
 ]
 
+OF_A_MASK = [
+    "change only the masked area",
+    "fill the mask",
+    "fill the mask with flowers",
+    "erase what I marked",
+    "remove what I've painted over",
+    "only change the area I painted",
+    "edit just the selected region",
+    "make the highlighted part red",
+    "replace the marked area with a tree",
+    "Inside the mask, put a blue door",
+    "keep everything outside the mask",
+    "paint a bird in the masked region",
+    "make the circled part brighter",
+    "use my mask",
+    "please respect the mask I drew",
+    "regenerate the masked part",
+    "change the selection to grass",
+    "recolor the part that I brushed over",
+    "where I painted, add a window",
+    "inpaint the mask",
+    "erase the selected area please",
+    "turn the area I selected into water",
+    "only the mask please",
+    "can you fill in the masked area with sky?",
+    "delete everything I highlighted",
+    "blur the spot I circled",
+    "Remove the object in the masked area.",
+    "选中的区域改成红色",
+    "把选中的区域换成草地",
+    "蒙版里画一只猫",
+    "填充蒙版",
+    "只改蒙版区域",
+    "涂抹的地方去掉",
+    "把我涂抹的地方换成天空",
+    "只修改我圈出来的部分",
+    "擦除我标记的内容",
+    "把涂过的地方改成蓝色",
+    "在选区内加一朵花",
+    "蒙版以外不要动",
+    "把刚才选中的部分删掉",
+    "标记的区域变亮一点",
+    "遮罩部分换成木纹",
+    "框选的地方模糊一下",
+    "我涂红的地方都擦掉",
+    "请把高亮的区域填成白色",
+    "按我画的蒙版修改",
+    "圈中的东西去掉",
+    "把选区填充成绿色",
+    "重画我选的区域",
+    "只动我画的那块区域",
+]
+
+NOT_OF_A_MASK = [
+    "draw a person with a mask",
+    "a man wearing a mask",
+    "remove the mask from his face",
+    "paint a venetian mask",
+    "the marked trail leads into the woods",
+    "a marked trail in the mountains",
+    "put a surgical mask on her",
+    "make the mask on the wall red",
+    "a selection of cheeses on a board",
+    "the selection of fruits looks dull",
+    "what is a mask?",
+    "how do I paint a mask?",
+    "a masked ball in Venice",
+    "the masked singer on stage",
+    "draw a masked hero",
+    "unmask the villain",
+    "natural selection, a diagram",
+    "highlight the title",
+    "change the selected works poster",
+    "make it brighter",
+    '"fill the mask" as a headline',
+    "a mask of flowers",
+    "the Mask of Zorro poster",
+    "mark the trail with red dots",
+    "paint the masked ball",
+    "make the masked man taller",
+    "戴面具的女孩",
+    "戴口罩的医生",
+    "画一个戴面具的人",
+    "给他戴上口罩",
+    "敷面膜的女人",
+    "面具换成金色",
+    "蒙面侠",
+    "把口罩去掉",
+    "涂抹果酱的面包",
+    "标记过的小路",
+    "画一张选区示意图",
+    "被选中的孩子",
+    "什么是蒙版？",
+    "怎么画蒙版",
+    "画一张蒙版效果的海报",
+    "圈养的牛",
+    "选举海报",
+    "她画的画",
+    "把天空涂成红色",
+    "把背景换掉",
+    "给墙刷上红漆",
+]
+
 
 @pytest.mark.parametrize("text", BLANK)
 def test_an_emoji_space_or_punctuation_alone_is_answered_with_a_friendly_question(text: str) -> None:
@@ -254,7 +357,7 @@ def test_what_was_sent_or_marked_beside_an_emoji_is_said_enough(text: str) -> No
     assert asked(text, has_uploads=True) is None
     assert asked(text, editing="#1") is None
     assert asked(text, references=("#1",)) is None
-    assert asked(text, has_mask=True) is None
+    assert asked(text, has_area=True) is None
 
 
 @pytest.mark.parametrize("text", ["🦊 fox", "狐", "3", "#3", "ok"])
@@ -285,7 +388,7 @@ def test_the_list_of_sentences_is_long_enough_in_both_languages() -> None:
 
 @pytest.mark.parametrize("text", POINTING)
 def test_a_mask_a_marked_picture_or_an_upload_says_which_part_or_picture(text: str) -> None:
-    assert asked(text, has_mask=True) is None
+    assert asked(text, has_area=True) is None
     assert asked(text, editing="#1") is None
     assert asked(text, references=("#1",)) is None
     assert asked(text, has_uploads=True) is None
@@ -320,6 +423,29 @@ def test_a_part_of_something_named_is_clear_where_there_is_only_one_picture(text
 )
 def test_a_picture_is_named_by_its_handle_or_by_which_of_them_it_is(text: str, is_named: bool) -> None:
     assert names_a_picture(text) is is_named
+
+
+@pytest.mark.parametrize("text", OF_A_MASK)
+def test_words_of_a_mask_without_one_are_asked_about(text: str) -> None:
+    assert asked(text) == "no_mask"
+    assert asked(text, ()) == "no_mask"
+    assert asked(text.upper(), editing="#1", references=("#2",)) == "no_mask"
+
+
+@pytest.mark.parametrize("text", OF_A_MASK)
+def test_an_upload_is_no_mask(text: str) -> None:
+    assert asked(text, has_uploads=True) == "no_mask"
+
+
+@pytest.mark.parametrize("text", OF_A_MASK)
+def test_with_a_mask_or_an_expansion_its_words_need_no_question(text: str) -> None:
+    assert asked(text, has_area=True) is None
+
+
+@pytest.mark.parametrize("text", NOT_OF_A_MASK)
+def test_a_mask_that_is_a_thing_and_a_mark_that_is_in_the_picture_hold_nothing_up(text: str) -> None:
+    assert asked(text) is None
+    assert asked(text, has_uploads=True) is None
 
 
 def test_a_long_message_is_never_held_up() -> None:

@@ -16,7 +16,7 @@ from agent.errors import AivistaError, ErrorCode, NetworkFailure
 from agent.events import PictureReady, Step, ThoughtLog, TurnDone, TurnEvent
 from agent.imaging.arguments import GenerateImageArgs
 from agent.messages import PromptMessage, Role, TextPart, TokenUsage
-from agent.pictures import Receipt
+from agent.pictures import MissingStyle, MissingStyleReason, Receipt
 from agent.providers.base import Embedding
 from agent.providers.catalogue import ModelRole, load_catalogue
 from agent.providers.scripted import Asked, Line, calls
@@ -109,6 +109,12 @@ def names(events: list[TurnEvent]) -> list[str]:
     return [style.name for style in receipt_of(events).styles]
 
 
+def missed(events: list[TurnEvent]) -> list[tuple[object, object]]:
+    """Return each style that was told as missing, and why."""
+    lines = [event for event in of_type(events, ThoughtLog) if event.step is Step.STYLE_MISSING]
+    return [(line.parameters["style"], line.parameters["reason"]) for line in lines]
+
+
 def told(events: list[TurnEvent]) -> list[str]:
     return [str(log.parameters["names"]) for log in of_type(events, ThoughtLog) if log.step is Step.STYLES]
 
@@ -124,7 +130,7 @@ async def test_a_style_that_is_named_is_found_and_told_and_asks_no_embedding_mod
     assert toy.asked == []
 
 
-async def test_a_wish_that_no_name_answers_is_put_to_the_model_once_it_has_read_the_library(settings: Settings) -> None:
+async def test_a_description_is_put_to_the_model_once_it_has_read_the_library(settings: Settings) -> None:
     story, toy = scene(settings, NOIR), ToyEmbedder()
     async with story.studio() as studio:
         story.provider.embeds = toy
@@ -132,7 +138,7 @@ async def test_a_wish_that_no_name_answers_is_put_to_the_model_once_it_has_read_
         await has_read(studio, toy)
         read = len(toy.asked)
         second = await paint_once(studio)
-    assert (names(first), told(first)) == ([], [])
+    assert names(first) == told(first) == ["Film noir"]
     assert read > len(curated_styles())
     assert names(second) == told(second) == ["Film noir"]
     assert toy.asked[read:] == [NOIR]
@@ -171,11 +177,37 @@ async def test_no_turn_waits_for_the_reading(settings: Settings) -> None:
         await has_read(studio, toy)
 
 
-async def test_without_an_embedding_model_a_wish_that_no_name_answers_has_no_style(settings: Settings) -> None:
+async def test_without_an_embedding_model_a_style_is_found_by_how_people_describe_it(settings: Settings) -> None:
     async with scene(settings, NOIR).studio() as studio:
         events = await paint_once(studio)
-    assert (names(events), told(events)) == ([], [])
-    assert receipt_of(events).prompt.startswith("a red fox")
+    assert names(events) == told(events) == ["Film noir"]
+    assert "Style:\nFilm noir: " in receipt_of(events).prompt
+
+
+async def test_one_word_of_the_person_is_enough_where_the_agent_names_no_style(settings: Settings) -> None:
+    async with scene(settings, "").studio() as studio:
+        conversation = await studio.new_conversation()
+        events = await run(studio, conversation.id, "a red fox, noir")
+    assert names(events) == ["Film noir"]
+
+
+async def test_a_style_that_the_library_has_not_goes_in_as_words_and_is_told(settings: Settings) -> None:
+    async with scene(settings, "the school of Xyzzy").studio() as studio:
+        conversation = await studio.new_conversation()
+        events = await run(studio, conversation.id, "a fox in the style of the school of Xyzzy")
+    receipt = receipt_of(events)
+    assert receipt.styles == ()
+    assert receipt.missing_style == MissingStyle(
+        requested="the school of Xyzzy", reason=MissingStyleReason.UNKNOWN, is_asked_for=True
+    )
+    assert receipt.prompt.endswith("Style: the school of Xyzzy.")
+    assert missed(events) == [("the school of Xyzzy", "unknown")]
+
+
+async def test_of_several_guesses_only_the_likeliest_goes_into_the_prompt(settings: Settings) -> None:
+    async with scene(settings, "thin black lines with hatching for shadows, no colour").studio() as studio:
+        events = await paint_once(studio)
+    assert names(events) == ["Pen and ink drawing"]
 
 
 async def test_a_model_that_cannot_read_is_told_in_the_log_alone(
@@ -216,13 +248,23 @@ async def test_several_requests_each_get_their_own_styles_and_one_line_tells_of_
     assert "Ukiyo-e" in line
 
 
-async def test_sketch_goes_without_styles(settings: Settings) -> None:
+async def test_a_sketch_is_drawn_in_the_style_and_its_prompt_keeps_the_plain_words(settings: Settings) -> None:
     async with Studio(settings) as studio:
         conversation = await studio.new_conversation()
         events = await run(studio, conversation.id, "draw a red fox in the style of ukiyo-e")
-    assert names(events) == []
-    assert told(events) == []
-    assert not (settings.home / "styles").exists()
+    assert names(events) == told(events) == ["Ukiyo-e woodblock print"]
+    assert "Style:" not in receipt_of(events).prompt
+    assert receipt_of(events).missing_style is None
+
+
+async def test_the_sketch_model_says_that_it_has_no_look_for_ones_own_style(settings: Settings) -> None:
+    async with Studio(settings) as studio:
+        await studio.styles.add({"name": {"en": "Haiku moon"}, "phrases": ["pale moon over reeds"]})
+        conversation = await studio.new_conversation()
+        events = await run(studio, conversation.id, "draw a pond in haiku moon style")
+    missing = receipt_of(events).missing_style
+    assert missing is not None
+    assert (missing.requested, missing.reason) == ("Haiku moon", MissingStyleReason.NOT_DRAWN)
 
 
 async def test_a_broken_library_leaves_the_prompt_as_it_was_and_the_log_says_so(
@@ -232,7 +274,11 @@ async def test_a_broken_library_leaves_the_prompt_as_it_was_and_the_log_says_so(
     (settings.home / "styles").write_text("in the way of the folder")
     async with scene(settings, "ukiyo-e").studio() as studio:
         events = await paint_once(studio)
-    assert "Style:" not in receipt_of(events).prompt
+    assert receipt_of(events).prompt.endswith("Style: ukiyo-e.")
+    assert missed(events) == [("ukiyo-e", "failed")]
+    missing = receipt_of(events).missing_style
+    assert missing is not None
+    assert missing.reason is MissingStyleReason.FAILED
     assert "the style library failed, the prompt goes on without it" in caplog.text
 
 
@@ -248,6 +294,10 @@ async def test_a_library_that_takes_too_long_is_gone_without(
         events = await paint_once(studio)
     assert isinstance(events[-1], TurnDone)
     assert names(events) == []
+    missing = receipt_of(events).missing_style
+    assert missing is not None
+    assert (missing.requested, missing.reason) == (NOIR, MissingStyleReason.LATE)
+    assert receipt_of(events).prompt.endswith(f"Style: {NOIR}.")
     assert "the style library failed, the prompt goes on without it" in caplog.text
 
 
@@ -256,7 +306,7 @@ def test_after_a_failure_the_next_node_is_the_executor(caplog: pytest.LogCapture
     with caplog.at_level(logging.WARNING):
         command = unstyled(first_progress(message), NodeError(node="retriever", error=RuntimeError("no such disk")))
     assert command.goto == "executor"
-    assert command.update == {"styles": {}}
+    assert command.update == {"styles": {}, "missing_styles": {}}
     assert "no such disk" in caplog.text
 
 
@@ -294,3 +344,15 @@ async def test_over_http_the_wish_goes_to_gemini_and_its_tokens_to_the_turn(sett
         assert embedded(server)[3:] == [[NOIR]]
         assert second.usage.prompt_tokens - first.usage.prompt_tokens == len(NOIR) // 4 + 1
         assert server.violations == []
+
+
+async def test_the_sketch_model_tells_of_a_style_that_nobody_knows(settings: Settings) -> None:
+    async with Studio(settings) as studio:
+        conversation = await studio.new_conversation()
+        english = await run(studio, conversation.id, "draw a castle in the style of Xyzzy")
+        chinese = await run(studio, conversation.id, "画一只猫，阿巴阿巴风格")
+    for events, requested in ((english, "Xyzzy"), (chinese, "阿巴阿巴")):
+        missing = receipt_of(events).missing_style
+        assert missing is not None
+        assert (missing.requested, missing.reason) == (requested, MissingStyleReason.UNKNOWN)
+        assert missing.is_asked_for

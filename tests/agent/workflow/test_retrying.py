@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable
 
 import pytest
 
-from agent.errors import AivistaError, ErrorCode, ErrorInfo, NetworkFailure, ProviderFailure, RateLimited
+from agent.errors import (
+    AivistaError,
+    Charge,
+    ErrorCode,
+    ErrorInfo,
+    NetworkFailure,
+    ProviderFailure,
+    RateLimited,
+    error_from_info,
+)
 from agent.messages import CompletionChunk, TextPart
 from agent.workflow.hearing import Answer
 from agent.workflow.retrying import Breaker, Breakers, Patience, hear_patiently
@@ -14,6 +24,9 @@ from agent.workflow.retrying import Breaker, Breakers, Patience, hear_patiently
 OVERLOADED = ProviderFailure(ErrorCode.OVERLOADED, model="Flash")
 REFUSED = NetworkFailure(ErrorCode.CONNECTION_FAILED)
 CUT = NetworkFailure(ErrorCode.STREAM_CUT)
+UNSENT = NetworkFailure(ErrorCode.SENDING_FAILED)
+# An event of an answer that had begun: the model has done some work by then.
+BEGUN = error_from_info(OVERLOADED.info.model_copy(update={"charge": Charge.MAYBE}))
 BROKEN = ProviderFailure(ErrorCode.PROVIDER_ERROR, status=500)
 TIMED_OUT = ProviderFailure(ErrorCode.PROVIDER_TIMEOUT, model="Flash", seconds=300)
 
@@ -28,7 +41,7 @@ class Server:
         self.pauses: list[float] = []
         self.sent = 0
 
-    async def _answer(self) -> AsyncIterator[CompletionChunk]:
+    async def answer(self) -> AsyncIterator[CompletionChunk]:
         self.calls += 1
         if self._failures:
             if self._words_before:
@@ -39,23 +52,24 @@ class Server:
     async def _send(self) -> None:
         self.sent += 1
 
-    async def ask(self, *, is_text: bool = True, breaker: Breaker | None = None) -> Answer:
+    async def ask(self, *, is_text: bool = True, breaker: Breaker | None = None, is_asked_for: bool = False) -> Answer:
         async def sleep(_: float) -> None:
             return None
 
         return await hear_patiently(
-            self._answer,
+            self.answer,
             patience=Patience(sleep=sleep, jitter=lambda low, high: high),
             breaker=breaker or Breaker(limit=100),
             model_label="Flash",
             is_text=is_text,
+            is_asked_for=is_asked_for,
             on_send=self._send,
             on_pause=lambda seconds, *_: self.pauses.append(seconds),
         )
 
 
 @pytest.mark.parametrize("is_text", [True, False])
-@pytest.mark.parametrize("failure", [OVERLOADED, REFUSED])
+@pytest.mark.parametrize("failure", [OVERLOADED, REFUSED, RateLimited(None), UNSENT])
 async def test_what_surely_cost_nothing_is_asked_again_with_growing_pauses(
     failure: AivistaError, is_text: bool
 ) -> None:
@@ -72,13 +86,24 @@ async def test_the_providers_own_hint_wins() -> None:
     assert server.pauses == [7.0]
 
 
-@pytest.mark.parametrize("failure", [RateLimited(300.0), RateLimited(None)])
-async def test_a_hint_beyond_the_budget_or_none_at_all_is_told_at_once(failure: AivistaError) -> None:
-    server = Server([RateLimited(30.0), failure])
+async def test_a_hint_beyond_the_budget_is_told_at_once() -> None:
+    server = Server([RateLimited(30.0), RateLimited(300.0)])
     answer = await server.ask()
     assert answer.error is not None
-    assert answer.error.code is ErrorCode.RATE_LIMITED
+    assert (answer.error.code, answer.error.parameters["seconds"]) == (ErrorCode.RATE_LIMITED, 300)
     assert server.calls == 2
+
+
+async def test_a_hint_is_never_cut_short() -> None:
+    server = Server([RateLimited(2.2)])
+    await server.ask()
+    assert server.pauses == [3]
+
+
+async def test_an_overloaded_model_is_asked_again_when_it_says() -> None:
+    server = Server([ProviderFailure(ErrorCode.OVERLOADED, model="Flash", seconds=9)])
+    assert (await server.ask(is_text=False)).text == "yes"
+    assert server.pauses == [9]
 
 
 async def test_four_tries_are_the_most() -> None:
@@ -88,7 +113,7 @@ async def test_four_tries_are_the_most() -> None:
     assert server.calls == 4
 
 
-@pytest.mark.parametrize("failure", [BROKEN, CUT])
+@pytest.mark.parametrize("failure", [BROKEN, CUT, BEGUN])
 async def test_a_text_is_asked_once_more_after_an_ambiguous_failure_and_a_picture_never(failure: AivistaError) -> None:
     text, picture = Server([failure, failure]), Server([failure])
     assert (await text.ask()).error == failure.info
@@ -110,29 +135,109 @@ async def test_words_that_were_shown_are_not_shown_twice() -> None:
     assert (answer.text, server.calls) == ("It was", 1)
 
 
-async def test_a_model_that_fails_again_and_again_is_left_alone_and_tried_once_after_a_rest() -> None:
-    now = [0.0]
-    breaker = Breaker(limit=5, rest_s=30.0, clock=lambda: now[0])
+class Clock:
+    """Tells the seconds that a test has let pass."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def breaker(clock: Clock) -> Breaker:
+    return Breaker(limit=5, rest_s=30.0, clock=clock)
+
+
+async def open_up(breaker: Breaker) -> None:
+    """Let a model fail until it is paused."""
     failing = Server([OVERLOADED] * 100)
     await failing.ask(breaker=breaker)
-    await failing.ask(breaker=breaker)
-    assert failing.calls == 5
-    answer = await failing.ask(breaker=breaker)
-    assert failing.calls == 5
-    assert answer.error == ErrorInfo(code=ErrorCode.OVERLOADED, parameters={"model": "Flash"})
-    now[0] = 31.0
-    await failing.ask(breaker=breaker)
-    assert failing.calls == 6
-    now[0] = 100.0
-    assert (await Server([]).ask(breaker=breaker)).text == "yes"
-    assert not breaker.blocks()
+    last = await failing.ask(breaker=breaker)
+    # The call that was on its way when it was paused says why it failed itself.
+    assert (failing.calls, last.error) == (5, OVERLOADED.info)
+
+
+async def test_a_model_that_fails_again_and_again_is_paused_and_says_for_how_long(
+    breaker: Breaker, clock: Clock
+) -> None:
+    await open_up(breaker)
+    clock.now_s = 12.5
+    healthy = Server([])
+    answer = await healthy.ask(breaker=breaker)
+    told = {"model": "Flash", "count": 5, "seconds": 18}
+    assert answer.error == ErrorInfo(code=ErrorCode.MODEL_PAUSED, parameters=told)
+    assert answer.error.charged is Charge.NO
+    assert healthy.sent == 0
+
+
+async def test_after_the_pause_one_call_probes_the_model_and_a_success_lets_all_others_through(
+    breaker: Breaker, clock: Clock
+) -> None:
+    await open_up(breaker)
+    clock.now_s = 30.0
+    assert breaker.admit() is None
+    assert breaker.admit() is not None
+    breaker.note(None)
+    assert [breaker.admit(), breaker.admit()] == [None, None]
+
+
+async def test_a_probe_that_fails_pauses_the_model_anew(breaker: Breaker, clock: Clock) -> None:
+    await open_up(breaker)
+    clock.now_s = 100.0
+    failing = Server([OVERLOADED] * 100)
+    assert (await failing.ask(breaker=breaker)).error == OVERLOADED.info
+    assert failing.calls == 1
+    assert breaker.admit() == 30.0
+
+
+async def test_try_again_asks_a_paused_model_at_once_and_a_success_ends_the_pause(breaker: Breaker) -> None:
+    await open_up(breaker)
+    assert (await Server([]).ask(breaker=breaker, is_asked_for=True)).text == "yes"
+    assert breaker.admit() is None
+
+
+async def test_a_probe_that_is_given_up_leaves_room_for_the_next_one(breaker: Breaker, clock: Clock) -> None:
+    await open_up(breaker)
+    clock.now_s = 31.0
+
+    async def stopped() -> None:
+        raise asyncio.CancelledError
+
+    server = Server([])
+    with pytest.raises(asyncio.CancelledError):
+        await hear_patiently(
+            server.answer,
+            patience=Patience(),
+            breaker=breaker,
+            model_label="Flash",
+            is_text=True,
+            on_send=stopped,
+            on_pause=lambda *_: None,
+        )
+    assert (await server.ask(breaker=breaker)).text == "yes"
 
 
 def test_what_the_person_or_the_policy_causes_does_not_count_against_the_model() -> None:
     breaker = Breaker(limit=1)
     breaker.note(ErrorInfo(code=ErrorCode.PICTURE_BLOCKED))
     breaker.note(ErrorInfo(code=ErrorCode.KEY_INVALID))
-    assert not breaker.blocks()
+    assert breaker.admit() is None
+
+
+def test_a_key_that_is_gone_leaves_its_breaker_to_nobody() -> None:
+    """An object that takes the place of one that is gone may have the same identity."""
+    breakers = Breakers(lambda: Breaker(limit=1))
+    for _ in range(50):
+        breaker = breakers.of(object(), "flash")
+        assert breaker.admit() is None
+        breaker.note(OVERLOADED.info)
 
 
 def test_each_key_and_model_has_its_own_breaker() -> None:

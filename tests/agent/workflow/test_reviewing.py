@@ -13,7 +13,7 @@ from PIL import Image
 
 from agent.events import PictureReviewed, TurnDone, TurnEvent
 from agent.prompts import prompt
-from agent.reviews import PASS_SCORE, ChecklistItem
+from agent.reviews import PASS_SCORE, AskedItem, AskedKind, ChecklistItem
 from agent.settings import Settings
 from agent.studio import Studio
 from agent.workflow.reviewing import read_review
@@ -27,14 +27,25 @@ from tests.wire_server import Blocked, Empty, Finish, GeminiServer, HttpError, P
 FOX: dict[str, Any] = {
     "lettering": "",
     "checklist": [
-        {"wish": "a red fox", "is_met": True, "why": "a red fox stands in the middle"},
-        {"wish": "snow", "is_met": False, "why": "the ground is green"},
+        {"asked": "a red fox", "is_met": "yes", "seen": "a red fox stands in the middle"},
+        {"asked": "snow", "is_met": "no", "seen": "the ground is green"},
     ],
     "score": 0.5,
     "feedback": "The snow is missing.",
     "suggestions": ["Cover the ground with snow."],
 }
 GOOD = json.dumps(FOX)
+
+
+SAID = ("A red fox in deep snow, please.",)
+
+
+def asked(quote: str, kind: AskedKind = AskedKind.ATTRIBUTE) -> AskedItem:
+    return AskedItem(quote=quote, kind=kind)
+
+
+def lettering(*texts: str) -> list[AskedItem]:
+    return [asked(text, AskedKind.TEXT) for text in texts]
 
 
 def with_score(score: object) -> str:
@@ -48,7 +59,7 @@ def with_score(score: object) -> str:
     "text", [GOOD, f"```json\n{GOOD}\n```", f"Here it is:\n{GOOD}\nDone.", json.dumps(FOX, indent=2)]
 )
 def test_a_review_is_found_with_or_without_what_a_model_puts_around_it(text: str) -> None:
-    review = read_review(text)
+    review = read_review(text, (), SAID)
     assert review is not None
     assert review.score == 0.5
     assert review.checklist == (
@@ -122,7 +133,8 @@ def test_fields_that_are_missing_or_of_another_kind_are_empty() -> None:
     assert (bare.checklist, bare.lettering, bare.feedback, bare.suggestions) == ((), "", "", ())
     odd = read_review(
         '{"score": 0.9, "lettering": ["SLOW", "MORNINGS"], "feedback": 3, "suggestions": "More light.",'
-        '"checklist": [{"wish": "light", "is_met": "yes"}, {"wish": "dark", "is_met": "partly", "why": null}, 3]}'
+        '"checklist": [{"wish": "light", "is_met": "yes"}, {"wish": "dark", "is_met": "partly", "why": null}, 3]}',
+        said=("light and dark",),
     )
     assert odd is not None
     assert odd.lettering == "SLOW\nMORNINGS"
@@ -131,59 +143,99 @@ def test_fields_that_are_missing_or_of_another_kind_are_empty() -> None:
 
 
 def test_an_endless_answer_is_cut_to_what_a_person_reads() -> None:
-    row = {"wish": "w" * 5000, "is_met": True, "why": "y" * 5000}
-    review = read_review(json.dumps({**FOX, "checklist": [row] * 200, "suggestions": ["s" * 5000] * 50}))
+    rows = [{"asked": "w" * 5000, "is_met": "yes", "seen": "y" * 5000}] * 200
+    review = read_review(json.dumps({**FOX, "checklist": rows, "suggestions": ["s" * 5000] * 50}), said=("w" * 300,))
     assert review is not None
     assert len(review.checklist) == 12
     assert len(review.suggestions) == 5
     assert max(len(item.wish) for item in review.checklist) == 300
 
 
+# What was asked for, and what was looked at.
+
+
+def test_only_what_the_person_asked_for_is_listed() -> None:
+    rows = [
+        {"asked": "a red fox", "is_met": "yes", "seen": "it sits"},
+        {"asked": "aspect ratio 16:9", "is_met": "yes", "seen": "1376 × 768"},
+        {"asked": "soft golden light", "is_met": "yes", "seen": "warm"},
+    ]
+    review = read_review(json.dumps({**FOX, "checklist": rows}), (), SAID)
+    assert review is not None
+    assert [item.wish for item in review.checklist] == ["a red fox"]
+
+
+def test_what_nobody_looked_at_is_not_listed_as_met() -> None:
+    items = [asked("a red fox", AskedKind.SUBJECT), asked("deep snow"), asked("please")]
+    rows = [
+        {"asked": "a red fox", "is_met": "yes", "seen": "it sits"},
+        {"asked": "deep snow", "is_met": "cannot_tell", "seen": "the ground is not in the frame"},
+    ]
+    review = read_review(json.dumps({**FOX, "checklist": rows, "score": 0.9}), items, SAID)
+    assert review is not None
+    assert [(item.wish, item.is_met) for item in review.checklist] == [
+        ("a red fox", True),
+        ("deep snow", None),
+        ("please", None),
+    ]
+    assert len(review.looked_at) == 1
+
+
+def test_an_item_is_found_again_when_the_reviewer_writes_more_than_its_words() -> None:
+    rows = [{"asked": "The fox wears a “straw hat”", "is_met": "no", "seen": "no hat"}]
+    review = read_review(json.dumps({**FOX, "checklist": rows}), [asked("straw hat")], ("a fox with a straw hat",))
+    assert review is not None
+    assert [(item.wish, item.is_met, item.why) for item in review.checklist] == [("straw hat", False, "no hat")]
+    assert review.has_shortcomings
+
+
 # Lettering.
 
 
 def test_words_that_read_differently_are_below_the_bar_whatever_the_model_thinks() -> None:
-    text = json.dumps({**FOX, "score": 0.95, "lettering": "SLOW MORNIGNS", "feedback": "Perfect."})
-    review = read_review(text, ["Slow mornings"])
+    text = json.dumps({**FOX, "score": 0.95, "lettering": "SLOW MORNIGNS", "feedback": "Perfect.", "checklist": []})
+    review = read_review(text, lettering("Slow mornings"))
     assert review is not None
     assert review.score == 0.6
     assert not review.has_passed
-    assert review.checklist[-1] == ChecklistItem(
-        wish="The text “Slow mornings”", is_met=False, why="It reads “SLOW MORNIGNS”"
+    assert review.checklist == (
+        ChecklistItem(wish="Slow mornings", kind=AskedKind.TEXT, is_met=False, why="It reads “SLOW MORNIGNS”"),
     )
     assert review.feedback == "The picture does not read “Slow mornings”."
     assert review.suggestions[0] == "The lettering must read exactly “Slow mornings”."
 
 
-def test_the_models_own_item_about_the_words_is_mended_instead_of_doubled() -> None:
-    said = [{"wish": "headline “Slow Mornings”", "is_met": True, "why": "it is there"}]
-    text = json.dumps({**FOX, "checklist": said, "score": 1, "lettering": ""})
-    review = read_review(text, ["Slow mornings"])
+def test_what_the_picture_reads_counts_more_than_what_the_model_says_of_it() -> None:
+    said = [{"asked": "headline “Slow Mornings”", "is_met": "yes", "seen": "it is there"}]
+    review = read_review(json.dumps({**FOX, "checklist": said, "score": 1}), lettering("Slow mornings"))
     assert review is not None
-    assert review.checklist == (ChecklistItem(wish="headline “Slow Mornings”", is_met=False, why="No text"),)
+    assert [(item.is_met, item.why) for item in review.checklist] == [(False, "No text")]
 
 
 def test_a_reason_the_model_gave_itself_is_kept() -> None:
-    said = [{"wish": "标题“慢下来”", "is_met": False, "why": "写成了“漫下来”"}]
+    said = [{"asked": "慢下来", "is_met": "no", "seen": "写成了“漫下来”"}]
     text = json.dumps({**FOX, "checklist": said, "score": 0.4, "lettering": "漫下来", "feedback": "标题写错了。"})
-    review = read_review(text, ["慢下来"], in_chinese=True)
+    review = read_review(text, lettering("慢下来"), in_chinese=True)
     assert review is not None
     assert (review.score, review.feedback) == (0.4, "标题写错了。")
-    assert review.checklist == (ChecklistItem(wish="标题“慢下来”", is_met=False, why="写成了“漫下来”"),)
+    assert [item.why for item in review.checklist] == ["写成了“漫下来”"]
     assert review.suggestions[0] == "文字必须逐字写成“慢下来”。"
 
 
-@pytest.mark.parametrize("lettering", ["SLOW\nMORNINGS\nsince 1987", "slow mornings"])
-def test_words_that_read_as_asked_change_nothing(lettering: str) -> None:
-    text = json.dumps({**FOX, "score": 0.9, "lettering": lettering})
-    assert read_review(text, ["Slow mornings"]) == read_review(text)
+@pytest.mark.parametrize("read", ["SLOW\nMORNINGS\nsince 1987", "slow mornings"])
+def test_words_that_read_as_asked_are_met(read: str) -> None:
+    text = json.dumps({**FOX, "score": 0.9, "lettering": read, "checklist": []})
+    review = read_review(text, lettering("Slow mornings"))
+    assert review is not None
+    assert (review.score, review.checklist[0].is_met) == (0.9, True)
 
 
 def test_a_model_that_says_nothing_of_lettering_is_not_held_to_it() -> None:
     text = json.dumps({name: value for name, value in FOX.items() if name != "lettering"} | {"score": 0.9})
-    review = read_review(text, ["Slow mornings"])
+    review = read_review(text, lettering("Slow mornings"))
     assert review is not None
     assert review.score == 0.9
+    assert review.checklist[0].is_met is None
 
 
 # What the model is shown.

@@ -21,26 +21,18 @@ def result(name: str) -> ToolResultPart:
     ("names", "answered", "target"),
     [
         ([], [], "presenter"),
-        (["generate_image"], [], "executor"),
+        (["generate_image"], [], "retriever"),
         (["web_search"], [], "searcher"),
         (["get_history_image"], [], "tools"),
         (["never_heard_of"], [], "tools"),
         (["generate_image", "web_search", "get_history_image"], [], "searcher"),
         (["generate_image", "web_search", "get_history_image"], [1], "tools"),
-        (["generate_image", "web_search", "get_history_image"], [1, 2], "executor"),
+        (["generate_image", "web_search", "get_history_image"], [1, 2], "retriever"),
         (["web_search"], [0], "planner"),
     ],
 )
 def test_searches_come_first_then_tools_and_pictures_last(names: list[str], answered: list[int], target: str) -> None:
     assert next_target([call(name) for name in names], answered) == target
-
-
-def test_a_picture_that_names_a_style_goes_by_way_of_the_retriever() -> None:
-    styled = ToolCallPart(name="generate_image", arguments={"prompt": "a fox", "style": "ukiyo-e"})
-    assert next_target([styled], []) == "retriever"
-    assert next_target([call("web_search"), styled], []) == "searcher"
-    blank = ToolCallPart(name="generate_image", arguments={"prompt": "a fox", "style": "  "})
-    assert next_target([blank], []) == "executor"
 
 
 def test_answers_go_back_together_and_in_the_order_of_the_calls() -> None:

@@ -112,7 +112,8 @@ async def test_three_asked_and_one_refused_gives_two_pictures_and_one_reason(set
         conversation = await studio.new_conversation()
         events = await run(studio, conversation.id, "three foxes")
         kept = await studio.conversation(conversation.id)
-    assert {event.picture.handle for event in of_type(events, PictureReady)} == {"#1", "#2"}
+    # The second one's handle stays unused: the third was the third from the beginning.
+    assert {event.picture.handle for event in of_type(events, PictureReady)} == {"#1", "#3"}
     assert only(events, PictureFailed).error.code is ErrorCode.PICTURE_BLOCKED
     assert isinstance(events[-1], TurnDone)
     kinds = [type(component) for component in kept.turns[0].components]
@@ -155,6 +156,59 @@ async def test_an_unknown_handle_goes_back_to_the_model_which_mends_it(settings:
     assert answer.is_error
     assert "#9" in str(answer.content["error"])
     assert only(events, PictureReady).picture.handle == "#1"
+
+
+@pytest.mark.parametrize("action", ["edit_image", "adjust_parameters"])
+async def test_a_change_where_there_is_no_picture_goes_back_to_the_model_and_is_not_paid(
+    settings: Settings, action: str
+) -> None:
+    script = [calls(generate("add a hat", action=action)), says("Which picture do you mean?")]
+    scene = Scene(settings, text=script, pictures=[picture()])
+    async with scene.studio() as studio:
+        conversation = await studio.new_conversation()
+        events = await run(studio, conversation.id, "add a hat")
+        kept = await studio.conversation(conversation.id)
+    answer = scene.provider.asked[1].messages[-1].parts[0]
+    assert isinstance(answer, ToolResultPart)
+    assert answer.is_error
+    assert action in str(answer.content["error"])
+    assert "none yet" in str(answer.content["error"])
+    assert [one.request for one in scene.provider.asked] == [None, None]
+    assert kept.pictures == ()
+    assert isinstance(events[-1], TurnDone)
+
+
+async def test_a_change_of_the_newest_painting_where_all_were_uploaded_names_what_there_is(settings: Settings) -> None:
+    wrong = generate("add a hat", action="edit_image", reference_mode="LAST_GENERATED")
+    right = generate("add a hat", action="edit_image", handles=["#1"])
+    scene = Scene(settings, text=[says("Nice."), calls(wrong), calls(right)], pictures=[picture()])
+    async with scene.studio() as studio:
+        conversation = await studio.new_conversation()
+        await run(studio, conversation.id, "my cat", png())
+        events = await run(studio, conversation.id, "add a hat")
+    answer = scene.provider.asked[2].messages[-1].parts[0]
+    assert isinstance(answer, ToolResultPart)
+    assert "#1" in str(answer.content["error"])
+    assert only(events, PictureReady).picture.parents == ("#1",)
+
+
+@pytest.mark.parametrize("text", ["change only the masked area to grass", "把涂抹的地方去掉"])
+@pytest.mark.parametrize("uploads", [(), (png(),)])
+async def test_words_of_a_mask_without_one_are_asked_about_before_anything_is_paid(
+    settings: Settings, text: str, uploads: tuple[bytes, ...]
+) -> None:
+    scene = Scene(settings, text=[calls(generate())], pictures=[picture(), picture()])
+    async with scene.studio() as studio:
+        conversation = await studio.new_conversation()
+        await run(studio, conversation.id, "a fox")
+        asked_before = len(scene.provider.asked)
+        events = await run(studio, conversation.id, text, *uploads)
+        kept = await studio.conversation(conversation.id)
+    assert len(scene.provider.asked) == asked_before
+    assert kept.turns[1].components == (AskBack(question="no_mask"),)
+    done = events[-1]
+    assert isinstance(done, TurnDone)
+    assert done.price_usd == 0.0
 
 
 async def test_an_unknown_tool_goes_back_to_the_model(settings: Settings) -> None:

@@ -85,6 +85,22 @@ async def test_a_turn_is_read_back_with_its_answer_its_trace_and_its_cost(client
     assert usage["conversation"]["total_tokens"] == usage["day"]["total_tokens"]
 
 
+async def test_going_back_in_words_is_told_and_the_conversation_names_the_picture_to_change(
+    client: httpx.AsyncClient,
+) -> None:
+    conversation = await begun(client)
+    photo = (await client.post("/api/v1/uploads", files={"file": ("sea.png", png("steelblue", (64, 64)))})).json()
+    await sent(client, conversation, "make it warmer", images=[photo["id"]])
+    before = (await client.get(f"{CONVERSATIONS}/{conversation}")).json()
+    events = await sent(client, conversation, "undo that")
+    after = (await client.get(f"{CONVERSATIONS}/{conversation}")).json()
+    assert (before["edit_target"], after["edit_target"]) == ("#1b", "#1")
+    assert words(events) == "Undone. Your next words change #1 again."
+    [note] = [one.data for one in events if one.event == "gen_ui_component" and one.data["type"] == "target_note"]
+    assert (note["change"]["move"], note["change"]["handle"]) == ("undo", "#1")
+    assert [one.event for one in events if one.event == "image"] == []
+
+
 async def test_a_picture_is_sent_ahead_as_a_data_url_or_in_a_form_and_edited_within_a_mask(
     client: httpx.AsyncClient,
 ) -> None:

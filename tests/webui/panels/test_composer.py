@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from agent.providers.catalogue import load_catalogue
-from agent.settings import OpenAISettings, SearchPolicy, TurnSettings
+from agent.settings import OpenAISettings, ReferenceMode, SearchPolicy, TurnSettings
 from webui.cards import View
 from webui.panels.composer import Chosen, chip_updates, context_html, offered
 from webui.words import load_words
@@ -36,6 +36,9 @@ def test_what_is_chosen_becomes_a_lock() -> None:
         number_of_images="3",
         review="always",
         confirm=True,
+        negative_prompt="people, text",
+        reference_mode="LAST_N",
+        reference_count="4",
     )
     assert chosen.turn_settings() == TurnSettings(
         text_model="thinking",
@@ -47,7 +50,24 @@ def test_what_is_chosen_becomes_a_lock() -> None:
         number_of_images=3,
         review="always",
         confirm=True,
+        negative_prompt="people, text",
+        reference_mode=ReferenceMode.LAST_N,
+        reference_count=4,
     )
+    assert Chosen.of(chosen.turn_settings()) == chosen
+
+
+def test_the_rarer_locks_are_offered_only_where_the_model_obeys_them() -> None:
+    fixed = Chosen(negative_prompt="people", reference_mode="LAST_N", reference_count="4")
+    updates = chip_updates(WORDS, CATALOGUE, "gemini", fixed)
+    rare = ("negative_prompt", "reference_mode", "reference_count")
+    assert [updates[name]["visible"] for name in rare] == [True, True, True]
+    assert [updates[name]["value"] for name in rare] == ["people", "LAST_N", "4"]
+    other = chip_updates(WORDS, CATALOGUE, "gemini", Chosen(reference_mode="LAST_GENERATED", reference_count="4"))
+    assert (other["reference_count"]["visible"], other["reference_count"]["value"]) == (False, "auto")
+    sketch = chip_updates(WORDS, CATALOGUE, "sketch", fixed)
+    assert [sketch[name]["visible"] for name in rare] == [False, False, False]
+    assert [sketch[name]["value"] for name in rare] == ["", "auto", "auto"]
 
 
 @pytest.mark.parametrize("count", ["many", "0", "5"])

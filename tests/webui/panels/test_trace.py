@@ -70,13 +70,13 @@ def test_a_call_stands_below_its_node_and_says_how_it_went() -> None:
     lines = re.findall(r'<details class="trc-step (.*?)" data-number="\d">.*?<small>(.*?)</small>', html, re.DOTALL)
     told = [(kind, re.sub(r"<[^>]+>", "", line)) for kind, line in lines]
     assert told == [
-        ("node", "to presenter"),
-        ("call trouble mended", "1 retry · planner:2"),
-        ("call trouble", "Google asks us to slow down. Please try again in 2 s. · planner:3"),
-        ("call trouble", "Stopped · planner:4"),
+        ("node", "next: Result"),
+        ("call trouble mended", "1 retry · step 2"),
+        ("call trouble", "Google asks us to slow down. Please try again in 2 s. · step 3"),
+        ("call trouble", "Stopped · step 4"),
         ("call trouble", "It could not be done"),
-        ("call", "Known already, nothing was sent · planner:6"),
-        ("call", "From the cache, nothing was sent · planner:7"),
+        ("call", "Known already, nothing was sent · step 6"),
+        ("call", "From the cache, nothing was sent · step 7"),
     ]
 
 

@@ -27,7 +27,7 @@ from agent.imaging.masking import (
     wobble,
 )
 from agent.imaging.masking.masks import packed
-from agent.imaging.masking.pictures import read, read_rgb
+from agent.pixels import open_picture, read_rgb
 from tests.bench.masking_simulator import Redrawing, drifting, jpeg, photograph, png
 from tests.support.masking_scenes import (
     FRAMES,
@@ -408,7 +408,7 @@ def test_the_colour_profile_is_kept() -> None:
     assert not isinstance(plan, MaskRefusal)
     outcome = done(finish_edit(plan, plan.crop))
     assert outcome.composite is not None
-    assert read(outcome.composite).profile == profile
+    assert open_picture(outcome.composite).profile == profile
 
 
 def test_a_picture_of_sixteen_megapixels_is_edited() -> None:

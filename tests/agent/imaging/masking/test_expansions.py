@@ -16,7 +16,7 @@ from agent.imaging.masking import (
 )
 from agent.imaging.masking.crops import continued
 from agent.imaging.masking.expansions import margins_for
-from agent.imaging.masking.pictures import read_rgb
+from agent.pixels import read_rgb
 from tests.bench.masking_simulator import Answer, drifting, frames
 from tests.support.masking_scenes import FRAMES, HEIGHT, WIDTH, Pixels, composite, done, photo, stored, values
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from agent.imaging.masking import Box, EditPlan, Frame, Mask, MaskProblem, MaskRefusal, Notice, plan_edit
 from agent.imaging.masking.crops import chosen_crop, in_frame, work_size
 from agent.imaging.masking.masks import packed
-from agent.imaging.masking.pictures import read_rgb
+from agent.pixels import read_rgb
 from tests.bench.masking_simulator import frames, photograph, png
 from tests.support.masking_scenes import FRAMES, HEIGHT, WIDTH, photo, rectangle, scene, stored
 

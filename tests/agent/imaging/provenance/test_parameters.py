@@ -6,7 +6,8 @@ from hypothesis import given
 
 from agent.imaging.provenance import ForeignTool, Recipe
 from agent.imaging.provenance.exif import look, written
-from agent.imaging.provenance.parameters import foreign_recipe, is_ours, parameters_text
+from agent.imaging.provenance.foreign import foreign_recipe
+from agent.imaging.provenance.parameters import is_ours, parameters_text
 from tests.agent.imaging.provenance.samples import PROMPT, recipe, recipes
 
 # How the readers of this text take its last line apart.
@@ -37,7 +38,7 @@ def test_the_persons_words_stand_for_a_prompt_that_was_not_sent() -> None:
 def test_our_own_text_is_known_again_and_gives_back_its_prompt(told: Recipe) -> None:
     text = parameters_text(told)
     assert is_ours(text) or not text
-    found = foreign_recipe(text, "")
+    found = foreign_recipe(text, {})
     assert (found is None) is (not text)
     if found is not None and "Negative prompt:" not in told.prompt + told.words:
         assert found.tool is ForeignTool.PARAMETERS
@@ -60,7 +61,7 @@ def test_the_text_of_another_program_is_not_taken_for_ours() -> None:
 
 
 def test_a_prompt_alone_has_no_line_of_pairs_to_lose() -> None:
-    found = foreign_recipe("note: a cat, size: small", "")
+    found = foreign_recipe("note: a cat, size: small", {})
     assert found is not None
     assert found.prompt == "note: a cat, size: small"
 

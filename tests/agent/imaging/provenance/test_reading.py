@@ -198,6 +198,12 @@ def test_what_another_program_wrote_is_read_from_wherever_it_writes(data: bytes)
         tool=ForeignTool.PARAMETERS,
         prompt="masterpiece, a quokka\nsecond line",
         negative_prompt="blurry,\nlowres",
+        seed="42",
+        steps="20",
+        cfg_scale="7",
+        sampler="Euler a",
+        model="v1-5",
+        size="512x768",
         raw=A1111,
     )
 

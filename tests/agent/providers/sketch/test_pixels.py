@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import cv2
+import numpy as np
 import pytest
 from PIL import Image, ImageChops, ImageFilter, ImageStat
 
 from agent.adjusting import Adjustment, Flip
+from agent.pixels import Raster, image_of, pixels_of
 from agent.providers.sketch.operations import AddText, Effect, EffectKind, Operation, Position, ResizeBy, ResizeTo
-from agent.providers.sketch.pixels import MAX_SIDE_PIXELS, apply
+from agent.providers.sketch.pixels import MAX_SIDE_PIXELS
+from agent.providers.sketch.pixels import apply as applied
 
 
 def _photo(size: tuple[int, int] = (120, 80), mode: str = "RGB") -> Image.Image:
@@ -19,6 +23,10 @@ def _photo(size: tuple[int, int] = (120, 80), mode: str = "RGB") -> Image.Image:
     if mode == "RGBA":
         photo.putalpha(down)
     return photo.convert(mode)
+
+
+def apply(image: Image.Image, operations: tuple[Operation, ...]) -> Image.Image:
+    return image_of(applied(Raster(pixels_of(image)), operations))
 
 
 def _means(image: Image.Image) -> list[float]:
@@ -254,3 +262,30 @@ def test_operations_are_applied_in_their_order_and_leave_the_original() -> None:
 
     assert changed.size == (40, 40)
     assert photo.tobytes() == _photo().tobytes()
+
+
+EVERY = (
+    Adjustment(brightness=20, saturation=10, warmth=15),
+    Adjustment(rotate=90),
+    Adjustment(rotate=7),
+    _cropped("1:1"),
+    ResizeBy(0.5),
+    ResizeTo(50, 70),
+    AddText("Hi"),
+    *(Effect(kind) for kind in EffectKind),
+)
+
+
+@pytest.mark.parametrize("operation", EVERY, ids=str)
+@pytest.mark.parametrize("channels", [1, 3, 4])
+def test_every_operation_keeps_sixteen_bits_and_looks_as_it_does_on_eight(operation: Operation, channels: int) -> None:
+    deep = np.random.default_rng(channels).integers(0, 65536, (80, 120, channels)).astype(np.uint16)
+    deep = np.asarray(cv2.GaussianBlur(deep, (0, 0), 6), np.uint16).reshape(deep.shape)
+    flat = (deep // 257).astype(np.uint8)
+    result, beside = applied(Raster(deep), (operation,)), applied(Raster(flat), (operation,))
+
+    assert result.bit_depth == 16
+    assert result.pixels.shape == beside.pixels.shape
+    assert np.abs(result.pixels / 257.0 - beside.pixels).mean() < 2
+    is_fine = len(np.unique(result.pixels)) > 600
+    assert is_fine or operation == Effect(EffectKind.PIXELATE)

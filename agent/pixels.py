@@ -1,0 +1,432 @@
+"""A picture in memory as it is: its own size, 8 or 16 bits, grey or colour, opacity and colour profile.
+
+Pillow opens 16-bit colour PNG as 8 bits without a word, so PNG is read by OpenCV wherever it has 16 bits. Everything
+here computes for up to a few seconds and belongs in a thread. OpenCV loads with the first call that needs it.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import math
+import re
+import struct
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageCms, UnidentifiedImageError
+
+from agent.errors import ErrorCode, RequestRefused
+from agent.picture_limits import LOW_MEMORY_MEGAPIXELS, MAX_MEGAPIXELS, fitted_size, harden_pillow
+
+Bytes: TypeAlias = NDArray[np.uint8]
+Floats: TypeAlias = NDArray[np.float32]
+Pixels: TypeAlias = NDArray[np.uint8 | np.uint16]
+
+BACKDROP = 255
+"""The grey that stands behind transparent pixels wherever a picture is shown without transparency."""
+
+# What a studio holds, a painter stores and a model delivers.
+_FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "AVIF")
+_ORIENTATION = 0x0112
+_PNG_START = b"\x89PNG\r\n\x1a\n"
+_PLAIN_MODES = frozenset({"L", "LA", "RGB", "RGBA"})
+_COLOUR_MODELS = {1: b"GRAY", 2: b"GRAY", 3: b"RGB ", 4: b"RGB "}
+_BAND_ROWS = 256
+_LUMA = np.array([0.299, 0.587, 0.114], np.float32)
+# Two profiles give the same colours when none of these differs by more than so many of 255 levels.
+_PROBE_LEVELS = tuple(range(0, 256, 51))
+_SAME_LEVELS = 1
+# What Pillow's decoders were seen to raise when bytes are damaged; UnidentifiedImageError is an OSError.
+DAMAGES = (OSError, SyntaxError, ValueError, TypeError, LookupError, EOFError, OverflowError, struct.error)
+
+
+@dataclass(frozen=True)
+class Raster:
+    """Height by width by channels (grey, grey and alpha, RGB, RGBA) of 8 or 16 bits, upright, with its ICC profile.
+
+    Alpha is not multiplied in.
+    """
+
+    pixels: Pixels
+    profile: bytes | None = None
+
+    @property
+    def width(self) -> int:
+        """The number of columns."""
+        return int(self.pixels.shape[1])
+
+    @property
+    def height(self) -> int:
+        """The number of rows."""
+        return int(self.pixels.shape[0])
+
+    @property
+    def has_alpha(self) -> bool:
+        """Whether the last channel is alpha."""
+        return self.pixels.shape[2] in {2, 4}
+
+    @property
+    def colours(self) -> int:
+        """How many channels are colours: 1 or 3."""
+        return int(self.pixels.shape[2]) - self.has_alpha
+
+    @property
+    def peak(self) -> int:
+        """The value of full white: 255 or 65535."""
+        return 255 if self.pixels.dtype == np.uint8 else 65535
+
+    @property
+    def bit_depth(self) -> int:
+        """8 or 16."""
+        return 8 if self.pixels.dtype == np.uint8 else 16
+
+
+def open_picture(data: bytes, name: str = "The picture") -> Raster:
+    """Return a picture of the studio at its own size and bit depth; `name` is for the sentence when there is none.
+
+    The size is judged by the header, before a pixel is decoded. The picture is turned upright as its EXIF says. A
+    palette becomes the colours it stands for, and inks (CMYK) become RGB, which PNG can hold. Grey with alpha of 16
+    bits becomes RGBA of 16 bits, which holds the same. Of an animation the first frame is taken.
+
+    Raises RequestRefused: unreadable, damaged, more than 64 megapixels.
+    """
+    harden_pillow()
+    pixels = 0
+    try:
+        with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
+            pixels = image.width * image.height
+            if pixels > MAX_MEGAPIXELS * 1_000_000:
+                raise _too_many(name, pixels, MAX_MEGAPIXELS)
+            return _opened(image, data)
+    except RequestRefused:
+        raise
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        stated = re.search(r"\((\d+) pixels\)", str(error))
+        raise _too_many(name, int(stated[1]) if stated else 0, MAX_MEGAPIXELS) from error
+    except MemoryError as error:
+        raise _too_many(name, pixels, LOW_MEMORY_MEGAPIXELS) from error
+    except UnidentifiedImageError as error:
+        raise RequestRefused(ErrorCode.PICTURE_UNREADABLE, name=name) from error
+    except DAMAGES as error:
+        raise RequestRefused(ErrorCode.PICTURE_TRUNCATED, name=name, provider_detail=str(error)[:200]) from error
+
+
+def encode_png(raster: Raster) -> bytes:
+    """Return the picture as PNG, with its profile where that speaks of the same colour model, and nothing else."""
+    import cv2
+
+    pixels = raster.pixels
+    profile = raster.profile if fits(raster.profile, pixels) else None
+    if pixels.shape[2] == 2:
+        # OpenCV writes no grey with alpha.
+        sink = io.BytesIO()
+        Image.fromarray(pixels).save(sink, "PNG", compress_level=2, icc_profile=profile)
+        return sink.getvalue()
+    order = {1: None, 3: cv2.COLOR_RGB2BGR, 4: cv2.COLOR_RGBA2BGRA}[pixels.shape[2]]
+    stored = np.ascontiguousarray(pixels) if order is None else cv2.cvtColor(pixels, order)
+    # Level 1 with the "average" filter: measured with a 24-megapixel photo, a quarter of Pillow's time at level 3 and
+    # the same size.
+    options = [cv2.IMWRITE_PNG_COMPRESSION, 1, cv2.IMWRITE_PNG_FILTER, cv2.IMWRITE_PNG_FILTER_AVG]
+    if profile is None:
+        _, data = cv2.imencode(".png", stored, options)
+    else:
+        kept = np.frombuffer(profile, np.uint8)
+        _, data = cv2.imencodeWithMetadata(".png", stored, [cv2.IMAGE_METADATA_ICCP], [kept], options)
+    return data.tobytes()
+
+
+def fits(profile: bytes | None, pixels: Pixels) -> bool:
+    """Return whether an ICC profile speaks of the colour model that such pixels have."""
+    return profile is not None and profile[16:20] == _COLOUR_MODELS[pixels.shape[2]]
+
+
+def eight_bits(pixels: Pixels) -> Bytes:
+    """Return the values with 8 bits, to the nearest level."""
+    if pixels.dtype == np.uint8:
+        return np.asarray(pixels, np.uint8)
+    shown = np.empty(pixels.shape, np.uint8)
+    for top in range(0, len(pixels), _BAND_ROWS):
+        rows = slice(top, top + _BAND_ROWS)
+        shown[rows] = (pixels[rows].astype(np.uint32) + 128) // 257
+    return shown
+
+
+def resized(raster: Raster, width: int, height: int) -> Raster:
+    """Return the picture at another size, colours weighed by their opacity; bit depth and profile stay."""
+    import cv2
+
+    pixels = raster.pixels
+    is_smaller = width * height < raster.width * raster.height
+    way = cv2.INTER_AREA if is_smaller else cv2.INTER_LANCZOS4
+
+    def scaled(values: Pixels | Floats) -> NDArray[Any]:
+        return np.asarray(cv2.resize(values, (width, height), interpolation=way)).reshape(height, width, -1)
+
+    if not raster.has_alpha:
+        return replace(raster, pixels=scaled(pixels))
+    return replace(raster, pixels=unweighed(scaled(weighed(pixels)), pixels.dtype))
+
+
+def weighed(pixels: Pixels) -> Floats:
+    """Return pixels whose last channel is alpha as floats, alpha 0 to 1 and the colours multiplied by it.
+
+    What is averaged so does not take on the colour of clear pixels, which nobody sees.
+    """
+    opacity = pixels[..., -1:].astype(np.float32) / np.iinfo(pixels.dtype).max
+    return np.concatenate([pixels[..., :-1] * opacity, opacity], axis=2)
+
+
+def unweighed(values: Floats, kind: np.dtype[Any]) -> Pixels:
+    """Return what `weighed` made as pixels of a type again."""
+    peak = np.iinfo(kind).max
+    alpha = np.clip(values[..., -1:], 0, 1)
+    colours = values[..., :-1] / np.maximum(alpha, 1e-6)
+    mixed = np.concatenate([colours, alpha * peak], axis=2)
+    return np.asarray(np.clip(np.rint(mixed), 0, peak), kind)
+
+
+def read_rgb(data: bytes) -> Bytes:
+    """Return a picture as 8-bit RGB in sRGB, transparent parts over white. Raises RequestRefused as `open_picture`."""
+    raster = open_picture(data)
+    return shown_rgb(raster.pixels, raster.profile)
+
+
+def shown_rgb(pixels: Pixels, profile: bytes | None) -> Bytes:
+    """Return some rows and columns of a picture as 8-bit RGB in sRGB, transparent ones over white."""
+    eight = eight_bits(pixels)
+    has_alpha = eight.shape[2] in {2, 4}
+    colour = to_srgb(eight[..., : eight.shape[2] - has_alpha], profile)
+    if has_alpha:
+        alpha = eight[..., -1:].astype(np.uint16)
+        colour = ((colour.astype(np.uint16) * alpha + BACKDROP * (255 - alpha) + 127) // 255).astype(np.uint8)
+    return np.ascontiguousarray(colour)
+
+
+def to_srgb(colours: Bytes, profile: bytes | None) -> Bytes:
+    """Return 8-bit colours (grey or RGB, no alpha) of a profile as RGB in sRGB; without one they count as sRGB."""
+    transform = _transform(profile, colours.shape[2], is_back=False)
+    if transform is not None:
+        return np.asarray(transform.apply(Image.fromarray(_squeezed(np.ascontiguousarray(colours)))))
+    return np.repeat(colours, 3, axis=2) if colours.shape[2] == 1 else colours
+
+
+def from_srgb(colours: Floats, profile: bytes | None, channels: int) -> Floats:
+    """Return sRGB colours (RGB, 0 to 255 and between) as those of a profile: 3 channels, or 1 for grey."""
+    transform = _transform(profile, channels, is_back=True)
+    if transform is None:
+        return colours if channels == 3 else np.asarray((colours @ _LUMA)[..., None], np.float32)
+    # The profile is applied to whole levels; what lies between two of them is added again.
+    whole = np.rint(np.clip(colours, 0, 255))
+    shown = np.asarray(transform.apply(Image.fromarray(whole.astype(np.uint8))), np.float32)
+    rest = np.asarray(colours - whole, np.float32)
+    if channels == 1:
+        shown, rest = shown[..., None], np.asarray((rest @ _LUMA)[..., None], np.float32)
+    return np.asarray(shown + rest, np.float32)
+
+
+@functools.lru_cache(maxsize=16)
+def _transform(profile: bytes | None, channels: int, *, is_back: bool) -> ImageCms.ImageCmsTransform | None:
+    """Return what turns colours of a profile into sRGB, or sRGB into them; None where nothing is to be turned."""
+    if profile is None or profile[16:20] != _COLOUR_MODELS[channels] or (channels == 3 and is_srgb(profile)):
+        return None
+    own, mode = (io.BytesIO(profile), "L" if channels == 1 else "RGB")
+    try:
+        if is_back:
+            return ImageCms.buildTransform(ImageCms.createProfile("sRGB"), own, "RGB", mode)
+        return ImageCms.buildTransform(own, ImageCms.createProfile("sRGB"), mode, "RGB")
+    # A damaged profile is ignored, as browsers do.
+    except (ImageCms.PyCMSError, OSError, ValueError, TypeError):
+        return None
+
+
+def small_copy(data: bytes, longest_px: int) -> Image.Image:
+    """Return a picture of the studio as screens and models take it: 8 bits, sRGB, mode RGB or RGBA, no metadata.
+
+    Its longer side is at most `longest_px`; a smaller picture keeps its size. Raises RequestRefused as `open_picture`.
+    """
+    if is_deep_png(data):
+        raster = open_picture(data)
+        image, profile = image_of(raster), raster.profile
+        size = fitted_size(*image.size, longest_px)
+        del raster
+    else:
+        image, profile, size = _opened_smaller(data, longest_px)
+    image = image.convert("RGBA" if image.has_transparency_data else "RGB") if image.mode != "L" else image
+    if image.size != size:
+        image = image.resize(size, Image.Resampling.LANCZOS, reducing_gap=3.0)
+    shown = in_srgb(image, profile)
+    shown.info = {}
+    return shown
+
+
+def in_srgb(image: Image.Image, profile: bytes | None) -> Image.Image:
+    """Return an 8-bit picture as RGB or RGBA in sRGB; a profile that is damaged or of another kind is ignored."""
+    mode = "RGBA" if image.has_transparency_data else "RGB"
+    model = b"GRAY" if image.mode == "L" else b"RGB "
+    if profile is not None and profile[16:20] == model and (model == b"GRAY" or not is_srgb(profile)):
+        try:
+            source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
+            return _converted(image, source, mode)
+        except (ImageCms.PyCMSError, OSError, ValueError, TypeError):
+            pass
+    return image if image.mode == mode else image.convert(mode)
+
+
+@functools.lru_cache(maxsize=32)
+def is_srgb(profile: bytes) -> bool:
+    """Return whether an RGB profile gives the colours of sRGB, whatever it is called; a damaged one counts as such."""
+    levels = np.array(_PROBE_LEVELS, np.uint8)
+    probe = np.stack(np.meshgrid(levels, levels, levels), axis=-1).reshape(1, -1, 3)
+    try:
+        source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
+        shown = np.asarray(_converted(Image.fromarray(probe), source, "RGB"))
+    except (ImageCms.PyCMSError, OSError, ValueError, TypeError):
+        return True
+    return bool(np.abs(shown.astype(np.int16) - probe).max() <= _SAME_LEVELS)
+
+
+def is_deep_png(data: bytes) -> bool:
+    """Return whether the bytes are a PNG of 16 bits."""
+    return data.startswith(_PNG_START) and data[24:25] == b"\x10"
+
+
+def orientation_of(image: Image.Image) -> int:
+    """Return how a file says its picture is turned, as EXIF counts it: 1 to 8. Corrupt EXIF counts as upright."""
+    try:
+        return int(image.getexif().get(_ORIENTATION, 1))
+    except DAMAGES:
+        return 1
+
+
+def upright(pixels: Pixels, orientation: int) -> Pixels:
+    """Return pixels turned and mirrored as EXIF's orientation asks for."""
+    if orientation in {2, 7}:
+        pixels = pixels[:, ::-1]
+    elif orientation in {4, 5}:
+        pixels = pixels[::-1]
+    quarters = {3: 2, 5: 3, 6: 3, 7: 3, 8: 1}.get(orientation, 0)
+    turned: Pixels = np.ascontiguousarray(np.rot90(pixels, quarters))
+    return turned
+
+
+def pixels_of(image: Image.Image) -> Pixels:
+    """Return what Pillow has opened as height by width by 1 to 4 channels: grey of 16 bits keeps them."""
+    if image.mode.startswith("I"):
+        return _deep_grey(image)
+    if image.mode in {"1", "L"}:
+        image = image.convert("LA" if "transparency" in image.info else "L")
+    elif "transparency" in image.info or image.mode in {"PA", "RGBa"}:
+        image = image.convert("RGBA")
+    elif image.mode == "La":
+        image = image.convert("LA")
+    elif image.mode not in _PLAIN_MODES:
+        image = image.convert("RGB")
+    pixels = np.array(image, np.uint8)
+    return pixels[..., None] if pixels.ndim == 2 else pixels
+
+
+def image_of(raster: Raster) -> Image.Image:
+    """Return the picture as Pillow has it, with 8 bits: mode L, LA, RGB or RGBA."""
+    return Image.fromarray(_squeezed(eight_bits(raster.pixels)))
+
+
+def _opened(image: Image.Image, data: bytes) -> Raster:
+    orientation = orientation_of(image)
+    stated = image.info.get("icc_profile")
+    profile = stated if isinstance(stated, bytes) and stated else None
+    if is_deep_png(data):
+        pixels = deep_png_pixels(data, image)
+    elif image.mode == "CMYK":
+        pixels, profile = pixels_of(from_inks(image, profile)), None
+    else:
+        pixels = pixels_of(image)
+    return Raster(upright(pixels, orientation), profile)
+
+
+def deep_png_pixels(data: bytes, image: Image.Image) -> Pixels:
+    """Return the pixels of a PNG of 16 bits; `image` is the same as Pillow has opened it."""
+    import cv2
+
+    # Of grey Pillow keeps all 16 bits, and the clear level as well.
+    if image.mode.startswith("I"):
+        return pixels_of(image)
+    stored = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
+    if stored is None or stored.dtype != np.uint16 or stored.ndim != 3:
+        raise ValueError("no 16-bit PNG")
+    order = cv2.COLOR_BGR2RGB if stored.shape[2] == 3 else cv2.COLOR_BGRA2RGBA
+    return np.asarray(cv2.cvtColor(stored, order), np.uint16)
+
+
+def sound_profile(profile: bytes | None, channels: int) -> bytes | None:
+    """Return an ICC profile when it fits pixels of so many channels, can be applied, and says more than sRGB does."""
+    if profile is None or profile[16:20] != _COLOUR_MODELS[channels]:
+        return None
+    return profile if _transform(profile, 1 if channels < 3 else 3, is_back=False) is not None else None
+
+
+def _opened_smaller(data: bytes, longest_px: int) -> tuple[Image.Image, bytes | None, tuple[int, int]]:
+    """Return a picture of 8 bits, its profile and the size of its copy; a JPEG is read no larger than needed."""
+    harden_pillow()
+    try:
+        with Image.open(io.BytesIO(data), formats=_FORMATS) as opened:
+            image: Image.Image = opened
+            if image.width * image.height > MAX_MEGAPIXELS * 1_000_000:
+                raise _too_many("The picture", image.width * image.height, MAX_MEGAPIXELS)
+            stated = image.info.get("icc_profile")
+            profile = stated if isinstance(stated, bytes) and stated else None
+            orientation = orientation_of(image)
+            size = fitted_size(*(image.size[::-1] if orientation >= 5 else image.size), longest_px)
+            if opened.format == "JPEG" and opened.mode == "RGB":
+                opened.draft("RGB", (longest_px, longest_px))
+            image.load()
+            if image.mode == "CMYK":
+                image, profile = from_inks(image, profile), None
+            if image.mode in {"L", "RGB", "RGBA"} and "transparency" not in image.info and orientation == 1:
+                return image, profile, size
+            return image_of(Raster(upright(pixels_of(image), orientation))), profile, size
+    except UnidentifiedImageError as error:
+        raise RequestRefused(ErrorCode.PICTURE_UNREADABLE, name="The picture") from error
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        raise _too_many("The picture", 0, MAX_MEGAPIXELS) from error
+    except DAMAGES as error:
+        raise RequestRefused(ErrorCode.PICTURE_TRUNCATED, name="The picture") from error
+
+
+def from_inks(image: Image.Image, profile: bytes | None) -> Image.Image:
+    """Return a CMYK picture as RGB in sRGB, by its profile where it has a sound one."""
+    if profile is not None:
+        try:
+            return _converted(image, ImageCms.ImageCmsProfile(io.BytesIO(profile)), "RGB")
+        except (ImageCms.PyCMSError, OSError, ValueError, TypeError):
+            pass
+    return image.convert("RGB")
+
+
+def _converted(image: Image.Image, source: ImageCms.ImageCmsProfile, mode: str) -> Image.Image:
+    shown = ImageCms.profileToProfile(image, source, ImageCms.createProfile("sRGB"), outputMode=mode)
+    if shown is None:
+        raise ValueError("no colours came of the profile")
+    return shown
+
+
+def _squeezed(pixels: Bytes) -> Bytes:
+    """Return the pixels as Pillow wants them: grey has no third axis."""
+    return pixels[..., 0] if pixels.shape[2] == 1 else pixels
+
+
+def _deep_grey(image: Image.Image) -> Pixels:
+    values = np.asarray(image).clip(0, 65535).astype(np.uint16)[..., None]
+    clear = image.info.get("transparency")
+    if clear is None:
+        return values
+    alpha = np.where(values == clear, 0, 65535).astype(np.uint16)
+    return np.concatenate([values, values, values, alpha], axis=2)
+
+
+def _too_many(name: str, pixels: int, limit: int) -> RequestRefused:
+    # Up, so that what is a little over the limit never reads as the limit itself.
+    megapixels = math.ceil(pixels / 100_000) / 10
+    return RequestRefused(ErrorCode.PICTURE_TOO_MANY_PIXELS, name=name, megapixels=megapixels, limit=limit)

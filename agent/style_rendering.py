@@ -1,0 +1,1159 @@
+"""Draws a picture in the look of a style, by rules: its palette, line, texture and technique. No model is asked.
+
+`render_in_style` is the whole interface. What a style looks like is a `StyleLook`, a few numbers and names in the data
+of the style; everything here follows from them, so that a new style needs data alone. It is an approximation, fit for
+sketches and previews: it sees colours and edges, not what the picture shows.
+
+A picture is an array of 8-bit RGB. OpenCV and NumPy are loaded when first needed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+from pydantic import Field
+
+from agent.messages import Value
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    # 8 bits, from 0 to 255.
+    Pixels: TypeAlias = NDArray[Any]
+
+# 32-bit floats from 0 to 1, as an array: OpenCV's types do not say so of what it returns.
+Plane: TypeAlias = Any
+
+# Techniques cost time by the pixel, and show nothing more on larger ones.
+MOST_WORKING_PX = 1600
+_LEAST_WORKING_PX = 32
+_MOST_ENLARGED_PX = 8192
+_SEED = 20
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Colour = Annotated[str, Field(pattern=r"^#[0-9a-f]{6}$")]
+
+
+class Technique(StrEnum):
+    """How the picture is put onto its ground."""
+
+    PHOTO = "photo"
+    FLAT = "flat"
+    BRUSH = "brush"
+    SWIRL = "swirl"
+    THICK = "thick"
+    DOTS = "dots"
+    HALFTONE = "halftone"
+    PENCIL = "pencil"
+    HATCHING = "hatching"
+    INK = "ink"
+    CARVED = "carved"
+    CUT_OUT = "cut_out"
+    PIXELS = "pixels"
+    CUBES = "cubes"
+    STUDS = "studs"
+    TILES = "tiles"
+    FACETS = "facets"
+    PLANES = "planes"
+    GLASS = "glass"
+    STITCHES = "stitches"
+    LAYERS = "layers"
+    SCRAPS = "scraps"
+    SHIFTED = "shifted"
+    SCANLINES = "scanlines"
+    DOUBLED = "doubled"
+    STREAKS = "streaks"
+    MODELLED = "modelled"
+    MAPPED = "mapped"
+    PANELS = "panels"
+    RAYS = "rays"
+
+
+class Ground(StrEnum):
+    """What the picture stands on: its grain is worked into every tone."""
+
+    NONE = "none"
+    PAPER = "paper"
+    ROUGH_PAPER = "rough_paper"
+    CANVAS = "canvas"
+    SILK = "silk"
+    PLASTER = "plaster"
+    WOOD = "wood"
+    FELT = "felt"
+    FILM = "film"
+    PRINT = "print"
+    GRID = "grid"
+
+
+class Border(StrEnum):
+    """What surrounds the picture."""
+
+    NONE = "none"
+    WHITE = "white"
+    POLAROID = "polaroid"
+    BARS = "bars"
+    PAPER = "paper"
+    PLATE = "plate"
+
+
+class StyleLook(Value):
+    """What a style looks like, in numbers: each from 0 (nothing of it) to 1, unless it says otherwise.
+
+    `palette` are colours from the darkest to the lightest. `mapped` is how far the tones go over to a ramp of them,
+    `tinted` how far each colour goes over to the nearest one. `saturation`, `contrast` and `light` are factors around
+    1, `warmth` is -1 to 1. `cell` is the size of strokes, dots, tiles or pixels as a share of the shorter side.
+    `levels` are steps of tone (0: as many as there are). `lines` is how strong drawn contours are.
+    """
+
+    technique: Technique = Technique.PHOTO
+    palette: Annotated[tuple[Colour, ...], Field(max_length=12)] = ()
+    mapped: Share = 0.0
+    tinted: Share = 0.0
+    saturation: Annotated[float, Field(ge=0, le=3)] = 1.0
+    contrast: Annotated[float, Field(ge=0.2, le=3)] = 1.0
+    light: Annotated[float, Field(ge=0.3, le=2)] = 1.0
+    warmth: Annotated[float, Field(ge=-1, le=1)] = 0.0
+    smooth: Share = 0.0
+    levels: Annotated[int, Field(ge=0, le=24)] = 0
+    cell: Annotated[float, Field(gt=0, le=0.2)] = 0.015
+    lines: Share = 0.0
+    line_colour: Colour = "#1b1b1f"
+    line_width: Share = 0.3
+    ground: Ground = Ground.NONE
+    ground_colour: Colour = "#ffffff"
+    grain: Share = 0.0
+    glow: Share = 0.0
+    vignette: Share = 0.0
+    haze: Share = 0.0
+    blurred_ends: Share = 0.0
+    border: Border = Border.NONE
+
+
+def render_in_style(pixels: Pixels, look: StyleLook) -> Pixels:
+    """Return the picture in the look of a style, of the same size; the one given stays as it is."""
+    import cv2
+    import numpy as np
+
+    height, width = pixels.shape[:2]
+    if min(height, width) < _LEAST_WORKING_PX:
+        # Too small for a stroke or a dot: drawn larger, and made small again.
+        factor = -(-_LEAST_WORKING_PX // min(height, width))
+        if max(height, width) * factor > _MOST_ENLARGED_PX:
+            return pixels.copy()
+        larger = np.repeat(np.repeat(pixels, factor, axis=0), factor, axis=1)
+        return _resized(render_in_style(larger, look), width, height)
+    scale = min(1.0, MOST_WORKING_PX / max(height, width))
+    work = pixels if scale == 1.0 else _resized(pixels, max(4, round(width * scale)), max(4, round(height * scale)))
+    image = work.astype(np.float32) / 255
+    image = _toned(image, look)
+    image = _smoothed(image, look.smooth)
+    image = _coloured(image, look)
+    image = _TECHNIQUES[look.technique](image, look)
+    image = _drawn_lines(image, work, look)
+    image = _glowing(image, look)
+    image = _on_ground(image, look)
+    image = _finished(image, look)
+    rendered = np.clip(image * 255 + 0.5, 0, 255).astype(np.uint8)
+    if scale != 1.0:
+        is_sharp = look.technique in (Technique.PIXELS, Technique.CUBES)
+        how = cv2.INTER_NEAREST if is_sharp else cv2.INTER_CUBIC
+        rendered = cv2.resize(rendered, (width, height), interpolation=how).astype(np.uint8)
+    return _bordered(rendered, look)
+
+
+# Tone and colour
+
+
+def _toned(image: Plane, look: StyleLook) -> Plane:
+    import numpy as np
+
+    toned = _levelled(image) if look.technique is not Technique.PHOTO or look.mapped > 0.4 else image
+    toned = toned * look.light
+    toned = (toned - 0.5) * look.contrast + 0.5
+    grey = _grey(toned)[..., None]
+    toned = grey + (toned - grey) * look.saturation
+    if look.warmth:
+        toned = toned * np.array([1 + 0.18 * look.warmth, 1.0, 1 - 0.22 * look.warmth], np.float32)
+    if look.haze:
+        toned = toned * (1 - 0.55 * look.haze) + 0.55 * look.haze * np.array([0.93, 0.94, 0.95], np.float32)
+    return np.clip(toned, 0, 1).astype(np.float32)
+
+
+def _levelled(image: Plane) -> Plane:
+    """Return the picture with its tones drawn out toward black and white: a drawing uses all of its ground."""
+    import numpy as np
+
+    low, high = (float(value) for value in np.quantile(_grey(image)[::4, ::4], (0.01, 0.99)))
+    drawn_out = (image - low) / max(0.15, high - low)
+    return np.clip(image * 0.35 + drawn_out * 0.65, 0, 1).astype(np.float32)
+
+
+def _smoothed(image: Plane, amount: float) -> Plane:
+    import cv2
+    import numpy as np
+
+    if amount <= 0:
+        return image
+    eight = (image * 255).astype(np.uint8)
+    reach = 3 + 14 * amount * min(image.shape[:2]) / 900
+    for _ in range(1 + round(2 * amount)):
+        eight = (
+            cv2.bilateralFilter(eight, 0, 18 + 60 * amount, max(1.5, reach / 2.5))
+            if reach < 6
+            else (cv2.edgePreservingFilter(eight, flags=1, sigma_s=10 + 55 * amount, sigma_r=0.12 + 0.35 * amount))
+        )
+        if reach >= 6:
+            break
+    return eight.astype(np.float32) / 255
+
+
+def _coloured(image: Plane, look: StyleLook) -> Plane:
+    import numpy as np
+
+    if look.levels:
+        grey = _grey(image)
+        stepped = np.floor(grey * look.levels * 0.999) / max(1, look.levels - 1)
+        image = np.clip(image * ((stepped + 0.02) / (grey + 0.02))[..., None], 0, 1).astype(np.float32)
+    palette = _palette(look)
+    if palette is None:
+        return image
+    if look.tinted:
+        image = _toward_nearest(image, palette, look.tinted)
+    if look.mapped:
+        image = image * (1 - look.mapped) + _ramped(_grey(image), palette) * look.mapped
+    return image.astype(np.float32)
+
+
+def _palette(look: StyleLook) -> Plane | None:
+    import numpy as np
+
+    if not look.palette:
+        return None
+    return np.array([_rgb(colour) for colour in look.palette], np.float32)
+
+
+def _rgb(colour: str) -> tuple[float, float, float]:
+    return int(colour[1:3], 16) / 255, int(colour[3:5], 16) / 255, int(colour[5:7], 16) / 255
+
+
+def _ramped(grey: Plane, palette: Plane) -> Plane:
+    """Return the colours of a ramp from the palette's first to its last, by how light each pixel is."""
+    import numpy as np
+
+    places = np.linspace(0, 1, len(palette))
+    channels = [np.interp(grey, places, palette[:, channel]) for channel in range(3)]
+    return np.stack(channels, axis=-1).astype(np.float32)
+
+
+def _toward_nearest(image: Plane, palette: Plane, share: float) -> Plane:
+    """Return the picture with each colour gone over to the palette's nearest, how light it is counting less."""
+    import cv2
+    import numpy as np
+
+    lab = cv2.cvtColor(image, cv2.COLOR_RGB2LAB)
+    known = cv2.cvtColor(palette[None], cv2.COLOR_RGB2LAB)[0]
+    weights = np.array([0.7, 1.0, 1.0], np.float32)
+    best = np.full(image.shape[:2], np.inf, np.float32)
+    chosen = np.zeros_like(image)
+    for colour, place in zip(palette, known, strict=True):
+        distance = (((lab - place) * weights) ** 2).sum(axis=-1)
+        is_nearer = distance < best
+        best = np.where(is_nearer, distance, best)
+        chosen[is_nearer] = colour
+    mixed: Plane = image * (1 - share) + chosen * share
+    return mixed
+
+
+def _grey(image: Plane) -> Plane:
+    import numpy as np
+
+    return (image @ np.array([0.299, 0.587, 0.114], np.float32)).astype(np.float32)
+
+
+# Techniques: each takes and returns a picture from 0 to 1
+
+
+def _photo(image: Plane, look: StyleLook) -> Plane:
+    return image
+
+
+def _flat(image: Plane, look: StyleLook) -> Plane:
+    """Even areas of a few colours, found in the picture itself."""
+    import cv2
+    import numpy as np
+
+    small = cv2.resize(image, None, fx=0.25, fy=0.25, interpolation=cv2.INTER_AREA)
+    count = 9 if not look.levels else max(3, look.levels)
+    criteria = (cv2.TERM_CRITERIA_EPS + cv2.TERM_CRITERIA_MAX_ITER, 12, 0.003)
+    cv2.setRNGSeed(_SEED)
+    data = small.reshape(-1, 3).astype(np.float32)
+    count = min(count, len(np.unique((data * 20).astype(np.uint8), axis=0)))
+    _, _, centres = cv2.kmeans(data, max(1, count), np.empty(0, np.int32), criteria, 2, cv2.KMEANS_PP_CENTERS)
+    areas = _toward_nearest(image, centres.astype(np.float32), 1.0)
+    size = _odd(image, 0.006)
+    eight = cv2.medianBlur((areas * 255).astype(np.uint8), min(size, 9))
+    return eight.astype(np.float32) / 255
+
+
+def _brush(image: Plane, look: StyleLook) -> Plane:
+    """Strokes along the forms: colours smeared across the gradient, with the bristles' streaks in them."""
+    return _stroked(image, look, turn=0.0, bristles=0.10)
+
+
+def _swirl(image: Plane, look: StyleLook) -> Plane:
+    """Strokes that run in eddies over the whole picture."""
+    return _stroked(image, look, turn=1.0, bristles=0.22)
+
+
+def _stroked(image: Plane, look: StyleLook, turn: float, bristles: float) -> Plane:
+    import cv2
+    import numpy as np
+
+    angle = _direction(image, look.cell)
+    if turn:
+        height, width = angle.shape
+        y, x = np.mgrid[0:height, 0:width].astype(np.float32) / min(height, width)
+        eddies = np.sin(7 * x + 2.2 * np.sin(5 * y)) + np.cos(6 * y + 1.8 * np.sin(6 * x))
+        angle = angle * (1 - 0.55 * turn) + eddies * 1.3 * turn
+    length = max(3, round(look.cell * min(image.shape[:2]) * 1.4))
+    noise = _noise(image.shape[:2], max(1.0, length / 9))
+    streaks = _along(noise, angle, length)
+    streaks = (streaks - streaks.mean()) / (streaks.std() + 1e-6)
+    painted = _along(image, angle, length)
+    painted = cv2.medianBlur((painted * 255).astype(np.uint8), min(_odd(image, look.cell * 0.25), 7))
+    mixed = painted.astype(np.float32) / 255 + (streaks * bristles * 0.35)[..., None]
+    return np.clip(mixed, 0, 1).astype(np.float32)
+
+
+def _thick(image: Plane, look: StyleLook) -> Plane:
+    """Paint with a relief: light falls on the ridges of the strokes."""
+    import cv2
+    import numpy as np
+
+    painted = _stroked(image, look, turn=0.15, bristles=0.16)
+    ridges = _along(
+        _noise(image.shape[:2], max(1.0, look.cell * min(image.shape[:2]) / 8)),
+        _direction(image, look.cell),
+        max(3, round(look.cell * min(image.shape[:2]))),
+    )
+    height = cv2.GaussianBlur(ridges * 1.6 + _grey(painted), (0, 0), 1.0)
+    lit = cv2.Sobel(height, cv2.CV_32F, 1, 0, ksize=3) + cv2.Sobel(height, cv2.CV_32F, 0, 1, ksize=3)
+    lit = np.clip(lit / (3.2 * lit.std() + 1e-6), -1, 1)
+    return np.clip(painted + 0.16 * lit[..., None], 0, 1).astype(np.float32)
+
+
+def _dots(image: Plane, look: StyleLook) -> Plane:
+    """Round touches of pure colour on the ground, laid one over the other."""
+    import cv2
+    import numpy as np
+
+    height, width = image.shape[:2]
+    step = max(3, round(look.cell * min(height, width)))
+    random = np.random.default_rng(_SEED)
+    canvas = (cv2.GaussianBlur(image, (0, 0), step) * 0.6 + np.array(_rgb(look.ground_colour), np.float32) * 0.4).copy()
+    average = cv2.blur(image, (step, step))
+    for radius in (0.62, 0.48, 0.36):
+        ys, xs = np.mgrid[0:height:step, 0:width:step]
+        xs = np.clip(xs.ravel() + random.integers(-step // 2, step // 2 + 1, xs.size), 0, width - 1)
+        ys = np.clip(ys.ravel() + random.integers(-step // 2, step // 2 + 1, ys.size), 0, height - 1)
+        colours = average[ys, xs]
+        grey = _grey(colours)[:, None]
+        jitter = random.normal(0, 0.09, colours.shape).astype(np.float32)
+        colours = np.clip(grey + (colours - grey) * 1.45 + jitter, 0, 1)
+        for place in random.permutation(xs.size):
+            centre = (int(xs[place]), int(ys[place]))
+            cv2.circle(
+                canvas, centre, max(1, round(step * radius)), [float(c) for c in colours[place]], -1, cv2.LINE_AA
+            )
+    return canvas.astype(np.float32)
+
+
+def _halftone(image: Plane, look: StyleLook) -> Plane:
+    """Even colours with printed dots in the middle tones."""
+    import numpy as np
+
+    areas = _flat(image, look)
+    step = max(4.0, look.cell * min(image.shape[:2]))
+    height, width = image.shape[:2]
+    y, x = np.mgrid[0:height, 0:width].astype(np.float32)
+    turned_x, turned_y = (x + y) / math.sqrt(2), (x - y) / math.sqrt(2)
+    wave = (np.cos(2 * math.pi * turned_x / step) + np.cos(2 * math.pi * turned_y / step)) / 4 + 0.5
+    grey = _grey(image)
+    is_ink = (wave > grey * 1.25 + 0.12) & (grey < 0.72)
+    dark = areas * 0.42
+    soft = np.clip((wave - (grey * 1.25 + 0.12)) * step * 0.9, 0, 1) * (grey < 0.72)
+    mixed: Plane = np.where(is_ink[..., None], areas * (1 - soft[..., None]) + dark * soft[..., None], areas)
+    return mixed.astype(np.float32)
+
+
+def _pencil(image: Plane, look: StyleLook) -> Plane:
+    """Graphite or crayon: the paper shows through strokes that follow one slope, and the contours are drawn."""
+    import cv2
+    import numpy as np
+
+    grey = _grey(image)
+    blurred = cv2.GaussianBlur(1 - grey, (0, 0), max(2.0, look.cell * min(grey.shape) * 0.7))
+    sketched = np.clip(grey / np.maximum(1 - blurred, 0.02), 0, 1)
+    length = max(5, round(look.cell * min(grey.shape) * 2))
+    strokes = _along(_noise(grey.shape, 1.2), np.full(grey.shape, -0.85, np.float32), length)
+    strokes = np.clip(0.5 + (strokes - strokes.mean()) / (4 * strokes.std() + 1e-6), 0, 1)
+    shade = np.clip((0.80 - grey) * 1.15, 0, 1) * (0.35 + 0.85 * strokes)
+    lead = np.clip(1 - (1 - sketched) * 0.95 - shade * 0.75, 0, 1)
+    paper = np.array(_rgb(look.ground_colour), np.float32)
+    if look.saturation > 0.15 and not look.mapped:
+        tint = np.clip(image * 0.85 + 0.10, 0, 1)
+        cover = np.clip((1 - lead) * 1.3 + (0.25 + 0.75 * strokes) * (1.02 - grey) * 1.1, 0, 1)[..., None]
+        return (paper * (1 - cover) + tint * cover * (0.55 + 0.45 * lead[..., None])).astype(np.float32)
+    dark = np.array(_rgb(look.palette[0] if look.palette else look.line_colour), np.float32)
+    return (paper * lead[..., None] + dark * (1 - lead[..., None])).astype(np.float32)
+
+
+def _hatching(image: Plane, look: StyleLook) -> Plane:
+    """Thin lines, the more of them and the more ways crossed, the darker it is."""
+    import cv2
+    import numpy as np
+
+    grey = cv2.GaussianBlur(_grey(image), (0, 0), 1.2)
+    height, width = grey.shape
+    y, x = np.mgrid[0:height, 0:width].astype(np.float32)
+    step = max(3.2, look.cell * min(height, width) * 0.55)
+    wobble = _noise(grey.shape, step * 10) * step * 0.35 + cv2.GaussianBlur(grey, (0, 0), step * 2) * step * 2
+    ink = np.zeros_like(grey)
+    for slope, below in ((0.7, 0.74), (-0.7, 0.52), (0.05, 0.36), (1.5, 0.20)):
+        along = x * math.sin(slope) + y * math.cos(slope) + wobble
+        wave = 0.5 + 0.5 * np.cos(2 * math.pi * along / step)
+        width_of_line = np.clip((below - grey) / below, 0, 1)
+        ink = np.maximum(ink, np.clip((wave - (1 - 0.55 * width_of_line)) * 6, 0, 1) * (grey < below))
+    contour = _contours(grey, 0.9)
+    ink = np.clip(np.maximum(ink, contour), 0, 1)[..., None]
+    paper = np.array(_rgb(look.ground_colour), np.float32)
+    tint = paper if look.saturation < 0.1 else paper * 0.72 + np.clip(image * 0.8 + 0.2, 0, 1) * 0.28
+    dark = np.array(_rgb(look.palette[0] if look.palette else look.line_colour), np.float32)
+    return (tint * (1 - ink) + dark * ink).astype(np.float32)
+
+
+def _ink(image: Plane, look: StyleLook) -> Plane:
+    """Washes of thinned ink that run out into the paper, a few dark strokes, and much of the paper left."""
+    import cv2
+    import numpy as np
+
+    spread = max(2.0, look.cell * min(image.shape[:2]))
+    bleeding = _noise(image.shape[:2], spread * 1.5)
+    blooms = _noise(image.shape[:2], spread * 7, seed=6)
+    wet = cv2.edgePreservingFilter((image * 255).astype(np.uint8), flags=1, sigma_s=30, sigma_r=0.40) / 255
+    wet = _pushed(wet.astype(np.float32), bleeding * spread * 0.16 + blooms * spread * 0.12)
+    grey = _grey(wet)
+    soft = cv2.GaussianBlur(grey, (0, 0), spread * 0.35)
+    # Pigment gathers where a wash ends.
+    pool = np.clip((cv2.GaussianBlur(grey, (0, 0), spread * 0.6) - soft) * 5, 0, 1)
+    cover = np.clip((0.97 - grey) * 1.2 + 0.10 * blooms * (grey < 0.9), 0, 1) * 0.88 + 0.5 * pool
+    paper = np.array(_rgb(look.ground_colour), np.float32)
+    cover = np.clip(cover, 0, 1)[..., None]
+    return np.clip(paper * (1 - cover) + wet * cover * (1 - 0.3 * pool[..., None]), 0, 1).astype(np.float32)
+
+
+def _carved(image: Plane, look: StyleLook) -> Plane:
+    """A block print: black and white with the gouge's lines in between."""
+    import cv2
+    import numpy as np
+
+    grey = cv2.createCLAHE(2.0, (4, 4)).apply((_grey(image) * 255).astype(np.uint8)).astype(np.float32) / 255
+    grey = cv2.bilateralFilter(grey, 0, 0.2, 5)
+    height, width = grey.shape
+    y, x = np.mgrid[0:height, 0:width].astype(np.float32)
+    step = max(4.0, look.cell * min(height, width))
+    wobble = _noise(grey.shape, step * 9) * step * 0.5
+    # Lines that follow the form: they bend with how light it is, as a gouge follows a cheek.
+    form = cv2.GaussianBlur(grey, (0, 0), step * 1.6)
+    along = y * 0.92 + x * 0.38 + wobble + form * step * 5
+    gouge = 0.5 + 0.5 * np.cos(2 * math.pi * along / step)
+    is_light = np.clip((grey - 0.22 - 0.52 * gouge) * 14, 0, 1)
+    is_light = np.where(grey > 0.80, 1.0, np.where(grey < 0.20, 0.0, is_light))
+    is_light = is_light * (1 - _contours(grey, 1.4))
+    ink = np.array(_rgb(look.palette[0] if look.palette else look.line_colour), np.float32)
+    paper = np.array(_rgb(look.ground_colour), np.float32)
+    light = is_light.astype(np.float32)[..., None]
+    if look.saturation > 0.2:
+        paper = np.clip(_flat(image, look) * 0.85 + 0.2, 0, 1)
+    return (ink * (1 - light) + paper * light).astype(np.float32)
+
+
+def _cut_out(image: Plane, look: StyleLook) -> Plane:
+    """Clean shapes of one paper on another, their edges cut with scissors."""
+    import cv2
+    import numpy as np
+
+    grey = cv2.createCLAHE(1.5, (3, 3)).apply((_grey(image) * 255).astype(np.uint8))
+    grey = cv2.medianBlur(grey, min(_odd(image, 0.012), 15)).astype(np.float32) / 255
+    local = cv2.GaussianBlur(grey, (0, 0), max(6.0, 0.07 * min(grey.shape)))
+    shape = ((grey < 0.45 * float(np.median(grey)) + 0.55 * local) * 255).astype(np.uint8)
+    kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (_odd(image, 0.008),) * 2)
+    shape = cv2.morphologyEx(cv2.morphologyEx(shape, cv2.MORPH_OPEN, kernel), cv2.MORPH_CLOSE, kernel)
+    soft = cv2.GaussianBlur(shape, (0, 0), 1.1).astype(np.float32)[..., None] / 255
+    dark = np.array(_rgb(look.palette[0] if look.palette else look.line_colour), np.float32)
+    light = np.array(_rgb(look.ground_colour), np.float32)
+    if look.glow and len(look.palette) > 2:
+        # Lit from behind: the cut shapes let their dye through.
+        dyed = _toward_nearest(image, np.array([_rgb(c) for c in look.palette], np.float32), 0.85)
+        return (light * (1 - soft) + dyed * 0.75 * soft).astype(np.float32)
+    return (light * (1 - soft) + dark * soft).astype(np.float32)
+
+
+def _pixels(image: Plane, look: StyleLook) -> Plane:
+    """Squares of few colours."""
+    import cv2
+    import numpy as np
+
+    height, width = image.shape[:2]
+    step = max(3, round(look.cell * min(height, width)))
+    small = cv2.resize(image, (max(2, width // step), max(2, height // step)), interpolation=cv2.INTER_AREA)
+    small = np.clip((small - 0.5) * 1.12 + 0.5, 0, 1)
+    few = np.round(small * 7) / 7 if not look.palette else small
+    return cv2.resize(few.astype(np.float32), (width, height), interpolation=cv2.INTER_NEAREST)
+
+
+def _blocks(image: Plane, look: StyleLook) -> tuple[Plane, Plane, Plane, int]:
+    """Return the picture in blocks, with where in its block each pixel lies (0 to 1) and the size of a block."""
+    import cv2
+    import numpy as np
+
+    height, width = image.shape[:2]
+    step = max(6, round(look.cell * min(height, width)))
+    small = cv2.resize(
+        image, (max(2, math.ceil(width / step)), max(2, math.ceil(height / step))), interpolation=cv2.INTER_AREA
+    )
+    blocks = np.repeat(np.repeat(small, step, axis=0), step, axis=1)[:height, :width]
+    y, x = np.mgrid[0:height, 0:width].astype(np.float32)
+    return blocks.astype(np.float32), (x % step) / step, (y % step) / step, step
+
+
+def _cubes(image: Plane, look: StyleLook) -> Plane:
+    """Cubes seen from the front, lit from the upper left."""
+    import numpy as np
+
+    blocks, x, y, _ = _blocks(image, look)
+    blocks = np.round(blocks * 9) / 9
+    light = np.where(y < 0.22, 0.22, 0.0) + np.where(x > 0.82, -0.22, 0.0) + np.where(y > 0.92, -0.3, 0.0)
+    return np.clip(blocks * (1 + light[..., None]), 0, 1).astype(np.float32)
+
+
+def _studs(image: Plane, look: StyleLook) -> Plane:
+    """Toy bricks: a round stud on each plate, a seam around it."""
+    import numpy as np
+
+    blocks, x, y, _ = _blocks(image, look)
+    blocks = np.round(blocks * 6) / 6
+    radius = np.hypot(x - 0.5, y - 0.5)
+    edge = np.exp(-(((radius - 0.31) / 0.045) ** 2))
+    slope = (0.5 - x) + (0.5 - y)
+    light = 0.35 * edge * np.sign(slope) * np.minimum(1, np.abs(slope) * 3) + np.where(radius < 0.31, 0.06, 0.0)
+    seam = np.where((x < 0.05) | (y < 0.05), 0.82, 1.0)
+    return np.clip((blocks + 0.02) * (1 + light[..., None]) * seam[..., None], 0, 1).astype(np.float32)
+
+
+def _tiles(image: Plane, look: StyleLook) -> Plane:
+    """Little stones in grout, each a little crooked and of its own shade."""
+    import cv2
+    import numpy as np
+
+    height, width = image.shape[:2]
+    step = max(5, round(look.cell * min(height, width)))
+    random = np.random.default_rng(_SEED)
+    wobble = cv2.GaussianBlur(random.normal(0, 1, (height, width, 2)).astype(np.float32), (0, 0), step * 1.5)
+    wobble = wobble / (wobble.std() + 1e-6) * step * 0.28
+    y, x = np.mgrid[0:height, 0:width].astype(np.float32)
+    x, y = x + wobble[..., 0], y + wobble[..., 1]
+    column, row = np.floor(x / step).astype(int), np.floor(y / step).astype(int)
+    inside_x, inside_y = x / step - column, y / step - row
+    cx = np.clip(((column + 0.5) * step).astype(int), 0, width - 1)
+    cy = np.clip(((row + 0.5) * step).astype(int), 0, height - 1)
+    colours = cv2.blur(image, (step, step))[cy, cx]
+    shade = ((column * 7919 + row * 104729) % 97) / 97 - 0.5
+    colours = np.clip(colours * (1 + 0.22 * shade[..., None]), 0, 1)
+    rim = np.minimum(np.minimum(inside_x, 1 - inside_x), np.minimum(inside_y, 1 - inside_y))
+    stone = np.clip((rim - 0.05) * 12, 0, 1)[..., None]
+    lit = 0.07 * ((inside_x < 0.2) | (inside_y < 0.2)) - 0.08 * ((inside_x > 0.8) | (inside_y > 0.8))
+    grout = np.array(_rgb(look.line_colour), np.float32)
+    return np.clip((colours + lit[..., None]) * stone + grout * (1 - stone), 0, 1).astype(np.float32)
+
+
+def _cells(image: Plane, look: StyleLook, regular: float) -> tuple[NDArray[Any], Plane]:
+    """Return which of many cells each pixel belongs to, more of them along edges, and the colour of each."""
+    import cv2
+    import numpy as np
+
+    height, width = image.shape[:2]
+    step = max(6, round(look.cell * min(height, width)))
+    random = np.random.default_rng(_SEED)
+    ys, xs = np.mgrid[step // 2 : height : step, step // 2 : width : step]
+    reach = max(1, round(step * (1 - regular) * 0.5))
+    xs = np.clip(xs.ravel() + random.integers(-reach, reach + 1, xs.size), 0, width - 1)
+    ys = np.clip(ys.ravel() + random.integers(-reach, reach + 1, ys.size), 0, height - 1)
+    edges = _contours(_grey(image), 1.0)
+    on_edge = np.flatnonzero(edges.ravel() > 0.5)
+    if on_edge.size:
+        extra = random.choice(on_edge, min(on_edge.size, xs.size), replace=False)
+        xs, ys = np.concatenate([xs, extra % width]), np.concatenate([ys, extra // width])
+    seeds = np.full((height, width), 255, np.uint8)
+    seeds[ys, xs] = 0
+    _, labels = cv2.distanceTransformWithLabels(seeds, cv2.DIST_L2, 5, labelType=cv2.DIST_LABEL_PIXEL)
+    count = int(labels.max()) + 1
+    total = np.stack([np.bincount(labels.ravel(), image[..., c].ravel(), count) for c in range(3)], axis=-1)
+    number = np.bincount(labels.ravel(), minlength=count)[:, None]
+    return labels, (total / np.maximum(number, 1)).astype(np.float32)
+
+
+def _facets(image: Plane, look: StyleLook) -> Plane:
+    """Flat triangles, as of an early computer's models."""
+    import cv2
+    import numpy as np
+
+    height, width = image.shape[:2]
+    step = max(8, round(look.cell * min(height, width)))
+    random = np.random.default_rng(_SEED)
+    points = {(0, 0), (width - 1, 0), (0, height - 1), (width - 1, height - 1)}
+    for y in range(0, height + step, step):
+        for x in range(0, width + step, step):
+            jitter = random.integers(-step // 3, step // 3 + 1, 2)
+            points.add((int(np.clip(x + jitter[0], 0, width - 1)), int(np.clip(y + jitter[1], 0, height - 1))))
+    on_edge = np.flatnonzero(_contours(_grey(image), 1.2).ravel() > 0.6)
+    if on_edge.size:
+        for place in random.choice(on_edge, min(on_edge.size, len(points)), replace=False):
+            points.add((int(place % width), int(place // width)))
+    division = cv2.Subdiv2D((0, 0, width, height))
+    for x, y in sorted(points):
+        division.insert((float(x), float(y)))
+    average = cv2.blur(image, (max(3, step // 2),) * 2)
+    faceted = average.copy()
+    for triangle in division.getTriangleList():
+        corners = np.asarray(triangle).reshape(3, 2)
+        if ((corners < -1).any()) or (corners[:, 0] > width).any() or (corners[:, 1] > height).any():
+            continue
+        centre = corners.mean(axis=0)
+        row, column = min(height - 1, max(0, int(centre[1]))), min(width - 1, max(0, int(centre[0])))
+        side = corners[1] - corners[0]
+        shade = 1 + 0.10 * math.sin(math.atan2(float(side[1]), float(side[0])) * 2)
+        colour = np.clip(average[row, column] * shade, 0, 1)
+        cv2.fillConvexPoly(faceted, corners.astype(np.int32), [float(c) for c in colour], cv2.LINE_AA)
+    return faceted.astype(np.float32)
+
+
+def _planes(image: Plane, look: StyleLook) -> Plane:
+    """Cubist planes: angular pieces, each of them shifted and shaded from one edge to the other."""
+    import cv2
+    import numpy as np
+
+    height, width = image.shape[:2]
+    labels, _ = _cells(image, look.model_copy(update={"cell": look.cell}), regular=0.0)
+    random = np.random.default_rng(_SEED)
+    count = int(labels.max()) + 1
+    reach = look.cell * min(height, width)
+    shift = random.normal(0, 0.42 * reach, (count, 2)).astype(np.float32)
+    slope = random.uniform(0, 2 * math.pi, count).astype(np.float32)
+    y, x = np.mgrid[0:height, 0:width].astype(np.float32)
+    moved = cv2.remap(
+        image, x + shift[labels][..., 0], y + shift[labels][..., 1], cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT
+    )
+    moved = cv2.edgePreservingFilter((moved * 255).astype(np.uint8), flags=1, sigma_s=30, sigma_r=0.4) / 255
+    ramp = np.sin((x * np.cos(slope[labels]) + y * np.sin(slope[labels])) / reach * 1.7)
+    seams = _seams(labels)
+    return np.clip(moved * (1 + 0.16 * ramp[..., None]) * (1 - 0.65 * seams[..., None]), 0, 1).astype(np.float32)
+
+
+def _glass(image: Plane, look: StyleLook) -> Plane:
+    """Panes of one colour each, with lead between them and light behind."""
+    import cv2
+    import numpy as np
+
+    labels, colours = _cells(image, look, regular=0.3)
+    grey = _grey(colours)[:, None]
+    colours = np.clip(grey + (colours - grey) * 1.5 + 0.05, 0, 1).astype(np.float32)
+    panes = colours[labels]
+    streaky = cv2.GaussianBlur(_noise(image.shape[:2], 5.0), (0, 0), 4)
+    panes = panes * (1 + 0.5 * streaky[..., None])
+    size = max(1, round(look.cell * min(image.shape[:2]) * 0.09))
+    lead = cv2.dilate(_seams(labels), np.ones((size, size), np.uint8))
+    lead = cv2.GaussianBlur(lead, (0, 0), 0.8)[..., None]
+    return np.clip(panes * (1 - lead) + np.array(_rgb(look.line_colour), np.float32) * lead, 0, 1).astype(np.float32)
+
+
+def _stitches(image: Plane, look: StyleLook) -> Plane:
+    """Threads side by side that follow the forms and shine where the light meets them."""
+    import cv2
+    import numpy as np
+
+    angle = _direction(image, look.cell * 2)
+    length = max(4, round(look.cell * min(image.shape[:2]) * 1.5))
+    threads = _along(_noise(image.shape[:2], 1.0), angle, length)
+    threads = (threads - threads.mean()) / (threads.std() + 1e-6)
+    lit = cv2.Sobel(cv2.GaussianBlur(threads, (0, 0), 0.7), cv2.CV_32F, 1, 1, ksize=3)
+    lit = np.clip(lit / (3 * lit.std() + 1e-6), -1, 1)
+    coloured = _along(image, angle, length // 2)
+    return np.clip(coloured * (1 + 0.16 * threads[..., None]) + 0.14 * lit[..., None], 0, 1).astype(np.float32)
+
+
+def _layers(image: Plane, look: StyleLook) -> Plane:
+    """Sheets of paper one above the other, the lighter the nearer, each with a shadow below it."""
+    import cv2
+    import numpy as np
+
+    grey = cv2.medianBlur((_grey(image) * 255).astype(np.uint8), min(_odd(image, 0.02), 21)).astype(np.float32) / 255
+    grey = cv2.GaussianBlur(grey, (0, 0), max(1.5, 0.004 * min(image.shape[:2])))
+    count = look.levels or 6
+    spread = cv2.GaussianBlur(image, (0, 0), max(2.0, 0.012 * min(image.shape[:2])))
+    low, high = float(np.quantile(grey, 0.02)), float(np.quantile(grey, 0.98)) + 1e-3
+    step = np.clip(np.floor((grey - low) / (high - low) * count), 0, count - 1).astype(np.int32)
+    result = np.zeros_like(image)
+    shadow_px = max(2.0, 0.010 * min(image.shape[:2]))
+    drop = max(1, round(shadow_px * 0.8))
+    for level in range(count):
+        above = (step >= level).astype(np.float32)
+        if not above.any():
+            continue
+        weights = (step == level).astype(np.float32)[..., None]
+        own = (spread * weights).sum(axis=(0, 1)) / max(1.0, float(weights.sum()))
+        # The paper keeps a little of the picture's own colours, so that sky and field are two sheets.
+        sheet = np.clip(0.6 * own + 0.4 * spread, 0, 1)
+        shade = cv2.GaussianBlur(np.roll(above, (drop, drop), axis=(0, 1)), (0, 0), shadow_px)
+        result = result * (1 - 0.30 * np.clip(shade - above, 0, 1)[..., None])
+        soft = cv2.GaussianBlur(above, (0, 0), 0.8)[..., None]
+        result = result * (1 - soft) + sheet * soft
+    return result.astype(np.float32)
+
+
+def _scraps(image: Plane, look: StyleLook) -> Plane:
+    """Torn pieces of prints pasted together: shifted, of other colours, with white edges."""
+    import cv2
+    import numpy as np
+
+    height, width = image.shape[:2]
+    random = np.random.default_rng(_SEED)
+    labels, _ = _cells(cv2.GaussianBlur(image, (0, 0), 9), look, regular=0.1)
+    count = int(labels.max()) + 1
+    kind = random.integers(0, 5, count)[labels]
+    shift = random.normal(0, 0.010 * min(height, width), (count, 2)).astype(np.float32)[labels]
+    y, x = np.mgrid[0:height, 0:width].astype(np.float32)
+    moved = cv2.remap(image, x + shift[..., 0], y + shift[..., 1], cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT)
+    grey = _grey(moved)[..., None]
+    sepia = grey * np.array([1.0, 0.92, 0.76], np.float32) * 0.95 + 0.05
+    halftone = np.clip(_halftone(moved, look.model_copy(update={"cell": 0.008})), 0, 1)
+    choices = [moved, sepia, halftone, np.clip(moved * 1.12, 0, 1), grey.repeat(3, axis=-1) * 0.95 + 0.04]
+    pasted = np.select([kind[..., None] == number for number in range(5)], choices)
+    seams = _seams(labels)
+    torn = cv2.dilate(seams, np.ones((3, 3), np.uint8)) * (0.55 + 0.45 * (_noise((height, width), 1.5) > -0.2))
+    drop = cv2.GaussianBlur(np.roll(seams, (4, 4), axis=(0, 1)), (0, 0), 3)
+    pasted = pasted * (1 - 0.45 * drop[..., None])
+    return np.clip(pasted * (1 - torn[..., None]) + 0.96 * torn[..., None], 0, 1).astype(np.float32)
+
+
+def _shifted(image: Plane, look: StyleLook) -> Plane:
+    """A failing signal: channels apart, rows torn sideways, blocks out of place."""
+    import numpy as np
+
+    height, width = image.shape[:2]
+    random = np.random.default_rng(_SEED)
+    apart = max(2, round(width * look.cell * 0.6))
+    split = np.stack(
+        [np.roll(image[..., 0], apart, axis=1), image[..., 1], np.roll(image[..., 2], -apart, axis=1)], axis=-1
+    )
+    row = 0
+    while row < height:
+        tall = int(random.integers(max(2, height // 120), max(4, height // 18)))
+        if random.random() < 0.32:
+            split[row : row + tall] = np.roll(split[row : row + tall], int(random.normal(0, width * 0.05)), axis=1)
+        row += tall
+    for _ in range(14):
+        tall, wide = int(random.integers(4, max(6, height // 16))), int(random.integers(8, max(12, width // 4)))
+        top, left = int(random.integers(0, max(1, height - tall))), int(random.integers(0, max(1, width - wide)))
+        block = split[top : top + tall, left : left + wide]
+        split[top : top + tall, left : left + wide] = block[..., random.permutation(3)]
+    split[::3] *= 0.9
+    return split.astype(np.float32)
+
+
+def _scanlines(image: Plane, look: StyleLook) -> Plane:
+    """An analogue tape: soft, colours bleeding sideways, lines, and noise at the bottom."""
+    import cv2
+    import numpy as np
+
+    height, width = image.shape[:2]
+    space = cv2.cvtColor(image, cv2.COLOR_RGB2LAB)
+    space[..., 1:] = cv2.blur(space[..., 1:], (_odd(image, 0.03), 1))
+    space[..., 0] = cv2.blur(space[..., 0], (_odd(image, 0.004), 1))
+    tape = cv2.cvtColor(space, cv2.COLOR_LAB2RGB)
+    tape = np.roll(tape, (0, round(width * 0.004)), axis=(0, 1)) * 0.5 + tape * 0.5
+    period = max(2, height // 240)
+    tape *= (1 - 0.16 * ((np.arange(height) // period) % 2))[:, None, None]
+    random = np.random.default_rng(_SEED)
+    for start in (int(height * 0.93), int(height * 0.40)):
+        band = tape[start : start + max(2, height // 40)]
+        for number in range(len(band)):
+            band[number] = np.roll(band[number], int(random.normal(0, width * 0.02)), axis=0)
+        band += random.normal(0, 0.12, band.shape).astype(np.float32)
+    return np.clip(tape, 0, 1).astype(np.float32)
+
+
+def _doubled(image: Plane, look: StyleLook) -> Plane:
+    """Two exposures of one film: the dark shapes filled with the picture itself, turned and enlarged."""
+    import cv2
+    import numpy as np
+
+    height, width = image.shape[:2]
+    second = cv2.resize(image[:, ::-1], None, fx=1.5, fy=1.5, interpolation=cv2.INTER_CUBIC)
+    top, left = (second.shape[0] - height) // 2, (second.shape[1] - width) // 2
+    second = np.clip(second[top : top + height, left : left + width], 0, 1)
+    pale = np.clip(image * 0.75 + 0.35, 0, 1)
+    return np.clip(1 - (1 - pale * 0.9) * (1 - second * 0.55 * (1 - _grey(image))[..., None]), 0, 1).astype(np.float32)
+
+
+def _streaks(image: Plane, look: StyleLook) -> Plane:
+    """A long exposure: what shines is drawn out into trails, water and clouds are smoothed along."""
+    import cv2
+    import numpy as np
+
+    length = max(9, round(min(image.shape[:2]) * look.cell * 4))
+    kernel = np.zeros((length, length), np.float32)
+    kernel[length // 2] = 1 / length
+    swept = cv2.filter2D(image, -1, kernel, borderType=cv2.BORDER_REFLECT)
+    bright = np.clip((_grey(image) - 0.62) * 4, 0, 1)
+    trails = cv2.filter2D(image * bright[..., None], -1, kernel * 2.6, borderType=cv2.BORDER_REFLECT)
+    mixed = image * 0.42 + swept * 0.58
+    return np.clip(1 - (1 - mixed) * (1 - np.clip(trails, 0, 1) * 0.8), 0, 1).astype(np.float32)
+
+
+def _modelled(image: Plane, look: StyleLook) -> Plane:
+    """Soft solid matter: colours evened out, forms rounded by light from the upper left, a few highlights."""
+    import cv2
+    import numpy as np
+
+    reach = max(2.0, look.cell * min(image.shape[:2]))
+    even = cv2.edgePreservingFilter((image * 255).astype(np.uint8), flags=1, sigma_s=45, sigma_r=0.42) / 255
+    even = even.astype(np.float32)
+    height = cv2.GaussianBlur(_grey(even), (0, 0), reach * 0.6)
+    edge = cv2.GaussianBlur(_contours(_grey(even), 1.0), (0, 0), reach * 0.5)
+    dx = cv2.Sobel(height - 0.8 * edge, cv2.CV_32F, 1, 0, ksize=5)
+    dy = cv2.Sobel(height - 0.8 * edge, cv2.CV_32F, 0, 1, ksize=5)
+    lit = -(dx + dy)
+    lit = np.clip(lit / (3.5 * lit.std() + 1e-6), -1, 1)
+    shine = np.clip(lit - 0.55, 0, 1) ** 2
+    return np.clip(even * (1 + 0.26 * lit[..., None]) + 0.45 * shine[..., None], 0, 1).astype(np.float32)
+
+
+def _mapped(image: Plane, look: StyleLook) -> Plane:
+    """Colours by how light it is, around the ramp and back: foil, glass, bubbles."""
+    import cv2
+    import numpy as np
+
+    palette = _palette(look)
+    grey = cv2.GaussianBlur(_grey(image), (0, 0), max(1.5, 0.004 * min(image.shape[:2])))
+    dx, dy = cv2.Sobel(grey, cv2.CV_32F, 1, 0, ksize=5), cv2.Sobel(grey, cv2.CV_32F, 0, 1, ksize=5)
+    phase = grey * 2.4 + np.arctan2(dy, dx + 1e-6) / math.pi * 0.35
+    wheel = np.abs((phase % 2) - 1)
+    if palette is None:
+        return image
+    film = _ramped(wheel.astype(np.float32), palette)
+    shine = np.clip(np.hypot(dx, dy) / (4 * np.hypot(dx, dy).std() + 1e-6), 0, 1)[..., None]
+    return np.clip(image * 0.35 + film * 0.65 * (0.55 + 0.6 * grey[..., None]) + 0.25 * shine, 0, 1).astype(np.float32)
+
+
+def _panels(image: Plane, look: StyleLook) -> Plane:
+    """Rectangles of the palette's colours between straight lines, smaller where there is more to see."""
+    import cv2
+    import numpy as np
+
+    height, width = image.shape[:2]
+    smallest = max(8, round(look.cell * min(height, width)))
+    canvas = np.zeros_like(image)
+    palette = _palette(look)
+    thick = max(2, round(0.011 * min(height, width)))
+    waiting, frames = [(0, 0, width, height)], []
+    while waiting:
+        left, top, right, bottom = waiting.pop()
+        piece = image[top:bottom, left:right]
+        wide, tall = right - left, bottom - top
+        is_lively = float(piece.std(axis=(0, 1)).mean()) > 0.13
+        if max(wide, tall) < 2 * smallest or (not is_lively and max(wide, tall) < 0.5 * min(height, width)):
+            colour = np.median(piece.reshape(-1, 3), axis=0).astype(np.float32)
+            if palette is not None:
+                colour = _toward_nearest(colour[None, None], palette, 1.0)[0, 0]
+            canvas[top:bottom, left:right] = colour
+            frames.append((left, top, right, bottom))
+            continue
+        is_across = wide >= tall
+        change = np.abs(np.diff(piece.mean(axis=0 if is_across else 1), axis=0)).sum(axis=-1)
+        margin = max(1, min(smallest, len(change) // 3))
+        at = margin + int(np.argmax(change[margin : len(change) - margin])) + 1
+        if is_across:
+            waiting += [(left, top, left + at, bottom), (left + at, top, right, bottom)]
+        else:
+            waiting += [(left, top, right, top + at), (left, top + at, right, bottom)]
+    for left, top, right, bottom in frames:
+        cv2.rectangle(canvas, (left, top), (right, bottom), _rgb(look.line_colour), thick)
+    return canvas.astype(np.float32)
+
+
+def _rays(image: Plane, look: StyleLook) -> Plane:
+    """Even areas with a sunburst behind and gradients inside of hard edges."""
+    import numpy as np
+
+    areas = _flat(image, look)
+    height, width = image.shape[:2]
+    y, x = np.mgrid[0:height, 0:width].astype(np.float32)
+    angle = np.arctan2(height * 1.02 - y, x - width / 2)
+    sector = np.floor(angle / math.pi * 18) % 2
+    far = np.clip(np.hypot(x - width / 2, height - y) / height, 0, 1)
+    light = np.where(sector > 0, 0.16, -0.10) * (0.35 + 0.65 * (_grey(areas) > 0.35)) + 0.10 * (0.5 - far)
+    return np.clip(areas * (1 + light[..., None]), 0, 1).astype(np.float32)
+
+
+_TECHNIQUES: dict[Technique, Callable[[Any, StyleLook], Any]] = {
+    Technique.PHOTO: _photo,
+    Technique.FLAT: _flat,
+    Technique.BRUSH: _brush,
+    Technique.SWIRL: _swirl,
+    Technique.THICK: _thick,
+    Technique.DOTS: _dots,
+    Technique.HALFTONE: _halftone,
+    Technique.PENCIL: _pencil,
+    Technique.HATCHING: _hatching,
+    Technique.INK: _ink,
+    Technique.CARVED: _carved,
+    Technique.CUT_OUT: _cut_out,
+    Technique.PIXELS: _pixels,
+    Technique.CUBES: _cubes,
+    Technique.STUDS: _studs,
+    Technique.TILES: _tiles,
+    Technique.FACETS: _facets,
+    Technique.PLANES: _planes,
+    Technique.GLASS: _glass,
+    Technique.STITCHES: _stitches,
+    Technique.LAYERS: _layers,
+    Technique.SCRAPS: _scraps,
+    Technique.SHIFTED: _shifted,
+    Technique.SCANLINES: _scanlines,
+    Technique.DOUBLED: _doubled,
+    Technique.STREAKS: _streaks,
+    Technique.MODELLED: _modelled,
+    Technique.MAPPED: _mapped,
+    Technique.PANELS: _panels,
+    Technique.RAYS: _rays,
+}
+
+
+# Lines, light, ground and border
+
+
+def _drawn_lines(image: Plane, original: Pixels, look: StyleLook) -> Plane:
+    import cv2
+    import numpy as np
+
+    if not look.lines:
+        return image
+    grey = cv2.bilateralFilter(_grey(original.astype(np.float32) / 255), 0, 0.12, 4)
+    ink = _contours(grey, 0.6 + 2.4 * look.line_width)
+    ink = np.clip(ink * look.lines * 1.15, 0, 1)[..., None]
+    return (image * (1 - ink) + np.array(_rgb(look.line_colour), np.float32) * ink).astype(np.float32)
+
+
+def _contours(grey: Plane, width: float) -> Plane:
+    """Return how much of a contour each pixel is, from 0 to 1: a difference of Gaussians, sharpened."""
+    import cv2
+    import numpy as np
+
+    scale = max(0.7, min(grey.shape) / 800) * width
+    first = cv2.GaussianBlur(grey, (0, 0), scale)
+    second = cv2.GaussianBlur(grey, (0, 0), scale * 1.6)
+    edge = second - first * 0.985 - 0.012
+    return np.clip(edge * 26, 0, 1).astype(np.float32)
+
+
+def _glowing(image: Plane, look: StyleLook) -> Plane:
+    import cv2
+    import numpy as np
+
+    if look.glow:
+        bright = image * np.clip((_grey(image) - 0.45) * 2.2, 0, 1)[..., None]
+        halo = cv2.GaussianBlur(bright, (0, 0), max(3.0, 0.022 * min(image.shape[:2])))
+        image = 1 - (1 - image) * (1 - np.clip(halo * look.glow, 0, 1))
+    if look.blurred_ends:
+        height = image.shape[0]
+        soft = cv2.GaussianBlur(image, (0, 0), max(2.0, 0.014 * height * look.blurred_ends))
+        away = np.abs(np.arange(height, dtype=np.float32) / height - 0.55)
+        share = np.clip((away - 0.10) * 5, 0, 1)[:, None, None]
+        image = image * (1 - share) + soft * share
+    return np.clip(image, 0, 1).astype(np.float32)
+
+
+def _on_ground(image: Plane, look: StyleLook) -> Plane:
+    import cv2
+    import numpy as np
+
+    if look.ground is Ground.NONE:
+        return image
+    shape = image.shape[:2]
+    unit = max(1.0, min(shape) / 700)
+    y, x = np.mgrid[0 : shape[0], 0 : shape[1]].astype(np.float32)
+    strength = 0.045
+    match look.ground:
+        case Ground.PAPER:
+            grain = _noise(shape, 1.6 * unit)
+        case Ground.ROUGH_PAPER:
+            grain, strength = _noise(shape, 2.2 * unit) + 0.5 * _noise(shape, 6 * unit, seed=1), 0.07
+        case Ground.CANVAS:
+            weave = np.sin(2 * math.pi * x / (4.5 * unit)) + np.sin(2 * math.pi * y / (4.5 * unit))
+            grain, strength = weave * 0.32 + 0.6 * _noise(shape, 2 * unit), 0.07
+        case Ground.SILK:
+            grain = 0.5 * np.sin(2 * math.pi * y / (3 * unit)) + 0.5 * np.sin(2 * math.pi * x / (3.4 * unit))
+            strength = 0.05
+        case Ground.PLASTER:
+            patches = _noise(shape, 45 * unit)
+            cracks = np.clip(1 - np.abs(_noise(shape, 26 * unit, seed=2)) * 26, 0, 1)
+            flakes = _noise(shape, 9 * unit, seed=3) + 0.8 * patches
+            worn = np.clip((flakes - 2.3) * 1.6, 0, 1)[..., None]
+            image = image * (1 - worn * 0.45) + np.array(_rgb(look.ground_colour), np.float32) * worn * 0.45
+            grain, strength = 0.7 * patches + 0.5 * _noise(shape, 2 * unit) - 1.8 * cracks, 0.09
+        case Ground.WOOD:
+            rings = np.sin((y + 26 * unit * _noise(shape, 70 * unit)) / (5 * unit))
+            grain, strength = rings * 0.5 + _along(_noise(shape, 1.0), np.zeros(shape, np.float32), 31) * 2.5, 0.06
+        case Ground.FELT:
+            grain, strength = _noise(shape, 1.0) + 0.7 * _noise(shape, 4 * unit, seed=4), 0.10
+        case Ground.FILM:
+            grain, strength = _noise(shape, 0.9 * unit), 0.05
+        case Ground.PRINT:
+            speckle = np.where(_noise(shape, 0.8 * unit) > 1.5, 1.6, 0.0)
+            grain, strength = speckle + 0.5 * _noise(shape, 3 * unit, seed=5), 0.06
+        case Ground.GRID:
+            step = max(8.0, min(shape) / 28)
+            is_line = ((x % step) < unit) | ((y % step) < unit)
+            grain, strength = is_line * 1.2 + 0.3 * _noise(shape, 2 * unit), 0.14
+    tint = np.array(_rgb(look.ground_colour), np.float32)
+    is_tinted = look.technique not in (Technique.PENCIL, Technique.HATCHING, Technique.INK, Technique.CARVED)
+    if is_tinted and look.ground not in (Ground.FILM, Ground.GRID, Ground.PLASTER):
+        image = image * (0.55 + 0.45 * tint)
+    rough = cv2.GaussianBlur(grain.astype(np.float32), (0, 0), 0.6)[..., None]
+    return np.clip(image * (1 + strength * rough), 0, 1).astype(np.float32)
+
+
+def _finished(image: Plane, look: StyleLook) -> Plane:
+    import numpy as np
+
+    if look.vignette:
+        height, width = image.shape[:2]
+        y, x = np.mgrid[-1 : 1 : height * 1j, -1 : 1 : width * 1j]
+        away = np.clip((np.hypot(x, y) - 0.55) / 0.86, 0, 1) ** 1.6
+        image = image * (1 - 0.8 * look.vignette * away[..., None]).astype(np.float32)
+    if look.grain:
+        image = image + 0.16 * look.grain * _noise(image.shape[:2], 0.8)[..., None] * (0.4 + 0.6 * (1 - image))
+    return np.clip(image, 0, 1).astype(np.float32)
+
+
+def _bordered(pixels: Pixels, look: StyleLook) -> Pixels:
+    import numpy as np
+
+    height, width = pixels.shape[:2]
+    edge = max(2, round(0.035 * min(height, width)))
+    if look.border is Border.NONE or min(height, width) < 24:
+        return pixels
+    top = bottom = left = right = edge
+    colour: tuple[float, ...] = (250, 249, 245)
+    match look.border:
+        case Border.POLAROID:
+            bottom = edge * 4
+        case Border.BARS:
+            top = bottom = max(2, round(0.085 * height))
+            left = right = 0
+            colour = (6, 6, 8)
+        case Border.PAPER:
+            colour = tuple(255 * value for value in _rgb(look.ground_colour))
+        case Border.PLATE:
+            colour = (18, 15, 12)
+    framed = np.empty_like(pixels)
+    framed[:] = np.array(colour, np.uint8)
+    inner = _resized(pixels, width - left - right, height - top - bottom) if look.border is not Border.BARS else None
+    if inner is None:
+        framed[top : height - bottom] = pixels[top : height - bottom]
+    else:
+        framed[top : height - bottom, left : width - right] = inner
+    return framed
+
+
+# Shared by techniques
+
+
+def _resized(pixels: Pixels, width: int, height: int) -> Pixels:
+    import cv2
+    import numpy as np
+
+    return cv2.resize(pixels, (max(1, width), max(1, height)), interpolation=cv2.INTER_AREA).astype(np.uint8)
+
+
+def _odd(image: Plane, share: float) -> int:
+    height, width = image.shape[:2]
+    return int(max(3, round(share * min(height, width)) | 1))
+
+
+def _noise(shape: tuple[int, ...], size: float, seed: int = 0) -> Plane:
+    """Return smooth noise of that grain in pixels: mean 0, deviation 1, the same every time."""
+    import cv2
+    import numpy as np
+
+    random = np.random.default_rng(_SEED + seed)
+    size = max(0.5, size)
+    small = (max(2, round(shape[0] / size)), max(2, round(shape[1] / size)))
+    noise: Plane = random.normal(0, 1, small).astype(np.float32)
+    noise = cv2.resize(noise, (shape[1], shape[0]), interpolation=cv2.INTER_CUBIC)
+    return ((noise - noise.mean()) / (noise.std() + 1e-6)).astype(np.float32)
+
+
+def _direction(image: Plane, cell: float) -> Plane:
+    """Return which way the forms run at each pixel, in radians: along edges, smoothed over some cells."""
+    import cv2
+    import numpy as np
+
+    grey = cv2.GaussianBlur(_grey(image), (0, 0), 1.5)
+    dx, dy = cv2.Sobel(grey, cv2.CV_32F, 1, 0, ksize=5), cv2.Sobel(grey, cv2.CV_32F, 0, 1, ksize=5)
+    reach = max(3.0, cell * 2.2 * min(grey.shape))
+    xx, yy, xy = (cv2.GaussianBlur(part, (0, 0), reach) for part in (dx * dx, dy * dy, dx * dy))
+    return (0.5 * np.arctan2(2 * xy, xx - yy) + math.pi / 2).astype(np.float32)
+
+
+def _along(values: Plane, angle: Plane, length: int) -> Plane:
+    """Return the values averaged along a direction: a line integral of that many pixels."""
+    import cv2
+    import numpy as np
+
+    height, width = angle.shape
+    y, x = np.mgrid[0:height, 0:width].astype(np.float32)
+    dx, dy = np.cos(angle), np.sin(angle)
+    steps = min(12, max(2, length // 2))
+    total = values.astype(np.float32).copy()
+    for number in range(1, steps + 1):
+        far = number * length / (2 * steps)
+        for sign in (1, -1):
+            total += cv2.remap(
+                values, x + sign * far * dx, y + sign * far * dy, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT
+            )
+    return (total / (2 * steps + 1)).astype(np.float32)
+
+
+def _pushed(image: Plane, by: Plane) -> Plane:
+    """Return the picture with its pixels pushed about, so that edges are uneven."""
+    import cv2
+    import numpy as np
+
+    height, width = by.shape
+    y, x = np.mgrid[0:height, 0:width].astype(np.float32)
+    return cv2.remap(image, x + by, y + np.roll(by, 37, axis=0), cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT)
+
+
+def _seams(labels: NDArray[Any]) -> Plane:
+    """Return 1 where one cell meets another."""
+    import numpy as np
+
+    seams = np.zeros(labels.shape, np.float32)
+    seams[:, 1:] = labels[:, 1:] != labels[:, :-1]
+    seams[1:] = np.maximum(seams[1:], labels[1:] != labels[:-1])
+    return seams

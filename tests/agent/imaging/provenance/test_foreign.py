@@ -1,0 +1,333 @@
+"""Graphs and texts as the other programs write them, made by hand for these tests."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.imaging.provenance import ForeignRecipe, ForeignTool, read
+from agent.imaging.provenance.comfyui import read_graph
+from tests.agent.imaging.provenance.samples import PNGS, png_chunk, with_chunks
+
+
+def file_with(**texts: str) -> bytes:
+    chunks = (
+        png_chunk(b"iTXt", keyword.encode() + bytes(5) + text.encode("utf-8", "surrogatepass"))
+        for keyword, text in texts.items()
+    )
+    return with_chunks(PNGS["png"], *chunks)
+
+
+def found_in(**texts: str) -> ForeignRecipe:
+    found = read(file_with(**texts))
+    assert isinstance(found, ForeignRecipe)
+    return found
+
+
+def node(kind: str, **inputs: object) -> dict[str, object]:
+    return {"class_type": kind, "inputs": inputs}
+
+
+def simple_graph(**changes: object) -> dict[str, Any]:
+    return {
+        "3": node(
+            "KSampler",
+            seed=815,
+            steps=28,
+            cfg=6.5,
+            sampler_name="dpmpp_2m",
+            scheduler="karras",
+            model=["4", 0],
+            positive=["6", 0],
+            negative=["7", 0],
+            latent_image=["5", 0],
+        ),
+        "4": node("CheckpointLoaderSimple", ckpt_name="dream.safetensors"),
+        "5": node("EmptyLatentImage", width=832, height=1216, batch_size=1),
+        "6": node("CLIPTextEncode", text="a heron at dawn", clip=["4", 1]),
+        "7": node("CLIPTextEncode", text="blurry, text", clip=["4", 1]),
+        "8": node("VAEDecode", samples=["3", 0], vae=["4", 2]),
+        "9": node("SaveImage", images=["8", 0]),
+        **changes,
+    }
+
+
+def test_the_prompts_and_settings_of_a_graph_are_read_from_its_nodes() -> None:
+    graph = json.dumps(simple_graph())
+    assert found_in(prompt=graph) == ForeignRecipe(
+        tool=ForeignTool.COMFYUI,
+        prompt="a heron at dawn",
+        negative_prompt="blurry, text",
+        seed="815",
+        steps="28",
+        cfg_scale="6.5",
+        sampler="dpmpp_2m",
+        model="dream.safetensors",
+        size="832x1216",
+        raw=graph,
+    )
+
+
+def test_words_are_followed_through_strings_primitives_reroutes_and_guidance() -> None:
+    graph = simple_graph(
+        **{
+            "6": node("CLIPTextEncodeSDXL", text_g=["20", 0], text_l=["21", 0]),
+            "7": node("ConditioningZeroOut", conditioning=["6", 0]),
+            "20": node("StringConcatenate", string_a=["22", 0], string_b="in the rain", delimiter=", "),
+            "21": node("Reroute", **{"": ["20", 0]}),
+            "22": node("PrimitiveString", value="a heron"),
+            "3": node(
+                "KSamplerAdvanced",
+                noise_seed=["23", 0],
+                steps=4,
+                cfg=1,
+                sampler_name="euler",
+                model=["24", 0],
+                positive=["25", 0],
+                negative=["7", 0],
+                latent_image=["5", 0],
+            ),
+            "23": node("PrimitiveInt", value=77),
+            "24": node("LoraLoader", lora_name="x", model=["4", 0]),
+            "25": node("FluxGuidance", guidance=3.5, conditioning=["26", 0]),
+            "26": node("ControlNetApplyAdvanced", positive=["6", 0], negative=["7", 0], image=["5", 0]),
+        }
+    )
+    read = read_graph(json.dumps(graph))
+    assert "a heron" in read["prompt"]
+    assert "in the rain" in read["prompt"]
+    assert read["negative_prompt"] == ""
+    assert (read["seed"], read["steps"], read["model"]) == ("77", "4", "dream.safetensors")
+
+
+def test_the_custom_sampler_of_flux_is_followed_to_its_guider_noise_and_scheduler() -> None:
+    graph = {
+        "1": node(
+            "SamplerCustomAdvanced",
+            noise=["2", 0],
+            guider=["3", 0],
+            sampler=["4", 0],
+            sigmas=["5", 0],
+            latent_image=["6", 0],
+        ),
+        "2": node("RandomNoise", noise_seed=12),
+        "3": node("BasicGuider", model=["7", 0], conditioning=["8", 0]),
+        "4": node("KSamplerSelect", sampler_name="euler"),
+        "5": node("BasicScheduler", scheduler="simple", steps=20, model=["7", 0]),
+        "6": node("EmptySD3LatentImage", width=1024, height=768),
+        "7": node("UNETLoader", unet_name="flux1-dev.sft"),
+        "8": node("FluxGuidance", guidance=3.5, conditioning=["9", 0]),
+        "9": node("CLIPTextEncodeFlux", clip_l="a fox", t5xxl="a fox in the snow, soft light", clip=["10", 0]),
+        "10": node("DualCLIPLoader", clip_name1="clip_l", clip_name2="t5"),
+        "11": node("VAEDecode", samples=["1", 0]),
+        "12": node("SaveImage", images=["11", 0]),
+    }
+    assert read_graph(json.dumps(graph)) == {
+        "prompt": "a fox\na fox in the snow, soft light",
+        "negative_prompt": "",
+        "seed": "12",
+        "steps": "20",
+        "cfg_scale": "",
+        "sampler": "euler",
+        "model": "flux1-dev.sft",
+        "size": "1024x768",
+    }
+
+
+def test_of_two_samplers_in_a_row_the_first_tells_the_prompt() -> None:
+    second = node(
+        "KSampler",
+        seed=1,
+        steps=9,
+        cfg=2,
+        positive=["31", 0],
+        negative=["7", 0],
+        latent_image=["32", 0],
+        model=["4", 0],
+    )
+    graph = simple_graph(
+        **{
+            "30": second,
+            "31": node("CLIPTextEncode", text="sharper"),
+            "32": node("LatentUpscale", samples=["3", 0], width=1, height=1),
+            "8": node("VAEDecode", samples=["30", 0]),
+        }
+    )
+    assert read_graph(json.dumps(graph))["prompt"] == "a heron at dawn"
+
+
+def test_a_graph_as_it_was_drawn_is_read_by_its_links_and_places() -> None:
+    drawn = {
+        "nodes": [
+            {
+                "id": 3,
+                "type": "KSampler",
+                "widgets_values": [815, "randomize", 28, 6.5, "euler", "normal", 1],
+                "inputs": [{"name": "positive", "link": 1}, {"name": "negative", "link": 2}],
+            },
+            {"id": 6, "type": "CLIPTextEncode", "widgets_values": ["a heron"], "inputs": []},
+            {"id": 7, "type": "SomebodysPromptNode", "widgets_values": ["blurry", 3]},
+        ],
+        "links": [[1, 6, 0, 3, 1, "CONDITIONING"], [2, 7, 0, 3, 2, "CONDITIONING"], "nonsense", [3]],
+    }
+    found = found_in(workflow=json.dumps(drawn))
+    assert (found.prompt, found.negative_prompt) == ("a heron", "blurry")
+    assert (found.seed, found.steps, found.sampler) == ("815", "28", "euler")
+
+
+HOSTILE_GRAPHS = {
+    "a circle of nodes": json.dumps(
+        simple_graph(**{"6": node("A", conditioning=["7", 0]), "7": node("B", conditioning=["6", 0])})
+    ),
+    "a node that is its own source": json.dumps(simple_graph(**{"6": node("CLIPTextEncode", text=["6", 0])})),
+    "links to nowhere": json.dumps(simple_graph(**{"3": node("KSampler", seed=["99", 0], positive=["98", "x"])})),
+    "ten thousand nodes in a row": json.dumps(
+        simple_graph(**{str(n): node("A", conditioning=[str(n + 1), 0]) for n in range(100, 10_100)})
+    ),
+    "nested without end": '{"class_type":' + "[" * 200_000,
+    "a number without end": '{"1":{"class_type":"KSampler","inputs":{"seed":' + "9" * 6000 + "}}}",
+    "not a number": '{"1":{"class_type":"KSampler","inputs":{"seed":NaN,"positive":["1",0],"cfg":Infinity}}}',
+    "lists for texts": json.dumps(simple_graph(**{"6": node("CLIPTextEncode", text=[[["x"]]])})),
+    "no object": '["class_type"]',
+    "an empty graph": '{"nodes": [], "class_type": null}',
+    "half a letter": '{"1":{"class_type":"KSampler","inputs":{"seed":1,"positive":["2",0]}},'
+    '"2":{"class_type":"T","inputs":{"text":"\\ud800 a fox"}}}',
+}
+
+
+@pytest.mark.parametrize("graph", HOSTILE_GRAPHS.values(), ids=HOSTILE_GRAPHS)
+def test_a_hostile_graph_gives_what_can_be_read_and_never_an_error(graph: str) -> None:
+    found = read(file_with(prompt=graph))
+    assert found is None or (isinstance(found, ForeignRecipe) and len(found.prompt) <= 20_000)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(
+                    ["1", "2", "nodes", "links", "class_type", "inputs", "positive", "text", "seed", "guider"]
+                ),
+                inner,
+                max_size=4,
+            )
+        ),
+        max_leaves=30,
+    )
+)
+def test_no_graph_whatsoever_raises(value: object) -> None:
+    read = read_graph(json.dumps(value))
+    assert all(isinstance(text, str) for text in read.values())
+
+
+def test_a_long_prompt_of_a_graph_is_cut() -> None:
+    graph = simple_graph(**{"6": node("CLIPTextEncode", text="x" * 50_000)})
+    assert len(found_in(prompt=json.dumps(graph)).prompt) == 20_000
+
+
+OTHERS = {
+    ForeignTool.FOOOCUS: (
+        {
+            "parameters": json.dumps(
+                {
+                    "prompt": "a fox",
+                    "negative_prompt": "text",
+                    "steps": 30,
+                    "guidance_scale": 4.0,
+                    "sampler": "dpmpp_2m_sde_gpu",
+                    "seed": "5",
+                    "base_model": "juggernaut",
+                    "resolution": "(1152, 896)",
+                }
+            )
+        },
+        {"sampler": "dpmpp_2m_sde_gpu", "cfg_scale": "4", "model": "juggernaut", "size": "(1152, 896)"},
+    ),
+    ForeignTool.SWARMUI: (
+        {
+            "parameters": json.dumps(
+                {
+                    "sui_image_params": {
+                        "prompt": "a fox",
+                        "negativeprompt": "text",
+                        "model": "sdxl",
+                        "seed": 5,
+                        "steps": 30,
+                        "cfgscale": 7.5,
+                        "width": 1024,
+                        "height": 512,
+                    }
+                }
+            )
+        },
+        {"cfg_scale": "7.5", "model": "sdxl", "size": "1024x512"},
+    ),
+    ForeignTool.INVOKEAI: (
+        {
+            "invokeai_metadata": json.dumps(
+                {
+                    "positive_prompt": "a fox",
+                    "negative_prompt": "text",
+                    "seed": 5,
+                    "steps": 30,
+                    "cfg_scale": 7,
+                    "scheduler": "euler",
+                    "model": {"name": "sd-1.5", "hash": "x"},
+                    "width": 640,
+                    "height": 512,
+                }
+            )
+        },
+        {"sampler": "euler", "model": "sd-1.5", "size": "640x512"},
+    ),
+    ForeignTool.NOVELAI: (
+        {
+            "Software": "NovelAI",
+            "Description": "a fox",
+            "Comment": json.dumps({"prompt": "a fox", "uc": "text", "seed": 5, "steps": 30, "scale": 5.5}),
+        },
+        {"cfg_scale": "5.5"},
+    ),
+    ForeignTool.DRAW_THINGS: (
+        {"parameters": json.dumps({"c": "a fox", "uc": "text", "seed": 5, "steps": 30, "model": "m", "size": "8x8"})},
+        {"model": "m", "size": "8x8"},
+    ),
+}
+
+
+@pytest.mark.parametrize("tool", OTHERS)
+def test_texts_in_json_of_other_programs_are_read(tool: ForeignTool) -> None:
+    texts, said = OTHERS[tool]
+    found = found_in(**texts)
+    assert found.tool is tool
+    assert (found.prompt, found.negative_prompt, found.seed, found.steps) == ("a fox", "text", "5", "30")
+    assert {name: getattr(found, name) for name in said} == said
+
+
+def test_a_description_of_midjourney_is_parted_from_its_switches() -> None:
+    found = found_in(
+        Description="a fox, ink on paper --ar 3:2 --no text --v 6.1 --seed 12 Job ID: 1b2c3d4e-0000-4000-8000-123456789"
+    )
+    assert found.tool is ForeignTool.MIDJOURNEY
+    assert (found.prompt, found.negative_prompt) == ("a fox, ink on paper", "text")
+    assert (found.size, found.model, found.seed) == ("3:2", "Midjourney 6.1", "12")
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        {"Description": "my holiday in Rome"},
+        {"Comment": '{"prompt": "x", "uc": ""}'},
+        {"Software": "GIMP", "Comment": "Created with GIMP"},
+        {"prompt": "just words"},
+        {"invokeai_metadata": "[]"},
+    ],
+)
+def test_an_ordinary_text_is_no_recipe(texts: dict[str, str]) -> None:
+    assert read(file_with(**texts)) is None

@@ -1,0 +1,172 @@
+"""Every screen of the page, one after the other, as a person comes to it: for tests that look at all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from playwright.sync_api import Page, expect
+
+from tests.page.hands import attach, composer, expect_rest, pictures, say
+
+
+def show_tab(page: Page, name: str) -> None:
+    """Open a tab of the stage."""
+    page.locator(f"#tabs [data-tab={name}]").click()
+    expect(page.locator(f"#{name}")).to_be_visible()
+
+
+def open_dialog(page: Page, name: str) -> None:
+    """Open a dialog, wherever its button is."""
+    page.evaluate("name => document.querySelector(`[data-act=${name}], [data-aid=${name}]`).click()", name)
+    expect(page.get_by_role("dialog").locator("visible=true")).to_be_visible()
+
+
+def screens(page: Page, photo: Path) -> Iterator[str]:
+    """Go through all screens of an open conversation with two pictures; yield the name of each when it stands."""
+    yield "conversation"
+    yield from _conversation(page)
+    yield from _composer(page, photo)
+    yield from _rail(page)
+    yield from _canvas(page)
+    yield from _other_tabs(page)
+    yield from _dialogs(page)
+
+
+def plan(page: Page, wish: str) -> None:
+    """Have a plan wait for the person's click, on a new conversation."""
+    page.locator("#confirm input").check(force=True)
+    say(page, wish)
+    expect(page.locator("#chat .plan [data-act=run_plan]")).to_be_enabled()
+    expect_rest(page)
+
+
+def _conversation(page: Page) -> Iterator[str]:
+    receipt, sliders = page.locator("#chat details.receipt").last, page.locator("#chat details.sliders").last
+    receipt.locator("summary").click()
+    expect(receipt.locator("dl")).to_be_visible()
+    yield "receipt"
+    receipt.locator("summary").click()
+    sliders.locator("summary").click()
+    expect(sliders.locator("input").first).to_be_visible()
+    yield "sliders"
+    sliders.locator("summary").click()
+    page.locator("#chat [data-branch=edit]").last.click()
+    expect(page.locator("#chat .said-form:not([hidden])")).to_be_visible()
+    yield "message edited"
+    page.keyboard.press("Escape")
+    page.locator("#chat details.more > summary").last.click()
+    expect(page.locator("#chat details.more[open] > div")).to_be_visible()
+    yield "copies"
+    page.locator("#chat details.more > summary").last.click()
+
+
+def _composer(page: Page, photo: Path) -> Iterator[str]:
+    attach(page, photo)
+    for number, act in enumerate(("reference", "edit"), 1):
+        page.locator(f"#chat .acts [data-act={act}]").nth(number - 1).click()
+        expect(page.locator("#ctx .ctx")).to_have_count(number)
+    composer(page).fill("a picture of it, at night")
+    yield "composer"
+    page.locator("#box .thumbnail-item .delete-button").click()
+    for _ in range(2):
+        count = page.locator("#ctx .ctx").count()
+        page.locator("#ctx [data-act=drop]").first.click()
+        expect(page.locator("#ctx .ctx")).to_have_count(count - 1)
+    composer(page).fill("")
+    page.locator("#aspect-ratio input").click()
+    # Gradio fades it in, whatever somebody prefers.
+    expect(page.locator("#aspect-ratio .options")).to_have_css("opacity", "1")
+    yield "ratios"
+    page.keyboard.press("Escape")
+    # Its field opens it again whenever it gets the focus back.
+    page.locator("#aspect-ratio input").blur()
+    expect(page.locator("#aspect-ratio .options")).to_have_count(0)
+    more = page.locator("#aids .aids-more")
+    if more.is_visible():
+        more.click()
+        expect(page.locator("#aids-menu")).to_be_visible()
+        yield "aids"
+        page.keyboard.press("Escape")
+    page.evaluate("document.querySelector('[data-aid=presets]').click()")
+    expect(page.locator("#presets form.save")).to_be_visible()
+    yield "presets"
+    page.keyboard.press("Escape")
+    expect(page.locator("#presets")).to_be_hidden()
+
+
+def _rail(page: Page) -> Iterator[str]:
+    chats = page.locator("#tabs .to-chats")
+    is_drawer = chats.is_visible()
+    if is_drawer:
+        chats.click()
+        expect(page.locator("html[data-rail-open]")).to_have_count(1)
+    yield "rail"
+    # In the list it is seen when its row is pointed at.
+    page.locator("#rail-rows .opener").first.hover()
+    page.locator("#rail-rows .opener").first.click()
+    expect(page.locator("#menu-conversation")).to_be_visible()
+    yield "menu"
+    page.keyboard.press("Escape")
+    if is_drawer:
+        page.keyboard.press("Escape")
+        expect(page.locator("html[data-rail-open]")).to_have_count(0)
+
+
+def _canvas(page: Page) -> Iterator[str]:
+    pictures(page).first.click()
+    expect(page.locator("#canvas .cv-pic img")).to_be_visible()
+    yield "canvas"
+    page.locator("#canvas [data-paint=open]").first.click()
+    expect(page.locator("#pt-canvas")).to_be_focused()
+    page.keyboard.press("ArrowLeft")
+    yield "painter"
+    page.locator("#pt [data-paint=mode][data-mode=expand], #pt [data-mode=expand]").first.click()
+    yield "expand"
+    page.keyboard.press("Escape")
+    show_tab(page, "canvas")  # on a phone the painter leads back to the conversation
+    page.locator("#canvas [data-act=compare]").first.click()
+    expect(page.locator("#canvas .cmp")).to_be_visible()
+    yield "compare"
+
+
+def _other_tabs(page: Page) -> Iterator[str]:
+    show_tab(page, "gallery")
+    expect(page.locator("#gallery .gal-cell").first).to_be_visible()
+    yield "gallery"
+    page.locator("#gallery .gal-sift").click()
+    expect(page.locator("#gallery .gal-pop:popover-open")).to_be_visible()
+    yield "filters"
+    page.keyboard.press("Escape")
+    page.locator("#gallery .gal-tick").first.click()
+    expect(page.locator("#gallery .gal-bar")).to_be_visible()
+    yield "gallery chosen"
+    page.locator("#gallery .gal-drop").click()
+    show_tab(page, "tree")
+    expect(page.locator("#tr-pane .tr-node").first).to_be_visible()
+    yield "tree"
+    page.locator("#tr-pane .tr-more").first.click()
+    expect(page.locator("#tr-menu")).to_be_visible()
+    yield "tree menu"
+    page.keyboard.press("Escape")
+    show_tab(page, "files")
+    yield "files"
+    show_tab(page, "trace")
+    expect(page.locator("#trace .trc-turn").first).to_be_visible()
+    yield "trace"
+
+
+def _dialogs(page: Page) -> Iterator[str]:
+    for name in ("settings", "styles", "shortcuts", "prompts"):
+        open_dialog(page, name)
+        if name == "styles":
+            expect(page.locator("#sty-list .sty-cards")).to_be_visible()
+        yield name
+        if name == "styles":
+            page.locator("#styles [data-style=new]").click()
+            expect(page.locator("#sty-fields")).to_be_visible()
+            yield "new style"
+            page.locator("#sty-fields [data-style=cancel]").click()
+            expect(page.locator("#sty-list .sty-cards")).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(page.locator("[role=dialog]:visible:not(#presets)")).to_have_count(0)

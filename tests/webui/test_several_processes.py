@@ -1,0 +1,236 @@
+"""Several processes on one home: a page, an MCP server and a script paint in one conversation, one after another and at
+once. Nothing is lost or paid twice, and all of them tell the same."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from mcp import Client
+
+from agent.conversation import Conversation, TurnState
+from agent.events import PictureReady, TurnDone
+from agent.settings import Settings
+from agent.storage.housekeeping import Housekeeping
+from agent.studio import Studio
+from tests.page import PageProcess
+from tests.support.children import StudioChild
+from tests.support.gemini import KEY, SMALL, on_gemini, paint
+from tests.support.mcp_pipes import on_pipes
+from tests.support.scenes import of_type, run
+from tests.wire_server import GeminiServer, Hold
+
+PATIENCE_S = 120
+
+CHILD = """
+import asyncio, sys
+from pathlib import Path
+from pydantic import SecretStr
+from agent import Settings, Studio, TurnRequest
+
+async def main(home, url, key, conversation_id, wish):
+    async with Studio(Settings(home=Path(home), gemini_api_key=SecretStr(key), gemini_base_url=url)) as studio:
+        async for event in studio.run_turn(conversation_id, TurnRequest(text=wish)):
+            print(event.type, flush=True)
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+@dataclass
+class Writers:
+    """A page, met over its HTTP API, an MCP server on its pipes, and a studio of the test's own, all on one home."""
+
+    home: Path
+    http: httpx.AsyncClient
+    mcp: Client
+    script: Studio
+
+    async def page_paints(self, conversation_id: str, wish: str, request_id: str | None = None) -> list[str]:
+        """Send a turn over the page's API; return the handles of its pictures. It must come to its end."""
+        asked = {"text": wish, "request_id": request_id}
+        answer = await self.http.post(f"/api/v1/conversations/{conversation_id}/turns", json=asked)
+        frames = list(frames_of(answer.text))
+        assert frames[-1] == ("done", frames[-1][1]), answer.text
+        assert frames[-1][1]["state"] == "done", frames
+        return [data["handle"] for event, data in frames if event == "image"]
+
+    async def mcp_paints(self, conversation_id: str, wish: str, request_id: str | None = None) -> list[str]:
+        asked = {"wish": wish, "conversation_id": conversation_id, "request_id": request_id}
+        result = await self.mcp.call_tool("generate", asked)
+        assert not result.is_error, result.content
+        assert result.structured_content["state"] == "done"
+        return [picture["handle"] for picture in result.structured_content["pictures"]]
+
+    async def script_paints(self, conversation_id: str, wish: str) -> list[str]:
+        events = await run(self.script, conversation_id, wish)
+        assert isinstance(events[-1], TurnDone), events[-1]
+        return [event.picture.handle for event in of_type(events, PictureReady)]
+
+    @property
+    def all(self) -> Sequence[Callable[[str, str], Awaitable[list[str]]]]:
+        """Each of the three ways to paint."""
+        return self.page_paints, self.mcp_paints, self.script_paints
+
+    async def page_shows(self, conversation_id: str) -> list[str]:
+        """Return the handles that the page's process tells of a conversation."""
+        answer = (await self.http.get(f"/api/v1/conversations/{conversation_id}/pictures")).json()
+        return [picture["handle"] for picture in answer["pictures"]]
+
+
+def frames_of(stream: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    for block in stream.split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in block.splitlines() if ": " in line and not line.startswith(":"))
+        if "event" in fields:
+            yield fields["event"], json.loads(fields["data"])
+
+
+@asynccontextmanager
+async def writers(home: Path, **environment: str) -> AsyncIterator[Writers]:
+    settings = Settings(home=home, retry_budget_s=0)
+    if environment:
+        settings = on_gemini(settings, environment["GOOGLE_GEMINI_BASE_URL"])
+    with PageProcess(home=home, environment=environment) as page:
+        async with (
+            on_pipes(home, **environment) as mcp,
+            httpx.AsyncClient(base_url=page.url, timeout=PATIENCE_S) as http,
+            Studio(settings) as script,
+        ):
+            yield Writers(home, http, mcp, script)
+
+
+def in_a_line(conversation: Conversation) -> bool:
+    """Whether each turn follows the one before it, and there is no other branch."""
+    before = [None, *(turn.id for turn in conversation.turns)]
+    return not conversation.forks and [turn.parent for turn in conversation.turns] == before[:-1]
+
+
+def paid(home: Path) -> dict[str, int]:
+    """Return how often each picture's call was sent, by turn."""
+    with sqlite3.connect(home / "aivista.db") as database:
+        rows = database.execute("SELECT turn_id, name, attempts FROM calls WHERE name LIKE 'picture:%'").fetchall()
+    database.close()
+    return {f"{turn_id} {name}": attempts for turn_id, name, attempts in rows}
+
+
+async def test_page_mcp_server_and_script_paint_in_turns_and_nothing_is_lost(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    async with writers(home) as three:
+        conversation = await three.script.new_conversation()
+        made: list[str] = []
+        for number in range(9):
+            made += await three.all[number % 3](conversation.id, f"Draw a red fox, number {number}")
+        assert made == [f"#{number}" for number in range(1, 10)]
+        kept = await three.script.conversation(conversation.id)
+        assert await three.page_shows(conversation.id) == made
+        assert [picture.handle for picture in kept.pictures] == made
+    assert [turn.text[-1] for turn in kept.turns] == [str(number) for number in range(9)]
+    assert in_a_line(kept)
+    assert set(paid(home).values()) == {1}
+    assert len(paid(home)) == 9
+    assert Housekeeping(home).check().findings == ()
+
+
+async def test_three_processes_that_paint_at_once_take_turns(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    async with writers(home) as three:
+        conversation = await three.script.new_conversation()
+        wishes = [(way, f"Draw a red fox, number {number}") for number in range(9) for way in [three.all[number % 3]]]
+        made = await asyncio.gather(*(way(conversation.id, wish) for way, wish in wishes))
+        kept = await three.script.conversation(conversation.id)
+        assert await three.page_shows(conversation.id) == [f"#{number}" for number in range(1, 10)]
+    assert sorted(handle for handles in made for handle in handles) == [f"#{number}" for number in range(1, 10)]
+    assert [turn.state for turn in kept.turns] == [TurnState.DONE] * 9
+    assert in_a_line(kept)
+    # What each was told of is what is on record: the turn that asked for it made that very picture.
+    made_in = {turn.id: turn.text for turn in kept.turns}
+    told = {wish: handle for (_, wish), (handle,) in zip(wishes, made, strict=True)}
+    assert {made_in[picture.turn_id]: picture.handle for picture in kept.pictures} == told
+    assert set(paid(home).values()) == {1}
+    assert Housekeeping(home).check().findings == ()
+
+
+async def test_one_request_is_one_turn_in_whichever_process_it_comes(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    async with writers(home) as three:
+        conversation = await three.script.new_conversation()
+        ways = [three.page_paints, three.mcp_paints] * 10
+        made = await asyncio.gather(*(way(conversation.id, "Draw a red fox", "press-1") for way in ways))
+        again = await three.page_paints(conversation.id, "Draw a red fox", "press-1")
+        kept = await three.script.conversation(conversation.id)
+    assert made == [["#1"]] * 20
+    assert again == ["#1"]
+    assert len(kept.turns) == len(kept.pictures) == 1
+    assert list(paid(home).values()) == [1]
+
+
+@pytest.fixture
+def server() -> Iterator[GeminiServer]:
+    with GeminiServer() as running:
+        yield running
+
+
+async def test_a_process_killed_in_mid_turn_holds_up_nobody_and_its_call_is_not_made_again(
+    server: GeminiServer, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    server.on_text(lambda request: paint("a fox"))
+    server.on_image(SMALL, Hold(SMALL), lambda request: SMALL)
+    environment = {"GEMINI_API_KEY": KEY, "GOOGLE_GEMINI_BASE_URL": server.url}
+    async with writers(home, **environment) as three:
+        conversation = await three.script.new_conversation()
+        assert await three.page_paints(conversation.id, "a fox") == ["#1"]
+        with StudioChild(CHILD, str(home), server.url, KEY, conversation.id, "a doomed fox") as child:
+            assert await child.line() == "turn_started"
+            await asyncio.to_thread(server.wait_for_held)
+            waiting = [asyncio.ensure_future(way(conversation.id, "a fox at dusk")) for way in three.all]
+            done, _ = await asyncio.wait(waiting, timeout=1)
+            assert not done, "they wait behind the turn that runs"
+            child.kill()
+            assert await child.ended() == -signal.SIGKILL
+            made = await asyncio.gather(*waiting)
+        kept = await three.script.conversation(conversation.id)
+        server.release()
+    assert sorted(handle for handles in made for handle in handles) == ["#2", "#3", "#4"]
+    states = [turn.state for turn in kept.turns]
+    assert states == [TurnState.DONE, TurnState.INTERRUPTED, *[TurnState.DONE] * 3]
+    assert in_a_line(kept)
+    assert sum(request.kind == "image" for request in server.requests) == 5
+    assert Housekeeping(home).check().findings == ()
+
+
+async def test_stop_reaches_a_turn_of_another_process(server: GeminiServer, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    server.on_text(paint("a fox"))
+    server.on_image(Hold(SMALL))
+    settings = on_gemini(Settings(home=home, retry_budget_s=0), server.url)
+    async with Studio(settings) as studio:
+        conversation = await studio.new_conversation()
+        with StudioChild(CHILD, str(home), server.url, KEY, conversation.id, "a fox") as child:
+            assert await child.line() == "turn_started"
+            await asyncio.to_thread(server.wait_for_held)
+            assert not studio.is_running(conversation.id)
+            following = asyncio.create_task(followed(studio, conversation.id))
+            assert await studio.cancel(conversation.id)
+            [turn] = (await studio.conversation(conversation.id)).turns
+            assert turn.state is TurnState.STOPPED
+            assert (await following)[-1] == "turn_stopped"
+            server.release()
+            while await child.line() != "turn_stopped":
+                pass
+            assert await child.ended() == 0
+        kept = await studio.conversation(conversation.id)
+    assert [(one.handle, one.after_stop) for one in kept.pictures] == [("#1", True)]
+
+
+async def followed(studio: Studio, conversation_id: str) -> list[str]:
+    return [event.type async for event in studio.attach(conversation_id)]
