@@ -112,7 +112,7 @@ def test_a_style_is_tried_on_the_newest_picture_and_the_draft_stays(
     assert gemini.read("violations") == []
 
 
-def test_a_style_is_tried_on_the_picture_that_is_marked_and_sketch_says_what_it_cannot(
+def test_a_style_is_tried_on_the_picture_that_is_marked_and_the_sketch_model_says_that_it_draws_by_rules(
     page: Page, studio: PageProcess
 ) -> None:
     open_at(page, studio.sketched("draw a boat", "draw a whale"), 2)
@@ -121,7 +121,7 @@ def test_a_style_is_tried_on_the_picture_that_is_marked_and_sketch_says_what_it_
     open_library(page)
     page.locator(WATERCOLOUR).get_by_role("button", name="Try it: Watercolour").click()
     expect(page.locator("#chat .refs .tag").last).to_have_text("#1")
-    expect(page.locator("#chat .bot").last).to_contain_text("needs a model that sees")
+    expect(page.locator("#chat .bot").last).to_contain_text("drawn by rules in the look of “Watercolour”")
     expect_rest(page)
 
 

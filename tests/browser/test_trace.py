@@ -49,7 +49,7 @@ def test_a_turn_is_read_step_by_step_and_taken_away(page: Page, studio: PageProc
     expect(body).to_contain_text("What went in")
     expect_loaded(body.locator(".trc-pic img"))
     steps = downloaded(page, page.get_by_role("link", name="Download turn"))["steps"]
-    assert [one["node"] for one in steps if one["kind"] == "node"] == ["planner", "executor"]
+    assert [one["node"] for one in steps if one["kind"] == "node"] == ["planner", "retriever", "executor"]
     assert len(downloaded(page, page.get_by_role("link", name="Download JSON"))["steps"]) == len(steps)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     body.get_by_role("button", name="Copy step").click()

@@ -105,7 +105,7 @@ async def test_a_deleted_picture_that_nothing_was_made_from_is_gone(garden: Gard
 
 async def test_a_ghost_can_be_neither_gone_on_from_nor_deleted_once_more(garden: Garden) -> None:
     await garden.studio.gallery.delete("ann", [garden.ids[1]])
-    assert "#2 is gone" in (await garden.click("edit", "#2"))["note"]
+    assert "Picture #2 was deleted" in (await garden.click("edit", "#2"))["note"]
     assert await garden.click("ask", "#2") == {}
     asked = await garden.click("ask", "#1")
     assert "the picture made from it" in asked["note"], "a ghost is not counted"

@@ -15,13 +15,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import ceil
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import anyio.to_thread
+from python_multipart.exceptions import MultipartParseError
+from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.datastructures import Headers, QueryParams
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from agent.picture_limits import MAX_VISITOR_UPLOAD_MEGABYTES
 from webui.guard import PROGRAMS
 from webui.page_gate.comers import Comer, PageSessions, comer_of
 from webui.page_gate.limits import Limits
@@ -201,22 +204,24 @@ class PageGate:
         if self._limits_of(comer) is not None:
             room = min(room, transit.room_of(comer))
         most = _length(asked.scope) or min(room, transit.most_bytes_of_one)
-        refusal = Turned(507, "page_gate.no_room")
+        no_room = Turned(507, "page_gate.no_room")
         if room <= 0 or most > room:
-            raise refusal
+            raise no_room
         sending = transit.begin(comer, most)
-        body = _Counted(receive, most)
+        # Gradio's own limit is the operator's.
+        files = None if comer.is_operator else _FileSizes(Headers(scope=asked.scope).get("content-type", ""))
+        body = _Counted(receive, most, no_room, files)
         answer = _Watched(
             send,
-            lambda: _answer(comer, refusal) if body.is_too_much else None,
+            lambda: _answer(comer, body.refusal) if body.refusal else None,
             asked.scope,
             lambda path: transit.keep(comer.name, path),
         )
         try:
             await self.app(asked.scope, body, answer)
         except _TooMuch:
-            if not answer.has_begun:
-                raise refusal from None
+            if body.refusal and not answer.has_begun:
+                raise body.refusal from None
         finally:
             transit.end(sending, body.so_far)
 
@@ -232,25 +237,57 @@ class PageGate:
             raise _too_many(wait_s)
 
 
-class _TooMuch(Exception):
-    """More has come than there was room for."""
+class _TooMuch(MultipartParseError):
+    """More has come than may. Gradio removes what it has of an upload that it cannot parse."""
+
+
+class _FileSizes:
+    """How large the files of an upload are, counted while they come."""
+
+    def __init__(self, content_type: str) -> None:
+        _, options = parse_options_header(content_type)
+        boundary = options.get(b"boundary", b"")
+        self._size_bytes = self._largest_bytes = 0
+        callbacks: dict[str, Any] = {"on_part_begin": self._begin, "on_part_data": self._add}
+        self._parser = MultipartParser(boundary, cast("Any", callbacks)) if boundary else None
+
+    def is_too_large_with(self, data: bytes) -> bool:
+        """Whether a file is larger than a visitor's may be, once this part of the body has come."""
+        # What cannot be parsed Gradio refuses, in its own words.
+        with suppress(MultipartParseError):
+            if self._parser is not None:
+                self._parser.write(data)
+        return self._largest_bytes > MAX_VISITOR_UPLOAD_MEGABYTES * _MB
+
+    def _begin(self) -> None:
+        self._size_bytes = 0
+
+    def _add(self, _: bytes, start: int, end: int) -> None:
+        self._size_bytes += end - start
+        self._largest_bytes = max(self._largest_bytes, self._size_bytes)
 
 
 @dataclass
 class _Counted:
-    """`receive`, until it has brought more than there is room for."""
+    """`receive`, until it has brought more than there is room for, or a file that is too large."""
 
     receive: Receive
     room_bytes: int
+    no_room: Turned
+    files: _FileSizes | None
     so_far: int = 0
-    is_too_much: bool = False
+    refusal: Turned | None = None
 
     async def __call__(self) -> Message:
         message = await self.receive()
-        self.so_far += len(message.get("body", b""))
+        data = message.get("body", b"")
+        self.so_far += len(data)
         if self.so_far > self.room_bytes:
-            self.is_too_much = True
-            raise _TooMuch
+            self.refusal = self.no_room
+        elif self.files is not None and self.files.is_too_large_with(data):
+            self.refusal = Turned(413, "api.body_too_large", limit=MAX_VISITOR_UPLOAD_MEGABYTES)
+        if self.refusal is not None:
+            raise _TooMuch("too much")
         return message
 
 

@@ -23,7 +23,7 @@ from agent.storage.liveness import LifeSign
 from agent.storage.styles import StyleLibrary
 from agent.storage.workspace import WorkspaceStore
 from tests.support.children import run_child
-from tests.support.galleries import Filled, filled, png
+from tests.support.galleries import Filled, WordEmbedder, filled, png
 from tests.support.histories import LARGE_SIGNATURE, finished, picture
 
 LONG_AGO_S = time.time() - 30 * 24 * 3600
@@ -393,7 +393,7 @@ async def everything(kept: Filled) -> tuple[str, str]:
     await kept.store.add_picture(conversation, signed.model_copy(update={"image": named}))
     await kept.gallery.page("local", GalleryQuery(similar_to=made))
     library = StyleLibrary(kept.home)
-    await library.search("ukiyo-e")
+    await library.search("ukiyo-e", embedder=WordEmbedder())
     await library.aclose()
     (blob,) = (path for path in (kept.home / "blobs").rglob("*") if path.is_file())
     return digest, blob.name

@@ -26,6 +26,7 @@ from agent.events import (
     TurnStopped,
 )
 from agent.messages import GroundingPart, ImagePart, Role, Source, TextPart, ToolCallPart, ToolResultPart
+from agent.pictures import MissingStyleReason
 from agent.providers.scripted import Asked, Hold, Line, Painting, calls, finds, says
 from agent.settings import SearchPolicy, Settings
 from agent.studio import TurnRequest
@@ -604,7 +605,9 @@ async def test_without_a_named_style_nothing_is_looked_up(settings: Settings) ->
     assert not (settings.home / "styles").exists()
 
 
-async def test_a_broken_style_library_leaves_the_prompt_as_it_was(settings: Settings) -> None:
+async def test_a_broken_style_library_leaves_the_styles_name_in_the_prompt_and_the_receipt_says_so(
+    settings: Settings,
+) -> None:
     settings.home.mkdir(parents=True)
     (settings.home / "styles").write_text("in the way of the folder")
     scene = Scene(settings, text=[calls(generate("a red fox", style="ukiyo-e"))], pictures=[picture()])
@@ -613,5 +616,9 @@ async def test_a_broken_style_library_leaves_the_prompt_as_it_was(settings: Sett
         events = await run(studio, conversation.id, "a red fox in the style of ukiyo-e")
     request = scene.provider.asked[-1].request
     assert request is not None
-    assert "Style:" not in request.messages[-1].text
+    assert request.messages[-1].text.endswith("Style: ukiyo-e.")
     assert isinstance(events[-1], TurnDone)
+    receipt = only(events, PictureReady).picture.receipt
+    assert receipt is not None
+    assert receipt.missing_style is not None
+    assert (receipt.missing_style.requested, receipt.missing_style.reason) == ("ukiyo-e", MissingStyleReason.FAILED)
