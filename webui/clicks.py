@@ -97,6 +97,8 @@ class Clicks:
         match click.act:
             case "try_wish" if wish := wish_of(visitor.words, click.arg):
                 return self._try(visitor, tab, wish, context)
+            case "refresh" if click.arg == where:
+                return self._refresh(visitor, tab, where)
             case "retry":
                 return turns.retry(visitor, tab, where, click.arg)
             case "run_plan":
@@ -153,6 +155,22 @@ class Clicks:
         if conversation is not None and self.turns.is_at_work(conversation):
             async for updates in self.turns.follow(visitor, tab, conversation):
                 yield updates
+
+    async def _refresh(self, visitor: Visitor, tab: Tab, conversation_id: str) -> AsyncIterator[Updates]:
+        """Yield what came to the open conversation without this tab, and follow a turn that is at work."""
+        ticket = tab.ticket
+        conversation = await self.screen.conversation(visitor, conversation_id)
+        if conversation is None:
+            return
+        frame = await self.screen.frame(visitor, conversation)
+        # A turn that this tab shows tells of itself.
+        if not tab.holds(ticket) or tab.is_streaming:
+            return
+        if self.turns.is_at_work(conversation):
+            async for updates in self.turns.follow(visitor, tab, conversation):
+                yield updates
+        else:
+            yield {**frame, self.screen.panels.chat.thread: self.screen.thread(visitor, conversation)}
 
     async def opened(self, visitor: Visitor, conversation: Conversation | None, *, has_chips: bool = True) -> Updates:
         """Return the screen with a conversation and its chips, or with a new one."""

@@ -174,12 +174,9 @@ class Screen:
     async def opened(self, visitor: Visitor, conversation: Conversation | None) -> Updates:
         """Return the screen with a conversation open, or a new one, and an empty composer context."""
         view = self.view(visitor, conversation.id if conversation else "")
-        blocks = []
-        if conversation:
-            blocks = render_conversation(view, conversation, without=self.running_turn(conversation))
         return {
             **await self.frame(visitor, conversation, opened_at=time.monotonic_ns()),
-            self.panels.chat.thread: to_messages(blocks),
+            self.panels.chat.thread: self.thread(visitor, conversation) if conversation else [],
             self.panels.canvas: canvas.opened_canvas_html(view, conversation),
             self.panels.composer.message: gr.update(
                 label=visitor.words("builtin.message"), placeholder=visitor.words("composer.placeholder")
@@ -188,6 +185,11 @@ class Screen:
             **self.context(view, "", ()),
             **self.unpainted(),
         }
+
+    def thread(self, visitor: Visitor, conversation: Conversation) -> list[dict[str, Any]]:
+        """Return the thread as it is on record, without a turn that is at work."""
+        view = self.view(visitor, conversation.id)
+        return to_messages(render_conversation(view, conversation, without=self.running_turn(conversation)))
 
     def nothing(self) -> Updates:
         """Return an update that changes nothing, with which a handler ends that yields.
