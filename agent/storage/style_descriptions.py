@@ -109,11 +109,12 @@ _SPEAKS_OF_A_SCENE = re.compile(
     r"|\b(?:is|are|was|were) \w+ing\b",
     re.IGNORECASE,
 )
+_IS_A_CHINESE_PHRASE = re.compile(r"[\u4e00-\u9fff]+")
 # Changes of a picture speak of light, things and lettering, not of a look.
 _IS_A_CHANGE = re.compile(
     r"不变|换成|换掉|去掉|虚化一点|[亮暗大小清]一[点些]|写着|写上|写白色|的字[：:]|邀请函"
     r"|^(?:please )?(?:add|remove|delete|replace|crop|rotate|resize|enlarge|brighten|sharpen|fix|keep|move)\b"
-    r"|\b(?:leave|keep) (?:it|the rest)\b",
+    r"|\b(?:leave|keep) (?:it|the rest)\b|\btoo (?:much|little|many)\b|\bmore natural\b",
     re.IGNORECASE,
 )
 
@@ -124,8 +125,9 @@ _UNKNOWN_WORD_WEIGHS = 4.0
 _MOST_WORDS = 60
 # A word that weighs as much tells something of the style.
 _TELLING = 1.6
-# Speaking of a thing or a scene, a request rather describes that: it must be surer.
-_MUST_BE_SURER = 1.5
+# A request that speaks of a thing or a scene rather describes that, and so does one phrase (河边的红发女孩).
+_A_SCENE_MUST_BE_SURER = 1.5
+_A_PHRASE_MUST_BE_SURER = 1.0
 
 
 class DescribedStyle(NamedTuple):
@@ -201,8 +203,11 @@ class StyleDescriptions:
         """Search for some words; `leaving_out` is a description that is taken for not there, to fit the weights."""
         singles, pairs = terms_of(words)
         evidence, of_all = self._evidence(singles, pairs, leaving_out)
-        is_scene = _SPEAKS_OF_A_THING.match(text) or _SPEAKS_OF_A_SCENE.search(text)
-        doubt = _MUST_BE_SURER if is_scene else 0.0
+        doubt = 0.0
+        if _SPEAKS_OF_A_THING.match(text) or _SPEAKS_OF_A_SCENE.search(text):
+            doubt = _A_SCENE_MUST_BE_SURER
+        elif _IS_A_CHINESE_PHRASE.fullmatch(text) and not _SPEAKS_OF_A_LOOK.search(text):
+            doubt = _A_PHRASE_MUST_BE_SURER
         ranked = sorted(evidence.items(), key=lambda item: item[1].total, reverse=True)[:limit]
         return [
             DescribedStyle(style_id, one.description, _log_odds(self.features(one, singles, of_all, text)) - doubt)

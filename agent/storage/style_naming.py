@@ -304,11 +304,12 @@ _NOT = frozenset(
     }
 )
 _BUT = frozenset({"but", "just", "rather"})
+_ALL_BUT = frozenset({"anything", "everything", "any", "all"})
 _NOT_CHARACTERS = (
     *("不要", "不是", "不用", "不想", "别用", "别画", "别做", "别是", "而非", "无需", "拒绝", "不像", "别像", "太像"),
     *("去掉", "去除", "别再"),
 )
-_NEGATION_REACH = 3
+_NEGATION_REACH = 5
 _NEGATION_REACH_ZH = 7
 
 _DETERMINERS = word_set(
@@ -353,6 +354,7 @@ _HANDLING = word_set(
     admiring admires hanging hangs hung collecting collects collect wearing wears wear carrying carries
     dropped drops dropping visiting visits visit fixing fixes fix repairing repairs laid lays laying digging
     found finds studying sharpening browsing carving paints draws sews knits embroiders
+    word words called named titled labelled labeled saying says
     """
 )
 _HANDLING_PAIRS = frozenset(
@@ -417,12 +419,15 @@ _HANDLING_ZH = re.compile(
     r"|清除|擦掉|擦|收藏|穿着|穿|绣着|绣|铺着|铺|打|沾满|削|坐在\S{1,4}边|在用|正用|正在用|着|[剪画写织绣折拼拍]了)(?:了|着|过|墙上的)?"
     r"(?:[一两几]?[幅张本块盒套个只副些支])?(?:很多|许多|漂亮的|旧|老|大|小)?$"
 )
+# What is to be written stands after a colon, in a clause of its own.
+_LETTERING_ZH = re.compile(r"(?:名字|店名|标题|文字|字样|写上|写着|写|题字|叫做?|名为)是?$")
 _SOMEWHERE_ZH = re.compile(r"(?:墙上|柜[里子]|馆里|展出|店里|桌上|手上)[^，]{0,6}$")
 _CHANGED_TO_ZH = re.compile(
     r"(?:做成|改成|变成|换成|画成|变为|转成|转为|弄成|当成|P成|p成|做个|来个|来张|来一张|来一个|换个|整个|走)$"
 )
 _LIKE_ZH = re.compile(r"(?:像|好像|仿佛|如同)[^，]{0,8}$")
 _ALIKE_ZH = re.compile(r"一样|那样|那种|似的|里|的感觉|的样子")
+_FEELS_ZH = re.compile(r"(?:的|那种|那样的?|这种)?(?:感觉|色调|味道|氛围|光影|笔触|调子|画面感|意境|韵味|腔调)")
 _BY_MEANS_ZH = re.compile(r"用$")
 _MADE_ZH = re.compile(r"(?:画|做|绘|捏|来|表现|剪|拼|搭|织|缝|折|雕|刻|呈现|重)")
 _FILL_ZH = re.compile(
@@ -442,11 +447,16 @@ def is_a_thing(wish: Words, first: int, end: int) -> bool:
     before = wish.words[wish.clause_start(first) : first]
     if before and before[-1] in _DETERMINERS and after and after[0] in _STANDS:
         return True
+    if is_ideograph(wish.words[first]) and _LETTERING_ZH.search("".join(wish.words[max(0, first - 8) : first])):
+        return True
     said_before = "".join(before[-12:])
     if is_ideograph(wish.words[first]) and (_HANDLING_ZH.search(said_before) or _SOMEWHERE_ZH.search(said_before)):
         return True
-    near = [word for word in before[-4:] if word not in _DETERMINERS and word not in _QUALITIES]
-    if near and (near[-1] in _HANDLING or tuple(near[-2:]) in _HANDLING_PAIRS or _is_done_to_it(near)):
+    named = [word for word in before[-4:] if word not in _DETERMINERS]
+    near = [word for word in named if word not in _QUALITIES]
+    if tuple(named[-2:]) in _HANDLING_PAIRS or tuple(near[-2:]) in _HANDLING_PAIRS:
+        return True
+    if near and (near[-1] in _HANDLING or _is_done_to_it(near)):
         return True
     place = " ".join(wish.words[end : min(end + 6, wish.clause_end(end))])
     return bool(before) and bool(_PLACE_AFTER.match(place))
@@ -485,7 +495,7 @@ def means_the_style(wish: Words, first: int, end: int) -> bool:
 def _means_the_style_in_chinese(before: str, after: str, name: str) -> bool:
     if _FILL_ZH.fullmatch(before) and _FILL_ZH.fullmatch(after):
         return True
-    if _LIKE_ZH.search(before) and _ALIKE_ZH.match(after):
+    if (_LIKE_ZH.search(before) and _ALIKE_ZH.match(after)) or _FEELS_ZH.match(after):
         return True
     if _CHANGED_TO_ZH.search(before) or (_BY_MEANS_ZH.search(before) and _MADE_ZH.match(after)):
         return True
@@ -506,9 +516,9 @@ def _is_negated(wish: Words, first: int) -> bool:
     reach = _NEGATION_REACH_ZH if is_ideograph(wish.words[first]) else _NEGATION_REACH
     clause = max(wish.clause_start(first), first - reach)
     before = wish.words[clause:first]
-    for word in reversed(before):
+    for number, word in reversed(list(enumerate(before))):
         if word in _BUT:
-            return False
+            return word == "but" and before[max(0, number - 1)] in _ALL_BUT
         if word in _NOT:
             return True
     return any(negation in "".join(before) for negation in _NOT_CHARACTERS)

@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 _LONGEST_WISH = 4000
 # How sure a description must be (log-odds): in a request that may name no style at all, and in words for a style.
-_DESCRIBED_IN_A_REQUEST = 1.0
+_DESCRIBED_IN_A_REQUEST = 1.25
 _DESCRIBED_AS_A_STYLE = -1.0
 _SUREST_DESCRIBED = 0.84
 _SUREST_GUESS = 0.97
