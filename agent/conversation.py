@@ -96,6 +96,16 @@ class ConversationInfo(Value):
     thumbnail_digest: str | None = None
 
 
+class DeletedConversation(Value):
+    """A conversation in the trash: it can be brought back at least until `kept_until`."""
+
+    id: str
+    title: str
+    deleted_at: datetime
+    kept_until: datetime
+    picture_count: int = 0
+
+
 class EditState(Value):
     """A picture that was, at some moment, the one to change."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from agent.conversation import Conversation, ConversationInfo
+from agent.conversation import Conversation, ConversationInfo, DeletedConversation
 from agent.imaging.recipe_desk import RecipeDesk
 from agent.pictures import StoredPicture
 from agent.redaction import secrets_of
@@ -74,6 +74,18 @@ class KeptThings:
     async def undelete_conversation(self, conversation_id: str, owner: str = "local") -> Conversation:
         """Return a deleted conversation, which is as it was before."""
         return await self._records.undelete(conversation_id, owner)
+
+    async def trash(self, owner: str = "local", limit: int = 50, offset: int = 0) -> Sequence[DeletedConversation]:
+        """Return the deleted conversations, the one that was deleted last first. Each is kept for 30 days at least."""
+        return await self._records.trash(owner, limit, offset)
+
+    async def delete_forever(self, conversation_id: str, owner: str = "local") -> None:
+        """Remove a deleted conversation for good. Raises RequestRefused when there is none of that id in the trash."""
+        await self._records.delete_forever(conversation_id, owner)
+
+    async def empty_trash(self, owner: str = "local") -> int:
+        """Remove all deleted conversations for good; return how many those were."""
+        return await self._records.empty_trash(owner)
 
     async def duplicate_conversation(self, conversation_id: str, owner: str = "local", title: str = "") -> Conversation:
         """Return a copy of a conversation with every branch, under the same title unless one is given."""

@@ -7,6 +7,7 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue, SecretStr
@@ -54,6 +55,9 @@ __all__ = ["StoredPicture", "Studio", "TurnRequest"]
 _CLOSE_S = 1.5
 # Another process that is asked to stop a turn does so within a second.
 _STOP_S = 5.0
+# The start and the first page come first.
+_TIDY_AFTER_S = 5.0
+_LOOK_WHETHER_DUE_S = 3600.0
 _REPORT_BYTES = 512 << 10
 
 
@@ -148,6 +152,19 @@ class Studio(KeptThings):
         if not self._closing.is_set():
             self.keep_alive(self._warm_up())
 
+    async def tidy_up(self) -> None:
+        """Once a day, remove for good what was deleted more than 30 days ago, until the studio closes."""
+        from agent.storage.tidying import tidy_if_due
+
+        wait_s = _TIDY_AFTER_S
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), wait_s)
+                return
+            await asyncio.to_thread(tidy_if_due, self.settings.home, datetime.now(UTC))
+            # A clock that jumps says nothing of how long it was: it is looked at each hour.
+            wait_s = _LOOK_WHETHER_DUE_S
+
     async def _warm_up(self) -> None:
         # Only Gemini has an embedding model, and only its vectors stand in LanceDB, which takes seconds to load.
         has_meaning = self._providers.name(None) == "gemini"
@@ -161,7 +178,7 @@ class Studio(KeptThings):
     # Conversations
 
     async def delete_conversation(self, conversation_id: str, owner: str = "local") -> None:
-        """Stop what runs in a conversation and take it out of every list; `undelete_conversation` brings it back."""
+        """Stop what runs in a conversation and put it into the trash; `undelete_conversation` brings it back."""
         await self.cancel(conversation_id, owner)
         await self._records.delete(conversation_id, owner)
 

@@ -90,8 +90,8 @@ def _add_commands(parser: argparse.ArgumentParser) -> None:
     cli_space.add_commands(commands)
     gc = commands.add_parser(
         "gc",
-        help="remove for good what was deleted a week ago, and files that nothing names",
-        description="Remove for good what was deleted a week ago, and files that nothing names. Safe while a studio "
+        help="remove for good what was deleted 30 days ago, and files that nothing names",
+        description="Remove for good what was deleted 30 days ago, and files that nothing names. Safe while a studio "
         "runs. Exit code 0: done; 1: something could not be removed, or a dry run found something; 2: it cannot run.",
     )
     gc.add_argument("--dry-run", action="store_true", help="tell what would be removed, and remove nothing")

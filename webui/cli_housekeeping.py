@@ -51,7 +51,7 @@ def check(home: Path) -> int:
 
 def _swept(home: Path, report: SweepReport) -> list[str]:
     lines = [
-        _line(report.conversations, "conversation", ", deleted more than a week ago"),
+        _line(report.conversations, "conversation", ", deleted more than 30 days ago"),
         *_heaps(
             ("picture", report.pictures),
             ("thumbnail", report.thumbnails),
