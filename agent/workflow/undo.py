@@ -39,7 +39,8 @@ def undo_wish(turn: Turn, conversation: Conversation) -> UndoWish | None:
     if turn.has_area or turn.uploads or turn.references:
         return None
     wish = read_undo(turn.text)
-    if wish is None or (turn.editing and wish.rest):
+    # In a talk without a picture "go back" is about the talk.
+    if wish is None or (turn.editing and wish.rest) or not conversation.all_pictures:
         return None
     history = conversation.edit_history
     # "Redo it" is a picture painted once more, where nothing was undone.

@@ -17,7 +17,7 @@ from agent.events import PictureReady, Step, TurnDone, TurnFailed
 from agent.settings import Settings
 from agent.studio import Studio
 from tests.support.gemini import draw, on_gemini, paint, search
-from tests.support.scenes import of_type, only, png, run, words
+from tests.support.scenes import only, png, run, words
 from tests.wire_server import (
     Answer,
     Blocked,
@@ -251,15 +251,17 @@ async def expect_failure(
     return error
 
 
-async def expect_next_turn_works(server: GeminiServer, studio: Studio, conversation_id: str) -> None:
-    """A question, then an edit of the first picture: the history is one that the strict server takes."""
+async def expect_next_turn_works(
+    server: GeminiServer, studio: Studio, conversation_id: str, handle: str = "#1"
+) -> None:
+    """A question, then an edit of a picture: the history is one that the strict server takes."""
     assert server.violations == []
     server.clear()
     server.on_text(Text("Still here."))
     events = await run(studio, conversation_id, "Are you there?")
     assert isinstance(events[-1], TurnDone), events[-1]
     assert words(events) == "Still here."
-    assert (await draw(server, studio, conversation_id, "at dusk", handles=["#1"])).startswith("#1")
+    assert (await draw(server, studio, conversation_id, "at dusk", handles=[handle])).startswith(handle)
 
 
 @pytest.mark.parametrize("fault", [pytest.param(fault, id=name) for name, fault in FAULTS.items()])
@@ -441,10 +443,10 @@ async def test_of_three_pictures_each_fails_or_succeeds_alone(server: GeminiServ
         events = await run(studio, conversation.id, "three foxes")
         kept = await studio.conversation(conversation.id)
         assert isinstance(events[-1], TurnDone)
-        assert len(of_type(events, PictureReady)) == 1
+        made = only(events, PictureReady).picture.handle
         notes = [one.error.code for one in kept.turns[0].components if isinstance(one, FailureNote)]
         assert sorted(notes) == [ErrorCode.BROKEN_PICTURE, ErrorCode.PICTURE_BLOCKED]
-        await expect_next_turn_works(server, studio, conversation.id)
+        await expect_next_turn_works(server, studio, conversation.id, made)
 
 
 async def test_ten_failures_in_a_row_leave_a_conversation_that_works(server: GeminiServer, settings: Settings) -> None:

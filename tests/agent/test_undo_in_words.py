@@ -18,7 +18,7 @@ from agent.providers.scripted import Asked, calls, says
 from agent.settings import Settings
 from agent.studio import Studio
 from tests.support.children import StudioChild
-from tests.support.scenes import Scene, generate, of_type, only, picture, png, run
+from tests.support.scenes import Scene, generate, of_type, only, picture, png, run, words
 
 FOX = [calls(generate()), calls(generate("add a hat", action="edit_image"))]
 
@@ -91,13 +91,13 @@ async def test_redo_where_nothing_was_undone_says_so(settings: Settings) -> None
     assert (change.handle, change.has_moved) == ("#1b", False)
 
 
-async def test_in_a_conversation_without_pictures_there_is_nothing_to_go_back_to(settings: Settings) -> None:
-    scene = Scene(settings)
+async def test_in_a_conversation_without_pictures_the_words_go_on_to_the_agent(settings: Settings) -> None:
+    scene = Scene(settings, text=[says("There is nothing to undo yet.")])
     async with scene.studio() as studio:
         conversation = await studio.new_conversation()
         events = await run(studio, conversation.id, "undo that")
-    assert only(events, TargetChanged).handle == ""
-    assert scene.provider.asked == []
+    assert words(events) == "There is nothing to undo yet."
+    assert not of_type(events, TargetChanged)
 
 
 async def test_a_picture_that_is_not_there_is_named_and_nothing_is_changed(settings: Settings) -> None:
