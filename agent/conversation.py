@@ -51,7 +51,9 @@ class Turn(Value):
     `roles` says what some of the `references` are for. `provider` names the one that served it; the same `request_id`
     twice runs once. `mask` is what of `editing` may
     change, at its size (white = change), its soft edge `feather_px` wide when the person chose that; `margins` is what
-    `editing` grows by instead. One that `is_imported` came from an archive or a program: nobody here said its words.
+    `editing` grows by instead. `maximum_usd` is the most it may cost, as told before it was sent; None where
+    nobody knows the prices or nothing costs anything. One that `is_imported` came from an archive or a program: nobody
+    here said its words.
     """
 
     id: str
@@ -68,6 +70,7 @@ class Turn(Value):
     mask: ImagePart | None = None
     feather_px: int | None = None
     margins: Margins | None = None
+    maximum_usd: float | None = None
     state: TurnState = TurnState.RUNNING
     messages: tuple[PromptMessage, ...] = ()
     components: tuple[Component, ...] = ()

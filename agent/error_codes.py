@@ -101,6 +101,7 @@ class ErrorCode(StrEnum):
     TOO_MANY_PRESETS = "too_many_presets", Actor.YOU
     DAY_CAP_USED_UP = "day_cap_used_up", Actor.YOU
     TURN_TOO_DEAR = "turn_too_dear", Actor.YOU
+    MAXIMUM_REACHED = "maximum_reached", Actor.YOU, True
     MASK_EMPTY = "mask_empty", Actor.YOU
     MASK_WRONG_SHAPE = "mask_wrong_shape", Actor.YOU
     MASK_UNREADABLE = "mask_unreadable", Actor.YOU

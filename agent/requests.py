@@ -73,7 +73,8 @@ class TurnRequest:
     each a `agent.pictures.ReferenceRole` (subject, product, face, style, palette, pose, layout, background, text). With
     a `mask`, nothing outside of it changes; with `expand`, nothing of the picture itself. The same `request_id` twice
     runs once, also after a restart. `instead_of` is a turn that was said otherwise: this one stands beside it, as a
-    branch of its own.
+    branch of its own. `maximum_usd` is the most that the person was told it can cost: the turn asks before it passes
+    that; None takes what the studio reckons itself.
     """
 
     text: str
@@ -86,3 +87,4 @@ class TurnRequest:
     roles: Mapping[str, str] = field(default_factory=dict)
     request_id: str | None = None
     instead_of: str | None = None
+    maximum_usd: float | None = None

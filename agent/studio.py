@@ -25,7 +25,8 @@ from agent.providers.key_desk import KeyDesk
 from agent.providers.pool import NO_KEY, ProviderPool
 from agent.requests import Mask, TurnRequest
 from agent.sandbox.runner import Sandbox
-from agent.settings import OPERATOR, Settings
+from agent.settings import OPERATOR, Settings, TurnSettings
+from agent.spending import Estimate
 from agent.storage.answer_cache import AnswerCache
 from agent.storage.cache import HistoryImageCache
 from agent.storage.gallery_values import GalleryPage, GalleryQuery
@@ -33,6 +34,7 @@ from agent.storage.model_pictures import ModelPictures
 from agent.tools.script_files import ScriptRun, run_file
 from agent.workflow.again import request_of
 from agent.workflow.fuller_wishes import FullerWish, Wish, fuller_wish
+from agent.workflow.maximum import turn_estimate
 from agent.workflow.outliving import Outliving
 from agent.workflow.retrying import Breakers
 from agent.workflow.search_meters import Book, SearchMeters
@@ -384,6 +386,35 @@ class Studio(KeptThings):
         provider = await self._provider(self._key(owner, key))
         name, book = self.provider_name(key, owner), self._book(owner, key)
         return await fuller_wish(wish, self._meters.writer(owner, provider, name, book))
+
+    def estimate(
+        self,
+        settings: TurnSettings,
+        *,
+        text: str = "",
+        characters: int = 0,
+        pictures: int = 0,
+        has_mask: bool = False,
+        conversation: Conversation | None = None,
+        provider_name: str | None = None,
+    ) -> Estimate:
+        """Return what a turn with these settings is likely to cost, and its maximum: it asks before it passes that.
+
+        `pictures` come with the message or are marked beside it. `characters` are those of the message where only a
+        part of its text is told.
+        """
+        return turn_estimate(
+            self.catalogue,
+            self.provider_name() if provider_name is None else provider_name,
+            None,
+            conversation,
+            settings,
+            datetime.now(UTC).date(),
+            text=text,
+            characters=max(characters, len(text)),
+            pictures=pictures,
+            has_mask=has_mask,
+        )
 
     # Inside
 

@@ -144,19 +144,28 @@ def _wire_turns(screen: Screen, tab: gr.State) -> None:
         roles: str,
         mask: str,
         expand: str,
+        price: str | None,
         **chips: Any,
     ) -> AsyncIterator[Updates]:
         visitor, named = screen.sessions.visitor(request), read_references(references)
         chosen, fields = Chosen.model_validate(chips), Fields(mask or "", expand or "")
         given = read_roles(roles, named)
-        async for updates in turns.send(visitor, tab, message, chosen, conversation, editing, named, fields, given):
+        asked = turns.send(visitor, tab, message, chosen, conversation, editing, named, fields, given, price or "")
+        async for updates in asked:
             yield updates
 
     sent = composer.message.submit(
         send,
         None,
         screen.panels.of_a_turn,
-        inputs_kwargs={"tab": tab, "message": composer.message, **wires, **painted, **composer.settings},
+        inputs_kwargs={
+            "tab": tab,
+            "message": composer.message,
+            "price": composer.cost,
+            **wires,
+            **painted,
+            **composer.settings,
+        },
         concurrency_limit=TURNS_AT_ONCE,
         trigger_mode="multiple",
         **_QUIET,

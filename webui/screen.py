@@ -203,7 +203,7 @@ class Screen:
         """Return the chips as they were for the newest message; a new conversation leaves them as they are."""
         if conversation is None or not conversation.turns:
             return {}
-        return self.chips(visitor, Chosen.of(conversation.turns[-1].settings))
+        return self.chips(visitor, Chosen.of(conversation.turns[-1].settings), conversation)
 
     def context(
         self,
@@ -229,7 +229,7 @@ class Screen:
         """Return words for the composer, instead of those that stand there; without any, nothing changes."""
         return {self.panels.composer.wording: composer.wording_html(text, time.monotonic_ns())} if text else {}
 
-    def chips(self, visitor: Visitor, chosen: Chosen) -> Updates:
+    def chips(self, visitor: Visitor, chosen: Chosen, conversation: Conversation | None = None) -> Updates:
         """Return the chips for the model in use."""
         studio = self.studio()
         provider = self.provider(visitor)
@@ -245,7 +245,9 @@ class Screen:
                 datetime.now(UTC).date(),
                 upload_limit_megabytes=upload_limit_megabytes(visitor.owner),
             ),
-            box.cost: estimate_html(visitor.words, chosen_estimate(studio.catalogue, provider, chosen)),
+            box.cost: estimate_html(
+                visitor.words, chosen_estimate(studio.catalogue, provider, chosen, None, conversation), chosen=chosen
+            ),
             box.more: gr.update(label=visitor.words("composer.more"), visible=provider != "sketch"),
         }
 

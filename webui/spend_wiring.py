@@ -18,7 +18,7 @@ from webui.screen import Screen, Updates
 from webui.sessions import Visitor
 from webui.spend import chosen_estimate, estimate_html, read_beside
 
-_LONGEST_BESIDE = 200
+_LONGEST_BESIDE = 6000
 _QUIET: dict[str, Any] = {"show_progress": "hidden", "show_progress_on": [], "api_visibility": "private"}
 
 
@@ -50,11 +50,11 @@ def wire_spend(caps: Caps) -> None:
 def _wire_cost(screen: Screen) -> None:
     composer = screen.panels.composer
 
-    def price(request: gr.Request, beside: str, **chips: Any) -> str:
-        visitor, studio = screen.sessions.visitor(request), screen.studio()
-        provider = screen.provider(visitor)
-        guess = chosen_estimate(studio.catalogue, provider, Chosen.model_validate(chips), read_beside(beside))
-        return estimate_html(visitor.words, guess, (beside or "")[:_LONGEST_BESIDE])
+    async def price(request: gr.Request, beside: str, conversation: str, **chips: Any) -> str:
+        visitor, studio, chosen = screen.sessions.visitor(request), screen.studio(), Chosen.model_validate(chips)
+        provider, shown = screen.provider(visitor), await screen.conversation(visitor, conversation)
+        guess = chosen_estimate(studio.catalogue, provider, chosen, read_beside(beside), shown)
+        return estimate_html(visitor.words, guess, (beside or "")[:_LONGEST_BESIDE], chosen)
 
     # The image model and the search change other chips as well: their handler tells the price, and the page's script
     # asks for another one where something stands beside the words.
@@ -63,7 +63,8 @@ def _wire_cost(screen: Screen) -> None:
         *(composer.search_policy, composer.review),
     )
     for event in (*(chip.input for chip in chips), composer.cost_bus.click):
-        event(price, None, composer.cost, inputs_kwargs={"beside": composer.beside, **composer.settings}, **_QUIET)
+        given = {"beside": composer.beside, "conversation": composer.conversation, **composer.settings}
+        event(price, None, composer.cost, inputs_kwargs=given, **_QUIET)
 
 
 def _wire_caps(caps: Caps) -> None:

@@ -25,6 +25,7 @@ from webui.plan_answers import after, decision_to_run, read_run
 from webui.render import Block, Card, render_conversation
 from webui.screen import Screen, Updates
 from webui.sessions import Visitor
+from webui.spend import shown_maximum
 from webui.streams import Stream, Streams, turn_of
 from webui.tabs import Returned, Tab
 
@@ -64,8 +65,10 @@ class Turns:
         references: tuple[str, ...],
         fields: Fields = UNPAINTED,
         roles: Mapping[str, ReferenceRole] | None = None,
+        price: str = "",
     ) -> AsyncIterator[Updates]:
-        """Send what the composer and the painter hold, and stream the turn into the thread."""
+        """Send what the composer and the painter hold, and stream the turn into the thread. `price` is what stood
+        beside Send."""
         text = str((message or {}).get("text") or "")
         files = tuple(str(file) for file in (message or {}).get("files") or [])
         sent = Sent(text, files, fields)
@@ -90,6 +93,7 @@ class Turns:
             editing=painted.editing or None,
             references=references,
             roles=roles or {},
+            maximum_usd=shown_maximum(price, chosen),
         )
         async for updates in self._run(visitor, tab, conversation_id, request, sent):
             yield updates

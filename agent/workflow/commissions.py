@@ -39,6 +39,7 @@ from agent.workflow.masked import PLACES_NEEDED, PartEdit, plan_part
 from agent.workflow.retriever import with_styles
 from agent.workflow.state import EnhancedPrompt, Intent, TurnProgress, Work
 from agent.workflow.undo import edit_history
+from agent.worst_case import message_tokens, worst_picture_usd
 
 _CHANGES = frozenset({ImageAction.EDIT, ImageAction.ADJUST})
 
@@ -111,6 +112,11 @@ class Commission:
         request = self.request
         shown = len(self.part.shown) + len(self.others) if self.part else len(self.references.pictures)
         return picture_price(request.model, request.resolution, on, shown=shown, is_grounded=request.use_grounding)
+
+    def worst_usd(self, on: date) -> float:
+        """Return the most that one picture of it can cost, in US dollars, without a look at it."""
+        request, tokens = self.request, message_tokens(self.messages())
+        return worst_picture_usd(request.model, request.resolution, tokens, on, is_grounded=request.use_grounding)
 
     def of_slot(self, slot: int) -> tuple[Commission, int]:
         """Return whose picture stands in the slot, and the how manyth of that model's it is, from 1."""

@@ -6,11 +6,18 @@
   let seen = "", asked = null;
 
   const field = name => $(`#${name} :is(textarea, input)`);
+  // Words that may change the price are told: how many pictures, lettering that is looked at, a page to read.
+  const HINT = /[\d"“”‘’「」『』《》«»]|https?:|\b(two|three|four|both|couple|pair|twice|thrice|text|words?|wording|letter(s|ing)?|(head)?line|titles?|captions?|slogans?|labels?|signs?|write|says?|saying|reads?|fonts?|logos?|names?|posters?|banners?)\b|[二三四两俩仨字标题幅语牌签款书写印刻绣案]/i;
+  const worded = () => {
+    const text = $("#box textarea")?.value || "";
+    return HINT.test(text) ? text.slice(0, 1000) : "";
+  };
   const now = () => {
     const beside = {
       characters: Math.floor(($("#box textarea")?.value.length || 0) / STEP_CHARACTERS) * STEP_CHARACTERS,
       files: document.querySelectorAll("#box .thumbnail-item").length,
       marked: document.querySelectorAll("#ctx .ctx").length,
+      text: worded(),
       has_mask: Boolean(field("mask")?.value || field("expand")?.value),
     };
     return Object.values(beside).some(Boolean) ? JSON.stringify(beside) : "";
