@@ -35,8 +35,10 @@ DAY_CAP = CapPassed(cap="day", cap_usd=1.0, spent_usd=0.98, price_usd=0.14)
 HERE_CAP = CapPassed(cap="conversation", cap_usd=0.5, spent_usd=0.5, price_usd=0.003)
 
 
-def guess(low: float, high: float, kind: PartKind = PartKind.PICTURES) -> Estimate:
-    part = EstimatePart(kind=kind, low_usd=low, high_usd=high, label="Pro", count=2, resolution="2K")
+def guess(low: float, high: float, most: float) -> Estimate:
+    part = EstimatePart(
+        kind=PartKind.PICTURES, low_usd=low, high_usd=high, most_usd=most, label="Pro", count=2, resolution="2K"
+    )
     return Estimate(parts=(part,))
 
 
