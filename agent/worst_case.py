@@ -31,6 +31,8 @@ MOST_QUERIES = 4
 _SEARCHED_TOKENS = 2000
 SHOWN_PICTURE_TOKENS = 1120
 _MESSAGE_TOKENS = 8
+# A signature stands for thoughts, whatever its length in bytes.
+_SIGNED_TOKENS = 100
 _LEAST_OUTPUT_TOKENS = 256
 _MOST_OUTPUT_TOKENS = 65_536
 # What a picture counts for by its size, as published: Gemini's best model charges 1K and 2K alike.
@@ -69,12 +71,12 @@ def message_tokens(messages: Iterable[PromptMessage], picture: int = SHOWN_PICTU
 
 
 def _part_tokens(part: ContentPart, picture: int) -> int:
-    signed = len(part.thought_signature or b"") // 2 if isinstance(part, SignedPart) else 0
+    signed = _SIGNED_TOKENS if isinstance(part, SignedPart) and part.thought_signature else 0
     match part:
         case TextPart():
             return signed + (0 if part.is_thought else text_tokens(part.text))
         case ImagePart():
-            return signed + picture
+            return picture
         case ToolCallPart():
             return signed + text_tokens(json.dumps(part.arguments, ensure_ascii=False)) + _MESSAGE_TOKENS
         case ToolResultPart():

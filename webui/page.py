@@ -103,7 +103,7 @@ def build_page(studio: Callable[[], Studio], catalogue: Catalogue, sessions: Ses
         wire_recipes(screen, recipes, tab)
         wire_tree(screen, tree, tab)
         caps = Caps(screen, lambda: studio().preferences)
-        wire_spend(caps)
+        wire_spend(caps, tab)
         wire_wish(screen)
         wire_presets(screen, lambda: studio().preferences)
         wire_drafts(screen)
@@ -144,14 +144,12 @@ def _wire_turns(screen: Screen, tab: gr.State) -> None:
         roles: str,
         mask: str,
         expand: str,
-        price: str | None,
         **chips: Any,
     ) -> AsyncIterator[Updates]:
         visitor, named = screen.sessions.visitor(request), read_references(references)
         chosen, fields = Chosen.model_validate(chips), Fields(mask or "", expand or "")
         given = read_roles(roles, named)
-        asked = turns.send(visitor, tab, message, chosen, conversation, editing, named, fields, given, price or "")
-        async for updates in asked:
+        async for updates in turns.send(visitor, tab, message, chosen, conversation, editing, named, fields, given):
             yield updates
 
     sent = composer.message.submit(
@@ -161,7 +159,6 @@ def _wire_turns(screen: Screen, tab: gr.State) -> None:
         inputs_kwargs={
             "tab": tab,
             "message": composer.message,
-            "price": composer.cost,
             **wires,
             **painted,
             **composer.settings,

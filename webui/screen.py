@@ -246,7 +246,7 @@ class Screen:
                 upload_limit_megabytes=upload_limit_megabytes(visitor.owner),
             ),
             box.cost: estimate_html(
-                visitor.words, chosen_estimate(studio.catalogue, provider, chosen, None, conversation), chosen=chosen
+                visitor.words, chosen_estimate(studio.catalogue, provider, chosen, None, conversation)
             ),
             box.more: gr.update(label=visitor.words("composer.more"), visible=provider != "sketch"),
         }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -21,6 +20,7 @@ from agent.storage.spend import SpendSums
 from agent.workflow.maximum import turn_estimate
 from webui.icons import icon
 from webui.panels.composer import Chosen
+from webui.tabs import Tab
 from webui.words import Words
 
 _PARTS = {
@@ -34,7 +34,6 @@ _ONE_PRICE = 1.25
 _MOST_CHARACTERS = 2_000_000
 _LONGEST_TEXT = 2000
 _MOST_BESIDE = 200
-_TOLD = re.compile(r'data-most="([0-9.]+)" data-chips="([0-9a-f]+)"')
 
 
 def dollars(amount: float) -> str:
@@ -43,8 +42,11 @@ def dollars(amount: float) -> str:
 
 
 def dollars_up(amount: float) -> str:
-    """Return an amount that nothing may pass: whole cents and nothing below, rounded up."""
-    return dollars(ceil(amount * 100 - 1e-9) / 100)
+    """Return an amount that nothing may pass, rounded up: whole cents, and tenths of them below ten."""
+    tenths = ceil(amount * 1000 - 1e-6)
+    if tenths >= 100 or tenths % 10 == 0:
+        return dollars(ceil(tenths / 10) / 100)
+    return f"${tenths / 1000:.3f}"
 
 
 class Beside(Value):
@@ -92,23 +94,22 @@ def chosen_estimate(
     )
 
 
-def shown_maximum(price: str | None, chosen: Chosen) -> float | None:
-    """Return the maximum of the price that stands beside Send, None where it was told for other chips."""
-    found = _TOLD.search(price or "")
-    return float(found[1]) if found and found[2] == _chips(chosen) else None
+def shown_maximum(tab: Tab, chosen: Chosen) -> float | None:
+    """Return the maximum that the tab was last told, None where it was told for other chips."""
+    told = tab.told_maximum
+    return told[1] if told is not None and told[0] == sign_of(chosen) else None
 
 
-def _chips(chosen: Chosen) -> str:
+def sign_of(chosen: Chosen) -> str:
     """Return a sign of the chips that a price was told for."""
     return sha256(chosen.model_dump_json().encode()).hexdigest()[:16]
 
 
-def estimate_html(words: Words, guess: Estimate, beside: str = "", chosen: Chosen | None = None) -> str:
+def estimate_html(words: Words, guess: Estimate, beside: str = "") -> str:
     """Return the price before Send: free, about so much and at most so much, or unknown; its parts for whoever points
     at it.
 
-    One that something beside the words changes says for what it was told, for the script to compare; and all say their
-    maximum and the chips that they were told for.
+    One that something beside the words changes says for what it was told, for the script to compare.
     """
     if guess.is_free:
         return f'<span class="price">{icon("leaf", 13)}{escape(words("composer.free"))}</span>'
@@ -117,8 +118,7 @@ def estimate_html(words: Words, guess: Estimate, beside: str = "", chosen: Chose
         return _priced("—", why, beside)
     most = words("spend.at_most", amount=dollars_up(guess.most_usd))
     shown = f"{_range(guess.low_usd, guess.high_usd)} · {most}"
-    told = f' data-most="{guess.most_usd:.6f}" data-chips="{_chips(chosen or Chosen())}"'
-    return _priced(shown, "\n".join(_told(words, guess)), beside, told)
+    return _priced(shown, "\n".join(_told(words, guess)), beside)
 
 
 def cap_lines(words: Words, plans: Sequence[Plan]) -> str:
@@ -149,11 +149,11 @@ def spend_html(words: Words, sums: SpendSums, caps: Preferences) -> str:
     return f'<div class="spend{" full" if used >= 1 else ""}">{month}{day}{bar}</div>'
 
 
-def _priced(shown: str, told: str, beside: str, maximum: str = "") -> str:
+def _priced(shown: str, told: str, beside: str) -> str:
     told = escape(told)
     return (
         f'<span class="price paid" tabindex="0" title="{told}" aria-label="{escape(shown)}. {told}" '
-        f'data-beside="{escape(beside)}"{maximum}>{escape(shown)}</span>'
+        f'data-beside="{escape(beside)}">{escape(shown)}</span>'
     )
 
 

@@ -34,6 +34,8 @@ class Tab:
     returned: Returned | None = None
     sent: Returned | None = None
     sent_at_s: float = 0.0
+    told_maximum: tuple[str, float] | None = None
+    """The maximum that was last told beside Send, and a sign of the chips that it was told for."""
 
     def take_over(self) -> int:
         """Return a new ticket; all older ones are void."""

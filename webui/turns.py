@@ -65,10 +65,8 @@ class Turns:
         references: tuple[str, ...],
         fields: Fields = UNPAINTED,
         roles: Mapping[str, ReferenceRole] | None = None,
-        price: str = "",
     ) -> AsyncIterator[Updates]:
-        """Send what the composer and the painter hold, and stream the turn into the thread. `price` is what stood
-        beside Send."""
+        """Send what the composer and the painter hold, and stream the turn into the thread."""
         text = str((message or {}).get("text") or "")
         files = tuple(str(file) for file in (message or {}).get("files") or [])
         sent = Sent(text, files, fields)
@@ -93,7 +91,7 @@ class Turns:
             editing=painted.editing or None,
             references=references,
             roles=roles or {},
-            maximum_usd=shown_maximum(price, chosen),
+            maximum_usd=shown_maximum(tab, chosen),
         )
         async for updates in self._run(visitor, tab, conversation_id, request, sent):
             yield updates

@@ -17,9 +17,10 @@
       characters: Math.floor(($("#box textarea")?.value.length || 0) / STEP_CHARACTERS) * STEP_CHARACTERS,
       files: document.querySelectorAll("#box .thumbnail-item").length,
       marked: document.querySelectorAll("#ctx .ctx").length,
-      text: worded(),
       has_mask: Boolean(field("mask")?.value || field("expand")?.value),
     };
+    const text = worded();
+    if (text) beside.text = text;
     return Object.values(beside).some(Boolean) ? JSON.stringify(beside) : "";
   };
   const ask = beside => {
