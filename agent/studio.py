@@ -60,6 +60,7 @@ _STOP_S = 5.0
 # The start and the first page come first.
 _TIDY_AFTER_S = 5.0
 _LOOK_WHETHER_DUE_S = 3600.0
+_LOOK_AFTER_OTHERS_S = 2.0
 _REPORT_BYTES = 512 << 10
 
 
@@ -159,13 +160,24 @@ class Studio(KeptThings):
         from agent.storage.tidying import tidy_if_due
 
         wait_s = _TIDY_AFTER_S
-        while True:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._closing.wait(), wait_s)
-                return
+        while not await self._closes_within(wait_s):
             await asyncio.to_thread(tidy_if_due, self.settings.home, datetime.now(UTC))
             # A clock that jumps says nothing of how long it was: it is looked at each hour.
             wait_s = _LOOK_WHETHER_DUE_S
+
+    async def take_over(self) -> None:
+        """Have turns go on whose process has died, as a start does, until the studio closes."""
+        while not await self._closes_within(_LOOK_AFTER_OTHERS_S):
+            with contextlib.suppress(AivistaError):
+                for turn in await self._records.newly_abandoned():
+                    self.keep_alive(self._resume(turn))
+
+    async def _closes_within(self, seconds: float) -> bool:
+        try:
+            await asyncio.wait_for(self._closing.wait(), seconds)
+        except TimeoutError:
+            return False
+        return True
 
     async def _warm_up(self) -> None:
         # Only Gemini has an embedding model, and only its vectors stand in LanceDB, which takes seconds to load.
