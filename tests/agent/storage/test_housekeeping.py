@@ -470,6 +470,23 @@ async def test_each_damage_is_found_and_named(tmp_path: Path, trouble: Trouble) 
     assert report.thumbnails.files == (2 if trouble is Trouble.PICTURE_MISSING else 0)
 
 
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        ("UPDATE turns SET parent = 'nowhere'", "a turn of “Foxes” follows one that is not there before it"),
+        ("UPDATE turns SET parent = id", "a turn of “Foxes” follows one that is not there before it"),
+        ("UPDATE conversations SET head = 'nowhere'", "“Foxes” shows a turn that is not there"),
+        ("UPDATE pictures SET turn_id = 'nowhere' WHERE handle = '#1'", "#1 in “Foxes” is of a turn that is not there"),
+    ],
+)
+async def test_turns_and_pictures_that_nobody_could_get_to_are_found(tmp_path: Path, damage: str, told: str) -> None:
+    async with filled(tmp_path) as kept:
+        await everything(kept)
+    assert Housekeeping(tmp_path).check().is_fine
+    in_database(tmp_path, damage)
+    assert [one.what for one in Housekeeping(tmp_path).check().findings] == [told]
+
+
 async def test_every_file_of_a_workspace_is_looked_through(kept: Filled) -> None:
     """More of them than are read at once."""
     conversation = await kept.conversation(title="Foxes")
