@@ -1,4 +1,4 @@
-"""A clock that jumps, ahead and back, in a turn and between two starts, in a real process: what comes later stays later,
+"""A clock that jumps, ahead and back, in a turn and between two starts, in a real process: what comes later stays so,
 and no duration is measured by it."""
 
 from __future__ import annotations
