@@ -12,6 +12,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from agent.adjusting.adjustment import Adjustment
 from agent.components import Component, SmartCanvas, TargetNote
 from agent.errors import ErrorCode, RequestRefused
 from agent.events import TargetChanged
@@ -229,6 +230,16 @@ class Conversation(Value):
     def handles(self) -> tuple[str, ...]:
         """Every handle that was ever given here."""
         return (*(picture.handle for picture in self.all_pictures), *self.gone)
+
+    def adjusted_from(self, handle: str) -> tuple[Picture, Adjustment] | None:
+        """Return the picture that one was adjusted from and all that was adjusted since; None where it was not, or
+        where that picture is not here."""
+        known = {picture.handle: picture for picture in self.all_pictures}
+        receipt = known[handle].receipt if handle in known else None
+        if receipt is None or receipt.adjustment is None or not receipt.references:
+            return None
+        original = known.get(receipt.references[0].handle)
+        return (original, receipt.adjustment) if original is not None else None
 
     @property
     def edit_target(self) -> str | None:

@@ -93,12 +93,7 @@ def _sliders(view: View, sliders: Sequence[PanelSlider], handle: str) -> str:
     if not sliders:
         return ""
     words = view.words
-    rows = "".join(
-        f"<label><span>{escape(words(f'panel.{one.setting}'))}</span>"
-        f'<input type="range" name="{one.setting}" min="-{MAX_AMOUNT}" max="{MAX_AMOUNT}" step="5" value="0">'
-        "<output>0</output></label>"
-        for one in sliders
-    )
+    rows = "".join(_slider(words, one) for one in sliders)
     said = {
         "label": words("adjust.label"),
         "idle": words("adjust.idle"),
@@ -113,6 +108,17 @@ def _sliders(view: View, sliders: Sequence[PanelSlider], handle: str) -> str:
         f'</summary><div><p class="mini"><img src="{small}" alt="" loading="lazy"></p>{rows}'
         f'<p class="previewed" role="status">{escape(said["idle"])}</p>'
         f"{_slider_buttons(words, handle)}</div></details>"
+    )
+
+
+def _slider(words: Words, one: PanelSlider) -> str:
+    """Return the slider where the picture stands; it moves by at most as much as a request can ask for."""
+    least, most = max(-MAX_AMOUNT, one.amount - MAX_AMOUNT), min(MAX_AMOUNT, one.amount + MAX_AMOUNT)
+    stands = f"{one.amount:+d}".replace("-", "−") if one.amount else "0"
+    return (
+        f"<label><span>{escape(words(f'panel.{one.setting}'))}</span>"
+        f'<input type="range" name="{one.setting}" min="{least}" max="{most}" step="5" value="{one.amount}">'
+        f"<output>{stands}</output></label>"
     )
 
 
