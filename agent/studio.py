@@ -20,7 +20,7 @@ from agent.mcp.states import ServerState
 from agent.pictures import Picture, StoredPicture
 from agent.plans import Decision
 from agent.providers.base import PictureBytes, Provider
-from agent.providers.catalogue import Catalogue, catalogue_of
+from agent.providers.catalogue import Catalogue, ModelRole, catalogue_of
 from agent.providers.key_desk import KeyDesk
 from agent.providers.pool import NO_KEY, ProviderPool
 from agent.requests import Mask, TurnRequest
@@ -32,7 +32,7 @@ from agent.storage.cache import HistoryImageCache
 from agent.storage.gallery_values import GalleryPage, GalleryQuery
 from agent.storage.model_pictures import ModelPictures
 from agent.tools.script_files import ScriptRun, run_file
-from agent.workflow.again import request_of
+from agent.workflow.again import repeated, request_of
 from agent.workflow.fuller_wishes import FullerWish, Wish, fuller_wish
 from agent.workflow.maximum import turn_estimate
 from agent.workflow.outliving import Outliving
@@ -268,6 +268,18 @@ class Studio(KeptThings):
         if turn is None:
             raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
         return await request_of(conversation, turn, self._images)
+
+    async def repeated(
+        self, conversation_id: str, handle: str, owner: str = "local", *, difference: str = ""
+    ) -> TurnRequest | None:
+        """Return the request that made a picture, to be painted once more beside it: the same prompt, references and
+        parameters, with a stated `difference` perhaps. None for a picture that cannot be painted again like that.
+
+        Raises RequestRefused for a picture that is not there, and when the file of one of its pictures is gone.
+        """
+        conversation = await self.conversation(conversation_id, owner)
+        pro = self.catalogue.model(ModelRole.IMAGE_PRO, self.provider_name())
+        return await repeated(conversation, handle, self._images, pro.id, difference)
 
     async def attach(self, conversation_id: str, owner: str = "local") -> AsyncIterator[TurnEvent]:
         """Follow the running turn of a conversation from its first event; end at once when none runs.

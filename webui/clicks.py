@@ -107,6 +107,8 @@ class Clicks:
                 return turns.drop_plan(visitor, tab, where, click.arg)
             case "allow_calls" | "refuse_calls":
                 return turns.consent(visitor, tab, where, click.arg, is_allowed=click.act == "allow_calls")
+            case "panel" if (press := read_press(click.arg)) and press.action in ("regenerate", "vary"):
+                return turns.paint_again(visitor, tab, where, press, context.chosen)
             case "panel" if press := read_press(click.arg):
                 said = pressed_sentence(visitor.words, press)
                 return turns.say(visitor, tab, where, said, press.handle, context.chosen)

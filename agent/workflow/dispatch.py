@@ -372,6 +372,8 @@ class Dispatch:
         # What was taken in once is not read again, when the turn has to be prepared again.
         entry.request = replace(request, images=kept_uploads(request, uploads)) if uploads else request
         deps = await self._deps(who, conversation, turn, live, may_repeat=is_again)
+        if request.repeats is not None:
+            deps.ledger.know("planner:1", deps.text_model, request.repeats)
         # Before the first write: a turn stopped while it is recorded must not stay there as running.
         entry.prepared.append(deps)
         await house.records.begin_turn(
