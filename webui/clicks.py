@@ -13,7 +13,7 @@ from agent.conversation import Conversation
 from agent.errors import AivistaError, RequestRefused
 from agent.messages import Value
 from agent.pictures import ReferenceRole
-from webui.action_panels import amounts_sentence, pressed_sentence, read_amounts, read_press
+from webui.action_panels import PAINTING, amounts_sentence, pressed_sentence, read_amounts, read_press
 from webui.panels.canvas import canvas_html
 from webui.panels.chat import Wish, wish_of
 from webui.panels.compare import compare_html, pair, read_pair
@@ -107,7 +107,7 @@ class Clicks:
                 return turns.drop_plan(visitor, tab, where, click.arg)
             case "allow_calls" | "refuse_calls":
                 return turns.consent(visitor, tab, where, click.arg, is_allowed=click.act == "allow_calls")
-            case "panel" if (press := read_press(click.arg)) and press.action in ("regenerate", "vary"):
+            case "panel" if (press := read_press(click.arg)) and press.action in PAINTING:
                 return turns.paint_again(visitor, tab, where, press, context.chosen)
             case "panel" if press := read_press(click.arg):
                 said = pressed_sentence(visitor.words, press)

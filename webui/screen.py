@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
 from typing import Any
 
 import gradio as gr
@@ -31,7 +31,7 @@ from webui.panels.settings import SettingsPanel
 from webui.render import render_conversation
 from webui.roles import write_roles
 from webui.sessions import Sessions, Visitor
-from webui.spend import chosen_estimate, estimate_html
+from webui.spend import button_prices, chosen_estimate, estimate_html
 
 Updates = dict[Any, Any]
 
@@ -76,6 +76,7 @@ class Screen:
     sessions: Sessions
     panels: Panels
     is_kept: bool = True
+    _button_prices: dict[tuple[str, date], dict[str, str]] = field(default_factory=dict)
 
     def is_sketch(self, visitor: Visitor) -> bool:
         """Whether this visitor is served by the built-in model."""
@@ -125,7 +126,15 @@ class Screen:
 
     def view(self, visitor: Visitor, conversation_id: str) -> View:
         """Return what a conversation is shown with."""
-        return View(visitor.words, conversation_id, self.offers(visitor))
+        return View(visitor.words, conversation_id, self.offers(visitor), self._prices(visitor))
+
+    def _prices(self, visitor: Visitor) -> dict[str, str]:
+        """Return what buttons of a conversation may cost at most, by what they ask for."""
+        name = self.provider(visitor), datetime.now(UTC).date()
+        if name not in self._button_prices:
+            self._button_prices.clear()
+            self._button_prices[name] = button_prices(self.studio().catalogue, name[0])
+        return self._button_prices[name]
 
     async def conversation(self, visitor: Visitor, conversation_id: str) -> Conversation | None:
         """Return the conversation if the visitor has it."""

@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError
 from agent.conversation import Conversation
 from agent.messages import Value
 from agent.plans import CapPassed, Plan
-from agent.providers.catalogue import Catalogue
+from agent.providers.catalogue import Catalogue, ModelRole
 from agent.spending import Estimate, EstimatePart, PartKind
 from agent.storage.preferences import Preferences
 from agent.storage.spend import SpendSums
@@ -92,6 +92,16 @@ def chosen_estimate(
         pictures=more.marked + more.files,
         has_mask=more.has_mask,
     )
+
+
+def button_prices(catalogue: Catalogue, provider: str) -> dict[str, str]:
+    """Return what a button may cost at most: `turn` where a message is sent once more, and by the model's id where one
+    picture is painted again; nothing where that is free or nobody knows the price."""
+    named = [("turn", Chosen())]
+    for name, role in (("flash", ModelRole.IMAGE_FLASH), ("pro", ModelRole.IMAGE_PRO)):
+        named.append((catalogue.model(role, provider).id, Chosen(image_model=name)))
+    guesses = {name: chosen_estimate(catalogue, provider, chosen) for name, chosen in named}
+    return {name: dollars_up(one.most_usd) for name, one in guesses.items() if one.most_usd > 0 and not one.unpriced}
 
 
 def shown_maximum(tab: Tab, chosen: Chosen) -> float | None:
