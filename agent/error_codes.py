@@ -194,7 +194,10 @@ class ErrorCode(StrEnum):
     CERTIFICATE_FAILED = "certificate_failed", Actor.NETWORK
     TLS_FAILED = "tls_failed", Actor.NETWORK
     # operator
-    DISK_FULL = "disk_full", Actor.OPERATOR
+    DISK_FULL = "disk_full", Actor.OPERATOR, True
+    NO_ROOM_TO_PAINT = "no_room_to_paint", Actor.OPERATOR, True
+    PICTURE_NOT_SAVED = "picture_not_saved", Actor.OPERATOR, False, Charge.YES
+    PICTURE_NOT_RECORDED = "picture_not_recorded", Actor.OPERATOR, False, Charge.YES
     STORAGE_BROKEN = "storage_broken", Actor.OPERATOR
     BAD_SETTING = "bad_setting", Actor.OPERATOR
     MODEL_NOT_FOUND = "model_not_found", Actor.OPERATOR

@@ -99,6 +99,15 @@ class KeptThings:
         picture = conversation.picture(handle)
         return StoredPicture(picture, await self._images.read(picture.image))
 
+    async def unrecorded_picture(self, conversation_id: str, digest: str, owner: str = "local") -> tuple[bytes, str]:
+        """Return bytes and type of a picture that came and that the full disk takes no record of.
+
+        Raises RequestRefused when there is none of that digest.
+        """
+        await self._records.get(conversation_id, owner)
+        image = self._images.offered(conversation_id, digest)
+        return await self._images.read(image), image.mime_type
+
     async def thumbnail(
         self, conversation_id: str, handle: str, edge_px: int, owner: str = "local"
     ) -> tuple[bytes, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -61,6 +62,8 @@ _STOP_S = 5.0
 _TIDY_AFTER_S = 5.0
 _LOOK_WHETHER_DUE_S = 3600.0
 _LOOK_AFTER_OTHERS_S = 2.0
+_SAVED_AGAIN_S = 5.0
+_log = logging.getLogger(__name__)
 _REPORT_BYTES = 512 << 10
 
 
@@ -118,6 +121,7 @@ class Studio(KeptThings):
 
     async def __aenter__(self) -> Studio:
         await self._records.open()
+        self.keep_alive(self._save_unsaved())
         for turn in self._records.abandoned:
             self.keep_alive(self._resume(turn))
         return self
@@ -178,6 +182,16 @@ class Studio(KeptThings):
         except TimeoutError:
             return False
         return True
+
+    async def _save_unsaved(self) -> None:
+        """Write the pictures that the disk had no room for as soon as it has, until the studio closes."""
+        await self._images.reserve.stand_by()
+        while not await self._closes_within(_SAVED_AGAIN_S):
+            await self._images.save_unsaved()
+            await self._images.reserve.stand_by()
+        if not await self._images.save_unsaved():
+            _log.error("the studio ends with pictures that the full disk had no room for: they are lost")
+        self._images.reserve.give_back()
 
     async def _warm_up(self) -> None:
         # Only Gemini has an embedding model, and only its vectors stand in LanceDB, which takes seconds to load.

@@ -48,6 +48,10 @@ class View:
             query = f"?download=1&{kind}=1" if kind else "?download=1"
         return f"media/{quote(self.conversation_id)}/{quote(handle.lstrip('#'))}{query}"
 
+    def unrecorded_url(self, digest: str) -> str:
+        """Return the address of a picture that the full disk takes no record of."""
+        return f"media/{quote(self.conversation_id)}/{quote(digest)}?unrecorded=1"
+
     def preview_url(self, handle: str) -> str:
         """Return the address of a picture as sliders would make it; their amounts go into the query."""
         return f"aivista/preview/{quote(self.conversation_id)}/{quote(handle.lstrip('#'))}"

@@ -65,7 +65,7 @@ def failure(view: View, error: ErrorInfo, turn_id: str, rewordings: Sequence[str
         f'<section class="card {"calm" if is_calm else "refusal"}" role="alert" data-code="{error.code.value}">'
         f"<h3>{icon(_HEAD_ICONS.get(error.actor, 'circle-alert'), 18)}{escape(title)}</h3>"
         f"<dl>{listed}</dl>{_rewordings(words, rewordings)}"
-        f"{_foot(view, ways_on, turn_id)}</section>"
+        f"{_foot(view, [*_picture_to_keep(view, error), *ways_on], turn_id)}</section>"
     )
 
 
@@ -147,6 +147,19 @@ def refused(words: Words, sentence: str) -> str:
 def stopped(words: Words) -> str:
     """Return the line of a turn that the person stopped."""
     return f'<p class="stopped" role="status">{icon("circle-stop", 15)}{escape(words("stopped.text"))}</p>'
+
+
+def _picture_to_keep(view: View, error: ErrorInfo) -> list[str]:
+    """Return the download of a picture that was paid for and that the full disk does not take."""
+    digest, handle = error.parameters.get("digest"), error.parameters.get("handle")
+    if error.code is ErrorCode.PICTURE_NOT_RECORDED and digest:
+        address = view.unrecorded_url(str(digest))
+    elif error.code is ErrorCode.PICTURE_NOT_SAVED and handle:
+        address = view.url(str(handle), is_download=True, kind="clean")
+    else:
+        return []
+    label = escape(view.words("action.download"))
+    return [f'<a class="b primary" href="{escape(address)}" download>{icon("download")}<span>{label}</span></a>']
 
 
 def _foot(view: View, buttons: Sequence[str], turn_id: str) -> str:

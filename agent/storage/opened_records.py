@@ -57,6 +57,7 @@ class OpenedRecords:
             self._thread,
             lambda: self._records.db.together(),
             lambda is_durable: self._records.db.begin_batch(is_durable),
+            images.reserve.give_back,
         )
         self._life = LifeSign(home / "running")
         self.journal = Journal(self._writing, lambda: self._records.calls, images)
