@@ -328,8 +328,10 @@ def _colour() -> list[Rule]:
         return tone_read("saturation", -_amount(match, lacking=0))
 
     # "Cool" is praise as often as a colour: without a word for colour or a small degree it is not taken for one.
-    cooler = rf"(?P<before>{_LITTLE}) cooler(?: {_COLOURS})?|(?:(?P<part>{_DEGREE}) )?cooler in (?:tone|colou?r)"
-    rf"|cooler {_COLOURS}|(?:the |its )?{_COLOURS} cooler"
+    cooler = (
+        rf"(?P<before>{_LITTLE}) cooler(?: {_COLOURS})?|(?:(?P<part>{_DEGREE}) )?cooler in (?:tone|colou?r)"
+        rf"|cooler {_COLOURS}|(?:the |its )?{_COLOURS} cooler"
+    )
     return [
         _rule(
             rf"(?:(?:convert|turn|change|switch|render)(?: {TARGET})? )?(?:(?:in|to|into|as) )?(?:an? )?"
