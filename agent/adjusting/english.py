@@ -116,8 +116,10 @@ _SUBJECT = (
     r"| comes out| turned out)(?: still)? |(?:looks?|seems?|feels?|came out)(?: still)? )"
 )
 _RATIO = r"(?P<width>\d{1,2}) ?(?::|x|by|/) ?(?P<height>\d{1,2})|(?P<square>square)"
-_SHAPE = r"(?:an? )?(?:widescreen |wide |portrait |landscape )?(?:cent(?:ered|red|er"
-rf"|re) )?(?:{_RATIO})(?: (?:aspect ratio|ratio|format|shape|aspect|crop))?"
+_SHAPE = (
+    r"(?:an? )?(?:widescreen |wide |portrait |landscape )?(?:cent(?:ered|red|er"
+    rf"|re) )?(?:{_RATIO})(?: (?:aspect ratio|ratio|format|shape|aspect|crop))?"
+)
 _SIDE = (
     r"(?P<side>(?:to(?: the| your)? )?(?:left|right)|(?:counter|anti)[ -]?clockwise|clockwise|ccw|cw)"
     r"(?: direction)?"
