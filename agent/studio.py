@@ -169,6 +169,15 @@ class Studio(KeptThings):
             # A clock that jumps says nothing of how long it was: it is looked at each hour.
             wait_s = _LOOK_WHETHER_DUE_S
 
+    async def back_up(self) -> None:
+        """Once a day, back up the database, until the studio closes."""
+        from agent.storage.backups import Backups
+
+        wait_s = _TIDY_AFTER_S
+        while not await self._closes_within(wait_s):
+            await asyncio.to_thread(Backups(self.settings.home).make_if_due, datetime.now(UTC))
+            wait_s = _LOOK_WHETHER_DUE_S
+
     async def take_over(self) -> None:
         """Have turns go on whose process has died, as a start does, until the studio closes."""
         while not await self._closes_within(_LOOK_AFTER_OTHERS_S):

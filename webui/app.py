@@ -216,7 +216,7 @@ class Server:
         self._loop = asyncio.get_running_loop()
         try:
             await self._open.enter_async_context(self._studio)
-            for work in (self._studio.tidy_up(), self._studio.take_over()):
+            for work in (self._studio.tidy_up(), self._studio.back_up(), self._studio.take_over()):
                 self._studio.keep_alive(work)
         except AivistaError as error:
             # The server can only say that it did not start; `start` says why.
