@@ -35,6 +35,7 @@ class DiskReserve:
         self._home = home
         self._files: list[IO[bytes]] = []
         self._lock = threading.Lock()
+        self._taking = asyncio.Lock()
         self._standing: IO[bytes] | None = None
 
     @contextlib.asynccontextmanager
@@ -43,7 +44,9 @@ class DiskReserve:
 
         A call that is cancelled while it waits for the disk sets nothing aside.
         """
-        file = await asyncio.to_thread(self._take, size_bytes)
+        # One after the other: pictures of one request are asked for in its order.
+        async with self._taking:
+            file = await asyncio.to_thread(self._take, size_bytes)
         try:
             yield
         finally:
