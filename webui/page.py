@@ -147,7 +147,7 @@ def _wire_turns(screen: Screen, tab: gr.State) -> None:
         **chips: Any,
     ) -> AsyncIterator[Updates]:
         visitor, named = screen.sessions.visitor(request), read_references(references)
-        chosen, fields = Chosen.model_validate(chips), Fields(mask or "", expand or "")
+        chosen, fields = Chosen.from_chips(chips), Fields(mask or "", expand or "")
         given = read_roles(roles, named)
         async for updates in turns.send(visitor, tab, message, chosen, conversation, editing, named, fields, given):
             yield updates
@@ -201,7 +201,7 @@ def _wire_clicks(bus: gr.HTML, screen: Screen, tab: gr.State) -> None:
         if click is None:
             return
         named = read_references(references)
-        context = Context(conversation, editing, named, read_roles(roles, named), Chosen.model_validate(chips))
+        context = Context(conversation, editing, named, read_roles(roles, named), Chosen.from_chips(chips))
         async for updates in clicks.answer(screen.sessions.visitor(request), tab, click, context):
             yield updates or screen.nothing()
         yield screen.nothing()

@@ -126,7 +126,10 @@ def _missing(request: Request, error: Exception) -> Response:
             refused = Refused(RefusalCode.WRONG_METHOD, method=request.method)
         case _:
             refused = Refused(RefusalCode.UNREADABLE, problem=str(error.detail).rstrip("."))
-    return _refused(request, refused)
+    answer = _refused(request, refused)
+    # A 405 names what the address takes.
+    answer.headers.update({name: value for name, value in (error.headers or {}).items() if name.lower() == "allow"})
+    return answer
 
 
 def _gone(_request: Request, _error: Exception) -> Response:

@@ -178,6 +178,8 @@ async def test_files_are_written_read_guarded_by_their_version_and_deleted(clien
     assert taken.status_code == 409
     stale = await client.put(f"{files}/notes/plan.md", content="x", headers={"If-Match": '"999"'})
     assert (stale.status_code, stale.json()["code"]) == (409, "file_changed")
+    forgotten = await client.put(f"{files}/notes/plan.md")
+    assert (forgotten.status_code, (await client.get(f"{files}/notes/plan.md")).text) == (422, "# Plan")
     fresh = await client.put(f"{files}/notes/plan.md", content="y", headers={"If-Match": read.headers["etag"]})
     assert fresh.status_code == 200
     assert [one["name"] for one in (await client.get(files)).json()["files"]] == ["notes/plan.md"]
