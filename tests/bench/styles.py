@@ -1,8 +1,8 @@
 """How well the style library finds what wishes name: `python -m tests.bench.styles` prints a table.
 
 Full text only: what an embedding model adds can be measured with that model alone, and a stand-in would tell nothing.
-The wishes were written by those who wrote the styles' names and descriptions, so every row flatters; "described" of the
-tuning half is the nearest to what strangers say, and "traps" use the words of styles for things.
+The wishes were written by those who wrote the styles' names and descriptions, and the misses of both halves have been
+looked at: no row tells how well strangers are understood. "traps" use the words of styles for things.
 """
 
 from __future__ import annotations
