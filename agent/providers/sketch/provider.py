@@ -47,7 +47,7 @@ _DEFAULT_RATIO = "16:9"
 _DEFAULT_SIZE = (1376, 768)
 _TOKENS_A_PICTURE = 258
 # What is asked for when a picture is to grow and nothing is said of it.
-_CONTINUE = "extend it"
+_CONTINUE, _CONTINUE_ZH = "extend it", "向外延伸"
 _PIECES = re.compile(r"[\u3400-\u9fff]{1,2}[^\w\s]*\s*|[^\s\u3400-\u9fff]+\s*|\s+")
 
 
@@ -87,7 +87,12 @@ class SketchProvider:
         async for chunk in self._say(answer):
             yield chunk
         if isinstance(wish, Draw | Edit):
-            call = image_call(wish, text or _CONTINUE, tools, is_upload=newest_is_upload(messages))
+            call = image_call(
+                wish,
+                text or (_CONTINUE_ZH if is_chinese(said) else _CONTINUE),
+                tools,
+                is_upload=newest_is_upload(messages),
+            )
             if call is not None:
                 yield CompletionChunk(part=call)
         yield CompletionChunk(usage=_usage(messages, answer), finish_reason=DONE)
