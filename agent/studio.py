@@ -117,11 +117,13 @@ class Studio(KeptThings):
         self._room = WaitingRoom(turns_at_once) if turns_at_once is not None else None
         self._dispatch: Dispatch | None = None
         self._kept = Outliving()
+        self._saving: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
 
     async def __aenter__(self) -> Studio:
         await self._records.open()
-        self.keep_alive(self._save_unsaved())
+        # Not one of the tasks that end by themselves: this one goes on as long as the studio.
+        self._saving = asyncio.create_task(self._save_unsaved())
         for turn in self._records.abandoned:
             self.keep_alive(self._resume(turn))
         return self
@@ -135,6 +137,8 @@ class Studio(KeptThings):
             # Beside the others: what MCP servers were started must end in any case.
             self.keep_alive(self._toolbox.aclose())
         await self._kept.end(_CLOSE_S)
+        if self._saving is not None:
+            await self._saving
         if self._reader is not None:
             await self._reader.aclose()
         if self._dispatch is not None:
