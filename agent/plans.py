@@ -20,10 +20,9 @@ class ModelPrice(Value):
 
 class CapPassed(Value):
     """A cap that the pictures of a plan would pass: what is spent of it so far, and about what they cost, in US
-    dollars. The conversation's counts every branch, the day's every conversation of the owner's. The turn's is the
-    maximum that was told before it was sent: of that one `price_usd` is the most that the pictures can cost."""
+    dollars. The conversation's counts every branch, the day's every conversation of the owner's."""
 
-    cap: Literal["conversation", "day", "turn"]
+    cap: Literal["conversation", "day"]
     cap_usd: float
     spent_usd: float
     price_usd: float

@@ -22,8 +22,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("agent.kept_things",),
     ("agent.workflow", "agent.archive"),
     ("agent.mcp",),
-    ("agent.spending",),
-    ("agent.imaging", "agent.tools", "agent.history_images", "agent.report", "agent.telemetry", "agent.worst_case"),
+    ("agent.imaging", "agent.tools", "agent.history_images", "agent.report", "agent.spending", "agent.telemetry"),
     ("agent.fetching", "agent.providers", "agent.sandbox", "agent.storage"),
     (
         "agent.adjusting",
