@@ -101,8 +101,8 @@ class Opening:
         }
 
 
-def wire_opening(page: gr.Blocks, opening: Opening, tab: gr.State) -> None:
-    """Fill the page when it is opened, where it did not come filled."""
+def wire_opening(page: gr.Blocks, opening: Opening, tab: gr.State, again: gr.Button) -> None:
+    """Fill the page when it is opened, where it did not come filled, and when its script asks `again` for that."""
 
     async def load(request: gr.Request, tab: Tab, filled: str) -> AsyncIterator[Updates]:
         visitor = opening.screen.sessions.visitor(request)
@@ -111,7 +111,8 @@ def wire_opening(page: gr.Blocks, opening: Opening, tab: gr.State) -> None:
             yield updates
 
     inputs: dict[str, Block] = {"tab": tab, "filled": opening.filled}
-    page.load(load, None, opening.outputs, inputs_kwargs=inputs, concurrency_limit=_AT_ONCE, **_QUIET)
+    for ask in (page.load, again.click):
+        ask(load, None, opening.outputs, inputs_kwargs=inputs, concurrency_limit=_AT_ONCE, **_QUIET)
 
 
 def _seal(visitor: Visitor, conversation: Conversation | None) -> str:

@@ -109,9 +109,9 @@ def build_page(studio: Callable[[], Studio], catalogue: Catalogue, sessions: Ses
         wire_drafts(screen)
         _wire_endpoint(screen)
         with gr.Column(elem_classes="wire"):
-            filled = gr.Textbox("", label="filled")
+            filled, again = gr.Textbox("", label="filled"), gr.Button("again", elem_id="fill-again")
         opening = Opening(screen, rail_at_work, caps, spoken, filled)
-        wire_opening(page, opening, tab)
+        wire_opening(page, opening, tab, again)
     return Page(page, opening)
 
 

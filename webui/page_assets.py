@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from webui.icons import icon
 from webui.shortcuts import script_table
 from webui.theme import tokens_css
+from webui.words import LANGUAGES, load_words
 
 # Below the page, wherever that stands: behind a proxy it may have a prefix.
 PLACE = "aivista/page/"
@@ -32,7 +33,17 @@ STYLES = (
 _AT_ONCE = "language"
 SCRIPTS = (
     *("script_words", "keys", "dialogs", "drawer", "announce"),
-    *("uploads", "ready", "drop_anywhere", "composer_chips", "composer_aids", "prompts", "attached", "drafts"),
+    *(
+        "answers",
+        "uploads",
+        "ready",
+        "drop_anywhere",
+        "composer_chips",
+        "composer_aids",
+        "prompts",
+        "attached",
+        "drafts",
+    ),
     *(
         "cards",
         "consent",
@@ -88,7 +99,13 @@ def script() -> Asset:
     table = json.dumps(script_table(), ensure_ascii=False)
     # One that fails is reported as before, and takes none of the others along.
     each = (f"try {{\n{_read(f'{name}.js')}\n}} catch (error) {{ reportError(error); }}" for name in SCRIPTS)
-    code = (f"window.aivistaShortcuts = {table};", *each)
+    # What a page says that Python has not filled: its other words come with the fill.
+    unfilled = {
+        one: {name: load_words(one).table[f"unfilled.{name}"] for name in ("failed", "refused", "silent")}
+        for one in LANGUAGES
+    }
+    told = json.dumps(unfilled, ensure_ascii=False)
+    code = (f"window.aivistaShortcuts = {table};", f"window.aivistaUnfilled = {told};", *each)
     return _asset("\n".join(code), "js", "text/javascript", "script")
 
 

@@ -46,6 +46,7 @@ PARTS: dict[str, str] = {
     "Queue is full": "builtin.busy",
     "Failed to fetch": "builtin.cut",
     "NetworkError": "builtin.cut",
+    "Could not parse server response": "builtin.cut",
 }
 
 

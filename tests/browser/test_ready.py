@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page, Route, expect
@@ -174,3 +175,63 @@ def test_words_on_the_first_page_stay_when_an_example_runs(page: Page, studio: P
     page.reload()
     expect_ready(page)
     expect(composer(page)).to_have_value("my own wish")
+
+
+# The stream of answers as a slow connection brings it: its last message waits until `release` is called.
+SLOW_END = """
+  const plain = window.fetch;
+  const released = new Promise(release => { window.release = release; });
+  window.fetch = async (resource, init) => {
+    const answer = await plain(resource, init);
+    if (!String(resource.url ?? resource).includes("/queue/data")) return answer;
+    const decoder = new TextDecoder();
+    const held = new TransformStream({ async transform(piece, out) {
+      if (decoder.decode(piece, { stream: true }).includes('"close_stream"')) { window.isHeld = true; await released; }
+      out.enqueue(piece);
+    } });
+    return new Response(answer.body.pipeThrough(held), answer);
+  };
+"""
+
+
+def test_what_is_sent_while_the_stream_of_answers_ends_is_answered(page: Page, studio: PageProcess) -> None:
+    page.add_init_script(SLOW_END)
+    open_page(page, studio.url)
+    page.wait_for_function("window.isHeld")
+    with page.expect_response(JOIN) as accepted:
+        say(page, "draw a harbour")
+    assert accepted.value.ok
+    page.evaluate("release()")
+    expect(pictures(page)).to_have_count(1)
+    expect_rest(page)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "language", "said"),
+    [
+        ({"status": 502, "body": "<html>Bad Gateway</html>"}, "en", "did not answer (HTTP 502)"),
+        ({"status": 429, "json": {"detail": "请稍候。"}}, "zh-CN", "请稍候。正在重试"),
+        (None, "en", "has not answered yet"),
+    ],
+    ids=["error", "sentence", "no connection"],
+)
+def test_a_page_whose_first_answer_is_an_error_says_so_and_asks_again(
+    page: Page, shared_studio: PageProcess, refusal: dict[str, Any] | None, language: str, said: str
+) -> None:
+    page.context.add_cookies([{"name": "aivista_lang", "value": language, "url": shared_studio.url}])
+
+    def refuse(route: Route) -> None:
+        if refusal is None:
+            route.abort()
+        else:
+            route.fulfill(**refusal)
+
+    page.route(JOIN, refuse)
+    page.goto(shared_studio.url)
+    expect(page.get_by_role("alert").filter(has_text=said)).to_be_visible()
+    composer(page).fill("draw a pier")
+    page.unroute(JOIN)
+    expect_ready(page)
+    expect(page.locator("#unfilled")).to_have_count(0)
+    expect(composer(page)).to_have_value("draw a pier")
+    expect(page.locator("#rail [data-act=new]")).to_be_visible()

@@ -4,7 +4,7 @@
 (() => {
   const root = document.documentElement;
   const $ = selector => document.querySelector(selector);
-  const PREFIX = "aivista-draft ", NEW = "new", LOOK_MS = 400, SETTLE_MS = 80, ALONG_MS = 10000, SHOWN_MS = 3000;
+  const PREFIX = "aivista-draft ", EARLY = "aivista-early", NEW = "new", LOOK_MS = 400, SETTLE_MS = 80, ALONG_MS = 10000, SHOWN_MS = 3000;
   const MOST = 40, LONGEST = 100_000, LIFE_MS = 30 * 24 * 3600 * 1000;
   const area = () => $("#box textarea"), text = () => area()?.value || "";
   const open = () => $("#top h1")?.dataset.conversation || "";
@@ -23,6 +23,11 @@
       for (const [name] of kept.filter(([, at], place) => place >= MOST || Date.now() - at > LIFE_MS)) localStorage.removeItem(name);
     } catch { /* nothing is kept here */ }
   };
+
+  // What was typed into a page that was left before Python had filled it: Gradio loads a page once more by itself when the
+  // connection is back.
+  const early = () => { try { const words = sessionStorage.getItem(EARLY); sessionStorage.removeItem(EARLY); return words; } catch { return ""; } };
+  addEventListener("pagehide", () => { try { if (!where && text()) sessionStorage.setItem(EARLY, text()); } catch { /* nothing is kept here */ } });
 
   // ---- from the composer: what it holds now. Chips alone are no draft; beside words they are part of it.
   let where = "", seen = "", last = "", isSending = false, isMoving = false, moves = 0, goesAlongUntil = 0;
@@ -89,7 +94,7 @@
   // ---- another conversation: its own draft comes, before words that are in the box for it already
   const arrive = (here, left) => {
     const draft = read(here), typed = text() === left ? "" : text();
-    bring(here, { ...draft, text: [draft?.text, typed].filter(Boolean).join("\n") });
+    bring(here, { ...draft, text: [draft?.text, early(), typed].filter(Boolean).join("\n") });
     window.aivistaAttached.arrive(here);
   };
   const moved = () => {

@@ -2,17 +2,19 @@
 // earlier would go into another one, and what is sent while files are on their way would go without them: a press of Send
 // or of Enter is kept until then.
 (() => {
-  const root = document.documentElement, PATIENCE_MS = 10_000;
+  const root = document.documentElement, PATIENCE_MS = 10_000, AGAIN_MS = 1000;
   const $ = selector => document.querySelector(selector);
   // Python writes another stamp whenever it opens a conversation, together with all the rest. Other reasons to fill a part
   // of the page have none.
   const stamp = () => $("#top h1")?.dataset.opened || "";
   const open = () => $("#top h1")?.dataset.conversation || "";
   const isShut = () => !root.hasAttribute("data-ready") || Boolean(window.aivistaUploads?.isBusy());
-  let last = "", before = "", asked = "", isKept = false, timer = 0;
+  let last = "", before = "", asked = "", isKept = false, timer = 0, unfilled = 0;
 
   const unlock = () => {
     clearTimeout(timer);
+    clearTimeout(unfilled);
+    $("#unfilled")?.remove();
     asked = "";
     root.setAttribute("data-ready", "");
   };
@@ -29,7 +31,38 @@
     unlock();
     go();
   };
-  const wait = () => new MutationObserver(look).observe(document.body, { childList: true, subtree: true, attributeFilter: ["data-opened"] });
+  const wait = () => {
+    new MutationObserver(look).observe(document.body, { childList: true, subtree: true, attributeFilter: ["data-opened"] });
+    askIn(PATIENCE_MS, true);
+  };
+
+  // ---- the first fill: a page that is not answered, or with an error, says so and asks again. Python's words are not here
+  // yet.
+  let refusals = 0;
+  const isUnfilled = () => !root.hasAttribute("data-ready") && !asked && !stamp();
+  const tell = (key, values = {}) => {
+    const told = window.aivistaUnfilled[root.lang] || window.aivistaUnfilled.en;
+    const text = Object.entries(values).reduce((said, [name, value]) => said.replaceAll(`{${name}}`, () => value), told[key]);
+    const notice = $("#unfilled") || document.body.appendChild(Object.assign(document.createElement("p"), { id: "unfilled", role: "alert" }));
+    if (notice.textContent !== text) notice.textContent = text;
+  };
+  const askIn = (ms, isSilent) => {
+    clearTimeout(unfilled);
+    unfilled = setTimeout(() => {
+      if (!isUnfilled()) return;
+      if (isSilent) tell("silent");
+      $("#fill-again")?.click();
+      askIn(PATIENCE_MS, true);
+    }, ms);
+  };
+  addEventListener("aivista-refused", ({ detail: { status, detail } }) => {
+    if (!isUnfilled()) return;
+    if (typeof detail === "string") tell("refused", { why: detail });
+    else if (status) tell("failed", { status });
+    else tell("silent");
+    askIn(Math.min(AGAIN_MS * 2 ** refusals, PATIENCE_MS), false);
+    refusals += 1;
+  });
 
   const isSent = event => event.type === "click"
     ? event.target.closest?.("#box .submit-button")

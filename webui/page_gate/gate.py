@@ -26,6 +26,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent.picture_limits import MAX_VISITOR_UPLOAD_MEGABYTES
 from webui.guard import PROGRAMS
+from webui.page_gate.answer_streams import AnswerStreams
 from webui.page_gate.comers import Comer, PageSessions, comer_of
 from webui.page_gate.limits import Limits
 from webui.page_gate.shapes import EventShapes, Unfit, is_below, paths_in, read_json, session_of
@@ -67,6 +68,7 @@ class House:
     limits: Limits | None = None
     is_behind_proxy: bool = False
     owners: PageSessions = field(default_factory=PageSessions)
+    streams: AnswerStreams = field(default_factory=AnswerStreams)
 
     @cached_property
     def shapes(self) -> EventShapes:
@@ -139,12 +141,14 @@ class PageGate:
         """Hand the request on. Raises Turned before anything was answered."""
         match asked.scope["method"]:
             case "GET" | "HEAD":
-                self._check_reading(asked)
-                await self.app(asked.scope, receive, send)
+                session = self._check_reading(asked)
+                counted = self.house.streams.counted(session, send) if session else send
+                await self.app(asked.scope, receive, counted)
             case "POST" if _EVENT.fullmatch(asked.path):
                 self._count(asked.comer, is_upload=False)
-                body = await self._event(asked, receive)
-                await self.app(asked.scope, _replayed(body, receive), send)
+                body, session = await self._event(asked, receive)
+                told = self.house.streams.telling(session, send) if session else send
+                await self.app(asked.scope, _replayed(body, receive), told)
             case "POST" if asked.path == "upload":
                 self._count(asked.comer, is_upload=True)
                 await self._upload(asked, receive, send)
@@ -153,27 +157,28 @@ class PageGate:
             case _:
                 raise Turned(404, "page_gate.nothing_here")
 
-    def _check_reading(self, asked: _Asked) -> None:
+    def _check_reading(self, asked: _Asked) -> str | None:
+        """Return the session whose stream is asked for, if one is."""
         if _READ.fullmatch(asked.path) or _RESULT.fullmatch(asked.path):
-            return
+            return None
         if stream := _STREAM.fullmatch(asked.path):
             self._count(asked.comer, is_upload=False)
             # Of several values each reader takes another one.
             told = [one] if (one := stream["session"]) else _values(asked.scope, "session_hash")
             if len(told) > 1:
                 raise Turned(422, "api.unreadable", problem="session_hash")
-            self._check_session(asked.comer, told[0] if told else None)
-            return
+            return self._check_session(asked.comer, told[0] if told else None)
         found = _FILE.fullmatch(asked.path)
         if found is None or not self.house.transit.is_of(found["path"], asked.comer.name):
             raise Turned(404, "page_gate.nothing_here")
+        return None
 
-    async def _event(self, asked: _Asked, receive: Receive) -> bytes:
-        """Return the body of an event that the page could have sent."""
+    async def _event(self, asked: _Asked, receive: Receive) -> tuple[bytes, str | None]:
+        """Return the body of an event that the page could have sent, and its session."""
         house, body = self.house, await _body(asked.scope, receive)
         try:
             told = read_json(body)
-            self._check_session(asked.comer, told.get("session_hash"))
+            session = self._check_session(asked.comer, told.get("session_hash"))
             event = _EVENT.fullmatch(asked.path)
             name = event["name"] if event else None
             if name is not None or asked.path == "queue/join":
@@ -182,15 +187,17 @@ class PageGate:
                 self._check_files(asked.comer, told)
         except Unfit as unfit:
             raise Turned(422, "api.unreadable", problem=str(unfit)) from None
-        return body
+        return body, session
 
-    def _check_session(self, comer: Comer, told: object) -> None:
+    def _check_session(self, comer: Comer, told: object) -> str | None:
+        """Return the session that is named, if one is, once it is theirs."""
         try:
             session = session_of(told)
         except Unfit:
             raise Turned(422, "api.unreadable", problem="session_hash") from None
         if session is not None and not self.house.owners.is_of(session, comer.name):
             raise Turned(404, "page_gate.not_your_session")
+        return session
 
     def _check_files(self, comer: Comer, told: dict[str, Any]) -> None:
         house = self.house
