@@ -1,11 +1,17 @@
-"""What every test stands on: the network is refused but for this machine."""
+"""What every test stands on: its layer, its end, and no network but this machine."""
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import ipaddress
+import os
+import signal
 import socket
+from collections import defaultdict
 from collections.abc import Generator, Iterator
+from pathlib import Path
+from types import FrameType
 
 import pytest
 from hypothesis import settings
@@ -13,6 +19,72 @@ from hypothesis import settings
 # How long an example takes says more of the machine than of the code.
 settings.register_profile("aivista", deadline=None)
 settings.load_profile("aivista")
+
+_TESTS = Path(__file__).parent
+# The test functions that take long, made anew by `pytest --update-slow` over the whole suite.
+_SLOW = _TESTS / "slow.txt"
+_SLOW_S = 0.2
+# Whoever imports one of these starts programs.
+_PROGRAMS = frozenset(
+    ("PageProcess", "StudioChild", "GeminiProcess", "run_command", "run_child", "on_pipes", "meeting", "desk", "rogue")
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-slow", action="store_true", help="write the functions that took long to tests/slow.txt")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if hasattr(config, "workerinput"):
+        # Whoever ends the run wants to know where it was: stderr is ours until the tests begin.
+        faulthandler.register(signal.SIGTERM, file=os.dup(2), all_threads=True, chain=True)
+    else:
+        config.pluginmanager.register(Run(config.getoption("--update-slow")))
+
+
+class Run:
+    """The run as a whole, in the process that hands the tests out: what runs now, and how long each function took."""
+
+    def __init__(self, updates_slow: bool) -> None:
+        self._running: set[str] = set()
+        self._took_s: defaultdict[str, float] = defaultdict(float)
+        self._updates_slow = updates_slow
+        signal.signal(signal.SIGTERM, self._end)
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self._running.add(nodeid)
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        self._running.discard(nodeid)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if not {"browser", "process"} & report.keywords.keys():
+            self._took_s[report.nodeid.split("[")[0]] += report.duration
+
+    def pytest_sessionfinish(self) -> None:
+        if self._updates_slow:
+            _SLOW.write_text("".join(f"{name}\n" for name, took_s in sorted(self._took_s.items()) if took_s > _SLOW_S))
+
+    def _end(self, number: int, frame: FrameType | None) -> None:
+        """Say what was running, and end at once: whoever hangs would not let the run end by itself."""
+        os.write(
+            2, "\n".join(("", "The tests were ended from outside. These were running:", *self._running, "")).encode()
+        )
+        os._exit(128 + number)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give each test its layer: browser, process, slow, or none."""
+    slow = frozenset(_SLOW.read_text(encoding="utf-8").split())
+    for item in items:
+        assert isinstance(item, pytest.Function)
+        imported = vars(item.module)
+        if item.path.is_relative_to(_TESTS / "browser") or "chromium" in imported:
+            item.add_marker("browser")
+        elif not _PROGRAMS.isdisjoint(imported):
+            item.add_marker("process")
+        elif item.nodeid.split("[")[0] in slow:
+            item.add_marker("slow")
 
 
 @pytest.hookimpl(wrapper=True)

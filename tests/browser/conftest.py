@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Generator, Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Error as PlaywrightError
 
 from tests.page import PageProcess, free_port
 from tests.page.chromium import chromium
@@ -29,12 +31,47 @@ _ARGUMENTS = [
 ]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Try a test of this folder twice more when it fails: two browsers and two studios share two cores, and a click may
-    come before its page is ready. One that fails thrice has failed; the report counts those that were tried again."""
-    for item in items:
-        if item.path.is_relative_to(Path(__file__).parent):
-            item.add_marker(pytest.mark.flaky(reruns=2))
+# The last requests of scripts, each with its status once it was answered: what a page that waits has asked for.
+_REQUESTS = """
+  const plain = window.fetch, asked = window.lastRequests = [];
+  window.fetch = async (resource, init) => {
+    const one = { address: String(resource.url ?? resource), at: Math.round(performance.now()), status: "open" };
+    asked.push(one);
+    if (asked.length > 30) asked.shift();
+    try { const answer = await plain(resource, init); one.status = answer.status; return answer; }
+    catch (error) { one.status = error.name; throw error; }
+  };
+"""
+_console: list[str] = []
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add to the report of a test that failed what its pages show, wrote and asked for, and what its studios wrote."""
+    report = yield
+    if report.when == "call" and report.failed and isinstance(item, pytest.Function):
+        evidence = [f"console: {line}" for line in _console]
+        # A time limit leaves Playwright in the middle of a call: it takes no other.
+        has_ended = "from pytest-timeout" in report.longreprtext
+        for name, value in item.funcargs.items():
+            if isinstance(value, Browser) and not has_ended:
+                pages = [page for context in value.contexts for page in context.pages]
+                evidence += [line for number, page in enumerate(pages) for line in _seen(page, number)]
+            elif isinstance(value, PageProcess):
+                evidence += [f"stderr of {name}:", value.errors[-4000:]]
+        report.sections.append(("Evidence", "\n".join(evidence)))
+    return report
+
+
+def _seen(page: Page, number: int) -> Iterator[str]:
+    picture = Path(tempfile.mkdtemp(prefix="aivista-page-")) / f"{number}.png"
+    try:
+        page.screenshot(path=picture, timeout=5000)
+        yield f"page {number}: {page.url}, {picture}"
+        for one in page.evaluate("window.lastRequests ?? []"):
+            yield f"  {one['at']} ms {one['status']} {one['address']}"
+    except PlaywrightError as error:
+        yield f"page {number} cannot be seen: {error}"
 
 
 # Not for the whole session: Playwright keeps an event loop running in this thread, where no asyncio test could run.
@@ -78,6 +115,8 @@ def gemini_studio(gemini: GeminiProcess, tmp_path_factory: pytest.TempPathFactor
 def profile(browser: Browser) -> Iterator[BrowserContext]:
     """A browser profile for all tests: what the page is made of is fetched and compiled once."""
     context = browser.new_context(viewport={"width": 1280, "height": 860}, locale="en-US", accept_downloads=True)
+    context.add_init_script(_REQUESTS)
+    context.on("console", lambda message: _console.append(f"{message.type}: {message.text}"))
     yield context
     context.close()
 
@@ -85,15 +124,17 @@ def profile(browser: Browser) -> Iterator[BrowserContext]:
 @pytest.fixture
 def page(profile: BrowserContext) -> Iterator[Page]:
     """A tab of somebody new; a script that fails or a request that leaves this machine fails the test."""
+    _console.clear()
     tab = profile.new_page()
     faults: list[str] = []
     tab.on("pageerror", lambda error: faults.append(f"script: {error}"))
     tab.on("requestfailed", lambda request: faults.append(request.url) if _leaves(request.url) else None)
     yield tab
     profile.set_offline(False)
-    if tab.url.startswith("http"):
-        tab.evaluate("localStorage.clear()")
     for one in profile.pages:
+        # A page that is left keeps what is in its box: that would be the next one's draft.
+        if one.url.startswith("http"):
+            one.evaluate("localStorage.clear(); Storage.prototype.setItem = () => {}")
         one.close()
     profile.clear_cookies()
     profile.clear_permissions()
