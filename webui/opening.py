@@ -71,7 +71,11 @@ class Opening:
         return {**await self._around(visitor), **opened, self.filled: _seal(visitor, conversation)}
 
     async def fill(self, visitor: Visitor, tab: Tab, name: str, sealed: str) -> AsyncIterator[Updates]:
-        """Yield what the page lacks: nothing where it came filled, and nothing has changed since."""
+        """Yield what the page lacks: nothing where it came filled, and nothing has changed since. A page that asked
+        again, because the first answer took too long, is not filled twice: by now its person may be elsewhere."""
+        if tab.is_filled:
+            yield self.screen.nothing()
+            return
         conversation, clicks = await self.asked(visitor, name), self._clicks
         # One in which something was done already shows that, and must not be taken back.
         is_whole = bool(sealed) and (tab.ticket > 0 or sealed == _seal(visitor, conversation))
@@ -79,6 +83,7 @@ class Opening:
             # In one stroke: each one more is drawn, and waited for, by itself.
             first = await self._around(visitor)
             async for updates in clicks.open(visitor, tab, conversation.id if conversation else ""):
+                tab.is_filled = True
                 whole = {**first, **updates}
                 yield _unlike_built(whole) if first and not sealed else whole
                 first = {}

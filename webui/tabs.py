@@ -26,10 +26,11 @@ class Tab:
     """One open tab.
 
     A tab shows one stream at a time: whoever opens a conversation or sends a message takes over, and a stream that no
-    longer holds the newest ticket stops writing.
+    longer holds the newest ticket stops writing. `is_filled` says that the page's first fill was sent.
     """
 
     ticket: int = 0
+    is_filled: bool = False
     returned: Returned | None = None
     sent: Returned | None = None
     sent_at_s: float = 0.0

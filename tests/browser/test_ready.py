@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.page import PageProcess
-from tests.page.hands import composer, expect_ready, expect_rest, open_at, open_page, pictures, say
+from tests.page.hands import composer, expect_ready, expect_rest, open_at, open_page, paint, pictures, say
 
 JOIN = "**/gradio_api/queue/join*"
 # Ten seconds are long for a test; typing comes before the end of three.
@@ -232,6 +232,22 @@ def test_a_page_whose_first_answer_is_an_error_says_so_and_asks_again(
     composer(page).fill("draw a pier")
     page.unroute(JOIN)
     expect_ready(page)
-    expect(page.locator("#unfilled")).to_have_count(0)
+    expect(page.locator("#unfilled, .toast-body")).to_have_count(0)
     expect(composer(page)).to_have_value("draw a pier")
     expect(page.locator("#rail [data-act=new]")).to_be_visible()
+
+
+def test_a_page_whose_first_answer_does_not_come_asks_again_and_is_filled_once(
+    page: Page, shared_studio: PageProcess
+) -> None:
+    page.add_init_script(IMPATIENT)
+    kept: list[Route] = []
+    page.route(JOIN, lambda route: route.continue_() if kept else kept.append(route))
+    page.goto(f"{shared_studio.url}/?c=new")
+    expect(page.get_by_role("alert").filter(has_text="has not answered yet")).to_be_visible()
+    expect_ready(page)
+    paint(page, "draw a pond")
+    with page.expect_response(JOIN):
+        kept[0].continue_()
+    paint(page, "make it darker")
+    expect(page.locator("#chat .user-row")).to_have_count(2)

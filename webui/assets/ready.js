@@ -9,12 +9,15 @@
   const stamp = () => $("#top h1")?.dataset.opened || "";
   const open = () => $("#top h1")?.dataset.conversation || "";
   const isShut = () => !root.hasAttribute("data-ready") || Boolean(window.aivistaUploads?.isBusy());
-  let last = "", before = "", asked = "", isKept = false, timer = 0, unfilled = 0;
+  let last = "", before = "", asked = "", isKept = false, timer = 0, unfilled = 0, refusals = 0;
 
   const unlock = () => {
     clearTimeout(timer);
     clearTimeout(unfilled);
     $("#unfilled")?.remove();
+    // Gradio's own notices of what was refused are about a page that is there now.
+    if (refusals) for (const close of document.querySelectorAll(".toast-close")) close.click();
+    refusals = 0;
     asked = "";
     root.setAttribute("data-ready", "");
   };
@@ -38,7 +41,6 @@
 
   // ---- the first fill: a page that is not answered, or with an error, says so and asks again. Python's words are not here
   // yet.
-  let refusals = 0;
   const isUnfilled = () => !root.hasAttribute("data-ready") && !asked && !stamp();
   const tell = (key, values = {}) => {
     const told = window.aivistaUnfilled[root.lang] || window.aivistaUnfilled.en;
