@@ -36,7 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
-        # Whoever ends the run wants to know where it was: stderr is ours until the tests begin.
+        # Whoever ends the run is shown where each worker was.
         faulthandler.register(signal.SIGTERM, file=os.dup(2), all_threads=True, chain=True)
     else:
         config.pluginmanager.register(Run(config.getoption("--update-slow")))
@@ -49,6 +49,8 @@ class Run:
         self._running: set[str] = set()
         self._took_s: defaultdict[str, float] = defaultdict(float)
         self._updates_slow = updates_slow
+        # Of this process itself: what tests write is caught.
+        self._stderr = os.dup(2)
         signal.signal(signal.SIGTERM, self._end)
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
