@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import logging
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -101,26 +102,22 @@ HARMLESS = [
 ]
 
 
-@pytest.mark.parametrize("case", SHAPES)
-def test_what_looks_like_a_secret_is_hidden(case: str) -> None:
-    hidden = without_secrets(SHAPES[case])
-    assert CANARY[:6] not in hidden
-    assert HIDDEN in hidden
-    assert without_secrets(hidden) == hidden
+def test_what_looks_like_a_secret_is_hidden() -> None:
+    found = {case: without_secrets(text) for case, text in SHAPES.items()}
+    assert {case: hidden for case, hidden in found.items() if CANARY[:6] in hidden or HIDDEN not in hidden} == {}
+    assert {case: hidden for case, hidden in found.items() if without_secrets(hidden) != hidden} == {}
 
 
-@pytest.mark.parametrize("case", SHAPES)
-def test_what_looks_like_a_secret_is_hidden_amid_a_text(case: str) -> None:
-    hidden = without_secrets(f"before it\n{SHAPES[case]}\nafter it")
-    assert CANARY[:6] not in hidden
-    assert hidden.startswith("before it\n")
-    assert hidden.endswith("after it")
+def test_what_looks_like_a_secret_is_hidden_amid_a_text() -> None:
+    found = {case: without_secrets(f"before it\n{text}\nafter it") for case, text in SHAPES.items()}
+    assert {case: hidden for case, hidden in found.items() if CANARY[:6] in hidden} == {}
+    around = re.compile(r"before it\n.*after it", re.DOTALL)
+    assert {case: hidden for case, hidden in found.items() if not around.fullmatch(hidden)} == {}
 
 
-@pytest.mark.parametrize("text", HARMLESS)
-def test_what_is_no_secret_stays(text: str) -> None:
-    assert without_secrets(text) == text
-    assert without_homes(text) == text
+def test_what_is_no_secret_stays() -> None:
+    assert [text for text in HARMLESS if without_secrets(text) != text] == []
+    assert [text for text in HARMLESS if without_homes(text) != text] == []
 
 
 def test_the_rest_of_an_address_stays() -> None:

@@ -9,15 +9,12 @@ from hypothesis import strategies as st
 from agent.untrusted import plain
 
 
-@pytest.mark.parametrize(
-    "hidden",
-    [
+def test_a_character_that_nobody_sees_is_gone() -> None:
+    unseen = [
         *("\u200b", "\u200c", "\u200d", "\u2060", "\ufeff", "\u00ad", "\u202e", "\u2066", "\u2069", "\u061c", "\u180e"),
         *("\u3164", "\u115f", "\uffa0", "\ufe0f", "\U000e0100", "\U000e01ef", "\x00", "\x1b", "\x9b", "\ud800"),
-    ],
-)
-def test_a_character_that_nobody_sees_is_gone(hidden: str) -> None:
-    assert plain(f"ig{hidden}nore") == "ignore"
+    ]
+    assert [hidden for hidden in unseen if plain(f"ig{hidden}nore") != "ignore"] == []
 
 
 def test_a_sentence_spelled_in_tags_is_gone() -> None:

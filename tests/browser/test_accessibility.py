@@ -4,6 +4,7 @@ nothing that a finger cannot surely hit."""
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Sequence
 from importlib import resources
 from pathlib import Path
@@ -69,12 +70,12 @@ def chinese_left(page: Page) -> list[str]:
 
 
 def at_last(page: Page, left: Left) -> list[str]:
-    """Return what is still left two seconds after the page was filled: Gradio draws a label a moment later."""
-    for _ in range(20):
-        if not left(page):
-            break
-        page.wait_for_timeout(100)
-    return left(page)
+    """Return what is left in the end, when nothing is or after as long as for any other expectation: Gradio draws a
+    label a moment later."""
+    until = time.monotonic() + 20
+    while (found := left(page)) and time.monotonic() < until:
+        page.wait_for_timeout(100)  # between two looks; what is waited for is that nothing is left
+    return found
 
 
 def small_targets(page: Page) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from tests.page import PageProcess
-from tests.page.hands import expect_loaded, expect_ready, expect_rest, open_at, pictures
+from tests.page.hands import expect_loaded, expect_ready, expect_rest, expect_still, open_at, pictures
 
 PREVIEW = re.compile("^blob:")
 STORED = re.compile(r"^media/")
@@ -52,7 +52,7 @@ def test_the_picture_shows_what_the_sliders_do_and_nothing_moves(page: Page, dra
     picture, frame = pictures(page).first, page.locator("#chat .frame").first
     # Filling a slider scrolls to it first, which is no movement of the page's own.
     sliders.get_by_label("Warmth").scroll_into_view_if_needed()
-    page.wait_for_timeout(400)
+    expect_still(page, "document.querySelector('#chat .frame').getBoundingClientRect().top")
     before, cool = frame.bounding_box(), mean_colour(picture)
     panel = sliders.bounding_box()
     sliders.get_by_label("Warmth").fill("80")

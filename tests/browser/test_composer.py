@@ -13,6 +13,7 @@ from tests.page import PageProcess
 from tests.page.hands import (
     Held,
     composer,
+    draw_twice,
     drop,
     expect_ready,
     expect_rest,
@@ -241,9 +242,11 @@ def test_who_sends_while_a_picture_is_on_its_way_sends_it_along(
     open_page(page, studio.url)
     drop(composer(page), photo_file)
     expect(page.locator("#uploads li")).to_have_count(1)
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url) if "darker" in (request.post_data or "") else None)
     say(page, "make it darker")
-    page.wait_for_timeout(300)
-    expect(page.locator("#chat .user-row")).to_have_count(0)
+    draw_twice(page)
+    assert sent == []
     for route in slow_upload:
         route.continue_()
     expect(page.locator("#chat .user-row").first).to_contain_text("make it darker")

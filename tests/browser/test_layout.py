@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import composer, expect_ready, open_at, open_page, paint, pictures
+from tests.page.hands import composer, draw_twice, expect_ready, expect_still, open_at, open_page, paint, pictures
 
 STAGE_PX = "document.querySelector('#stage').getBoundingClientRect().width"
 LOG = "document.querySelector('#chat [role=log]')"
@@ -74,7 +74,7 @@ def test_the_thread_follows_until_one_scrolls_up_and_leads_back(page: Page, stud
       const wrap = document.querySelector('#chat .message-wrap');
       wrap.append(Object.assign(document.createElement('div'), { style: 'flex:none;height:300px' }));
     }""")
-    page.wait_for_timeout(200)
+    draw_twice(page)
     assert page.evaluate(f"{LOG}.scrollTop") == at
     back.click()
     page.wait_for_function(f"{TO_END_PX} < 2")
@@ -90,7 +90,8 @@ def test_what_one_reads_stays_in_sight_when_the_stage_opens(page: Page, studio: 
     open_at(page, studio.sketched("draw a boat", "make it darker", "make it brighter"), 3)
     page.locator("#chat").hover()
     page.mouse.wheel(0, -700)
-    page.wait_for_timeout(300)
+    expect(page.get_by_role("button", name="To the newest")).to_be_visible()
+    expect_still(page, f"{LOG}.scrollTop")
     page.evaluate(f"""() => {{
       const top = {LOG}.getBoundingClientRect().top;
       const things = document.querySelectorAll('#chat :is(.md > *, .frame, .acts, .receipt)');
@@ -99,7 +100,8 @@ def test_what_one_reads_stays_in_sight_when_the_stage_opens(page: Page, studio: 
     place_px = "window.read.getBoundingClientRect().top"
     before_px = page.evaluate(place_px)
     page.locator("#top [data-act=stage]").click()
-    page.wait_for_timeout(300)
+    expect(page.locator("#stage")).to_be_visible()
+    expect_still(page, place_px)
     assert page.evaluate(place_px) == pytest.approx(before_px, abs=2)
 
 
@@ -145,7 +147,7 @@ def test_a_long_conversation_that_comes_with_the_page_stands_at_its_newest(page:
         page.goto(f"{studio.url}/?c={conversation}")
         expect_ready(page)
         expect(pictures(page)).to_have_count(len(wishes))
-        page.wait_for_timeout(400)
+        expect_still(page, f"{LOG}.scrollHeight")
         assert page.evaluate(TO_END_PX) < 2
 
 

@@ -26,7 +26,7 @@ def opened(page: Page, studio: PageProcess, number: int) -> Image.Image:
 def test_what_is_painted_over_changes_and_nothing_else(page: Page, studio: PageProcess) -> None:
     open_painter(page, studio)
     stroke(page, (0.3, 0.5), (0.6, 0.5))
-    page.wait_for_timeout(300)
+    expect(page.locator("#ctx")).to_contain_text("· mask")
     say(page, "make it blue")
     expect(pictures(page)).to_have_count(2, timeout=60_000)
     expect_rest(page)

@@ -21,6 +21,8 @@ from tests.page import PageProcess
 from tests.page.hands import Held, attach, composer, drop, expect_ready, expect_rest, open_at, open_page, pictures, say
 from tests.support.masking_scenes import photo as photograph
 
+# The page gives up a file of which it saw no sign for two seconds, in which nothing happens that could be waited for.
+GIVEN_UP_MS = 2_500
 FILES = "images => images.map(image => decodeURIComponent(image.src).split('/').pop())"
 
 
@@ -245,7 +247,7 @@ def test_whoever_sends_while_the_file_is_under_way_sends_the_mask_with_it(page: 
     stroke(page, (0.3, 0.5), (0.6, 0.5))
     expect_handle(page, 1)
     say(page, "make it blue")
-    page.wait_for_timeout(3000)
+    page.wait_for_timeout(GIVEN_UP_MS)
     expect(page.locator("#box .thumbnail-item img")).to_have_count(0)
     assert handle(page) == "upload:1"
     for route in held:
@@ -262,12 +264,13 @@ def test_a_slower_file_is_not_given_up_when_a_later_one_is_there_first(page: Pag
     drop(page.locator("#canvas"), Held("slow.png", png()))
     expect(page.locator("#pt-canvas")).to_be_focused()
     stroke(page, (0.3, 0.5), (0.6, 0.5))
-    drop(composer(page), Held("quick.png", png("chelsea")))
+    with page.expect_request("**/gradio_api/upload*"):
+        drop(composer(page), Held("quick.png", png("chelsea")))
     expect(page.locator("#box .loader")).to_be_visible()
-    page.wait_for_timeout(300)
+    expect(page.locator("#uploads li")).to_have_count(2)
     held[1].continue_()
     expect(page.locator("#box .thumbnail-item img")).to_have_count(1)
-    page.wait_for_timeout(3000)
+    page.wait_for_timeout(GIVEN_UP_MS)
     expect_handle(page, 2)
     held[0].continue_()
     expect(page.locator("#box .thumbnail-item img")).to_have_count(2)

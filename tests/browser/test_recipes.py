@@ -134,14 +134,14 @@ def test_a_file_without_a_recipe_is_not_sent_to_be_read_and_what_another_program
     page.on("request", lambda request: asked.append(request.url) if "aivista/recipe" in request.url else None)
     open_page(page, studio.url)
     attach(page, taken.clean)
-    page.wait_for_timeout(600)
     expect(card(page)).to_have_count(0)
-    assert asked == []
     info, file = PngInfo(), tmp_path / "castle.png"
     info.add_text("parameters", '<img src=x onerror="document.title=1"> castle\nSteps: 20, Sampler: Euler, Seed: 1')
     Image.new("RGB", (64, 64), "blue").save(file, pnginfo=info)
     attach(page, file)
     expect(card(page)).to_contain_text('<img src=x onerror="document.title=1"> castle')
+    # What was asked of the first file would have been asked before.
+    assert len(asked) == 1
     expect(card(page).locator("img")).to_have_count(0)
     card(page).get_by_role("button", name="Use its prompt").click()
     expect(composer(page)).to_have_value('<img src=x onerror="document.title=1"> castle')

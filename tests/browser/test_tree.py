@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import composer, expect_loaded, expect_ready, open_page, say
+from tests.page.hands import composer, draw_twice, expect_loaded, expect_ready, open_page, say
 
 # #1 a drawing, #1b it warmer, #1c it cropped, #1d that one brighter; #2 another drawing.
 NAMES = ["#1", "#2", "#1b", "#1c", "#1d"]
@@ -157,9 +157,12 @@ def test_it_is_zoomed_dragged_and_keeps_its_place(page: Page, grown: str) -> Non
     place = tree.evaluate("pane => [pane.scrollLeft, pane.scrollTop]")
     assert place != [0, 0]
     page.get_by_role("tab", name="Canvas").click()
+    page.evaluate("performance.clearResourceTimings()")
     page.get_by_role("tab", name="Tree").click()
+    # The tree is asked for anew and comes as it was: only the end of the stream of answers tells that it has come.
+    page.wait_for_function("performance.getEntriesByType('resource').some(one => one.name.includes('/queue/data'))")
     expect(tree.locator(".tr-node")).to_have_count(5)
-    page.wait_for_timeout(500)
+    draw_twice(page)
     assert tree.evaluate("pane => [pane.scrollLeft, pane.scrollTop]") == place
     page.get_by_role("button", name="Fit").last.click()
     assert tree.evaluate("pane => pane.scrollWidth <= pane.clientWidth")

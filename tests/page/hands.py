@@ -111,6 +111,25 @@ def expect_rest(page: Page) -> None:
     expect(page.locator("#box .stop-button")).to_be_hidden()
 
 
+def draw_twice(page: Page) -> None:
+    """Wait until the page was drawn twice: whatever answers what was just done on it has had its turn."""
+    page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
+def expect_still(page: Page, number: str) -> None:
+    """Wait until a number of the page, given as an expression, was the same while it was drawn ten times."""
+    page.wait_for_function(
+        f"""async () => {{
+          const number = () => {number}, before = number();
+          for (let times = 0; times < 10; times++) {{
+            await new Promise(done => requestAnimationFrame(done));
+            if (number() !== before) return false;
+          }}
+          return true;
+        }}"""
+    )
+
+
 def expect_loaded(picture: Locator) -> None:
     """Wait until the browser has the picture's pixels."""
     expect(picture).to_have_js_property("complete", True)

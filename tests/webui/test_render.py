@@ -70,6 +70,20 @@ RECEIPT = Receipt(
     price_usd=0.134,
     seconds=21.2,
 )
+COMPONENTS: tuple[Component, ...] = (
+    AgentMessage(text="words"),
+    Steps(lines=(ThoughtLog(step=Step.SEARCHED, parameters={"facts": 2, "sources": 3}),), seconds=3),
+    SmartCanvas(handles=("#1", "#2")),
+    ActionPanel(handle="#1", buttons=(PanelButton(action="vary"),)),
+    PlanCard(plans=(PLAN,)),
+    ConsentCard(asks=(Ask(call=0, tool="read_url", reason="foreign_address", arguments="{}"),)),
+    AskBack(question="unsure", subject="it"),
+    TargetNote(change=TargetChanged(move="undo", handle="#1", before="#2")),
+    InterruptedNote(may_have_been_charged=1),
+    SearchNote(sources=(Source(title="a", url="https://a.test"),), suggestions_html="<p>x</p>"),
+    FailureNote(error=ErrorInfo(code=ErrorCode.KEY_INVALID)),
+    StoppedNote(),
+)
 
 
 def image(handle: str, *, width: int = 2752, height: int = 1536) -> ImagePart:
@@ -115,46 +129,12 @@ def test_a_stored_turn_reads_from_the_persons_words_to_the_pictures() -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize(
-    "component",
-    [
-        AgentMessage(text="words"),
-        Steps(lines=(ThoughtLog(step=Step.SEARCHED, parameters={"facts": 2, "sources": 3}),), seconds=3),
-        SmartCanvas(handles=("#1", "#2")),
-        ActionPanel(handle="#1", buttons=(PanelButton(action="vary"),)),
-        PlanCard(plans=(PLAN,)),
-        ConsentCard(asks=(Ask(call=0, tool="read_url", reason="foreign_address", arguments="{}"),)),
-        AskBack(question="unsure", subject="it"),
-        TargetNote(change=TargetChanged(move="undo", handle="#1", before="#2")),
-        InterruptedNote(may_have_been_charged=1),
-        SearchNote(sources=(Source(title="a", url="https://a.test"),), suggestions_html="<p>x</p>"),
-        FailureNote(error=ErrorInfo(code=ErrorCode.KEY_INVALID)),
-        StoppedNote(),
-    ],
-    ids=lambda component: type(component).__name__,
-)
-def test_every_component_shows_something_in_every_language(component: Component, language: str) -> None:
+def test_every_component_shows_something_in_every_language(language: str) -> None:
     view = View(load_words(language), "c1")
     pictures = {handle: picture(handle) for handle in ("#1", "#2")}
-    assert len(render_turn(view, turn(component), pictures)) == 3
-
-
-def test_the_list_above_names_every_component() -> None:
-    union = get_args(get_args(Component)[0])
-    assert {one.__name__ for one in union} == {
-        "AgentMessage",
-        "Steps",
-        "SmartCanvas",
-        "ActionPanel",
-        "PlanCard",
-        "ConsentCard",
-        "AskBack",
-        "TargetNote",
-        "InterruptedNote",
-        "SearchNote",
-        "FailureNote",
-        "StoppedNote",
-    }
+    shown = {type(component): render_turn(view, turn(component), pictures) for component in COMPONENTS}
+    assert {kind: blocks for kind, blocks in shown.items() if len(blocks) != 3} == {}
+    assert shown.keys() == set(get_args(get_args(Component)[0]))
 
 
 def test_uploads_and_marked_pictures_stand_above_the_words_with_their_handles() -> None:
@@ -217,18 +197,18 @@ def test_one_picture_refused_of_several_gives_its_reason_in_its_place() -> None:
     assert 'data-arg="#1"' in shown
 
 
-@pytest.mark.parametrize("code", list(ErrorCode))
-def test_every_failure_says_who_must_act_why_and_what_is_kept(code: ErrorCode) -> None:
-    error = ErrorInfo(code=code, provider_detail="detail <b>")
-    live = advance_all(LiveTurn("fox"), [TurnStarted(turn_id="t1"), TurnFailed(error=error)])
-    shown = html(render_live(VIEW, live, 0))
-    assert 'role="alert"' in shown
-    who = "call_unknown" if code is ErrorCode.CALL_UNKNOWN else error.actor.value
-    assert VIEW.words(f"failure.who_{who}") in shown.replace("&#x27;", "'")
-    assert "detail &lt;b&gt;" in shown
-    assert 'data-act="retry" data-arg="t1"' in shown
-    assert 'data-act="edit_words" data-arg="t1"' in shown
-    assert ('data-act="settings"' in shown) == (error.actor is Actor.KEY)
+def test_every_failure_says_who_must_act_why_and_what_is_kept() -> None:
+    acts = ['data-act="retry" data-arg="t1"', 'data-act="edit_words" data-arg="t1"']
+    wrong = []
+    for code in ErrorCode:
+        error = ErrorInfo(code=code, provider_detail="detail <b>")
+        live = advance_all(LiveTurn("fox"), [TurnStarted(turn_id="t1"), TurnFailed(error=error)])
+        shown = html(render_live(VIEW, live, 0)).replace("&#x27;", "'")
+        who = "call_unknown" if code is ErrorCode.CALL_UNKNOWN else error.actor.value
+        wanted = ['role="alert"', VIEW.words(f"failure.who_{who}"), "detail &lt;b&gt;", *acts]
+        wrong += [(code, text) for text in wanted if text not in shown]
+        wrong += [(code, "settings")] if ('data-act="settings"' in shown) != (error.actor is Actor.KEY) else []
+    assert wrong == []
 
 
 def test_a_message_refused_before_it_was_stored_leaves_no_bubble_and_nothing_to_retry() -> None:
@@ -290,9 +270,8 @@ def test_a_price_reads_in_cents(dollars: float, shown: str) -> None:
     assert price(VIEW.words, dollars) == shown
 
 
-@pytest.mark.parametrize("step", list(Step))
-def test_every_step_has_its_sentence_even_without_parameters(step: Step) -> None:
-    assert step_sentence(VIEW.words, ThoughtLog(step=step))
+def test_every_step_has_its_sentence_even_without_parameters() -> None:
+    assert [step for step in Step if not step_sentence(VIEW.words, ThoughtLog(step=step))] == []
 
 
 def test_the_running_turn_is_left_out_of_the_stored_thread() -> None:

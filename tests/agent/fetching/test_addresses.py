@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import pytest
-
 from agent.fetching.addresses import is_public
 
 EDGES_V4 = {
@@ -43,17 +41,14 @@ EDGES_V6 = {
 }
 
 
-@pytest.mark.parametrize("network", [*EDGES_V4, *EDGES_V6])
-def test_a_network_that_is_not_public_is_refused_from_its_first_address_to_its_last(network: str) -> None:
-    first, last, neighbour = (EDGES_V4 | EDGES_V6)[network]
-    assert not is_public(first)
-    assert not is_public(last)
-    assert is_public(neighbour)
+def test_a_network_that_is_not_public_is_refused_from_its_first_address_to_its_last() -> None:
+    networks = EDGES_V4 | EDGES_V6
+    open_ones = {name: [is_public(address) for address in addresses] for name, addresses in networks.items()}
+    assert {name: found for name, found in open_ones.items() if found != [False, False, True]} == {}
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
+def test_what_leads_to_a_private_place_or_is_no_address_is_refused() -> None:
+    addresses = [
         *("::1", "::", "::127.0.0.1", "64:ff9b::7f00:1", "64:ff9b:1::1", "2002:7f00:1::", "2001:0:4136:e378::1"),
         *("fe80::1", "fe80::1%lo", "2a00:1450::1%eth0", "fc00::1", "fd00:ec2::254", "fec0::1", "ff02::1", "100::1"),
         *("::ffff:127.0.0.1", "::ffff:7f00:1", "::ffff:10.0.0.1", "::ffff:0:7f00:1", "192.0.0.192", "100.100.100.200"),
@@ -68,15 +63,12 @@ def test_a_network_that_is_not_public_is_refused_from_its_first_address_to_its_l
             " 8.8.8.8",
             "8.8.8.08",
         ),
-    ],
-)
-def test_what_leads_to_a_private_place_or_is_no_address_is_refused(address: str) -> None:
-    assert not is_public(address)
+    ]
+    assert [address for address in addresses if is_public(address)] == []
 
 
-@pytest.mark.parametrize(
-    ("cloud", "address"),
-    [
+def test_what_a_cloud_tells_its_machines_is_out_of_reach() -> None:
+    addresses = [
         ("AWS, Google, Azure, Oracle, OpenStack, DigitalOcean, Hetzner", "169.254.169.254"),
         ("AWS, containers", "169.254.170.2"),
         ("AWS, pods", "169.254.170.23"),
@@ -97,12 +89,9 @@ def test_what_leads_to_a_private_place_or_is_no_address_is_refused(address: str)
         ("IBM", "161.26.0.10"),
         ("Equinix Metal", "192.80.8.124"),
         ("Azure, mapped into IPv6", "::ffff:168.63.129.16"),
-    ],
-)
-def test_what_a_cloud_tells_its_machines_is_out_of_reach(cloud: str, address: str) -> None:
-    assert not is_public(address), cloud
+    ]
+    assert [cloud for cloud, address in addresses if is_public(address)] == []
 
 
-@pytest.mark.parametrize("address", ["8.8.8.8", "93.184.216.34", "2606:4700::1111", "::ffff:8.8.8.8"])
-def test_an_address_of_the_public_internet_passes(address: str) -> None:
-    assert is_public(address)
+def test_an_address_of_the_public_internet_passes() -> None:
+    assert all(map(is_public, ("8.8.8.8", "93.184.216.34", "2606:4700::1111", "::ffff:8.8.8.8")))

@@ -74,29 +74,35 @@ NAMES = {
 }
 
 
-async def refusal(url: str, names: Names) -> AivistaError:
-    """Return how a fetcher with the policy as it is answers to an address."""
+async def refusal(url: str, names: Names) -> AivistaError | None:
+    """Return how a fetcher with the policy as it is refuses an address, or nothing if it does not."""
     async with Fetcher(Guard(names)) as fetcher:
-        with pytest.raises(AivistaError) as caught:
+        try:
             await fetcher.fetch(url)
-    return caught.value
+        except AivistaError as error:
+            return error
+    return None
 
 
-@pytest.mark.parametrize("url", [*ADDRESSES, *SPELLINGS])
-async def test_an_address_that_hides_another_is_refused(url: str) -> None:
-    names = Names()
-    error = await refusal(url, names)
-    assert error.code is ErrorCode.ADDRESS_REFUSED
-    assert names.asked == []
+async def test_an_address_that_hides_another_is_refused() -> None:
+    wrong = []
+    for url in (*ADDRESSES, *SPELLINGS):
+        names = Names()
+        error = await refusal(url, names)
+        if error is None or error.code is not ErrorCode.ADDRESS_REFUSED or names.asked:
+            wrong.append((url, error, names.asked))
+    assert wrong == []
 
 
-@pytest.mark.parametrize("name", NAMES)
-async def test_a_name_that_leads_anywhere_private_is_refused(name: str) -> None:
-    names = Names()
-    names.lead(name, *NAMES[name])
-    error = await refusal(f"http://{name}/", names)
-    assert error.code is ErrorCode.ADDRESS_REFUSED
-    assert names.asked == [name]
+async def test_a_name_that_leads_anywhere_private_is_refused() -> None:
+    wrong = []
+    for name, addresses in NAMES.items():
+        names = Names()
+        names.lead(name, *addresses)
+        error = await refusal(f"http://{name}/", names)
+        if error is None or error.code is not ErrorCode.ADDRESS_REFUSED or names.asked != [name]:
+            wrong.append((name, error, names.asked))
+    assert wrong == []
 
 
 @pytest.mark.parametrize("url", ["http://nowhere.test/", "https://lоcalhost.test/"])

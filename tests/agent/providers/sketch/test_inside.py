@@ -5,6 +5,7 @@ from __future__ import annotations
 import colorsys
 import io
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import cv2
@@ -246,19 +247,20 @@ def test_a_long_text_in_a_low_mask_is_made_small_and_not_cut() -> None:
     assert 0.02 < (result > 200).mean() < 0.4
 
 
-@pytest.mark.parametrize("operation", EVERY, ids=lambda operation: type(operation).__name__)
-@pytest.mark.parametrize("size", [(1, 1), (2, 3), (7, 5), (33, 17), (3, 200)])
 @pytest.mark.parametrize("mode", ["RGB", "RGBA", "L"])
-def test_small_and_odd_pictures_keep_their_size(operation: Operation, size: tuple[int, int], mode: str) -> None:
+@pytest.mark.parametrize("size", [(1, 1), (2, 3), (7, 5), (33, 17), (3, 200)])
+def test_small_and_odd_pictures_keep_their_size(size: tuple[int, int], mode: str) -> None:
     image = photo("chelsea").resize(size).convert(mode)
     half = Image.new("L", size, 255)
     half.paste(0, (0, 0, size[0] // 2, size[1]))
 
-    for mask in (Image.new("L", size, 0), half, Image.new("L", size, 255)):
+    wrong = []
+    for operation, mask in product(EVERY, (Image.new("L", size, 0), half, Image.new("L", size, 255))):
         result = apply_inside(image, mask, (operation,))
-        assert result.size == size
-        kept = np.asarray(mask) == 0
-        assert (np.asarray(result)[kept] == np.asarray(image.convert(result.mode))[kept]).all()
+        before, after, kept = np.asarray(image.convert(result.mode)), np.asarray(result), np.asarray(mask) == 0
+        if result.size != size or (after[kept] != before[kept]).any():
+            wrong.append((operation, mask.getextrema()))
+    assert wrong == []
 
 
 def test_a_faint_mask_is_changed_fully_and_a_mask_of_another_size_is_stretched() -> None:

@@ -57,12 +57,15 @@ def prompt_of(picture: Picture) -> str:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("tone", ["brightness", "contrast", "saturation", "warmth", "sharpness"])
-@pytest.mark.parametrize("amount", [-100, -5, 5, 100])
-def test_each_slider_alone_is_read_with_its_amount(language: str, tone: str, amount: int) -> None:
-    sentence = amounts_sentence(load_words(language), PanelAmounts.model_validate({"handle": "#1", tone: amount}))
-
-    assert understand(sentence, has_pictures=True) == Edit((Adjustment.model_validate({tone: amount}),))
+def test_each_slider_alone_is_read_with_its_amount(language: str) -> None:
+    wrong = []
+    for tone in ("brightness", "contrast", "saturation", "warmth", "sharpness"):
+        for amount in (-100, -5, 5, 100):
+            moved = PanelAmounts.model_validate({"handle": "#1", tone: amount})
+            understood = understand(amounts_sentence(load_words(language), moved), has_pictures=True)
+            if understood != Edit((Adjustment.model_validate({tone: amount}),)):
+                wrong.append((tone, amount, understood))
+    assert wrong == []
 
 
 @pytest.mark.parametrize("sentence", ["Brightness +20, contrast -10.", "亮度 +20，对比度 -10。"])
