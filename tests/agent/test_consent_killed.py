@@ -14,7 +14,7 @@ from agent.tools.base import Arguments, Reason, ToolAnswer, ToolContext, tool
 from tests.support.children import StudioChild
 from tests.support.scenes import Scene, run, words
 from tests.support.tool_calls import call
-from tests.support.turns import decide, newest
+from tests.support.turns import at_rest, decide, newest
 
 _CHILD = """
 import asyncio, sys
@@ -65,11 +65,7 @@ async def test_the_turn_that_goes_on_asks_again_before_it_sends_a_second_letter(
         assert await child.ended() == 9
     letters = tmp_path / "letters"
     async with scene(tmp_path / "home", "Sent again.").studio() as studio:
-        turn = await newest(studio, conversation_id)
-        for _ in range(1000):
-            if (turn := await newest(studio, conversation_id)).state is TurnState.WAITING:
-                break
-            await asyncio.sleep(0.02)
+        [turn] = (await at_rest(studio, conversation_id)).turns
         assert turn.state is TurnState.WAITING
         assert letters.read_text() == "sent\n"
         events = await decide(studio, conversation_id, turn.id)

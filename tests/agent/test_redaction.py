@@ -34,6 +34,7 @@ from agent.redaction import (
     without_secrets,
 )
 from agent.settings import OpenAISettings, Settings
+from tests.support.waiting import join
 
 # The part that must be found nowhere.
 CANARY = "CANARYcanaryCANARY7x7"
@@ -396,7 +397,7 @@ def echo() -> Iterator[str]:
     thread.start()
     yield f"http://127.0.0.1:{server.server_address[1]}"
     server.shutdown()
-    thread.join()
+    join(thread)
     server.server_close()
 
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 from urllib.parse import parse_qs, urlsplit
 
 from tests.hub_server.spaces import HARDWARE, Refused, Space, check_front_matter
+from tests.support.waiting import join
 
 USER = "ada"
 TOKEN = "hf_" + "t0ken" * 7
@@ -45,7 +46,7 @@ class HubServer:
     ) -> None:
         self._server.shutdown()
         self._server.server_close()
-        self._thread.join()
+        join(self._thread)
 
     @property
     def url(self) -> str:

@@ -17,6 +17,8 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 from joserfc import jwt
 from joserfc.jwk import RSAKey
 
+from tests.support.waiting import join
+
 CLIENT_ID = "client-of-the-space"
 CLIENT_SECRET = "secret-" + "of-the-space"
 
@@ -58,7 +60,7 @@ class IssuerServer:
     ) -> None:
         self._server.shutdown()
         self._server.server_close()
-        self._thread.join()
+        join(self._thread)
 
     @property
     def url(self) -> str:

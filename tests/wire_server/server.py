@@ -9,6 +9,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
+from tests.support.waiting import join
 from tests.wire_server.connection import Connection
 from tests.wire_server.control import Control
 from tests.wire_server.models import Kind
@@ -62,7 +63,7 @@ class GeminiServer:
     ) -> None:
         if self._loop is not None and self._stopping is not None and self._thread is not None:
             self._loop.call_soon_threadsafe(self._stopping.set)
-            self._thread.join(PATIENCE_S)
+            join(self._thread)
         if error is None and self._service.records.faults:
             raise self._service.records.faults[0]
 

@@ -4,12 +4,13 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from pathlib import Path
 
 import pytest
 
 from agent.fetching.children import ChildFailure, ChildTooSlow, run_child
+from tests.support.waiting import until
 
 
 @pytest.fixture
@@ -99,11 +100,3 @@ def is_gone(process: int) -> bool:
     except ProcessLookupError:
         return True
     return written(Path(f"/proc/{process}/stat")).rpartition(")")[2].split()[:1] == ["Z"]
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    for _ in range(1000):
-        if holds():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("it never came to hold")

@@ -16,7 +16,7 @@ from tests.mcp_server import rogue
 from tests.support.mcp_turns import Meeting, meeting
 from tests.support.scenes import words
 from tests.support.tool_calls import call, results
-from tests.support.turns import until
+from tests.support.waiting import until
 
 ACT = "rogue_act"
 

@@ -25,6 +25,7 @@ from agent.providers.gemini_embeddings import GeminiEmbedder
 from agent.storage.images import ImageStore
 from agent.storage.style_table import EmbeddingModel, StyleIndex
 from agent.storage.styles import StyleLibrary
+from tests.support.waiting import join
 from tests.wire_server import GeminiServer, error_body, quota_body
 
 KEY = "AIzaSyTestKeyThatNobodyOwns0123456789"
@@ -106,7 +107,7 @@ def canned() -> Iterator[CannedServer]:
         yield running
         running.hold.set()
         running.shutdown()
-        thread.join()
+        join(thread)
 
 
 async def test_each_text_becomes_one_vector_of_length_1_in_order(embedder: GeminiEmbedder) -> None:
