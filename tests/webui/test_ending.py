@@ -22,11 +22,7 @@ async def test_a_turn_at_work_is_on_record_after_the_end(gemini: GeminiProcess, 
     )
     environment = {"GEMINI_API_KEY": "AIza-operators-own-0001", "GOOGLE_GEMINI_BASE_URL": gemini.url}
     # The rest of the answer never comes, and the studio would listen for it longer than the test waits.
-    environment |= {
-        "AIVISTA_TEXT_TIMEOUT_S": "600",
-        "AIVISTA_PLANNER_TIMEOUT_S": "600",
-        "AIVISTA_TEXT_DEADLINE_S": "600",
-    }
+    environment |= {f"AIVISTA_{limit}_S": "600" for limit in ("TEXT_TIMEOUT", "TEXT_DEADLINE", "PLANNER_TIMEOUT")}
     with PageProcess(home=tmp_path, environment=environment) as page:
         client = gradio_client.Client(page.url, verbose=False)
         job = client.submit(message={"text": "a long story", "files": []}, api_name="/chat")

@@ -83,6 +83,11 @@ class GeminiServer:
         return self._service.records.disconnects
 
     @property
+    def held(self) -> int:
+        """How many answers are held now."""
+        return self._service.records.held
+
+    @property
     def remaining(self) -> int:
         """How many scripted answers nobody has asked for."""
         return self._service.script.remaining
@@ -133,7 +138,7 @@ class GeminiServer:
 
     def wait_for_held(self, count: int = 1, timeout_s: float = PATIENCE_S) -> None:
         """Return when so many answers are held."""
-        self.wait_until(lambda: self._service.records.held >= count, timeout_s)
+        self.wait_until(lambda: self.held >= count, timeout_s)
 
     def wait_for_disconnect(self, count: int = 1, timeout_s: float = PATIENCE_S) -> Disconnect:
         """Return the newest disconnect when there have been so many."""
