@@ -14,10 +14,10 @@ from tests.support.children import StudioChild
 from tests.support.scenes import Scene, run, words
 from tests.support.tool_calls import call
 from tests.support.turns import at_rest, decide, newest, rows
+from tests.support.waiting import until
 
 _CHILD = """
 import asyncio, sys
-from tests.support.waiting import until
 from tests.agent.test_consent_killed import until_it_dies
 asyncio.run(until_it_dies(sys.argv[1]))
 """

@@ -393,7 +393,7 @@ class Echo(BaseHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def echo() -> Iterator[str]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Echo)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     yield f"http://127.0.0.1:{server.server_address[1]}"
     server.shutdown()

@@ -260,7 +260,8 @@ async def test_a_stop_takes_the_retry_that_runs_and_the_one_in_line(settings: Se
         second = asyncio.create_task(hear(studio.retry(conversation.id, turn_id), two))
         await until(lambda: waits(two))
         await studio.cancel(conversation.id)
-        one, _ = await first, await second
+        one = await first
+        await second
         kept = await newest(studio, conversation.id)
         assert isinstance(one[-1], TurnStopped)
         assert isinstance(two[-1], TurnStopped)

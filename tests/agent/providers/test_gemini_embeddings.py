@@ -102,7 +102,7 @@ async def embedder(server: GeminiServer) -> AsyncIterator[GeminiEmbedder]:
 @pytest.fixture
 def canned() -> Iterator[CannedServer]:
     with CannedServer(200, b"{}") as running:
-        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
+        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         thread.start()
         yield running
         running.hold.set()

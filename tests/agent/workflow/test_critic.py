@@ -29,7 +29,7 @@ from agent.storage.cache import HistoryImageCache
 from agent.storage.conversations import ConversationStore
 from agent.storage.images import ImageStore
 from agent.storage.styles import StyleLibrary
-from agent.studio import Studio
+from agent.studio import Studio, TurnRequest
 from agent.workflow.critic import advice_of, critic, review_due
 from agent.workflow.deps import Deps
 from agent.workflow.ledger import Ledger
