@@ -7,8 +7,14 @@ from pathlib import Path
 import pytest
 
 from agent.settings import Settings
+from tests.support.clock import Clock
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     return Settings(home=tmp_path / "home", retry_budget_s=0)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable
 
 import pytest
 
 from agent.components import FailureNote, PlanCard, SmartCanvas
-from agent.conversation import Conversation, TurnState
+from agent.conversation import TurnState
 from agent.errors import ErrorCode, ProviderFailure, RequestRefused
 from agent.events import Step, TextDelta, ThoughtLog, TurnDone, TurnEvent, TurnFailed, TurnPaused
 from agent.messages import TextPart
@@ -18,7 +17,8 @@ from agent.settings import Settings, TurnSettings
 from agent.studio import Studio, TurnRequest
 from tests.support.children import StudioChild
 from tests.support.scenes import Scene, generate, only, picture, png, run, words
-from tests.support.turns import decide, newest, retry, rows, send, started, until
+from tests.support.turns import decide, kept_when, newest, retry, rows, send, started
+from tests.support.waiting import until
 
 RESTS = frozenset({TurnState.FAILED, TurnState.DONE})
 BROKEN = Line(raises=ProviderFailure(ErrorCode.PROVIDER_ERROR))
@@ -30,16 +30,6 @@ async def say_instead(
     """Say a turn of the shown branch otherwise, and return the events."""
     chosen = TurnSettings.model_validate(settings)
     return await send(studio, conversation_id, TurnRequest(text, images, instead_of=turn_id, settings=chosen))
-
-
-async def kept_when(studio: Studio, conversation_id: str, is_so: Callable[[Conversation], bool]) -> Conversation:
-    """Return the conversation on record once the claim holds of it. Raises TimeoutError after forty seconds."""
-    for _ in range(8000):
-        kept = await studio.conversation(conversation_id)
-        if is_so(kept):
-            return kept
-        await asyncio.sleep(0.005)
-    raise TimeoutError("still not so after 40 s")
 
 
 async def texts(studio: Studio, conversation_id: str) -> list[str]:

@@ -23,7 +23,8 @@ from agent.settings import Settings
 from agent.spending import picture_price
 from agent.studio import Studio
 from tests.support.scenes import Scene, generate, of_type, only, png, run, stop_at, words
-from tests.support.turns import decide, newest, retry, started, until
+from tests.support.turns import decide, newest, retry, started
+from tests.support.waiting import until
 
 FLASH = load_catalogue().model(ModelRole.IMAGE_FLASH, "gemini")
 NOW = datetime.now(UTC).date()

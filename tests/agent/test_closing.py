@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from agent.components import SmartCanvas
-from agent.conversation import Conversation, TurnState
+from agent.conversation import TurnState
 from agent.errors import ErrorCode
 from agent.events import (
     PaintingStarted,
@@ -27,7 +27,7 @@ from agent.storage.journal import CallState
 from agent.studio import Studio, TurnRequest
 from tests.support.gemini import SMALL, on_gemini, paint
 from tests.support.scenes import of_type, run
-from tests.support.turns import asked, calls_on_disk
+from tests.support.turns import asked, at_rest, calls_on_disk
 from tests.wire_server import GeminiServer, Hold, Text
 from tests.wire_server.models import Kind
 
@@ -41,16 +41,6 @@ def server() -> Iterator[GeminiServer]:
 @pytest.fixture
 def gemini(settings: Settings, server: GeminiServer) -> Settings:
     return on_gemini(settings, server.url)
-
-
-async def at_rest(studio: Studio, conversation_id: str) -> Conversation:
-    """Return the conversation once nothing of it is at work, nor was left behind."""
-    while True:
-        conversation = await studio.conversation(conversation_id)
-        is_resting = conversation.turns[-1].state not in (TurnState.RUNNING, TurnState.INTERRUPTED)
-        if is_resting and not studio.is_running(conversation_id):
-            return conversation
-        await asyncio.sleep(0.02)
 
 
 def refusal_of(events: list[TurnEvent]) -> ErrorCode:

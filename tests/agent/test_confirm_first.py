@@ -28,7 +28,8 @@ from agent.settings import Settings
 from agent.studio import Studio
 from tests.support.gemini import SMALL, on_gemini, paint
 from tests.support.scenes import Scene, generate, of_type, only, picture, png, run, words
-from tests.support.turns import asked, calls_on_disk, decide, newest, started, until
+from tests.support.turns import asked, calls_on_disk, decide, newest, started
+from tests.support.waiting import until
 from tests.wire_server import GeminiServer, Text
 from tests.wire_server.models import Kind
 

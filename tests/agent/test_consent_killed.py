@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +13,8 @@ from agent.tools.base import Arguments, Reason, ToolAnswer, ToolContext, tool
 from tests.support.children import StudioChild
 from tests.support.scenes import Scene, run, words
 from tests.support.tool_calls import call
-from tests.support.turns import decide, newest
+from tests.support.turns import at_rest, decide, newest, rows
+from tests.support.waiting import until
 
 _CHILD = """
 import asyncio, sys
@@ -36,11 +36,17 @@ def note(path: Path) -> None:
 async def send_letter(context: ToolContext, path: Annotated[str, "Where it is written down."]) -> ToolAnswer:
     """Send a letter, which cannot be taken back."""
     note(Path(path))
-    if os.environ.get("DIES_WHILE_SENDING"):
-        # Long enough for the checkpoint before this step to be written.
-        await asyncio.sleep(1.0)
+    if before := os.environ.get("DIES_WHILE_SENDING"):
+        # The checkpoint before this step is on disk by then.
+        await until(lambda: newest_checkpoint(Path(path).parent / "home") != before)
         os._exit(9)
     return ToolAnswer({"is_sent": True})
+
+
+def newest_checkpoint(home: Path) -> str:
+    """Return the name of the newest checkpoint on disk; names grow with time."""
+    [newest] = rows(home / "checkpoints.db", "SELECT max(checkpoint_id) AS name FROM checkpoints")
+    return str(newest["name"])
 
 
 def scene(home: Path, *later: str) -> Scene:
@@ -51,10 +57,10 @@ def scene(home: Path, *later: str) -> Scene:
 
 async def until_it_dies(home: str) -> None:
     """Run a turn, allow its call, and die while it runs."""
-    os.environ["DIES_WHILE_SENDING"] = "1"
     async with scene(Path(home)).studio() as studio:
         conversation = await studio.new_conversation()
         await run(studio, conversation.id, "send it")
+        os.environ["DIES_WHILE_SENDING"] = newest_checkpoint(Path(home))
         print(conversation.id, flush=True)
         await decide(studio, conversation.id, (await newest(studio, conversation.id)).id)
 
@@ -65,11 +71,7 @@ async def test_the_turn_that_goes_on_asks_again_before_it_sends_a_second_letter(
         assert await child.ended() == 9
     letters = tmp_path / "letters"
     async with scene(tmp_path / "home", "Sent again.").studio() as studio:
-        turn = await newest(studio, conversation_id)
-        for _ in range(1000):
-            if (turn := await newest(studio, conversation_id)).state is TurnState.WAITING:
-                break
-            await asyncio.sleep(0.02)
+        [turn] = (await at_rest(studio, conversation_id)).turns
         assert turn.state is TurnState.WAITING
         assert letters.read_text() == "sent\n"
         events = await decide(studio, conversation_id, turn.id)

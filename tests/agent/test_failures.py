@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import pytest
@@ -16,6 +16,7 @@ from agent.errors import Actor, ErrorCode, ErrorInfo
 from agent.events import PictureReady, Step, TurnDone, TurnFailed
 from agent.settings import Settings
 from agent.studio import Studio
+from tests.support.clock import Clock
 from tests.support.gemini import draw, on_gemini, paint, search
 from tests.support.scenes import only, png, run, words
 from tests.wire_server import (
@@ -63,10 +64,10 @@ class Fault:
     actor: Actor
     says: str
     places: tuple[Place, ...] = ("text", "image", "search")
-    settings: dict[str, Any] = field(default_factory=dict)
 
 
-SHORT = {"text_timeout_s": 0.8, "image_timeout_s": 0.8}
+# How long to wait for the next piece of an answer: less than the patience of any step.
+TIMEOUT_S = 50
 TEXT_AND_SEARCH: tuple[Place, ...] = ("text", "search")
 IMAGE: tuple[Place, ...] = ("image",)
 
@@ -129,13 +130,12 @@ FAULTS = {
     "error in the stream": Fault(MidStreamError(2, 503), ErrorCode.OVERLOADED, Actor.PROVIDER, "overloaded at Google"),
     "garbage": Fault(Garbage(), ErrorCode.ANSWER_UNREADABLE, Actor.PROVIDER, "Please try again"),
     "garbage later": Fault(Garbage(after_chunks=2), ErrorCode.ANSWER_UNREADABLE, Actor.PROVIDER, "Please try again"),
-    "silence": Fault(Hold(Text("late")), ErrorCode.PROVIDER_TIMEOUT, Actor.PROVIDER, "for 0.8 s", settings=SHORT),
+    "silence": Fault(Hold(Text("late")), ErrorCode.PROVIDER_TIMEOUT, Actor.PROVIDER, "for 50 s"),
     "silence in the middle": Fault(
         Hold(Text("One two three", chunks=3), after_chunks=2),
         ErrorCode.PROVIDER_TIMEOUT,
         Actor.PROVIDER,
-        "for 0.8 s",
-        settings=SHORT,
+        "for 50 s",
     ),
     # the answer
     "empty": Fault(Empty(), ErrorCode.EMPTY_ANSWER, Actor.PROVIDER, "empty answer"),
@@ -239,11 +239,19 @@ async def expect_on_record(studio: Studio, conversation_id: str, error: ErrorInf
 
 
 async def expect_failure(
-    server: GeminiServer, studio: Studio, conversation_id: str, place: Place, answer: Answer, code: ErrorCode
+    server: GeminiServer,
+    studio: Studio,
+    conversation_id: str,
+    place: Place,
+    answer: Answer,
+    code: ErrorCode,
+    clock: Clock,
 ) -> ErrorInfo:
     """A turn to which this is answered fails with that code where it was asked, and the next one works."""
     script(server, place, answer)
-    error, node = await fail(studio, conversation_id, place)
+    turn = fail(studio, conversation_id, place)
+    is_silent = isinstance(answer, Hold)
+    error, node = await (clock.run_out(turn, lambda: server.held, TIMEOUT_S) if is_silent else turn)
     assert (error.code, node) == (code, NODES[place]), answer
     assert "?" not in error.message
     await expect_on_record(studio, conversation_id, error)
@@ -266,26 +274,27 @@ async def expect_next_turn_works(
 
 @pytest.mark.parametrize("fault", [pytest.param(fault, id=name) for name, fault in FAULTS.items()])
 async def test_each_failure_says_who_must_act_and_the_next_turn_works(
-    server: GeminiServer, settings: Settings, fault: Fault
+    server: GeminiServer, settings: Settings, fault: Fault, clock: Clock
 ) -> None:
-    async with Studio(on_gemini(settings, server.url, **fault.settings)) as studio:
+    gemini = on_gemini(settings, server.url, text_timeout_s=TIMEOUT_S, image_timeout_s=TIMEOUT_S)
+    async with Studio(gemini) as studio:
         conversation = await studio.new_conversation()
         await draw(server, studio, conversation.id, "a fox")
         for place in fault.places:
-            error = await expect_failure(server, studio, conversation.id, place, fault.answer, fault.code)
+            error = await expect_failure(server, studio, conversation.id, place, fault.answer, fault.code, clock)
             assert error.actor == fault.actor
             assert fault.says in error.message
 
 
 @pytest.mark.parametrize("place", ["text", "image"])
 async def test_an_answer_that_ends_badly_ends_the_turn_with_its_own_sentence(
-    server: GeminiServer, settings: Settings, place: Place
+    server: GeminiServer, settings: Settings, place: Place, clock: Clock
 ) -> None:
     async with Studio(on_gemini(settings, server.url)) as studio:
         conversation = await studio.new_conversation()
         await draw(server, studio, conversation.id, "a fox")
         for reason, code in [(reason, code) for where, reason, code in FINISHES if where == place]:
-            await expect_failure(server, studio, conversation.id, place, Finish(reason), code)
+            await expect_failure(server, studio, conversation.id, place, Finish(reason), code, clock)
 
 
 @pytest.mark.parametrize("reason", ["SAFETY", "BLOCKED_REASON_UNSPECIFIED"])

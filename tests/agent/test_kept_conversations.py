@@ -17,7 +17,8 @@ from agent.settings import Settings, TurnSettings
 from agent.storage.gallery_values import GalleryQuery
 from agent.studio import TurnRequest
 from tests.support.scenes import Scene, generate, picture, png, run, words
-from tests.support.turns import send, started, until
+from tests.support.turns import send, started
+from tests.support.waiting import until
 
 
 async def test_a_conversation_is_called_what_the_model_called_the_picture(settings: Settings) -> None:

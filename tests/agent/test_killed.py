@@ -20,6 +20,7 @@ from agent.events import TurnDone, TurnEvent
 from agent.plans import Decision
 from agent.settings import Settings
 from agent.studio import Studio
+from tests.support import turns
 from tests.support.children import StudioChild
 from tests.support.gemini import KEY, on_gemini
 from tests.wire_server import Answer, Call, GeminiServer, Hold, PictureAnswer, Search, Text, WireRequest
@@ -109,12 +110,9 @@ async def killed(server: GeminiServer, home: Path, moment: str = "", confirm: st
 
 async def at_rest(studio: Studio, conversation_id: str) -> tuple[Conversation, Turn]:
     """Wait until the turn that was taken up has come to an end, and return it."""
-    while True:
-        conversation = await studio.conversation(conversation_id)
-        [turn] = conversation.turns
-        if turn.state not in (TurnState.RUNNING, TurnState.INTERRUPTED) and not studio.is_running(conversation_id):
-            return conversation, turn
-        await asyncio.sleep(0.02)
+    conversation = await turns.at_rest(studio, conversation_id)
+    [turn] = conversation.turns
+    return conversation, turn
 
 
 def journal(home: Path) -> dict[str, str]:

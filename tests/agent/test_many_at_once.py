@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 
 import pytest
 
 from agent.components import PlanCard, SmartCanvas
 from agent.conversation import Conversation, TurnState
-from agent.events import PictureReady, PictureReviewed, PlanReady, TurnDone, TurnEvent, TurnPaused
+from agent.events import PictureReady, PictureReviewed, PlanReady, TurnDone, TurnEvent, TurnPaused, TurnStopped
 from agent.plans import PlanEdit
 from agent.settings import Settings, TurnSettings
 from agent.studio import Studio, TurnRequest
 from tests.support.gemini import SMALL, on_gemini, spoken
 from tests.support.scenes import of_type, only, run
-from tests.support.turns import OVER, decide, rows, send, started
-from tests.wire_server import Answer, Call, GeminiServer, Text, WireRequest
+from tests.support.turns import decide, rows, send, started
+from tests.support.waiting import until
+from tests.wire_server import Answer, Call, GeminiServer, Hold, Text, WireRequest
+from tests.wire_server.models import Kind
 
 REVIEW = '{"score": %s, "checklist": [], "lettering": "", "feedback": "%s is there.", "suggestions": []}'
 
@@ -86,31 +89,49 @@ def expect_whole(events: list[TurnEvent], kept: Conversation, number: int) -> No
     assert shown == ([] if is_dropped else [("#1",)])
 
 
-async def test_many_stops_in_the_middle_leave_every_turn_and_every_call_ended(settings: Settings) -> None:
-    marks = [f"MARK{number:02}" for number in range(12)]
-    with GeminiServer(text=talker, image=lambda request: SMALL) as server:
+def call_of(request: WireRequest) -> str:
+    """Return which call of a turn it is."""
+    if request.kind is Kind.IMAGE:
+        return "image"
+    return "text" if request.function_names else "review"
+
+
+async def test_many_stops_at_every_call_leave_every_turn_and_every_call_ended(settings: Settings) -> None:
+    # By what each is stopped in; the first of them before anything is asked.
+    moments = {f"MARK{number:02}": ("", "text", "image", "review")[number % 4] for number in range(12)}
+
+    def asked_for(mark: str) -> list[str]:
+        return [call_of(one) for one in server.requests if mark_of(one) == mark]
+
+    def held(request: WireRequest, answer: Answer) -> Answer:
+        return Hold(answer) if moments[mark_of(request)] == call_of(request) else answer
+
+    async def stop(conversation: Conversation, moment: str, mark: str) -> None:
+        await until(lambda: not moment or moment in asked_for(mark))
+        assert await studio.cancel(conversation.id)
+
+    with GeminiServer() as server:
+        server.on_text(lambda request: held(request, talker(request)))
+        server.on_image(lambda request: held(request, SMALL))
         gemini = on_gemini(settings, server.url)
         async with Studio(gemini) as studio:
-            kept = [await studio.new_conversation() for _ in marks]
-
-            async def stop(conversation: Conversation, number: int) -> None:
-                await asyncio.sleep(0.02 * number)
-                await studio.cancel(conversation.id)
-
-            turns = (
-                run(studio, one.id, f"paint {mark}", review="always") for one, mark in zip(kept, marks, strict=True)
-            )
-            await asyncio.gather(*turns, *(stop(one, number) for number, one in enumerate(kept)))
-            states = {(await studio.conversation(one.id)).turns[-1].state for one in kept if await began(studio, one)}
+            kept = {mark: await studio.new_conversation() for mark in moments}
+            turns = (run(studio, kept[mark].id, f"paint {mark}", review="always") for mark in moments)
+            stops = (stop(kept[mark], moment, mark) for mark, moment in moments.items())
+            endings = await asyncio.gather(*turns, *stops)
+            # A picture that was asked for is paid for: it is waited for.
+            server.release()
         assert server.violations == []
-    assert states <= OVER
+        async with Studio(gemini) as studio:
+            after = {mark: await studio.conversation(one.id) for mark, one in kept.items()}
+    assert {type(events[-1]) for events in endings if events} == {TurnStopped}
+    reached = {"": [], "text": ["text"], "image": ["text", "image"], "review": ["text", "image", "review"]}
+    for mark, moment in moments.items():
+        assert asked_for(mark) == reached[moment]
+        assert [turn.state for turn in after[mark].turns] == [TurnState.STOPPED] * bool(moment)
+        assert len(after[mark].pictures) == (moment in ("image", "review"))
     left = rows(gemini.home / "aivista.db", "SELECT state FROM calls")
-    assert {row["state"] for row in left} <= {"done", "cancelled"}
-    assert left
-
-
-async def began(studio: Studio, conversation: Conversation) -> bool:
-    return bool((await studio.conversation(conversation.id)).turns)
+    assert Counter(row["state"] for row in left) == {"done": 3 + 2 * 3 + 3, "cancelled": 3 + 3}
 
 
 async def test_the_picture_of_each_is_its_own(settings: Settings) -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from agent.conversation import Conversation, Turn, TurnState
+from agent.conversation import TurnState
 from agent.events import PictureReady, TurnDone
 from agent.settings import Settings
 from agent.studio import Studio
@@ -20,6 +18,8 @@ from tests.support.gemini import KEY, on_gemini
 from tests.support.masked_turns import DRIFTED, changed, mask_over, pixels_of, redrawn
 from tests.support.masking_scenes import photo, rectangle, stored
 from tests.support.scenes import only, run
+from tests.support.turns import at_rest, rows
+from tests.support.waiting import until
 from tests.wire_server import Answer, Call, GeminiServer, PictureAnswer, Text, WireRequest
 
 PHOTO = stored(photo())
@@ -106,30 +106,12 @@ async def _killed(server: GeminiServer, home: Path, folder: Path, moment: str) -
     with StudioChild(CHILD, *arguments) as child:
         conversation_id = await child.line()
         if moment == "answered":
-            await _answered(home)
+            # It is being pasted then.
+            statement = "SELECT state FROM calls WHERE name LIKE 'picture:%'"
+            await until(lambda: rows(home / "aivista.db", statement) == [{"state": "done"}])
             child.kill()
         assert await child.ended() == -signal.SIGKILL
     return conversation_id
-
-
-async def _answered(home: Path) -> None:
-    """Wait until the answer that was paid for is in the journal: it is being pasted then."""
-    while True:
-        connection = sqlite3.connect(home / "aivista.db")
-        states = connection.execute("SELECT state FROM calls WHERE name LIKE 'picture:%'").fetchall()
-        connection.close()
-        if states == [("done",)]:
-            return
-        await asyncio.sleep(0.005)
-
-
-async def _at_rest(studio: Studio, conversation_id: str) -> tuple[Conversation, Turn]:
-    while True:
-        conversation = await studio.conversation(conversation_id)
-        turn = conversation.turns[-1]
-        if turn.state is TurnState.DONE and not studio.is_running(conversation_id):
-            return conversation, turn
-        await asyncio.sleep(0.02)
 
 
 @pytest.mark.parametrize("moment", ["answered", "picture_ready"])
@@ -138,7 +120,8 @@ async def test_a_killed_edit_goes_on_with_the_same_plan_and_is_paid_once(
 ) -> None:
     conversation_id = await _killed(server, gemini.home, tmp_path, moment)
     async with Studio(gemini) as studio:
-        conversation, turn = await _at_rest(studio, conversation_id)
+        conversation = await at_rest(studio, conversation_id)
+        turn = conversation.turns[-1]
         before, after = await studio.picture(conversation_id, "#1"), await studio.picture(conversation_id, "#1b")
     assert painted(server) == 1
     assert server.violations == []
@@ -147,4 +130,5 @@ async def test_a_killed_edit_goes_on_with_the_same_plan_and_is_paid_once(
     assert edit is not None
     assert (edit.verdict, edit.changed_outside) == ("good", 0)
     assert (changed(pixels_of(before.data), pixels_of(after.data))[AREA == 0] == 0).all()
+    assert turn.state is TurnState.DONE
     assert turn.mask is not None

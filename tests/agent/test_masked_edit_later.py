@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from agent.components import PlanCard, SmartCanvas
-from agent.conversation import Conversation, TurnState
+from agent.conversation import TurnState
 from agent.errors import ErrorCode, RequestRefused
 from agent.events import (
     PaintingStarted,
@@ -22,7 +22,7 @@ from agent.events import (
 )
 from agent.providers.scripted import Asked, Hold, Line, Painting, calls, says
 from agent.settings import Settings
-from agent.studio import Studio, TurnRequest
+from agent.studio import TurnRequest
 from tests.bench.masking_simulator import Redrawing
 from tests.support.masked_turns import (
     DRIFTED,
@@ -39,7 +39,7 @@ from tests.support.masked_turns import (
 )
 from tests.support.masking_scenes import photo, rectangle, stored
 from tests.support.scenes import Scene, generate, only, run
-from tests.support.turns import decide, newest, retry, started
+from tests.support.turns import decide, kept_when, newest, retry, started
 
 PHOTO = stored(photo())
 PLAIN = Line((Painting(PHOTO),))
@@ -158,15 +158,6 @@ async def test_after_a_restart_the_plan_is_made_anew_and_is_the_same(settings: S
         assert await studio.conversation(conversation) == kept
 
 
-async def with_pictures(studio: Studio, conversation_id: str, count: int) -> Conversation:
-    """Return the conversation as soon as it holds so many pictures."""
-    while True:
-        conversation = await studio.conversation(conversation_id)
-        if len(conversation.pictures) == count:
-            return conversation
-        await asyncio.sleep(0.01)
-
-
 async def test_an_answer_that_comes_after_stop_is_pasted_and_kept(settings: Settings) -> None:
     gate = asyncio.Event()
     paint = painter(settings)
@@ -185,7 +176,7 @@ async def test_an_answer_that_comes_after_stop_is_pasted_and_kept(settings: Sett
                 stopping = asyncio.create_task(studio.cancel(conversation))
         assert await stopping
         gate.set()
-        kept = await with_pictures(studio, conversation, 2)
+        kept = await kept_when(studio, conversation, lambda one: len(one.pictures) == 2)
     assert isinstance(events[-1], TurnStopped)
     picture = kept.picture("#1b")
     assert (picture.after_stop, edit_of(picture).verdict, edit_of(picture).changed_outside) == (True, "good", 0)

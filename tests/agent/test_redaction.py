@@ -35,6 +35,7 @@ from agent.redaction import (
     without_secrets,
 )
 from agent.settings import OpenAISettings, Settings
+from tests.support.waiting import join
 
 # The part that must be found nowhere.
 CANARY = "CANARYcanaryCANARY7x7"
@@ -389,11 +390,11 @@ class Echo(BaseHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def echo() -> Iterator[str]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Echo)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     yield f"http://127.0.0.1:{server.server_address[1]}"
     server.shutdown()
-    thread.join()
+    join(thread)
     server.server_close()
 
 

@@ -4,22 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from collections.abc import AsyncIterator
 
 from agent.components import AgentMessage, AskBack, PlanCard, Steps
 from agent.conversation import TurnState
-from agent.errors import ErrorCode, ProviderFailure
-from agent.events import PictureReviewed, PlanReady, TurnDone, TurnFailed, TurnPaused, TurnStopped
+from agent.errors import ErrorCode, ErrorInfo, ProviderFailure
+from agent.events import (
+    PictureReviewed,
+    PlanReady,
+    Step,
+    ThoughtLog,
+    TurnDone,
+    TurnEvent,
+    TurnFailed,
+    TurnPaused,
+    TurnStopped,
+)
 from agent.messages import GroundingPart, Source, TextPart, ToolCallPart
 from agent.providers.scripted import Hold, Line, Painting, calls, finds, says
 from agent.settings import Patiences, Settings, TurnSettings
 from agent.studio import Studio, TurnRequest
 from agent.workflow.dispatch import MAX_WAITING
-from tests.support.gemini import SMALL, on_gemini, paint, search
+from tests.support.clock import Clock
+from tests.support.gemini import on_gemini
 from tests.support.scenes import Scene, generate, of_type, only, picture, run, words
 from tests.support.turns import decide, newest, retry, rows, send, started
-from tests.wire_server import GeminiServer, HttpError, Search, Text, quota_body
+from tests.support.waiting import until
+from tests.wire_server import GeminiServer, Text
 from tests.wire_server import Hold as Held
 
+PAUSE_S = 12
+BUSY = Line(error=ErrorInfo(code=ErrorCode.RATE_LIMITED, parameters={"seconds": PAUSE_S}))
 BROKEN = Line(raises=ProviderFailure(ErrorCode.PROVIDER_ERROR))
 SEARCH = ToolCallPart(name="web_search", arguments={"query": "How high is the tower?"})
 FACTS = '{"facts": [{"item": "The tower is 330 m high.", "source": "t.example"}], "prompt_draft": "a tower"}'
@@ -32,6 +47,17 @@ async def press_after(studio: Studio, conversation_id: str, hops: int) -> None:
     for _ in range(hops):
         await asyncio.sleep(0)
     await studio.cancel(conversation_id)
+
+
+async def hear(events: AsyncIterator[TurnEvent], told: list[TurnEvent]) -> None:
+    """Add each event as it comes."""
+    async for event in events:
+        told += [event]
+
+
+def waits(told: list[TurnEvent]) -> int:
+    """Return how often it was said that a turn waits in line."""
+    return sum(log.step is Step.WAITING for log in of_type(told, ThoughtLog))
 
 
 async def test_retry_of_a_waiting_turn_leaves_its_plan_waiting(settings: Settings) -> None:
@@ -110,8 +136,10 @@ async def test_a_request_refused_by_a_full_queue_runs_when_sent_again(settings: 
     scene = Scene(settings, text=lambda asked: Line((Hold(gate), TextPart(text="Hello."))))
     async with scene.studio() as studio:
         conversation = await studio.new_conversation()
-        waiting = [asyncio.create_task(run(studio, conversation.id, f"number {n}")) for n in range(MAX_WAITING + 1)]
-        await asyncio.sleep(0.05)
+        requests = [TurnRequest(text=f"number {n}") for n in range(MAX_WAITING + 1)]
+        told: list[TurnEvent] = []
+        waiting = [asyncio.create_task(hear(studio.run_turn(conversation.id, one), told)) for one in requests]
+        await until(lambda: waits(told) == MAX_WAITING)
         request = TurnRequest(text="one too many", request_id="r1")
         refused = await send(studio, conversation.id, request)
         assert only(refused, TurnFailed).error.code is ErrorCode.QUEUE_FULL
@@ -176,24 +204,31 @@ async def test_the_question_stands_below_the_steps_that_led_to_it(settings: Sett
     assert kinds.index(Steps) < kinds.index(AskBack)
 
 
-async def test_a_pause_of_the_search_is_not_taken_for_silence(settings: Settings) -> None:
-    with GeminiServer() as server:
-        server.on_text(search(), *[HttpError(429, body=quota_body(retry_s=1.0))] * 2, Search(FACTS), Text("330 m."))
-        gemini = on_gemini(settings, server.url, retry_budget_s=60, patiences=Patiences(searcher_s=1.8))
-        async with Studio(gemini) as studio:
-            conversation = await studio.new_conversation()
-            events = await run(studio, conversation.id, "how high?", allow_search=True)
+async def run_with_pauses(scene: Scene, clock: Clock, text: str, **chosen: object) -> list[TurnEvent]:
+    """Run a turn in a new studio, let the time of each pause before another try pass, and return the events."""
+    events: list[TurnEvent] = []
+    request = TurnRequest(text=text, settings=TurnSettings.model_validate(chosen))
+    async with scene.studio() as studio:
+        conversation = await studio.new_conversation()
+        async for event in studio.run_turn(conversation.id, request):
+            events.append(event)
+            if isinstance(event, ThoughtLog) and event.step is Step.RETRYING:
+                await clock.rest(PAUSE_S)
+    return events
+
+
+async def test_a_pause_of_the_search_is_not_taken_for_silence(settings: Settings, clock: Clock) -> None:
+    hasty = settings.model_copy(update={"retry_budget_s": 60, "patiences": Patiences(searcher_s=PAUSE_S - 2)})
+    scene = Scene(hasty, text=[calls(SEARCH), BUSY, BUSY, finds(FACTS, GROUNDED), says("330 m.")])
+    events = await run_with_pauses(scene, clock, "how high?", allow_search=True)
     assert isinstance(events[-1], TurnDone), events[-1]
+    assert len(scene.provider.asked) == 5
 
 
-async def test_a_pause_of_the_review_is_not_taken_for_silence(settings: Settings) -> None:
-    with GeminiServer() as server:
-        server.on_text(paint(), *[HttpError(429, body=quota_body(retry_s=1.0))] * 2, Text(REVIEW))
-        server.on_image(SMALL)
-        gemini = on_gemini(settings, server.url, retry_budget_s=60, patiences=Patiences(critic_s=1.8))
-        async with Studio(gemini) as studio:
-            conversation = await studio.new_conversation()
-            events = await run(studio, conversation.id, "a fox", review="always")
+async def test_a_pause_of_the_review_is_not_taken_for_silence(settings: Settings, clock: Clock) -> None:
+    hasty = settings.model_copy(update={"retry_budget_s": 60, "patiences": Patiences(critic_s=PAUSE_S - 2)})
+    scene = Scene(hasty, text=[calls(generate()), BUSY, BUSY, says(REVIEW)], pictures=[picture()])
+    events = await run_with_pauses(scene, clock, "a fox", review="always")
     assert only(events, PictureReviewed).review.score == 0.9
 
 
@@ -220,10 +255,13 @@ async def test_a_stop_takes_the_retry_that_runs_and_the_one_in_line(settings: Se
         conversation = await studio.new_conversation()
         turn_id = started(await run(studio, conversation.id, "a fox"))
         first = asyncio.create_task(retry(studio, conversation.id, turn_id))
-        second = asyncio.create_task(retry(studio, conversation.id, turn_id))
-        await asyncio.sleep(0.2)
+        await until(lambda: len(scene.provider.asked) == 3)
+        two: list[TurnEvent] = []
+        second = asyncio.create_task(hear(studio.retry(conversation.id, turn_id), two))
+        await until(lambda: waits(two))
         await studio.cancel(conversation.id)
-        one, two = await first, await second
+        one = await first
+        await second
         kept = await newest(studio, conversation.id)
         assert isinstance(one[-1], TurnStopped)
         assert isinstance(two[-1], TurnStopped)
@@ -231,12 +269,12 @@ async def test_a_stop_takes_the_retry_that_runs_and_the_one_in_line(settings: Se
         gate.set()
 
 
-async def test_words_that_never_came_are_asked_for_again(settings: Settings) -> None:
+async def test_words_that_never_came_are_asked_for_again(settings: Settings, clock: Clock) -> None:
     with GeminiServer() as server:
         server.on_text(Held(Text("never")), Text("Here."))
-        async with Studio(on_gemini(settings, server.url, text_timeout_s=0.5)) as studio:
+        async with Studio(on_gemini(settings, server.url, text_timeout_s=50)) as studio:
             conversation = await studio.new_conversation()
-            failed = await run(studio, conversation.id, "hello")
+            failed = await clock.run_out(run(studio, conversation.id, "hello"), lambda: server.held, 51)
             assert only(failed, TurnFailed).error.code is ErrorCode.PROVIDER_TIMEOUT
             events = await retry(studio, conversation.id, started(failed))
     assert words(events) == "Here."

@@ -16,7 +16,8 @@ from agent.settings import Settings
 from agent.studio import Studio, TurnRequest
 from tests.support.gemini import SMALL, on_gemini, paint
 from tests.support.scenes import Scene, generate, of_type, only, picture, png, run, words
-from tests.support.turns import asked, calls_on_disk, decide, newest, retry, started, until
+from tests.support.turns import asked, calls_on_disk, decide, newest, retry, started
+from tests.support.waiting import until
 from tests.wire_server import GeminiServer, HttpError, MidStreamError, Text
 from tests.wire_server.models import Kind
 

@@ -29,8 +29,6 @@ from tests.support.gemini import SMALL, draw, on_gemini, paint, search
 from tests.support.scenes import of_type, png, run, stop_at, words
 from tests.wire_server import Answer, Call, Calls, GeminiServer, Hold, Search, Text, WireRequest
 
-# What the server is given to notice that nobody listens any more.
-NOTICE_S = 2.0
 ROOT = Path(__file__).parents[2]
 
 
@@ -72,9 +70,8 @@ async def expect_next_turn_works(server: GeminiServer, studio: Studio, conversat
 async def test_stop_in_the_very_moment_of_sending_ends_the_turn(server: GeminiServer, gemini: Settings) -> None:
     async with Studio(gemini) as studio:
         conversation = await studio.new_conversation()
-        events, was_stopped = await asyncio.wait_for(
-            asyncio.gather(run(studio, conversation.id, "a fox"), studio.cancel(conversation.id)), 10
-        )
+        turn = run(studio, conversation.id, "a fox")
+        events, was_stopped = await asyncio.gather(turn, studio.cancel(conversation.id))
         assert was_stopped
         assert events == [TurnStopped()]
         assert server.requests == []
@@ -130,7 +127,7 @@ async def test_stop_in_the_middle_of_an_answer_keeps_its_words_and_closes_the_st
     async with Studio(gemini) as studio:
         conversation = await studio.new_conversation()
         events = await stop_at(studio, conversation.id, "count", TextDelta)
-        left = await asyncio.to_thread(server.wait_for_disconnect, 1, NOTICE_S)
+        left = await asyncio.to_thread(server.wait_for_disconnect)
         assert left.chunks_sent == 1
         assert events[-1] == TurnStopped()
         kept = await expect_stopped(studio, conversation.id, "count")
@@ -149,7 +146,7 @@ async def test_stop_during_a_search_leaves_no_call_without_an_answer(server: Gem
         turn = asyncio.create_task(run(studio, conversation.id, "the tower", allow_search=True))
         await asyncio.to_thread(server.wait_for_held)
         assert await studio.cancel(conversation.id)
-        await asyncio.to_thread(server.wait_for_disconnect, 1, NOTICE_S)
+        await asyncio.to_thread(server.wait_for_disconnect)
         assert (await turn)[-1] == TurnStopped()
         kept = await expect_stopped(studio, conversation.id, "the tower")
         assert [message.role for message in kept.messages] == [Role.PROMPT, Role.MODEL, Role.TOOL]

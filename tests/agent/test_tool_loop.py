@@ -24,8 +24,7 @@ class Meeting:
         self.barrier = asyncio.Barrier(2)
 
     async def come(self) -> None:
-        async with asyncio.timeout(5):
-            await self.barrier.wait()
+        await self.barrier.wait()
 
 
 def meet(meeting: Meeting) -> Tool:

@@ -29,7 +29,8 @@ from tests.support.gemini import KEY, SMALL, on_gemini, paint
 from tests.support.histories import LARGE_SIGNATURE
 from tests.support.scenes import Scene, generate, of_type, picture, png, run, words
 from tests.support.traces import on_record, on_the_wire
-from tests.support.turns import calls_on_disk, newest, retry, started, until
+from tests.support.turns import calls_on_disk, newest, retry, started
+from tests.support.waiting import until
 from tests.wire_server import Call, Calls, GeminiServer, Hold, HttpError, Text, quota_body
 
 ROOT = Path(__file__).parents[2]
@@ -421,12 +422,12 @@ async def _steps_when(
     studio: Studio, conversation_id: str, is_true: Callable[[tuple[TraceStep, ...]], bool]
 ) -> tuple[TraceStep, ...]:
     """Return the steps once the claim holds of them."""
-    async with asyncio.timeout(20):
-        while True:
-            steps = await studio.trace(conversation_id)
-            if is_true(steps):
-                return steps
-            await asyncio.sleep(0.01)
+
+    async def steps() -> tuple[TraceStep, ...] | None:
+        found = await studio.trace(conversation_id)
+        return found if is_true(found) else None
+
+    return await until(steps)
 
 
 def _parts(step: TraceStep) -> list[Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import pytest
 from agent.adjusting import Adjustment
 from agent.adjusting.applying import apply_adjustment
 from agent.components import ActionPanel, AgentMessage, SmartCanvas, TargetNote
-from agent.conversation import Conversation, TurnState
 from agent.events import PictureReady, TargetChanged, TurnDone, TurnEvent
 from agent.messages import TextPart, ToolCallPart, ToolResultPart
 from agent.providers.scripted import Asked, calls, says
@@ -19,6 +17,7 @@ from agent.settings import Settings
 from agent.studio import Studio
 from tests.support.children import StudioChild
 from tests.support.scenes import Scene, generate, of_type, only, picture, png, run, words
+from tests.support.turns import at_rest
 
 FOX = [calls(generate()), calls(generate("add a hat", action="edit_image"))]
 
@@ -242,15 +241,6 @@ async def main(home, picture, moment):
 
 asyncio.run(main(*sys.argv[1:]))
 """
-
-
-async def at_rest(studio: Studio, conversation_id: str) -> Conversation:
-    """Wait until the turn that was taken up has come to an end."""
-    while True:
-        kept = await studio.conversation(conversation_id)
-        if kept.turns[-1].state not in (TurnState.RUNNING, TurnState.INTERRUPTED):
-            return kept
-        await asyncio.sleep(0.02)
 
 
 @pytest.mark.parametrize("moment", ["target_changed", "adjusting", "picture_ready"])

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 from urllib.parse import parse_qs, urlsplit
 
 from tests.hub_server.spaces import HARDWARE, Refused, Space, check_front_matter
+from tests.support.waiting import join
 
 USER = "ada"
 TOKEN = "hf_" + "t0ken" * 7
@@ -36,7 +37,7 @@ class HubServer:
         handler = type("Handler", (_Handler,), {"server_hub": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02})
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
         self._thread.start()
         return self
 
@@ -45,7 +46,7 @@ class HubServer:
     ) -> None:
         self._server.shutdown()
         self._server.server_close()
-        self._thread.join()
+        join(self._thread)
 
     @property
     def url(self) -> str:

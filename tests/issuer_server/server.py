@@ -17,6 +17,8 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 from joserfc import jwt
 from joserfc.jwk import RSAKey
 
+from tests.support.waiting import join
+
 CLIENT_ID = "client-of-the-space"
 CLIENT_SECRET = "secret-" + "of-the-space"
 
@@ -49,7 +51,7 @@ class IssuerServer:
         handler = type("Handler", (_Handler,), {"issuer": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02})
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
         self._thread.start()
         return self
 
@@ -58,7 +60,7 @@ class IssuerServer:
     ) -> None:
         self._server.shutdown()
         self._server.server_close()
-        self._thread.join()
+        join(self._thread)
 
     @property
     def url(self) -> str:

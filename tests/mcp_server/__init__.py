@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,9 +11,9 @@ from typing import Any
 from pydantic import SecretStr
 
 from agent.mcp_config import StdioServer
+from tests.support.lines import read_line, running
 
 _FOLDER = Path(__file__).parent
-_PATIENCE_S = 20
 
 
 def desk(*flags: str, env: Mapping[str, str] | None = None, **fields: Any) -> StdioServer:
@@ -31,13 +30,8 @@ def rogue(*flags: str, **fields: Any) -> StdioServer:
 def desk_at_an_address(*flags: str) -> Iterator[str]:
     """Run the server of `desk.py` on loopback and give its address."""
     command = [sys.executable, str(_FOLDER / "desk.py"), "--http", *flags]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            yield process.stdout.readline().strip()
-        finally:
-            process.terminate()
-            process.wait(_PATIENCE_S)
+    with running(command) as (child, errors):
+        yield read_line(child, errors)
 
 
 def _program(script: str, flags: tuple[str, ...], env: Mapping[str, str] | None, fields: dict[str, Any]) -> StdioServer:

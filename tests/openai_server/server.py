@@ -13,6 +13,7 @@ from tests.openai_server.answers import Answer
 from tests.openai_server.refusals import Violation
 from tests.openai_server.request import ChatRequest, PictureRequest
 from tests.openai_server.service import Service
+from tests.support.waiting import join
 from tests.wire_server.connection import Connection
 from tests.wire_server.records import PATIENCE_S
 
@@ -47,7 +48,7 @@ class OpenAIServer:
     ) -> None:
         if self._loop is not None and self._stopping is not None and self._thread is not None:
             self._loop.call_soon_threadsafe(self._stopping.set)
-            self._thread.join(PATIENCE_S)
+            join(self._thread)
         if error is None and self._service.faults:
             raise self._service.faults[0]
 

@@ -55,7 +55,7 @@ class Service:
         """Return when the claim about what was seen holds. Raises TimeoutError when it does not come true in time."""
         with self._changed:
             if not self._changed.wait_for(is_true, PATIENCE_S):
-                raise TimeoutError(f"still not so after {PATIENCE_S} s")
+                raise TimeoutError(f"still not so after {PATIENCE_S} s; seen: {self}")
 
     def release(self) -> None:
         """Let every held answer go on."""

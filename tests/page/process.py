@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self, TypeAlias
 
+from tests.support.lines import read_line
 from tests.support.warm_start import WarmCommand, WarmStart
 
 # What is said, or that and the handle of the picture it is said of.
@@ -111,11 +112,9 @@ class PageProcess:
         with tempfile.TemporaryFile("w+") as errors:
             process = self._program(_SKETCHING, arguments, errors)
             assert process.stdout is not None
-            with process.stdout as said:
-                made = said.read().strip()
-            if process.wait(_PATIENCE_S):
-                errors.seek(0)
-                raise RuntimeError(f"nothing was drawn: {errors.read()}")
+            with process.stdout:
+                made = read_line(process, errors, _PATIENCE_S)
+            process.wait(_PATIENCE_S)
         return made
 
     def _program(self, code: str, arguments: Sequence[str], errors: IO[str]) -> subprocess.Popen[str] | WarmCommand:
@@ -134,10 +133,7 @@ class PageProcess:
         # A file, not a pipe: a pipe nobody reads fills up and stops the page.
         self._errors = tempfile.TemporaryFile("w+")
         self._process = self._started(flags)
-        assert self._process.stdout is not None
-        self.said = self._process.stdout.readline().strip()
-        if not self.said:
-            raise RuntimeError(f"the page did not start (exit code {self._process.wait()}): {self.errors}")
+        self.said = self.read_line()
         return self
 
     def _started(self, flags: Sequence[str]) -> subprocess.Popen[str] | WarmCommand:
@@ -166,19 +162,18 @@ class PageProcess:
 
     def read_line(self) -> str:
         """Return the next line that the process says, once it has come."""
-        assert self._process.stdout is not None
-        return self._process.stdout.readline().strip()
+        return read_line(self._process, self._errors, _PATIENCE_S)
 
     def tell(self, how: signal.Signals) -> None:
         """Send a signal, and wait for nothing."""
         self._process.send_signal(how)
 
-    def end(self, how: signal.Signals, patience_s: float = 20) -> int:
+    def end(self, how: signal.Signals, patience_s: float = _PATIENCE_S) -> int:
         """Send a signal and return the exit code; a process that does not listen is killed and the wait fails."""
         self.tell(how)
         return self.ended(patience_s)
 
-    def ended(self, patience_s: float = 20) -> int:
+    def ended(self, patience_s: float = _PATIENCE_S) -> int:
         """Return the exit code once the process has ended; one that does not is killed and the wait fails."""
         try:
             return self._process.wait(patience_s)

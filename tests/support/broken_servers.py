@@ -14,6 +14,8 @@ from contextlib import contextmanager, suppress
 
 import trustme
 
+from tests.support.waiting import join
+
 _PATIENCE_S = 30.0
 # What a server does with a connection whose request has been read.
 _Answer = Callable[[socket.socket], None]
@@ -95,7 +97,7 @@ def _serving(answer: _Answer, tls: ssl.SSLContext | None = None) -> Iterator[str
         finally:
             # Closing a socket that another thread waits on does not wake that one everywhere.
             listener.shutdown(socket.SHUT_RDWR)
-            thread.join(_PATIENCE_S)
+            join(thread)
 
 
 def _serve(listener: socket.socket, answer: _Answer, tls: ssl.SSLContext | None) -> None:

@@ -13,6 +13,8 @@ from types import TracebackType
 from typing import Self
 
 from tests.page import clean_environment
+from tests.support.lines import read_line
+from tests.support.waiting import PATIENCE_S
 from tests.support.warm_start import WarmCommand, WarmStart
 
 _ROOT = Path(__file__).parent.parent.parent
@@ -70,19 +72,14 @@ class StudioChild:
     ) -> None:
         if self._child.poll() is None:
             self._child.kill()
-        self._child.wait()
+        self._child.wait(PATIENCE_S)
         if self._child.stdout is not None:
             self._child.stdout.close()
         self._errors.close()
 
     async def line(self) -> str:
-        """Return the next line that it prints. Raises RuntimeError, with what it said of it, when it ended instead."""
-        assert self._child.stdout is not None
-        said = await asyncio.to_thread(self._child.stdout.readline)
-        if not said:
-            self._errors.seek(0)
-            raise RuntimeError(f"the child ended (exit code {self._child.wait()}): {self._errors.read()}")
-        return said.strip()
+        """Return the next line that it prints. Raises RuntimeError, with what it wrote of it, when none comes."""
+        return await asyncio.to_thread(read_line, self._child, self._errors)
 
     def kill(self) -> None:
         """End it at once."""
@@ -90,4 +87,4 @@ class StudioChild:
 
     async def ended(self) -> int:
         """Return its exit code once it has ended, minus the signal's number after a signal."""
-        return await asyncio.to_thread(self._child.wait, 60)
+        return await asyncio.to_thread(self._child.wait, PATIENCE_S)

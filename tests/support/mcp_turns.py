@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -18,6 +18,7 @@ from agent.settings import Settings
 from agent.studio import Studio
 from tests.support.scenes import Scene, run
 from tests.support.tool_calls import results
+from tests.support.waiting import until
 
 
 @dataclass
@@ -56,20 +57,11 @@ class Meeting:
 
     async def until_connected(self, name: str) -> None:
         """Return when the tools of a server can be had. Raises TimeoutError."""
-        await _until(lambda: self.state(name).problem is None)
+        await until(lambda: self.state(name).problem is None)
 
     async def until_it_says(self, name: str, problem: str) -> None:
         """Return when this is what is wrong with a server. Raises TimeoutError."""
-        await _until(lambda: self.state(name).problem == problem)
-
-
-async def _until(is_true: Callable[[], bool]) -> None:
-    # A program on the SDK takes a second to start, and on a machine with other work several.
-    for _ in range(2000):
-        if is_true():
-            return
-        await asyncio.sleep(0.02)
-    raise TimeoutError("still not so after 40 s")
+        await until(lambda: self.state(name).problem == problem)
 
 
 @asynccontextmanager

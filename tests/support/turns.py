@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from agent.conversation import Turn, TurnState
+from agent.conversation import Conversation, Turn, TurnState
 from agent.events import TurnEvent, TurnStarted
 from agent.plans import Decision, PlanEdit
 from agent.studio import Studio, TurnRequest
+from tests.support import waiting
 from tests.wire_server import GeminiServer
 from tests.wire_server.models import Kind
 
+until = waiting.until
+AT_WORK = frozenset({TurnState.RUNNING, TurnState.INTERRUPTED})
 OVER = frozenset({TurnState.DONE, TurnState.STOPPED})
 
 
@@ -42,13 +44,23 @@ async def newest(studio: Studio, conversation_id: str) -> Turn:
     return (await studio.conversation(conversation_id)).turns[-1]
 
 
-async def until(is_true: Callable[[], bool]) -> None:
-    """Return when the claim holds. Raises TimeoutError after forty seconds."""
-    for _ in range(8000):
-        if is_true():
-            return
-        await asyncio.sleep(0.005)
-    raise TimeoutError("still not so after 40 s")
+async def kept_when(studio: Studio, conversation_id: str, is_so: Callable[[Conversation], bool]) -> Conversation:
+    """Return the conversation on record once the claim holds of it."""
+
+    async def kept() -> Conversation | None:
+        conversation = await studio.conversation(conversation_id)
+        return conversation if is_so(conversation) else None
+
+    return await waiting.until(kept)
+
+
+async def at_rest(studio: Studio, conversation_id: str) -> Conversation:
+    """Return the conversation once nothing of it is at work, nor was left behind."""
+    return await kept_when(
+        studio,
+        conversation_id,
+        lambda kept: kept.turns[-1].state not in AT_WORK and not studio.is_running(conversation_id),
+    )
 
 
 def started(events: list[TurnEvent]) -> str:

@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import IO
 
 from tests.support.forks import NUMBER
+from tests.support.waiting import PATIENCE_S
 
 # Read when they are imported, and by the command always set to these.
 _IMPORTED_WITH = {"GRADIO_ANALYTICS_ENABLED": "False", "HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
@@ -96,12 +97,18 @@ class WarmStart:
         finally:
             os.close(stdout)
             os.close(status)
-        number = os.read(told, NUMBER.size)
+        # It imports before it answers.
+        is_told = bool(select.select([told], [], [], PATIENCE_S)[0])
+        number = os.read(told, NUMBER.size) if is_told else b""
         if not number:
-            raise RuntimeError(f"there is no warm start: exit code {self._process.wait()}")
+            raise RuntimeError(f"no studio was forked within {PATIENCE_S:g} s (exit code {self._process.poll()})")
         return WarmCommand(NUMBER.unpack(number)[0], told, os.fdopen(said))
 
     def close(self) -> None:
         """End the process. Studios that still run go on."""
         self._requests.close()
-        self._process.wait()
+        try:
+            self._process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            raise

@@ -14,7 +14,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import httpx2
 import pytest
@@ -36,6 +36,7 @@ from agent.providers.scripted import calls, says
 from agent.settings import Settings
 from agent.studio import Studio
 from tests.page import clean_environment, free_port, run_command
+from tests.support.lines import read_line, running
 from tests.support.mcp_pipes import on_pipes
 from tests.support.scenes import Scene, generate, picture, png
 from webui.mcp_door.server import mcp_server
@@ -46,20 +47,15 @@ PATIENCE_S = 60
 
 
 @contextmanager
-def at_an_address(home: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """Run the server on loopback with two tokens; give its address and its process."""
+def at_an_address(home: Path) -> Iterator[tuple[str, subprocess.Popen[str], IO[str]]]:
+    """Run the server on loopback with two tokens; give its address, its process, and what that says of errors."""
     port = free_port()
     tokens = ["--api-token", f"anna:{ANNA}", "--api-token", f"ben:{BEN}"]
     command = [sys.executable, "-m", "webui", *tokens, "mcp", "--home", str(home), "--http", f"127.0.0.1:{port}"]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=clean_environment()) as process:
-        assert process.stdout is not None
-        try:
-            said = process.stdout.readline().strip()
-            assert said == f"Aivista's MCP server is open at http://127.0.0.1:{port}/mcp"
-            yield said.rpartition(" ")[2], process
-        finally:
-            process.kill()
+    with running(command, env=clean_environment()) as (process, errors):
+        said = read_line(process, errors)
+        assert said == f"Aivista's MCP server is open at http://127.0.0.1:{port}/mcp"
+        yield said.rpartition(" ")[2], process, errors
 
 
 @asynccontextmanager
@@ -260,7 +256,7 @@ async def test_cancelling_a_call_stops_its_turn(tmp_path: Path) -> None:
 
 
 async def test_at_an_address_a_token_says_whose_things_they_are_and_foreign_pages_are_refused(tmp_path: Path) -> None:
-    with at_an_address(tmp_path) as (url, process):
+    with at_an_address(tmp_path) as (url, process, errors):
         async with bringing(ANNA, url) as anna:
             made = await done(anna, "generate", wish="Draw a red fox")
             uri = made["pictures"][0]["uri"]
@@ -282,8 +278,8 @@ async def test_at_an_address_a_token_says_whose_things_they_are_and_foreign_page
             assert codes == [200, 404]
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE_S) == 0
-        assert process.stderr is not None
-        [line] = process.stderr.read().splitlines()
+        errors.seek(0)
+        [line] = errors.read().splitlines()
         assert "credential does not match" in line
 
 

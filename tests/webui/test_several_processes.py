@@ -225,7 +225,7 @@ async def test_stop_reaches_a_turn_of_another_process(server: GeminiServer, tmp_
             assert turn.state is TurnState.STOPPED
             assert (await following)[-1] == "turn_stopped"
             server.release()
-            while await child.line() != "turn_stopped":
+            while await child.line() != "turn_stopped":  # raises when there is no other line
                 pass
             assert await child.ended() == 0
         kept = await studio.conversation(conversation.id)

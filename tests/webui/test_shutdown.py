@@ -12,14 +12,15 @@ from typing import Any
 import httpx
 import pytest
 
-from agent.conversation import Conversation, TurnState
+from agent.conversation import TurnState
 from agent.events import TurnDone
 from agent.settings import Settings
 from agent.studio import Studio
 from tests.page import PageProcess
 from tests.support.api import Told, begun, told
 from tests.support.gemini import KEY, SMALL, on_gemini, paint
-from tests.support.turns import asked
+from tests.support.turns import asked, at_rest
+from tests.support.waiting import until
 from tests.wire_server import GeminiServer, Hold
 from tests.wire_server.models import Kind
 
@@ -51,19 +52,12 @@ async def painting(client: httpx.AsyncClient, server: GeminiServer) -> AsyncIter
 
 async def not_ready(client: httpx.AsyncClient) -> Any:
     """Return what a studio says that is told to end, as soon as it knows."""
-    for _ in range(2000):
+
+    async def refusal() -> Any:
         answer = await client.get("/readyz")
-        if answer.status_code != 200:
-            return answer.json()
-    raise TimeoutError("still ready")
+        return None if answer.status_code == 200 else answer.json()
 
-
-async def at_rest(studio: Studio, conversation_id: str) -> Conversation:
-    while True:
-        conversation = await studio.conversation(conversation_id)
-        if conversation.turns[-1].state not in (TurnState.RUNNING, TurnState.INTERRUPTED):
-            return conversation
-        await asyncio.sleep(0.02)
+    return await until(refusal)
 
 
 async def test_a_turn_that_ends_within_the_grace_has_its_picture_and_nobody_begins_another(

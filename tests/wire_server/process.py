@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
-import time
 import urllib.request
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from tests.support.lines import read_line, running
+from tests.support.waiting import PATIENCE_S, wait_until
+
 ROOT = Path(__file__).parents[2]
-_PATIENCE_S = 30
 
 
 class GeminiProcess:
@@ -24,18 +25,15 @@ class GeminiProcess:
 
     def __enter__(self) -> Self:
         command = [sys.executable, "-m", "tests.wire_server", "--port", "0", *self._arguments]
-        self._process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True)
-        assert self._process.stdout is not None
-        self.url = self._process.stdout.readline().strip()
-        if not self.url:
-            raise RuntimeError(f"the server did not start: exit code {self._process.wait(_PATIENCE_S)}")
+        with ExitStack() as stack:
+            self.url = read_line(*stack.enter_context(running(command, cwd=ROOT)))
+            self._open = stack.pop_all()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with self._process:
-            self._process.terminate()
+        self._open.close()
 
     def control(self, **orders: Any) -> Any:
         """Script the server; return its state."""
@@ -43,11 +41,7 @@ class GeminiProcess:
 
     def release(self) -> None:
         """Let the held answers go on, once there are any. Raises TimeoutError when none comes."""
-        until = time.monotonic() + _PATIENCE_S
-        while not self.read("state")["held"]:
-            if time.monotonic() > until:
-                raise TimeoutError("no answer is held")
-            time.sleep(0.02)
+        wait_until(lambda: self.read("state")["held"])
         self.control(release=True)
 
     def read(self, what: str) -> Any:
@@ -55,5 +49,5 @@ class GeminiProcess:
         return self._ask(f"/_{what}")
 
     def _ask(self, path: str, body: bytes | None = None) -> Any:
-        with urllib.request.urlopen(f"{self.url}{path}", body, timeout=_PATIENCE_S) as answer:
+        with urllib.request.urlopen(f"{self.url}{path}", body, timeout=PATIENCE_S) as answer:
             return json.load(answer)

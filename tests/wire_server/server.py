@@ -9,6 +9,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
+from tests.support.waiting import join
 from tests.wire_server.connection import Connection
 from tests.wire_server.control import Control
 from tests.wire_server.models import Kind
@@ -62,7 +63,7 @@ class GeminiServer:
     ) -> None:
         if self._loop is not None and self._stopping is not None and self._thread is not None:
             self._loop.call_soon_threadsafe(self._stopping.set)
-            self._thread.join(PATIENCE_S)
+            join(self._thread)
         if error is None and self._service.records.faults:
             raise self._service.records.faults[0]
 
@@ -80,6 +81,11 @@ class GeminiServer:
     def disconnects(self) -> list[Disconnect]:
         """Every client that left before the end of its answer."""
         return self._service.records.disconnects
+
+    @property
+    def held(self) -> int:
+        """How many answers are held now."""
+        return self._service.records.held
 
     @property
     def remaining(self) -> int:
@@ -132,7 +138,7 @@ class GeminiServer:
 
     def wait_for_held(self, count: int = 1, timeout_s: float = PATIENCE_S) -> None:
         """Return when so many answers are held."""
-        self.wait_until(lambda: self._service.records.held >= count, timeout_s)
+        self.wait_until(lambda: self.held >= count, timeout_s)
 
     def wait_for_disconnect(self, count: int = 1, timeout_s: float = PATIENCE_S) -> Disconnect:
         """Return the newest disconnect when there have been so many."""

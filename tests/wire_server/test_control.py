@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import signal
-import subprocess
 import sys
 import urllib.error
 from collections.abc import Iterator
@@ -15,6 +14,8 @@ import pytest
 from google import genai
 from google.genai import types
 
+from tests.support.lines import read_line, running
+from tests.support.waiting import PATIENCE_S
 from tests.wire_server import Answer, Call, Calls, GeminiProcess, Grounding, Hold, PictureAnswer, Text, WireRequest
 from tests.wire_server.control import answer_from_json
 from tests.wire_server.process import ROOT
@@ -101,13 +102,13 @@ def test_a_key_is_rejected_over_http(process: GeminiProcess) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_process_ends_when_told_even_twice(number: signal.Signals) -> None:
     command = [sys.executable, "-m", "tests.wire_server"]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
-        assert running.stdout is not None
-        assert running.stdout.readline().startswith("http://127.0.0.1:")
-        running.send_signal(number)
-        running.send_signal(number)
-        assert running.communicate(timeout=10)[1] == ""
-        assert running.returncode == 0
+    with running(command, cwd=ROOT) as (child, errors):
+        assert read_line(child, errors).startswith("http://127.0.0.1:")
+        child.send_signal(number)
+        child.send_signal(number)
+        assert child.wait(PATIENCE_S) == 0
+        errors.seek(0)
+        assert errors.read() == ""
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 from google import genai
 from google.genai import types
 
+from tests.support.waiting import PATIENCE_S
 from tests.wire_server import (
     Answer,
     Call,
@@ -211,7 +212,7 @@ def test_the_server_ends_with_an_answer_under_way() -> None:
             url = f"{server.url}/v1beta/models/{FLASH}:generateContent"
             coming = pool.submit(httpx2.post, url, json=HI, headers={"x-goog-api-key": "k"}, trust_env=False)
             server.wait_for_held()
-        assert isinstance(coming.exception(10), httpx2.TransportError)
+        assert isinstance(coming.exception(PATIENCE_S), httpx2.TransportError)
         assert server.disconnects == []
 
 

@@ -4,12 +4,14 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from pathlib import Path
 
 import pytest
 
 from agent.fetching.children import ChildFailure, ChildTooSlow, run_child
+from tests.support.clock import Clock
+from tests.support.waiting import until
 
 
 @pytest.fixture
@@ -41,7 +43,9 @@ async def test_a_child_knows_nothing_of_us(script: Path, monkeypatch: pytest.Mon
     assert not [entry for entry in path if "site-packages" in entry]
 
 
-async def test_a_child_that_takes_too_long_is_killed_with_all_its_own(script: Path, tmp_path: Path) -> None:
+async def test_a_child_that_takes_too_long_is_killed_with_all_its_own(
+    script: Path, tmp_path: Path, clock: Clock
+) -> None:
     told = tmp_path / "pids"
     code = f"""
 import os, signal, time
@@ -52,7 +56,7 @@ if child:
 time.sleep(60)
 """
     with pytest.raises(ChildTooSlow):
-        await answer(script, code, limit_s=2)
+        await clock.run_out(answer(script, code, limit_s=50), lambda: written(told), 50)
     first, second = map(int, written(told).split())
     await until(lambda: is_gone(first) and is_gone(second))
 
@@ -99,11 +103,3 @@ def is_gone(process: int) -> bool:
     except ProcessLookupError:
         return True
     return written(Path(f"/proc/{process}/stat")).rpartition(")")[2].split()[:1] == ["Z"]
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    for _ in range(1000):
-        if holds():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("it never came to hold")

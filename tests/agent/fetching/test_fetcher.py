@@ -13,6 +13,7 @@ from agent.errors import AivistaError, ErrorCode, NetworkFailure, ToolArgumentEr
 from agent.fetching.dialling import Guard
 from agent.fetching.fetcher import FetchedPage, Fetcher, FetchLimits
 from agent.fetching.resolving import Endpoint
+from tests.support.clock import Clock
 from tests.support.web import HERE, Handler, Web, answer, drop_by_drop, endless, packed, pieces, web
 
 IMPATIENT = FetchLimits(connect_s=0.5, read_s=0.5, overall_s=0.5)
@@ -110,16 +111,20 @@ async def test_a_slow_server_is_given_up(body: Handler) -> None:
     assert error.code is ErrorCode.PAGE_TOO_SLOW
 
 
-async def test_all_hops_share_one_deadline() -> None:
+async def test_all_hops_share_one_deadline(clock: Clock) -> None:
+    limits = FetchLimits()
+
     async def slowly(writer: asyncio.StreamWriter) -> None:
-        await asyncio.sleep(0.25)
+        await clock.move(limits.overall_s / 3)
         writer.write(b"HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 0\r\n\r\n")
         await writer.drain()
 
     async with web() as served:
         served.pages["/"] = slowly
-        error = await refused(served, limits=FetchLimits(overall_s=0.6))
+        error = await refused(served, limits=limits)
     assert error.code is ErrorCode.PAGE_TOO_SLOW
+    assert limits.overall_s / 3 < limits.read_s
+    assert 2 <= len(served.requests) <= limits.max_hops
 
 
 async def test_a_name_that_is_never_resolved_is_given_up() -> None:

@@ -88,6 +88,7 @@ async def test_a_failure_is_the_clients_own_kind(raw: bytes, kind: type[Exceptio
 async def test_the_clients_timeouts_hold() -> None:
     async with web() as served:
         served.pages["/"] = drop_by_drop(b"", pause_s=60)
-        async with httpx2.AsyncClient(transport=GuardedTransport(served.guard), timeout=0.2) as client:
+        patience = httpx2.Timeout(60, read=0.2)
+        async with httpx2.AsyncClient(transport=GuardedTransport(served.guard), timeout=patience) as client:
             with pytest.raises(httpx2.ReadTimeout):
                 await client.get("http://site.test/")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from agent.events import ConsentAsked, Step, ThoughtLog, TurnDone
 from agent.providers.scripted import calls, says
 from agent.settings import Settings
@@ -12,6 +10,7 @@ from tests.support.mcp_turns import meeting
 from tests.support.scenes import only, words
 from tests.support.tool_calls import call, results
 from tests.support.turns import decide, newest
+from tests.support.waiting import until
 
 ACT = "rogue_act"
 
@@ -34,10 +33,13 @@ async def test_a_changed_description_asks_and_what_is_allowed_is_known_from_then
 async def test_a_server_that_becomes_another_after_the_first_call_asks_at_the_second(settings: Settings) -> None:
     async with meeting(settings, {"rogue": rogue("--description", "Old.", trusted=True)}) as met:
         await met.turn(calls(call(ACT, how="be another")), says("Good."))
+
         # Its list is read again in the background, as soon as it says that it has another one.
-        async with asyncio.timeout(20):
-            while not any("Mallory" in tool.description for tool in met.asked.tools):
-                await met.turn(says("Hello."))
+        async def is_another() -> bool:
+            await met.turn(says("Hello."))
+            return any("Mallory" in tool.description for tool in met.asked.tools)
+
+        await until(is_another)
         events = await met.turn(calls(call(ACT, how="well")))
     assert [ask.reason for ask in only(events, ConsentAsked).asks] == ["was_changed"]
 

@@ -13,10 +13,11 @@ from agent.mcp_config import StdioServer
 from agent.providers.scripted import calls, says
 from agent.settings import Settings
 from tests.mcp_server import rogue
+from tests.support.clock import Clock
 from tests.support.mcp_turns import Meeting, meeting
 from tests.support.scenes import words
 from tests.support.tool_calls import call, results
-from tests.support.turns import until
+from tests.support.waiting import until
 
 ACT = "rogue_act"
 
@@ -39,9 +40,12 @@ def is_alive(process: int) -> bool:
     return state != "Z"
 
 
-async def test_a_call_without_an_answer_ends_at_its_limit_and_the_next_one_is_answered(settings: Settings) -> None:
-    async with meeting(settings, {"rogue": rogue(timeout_s=0.3, trusted=True)}) as met:
-        assert await act(met, "hang") == "rogue gave no answer within 0.3 s."
+async def test_a_call_without_an_answer_ends_at_its_limit_and_the_next_one_is_answered(
+    settings: Settings, tmp_path: Path, clock: Clock
+) -> None:
+    noted = tmp_path / "noted"
+    async with meeting(settings, {"rogue": rogue("--noted", str(noted), timeout_s=30, trusted=True)}) as met:
+        assert await clock.run_out(act(met, "hang"), noted.exists, 30) == "rogue gave no answer within 30 s."
         await met.turn(calls(call(ACT, how="well")), says("Good."))
         assert not met.answer.is_error
 

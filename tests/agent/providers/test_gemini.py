@@ -437,7 +437,7 @@ async def test_closing_the_stream_ends_the_request(server: GeminiServer, gemini:
     server.on_text(Hold(Text("one two three four", chunks=4), after_chunks=2))
     async with aclosing(gemini.stream(FLASH, [prompt("hi")])) as answer:
         await anext(answer)
-    await asyncio.to_thread(server.wait_for_disconnect, 1, 2.0)
+    await asyncio.to_thread(server.wait_for_disconnect)
     assert error_free(await say(gemini, prompt("still there?")))
 
 
@@ -451,7 +451,7 @@ async def test_cancelling_the_task_ends_the_request(
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await asyncio.to_thread(server.wait_for_disconnect, 1, 2.0)
+    await asyncio.to_thread(server.wait_for_disconnect)
     assert error_free(await say(gemini, prompt("still there?")))
 
 

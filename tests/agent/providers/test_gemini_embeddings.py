@@ -25,6 +25,7 @@ from agent.providers.gemini_embeddings import GeminiEmbedder
 from agent.storage.images import ImageStore
 from agent.storage.style_table import EmbeddingModel, StyleIndex
 from agent.storage.styles import StyleLibrary
+from tests.support.waiting import join
 from tests.wire_server import GeminiServer, error_body, quota_body
 
 KEY = "AIzaSyTestKeyThatNobodyOwns0123456789"
@@ -101,12 +102,12 @@ async def embedder(server: GeminiServer) -> AsyncIterator[GeminiEmbedder]:
 @pytest.fixture
 def canned() -> Iterator[CannedServer]:
     with CannedServer(200, b"{}") as running:
-        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
+        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         thread.start()
         yield running
         running.hold.set()
         running.shutdown()
-        thread.join()
+        join(thread)
 
 
 async def test_each_text_becomes_one_vector_of_length_1_in_order(embedder: GeminiEmbedder) -> None:

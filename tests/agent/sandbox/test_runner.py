@@ -15,6 +15,7 @@ from pydantic import JsonValue
 
 from agent.sandbox.run import Ending, Protection, Run, ScriptError
 from agent.sandbox.runner import MAX_CODE_BYTES, MAX_INPUT_CHARACTERS, Sandbox
+from tests.support.waiting import until
 
 FILES = {"a.txt": "alpha", "notes/b.json": '{"n": 7}', "三.txt": "狐狸 🦊"}
 
@@ -192,19 +193,16 @@ async def test_two_runs_share_nothing() -> None:
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="children are counted in /proc")
 async def test_many_at_once_all_answer_and_at_most_so_many_live() -> None:
     sandbox = Sandbox(wall_s=30.0, at_once=2)
-    most = 0
+    alive: list[int] = []
+    runs = asyncio.gather(*(sandbox.run(f"{i} * 2", {}) for i in range(24)))
 
-    async def watch() -> None:
-        nonlocal most
-        while True:
-            most = max(most, len(children()))
-            await asyncio.sleep(0.002)
+    def is_over() -> bool:
+        alive.append(len(children()))
+        return runs.done()
 
-    watching = asyncio.create_task(watch())
-    runs = await asyncio.gather(*(sandbox.run(f"{i} * 2", {}) for i in range(24)))
-    watching.cancel()
-    assert [one.result for one in runs] == [i * 2 for i in range(24)]
-    assert 1 <= most <= 2
+    await until(is_over)
+    assert [one.result for one in await runs] == [i * 2 for i in range(24)]
+    assert 1 <= max(alive) <= 2
 
 
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="children are counted in /proc")
@@ -212,7 +210,7 @@ async def test_a_cancelled_run_kills_its_child_and_frees_its_place() -> None:
     sandbox = Sandbox(cpu_s=60.0, wall_s=60.0, at_once=1)
     endless = asyncio.create_task(sandbox.run("while (true);", {}))
     waiting = asyncio.create_task(sandbox.run("1", {}))
-    (child,) = await asyncio.to_thread(first_children)
+    (child,) = await until(children)
     waiting.cancel()
     endless.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -224,12 +222,17 @@ async def test_a_cancelled_run_kills_its_child_and_frees_its_place() -> None:
 
 async def test_the_event_loop_goes_on_while_a_script_computes() -> None:
     sandbox = Sandbox(cpu_s=0.3, wall_s=30.0)
-    ticks = 0
+    looks = 0
+
+    def is_over() -> bool:
+        nonlocal looks
+        looks += 1
+        return running.done()
+
     running = asyncio.create_task(sandbox.run("while (true);", {"large": "é" * 2_000_000}))
-    while not running.done():
-        ticks += 1
-        await asyncio.sleep(0.005)
-    assert ticks > 5
+    await until(is_over)
+    # The first before it began, the last after its end.
+    assert looks > 3
 
 
 async def test_what_is_too_large_is_not_run() -> None:
@@ -295,13 +298,6 @@ def assert_failed(came: Run) -> None:
     assert isinstance(came.error, ScriptError)
     assert came.error.ending is Ending.SANDBOX_FAILED
     assert "Traceback" not in came.error.message
-
-
-def first_children() -> list[int]:
-    """Return the processes of this one as soon as there are some."""
-    while not (found := children()):
-        time.sleep(0.005)
-    return found
 
 
 def children() -> list[int]:

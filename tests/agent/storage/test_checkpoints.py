@@ -23,7 +23,8 @@ from agent.storage.private_files import storage_failure
 from agent.workflow.checkpointed import VALUES
 from agent.workflow.state import Spend
 from tests.support.scenes import Scene, generate, only, picture, run, words
-from tests.support.turns import decide, newest, retry, rows, started, until
+from tests.support.turns import decide, newest, retry, rows, started
+from tests.support.waiting import until
 
 REFUSED = Line(error=ErrorInfo(code=ErrorCode.PICTURE_BLOCKED, parameters={"reason": "IMAGE_SAFETY"}))
 AT_A_NODE: CheckpointMetadata = {"source": "loop", "step": 1}

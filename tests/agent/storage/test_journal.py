@@ -21,7 +21,8 @@ from agent.studio import Studio, TurnRequest
 from tests.support.gemini import SMALL, on_gemini, paint
 from tests.support.histories import LARGE_SIGNATURE, SMALL_SIGNATURE, answer, begun_turn, finished
 from tests.support.scenes import only, run
-from tests.support.turns import asked, calls_on_disk, newest, rows, started, until
+from tests.support.turns import asked, calls_on_disk, newest, rows, started
+from tests.support.waiting import until
 from tests.wire_server import Answer, GeminiServer, HttpError, PictureAnswer, Text, WireRequest, quota_body
 from tests.wire_server.models import Kind
 

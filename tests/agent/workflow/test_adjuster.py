@@ -25,6 +25,7 @@ from agent.studio import Studio, TurnRequest
 from agent.workflow.adjuster import adjustment_wish
 from tests.support.children import StudioChild
 from tests.support.scenes import Scene, generate, of_type, only, picture, png, run, stop_at
+from tests.support.turns import at_rest
 
 ROOT = Path(__file__).parents[3]
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -320,15 +321,6 @@ async def main(home, picture, moment):
 
 asyncio.run(main(*sys.argv[1:]))
 """
-
-
-async def at_rest(studio: Studio, conversation_id: str) -> Conversation:
-    """Wait until the turn that was taken up has come to an end."""
-    while True:
-        kept = await studio.conversation(conversation_id)
-        if kept.turns[0].state not in (TurnState.RUNNING, TurnState.INTERRUPTED):
-            return kept
-        await asyncio.sleep(0.02)
 
 
 @pytest.mark.parametrize("moment", ["turn_started", "adjusting", "picture_ready", "adjusted"])

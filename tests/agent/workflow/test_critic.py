@@ -24,20 +24,22 @@ from agent.providers.catalogue import ModelRole, load_catalogue
 from agent.providers.scripted import Asked, Hold, Line, Painting, Script, calls, says
 from agent.providers.sketch.provider import SketchProvider
 from agent.reviews import ChecklistItem, Review
-from agent.settings import Patiences, Settings, TurnSettings
+from agent.settings import Settings, TurnSettings
 from agent.storage.cache import HistoryImageCache
 from agent.storage.conversations import ConversationStore
 from agent.storage.images import ImageStore
 from agent.storage.styles import StyleLibrary
-from agent.studio import Studio
+from agent.studio import Studio, TurnRequest
 from agent.workflow.critic import advice_of, critic, review_due
 from agent.workflow.deps import Deps
 from agent.workflow.ledger import Ledger
 from agent.workflow.routing import Target
 from agent.workflow.state import Attempt, EnhancedPrompt, Intent, Spend, TurnProgress, Work, first_progress
+from tests.support.clock import Clock
 from tests.support.histories import begun_turn
 from tests.support.histories import picture as recorded
 from tests.support.scenes import Scene, generate, of_type, only, picture, png, run
+from tests.support.waiting import until
 
 CATALOGUE = load_catalogue()
 # A picture of 1120 image tokens at Flash's 30 dollars a million, and little else.
@@ -230,15 +232,27 @@ async def test_a_fault_of_our_own_lets_the_picture_pass(settings: Settings) -> N
     assert played.canvas.handles == ("#1",)
 
 
-async def test_after_too_long_the_pictures_pass_and_what_was_found_and_paid_counts(settings: Settings) -> None:
+async def test_after_too_long_the_pictures_pass_and_what_was_found_and_paid_counts(
+    settings: Settings, clock: Clock
+) -> None:
     never = asyncio.Event()
-    looks = iter([judged(0.5, feedback="Too dark."), Line((Hold(never),))])
+    looks = [judged(0.5, feedback="Too dark."), Line((Hold(never),))]
 
     def brain(asked: Asked) -> Line:
-        return calls(generate(number_of_images=2)) if asked.options.response_schema is None else next(looks)
+        return calls(generate(number_of_images=2)) if asked.options.response_schema is None else looks.pop(0)
 
-    hasty = settings.model_copy(update={"patiences": Patiences(critic_s=2.0)})
-    played = await play(hasty, brain, [picture(), picture(colour="blue")])
+    scene = Scene(settings, text=brain, pictures=[picture(), picture(colour="blue")])
+    events: list[TurnEvent] = []
+    async with scene.studio() as studio:
+        conversation = await studio.new_conversation()
+        request = TurnRequest(text="a red fox", settings=TurnSettings(review="always"))
+        async for event in studio.run_turn(conversation.id, request):
+            events += [event]
+            if isinstance(event, PictureReviewed) and event.review.score is not None:
+                await until(lambda: not looks)
+                await clock.move(settings.patiences.critic_s)
+        kept = await studio.conversation(conversation.id)
+    played = Played(events, kept, scene.provider.asked)
     reviewed = of_type(played.events, PictureReviewed)
     assert [event.review.score for event in reviewed] == [0.5, None]
     assert len(played.prompts) == 2

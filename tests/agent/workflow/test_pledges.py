@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from agent.workflow.pledges import Pledges
@@ -79,5 +77,5 @@ async def test_the_turns_of_one_owner_are_weighed_one_at_a_time() -> None:
     pledges = Pledges()
     async with pledges.weighing("ann"):
         assert pledges.weighing("ann").locked()
-        async with asyncio.timeout(1), pledges.weighing("bob"):
+        async with pledges.weighing("bob"):
             pass

@@ -28,6 +28,7 @@ from agent.workflow.retriever import unstyled, with_styles
 from agent.workflow.state import first_progress
 from tests.support.gemini import SMALL, on_gemini, paint
 from tests.support.scenes import Scene, generate, of_type, only, picture, run
+from tests.support.waiting import until
 from tests.wire_server import GeminiServer
 
 # What a curated style looks like, in words that are none of its names.
@@ -92,11 +93,7 @@ class OnVectors:
 
 async def has_read(studio: Studio, toy: ToyEmbedder) -> None:
     """Wait until the embedding model has read the library."""
-    async with asyncio.timeout(60):
-        while True:
-            if await studio.styles.has_meaning(OnVectors(toy)):
-                return
-            await asyncio.sleep(0.01)
+    await until(lambda: studio.styles.has_meaning(OnVectors(toy)))
 
 
 def receipt_of(events: list[TurnEvent]) -> Receipt:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from agent.errors import ErrorCode, RequestRefused
 from agent.events import Step, ThoughtLog
 from agent.workflow.waiting_room import WaitingRoom
+from tests.support.waiting import until
 
 
 class Guest:
@@ -31,13 +31,6 @@ class Guest:
     def places(self) -> list[int]:
         assert all(line.step is Step.IN_LINE for line in self.told)
         return [int(line.parameters["place"]) for line in self.told]
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    """Let the others go on until it is so: nobody here waits for anything but the room."""
-    for _ in range(100):
-        await asyncio.sleep(0)
-    assert is_so()
 
 
 async def leave(guest: Guest) -> None:

@@ -18,6 +18,7 @@ from agent.studio import Studio, TurnRequest
 from tests.support.gemini import SMALL, on_gemini, paint
 from tests.support.scenes import only
 from tests.support.turns import started
+from tests.support.waiting import until
 from tests.wire_server import GeminiServer, Hold, HttpError, Text
 from tests.wire_server.models import Kind
 from webui.space.limited import PURSE, LimitedStudio
@@ -61,8 +62,7 @@ async def leave(events: AsyncIterator[TurnEvent]) -> None:
 
 async def over(studio: Studio, conversation_id: str, owner: str = ANN) -> None:
     """Return when nothing of a conversation runs any more, and everything that outlives a turn is done."""
-    while studio.is_running(conversation_id, owner):
-        await all_of(studio.attach(conversation_id, owner))
+    await until(lambda: not studio.is_running(conversation_id, owner))
     await settled(studio)
 
 
