@@ -92,6 +92,8 @@ def small_targets(page: Page) -> list[str]:
     ],
     ids=["wide-english", "phone-chinese"],
 )
+# axe looks at some forty screens: a minute on a machine with nothing else to do.
+@pytest.mark.timeout(300)
 def test_no_screen_has_a_fault_a_word_of_another_language_or_too_small_a_target(
     browser: Browser,
     studio: PageProcess,
