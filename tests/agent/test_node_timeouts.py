@@ -149,7 +149,8 @@ async def test_a_critic_that_takes_too_long_lets_the_picture_pass_unreviewed(
 
     server.on_text(text)
     server.on_image(SMALL)
-    async with Studio(on_gemini(settings, server.url)) as studio:
+    # The reviewer's patience is what runs out, and no read of its answer.
+    async with Studio(on_gemini(settings, server.url, text_timeout_s=600)) as studio:
         conversation = await studio.new_conversation()
         events = await clock.run_out(
             run(studio, conversation.id, "a red fox", review="always"), lambda: server.held, PATIENCE_S

@@ -28,7 +28,7 @@ def read_line(child: subprocess.Popen[str] | WarmCommand, errors: IO[str], patie
     if not said:
         errors.seek(0)
         code = child.wait(patience_s)
-        raise RuntimeError(f"no line came within {patience_s:g} s (exit code {code}): {errors.read()}")
+        raise RuntimeError(f"it ended (exit code {code}) or said nothing for {patience_s:g} s: {errors.read()}")
     return said.strip()
 
 

@@ -47,5 +47,8 @@ def join(thread: threading.Thread) -> None:
 
 
 def _ran_out(condition: Callable[[], object], patience_s: float) -> TimeoutError:
-    words = inspect.getsource(condition) if inspect.isfunction(condition) else repr(condition)
+    try:
+        words = inspect.getsource(condition) if inspect.isfunction(condition) else repr(condition)
+    except OSError:
+        words = repr(condition)
     return TimeoutError(f"still not so after {patience_s:g} s: {' '.join(words.split())}")
