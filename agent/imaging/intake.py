@@ -141,7 +141,14 @@ def _take_in(data: bytes, name: str, limit_megabytes: int) -> TakenIn:
     if len(data) > limit_megabytes << 20:
         megabytes = _rounded_up(len(data) / (1 << 20))
         raise RequestRefused(ErrorCode.PICTURE_TOO_LARGE, name=name, megabytes=megabytes, limit=limit_megabytes)
-    pixels = 0
+    # The error holds what was decoded: it is let go before anything else is done, which needs memory as well.
+    with contextlib.suppress(MemoryError):
+        return _decoded(data, name)
+    with _open(data, name) as image:
+        raise _too_many_pixels(name, _check_size(image, name), LOW_MEMORY_MEGAPIXELS)
+
+
+def _decoded(data: bytes, name: str) -> TakenIn:
     try:
         with _open(data, name) as image:
             pixels = _check_size(image, name)
@@ -151,10 +158,8 @@ def _take_in(data: bytes, name: str, limit_megabytes: int) -> TakenIn:
             with _ALONE if is_large else contextlib.nullcontext():
                 image.load()
                 return _cleaned(image, data, depth)
-    except RequestRefused:
+    except (RequestRefused, MemoryError):
         raise
-    except MemoryError as error:
-        raise _too_many_pixels(name, pixels, LOW_MEMORY_MEGAPIXELS) from error
     # A decoder fed with hostile bytes may raise anything: OSError, SyntaxError, ValueError, struct.error, …
     except Exception as error:
         raise RequestRefused(ErrorCode.PICTURE_TRUNCATED, name=name, provider_detail=str(error)[:200]) from error
