@@ -242,9 +242,12 @@ def test_a_page_whose_first_answer_does_not_come_asks_again_and_is_filled_once(
 ) -> None:
     page.add_init_script(IMPATIENT)
     kept: list[Route] = []
-    page.route(JOIN, lambda route: route.continue_() if kept else kept.append(route))
+    page.route(JOIN, lambda route: kept.append(route) if len(kept) < 2 else route.continue_())
     page.goto(f"{shared_studio.url}/?c=new")
     expect(page.get_by_role("alert").filter(has_text="has not answered yet")).to_be_visible()
+    while len(kept) < 2:
+        page.wait_for_timeout(50)
+    kept[1].continue_()
     expect_ready(page)
     paint(page, "draw a pond")
     with page.expect_response(JOIN):
