@@ -15,7 +15,7 @@ from tests.page import PageProcess, free_port
 from tests.page.chromium import chromium
 from tests.wire_server import GeminiProcess
 
-expect.set_options(timeout=20_000)
+expect.set_options(timeout=40_000)
 _ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",

@@ -71,7 +71,7 @@ def chinese_left(page: Page) -> list[str]:
 
 def at_last(page: Page, left: Left) -> list[str]:
     """Return what is left in the end, when nothing is or after as long as for any other expectation: Gradio draws a
-    label a moment later."""
+    label, and what it has loaded, a moment later."""
     until = time.monotonic() + 20
     while (found := left(page)) and time.monotonic() < until:
         page.wait_for_timeout(100)  # between two looks; what is waited for is that nothing is left
@@ -115,7 +115,7 @@ def test_no_screen_has_a_fault_a_word_of_another_language_or_too_small_a_target(
     )
     page = context.new_page()
     open_page(page, studio.url)
-    found = [f"start: {one}" for one in [*faults(page), *at_last(page, left), *small_targets(page)]]
+    found = [f"start: {one}" for one in [*at_last(page, faults), *at_last(page, left), *small_targets(page)]]
     open_at(page, studio.sketched(*wishes), 2)
     for name in screens(page, photo):
         beside = () if name == "conversation" else _BESIDE

@@ -16,6 +16,7 @@ from agent.storage.conversations import ConversationStore
 from agent.storage.images import ImageStore
 from tests.page import PageProcess
 from tests.page.hands import expect_ready, expect_rest, open_page, pictures, say
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -216,7 +217,7 @@ def test_a_conversation_is_exported_and_imported_again(
     with zipfile.ZipFile(files["Markdown"]) as folder:
         assert "conversation.md" in folder.namelist()
         assert any(name.startswith("pictures/") for name in folder.namelist())
-    assert not list((studio.home / "exports").iterdir())
+    wait_until(lambda: not list((studio.home / "exports").iterdir()))
     count = row(page, title).count()
     page.locator("#import-file").set_input_files(files["ZIP"])
     expect(page.get_by_role("status").filter(has_text="1 conversation came in.")).to_be_visible()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import re
 import stat
 import urllib.request
 from collections.abc import Iterator
@@ -76,8 +77,18 @@ def test_a_key_is_tried_kept_on_this_machine_and_greys_what_it_cannot_use(
     expect(chip).to_have_value("Auto")
     chip.press("ArrowDown")
     chip.press("ArrowDown")
+    expect(pro).to_have_class(re.compile(r"\bactive\b"))
     chip.press("Enter")
     expect(chip).to_have_value("Auto")
+    chip.press("Escape")
+    chip.press("Enter")
+    expect(chip).to_have_value("Auto")
+    chip.click()
+    chip.press("Home")
+    chip.press("ArrowDown")
+    expect(page.get_by_role("option", name="Flash", exact=True)).to_have_class(re.compile(r"\bactive\b"))
+    chip.press("Enter")
+    expect(chip).to_have_value("Flash")
     expect(page.locator(".limits")).to_contain_text("Your key has no quota for Image Pro.")
     # Another visit has the key, and finds out by itself once more.
     page.reload()

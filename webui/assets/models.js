@@ -35,9 +35,13 @@
   for (const kind of ["mousedown", "pointerdown", "click"]) {
     addEventListener(kind, event => { if (isOff(event.target.closest?.("#chips li[role=option]"))) halt(event); }, true);
   }
+  // Enter takes what is seen to be active: Gradio's own idea of it runs ahead of the page, and outlives a closed menu.
   addEventListener("keydown", event => {
     const chip = event.target.closest?.("#text-model, #image-model");
-    if (chip && window.aivistaKeys.is(event, "menu.choose") && isOff(chip.querySelector("li[role=option].active"))) halt(event);
+    if (!chip || !window.aivistaKeys.is(event, "menu.choose") || !Object.keys(limits()).length) return;
+    halt(event);
+    const active = chip.querySelector("li[role=option].active");
+    if (active && !isOff(active)) active.dispatchEvent(new MouseEvent("mousedown", { bubbles: true, cancelable: true }));
   }, true);
   new MutationObserver(mark).observe(document, { childList: true, subtree: true });
 
