@@ -57,9 +57,13 @@ class PanelButton(Value):
 
 
 class PanelSlider(Value):
-    """An amount to change a picture by, from -100 to 100, 0 for nothing. Its name on the page is `panel.<setting>`."""
+    """How much of a setting a picture has, from -100 to 100, 0 for none. Its name on the page is `panel.<setting>`.
+
+    `amount` is what the picture was adjusted by already, where the slider stands at first.
+    """
 
     setting: PanelSetting
+    amount: int = Field(default=0, ge=-100, le=100)
 
 
 class ActionPanel(Value):

@@ -12,6 +12,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from agent.adjusting.adjustment import Adjustment
 from agent.components import Component, SmartCanvas, TargetNote
 from agent.errors import ErrorCode, RequestRefused
 from agent.events import TargetChanged
@@ -51,7 +52,9 @@ class Turn(Value):
     `roles` says what some of the `references` are for. `provider` names the one that served it; the same `request_id`
     twice runs once. `mask` is what of `editing` may
     change, at its size (white = change), its soft edge `feather_px` wide when the person chose that; `margins` is what
-    `editing` grows by instead. One that `is_imported` came from an archive or a program: nobody here said its words.
+    `editing` grows by instead. `maximum_usd` is the most it may cost, as told before it was sent; None where
+    nobody knows the prices or nothing costs anything. One that `is_imported` came from an archive or a program: nobody
+    here said its words.
     """
 
     id: str
@@ -68,6 +71,7 @@ class Turn(Value):
     mask: ImagePart | None = None
     feather_px: int | None = None
     margins: Margins | None = None
+    maximum_usd: float | None = None
     state: TurnState = TurnState.RUNNING
     messages: tuple[PromptMessage, ...] = ()
     components: tuple[Component, ...] = ()
@@ -94,6 +98,16 @@ class ConversationInfo(Value):
     picture_count: int = 0
     price_usd: float = 0.0
     thumbnail_digest: str | None = None
+
+
+class DeletedConversation(Value):
+    """A conversation in the trash: it can be brought back at least until `kept_until`."""
+
+    id: str
+    title: str
+    deleted_at: datetime
+    kept_until: datetime
+    picture_count: int = 0
 
 
 class EditState(Value):
@@ -216,6 +230,16 @@ class Conversation(Value):
     def handles(self) -> tuple[str, ...]:
         """Every handle that was ever given here."""
         return (*(picture.handle for picture in self.all_pictures), *self.gone)
+
+    def adjusted_from(self, handle: str) -> tuple[Picture, Adjustment] | None:
+        """Return the picture that one was adjusted from and all that was adjusted since; None where it was not, or
+        where that picture is not here."""
+        known = {picture.handle: picture for picture in self.all_pictures}
+        receipt = known[handle].receipt if handle in known else None
+        if receipt is None or receipt.adjustment is None or not receipt.references:
+            return None
+        original = known.get(receipt.references[0].handle)
+        return (original, receipt.adjustment) if original is not None else None
 
     @property
     def edit_target(self) -> str | None:

@@ -101,6 +101,7 @@ class ErrorCode(StrEnum):
     TOO_MANY_PRESETS = "too_many_presets", Actor.YOU
     DAY_CAP_USED_UP = "day_cap_used_up", Actor.YOU
     TURN_TOO_DEAR = "turn_too_dear", Actor.YOU
+    MAXIMUM_REACHED = "maximum_reached", Actor.YOU, True
     MASK_EMPTY = "mask_empty", Actor.YOU
     MASK_WRONG_SHAPE = "mask_wrong_shape", Actor.YOU
     MASK_UNREADABLE = "mask_unreadable", Actor.YOU
@@ -193,7 +194,10 @@ class ErrorCode(StrEnum):
     CERTIFICATE_FAILED = "certificate_failed", Actor.NETWORK
     TLS_FAILED = "tls_failed", Actor.NETWORK
     # operator
-    DISK_FULL = "disk_full", Actor.OPERATOR
+    DISK_FULL = "disk_full", Actor.OPERATOR, True
+    NO_ROOM_TO_PAINT = "no_room_to_paint", Actor.OPERATOR, True
+    PICTURE_NOT_SAVED = "picture_not_saved", Actor.OPERATOR, False, Charge.YES
+    PICTURE_NOT_RECORDED = "picture_not_recorded", Actor.OPERATOR, False, Charge.YES
     STORAGE_BROKEN = "storage_broken", Actor.OPERATOR
     BAD_SETTING = "bad_setting", Actor.OPERATOR
     MODEL_NOT_FOUND = "model_not_found", Actor.OPERATOR

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from agent.conversation import Conversation, ConversationInfo
+from agent.conversation import Conversation, ConversationInfo, DeletedConversation
 from agent.imaging.recipe_desk import RecipeDesk
 from agent.pictures import StoredPicture
 from agent.redaction import secrets_of
@@ -75,6 +75,18 @@ class KeptThings:
         """Return a deleted conversation, which is as it was before."""
         return await self._records.undelete(conversation_id, owner)
 
+    async def trash(self, owner: str = "local", limit: int = 50, offset: int = 0) -> Sequence[DeletedConversation]:
+        """Return the deleted conversations, the one that was deleted last first. Each is kept for 30 days at least."""
+        return await self._records.trash(owner, limit, offset)
+
+    async def delete_forever(self, conversation_id: str, owner: str = "local") -> None:
+        """Remove a deleted conversation for good. Raises RequestRefused when there is none of that id in the trash."""
+        await self._records.delete_forever(conversation_id, owner)
+
+    async def empty_trash(self, owner: str = "local") -> int:
+        """Remove all deleted conversations for good; return how many those were."""
+        return await self._records.empty_trash(owner)
+
     async def duplicate_conversation(self, conversation_id: str, owner: str = "local", title: str = "") -> Conversation:
         """Return a copy of a conversation with every branch, under the same title unless one is given."""
         return await self._records.duplicate(conversation_id, owner, title)
@@ -86,6 +98,15 @@ class KeptThings:
         conversation = await self._records.get(conversation_id, owner)
         picture = conversation.picture(handle)
         return StoredPicture(picture, await self._images.read(picture.image))
+
+    async def unrecorded_picture(self, conversation_id: str, digest: str, owner: str = "local") -> tuple[bytes, str]:
+        """Return bytes and type of a picture that came and that the full disk takes no record of.
+
+        Raises RequestRefused when there is none of that digest.
+        """
+        await self._records.get(conversation_id, owner)
+        image = self._images.offered(conversation_id, digest)
+        return await self._images.read(image), image.mime_type
 
     async def thumbnail(
         self, conversation_id: str, handle: str, edge_px: int, owner: str = "local"

@@ -10,6 +10,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from agent.adjusting.adjustment import Adjustment
 from agent.adjusting.describing import Change
 from agent.messages import ImagePart, PromptMessage, Source, TokenUsage, Value
 from agent.reviews import AskedItem, Review
@@ -125,9 +126,11 @@ class Receipt(Value):
     `prompt` is the prompt as sent; `user_text` the person's words; `model` the model's id and `model_label` its name
     on the page; prices in US dollars, times in seconds. `left_out` counts references that exceeded the model's limit.
     `asked_negative_prompt` and what follows are locks of the person's, empty where the agent chose.
-    `changes` are those of an exact adjustment, for which no prompt was sent. `has_credentials` when the file came with
-    content credentials of its maker's. `asked` is what a review holds the picture against; `captions` are those of a
-    sketch. `reductions` say where less than a picture's own size or bit depth was used.
+    `changes` are those of an exact adjustment, for which no prompt was sent; `adjustment` is the same as parameters:
+    all that was adjusted one after the other, added up and applied once to the only one of `references`.
+    `has_credentials` when the file came with content credentials of its maker's. `asked` is what a review holds the
+    picture against; `captions` are those of a sketch. `reductions` say where less than a picture's own size or
+    bit depth was used.
     """
 
     prompt: str
@@ -157,6 +160,7 @@ class Receipt(Value):
     is_sketch: bool = False
     shortfalls: tuple[str, ...] = ()
     changes: tuple[Change, ...] = ()
+    adjustment: Adjustment | None = None
     has_credentials: bool = False
     asked: tuple[AskedItem, ...] = ()
     captions: tuple[Caption, ...] = ()

@@ -20,9 +20,10 @@ class ModelPrice(Value):
 
 class CapPassed(Value):
     """A cap that the pictures of a plan would pass: what is spent of it so far, and about what they cost, in US
-    dollars. The conversation's counts every branch, the day's every conversation of the owner's."""
+    dollars. The conversation's counts every branch, the day's every conversation of the owner's. The turn's is the
+    maximum that was told before it was sent: of that one `price_usd` is the most that the pictures can cost."""
 
-    cap: Literal["conversation", "day"]
+    cap: Literal["conversation", "day", "turn"]
     cap_usd: float
     spent_usd: float
     price_usd: float

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
-from agent.messages import ImagePart
+from agent.messages import ImagePart, ToolCallPart
 from agent.pictures import OriginalFile
 from agent.settings import TurnSettings
 
@@ -73,7 +73,9 @@ class TurnRequest:
     each a `agent.pictures.ReferenceRole` (subject, product, face, style, palette, pose, layout, background, text). With
     a `mask`, nothing outside of it changes; with `expand`, nothing of the picture itself. The same `request_id` twice
     runs once, also after a restart. `instead_of` is a turn that was said otherwise: this one stands beside it, as a
-    branch of its own.
+    branch of its own. `maximum_usd` is the most that the person was told it can cost: the turn asks before it passes
+    that; None takes what the studio reckons itself. `repeats` is a call for a picture that is carried out as it stands:
+    the planner is not asked.
     """
 
     text: str
@@ -86,3 +88,5 @@ class TurnRequest:
     roles: Mapping[str, str] = field(default_factory=dict)
     request_id: str | None = None
     instead_of: str | None = None
+    maximum_usd: float | None = None
+    repeats: ToolCallPart | None = None

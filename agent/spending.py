@@ -5,23 +5,29 @@ Pure. Tokens are those that the API counts for such a call, prices the catalogue
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 
+from agent.imaging.lettering import wants_lettering
+from agent.imaging.numbers import named_number
 from agent.messages import TokenUsage, Value
 from agent.plans import CapPassed
 from agent.providers.catalogue import IMAGE_ROLES, Catalogue, ModelEntry, ModelRole
 from agent.settings import SearchPolicy, TurnSettings
+from agent.worst_case import (
+    MOST_QUERIES,
+    SHOWN_PICTURE_TOKENS,
+    picture_tokens,
+    text_tokens,
+    worst_picture_usd,
+)
 
 # Sums of prices are floats: what costs a cap to the cent is within it.
 A_TRIFLE_USD = 1e-9
 
-# What a picture counts for by its size, as published: Gemini's best model charges 1K and 2K alike.
-_PICTURE_TOKENS = {"512": 747, "1K": 1120, "2K": 1680, "4K": 2520}
-_BEST_PICTURE_TOKENS = {"1K": 1120, "2K": 1120, "4K": 2000}
-_SHOWN_PICTURE_TOKENS = 1120
 _PROMPT_TOKENS = 300
 _PAINTERS_THOUGHT_TOKENS = 200
 _REVIEW = TokenUsage(prompt_tokens=1900, output_tokens=350)
@@ -31,6 +37,13 @@ _PLANNER_OUTPUT_TOKENS = 200
 _THOUGHT_TOKENS = {ModelRole.FLASH: 150, ModelRole.THINKING: 1000}
 _SEARCH = TokenUsage(prompt_tokens=300, tool_tokens=150, output_tokens=400, search_queries=2)
 _FOUND_TOKENS = 400
+# What the maximum holds for: words and thoughts of one answer, a look at a picture, a page that is read.
+_MOST_OUTPUT_TOKENS = {ModelRole.FLASH: 1000, ModelRole.THINKING: 5000}
+_MOST_FOUND_TOKENS = 3000
+_MOST_PAGE_TOKENS = 10_000
+_MOST_REVIEW_PROMPT_TOKENS = 3500
+_MOST_ADVICE_CHARACTERS = 700
+_LINK = re.compile(r"https?://", re.IGNORECASE)
 _CHARACTERS_A_TOKEN = 4
 # A part of a picture is shown as it is and with what may change marked in it.
 _MASK_PICTURES = 2
@@ -50,7 +63,7 @@ class PartKind(StrEnum):
 
 
 class EstimatePart(Value):
-    """One part of an estimate, in US dollars: the least and the most it is likely to cost.
+    """One part of an estimate, in US dollars: the least and the most it is likely to cost, and the most it can.
 
     `label` names the model or models; `count` and `resolution` are those of pictures.
     """
@@ -58,6 +71,7 @@ class EstimatePart(Value):
     kind: PartKind
     low_usd: float
     high_usd: float
+    most_usd: float = 0.0
     label: str = ""
     count: int = 0
     resolution: str = ""
@@ -76,8 +90,13 @@ class Estimate(Value):
 
     @property
     def high_usd(self) -> float:
-        """The most, without a second round after a poor review."""
+        """The most it is likely to cost, without a second round after a poor review."""
         return sum(part.high_usd for part in self.parts)
+
+    @property
+    def most_usd(self) -> float:
+        """The maximum: the turn asks before it passes that. A repaint by the review is in it where one is due."""
+        return sum(part.most_usd for part in self.parts)
 
     @property
     def is_free(self) -> bool:
@@ -89,12 +108,10 @@ def picture_usage(
     model: ModelEntry, resolution: str | None, *, shown: int = 0, characters: int = 0, is_grounded: bool = False
 ) -> TokenUsage:
     """Return about what is counted for one picture of the model's; `shown` are the pictures it is made from."""
-    is_best = model.role is ModelRole.IMAGE_PRO and model.provider == "gemini"
-    sizes = _BEST_PICTURE_TOKENS if is_best else _PICTURE_TOKENS
     return TokenUsage(
-        prompt_tokens=_PROMPT_TOKENS + characters // _CHARACTERS_A_TOKEN + shown * _SHOWN_PICTURE_TOKENS,
+        prompt_tokens=_PROMPT_TOKENS + characters // _CHARACTERS_A_TOKEN + shown * SHOWN_PICTURE_TOKENS,
         thought_tokens=_PAINTERS_THOUGHT_TOKENS,
-        image_tokens=sizes.get(resolution or "1K", sizes["1K"]),
+        image_tokens=picture_tokens(model, resolution),
         search_queries=1 if is_grounded else 0,
     )
 
@@ -111,9 +128,25 @@ def review_price(text_model: ModelEntry, on: date) -> float:
     return text_model.price_usd(_REVIEW, on) if text_model.has_vision else 0.0
 
 
+def most_review_tokens(text_model: ModelEntry) -> int:
+    """Return how many tokens a look at one picture may write and think."""
+    return 2 * _MOST_OUTPUT_TOKENS[text_model.role]
+
+
+def worst_review_usd(text_model: ModelEntry, on: date) -> float:
+    """Return the most that a look at one picture can cost, in US dollars."""
+    if not text_model.has_vision:
+        return 0.0
+    pictures = _MASK_PICTURES * SHOWN_PICTURE_TOKENS
+    usage = TokenUsage(
+        prompt_tokens=_MOST_REVIEW_PROMPT_TOKENS + pictures, output_tokens=most_review_tokens(text_model)
+    )
+    return text_model.price_usd(usage, on)
+
+
 def answer_price(settings: TurnSettings, text_model: ModelEntry, on: date, *, characters: int, shown: int) -> float:
     """Return about what one answer of the text model's costs, its thoughts included, in US dollars."""
-    return sum(part.high_usd for part in _Turn(settings, text_model, on, shown).text(characters))
+    return sum(part.high_usd for part in _Turn(settings, text_model, on, shown).planner(characters))
 
 
 def wish_price(text_model: ModelEntry, on: date) -> float:
@@ -131,21 +164,34 @@ def estimate(
     *,
     characters: int = 0,
     shown: int = 0,
+    shown_unmarked: int = 0,
     has_mask: bool = False,
+    text: str = "",
+    context_tokens: int = 0,
 ) -> Estimate:
-    """Return what a turn with these settings is likely to cost when it paints.
+    """Return what a turn with these settings is likely to cost when it paints, and the most it can without asking.
 
     `characters` counts those of the message, `shown` the pictures marked beside it; with `has_mask` only a part of one
-    changes. What is left to the agent makes a range: which model paints, whether it searches, whether a review is due.
+    changes. `text` is the message, as far as it is known: its words say how many pictures are wanted, and whether a
+    review is due. `shown_unmarked` are pictures that the painter may be shown besides. `context_tokens` are the most
+    that instructions, functions and history count for. What is left to the agent makes a range: whether it searches,
+    and which model paints where the search decides that.
     """
     text_model = catalogue.model(ModelRole(settings.text_model), provider)
     if has_mask:
         settings, shown = settings.model_copy(update={"resolution": None, "aspect_ratio": None}), shown + _MASK_PICTURES
+    if settings.number_of_images is None:
+        settings = settings.model_copy(update={"number_of_images": named_number(text)})
     outcomes = _painters(catalogue, provider, settings)
-    turn = _Turn(settings, text_model, on, shown)
+    turn = _Turn(settings, text_model, on, shown, text, context_tokens, shown_unmarked)
     models = [text_model, *(model for outcome in outcomes for model in outcome)]
     unpriced = [one.label for one in models if not one.prices and one.provider != "sketch"]
-    parts = [*turn.text(characters), turn.search(), turn.pictures(outcomes, characters), turn.review(outcomes)]
+    parts = [
+        *turn.planner(characters),
+        turn.search(),
+        turn.pictures(outcomes, characters),
+        turn.review(outcomes),
+    ]
     return Estimate(parts=tuple(part for part in parts if part.high_usd > 0), unpriced=tuple(dict.fromkeys(unpriced)))
 
 
@@ -153,7 +199,10 @@ Outcome = tuple[ModelEntry, ...]
 
 
 def _painters(catalogue: Catalogue, provider: str, settings: TurnSettings) -> list[Outcome]:
-    """Return who may end up painting: one outcome where the person chose, else one for each model that obeys."""
+    """Return who may end up painting: one outcome where the person chose, else the first model that obeys.
+
+    Left to the agent that is Flash: before the dearer one paints instead, the person is asked.
+    """
     flash, pro = (catalogue.model(role, provider) for role in IMAGE_ROLES)
     match settings.image_model:
         case "flash":
@@ -164,7 +213,10 @@ def _painters(catalogue: Catalogue, provider: str, settings: TurnSettings) -> li
             return [(flash, pro)]
         case _:
             either = [flash] if flash.id == pro.id else [flash, pro]
-            return [(one,) for one in either if _obeys(one, settings)] or [(flash,)]
+            obeying: list[Outcome] = [(one,) for one in either if _obeys(one, settings)] or [(flash,)]
+            # A painter that searches for itself is the best one.
+            may_be_best = settings.allow_search and settings.search_policy == SearchPolicy.IMAGE_ONLY
+            return obeying if may_be_best else obeying[:1]
 
 
 def _obeys(model: ModelEntry, settings: TurnSettings) -> bool:
@@ -174,19 +226,32 @@ def _obeys(model: ModelEntry, settings: TurnSettings) -> bool:
 
 @dataclass(frozen=True)
 class _Turn:
-    """A turn that is still to be sent, and `shown` pictures with it."""
+    """A turn that is still to be sent, and `shown` pictures with it; `words` is as much of its text as is known."""
 
     settings: TurnSettings
     text_model: ModelEntry
     on: date
     shown: int
+    words: str = ""
+    context_tokens: int = 0
+    shown_unmarked: int = 0
 
-    def text(self, characters: int) -> Iterable[EstimatePart]:
-        """Return what the planner's one call costs, its thoughts apart."""
-        prompt = _PLANNER_PROMPT_TOKENS + characters // _CHARACTERS_A_TOKEN + self.shown * _SHOWN_PICTURE_TOKENS
+    def planner(self, characters: int) -> Iterable[EstimatePart]:
+        """Return what the planner's one call costs, its thoughts apart; a page that the words name is read."""
+        prompt = _PLANNER_PROMPT_TOKENS + characters // _CHARACTERS_A_TOKEN + self.shown * SHOWN_PICTURE_TOKENS
         said = TokenUsage(prompt_tokens=prompt, output_tokens=_PLANNER_OUTPUT_TOKENS)
-        yield self._about(PartKind.TEXT, said)
+        letters = max(text_tokens(self.words), characters // 2)
+        most = letters + self.shown * SHOWN_PICTURE_TOKENS
+        usage = self._answer(most)
+        if _LINK.search(self.words):
+            usage += self._answer(most + _MOST_PAGE_TOKENS)
+        yield self._about(PartKind.TEXT, said, usage)
         yield self._about(PartKind.THINKING, self._thoughts())
+
+    def _answer(self, tokens: int) -> TokenUsage:
+        """Return the most that one answer of the planner's counts for, when it is given so much beside the context."""
+        output = _MOST_OUTPUT_TOKENS[self.text_model.role]
+        return TokenUsage(prompt_tokens=self.context_tokens + tokens, output_tokens=output)
 
     def search(self) -> EstimatePart:
         """Return what a search of the agent's costs, and the call after it; the agent may do without."""
@@ -195,7 +260,14 @@ class _Turn:
         if not may or not self.text_model.has_grounding:
             return EstimatePart(kind=PartKind.SEARCH, low_usd=0.0, high_usd=0.0)
         again = TokenUsage(prompt_tokens=_PLANNER_PROMPT_TOKENS + _FOUND_TOKENS, output_tokens=_PLANNER_OUTPUT_TOKENS)
-        found = self._about(PartKind.SEARCH, _SEARCH + self._thoughts() + again + self._thoughts())
+        searched = TokenUsage(
+            prompt_tokens=text_tokens(self.words) + _MOST_FOUND_TOKENS,
+            tool_tokens=_MOST_FOUND_TOKENS,
+            output_tokens=2 * _MOST_OUTPUT_TOKENS[self.text_model.role],
+            search_queries=MOST_QUERIES,
+        )
+        most = searched + self._answer(_MOST_FOUND_TOKENS)
+        found = self._about(PartKind.SEARCH, _SEARCH + self._thoughts() + again + self._thoughts(), most)
         return found.model_copy(update={"low_usd": 0.0})
 
     def pictures(self, outcomes: Sequence[Outcome], characters: int) -> EstimatePart:
@@ -219,11 +291,13 @@ class _Turn:
                 for model in outcome
             )
 
+        worst = max(sum(self.worst_picture_usd(one, characters) for one in outcome) for outcome in outcomes)
         models = list(dict.fromkeys(model.label for outcome in outcomes for model in outcome))
         return EstimatePart(
             kind=PartKind.PICTURES,
             low_usd=count * min(each(one, is_grounded=False) for one in outcomes),
             high_usd=count * max(each(one, is_grounded=may_ground) for one in outcomes),
+            most_usd=count * worst * (self._rounds if self._is_reviewed(outcomes) else 1),
             label=(" + " if self.settings.image_model == "both" else " / ").join(models),
             count=count * max(map(len, outcomes)),
             resolution=settings.resolution or ("1K" if outcomes[0][0].resolutions else ""),
@@ -234,19 +308,56 @@ class _Turn:
         setting, count = self.settings.review, self.settings.number_of_images or 1
         price = review_price(self.text_model, self.on)
         paid = [[one for one in outcome if one.provider != "sketch"] for outcome in outcomes]
-        prices = [count * len(one) * price for one in paid] if setting != "off" else [0.0]
-        is_sure = setting == "always" or all(any(m.role is ModelRole.IMAGE_PRO for m in one) for one in outcomes)
-        low = min(prices) if is_sure else 0.0
-        return EstimatePart(kind=PartKind.REVIEW, low_usd=low, high_usd=max(prices), label=self.text_model.label)
+        is_due = self._is_reviewed(outcomes)
+        counts = [count * len(one) for one in paid] if setting != "off" else [0]
+        is_sure = setting == "always" or self._has_lettering or all(map(_has_best, outcomes))
+        worst_usd = worst_review_usd(self.text_model, self.on) if is_due else 0.0
+        return EstimatePart(
+            kind=PartKind.REVIEW,
+            low_usd=min(counts) * price if is_sure else 0.0,
+            high_usd=max(counts) * price,
+            most_usd=max(counts) * worst_usd * self._rounds,
+            label=self.text_model.label,
+        )
+
+    def worst_picture_usd(self, model: ModelEntry, characters: int) -> float:
+        """Return the most that one picture of the model's can cost."""
+        settings = self.settings
+        may_ground = settings.allow_search and settings.search_policy != SearchPolicy.LLM_ONLY
+        # The planner writes the wish out.
+        prompt = 2 * _PROMPT_TOKENS + max(text_tokens(self.words), characters // 2) + _MOST_ADVICE_CHARACTERS // 2
+        prompt += (self.shown + self.shown_unmarked) * SHOWN_PICTURE_TOKENS
+        grounded = may_ground and model.has_grounding
+        return worst_picture_usd(model, settings.resolution, prompt, self.on, is_grounded=grounded)
+
+    @property
+    def _rounds(self) -> int:
+        return self.settings.review_rounds
+
+    @property
+    def _has_lettering(self) -> bool:
+        return self.settings.review == "on" and wants_lettering(self.words)
+
+    def _is_reviewed(self, outcomes: Sequence[Outcome]) -> bool:
+        """Return whether a review may be due: always, or where the best model paints or lettering is wanted."""
+        setting = self.settings.review
+        if setting == "off" or not self.text_model.has_vision:
+            return False
+        return setting == "always" or self._has_lettering or any(map(_has_best, outcomes))
 
     def _thoughts(self) -> TokenUsage:
         # A model without levels does not think.
         does = bool(self.text_model.thinking_levels)
         return TokenUsage(thought_tokens=_THOUGHT_TOKENS[self.text_model.role] if does else 0)
 
-    def _about(self, kind: PartKind, usage: TokenUsage) -> EstimatePart:
+    def _about(self, kind: PartKind, usage: TokenUsage, most: TokenUsage | None = None) -> EstimatePart:
         price = self.text_model.price_usd(usage, self.on)
-        return EstimatePart(kind=kind, low_usd=price, high_usd=price, label=self.text_model.label)
+        most_usd = self.text_model.price_usd(most, self.on) if most else 0.0
+        return EstimatePart(kind=kind, low_usd=price, high_usd=price, most_usd=most_usd, label=self.text_model.label)
+
+
+def _has_best(outcome: Outcome) -> bool:
+    return any(model.role is ModelRole.IMAGE_PRO and model.provider != "sketch" for model in outcome)
 
 
 # Caps

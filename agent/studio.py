@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue, SecretStr
@@ -19,19 +21,21 @@ from agent.mcp.states import ServerState
 from agent.pictures import Picture, StoredPicture
 from agent.plans import Decision
 from agent.providers.base import PictureBytes, Provider
-from agent.providers.catalogue import Catalogue, catalogue_of
+from agent.providers.catalogue import Catalogue, ModelRole, catalogue_of
 from agent.providers.key_desk import KeyDesk
 from agent.providers.pool import NO_KEY, ProviderPool
 from agent.requests import Mask, TurnRequest
 from agent.sandbox.runner import Sandbox
-from agent.settings import OPERATOR, Settings
+from agent.settings import OPERATOR, Settings, TurnSettings
+from agent.spending import Estimate
 from agent.storage.answer_cache import AnswerCache
 from agent.storage.cache import HistoryImageCache
 from agent.storage.gallery_values import GalleryPage, GalleryQuery
 from agent.storage.model_pictures import ModelPictures
 from agent.tools.script_files import ScriptRun, run_file
-from agent.workflow.again import request_of
+from agent.workflow.again import repeated, request_of
 from agent.workflow.fuller_wishes import FullerWish, Wish, fuller_wish
+from agent.workflow.maximum import turn_estimate
 from agent.workflow.outliving import Outliving
 from agent.workflow.retrying import Breakers
 from agent.workflow.search_meters import Book, SearchMeters
@@ -54,6 +58,12 @@ __all__ = ["StoredPicture", "Studio", "TurnRequest"]
 _CLOSE_S = 1.5
 # Another process that is asked to stop a turn does so within a second.
 _STOP_S = 5.0
+# The start and the first page come first.
+_TIDY_AFTER_S = 5.0
+_LOOK_WHETHER_DUE_S = 3600.0
+_LOOK_AFTER_OTHERS_S = 2.0
+_SAVED_AGAIN_S = 5.0
+_log = logging.getLogger(__name__)
 _REPORT_BYTES = 512 << 10
 
 
@@ -107,10 +117,13 @@ class Studio(KeptThings):
         self._room = WaitingRoom(turns_at_once) if turns_at_once is not None else None
         self._dispatch: Dispatch | None = None
         self._kept = Outliving()
+        self._saving: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
 
     async def __aenter__(self) -> Studio:
         await self._records.open()
+        # Not one of the tasks that end by themselves: this one goes on as long as the studio.
+        self._saving = asyncio.create_task(self._save_unsaved())
         for turn in self._records.abandoned:
             self.keep_alive(self._resume(turn))
         return self
@@ -124,6 +137,8 @@ class Studio(KeptThings):
             # Beside the others: what MCP servers were started must end in any case.
             self.keep_alive(self._toolbox.aclose())
         await self._kept.end(_CLOSE_S)
+        if self._saving is not None:
+            await self._saving
         if self._reader is not None:
             await self._reader.aclose()
         if self._dispatch is not None:
@@ -148,6 +163,49 @@ class Studio(KeptThings):
         if not self._closing.is_set():
             self.keep_alive(self._warm_up())
 
+    async def tidy_up(self) -> None:
+        """Once a day, remove for good what was deleted more than 30 days ago, until the studio closes."""
+        from agent.storage.tidying import tidy_if_due
+
+        wait_s = _TIDY_AFTER_S
+        while not await self._closes_within(wait_s):
+            await asyncio.to_thread(tidy_if_due, self.settings.home, datetime.now(UTC))
+            # A clock that jumps says nothing of how long it was: it is looked at each hour.
+            wait_s = _LOOK_WHETHER_DUE_S
+
+    async def back_up(self) -> None:
+        """Once a day, back up the database, until the studio closes."""
+        from agent.storage.backups import Backups
+
+        wait_s = _TIDY_AFTER_S
+        while not await self._closes_within(wait_s):
+            await asyncio.to_thread(Backups(self.settings.home).make_if_due, datetime.now(UTC))
+            wait_s = _LOOK_WHETHER_DUE_S
+
+    async def take_over(self) -> None:
+        """Have turns go on whose process has died, as a start does, until the studio closes."""
+        while not await self._closes_within(_LOOK_AFTER_OTHERS_S):
+            with contextlib.suppress(AivistaError):
+                for turn in await self._records.newly_abandoned():
+                    self.keep_alive(self._resume(turn))
+
+    async def _closes_within(self, seconds: float) -> bool:
+        try:
+            await asyncio.wait_for(self._closing.wait(), seconds)
+        except TimeoutError:
+            return False
+        return True
+
+    async def _save_unsaved(self) -> None:
+        """Write the pictures that the disk had no room for as soon as it has, until the studio closes."""
+        await self._images.reserve.stand_by()
+        while not await self._closes_within(_SAVED_AGAIN_S):
+            await self._images.save_unsaved()
+            await self._images.reserve.stand_by()
+        if not await self._images.save_unsaved():
+            _log.error("the studio ends with pictures that the full disk had no room for: they are lost")
+        self._images.reserve.give_back()
+
     async def _warm_up(self) -> None:
         # Only Gemini has an embedding model, and only its vectors stand in LanceDB, which takes seconds to load.
         has_meaning = self._providers.name(None) == "gemini"
@@ -161,7 +219,7 @@ class Studio(KeptThings):
     # Conversations
 
     async def delete_conversation(self, conversation_id: str, owner: str = "local") -> None:
-        """Stop what runs in a conversation and take it out of every list; `undelete_conversation` brings it back."""
+        """Stop what runs in a conversation and put it into the trash; `undelete_conversation` brings it back."""
         await self.cancel(conversation_id, owner)
         await self._records.delete(conversation_id, owner)
 
@@ -237,6 +295,18 @@ class Studio(KeptThings):
         if turn is None:
             raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
         return await request_of(conversation, turn, self._images)
+
+    async def repeated(
+        self, conversation_id: str, handle: str, owner: str = "local", *, difference: str = ""
+    ) -> TurnRequest | None:
+        """Return the request that made a picture, to be painted once more beside it: the same prompt, references and
+        parameters, with a stated `difference` perhaps. None for a picture that cannot be painted again like that.
+
+        Raises RequestRefused for a picture that is not there, and when the file of one of its pictures is gone.
+        """
+        conversation = await self.conversation(conversation_id, owner)
+        pro = self.catalogue.model(ModelRole.IMAGE_PRO, self.provider_name())
+        return await repeated(conversation, handle, self._images, pro.id, difference)
 
     async def attach(self, conversation_id: str, owner: str = "local") -> AsyncIterator[TurnEvent]:
         """Follow the running turn of a conversation from its first event; end at once when none runs.
@@ -367,6 +437,35 @@ class Studio(KeptThings):
         provider = await self._provider(self._key(owner, key))
         name, book = self.provider_name(key, owner), self._book(owner, key)
         return await fuller_wish(wish, self._meters.writer(owner, provider, name, book))
+
+    def estimate(
+        self,
+        settings: TurnSettings,
+        *,
+        text: str = "",
+        characters: int = 0,
+        pictures: int = 0,
+        has_mask: bool = False,
+        conversation: Conversation | None = None,
+        provider_name: str | None = None,
+    ) -> Estimate:
+        """Return what a turn with these settings is likely to cost, and its maximum: it asks before it passes that.
+
+        `pictures` come with the message or are marked beside it. `characters` are those of the message where only a
+        part of its text is told.
+        """
+        return turn_estimate(
+            self.catalogue,
+            self.provider_name() if provider_name is None else provider_name,
+            None,
+            conversation,
+            settings,
+            datetime.now(UTC).date(),
+            text=text,
+            characters=max(characters, len(text)),
+            pictures=pictures,
+            has_mask=has_mask,
+        )
 
     # Inside
 

@@ -22,7 +22,8 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("agent.kept_things",),
     ("agent.workflow", "agent.archive"),
     ("agent.mcp",),
-    ("agent.imaging", "agent.tools", "agent.history_images", "agent.report", "agent.spending", "agent.telemetry"),
+    ("agent.spending",),
+    ("agent.imaging", "agent.tools", "agent.history_images", "agent.report", "agent.telemetry", "agent.worst_case"),
     ("agent.fetching", "agent.providers", "agent.sandbox", "agent.storage"),
     (
         "agent.adjusting",

@@ -14,6 +14,7 @@ from webui.icons import icon
 from webui.words import Words
 
 MAX_AMOUNT = 100
+PAINTING: frozenset[PanelAction] = frozenset({"regenerate", "vary"})
 _BUTTON_ICONS: dict[PanelAction, str] = {
     "regenerate": "refresh-cw",
     "vary": "shuffle",
@@ -70,10 +71,10 @@ def amounts_sentence(words: Words, amounts: PanelAmounts) -> str:
     return words("panel.sentence", amounts=listed[:1].upper() + listed[1:]) if said else ""
 
 
-def action_panel(view: View, panel: ActionPanel, *, is_open: bool) -> str:
-    """Return the panel; only the newest of a conversation is unfolded."""
+def action_panel(view: View, panel: ActionPanel, *, is_open: bool, painter: str = "") -> str:
+    """Return the panel; only the newest of a conversation is unfolded. `painter` is the model that made the picture."""
     words, handle = view.words, escape(panel.handle)
-    buttons = "".join(_button(words, one, panel.handle) for one in panel.buttons)
+    buttons = "".join(_button(view, one, panel.handle, painter) for one in panel.buttons)
     row = f'<div class="next">{buttons}</div>' if buttons else ""
     return (
         f'<details class="next-steps"{" open" if is_open else ""}><summary>{icon("chevron-right", 15)}'
@@ -82,23 +83,22 @@ def action_panel(view: View, panel: ActionPanel, *, is_open: bool) -> str:
     )
 
 
-def _button(words: Words, one: PanelButton, handle: str) -> str:
+def _button(view: View, one: PanelButton, handle: str, painter: str) -> str:
+    words = view.words
     label, name = words(f"panel.{one.action}"), _BUTTON_ICONS[one.action]
     if one.action == "edit":
         return button("edit", label, name, "line", arg=handle)
-    return button("panel", label, name, "line", arg=PanelPress(handle=handle, action=one.action).model_dump_json())
+    # Light and colour are changed here, for nothing.
+    price = view.prices.get(painter, view.turn_price) if one.action in PAINTING else ""
+    press = PanelPress(handle=handle, action=one.action)
+    return button("panel", label, name, "line", arg=press.model_dump_json(), price=price)
 
 
 def _sliders(view: View, sliders: Sequence[PanelSlider], handle: str) -> str:
     if not sliders:
         return ""
     words = view.words
-    rows = "".join(
-        f"<label><span>{escape(words(f'panel.{one.setting}'))}</span>"
-        f'<input type="range" name="{one.setting}" min="-{MAX_AMOUNT}" max="{MAX_AMOUNT}" step="5" value="0">'
-        "<output>0</output></label>"
-        for one in sliders
-    )
+    rows = "".join(_slider(words, one) for one in sliders)
     said = {
         "label": words("adjust.label"),
         "idle": words("adjust.idle"),
@@ -113,6 +113,17 @@ def _sliders(view: View, sliders: Sequence[PanelSlider], handle: str) -> str:
         f'</summary><div><p class="mini"><img src="{small}" alt="" loading="lazy"></p>{rows}'
         f'<p class="previewed" role="status">{escape(said["idle"])}</p>'
         f"{_slider_buttons(words, handle)}</div></details>"
+    )
+
+
+def _slider(words: Words, one: PanelSlider) -> str:
+    """Return the slider where the picture stands; it moves by at most as much as a request can ask for."""
+    least, most = max(-MAX_AMOUNT, one.amount - MAX_AMOUNT), min(MAX_AMOUNT, one.amount + MAX_AMOUNT)
+    stands = f"{one.amount:+d}".replace("-", "−") if one.amount else "0"
+    return (
+        f"<label><span>{escape(words(f'panel.{one.setting}'))}</span>"
+        f'<input type="range" name="{one.setting}" min="{least}" max="{most}" step="5" value="{one.amount}">'
+        f"<output>{stands}</output></label>"
     )
 
 

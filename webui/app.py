@@ -42,6 +42,7 @@ from webui.space.limited import LimitedStudio
 from webui.space.place import Place
 from webui.theme import aivista_theme
 from webui.trace_routes import trace_routes
+from webui.version_routes import version_routes
 
 SKETCH_PACE_S = 0.02
 
@@ -176,6 +177,7 @@ class Server:
                 *file_routes(lambda: self._studio, self._sessions),
                 *report_routes(lambda: self._studio, self._sessions),
                 *trace_routes(lambda: self._studio, self._sessions),
+                *version_routes(lambda: self._studio, self._sessions),
                 *difference_routes(lambda: self._studio, self._sessions),
                 *preview_routes(lambda: self._studio, self._sessions),
                 *([self._accounts.mount()] if self._accounts is not None else []),
@@ -214,6 +216,8 @@ class Server:
         self._loop = asyncio.get_running_loop()
         try:
             await self._open.enter_async_context(self._studio)
+            for work in (self._studio.tidy_up(), self._studio.back_up(), self._studio.take_over()):
+                self._studio.keep_alive(work)
         except AivistaError as error:
             # The server can only say that it did not start; `start` says why.
             self._failure = error

@@ -25,7 +25,7 @@ def blank_note(view: View, picture: Picture) -> str:
     if picture.blank is None:
         return ""
     words = view.words
-    again = button("retry", words("action.retry"), "rotate-ccw", "line", arg=picture.turn_id)
+    again = button("retry", words("action.retry"), "rotate-ccw", "line", arg=picture.turn_id, price=view.turn_price)
     edit = button("edit_words", words("action.edit_words"), "pencil", "line", arg=picture.turn_id)
     said = escape(words("blank.note"))
     return f'<div class="blank-note" role="note">{icon("image-off", 16)}<p>{said}</p><span>{again}{edit}</span></div>'

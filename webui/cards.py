@@ -6,8 +6,8 @@ every `data-*` attribute, so that words from a model cannot make a working butto
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
 from urllib.parse import quote, urlsplit
 
@@ -25,11 +25,18 @@ THUMB_EDGE_PX = 192
 @dataclass(frozen=True)
 class View:
     """Who looks, at what: the words of their language, the conversation whose pictures are shown, and what the image
-    models offer that serve them."""
+    models offer that serve them. `prices` are what a button may cost at most: `turn` for a message sent once more, and
+    by its id for one picture of a model's; without any, nothing costs anything, or nobody knows what."""
 
     words: Words
     conversation_id: str
     offers: tuple[Offer, ...] = ()
+    prices: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def turn_price(self) -> str:
+        """What a message that is sent once more may cost at most."""
+        return self.prices.get("turn", "")
 
     def url(self, handle: str, edge_px: int | None = None, *, is_download: bool = False, kind: str = "") -> str:
         """Return the address of a picture on our own route; with `edge_px` of a preview that fits into that square.
@@ -40,6 +47,10 @@ class View:
         if is_download:
             query = f"?download=1&{kind}=1" if kind else "?download=1"
         return f"media/{quote(self.conversation_id)}/{quote(handle.lstrip('#'))}{query}"
+
+    def unrecorded_url(self, digest: str) -> str:
+        """Return the address of a picture that the full disk takes no record of."""
+        return f"media/{quote(self.conversation_id)}/{quote(digest)}?unrecorded=1"
 
     def preview_url(self, handle: str) -> str:
         """Return the address of a picture as sliders would make it; their amounts go into the query."""
@@ -65,10 +76,12 @@ def button(
     bare: bool = False,
     short: str = "",
     is_off: bool = False,
+    price: str = "",
 ) -> str:
     """Return a button that sends `act` and `arg` to the page's one click handler.
 
-    `bare` shows the icon alone, `short` is the label on a phone, and one that `is_off` cannot be pressed yet.
+    `bare` shows the icon alone, `short` is the label on a phone, one that `is_off` cannot be pressed yet, and `price`
+    is what pressing it may cost at most.
     """
     off = " disabled" if is_off else ""
     named = f' aria-label="{escape(label)}" title="{escape(label)}"' if bare else ""
@@ -76,7 +89,7 @@ def button(
     text = "" if bare else f"<span{brief}>{escape(label)}</span>"
     return (
         f'<button type="button" class="b {style}" data-act="{act}" data-arg="{escape(arg)}"{named}{off}>'
-        f"{icon(icon_name) if icon_name else ''}{text}</button>"
+        f"{icon(icon_name) if icon_name else ''}{text}{f'<small>≤ {escape(price)}</small>' if price else ''}</button>"
     )
 
 

@@ -90,8 +90,8 @@ def _add_commands(parser: argparse.ArgumentParser) -> None:
     cli_space.add_commands(commands)
     gc = commands.add_parser(
         "gc",
-        help="remove for good what was deleted a week ago, and files that nothing names",
-        description="Remove for good what was deleted a week ago, and files that nothing names. Safe while a studio "
+        help="remove for good what was deleted 30 days ago, and files that nothing names",
+        description="Remove for good what was deleted 30 days ago, and files that nothing names. Safe while a studio "
         "runs. Exit code 0: done; 1: something could not be removed, or a dry run found something; 2: it cannot run.",
     )
     gc.add_argument("--dry-run", action="store_true", help="tell what would be removed, and remove nothing")
@@ -101,6 +101,22 @@ def _add_commands(parser: argparse.ArgumentParser) -> None:
         description="Look for damage in what is kept, and change nothing: the database, every picture, the indexes. "
         "Exit code 0: all is well; 1: something is damaged or missing; 2: it cannot run.",
     )
+    backup = commands.add_parser(
+        "backup",
+        help="back up the database, and verify the backup",
+        description="Back up the database, verify the backup, and remove old ones: the newest three stay, one for each "
+        "of the last seven days and one for each of the last four weeks. Safe while a studio runs, which does the same "
+        "once a day. Exit code 0: done; 2: it cannot be done.",
+    )
+    backup.add_argument("--to", metavar="FOLDER", type=Path, help="another folder than backups in the studio's own")
+    restore = commands.add_parser(
+        "restore",
+        help="list the backups, or go back to one",
+        description="List the backups, or go back to one. Pictures that only the newer database knows are kept; that "
+        "database is set aside. End the studio first. Exit code 0: done; 2: it cannot be done.",
+    )
+    restore.add_argument("name", nargs="?", help="the backup, as it is listed; without it they are listed")
+    restore.add_argument("--from", dest="folder", metavar="FOLDER", type=Path, help="where the backups are")
     token = commands.add_parser(
         "token",
         help="make, list or remove tokens of the HTTP API",
@@ -109,7 +125,7 @@ def _add_commands(parser: argparse.ArgumentParser) -> None:
     )
     token.add_argument("action", choices=("new", "list", "remove"))
     token.add_argument("name", nargs="?", help="who has it; what is made with it belongs to that name")
-    for command in (gc, check, token, cli_mcp.add_command(commands)):
+    for command in (gc, check, backup, restore, token, cli_mcp.add_command(commands)):
         # Before the command it is given to the studio: that one must not be overwritten by none here.
         command.add_argument("--home", metavar="FOLDER", default=argparse.SUPPRESS, help="where everything is kept")
 
@@ -266,8 +282,13 @@ def _keep_house(flags: argparse.Namespace, home: Path | None) -> int:
     if not settings.home.is_dir():
         raise Unusable(f"there is no folder {settings.home}; name the studio's with --home.")
     try:
-        if flags.command == "check":
-            return cli_housekeeping.check(settings.home)
+        match flags.command:
+            case "check":
+                return cli_housekeeping.check(settings.home)
+            case "backup":
+                return cli_housekeeping.backup(settings.home, flags.to)
+            case "restore":
+                return cli_housekeeping.restore(settings.home, flags.folder, flags.name)
         return cli_housekeeping.gc(settings.home, is_dry_run=flags.dry_run)
     except AivistaError as error:
         raise Unusable(str(error)) from None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
+from agent.storage.backups import Backups
 from agent.storage.housekeeping import Housekeeping
 from agent.storage.housekeeping_values import CheckReport, Heap, SweepReport, Trouble
 
@@ -14,7 +16,8 @@ _LITTLE_ROOM_BYTES = 100_000_000
 _MOST_LINES = 50
 
 _TROUBLES = {
-    Trouble.DATABASE_DAMAGED: "The database is damaged: {what}. Please go back to a copy of the folder.",
+    Trouble.DATABASE_DAMAGED: "The database is damaged: {what}. Please end the studio and go back to a backup with "
+    "“aivista restore”.",
     Trouble.REFERENCE_BROKEN: "A record has lost what it belongs to: {what}.",
     Trouble.PICTURE_MISSING: "The file of picture {what} is missing.",
     Trouble.PICTURE_DAMAGED: "The picture {what} is damaged; sending it again mends it.",
@@ -49,9 +52,38 @@ def check(home: Path) -> int:
     return FINE if report.is_fine else FOUND
 
 
+def backup(home: Path, folder: Path | None) -> int:
+    """Back up the database and tell where; return the exit code. Raises StorageFailure."""
+    made = Backups(home, folder).make(datetime.now(UTC))
+    print(f"Backed up and verified: {made.path}, {made.size_bytes / 1e6:.1f} MB.")
+    return FINE
+
+
+def restore(home: Path, folder: Path | None, name: str | None) -> int:
+    """List the backups, or go back to one and tell what came of it; return the exit code. Raises StorageFailure."""
+    backups = Backups(home, folder)
+    if name is None:
+        lines = [f"  {one.name}  {one.size_bytes / 1e6:.1f} MB" for one in backups.all()]
+        print("\n".join(["Backups, the newest first:", *lines]) if lines else f"There are no backups of {home}.")
+        return FINE
+    report = backups.restore(name, datetime.now(UTC))
+    print(f"Back to the database of {report.backup.made_at:%Y-%m-%d %H:%M} UTC.")
+    if report.set_aside is not None:
+        print(f"  The former database is kept as {report.set_aside.name}.")
+    pictures = _line(report.kept_pictures, "picture") or "No picture"
+    print(f"  {pictures} that only the former database knew: kept, with the messages before it.")
+    if report.lost_turns:
+        print(f"  {_line(report.lost_turns, 'message')} without a picture, and their answers, are not there any more.")
+    if report.missing_files:
+        print(f"  {_line(report.missing_files, 'picture')} on record: the file was removed for good since.")
+    if not report.is_whole:
+        print("  Not all of the former database could be read: more may be missing.")
+    return FINE
+
+
 def _swept(home: Path, report: SweepReport) -> list[str]:
     lines = [
-        _line(report.conversations, "conversation", ", deleted more than a week ago"),
+        _line(report.conversations, "conversation", ", deleted more than 30 days ago"),
         *_heaps(
             ("picture", report.pictures),
             ("thumbnail", report.thumbnails),

@@ -13,7 +13,7 @@ from agent.conversation import Conversation
 from agent.errors import AivistaError, RequestRefused
 from agent.messages import Value
 from agent.pictures import ReferenceRole
-from webui.action_panels import amounts_sentence, pressed_sentence, read_amounts, read_press
+from webui.action_panels import PAINTING, amounts_sentence, pressed_sentence, read_amounts, read_press
 from webui.panels.canvas import canvas_html
 from webui.panels.chat import Wish, wish_of
 from webui.panels.compare import compare_html, pair, read_pair
@@ -97,6 +97,8 @@ class Clicks:
         match click.act:
             case "try_wish" if wish := wish_of(visitor.words, click.arg):
                 return self._try(visitor, tab, wish, context)
+            case "refresh" if click.arg == where:
+                return self._refresh(visitor, tab, where)
             case "retry":
                 return turns.retry(visitor, tab, where, click.arg)
             case "run_plan":
@@ -105,6 +107,8 @@ class Clicks:
                 return turns.drop_plan(visitor, tab, where, click.arg)
             case "allow_calls" | "refuse_calls":
                 return turns.consent(visitor, tab, where, click.arg, is_allowed=click.act == "allow_calls")
+            case "panel" if (press := read_press(click.arg)) and press.action in PAINTING:
+                return turns.paint_again(visitor, tab, where, press, context.chosen)
             case "panel" if press := read_press(click.arg):
                 said = pressed_sentence(visitor.words, press)
                 return turns.say(visitor, tab, where, said, press.handle, context.chosen)
@@ -153,6 +157,22 @@ class Clicks:
         if conversation is not None and self.turns.is_at_work(conversation):
             async for updates in self.turns.follow(visitor, tab, conversation):
                 yield updates
+
+    async def _refresh(self, visitor: Visitor, tab: Tab, conversation_id: str) -> AsyncIterator[Updates]:
+        """Yield what came to the open conversation without this tab, and follow a turn that is at work."""
+        ticket = tab.ticket
+        conversation = await self.screen.conversation(visitor, conversation_id)
+        if conversation is None:
+            return
+        frame = await self.screen.frame(visitor, conversation)
+        # A turn that this tab shows tells of itself.
+        if not tab.holds(ticket) or tab.is_streaming:
+            return
+        if self.turns.is_at_work(conversation):
+            async for updates in self.turns.follow(visitor, tab, conversation):
+                yield updates
+        else:
+            yield {**frame, self.screen.panels.chat.thread: self.screen.thread(visitor, conversation)}
 
     async def opened(self, visitor: Visitor, conversation: Conversation | None, *, has_chips: bool = True) -> Updates:
         """Return the screen with a conversation and its chips, or with a new one."""

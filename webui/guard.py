@@ -116,6 +116,9 @@ class Guard:
             return
         headers = Headers(scope=scope)
         refusal = self._refusal(scope, headers)
+        if refusal is not None and scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+            return
         if refusal is not None:
             await self._refuse(refusal, scope)(scope, receive, send)
             return

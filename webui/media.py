@@ -37,7 +37,8 @@ def media_routes(studio: Callable[[], Studio], sessions: Sessions) -> list[Route
 
     `picture` is a handle without `#`, or the digest of its bytes. `?size=` asks for a preview whose longer edge has at
     most that many pixels, `?download=1` for a file with a name and the picture's recipe in it, with `&clean=1` for one
-    that says nothing, with `&original=1` for the bytes as they came. The pixels are the same in each. Without our
+    that says nothing, with `&original=1` for the bytes as they came. The pixels are the same in each.
+    `?unrecorded=1` asks for the bytes of a picture that a full disk takes no record of, by their digest. Without our
     cookie or a signed query it answers 403, for a picture its owner does not have 404, 422 for a file that cannot be
     cleaned.
     """
@@ -73,6 +74,11 @@ async def _answer(
     studio: Studio, request: Request, conversation_id: str, name: str, visitor: Visitor, key: SecretStr | None
 ) -> Response:
     query, owner = request.query_params, visitor.owner
+    if query.get("unrecorded") == "1":
+        data, mime_type = await studio.unrecorded_picture(conversation_id, name, owner)
+        kind = mime_type.removeprefix("image/")
+        disposition = f'attachment; filename="aivista-{name[:8]}.{kind}"'
+        return Response(data, media_type=mime_type, headers={**_TAKEN_AWAY, "Content-Disposition": disposition})
     handle = await _handle(studio, conversation_id, name, owner)
     size = query.get("size", "")
     if size.isdigit() and 0 < int(size) <= MAX_EDGE_PX:

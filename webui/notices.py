@@ -60,11 +60,12 @@ def failure(view: View, error: ErrorInfo, turn_id: str, rewordings: Sequence[str
     title = words(f"failure.title_refused_{error.refused}") if error.refused else words(f"failure.title_{actor}")
     listed = "".join(f"<dt>{escape(name)}</dt><dd>{value}</dd>" for name, value in _rows(words, error, actor, turn_id))
     is_calm = is_unknown or error.actor in (Actor.YOU, Actor.KEY)
+    ways_on = _ways_on(words, error, turn_id, has_rewordings=bool(rewordings), price=view.turn_price)
     return (
         f'<section class="card {"calm" if is_calm else "refusal"}" role="alert" data-code="{error.code.value}">'
         f"<h3>{icon(_HEAD_ICONS.get(error.actor, 'circle-alert'), 18)}{escape(title)}</h3>"
         f"<dl>{listed}</dl>{_rewordings(words, rewordings)}"
-        f"{_foot(view, _ways_on(words, error, turn_id, has_rewordings=bool(rewordings)), turn_id)}</section>"
+        f"{_foot(view, [*_picture_to_keep(view, error), *ways_on], turn_id)}</section>"
     )
 
 
@@ -107,7 +108,7 @@ def _rewordings(words: Words, offers: Sequence[str]) -> str:
     )
 
 
-def _ways_on(words: Words, error: ErrorInfo, turn_id: str, *, has_rewordings: bool) -> list[str]:
+def _ways_on(words: Words, error: ErrorInfo, turn_id: str, *, has_rewordings: bool, price: str = "") -> list[str]:
     """Return the buttons, the likeliest way on first and filled."""
     buttons = []
     if error.actor is Actor.KEY:
@@ -115,7 +116,7 @@ def _ways_on(words: Words, error: ErrorInfo, turn_id: str, *, has_rewordings: bo
     if turn_id:
         is_first = error.can_retry and not has_rewordings and error.actor is not Actor.KEY
         style = "solid" if is_first else "line"
-        buttons.append(button("retry", words("action.retry"), "rotate-ccw", style, arg=turn_id))
+        buttons.append(button("retry", words("action.retry"), "rotate-ccw", style, arg=turn_id, price=price))
         buttons.append(button("edit_words", words("action.edit_words"), "pencil", "line", arg=turn_id))
     return buttons
 
@@ -125,7 +126,7 @@ def interrupted(view: View, may_have_been_charged: int, turn_id: str) -> str:
     words, count = view.words, may_have_been_charged
     charged = words.counted("interrupted.charged", count) if count > 0 else words("interrupted.not_charged")
     buttons = [
-        button("retry", words("interrupted.go_on"), "play", "solid", arg=turn_id),
+        button("retry", words("interrupted.go_on"), "play", "solid", arg=turn_id, price=view.turn_price),
         button("edit_words", words("action.edit_words"), "pencil", "line", arg=turn_id),
     ]
     return (
@@ -146,6 +147,19 @@ def refused(words: Words, sentence: str) -> str:
 def stopped(words: Words) -> str:
     """Return the line of a turn that the person stopped."""
     return f'<p class="stopped" role="status">{icon("circle-stop", 15)}{escape(words("stopped.text"))}</p>'
+
+
+def _picture_to_keep(view: View, error: ErrorInfo) -> list[str]:
+    """Return the download of a picture that was paid for and that the full disk does not take."""
+    digest, handle = error.parameters.get("digest"), error.parameters.get("handle")
+    if error.code is ErrorCode.PICTURE_NOT_RECORDED and digest:
+        address = view.unrecorded_url(str(digest))
+    elif error.code is ErrorCode.PICTURE_NOT_SAVED and handle:
+        address = view.url(str(handle), is_download=True, kind="clean")
+    else:
+        return []
+    label = escape(view.words("action.download"))
+    return [f'<a class="b primary" href="{escape(address)}" download>{icon("download")}<span>{label}</span></a>']
 
 
 def _foot(view: View, buttons: Sequence[str], turn_id: str) -> str:

@@ -103,7 +103,7 @@ def build_page(studio: Callable[[], Studio], catalogue: Catalogue, sessions: Ses
         wire_recipes(screen, recipes, tab)
         wire_tree(screen, tree, tab)
         caps = Caps(screen, lambda: studio().preferences)
-        wire_spend(caps)
+        wire_spend(caps, tab)
         wire_wish(screen)
         wire_presets(screen, lambda: studio().preferences)
         wire_drafts(screen)
@@ -147,7 +147,7 @@ def _wire_turns(screen: Screen, tab: gr.State) -> None:
         **chips: Any,
     ) -> AsyncIterator[Updates]:
         visitor, named = screen.sessions.visitor(request), read_references(references)
-        chosen, fields = Chosen.model_validate(chips), Fields(mask or "", expand or "")
+        chosen, fields = Chosen.from_chips(chips), Fields(mask or "", expand or "")
         given = read_roles(roles, named)
         async for updates in turns.send(visitor, tab, message, chosen, conversation, editing, named, fields, given):
             yield updates
@@ -156,7 +156,13 @@ def _wire_turns(screen: Screen, tab: gr.State) -> None:
         send,
         None,
         screen.panels.of_a_turn,
-        inputs_kwargs={"tab": tab, "message": composer.message, **wires, **painted, **composer.settings},
+        inputs_kwargs={
+            "tab": tab,
+            "message": composer.message,
+            **wires,
+            **painted,
+            **composer.settings,
+        },
         concurrency_limit=TURNS_AT_ONCE,
         trigger_mode="multiple",
         **_QUIET,
@@ -195,7 +201,7 @@ def _wire_clicks(bus: gr.HTML, screen: Screen, tab: gr.State) -> None:
         if click is None:
             return
         named = read_references(references)
-        context = Context(conversation, editing, named, read_roles(roles, named), Chosen.model_validate(chips))
+        context = Context(conversation, editing, named, read_roles(roles, named), Chosen.from_chips(chips))
         async for updates in clicks.answer(screen.sessions.visitor(request), tab, click, context):
             yield updates or screen.nothing()
         yield screen.nothing()

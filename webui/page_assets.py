@@ -58,7 +58,7 @@ SCRIPTS = (
     *("compare", "adjust", "sheet", "stage_width", "tabs", "thread_place", "told"),
     *("gallery", "gallery_chosen", "rail", "branches"),
     *("recipes", "tree", "files_editor", "files", "files_tree", "files_moves", "trace"),
-    *("recall", "cost", "models", "studio", "history", "lost"),
+    *("recall", "cost", "models", "studio", "history", "newest", "lost"),
 )
 _FOREVER = "public, max-age=31536000, immutable"
 # Gradio draws at once what it has: without its styles nothing of it is shown. A page whose styles never come is shown

@@ -11,7 +11,7 @@ from webui.edit_cards import notice_lines
 from webui.icons import icon
 from webui.offers import Offer
 from webui.receipts import price
-from webui.spend import cap_lines
+from webui.spend import cap_lines, dollars_up
 from webui.words import Words
 
 COUNTS = (1, 2, 3, 4)
@@ -24,7 +24,9 @@ def open_plan(view: View, plans: Sequence[Plan], turn_id: str, *, is_ready: bool
     be decided about.
     """
     words = view.words
-    buttons = button("run_plan", words("plan.run"), "brush", "solid", arg=turn_id, is_off=not is_ready)
+    buttons = button(
+        "run_plan", words("plan.run"), "brush", "solid", arg=turn_id, is_off=not is_ready, price=_most(view, plans)
+    )
     buttons += button("drop_plan", words("plan.drop"), "", "line", arg=turn_id, is_off=not is_ready)
     fields = (_fields(view, plan, number, len(plans)) for number, plan in enumerate(plans, 1))
     # What is typed before the card is shown again would be lost.
@@ -158,6 +160,14 @@ def _line(plan: Plan) -> str:
 
 def _label(words: Words, plan: Plan) -> str:
     return plan.model_label or words("composer.auto")
+
+
+def _most(view: View, plans: Sequence[Plan]) -> str:
+    """Return what running the plans may cost at most; nothing where they cost nothing."""
+    if not sum(plan.price_usd for plan in plans):
+        return ""
+    told = [cap.price_usd for plan in plans for cap in plan.caps if cap.cap == "turn"]
+    return dollars_up(max(told)) if told else view.turn_price
 
 
 def _estimate(words: Words, plans: Sequence[Plan]) -> str:

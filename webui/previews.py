@@ -30,7 +30,7 @@ _AMOUNT = re.compile(r"-?[0-9]{1,3}")
 
 
 class SmallCopies:
-    """Small copies of the pictures that sliders were last moved over, by digest; the oldest leave first.
+    """Small copies of the pictures that sliders were last moved over, by digest and frame; the oldest leave first.
 
     Decoding a large picture takes longer than adjusting a small one, and a slider asks for the same one many times.
     """
@@ -66,8 +66,8 @@ def preview_routes(studio: Callable[[], PictureSource], sessions: Sessions) -> l
 
         async def work(owner: str) -> Response:
             where = request.path_params
-            small = await _small(studio(), copies, where["conversation"], where["handle"], owner)
-            data, mime_type = await asyncio.to_thread(adjusted, small, adjustment)
+            small, before = await _small(studio(), copies, where["conversation"], where["handle"], owner)
+            data, mime_type = await asyncio.to_thread(adjusted, small, before.combine(adjustment))
             return Response(data, media_type=mime_type, headers=HEADERS)
 
         return await bench.answer(request, sessions, work)
@@ -89,16 +89,23 @@ def read_query(query: QueryParams) -> Adjustment | None:
         return None
 
 
-async def _small(studio: PictureSource, copies: SmallCopies, conversation_id: str, handle: str, owner: str) -> bytes:
+async def _small(
+    studio: PictureSource, copies: SmallCopies, conversation_id: str, handle: str, owner: str
+) -> tuple[bytes, Adjustment]:
+    """Return a small copy in the picture's frame, and the light and colour that it lacks of it."""
     from agent.adjusting.applying import preview
 
-    picture = (await studio.conversation(conversation_id, owner)).picture(handle)
-    found = copies.find(picture.image.digest)
+    conversation = await studio.conversation(conversation_id, owner)
+    picture = conversation.picture(handle)
+    original, before = conversation.adjusted_from(picture.handle) or (picture, Adjustment())
+    frame = before.model_copy(update=dict.fromkeys(SETTINGS, 0))
+    key = f"{original.image.digest} {frame.model_dump_json()}"
+    found = copies.find(key)
     if found is None:
-        stored = await studio.picture(conversation_id, handle, owner)
-        found = (await asyncio.to_thread(preview, stored.data, Adjustment(), EDGE_PX)).data
-        copies.keep(picture.image.digest, found)
-    return found
+        stored = await studio.picture(conversation_id, original.handle, owner)
+        found = (await asyncio.to_thread(preview, stored.data, frame, EDGE_PX)).data
+        copies.keep(key, found)
+    return found, Adjustment.model_validate(before.model_dump(include=set(SETTINGS)))
 
 
 def adjusted(small: bytes, adjustment: Adjustment) -> tuple[bytes, str]:

@@ -19,6 +19,7 @@ from webui.accounts import account_html
 from webui.clicks import Clicks
 from webui.panels import conversations as panel
 from webui.panels.conversations import ROWS_AT_ONCE, FoundRow, MenuPanel
+from webui.panels.trash import trash_html
 from webui.screen import Screen, Updates
 from webui.sessions import Visitor
 from webui.spend import spend_html
@@ -53,10 +54,11 @@ def read_rail_click(data: object) -> RailClick | None:
 
 @dataclass
 class Look:
-    """What one open tab sees of the list: how many rows, or what a search found."""
+    """What one open tab sees of the list: how many rows, or what a search found, or the trash."""
 
     shown: int = ROWS_AT_ONCE
     query: str = ""
+    is_trash: bool = False
 
 
 @dataclass(frozen=True)
@@ -81,14 +83,16 @@ class Rail:
     async def look(self, visitor: Visitor, look: Look, click: RailClick, current: str) -> Updates:
         """Return the list as it is asked for: as before, longer, or what a search found."""
         if click.act == "find":
-            look.query = click.text.strip()[:_LONGEST_QUERY]
+            look.query, look.is_trash = click.text.strip()[:_LONGEST_QUERY], False
+        elif click.act in ("trash", "list"):
+            look.shown, look.query, look.is_trash = ROWS_AT_ONCE, "", click.act == "trash"
         elif click.act == "more":
             look.shown += ROWS_AT_ONCE
         return await self.listed(visitor, look, current)
 
     async def listed(self, visitor: Visitor, look: Look, current: str) -> Updates:
         """Return the rows and the foot; nothing when the tab has meanwhile searched for something else."""
-        query, rail = look.query, self.screen.panels.rail
+        query, is_trash, rail = look.query, look.is_trash, self.screen.panels.rail
         try:
             rows = await self._rows(visitor, look, current)
             studio = self.screen.studio()
@@ -96,7 +100,7 @@ class Rail:
             caps = await self.preferences().of(visitor.owner)
         except AivistaError as error:
             return self._said(visitor, visitor.words.error(error.info), is_problem=True)
-        if query != look.query:
+        if (query, is_trash) != (look.query, look.is_trash):
             return {}
         spend = spend_html(visitor.words, sums, caps)
         return {rail.rows: rows, rail.foot: panel.foot_html(visitor.words, self._account(visitor) + spend)}
@@ -114,6 +118,9 @@ class Rail:
             rows = [FoundRow(one.info, one.excerpt, one.marks, one.place == "title") for one in found]
             return panel.found_html(words, look.query, rows, current)
         shown = look.shown
+        if look.is_trash:
+            deleted = await studio.trash(owner, shown + 1)
+            return trash_html(words, deleted[:shown], has_more=len(deleted) > shown)
         infos = await studio.conversations(owner, shown + 1)
         return panel.rows_html(words, infos[:shown], current, has_more=len(infos) > shown)
 
@@ -145,7 +152,13 @@ class Rail:
             case "delete":
                 async for updates in self._delete(visitor, tab, click.id, current):
                     yield updates
-            case "undo":
+            case "forget":
+                await studio.delete_forever(click.id, owner)
+                yield self._said(visitor, visitor.words("trash.forgotten"))
+            case "empty":
+                await studio.empty_trash(owner)
+                yield self._said(visitor, visitor.words("trash.emptied"))
+            case "undo" | "restore":
                 back = await studio.undelete_conversation(click.id, owner)
                 yield self._said(visitor, visitor.words("kept.restored", title=self._called(visitor, back.title)))
                 if click.is_open:

@@ -123,7 +123,14 @@ def _shortfall(view: View, picture: Picture, receipt: Receipt) -> str:
     if not receipt.shortfalls or picture.shortfall_kept:
         return ""
     words, handle = view.words, picture.handle
-    buttons = button("retry", words("receipt.ask_again"), "refresh-cw", "line", arg=picture.turn_id)
+    buttons = button(
+        "retry",
+        words("receipt.ask_again"),
+        "refresh-cw",
+        "line",
+        arg=picture.turn_id,
+        price=view.turn_price,
+    )
     size = receipt.asked_resolution or ""
     if repainter(view.offers, receipt) is not None:
         label, why = words("receipt.repaint", size=size), words("receipt.repaint_title")

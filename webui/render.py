@@ -230,6 +230,11 @@ def _ending(view: View, ending: Ending | None, turn_id: str) -> list[Block]:
             assert_never(ending)
 
 
+def _painter(place: _Place, panel: ActionPanel) -> str:
+    picture = place.pictures.get(panel.handle)
+    return picture.receipt.model if picture is not None and picture.receipt is not None else ""
+
+
 def _component(place: _Place, component: Component) -> list[Block]:
     view = place.view
     match component:
@@ -241,7 +246,14 @@ def _component(place: _Place, component: Component) -> list[Block]:
         case SmartCanvas():
             return _canvas(place, component)
         case ActionPanel():
-            return [Card("assistant", action_panel(view, component, is_open=component is place.open_panel))]
+            return [
+                Card(
+                    "assistant",
+                    action_panel(
+                        view, component, is_open=component is place.open_panel, painter=_painter(place, component)
+                    ),
+                )
+            ]
         case PlanCard():
             return [_plan(place, component)]
         case ConsentCard():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
 from typing import Any
 
 import gradio as gr
@@ -31,7 +31,7 @@ from webui.panels.settings import SettingsPanel
 from webui.render import render_conversation
 from webui.roles import write_roles
 from webui.sessions import Sessions, Visitor
-from webui.spend import chosen_estimate, estimate_html
+from webui.spend import button_prices, chosen_estimate, estimate_html
 
 Updates = dict[Any, Any]
 
@@ -76,6 +76,7 @@ class Screen:
     sessions: Sessions
     panels: Panels
     is_kept: bool = True
+    _button_prices: dict[tuple[str, date], dict[str, str]] = field(default_factory=dict)
 
     def is_sketch(self, visitor: Visitor) -> bool:
         """Whether this visitor is served by the built-in model."""
@@ -125,7 +126,15 @@ class Screen:
 
     def view(self, visitor: Visitor, conversation_id: str) -> View:
         """Return what a conversation is shown with."""
-        return View(visitor.words, conversation_id, self.offers(visitor))
+        return View(visitor.words, conversation_id, self.offers(visitor), self._prices(visitor))
+
+    def _prices(self, visitor: Visitor) -> dict[str, str]:
+        """Return what buttons of a conversation may cost at most, by what they ask for."""
+        name = self.provider(visitor), datetime.now(UTC).date()
+        if name not in self._button_prices:
+            self._button_prices.clear()
+            self._button_prices[name] = button_prices(self.studio().catalogue, name[0])
+        return self._button_prices[name]
 
     async def conversation(self, visitor: Visitor, conversation_id: str) -> Conversation | None:
         """Return the conversation if the visitor has it."""
@@ -174,12 +183,9 @@ class Screen:
     async def opened(self, visitor: Visitor, conversation: Conversation | None) -> Updates:
         """Return the screen with a conversation open, or a new one, and an empty composer context."""
         view = self.view(visitor, conversation.id if conversation else "")
-        blocks = []
-        if conversation:
-            blocks = render_conversation(view, conversation, without=self.running_turn(conversation))
         return {
             **await self.frame(visitor, conversation, opened_at=time.monotonic_ns()),
-            self.panels.chat.thread: to_messages(blocks),
+            self.panels.chat.thread: self.thread(visitor, conversation) if conversation else [],
             self.panels.canvas: canvas.opened_canvas_html(view, conversation),
             self.panels.composer.message: gr.update(
                 label=visitor.words("builtin.message"), placeholder=visitor.words("composer.placeholder")
@@ -188,6 +194,11 @@ class Screen:
             **self.context(view, "", ()),
             **self.unpainted(),
         }
+
+    def thread(self, visitor: Visitor, conversation: Conversation) -> list[dict[str, Any]]:
+        """Return the thread as it is on record, without a turn that is at work."""
+        view = self.view(visitor, conversation.id)
+        return to_messages(render_conversation(view, conversation, without=self.running_turn(conversation)))
 
     def nothing(self) -> Updates:
         """Return an update that changes nothing, with which a handler ends that yields.
@@ -201,7 +212,7 @@ class Screen:
         """Return the chips as they were for the newest message; a new conversation leaves them as they are."""
         if conversation is None or not conversation.turns:
             return {}
-        return self.chips(visitor, Chosen.of(conversation.turns[-1].settings))
+        return self.chips(visitor, Chosen.of(conversation.turns[-1].settings), conversation)
 
     def context(
         self,
@@ -227,7 +238,7 @@ class Screen:
         """Return words for the composer, instead of those that stand there; without any, nothing changes."""
         return {self.panels.composer.wording: composer.wording_html(text, time.monotonic_ns())} if text else {}
 
-    def chips(self, visitor: Visitor, chosen: Chosen) -> Updates:
+    def chips(self, visitor: Visitor, chosen: Chosen, conversation: Conversation | None = None) -> Updates:
         """Return the chips for the model in use."""
         studio = self.studio()
         provider = self.provider(visitor)
@@ -243,7 +254,9 @@ class Screen:
                 datetime.now(UTC).date(),
                 upload_limit_megabytes=upload_limit_megabytes(visitor.owner),
             ),
-            box.cost: estimate_html(visitor.words, chosen_estimate(studio.catalogue, provider, chosen)),
+            box.cost: estimate_html(
+                visitor.words, chosen_estimate(studio.catalogue, provider, chosen, None, conversation)
+            ),
             box.more: gr.update(label=visitor.words("composer.more"), visible=provider != "sketch"),
         }
 

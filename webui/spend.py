@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from hashlib import sha256
 from html import escape
+from math import ceil
 
 from pydantic import Field, ValidationError
 
+from agent.conversation import Conversation
 from agent.messages import Value
 from agent.plans import CapPassed, Plan
-from agent.providers.catalogue import Catalogue
-from agent.spending import Estimate, EstimatePart, PartKind, estimate
+from agent.providers.catalogue import Catalogue, ModelRole
+from agent.spending import Estimate, EstimatePart, PartKind
 from agent.storage.preferences import Preferences
 from agent.storage.spend import SpendSums
+from agent.workflow.maximum import turn_estimate
 from webui.icons import icon
 from webui.panels.composer import Chosen
+from webui.tabs import Tab
 from webui.words import Words
 
 _PARTS = {
@@ -27,12 +32,21 @@ _PARTS = {
 # Ends of a range that are nearer than this are one price.
 _ONE_PRICE = 1.25
 _MOST_CHARACTERS = 2_000_000
+_LONGEST_TEXT = 2000
 _MOST_BESIDE = 200
 
 
 def dollars(amount: float) -> str:
     """Return an amount: whole cents, more digits below one cent."""
     return f"${amount:,.2f}" if amount >= 0.005 or amount < 0.00005 else f"${amount:.4f}"
+
+
+def dollars_up(amount: float) -> str:
+    """Return an amount that nothing may pass, rounded up: whole cents, and tenths of them below ten."""
+    tenths = ceil(amount * 1000 - 1e-6)
+    if tenths >= 100 or tenths % 10 == 0:
+        return dollars(ceil(tenths / 10) / 100)
+    return f"${tenths / 1000:.3f}"
 
 
 class Beside(Value):
@@ -43,6 +57,7 @@ class Beside(Value):
     files: int = Field(default=0, ge=0, le=_MOST_BESIDE)
     marked: int = Field(default=0, ge=0, le=_MOST_BESIDE)
     has_mask: bool = False
+    text: str = Field(default="", max_length=_LONGEST_TEXT)
 
 
 def read_beside(text: str | None) -> Beside:
@@ -53,25 +68,56 @@ def read_beside(text: str | None) -> Beside:
         return Beside()
 
 
-def chosen_estimate(catalogue: Catalogue, provider: str, chosen: Chosen, beside: Beside | None = None) -> Estimate:
-    """Return what a message with these chips is likely to cost today.
+def chosen_estimate(
+    catalogue: Catalogue,
+    provider: str,
+    chosen: Chosen,
+    beside: Beside | None = None,
+    conversation: Conversation | None = None,
+) -> Estimate:
+    """Return what a message with these chips is likely to cost today, and its maximum.
 
     Raises ValueError for values that no chip offers.
     """
-    on, more = datetime.now(UTC).date(), beside or Beside()
-    return estimate(
+    more = beside or Beside()
+    return turn_estimate(
         catalogue,
         provider,
+        None,
+        conversation,
         chosen.turn_settings(),
-        on,
+        datetime.now(UTC).date(),
+        text=more.text,
         characters=more.characters,
-        shown=more.marked + more.files,
+        pictures=more.marked + more.files,
         has_mask=more.has_mask,
     )
 
 
+def button_prices(catalogue: Catalogue, provider: str) -> dict[str, str]:
+    """Return what a button may cost at most: `turn` where a message is sent once more, and by the model's id where one
+    picture is painted again; nothing where that is free or nobody knows the price."""
+    named = [("turn", Chosen())]
+    for name, role in (("flash", ModelRole.IMAGE_FLASH), ("pro", ModelRole.IMAGE_PRO)):
+        named.append((catalogue.model(role, provider).id, Chosen(image_model=name)))
+    guesses = {name: chosen_estimate(catalogue, provider, chosen) for name, chosen in named}
+    return {name: dollars_up(one.most_usd) for name, one in guesses.items() if one.most_usd > 0 and not one.unpriced}
+
+
+def shown_maximum(tab: Tab, chosen: Chosen) -> float | None:
+    """Return the maximum that the tab was last told, None where it was told for other chips."""
+    told = tab.told_maximum
+    return told[1] if told is not None and told[0] == sign_of(chosen) else None
+
+
+def sign_of(chosen: Chosen) -> str:
+    """Return a sign of the chips that a price was told for."""
+    return sha256(chosen.model_dump_json().encode()).hexdigest()[:16]
+
+
 def estimate_html(words: Words, guess: Estimate, beside: str = "") -> str:
-    """Return the price before Send: free, about so much, from-to, or unknown; its parts for whoever points at it.
+    """Return the price before Send: free, about so much and at most so much, or unknown; its parts for whoever points
+    at it.
 
     One that something beside the words changes says for what it was told, for the script to compare.
     """
@@ -80,7 +126,9 @@ def estimate_html(words: Words, guess: Estimate, beside: str = "") -> str:
     if guess.unpriced:
         why = words("spend.unknown", models=words("did.join").join(guess.unpriced))
         return _priced("—", why, beside)
-    return _priced(_range(guess.low_usd, guess.high_usd), "\n".join(_told(words, guess)), beside)
+    most = words("spend.at_most", amount=dollars_up(guess.most_usd))
+    shown = f"{_range(guess.low_usd, guess.high_usd)} · {most}"
+    return _priced(shown, "\n".join(_told(words, guess)), beside)
 
 
 def cap_lines(words: Words, plans: Sequence[Plan]) -> str:
@@ -93,7 +141,7 @@ def cap_lines(words: Words, plans: Sequence[Plan]) -> str:
 
 def cap_sentence(words: Words, cap: CapPassed) -> str:
     """Return which cap would be passed, and by how much."""
-    key = "spend.passes_day" if cap.cap == "day" else "spend.passes_conversation"
+    key = f"spend.passes_{cap.cap}"
     amounts = {"cap": cap.cap_usd, "over": cap.over_usd, "spent": cap.spent_usd, "price": cap.price_usd}
     return words(key, **{name: dollars(amount) for name, amount in amounts.items()})
 
@@ -115,7 +163,7 @@ def _priced(shown: str, told: str, beside: str) -> str:
     told = escape(told)
     return (
         f'<span class="price paid" tabindex="0" title="{told}" aria-label="{escape(shown)}. {told}" '
-        f'data-beside="{escape(beside)}">{shown}</span>'
+        f'data-beside="{escape(beside)}">{escape(shown)}</span>'
     )
 
 
@@ -130,9 +178,9 @@ def _told(words: Words, guess: Estimate) -> list[str]:
     for part in guess.parts:
         name = words(_PARTS[part.kind]) if part.kind in _PARTS else _pictures(words, part)
         lines.append(words("spend.part", name=name, amount=_range(part.low_usd, part.high_usd)))
-    if any(part.kind is PartKind.REVIEW for part in guess.parts):
+    if any(part.kind is PartKind.REVIEW and part.most_usd > 0 for part in guess.parts):
         lines.append(words("spend.again"))
-    return lines
+    return [*lines, words("spend.most", amount=dollars_up(guess.most_usd))]
 
 
 def _pictures(words: Words, part: EstimatePart) -> str:

@@ -16,9 +16,10 @@ from webui.panels.key_verdict import note_html, problem_html
 from webui.panels.settings import cap_updates, read_caps
 from webui.screen import Screen, Updates
 from webui.sessions import Visitor
-from webui.spend import chosen_estimate, estimate_html, read_beside
+from webui.spend import chosen_estimate, estimate_html, read_beside, sign_of
+from webui.tabs import Tab
 
-_LONGEST_BESIDE = 200
+_LONGEST_BESIDE = 6000
 _QUIET: dict[str, Any] = {"show_progress": "hidden", "show_progress_on": [], "api_visibility": "private"}
 
 
@@ -41,19 +42,20 @@ class Caps:
         return cap_updates(visitor.words, self.screen.panels.settings, chosen)
 
 
-def wire_spend(caps: Caps) -> None:
+def wire_spend(caps: Caps, tab: gr.State) -> None:
     """Let the chips and the dialog's caps call their handlers."""
-    _wire_cost(caps.screen)
+    _wire_cost(caps.screen, tab)
     _wire_caps(caps)
 
 
-def _wire_cost(screen: Screen) -> None:
+def _wire_cost(screen: Screen, tab: gr.State) -> None:
     composer = screen.panels.composer
 
-    def price(request: gr.Request, beside: str, **chips: Any) -> str:
-        visitor, studio = screen.sessions.visitor(request), screen.studio()
-        provider = screen.provider(visitor)
-        guess = chosen_estimate(studio.catalogue, provider, Chosen.model_validate(chips), read_beside(beside))
+    async def price(request: gr.Request, tab: Tab, beside: str, conversation: str, **chips: Any) -> str:
+        visitor, studio, chosen = screen.sessions.visitor(request), screen.studio(), Chosen.model_validate(chips)
+        provider, shown = screen.provider(visitor), await screen.conversation(visitor, conversation)
+        guess = chosen_estimate(studio.catalogue, provider, chosen, read_beside(beside), shown)
+        tab.told_maximum = (sign_of(chosen), guess.most_usd) if guess.most_usd > 0 else None
         return estimate_html(visitor.words, guess, (beside or "")[:_LONGEST_BESIDE])
 
     # The image model and the search change other chips as well: their handler tells the price, and the page's script
@@ -63,7 +65,8 @@ def _wire_cost(screen: Screen) -> None:
         *(composer.search_policy, composer.review),
     )
     for event in (*(chip.input for chip in chips), composer.cost_bus.click):
-        event(price, None, composer.cost, inputs_kwargs={"beside": composer.beside, **composer.settings}, **_QUIET)
+        given = {"tab": tab, "beside": composer.beside, "conversation": composer.conversation, **composer.settings}
+        event(price, None, composer.cost, inputs_kwargs=given, **_QUIET)
 
 
 def _wire_caps(caps: Caps) -> None:

@@ -48,7 +48,16 @@ class Streams:
 
     async def show(self, visitor: Visitor, tab: Tab, stream: Stream) -> AsyncIterator[Updates]:
         """Stream a turn into the thread, until its end or until another stream takes the tab over."""
-        ticket, clock, is_timed = tab.take_over(), _Clock(), False
+        ticket = tab.streaming = tab.take_over()
+        try:
+            async for updates in self._show(visitor, tab, stream, ticket):
+                yield updates
+        finally:
+            if tab.streaming == ticket:
+                tab.streaming = None
+
+    async def _show(self, visitor: Visitor, tab: Tab, stream: Stream, ticket: int) -> AsyncIterator[Updates]:
+        clock, is_timed = _Clock(), False
         conversation, live = stream.conversation, stream.live
         thread, view = self.screen.panels.chat.thread, self.screen.view(visitor, conversation.id)
         pictures = {picture.handle: picture for picture in conversation.pictures}

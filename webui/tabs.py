@@ -26,14 +26,18 @@ class Tab:
     """One open tab.
 
     A tab shows one stream at a time: whoever opens a conversation or sends a message takes over, and a stream that no
-    longer holds the newest ticket stops writing. `is_filled` says that the page's first fill was sent.
+    longer holds the newest ticket stops writing. `streaming` is the ticket of the stream that it shows; `is_filled` says
+    that the page's first fill was sent.
     """
 
     ticket: int = 0
+    streaming: int | None = None
     is_filled: bool = False
     returned: Returned | None = None
     sent: Returned | None = None
     sent_at_s: float = 0.0
+    told_maximum: tuple[str, float] | None = None
+    """The maximum that was last told beside Send, and a sign of the chips that it was told for."""
 
     def take_over(self) -> int:
         """Return a new ticket; all older ones are void."""
@@ -43,6 +47,11 @@ class Tab:
     def holds(self, ticket: int) -> bool:
         """Whether a stream with this ticket may still write."""
         return self.ticket == ticket
+
+    @property
+    def is_streaming(self) -> bool:
+        """Whether the tab shows a turn as it happens."""
+        return self.streaming == self.ticket
 
     def is_echo(self, message: Returned, now_s: float) -> bool:
         """Whether this is the message just sent once more: Enter pressed twice before the composer was cleared."""

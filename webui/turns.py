@@ -12,11 +12,12 @@ import gradio as gr
 
 from agent.components import ConsentCard, PlanCard
 from agent.conversation import Conversation, Turn, TurnState
-from agent.errors import ErrorCode, ErrorInfo, RequestRefused
+from agent.errors import AivistaError, ErrorCode, ErrorInfo, RequestRefused
 from agent.pictures import ReferenceRole
 from agent.plans import Decision
 from agent.studio import TurnRequest
 from webui import notices
+from webui.action_panels import PanelPress, pressed_sentence
 from webui.live import LiveTurn, resumed
 from webui.mask_wires import WireRefusal, read_painted
 from webui.panels.chat import to_messages
@@ -25,6 +26,7 @@ from webui.plan_answers import after, decision_to_run, read_run
 from webui.render import Block, Card, render_conversation
 from webui.screen import Screen, Updates
 from webui.sessions import Visitor
+from webui.spend import shown_maximum
 from webui.streams import Stream, Streams, turn_of
 from webui.tabs import Returned, Tab
 
@@ -90,6 +92,7 @@ class Turns:
             editing=painted.editing or None,
             references=references,
             roles=roles or {},
+            maximum_usd=shown_maximum(tab, chosen),
         )
         async for updates in self._run(visitor, tab, conversation_id, request, sent):
             yield updates
@@ -111,6 +114,28 @@ class Turns:
         request = TurnRequest(text=text, images=images, settings=chosen.turn_settings(), editing=handle or None)
         async for updates in self._run(visitor, tab, conversation_id, request, None):
             yield updates
+
+    async def paint_again(
+        self, visitor: Visitor, tab: Tab, conversation_id: str, press: PanelPress, chosen: Chosen
+    ) -> AsyncIterator[Updates]:
+        """Paint a picture once more beside it, from the same request: with nothing changed, or with the difference that
+        is stated. One that no such request made is asked for in words."""
+        words, studio, request = visitor.words, self.screen.studio(), None
+        difference = words("panel.vary_difference") if press.action == "vary" else ""
+        if not self.screen.is_sketch(visitor):
+            try:
+                request = await studio.repeated(conversation_id, press.handle, visitor.owner, difference=difference)
+            except AivistaError as error:
+                conversation = await self.screen.conversation(visitor, conversation_id)
+                yield self._refused(visitor, conversation, words.error(error.info))
+                return
+        if request is None:
+            said = pressed_sentence(words, press)
+            async for updates in self.say(visitor, tab, conversation_id, said, press.handle, chosen):
+                yield updates
+        elif not tab.is_echo(Returned(f"{press.action} {press.handle}"), time.monotonic()):
+            async for updates in self._run(visitor, tab, conversation_id, request, None):
+                yield updates
 
     async def retry(self, visitor: Visitor, tab: Tab, conversation_id: str, turn_id: str) -> AsyncIterator[Updates]:
         """Let a turn that failed or was cut off go on; the studio sends it again where it cannot."""

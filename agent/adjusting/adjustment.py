@@ -126,6 +126,10 @@ class Adjustment(Value):
         """Whether the picture is turned, flipped or cropped."""
         return bool(self.rotate) or self.flip is not None or self.crop is not None
 
+    def adds_up_with(self, other: Adjustment) -> bool:
+        """Whether this and then the other can be made as one: a slanted part has no place in a frame that was cut."""
+        return self.crop is None or quarters(other.rotate)[1] == 0
+
     def combine(self, other: Adjustment) -> Adjustment:
         """Return one adjustment for this and then the other, made once on the same picture.
 

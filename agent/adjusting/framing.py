@@ -57,6 +57,22 @@ def framed_size(width: int, height: int, adjustment: Adjustment) -> tuple[int, i
     return size
 
 
+def with_fixed_crops(adjustment: Adjustment, width: int, height: int) -> Adjustment:
+    """Return the adjustment with its crops as the one box of pixels that they are of a picture of this size.
+
+    Turned by quarters or mirrored, a box is the same part to the pixel; the middle of a ratio would be rounded anew.
+    """
+    if adjustment.crop is None:
+        return adjustment
+    whole = framed_size(width, height, adjustment.model_copy(update={"crop": None}))
+    x, y, size = 0, 0, whole
+    for crop in crops_from_the_whole(adjustment.crop):
+        left, top, right, bottom = _box(crop, *size)
+        x, y, size = x + left, y + top, (right - left, bottom - top)
+    box = CropBox(left=x / whole[0], top=y / whole[1], right=(x + size[0]) / whole[0], bottom=(y + size[1]) / whole[1])
+    return adjustment.model_copy(update={"crop": box})
+
+
 def _upright_part(width: int, height: int, degrees: float) -> tuple[int, int]:
     """Return the largest size of the same shape that lies within the rectangle turned by up to 45 degrees."""
     sine, cosine = abs(math.sin(math.radians(degrees))), math.cos(math.radians(degrees))

@@ -22,7 +22,8 @@ class Read:
 
     `degree` is the amount when it was said in words before a comparative ("a bit brighter"); `borrows` says that a
     comparative has no amount of its own and may share such a one ("… and warmer"). `is_moved` marks a quality raised or
-    lowered by a verb, `is_unsigned` one followed by a bare number.
+    lowered by a verb, `is_unsigned` one followed by a bare number. `is_complaint` marks what is said to be wrong with
+    the picture ("too dark"): how far to go the other way may be said after it.
     """
 
     adjustment: Adjustment
@@ -30,6 +31,7 @@ class Read:
     borrows: bool = False
     is_moved: bool = False
     is_unsigned: bool = False
+    is_complaint: bool = False
 
 
 Reader: TypeAlias = Callable[[re.Match[str]], Read | None]
@@ -49,6 +51,11 @@ def tone_read(
     if not 1 <= abs(amount) <= LIMIT:
         return None
     return Read(Adjustment.model_validate({tone: amount}), degree, borrows, is_moved, is_unsigned)
+
+
+def complaint_read(tone: str, amount: int) -> Read:
+    """Return the change that a complaint asks for."""
+    return Read(Adjustment.model_validate({tone: amount}), is_complaint=True)
 
 
 def turn_read(degrees: float, *, is_left: bool) -> Read | None:

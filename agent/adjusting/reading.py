@@ -23,6 +23,7 @@ _LINK = re.compile(r"(?:[\s,]|and\b)*")
 _SIGNS = str.maketrans(
     {"−": "-", "–": "-", "’": "'", "‘": "'", "，": ",", "。": ".", "；": ";", "：": ":", "∶": ":", "×": "x"}
 )
+_REQUESTS = re.compile(r"(?:can|could|would|will)\b|[你您]?(?:能|可)")
 _TONES = ("brightness", "contrast", "saturation", "warmth", "sharpness")
 
 
@@ -41,15 +42,41 @@ def read_adjustment(words: str) -> Adjustment | None:
     found = _phrases(text)
     # "Reduce contrast and saturation 20": nobody can tell which way the second is meant.
     is_unclear = any(read.is_moved for read in found or ()) and any(read.is_unsigned for read in found or ())
-    if not found or is_unclear or _names_two(text):
+    if not found or is_unclear or _names_two(text) or _only_asks(text, found):
         return None
-    return _together(found)
+    return _together(_without_answered(found))
 
 
 def _folded(words: str) -> str:
     """Return the words in one width, case, script and kind of space."""
     folded = unicodedata.normalize("NFKC", words[: MAX_CHARACTERS * 2]).lower().translate(_SIGNS)
     return " ".join(folded.translate(chinese.SIMPLIFIED).split())
+
+
+def _only_asks(text: str, found: list[Read]) -> bool:
+    """Return whether it is a question about the picture: "too dark?"."""
+    is_question = re.search(r"(?:\?|吗)[ ?!.]*$", text) is not None
+    return is_question and all(read.is_complaint for read in found) and not _REQUESTS.match(text)
+
+
+def _without_answered(found: list[Read]) -> list[Read]:
+    """Return what is asked for: a complaint counts only where no amount is said for the same quality."""
+    wished = [_signs(read) for read in found if not read.is_complaint]
+    taken: list[dict[str, bool]] = []
+    kept = []
+    for read in found:
+        if read.is_complaint:
+            if _signs(read) in wished or _signs(read) in taken:
+                continue
+            taken.append(_signs(read))
+        elif read in kept and read.adjustment.saturation == -100:
+            continue
+        kept.append(read)
+    return kept
+
+
+def _signs(read: Read) -> dict[str, bool]:
+    return {tone: value > 0 for tone in _TONES if (value := getattr(read.adjustment, tone))}
 
 
 def _names_two(text: str) -> bool:

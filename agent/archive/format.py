@@ -136,7 +136,7 @@ class ArchivedTurn(Value):
 
     `messages` come without their large `signatures`; smaller ones stand in them as base64. What `agent.conversation`
     says of a turn holds here, but for the `request_id`, which stays at home: it is what keeps a request from being
-    paid twice there.
+    paid twice there. So does `maximum_usd`, by which it was held to a price.
     """
 
     id: Annotated[str, StringConstraints(min_length=1, max_length=64)]

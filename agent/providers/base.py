@@ -25,7 +25,8 @@ class ChatOptions(Value):
 
     `google_search` and tools are never used in one call (docs/architecture.md, What goes to the models): a provider
     refuses it with DesignRuleBroken before anything is sent. `response_schema` asks for JSON of that schema, and
-    `shows_thoughts` for what the model says of its thinking, where it does.
+    `shows_thoughts` for what the model says of its thinking, where it does. Words and thoughts together are no more
+    than `max_output_tokens`.
     """
 
     system: str = ""
@@ -33,6 +34,7 @@ class ChatOptions(Value):
     response_schema: dict[str, JsonValue] | None = None
     thinking_level: str | None = None
     shows_thoughts: bool = False
+    max_output_tokens: int | None = None
 
 
 PLAIN = ChatOptions()
@@ -45,7 +47,8 @@ class ImageRequest(Value):
     pictures this model made, with their signatures; every other picture stands in a prompt. A setting that is `None`
     is not sent. `take` counts the pictures asked for at once, from 1: a model that always paints the same varies by it.
     `mask`, of the size of the last prompt's first picture, is white where that one may change; models that take no
-    masks are shown the part in the pictures and told of it in the prompt, and leave it unread.
+    masks are shown the part in the pictures and told of it in the prompt, and leave it unread. The picture, its words
+    and thoughts together are no more than `max_output_tokens`.
     """
 
     model: ModelEntry
@@ -55,6 +58,7 @@ class ImageRequest(Value):
     use_grounding: bool = False
     take: int = 1
     mask: ImagePart | None = None
+    max_output_tokens: int | None = None
 
 
 class PictureBytes(Protocol):

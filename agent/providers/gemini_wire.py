@@ -162,6 +162,8 @@ def chat_settings(model: ModelEntry, tools: Sequence[ToolDeclaration], options: 
     if tools and options.google_search:
         raise DesignRuleBroken("functions and the Google search are never in one request")
     generation = _thinking(model, options.thinking_level, shows_thoughts=options.shows_thoughts)
+    if options.max_output_tokens is not None:
+        generation["maxOutputTokens"] = options.max_output_tokens
     if options.response_schema is not None:
         generation |= {"responseMimeType": "application/json", "responseJsonSchema": options.response_schema}
     body: Wire = {"generationConfig": generation}
@@ -186,6 +188,8 @@ def image_settings(request: ImageRequest) -> Wire:
     image = {name: value for name, value in chosen.items() if value is not None}
     if image:
         generation["imageConfig"] = image
+    if request.max_output_tokens is not None:
+        generation["maxOutputTokens"] = request.max_output_tokens
     body: Wire = {"generationConfig": generation}
     if request.use_grounding:
         body["tools"] = [_search(request.model)]

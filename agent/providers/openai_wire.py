@@ -66,6 +66,8 @@ def chat_body(
     level = options.thinking_level if options.thinking_level in model.thinking_levels else model.thinking_level
     if level:
         body["reasoning_effort"] = level
+    if options.max_output_tokens is not None:
+        body["max_tokens"] = options.max_output_tokens
     if options.response_schema is not None and model.json_mode is not JsonMode.NONE:
         body["response_format"] = _response_format(model, options.response_schema)
     return body

@@ -68,8 +68,13 @@ class Checkpoints(SqliteSaver):
         thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoints")
 
         def open_now() -> Checkpoints:
-            saver = cls(_connection(home / NAME), values, thread)
-            saver.setup()
+            connection = _connection(home / NAME)
+            try:
+                saver = cls(connection, values, thread)
+                saver.setup()
+            except sqlite3.Error as error:
+                connection.close()
+                raise _failure_of(error) from error
             return saver
 
         try:
@@ -225,13 +230,19 @@ def _connection(path: Path) -> sqlite3.Connection:
     try:
         return _checked(path)
     except sqlite3.OperationalError as error:
-        raise StorageFailure(ErrorCode.STORAGE_BROKEN, detail=str(error)) from error
+        raise _failure_of(error) from error
     except sqlite3.DatabaseError:
         # Only unfinished turns stand here; the conversations do not need this file.
         for ending in ("", "-wal", "-shm"):
             path.with_name(path.name + ending).unlink(missing_ok=True)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         return _checked(path)
+
+
+def _failure_of(error: sqlite3.Error) -> StorageFailure:
+    if getattr(error, "sqlite_errorcode", None) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE):
+        return StorageFailure(ErrorCode.DISK_FULL)
+    return StorageFailure(ErrorCode.STORAGE_BROKEN, detail=str(error))
 
 
 def _checked(path: Path) -> sqlite3.Connection:

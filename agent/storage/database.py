@@ -58,7 +58,8 @@ def _opened(path: Path) -> Engine:
 def record_failure(error: DBAPIError) -> StorageFailure:
     """Return what the operator reads of a failed statement: nothing of the statement or its values."""
     code = getattr(error.orig, "sqlite_errorcode", None)
-    if code == sqlite3.SQLITE_FULL:
+    # The file that processes share is grown, not written: where there is no room for it, SQLite calls it another error.
+    if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE):
         return StorageFailure(ErrorCode.DISK_FULL)
     return StorageFailure(ErrorCode.STORAGE_BROKEN, detail=str(error.orig))
 

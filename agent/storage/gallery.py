@@ -199,7 +199,7 @@ class Gallery:
     async def delete(self, owner: str, ids: Sequence[int]) -> tuple[int, ...]:
         """Put the pictures out of sight; their records stay, so that what was said of them stays true.
 
-        Their files go with the next `Housekeeping.sweep` after a week. Return the ids of those that are gone now.
+        Their files go with the next `Housekeeping.sweep` after 30 days. Return the ids of those that are gone now.
         """
         from agent.storage import gallery_rows
 
@@ -210,7 +210,7 @@ class Gallery:
         return tuple(changed)
 
     async def undelete(self, owner: str, ids: Sequence[int]) -> tuple[int, ...]:
-        """Bring back pictures that were deleted within a week. Return the ids of those that are there again."""
+        """Bring back pictures that were deleted within 30 days. Return the ids of those that are there again."""
         from agent.storage import gallery_rows
 
         since = datetime.now(UTC) - KEPT_FOR

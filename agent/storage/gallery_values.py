@@ -14,8 +14,8 @@ from agent.pictures import Picture
 
 MOST_ON_A_PAGE = 200
 LONGEST_TAG = 64
-# As long as a deleted conversation; then the file goes, and with it the way back.
-KEPT_FOR = timedelta(days=7)
+# Of a deleted picture as of a deleted conversation; then the file goes, and with it the way back.
+KEPT_FOR = timedelta(days=30)
 
 Source = Literal["made", "uploaded", "edited"]
 Place = Literal["tag", "title", "words", "prompt", "alt", "lettering", "style", "model"]

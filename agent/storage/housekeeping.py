@@ -53,7 +53,7 @@ class Housekeeping:
     # Removing
 
     def sweep(self, *, is_dry_run: bool = False) -> SweepReport:
-        """Remove for good what was deleted a week ago, and the files that no record names; return what that was.
+        """Remove for good what was deleted 30 days ago, and the files that no record names; return what that was.
 
         Nothing younger than an hour is removed, for a turn that runs now may be about to name it. What fails is in the
         report, and everything else is done all the same. A dry run counts, without the files that only a conversation

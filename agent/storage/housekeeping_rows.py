@@ -34,6 +34,25 @@ _PICTURE = (_P.id, _P.handle, _P.turn_id, _P.created_at, _P.is_marked, _P.receip
 _FORGET_WORDS = text(
     "DELETE FROM picture_words WHERE rowid IN (SELECT id FROM pictures WHERE deleted_at < :moment AND is_indexed = 1)"
 )
+_ASTRAY = (
+    text(
+        "SELECT 'a turn of “' || c.title || '” follows one that is not there before it' AS what "
+        "FROM turns t JOIN conversations c ON c.id = t.conversation_id "
+        "LEFT JOIN turns p ON p.conversation_id = t.conversation_id AND p.id = t.parent AND p.position < t.position "
+        "WHERE t.parent IS NOT NULL AND p.id IS NULL LIMIT 20"
+    ),
+    text(
+        "SELECT '“' || c.title || '” shows a turn that is not there' AS what FROM conversations c "
+        "LEFT JOIN turns t ON t.conversation_id = c.id AND t.id = c.head "
+        "WHERE c.head IS NOT NULL AND t.id IS NULL LIMIT 20"
+    ),
+    text(
+        "SELECT p.handle || ' in “' || c.title || '” is of a turn that is not there' AS what "
+        "FROM pictures p JOIN conversations c ON c.id = p.conversation_id "
+        "LEFT JOIN turns t ON t.conversation_id = p.conversation_id AND t.id = p.turn_id "
+        "WHERE t.id IS NULL LIMIT 20"
+    ),
+)
 
 
 class KeptPicture(NamedTuple):
@@ -175,10 +194,11 @@ class KeptRecords:
             return [row[0] for row in connection.execute(text("PRAGMA integrity_check(20)")) if row[0] != "ok"]
 
     def broken_references(self) -> list[str]:
-        """Return rows whose owner is missing, by their table."""
+        """Return rows whose owner is missing, by their table, and turns and pictures that nobody could get to."""
         with self._db.reading() as connection:
             rows = connection.execute(text("PRAGMA foreign_key_check")).all()
-        return [f"{row[0]}, row {row[1]}, belongs to nothing in {row[2]}" for row in rows[:20]]
+            astray = [row.what for statement in _ASTRAY for row in connection.execute(statement)]
+        return [*(f"{row[0]}, row {row[1]}, belongs to nothing in {row[2]}" for row in rows[:20]), *astray]
 
     def _portions(self, statement: Any) -> Iterator[Sequence[Any]]:
         after = 0

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from agent.errors import ErrorCode, RequestRefused, StorageFailure
 from agent.messages import ImageOrigin, ImagePart
 from agent.picture_limits import MODEL_COPY_SIDE_PX
+from agent.storage.disk_reserve import DiskReserve
 from agent.storage.private_files import ContentFolder, StagedFile, write_private_file
 
 _SUFFIX_OF_TYPE = {
@@ -29,6 +30,8 @@ _OTHER_SUFFIX = ".bin"
 _THUMBNAIL_EDGES_PX = range(16, 2049)
 # A picture is looked at several times right after it came: measured, checked, reviewed.
 _FRESH_BYTES = 32 << 20
+# What is kept in memory of pictures that the disk has no room for.
+_MOST_UNSAVED_BYTES = 1 << 30
 
 
 class _Fresh(NamedTuple):
@@ -59,7 +62,9 @@ class ImageStore:
     """Keeps pictures below `<home>/pictures`, blobs below `<home>/blobs`, and below `<home>/originals` the files that
     people sent, as they came: these are written and removed, but never read. All calls leave the event loop free.
 
-    Nothing is created before the first write.
+    Nothing is created before the first write. A picture that was made, and perhaps paid for, and that the disk has no
+    room for stays in memory: it is read and shown like any other, and written as soon as there is room
+    (`save_unsaved`). When the process ends before, it is lost. `reserve` is the room set aside for such pictures.
     """
 
     def __init__(self, home: Path) -> None:
@@ -69,20 +74,71 @@ class ImageStore:
         # A 48-megapixel photo takes 200 MB while it is decoded.
         self._decoding = asyncio.Semaphore(2)
         self._fresh: OrderedDict[str, _Fresh] = OrderedDict()
+        self.reserve = DiskReserve(home)
+        # By digest, with the suffix of the file: changed by threads, each entry at once.
+        self._unsaved: dict[str, tuple[bytes, str]] = {}
+        self._offered: dict[tuple[str, str], ImagePart] = {}
 
     async def write(self, data: bytes, mime_type: str, origin: ImageOrigin) -> ImagePart:
-        """Store the bytes durably and return the reference; `width` and `height` stay unknown.
+        """Store the bytes of a picture that was made durably and return the reference; `width` and `height` stay
+        unknown. What a full disk has no room for is kept in memory, but for an upload: the
+        person has that.
 
-        Raises StorageFailure with nothing half-written.
+        Raises StorageFailure with nothing half-written, when the disk fails otherwise.
         """
         image, written = await asyncio.to_thread(self._write, data, mime_type, origin)
         self._remember(image.digest, _Fresh(data, written))
         return image
 
     def _write(self, data: bytes, mime_type: str, origin: ImageOrigin) -> tuple[ImagePart, tuple[int, int] | None]:
-        digest = self._pictures.write(data, _suffix(mime_type))
-        image = _part(digest, data, mime_type, origin)
-        return image, _state(self._pictures.path(digest, _suffix(mime_type)))
+        suffix = _suffix(mime_type)
+        image = _part(hashlib.sha256(data).hexdigest(), data, mime_type, origin)
+        try:
+            self._write_with_the_reserve(data, suffix)
+        except StorageFailure as failure:
+            unsaved_bytes = sum(len(kept) for kept, _ in list(self._unsaved.values()))
+            is_kept = origin is not ImageOrigin.UPLOADED and unsaved_bytes + len(data) <= _MOST_UNSAVED_BYTES
+            if failure.code is not ErrorCode.DISK_FULL or not is_kept:
+                raise
+            self._unsaved[image.digest] = data, suffix
+        return image, _state(self._pictures.path(image.digest, suffix))
+
+    def _write_with_the_reserve(self, data: bytes, suffix: str) -> None:
+        try:
+            self._pictures.write(data, suffix)
+        except StorageFailure as failure:
+            if failure.code is not ErrorCode.DISK_FULL or not self.reserve.give_back():
+                raise
+            self._pictures.write(data, suffix)
+
+    def offer(self, conversation_id: str, image: ImagePart) -> None:
+        """Have a picture that no record could be made of ready for its conversation, to be downloaded."""
+        self._offered[conversation_id, image.digest] = image
+
+    def withdraw(self, image: ImagePart) -> None:
+        """Offer a picture no more: it is on record."""
+        self._offered = {key: kept for key, kept in self._offered.items() if kept.digest != image.digest}
+
+    def offered(self, conversation_id: str, digest: str) -> ImagePart:
+        """Return a picture that is offered. Raises RequestRefused(PICTURE_NOT_FOUND)."""
+        found = self._offered.get((conversation_id, digest))
+        if found is None:
+            raise RequestRefused(ErrorCode.PICTURE_NOT_FOUND, handle=digest[:8])
+        return found
+
+    def is_unsaved(self, digest: str) -> bool:
+        """Whether the picture is in memory alone, because the disk has no room for it."""
+        return digest in self._unsaved
+
+    async def save_unsaved(self) -> bool:
+        """Write what is in memory alone as far as there is room; return whether nothing is left."""
+        for digest, (data, suffix) in list(self._unsaved.items()):
+            try:
+                await asyncio.to_thread(self._pictures.write, data, suffix)
+            except StorageFailure:
+                break
+            self._unsaved.pop(digest, None)
+        return not self._unsaved
 
     async def stage(self, data: bytes, mime_type: str, origin: ImageOrigin) -> StagedImage:
         """Write the bytes durably, where nobody finds them before they are kept; `width` and `height` stay unknown.
@@ -105,7 +161,9 @@ class ImageStore:
 
     def _has(self, image: ImagePart) -> bool:
         suffixes = _suffixes(_suffix(image.mime_type))
-        return any(self._pictures.path(image.digest, suffix).is_file() for suffix in suffixes)
+        return image.digest in self._unsaved or any(
+            self._pictures.path(image.digest, suffix).is_file() for suffix in suffixes
+        )
 
     async def read(self, image: ImagePart) -> bytes:
         """Return the bytes behind the reference, checked against its digest.
@@ -127,6 +185,8 @@ class ImageStore:
         return self._find(image.digest, _suffix(image.mime_type), image.handle)
 
     def _find(self, digest: str, first_suffix: str = "", handle: str | None = None) -> bytes:
+        if digest in self._unsaved:
+            return self._unsaved[digest][0]
         # The type that a provider claims may be mended later, so the suffix is only where to look first.
         with contextlib.suppress(ValueError):
             for suffix in _suffixes(first_suffix):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from agent.conversation import Conversation, ConversationInfo, WholeConversation
+from agent.conversation import Conversation, ConversationInfo, DeletedConversation, WholeConversation
 from agent.errors import ErrorCode, RequestRefused
 from agent.storage.opened_records import OpenedRecords
 from agent.storage.titles import checked_title
@@ -155,6 +155,31 @@ class KeptConversations(OpenedRecords):
         """Return the owner's conversation, which is not deleted any more."""
         await self._change(lambda kept: kept.bring_back(conversation_id, owner), conversation_id)
         return await self.get(conversation_id, owner)
+
+    async def trash(self, owner: str, limit: int = 50, offset: int = 0) -> Sequence[DeletedConversation]:
+        """Return the owner's deleted conversations, the one that was deleted last first."""
+        return await self._call(lambda: self._records.kept.trash(owner, limit, offset))
+
+    async def delete_forever(self, conversation_id: str, owner: str) -> None:
+        """Remove the owner's deleted conversation for good; its files go with the next sweep.
+
+        What it had cost is kept by owner and day. Raises RequestRefused(CONVERSATION_NOT_FOUND), also for one that is
+        not deleted.
+        """
+        if not await self._call(self._delete_forever_now, conversation_id, owner):
+            raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
+
+    async def empty_trash(self, owner: str) -> int:
+        """Remove all of the owner's deleted conversations for good; return how many those were."""
+        ids = await self._call(lambda: self._records.sweeping.deleted(owner))
+        # One by one: others write meanwhile.
+        return sum([await self._call(self._delete_forever_now, one, owner) for one in ids])
+
+    def _delete_forever_now(self, conversation_id: str, owner: str) -> bool:
+        is_gone = self._records.sweeping.delete_forever(conversation_id, owner)
+        if is_gone:
+            self._open.drop(conversation_id)
+        return is_gone
 
     async def _change(self, change: Callable[[KeptRows], int | None], conversation_id: str, **update: object) -> None:
         """Change the conversation's row, and what is remembered of it; without an update that is forgotten."""

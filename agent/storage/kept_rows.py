@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row, and_, bindparam, exists, func, insert, or_, select, update
 
-from agent.conversation import ConversationInfo, WorkspaceFile
+from agent.conversation import ConversationInfo, DeletedConversation, WorkspaceFile
 from agent.errors import ErrorCode, RequestRefused
 from agent.storage import gallery_rows, workspace_rows
+from agent.storage.gallery_values import KEPT_FOR
 from agent.storage.tables import CONVERSATIONS, PICTURES, TURNS
 from agent.storage.transactions import Transactions
 from agent.storage.trees import newest_below, shown
@@ -30,6 +31,17 @@ _LISTED = (
 _PINNED = _LISTED.where(_C.is_pinned)
 _OTHERS = _LISTED.where(~_C.is_pinned).limit(bindparam("page")).offset(bindparam("start"))
 _PICTURES_OF_IT = _P.conversation_id == _C.id, _P.deleted_at.is_(None)
+_IN_TRASH = _C.owner == bindparam("whose"), _C.deleted_at.is_not(None), _HAS_SOMETHING
+_TRASH = (
+    select(
+        *(_C.id, _C.title, _C.deleted_at),
+        select(func.count()).where(*_PICTURES_OF_IT).scalar_subquery().label("picture_count"),
+    )
+    .where(*_IN_TRASH)
+    .order_by(_C.deleted_at.desc(), _C.id)
+    .limit(bindparam("page"))
+    .offset(bindparam("start"))
+)
 _INFOS = select(
     *(_C.id, _C.title, _C.created_at, _C.updated_at, _C.is_pinned),
     select(func.count()).where(*_PICTURES_OF_IT).scalar_subquery().label("picture_count"),
@@ -119,6 +131,12 @@ class KeptRows:
         """Return what a list shows of these conversations, in their order."""
         with self._db.reading() as connection:
             return _infos(connection, list(ids))
+
+    def trash(self, owner: str, limit: int, offset: int) -> Sequence[DeletedConversation]:
+        """Return the owner's deleted conversations, the one that was deleted last first; no empty ones."""
+        with self._db.reading() as connection:
+            rows = connection.execute(_TRASH, {"whose": owner, "page": limit, "start": offset}).all()
+        return [DeletedConversation(**row._mapping, kept_until=row.deleted_at + KEPT_FOR) for row in rows]
 
     # Each returns the version of the owner's conversation after the change, None where there is no such conversation.
 

@@ -57,12 +57,14 @@ class OpenedRecords:
             self._thread,
             lambda: self._records.db.together(),
             lambda is_durable: self._records.db.begin_batch(is_durable),
+            images.reserve.give_back,
         )
         self._life = LifeSign(home / "running")
         self.journal = Journal(self._writing, lambda: self._records.calls, images)
         self.traces = Traces(self._writing, lambda: self._records.traces, trace_limit_bytes)
         # The turns that dead processes left and nobody has taken up, found when this store was opened.
         self.abandoned: tuple[RunningTurn, ...] = ()
+        self._closed: tuple[RunningTurn, ...] = ()
         self._opened: Records | None = None
         self._direct: DirectReads | None = None
         self._unfinished: set[asyncio.Task[None]] = set()
@@ -137,7 +139,15 @@ class OpenedRecords:
 
         Their calls that were on their way are `unknown` now.
         """
-        return await self._call(lambda: self._records.order.close_abandoned())
+        closed = await self._call(lambda: self._records.order.close_abandoned())
+        self._closed += closed
+        return closed
+
+    async def newly_abandoned(self) -> tuple[RunningTurn, ...]:
+        """Return the turns of processes that have died since this was asked the last time; they are closed now."""
+        await self.close_abandoned()
+        closed, self._closed = self._closed, ()
+        return closed
 
     def _remembered(self, conversation_id: str) -> Conversation | None:
         """Return what is remembered of a conversation, where nobody has changed it since."""

@@ -20,9 +20,14 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 _SUFFIX = re.compile(r"[a-z0-9.-]{0,24}")
 
 
+def is_out_of_room(error: OSError) -> bool:
+    """Whether a file operation failed because the disk, a quota or a limit leaves no room."""
+    return error.errno in _NO_ROOM
+
+
 def storage_failure(error: OSError) -> StorageFailure:
     """Return what the operator reads of a failed file operation; the path is not part of it."""
-    if error.errno in _NO_ROOM:
+    if is_out_of_room(error):
         return StorageFailure(ErrorCode.DISK_FULL)
     return StorageFailure(ErrorCode.STORAGE_BROKEN, detail=error.strerror or type(error).__name__)
 

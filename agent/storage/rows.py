@@ -46,6 +46,7 @@ class _TurnDetails(Value):
     mask: ImagePart | None = None
     feather_px: int | None = None
     margins: Margins | None = None
+    maximum_usd: float | None = None
 
 
 class _PictureDetails(Value):
@@ -116,6 +117,7 @@ def turn_of(row: Row[*tuple[Any, ...]], read_blob: Callable[[str], bytes]) -> Tu
         mask=details.mask,
         feather_px=details.feather_px,
         margins=details.margins,
+        maximum_usd=details.maximum_usd,
         is_imported=row.is_imported,
     )
 

@@ -19,6 +19,7 @@ _IS_OVER = _C.deleted_at < bindparam("moment")
 _THROWN_AWAY = select(_C.id).where(_IS_OVER).order_by(_C.deleted_at, _C.id)
 _STILL_THROWN_AWAY = select(_C.id).where(_C.id == bindparam("key"), _IS_OVER)
 _OWN = select(_C.id).where(_C.id == bindparam("key"), _C.owner == bindparam("whose"))
+_DELETED = select(_C.id).where(_C.owner == bindparam("whose"), _C.deleted_at.is_not(None))
 _FORGET_WORDS = (
     text("DELETE FROM conversation_words WHERE rowid = (SELECT word_id FROM conversations WHERE id = :key)"),
     text("DELETE FROM picture_words WHERE rowid IN (SELECT id FROM pictures WHERE conversation_id = :key)"),
@@ -54,6 +55,22 @@ class SweepRows:
             spend_rows.keep(connection, [conversation_id])
             _remove(connection, conversation_id)
             return named
+
+    def deleted(self, owner: str) -> list[str]:
+        """Return the ids of the owner's deleted conversations, empty ones too."""
+        with self._db.reading() as connection:
+            return list(connection.scalars(_DELETED, {"whose": owner}))
+
+    def delete_forever(self, conversation_id: str, owner: str) -> bool:
+        """Return whether the owner had such a deleted conversation; it is gone with all its rows, and what it had cost
+        is kept by owner and day."""
+        with self._db.writing() as connection:
+            found = _DELETED.where(_C.id == bindparam("key"))
+            if connection.execute(found, {"key": conversation_id, "whose": owner}).first() is None:
+                return False
+            spend_rows.keep(connection, [conversation_id])
+            _remove(connection, conversation_id)
+            return True
 
     def remove(self, conversation_id: str, owner: str) -> bool:
         """Return whether the owner had such a conversation; it is gone with all its rows."""

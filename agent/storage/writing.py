@@ -9,6 +9,8 @@ from concurrent.futures import Executor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+from agent.errors import ErrorCode, StorageFailure
+
 # What nobody waits for waits this long for company: a turn writes something every few milliseconds.
 _SOON_S = 0.02
 
@@ -30,7 +32,8 @@ class Writing:
     """A queue of writes in front of one thread; each is on record when its `write` returns.
 
     What waits when the thread is free goes into one transaction (`together`). If that fails, each is tried by itself,
-    so that one bad write fails alone. `begin` hears before each batch whether it must be durable.
+    so that one bad write fails alone. `begin` hears before each batch whether it must be durable. When the disk is
+    full, `make_room` is called, and what failed is tried once more if it made any.
     """
 
     def __init__(
@@ -38,10 +41,12 @@ class Writing:
         thread: Executor,
         together: Callable[[], AbstractContextManager[None]],
         begin: Callable[[bool], None] | None = None,
+        make_room: Callable[[], bool] | None = None,
     ) -> None:
         self._thread = thread
         self._together = together
         self._begin_batch = begin
+        self._make_room = make_room
         self._waiting: deque[_Write] = deque()
         self._is_at_work = False
         self._unfinished: set[asyncio.Future[None]] = set()
@@ -88,7 +93,12 @@ class Writing:
 
     def _work(self, loop: asyncio.AbstractEventLoop) -> None:
         batch = [self._waiting.popleft() for _ in range(len(self._waiting))]
-        loop.call_soon_threadsafe(self._settle, loop, batch, self._written(batch))
+        outcomes = self._written(batch)
+        if any(map(_is_disk_full, outcomes)) and self._make_room is not None and self._make_room():
+            failed = [number for number, outcome in enumerate(outcomes) if _is_disk_full(outcome)]
+            for number, outcome in zip(failed, self._written([batch[one] for one in failed]), strict=True):
+                outcomes[number] = outcome
+        loop.call_soon_threadsafe(self._settle, loop, batch, outcomes)
 
     def _written(self, batch: list[_Write]) -> list[Exception | None]:
         if (begin := self._begin_batch) is not None:
@@ -123,6 +133,10 @@ class Writing:
 
 def _nothing() -> None:
     pass
+
+
+def _is_disk_full(error: Exception | None) -> bool:
+    return isinstance(error, StorageFailure) and error.code is ErrorCode.DISK_FULL
 
 
 def _failure(work: Callable[[], None]) -> Exception | None:

@@ -1,5 +1,8 @@
 """The adjuster: a wish for nothing but light, colour or frame is carried out exactly, in the studio, by no model.
 
+Adjustments of one picture add up: the parameters of all of them are applied once, to the picture that the first of them
+started from. Warmer and then colder by as much gives that picture's own bytes again.
+
 Nothing is asked of anyone and nothing is paid. What the person locked is about what is painted, so an adjustment keeps
 the picture's own shape and size unless the words change them.
 """
@@ -14,9 +17,9 @@ from typing import Literal
 
 from langgraph.types import Command
 
-from agent.adjusting import Adjustment, Change, ChangeKind, describe, read_adjustment
+from agent.adjusting import Adjustment, ChangeKind, describe, read_adjustment
 from agent.adjusting.applying import apply_adjustment
-from agent.adjusting.framing import framed_size
+from agent.adjusting.framing import framed_size, with_fixed_crops
 from agent.components import SmartCanvas, TargetNote
 from agent.conversation import Conversation, Turn
 from agent.events import PaintingStarted, PictureReady, Step
@@ -61,6 +64,14 @@ class AdjustmentWish:
 
 
 @dataclass(frozen=True)
+class _Sum:
+    """All that was adjusted since `original`, the wish included."""
+
+    adjustment: Adjustment
+    original: ImagePart
+
+
+@dataclass(frozen=True)
 class _Made:
     """The adjusted picture as it is stored, and how long it took."""
 
@@ -96,7 +107,8 @@ async def adjuster(state: TurnProgress, runtime: TurnRuntime) -> Command[Literal
     steps = [say(runtime, Step.ADJUSTING, base=handle)]
     width, height = framed_size(wish.base.width or 1, wish.base.height or 1, wish.adjustment)
     emit(runtime, PaintingStarted(count=1, width=width, height=height, model_label=EXACT_ADJUSTMENT_LABEL))
-    picture = await _record(deps, wish, await _make(deps, wish))
+    total = _added_up(deps.conversation, wish)
+    picture = await _record(deps, wish, total, await _make(deps, total))
     emit(runtime, PictureReady(index=0, picture=picture))
     steps.append(say(runtime, Step.ADJUSTED, base=handle, handle=picture.handle))
     return Command(
@@ -104,7 +116,7 @@ async def adjuster(state: TurnProgress, runtime: TurnRuntime) -> Command[Literal
         update={
             "steps": steps,
             "messages": [told(wish, picture)],
-            "components": [SmartCanvas(handles=(picture.handle,)), next_steps(picture.handle)],
+            "components": [SmartCanvas(handles=(picture.handle,)), next_steps(picture.handle, total.adjustment)],
         },
     )
 
@@ -125,16 +137,31 @@ def _meant(turn: Turn, words: str, conversation: Conversation, target: str | Non
     return known.get(meant[0]) if len(meant) == 1 else None
 
 
-async def _make(deps: Deps, wish: AdjustmentWish) -> _Made:
+def _added_up(conversation: Conversation, wish: AdjustmentWish) -> _Sum:
+    found = conversation.adjusted_from(wish.base.handle or "")
+    if found is None or not found[1].adds_up_with(wish.adjustment):
+        return _Sum(wish.adjustment, wish.base)
+    original, before = found[0].image, found[1]
+    fixed = with_fixed_crops(before, original.width or 1, original.height or 1)
+    return _Sum(fixed.combine(wish.adjustment), original)
+
+
+async def _make(deps: Deps, total: _Sum) -> _Made:
     started_s = time.monotonic()
-    data = await deps.images.read(wish.base)
-    adjusted = await asyncio.to_thread(apply_adjustment, data, wish.adjustment)
-    image = await deps.images.write(adjusted.data, adjusted.mime_type, ImageOrigin.EDITED)
-    size = {"width": adjusted.width, "height": adjusted.height, "bit_depth": adjusted.bit_depth}
+    original = total.original
+    data = await deps.images.read(original)
+    if total.adjustment.is_identity:
+        # Nothing is left of all of it: another picture of the same bytes.
+        image = await deps.images.write(data, original.mime_type, ImageOrigin.EDITED)
+        size = {"width": original.width, "height": original.height, "bit_depth": original.bit_depth}
+    else:
+        adjusted = await asyncio.to_thread(apply_adjustment, data, total.adjustment)
+        image = await deps.images.write(adjusted.data, adjusted.mime_type, ImageOrigin.EDITED)
+        size = {"width": adjusted.width, "height": adjusted.height, "bit_depth": adjusted.bit_depth}
     return _Made(image.model_copy(update=size), time.monotonic() - started_s)
 
 
-async def _record(deps: Deps, wish: AdjustmentWish, made: _Made) -> Picture:
+async def _record(deps: Deps, wish: AdjustmentWish, total: _Sum, made: _Made) -> Picture:
     now = await deps.records.get(deps.conversation.id, deps.conversation.owner)
     base = now.picture(wish.base.handle or "")
     picture = Picture(
@@ -144,7 +171,7 @@ async def _record(deps: Deps, wish: AdjustmentWish, made: _Made) -> Picture:
         turn_id=deps.turn.id,
         created_at=datetime.now(UTC),
         parents=(base.handle,),
-        receipt=_receipt(deps.turn, base, describe(wish.adjustment), made),
+        receipt=_receipt(deps.turn, total, made),
         alt=base.alt,
         call=_NAME,
     )
@@ -152,7 +179,7 @@ async def _record(deps: Deps, wish: AdjustmentWish, made: _Made) -> Picture:
     return await deps.records.add_picture(deps.conversation.id, picture, base=base.handle)
 
 
-def _receipt(turn: Turn, base: Picture, changes: tuple[Change, ...], made: _Made) -> Receipt:
+def _receipt(turn: Turn, total: _Sum, made: _Made) -> Receipt:
     return Receipt(
         prompt="",
         user_text=turn.text,
@@ -164,7 +191,8 @@ def _receipt(turn: Turn, base: Picture, changes: tuple[Change, ...], made: _Made
         height=made.image.height or 0,
         mime_type=made.image.mime_type,
         bit_depth=made.image.bit_depth,
-        references=(Reference(handle=base.handle),),
+        references=(Reference(handle=total.original.handle or ""),),
         seconds=round(made.seconds, 3),
-        changes=changes,
+        changes=describe(total.adjustment),
+        adjustment=total.adjustment,
     )

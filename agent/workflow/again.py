@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import TypedDict
 
 from agent.conversation import Conversation, Turn
 from agent.errors import ErrorCode, RequestRefused
-from agent.messages import ImagePart
+from agent.imaging.arguments import GENERATE_IMAGE
+from agent.messages import ImagePart, Role, ToolCallPart
+from agent.pictures import Picture
 from agent.requests import Expansion, KeptUpload, Mask, TurnRequest
+from agent.settings import ImageModelChoice
 from agent.storage.images import ImageStore
+
+# The name of a picture's call: of the planner's first answer, by the call in it, its place and its round.
+_FIRST_CALL = re.compile(r"picture:1\.(\d+)\.\d+\.\d+")
 
 
 class _Area(TypedDict, total=False):
@@ -32,6 +40,43 @@ async def request_of(conversation: Conversation, turn: Turn, images: ImageStore)
         roles=turn.roles,
         **await _area_of(conversation, turn, images),
     )
+
+
+async def repeated(
+    conversation: Conversation, handle: str, images: ImageStore, pro_id: str, difference: str = ""
+) -> TurnRequest | None:
+    """Return the request that made a picture, once more and for this one alone: its message said again beside the
+    first, with the same pictures, and the same call of the planner's. None for a picture that no such call made.
+
+    With a `difference` that is added to the call's prompt, and nothing else.
+    """
+    picture = conversation.picture(handle)
+    turn = conversation.turn(picture.turn_id)
+    call = _call_of(turn, picture) if turn is not None else None
+    if turn is None or call is None or picture.receipt is None:
+        return None
+    if difference:
+        said = f"{call.arguments.get('prompt', '')}\n\n{difference}"
+        arguments = {**call.arguments, "prompt": said}
+        # What was changed is not what the model signed.
+        call = call.model_copy(update={"arguments": arguments, "thought_signature": None, "signed_by": None})
+    request = await request_of(conversation, turn, images)
+    painter: ImageModelChoice = "pro" if picture.receipt.model == pro_id else "flash"
+    update = {"number_of_images": 1, "image_model": painter, "budget_usd": None}
+    settings = request.settings.model_copy(update=update)
+    return replace(request, settings=settings, instead_of=turn.id, repeats=call)
+
+
+def _call_of(turn: Turn, picture: Picture) -> ToolCallPart | None:
+    """Return the planner's call that the picture came from, where nothing was searched or read before it."""
+    found = _FIRST_CALL.fullmatch(picture.call)
+    said = next((message for message in turn.messages if message.role is Role.MODEL), None)
+    if found is None or said is None:
+        return None
+    calls = [part for part in said.parts if isinstance(part, ToolCallPart)]
+    index = int(found[1])
+    is_alone = all(call.name == GENERATE_IMAGE for call in calls)
+    return calls[index] if is_alone and index < len(calls) else None
 
 
 async def _kept(conversation: Conversation, upload: ImagePart, images: ImageStore) -> KeptUpload:

@@ -7,18 +7,21 @@ import asyncio
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from langgraph.runtime import get_runtime
 
-from agent.errors import ErrorInfo
+from agent.errors import Charge, ErrorInfo
 from agent.events import Step, ThoughtLog
-from agent.messages import CompletionChunk, PromptMessage
+from agent.messages import CompletionChunk, PromptMessage, TokenUsage
 from agent.providers.base import ChatOptions, ImageRequest, ToolDeclaration
 from agent.providers.catalogue import ModelEntry
-from agent.workflow.deps import Deps
+from agent.workflow.deps import Deps, today
 from agent.workflow.hearing import Answer
+from agent.workflow.purse import Held
 from agent.workflow.retrying import hear_patiently
 from agent.workflow.tracing import OpenStep, TextRequest
+from agent.worst_case import affordable_tokens, input_usage, message_tokens, picture_limit, worst_picture_usd
 
 # How often a pause says that it is one; shorter than any sensible patience.
 _BEAT_S = 0.5
@@ -39,22 +42,45 @@ async def ask_text(
     """Return the answer of the text model that the person chose, or of `model`. `name` is unique in the turn, and the
     same when the turn goes on after a crash.
 
-    What is already known of the call is handed to `on_text` as if it came just now.
+    What is already known of the call is handed to `on_text` as if it came just now. Where the turn has a maximum, its
+    output is limited to what is left of it, and to `options.max_output_tokens`; one that could pass it is not made.
     """
     model = model or deps.text_model
+    most_usd = 0.0
+    if _is_weighed(deps, name, model):
+        given_usd = model.price_usd(input_usage(messages, tools, options), today())
+        tokens = affordable_tokens(model, deps.purse.left_usd - given_usd, today())
+        if not tokens:
+            return Answer(error=deps.purse.refusal())
+        tokens = min(tokens, options.max_output_tokens or tokens)
+        options = options.model_copy(update={"max_output_tokens": tokens})
+        most_usd = given_usd + model.price_usd(TokenUsage(output_tokens=tokens), today())
     with deps.trace.call(name, model, TextRequest(messages, tools, options)) as step:
-        call = _Call(
-            deps, name, model, lambda: deps.provider.stream(model, messages, tools, options), step, is_text=True
-        )
-        return await call.answer(on_text)
+        stream = partial(deps.provider.stream, model, messages, tools, options)
+        return await _Call(deps, name, model, stream, step, most_usd, is_text=True).answer(on_text)
 
 
 async def ask_picture(deps: Deps, name: str, request: ImageRequest) -> Answer:
     """Return the image model's answer; `name` as in `ask_text`."""
+    most_usd = 0.0
+    if _is_weighed(deps, name, request.model):
+        tokens = message_tokens(request.messages)
+        most_usd = worst_picture_usd(
+            request.model, request.resolution, tokens, today(), is_grounded=request.use_grounding
+        )
+        if most_usd > deps.purse.left_usd:
+            return Answer(error=deps.purse.refusal())
+        limit = picture_limit(request.model, request.resolution)
+        request = request.model_copy(update={"max_output_tokens": limit})
     with deps.trace.call(name, request.model, request) as step:
         return await _Call(
-            deps, name, request.model, lambda: deps.provider.generate(request), step, is_text=False
+            deps, name, request.model, lambda: deps.provider.generate(request), step, most_usd, is_text=False
         ).answer()
+
+
+def _is_weighed(deps: Deps, name: str, model: ModelEntry) -> bool:
+    """Return whether the call is held against the turn's maximum: it costs something, and is made now."""
+    return deps.purse.is_limited and bool(model.prices) and deps.ledger.answered(name, model) is None
 
 
 @dataclass(frozen=True)
@@ -64,6 +90,7 @@ class _Call:
     model: ModelEntry
     make: Callable[[], AsyncIterator[CompletionChunk]]
     step: OpenStep
+    most_usd: float
     is_text: bool
 
     async def answer(self, on_text: _OnText | None = None) -> Answer:
@@ -74,6 +101,11 @@ class _Call:
                 await on_text(known.text)
             self.step.answer(known, 0.0, "journal")
             return known
+        with self.deps.purse.holding(self.most_usd) as held:
+            return await self._paid(held, on_text)
+
+    async def _paid(self, held: Held, on_text: _OnText | None) -> Answer:
+        ledger = self.deps.ledger
         ledger.queue(self.name, self.model)
         try:
             answer = await hear_patiently(
@@ -94,6 +126,8 @@ class _Call:
                 ledger.cancel(self.name)
             raise
         price_usd = self.deps.spend(self.model, answer.usage).price_usd
+        if answer.error is None or answer.error.charged is not Charge.MAYBE:
+            held.paid_usd = price_usd
         self.step.answer(answer, price_usd)
         await ledger.end(self.name, answer, price_usd, is_text=self.is_text)
         return answer

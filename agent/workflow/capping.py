@@ -53,6 +53,21 @@ async def caps_passed(
     return found
 
 
+def maximum_passed(state: TurnProgress, deps: Deps, needed_usd: float, most_usd: float) -> tuple[CapPassed, ...]:
+    """Return the turn's maximum when the pictures alone could need more than is left of it.
+
+    Whoever runs a plan has seen what it costs at most, with reviews and repaints: `most_usd`. The turn may pay that.
+    """
+    purse, decided = deps.purse, state["decision"]
+    if not purse.is_limited or _has_painted(state):
+        return ()
+    if decided is not None and decided.run and state["plan"] is not None:
+        purse.raise_to_hold(most_usd)
+    if needed_usd <= purse.left_usd:
+        return ()
+    return (CapPassed(cap="turn", cap_usd=purse.limit_usd, spent_usd=purse.paid_usd, price_usd=most_usd),)
+
+
 def beyond_the_loan(state: TurnProgress, deps: Deps, price_usd: float = 0.0) -> ErrorInfo | None:
     """Return why pictures of this price are not painted where somebody else pays, and no more words asked for: with
     what the turn has cost, they would pass what is lent for it. Nobody is asked to agree: it is not their money."""
@@ -123,7 +138,9 @@ async def is_any_cap_used_up(state: TurnProgress, deps: Deps) -> bool:
 def has_agreed(state: TurnProgress) -> bool:
     """Return whether the person was told which cap would be passed, and runs the plan all the same."""
     plan = state["plan"]
-    return state["decision"] is not None and plan is not None and any(one.caps for one in plan.plans)
+    if state["decision"] is None or plan is None:
+        return False
+    return any(cap.cap != "turn" for one in plan.plans for cap in one.caps)
 
 
 def _has_painted(state: TurnProgress) -> bool:

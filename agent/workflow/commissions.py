@@ -34,12 +34,16 @@ from agent.providers.catalogue import ModelEntry, ModelRole
 from agent.reviews import AskedItem
 from agent.settings import TurnSettings
 from agent.spending import picture_price
+from agent.storage.disk_reserve import ROWS_BYTES
 from agent.workflow.deps import Deps
 from agent.workflow.masked import PLACES_NEEDED, PartEdit, plan_part
 from agent.workflow.retriever import with_styles
 from agent.workflow.state import EnhancedPrompt, Intent, TurnProgress, Work
 from agent.workflow.undo import edit_history
+from agent.worst_case import message_tokens, worst_picture_usd
 
+# A PNG of three channels; what a model sends is hardly ever larger.
+_BYTES_OF_A_PIXEL = 3
 _CHANGES = frozenset({ImageAction.EDIT, ImageAction.ADJUST})
 
 Chosen = TypeVar("Chosen", GenerateImageArgs, TurnSettings)
@@ -76,6 +80,17 @@ class Commission:
         width, _, height = self.request.aspect_ratio.partition(":")
         return int(width), int(height)
 
+    @property
+    def room_bytes(self) -> int:
+        """How much room on the disk a picture of it may take: what the model sends, what is made of it, the records."""
+        width, height = self.expected_pixels
+        answer_bytes = width * height * _BYTES_OF_A_PIXEL
+        if self.part is None:
+            return answer_bytes + ROWS_BYTES
+        base = self.references.base
+        depth = base.image.bit_depth // 8 if base is not None else 1
+        return answer_bytes * (1 + depth) + ROWS_BYTES
+
     def work(self) -> Work:
         """Return the commission as the turn's state holds it, before anything was tried."""
         prompt = EnhancedPrompt(original=self.arguments.prompt, styles=self.styles, final=self.prompt)
@@ -111,6 +126,11 @@ class Commission:
         request = self.request
         shown = len(self.part.shown) + len(self.others) if self.part else len(self.references.pictures)
         return picture_price(request.model, request.resolution, on, shown=shown, is_grounded=request.use_grounding)
+
+    def worst_usd(self, on: date) -> float:
+        """Return the most that one picture of it can cost, in US dollars, without a look at it."""
+        request, tokens = self.request, message_tokens(self.messages())
+        return worst_picture_usd(request.model, request.resolution, tokens, on, is_grounded=request.use_grounding)
 
     def of_slot(self, slot: int) -> tuple[Commission, int]:
         """Return whose picture stands in the slot, and the how manyth of that model's it is, from 1."""

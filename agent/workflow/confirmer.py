@@ -5,7 +5,6 @@ The turn rests by LangGraph's interrupt, on a checkpoint: the decision may come 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 from langgraph.types import Command, interrupt
@@ -15,11 +14,12 @@ from agent.conversation import TurnState
 from agent.events import PlanReady
 from agent.imaging.contract import image_models
 from agent.imaging.edits import codes_before_paying, needs_consent
+from agent.imaging.numbers import named_number
 from agent.messages import ToolResultPart
 from agent.plans import CapPassed, Decision, ModelPrice, Plan, PlanEdit
-from agent.spending import review_price
+from agent.spending import review_price, worst_review_usd
 from agent.tools.base import error_result
-from agent.workflow.capping import caps_passed
+from agent.workflow.capping import caps_passed, maximum_passed
 from agent.workflow.commissions import Commission
 from agent.workflow.critic import review_due
 from agent.workflow.deps import Deps, TurnRuntime, emit, today
@@ -27,17 +27,6 @@ from agent.workflow.presenter import finished_turn
 from agent.workflow.routing import Target, serving_node, settle
 from agent.workflow.state import TurnProgress
 
-_NUMBERS = {
-    **dict.fromkeys(("two", "twice", "both", "couple", "pair", "两", "二", "俩"), 2),
-    **dict.fromkeys(("three", "thrice", "三", "仨"), 3),
-    **dict.fromkeys(("four", "四"), 4),
-}
-# Neither a ratio, a size, a handle nor a part of a longer number.
-_NUMBER = re.compile(
-    r"(?<![\w.,:#/×-])(?:([2-4])(?![\d.,:/×%a-z-])|(two|twice|both|couple|pair|three|thrice|four)\b)"
-    r"|([二三四两俩仨])(?=[张幅个份种款组版次])",
-    re.IGNORECASE,
-)
 _DROPPED = "The person saw the plan and dropped it. Nothing was painted."
 
 
@@ -60,12 +49,6 @@ def _is_beyond_trust(state: TurnProgress, deps: Deps, orders: Mapping[int, Commi
     return sum(one.number_of_images for one in paid) > most and deps.trust(state).is_tainted
 
 
-def named_number(text: str) -> int:
-    """Return the largest number of pictures, 1 to 4, that the person's own words can have meant."""
-    found = (next(filter(None, match.groups())).lower() for match in _NUMBER.finditer(text))
-    return max((int(one) if one.isdigit() else _NUMBERS[one] for one in found), default=1)
-
-
 async def caps_in_the_way(
     state: TurnProgress, deps: Deps, orders: Mapping[int, Commission], *, may_paint: bool
 ) -> tuple[CapPassed, ...]:
@@ -73,7 +56,23 @@ async def caps_in_the_way(
 
     Without any, when the turn `may_paint`, its price counts for other turns from now on.
     """
-    return await caps_passed(state, deps, price_of(deps, orders), may_paint=may_paint)
+    passed = await caps_passed(state, deps, price_of(deps, orders), may_paint=may_paint)
+    return (*passed, *maximum_passed(state, deps, *worst_of(deps, orders)))
+
+
+def worst_of(deps: Deps, orders: Mapping[int, Commission]) -> tuple[float, float]:
+    """Return the most that painting the orders can cost, in US dollars: the pictures alone, and with the reviews that
+    are due and what they may send back."""
+    alone_usd = all_usd = 0.0
+    for order in orders.values():
+        is_reviewed = review_due(deps, order.work())
+        look_usd = worst_review_usd(deps.text_model, today()) if is_reviewed else 0.0
+        rounds = deps.turn.settings.review_rounds if is_reviewed else 1
+        for one in order.each:
+            worst_usd, count = one.worst_usd(today()), one.request.number_of_images
+            alone_usd += count * worst_usd
+            all_usd += rounds * count * (worst_usd + look_usd)
+    return alone_usd, all_usd
 
 
 def price_of(deps: Deps, orders: Mapping[int, Commission]) -> float:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from langgraph.errors import NodeError, NodeTimeoutError
 from langgraph.types import Command
@@ -18,17 +19,19 @@ from agent.events import PictureReviewed, Step, ThoughtLog
 from agent.imaging.checks import refused_review
 from agent.imaging.final_prompt import without_facts
 from agent.imaging.lettering import wants_lettering
+from agent.messages import TokenUsage
 from agent.pictures import Fact, Picture
 from agent.providers.catalogue import ModelRole
 from agent.reviews import Review
-from agent.spending import A_TRIFLE_USD
+from agent.spending import A_TRIFLE_USD, worst_review_usd
 from agent.workflow.capping import spent_within_caps
-from agent.workflow.deps import Deps, TurnRuntime, emit, say
+from agent.workflow.deps import Deps, TurnRuntime, emit, say, today
 from agent.workflow.drifting import note_drifts
 from agent.workflow.results import settle_paintings
 from agent.workflow.reviewing import call_name, review_picture
 from agent.workflow.routing import Target
 from agent.workflow.state import Spend, TurnProgress, Work
+from agent.worst_case import SHOWN_PICTURE_TOKENS, text_tokens, worst_picture_usd
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +46,13 @@ class _Look:
     review: Review
     spend: Spend = field(default_factory=Spend)
     step: ThoughtLog | None = None
+
+
+class _Price(NamedTuple):
+    """What an attempt at a picture cost, and the most that another one can, in US dollars, reviews included."""
+
+    last_usd: float = 0.0
+    worst_usd: float = 0.0
 
 
 def review_due(deps: Deps, work: Work) -> bool:
@@ -76,10 +86,11 @@ async def critic(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
     reviews = {**state["reviews"], **{look.handle: look.review for look in looks}}
     spend = sum((look.spend for look in looks), Spend())
     spent_usd = state["spend"].price_usd + spend.price_usd
-    prices_usd, budget_usd = await _prices_usd(deps, looks), deps.budget_usd - spent_usd + A_TRIFLE_USD
+    prices = await _prices(deps, looks, state["works"])
+    budget_usd = deps.budget_usd - spent_usd + A_TRIFLE_USD
 
     def advised(left_usd: float) -> tuple[dict[int, Work], float]:
-        return _advised(state["works"], reviews, prices_usd, min(budget_usd, left_usd), deps)
+        return _advised(state["works"], reviews, prices, min(budget_usd, left_usd), deps)
 
     works = await spent_within_caps(state, deps, spent_usd, advised)
     update: TurnProgress = {"works": works, "reviews": reviews, "spend": spend, "steps": steps}
@@ -156,29 +167,55 @@ async def _record(handle: str, review: Review, runtime: TurnRuntime) -> None:
     emit(runtime, PictureReviewed(handle=handle, review=review))
 
 
-async def _prices_usd(deps: Deps, looks: Sequence[_Look]) -> dict[str, float]:
-    """Return what each picture cost, the look at it included."""
+async def _prices(deps: Deps, looks: Sequence[_Look], works: Mapping[int, Work]) -> dict[str, _Price]:
+    """Return what each picture cost, the look at it included, and what another attempt can cost."""
+    worst_usd = dict(_worst_repaints(deps, works)) if deps.purse.is_limited else {}
     conversation = await deps.records.get(deps.conversation.id, deps.conversation.owner)
     looked_usd = {look.handle: look.spend.price_usd for look in looks}
     return {
-        picture.handle: picture.receipt.price_usd + looked_usd.get(picture.handle, 0.0)
+        picture.handle: _Price(
+            picture.receipt.price_usd + looked_usd.get(picture.handle, 0.0),
+            worst_usd[picture.handle] + _shown_usd(deps, picture) if picture.handle in worst_usd else 0.0,
+        )
         for picture in conversation.pictures
         if picture.receipt is not None
     }
 
 
+def _worst_repaints(deps: Deps, works: Mapping[int, Work]) -> Iterator[tuple[str, float]]:
+    """Tell of each newest picture what another attempt at it and its review can cost, without the pictures shown."""
+    for work in works.values():
+        tokens = text_tokens(work.prompt.final or work.prompt.original) + _MAX_ADVICE_CHARACTERS
+        requests = [one for one in work.requests for _ in range(one.number_of_images)]
+        for attempt in work.newest():
+            one = requests[min(attempt.slot, len(requests) - 1)]
+            worst_usd = worst_picture_usd(one.model, one.resolution, tokens, today(), is_grounded=one.use_grounding)
+            yield attempt.handle or "", worst_usd + worst_review_usd(deps.text_model, today())
+
+
+def _shown_usd(deps: Deps, picture: Picture) -> float:
+    """Return the most that the pictures cost that the painter was shown for this one: each as it is and once more."""
+    model = deps.catalogue.by_id(picture.receipt.model) if picture.receipt is not None else None
+    if model is None or not picture.parents:
+        return 0.0
+    tokens = 2 * SHOWN_PICTURE_TOKENS * (len(picture.parents) + 1)
+    return model.price_usd(TokenUsage(prompt_tokens=tokens), today())
+
+
 def _advised(
     works: Mapping[int, Work],
     reviews: Mapping[str, Review],
-    prices_usd: Mapping[str, float],
+    prices: Mapping[str, _Price],
     left_usd: float,
     deps: Deps,
 ) -> tuple[dict[int, Work], float]:
     """Return the works with advice for each picture that goes round again, and without any for the others; and about
     what those will cost.
 
-    Another attempt is taken to cost what the last one did, its review included; what is left must hold all.
+    Another attempt is taken to cost what the last one did, its review included; what is left must hold all. What is
+    left of the turn's maximum must hold the most that each can cost.
     """
+    purse_usd = deps.purse.left_usd
     settings = deps.turn.settings
     advised, price_of_all_usd = {}, 0.0
     for index, work in works.items():
@@ -188,11 +225,12 @@ def _advised(
             review = reviews.get(attempt.handle or "")
             if review is None or review.has_passed or attempt.round >= settings.review_rounds:
                 continue
-            price_usd = prices_usd.get(attempt.handle or "", 0.0)
-            if price_usd <= left_usd:
+            price = prices.get(attempt.handle or "", _Price())
+            if price.last_usd <= left_usd and price.worst_usd <= purse_usd:
                 advice[attempt.slot] = advice_of(review)
-                left_usd -= price_usd
-                price_of_all_usd += price_usd
+                left_usd -= price.last_usd
+                purse_usd -= price.worst_usd
+                price_of_all_usd += price.last_usd
         advised[index] = work.model_copy(update={"advice": advice})
     return advised, price_of_all_usd
 

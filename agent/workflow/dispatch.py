@@ -9,7 +9,7 @@ import asyncio
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -36,17 +36,20 @@ from agent.storage.cache import HistoryImageCache
 from agent.storage.checkpoints import Checkpoints
 from agent.storage.conversations import ConversationBusy, ConversationChanged, ConversationStore, TurnKnown
 from agent.storage.images import ImageStore
+from agent.storage.journal import CallRecord
 from agent.storage.styles import StyleLibrary
 from agent.telemetry import telemetry_of
 from agent.tools.base import Tool
 from agent.workflow.checkpointed import VALUES
-from agent.workflow.deps import Deps
+from agent.workflow.deps import Deps, today
 from agent.workflow.graph import turn_graph
 from agent.workflow.ledger import Ledger
 from agent.workflow.lending import Loan
 from agent.workflow.live import LiveTurn
+from agent.workflow.maximum import turn_estimate
 from agent.workflow.pledges import Pledges
 from agent.workflow.preparing import kept_uploads, prepare
+from agent.workflow.purse import Purse
 from agent.workflow.replay import follow_record
 from agent.workflow.retrying import Breakers, Patience
 from agent.workflow.tracing import Tracer
@@ -365,9 +368,12 @@ class Dispatch:
         count = len(request.images)
         handles = await house.records.next_handles(conversation.id, count) if count else []
         turn, uploads = await prepare(request, conversation, house.images, house.provider_name(who.key), handles)
+        turn = turn.model_copy(update={"maximum_usd": await self._maximum_usd(conversation, turn, request)})
         # What was taken in once is not read again, when the turn has to be prepared again.
         entry.request = replace(request, images=kept_uploads(request, uploads)) if uploads else request
         deps = await self._deps(who, conversation, turn, live, may_repeat=is_again)
+        if request.repeats is not None:
+            deps.ledger.know("planner:1", deps.text_model, request.repeats)
         # Before the first write: a turn stopped while it is recorded must not stay there as running.
         entry.prepared.append(deps)
         await house.records.begin_turn(
@@ -377,6 +383,28 @@ class Dispatch:
         await self._leave_behind(conversation, runner)
         await runner.begin(deps, live)
         await self._log_failure(who, deps, live)
+
+    async def _maximum_usd(self, conversation: Conversation, turn: Turn, request: TurnRequest) -> float | None:
+        """Return the most that the turn may cost: what the person was told or chose, and what it can need."""
+        house = self._house
+        if turn.settings.budget_usd is not None:
+            return turn.settings.budget_usd
+        marked = {turn.editing, *turn.references, *(one.handle for one in turn.uploads)} - {None}
+        guess = turn_estimate(
+            house.catalogue,
+            turn.provider,
+            (await house.tools()).values(),
+            conversation,
+            turn.settings,
+            today(),
+            text=turn.text,
+            characters=len(turn.text),
+            pictures=len(marked),
+            has_mask=turn.has_area,
+        )
+        if guess.unpriced or guess.most_usd <= 0:
+            return None
+        return guess.most_usd if request.maximum_usd is None else min(guess.most_usd, request.maximum_usd)
 
     async def _go_on(
         self,
@@ -397,6 +425,8 @@ class Dispatch:
                 raise TurnKnown(turn.id)
             raise RequestRefused(ErrorCode.PLAN_GONE if decision is not None else ErrorCode.CANNOT_GO_ON)
         deps = await self._deps(who, before(conversation, turn.id), turn, live, may_repeat=may_repeat)
+        if decision is None and may_repeat:
+            deps.purse.raise_to_hold(deps.purse.more_usd)
         entry.prepared.append(deps)
         try:
             await house.records.take_up(conversation.id, turn, place=entry.place)
@@ -495,6 +525,7 @@ class Dispatch:
             breakers=house.breakers,
             pledges=self._pledges,
             loan=who.loan,
+            purse=_purse(turn, calls.values()),
             keep_alive=house.keep_alive,
             stopped=live.stopped,
             cut=live.cut,
@@ -542,6 +573,14 @@ class Dispatch:
         for place, other in enumerate(left):
             if place and isinstance(other.last, ThoughtLog) and other.last.step is Step.WAITING:
                 other.publish(_behind(place))
+
+
+def _purse(turn: Turn, calls: Iterable[CallRecord]) -> Purse:
+    """Return the money of a turn that begins, or goes on after these calls."""
+    if turn.maximum_usd is None:
+        return Purse()
+    paid_usd = max(turn.price_usd, sum(call.price_usd for call in calls))
+    return Purse(turn.maximum_usd, paid_usd, more_usd=turn.maximum_usd)
 
 
 def _behind(count: int) -> ThoughtLog:

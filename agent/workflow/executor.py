@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 from langgraph.types import Command
 
-from agent.components import SearchNote
-from agent.errors import AivistaError, ErrorInfo, ToolArgumentError
+from agent.components import FailureNote, SearchNote
+from agent.errors import AivistaError, ErrorCode, ErrorInfo, ToolArgumentError
 from agent.events import PaintingStarted, PictureFailed, PictureReady, SearchFound, Step
 from agent.messages import ToolResultPart
 from agent.tools.base import error_result
@@ -108,6 +108,9 @@ async def _paint_round(order: Commission, key: str, work: Work, runtime: TurnRun
         update["steps"].append(say(runtime, Step.PAINTED, count=len(made)))
     for one in painted:
         update["spend"] = update["spend"] + one.spend
+        if one.picture is not None and runtime.context.images.is_unsaved(one.picture.image.digest):
+            in_memory = ErrorInfo(code=ErrorCode.PICTURE_NOT_SAVED, parameters={"handle": one.picture.handle})
+            update["components"].append(FailureNote(error=in_memory, node="executor"))
         if one.suggestions_html or one.sources:
             emit(runtime, SearchFound(sources=one.sources, suggestions_html=one.suggestions_html))
             update["components"].append(SearchNote(sources=one.sources, suggestions_html=one.suggestions_html))

@@ -23,7 +23,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NoReturn, Protocol
 
 from langgraph.errors import NodeError, NodeTimeoutError
 from langgraph.graph import END, START, StateGraph
@@ -100,7 +100,7 @@ def turn_graph(patiences: Patiences | None = None, checkpoints: Checkpointer = N
         error_handler=_handler(unreviewed),
     )
     graph.add_node("presenter", presenter)
-    graph.add_node("failure", failure)
+    graph.add_node("failure", failure, error_handler=_handler(raised))
     graph.add_node("retrial", retrial, destinations=_MAY_FAIL)
     # Not by way of a node of its own: most turns need no question, and a step of the graph takes time.
     graph.add_conditional_edges(START, entrance, ["reception", "undo", "planner", "adjuster"])
@@ -125,6 +125,11 @@ def to_failure(state: TurnProgress, error: NodeError) -> Command[Literal["failur
         logger.error("the node %s failed", error.node, exc_info=error.error)
         info = ErrorInfo(code=ErrorCode.INTERNAL)
     return Command(goto="failure", update={"error": info, "failed_node": error.node})
+
+
+def raised(state: TurnProgress, error: NodeError) -> NoReturn:
+    """Raise what the failure node raised: led to itself it would go on for ever."""
+    raise error.error
 
 
 def _handler(handler: Callable[..., Any]) -> Any:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from agent.errors import Charge, ErrorCode, ErrorInfo
+from agent.messages import TokenUsage, ToolCallPart
 from agent.providers.catalogue import ModelEntry
 from agent.storage.journal import FREE_MODELS, CallRecord, CallState, Heard, Journal
 from agent.workflow.hearing import Answer
@@ -50,6 +51,11 @@ class Ledger:
         if call is not None and call.state is CallState.UNKNOWN and not self.may_repeat:
             return Answer(error=ErrorInfo(code=ErrorCode.CALL_UNKNOWN, parameters={"model": model.label}))
         return None
+
+    def know(self, name: str, model: ModelEntry, call: ToolCallPart) -> None:
+        """Take a call of the model's as answered with this, for nothing."""
+        heard = Heard(parts=(call,), usage=TokenUsage(), finish_reason="STOP")
+        self.known[name] = self._new(name, model).model_copy(update={"state": CallState.DONE, "answer": heard})
 
     def queue(self, name: str, model: ModelEntry) -> None:
         """Note that the call is about to be made, or waits for its next try."""

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from agent.components import SmartCanvas
 from agent.conversation import Turn
-from agent.errors import AivistaError, ErrorCode, ErrorInfo
+from agent.errors import AivistaError, ErrorCode, ErrorInfo, StorageFailure
 from agent.imaging import masking
 from agent.imaging.blankness import blank_of
 from agent.imaging.checks import captions_in
@@ -32,6 +32,7 @@ from agent.workflow.state import Spend
 _RATIO_TOLERANCE = 0.03
 _SIZE_TOLERANCE = 0.9
 _NO_LESS = 0.97
+_RECORDED_AGAIN_S = 5.0
 # The store gives a picture its handle in the moment it is recorded.
 _UNNAMED = ""
 
@@ -55,6 +56,16 @@ async def paint(
     `name` is the call's in the journal; `asked_at` is what it is dated by, so that pictures of one request stand in its
     order whichever comes first. A failure is returned, never raised: the other pictures go on.
     """
+    try:
+        async with deps.images.reserve.hold(order.room_bytes):
+            return await _painted(deps, order, name, take, number, advice, asked_at)
+    except StorageFailure as failure:
+        return Painted(spend=Spend(), error=failure.info)
+
+
+async def _painted(
+    deps: Deps, order: Commission, name: str, take: int, number: int, advice: str, asked_at: datetime
+) -> Painted:
     started_s = time.monotonic()
     answer, spend, attempts = await _ask(deps, order, name, take, advice)
     if answer.error is not None:
@@ -67,6 +78,12 @@ async def paint(
     made = _Made(name, number, advice, answer, image, spend, attempts, time.monotonic() - started_s, asked_at)
     try:
         picture = await _record(deps, order, made)
+    except StorageFailure:
+        # It was paid for: it is asked for no second time, and joins its turn when there is room.
+        deps.images.offer(deps.conversation.id, image)
+        deps.keep_alive(_record_later(deps, order, made))
+        lost = ErrorInfo(code=ErrorCode.PICTURE_NOT_RECORDED, parameters={"digest": image.digest})
+        return Painted(spend=spend, error=lost)
     except AivistaError as error:
         if error.code is ErrorCode.BROKEN_PICTURE:
             await deps.ledger.spoil(name, error.code)
@@ -78,6 +95,29 @@ async def paint(
         sources=grounding.sources if grounding else (),
         suggestions_html=grounding.suggestions_html if grounding else "",
     )
+
+
+async def _record_later(deps: Deps, order: Commission, made: _Made) -> None:
+    """Put a picture on record as soon as the disk takes it, and show it in its turn."""
+    while True:
+        await asyncio.sleep(_RECORDED_AGAIN_S)
+        try:
+            picture = await _record(deps, order, made)
+            await _show_late(deps, picture)
+        except StorageFailure:
+            continue
+        deps.images.withdraw(made.image)
+        return
+
+
+async def _show_late(deps: Deps, picture: Picture) -> None:
+    shown = (SmartCanvas(handles=(picture.handle,)),)
+
+    def with_it(turn: Turn) -> Turn:
+        is_shown = any(picture.handle in one.handles for one in turn.components if isinstance(one, SmartCanvas))
+        return turn if is_shown else turn.model_copy(update={"components": turn.components + shown})
+
+    await deps.records.amend_turn(deps.conversation.id, deps.turn.id, with_it)
 
 
 async def add_late(deps: Deps, painted: Painted) -> None:

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from agent.conversation import Conversation, Turn
 from agent.errors import ErrorCode, RequestRefused
+from agent.imaging.expansion_words import read_expansion
 from agent.imaging.intake import check_request, shown_name, take_in
 from agent.imaging.intents import expansion_note, mask_note
 from agent.imaging.roles import read_roles
@@ -172,7 +173,7 @@ def _called(request: TurnRequest, meant: str | int) -> str:
 async def _marked(
     request: TurnRequest, conversation: Conversation, images: ImageStore, uploads: Sequence[_Upload]
 ) -> _Marked:
-    area = request.mask or request.expand
+    area = request.mask or request.expand or _expansion_in_words(request, conversation, uploads)
     if area is None:
         return _Marked(request.editing)
     target = _target(conversation, uploads, area.handle)
@@ -181,6 +182,25 @@ async def _marked(
         return _Marked(target.handle, mask=mask, note=mask_note(target.handle))
     margins = _margins(area, target)
     return _Marked(target.handle, margins=margins, note=expansion_note(target.handle, *target.size, margins))
+
+
+def _expansion_in_words(
+    request: TurnRequest, conversation: Conversation, uploads: Sequence[_Upload]
+) -> Expansion | None:
+    """Return how far the words want the picture at hand to grow; None when they ask for anything else.
+
+    Raises RequestRefused for a ratio that the picture has already.
+    """
+    wish = read_expansion(request.text)
+    sent = f"upload:{len(uploads)}" if uploads else None
+    handle = request.editing or sent or conversation.edit_target
+    if wish is None or handle is None or request.references or len(uploads) > 1:
+        return None
+    target = _target(conversation, uploads, handle)
+    left, top, right, bottom = wish.shares(*target.size)
+    if not any((left, top, right, bottom)):
+        raise RequestRefused(ErrorCode.EXPANSION_EMPTY, handle=target.name)
+    return Expansion(handle, left, top, right, bottom)
 
 
 def _target(conversation: Conversation, uploads: Sequence[_Upload], handle: str) -> _Target:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
+from contextlib import suppress
 
 from langgraph.types import Command, interrupt
 
@@ -19,12 +21,14 @@ from agent.components import (
     TargetNote,
 )
 from agent.conversation import Turn, TurnState
+from agent.errors import StorageFailure
 from agent.events import TurnDone, TurnFailed
 from agent.workflow.deps import Deps, TurnRuntime, emit
 from agent.workflow.rewording import reworded
 from agent.workflow.state import Leftovers, TurnProgress
 from agent.workflow.window import answer_open_calls
 
+_RECORDED_AGAIN_S = 5.0
 _OUTCOMES = (SmartCanvas, FailureNote, StoppedNote, PlanCard, ConsentCard, AskBack, TargetNote)
 
 _STEP_OUTCOMES: dict[TurnState, Outcome] = {TurnState.FAILED: "failed", TurnState.STOPPED: "stopped"}
@@ -61,11 +65,23 @@ async def failure(state: TurnProgress, runtime: TurnRuntime) -> TurnProgress:
         "steps": [*state["steps"], *steps],
     }
     turn = finished_turn(runtime.context, failed, TurnState.FAILED)
-    await runtime.context.records.finish_turn(runtime.context.conversation.id, turn)
+    try:
+        await runtime.context.records.finish_turn(runtime.context.conversation.id, turn)
+    except StorageFailure:
+        # What the person is told is why it failed, not that the full disk takes no record of that.
+        runtime.context.keep_alive(_recorded_later(runtime.context, turn))
     runtime.context.settled.set()
     emit(runtime, TurnFailed(error=error, node=node, rewordings=rewordings))
     # A turn that goes on from here has paid for them, too.
     return {"spend": spend, "steps": steps}
+
+
+async def _recorded_later(deps: Deps, turn: Turn) -> None:
+    while True:
+        await asyncio.sleep(_RECORDED_AGAIN_S)
+        with suppress(StorageFailure):
+            await deps.records.finish_turn(deps.conversation.id, turn)
+            return
 
 
 async def retrial(state: TurnProgress, runtime: TurnRuntime) -> Command[str]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from pydantic import JsonValue
 
+from agent.adjusting.adjustment import Adjustment
 from agent.components import ActionPanel, Component, FailureNote, PanelButton, PanelSlider, SmartCanvas
 from agent.messages import ToolCallPart, ToolResultPart
 from agent.pictures import EditVerdict, Picture
@@ -80,9 +81,12 @@ def shown(work: Work, reviews: Mapping[str, Review]) -> list[Component]:
     return components
 
 
-def next_steps(handle: str) -> ActionPanel:
-    """Return what can be done next with a picture."""
-    return ActionPanel(handle=handle, buttons=_BUTTONS, sliders=_SLIDERS)
+def next_steps(handle: str, adjusted: Adjustment | None = None) -> ActionPanel:
+    """Return what can be done next with a picture. `adjusted` is how far it was adjusted already."""
+    if adjusted is None:
+        return ActionPanel(handle=handle, buttons=_BUTTONS, sliders=_SLIDERS)
+    sliders = tuple(PanelSlider(setting=one.setting, amount=getattr(adjusted, one.setting)) for one in _SLIDERS)
+    return ActionPanel(handle=handle, buttons=_BUTTONS, sliders=sliders)
 
 
 def _rank(attempt: Attempt, reviews: Mapping[str, Review]) -> float:

@@ -22,6 +22,7 @@ from agent.prompts import prompt
 from agent.providers.base import ChatOptions
 from agent.providers.sketch.phrases import is_chinese
 from agent.reviews import PASS_SCORE, AskedItem, AskedKind, ChecklistItem, Review
+from agent.spending import most_review_tokens
 from agent.workflow.asking import ask_text
 from agent.workflow.commissions import said_by_person
 from agent.workflow.deps import Deps
@@ -84,7 +85,8 @@ async def review_picture(deps: Deps, work: Work, picture: Picture, facts: Sequen
         messages = [await _question(deps, work, picture, facts)]
     except AivistaError:
         return Review(), Spend()
-    options = ChatOptions(system=prompt("critic"), response_schema=REVIEW_SCHEMA)
+    limit = most_review_tokens(deps.text_model) if deps.purse.is_limited else None
+    options = ChatOptions(system=prompt("critic"), response_schema=REVIEW_SCHEMA, max_output_tokens=limit)
     answer = await ask_text(deps, call_name(picture.handle), messages, (), options)
     spend = deps.spend(deps.text_model, answer.usage)
     if answer.error is not None:

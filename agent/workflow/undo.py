@@ -62,7 +62,8 @@ async def undo(state: TurnProgress, runtime: TurnRuntime) -> Command[Literal["ad
         is_exact = adjustment_wish(deps.turn, deps.conversation, wish.rest, change.handle) is not None
         return Command(goto="adjuster" if is_exact else "planner", update=update)
     if change.has_moved:
-        components.append(next_steps(change.handle))
+        found = deps.conversation.adjusted_from(change.handle)
+        components.append(next_steps(change.handle, found[1] if found else None))
     return Command(goto="presenter", update={"components": components, "messages": [_told(change, deps)]})
 
 

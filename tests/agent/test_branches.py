@@ -143,7 +143,7 @@ async def test_the_newest_picture_is_that_of_the_shown_branch_and_a_named_one_ma
         first = started(await run(studio, conversation.id, "a fox"))
         await say_instead(studio, conversation.id, first, "a hen")
         await studio.switch_branch(conversation.id, first)
-        await run(studio, conversation.id, "bluer, please")
+        await run(studio, conversation.id, "with a hat, please")
         assert "#2" not in "".join(history(scene))
         await run(studio, conversation.id, "and #2 green")
         kept = await studio.conversation(conversation.id)

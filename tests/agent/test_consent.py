@@ -10,12 +10,12 @@ import pytest
 from agent.components import ConsentCard
 from agent.conversation import TurnState
 from agent.events import ConsentAsked, PlanReady, TurnDone, TurnPaused
+from agent.imaging.numbers import named_number
 from agent.messages import ToolCallPart
 from agent.providers.scripted import calls, says
 from agent.settings import Settings
 from agent.studio import TurnRequest
 from agent.tools.base import Arguments, Reason, ToolAnswer, ToolContext, tool
-from agent.workflow.confirmer import named_number
 from agent.workflow.consent import MOST_SHOWN_CHARACTERS
 from tests.support.scenes import Scene, generate, only, picture, png, run, words
 from tests.support.tool_calls import call, results
@@ -217,7 +217,7 @@ async def test_what_is_too_long_for_anybody_to_read_is_not_asked_about_and_never
     scene = Scene(settings, text=[READ, both, says("One was sent.")], tools=TOOLS)
     async with scene.studio() as studio:
         conversation = await studio.new_conversation()
-        events = await run(studio, conversation.id, "read my mail")
+        events = await run(studio, conversation.id, "read my mail", budget_usd=5.0)
         assert [ask.call for ask in only(events, ConsentAsked).asks] == [1]
         await decide(studio, conversation.id, (await newest(studio, conversation.id)).id, run=True)
     first, second = results(scene.provider.asked[-1])

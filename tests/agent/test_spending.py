@@ -91,12 +91,22 @@ def test_what_is_locked_has_one_price_and_its_parts_add_up() -> None:
     assert (pictures.label, pictures.count, pictures.resolution) == ("Pro", 3, "4K")
 
 
-def test_what_is_left_to_the_agent_goes_from_the_cheaper_model_to_the_dearer() -> None:
-    guess = guessed()
-    flash, pro = (guessed(image_model=name) for name in ("flash", "pro"))
-    assert guess.low_usd == pytest.approx(flash.low_usd)
-    assert guess.high_usd == pytest.approx(pro.high_usd)
-    assert guess.low_usd < guess.high_usd
+def test_what_is_left_to_the_agent_costs_what_flash_does_since_it_asks_before_the_dearer_model_paints() -> None:
+    guess, flash = guessed(), guessed(image_model="flash")
+    assert (guess.low_usd, guess.high_usd, guess.most_usd) == (flash.low_usd, flash.high_usd, flash.most_usd)
+    painters: dict[str, Any] = {"allow_search": True, "search_policy": SearchPolicy.IMAGE_ONLY}
+    assert guessed(**painters).most_usd == guessed(image_model="pro", **painters).most_usd
+
+
+def test_the_maximum_holds_as_many_pictures_as_the_words_name_and_a_repaint_where_a_review_is_due() -> None:
+    def most(text: str, **chosen: object) -> float:
+        return estimate(CATALOGUE, "gemini", TurnSettings.model_validate(chosen), DAY, text=text).most_usd
+
+    one = most("a red fox")
+    assert 3 < most("four red foxes") / one < 4
+    assert most("a red fox", image_model="pro") > 2 * most("a red fox", image_model="pro", review="off")
+    assert most("a poster that says “SLOW”") > 1.9 * most("a poster that says “SLOW”", review="off")
+    assert most("a red fox", review="on") == one
 
 
 def test_both_models_cost_what_each_does() -> None:

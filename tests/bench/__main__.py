@@ -24,8 +24,9 @@ of its own, on loopback, and answers at once; "bare" is google-genai called dire
 parts. Both ways run in turn in one run: medians, with the tenth and the ninetieth percentile in brackets; a ratio is
 that of the pairs. A whole turn is three calls, each streamed: the planner's, which calls for a picture and may name a
 style; the picture, of 64 × 36 pixels; and the review, which is given the picture and a JSON schema. Bare makes the
-same calls and looks up no style. Ours writes its journal, its checkpoints and its records on the way; what nobody waits
-for is written a few milliseconds after the turn, and counts as processor time only.
+same calls and looks up no style; what is computed is called so. Ours writes its journal, its checkpoints and its
+records on the way; what nobody waits for is written a few milliseconds after the turn, and counts as processor time
+only.
 
 """
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent.adjusting import Adjustment, CropRatio, read_adjustment
+from agent.providers.sketch.operations import AddText
 from agent.providers.sketch.wishes import Edit, understand
 
 PHRASES = Path(__file__).parent / "adjustment_phrases.toml"
@@ -125,7 +126,9 @@ def without_key(phrase: Phrase) -> Outcome:
     done = adjustments[0] if adjustments else None
     for one in adjustments[1:]:
         done = done.combine(one) if done is not None else one
-    return Outcome(phrase, done, does_more=len(adjustments) < len(wish.operations) or bool(wish.left_out))
+    # Words to be written are written: that adjusts nothing.
+    others = [one for one in wish.operations if not isinstance(one, Adjustment | AddText)]
+    return Outcome(phrase, done, does_more=bool(others or (wish.left_out and wish.operations)))
 
 
 WAYS: dict[str, Callable[[Phrase], Outcome]] = {"exactly": exactly, "without a key": without_key}

@@ -23,7 +23,7 @@ from agent.prompts import prompt
 from agent.providers.catalogue import load_catalogue
 from agent.settings import Settings
 from agent.studio import Studio, TurnRequest
-from agent.tools.history_image import get_history_image
+from agent.tools.registry import TOOLS
 from tests.bench.measuring import Figure, compared, in_turn, spread
 from tests.wire_server import GeminiProcess
 
@@ -53,7 +53,7 @@ def studio_settings(home: Path, url: str) -> Settings:
 
 def bare_config() -> types.GenerateContentConfig:
     """Return the same instructions and functions that the planner's call carries."""
-    tools = [declaration(load_catalogue(), "gemini"), get_history_image.declaration]
+    tools = [declaration(load_catalogue(), "gemini"), *(one.declaration for one in TOOLS.values() if one.is_offered)]
     functions = [
         types.FunctionDeclaration(name=tool.name, description=tool.description, parameters_json_schema=tool.parameters)
         for tool in tools
@@ -187,7 +187,7 @@ async def upload_figure(home: Path, server: GeminiProcess) -> Figure:
     bare = sum((20 - number) * len(picture) * 4 / 3 for number, picture in enumerate(pictures))
     return Figure(
         f"20 turns, ten pictures of {len(pictures[0]) / 1e6:.2f} MB: all requests (the last one)",
-        f"{bare / 1e6:.0f} MB, every picture in every request",
+        f"{bare / 1e6:.0f} MB, computed: every picture in every later request",
         f"{sum(sizes) / 1e6:.1f} MB ({sizes[-1] / 1e6:.3f} MB)",
         f"{sum(sizes) / bare:.2f}x",
         "≤ 16 MB (≤ 0.1 MB)",

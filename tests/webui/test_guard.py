@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
+from starlette.websockets import WebSocketDisconnect
 
 from webui.guard import Guard, HostRules
 from webui.sessions import COOKIE, Sessions
@@ -51,6 +52,15 @@ def test_a_studio_on_the_network_that_knows_no_name_answers_to_any() -> None:
 def test_another_site_cannot_write(origin: str, is_loopback: bool) -> None:
     answer = client(is_loopback=is_loopback).post("/write", headers={"origin": origin})
     assert answer.status_code == 403
+
+
+def test_a_web_socket_from_elsewhere_is_closed() -> None:
+    with (
+        pytest.raises(WebSocketDisconnect) as closed,
+        client().websocket_connect("/queue", headers={"host": "evil.test"}),
+    ):
+        pass
+    assert closed.value.code == 1008
 
 
 def test_our_own_page_and_scripts_can_write() -> None:

@@ -123,6 +123,28 @@ async def test_deleting_the_open_one_leads_to_a_new_one_and_undo_leads_back(desk
     assert "is back" in back[desk.menus.said]
 
 
+async def test_the_trash_shows_what_was_deleted_until_it_is_restored_or_goes_for_good(desk: Desk) -> None:
+    stays, first, second = [(await desk.told(text)).id for text in ("hello there", "good morning", "good evening")]
+    for key in (first, second):
+        await desk.click("delete", key, current=stays)
+    shown = await desk.seen("trash")
+    assert shown.index("good evening") < shown.index("good morning")
+    assert "hello there" not in shown
+    assert shown.count("Deleted today · 30 days left") == 2
+    assert "The trash is empty" in await desk.seen("look", owner="bob")
+    restored = await desk.click("restore", first)
+    assert "good morning" not in restored[desk.panels.rail.rows]
+    assert "is back" in restored[desk.menus.said]
+    gone = await desk.click("forget", second)
+    assert "The trash is empty" in gone[desk.panels.rail.rows]
+    listed = await desk.seen("list")
+    assert ("good morning" in listed, "hello there" in listed, "good evening" in listed) == (True, True, False)
+    await desk.click("delete", first)
+    assert "The trash is empty" in (await desk.click("empty", ""))[desk.menus.said]
+    assert await desk.studio.trash("ann") == []
+    assert "<mark>hello</mark>" in await desk.seen("find", "hello"), "a search leaves the trash"
+
+
 async def test_deleting_another_one_leaves_the_screen_as_it_is(desk: Desk) -> None:
     key, other = (await desk.told("hello")).id, (await desk.told("other words")).id
     changed = await desk.click("delete", other, current=key)
@@ -141,7 +163,7 @@ async def test_a_copy_is_opened_under_a_name_that_says_so(desk: Desk) -> None:
     assert len((await desk.studio.conversation(changed[desk.panels.composer.conversation], "ann")).title) == 120
 
 
-@pytest.mark.parametrize("act", ["rename", "pin", "duplicate", "delete", "undo"])
+@pytest.mark.parametrize("act", ["rename", "pin", "duplicate", "delete", "undo", "restore", "forget"])
 async def test_nobody_changes_what_is_somebody_elses(desk: Desk, act: str) -> None:
     key = (await desk.told("hello")).id
     changed = await desk.click(act, key, owner="bob", text="mine")

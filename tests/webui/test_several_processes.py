@@ -234,3 +234,57 @@ async def test_stop_reaches_a_turn_of_another_process(server: GeminiServer, tmp_
 
 async def followed(studio: Studio, conversation_id: str) -> list[str]:
     return [event.type async for event in studio.attach(conversation_id)]
+
+
+DOOMED = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from pydantic import SecretStr
+from agent import Settings, Studio, TurnRequest
+
+async def main(home, url, key, moment):
+    async with Studio(Settings(home=Path(home), gemini_api_key=SecretStr(key), gemini_base_url=url)) as studio:
+        conversation = await studio.new_conversation()
+        print(conversation.id, flush=True)
+        async for event in studio.run_turn(conversation.id, TurnRequest(text="a fox")):
+            if moment in (event.type, getattr(event, "step", None)):
+                os.kill(os.getpid(), signal.SIGKILL)
+        await asyncio.sleep(60)
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+async def test_a_turn_whose_process_was_killed_is_taken_over_by_the_page_and_paid_once(
+    server: GeminiServer, tmp_path: Path
+) -> None:
+    home, painted = tmp_path / "home", 0
+    environment = {"GEMINI_API_KEY": KEY, "GOOGLE_GEMINI_BASE_URL": server.url}
+    with PageProcess(home=home, environment=environment) as page:
+        async with httpx.AsyncClient(base_url=page.url, timeout=PATIENCE_S) as http:
+            for moment in ("turn_started", "thinking", "painting_started", "picture_ready", "painted"):
+                server.clear()
+                server.on_text(lambda request: paint("a fox"))
+                server.on_image(lambda request: SMALL)
+                with StudioChild(DOOMED, str(home), server.url, KEY, moment) as child:
+                    conversation_id = await child.line()
+                    assert await child.ended() == -signal.SIGKILL
+                kept = await rested(http, conversation_id)
+                [turn] = kept["turns"]
+                images = sum(request.kind == "image" for request in server.requests)
+                painted, made = painted + images, [one["handle"] for one in kept["pictures"]]
+                # Where the last words of the dead process were a question, nothing is asked again unasked.
+                expected = {"done": ["#1"], "failed": []}
+                assert made == expected[turn["state"]], moment
+                assert images <= 1, moment
+    assert painted >= 3
+    assert Housekeeping(home).check().is_fine
+
+
+async def rested(http: httpx.AsyncClient, conversation_id: str) -> dict[str, Any]:
+    """Return the conversation once its turn is over."""
+    while True:
+        kept = (await http.get(f"/api/v1/conversations/{conversation_id}")).json()
+        if kept["turns"][-1]["state"] in ("done", "failed"):
+            return dict(kept)
+        await asyncio.sleep(0.1)

@@ -18,7 +18,18 @@ from webui.cards import View
 from webui.panels.composer import Chosen
 from webui.panels.settings import read_caps
 from webui.plan_cards import closed_plan, open_plan
-from webui.spend import Beside, cap_sentence, chosen_estimate, dollars, estimate_html, read_beside, spend_html
+from webui.spend import (
+    Beside,
+    cap_sentence,
+    chosen_estimate,
+    dollars,
+    estimate_html,
+    read_beside,
+    shown_maximum,
+    sign_of,
+    spend_html,
+)
+from webui.tabs import Tab
 from webui.words import LANGUAGES, load_words
 
 CATALOGUE = load_catalogue()
@@ -26,8 +37,10 @@ DAY_CAP = CapPassed(cap="day", cap_usd=1.0, spent_usd=0.98, price_usd=0.14)
 HERE_CAP = CapPassed(cap="conversation", cap_usd=0.5, spent_usd=0.5, price_usd=0.003)
 
 
-def guess(low: float, high: float, kind: PartKind = PartKind.PICTURES) -> Estimate:
-    part = EstimatePart(kind=kind, low_usd=low, high_usd=high, label="Pro", count=2, resolution="2K")
+def guess(low: float, high: float, most: float) -> Estimate:
+    part = EstimatePart(
+        kind=PartKind.PICTURES, low_usd=low, high_usd=high, most_usd=most, label="Pro", count=2, resolution="2K"
+    )
     return Estimate(parts=(part,))
 
 
@@ -46,25 +59,53 @@ def test_an_amount_has_whole_cents_and_more_digits_below_one(amount: float, show
 
 @pytest.mark.parametrize(
     ("low", "high", "shown"),
-    [(0.136, 0.138, "≈ $0.14"), (0.04, 0.14, "$0.04–0.14"), (0.0, 0.003, "$0.00–0.0030")],
+    [
+        (0.136, 0.138, "≈ $0.14 · at most $0.30"),
+        (0.04, 0.14, "$0.04–0.14 · at most $0.30"),
+        (0.0, 0.003, "$0.00–0.0030 · at most $0.30"),
+    ],
 )
-def test_the_price_before_send_is_about_one_or_a_range(low: float, high: float, shown: str) -> None:
-    assert said(estimate_html(WORDS, guess(low, high))) == shown
+def test_the_price_before_send_is_about_one_or_a_range_and_has_a_maximum(low: float, high: float, shown: str) -> None:
+    assert said(estimate_html(WORDS, guess(low, high, 0.2912))) == shown
+
+
+def test_the_maximum_goes_with_the_message_for_the_chips_it_was_told_for() -> None:
+    chosen, tab = Chosen(image_model="flash"), Tab()
+    assert shown_maximum(tab, chosen) is None
+    tab.told_maximum = (sign_of(chosen), 0.056)
+    assert shown_maximum(tab, chosen) == 0.056
+    assert shown_maximum(tab, Chosen(image_model="pro")) is None
+
+
+def test_words_change_the_maximum_that_name_a_number_or_lettering_and_so_does_what_was_said_before() -> None:
+    plain, four, lettering = (
+        chosen_estimate(CATALOGUE, "gemini", Chosen(), Beside(text=text)).most_usd
+        for text in ("a fox", "four foxes", "a poster that says “SLOW”")
+    )
+    assert plain * 3 < four
+    assert plain * 1.5 < lettering
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_whoever_points_at_the_price_reads_its_parts(language: str) -> None:
     words = load_words(language)
     parts = tuple(
-        EstimatePart(kind=kind, low_usd=0.0 if kind is PartKind.SEARCH else 0.01, high_usd=0.01, count=1, label="Pro")
+        EstimatePart(
+            kind=kind,
+            low_usd=0.0 if kind is PartKind.SEARCH else 0.01,
+            high_usd=0.01,
+            most_usd=0.02,
+            count=1,
+            label="Pro",
+        )
         for kind in PartKind
     )
     shown = estimate_html(words, Estimate(parts=parts))
     title = unescape(re.findall(r'title="([^"]*)"', shown)[0]).splitlines()
     assert title[0] == words("spend.title")
-    assert len(title) == 1 + len(PartKind) + 1
+    assert len(title) == 1 + len(PartKind) + 2
     assert any("$0.00–0.01" in line for line in title)
-    assert title[-1] == words("spend.again")
+    assert title[-2:] == [words("spend.again"), words("spend.most", amount="$0.10")]
     assert 'aria-label="' in shown
 
 
@@ -84,7 +125,7 @@ def test_the_price_follows_the_chips() -> None:
     four = chosen_estimate(CATALOGUE, "gemini", Chosen(image_model="flash", review="off", number_of_images="4"))
     dearest = chosen_estimate(CATALOGUE, "gemini", Chosen(image_model="pro", resolution="4K", review="always"))
     assert flash.high_usd < four.high_usd < dearest.high_usd
-    assert said(estimate_html(WORDS, flash)) == "≈ $0.04"
+    assert re.fullmatch(r"≈ \$0\.04 · at most \$0\.0(6|5\d)", said(estimate_html(WORDS, flash)))
     with pytest.raises(ValueError, match="many"):
         chosen_estimate(CATALOGUE, "gemini", Chosen(number_of_images="many"))
 

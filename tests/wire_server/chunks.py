@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from json import dumps
+from math import log
+from random import Random
+
 from tests.wire_server.models import Kind
 from tests.wire_server.refusals import Json
 from tests.wire_server.request import WireRequest
@@ -10,12 +14,20 @@ from tests.wire_server.steps import Piece, Whole
 _PROMPT_PICTURE_TOKENS = 1120
 _THOUGHT_TOKENS = {Kind.TEXT: 48, Kind.IMAGE: 174}
 _SEARCH_TOKENS = 102
+# Middle and width of the thoughts of a model that thinks little, and of one that thinks much.
+_THOUGHTS = {
+    (Kind.TEXT, False): (130, 0.7),
+    (Kind.TEXT, True): (1100, 0.5),
+    (Kind.IMAGE, False): (250, 0.5),
+    (Kind.IMAGE, True): (600, 0.5),
+}
+_LARGEST_TOKENS, _ANSWER_TOKENS = 1120, 300
 
 
 class Writer:
     """Turns the pieces of one answer into responses; every one carries the usage so far."""
 
-    def __init__(self, request: WireRequest, answer_id: str) -> None:
+    def __init__(self, request: WireRequest, answer_id: str, dice: Random | None = None) -> None:
         self._model = request.model
         self._answer_id = answer_id
         self._text_tokens, self._picture_tokens = prompt_tokens(request)
@@ -23,6 +35,25 @@ class Writer:
         self._thought_tokens = _THOUGHT_TOKENS.get(request.kind, 0)
         self._characters = 0
         self._image_tokens = 0
+        self._said_tokens = 0
+        if dice is not None:
+            self._roll(dice, request)
+
+    def _roll(self, dice: Random, request: WireRequest) -> None:
+        """Count as recorded answers do: functions in the prompt, thoughts that differ, words beside a picture."""
+        declared = sum(len(dumps(tool)) for tool in request.normal.get("tools", []))
+        self._text_tokens += declared // 4
+        middle, width = _THOUGHTS[request.kind, "HIGH" in str(request.config.get("thinkingConfig"))]
+        self._thought_tokens = round(dice.lognormvariate(log(middle), width))
+        if request.kind is Kind.IMAGE:
+            self._said_tokens = dice.randint(50, 400)
+        if self._search_tokens:
+            self._search_tokens = dice.randint(80, 600)
+        # A picture counts for its own tokens within the limit.
+        limit = request.config.get("maxOutputTokens")
+        if limit is not None:
+            room = limit - self._said_tokens - (_LARGEST_TOKENS if request.kind is Kind.IMAGE else _ANSWER_TOKENS)
+            self._thought_tokens = max(0, min(self._thought_tokens, room))
 
     def chunk(self, piece: Piece) -> Json:
         """Return the response that brings this piece."""
@@ -72,7 +103,7 @@ class Writer:
 
     def _usage(self) -> Json:
         prompt = self._text_tokens + self._picture_tokens
-        answer = (self._characters + 3) // 4 + self._image_tokens
+        answer = (self._characters + 3) // 4 + self._image_tokens + self._said_tokens
         details: list[Json] = [{"modality": "TEXT", "tokenCount": self._text_tokens}]
         if self._picture_tokens:
             details.append({"modality": "IMAGE", "tokenCount": self._picture_tokens})

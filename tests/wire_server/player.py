@@ -65,7 +65,7 @@ class Player:
         self._connection = connection
         self._gate = gate
         self._asked = asked
-        self._writer = Writer(asked.request, asked.answer_id)
+        self._writer = Writer(asked.request, asked.answer_id, asked.dice)
         self.chunks_sent = 0
 
     async def play(self, answer: Answer) -> None:

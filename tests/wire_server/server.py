@@ -6,6 +6,7 @@ import asyncio
 import queue
 import threading
 from collections.abc import Callable
+from random import Random
 from types import TracebackType
 from typing import Self
 
@@ -91,6 +92,10 @@ class GeminiServer:
     def remaining(self) -> int:
         """How many scripted answers nobody has asked for."""
         return self._service.script.remaining
+
+    def count_as_recorded(self, seed: int) -> None:
+        """Count tokens from now on as recorded answers do: no two alike."""
+        self._service.dice = Random(seed)
 
     def on_text(self, *answers: Answer | Brain) -> None:
         """Queue answers of the text models; a callable answers whenever the queue is empty."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import orjson
@@ -41,6 +42,7 @@ class Service:
         self.rejected_keys: set[str] = set()
         self.permissions = Permissions()
         self.max_body_bytes = max_body_bytes
+        self.dice: Random | None = None
         self.control: Callable[[HttpRequest, Connection], Coroutine[Any, Any, None]] | None = None
 
     async def handle(self, http: HttpRequest, connection: Connection) -> None:
@@ -104,7 +106,7 @@ class Service:
         # A model that thinks has said nothing yet when so few tokens are spent; no scripted answer is used up for it.
         is_cut = request.config.get("maxOutputTokens", _FEW_TOKENS) < _FEW_TOKENS
         answer = Finish("MAX_TOKENS") if is_cut else self.script.next(request)
-        player = Player(Asked(request, self.ledger, f"answer-{request.number}"), connection, self.gate)
+        player = Player(Asked(request, self.ledger, f"answer-{request.number}", self.dice), connection, self.gate)
 
         def note_leaving() -> None:
             left = Disconnect(request.number, request.model, request.method, player.chunks_sent)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from random import Random
 from typing import ClassVar
 
 from tests.wire_server.refusals import Json
@@ -71,11 +72,13 @@ Step = Piece | Whole | Pause | WaitForRelease | Raw | HangUp | Failure
 
 @dataclass(frozen=True)
 class Asked:
-    """What an answer may look at: the request, and the ledger that signs its parts."""
+    """What an answer may look at: the request, and the ledger that signs its parts. With `dice` its tokens are counted
+    as those of recorded answers: they differ from one to the next."""
 
     request: WireRequest
     ledger: Ledger
     answer_id: str
+    dice: Random | None = None
 
     def signed(self, part: Json, size_bytes: int) -> Json:
         """Return the part with a signature of this size; of size 0, without."""

@@ -17,7 +17,7 @@ from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect
 
 from agent.errors import AivistaError, ErrorCode, ErrorInfo
-from webui.api import conversations, direct, files, library, openai_images, pictures, turns, upload_routes
+from webui.api import conversations, direct, files, library, openai_images, pictures, trash, turns, upload_routes
 from webui.api.door import KEY_HEADER, OPENAPI_PATH, Door, Gate
 from webui.api.problems import (
     PROBLEM_TYPE,
@@ -32,6 +32,7 @@ from webui.api.turn_requests import TurnBody
 
 ROUTERS = (
     conversations.router,
+    trash.router,
     turns.router,
     pictures.router,
     files.router,
@@ -125,7 +126,10 @@ def _missing(request: Request, error: Exception) -> Response:
             refused = Refused(RefusalCode.WRONG_METHOD, method=request.method)
         case _:
             refused = Refused(RefusalCode.UNREADABLE, problem=str(error.detail).rstrip("."))
-    return _refused(request, refused)
+    answer = _refused(request, refused)
+    # A 405 names what the address takes.
+    answer.headers.update({name: value for name, value in (error.headers or {}).items() if name.lower() == "allow"})
+    return answer
 
 
 def _gone(_request: Request, _error: Exception) -> Response:

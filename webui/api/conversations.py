@@ -80,7 +80,7 @@ async def change_conversation(
 
 @router.delete("/{conversation_id}", status_code=204)
 async def delete_conversation(door: TheDoor, caller: TheCaller, conversation_id: str) -> None:
-    """Delete a conversation. For a week it can be brought back."""
+    """Delete a conversation. For 30 days it can be brought back."""
     await door.studio().delete_conversation(conversation_id, caller.owner)
 
 

@@ -59,10 +59,14 @@ async def write_file(
     if_match: IfMatch = "",
     if_none_match: IfNoneMatch = "",
 ) -> FileInfo:
-    """Write a file, a new one or in the place of what it holds: the body as it is."""
+    """Write a file, a new one or in the place of what it holds: the body as it is. One without a body is refused."""
     expected = NEW if if_none_match.strip() == "*" else _version(if_match)
+    data = await request.body()
+    if not data:
+        # A body that was forgotten must not empty a file.
+        raise Refused(RefusalCode.UNREADABLE, problem="body")
     workspace = door.studio().workspace(conversation_id, caller.owner)
-    return await workspace.write(name, await request.body(), by="person", expected_version=expected, is_untrusted=True)
+    return await workspace.write(name, data, by="person", expected_version=expected, is_untrusted=True)
 
 
 @router.delete("/{name:path}", status_code=204)

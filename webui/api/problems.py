@@ -131,6 +131,7 @@ _STATUS_OF_CODE = {
     ErrorCode.BUDGET_USED_UP: 402,
     ErrorCode.CONVERSATION_BUDGET_USED_UP: 402,
     ErrorCode.TURN_TOO_DEAR: 402,
+    ErrorCode.MAXIMUM_REACHED: 402,
     ErrorCode.QUEUE_FULL: 429,
     ErrorCode.RATE_LIMITED: 429,
     ErrorCode.SLOW_DOWN: 429,

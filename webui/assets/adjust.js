@@ -1,10 +1,10 @@
 // The sliders of a panel, shown at once on the picture they are for, in the thread and on the stage. Nothing is kept:
-// the picture is as it was when all sliders stand at 0, the panel is closed or applied, or "before" is held.
+// the picture is as it was when all sliders stand where they stood, the panel is closed or applied, or "before" is held.
 (() => {
   const REST_MS = 60, BUSY_MS = 300;
   let panel = null, timer = 0, asked = null, url = "", held = false;
 
-  const amountsOf = sliders => [...sliders.querySelectorAll("input[type=range]")].map(input => [input.name, Number(input.value)]).filter(([, value]) => value);
+  const amountsOf = sliders => [...sliders.querySelectorAll("input[type=range]")].map(input => [input.name, Number(input.value) - Number(input.defaultValue)]).filter(([, value]) => value);
   const isOpen = () => panel.isConnected && panel.open && panel.closest(".next-steps")?.open !== false;
 
   // ---- the pictures of a handle, wherever they are shown; `kept` holds the addresses of those that show a preview
@@ -86,8 +86,8 @@
   };
   const reset = sliders => {
     for (const input of sliders.querySelectorAll("input[type=range]")) {
-      if (input.value === "0") continue;
-      input.value = "0";
+      if (input.value === input.defaultValue) continue;
+      input.value = input.defaultValue;
       input.dispatchEvent(new Event("input", { bubbles: true }));
     }
     sliders.querySelector("input[type=range]")?.focus();

@@ -46,10 +46,10 @@
     const value = Number(input.value), panel = input.closest(".sliders"), apply = panel.querySelector("[data-act=panel_apply]");
     const shown = value > 0 ? `+${value}` : value < 0 ? `−${-value}` : "0";
     if (input.nextElementSibling) input.nextElementSibling.textContent = shown;
-    apply.disabled = sliders(panel).every(one => Number(one.value) === 0);
+    apply.disabled = sliders(panel).every(one => one.value === one.defaultValue);
   };
   const applyPanel = (button, send) => {
-    const amounts = sliders(button.closest(".sliders")).map(input => [input.name, Number(input.value)]);
+    const amounts = sliders(button.closest(".sliders")).map(input => [input.name, Number(input.value) - Number(input.defaultValue)]);
     once(button, send, JSON.stringify({ handle: button.dataset.arg, ...Object.fromEntries(amounts) }));
   };
 

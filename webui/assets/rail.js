@@ -149,6 +149,16 @@
     if (text) tell(text, true);
   }, true);
 
+  // ---- the trash: what cannot be undone is pressed twice, and the first press asks
+  const sure = (button, act) => {
+    const label = $("span", button) || button;
+    if (button.hasAttribute("data-asked")) { act(); return; }
+    const plain = label.textContent;
+    button.setAttribute("data-asked", "");
+    label.textContent = button.dataset.sure;
+    button.addEventListener("blur", () => { button.removeAttribute("data-asked"); label.textContent = plain; }, { once: true });
+  };
+
   const acts = {
     // Reached by scrolling and pressed at once, it asks once.
     more: () => {
@@ -163,6 +173,11 @@
     delete: () => { untell(); change({ act: "delete", id: about.id }); field()?.focus({ preventScroll: true }); },
     undo: button => { hush(); change({ act: "undo", id: button.dataset.id, is_open: button.dataset.open === "true" }); },
     hush,
+    trash: () => { const box = field(); if (box) box.value = ""; sought = ""; root.removeAttribute("data-rail-hidden"); look("trash"); },
+    list: () => { look("list"); $("[data-menu=library]")?.focus({ preventScroll: true }); },
+    restore: button => change({ act: "restore", id: button.dataset.id }),
+    forget: button => sure(button, () => change({ act: "forget", id: button.dataset.id })),
+    empty: button => sure(button, () => change({ act: "empty" })),
     import: () => $("#import-file")?.click(),
   };
   // Before the page's own handler: to that one a menu lies outside of the drawer it was opened from.

@@ -9,6 +9,7 @@ from typing import Any
 
 import gradio as gr
 from gradio.blocks import Block
+from pydantic import ValidationError
 
 from agent.messages import Value
 from agent.pictures import ReferenceRole
@@ -152,6 +153,15 @@ class Chosen(Value):
                 "reference_count": None if self.reference_count == AUTO else int(self.reference_count),
             }
         )
+
+    @classmethod
+    def from_chips(cls, chips: Mapping[str, Any]) -> Chosen:
+        """Return what the chips of a page say; what no chip could say counts as not chosen."""
+        try:
+            return cls.model_validate(chips)
+        except ValidationError as error:
+            wrong = {one["loc"][0] for one in error.errors() if one["loc"]}
+            return cls.model_validate({name: value for name, value in chips.items() if name not in wrong})
 
 
 def build_composer(catalogue: Catalogue) -> ComposerPanel:

@@ -153,7 +153,12 @@ def menus_html(words: Words) -> str:
         + rule
         + _item("delete", words("kept.delete"), "trash", ' class="danger"')
     )
-    library = _item("import", words("kept.import"), "upload") + _link(words("kept.export_all"), "download", "")
+    library = (
+        _item("import", words("kept.import"), "upload")
+        + _link(words("kept.export_all"), "download", "")
+        + rule
+        + _item("trash", words("trash.title"), "trash")
+    )
     said = {"importing": "kept.importing", "cut": "kept.import_cut", "exporting": "kept.exporting"}
     told = "".join(f' data-{name}="{escape(words(key))}"' for name, key in said.items())
     return (

@@ -17,7 +17,8 @@ _LETTERING = re.compile(
     r"|标语|水印|§)|(?:文字|标题|字幕)\s*[:为是]?\s*§"
 )
 _BARE_TEXT = re.compile(
-    r"(?:\b(?:text|words?|caption|title|headline|slogan)\b|文字|字样|标题|字幕|标语|写上?)\s*(?:that (?:says"
+    r"(?:\b(?:text|words?|caption|title|headline|slogan)\b|文字|字样|标题|字幕|标语|[一两几][行句排]大?字"
+    r"|写上?)\s*(?:that (?:says"
     r"|reads))?\s*[:：]?\s*([^§]+)$",
     re.IGNORECASE,
 )

@@ -16,7 +16,7 @@ _BREAK = re.compile(
     r"|然后|接着|并且|而且|同时|最后|并(?!排)|(?<=[^太])再(?=.)|&"
 )
 _SPARED = re.compile(
-    r"\bnot? too \w+|别太.|不要太.|\b(?:don't|do not|without|never)\b[^,;。.]*|(?:不要|别)(?=[变调])[^,。]*"
+    r"\bnot? too \w+|别太.|不要太.|\b(?:don't|do not|without|never)\b[^,;。.]*|(?:不要|别)再?(?=[变调])[^,。]*"
 )
 _SAME_THING = ((re.compile(r"black\s*(?:and|&|-and-|n)\s*white|\bb\s*&\s*w\b"), "grayscale"),)
 
@@ -38,6 +38,23 @@ _BEYOND = re.compile(
     r"|去掉|去除|删除|删掉|移除|抹掉|换成|换个|替换|换掉|换一|加上|添加|加个|加一|变成|改成|画成|转成|合成|合并"
     r"|抠图|扩图|融合|风格化|上色|修复|p掉"
 )
+# What may stand around the words for light and colour when they are about the whole picture.
+_NEUTRAL = re.compile(
+    r"\b(?:an?|the|it|its|it's|this|that|that's|my|these|them|one|ones|picture|photo|image|pic|shot|photograph|drawing"
+    r"|whole|entire|overall|everything|please|pls|bit|little|tiny|lot|lots|much|very|way|far|more|less|too|so|not|as|even"
+    r"|make|made|be|being|look|looks|looking|is|are|was|get|give|turn|set|put|bring|go|take|keep|have|has|try|do|up|down"
+    r"|by|to|of|in|for|on|at|from|and|but|then|now|just|only|slightly|somewhat|subtly|gently|touch|tad|hint|really|super"
+    r"|extremely|strongly|heavily|significantly|dramatically|can|could|would|will|should|you|we|i|i'd|want|need|needs|like"
+    r"|me|us|some|with|add|increase|raise|boost|decrease|reduce|lower|lessen|drop|cut|pump|crank|dial|push|pull|bump"
+    r"|enhance|extra|higher|stronger|weaker|colou?rs?|colou?red|colou?ring|tones?|percent|points?|also|again|still|again"
+    r"|all|than|before|version|variant|edit|effect|look|style|mood|feel|levels?|apply|change|adjust|convert|thanks|thank|hey"
+    r"|ok|okay|hi|how|do|does|cent|per|quite|rather|kind|level|amount|light|old|please|there|here|over|out|x|px|n|s|d|t)\b"
+    r"|(?:这|那)[张幅]画?|整张|整体|全图|图片|照片|画面|图像|颜色|色彩|色调|效果|程度|稍微|稍稍|略微|微微|轻微|少许|一点"
+    r"|一些|一下|非常|特别|大幅|明显|可以|能不能|可不可以|帮我|麻烦|谢谢|还是|百分之|感觉|提高|提升|增加|加强|增强|加大"
+    r"|降低|减少|减弱|减小|[把将让给使图点些下多很了的地得再更还请我你您能吗吧啊呢呀要想变调弄改搞成为到和并也它比较太过"
+    r"高低强弱大小加减提上升整些做有个张幅一二三四五六七八九十]"
+)
+_CONTENT = re.compile(r"[a-z]{2,}|[一-龥]")
 _BLUR = re.compile(r"blur|模糊", re.IGNORECASE)
 
 
@@ -77,7 +94,11 @@ def read_instructions(text: str) -> Instructions:
         clause = Clause(words, words, direction)
         found, lacking = read_clause(clause)
         found = found or ([] if lacking else _shape_only(clause))
-        if (found and _REGION.search(words)) or (not found and not lacking and _BEYOND.search(words)):
+        if (
+            _is_about_a_thing(clause, found)
+            or (found and _REGION.search(words))
+            or (not found and not lacking and _BEYOND.search(words))
+        ):
             left_out.append(words.strip())
             continue
         operations += found
@@ -101,6 +122,16 @@ def clauses(text: str) -> list[str]:
     for pattern, word in _SAME_THING:
         folded = pattern.sub(word, folded)
     return [part for part in _BREAK.split(folded) if part and part.strip()]
+
+
+def _is_about_a_thing(clause: Clause, found: list[Operation]) -> bool:
+    """Whether light or colour is asked for and the rest of the clause names what it is asked of: "the red car warmer".
+
+    Pixel operations change the whole picture; what is left of the clause once they are taken out has to be about that.
+    """
+    if not any(isinstance(one, Adjustment) and one.has_tones for one in found):
+        return False
+    return _CONTENT.search(_NEUTRAL.sub(" ", clause.words.replace("¦", " "))) is not None
 
 
 def _direction(words: str, before: int) -> int:

@@ -32,7 +32,8 @@ _RATIO_WORDS: tuple[tuple[re.Pattern[str], tuple[int, int]], ...] = (
     (
         re.compile(
             r"\b(?:in |as |to |into )?(?:a )?square(?= (?:format|picture|image|photo|crop|version|canvas|poster|logo"
-            r"|frame|shape|ratio|aspect|one)\b|[\s]*(?:[,.;!?]|$|and\b|then\b|with\b|please\b))",
+            r"|frame|shape|ratio|aspect|one)\b|[\s]*(?:[,.;!?]|$|and\b|then\b|with\b|please\b|(?:for"
+            r"|on) (?:instagram|insta|facebook|social|the web)\b))",
             re.IGNORECASE,
         ),
         (1, 1),

@@ -12,6 +12,7 @@ from dataclasses import replace
 from agent.adjusting import Adjustment
 from agent.adjusting.applying import encoded
 from agent.errors import DesignRuleBroken, ErrorCode, RequestRefused
+from agent.imaging.expansion_words import read_expansion
 from agent.messages import CompletionChunk, ImageOrigin, ImagePart, PromptMessage, Role, TextPart, TokenUsage
 from agent.providers.base import PLAIN, ChatOptions, ImageRequest, PictureBytes, ToolDeclaration
 from agent.providers.catalogue import ModelEntry
@@ -46,7 +47,7 @@ _DEFAULT_RATIO = "16:9"
 _DEFAULT_SIZE = (1376, 768)
 _TOKENS_A_PICTURE = 258
 # What is asked for when a picture is to grow and nothing is said of it.
-_CONTINUE = "extend it"
+_CONTINUE, _CONTINUE_ZH = "extend it", "向外延伸"
 _PIECES = re.compile(r"[\u3400-\u9fff]{1,2}[^\w\s]*\s*|[^\s\u3400-\u9fff]+\s*|\s+")
 
 
@@ -73,17 +74,25 @@ class SketchProvider:
         if options.google_search and tools:
             raise DesignRuleBroken("google_search and functions in one request")
         prompt = last_prompt(messages)
-        text = wish_text(prompt) if prompt is not None else ""
+        text = said = wish_text(prompt) if prompt is not None else ""
+        if prompt is not None and is_to_grow(prompt) and (grown := read_expansion(text)) is not None:
+            # How far is marked already; what is left says what shall be there.
+            text = grown.rest
         if options.response_schema is not None:
             answer, wish = json.dumps(fill_form(options.response_schema, text), ensure_ascii=False), None
         else:
             found = await self._found(text)
             wish = _planned(prompt, text, messages, found)
-            answer = self._sentence(wish, messages, text)
+            answer = self._sentence(wish, messages, said)
         async for chunk in self._say(answer):
             yield chunk
         if isinstance(wish, Draw | Edit):
-            call = image_call(wish, text or _CONTINUE, tools, is_upload=newest_is_upload(messages))
+            call = image_call(
+                wish,
+                text or (_CONTINUE_ZH if is_chinese(said) else _CONTINUE),
+                tools,
+                is_upload=newest_is_upload(messages),
+            )
             if call is not None:
                 yield CompletionChunk(part=call)
         yield CompletionChunk(usage=_usage(messages, answer), finish_reason=DONE)

@@ -44,9 +44,20 @@ def _comparative(tone: str, sign: int) -> Maker:
     return make
 
 
+_OPEN = re.compile(r"\b(?:adjust|change|set|edit|modify|tweak)\b|[调改]")
+_SAYS_HOW = re.compile(
+    r"\b(?:more|less|increase|decrease|reduce|raise|boost|lower|higher|up|down|add|enhance|extra|pump|crank|stronger|weaker"
+    r"|drop|cut|lessen|too|not enough|high|low|strong|bump|improve)\b|\d"
+    r"|[高升增加强大降减低弱小太更]|提"
+)
+
+
 def _noun(tone: str) -> Maker:
-    def make(clause: Clause, match: re.Match[str]) -> Operation:
+    def make(clause: Clause, match: re.Match[str]) -> Operation | None:
         signed = find_signed(clause.original[match.end() :])
+        # "Adjust the brightness": nobody can tell which way.
+        if signed is None and _OPEN.search(clause.original) and not _SAYS_HOW.search(clause.original):
+            return None
         too_much = bool(re.search(r"\btoo\b|太", clause.original))
         sign = -1 if (clause.direction < 0) is not too_much else 1
         return _toned(tone, signed or sign * find_amount(clause.original))
@@ -104,9 +115,13 @@ def cropped_to(width: int, height: int) -> Adjustment:
 
 
 _SIDES = re.compile(r"(\d{2,5})\s*(?:px|像素)?\s*(?:x|\*|乘|by)\s*(\d{2,5})")
-_WIDE = re.compile(r"(\d{2,5})\s*(?:px|pixels?)\s*wide|width\s*(?:of|to|=)?\s*(\d{2,5})|宽度?(?:为|到|成)?\s*(\d{2,5})")
+_WIDE = re.compile(
+    r"(\d{2,5})\s*(?:px|pixels?)?\s*(?:wide|in width|across)\b|(\d{2,5})\s*(?:px|像素)?\s*的?宽"
+    r"|width\s*(?:of|to|=)?\s*(\d{2,5})|宽度?(?:为|到|成)?\s*(\d{2,5})"
+)
 _HIGH = re.compile(
-    r"(\d{2,5})\s*(?:px|pixels?)\s*(?:high|tall)|height\s*(?:of|to|=)?\s*(\d{2,5})|高度?(?:为|到|成)?\s*(\d{2,5})"
+    r"(\d{2,5})\s*(?:px|pixels?)?\s*(?:high|tall|in height)\b|(\d{2,5})\s*(?:px|像素)?\s*的?高"
+    r"|height\s*(?:of|to|=)?\s*(\d{2,5})|高度?(?:为|到|成)?\s*(\d{2,5})"
 )
 _TIMES = re.compile(r"(\d(?:\.\d+)?)\s*(?:x\b|times\b|倍)")
 
@@ -148,7 +163,10 @@ def _factor(words: str) -> float | None:
 
 
 _GRAY = r"gr[ae]y-?\s?scale|monochrome|colou?rless|黑白|灰度|去色|单色"
-_TURN = r"rotat\w+|turn(?= (?:it |this |that |the \w+ )?(?:left|right|around|by|upside|\d|clockwise|counter|anti))"
+_TURN = (
+    r"rotat\w+|turn(?= (?:it |this |that |the \w+ )?"
+    r"(?:left|right|around|by|upside|\d+(?:\.\d+)? ?(?:°|deg)|clockwise|counter|anti))"
+)
 RULES: tuple[tuple[re.Pattern[str], Maker], ...] = (
     (re.compile(rf"(?:{_TURN}|\bupside down\b|旋转|逆时针|顺时针|[左右]转|转(?=\s*\d)|颠倒|倒过来)[^§]*"), _rotate),
     (
@@ -158,7 +176,7 @@ RULES: tuple[tuple[re.Pattern[str], Maker], ...] = (
     (
         re.compile(
             r"\b(?:resiz\w+|scal\w+|shrink\w*|enlarge\w*|upscal\w+|downscal\w+|(?:half|double|twice) (?:the "
-            r"|its )?size)\b[^§]*"
+            r"|its )?size|(?:half|twice|\w+ times) as (?:large|big|wide|small|high))\b[^§]*"
             r"|\b\d{2,5}\s*x\s*\d{2,5}\b|\b(?:smaller|bigger|larger)\b|缩小\S*|缩放\S*|放大\S*|尺寸\S*|(?:改"
             r"|调整?)大小\S*|大小(?:改|调)\S*|\d+\s*像素"
         ),

@@ -41,7 +41,7 @@ def test_the_page_is_the_one_the_code_makes() -> None:
 @pytest.mark.parametrize(
     ("value", "archived", "stays_at_home", "of_the_archive"),
     [
-        (Turn, ArchivedTurn, {"request_id", "is_imported"}, {"signatures"}),
+        (Turn, ArchivedTurn, {"request_id", "maximum_usd", "is_imported"}, {"signatures"}),
         (Picture, ArchivedPicture, set(), {"signatures", "is_starred", "tags"}),
         (WorkspaceFile, ArchivedWorkspaceFile, {"content"}, {"digest", "size_bytes"}),
         (WholeConversation, ArchivedConversation, {"starred", "tags"}, set()),

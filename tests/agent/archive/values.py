@@ -151,6 +151,7 @@ _OF_FIELD: dict[tuple[type[BaseModel], str], st.SearchStrategy[Any]] = {
     (Turn, "state"): st.sampled_from([TurnState.DONE, TurnState.STOPPED, TurnState.FAILED]),
     (Turn, "price_usd"): st.floats(0, 100),
     (Turn, "seconds"): st.floats(0, 1e6),
+    (Turn, "maximum_usd"): st.none(),
     (Turn, "feather_px"): st.none() | st.integers(0, 400),
     (Timing, "seconds"): st.floats(0, 1e6),
     (TurnSettings, "aspect_ratio"): st.sampled_from([None, "auto", "16:9"]),

@@ -268,11 +268,11 @@ async def test_what_was_deleted_from_a_conversation_is_told_to_its_owner_alone(k
     assert await kept.gallery.deleted("local", here) == ()
 
 
-async def test_after_a_week_a_deleted_picture_does_not_come_back(kept: Filled) -> None:
+async def test_after_thirty_days_a_deleted_picture_does_not_come_back(kept: Filled) -> None:
     made = await kept.add(await kept.conversation())
     await kept.gallery.delete("local", [made])
     with sqlite3.connect(kept.home / "aivista.db") as database:
-        database.execute("UPDATE pictures SET deleted_at = datetime(deleted_at, '-8 days')")
+        database.execute("UPDATE pictures SET deleted_at = datetime(deleted_at, '-31 days')")
     database.close()
     assert await kept.gallery.undelete("local", [made]) == ()
 

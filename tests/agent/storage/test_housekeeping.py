@@ -153,7 +153,7 @@ async def test_a_picture_that_is_recorded_while_the_sweep_runs_stays(kept: Fille
     assert len(files_below(kept.home / "pictures")) == 8
 
 
-async def test_a_deleted_conversation_goes_after_a_week_with_its_files(kept: Filled) -> None:
+async def test_a_deleted_conversation_goes_after_thirty_days_with_its_files(kept: Filled) -> None:
     recent, old, shared = [await kept.conversation() for _ in range(3)]
     young = await digest_of(kept, await kept.add(recent))
     alone = await digest_of(kept, await kept.add(old))
@@ -161,8 +161,10 @@ async def test_a_deleted_conversation_goes_after_a_week_with_its_files(kept: Fil
     await kept.add(shared, data=png("blue"))
     for conversation in (recent, old):
         await kept.store.delete(conversation, "local")
-    week = datetime.now(UTC) - timedelta(days=8)
-    in_database(kept.home, "UPDATE conversations SET deleted_at = ? WHERE id = ?", f"{week:%Y-%m-%d %H:%M:%S.%f}", old)
+    long_ago = datetime.now(UTC) - timedelta(days=31)
+    in_database(
+        kept.home, "UPDATE conversations SET deleted_at = ? WHERE id = ?", f"{long_ago:%Y-%m-%d %H:%M:%S.%f}", old
+    )
     age(kept.home)
     report = Housekeeping(kept.home).sweep()
     assert (report.conversations, report.pictures.files) == (1, 1)
@@ -173,7 +175,7 @@ async def test_a_deleted_conversation_goes_after_a_week_with_its_files(kept: Fil
         await kept.store.undelete(old, "local")
 
 
-async def test_a_deleted_picture_goes_after_a_week_and_its_record_stays(kept: Filled) -> None:
+async def test_a_deleted_picture_goes_after_thirty_days_and_its_record_stays(kept: Filled) -> None:
     conversation = await kept.conversation()
     raw, after = [await kept.images.write(png(one), "image/png", ImageOrigin.EDITED) for one in ("white", "grey")]
     mask = await kept.images.write(png("black"), "image/png", ImageOrigin.EDITED)
@@ -187,7 +189,7 @@ async def test_a_deleted_picture_goes_after_a_week_and_its_record_stays(kept: Fi
     await kept.images.thumbnail(digests[0], 64)
     assert len((await kept.gallery.page("local", GalleryQuery(words="fox"))).items) == 1
     await kept.gallery.delete("local", [goes, young, leaned_on])
-    in_database(kept.home, "UPDATE pictures SET deleted_at = datetime(deleted_at, '-8 days') WHERE id != ?", young)
+    in_database(kept.home, "UPDATE pictures SET deleted_at = datetime(deleted_at, '-31 days') WHERE id != ?", young)
     in_database(kept.home, "UPDATE pictures SET deleted_at = NULL WHERE id = ?", twin)
     age(kept.home)
     report = Housekeeping(kept.home).sweep()
@@ -212,7 +214,7 @@ async def test_a_picture_that_another_leans_on_keeps_its_file(kept: Filled) -> N
     edit = EditRecord(kind="mask", verdict="good", reason="", base=base, mask=mask, raw=mask)
     await kept.add(conversation, details={"edit": edit})
     await kept.gallery.delete("local", [goes])
-    in_database(kept.home, "UPDATE pictures SET deleted_at = datetime(deleted_at, '-8 days')")
+    in_database(kept.home, "UPDATE pictures SET deleted_at = datetime(deleted_at, '-31 days')")
     age(kept.home)
     assert Housekeeping(kept.home).sweep().is_empty
     assert file_of(kept.home, digest).exists()
@@ -270,7 +272,7 @@ async def test_files_that_are_not_ours_stay(kept: Filled) -> None:
 async def test_a_dry_run_tells_the_same_and_removes_nothing(kept: Filled) -> None:
     conversation = await kept.conversation()
     await kept.store.delete(conversation, "local")
-    in_database(kept.home, "UPDATE conversations SET deleted_at = datetime(deleted_at, '-8 days')")
+    in_database(kept.home, "UPDATE conversations SET deleted_at = datetime(deleted_at, '-31 days')")
     await kept.images.write(png("blue"), "image/png", ImageOrigin.UPLOADED)
     age(kept.home)
     before = files_below(kept.home)
@@ -288,7 +290,7 @@ async def test_the_gallerys_index_forgets_what_is_gone(kept: Filled) -> None:
     stays = await kept.add(other, data=png("#e00000"))
     await kept.gallery.page("local", GalleryQuery(similar_to=stays))
     await kept.store.delete(conversation, "local")
-    in_database(kept.home, "UPDATE conversations SET deleted_at = datetime(deleted_at, '-8 days')")
+    in_database(kept.home, "UPDATE conversations SET deleted_at = datetime(deleted_at, '-31 days')")
     assert Housekeeping(kept.home).sweep().vectors == 2
     tables = VectorTables(kept.home)
     assert tables.known("looks") == {stays}
@@ -362,7 +364,7 @@ async def main():
         await kept.store.delete(conversation, "local")
         await kept.images.write(png("blue"), "image/png", ImageOrigin.UPLOADED)
         def old(connection):
-            connection.exec_driver_sql("UPDATE conversations SET deleted_at = datetime(deleted_at, '-8 days')")
+            connection.exec_driver_sql("UPDATE conversations SET deleted_at = datetime(deleted_at, '-31 days')")
         await kept.store.in_transaction(old)
         for path in (home / "pictures").rglob("*"):
             os.utime(path, (1, 1))
@@ -468,6 +470,23 @@ async def test_each_damage_is_found_and_named(tmp_path: Path, trouble: Trouble) 
     assert report.thumbnails.files == (2 if trouble is Trouble.PICTURE_MISSING else 0)
 
 
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        ("UPDATE turns SET parent = 'nowhere'", "a turn of “Foxes” follows one that is not there before it"),
+        ("UPDATE turns SET parent = id", "a turn of “Foxes” follows one that is not there before it"),
+        ("UPDATE conversations SET head = 'nowhere'", "“Foxes” shows a turn that is not there"),
+        ("UPDATE pictures SET turn_id = 'nowhere' WHERE handle = '#1'", "#1 in “Foxes” is of a turn that is not there"),
+    ],
+)
+async def test_turns_and_pictures_that_nobody_could_get_to_are_found(tmp_path: Path, damage: str, told: str) -> None:
+    async with filled(tmp_path) as kept:
+        await everything(kept)
+    assert Housekeeping(tmp_path).check().is_fine
+    in_database(tmp_path, damage)
+    assert [one.what for one in Housekeeping(tmp_path).check().findings] == [told]
+
+
 async def test_every_file_of_a_workspace_is_looked_through(kept: Filled) -> None:
     """More of them than are read at once."""
     conversation = await kept.conversation(title="Foxes")
@@ -489,8 +508,10 @@ async def test_a_deleted_conversation_goes_with_the_files_of_its_workspace(kept:
     for conversation in (old, kept_one):
         await WorkspaceStore(kept.store).of(conversation, "local").write("a.md", "text", by="person")
     await kept.store.delete(old, "local")
-    week = datetime.now(UTC) - timedelta(days=8)
-    in_database(kept.home, "UPDATE conversations SET deleted_at = ? WHERE id = ?", f"{week:%Y-%m-%d %H:%M:%S.%f}", old)
+    long_ago = datetime.now(UTC) - timedelta(days=31)
+    in_database(
+        kept.home, "UPDATE conversations SET deleted_at = ? WHERE id = ?", f"{long_ago:%Y-%m-%d %H:%M:%S.%f}", old
+    )
     assert Housekeeping(kept.home).check().files.files == 2
     assert Housekeeping(kept.home).sweep().conversations == 1
     assert Housekeeping(kept.home).check().files.files == 1

@@ -425,7 +425,7 @@ async def test_only_what_was_deleted_before_the_moment_goes_for_good(store: Conv
     kept, thrown_away = await said(store, "a fox"), await said(store, "a hen")
     await store.search("local", "fox")
     await store.delete(thrown_away.id, "local")
-    assert await store.sweep(datetime.now(UTC) - timedelta(days=7)) == set()
+    assert await store.sweep(datetime.now(UTC) - timedelta(days=30)) == set()
     assert (await store.undelete(thrown_away.id, "local")).id == thrown_away.id
     assert await store.sweep(LATER) == set()
     await store.delete(thrown_away.id, "local")

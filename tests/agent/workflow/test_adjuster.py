@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import random
 import signal
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,14 +12,14 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from agent.adjusting import Adjustment, Change, ChangeKind
+from agent.adjusting import Adjustment, Change, ChangeKind, read_adjustment
 from agent.adjusting.applying import apply_adjustment
 from agent.components import ActionPanel, FailureNote, SmartCanvas, Steps
 from agent.conversation import Conversation, Turn, TurnState
 from agent.errors import ErrorCode
 from agent.events import PaintingStarted, PictureReady, Step, ThoughtLog, TurnDone, TurnFailed, TurnStarted, TurnStopped
 from agent.messages import ImageOrigin, ImagePart, Role, TextPart
-from agent.pictures import EXACT_ADJUSTMENT, Picture
+from agent.pictures import EXACT_ADJUSTMENT, Picture, StoredPicture
 from agent.providers.scripted import calls, says
 from agent.settings import Settings, TurnSettings
 from agent.studio import Studio, TurnRequest
@@ -225,6 +226,84 @@ async def test_adjustments_follow_one_another_in_the_same_family(settings: Setti
     handles = [only(events, PictureReady).picture for events in (first, second, third)]
     assert [(one.handle, one.parents) for one in handles] == [("#1b", ("#1",)), ("#1c", ("#1b",)), ("#1d", ("#1",))]
     assert len(scene.provider.asked) == 2
+
+
+def noise(width: int, height: int) -> bytes:
+    """Return a picture in which no pixel is like the next."""
+    sink = io.BytesIO()
+    Image.frombytes("RGB", (width, height), random.Random(7).randbytes(width * height * 3)).save(sink, "PNG")
+    return sink.getvalue()
+
+
+def pixels(data: bytes) -> tuple[tuple[int, int], bytes]:
+    with Image.open(io.BytesIO(data)) as image:
+        return image.size, image.convert("RGB").tobytes()
+
+
+async def adjusted_in_turn(studio: Studio, data: bytes, *texts: str) -> list[StoredPicture]:
+    """Return the upload and one picture for each text, each an adjustment of the one before."""
+    conversation = await studio.new_conversation()
+    await run(studio, conversation.id, texts[0], data)
+    for text in texts[1:]:
+        await run(studio, conversation.id, text)
+    kept = await studio.conversation(conversation.id)
+    return [await studio.picture(kept.id, one.handle) for one in kept.pictures]
+
+
+async def test_warmer_and_then_colder_by_as_much_gives_the_picture_back_bit_for_bit(settings: Settings) -> None:
+    data = png(64, 36, "#4080c0")
+    async with Studio(settings) as studio:
+        original, warmer, back = await adjusted_in_turn(studio, data, "a bit warmer", "a bit colder")
+    assert warmer.data != back.data == original.data
+    assert back.picture.parents == (warmer.picture.handle,)
+    assert back.picture.handle == "#1c"
+    assert back.receipt is not None
+    assert (back.receipt.adjustment, back.receipt.changes) == (Adjustment(), ())
+
+
+async def test_what_is_asked_for_in_small_steps_is_applied_once_to_the_original(settings: Settings) -> None:
+    data = png(64, 36, "#4080c0")
+    async with Studio(settings) as studio:
+        *_, last = await adjusted_in_turn(studio, data, "a bit warmer", "a bit warmer", "a bit warmer")
+        _, once = await adjusted_in_turn(studio, data, "warmth +45")
+    assert last.data == once.data == apply_adjustment(data, Adjustment(warmth=45)).data
+    assert last.picture.image.digest == once.picture.image.digest
+    assert last.receipt is not None
+    assert last.receipt.adjustment == Adjustment(warmth=45)
+    assert [one.handle for one in last.receipt.references] == ["#1"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (("crop to 1:1", "flip horizontally", "rotate right", "flip horizontally", "rotate right"), ("crop to 1:1",)),
+        (
+            ("brightness +20", "crop to 1:1", "flip vertically", "brightness -20"),
+            ("crop to 1:1", "flip vertically"),
+        ),
+        (("rotate by 2 degrees", "rotate by -2 degrees"), ()),
+    ],
+)
+async def test_frames_add_up_to_the_pixel(
+    settings: Settings, texts: tuple[str, ...], expected: tuple[str, ...]
+) -> None:
+    data = noise(65, 38)
+    async with Studio(settings) as studio:
+        *_, last = await adjusted_in_turn(studio, data, *texts)
+        wanted = data
+        for text in expected:
+            wished = read_adjustment(text)
+            assert wished is not None
+            wanted = apply_adjustment(wanted, wished).data
+    assert pixels(last.data) == pixels(wanted)
+
+
+async def test_a_cut_picture_that_is_straightened_is_a_new_start(settings: Settings) -> None:
+    async with Studio(settings) as studio:
+        _, cut, last = await adjusted_in_turn(studio, noise(65, 38), "crop to 1:1", "rotate by 3 degrees")
+    assert last.data == apply_adjustment(cut.data, Adjustment(rotate=3)).data
+    assert last.receipt is not None
+    assert [one.handle for one in last.receipt.references] == [cut.picture.handle]
 
 
 async def test_an_adjusted_picture_is_what_the_next_change_starts_from(settings: Settings) -> None:

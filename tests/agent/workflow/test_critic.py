@@ -188,7 +188,7 @@ async def test_what_a_review_costs_is_part_of_the_turn(settings: Settings) -> No
     assert played.kept.turns[0].price_usd == pytest.approx(painted + looks)
 
 
-@pytest.mark.parametrize(("budget_usd", "paintings"), [(0.0345, 1), (0.06, 1), (0.07, 2), (None, 2)])
+@pytest.mark.parametrize(("budget_usd", "paintings"), [(0.06, 1), (0.09, 1), (0.11, 2), (None, 2)])
 async def test_another_picture_is_painted_only_within_the_budget(
     settings: Settings, budget_usd: float | None, paintings: int
 ) -> None:

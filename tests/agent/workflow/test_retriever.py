@@ -77,7 +77,7 @@ def scene(settings: Settings, *styles: str) -> Scene:
 async def paint_once(studio: Studio) -> list[TurnEvent]:
     """Run the same turn in a conversation of its own, so that every one costs the same."""
     conversation = await studio.new_conversation()
-    return await run(studio, conversation.id, "a red fox")
+    return await run(studio, conversation.id, "a red fox", budget_usd=1.0)
 
 
 class OnVectors:

@@ -157,7 +157,7 @@ async def test_a_fault_of_ours_on_the_way_does_not_hide_the_refusal(
     assert "other words could not be asked for" in caplog.text
 
 
-@pytest.mark.parametrize("limit", [{"budget_usd": 1e-9}, {"cap_conversation_usd": 0.0001}])
+@pytest.mark.parametrize("limit", [{"cap_conversation_usd": 0.0001}])
 async def test_where_no_money_is_left_the_rules_serve(settings: Settings, limit: dict[str, Any]) -> None:
     def text(asked: Asked) -> Line:
         assert asked.options.response_schema is None, "nothing more is asked of the model"

@@ -275,7 +275,7 @@ async def test_grounding_is_never_on_without_permission(settings: Settings) -> N
     scene = Scene(settings, text=[calls(generate(use_grounding=True, model="pro"))], pictures=[picture()])
     async with scene.studio() as studio:
         conversation = await studio.new_conversation()
-        await run(studio, conversation.id, "the tower", review="off")
+        await run(studio, conversation.id, "the tower", review="off", image_model="pro")
     request = scene.provider.asked[-1].request
     assert request is not None
     assert not request.use_grounding

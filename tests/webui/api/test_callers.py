@@ -192,6 +192,7 @@ async def test_what_is_not_there_is_said_in_the_callers_language(quiet: httpx.As
     assert "地址" in missing.json()["detail"]
     wrong = await quiet.request("TRACE", "/api/v1/conversations")
     assert wrong.status_code == 405
+    assert "GET" in wrong.headers["Allow"]
     openai = (await quiet.get("/v1/nothing")).json()
     assert openai["error"]["code"] == "no_such_address"
 

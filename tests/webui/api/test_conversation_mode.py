@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import httpx
@@ -62,8 +63,25 @@ async def test_conversations_are_listed_named_pinned_searched_deleted_and_brough
     assert (await client.delete(f"{CONVERSATIONS}/{first}")).status_code == 204
     gone = await client.get(f"{CONVERSATIONS}/{first}")
     assert (gone.status_code, gone.json()["code"]) == (404, "conversation_not_found")
+    [deleted] = (await client.get("/api/v1/trash")).json()["conversations"]
+    assert (deleted["id"], deleted["title"], deleted["picture_count"]) == (first, "Red foxes", 0)
+    moments = [datetime.fromisoformat(deleted[name]) for name in ("deleted_at", "kept_until")]
+    assert moments[1] - moments[0] == timedelta(days=30)
     back = await client.post(f"{CONVERSATIONS}/{first}/undelete")
     assert back.json()["title"] == "Red foxes"
+
+
+async def test_only_what_is_in_the_trash_goes_for_good(client: httpx.AsyncClient) -> None:
+    first, second, third = [await begun(client, title) for title in ("Foxes", "Owls", "Hens")]
+    assert (await client.delete(f"/api/v1/trash/{first}")).status_code == 404
+    for one in (first, second):
+        await client.delete(f"{CONVERSATIONS}/{one}")
+    assert (await client.delete(f"/api/v1/trash/{first}")).status_code == 204
+    assert (await client.post(f"{CONVERSATIONS}/{first}/undelete")).status_code == 404
+    assert (await client.delete("/api/v1/trash")).json() == {"removed": 1}
+    assert (await client.get("/api/v1/trash")).json() == {"conversations": []}
+    listed = (await client.get(CONVERSATIONS)).json()["conversations"]
+    assert [one["id"] for one in listed] == [third]
 
 
 async def test_a_turn_is_read_back_with_its_answer_its_trace_and_its_cost(client: httpx.AsyncClient) -> None:
@@ -160,6 +178,8 @@ async def test_files_are_written_read_guarded_by_their_version_and_deleted(clien
     assert taken.status_code == 409
     stale = await client.put(f"{files}/notes/plan.md", content="x", headers={"If-Match": '"999"'})
     assert (stale.status_code, stale.json()["code"]) == (409, "file_changed")
+    forgotten = await client.put(f"{files}/notes/plan.md")
+    assert (forgotten.status_code, (await client.get(f"{files}/notes/plan.md")).text) == (422, "# Plan")
     fresh = await client.put(f"{files}/notes/plan.md", content="y", headers={"If-Match": read.headers["etag"]})
     assert fresh.status_code == 200
     assert [one["name"] for one in (await client.get(files)).json()["files"]] == ["notes/plan.md"]

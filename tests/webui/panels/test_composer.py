@@ -151,3 +151,9 @@ def test_with_both_only_what_both_obey_is_offered() -> None:
 
 def test_a_choice_of_both_goes_back_to_auto_in_sketch_mode() -> None:
     assert chip_updates(WORDS, CATALOGUE, "sketch", Chosen(image_model="both"))["image_model"]["value"] == "auto"
+
+
+@pytest.mark.parametrize("wrong", [None, 7, ["a"], {"a": 1}])
+def test_what_no_chip_could_say_counts_as_not_chosen(wrong: object) -> None:
+    chips = {"image_model": "pro", "resolution": wrong, "confirm": wrong, "review": "off"}
+    assert Chosen.from_chips(chips) == Chosen(image_model="pro", review="off")

@@ -1,0 +1,294 @@
+"""Backups of the database: made while a studio runs, verified, thinned out by a rule, and gone back to.
+
+A backup is a copy of `aivista.db` alone, below `<home>/backups`. Pictures are files that are never overwritten, so they
+need no copy; one that was removed for good since is missing after a restore, and the report says so.
+
+The rule: the newest three stay, the newest of each of the last seven days that have one, and of each of the last four
+weeks (days and weeks of UTC). The others are removed when a new backup has been verified.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+import shutil
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from agent.errors import ErrorCode, StorageFailure
+from agent.storage.liveness import LifeSign
+from agent.storage.private_files import make_private_folder, storage_failure
+
+_NAME = "aivista.db"
+_FOLDER = "backups"
+_STAMP = "%Y%m%dT%H%M%SZ"
+_BACKUP = re.compile(r"aivista-(\d{8}T\d{6}Z)\.db")
+_EVERY = timedelta(days=1)
+_NEWEST, _DAYS, _WEEKS = 3, 7, 4
+# Room that must be left beside a backup: it is not to be what fills the disk.
+_LEFT_FREE_BYTES = 256 << 20
+_PAGES_AT_ONCE = 1000
+# What is taken over from the newer database, in this order: each row names one of a table before it.
+_KEPT_TABLES = ("conversations", "turns", "calls", "pictures")
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Backup:
+    """A verified copy of the database."""
+
+    path: Path
+    made_at: datetime
+    size_bytes: int
+
+    @property
+    def name(self) -> str:
+        """By what `restore` knows it."""
+        return self.path.stem.removeprefix("aivista-")
+
+
+@dataclass(frozen=True)
+class RestoreReport:
+    """What going back to a backup brought. `set_aside` is the database that was there before, if there was any.
+
+    `kept_pictures` only the newer database knew; `lost_turns` are its turns without a picture, which are in the set
+    aside database alone. `missing_files` are pictures on record whose file is gone. `is_whole` says whether all of the
+    newer database could be read.
+    """
+
+    backup: Backup
+    set_aside: Path | None
+    kept_pictures: int
+    lost_turns: int
+    missing_files: int
+    is_whole: bool
+
+
+class BackupRefused(StorageFailure):
+    """There is no such backup, or a process uses the database that was to be replaced."""
+
+
+class Backups:
+    """The backups of a home. Every call blocks and may raise StorageFailure."""
+
+    def __init__(self, home: Path, folder: Path | None = None) -> None:
+        self._home = home
+        self._folder = folder or home / _FOLDER
+
+    def all(self) -> list[Backup]:
+        """Return the backups, the newest first."""
+        found = []
+        with contextlib.suppress(FileNotFoundError):
+            for path in self._folder.iterdir():
+                match = _BACKUP.fullmatch(path.name)
+                if match:
+                    made_at = datetime.strptime(match[1], _STAMP).replace(tzinfo=UTC)
+                    found.append(Backup(path, made_at, path.stat().st_size))
+        return sorted(found, key=lambda one: one.made_at, reverse=True)
+
+    def make_if_due(self, now: datetime) -> Backup | None:
+        """Make a backup where the newest is older than a day, or from a time to come; log what hinders it."""
+        newest = next(iter(self.all()), None)
+        is_fresh = newest is not None and timedelta(0) <= now - newest.made_at < _EVERY
+        if is_fresh or not (self._home / _NAME).is_file():
+            return None
+        try:
+            return self.make(now)
+        except StorageFailure as failure:
+            _log.warning("no backup of the database was made: %s", failure)
+            return None
+
+    def make(self, now: datetime) -> Backup:
+        """Copy the database as it is at this moment, verify the copy, and remove backups by the rule."""
+        source = self._home / _NAME
+        if not source.is_file():
+            raise BackupRefused(ErrorCode.STORAGE_BROKEN, detail=f"there is no {_NAME} in {self._home}")
+        path = self._folder / f"aivista-{now.astimezone(UTC).strftime(_STAMP)}.db"
+        unfinished = path.with_name(f".{path.name}.part")
+        try:
+            make_private_folder(self._folder)
+            if shutil.disk_usage(self._folder).free < source.stat().st_size + _LEFT_FREE_BYTES:
+                raise StorageFailure(ErrorCode.DISK_FULL)
+            os.close(os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600))
+            _copy(source, unfinished)
+            _verify(unfinished)
+            os.replace(unfinished, path)
+        except OSError as error:
+            raise storage_failure(error) from error
+        except sqlite3.Error as error:
+            raise StorageFailure(ErrorCode.STORAGE_BROKEN, detail=f"{_NAME}: {error}") from error
+        finally:
+            unfinished.unlink(missing_ok=True)
+        self._thin_out()
+        return Backup(path, now, path.stat().st_size)
+
+    def _thin_out(self) -> None:
+        every = self.all()
+        kept = {one.path for one in every[:_NEWEST]}
+        # By the calendar: the newest of a day stays the newest of that day, however time goes on.
+        for period, count in ((_day, _DAYS), (_week, _WEEKS)):
+            newest: dict[tuple[int, ...], Path] = {}
+            for one in every:
+                newest.setdefault(period(one.made_at), one.path)
+            kept.update(list(newest.values())[:count])
+        for one in every:
+            if one.path not in kept:
+                one.path.unlink(missing_ok=True)
+
+    def restore(self, name: str, now: datetime) -> RestoreReport:
+        """Go back to a backup. The present database is set aside; pictures that it alone knows are taken over, with
+        the turns and conversations that they belong to.
+
+        Raises BackupRefused while a studio, an MCP server or a script uses the home, and for an unknown name.
+        """
+        backup = next((one for one in self.all() if one.name == name), None)
+        if backup is None:
+            raise BackupRefused(ErrorCode.STORAGE_BROKEN, detail=f"there is no backup {name}")
+        if self._is_in_use():
+            raise BackupRefused(
+                ErrorCode.STORAGE_BROKEN,
+                detail="a studio, an MCP server or a script still uses this folder; please end it first",
+            )
+        restored = self._home / f".{_NAME}.restored"
+        try:
+            _verify(backup.path)
+            shutil.copyfile(backup.path, restored)
+            os.chmod(restored, 0o600)
+            aside = self._set_aside(now)
+            os.replace(restored, self._home / _NAME)
+            kept, lost, is_whole = _taken_over(aside, self._home / _NAME) if aside is not None else (0, 0, True)
+            return RestoreReport(backup, aside, kept, lost, self._missing_files(), is_whole)
+        except OSError as error:
+            raise storage_failure(error) from error
+        except sqlite3.Error as error:
+            raise StorageFailure(ErrorCode.STORAGE_BROKEN, detail=f"{backup.path.name}: {error}") from error
+        finally:
+            restored.unlink(missing_ok=True)
+
+    def _is_in_use(self) -> bool:
+        folder = self._home / "running"
+        sign = LifeSign(folder)
+        return folder.is_dir() and any(sign.is_alive(path.name) for path in folder.iterdir())
+
+    def _set_aside(self, now: datetime) -> Path | None:
+        """Give the present database another name, with all that is in its log; return its path."""
+        path = self._home / _NAME
+        if not path.exists():
+            return None
+        aside = path.with_name(f"{_NAME}.before-restore-{now.astimezone(UTC).strftime(_STAMP)}")
+        for ending in ("-wal", "-shm", ""):
+            part = path.with_name(path.name + ending)
+            if part.exists():
+                part.rename(aside.with_name(aside.name + ending))
+        # What belonged to turns of the former database cannot go on in this one.
+        for ending in ("", "-wal", "-shm"):
+            (self._home / f"checkpoints.db{ending}").unlink(missing_ok=True)
+        return aside
+
+    def _missing_files(self) -> int:
+        with closing(_reader(self._home / _NAME)) as database:
+            digests = [digest for (digest,) in database.execute("SELECT DISTINCT digest FROM pictures")]
+        folder = self._home / "pictures"
+        return sum(not any((folder / digest[:2]).glob(f"{digest}.*")) for digest in digests)
+
+
+def _day(moment: datetime) -> tuple[int, ...]:
+    return moment.year, moment.month, moment.day
+
+
+def _week(moment: datetime) -> tuple[int, ...]:
+    return tuple(moment.isocalendar())[:2]
+
+
+def _reader(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=30.0)
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy a database in steps, between which others may write. Raises sqlite3.Error."""
+    with closing(_reader(source)) as reading, closing(sqlite3.connect(target)) as writing:
+        reading.backup(writing, pages=_PAGES_AT_ONCE, sleep=0.005)
+        writing.execute("PRAGMA journal_mode=DELETE")
+    with target.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def _verify(path: Path) -> None:
+    """Raise StorageFailure unless the database is whole and one of Aivista's."""
+    try:
+        with closing(_reader(path)) as database:
+            [answer] = database.execute("PRAGMA integrity_check(1)").fetchone()
+            database.execute("SELECT version_num FROM alembic_version").fetchone()
+    except sqlite3.Error as error:
+        answer = str(error)
+    if answer != "ok":
+        raise StorageFailure(ErrorCode.STORAGE_BROKEN, detail=f"{path.name} is damaged: {answer}")
+
+
+def _taken_over(newer: Path, restored: Path) -> tuple[int, int, bool]:
+    """Copy the pictures that only the newer database knows, and what they belong to; return how many they are, how many
+    of its turns were left, and whether all of it could be read."""
+    with closing(_reader(newer)) as source, closing(sqlite3.connect(restored)) as target:
+        tables = {table: _readable_rows(source, table) for table in _KEPT_TABLES}
+        rows = {table: found for table, (found, _) in tables.items()}
+        known = set(target.execute("SELECT conversation_id, handle FROM pictures"))
+        new = [row for row in rows["pictures"] if (row["conversation_id"], row["handle"]) not in known]
+        by_id = {(str(row["conversation_id"]), str(row["id"])): row for row in rows["turns"]}
+        turns: set[tuple[str, str]] = set()
+        for row in new:
+            turns |= _with_those_before((str(row["conversation_id"]), str(row["turn_id"])), by_id)
+        conversations = {row["conversation_id"] for row in new}
+        wanted = {
+            "conversations": [row for row in rows["conversations"] if row["id"] in conversations],
+            "turns": [row for key, row in by_id.items() if key in turns],
+            "calls": [row for row in rows["calls"] if (row["conversation_id"], row["turn_id"]) in turns],
+            "pictures": [{name: value for name, value in row.items() if name != "id"} for row in new],
+        }
+        with target:
+            for table in _KEPT_TABLES:
+                _insert(target, table, wanted[table])
+            # What came back is shown where the newer database showed it.
+            for row in wanted["conversations"]:
+                target.execute(
+                    "UPDATE conversations SET head = :head, version = version + 1 WHERE id = :id AND EXISTS "
+                    "(SELECT 1 FROM turns WHERE conversation_id = :id AND id = :head)",
+                    {"head": row["head"], "id": row["id"]},
+                )
+        there = set(target.execute("SELECT conversation_id, id FROM turns"))
+    is_whole = all(is_readable for _, is_readable in tables.values())
+    return len(new), sum(key not in there for key in by_id), is_whole
+
+
+def _with_those_before(key: tuple[str, str], turns: dict[tuple[str, str], dict[str, object]]) -> set[tuple[str, str]]:
+    found: set[tuple[str, str]] = set()
+    while key in turns and key not in found:
+        found.add(key)
+        key = key[0], str(turns[key].get("parent"))
+    return found
+
+
+def _readable_rows(database: sqlite3.Connection, table: str) -> tuple[list[dict[str, object]], bool]:
+    """Return the rows of a table as far as they can be read, and whether that is all of them."""
+    found: list[dict[str, object]] = []
+    try:
+        cursor = database.execute(f"SELECT * FROM {table}")  # noqa: S608 - one of `_KEPT_TABLES`
+        names = [column[0] for column in cursor.description]
+        for row in cursor:
+            found.append(dict(zip(names, row, strict=True)))  # noqa: PERF401 - what came before a damage is kept
+    except sqlite3.Error:
+        return found, False
+    return found, True
+
+
+def _insert(database: sqlite3.Connection, table: str, rows: list[dict[str, object]]) -> None:
+    there = {row[1] for row in database.execute(f"PRAGMA table_info({table})")}
+    for row in rows:
+        names = [name for name in row if name in there]
+        places = ", ".join(f":{name}" for name in names)
+        database.execute(f"INSERT OR IGNORE INTO {table} ({', '.join(names)}) VALUES ({places})", row)  # noqa: S608

@@ -1,0 +1,124 @@
+"""The most that one call can cost: its input counted from above, its output limited in the request itself.
+
+Pure. A tokenizer makes at most one token of a byte; of written text it makes one of three to four letters. Here two
+letters count for one, and every byte of what is not ASCII. What the studio itself writes is English prose, of which
+three letters count for one. Limits of the output hold for thoughts and words together.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import date
+
+from agent.messages import (
+    ContentPart,
+    ImagePart,
+    PromptMessage,
+    SignedPart,
+    TextPart,
+    TokenUsage,
+    ToolCallPart,
+    ToolResultPart,
+)
+from agent.providers.base import ChatOptions, ToolDeclaration
+from agent.providers.catalogue import ModelEntry, ModelRole
+
+# What a painter may write and think for one picture. Recorded answers of Gemini's hold 180 to 1,190.
+PICTURE_WORDS_TOKENS = 2000
+# How many queries a search is told to make at most, and how much of what it reads counts as input.
+MOST_QUERIES = 4
+_SEARCHED_TOKENS = 2000
+SHOWN_PICTURE_TOKENS = 1120
+_MESSAGE_TOKENS = 8
+# A signature stands for thoughts, whatever its length in bytes.
+_SIGNED_TOKENS = 100
+_LEAST_OUTPUT_TOKENS = 256
+_MOST_OUTPUT_TOKENS = 65_536
+# What a picture counts for by its size, as published: Gemini's best model charges 1K and 2K alike.
+_PICTURE_TOKENS = {"512": 747, "1K": 1120, "2K": 1680, "4K": 2520}
+_BEST_PICTURE_TOKENS = {"1K": 1120, "2K": 1120, "4K": 2000}
+# The dearest picture that OpenAI's API is known to make.
+_OTHERS_PICTURE_TOKENS = 6240
+
+
+def picture_tokens(model: ModelEntry, resolution: str | None) -> int:
+    """Return what a picture of the model's is counted for."""
+    is_best = model.role is ModelRole.IMAGE_PRO and model.provider == "gemini"
+    sizes = _BEST_PICTURE_TOKENS if is_best else _PICTURE_TOKENS
+    return sizes.get(resolution or "1K", sizes["1K"])
+
+
+def text_tokens(text: str) -> int:
+    """Return the most tokens that a text of anybody's can be."""
+    ascii_count = sum(character < "\x80" for character in text)
+    return (ascii_count + 1) // 2 + len(text.encode("utf-8", "replace")) - ascii_count
+
+
+def own_tokens(text: str) -> int:
+    """Return the most tokens that a text of the studio's own can be."""
+    return -(-len(text) // 3)
+
+
+def declared_tokens(system: str, tools: Iterable[ToolDeclaration]) -> int:
+    """Return the most tokens that instructions and functions can be."""
+    return own_tokens(system) + sum(own_tokens(tool.model_dump_json()) + _MESSAGE_TOKENS for tool in tools)
+
+
+def message_tokens(messages: Iterable[PromptMessage], picture: int = SHOWN_PICTURE_TOKENS) -> int:
+    """Return the most tokens that messages can be; each of their pictures counts for `picture`."""
+    return sum(_MESSAGE_TOKENS + sum(_part_tokens(part, picture) for part in message.parts) for message in messages)
+
+
+def _part_tokens(part: ContentPart, picture: int) -> int:
+    signed = _SIGNED_TOKENS if isinstance(part, SignedPart) and part.thought_signature else 0
+    match part:
+        case TextPart():
+            return signed + (0 if part.is_thought else text_tokens(part.text))
+        case ImagePart():
+            return picture
+        case ToolCallPart():
+            return signed + text_tokens(json.dumps(part.arguments, ensure_ascii=False)) + _MESSAGE_TOKENS
+        case ToolResultPart():
+            return text_tokens(json.dumps(part.content, ensure_ascii=False)) + picture * len(part.images)
+        case _:
+            return signed
+
+
+def input_usage(
+    messages: Sequence[PromptMessage], tools: Sequence[ToolDeclaration], options: ChatOptions
+) -> TokenUsage:
+    """Return the most that a text call can count for before the model has written a word."""
+    schema = own_tokens(json.dumps(options.response_schema)) if options.response_schema else 0
+    return TokenUsage(
+        prompt_tokens=declared_tokens(options.system, tools) + message_tokens(messages) + schema,
+        tool_tokens=_SEARCHED_TOKENS if options.google_search else 0,
+        search_queries=MOST_QUERIES if options.google_search else 0,
+    )
+
+
+def affordable_tokens(model: ModelEntry, left_usd: float, on: date) -> int:
+    """Return how many tokens of output the money buys, 0 where they are too few for an answer."""
+    each_usd = model.price_usd(TokenUsage(output_tokens=1_000_000), on) / 1_000_000
+    tokens = _MOST_OUTPUT_TOKENS if each_usd <= 0 else min(_MOST_OUTPUT_TOKENS, int(max(0.0, left_usd) / each_usd))
+    return tokens if tokens >= _LEAST_OUTPUT_TOKENS else 0
+
+
+def picture_limit(model: ModelEntry, resolution: str | None) -> int:
+    """Return how many tokens a picture and all that is written with it may be."""
+    return picture_tokens(model, resolution) + PICTURE_WORDS_TOKENS
+
+
+def worst_picture_usd(
+    model: ModelEntry, resolution: str | None, prompt_tokens: int, on: date, *, is_grounded: bool = False
+) -> float:
+    """Return the most that one picture can cost, in US dollars."""
+    is_gemini = model.provider == "gemini"
+    usage = TokenUsage(
+        prompt_tokens=prompt_tokens,
+        tool_tokens=_SEARCHED_TOKENS if is_grounded else 0,
+        output_tokens=PICTURE_WORDS_TOKENS if is_gemini else 0,
+        image_tokens=picture_tokens(model, resolution) if is_gemini else _OTHERS_PICTURE_TOKENS,
+        search_queries=MOST_QUERIES if is_grounded else 0,
+    )
+    return model.price_usd(usage, on)

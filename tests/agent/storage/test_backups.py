@@ -1,0 +1,129 @@
+"""Backups: copies of the database made while it is used, verified, thinned out, and gone back to."""
+
+from __future__ import annotations
+
+import sqlite3
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from agent.errors import StorageFailure
+from agent.providers.scripted import calls, says
+from agent.settings import Settings
+from agent.storage.backups import Backup, Backups
+from tests.support.scenes import Scene, generate, picture, run
+
+NOW = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
+
+
+def scene(settings: Settings, words: int = 9) -> Scene:
+    text = [calls(generate(f"a red fox {number}")) for number in range(words)]
+    return Scene(settings, text=text, pictures=lambda _: picture(64, 36))
+
+
+async def test_a_backup_made_while_a_studio_is_open_has_all_that_was_said(settings: Settings) -> None:
+    async with scene(settings).studio() as studio:
+        conversation = await studio.new_conversation()
+        await run(studio, conversation.id, "a red fox")
+        made = Backups(settings.home).make(NOW)
+    with sqlite3.connect(made.path) as database:
+        assert database.execute("SELECT count(*) FROM pictures").fetchone() == (1,)
+    assert made.path.stat().st_mode & 0o077 == 0
+    assert [one.name for one in Backups(settings.home).all()] == ["20310514T120000Z"]
+
+
+async def test_what_came_after_the_backup_is_taken_over_if_it_has_pictures(settings: Settings) -> None:
+    backups = Backups(settings.home)
+    async with Scene(
+        settings,
+        text=[calls(generate("a red fox")), calls(generate("a blue fox")), says("Hello."), calls(generate("a boat"))],
+        pictures=lambda _: picture(64, 36),
+    ).studio() as studio:
+        conversation = await studio.new_conversation()
+        await run(studio, conversation.id, "a red fox")
+        made = backups.make(NOW)
+        await run(studio, conversation.id, "a blue fox")
+        talk, other = await studio.new_conversation(), await studio.new_conversation()
+        await run(studio, talk.id, "Hello")
+        await run(studio, other.id, "a boat")
+    report = backups.restore(made.name, NOW + timedelta(hours=1))
+    assert (report.kept_pictures, report.lost_turns, report.missing_files, report.is_whole) == (2, 1, 0, True)
+    assert report.set_aside is not None
+    assert report.set_aside.is_file()
+    async with scene(settings).studio() as studio:
+        kept = await studio.conversation(conversation.id)
+        assert [one.text for one in kept.turns] == ["a red fox", "a blue fox"]
+        assert [one.handle for one in kept.pictures] == ["#1", "#2"]
+        assert len((await studio.conversation(other.id)).pictures) == 1
+        assert {one.id for one in await studio.conversations()} == {conversation.id, other.id}
+        await run(studio, conversation.id, "a third fox")
+        assert len((await studio.conversation(conversation.id)).pictures) == 3
+
+
+async def test_a_database_damaged_in_the_middle_is_gone_back_from_and_what_can_be_read_is_kept(
+    settings: Settings,
+) -> None:
+    backups = Backups(settings.home)
+    async with scene(settings).studio() as studio:
+        conversation = await studio.new_conversation()
+        await run(studio, conversation.id, "a red fox")
+        made = backups.make(NOW)
+    path = settings.home / "aivista.db"
+    data = bytearray(path.read_bytes())
+    data[len(data) // 3 : len(data) // 3 + 20_000] = b"\xff" * 20_000
+    path.write_bytes(data)
+    backups.restore(made.name, NOW)
+    async with scene(settings).studio() as studio:
+        assert len((await studio.conversation(conversation.id)).pictures) == 1
+
+
+async def test_nothing_is_gone_back_to_while_a_studio_runs_or_where_there_is_none(settings: Settings) -> None:
+    backups = Backups(settings.home)
+    async with scene(settings).studio() as studio:
+        await studio.new_conversation()
+        made = backups.make(NOW)
+        with pytest.raises(StorageFailure, match="please end it first"):
+            backups.restore(made.name, NOW)
+    with pytest.raises(StorageFailure, match="there is no backup yesterday"):
+        backups.restore("yesterday", NOW)
+
+
+async def test_a_damaged_backup_is_not_gone_back_to(settings: Settings) -> None:
+    async with scene(settings).studio() as studio:
+        await studio.new_conversation()
+        made = Backups(settings.home).make(NOW)
+    before = (settings.home / "aivista.db").read_bytes()
+    made.path.write_bytes(made.path.read_bytes()[:5000])
+    with pytest.raises(StorageFailure):
+        Backups(settings.home).restore(made.name, NOW)
+    assert (settings.home / "aivista.db").read_bytes() == before
+
+
+def test_a_backup_that_cannot_be_verified_is_not_kept(tmp_path: Path) -> None:
+    (tmp_path / "aivista.db").write_bytes(b"no database at all" * 100)
+    with pytest.raises(StorageFailure):
+        Backups(tmp_path).make(NOW)
+    assert list((tmp_path / "backups").iterdir()) == []
+
+
+async def test_old_backups_go_by_the_rule(settings: Settings) -> None:
+    async with scene(settings).studio() as studio:
+        await studio.new_conversation()
+    backups, made = Backups(settings.home), list[Backup]()
+    for hour in range(0, 60 * 24, 12):
+        made.append(backups.make(NOW + timedelta(hours=hour)))
+    # From noon of a Wednesday, one each noon and midnight; the last is of a Sunday's midnight.
+    assert made[-1].name == "20310713T000000Z"
+    days = ["0713T00", "0712T12", "0712T00", "0711T12", "0710T12", "0709T12", "0708T12", "0707T12"]
+    assert [one.name[4:11] for one in backups.all()] == [*days, "0706T12", "0629T12", "0622T12"]
+
+
+async def test_the_studio_makes_one_a_day_and_a_clock_that_was_ahead_hinders_none(settings: Settings) -> None:
+    async with scene(settings).studio() as studio:
+        await studio.new_conversation()
+    backups = Backups(settings.home)
+    assert backups.make_if_due(NOW) is not None
+    assert backups.make_if_due(NOW + timedelta(hours=23)) is None
+    assert backups.make_if_due(NOW + timedelta(hours=25)) is not None
+    assert backups.make_if_due(NOW - timedelta(days=3)) is not None

@@ -1,0 +1,336 @@
+"""`python -m tests.bench.prices`: what a message is said to cost at most, beside what it is charged in the end.
+
+Every path runs on the strict test server, which counts tokens as recorded answers do. The estimate and the maximum are
+those that the page shows before Send.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import io
+import statistics
+import tempfile
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from PIL import Image, ImageDraw
+
+from agent.components import PlanCard
+from agent.conversation import TurnState
+from agent.plans import Decision
+from agent.requests import Expansion, Mask
+from agent.settings import Settings
+from agent.spending import Estimate
+from agent.studio import Studio, TurnRequest
+from tests.bench.measuring import machine
+from tests.support.gemini import on_gemini, paint, search
+from tests.wire_server import GeminiServer, HttpError, PictureAnswer, Search, Text
+from webui.panels.composer import Chosen
+from webui.spend import Beside, chosen_estimate
+
+_GOOD = '{"lettering": "", "checklist": [], "score": 0.9, "feedback": "Good.", "suggestions": []}'
+_POOR = '{"lettering": "", "checklist": [], "score": 0.4, "feedback": "The fox has no hat.", "suggestions": ["a hat"]}'
+_WISH = "a red fox in the snow, watercolour, soft morning light, seen from the side, with a small village behind it"
+
+
+@dataclass(frozen=True)
+class Paid:
+    """One run of one path, in US dollars."""
+
+    estimate_usd: float
+    maximum_usd: float
+    paid_usd: float
+
+    @property
+    def ratio(self) -> float:
+        """The maximum by the price paid."""
+        return self.maximum_usd / self.paid_usd
+
+
+@dataclass
+class Desk:
+    """A studio on the server, as somebody sits before it: what was told before each message, and what was paid."""
+
+    studio: Studio
+    server: GeminiServer
+    conversation_id: str = ""
+    told: list[Estimate] = field(default_factory=list)
+    more_usd: float = 0.0
+    first: int = 0
+
+    async def begin(self) -> None:
+        """Open a new conversation."""
+        self.conversation_id = (await self.studio.new_conversation()).id
+
+    async def send(self, text: str, **sent: Any) -> None:
+        """Send a message with the maximum that the page shows for it, and let the turn rest."""
+        chosen = Chosen.model_validate(sent.pop("chosen", {}))
+        conversation = await self.studio.conversation(self.conversation_id)
+        beside = Beside(
+            characters=len(text) // 500 * 500,
+            files=len(sent.get("images", ())),
+            marked=len({sent.get("editing"), *sent.get("references", ())} - {None}),
+            has_mask="mask" in sent or "expand" in sent,
+            text=text,
+        )
+        guess = chosen_estimate(self.studio.catalogue, "gemini", chosen, beside, conversation)
+        self.told.append(guess)
+        request = TurnRequest(text=text, settings=chosen.turn_settings(), maximum_usd=guess.most_usd, **sent)
+        async for _ in self.studio.run_turn(self.conversation_id, request):
+            pass
+
+    async def go_on(self) -> None:
+        """Press Try again, which tells how much more it may cost."""
+        turn = (await self.studio.conversation(self.conversation_id)).turns[-1]
+        assert turn.state is TurnState.FAILED
+        self.more_usd += turn.maximum_usd or 0.0
+        async for _ in self.studio.retry(self.conversation_id, turn.id):
+            pass
+
+    async def run_plan(self) -> None:
+        """Press Paint on the plan's card, which tells what it may cost where that is beyond the maximum."""
+        turn = (await self.studio.conversation(self.conversation_id)).turns[-1]
+        [card] = [one for one in turn.components if isinstance(one, PlanCard)]
+        caps = {cap for plan in card.plans for cap in plan.caps if cap.cap == "turn"}
+        for cap in caps:
+            self.more_usd += max(0.0, cap.over_usd)
+        async for _ in self.studio.decide(self.conversation_id, turn.id, Decision(run=True)):
+            pass
+
+    async def paid(self) -> Paid:
+        """Return what the messages since the first that counts were told to cost, and cost."""
+        turns = (await self.studio.conversation(self.conversation_id)).turns[self.first :]
+        assert all(turn.state is TurnState.DONE for turn in turns), [turn.state for turn in turns]
+        told = self.told[self.first :]
+        maximum_usd = sum(one.most_usd for one in told) + self.more_usd
+        return Paid(sum(one.high_usd for one in told), maximum_usd, sum(turn.price_usd for turn in turns))
+
+
+Path_ = Callable[[Desk], Awaitable[None]]
+
+
+def _paints(desk: Desk, count: int = 1, **arguments: Any) -> None:
+    desk.server.on_text(paint(_WISH, **arguments))
+    desk.server.on_image(*[PictureAnswer() for _ in range(count)])
+
+
+async def _drawn(desk: Desk) -> None:
+    """Have a picture in the conversation that does not count."""
+    _paints(desk)
+    await desk.send(_WISH)
+    desk.first = 1
+
+
+async def talk(desk: Desk) -> None:
+    desk.server.on_text(Text("A watercolour lives from its paper: leave the white where the light falls. " * 6))
+    await desk.send("What makes a good watercolour?")
+
+
+async def talk_with_search(desk: Desk) -> None:
+    facts = {"facts": [{"item": "The tower is 330 m high.", "source": "example.org"}], "prompt_draft": ""}
+    desk.server.on_text(search(), Search(facts, queries=("height of the tower", "tower height 2026")))
+    desk.server.on_text(Text("It is 330 metres high. " * 8))
+    await desk.send("How high is the tower?", chosen={"allow_search": True})
+
+
+async def one_left_to_the_agent(desk: Desk) -> None:
+    _paints(desk)
+    await desk.send(_WISH)
+
+
+async def one_of_flash(desk: Desk) -> None:
+    _paints(desk)
+    await desk.send(_WISH, chosen={"image_model": "flash"})
+
+
+async def one_of_pro_reviewed(desk: Desk) -> None:
+    _paints(desk)
+    desk.server.on_text(Text(_GOOD))
+    await desk.send(_WISH, chosen={"image_model": "pro"})
+
+
+async def one_of_pro_unreviewed(desk: Desk) -> None:
+    _paints(desk)
+    await desk.send(_WISH, chosen={"image_model": "pro", "review": "off"})
+
+
+async def pro_chosen_by_the_agent(desk: Desk) -> None:
+    _paints(desk, model="pro")
+    desk.server.on_text(Text(_GOOD))
+    await desk.send(_WISH + ", in the highest quality")
+    await desk.run_plan()
+
+
+async def several_in_words(desk: Desk) -> None:
+    _paints(desk, 4, number_of_images=4)
+    await desk.send("four pictures of " + _WISH)
+
+
+async def several_locked_2k(desk: Desk) -> None:
+    _paints(desk, 3)
+    await desk.send(_WISH, chosen={"image_model": "flash", "number_of_images": "3", "resolution": "2K"})
+
+
+async def both_models(desk: Desk) -> None:
+    _paints(desk, 2)
+    await desk.send(_WISH, chosen={"image_model": "both", "review": "off"})
+
+
+async def edit_in_words(desk: Desk) -> None:
+    await _drawn(desk)
+    _paints(desk, action="edit_image", handles=["#1"])
+    await desk.send("now in the rain, and everything else as it is")
+
+
+async def masked_edit(desk: Desk) -> None:
+    await _drawn(desk)
+    _paints(desk, action="edit_image", handles=["#1"])
+    await desk.send("a lantern here", editing="#1", mask=Mask(await _mask_of(desk), "#1"))
+    await _agree(desk)
+
+
+async def expansion(desk: Desk) -> None:
+    await _drawn(desk)
+    _paints(desk, action="edit_image", handles=["#1"])
+    await desk.send("more of the sky", editing="#1", expand=Expansion("#1", top=0.4))
+    await _agree(desk)
+
+
+async def _agree(desk: Desk) -> None:
+    turn = (await desk.studio.conversation(desk.conversation_id)).turns[-1]
+    if turn.state is TurnState.WAITING:
+        await desk.run_plan()
+
+
+async def _mask_of(desk: Desk) -> bytes:
+    picture = (await desk.studio.conversation(desk.conversation_id)).picture("#1").image
+    size = picture.width or 1, picture.height or 1
+    mask = Image.new("L", size, 0)
+    ImageDraw.Draw(mask).ellipse((size[0] // 3, size[1] // 3, size[0] // 2, size[1] // 2), fill=255)
+    out = io.BytesIO()
+    mask.save(out, "PNG")
+    return out.getvalue()
+
+
+async def reference(desk: Desk) -> None:
+    await _drawn(desk)
+    _paints(desk)
+    await desk.send("an owl in the same style", references=("#1",))
+
+
+async def style(desk: Desk) -> None:
+    _paints(desk, style="ukiyo-e")
+    await desk.send("a red fox as a ukiyo-e woodblock print")
+
+
+async def always_reviewed(desk: Desk) -> None:
+    _paints(desk)
+    desk.server.on_text(Text(_GOOD))
+    await desk.send(_WISH, chosen={"review": "always"})
+
+
+async def repainted_by_the_review(desk: Desk) -> None:
+    _paints(desk)
+    desk.server.on_text(Text(_POOR), Text(_GOOD))
+    desk.server.on_image(PictureAnswer())
+    await desk.send(_WISH, chosen={"review": "always"})
+
+
+async def pro_repainted_by_the_review(desk: Desk) -> None:
+    _paints(desk)
+    desk.server.on_text(Text(_POOR), Text(_GOOD))
+    desk.server.on_image(PictureAnswer())
+    await desk.send(_WISH, chosen={"image_model": "pro"})
+
+
+async def plan_card(desk: Desk) -> None:
+    _paints(desk)
+    await desk.send(_WISH, chosen={"confirm": True})
+    await desk.run_plan()
+
+
+async def retry_after_a_failure(desk: Desk) -> None:
+    desk.server.on_text(paint(_WISH))
+    desk.server.on_image(HttpError(500, "An internal error has occurred."), PictureAnswer())
+    await desk.send(_WISH)
+    await desk.go_on()
+
+
+async def thinking(desk: Desk) -> None:
+    _paints(desk)
+    await desk.send(_WISH, chosen={"text_model": "thinking"})
+
+
+async def after_ten_messages(desk: Desk) -> None:
+    for number in range(10):
+        desk.server.on_text(Text("Leave the white where the light falls. " * 10))
+        await desk.send(f"What else, for the {number}th time?")
+    desk.first = 10
+    _paints(desk)
+    await desk.send(_WISH)
+
+
+PATHS: tuple[Path_, ...] = (
+    *(talk, talk_with_search, one_left_to_the_agent, one_of_flash, one_of_pro_unreviewed, one_of_pro_reviewed),
+    *(pro_chosen_by_the_agent, several_in_words, several_locked_2k, both_models, edit_in_words, masked_edit),
+    *(expansion, reference, style, always_reviewed, repainted_by_the_review, pro_repainted_by_the_review),
+    *(plan_card, retry_after_a_failure, thinking, after_ten_messages),
+)
+
+
+async def run_path(path: Path_, home: Path, server: GeminiServer, seed: int) -> Paid:
+    """Run a path in a conversation of its own."""
+    server.count_as_recorded(seed)
+    async with Studio(on_gemini(Settings(home=home), server.url)) as studio:
+        desk = Desk(studio, server)
+        await desk.begin()
+        await path(desk)
+        return await desk.paid()
+
+
+async def measured(paths: Iterable[Path_], seeds: Iterable[int]) -> dict[str, list[Paid]]:
+    """Return what every path was told to cost and cost, once for each seed."""
+    found: dict[str, list[Paid]] = {path.__name__: [] for path in paths}
+    for seed in seeds:
+        for path in paths:
+            with tempfile.TemporaryDirectory() as home, GeminiServer() as server:
+                found[path.__name__].append(await run_path(path, Path(home), server, seed))
+                assert server.violations == []
+    return found
+
+
+def table(found: dict[str, list[Paid]]) -> str:
+    """Return the figures as Markdown, and the two that count under it."""
+    lines = ["| path | estimate | maximum | paid | maximum / paid |", "| --- | --- | --- | --- | --- |"]
+    for name, runs in found.items():
+        shown = (
+            _spread([getattr(one, what) for one in runs], "$", 4)
+            for what in ("estimate_usd", "maximum_usd", "paid_usd")
+        )
+        ratios = _spread([one.ratio for one in runs], "", 2)
+        lines.append(f"| {name.replace('_', ' ')} | {' | '.join(shown)} | {ratios} |")
+    runs = [one for each in found.values() for one in each]
+    beyond = sum(one.paid_usd > one.maximum_usd for one in runs)
+    middle = statistics.median(one.ratio for one in runs)
+    lines += ["", f"Paid above the maximum: {beyond} of {len(runs)}. Median of maximum / paid: {middle:.2f}."]
+    return "\n".join(lines)
+
+
+def _spread(values: list[float], unit: str, digits: int) -> str:
+    low, middle, high = min(values), statistics.median(values), max(values)
+    return f"{unit}{middle:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.prices", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=10, help="how often each path runs")
+    found = asyncio.run(measured(PATHS, range(parser.parse_args().seeds)))
+    print(f"{machine()}\n\n{table(found)}")
+
+
+if __name__ == "__main__":
+    main()

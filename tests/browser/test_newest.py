@@ -1,0 +1,66 @@
+"""An open page shows what came to its conversation without it, and nobody has to open that again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+from agent.settings import Settings
+from agent.studio import Studio
+from tests.page import PageProcess
+from tests.page.hands import composer, expect_loaded, expect_rest, open_at, open_page, pictures, say
+from tests.support.scenes import run
+from tests.wire_server import GeminiProcess
+
+
+@pytest.fixture(autouse=True)
+def _clear(gemini: GeminiProcess) -> Iterator[None]:
+    gemini.control(clear=True)
+    yield
+    gemini.control(release=True)
+
+
+def test_a_picture_that_comes_after_stop_is_shown_in_every_open_page(
+    page: Page, profile: BrowserContext, gemini: GeminiProcess, gemini_studio: PageProcess
+) -> None:
+    asks = {"kind": "Call", "name": "generate_image", "args": {"prompt": "A red fox"}, "text_before": "I paint it."}
+    gemini.control(on_text=[asks], on_image=[{"kind": "Hold", "answer": {"kind": "PictureAnswer"}, "after_chunks": 0}])
+    open_page(page, gemini_studio.url)
+    say(page, "a fox")
+    expect(page.locator("#chat .frame.pending")).to_have_count(1)
+    other = profile.new_page()
+    open_at(other, page.url)
+    expect(other.locator("#chat .frame.pending")).to_have_count(1)
+    page.locator("#box .stop-button").click()
+    for one in (page, other):
+        expect_rest(one)
+        expect(pictures(one)).to_have_count(0)
+    composer(page).fill("what I am writing meanwhile")
+    gemini.release()
+    for one in (page, other):
+        expect(pictures(one)).to_have_count(1)
+        expect_loaded(pictures(one))
+    expect(composer(page)).to_have_value("what I am writing meanwhile")
+
+
+def test_a_turn_of_another_program_is_shown_in_the_open_page(page: Page, tmp_path: Path, studio: PageProcess) -> None:
+    address = studio.sketched("draw a red kite")
+    open_at(page, address, 1)
+
+    async def draw() -> None:
+        async with Studio(Settings(home=studio.home)) as program:
+            await run(program, address.rpartition("=")[2], "draw a lighthouse at dusk")
+
+    # Playwright has an event loop running in this thread.
+    with ThreadPoolExecutor(1) as beside:
+        beside.submit(lambda: asyncio.run(draw())).result()
+    expect(pictures(page)).to_have_count(2)
+    expect_rest(page)
+    expect(page.locator("#chat .user").last).to_contain_text("lighthouse")
+    say(page, "make it darker")
+    expect(pictures(page)).to_have_count(3)
