@@ -32,6 +32,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "agent.error_codes",
         "agent.errors",
         "agent.events",
+        "agent.expansion_words",
         "agent.handles",
         "agent.lineage",
         "agent.mcp_config",

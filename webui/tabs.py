@@ -26,8 +26,8 @@ class Tab:
     """One open tab.
 
     A tab shows one stream at a time: whoever opens a conversation or sends a message takes over, and a stream that no
-    longer holds the newest ticket stops writing. `streaming` is the ticket of the stream that it shows; `is_filled` says
-    that the page's first fill was sent.
+    longer holds the newest ticket stops writing. `streaming` is the ticket of the stream that it shows; `is_filled`
+    says that the page's first fill was sent.
     """
 
     ticket: int = 0

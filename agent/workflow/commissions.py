@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from pydantic import JsonValue
 
@@ -153,6 +153,32 @@ class Commission:
         if not advice:
             return self.prompt
         return f"{self.prompt}\n\nAn earlier attempt at this picture was reviewed. Mend this: {advice}"
+
+
+class FirstTry(NamedTuple):
+    """One picture of an order, and whose it is: the order's own, or its partner's."""
+
+    order: Commission
+    own: Commission
+    is_due: bool
+
+
+def picture_call(state: TurnProgress, index: int, slot: int, number: int) -> str:
+    """Return the journal's name of the call for one picture: by the planner's step and the call, slot and round."""
+    return f"picture:{state['planner_steps']}.{index}.{slot}.{number}"
+
+
+def first_round(state: TurnProgress, deps: Deps, orders: Mapping[int, Commission]) -> Iterator[FirstTry]:
+    """Yield every picture of the first round, and whether it is still to be paid.
+
+    What the journal has an answer to is not asked for again when a turn goes on: it is weighed against no cap and no
+    maximum a second time.
+    """
+    for index, order in orders.items():
+        for slot in range(order.picture_count):
+            own, _ = order.of_slot(slot)
+            known = deps.ledger.answered(picture_call(state, index, slot, 1), own.request.model)
+            yield FirstTry(order, own, is_due=known is None)
 
 
 async def commission(state: TurnProgress, deps: Deps, index: int) -> Commission:

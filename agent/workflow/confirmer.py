@@ -20,7 +20,7 @@ from agent.plans import CapPassed, Decision, ModelPrice, Plan, PlanEdit
 from agent.spending import review_price, worst_review_usd
 from agent.tools.base import error_result
 from agent.workflow.capping import caps_passed, maximum_passed
-from agent.workflow.commissions import Commission
+from agent.workflow.commissions import Commission, first_round
 from agent.workflow.critic import review_due
 from agent.workflow.deps import Deps, TurnRuntime, emit, today
 from agent.workflow.presenter import finished_turn
@@ -56,28 +56,27 @@ async def caps_in_the_way(
 
     Without any, when the turn `may_paint`, its price counts for other turns from now on.
     """
-    passed = await caps_passed(state, deps, price_of(deps, orders), may_paint=may_paint)
-    return (*passed, *maximum_passed(state, deps, *worst_of(deps, orders)))
+    passed = await caps_passed(state, deps, price_of(state, deps, orders), may_paint=may_paint)
+    return (*passed, *maximum_passed(state, deps, *_worst_of(state, deps, orders)))
 
 
-def worst_of(deps: Deps, orders: Mapping[int, Commission]) -> tuple[float, float]:
-    """Return the most that painting the orders can cost, in US dollars: the pictures alone, and with the reviews that
-    are due and what they may send back."""
+def _worst_of(state: TurnProgress, deps: Deps, orders: Mapping[int, Commission]) -> tuple[float, float]:
+    """Return the most that painting the orders can still cost, in US dollars: the pictures alone, and with the reviews
+    that are due and what they may send back."""
     alone_usd = all_usd = 0.0
-    for order in orders.values():
+    for order, own, is_due in first_round(state, deps, orders):
         is_reviewed = review_due(deps, order.work())
         look_usd = worst_review_usd(deps.text_model, today()) if is_reviewed else 0.0
         rounds = deps.turn.settings.review_rounds if is_reviewed else 1
-        for one in order.each:
-            worst_usd, count = one.worst_usd(today()), one.request.number_of_images
-            alone_usd += count * worst_usd
-            all_usd += rounds * count * (worst_usd + look_usd)
+        worst_usd = own.worst_usd(today())
+        alone_usd += worst_usd if is_due else 0.0
+        all_usd += rounds * (worst_usd + look_usd) - (0.0 if is_due else worst_usd)
     return alone_usd, all_usd
 
 
-def price_of(deps: Deps, orders: Mapping[int, Commission]) -> float:
-    """Return about what painting the orders costs, in US dollars, with the reviews that are due."""
-    return sum(_price(deps, order, one).price_usd for order in orders.values() for one in order.each)
+def price_of(state: TurnProgress, deps: Deps, orders: Mapping[int, Commission]) -> float:
+    """Return about what painting the orders still costs, in US dollars, with the reviews that are due."""
+    return sum(_each_usd(deps, order, own) for order, own, is_due in first_round(state, deps, orders) if is_due)
 
 
 async def shown_first(
@@ -163,8 +162,12 @@ def _plan(deps: Deps, index: int, order: Commission, caps: Sequence[CapPassed]) 
 
 def _price(deps: Deps, order: Commission, one: Commission) -> ModelPrice:
     """Return what one model's pictures of the order would cost, with a review of each where it is due."""
-    request, model = one.request, one.request.model
+    price_usd = _each_usd(deps, order, one) * one.request.number_of_images
+    return ModelPrice(model_label=one.request.model.label, price_usd=round(price_usd, 6))
+
+
+def _each_usd(deps: Deps, order: Commission, one: Commission) -> float:
     price_usd = one.price_usd(today())
-    if model.provider != "sketch" and review_due(deps, order.work()):
+    if one.request.model.provider != "sketch" and review_due(deps, order.work()):
         price_usd += review_price(deps.text_model, today())
-    return ModelPrice(model_label=model.label, price_usd=round(price_usd * request.number_of_images, 6))
+    return price_usd

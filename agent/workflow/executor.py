@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from langgraph.types import Command
 
@@ -14,7 +15,7 @@ from agent.events import PaintingStarted, PictureFailed, PictureReady, SearchFou
 from agent.messages import ToolResultPart
 from agent.tools.base import error_result
 from agent.workflow.capping import beyond_the_loan
-from agent.workflow.commissions import Commission, commission
+from agent.workflow.commissions import Commission, commission, picture_call
 from agent.workflow.confirmer import caps_in_the_way, must_confirm, price_of, shown_first
 from agent.workflow.critic import review_due
 from agent.workflow.deps import TurnRuntime, emit, say
@@ -42,7 +43,7 @@ async def executor(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]
         return Command(goto=target, update=settled)
     is_shown = must_confirm(state, deps, commissions)
     # A plan may still be made smaller.
-    too_dear = None if is_shown else beyond_the_loan(state, deps, price_of(deps, commissions))
+    too_dear = None if is_shown else beyond_the_loan(state, deps, price_of(state, deps, commissions))
     if too_dear is not None:
         return _failed(too_dear, {})
     caps = await caps_in_the_way(state, deps, commissions, may_paint=not is_shown)
@@ -52,8 +53,7 @@ async def executor(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]
     works = dict(state["works"])
     for index, order in commissions.items():
         work = works.get(index) or order.work()
-        # What makes a picture's call this one: the planner's step and the call; the picture and the round follow.
-        works[index] = await _paint_round(order, f"picture:{state['planner_steps']}.{index}", work, runtime, update)
+        works[index] = await _paint_round(order, partial(picture_call, state, index), work, runtime, update)
     update["works"], update["answers"] = works, {**state["answers"], **refused}
     errors = [attempt.error for work in works.values() for attempt in work.attempts if attempt.error]
     if errors and not any(attempt.handle for work in works.values() for attempt in work.attempts):
@@ -88,7 +88,9 @@ def _failed(error: ErrorInfo, update: TurnProgress) -> Command[Target]:
     return Command(goto="failure", update={**update, "error": error, "failed_node": "executor"})
 
 
-async def _paint_round(order: Commission, key: str, work: Work, runtime: TurnRuntime, update: TurnProgress) -> Work:
+async def _paint_round(
+    order: Commission, name_of: Callable[[int, int], str], work: Work, runtime: TurnRuntime, update: TurnProgress
+) -> Work:
     """Return the work with this round's attempts; the steps, notes and spend go into `update`."""
     number = max((attempt.round for attempt in work.attempts), default=0) + 1
     advice: Mapping[int, str] = work.advice if number > 1 else dict.fromkeys(range(order.picture_count), "")
@@ -102,7 +104,8 @@ async def _paint_round(order: Commission, key: str, work: Work, runtime: TurnRun
         runtime,
         PaintingStarted(count=len(advice), width=width, height=height, model_label=label),
     )
-    painted = await _side_by_side(order, key, number, advice, runtime)
+    names = [name_of(slot, number) for slot in advice]
+    painted = await _side_by_side(order, names, number, advice, runtime)
     made = [one for one in painted if one.picture is not None]
     if made:
         update["steps"].append(say(runtime, Step.PAINTED, count=len(made)))
@@ -122,11 +125,10 @@ async def _paint_round(order: Commission, key: str, work: Work, runtime: TurnRun
 
 
 async def _side_by_side(
-    order: Commission, key: str, number: int, advice: Mapping[int, str], runtime: TurnRuntime
+    order: Commission, names: Sequence[str], number: int, advice: Mapping[int, str], runtime: TurnRuntime
 ) -> list[Painted]:
     deps = runtime.context
     is_left, asked_at = asyncio.Event(), datetime.now(UTC)
-    names = [f"{key}.{slot}.{number}" for slot in advice]
     if len(names) > 1:
         base = order.references.base
         models = [order.of_slot(slot)[0].request.model for slot in advice]

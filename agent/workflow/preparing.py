@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from agent.conversation import Conversation, Turn
 from agent.errors import ErrorCode, RequestRefused
-from agent.imaging.expansion_words import read_expansion
+from agent.expansion_words import read_expansion
 from agent.imaging.intake import check_request, shown_name, take_in
 from agent.imaging.intents import expansion_note, mask_note
 from agent.imaging.roles import read_roles

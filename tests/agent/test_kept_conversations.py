@@ -116,7 +116,7 @@ async def test_a_copy_goes_on_by_itself_and_knows_its_pictures(settings: Setting
         original = await studio.new_conversation()
         await run(studio, original.id, "a fox")
         copy = await studio.duplicate_conversation(original.id, title="Another fox")
-        await run(studio, copy.id, "bluer")
+        await run(studio, copy.id, "make the fox blue")
         kept, other = await studio.conversation(copy.id), await studio.conversation(original.id)
         assert [one.title for one in await studio.conversations()] == ["Another fox", "a fox"]
         assert words(await run(studio, original.id, "hello")) == "Hello."

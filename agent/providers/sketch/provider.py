@@ -12,7 +12,7 @@ from dataclasses import replace
 from agent.adjusting import Adjustment
 from agent.adjusting.applying import encoded
 from agent.errors import DesignRuleBroken, ErrorCode, RequestRefused
-from agent.imaging.expansion_words import read_expansion
+from agent.expansion_words import read_expansion
 from agent.messages import CompletionChunk, ImageOrigin, ImagePart, PromptMessage, Role, TextPart, TokenUsage
 from agent.providers.base import PLAIN, ChatOptions, ImageRequest, PictureBytes, ToolDeclaration
 from agent.providers.catalogue import ModelEntry

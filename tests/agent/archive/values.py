@@ -16,6 +16,7 @@ from PIL import Image
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from agent.adjusting.adjustment import MAX_RATIO_SIDE, Adjustment, CropBox, CropRatio
 from agent.components import PlanCard, SearchNote
 from agent.conversation import Timing, Turn, TurnState, WholeConversation, WorkspaceFile
 from agent.errors import ErrorInfo
@@ -147,6 +148,19 @@ def _placements(draw: st.DrawFn) -> Placement:
     )
 
 
+@st.composite
+def _boxes(draw: st.DrawFn) -> CropBox:
+    left, top = draw(st.floats(0, 0.5)), draw(st.floats(0, 0.5))
+    return CropBox(left=left, top=top, right=draw(st.floats(0.51, 1)), bottom=draw(st.floats(0.51, 1)))
+
+
+def _crops() -> st.SearchStrategy[CropRatio | CropBox]:
+    side = st.integers(1, MAX_RATIO_SIDE)
+    ratios = st.builds(CropRatio, width=side, height=side, across=st.floats(0, 1), down=st.floats(0, 1))
+    outer = st.none() | _boxes() | ratios
+    return st.tuples(_boxes() | ratios, outer).map(lambda pair: pair[0].model_copy(update={"within": pair[1]}))
+
+
 _OF_FIELD: dict[tuple[type[BaseModel], str], st.SearchStrategy[Any]] = {
     (Turn, "state"): st.sampled_from([TurnState.DONE, TurnState.STOPPED, TurnState.FAILED]),
     (Turn, "price_usd"): st.floats(0, 100),
@@ -154,6 +168,7 @@ _OF_FIELD: dict[tuple[type[BaseModel], str], st.SearchStrategy[Any]] = {
     (Turn, "maximum_usd"): st.none(),
     (Turn, "feather_px"): st.none() | st.integers(0, 400),
     (Timing, "seconds"): st.floats(0, 1e6),
+    (Adjustment, "crop"): st.none() | _crops(),
     (TurnSettings, "aspect_ratio"): st.sampled_from([None, "auto", "16:9"]),
     (TurnSettings, "resolution"): st.sampled_from([None, "2K", "1024×768"]),
     (TurnSettings, "budget_usd"): st.none() | st.floats(0.01, 50),
