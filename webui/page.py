@@ -49,6 +49,7 @@ from webui.turns import Fields, Turns, give_back, paint_back
 from webui.wish_wiring import wire_wish
 from webui.words import Words, load_words
 
+_LONGEST_REQUEST_ID = 64
 _BUS = "window.aivista = { act: data => trigger('click', data) };"
 # Where no component is named, Gradio tells each output of an event every step of it, and draws it anew for that: with a
 # long thread among them, the page stands still while an answer streams.
@@ -149,7 +150,10 @@ def _wire_turns(screen: Screen, tab: gr.State) -> None:
         visitor, named = screen.sessions.visitor(request), read_references(references)
         chosen, fields = Chosen.from_chips(chips), Fields(mask or "", expand or "")
         given = read_roles(roles, named)
-        async for updates in turns.send(visitor, tab, message, chosen, conversation, editing, named, fields, given):
+        request_id = request.headers.get("x-aivista-request", "")[:_LONGEST_REQUEST_ID] or None
+        async for updates in turns.send(
+            visitor, tab, message, chosen, conversation, editing, named, fields, given, request_id
+        ):
             yield updates
 
     sent = composer.message.submit(

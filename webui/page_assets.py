@@ -37,6 +37,7 @@ SCRIPTS = (
         "answers",
         "uploads",
         "ready",
+        "sending",
         "drop_anywhere",
         "composer_chips",
         "composer_aids",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 ECHO_S = 1.0
+MOST_REQUEST_IDS = 20
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class Tab:
     returned: Returned | None = None
     sent: Returned | None = None
     sent_at_s: float = 0.0
+    request_ids: tuple[str, ...] = ()
     told_maximum: tuple[str, float] | None = None
     """The maximum that was last told beside Send, and a sign of the chips that it was told for."""
 
@@ -52,6 +54,12 @@ class Tab:
     def is_streaming(self) -> bool:
         """Whether the tab shows a turn as it happens."""
         return self.streaming == self.ticket
+
+    def is_repeated(self, request_id: str) -> bool:
+        """Whether this press was sent already: the page gives one that was not taken yet the same id again."""
+        is_known = request_id in self.request_ids
+        self.request_ids = (*self.request_ids, request_id)[-MOST_REQUEST_IDS:]
+        return is_known
 
     def is_echo(self, message: Returned, now_s: float) -> bool:
         """Whether this is the message just sent once more: Enter pressed twice before the composer was cleared."""

@@ -66,13 +66,16 @@ class Turns:
         references: tuple[str, ...],
         fields: Fields = UNPAINTED,
         roles: Mapping[str, ReferenceRole] | None = None,
+        request_id: str | None = None,
     ) -> AsyncIterator[Updates]:
-        """Send what the composer and the painter hold, and stream the turn into the thread."""
+        """Send what the composer and the painter hold, and stream the turn into the thread. `request_id` is the
+        press's, as the page tells it."""
         text = str((message or {}).get("text") or "")
         files = tuple(str(file) for file in (message or {}).get("files") or [])
         sent = Sent(text, files, fields)
         # By the words alone: the painter's fields are emptied a moment before the composer is.
-        if tab.is_echo(Returned(text, files), time.monotonic()):
+        is_echo = tab.is_echo(Returned(text, files), time.monotonic())
+        if tab.is_repeated(request_id) if request_id else is_echo:
             yield {self.screen.panels.chat.thread: gr.skip()}
             return
         painted = read_painted(fields.mask, fields.expand, editing)

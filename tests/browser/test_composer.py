@@ -344,3 +344,42 @@ def test_on_a_phone_the_aids_are_a_sheet_and_the_page_ends_above_the_composer(
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= 390
     context.close()
+
+
+def test_what_is_sent_is_seen_at_once_and_is_one_turn_however_often_it_is_pressed(
+    page: Page, studio: PageProcess
+) -> None:
+    held: list[Route] = []
+    open_page(page, studio.url)
+    before = page.locator("#rail-rows [data-act=open]").count()
+    page.route("**/gradio_api/queue/join*", lambda route: held.append(route))
+    say(page, "draw a red fox")
+    expect(page.locator("#said-now")).to_have_text("draw a red fox")
+    expect.soft(composer(page)).to_have_value("draw a red fox")
+    composer(page).press("Enter")
+    page.locator("#box .submit-button").click()
+    while len(held) < 3:
+        page.wait_for_timeout(50)
+    assert len({route.request.headers["x-aivista-request"] for route in held}) == 1
+    for route in held:
+        route.continue_()
+    page.unroute("**/gradio_api/queue/join*")
+    expect(pictures(page)).to_have_count(1)
+    expect_rest(page)
+    expect(page.locator("#said-now")).to_have_count(0)
+    expect(composer(page)).to_have_value("")
+    expect(page.locator("#chat .user-row")).to_have_count(1)
+    expect(page.locator("#rail-rows [data-act=open]")).to_have_count(before + 1)
+
+
+def test_what_could_not_be_sent_stays_in_the_box(page: Page, studio: PageProcess) -> None:
+    open_page(page, studio.url)
+    page.route("**/gradio_api/queue/join*", lambda route: route.fulfill(status=502))
+    say(page, "draw a red fox")
+    expect(page.locator(".toast-body, .toast-text").first).to_be_visible()
+    expect(page.locator("#said-now")).to_have_count(0)
+    expect(composer(page)).to_have_value("draw a red fox")
+    page.unroute("**/gradio_api/queue/join*")
+    composer(page).press("Enter")
+    expect(pictures(page)).to_have_count(1)
+    expect_rest(page)

@@ -12,9 +12,11 @@
     // Gradio leaves a stream as soon as it has read of its end.
     if (pathname.endsWith("/gradio_api/queue/data")) resource.signal?.addEventListener("abort", () => { read += 1; });
     if (!pathname.endsWith("/gradio_api/queue/join")) return plain(resource, init);
+    const [marked, taken] = window.aivistaSending.marked(init);
     try {
-      const answer = await plain(resource, init);
-      if (!answer.ok) refused({ status: answer.status, ...await answer.clone().json().catch(() => ({})) });
+      const answer = await plain(resource, marked);
+      if (answer.ok) taken();
+      else refused({ status: answer.status, ...await answer.clone().json().catch(() => ({})) });
       await hasRead(Number(answer.headers.get("x-ended-streams")));
       return answer;
     } catch (error) {

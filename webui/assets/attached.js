@@ -38,5 +38,5 @@
     shelf.delete(conversation);
     window.aivistaDrops.hand(files);
   };
-  window.aivistaAttached = { leave, arrive };
+  window.aivistaAttached = { leave, arrive, clear };
 })();

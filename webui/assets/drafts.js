@@ -145,7 +145,8 @@
   addEventListener("click", event => { if (event.target.closest?.("#box .submit-button") && (text().trim() || $("#box .thumbnail-item"))) sent(); }, true);
 
   // Pictures of elsewhere begin a conversation: the words that were written for them go there, too.
-  window.aivistaDrafts = { goAlong: () => { goesAlongUntil = Date.now() + ALONG_MS; }, leave, stay };
+  const empty = () => { put(""); window.aivistaAttached.clear(); };
+  window.aivistaDrafts = { goAlong: () => { goesAlongUntil = Date.now() + ALONG_MS; }, leave, stay, empty };
 
   const watch = () => {
     const top = $("#top");

@@ -74,7 +74,9 @@
     event.preventDefault();
     event.stopImmediatePropagation();
     isKept = true;
+    window.aivistaSending.show($("#box textarea")?.value || "");
   };
+  const letGo = () => { if (isKept) window.aivistaSending.hide(); isKept = false; };
   addEventListener("keydown", keep, true);
   addEventListener("click", keep, true);
 
@@ -84,12 +86,12 @@
     window.aivistaDrafts?.leave(conversation);
     before = stamp() || last;
     asked = conversation;
-    isKept = false;
+    letGo();
     root.removeAttribute("data-ready");
     clearTimeout(timer);
-    timer = setTimeout(() => { isKept = false; unlock(); window.aivistaDrafts?.stay(); }, PATIENCE_MS);
+    timer = setTimeout(() => { letGo(); unlock(); window.aivistaDrafts?.stay(); }, PATIENCE_MS);
   };
-  addEventListener("aivista-uploaded", event => { if (event.detail.isWhole) go(); else isKept = false; });
+  addEventListener("aivista-uploaded", event => { if (event.detail.isWhole) go(); else letGo(); });
 
   if (document.body) wait(); else addEventListener("DOMContentLoaded", wait);
 })();

@@ -1,0 +1,61 @@
+// What is sent is seen at once, and is one turn however often it is pressed: the words stand above the box until Python
+// shows them in the thread, and a press that was not taken yet has the same id as the one before.
+(() => {
+  const $ = selector => document.querySelector(selector);
+  const LONGEST_MS = 60_000, LOOK_MS = 50;
+  const text = () => $("#box textarea")?.value || "";
+  const files = () => [...document.querySelectorAll("#box .thumbnail-item img")].map(one => one.src).join(" ");
+  const rows = () => document.querySelectorAll("#chat .message-row").length;
+  let press = null;  // what was pressed last and is not taken yet
+  let shown = 0;
+
+  const hide = () => { shown += 1; $("#said-now")?.remove(); };
+  const show = words => {
+    hide();
+    const place = $("#composer");
+    if (!place || !words.trim()) return;
+    place.prepend(Object.assign(document.createElement("p"), { id: "said-now", dir: "auto", textContent: words }));
+    const mine = shown, count = rows(), until = Date.now() + LONGEST_MS;
+    const look = () => {
+      if (mine !== shown) return;
+      if (rows() !== count || Date.now() > until) hide(); else setTimeout(look, LOOK_MS);
+    };
+    look();
+  };
+  const pressed = event => {
+    const isSend = event.type === "click"
+      ? event.target.closest?.("#box .submit-button")
+      : event.target.matches?.("#box textarea") && window.aivistaKeys.is(event, "composer.send");
+    if (!isSend || !(text().trim() || files())) return;
+    const isSame = press && press.text === text() && press.files === files();
+    press = { id: isSame ? press.id : crypto.randomUUID().replaceAll("-", ""), text: text(), files: files(), isDue: true };
+    show(press.text);
+  };
+  addEventListener("keydown", pressed, true);
+  addEventListener("click", pressed, true);
+  addEventListener("aivista-refused", hide);
+
+  // Gradio asks for the turn right after the press, with the box and all that is chosen: that request says which press it
+  // is. What asks for the box alone wants to put something back into it.
+  const isTurn = body => {
+    try {
+      const { data } = JSON.parse(body);
+      return data.length > 2 && data.some(one => one && typeof one === "object" && "text" in one && "files" in one);
+    } catch { return false; }
+  };
+  const marked = init => {
+    if (!press?.isDue || !isTurn(init?.body)) return [init, () => {}];
+    const mine = press;
+    mine.isDue = false;
+    const headers = new Headers(init.headers);
+    headers.set("x-aivista-request", mine.id);
+    // Taken: the box is free for the next words, unless they stand there already.
+    const taken = () => {
+      if (press !== mine) return;
+      press = null;
+      if (text() === mine.text && files() === mine.files) window.aivistaDrafts.empty();
+    };
+    return [{ ...init, headers }, taken];
+  };
+  window.aivistaSending = { show, hide, marked };
+})();
