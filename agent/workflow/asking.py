@@ -118,7 +118,8 @@ class _Call:
                 is_asked_for=self.deps.ledger.may_repeat,
                 on_send=self._send,
                 on_pause=self._pause,
-                on_text=self._with_a_sign_of_life(on_text),
+                on_text=on_text,
+                on_chunk=_heartbeat,
             )
         except asyncio.CancelledError:
             # A turn that goes on at the next start must find it as sent: it may have been charged.
@@ -149,14 +150,6 @@ class _Call:
             _heartbeat()
             await self.deps.patience.sleep(min(seconds, _BEAT_S))
             seconds -= _BEAT_S
-
-    def _with_a_sign_of_life(self, on_text: _OnText | None) -> _OnText:
-        async def take(text: str) -> None:
-            _heartbeat()
-            if on_text is not None:
-                await on_text(text)
-
-        return take
 
 
 def _heartbeat() -> None:

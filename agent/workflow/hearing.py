@@ -64,20 +64,22 @@ async def hear(
     chunks: AsyncIterator[CompletionChunk],
     on_text: Callable[[str], Awaitable[None]] | None = None,
     *,
+    on_chunk: Callable[[], None] = lambda: None,
     limit_s: float | None = None,
     model_label: str = "",
 ) -> Answer:
     """Gather the chunks of one call. A failure does not raise: it becomes the answer's `error`, parts so far kept.
 
-    Words are handed to `on_text` as they come. Unsigned neighbouring texts are joined; a signed part stays as it came,
-    because a signature belongs to its part and its place. An answer that has not ended after `limit_s` is given up,
-    however often something still comes.
+    Words are handed to `on_text` as they come; `on_chunk` hears of every chunk, a thought included. Unsigned
+    neighbouring texts are joined; a signed part stays as it came, because a signature belongs to its part and its
+    place. An answer that has not ended after `limit_s` is given up, however often something still comes.
     """
     answer = Answer()
     words: list[TextPart] = []
     try:
         async with asyncio.timeout(limit_s) as deadline:
             async for chunk in chunks:
+                on_chunk()
                 part = chunk.part
                 if isinstance(part, TextPart):
                     if on_text is not None and part.text and not part.is_thought:

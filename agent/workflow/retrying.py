@@ -143,6 +143,7 @@ async def hear_patiently(
     on_send: Callable[[], Awaitable[None]],
     on_pause: Callable[[float, int, ErrorInfo], None],
     on_text: Callable[[str], Awaitable[None]] | None = None,
+    on_chunk: Callable[[], None] = lambda: None,
 ) -> Answer:
     """Return the answer of the call, asked again where that is right.
 
@@ -161,7 +162,7 @@ async def hear_patiently(
             return answer or Answer(error=paused(model_label, breaker, left_s))
         try:
             await on_send()
-            answer = await hear(call(), on_text, limit_s=limit_s, model_label=model_label)
+            answer = await hear(call(), on_text, on_chunk=on_chunk, limit_s=limit_s, model_label=model_label)
         except BaseException:
             breaker.release()
             raise

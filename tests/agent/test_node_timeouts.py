@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from functools import partial
+from typing import Literal
 
 import pytest
 
@@ -93,6 +95,31 @@ async def test_a_planner_that_keeps_talking_is_not_cut_however_long_it_takes(set
     assert isinstance(events[-1], TurnDone)
     assert words(events) == "word word word "
     assert gates == []
+
+
+class Gate(asyncio.Event):
+    """Knows when somebody has come to it."""
+
+    is_reached = False
+
+    async def wait(self) -> Literal[True]:
+        self.is_reached = True
+        return await super().wait()
+
+
+async def test_a_planner_that_keeps_thinking_is_not_cut_however_long_it_takes(settings: Settings, clock: Clock) -> None:
+    gates = [Gate() for _ in range(3)]
+    thoughts = tuple(part for gate in gates for part in (TextPart(text="Hm.", is_thought=True), Hold(gate)))
+    scene = Scene(settings, text=[Line((*thoughts, TextPart(text="Here I am.")))])
+    async with scene.studio() as studio:
+        conversation = await studio.new_conversation()
+        running = asyncio.create_task(run(studio, conversation.id, "hello there"))
+        for gate in gates:
+            await until(partial(getattr, gate, "is_reached"))
+            await clock.move(PATIENCE_S * 0.8)
+            gate.set()
+        events = await running
+    assert (words(events), isinstance(events[-1], TurnDone)) == ("Here I am.", True)
 
 
 async def test_a_pause_before_another_try_is_not_taken_for_silence(settings: Settings, clock: Clock) -> None:
