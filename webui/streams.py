@@ -63,6 +63,7 @@ class Streams:
         pictures = {picture.handle: picture for picture in conversation.pictures}
         past = _past(view, conversation, live.turn_id)
         yield await self._begun(visitor, stream, past + to_messages(render_live(view, live, 0, pictures)))
+        tab.returned = None
         async for batch in batches(refusals_told(stream.events), page_interval_s(len(past))):
             before, live = live, advance_all(live, batch)
             clock.take(live)
@@ -102,8 +103,10 @@ class Streams:
         panels = self.screen.panels
         # A turn that was stopped while it still waited is nowhere on record: its words go back, too.
         has_failed = isinstance(live.ending, TurnFailed) or not live.is_on_record
-        tab.returned = sent if has_failed else None
         ending = live.ending
+        has_changed_nothing = isinstance(ending, TurnDone) and not live.pictures and not live.has_gone_back
+        unused = sent.unused if sent is not None and has_changed_nothing else None
+        tab.returned = sent if has_failed else unused
         learnt = self.screen.unlearn(visitor, self._answered(conversation, live))
         if isinstance(ending, TurnFailed):
             learnt |= self.screen.learn(visitor, ending.error, ending.node)
@@ -112,7 +115,7 @@ class Streams:
         return {
             **await self.screen.frame(visitor, conversation),
             panels.rail.stamp: stamp_html(time.monotonic_ns(), _how(live.ending), newest),
-            **(self.screen.context(view, "", ()) if sent is not None and not has_failed else {}),
+            **(self.screen.context(view, "", ()) if sent is not None and tab.returned is None else {}),
             **learnt,
             panels.chat.welcome: "",
             panels.chat.thread: to_messages(_at_rest(view, conversation, live)),

@@ -21,6 +21,11 @@ class Returned:
         """The composer's value."""
         return {"text": self.text, "files": list(self.files)}
 
+    @property
+    def unused(self) -> Returned | None:
+        """What goes back after an answer that changed no picture, if anything does: what was painted over it."""
+        return None
+
 
 @dataclass
 class Tab:

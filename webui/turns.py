@@ -48,6 +48,11 @@ class Sent(Returned):
 
     fields: Fields = UNPAINTED
 
+    @property
+    def unused(self) -> Returned | None:
+        """The mask or the expansion: the agent asked back, and the next message is about the same part."""
+        return Sent("", (), self.fields) if self.fields != UNPAINTED else None
+
 
 @dataclass(frozen=True)
 class Turns:
@@ -78,10 +83,13 @@ class Turns:
         if tab.is_repeated(request_id) if request_id else is_echo:
             yield {self.screen.panels.chat.thread: gr.skip()}
             return
+        # The page empties the box when the press is taken: until the turn stands in the thread, it may come back.
+        tab.returned = sent
         painted = read_painted(fields.mask, fields.expand, editing)
         if isinstance(painted, WireRefusal):
             conversation = await self.screen.conversation(visitor, conversation_id)
             said = visitor.words(painted.key, handle=painted.handle, marked=painted.marked)
+            tab.returned = Returned(text, files)
             yield self._refused(visitor, conversation, said)
             return
         if fields != UNPAINTED:
@@ -256,7 +264,8 @@ def give_back(tab: Tab, message: dict[str, Any] | None) -> Any:
     """Return the composer's value after a failure: what was sent, unless something new has been typed meanwhile."""
     returned, tab.returned = tab.returned, None
     is_free = not message or not (message.get("text") or message.get("files")) or _still_holds(message, returned)
-    return gr.update(value=returned.value) if returned is not None and is_free else gr.skip()
+    has_any = returned is not None and bool(returned.text or returned.files)
+    return gr.update(value=returned.value) if returned is not None and has_any and is_free else gr.skip()
 
 
 def paint_back(tab: Tab, mask: str, expand: str) -> tuple[Any, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from urllib.parse import urljoin
 
 from PIL import Image, ImageChops
@@ -10,7 +11,8 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.test_painter import open_painter, stroke
 from tests.page import PageProcess
-from tests.page.hands import expect_rest, pictures, say
+from tests.page.hands import composer, expect_rest, pictures, say
+from tests.wire_server import GeminiProcess
 
 
 def opened(page: Page, studio: PageProcess, number: int) -> Image.Image:
@@ -40,3 +42,26 @@ def test_what_is_painted_over_changes_and_nothing_else(page: Page, studio: PageP
     left, top, right, bottom = (box[0] / width, box[1] / height, box[2] / width, box[3] / height)
     assert 0.15 < left < 0.4 < 0.5 < right < 0.75
     assert 0.3 < top < 0.5 < bottom < 0.7
+
+
+def test_when_the_agent_asks_back_the_mask_stays_for_the_answer(
+    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
+) -> None:
+    edit = {"kind": "Call", "name": "generate_image", "args": {"prompt": "A red sail", "confidence": 0.9}}
+    gemini.control(
+        on_text=[{"kind": "Text", "text": "Which colour shall it be?"}, edit], on_image=[{"kind": "PictureAnswer"}]
+    )
+    open_painter(page, gemini_studio)
+    stroke(page, (0.3, 0.5), (0.6, 0.5))
+    painted = page.locator("#mask :is(textarea, input)").input_value()
+    say(page, "change the sail")
+    expect(page.locator("#chat")).to_contain_text("Which colour shall it be?")
+    expect_rest(page)
+    expect(composer(page)).to_have_value("")
+    expect(page.locator("#mask :is(textarea, input)")).to_have_value(painted)
+    expect(page.locator("#ctx")).to_contain_text("· mask")
+    say(page, "red, please")
+    expect(page.locator("#mask :is(textarea, input)")).to_have_value("")
+    expect_rest(page)
+    asked = json.dumps(gemini.read("requests"))
+    assert asked.count("painted a mask over #1") >= 3, "twice in the history that the second answer is given"
