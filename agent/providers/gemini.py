@@ -95,8 +95,8 @@ class GeminiProvider:
             while (response := await self._next(responses, call, model)) is not None:
                 for piece in reader.read(response):
                     yield await self._stored(piece, model) if isinstance(piece, ArrivedPicture) else piece
-            for chunk in reader.end():
-                yield self._cleaned(chunk)
+            for piece in reader.end():
+                yield await self._stored(piece, model) if isinstance(piece, ArrivedPicture) else self._cleaned(piece)
         except AivistaError:
             # A cut answer was billed as far as it came.
             if reader.usage is not None:

@@ -74,6 +74,16 @@ class ArrivedPicture:
     thought_signature: bytes | None
 
 
+_MAGIC = ((b"\x89PNG", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"), (b"RIFF", "image/webp"))
+
+
+def _picture_type(blob: types.Blob) -> str | None:
+    """Return the type of a picture, by its bytes where its label names none; None for anything else."""
+    if (blob.mime_type or "").startswith("image/"):
+        return blob.mime_type
+    return next((name for magic, name in _MAGIC if (blob.data or b"").startswith(magic)), None)
+
+
 class AnswerReader:
     """Turns the responses of one streamed answer into chunks, and judges its end.
 
@@ -92,20 +102,21 @@ class AnswerReader:
         self._quote = ""
         self._has_answer = False
         self._has_picture = False
+        self._draft: ArrivedPicture | None = None
         self._queries: dict[str, None] = {}
         self._web_queries: dict[str, None] = {}
         self._sources: dict[str, Source] = {}
         self._suggestions_html = ""
 
     def read(self, response: types.GenerateContentResponse) -> Iterator[CompletionChunk | ArrivedPicture]:
-        """Yield the parts of the response in order; drafts of pictures (thoughts) and unknown kinds are dropped."""
+        """Yield the parts of the response in order; drafts of pictures (thoughts) wait, unknown kinds are dropped."""
         if response.usage_metadata is not None:
             self._usage = response.usage_metadata
         if response.prompt_feedback is not None:
             self._feedback = response.prompt_feedback
         if not response.candidates:
             return
-        candidate = response.candidates[0]
+        candidate, *others = response.candidates
         if candidate.finish_reason is not None:
             self._finish_reason = candidate.finish_reason.value
         if candidate.grounding_metadata is not None:
@@ -115,9 +126,17 @@ class AnswerReader:
                 piece = self._part(part)
                 if piece is not None:
                     yield piece
+        # Nobody asks for a second candidate; a picture that comes in one was paid for.
+        for part in (part for other in others if other.content for part in other.content.parts or ()):
+            if part.inline_data is not None and (picture := self._picture(part, part.inline_data)) is not None:
+                yield picture
 
-    def end(self) -> Iterator[CompletionChunk]:
-        """Yield the grounding, if there was any, then the last chunk: usage, finish reason, and what went wrong."""
+    def end(self) -> Iterator[CompletionChunk | ArrivedPicture]:
+        """Yield the last draft where no other picture came, whatever its label: it was paid for. Then the grounding, if
+        there was any, and the last chunk: usage, finish reason, and what went wrong."""
+        if self._draft is not None and not self._has_picture:
+            self._has_answer = self._has_picture = True
+            yield self._draft
         grounding = self._grounding()
         if grounding is not None:
             yield CompletionChunk(part=grounding)
@@ -163,11 +182,15 @@ class AnswerReader:
         )
 
     def _picture(self, part: types.Part, blob: types.Blob) -> ArrivedPicture | None:
-        mime_type = blob.mime_type or ""
-        if part.thought or not blob.data or not mime_type.startswith("image/"):
+        mime_type = _picture_type(blob)
+        if not blob.data or mime_type is None:
+            return None
+        picture = ArrivedPicture(blob.data, mime_type, part.thought_signature)
+        if part.thought:
+            self._draft = picture
             return None
         self._has_answer = self._has_picture = True
-        return ArrivedPicture(blob.data, mime_type, part.thought_signature)
+        return picture
 
     def _note_grounding(self, metadata: types.GroundingMetadata) -> None:
         web_queries = [query for query in metadata.web_search_queries or () if query]

@@ -155,6 +155,11 @@ class Commission:
         return f"{self.prompt}\n\nAn earlier attempt at this picture was reviewed. Mend this: {advice}"
 
 
+def without_signatures_call(name: str) -> str:
+    """Return the journal's name of a call that is made once more without signatures, which the API had rejected."""
+    return f"{name}.unsigned"
+
+
 class FirstTry(NamedTuple):
     """One picture of an order, and whose it is: the order's own, or its partner's."""
 
@@ -177,8 +182,9 @@ def first_round(state: TurnProgress, deps: Deps, orders: Mapping[int, Commission
     for index, order in orders.items():
         for slot in range(order.picture_count):
             own, _ = order.of_slot(slot)
-            known = deps.ledger.answered(picture_call(state, index, slot, 1), own.request.model)
-            yield FirstTry(order, own, is_due=known is None)
+            name = picture_call(state, index, slot, 1)
+            answers = (deps.ledger.answered(one, own.request.model) for one in (name, without_signatures_call(name)))
+            yield FirstTry(order, own, is_due=not any(answers))
 
 
 async def commission(state: TurnProgress, deps: Deps, index: int) -> Commission:

@@ -9,7 +9,7 @@ from functools import partial
 
 from langgraph.types import Command
 
-from agent.components import FailureNote, SearchNote
+from agent.components import FailureNote, SearchNote, SmartCanvas
 from agent.errors import AivistaError, ErrorCode, ErrorInfo, ToolArgumentError
 from agent.events import PaintingStarted, PictureFailed, PictureReady, SearchFound, Step
 from agent.messages import ToolResultPart
@@ -114,6 +114,8 @@ async def _paint_round(
         if one.picture is not None and runtime.context.images.is_unsaved(one.picture.image.digest):
             in_memory = ErrorInfo(code=ErrorCode.PICTURE_NOT_SAVED, parameters={"handle": one.picture.handle})
             update["components"].append(FailureNote(error=in_memory, node="executor"))
+        if one.more:
+            update["components"].append(SmartCanvas(handles=tuple(picture.handle for picture in one.more)))
         if one.suggestions_html or one.sources:
             emit(runtime, SearchFound(sources=one.sources, suggestions_html=one.suggestions_html))
             update["components"].append(SearchNote(sources=one.sources, suggestions_html=one.suggestions_html))

@@ -42,7 +42,7 @@ class Answer:
     @property
     def is_silent(self) -> bool:
         """Whether nothing has come but what the model says of its thinking."""
-        return all(isinstance(part, TextPart | ImagePart) and part.is_thought for part in self.parts)
+        return all(isinstance(part, TextPart) and part.is_thought for part in self.parts)
 
     @property
     def calls(self) -> list[ToolCallPart]:
@@ -50,9 +50,15 @@ class Answer:
         return [part for part in self.parts if isinstance(part, ToolCallPart)]
 
     @property
+    def pictures(self) -> list[ImagePart]:
+        """All pictures, each once, in order; one that came twice stands where it came last."""
+        found = {part.digest: part for part in reversed(self.parts) if isinstance(part, ImagePart)}
+        return list(reversed(found.values()))
+
+    @property
     def picture(self) -> ImagePart | None:
         """The result of an image model: its last picture."""
-        return next((part for part in reversed(self.parts) if isinstance(part, ImagePart)), None)
+        return next(reversed(self.pictures), None)
 
     @property
     def grounding(self) -> GroundingPart | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from agent.components import SmartCanvas
@@ -22,7 +23,7 @@ from agent.pictures import Caption, Picture, PixelSize, Receipt, Reduction, Redu
 from agent.providers.base import ImageRequest
 from agent.storage.model_pictures import copy_size
 from agent.workflow.asking import ask_picture
-from agent.workflow.commissions import Commission
+from agent.workflow.commissions import Commission, without_signatures_call
 from agent.workflow.deps import Deps, today
 from agent.workflow.hearing import Answer
 from agent.workflow.lending import in_use
@@ -43,6 +44,7 @@ class Painted:
 
     spend: Spend
     picture: Picture | None = None
+    more: tuple[Picture, ...] = ()
     error: ErrorInfo | None = None
     sources: tuple[Source, ...] = ()
     suggestions_html: str = ""
@@ -92,9 +94,19 @@ async def _painted(
     return Painted(
         spend=spend,
         picture=picture,
+        more=await _recorded_also(deps, order, made) if order.part is None else (),
         sources=grounding.sources if grounding else (),
         suggestions_html=grounding.suggestions_html if grounding else "",
     )
+
+
+async def _recorded_also(deps: Deps, order: Commission, made: _Made) -> tuple[Picture, ...]:
+    """Put what other pictures the answer held on record: they were paid for with the last one."""
+    kept = []
+    for place, image in enumerate(made.answer.pictures[:-1], 2):
+        with suppress(AivistaError):
+            kept.append(await _record(deps, order, replace(made, name=f"{made.name}+{place}", image=image)))
+    return tuple(kept)
 
 
 async def _record_later(deps: Deps, order: Commission, made: _Made) -> None:
@@ -162,7 +174,7 @@ async def _answered(deps: Deps, order: Commission, name: str, take: int, advice:
         return answer, spend, 1
     # Nothing was painted for a rejected request, so asking again with the pictures in a prompt cannot pay twice.
     retry = request.model_copy(update={"messages": without_signatures(messages)})
-    answer = await ask_picture(deps, f"{name}.unsigned", retry)
+    answer = await ask_picture(deps, without_signatures_call(name), retry)
     return answer, spend + deps.spend(model, answer.usage), 2
 
 

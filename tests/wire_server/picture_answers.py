@@ -22,7 +22,8 @@ class PictureAnswer(Answer):
 
     `data` gives the picture's bytes; `least_bytes` makes a painted one heavy; `is_huge` gives the signatures their
     real weight of 1.2 MB of base64 each; `drafts` come first as thoughts when thoughts were asked for; `count` is
-    how many pictures the one answer brings.
+    how many pictures the one answer brings. `is_thought` marks them as thoughts; `declared` is the type that they are
+    said to have.
     """
 
     is_for_images: ClassVar[bool] = True
@@ -38,6 +39,8 @@ class PictureAnswer(Answer):
     is_huge: bool = False
     count: int = 1
     drafts: int = 0
+    is_thought: bool = False
+    declared: str | None = None
     thoughts: str = ""
     grounding: Grounding | None = None
 
@@ -50,7 +53,9 @@ class PictureAnswer(Answer):
             yield Piece((asked.signed({"text": self.text_before}, size_bytes),))
         tokens = asked.request.known_model.image_tokens.get(_size(asked.request), 1120)
         for number in range(self.count):
-            yield Piece((asked.signed(self._part(asked, f"{number}"), size_bytes),), image_tokens=tokens)
+            part = self._part(asked, f"{number}")
+            part = {**part, "thought": True} if self.is_thought else asked.signed(part, size_bytes)
+            yield Piece((part,), image_tokens=tokens)
         if self.text_after:
             yield Piece(({"text": self.text_after},))
         metadata = self.grounding.metadata() if self.grounding else None
@@ -62,7 +67,7 @@ class PictureAnswer(Answer):
             width, height = _frame(asked.request)
             subject = f"{asked.request.prompt} {asked.request.number} {name}"
             data = paint(self.width or width, self.height or height, self.mime, subject, self.least_bytes)
-        return {"inlineData": {"mimeType": self.mime, "data": base64.b64encode(data).decode()}}
+        return {"inlineData": {"mimeType": self.declared or self.mime, "data": base64.b64encode(data).decode()}}
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@
     if (!taken?.files || taken.name !== "mask") return;
     const shown = [...(all("#chat .refs").at(-1)?.querySelectorAll("[data-arg]") || [])].slice(-taken.files);
     const handle = shown[taken.place - 1]?.dataset.arg, conversation = $("#top h1")?.dataset.conversation;
-    if (shown.length < taken.files || !conversation || taken.known.includes(handle)) return;
+    if (shown.length < taken.files || !conversation || conversation === "new" || taken.known.includes(handle)) return;
     keep({ conversation, handle }, JSON.stringify({ ...JSON.parse(taken.value), handle }));
     taken.files = 0;
   };

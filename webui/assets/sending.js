@@ -2,7 +2,7 @@
 // shows them in the thread, and a press that was not taken yet has the same id as the one before.
 (() => {
   const $ = selector => document.querySelector(selector);
-  const LONGEST_MS = 60_000, LOOK_MS = 50;
+  const LONGEST_MS = 60_000, FILES_MS = 5000, LOOK_MS = 50;
   const text = () => $("#box textarea")?.value || "";
   const files = () => [...document.querySelectorAll("#box .thumbnail-item img")].map(one => one.src).join(" ");
   const rows = () => document.querySelectorAll("#chat .message-row").length;
@@ -54,6 +54,8 @@
       if (press !== mine) return;
       press = null;
       if (text() === mine.text && files() === mine.files) window.aivistaDrafts.empty();
+      // Python takes the pictures out; where that got lost they would go with the next words as well.
+      if (mine.files) setTimeout(() => { if (!text() && files() === mine.files) window.aivistaAttached.clear(); }, FILES_MS);
     };
     return [{ ...init, headers }, taken];
   };
