@@ -41,6 +41,11 @@ class ImageOrigin(StrEnum):
     EDITED = "edited"
 
 
+def whole_characters(text: str) -> str:
+    """Return what a person or a program wrote, with U+FFFD for each half of a surrogate pair: no file takes those."""
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 def _writable(value: Any) -> Any:
     """Return text or JSON without halves of surrogate pairs, such as a model's JSON can hold: no file takes them."""
     match value:

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 from agent import variables
 from agent.errors import SettingsError
 from agent.mcp_config import INHERITED, MCP_CONFIG, McpServer, read_mcp_config
+from agent.messages import whole_characters
 from agent.variables import CALLER_NAME, ProviderChoice
 
 __all__ = [
@@ -95,6 +96,11 @@ class TurnSettings(BaseModel):
     budget_usd: float | None = Field(default=None, gt=0)
     cap_conversation_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     cap_day_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+
+    @field_validator("negative_prompt", mode="before")
+    @classmethod
+    def _of_whole_characters(cls, value: object) -> object:
+        return whole_characters(value) if isinstance(value, str) else value
 
     @field_validator("negative_prompt")
     @classmethod

@@ -15,6 +15,7 @@ from agent.requests import Expansion, Mask, TurnRequest
 from agent.settings import TurnSettings
 from webui.api.problems import RefusalCode, Refused
 from webui.api.uploads import UploadShelf
+from webui.whole_json import whole_json
 
 _MOST_FORM_FILES = MAX_PICTURES_PER_MESSAGE + 1
 _MOST_FIELD_BYTES = 1 << 20
@@ -98,7 +99,7 @@ async def read_turn(request: Request, uploads: UploadShelf, owner: str) -> TurnR
         told = form.get("request")
         if not isinstance(told, str):
             raise Refused(RefusalCode.UNREADABLE, problem="request")
-        body = TurnBody.model_validate_json(told)
+        body = TurnBody.model_validate_json(whole_json(told))
         files = [await _read(file) for file in _files(form, "images")]
         masks = [data for _, data in [await _read(file) for file in _files(form, "mask")]]
     mask = None
