@@ -209,6 +209,14 @@ async def test_a_plan_waits_for_a_decision_and_a_repeated_call_paints_nothing_mo
         assert (one["id"], one["picture_count"]) == (planned["conversation_id"], 1)
 
 
+async def test_null_is_the_same_as_left_out(tmp_path: Path) -> None:
+    scene = Scene(Settings(home=tmp_path), text=[calls(generate("a red fox"))], pictures=[picture()])
+    async with scene.studio() as studio, Client(mcp_server(studio)) as client:
+        nulls = dict.fromkeys(("model", "confirm", "budget_usd", "aspect_ratio", "allow_search", "references"))
+        answer = await done(client, "generate", wish="A red fox", **nulls)
+        assert answer["state"] == "done"
+
+
 async def test_half_a_character_is_no_obstacle_on_pipes_and_over_http(tmp_path: Path) -> None:
     body = (
         r'{"jsonrpc":"2.0","id":2,"method":"tools/call",'
