@@ -56,6 +56,16 @@ def markdown_html(text: str, sources: Sequence[Source] = ()) -> str:
     return _html(text, tuple(sources))
 
 
+def own_words_html(text: str) -> str:
+    """Return a person's words as HTML, as they were typed: a star or a hash sign is itself, addresses are links.
+
+    Lines and spaces are kept by the page's styles.
+    """
+    text = _INVISIBLE.sub("", text).strip("\r\n").rstrip()
+    written = _encoded(text) if len(text) > MOST_FORMATTED_CHARACTERS else _with_links(text)
+    return f'<p class="own" dir="auto">{written}</p>'
+
+
 @lru_cache(maxsize=256)
 def _html(text: str, sources: tuple[Source, ...]) -> str:
     text = _INVISIBLE.sub("", text)

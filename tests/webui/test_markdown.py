@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.messages import Source
-from webui.markdown import MOST_FORMATTED_CHARACTERS, markdown_html
+from webui.markdown import MOST_FORMATTED_CHARACTERS, markdown_html, own_words_html
 
 TAGS = {
     *(
@@ -212,3 +212,26 @@ def test_a_task_has_its_box() -> None:
     html = markdown_html("- [ ] open\n- [x] **done**\n- [y] none\n- [x](https://a.test)")
     assert '<li class="task">☐ open</li><li class="task">☑ <strong>done</strong></li><li>[y] none</li>' in html
     assert html.count('class="task"') == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "画一个20*30*40厘米的盒子",
+        "# x\n- y\n\n```\ncode\n```",
+        "**bold** ~~s~~ `c` [a](b) <b>&amp; $$x$$",
+        "    four spaces\n\n\nand lines",
+        "[2] 1. 2. | a | b |",
+        "*" * (MOST_FORMATTED_CHARACTERS + 1),
+    ],
+)
+def test_a_persons_own_words_stand_as_they_were_typed(text: str) -> None:
+    reader = Reader(own_words_html(text))
+    assert [tag for tag, _ in reader.tags] == ["p"]
+    assert reader.words == text
+
+
+def test_an_address_in_a_persons_own_words_is_a_link_with_the_same_words() -> None:
+    reader = Reader(own_words_html("look at https://example.org/a_b_c*d !"))
+    assert [tag for tag, _ in reader.tags] == ["p", "a"]
+    assert reader.words == "look at https://example.org/a_b_c*d !"

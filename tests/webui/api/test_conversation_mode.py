@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -229,7 +230,7 @@ async def test_null_is_the_same_as_left_out(tmp_path: Path) -> None:
 async def test_an_unknown_file_of_a_form_is_refused(tmp_path: Path) -> None:
     async with served(tmp_path, text=[]) as one, one.client() as client:
         conversation = await begun(client)
-        form = {"request": (None, '{"text": "a fox"}'), "depth": ("a.png", png())}
+        form: list[tuple[str, Any]] = [("request", (None, '{"text": "a fox"}')), ("depth", ("a.png", png()))]
         answer = await client.post(f"/api/v1/conversations/{conversation}/turns", files=form)
         assert answer.status_code == 422
         assert "depth: Extra inputs are not permitted" in answer.json()["detail"]
