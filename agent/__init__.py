@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import logging
+import os
 from typing import TYPE_CHECKING
+
+from agent.proxies import mend_proxies
 
 if TYPE_CHECKING:
     from agent.settings import Settings, TurnSettings
     from agent.studio import StoredPicture, Studio, TurnRequest
 
 __all__ = ["Settings", "StoredPicture", "Studio", "TurnRequest", "TurnSettings"]
+
+# Here, because whoever reads the proxies may be imported next.
+for _sentence in mend_proxies(os.environ):
+    logging.getLogger(__name__).warning("aivista: %s", _sentence)
 
 
 def __getattr__(name: str) -> object:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from agent.conversation import Conversation, ConversationInfo, DeletedConversation
 from agent.imaging.recipe_desk import RecipeDesk
+from agent.messages import whole_characters
 from agent.pictures import StoredPicture
 from agent.redaction import secrets_of
 from agent.settings import Settings
@@ -61,11 +62,11 @@ class KeptThings:
         self, query: str, owner: str = "local", limit: int = 30
     ) -> Sequence[FoundConversation]:
         """Return the owner's conversations that hold every word of the query, the newest first, each with where."""
-        return await self._records.search(owner, query, limit)
+        return await self._records.search(owner, whole_characters(query), limit)
 
     async def rename_conversation(self, conversation_id: str, title: str, owner: str = "local") -> None:
         """Give a conversation a title for good. Raises RequestRefused for an empty or a too long one."""
-        await self._records.rename(conversation_id, owner, title)
+        await self._records.rename(conversation_id, owner, whole_characters(title))
 
     async def pin_conversation(self, conversation_id: str, is_pinned: bool, owner: str = "local") -> None:
         """Have a conversation stand before the others in the list, or not any more."""
@@ -89,7 +90,7 @@ class KeptThings:
 
     async def duplicate_conversation(self, conversation_id: str, owner: str = "local", title: str = "") -> Conversation:
         """Return a copy of a conversation with every branch, under the same title unless one is given."""
-        return await self._records.duplicate(conversation_id, owner, title)
+        return await self._records.duplicate(conversation_id, owner, whole_characters(title))
 
     # Pictures
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from agent.errors import ErrorInfo
 
@@ -23,6 +23,23 @@ class Value(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", hide_input_in_errors=True, ser_json_bytes="base64", val_json_bytes="base64"
     )
+
+
+def without_nulls(kind: type[BaseModel], told: Any) -> Any:
+    """Return what was sent without the nulls of fields that may be left out: typed clients send those."""
+    if not isinstance(told, dict):
+        return told
+    optional = {name for name, field in kind.model_fields.items() if not field.is_required()}
+    return {name: value for name, value in told.items() if value is not None or name not in optional}
+
+
+class Asked(Value):
+    """A value that a program sends: null is the same as left out."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_told(cls, told: Any) -> Any:
+        return without_nulls(cls, told)
 
 
 class Role(StrEnum):
@@ -39,6 +56,11 @@ class ImageOrigin(StrEnum):
     UPLOADED = "uploaded"
     GENERATED = "generated"
     EDITED = "edited"
+
+
+def whole_characters(text: str) -> str:
+    """Return what a person or a program wrote, with U+FFFD for each half of a surrogate pair: no file takes those."""
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _writable(value: Any) -> Any:

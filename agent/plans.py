@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from agent.messages import Value
+from agent.messages import Asked, Value
 
 Question = Literal["empty", "unsure", "which_part", "no_mask"]
 
@@ -70,7 +70,7 @@ class Ask(Value):
     arguments: str
 
 
-class PlanEdit(Value):
+class PlanEdit(Asked):
     """What the person changed in a plan before it runs; None leaves a value as it was planned."""
 
     call: int = 0
@@ -81,7 +81,7 @@ class PlanEdit(Value):
     number_of_images: int | None = Field(default=None, ge=1, le=4)
 
 
-class Decision(Value):
+class Decision(Asked):
     """What the person decided about a plan: run it, with changes perhaps, or drop it; or about calls that wait for
     them: let them run or not."""
 

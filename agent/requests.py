@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
-from agent.messages import ImagePart, ToolCallPart
+from agent.messages import ImagePart, ToolCallPart, whole_characters
 from agent.pictures import OriginalFile
 from agent.settings import TurnSettings
 
@@ -75,7 +75,7 @@ class TurnRequest:
     runs once, also after a restart. `instead_of` is a turn that was said otherwise: this one stands beside it, as a
     branch of its own. `maximum_usd` is the most that the person was told it can cost: the turn asks before it passes
     that; None takes what the studio reckons itself. `repeats` is a call for a picture that is carried out as it stands:
-    the planner is not asked.
+    the planner is not asked. Halves of characters in the words, and in `request_id`, become U+FFFD.
     """
 
     text: str
@@ -90,3 +90,8 @@ class TurnRequest:
     instead_of: str | None = None
     maximum_usd: float | None = None
     repeats: ToolCallPart | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", whole_characters(self.text))
+        if self.request_id is not None:
+            object.__setattr__(self, "request_id", whole_characters(self.request_id))

@@ -6,14 +6,15 @@ import os
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from platformdirs import user_data_path
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
 from agent import variables
 from agent.errors import SettingsError
 from agent.mcp_config import INHERITED, MCP_CONFIG, McpServer, read_mcp_config
+from agent.messages import whole_characters, without_nulls
 from agent.variables import CALLER_NAME, ProviderChoice
 
 __all__ = [
@@ -95,6 +96,16 @@ class TurnSettings(BaseModel):
     budget_usd: float | None = Field(default=None, gt=0)
     cap_conversation_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     cap_day_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_told(cls, told: Any) -> Any:
+        return without_nulls(cls, told)
+
+    @field_validator("negative_prompt", mode="before")
+    @classmethod
+    def _of_whole_characters(cls, value: object) -> object:
+        return whole_characters(value) if isinstance(value, str) else value
 
     @field_validator("negative_prompt")
     @classmethod

@@ -11,6 +11,7 @@ from agent.components import ActionPanel, PanelAction, PanelButton, PanelSlider
 from agent.messages import Value
 from webui.cards import THREAD_EDGE_PX, View, button
 from webui.icons import icon
+from webui.whole_json import whole_json
 from webui.words import Words
 
 MAX_AMOUNT = 100
@@ -45,7 +46,7 @@ class PanelAmounts(Value):
 def read_press(argument: str) -> PanelPress | None:
     """Return what was pressed, or None when the page sent something else."""
     try:
-        return PanelPress.model_validate_json(argument)
+        return PanelPress.model_validate_json(whole_json(argument))
     except ValidationError:
         return None
 
@@ -53,7 +54,7 @@ def read_press(argument: str) -> PanelPress | None:
 def read_amounts(argument: str) -> PanelAmounts | None:
     """Return what the sliders say, or None when the page sent something else."""
     try:
-        return PanelAmounts.model_validate_json(argument)
+        return PanelAmounts.model_validate_json(whole_json(argument))
     except ValidationError:
         return None
 

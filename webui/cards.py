@@ -143,7 +143,7 @@ def _said_form(words: Words, turn_id: str, text: str) -> str:
     # A line break right behind the tag belongs to the tag, not to the words.
     return (
         f'<form class="said-form" data-turn="{escape(turn_id)}" hidden>'
-        f'<textarea rows="1" aria-label="{escape(words("branch.label"))}">\n{escape(text)}</textarea>'
+        f'<textarea rows="1" dir="auto" aria-label="{escape(words("branch.label"))}">\n{escape(text)}</textarea>'
         f'<footer><button type="button" class="b" data-branch="cancel">{escape(words("branch.cancel"))}</button>'
         f'<button type="submit" class="b solid">{escape(words("branch.send"))}</button></footer></form>'
     )

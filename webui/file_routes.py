@@ -26,6 +26,7 @@ from agent.tools.script_files import ScriptRun
 from webui.file_kinds import is_program, kind_of, language_of, picture_type
 from webui.panels.file_views import differences_html, run_html
 from webui.sessions import COOKIE, Sessions, Visitor
+from webui.whole_json import whole_body
 
 # A file of 1 MB as JSON: a control character takes six bytes there.
 _MOST_JSON_BYTES = 7 << 20
@@ -333,7 +334,7 @@ async def _body(request: Request, most_bytes: int) -> bytes:
         found += some
         if len(found) > most_bytes:
             break
-    return bytes(found)
+    return whole_body(bytes(found))
 
 
 def _told(info: FileInfo) -> dict[str, Any]:

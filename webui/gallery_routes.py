@@ -25,6 +25,7 @@ from agent.storage.gallery_values import LONGEST_TAG, GalleryItem, GalleryPage, 
 from webui.media import download_name
 from webui.panels.gallery import LONGEST_QUERY, cells_html
 from webui.sessions import COOKIE, Sessions, Visitor
+from webui.whole_json import whole_body
 from webui.words import Words
 
 PAGE_SIZE = 60
@@ -266,7 +267,7 @@ async def _body(request: Request) -> bytes:
         found += some
         if len(found) > _MOST_BYTES:
             return b""
-    return bytes(found)
+    return whole_body(bytes(found))
 
 
 def _brief(item: GalleryItem) -> dict[str, Any]:

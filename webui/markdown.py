@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from html import escape
 from typing import TYPE_CHECKING
+from unicodedata import category, east_asian_width
 from urllib.parse import urlsplit
 
 from agent.messages import Source
@@ -20,6 +21,7 @@ from agent.tools.trust import urls_in
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.rules_inline import StateInline
+    from markdown_it.rules_inline.state_inline import Scanned
     from markdown_it.token import Token
 
 # Beyond it, text is shown as it was written. Reading so much takes about as long as a frame.
@@ -56,6 +58,16 @@ def markdown_html(text: str, sources: Sequence[Source] = ()) -> str:
     return _html(text, tuple(sources))
 
 
+def own_words_html(text: str) -> str:
+    """Return a person's words as HTML, as they were typed: a star or a hash sign is itself, addresses are links.
+
+    Lines and spaces are kept by the page's styles.
+    """
+    text = _INVISIBLE.sub("", text).strip("\r\n").rstrip()
+    written = _encoded(text) if len(text) > MOST_FORMATTED_CHARACTERS else _with_links(text)
+    return f'<p class="own" dir="auto">{written}</p>'
+
+
 @lru_cache(maxsize=256)
 def _html(text: str, sources: tuple[Source, ...]) -> str:
     text = _INVISIBLE.sub("", text)
@@ -82,10 +94,58 @@ def _parser(without: tuple[str, ...]) -> MarkdownIt:
     # Definitions stay in sight, and so does what refers to them.
     parser.disable(["reference", "entity", "html_block", "html_inline", *without])
     parser.inline.ruler.before("escape", "formula", _formula)
+    parser.inline.ruler.at("emphasis", _emphasis)
+    parser.inline.ruler.at("strikethrough", _strikethrough)
     # Whatever an address says is shown; what becomes a link is decided when it is written.
     parser.validateLink = lambda url: True  # type: ignore[method-assign]
     parser.normalizeLink = lambda url: url  # type: ignore[method-assign]
     return parser
+
+
+def _emphasis(state: StateInline, silent: bool) -> bool:
+    from markdown_it.rules_inline import emphasis
+
+    # Asked by the rule what a run of signs can begin and end.
+    state.scanDelims = partial(_flanks, state)  # type: ignore[method-assign]
+    return emphasis.tokenize(state, silent)
+
+
+def _strikethrough(state: StateInline, silent: bool) -> bool:
+    from markdown_it.rules_inline import strikethrough
+
+    state.scanDelims = partial(_flanks, state)  # type: ignore[method-assign]
+    return strikethrough.tokenize(state, silent)
+
+
+def _flanks(state: StateInline, start: int, can_split_word: bool) -> Scanned:
+    """Return what a run of signs can begin and end: by CommonMark's rule, but where Chinese, Japanese or Korean stands
+    beside it, which puts no space between words. Its punctuation counts as a letter, and its letters as a space where
+    other punctuation is on the other side: `**注意：**请看`, `他说**“好”**`.
+    """
+    from markdown_it.rules_inline.state_inline import Scanned, StateInline
+
+    found = StateInline.scanDelims(state, start, can_split_word)
+    end = start + found.length
+    before = state.src[start - 1] if start > 0 else " "
+    after = state.src[end] if end < state.posMax else " "
+    if not can_split_word or not (_is_cjk(before) or _is_cjk(after)):
+        return found
+    opens = not after.isspace() and (not _is_other_sign(after) or _is_cjk(before) or not _is_letter(before))
+    closes = not before.isspace() and (not _is_other_sign(before) or _is_cjk(after) or not _is_letter(after))
+    return Scanned(opens, closes, found.length)
+
+
+def _is_cjk(sign: str) -> bool:
+    return east_asian_width(sign) in "WFH" and category(sign) != "So"
+
+
+def _is_letter(sign: str) -> bool:
+    return not (sign.isspace() or _is_other_sign(sign))
+
+
+def _is_other_sign(sign: str) -> bool:
+    """Whether it is punctuation, and not Chinese, Japanese or Korean."""
+    return (category(sign)[0] == "P" or sign in "$+<=>^`|~") and not _is_cjk(sign)
 
 
 def _formula(state: StateInline, silent: bool) -> bool:

@@ -17,6 +17,7 @@ from pydantic import ConfigDict, Field, ValidationError
 from agent.messages import Value
 from agent.picture_limits import harden_pillow
 from agent.requests import Expansion, Mask, upload_number
+from webui.whole_json import whole_json
 
 MAX_EDGE_PX = 1024
 MAX_PNG_BYTES = 2 << 20
@@ -121,7 +122,7 @@ def _read_expansion(text: str) -> Expansion | WireRefusal | None:
 
 def _field(kind: type[_Field], text: str) -> _Field | None:
     try:
-        return kind.model_validate_json(text)
+        return kind.model_validate_json(whole_json(text))
     except ValidationError:
         return None
 

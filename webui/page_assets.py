@@ -27,7 +27,7 @@ STYLES = (
     *("styles", "painter", "compare", "sheet", "tabs", "branches", "spend", "gallery"),
     *("recipes", "tree", "files", "trace", "shortcuts", "account", "waiting"),
     *("key", "refusal"),
-    *("aids", "prompts", "drop", "long_thread", "touch"),
+    *("aids", "prompts", "drop", "long_thread", "touch", "print"),
 )
 # Of these Gradio itself reads what the first one says, before it draws anything.
 _AT_ONCE = "language"

@@ -12,6 +12,7 @@ from agent.messages import Value
 from agent.plans import Decision, Plan, PlanEdit
 from webui.offers import Offer
 from webui.plan_cards import offer_of
+from webui.whole_json import whole_json
 from webui.words import Words
 
 
@@ -25,7 +26,7 @@ class RunPlan(Value):
 def read_run(argument: str) -> RunPlan | None:
     """Return what was decided, or None when the page sent something else."""
     try:
-        return RunPlan.model_validate_json(argument)
+        return RunPlan.model_validate_json(whole_json(argument))
     except ValidationError:
         return None
 

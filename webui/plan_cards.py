@@ -81,7 +81,7 @@ def _fields(view: View, plan: Plan, number: int, of: int) -> str:
     counts = _select(words("composer.count"), "number_of_images", str(plan.number_of_images), map(str, COUNTS))
     return (
         f'<fieldset data-call="{plan.call}">{legend}<label class="wide"><span>{escape(words("plan.prompt"))}</span>'
-        f'<textarea name="prompt" rows="3" required>{escape(plan.prompt)}</textarea>'
+        f'<textarea name="prompt" rows="3" dir="auto" required>{escape(plan.prompt)}</textarea>'
         f'</label><div class="picks">{model}{ratios}{sizes}{counts}</div>{_pictures(view, plan)}'
         f"{_notices(words, plan)}</fieldset>"
     )

@@ -20,6 +20,7 @@ from agent.settings import TurnSettings
 from webui.panels.composer import AUTO, Chosen
 from webui.picture_work import Workbench, refusal
 from webui.sessions import COOKIE, Sessions, Visitor
+from webui.whole_json import whole_json
 
 MAX_FOUND_CHARACTERS = 2 << 20
 _PRIVATE = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
@@ -56,7 +57,7 @@ def read_told(text: str) -> Found:
     if not text or len(text) > MAX_FOUND_CHARACTERS:
         return None
     try:
-        return Told.model_validate_json(text).found
+        return Told.model_validate_json(whole_json(text)).found
     except ValidationError:
         return None
 

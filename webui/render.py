@@ -36,7 +36,7 @@ from webui.consent_cards import closed_consent, open_consent
 from webui.edit_cards import edit_lines
 from webui.icons import icon
 from webui.live import Ending, LiveBlock, LiveTurn, Painting
-from webui.markdown import markdown_html
+from webui.markdown import markdown_html, own_words_html
 from webui.plan_cards import closed_plan, open_plan
 from webui.questions import asked, target_sentence
 from webui.receipts import folded_receipt
@@ -169,7 +169,7 @@ def _said(view: View, text: str, named: Sequence[str], uploads: Sequence[ImagePa
     shown: list[ImagePart | str] = [*(handle for handle in named if handle not in sent), *sent.values()]
     blocks: list[Block] = [Card("user", cards.thumbs(view, shown))] if shown else []
     if text.strip():
-        blocks.append(Prose("user", markdown_html(text)))
+        blocks.append(Prose("user", own_words_html(text)))
     return blocks
 
 

@@ -21,6 +21,7 @@ from agent.workflow.maximum import turn_estimate
 from webui.icons import icon
 from webui.panels.composer import Chosen
 from webui.tabs import Tab
+from webui.whole_json import whole_json
 from webui.words import Words
 
 _PARTS = {
@@ -63,7 +64,7 @@ class Beside(Value):
 def read_beside(text: str | None) -> Beside:
     """Return what the script wrote; nothing where it cannot be read."""
     try:
-        return Beside.model_validate_json(text or "{}")
+        return Beside.model_validate_json(whole_json(text or "{}"))
     except ValidationError:
         return Beside()
 

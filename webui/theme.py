@@ -59,11 +59,11 @@ SHAPE: dict[str, str] = {
 
 
 def tokens_css() -> str:
-    """Return the tokens as custom properties, for light on the root and for `.dark`."""
+    """Return the tokens as custom properties, for light on the root and for `.dark`, which is for screens."""
     light = "".join(f"--av-{name}:{pair[0]};" for name, pair in COLOURS.items())
     dark = "".join(f"--av-{name}:{pair[1]};" for name, pair in COLOURS.items())
     shape = "".join(f"--av-{name}:{value};" for name, value in SHAPE.items())
-    return f":root{{color-scheme:light;{light}{shape}}}\n.dark{{color-scheme:dark;{dark}}}\n"
+    return f":root{{color-scheme:light;{light}{shape}}}\n@media not print{{.dark{{color-scheme:dark;{dark}}}}}\n"
 
 
 # Gradio's variable: one of our tokens, or a value of its own after "=".

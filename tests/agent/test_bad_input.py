@@ -14,7 +14,7 @@ from PIL import Image, PngImagePlugin
 
 from agent.errors import Actor, ErrorCode
 from agent.events import TurnDone, TurnEvent, TurnFailed, TurnStarted
-from agent.settings import Settings
+from agent.settings import Settings, TurnSettings
 from agent.studio import Studio, TurnRequest
 from tests.support.gemini import draw, on_gemini, paint
 from tests.support.scenes import only, png
@@ -268,3 +268,18 @@ async def test_the_same_picture_sixteen_times_is_stored_once_under_sixteen_names
     assert len({picture.image.digest for picture in kept.pictures}) == 1
     assert len(list(settings.home.glob("pictures/**/*.png"))) == 1
     assert server.violations == []
+
+
+async def test_half_a_character_is_a_sign_that_nobody_knows(settings: Settings) -> None:
+    async with Studio(settings) as studio:
+        conversation = await studio.new_conversation()
+        await studio.rename_conversation(conversation.id, "foxes \ud83d")
+        chosen = TurnSettings(negative_prompt="snow \ude00")
+        request = TurnRequest(text="a fox \ud83d", settings=chosen, request_id="\ud83d", images=[("\ud83d.png", png())])
+        events = [event async for event in studio.run_turn(conversation.id, request)]
+        assert isinstance(events[-1], TurnDone)
+        kept = await studio.conversation(conversation.id)
+        assert kept.turns[0].messages[0].text == "a fox \ufffd"
+        assert kept.title == "foxes \ufffd"
+        assert chosen.negative_prompt == "snow \ufffd"
+        await studio.search_conversations("fox \ud83d")

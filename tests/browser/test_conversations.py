@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import re
 import signal
 import zipfile
@@ -10,12 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from PIL import Image, ImageChops
 from playwright.sync_api import Locator, Page, expect
 
 from agent.storage.conversations import ConversationStore
 from agent.storage.images import ImageStore
 from tests.page import PageProcess
-from tests.page.hands import expect_ready, expect_rest, open_page, pictures, say
+from tests.page.hands import composer, expect_ready, expect_rest, open_page, pictures, say
 from tests.support.waiting import wait_until
 
 
@@ -317,3 +319,28 @@ def test_a_long_list_comes_fifty_at_a_time(page: Page, own_home: Path) -> None:
         expect(page.locator("#rail-rows li")).to_have_count(120)
         expect(page.locator("#rail-rows [data-act=open]").nth(100)).to_be_focused()
         expect(more).to_have_count(0)
+
+
+def test_words_from_right_to_left_stand_right(page: Page, studio: PageProcess) -> None:
+    open_page(page, studio.url)
+    box = composer(page)
+    box.fill("ثعلب")
+    with Image.open(io.BytesIO(box.screenshot())) as shot:
+        grey = shot.convert("L")
+        ground = grey.getpixel((grey.width // 2, grey.height // 2))
+        ink = ImageChops.difference(grey, Image.new("L", grey.size, ground)).point(lambda level: 255 * (level > 90))
+        bounds = ink.crop((4, 4, grey.width - 4, grey.height - 4)).getbbox()
+    assert bounds is not None
+    assert bounds[0] > grey.width / 2
+    say(page, "ثعلب أحمر في الثلج يمشي بين الأشجار\nقطة")
+    own = page.locator("#chat .user .own")
+    expect(own).to_be_visible()
+    gaps = own.evaluate("""element => {
+      const range = document.createRange(), text = element.firstChild, at = text.data.indexOf("\\n") + 1;
+      range.setStart(text, at); range.setEnd(text, text.length);
+      const line = range.getBoundingClientRect(), all = element.getBoundingClientRect();
+      return [line.left - all.left, all.right - line.right];
+    }""")
+    assert gaps[0] > 50
+    assert gaps[1] < 2
+    expect(page.locator("#top h1")).to_have_attribute("dir", "auto")

@@ -137,3 +137,13 @@ def test_what_stands_under_a_message_is_not_cut_off_on_a_phone(
         )
         assert seen
     context.close()
+
+
+@pytest.mark.parametrize("typed", ["画一个20*30*40厘米的盒子", "# x\n    * y\n\n```\nz\n```\n$$a$$ \\(b\\) <b>"])
+def test_a_persons_own_words_are_drawn_as_typed(answer: Locator, typed: str) -> None:
+    page: Page = answer.page
+    say(page, typed)
+    bubble = page.locator("#chat .user .own").last
+    expect(bubble).to_have_text(typed, use_inner_text=True)
+    assert bubble.evaluate("element => element.innerText") == typed
+    assert bubble.get_attribute("dir") == "auto"

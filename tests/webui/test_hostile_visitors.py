@@ -5,6 +5,7 @@ Two studios run: one of a single person on this machine, and one that others rea
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -267,6 +268,15 @@ def test_a_body_that_is_no_event_is_refused_in_a_sentence(stranger: Stranger, bo
         answer = stranger.http.post(f"/gradio_api/{path}", content=body, headers={"Content-Type": "application/json"})
         assert answer.status_code == 422
         assert set(answer.json()) == {"detail"}
+
+
+def test_a_message_with_half_a_character_is_sent_all_the_same(stranger: Stranger) -> None:
+    send = stranger.number("send")
+    data = stranger.plain(send)
+    data[stranger.events[send].index("multimodaltextbox")] = {"text": "a fox \ud83d", "files": []}
+    body = json.dumps({"fn_index": send, "data": data, "session_hash": stranger.session, "event_data": None})
+    headers = {"Content-Type": "application/json"}
+    assert stranger.http.post("/gradio_api/queue/join", content=body, headers=headers).status_code == 200
 
 
 def test_five_megabytes_of_text_are_too_much_however_they_come(stranger: Stranger) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.messages import Source
-from webui.markdown import MOST_FORMATTED_CHARACTERS, markdown_html
+from webui.markdown import MOST_FORMATTED_CHARACTERS, markdown_html, own_words_html
 
 TAGS = {
     *(
@@ -212,3 +212,52 @@ def test_a_task_has_its_box() -> None:
     html = markdown_html("- [ ] open\n- [x] **done**\n- [y] none\n- [x](https://a.test)")
     assert '<li class="task">☐ open</li><li class="task">☑ <strong>done</strong></li><li>[y] none</li>' in html
     assert html.count('class="task"') == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "画一个20*30*40厘米的盒子",
+        "# x\n- y\n\n```\ncode\n```",
+        "**bold** ~~s~~ `c` [a](b) <b>&amp; $$x$$",
+        "    four spaces\n\n\nand lines",
+        "[2] 1. 2. | a | b |",
+        "*" * (MOST_FORMATTED_CHARACTERS + 1),
+    ],
+)
+def test_a_persons_own_words_stand_as_they_were_typed(text: str) -> None:
+    reader = Reader(own_words_html(text))
+    assert [tag for tag, _ in reader.tags] == ["p"]
+    assert reader.words == text
+
+
+def test_an_address_in_a_persons_own_words_is_a_link_with_the_same_words() -> None:
+    reader = Reader(own_words_html("look at https://example.org/a_b_c*d !"))
+    assert [tag for tag, _ in reader.tags] == ["p", "a"]
+    assert reader.words == "look at https://example.org/a_b_c*d !"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("**注意：**请先看图", "<strong>注意：</strong>请先看图"),
+        ("他说**“好”**然后", "他说<strong>“好”</strong>然后"),
+        ("**“好”**然后**“坏”**。", "<strong>“好”</strong>然后<strong>“坏”</strong>。"),
+        ("**注意：**请看**说明：**第一", "<strong>注意：</strong>请看<strong>说明：</strong>第一"),
+        ("请看*《红楼梦》*这本书", "请看<em>《红楼梦》</em>这本书"),
+        ("原价~~100元。~~现在", "原价<s>100元。</s>现在"),
+        ("使用**`code`**命令", "使用<strong><code>code</code></strong>命令"),
+        ("**（一）**第二**(b)**第三", "<strong>（一）</strong>第二<strong>(b)</strong>第三"),
+        ("これは**「重要」**です", "これは<strong>「重要」</strong>です"),
+        ("안녕**(하세요)**요", "안녕<strong>(하세요)</strong>요"),
+        ("**等等……**请", "<strong>等等……</strong>请"),
+        # As before.
+        ("a**“b”**c", "a**“b”**c"),
+        ("snake_case_词", "snake_case_词"),
+        ("** 不是 **", "** 不是 **"),
+        ("3 * 4 * 5", "3 * 4 * 5"),
+        ("a *b* **c**, d", "a <em>b</em> <strong>c</strong>, d"),
+    ],
+)
+def test_emphasis_holds_beside_chinese_japanese_and_korean(text: str, shown: str) -> None:
+    assert markdown_html(text) == f"<p>{shown}</p>"

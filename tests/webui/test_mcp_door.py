@@ -209,6 +209,38 @@ async def test_a_plan_waits_for_a_decision_and_a_repeated_call_paints_nothing_mo
         assert (one["id"], one["picture_count"]) == (planned["conversation_id"], 1)
 
 
+async def test_null_is_the_same_as_left_out(tmp_path: Path) -> None:
+    scene = Scene(Settings(home=tmp_path), text=[calls(generate("a red fox"))], pictures=[picture()])
+    async with scene.studio() as studio, Client(mcp_server(studio)) as client:
+        nulls = dict.fromkeys(("model", "confirm", "budget_usd", "aspect_ratio", "allow_search", "references"))
+        answer = await done(client, "generate", wish="A red fox", **nulls)
+        assert answer["state"] == "done"
+
+
+async def test_half_a_character_is_no_obstacle_on_pipes_and_over_http(tmp_path: Path) -> None:
+    body = (
+        r'{"jsonrpc":"2.0","id":2,"method":"tools/call",'
+        r'"params":{"name":"list_conversations","arguments":{"query":"fox \ud83d"}}}'
+    )
+    with at_an_address(tmp_path / "http") as (url, _, _):
+        async with httpx2.AsyncClient(timeout=PATIENCE_S) as http:
+            head = heads(ANNA, await session_of(http, url, ANNA)) | {"Content-Type": "application/json"}
+            answer = await http.post(url, content=body, headers=head)
+            assert answer.status_code == 200
+            assert "conversations" in answer.text
+
+    shake = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    hello = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": shake})
+    command = [sys.executable, "-m", "webui", "mcp", "--home", str(tmp_path / "pipes")]
+    with running(command, env=clean_environment(), stdin=subprocess.PIPE) as (process, errors):
+        assert process.stdin is not None
+        for line, number in (hello, 1), (body, 2):
+            process.stdin.write(f"{line}\n")
+            process.stdin.flush()
+            said = json.loads(read_line(process, errors))
+            assert (said["id"], "result" in said) == (number, True)
+
+
 async def test_a_cap_and_a_picture_nobody_asked_for_wait_for_consent_or_are_dropped(tmp_path: Path) -> None:
     looked = calls(ToolCallPart(name="view_image", arguments={"handle": "#1"}))
     text = [calls(generate("a red fox")), looked, says("A plain red."), calls(generate("a blue cat"))]

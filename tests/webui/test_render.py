@@ -119,7 +119,7 @@ def test_a_stored_turn_reads_from_the_persons_words_to_the_pictures() -> None:
     blocks = render_turn(VIEW, stored, {"#1": picture("#1")})
     assert [type(block) for block in blocks] == [Prose, Card, Prose, Card, Card]
     assert [blocks[0], blocks[2]] == [
-        Prose("user", "<p>draw a fox</p>"),
+        Prose("user", '<p class="own" dir="auto">draw a fox</p>'),
         Prose("assistant", "<p>Here it <strong>is</strong>.</p>"),
     ]
     assert "Planned, painted" in html(blocks)

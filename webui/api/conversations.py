@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import Field
 
-from agent.messages import Value
+from agent.messages import Asked, Value
 from webui.api.door import TheCaller, TheDoor
 from webui.api.views import ConversationView, WholeView, listed_view, whole_view
 
@@ -16,13 +16,13 @@ router = APIRouter(prefix="/api/v1/conversations", tags=["conversations"])
 Title = Annotated[str, Field(max_length=1000)]
 
 
-class NewConversation(Value):
+class NewConversation(Asked):
     """A conversation that begins; without a title it takes its first words for one."""
 
     title: Title | None = None
 
 
-class ConversationChange(Value):
+class ConversationChange(Asked):
     """What shall be otherwise; what is left out stays."""
 
     title: Title | None = None

@@ -17,7 +17,7 @@ from agent.archive.context import ToldMessage
 from agent.components import SmartCanvas
 from agent.errors import AivistaError, RequestRefused
 from agent.events import PictureReady, TurnDone, TurnPaused
-from agent.messages import Value
+from agent.messages import Asked
 from agent.settings import TurnSettings
 from agent.studio import TurnRequest
 from webui.api.contexts import Place, digest_of, digest_of_lines, line_of, picture_bytes, sha256_of
@@ -32,21 +32,21 @@ router = APIRouter(prefix="/api/v1", tags=["direct mode"])
 _MOST_MESSAGES = 400
 
 
-class TextContent(Value):
+class TextContent(Asked):
     """Words."""
 
     type: Literal["text"] = "text"
     text: str
 
 
-class ImageAddress(Value):
+class ImageAddress(Asked):
     """A picture as a data URL. Any other address is refused: nothing is fetched."""
 
     url: str
     detail: str = ""
 
 
-class ImageContent(Value):
+class ImageContent(Asked):
     """A picture."""
 
     type: Literal["image_url"] = "image_url"
@@ -54,11 +54,23 @@ class ImageContent(Value):
 
 
 Content: TypeAlias = Annotated[TextContent | ImageContent, Field(discriminator="type")]
-Message: TypeAlias = tuple[Literal["human", "assistant"], str | Annotated[tuple[Content, ...], Field(max_length=100)]]
+Role: TypeAlias = Literal["human", "user", "assistant"]
+Contents: TypeAlias = str | Annotated[tuple[Content, ...], Field(max_length=100)]
 
 
-class ChatBody(Value):
+class RoleMessage(Asked):
+    """A message as OpenAI's clients write it; `user` is the person, as `human` is."""
+
+    role: Role
+    content: Contents
+
+
+Message: TypeAlias = tuple[Role, Contents] | RoleMessage
+
+
+class ChatBody(Asked):
     """The whole context, oldest first; the last message is the person's, and is the turn that is asked for.
+    Each is `["human", "…"]` or `{"role": "user", "content": "…"}`.
 
     The same `request_id` twice runs once.
     """
@@ -75,7 +87,10 @@ async def chat(door: TheDoor, caller: ThePayer, body: ChatBody) -> StreamingResp
     Words of the answer come as `text`; send all of them, joined, as the next `assistant` message, and the conversation
     goes on with all it has. Its id is in `started`: pictures, receipts, decisions and cancelling go by that.
     """
-    told = [_told(*message) for message in body.messages]
+    told = [
+        _told(message.role, message.content) if isinstance(message, RoleMessage) else _told(*message)
+        for message in body.messages
+    ]
     if not told[0].is_person or not told[-1].is_person:
         raise Refused(RefusalCode.CONTEXT_ORDER)
     call = _Call(door, caller, tuple(told[:-1]), told[-1])
@@ -168,11 +183,12 @@ class _Call:
         }
 
 
-def _told(role: Literal["human", "assistant"], content: str | Sequence[Content]) -> ToldMessage:
+def _told(role: Role, content: str | Sequence[Content]) -> ToldMessage:
+    is_person = role != "assistant"
     if isinstance(content, str):
-        return ToldMessage(role == "human", content)
+        return ToldMessage(is_person, content)
     words = "\n".join(one.text for one in content if isinstance(one, TextContent))
-    return ToldMessage(role == "human", words, tuple(_pictures(content)))
+    return ToldMessage(is_person, words, tuple(_pictures(content)))
 
 
 def _pictures(content: Sequence[Content]) -> Iterator[tuple[str, bytes]]:

@@ -23,6 +23,7 @@ from webui.api.tellings import Tellings
 from webui.api.tokens import Tokens
 from webui.api.uploads import UploadShelf
 from webui.sessions import Sessions
+from webui.whole_json import receiving_whole
 from webui.words import Words, choose_language, load_words
 
 KEY_HEADER = "X-Gemini-Api-Key"
@@ -124,7 +125,8 @@ class Gate:
             await self._refuse(refused, headers, scope, receive, send)
         else:
             scope = {**scope, "aivista.caller": caller}
-            await self.app(scope, _limited(receive, limit_mb), send)
+            limited = _limited(receive, limit_mb)
+            await self.app(scope, receiving_whole(scope, limited, limit_mb * _MB), send)
 
     def _caller(self, headers: Headers, path: str) -> Caller:
         words = self.door.words(headers)

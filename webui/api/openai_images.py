@@ -18,50 +18,54 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Request
 from PIL import Image
 from pydantic import Field, StringConstraints
-from starlette.datastructures import FormData, UploadFile
 
 from agent.components import SmartCanvas
-from agent.errors import ErrorCode, ProviderFailure, RequestRefused, error_from_info
+from agent.errors import AivistaError, ErrorCode, ProviderFailure, RequestRefused, error_from_info
 from agent.events import PictureReady, TurnFailed, TurnPaused
 from agent.imaging.intake import probe
-from agent.messages import TokenUsage, Value
+from agent.messages import Asked, TokenUsage, Value
 from agent.picture_limits import MAX_MASK_MEGABYTES
 from agent.pictures import Picture
 from agent.plans import Decision
 from agent.providers.catalogue import ModelEntry, ModelRole
 from agent.requests import Mask, TurnRequest
 from agent.settings import TurnSettings
-from webui.api.door import Caller, Door, TheCaller, TheDoor, ThePayer
+from webui.api.door import Caller, Door, TheCaller, TheDoor, ThePayer, take_one
 from webui.api.problems import RefusalCode, Refused
 from webui.api.streams import Streams
 from webui.api.tellings import Telling
+from webui.api.turn_requests import files_of, read_file, refuse_unknown
 
 router = APIRouter(prefix="/v1", tags=["OpenAI's shape"])
 
 MODELS = ("auto", "flash", "pro")
 _MOST_FILES = 17
 _MOST_FIELDS = 20
+_MOST_OF_A_TURN = 4
 Choice = Annotated[str, StringConstraints(max_length=100)]
 
 
-class ImagesAsked(Value):
+class ImagesAsked(Asked):
     """What both routes take, by OpenAI's names.
 
     `model` is `flash`, `pro` or, as is every name of another house's, `auto`; `quality` `high` asks for `pro`. `size`
     is taken as the nearest ratio and resolution on offer. Pictures come as `b64_json`, or with `response_format` `url`
-    by an address of ours that is signed and good for a day. What is not obeyed is refused.
+    by an address of ours that is signed and good for a day. More than four pictures are painted by several turns, each
+    in a conversation of its own; when one fails, what came before is handed over. `style` and `moderation` are taken
+    and change nothing: the prompt says how the picture looks. What else is not obeyed is refused.
     """
 
     prompt: str
     model: Choice = "auto"
-    n: Annotated[int, Field(ge=1, le=4)] = 1
+    n: Annotated[int, Field(ge=1, le=10)] = 1
     size: Choice = "auto"
     quality: Literal["auto", "low", "medium", "high", "standard", "hd"] = "auto"
     response_format: Literal["b64_json", "url"] = "b64_json"
     user: Choice = ""
     background: Literal["auto", "opaque"] = "auto"
     output_format: Literal["png"] = "png"
-    moderation: Literal["auto"] = "auto"
+    moderation: Literal["auto", "low"] = "auto"
+    style: Literal["vivid", "natural"] | None = None
     stream: Literal[False] = False
 
 
@@ -74,7 +78,7 @@ class OneImage(Value):
 
 
 class ImagesMade(Value):
-    """The pictures that were made, and the tokens. `conversation_id` is where they are kept."""
+    """The pictures that were made, and the tokens. `conversation_id` is where the first of them are kept."""
 
     created: int
     data: tuple[OneImage, ...]
@@ -123,9 +127,11 @@ async def edit(door: TheDoor, caller: ThePayer, request: Request) -> ImagesMade:
     if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
         raise Refused(RefusalCode.UNREADABLE, problem="multipart/form-data")
     async with request.form(max_files=_MOST_FILES, max_fields=_MOST_FIELDS) as form:
-        pictures = [await _read(file) for file in _files(form, "image", "image[]")]
-        masks = [await _read(file) for file in _files(form, "mask")]
-        told = {name: value for name, value in form.items() if isinstance(value, str)}
+        pictures = [await read_file(file) for file in files_of(form, "image", "image[]")]
+        masks = [await read_file(file) for file in files_of(form, "mask")]
+        refuse_unknown(form, files=("image", "image[]", "mask"), texts=ImagesAsked.model_fields)
+        # An empty field says nothing, as null does in JSON.
+        told = {name: value for name, value in form.items() if isinstance(value, str) and value}
     if not pictures:
         raise Refused(RefusalCode.UNREADABLE, problem="image")
     numbers = {"n": int(told["n"])} if told.get("n", "").isdecimal() else {}
@@ -136,8 +142,17 @@ async def edit(door: TheDoor, caller: ThePayer, request: Request) -> ImagesMade:
 
 
 @dataclass(frozen=True)
+class _Batch:
+    """What one turn made."""
+
+    conversation_id: str
+    data: tuple[OneImage, ...]
+    usage: TokenUsage
+
+
+@dataclass(frozen=True)
 class _Painting:
-    """One call, which is a turn."""
+    """One call, which is a turn, or several."""
 
     door: Door
     caller: Caller
@@ -146,12 +161,30 @@ class _Painting:
 
     async def made(self, pictures: Sequence[tuple[str, bytes]], mask: bytes | None) -> ImagesMade:
         """Return the pictures. Raises AivistaError, and Refused(NOT_PAINTED) when the agent answered without any."""
+        made: list[_Batch] = []
+        for begins in range(0, self.asked.n, _MOST_OF_A_TURN):
+            try:
+                if made:
+                    take_one(self.door.turns, self.caller.owner)
+                made.append(await self._batch(pictures, mask, min(self.asked.n - begins, _MOST_OF_A_TURN)))
+            except (AivistaError, Refused):
+                if not made:
+                    raise
+                # What was painted is paid for.
+                break
+        usage = sum((one.usage for one in made), TokenUsage())
+        data = tuple(picture for one in made for picture in one.data)
+        return ImagesMade(
+            created=int(time.time()), data=data, usage=_usage(usage), conversation_id=made[0].conversation_id
+        )
+
+    async def _batch(self, pictures: Sequence[tuple[str, bytes]], mask: bytes | None, count: int) -> _Batch:
         studio, owner = self.door.studio(), self.caller.owner
         turn = TurnRequest(
             text=self.asked.prompt,
             images=pictures,
             mask=Mask(mask, "upload:1") if mask is not None else None,
-            settings=self._settings(),
+            settings=self._settings(count),
         )
         conversation = await studio.new_conversation(owner)
         streams = Streams(self.door, self.caller, conversation.id)
@@ -163,9 +196,9 @@ class _Painting:
         found = await self._pictures(streams, telling)
         usage = getattr(telling.events[-1], "usage", TokenUsage())
         data = tuple([await self._told(conversation.id, picture) for picture in found])
-        return ImagesMade(created=int(time.time()), data=data, usage=_usage(usage), conversation_id=conversation.id)
+        return _Batch(conversation.id, data, usage)
 
-    def _settings(self) -> TurnSettings:
+    def _settings(self, count: int) -> TurnSettings:
         wants_best = self.asked.model == "pro" or (self.asked.model != "flash" and self.asked.quality in ("high", "hd"))
         model: Literal["auto", "flash", "pro"] = (
             "pro" if wants_best else "flash" if self.asked.model == "flash" else "auto"
@@ -178,7 +211,7 @@ class _Painting:
             image_model=model,
             aspect_ratio=ratio,
             resolution=resolution,
-            number_of_images=self.asked.n,
+            number_of_images=count,
             review="off",
         )
 
@@ -283,11 +316,3 @@ def _white_where_transparent(data: bytes) -> bytes:
     sink = io.BytesIO()
     alpha.point([255 - level for level in range(256)]).save(sink, "PNG")
     return sink.getvalue()
-
-
-def _files(form: FormData, *fields: str) -> list[UploadFile]:
-    return [one for field in fields for one in form.getlist(field) if isinstance(one, UploadFile)]
-
-
-async def _read(file: UploadFile) -> tuple[str, bytes]:
-    return file.filename or "", await file.read()

@@ -14,7 +14,7 @@ from agent.events import TurnEvent, TurnFailed
 from agent.studio import Studio
 from agent.workflow.replay import told_again
 from webui.api.door import Caller, Door
-from webui.api.frames import HEARTBEAT, Teller, written
+from webui.api.frames import EVENTS, HEARTBEAT, Teller, written
 from webui.api.tellings import Ended, Telling
 
 HEARTBEAT_S = 15.0
@@ -24,11 +24,21 @@ HEADERS = {
     # Proxies that gather answers would hold the stream back.
     "X-Accel-Buffering": "no",
 }
+_EVENT = {
+    "type": "object",
+    "description": "One Server-Sent Event; the body is a stream of them.",
+    "required": ["id", "event", "data"],
+    "properties": {
+        "id": {"type": "string", "description": "What `Last-Event-ID` takes, to go on after this event."},
+        "event": {"type": "string", "enum": list(EVENTS)},
+        "data": {"type": "string", "contentMediaType": "application/json", "contentSchema": {"type": "object"}},
+    },
+}
 DOCUMENTED: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "Server-Sent Events: `started`, `thought_log`, `text`, `gen_ui_component`, `image`, `plan`, "
         "`consent`, `error`, and `done` as the last. Each has an id, and JSON as its data.",
-        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        "content": {"text/event-stream": {"schema": _EVENT}},
     }
 }
 

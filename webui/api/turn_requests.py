@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Annotated, Any, TypeAlias
 
 from fastapi import Request
 from pydantic import Field, StringConstraints
 from starlette.datastructures import FormData, UploadFile
 
-from agent.messages import Value
+from agent.messages import Asked
 from agent.picture_limits import MAX_PICTURES_PER_MESSAGE
 from agent.requests import Expansion, Mask, TurnRequest
 from agent.settings import TurnSettings
 from webui.api.problems import RefusalCode, Refused
 from webui.api.uploads import UploadShelf
+from webui.whole_json import whole_json
 
 _MOST_FORM_FILES = MAX_PICTURES_PER_MESSAGE + 1
+_MOST_FORM_FIELDS = 20
 _MOST_FIELD_BYTES = 1 << 20
 
 Short: TypeAlias = Annotated[str, StringConstraints(max_length=100)]
@@ -24,7 +26,7 @@ Shorts: TypeAlias = Annotated[tuple[Short, ...], Field(max_length=100)]
 Share: TypeAlias = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 
 
-class MaskBody(Value):
+class MaskBody(Asked):
     """What of a picture may change (white), and which picture: its handle, or `upload:1` for the first of this request.
 
     `image` is the id of an upload or a data URL; in a form it is left out, and the file is the field `mask`.
@@ -35,7 +37,7 @@ class MaskBody(Value):
     feather_px: Annotated[int, Field(ge=0, le=1000)] | None = None
 
 
-class ExpansionBody(Value):
+class ExpansionBody(Asked):
     """How far a picture grows on each side, in fractions of its width and height."""
 
     handle: Short
@@ -45,7 +47,7 @@ class ExpansionBody(Value):
     bottom: Share = 0.0
 
 
-class TurnBody(Value):
+class TurnBody(Asked):
     """A turn: words, pictures (ids of uploads, or data URLs), and what is chosen for it.
 
     The same `request_id` twice runs once. `editing` and `references` are handles; `roles` says what some are for.
@@ -94,13 +96,16 @@ async def read_turn(request: Request, uploads: UploadShelf, owner: str) -> TurnR
         body = TurnBody.model_validate_json(await request.body())
         mask = uploads.read(owner, body.mask.image)[1] if body.mask is not None else None
         return _turn(body, uploads, owner, (), mask)
-    async with request.form(max_files=_MOST_FORM_FILES, max_fields=1, max_part_size=_MOST_FIELD_BYTES) as form:
+    async with request.form(
+        max_files=_MOST_FORM_FILES, max_fields=_MOST_FORM_FIELDS, max_part_size=_MOST_FIELD_BYTES
+    ) as form:
         told = form.get("request")
         if not isinstance(told, str):
             raise Refused(RefusalCode.UNREADABLE, problem="request")
-        body = TurnBody.model_validate_json(told)
-        files = [await _read(file) for file in _files(form, "images")]
-        masks = [data for _, data in [await _read(file) for file in _files(form, "mask")]]
+        body = TurnBody.model_validate_json(whole_json(told))
+        refuse_unknown(form, files=("images", "mask"), texts=("request",))
+        files = [await read_file(file) for file in files_of(form, "images")]
+        masks = [data for _, data in [await read_file(file) for file in files_of(form, "mask")]]
     mask = None
     if body.mask is not None:
         mask = masks[0] if masks else uploads.read(owner, body.mask.image)[1]
@@ -128,9 +133,20 @@ def _turn(
     )
 
 
-def _files(form: FormData, field: str) -> list[UploadFile]:
-    return [one for one in form.getlist(field) if isinstance(one, UploadFile)]
+def files_of(form: FormData, *fields: str) -> list[UploadFile]:
+    """Return the files of these fields. One without name and content, as a browser sends for none, is left out."""
+    found = (one for field in fields for one in form.getlist(field) if isinstance(one, UploadFile))
+    return [one for one in found if one.filename or one.size]
 
 
-async def _read(file: UploadFile) -> tuple[str, bytes]:
+async def read_file(file: UploadFile) -> tuple[str, bytes]:
+    """Return a file's name and bytes."""
     return file.filename or "", await file.read()
+
+
+def refuse_unknown(form: FormData, *, files: Collection[str], texts: Collection[str]) -> None:
+    """Raise Refused for a file or a text in a field that takes none. Empty fields say nothing."""
+    for name, value in form.multi_items():
+        is_empty = not (value.filename or value.size) if isinstance(value, UploadFile) else not value
+        if not is_empty and name not in (files if isinstance(value, UploadFile) else texts):
+            raise Refused(RefusalCode.UNREADABLE, problem=f"{name[:40]}: Extra inputs are not permitted")

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema, model_validator
 
-from agent.messages import Value
+from agent.messages import Asked
 from agent.plans import PlanEdit
 from agent.settings import MAX_NEGATIVE_CHARACTERS, MAX_REFERENCE_COUNT, ReferenceMode, TurnSettings
 
@@ -43,7 +43,7 @@ _HANDLE = "The picture's short name in its conversation, such as #3 or #3b."
 _PICTURE = "Instead of a handle: a picture of your own as base64 (PNG, JPEG, WebP, at most 20 MB)."
 
 
-class RepeatableArguments(Value):
+class RepeatableArguments(Asked):
     """Arguments of a tool that may cost money."""
 
     request_id: Annotated[str, StringConstraints(min_length=1, max_length=100)] | None = Field(
@@ -107,7 +107,7 @@ class ShapedArguments(PaintingArguments):
         return super().settings().model_copy(update=chosen)
 
 
-class TargetArguments(Value):
+class TargetArguments(Asked):
     """Which picture is to be changed: one of a conversation, or one that comes along."""
 
     conversation_id: ConversationId | None = Field(default=None, description=_NEW_WITHOUT)
@@ -139,7 +139,7 @@ class EditArguments(TargetArguments, ShapedArguments):
     wish: Wish = Field(description="What shall change, in the person's own words.")
 
 
-class Box(Value):
+class Box(Asked):
     """A rectangle of a picture, in percent of its width and height from its top left corner."""
 
     left: Percent
@@ -185,7 +185,7 @@ class DescribeArguments(RepeatableArguments):
     )
 
 
-class DecideArguments(Value):
+class DecideArguments(Asked):
     """Arguments of `decide`."""
 
     conversation_id: ConversationId
@@ -196,14 +196,14 @@ class DecideArguments(Value):
     )
 
 
-class ListPicturesArguments(Value):
+class ListPicturesArguments(Asked):
     """Arguments of `list_pictures`."""
 
     conversation_id: ConversationId
     limit: int = Field(default=20, ge=1, le=100, description="The newest so many.")
 
 
-class GetPictureArguments(Value):
+class GetPictureArguments(Asked):
     """Arguments of `get_picture`."""
 
     conversation_id: ConversationId
@@ -213,7 +213,7 @@ class GetPictureArguments(Value):
     )
 
 
-class ListConversationsArguments(Value):
+class ListConversationsArguments(Asked):
     """Arguments of `list_conversations`."""
 
     query: Annotated[str, StringConstraints(max_length=200)] = Field(
@@ -222,5 +222,5 @@ class ListConversationsArguments(Value):
     limit: int = Field(default=20, ge=1, le=50)
 
 
-class NoArguments(Value):
+class NoArguments(Asked):
     """Arguments of a tool that takes none."""

@@ -19,7 +19,10 @@ from webui.api.tokens import Tokens
 from webui.guard import HostRules
 from webui.mcp_door.callers import SCOPE_KEY, Caller
 from webui.mcp_door.following import WORDS
+from webui.whole_json import receiving_whole
 
+# Pictures of 20 MB travel here as base64, a mask beside them.
+MOST_BYTES = 40 << 20
 KEY_HEADER = "X-Gemini-Api-Key"
 _KEY = re.compile(r"[!-~]{1,400}")
 
@@ -50,7 +53,8 @@ class Gate:
             return
         # The SDK lets nobody use a session but the user who opened it.
         user = AuthenticatedUser(AccessToken(token="", client_id=caller.owner, scopes=[]))
-        await self.app({**scope, "user": user, SCOPE_KEY: caller}, receive, send)
+        whole = receiving_whole(scope, receive, MOST_BYTES)
+        await self.app({**scope, "user": user, SCOPE_KEY: caller}, whole, send)
 
     def _foreign(self, headers: Headers) -> str:
         if not self.rules.allows_host(headers.get("host", "")):

@@ -14,19 +14,22 @@ from types import FrameType
 
 import uvicorn
 from mcp.server.stdio import stdio_server
+from mcp.shared._context_streams import create_context_streams
+from mcp.shared.message import SessionMessage
+from mcp_types import jsonrpc_message_adapter
+from pydantic import ValidationError
 
 from agent.settings import Settings
 from agent.studio import Studio
 from webui.api.rates import Buckets
 from webui.api.tokens import TokenFile, Tokens
 from webui.guard import LOOPBACK, HostRules
-from webui.mcp_door.gate import Gate
+from webui.mcp_door.gate import MOST_BYTES, Gate
 from webui.mcp_door.request_book import RequestBook
 from webui.mcp_door.server import mcp_server
+from webui.whole_json import whole_json
 
 PATH = "/mcp"
-# Pictures of 20 MB travel here as base64, a mask beside them.
-_MOST_BYTES = 40 << 20
 _LEAVING_S = 1
 
 
@@ -68,7 +71,7 @@ async def serve_http(settings: Settings, host: str, port: int) -> None:
         await asyncio.to_thread(RequestBook(settings.home).forget_old)
         server = mcp_server(studio, Buckets(settings.api_turns_per_minute))
         app = Gate(
-            server.streamable_http_app(host=host, streamable_http_path=PATH, max_request_body_size=_MOST_BYTES),
+            server.streamable_http_app(host=host, streamable_http_path=PATH, max_request_body_size=MOST_BYTES),
             HostRules(is_loopback),
             Tokens(tokens, settings.api_tokens, is_open=is_open),
             Buckets(settings.api_requests_per_minute),
@@ -79,7 +82,27 @@ async def serve_http(settings: Settings, host: str, port: int) -> None:
 async def _stdio(studio: Studio) -> None:
     server = mcp_server(studio)
     async with stdio_server() as (read_stream, write_stream):
-        await server.run(read_stream, write_stream, server.create_initialization_options())
+        passing, passed = create_context_streams[SessionMessage | Exception](0)
+
+        async def pass_on() -> None:
+            async with passing:
+                async for message in read_stream:
+                    await passing.send(_made_whole(message))
+
+        relay = asyncio.create_task(pass_on())
+        await server.run(passed, write_stream, server.create_initialization_options())
+        relay.cancel()
+
+
+def _made_whole(message: SessionMessage | Exception) -> SessionMessage | Exception:
+    """Return a line that could not be read as one that can, when half a character was all that was wrong with it."""
+    if not isinstance(message, ValidationError):
+        return message
+    line = message.errors()[0]["input"]
+    try:
+        return SessionMessage(jsonrpc_message_adapter.validate_json(whole_json(str(line)), by_name=False))
+    except ValidationError:
+        return message
 
 
 class _Http(uvicorn.Server):

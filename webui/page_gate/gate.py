@@ -32,6 +32,7 @@ from webui.page_gate.limits import Limits
 from webui.page_gate.shapes import EventShapes, Unfit, is_below, paths_in, read_json, session_of
 from webui.page_gate.transit import Transit
 from webui.sessions import Sessions
+from webui.whole_json import whole_body
 
 API = "/gradio_api/"
 # Two masks of the painter and the longest text fit.
@@ -175,7 +176,7 @@ class PageGate:
 
     async def _event(self, asked: _Asked, receive: Receive) -> tuple[bytes, str | None]:
         """Return the body of an event that the page could have sent, and its session."""
-        house, body = self.house, await _body(asked.scope, receive)
+        house, body = self.house, whole_body(await _body(asked.scope, receive))
         try:
             told = read_json(body)
             session = self._check_session(asked.comer, told.get("session_hash"))

@@ -119,7 +119,7 @@ def top_html(
     version = f' data-version="{conversation.version}"' if conversation else ""
     return (
         f"{button('rail', words('rail.show'), 'panel-left', 'icon show-rail', bare=True)}"
-        f'<h1 data-conversation="{where}" data-language="{words.language}"{version}{opened}>{shown}</h1>'
+        f'<h1 dir="auto" data-conversation="{where}" data-language="{words.language}"{version}{opened}>{shown}</h1>'
         f'<h2 class="heard">{escape(words("builtin.thread"))}</h2>'
         f'<span class="sub">{escape(" · ".join(facts))}</span><span class="grow"></span>'
         f"{menu}{bell_html(words)}{button('styles', words('styles.title'), 'palette', 'styles-open')}"

@@ -207,7 +207,7 @@ def _row(words: Words, info: ConversationInfo, current: str, found: FoundRow | N
         excerpt = f"<small>{_marked(found)}</small>"
     return (
         f'<li><button type="button" data-act="open" data-arg="{escape(info.id)}"{mark} title="{escape(title)}">'
-        f"{picture}<span>{shown}</span>{excerpt}</button>"
+        f'{picture}<span dir="auto">{shown}</span>{excerpt}</button>'
         f"{conversation_opener(words, info.id, title, is_pinned=info.is_pinned)}</li>"
     )
 

@@ -142,7 +142,6 @@ async def test_pages_of_other_sites_and_other_names_for_this_host_are_turned_awa
         (b"{", "application/json", 422),
         (b"[" * 100_000, "application/json", 422),
         (b'{"text": ' + b"1" * 10_000 + b"}", "application/json", 422),
-        (b'{"text": "\\ud800"}', "application/json", 422),
         (b'{"text": "a", "owner": "ben"}', "application/json", 422),
         (b'{"text": "a", "settings": {"budget_usd": NaN}}', "application/json", 422),
         (b'{"text": "a", "settings": {"number_of_images": 1000}}', "application/json", 422),
@@ -169,6 +168,34 @@ async def test_a_body_that_fits_nothing_is_refused_and_not_quoted(
     assert problem["status"] == status
     assert len(answer.content) < 5000
     assert "Traceback" not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/api/v1/conversations/{}/turns", '{"text": "a fox \\ud83d"}'),
+        ("/api/v1/chat", '{"messages": [["human", "a fox \\uDE00"]]}'),
+        ("/v1/images/generations", '{"prompt": "a fox \\ud83d"}'),
+    ],
+)
+async def test_half_a_character_is_taken_as_a_sign_that_nobody_knows(tmp_path: Path, path: str, body: str) -> None:
+    async with served(tmp_path) as one, one.client() as client:
+        headers = {"Content-Type": "application/json"}
+        answer = await client.post(path.format(await begun(client)), content=body, headers=headers)
+        assert answer.status_code == 200, answer.text
+        items = (await client.get("/api/v1/conversations")).json()["conversations"]
+        assert [item["title"] for item in items] == ["A fox \ufffd"]
+
+
+async def test_half_a_character_in_a_form_or_a_title_is_no_obstacle(tmp_path: Path) -> None:
+    async with served(tmp_path) as one, one.client() as client:
+        conversation = await begun(client)
+        form = {"request": (None, r'{"text": "a fox \ud83d"}')}
+        assert (await client.post(f"/api/v1/conversations/{conversation}/turns", files=form)).status_code == 200
+        # A whole one stays whole, and what only looks like an escape stays as it is.
+        body, headers = r'{"title": "\ud83e\udd8a \\ud83d \ud83d"}', {"Content-Type": "application/json"}
+        named = await client.patch(f"/api/v1/conversations/{conversation}", content=body, headers=headers)
+        assert named.json()["title"] == "🦊 \\ud83d \ufffd"
 
 
 @pytest.mark.asyncio(loop_scope="module")

@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -215,3 +216,21 @@ async def test_the_gallery_shows_what_was_made_and_finds_it_by_words(client: htt
     assert (found["found"], found["items"][0]["match"]["found_by"]) == (1, ["words"])
     assert (await client.get("/api/v1/gallery", params={"words": "zeppelin"})).json()["items"] == []
     assert (await client.get("/api/v1/gallery/facets")).json()["total"] == 1
+
+
+async def test_null_is_the_same_as_left_out(tmp_path: Path) -> None:
+    async with served(tmp_path) as one, one.client() as client:
+        conversation = await begun(client)
+        nulls = dict.fromkeys(("images", "mask", "expand", "editing", "references", "roles", "request_id"))
+        settings = dict.fromkeys(("text_model", "image_model", "allow_search", "review", "confirm"))
+        events = await sent(client, conversation, "a red fox", **nulls, settings=settings)
+        assert names(events)[-1] == "done"
+
+
+async def test_an_unknown_file_of_a_form_is_refused(tmp_path: Path) -> None:
+    async with served(tmp_path, text=[]) as one, one.client() as client:
+        conversation = await begun(client)
+        form: list[tuple[str, Any]] = [("request", (None, '{"text": "a fox"}')), ("depth", ("a.png", png()))]
+        answer = await client.post(f"/api/v1/conversations/{conversation}/turns", files=form)
+        assert answer.status_code == 422
+        assert "depth: Extra inputs are not permitted" in answer.json()["detail"]

@@ -202,6 +202,20 @@ async def test_nobody_goes_on_in_the_conversation_of_another(tmp_path: Path) -> 
         assert ((await ben.get(path)).status_code, (await anna.get(path)).status_code) == (404, 200)
 
 
+async def test_messages_with_a_role_and_a_content_are_the_same_context(tmp_path: Path) -> None:
+    async with served(tmp_path, text=talks("One.", "Two.")) as one, one.client() as client:
+        first = await chat(client, ["human", "count"])
+        told = [
+            {"role": "user", "content": [text("count")]},
+            {"role": "assistant", "content": words(first)},
+            {"role": "user", "content": "go on"},
+        ]
+        body = {"messages": told, "settings": {**QUIET, "image_model": None}, "request_id": None}
+        second = await stream(client, "POST", "/api/v1/chat", json=body)
+        assert words(second) == "Two."
+        assert conversation_of(second) == conversation_of(first)
+
+
 @pytest.mark.parametrize(
     ("messages", "status", "code"),
     [
@@ -224,6 +238,8 @@ async def test_nobody_goes_on_in_the_conversation_of_another(tmp_path: Path) -> 
         ),
         ([["human", [picture(b"\x89PNG bad")]], ["assistant", "x"], ["human", "y"]], 422, "picture_unreadable"),
         ([["human", "a", "b"]], 422, "unreadable"),
+        ([{"role": "system", "content": "obey"}, {"role": "user", "content": "a"}], 422, "unreadable"),
+        ([{"role": "user"}], 422, "unreadable"),
         ([["human", [{"type": "file", "file": "x"}]]], 422, "unreadable"),
     ],
 )

@@ -99,7 +99,7 @@ async def test_several_pictures_go_along_and_the_request_reaches_the_image_model
 @pytest.mark.parametrize(
     ("asked", "kind", "code"),
     [
-        ({"n": 9}, openai.UnprocessableEntityError, "unreadable"),
+        ({"n": 11}, openai.UnprocessableEntityError, "unreadable"),
         ({"size": "huge"}, openai.BadRequestError, "size_unknown"),
         ({"background": "transparent"}, openai.UnprocessableEntityError, "unreadable"),
         ({"output_format": "webp"}, openai.UnprocessableEntityError, "unreadable"),
@@ -145,3 +145,49 @@ async def test_a_mask_that_is_no_picture_is_refused(tmp_path: Path) -> None:
         with pytest.raises(openai.UnprocessableEntityError) as caught:
             await client.images.edit(image=("a.png", png()), mask=("m.png", b"no picture"), prompt="red")
         assert caught.value.code == "mask_unreadable"
+
+
+NOTHING = ("model", "n", "size", "quality", "response_format", "user", "background", "output_format", "stream")
+
+
+async def test_null_and_an_empty_field_are_the_same_as_left_out(tmp_path: Path) -> None:
+    async with served(tmp_path) as one, one.client() as client:
+        nulls = {"prompt": "a fox", **dict.fromkeys((*NOTHING, "moderation", "style"))}
+        made = await client.post("/v1/images/generations", json=nulls)
+        assert (made.status_code, len(made.json()["data"])) == (200, 1), made.text
+        empty = {"prompt": "warmer", "mask": "", **dict.fromkeys(NOTHING, "")}
+        edited = await client.post("/v1/images/edits", data=empty, files={"image": ("a.png", png())})
+        assert edited.status_code == 200, edited.text
+        refused = await client.post("/v1/images/generations", json={"prompt": None})
+        assert refused.status_code == 422
+
+
+@pytest.mark.parametrize("kind", ["text", "file"])
+async def test_an_unknown_field_of_a_form_is_refused_whatever_is_in_it(kind: str, tmp_path: Path) -> None:
+    async with served(tmp_path, text=[]) as one, one.client() as client:
+        pictures = [("image", ("a.png", png()))]
+        unknown: dict[str, Any] = (
+            {"data": {"prompt": "red", "depth": "x"}, "files": pictures}
+            if kind == "text"
+            else {"data": {"prompt": "red"}, "files": [*pictures, ("depth", ("b.png", png()))]}
+        )
+        answer = await client.post("/v1/images/edits", **unknown)
+        assert answer.status_code == 422
+        assert "depth: Extra inputs are not permitted" in answer.json()["error"]["message"]
+
+
+async def test_what_typed_clients_send_is_taken_and_ten_pictures_are_painted(tmp_path: Path) -> None:
+    async with served(tmp_path) as one, openai_client(one) as client:
+        made = await client.images.generate(prompt="a red fox", style="vivid", moderation="low", n=10)
+        assert made.data is not None
+        assert len(made.data) == 10
+        assert made.usage is not None
+        assert made.usage.total_tokens == made.usage.input_tokens + made.usage.output_tokens
+
+
+async def test_what_was_painted_before_a_failure_is_handed_over(tmp_path: Path) -> None:
+    lines = [paints(number_of_images=4), Line(error=ErrorInfo(code=ErrorCode.PROMPT_BLOCKED))]
+    async with served(tmp_path, text=lines, pictures=[painted()] * 4) as one, openai_client(one) as client:
+        made = await client.images.generate(prompt="a red fox", n=8)
+        assert made.data is not None
+        assert len(made.data) == 4

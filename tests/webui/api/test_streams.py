@@ -213,3 +213,20 @@ async def test_a_telling_is_let_go_some_while_after_its_end_and_not_before() -> 
     tellings.begin("c", "anna", ending(over))
     assert tellings.find(ended.id, "c", "anna") is None
     assert tellings.find(goes_on.id, "c", "anna") is goes_on
+
+
+async def test_the_schema_describes_every_event_of_a_stream(tmp_path: Path) -> None:
+    async with served(tmp_path) as one, one.client() as client:
+        paths = (await client.get("/api/v1/openapi.json")).json()["paths"]
+        answers = [
+            answer["content"]["text/event-stream"]["schema"]
+            for path in paths.values()
+            for route in path.values()
+            for answer in route["responses"].values()
+            if "text/event-stream" in answer.get("content", {})
+        ]
+        assert len(answers) > 3
+        events = await sent(client, await begun(client), "a red fox")
+        for schema in answers:
+            assert set(schema["properties"]) == set(schema["required"]) == {"id", "event", "data"}
+            assert {event.event for event in events} <= set(schema["properties"]["event"]["enum"])

@@ -85,7 +85,7 @@ def test_what_was_found_is_shown_with_its_words_marked() -> None:
 def test_words_found_in_a_title_are_marked_there() -> None:
     found = FoundRow(info("红狐狸", 0), "红狐狸", ((1, 3),), is_title=True)
     shown = found_html(load_words("zh-CN"), "狐狸", [found], "")
-    assert "<span>红<mark>狐狸</mark></span>" in shown
+    assert '<span dir="auto">红<mark>狐狸</mark></span>' in shown
     assert "<small>" not in shown
 
 
