@@ -95,8 +95,10 @@ class GeminiProvider:
             while (response := await self._next(responses, call, model)) is not None:
                 for piece in reader.read(response):
                     yield await self._stored(piece, model) if isinstance(piece, ArrivedPicture) else piece
-            for piece in reader.end():
-                yield await self._stored(piece, model) if isinstance(piece, ArrivedPicture) else self._cleaned(piece)
+            if (draft := reader.only_draft()) is not None:
+                yield await self._stored(draft, model)
+            for chunk in reader.end():
+                yield self._cleaned(chunk)
         except AivistaError:
             # A cut answer was billed as far as it came.
             if reader.usage is not None:

@@ -131,12 +131,16 @@ class AnswerReader:
             if part.inline_data is not None and (picture := self._picture(part, part.inline_data)) is not None:
                 yield picture
 
-    def end(self) -> Iterator[CompletionChunk | ArrivedPicture]:
-        """Yield the last draft where no other picture came, whatever its label: it was paid for. Then the grounding, if
-        there was any, and the last chunk: usage, finish reason, and what went wrong."""
-        if self._draft is not None and not self._has_picture:
-            self._has_answer = self._has_picture = True
-            yield self._draft
+    def only_draft(self) -> ArrivedPicture | None:
+        """Return the last draft where no other picture came: whatever its label, it was paid for. To be asked first of
+        all when the stream is over."""
+        if self._has_picture or self._draft is None:
+            return None
+        self._has_answer = self._has_picture = True
+        return self._draft
+
+    def end(self) -> Iterator[CompletionChunk]:
+        """Yield the grounding, if there was any, then the last chunk: usage, finish reason, and what went wrong."""
         grounding = self._grounding()
         if grounding is not None:
             yield CompletionChunk(part=grounding)
