@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -59,17 +59,24 @@ async def paint(
     order whichever comes first. A failure is returned, never raised: the other pictures go on.
     """
     try:
-        async with deps.images.reserve.hold(order.room_bytes):
-            return await _painted(deps, order, name, take, number, advice, asked_at)
+        async with AsyncExitStack() as room:
+            return await _painted(deps, order, name, take, number, advice, asked_at, room)
     except StorageFailure as failure:
         return Painted(spend=Spend(), error=failure.info)
 
 
 async def _painted(
-    deps: Deps, order: Commission, name: str, take: int, number: int, advice: str, asked_at: datetime
+    deps: Deps,
+    order: Commission,
+    name: str,
+    take: int,
+    number: int,
+    advice: str,
+    asked_at: datetime,
+    room: AsyncExitStack,
 ) -> Painted:
     started_s = time.monotonic()
-    answer, spend, attempts = await _ask(deps, order, name, take, advice)
+    answer, spend, attempts = await _ask(deps, order, name, take, advice, room)
     if answer.error is not None:
         return Painted(spend=spend, error=answer.error)
     image = answer.picture
@@ -151,9 +158,13 @@ async def add_late(deps: Deps, painted: Painted) -> None:
     await deps.records.amend_turn(deps.conversation.id, deps.turn.id, with_it)
 
 
-async def _ask(deps: Deps, order: Commission, name: str, take: int, advice: str) -> tuple[Answer, Spend, int]:
-    # A picture that was asked for is paid for, also when its turn was stopped meanwhile.
+async def _ask(
+    deps: Deps, order: Commission, name: str, take: int, advice: str, room: AsyncExitStack
+) -> tuple[Answer, Spend, int]:
+    # A picture that was asked for is paid for, also when its turn was stopped meanwhile: it counts from now on, before
+    # there is room for it on the disk.
     with deps.pledges.asking(deps.turn.id, name, order.price_usd(today())), in_use(deps.loan):
+        await room.enter_async_context(deps.images.reserve.hold(order.room_bytes))
         return await _answered(deps, order, name, take, advice)
 
 
