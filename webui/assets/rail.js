@@ -32,8 +32,10 @@
     if (window.aivistaDialogs.opened()) return;
     root.removeAttribute("data-rail-hidden");
     if (matchMedia("(max-width: 1180px)").matches) root.setAttribute("data-rail-open", "");
-    // A drawer that slides in cannot take the focus before it is seen.
-    requestAnimationFrame(() => { field()?.focus(); field()?.select(); });
+    const take = () => { field()?.focus(); field()?.select(); return document.activeElement === field(); };
+    // A drawer that slides in cannot take the focus before it is seen. Later than needed, what is typed meanwhile would be
+    // chosen and typed over.
+    if (!take()) requestAnimationFrame(take);
   };
   addEventListener("input", event => {
     if (event.target.id === "rail-find" && !event.isComposing) seek(event.target.value);
