@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
+from playwright.sync_api import APIResponse, Browser, BrowserContext, Locator, Page, Route, expect
 
 from agent.imaging.provenance import Recipe, read
 from tests.page import PageProcess
@@ -106,6 +106,23 @@ def test_what_is_made_while_the_gallery_is_open_joins_it_and_is_sent_as_referenc
         expect(cells(page).nth(3)).to_be_visible()
         expect(page.get_by_role("button", name="Uploaded 2")).to_be_visible()
         expect_rest(page)
+
+
+def test_a_picture_that_comes_while_the_pictures_are_asked_for_joins_them(page: Page, tmp_path: Path) -> None:
+    with PageProcess(home=tmp_path) as studio:
+        open_page(page, studio.url)
+        say(page, "draw a boat")
+        expect(page.locator("#chat .pic .frame:not(.pending)")).to_have_count(1)
+        held: list[tuple[Route, APIResponse]] = []
+        page.route("**/aivista/gallery/page*", lambda route: held.append((route, route.fetch())), times=1)
+        page.evaluate("aivistaTabs.show('gallery')")
+        expect(page.locator("#gallery .gal-grid")).to_have_attribute("aria-busy", "true")
+        say(page, "draw a boat")
+        expect(page.locator("#chat .pic .frame:not(.pending)")).to_have_count(2)
+        expect_rest(page)
+        ((route, answer),) = held
+        route.fulfill(response=answer)
+        expect(cells(page)).to_have_count(2)
 
 
 def test_a_click_opens_the_picture_here_or_in_its_own_conversation(page: Page, studio: PageProcess) -> None:

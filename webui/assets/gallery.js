@@ -88,7 +88,7 @@
     $("#gallery .gal-none").hidden = !isEmpty || isFiltered() || Boolean(state.words);
     $("#gallery .gal-nothing").hidden = !isEmpty || !(isFiltered() || state.words);
     clearTimeout(again);
-    again = page.is_whole ? 0 : setTimeout(() => freshen(), READ_AGAIN_MS);
+    again = page.is_whole ? 0 : setTimeout(freshen, READ_AGAIN_MS);
     // A further page changes nothing of what is there: its work must not grow with the pages before it.
     if (!isMore) window.aivistaGallery.chosen?.settle();
     watchEnd();
@@ -117,6 +117,8 @@
       tell(error.message, { isProblem: true, stays: true, label: word("retry"), run: () => fetching(after, use) });
     } finally {
       if (!asking) grid().removeAttribute("aria-busy");
+      // What came while this was asked is not in its answer.
+      if (!asking && isStale && isShown() && $("#gallery .gal-scroll").scrollTop <= 40) read();
     }
   };
   const reload = () => { clearTimeout(typed); typed = 0; isStale = false; mark(); return fetching(null, show); };
@@ -154,11 +156,14 @@
     settle(isLast ? page : { ...page, next });
   };
   const freshen = () => {
+    // The counts may be some seconds old, and a conversation is shown a moment before its pictures are kept.
+    clearTimeout(counting);
+    counting = setTimeout(read, COUNTED_MS);
+    read();
+  };
+  const read = () => {
     if (!pane()) return;
     facets();
-    // The counts may be some seconds old.
-    clearTimeout(counting);
-    counting = setTimeout(facets, COUNTED_MS);
     if (!isFilled) { isFilled = true; reload(); return; }
     if (asking || $("#gallery .gal-scroll").scrollTop > 40) { isStale = true; return; }
     isStale = false;
@@ -319,7 +324,7 @@
   let looking = 0;  // one look at the page for many changes of it
   const look = () => {
     looking = 0;
-    const now = `${open()} ${all("#chat .pic .frame:not(.pending)").length}`;
+    const now = `${open()} ${all("#chat .pic .frame:not(.pending), #chat .refs img").length}`;
     if (now === seen) return;
     const isOther = now.split(" ")[0] !== seen.split(" ")[0];
     seen = now;
