@@ -79,6 +79,7 @@ class ErrorCode(StrEnum):
     PICTURE_FILE_MISSING = "picture_file_missing", Actor.YOU
     PICTURE_GONE = "picture_gone", Actor.YOU
     PICTURE_DELETED = "picture_deleted", Actor.YOU
+    VISITOR_QUOTA_USED_UP = "visitor_quota_used_up", Actor.YOU, True
     QUEUE_FULL = "queue_full", Actor.YOU, True
     TOO_MANY_TURNS = "too_many_turns", Actor.YOU, True
     STUDIO_BUSY = "studio_busy", Actor.YOU, True

@@ -20,6 +20,7 @@ class Step(StrEnum):
 
     WAITING = "waiting"
     IN_LINE = "in_line"
+    NEARLY_FULL = "nearly_full"
     THINKING = "thinking"
     REUSED = "reused"
     UNDERSTOOD = "understood"

@@ -15,6 +15,7 @@ from agent.storage.conversations import ConversationStore
 from agent.storage.gallery import Gallery
 from agent.storage.images import ImageStore
 from agent.storage.preferences import PreferenceStore
+from agent.storage.quota import Quota
 from agent.storage.spend import SpendBook
 from agent.storage.styles import StyleLibrary
 from agent.storage.traces import Traces
@@ -36,9 +37,10 @@ class KeptThings:
         self.settings = settings
         self._images = ImageStore(settings.home)
         self._records = ConversationStore(settings.home, self._images, trace_limit_bytes=settings.trace_limit_bytes)
+        self._quota = Quota(self._records, self._images, settings.visitor_limit_bytes, settings.visitor_limit_pictures)
         self._styles = StyleLibrary(settings.home)
         self._gallery = Gallery(settings.home, self._records, self._images)
-        self._workspaces = WorkspaceStore(self._records)
+        self._workspaces = WorkspaceStore(self._records, room=self._quota)
         self._spend = SpendBook(self._records)
         self._preferences = PreferenceStore(settings)
         self._recipes = RecipeDesk(self._records, self._images, secrets_of(settings))
@@ -90,6 +92,12 @@ class KeptThings:
 
     async def duplicate_conversation(self, conversation_id: str, owner: str = "local", title: str = "") -> Conversation:
         """Return a copy of a conversation with every branch, under the same title unless one is given."""
+        copied = await self._records.get(conversation_id, owner)
+        await self._quota.check(
+            owner,
+            new_bytes=sum(picture.image.size_bytes for picture in copied.pictures),
+            new_pictures=len(copied.pictures),
+        )
         return await self._records.duplicate(conversation_id, owner, whole_characters(title))
 
     # Pictures
@@ -156,7 +164,7 @@ class KeptThings:
         if self._archive is None:
             from agent.archive.archive import Archive
 
-            self._archive = Archive(self._records, self._images, self.settings.home)
+            self._archive = Archive(self._records, self._images, self.settings.home, room=self._quota)
         return self._archive
 
     async def trace(

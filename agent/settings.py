@@ -170,7 +170,8 @@ class Settings(BaseModel):
     server, else sketch. With `reuse_plans` the same request to the text model within an hour is answered from the
     cache. `catalogue_file` holds models of the operator's own, in the form of `catalogue.toml`. `cap_conversation_usd`
     and `cap_day_usd`, in US dollars, count for everyone who has chosen none. `trace_limit_bytes` is what the traces of
-    all turns may take; those of the oldest are let go. `shutdown_grace_s` is as `grace_s` says.
+    all turns may take; those of the oldest are let go. `visitor_limit_bytes` and `visitor_limit_pictures` are what each
+    owner but `OPERATOR` may keep. `shutdown_grace_s` is as `grace_s` says.
 
     `is_public` says that people may come who are not the operator; without `lends_keys` the keys here pay for nobody
     but the owner `OPERATOR`. Where it `is_behind_proxy` that one's word counts for who asks. `mcp_servers` are the
@@ -202,6 +203,8 @@ class Settings(BaseModel):
     cap_conversation_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     cap_day_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     trace_limit_bytes: int = Field(default=200 << 20, gt=0)
+    visitor_limit_bytes: int = Field(default=1 << 30, gt=0)
+    visitor_limit_pictures: int = Field(default=2000, gt=0)
     telemetry: TelemetrySettings | None = None
     is_public: bool = False
     is_behind_proxy: bool = False
@@ -273,6 +276,8 @@ class Settings(BaseModel):
             cap_conversation_usd=variables.CAP_CONVERSATION_USD.of(environ),
             cap_day_usd=variables.CAP_DAY_USD.of(environ),
             trace_limit_bytes=variables.TRACE_BYTES.of(environ),
+            visitor_limit_bytes=variables.VISITOR_BYTES.of(environ),
+            visitor_limit_pictures=variables.VISITOR_PICTURES.of(environ),
             telemetry=_telemetry(environ),
             is_public=variables.PUBLIC.of(environ),
             is_behind_proxy=variables.BEHIND_PROXY.of(environ),

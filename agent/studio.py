@@ -486,6 +486,7 @@ class Studio(KeptThings):
                     cache=self._cache,
                     styles=self._styles,
                     under_caps=self._preferences.applied,
+                    quota=self._quota,
                     provider=self._provider,
                     provider_name=self.provider_name,
                     lend=self._lend,

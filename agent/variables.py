@@ -85,6 +85,12 @@ def _seconds_or_none(name: str, raw: str) -> float:
     return value
 
 
+def _count(name: str, raw: str) -> int:
+    if not (raw.isascii() and raw.isdigit() and int(raw) > 0):
+        raise SettingsError(name, raw, "it must be a whole number greater than zero")
+    return int(raw)
+
+
 def _bytes_of_megabytes(name: str, raw: str) -> int:
     return int(_positive(name, raw) * _MB)
 
@@ -150,6 +156,7 @@ PATH = Kind("a path; `~` is your own folder", _path)
 SECONDS = Kind("seconds, more than 0", _positive)
 SECONDS_OR_NONE = Kind("seconds, 0 or more", _seconds_or_none)
 RATE = Kind("a number, more than 0", _positive)
+COUNT = Kind("a whole number, more than 0", _count)
 MEGABYTES = Kind("megabytes, more than 0", _bytes_of_megabytes)
 DOLLARS = Kind("US dollars, 0 or more", _dollars)
 SWITCH = Kind("`on` or `off`", _switch)
@@ -326,6 +333,17 @@ TRACE_BYTES = Variable(
     "How much room the traces of all turns may take; the oldest are let go.",
     "`200`",
 )
+VISITOR_BYTES = Variable(
+    "AIVISTA_VISITOR_MB",
+    MEGABYTES,
+    1024 * _MB,
+    "How much each visitor may keep, trash included: pictures, files and words. The operator may keep as much as the "
+    "disk holds.",
+    "`1024`",
+)
+VISITOR_PICTURES = Variable(
+    "AIVISTA_VISITOR_PICTURES", COUNT, 2000, "How many pictures each visitor may keep, trash included."
+)
 
 OTEL: Variable[bool | None] = Variable(
     "AIVISTA_OTEL",
@@ -350,7 +368,7 @@ OTEL_SERVICE_NAME = Variable("OTEL_SERVICE_NAME", TEXT, "aivista", "What the stu
 
 AnyVariable: TypeAlias = Variable[Any]
 VARIABLES: Mapping[str, tuple[AnyVariable, ...]] = {
-    "What is kept": (HOME, HISTORY_CACHE_TTL_S, HISTORY_CACHE_BYTES, TRACE_BYTES),
+    "What is kept": (HOME, HISTORY_CACHE_TTL_S, HISTORY_CACHE_BYTES, TRACE_BYTES, VISITOR_BYTES, VISITOR_PICTURES),
     "Gemini": (GEMINI_KEY, GOOGLE_API_KEY, GEMINI_BASE_URL, GEMINI_API_VERSION),
     "Models": (CHOSEN_PROVIDER, CATALOGUE),
     "A server that speaks OpenAI's API": (

@@ -19,6 +19,7 @@ _COUNTED = (Step.WAITING, Step.PAINTING, Step.PAINTED, Step.REVIEWING)
 _STEP_ICONS = {
     Step.WAITING: "clock",
     Step.IN_LINE: "clock",
+    Step.NEARLY_FULL: "circle-alert",
     Step.THINKING: "list-checks",
     Step.REUSED: "repeat",
     Step.UNDERSTOOD: "message-circle",

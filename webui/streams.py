@@ -12,7 +12,7 @@ import gradio as gr
 
 from agent.conversation import Conversation, Turn, TurnState
 from agent.errors import AivistaError
-from agent.events import TurnDone, TurnEvent, TurnFailed, TurnPaused, TurnStopped
+from agent.events import Step, ThoughtLog, TurnDone, TurnEvent, TurnFailed, TurnPaused, TurnStopped
 from agent.providers.catalogue import ModelRole
 from webui import notices
 from webui.cards import View
@@ -23,6 +23,7 @@ from webui.panels.conversations import stamp_html
 from webui.render import Block, Card, render_conversation, render_live
 from webui.screen import Screen, Updates
 from webui.sessions import Visitor
+from webui.step_lines import step_sentence
 from webui.tabs import Returned, Tab
 from webui.usual_times import Usual, usual_time
 
@@ -66,6 +67,8 @@ class Streams:
         tab.returned = None
         async for batch in batches(refusals_told(stream.events), page_interval_s(len(past))):
             before, live = live, advance_all(live, batch)
+            for line in (one for one in batch if isinstance(one, ThoughtLog) and one.step is Step.NEARLY_FULL):
+                gr.Warning(step_sentence(visitor.words, line))
             clock.take(live)
             if not is_timed and live.painting is not None:
                 is_timed, usual = True, await self._usual(visitor, live.painting, clock.elapsed_s)

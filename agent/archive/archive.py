@@ -25,7 +25,9 @@ from agent.archive.refusals import unreadable
 from agent.archive.writing import ArchiveWriter
 from agent.conversation import Conversation, ConversationInfo, WholeConversation
 from agent.errors import RequestRefused
+from agent.settings import OPERATOR
 from agent.storage.private_files import make_private_folder, storage_failure
+from agent.storage.workspace import Room
 
 _FOLDER = "exports"
 # A download that takes longer than this is not waited for.
@@ -68,11 +70,14 @@ class Archive:
     Archives are made below `<home>/exports`, for their user's eyes alone, and never held in memory.
     """
 
-    def __init__(self, store: Shelf, images: Pictures, home: Path, limits: Limits | None = None) -> None:
+    def __init__(
+        self, store: Shelf, images: Pictures, home: Path, limits: Limits | None = None, room: Room | None = None
+    ) -> None:
         self._store = store
         self._images = images
         self._home = home
         self._limits = limits or Limits()
+        self._room = room
         self._one_at_a_time = asyncio.Semaphore(1)
 
     async def export_conversation(
@@ -125,11 +130,18 @@ class Archive:
     async def import_archive(self, source: Path | BinaryIO, owner: str) -> ImportReport:
         """Take in all conversations of an archive, as new ones of the owner.
 
-        Raises RequestRefused, and nothing is changed, when the archive is not as it should be; StorageFailure.
+        Raises RequestRefused, and nothing is changed, when the archive is not as it should be or the owner may not keep
+        as much; StorageFailure.
         """
         async with self._one_at_a_time:
             with contextlib.ExitStack() as opened:
-                reader = await asyncio.to_thread(self._reader, source, opened)
+                limits = self._limits if owner == OPERATOR else self._limits.of_visitors
+                reader = await asyncio.to_thread(self._reader, source, limits, opened)
+                sizes = sum(file.size_bytes for file in reader.files.values())
+                # A picture that looks like another has no file of its own; whoever lies of them is found out next time.
+                pictures = sum(one.picture_count for one in reader.manifest.conversations)
+                if self._room is not None:
+                    await self._room.check(owner, new_bytes=sizes, new_pictures=pictures)
                 return await Importer(reader, self._store, self._images, self._home, owner).run()
 
     async def take_context(self, told: Sequence[ToldMessage], owner: str) -> Conversation:
@@ -137,14 +149,16 @@ class Archive:
 
         Raises RequestRefused for what no message may hold, StorageFailure.
         """
+        if self._room is not None:
+            await self._room.check(owner)
         return await self._store.add_whole(owner, await whole_of_context(told, self._images))
 
-    def _reader(self, source: Path | BinaryIO, opened: contextlib.ExitStack) -> ArchiveReader:
+    def _reader(self, source: Path | BinaryIO, limits: Limits, opened: contextlib.ExitStack) -> ArchiveReader:
         try:
             file = opened.enter_context(source.open("rb")) if isinstance(source, Path) else source
         except OSError as error:
             raise unreadable(error.strerror or "") from error
-        return opened.enter_context(ArchiveReader(file, self._limits))
+        return opened.enter_context(ArchiveReader(file, limits))
 
     async def _every_id(self, owner: str) -> list[str]:
         found: dict[str, ConversationInfo] = {}

@@ -29,6 +29,7 @@ from agent.conversation import Timing
 from agent.errors import ErrorInfo, RequestRefused
 from agent.events import ThoughtLog
 from agent.handles import parse_handle
+from agent.imaging.intake import MAX_TEXT_CHARACTERS
 from agent.imaging.masking import Notice, Reason
 from agent.messages import ImagePart, PromptMessage, SignedPart
 from agent.picture_limits import MAX_MEGAPIXELS, MAX_SIDE_PX
@@ -36,12 +37,18 @@ from agent.pictures import EditNotice, EditRecord, Margins, Placement
 from agent.plans import Ask
 from agent.settings import TurnSettings
 from agent.storage.gallery_values import plain_tag
+from agent.storage.titles import MAX_TITLE_CHARACTERS
 from agent.storage.workspace import Limits as WorkspaceLimits
 from agent.storage.workspace_names import is_in_the_way, is_name, key_of
 from agent.tools.base import Reason as AskReason
 
 # What JSON's readers hold exactly; nothing that is counted here comes near it.
 _LARGEST = float(1 << 53)
+# Characters of one text, which may be a file that a tool read or a long answer; entries of one list; and the messages,
+# and the components, of one turn.
+_LONGEST = 1_000_000
+_MOST = 20_000
+_MOST_OF_A_TURN = 2_000
 _MATRIX_VALUES = 6
 _LARGEST_SHIFT = 1e6
 _BYTES_OF_A_BEND = 4
@@ -95,6 +102,7 @@ def check_conversation(conversation: ArchivedConversation, contents: Contents, n
             _check_image(image, contents)
         for value in models_in(conversation):
             _check_value(value)
+        _hold(len(conversation.title) <= MAX_TITLE_CHARACTERS, "a title too long")
     except _Wrong as wrong:
         raise _refusal(name, wrong) from wrong
 
@@ -183,6 +191,7 @@ def _check_value(value: BaseModel) -> None:
     for name in type(value).model_fields:
         for number in _numbers(getattr(value, name)):
             _hold(math.isfinite(number) and abs(number) <= _LARGEST, f"a number out of range ({name})")
+        _hold(_is_short(getattr(value, name)), f"a text too long ({name})")
     for kind, check in _CHECKS:
         if isinstance(value, kind):
             check(value)
@@ -192,6 +201,16 @@ def _numbers(value: object) -> Iterable[float]:
     if isinstance(value, int | float):
         return (value,)
     return [one for one in value if isinstance(one, int | float)] if isinstance(value, tuple) else ()
+
+
+def _is_short(value: object) -> bool:
+    if isinstance(value, str | bytes):
+        return len(value) <= _LONGEST
+    if isinstance(value, tuple | list):
+        return len(value) <= _MOST and all(map(_is_short, value))
+    if isinstance(value, dict):
+        return len(value) <= _MOST and all(_is_short(key) and _is_short(one) for key, one in value.items())
+    return True
 
 
 def _check_settings(settings: TurnSettings) -> None:
@@ -205,6 +224,8 @@ def _check_margins(margins: Margins) -> None:
 
 
 def _check_turn(turn: ArchivedTurn) -> None:
+    _hold(len(turn.text) <= MAX_TEXT_CHARACTERS, "words too long")
+    _hold(max(len(turn.messages), len(turn.components)) <= _MOST_OF_A_TURN, "a turn too long")
     _hold(turn.feather_px is None or 0 <= turn.feather_px <= MAX_SIDE_PX, "a feather out of range")
 
 

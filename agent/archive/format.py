@@ -8,7 +8,7 @@ it, and a test compares.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -57,6 +57,11 @@ class Limits:
     directory_bytes: int = 4 << 20
     ratio: int = 100
     ratio_from_bytes: int = 64 << 20
+
+    @property
+    def of_visitors(self) -> Limits:
+        """The limits of an archive that a stranger sends: while its JSON is read, nobody else is answered."""
+        return replace(self, json_bytes=min(self.json_bytes, 16 << 20), json_values=min(self.json_values, 400_000))
 
 
 def conversation_folder(number: int) -> str:

@@ -7,7 +7,7 @@ import contextlib
 import hashlib
 import io
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -241,6 +241,14 @@ class ImageStore:
     async def write_blob(self, data: bytes) -> str:
         """Store opaque bytes durably and return their digest. Raises StorageFailure."""
         return await asyncio.to_thread(self._blobs.write, data, "")
+
+    def blob_bytes(self, digests: Iterable[str]) -> int:
+        """Return how large these blobs are together; what is missing counts nothing. It looks at each file."""
+        size = 0
+        for digest in digests:
+            with contextlib.suppress(OSError, ValueError):
+                size += self._blobs.path(digest, "").stat().st_size
+        return size
 
     async def read_blob(self, digest: str) -> bytes:
         """Return the bytes of a blob. Raises StorageFailure when they are missing or damaged."""

@@ -60,16 +60,25 @@ class RecordsDoor(Protocol):
         ...
 
 
-class WorkspaceStore:
-    """The workspaces of every conversation."""
+class Room(Protocol):
+    """How much an owner may keep (`quota.Quota`)."""
 
-    def __init__(self, records: RecordsDoor, limits: Limits | None = None) -> None:
+    async def check(self, owner: str, *, new_bytes: int = 0, new_pictures: int = 0) -> float:
+        """Return when there is room. Raises RequestRefused(VISITOR_QUOTA_USED_UP)."""
+        ...
+
+
+class WorkspaceStore:
+    """The workspaces of every conversation; `room` is asked before anything is written."""
+
+    def __init__(self, records: RecordsDoor, limits: Limits | None = None, room: Room | None = None) -> None:
         self._records = records
         self._limits = limits or Limits()
+        self._room = room
 
     def of(self, conversation_id: str, owner: str) -> Workspace:
         """Return the workspace of a conversation; each call on it asks whether that is the owner's."""
-        return Workspace(self._records, Place(conversation_id, owner), self._limits)
+        return Workspace(self._records, Place(conversation_id, owner), self._limits, self._room)
 
 
 @dataclass(frozen=True)
@@ -84,6 +93,7 @@ class Workspace:
     records: RecordsDoor
     place: Place
     limits: Limits = Limits()
+    room: Room | None = None
 
     # Reading
 
@@ -135,7 +145,7 @@ class Workspace:
 
         A file that `is_untrusted` stays so when nothing is said of that. Raises RequestRefused: FILE_CHANGED when its
         version is not the expected one (`NEW`: it must not be there yet), FILE_NAME_TAKEN when a folder has the name,
-        FILE_TOO_LARGE, TOO_MANY_FILES, WORKSPACE_FULL; nothing is changed then.
+        FILE_TOO_LARGE, TOO_MANY_FILES, WORKSPACE_FULL, VISITOR_QUOTA_USED_UP; nothing is changed then.
         """
         from agent.storage import workspace_rows
 
@@ -144,6 +154,8 @@ class Workspace:
         data = content.encode("utf-8", "replace") if isinstance(content, str) else content
         if len(data) > self.limits.file_bytes:
             raise RequestRefused(ErrorCode.FILE_TOO_LARGE, name=called, limit=self.limits.file_bytes >> 20)
+        if self.room is not None:
+            await self.room.check(self.place.owner, new_bytes=len(data))
         new = workspace_rows.Writing(called, data, by, is_untrusted, expected_version, datetime.now(UTC))
         return await self.records.in_transaction(lambda on: workspace_rows.write(on, self.place, new, self.limits))
 

@@ -37,6 +37,7 @@ from agent.storage.checkpoints import Checkpoints
 from agent.storage.conversations import ConversationBusy, ConversationChanged, ConversationStore, TurnKnown
 from agent.storage.images import ImageStore
 from agent.storage.journal import CallRecord
+from agent.storage.quota import NEARLY_FULL, Quota
 from agent.storage.styles import StyleLibrary
 from agent.telemetry import telemetry_of
 from agent.tools.base import Tool
@@ -68,10 +69,11 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class House:
-    """What every turn of a studio works with. `provider` and `provider_name` go by the person's key; `under_caps` adds
-    to a turn's settings the caps that its owner, or else the operator, has chosen. `lend` is what somebody else pays a
-    turn of an owner's with this key from, None where nobody does; one that asks for nothing new is not refused. `tools`
-    is asked at each turn for what it may call. Once `closing` is set no turn begins."""
+    """What every turn of a studio works with. `provider` and `provider_name` go by the person's key; `under_caps`
+    adds to a turn's settings the caps that its owner, or else the operator, has chosen. `quota` is how much each
+    owner may keep. `lend` is what somebody else pays a turn of an owner's with this key from, None where nobody
+    does; one that asks for nothing new is not refused. `tools` is asked at each turn for what it may call. Once
+    `closing` is set no turn begins."""
 
     settings: Settings
     catalogue: Catalogue
@@ -79,6 +81,7 @@ class House:
     records: ConversationStore
     cache: HistoryImageCache
     styles: StyleLibrary
+    quota: Quota
     under_caps: Callable[[TurnSettings, str], Awaitable[TurnSettings]]
     provider: Callable[[SecretStr | None], Awaitable[Provider]]
     provider_name: Callable[[SecretStr | None], str]
@@ -361,6 +364,9 @@ class Dispatch:
             known = await house.records.requested_turn(conversation.id, request.request_id)
             if known is not None:
                 raise TurnKnown(known)
+        used = await house.quota.check(who.owner, new_pictures=len(request.images) or 1)
+        if used >= NEARLY_FULL:
+            live.publish(ThoughtLog(step=Step.NEARLY_FULL, parameters={"percent": int(used * 100)}))
         request = replace(request, settings=await house.under_caps(request.settings, who.owner))
         if request.instead_of is not None:
             # A turn that rests at the end of the branch it leaves goes on resting there.

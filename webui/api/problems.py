@@ -125,6 +125,7 @@ _STATUS_OF_CODE = {
             ErrorCode.WORKSPACE_FULL,
             ErrorCode.REQUEST_TOO_LARGE,
             ErrorCode.CONTEXT_TOO_LONG,
+            ErrorCode.VISITOR_QUOTA_USED_UP,
         ),
         413,
     ),

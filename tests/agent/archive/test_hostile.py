@@ -394,6 +394,8 @@ CASES: dict[str, tuple[ErrorCode, Case]] = {
         INCONSISTENT,
         turn(lambda one: one["messages"][3]["parts"][2].update(handle="../2")),
     ),
+    "a title too long": (INCONSISTENT, conversation(lambda one: one.update(title="x" * 121))),
+    "words too long": (INCONSISTENT, turn(lambda one: one.update(text="x" * 100_001))),
     "a turn twice": (INCONSISTENT, turn(lambda one: one.update(id="a"), 1)),
     "an unknown parent": (INCONSISTENT, turn(lambda one: one.update(parent="z"), 1)),
     "a turn after itself": (INCONSISTENT, turn(lambda one: one.update(parent="b"), 1)),
