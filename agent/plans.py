@@ -8,7 +8,7 @@ from pydantic import Field
 
 from agent.messages import Asked, Value
 
-Question = Literal["empty", "unsure", "which_part", "no_mask"]
+Question = Literal["empty", "unsure", "which_part", "no_mask", "not_painted"]
 
 
 class ModelPrice(Value):

@@ -115,6 +115,8 @@ class Clicks:
             case "panel_apply" if amounts := read_amounts(click.arg):
                 said = amounts_sentence(visitor.words, amounts)
                 return turns.say(visitor, tab, where, said, amounts.handle, context.chosen)
+            case "paint_now":
+                return turns.say(visitor, tab, where, visitor.words("question.paint_now_said"), "", context.chosen)
             case "grow_mask" | "keep_only" | "keep_edit" | "discard_edit":
                 return self._edit(visitor, tab, click, where)
             case _:

@@ -26,6 +26,8 @@ def question_sentence(words: Words, question: Question, subject: str) -> str:
             return words("question.which_part_of", subject=subject) if subject else words("question.which_part")
         case "no_mask":
             return words("question.no_mask")
+        case "not_painted":
+            return words("question.not_painted")
         case _:
             assert_never(question)
 
@@ -56,6 +58,9 @@ def _help(words: Words, question: Question, picture: str) -> str:
         case "empty":
             chips = "".join(button("say", words(key), style="example", arg=words(key)) for key in _EXAMPLES)
             return f'<div class="examples" role="group" aria-label="{escape(words("question.examples"))}">{chips}</div>'
+        case "not_painted":
+            paints = button("paint_now", words("question.paint_now"), "brush", "line")
+            return f'<div class="examples">{paints}</div>'
         case "unsure":
             return _hint(words("question.unsure_hint"), "lightbulb")
         case "which_part" | "no_mask" if not picture:

@@ -49,6 +49,7 @@ _ENGLISH: Mapping[str, str] = {
     "question.empty": "Asked what there should be to see.",
     "question.unsure": "Asked what exactly is wanted.",
     "question.which_part": "Asked which part is meant.",
+    "question.not_painted": "Said that no picture was made.",
     "question.no_mask": "Asked which part is meant: no mask came with the message.",
 }
 _CHINESE: Mapping[str, str] = {
@@ -94,6 +95,7 @@ _CHINESE: Mapping[str, str] = {
     "question.empty": "询问想看到什么。",
     "question.unsure": "询问具体想要什么。",
     "question.which_part": "询问指的是哪一部分。",
+    "question.not_painted": "说明没有画出图片。",
     "question.no_mask": "消息没有附带蒙版，询问指的是哪一部分。",
 }
 WORDS: Mapping[Language, Mapping[str, str]] = {"en": _ENGLISH, "zh-CN": _CHINESE}

@@ -8,13 +8,18 @@ from agent.errors import ToolArgumentError
 from agent.events import QuestionAsked
 from agent.imaging.contract import parse_arguments
 from agent.imaging.intents import holds_question, is_unsure
-from agent.messages import ToolCallPart, ToolResultPart
+from agent.messages import PromptMessage, Role, TextPart, ToolCallPart, ToolResultPart
 from agent.tools.base import error_result
 from agent.workflow.deps import TurnRuntime, emit
 from agent.workflow.hearing import Answer
 from agent.workflow.reception import ASK_INSTEAD, after_unsure, asked_back
 from agent.workflow.routing import GENERATE_IMAGE, Target, next_target, settle
 from agent.workflow.state import TurnProgress
+
+NOTHING_PAINTED = (
+    "[The studio: no picture was made, because generate_image was not called. If the person wants one, call it now. If "
+    "not, answer them without claiming one.]"
+)
 
 
 def without_the_unsure(state: TurnProgress, answer: Answer, runtime: TurnRuntime) -> tuple[Target, TurnProgress]:
@@ -46,6 +51,16 @@ def without_the_unsure(state: TurnProgress, answer: Answer, runtime: TurnRuntime
             update["messages"] = update.get("messages", []) + asked["messages"]
             update["components"] = asked["components"]
             return "presenter", update
+
+
+def claimed(claims_so_far: int, runtime: TurnRuntime) -> tuple[Target, TurnProgress]:
+    """Return where an answer leads that claims a picture which no call made: the planner is asked once more, then the
+    person is told."""
+    if not claims_so_far:
+        note = PromptMessage(role=Role.PROMPT, parts=(TextPart(text=NOTHING_PAINTED),))
+        return "planner", {"messages": [note], "claims": 1}
+    emit(runtime, QuestionAsked(question="not_painted"))
+    return "presenter", asked_back("not_painted")
 
 
 def _is_unsure(call: ToolCallPart, *, has_mask: bool) -> bool:

@@ -12,7 +12,8 @@ from agent.components import AgentMessage, SearchNote
 from agent.errors import ErrorCode, ErrorInfo
 from agent.events import SearchFound, Step, TextDelta, ThoughtLog
 from agent.imaging.contract import declaration
-from agent.messages import ToolCallPart
+from agent.imaging.picture_claims import claims_a_picture
+from agent.messages import Role, ToolCallPart
 from agent.prompts import prompt
 from agent.providers.base import ChatOptions, ToolDeclaration
 from agent.workflow.asking import ask_text
@@ -21,7 +22,7 @@ from agent.workflow.capping import beyond_the_loan, cap_in_the_way, refused_by_c
 from agent.workflow.commissions import refused_by_locks
 from agent.workflow.consent import asked_about_cost
 from agent.workflow.deps import Deps, TurnRuntime, emit, say, today
-from agent.workflow.doubting import without_the_unsure
+from agent.workflow.doubting import claimed, without_the_unsure
 from agent.workflow.hearing import Answer
 from agent.workflow.reusing import ask_or_reuse
 from agent.workflow.routing import GENERATE_IMAGE, Target
@@ -67,7 +68,10 @@ async def planner(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
         return Command(goto="failure", update={**update, "leftovers": left, "error": error, "failed_node": "planner"})
     update["steps"] += _understood(answer.calls, runtime)
     planned: TurnProgress = {**state, "calls": answer.calls, "answers": too_long}
-    target, further = without_the_unsure(planned, answer, runtime)
+    if _only_claims(state, deps, answer):
+        target, further = claimed(state["claims"], runtime)
+    else:
+        target, further = without_the_unsure(planned, answer, runtime)
     update["messages"] += further.pop("messages", [])
     update["components"] = update.get("components", []) + further.pop("components", [])
     return Command(
@@ -129,6 +133,12 @@ def system_prompt(deps: Deps) -> str:
         rules.append(prompt("search_both" if deps.may_search else "search_by_painter"))
     search = "\n" + "\n".join(rules) + "\n" if rules else ""
     return prompt("planner").replace("{today}", today().isoformat()).replace("{search}", search)
+
+
+def _only_claims(state: TurnProgress, deps: Deps, answer: Answer) -> bool:
+    """Return whether the answer claims a picture in a turn that has called nothing: what a tool did may be told."""
+    has_called = bool(answer.calls) or any(message.role is Role.TOOL for message in state["messages"])
+    return not has_called and claims_a_picture(answer.text, deps.turn.text)
 
 
 def _understood(calls: Sequence[ToolCallPart], runtime: TurnRuntime) -> list[ThoughtLog]:

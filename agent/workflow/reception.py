@@ -32,6 +32,7 @@ _SAID: dict[Question, str] = {
     "empty": "[The studio asked back: what shall be painted?]",
     "which_part": "[The studio asked back: which part of which picture shall change?]",
     "unsure": "[The studio asked back: what exactly is wanted?]",
+    "not_painted": "[The studio: no picture was made, because generate_image was not called.]",
     "no_mask": "[The studio asked back: no mask came with the message; which part shall change?]",
 }
 

@@ -102,6 +102,7 @@ class TurnProgress(TypedDict, total=False):
     `works` are those of a call for pictures, by position as well. `reviews` are by handle. `plan` is what the person
     was shown before it is painted, and `consent` what they were asked before tools run. `words` are what is left of the
     person's own once they have gone back to another picture; without that all of them count.
+    `claims` counts the answers that claimed a picture which no call made.
     """
 
     words: str
@@ -126,6 +127,7 @@ class TurnProgress(TypedDict, total=False):
     planner_steps: int
     call_counts: dict[str, int]
     unsure_calls: int
+    claims: int
     error: ErrorInfo | None
     failed_node: str
 
@@ -155,6 +157,7 @@ def first_progress(message: PromptMessage) -> TurnProgress:
         "planner_steps": 0,
         "call_counts": {},
         "unsure_calls": 0,
+        "claims": 0,
         "error": None,
         "failed_node": "",
     }

@@ -163,3 +163,27 @@ async def test_with_confirm_first_a_doubt_is_settled_before_any_plan_is_shown(se
         events = await run(studio, conversation.id, "a fox", confirm=True)
     assert isinstance(events[-1], TurnDone)
     assert words(events) == "Which one?"
+
+
+CLAIM = "I've created a picture of a red fox for you!"
+
+
+async def test_a_planner_that_only_says_it_painted_is_asked_once_more_and_paints(settings: Settings) -> None:
+    played = await play(settings, says(CLAIM), calls(generate(confidence=1.0)), pictures=[picture()])
+    assert [component.handles for component in of_type(played.kept.turns[0].components, SmartCanvas)] == [("#1",)]
+    assert not of_type(played.events, QuestionAsked)
+    told = [one for one in played.asked if one.request is None][-1].messages[-1]
+    assert (told.role, "no picture was made" in told.text) == (Role.PROMPT, True)
+
+
+async def test_a_claim_that_is_repeated_is_told_to_the_person(settings: Settings) -> None:
+    played = await play(settings, says(CLAIM), says("Here is your picture: ![fox](https://x.test/fox.png)"))
+    assert of_type(played.events, QuestionAsked) == [QuestionAsked(question="not_painted")]
+    assert AskBack(question="not_painted") in played.kept.turns[0].components
+    assert (len(played.asked), played.painted) == (2, 0)
+
+
+async def test_whoever_asks_about_pictures_is_answered_in_words(settings: Settings) -> None:
+    played = await play(settings, says("I have painted nothing yet."), said="What did you paint?")
+    assert len(played.asked) == 1
+    assert not of_type(played.events, QuestionAsked)
