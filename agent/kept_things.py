@@ -60,6 +60,10 @@ class KeptThings:
         """Return the owner's conversations, the pinned first, then the newest; neither empty nor deleted ones."""
         return await self._records.list(owner, limit, offset)
 
+    async def newest_conversation(self, owner: str = "local") -> str | None:
+        """Return the id of the owner's conversation that changed last, pinned or not; None where none has a title."""
+        return await self._records.newest(owner)
+
     async def search_conversations(
         self, query: str, owner: str = "local", limit: int = 30
     ) -> Sequence[FoundConversation]:

@@ -63,11 +63,13 @@ def media_routes(studio: Callable[[], Studio], sessions: Sessions) -> list[Route
 
 
 def _visitor(request: Request, sessions: Sessions, conversation_id: str, name: str) -> Visitor | None:
-    token = sessions.token_of(request.cookies.get(COOKIE))
-    if token is not None:
-        return sessions.visitor(request)
+    has_cookie = sessions.token_of(request.cookies.get(COOKIE)) is not None
+    visitor = sessions.visitor(request) if has_cookie else None
     owner = sessions.link_owner(request.query_params, conversation_id, name)
-    return Visitor(None, owner, load_words("en")) if owner is not None else None
+    if owner is None or (visitor is not None and visitor.owner == owner):
+        return visitor
+    # A link speaks for its owner in any browser, also in one that has another visitor's cookie.
+    return Visitor(None, owner, load_words("en"))
 
 
 async def _answer(

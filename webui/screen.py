@@ -147,9 +147,8 @@ class Screen:
 
     async def newest(self, visitor: Visitor) -> Conversation | None:
         """Return the visitor's conversation that changed last."""
-        infos = [info for info in await self.studio().conversations(visitor.owner) if info.title]
-        newest = max(infos, key=lambda info: info.updated_at, default=None)
-        return await self.conversation(visitor, newest.id) if newest else None
+        newest = await self.studio().newest_conversation(visitor.owner)
+        return await self.conversation(visitor, newest) if newest else None
 
     def running_turn(self, conversation: Conversation) -> str:
         """Return the id of the turn that is at work, or nothing."""

@@ -19,6 +19,7 @@ from agent.storage.housekeeping_files import (
     SIGNS,
     Leftover,
     StoredFile,
+    archives,
     is_whole,
     leftovers,
     removed,
@@ -34,6 +35,8 @@ _File = TypeVar("_File", StoredFile, Leftover)
 
 # What a turn writes is on record when the turn ends at the latest, and no turn lasts so long.
 GRACE = timedelta(hours=1)
+# A download may take as long.
+ARCHIVES_KEPT = timedelta(days=1)
 
 
 class Housekeeping:
@@ -93,6 +96,7 @@ class _Sweep:
         conversations = self._tried(self._conversations, 0)
         pictures, thumbnails, blobs = self._tried(self._unnamed, (Heap(), Heap(), Heap()))
         leftover = self._tried(lambda: self._removed(self._old(leftovers(self._home))), Heap())
+        leftover += self._tried(lambda: self._removed(self._old_archives()), Heap())
         return SweepReport(
             is_dry_run=self._is_dry_run,
             conversations=conversations,
@@ -105,6 +109,10 @@ class _Sweep:
             problems=tuple(self._problems),
             free_bytes=_free_bytes(self._home),
         )
+
+    def _old_archives(self) -> Iterable[Leftover]:
+        before_s = self._written_before_s - ARCHIVES_KEPT.total_seconds()
+        return [one for one in archives(self._home) if one.written_at_s < before_s]
 
     def _conversations(self) -> int:
         if self._is_dry_run:

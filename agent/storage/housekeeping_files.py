@@ -48,13 +48,20 @@ def stored_files(home: Path, folder: str) -> Iterator[StoredFile]:
 
 
 def leftovers(home: Path) -> Iterator[Leftover]:
-    """Return what writes left behind that never ended, and archives that nobody took away."""
+    """Return what writes left behind that never ended, and pictures packed that nobody took away."""
     for folder in _WRITTEN_WHOLE:
         for path, status in _files(home / folder):
             if _UNFINISHED.fullmatch(path.name):
                 yield Leftover(path, status.st_size, status.st_mtime)
     for path, status in _files(home / TEMPORARY):
         yield Leftover(path, status.st_size, status.st_mtime)
+
+
+def archives(home: Path) -> Iterator[Leftover]:
+    """Return exports that nobody fetched to their end, and imports that were never taken in."""
+    for folder in ("exports", "imports"):
+        for path, status in _files(home / folder):
+            yield Leftover(path, status.st_size, status.st_mtime)
 
 
 def signs(home: Path) -> Iterator[Leftover]:

@@ -98,6 +98,10 @@ class KeptConversations(OpenedRecords):
         are left out."""
         return await self._call(lambda: self._records.kept.list(owner, limit, offset))
 
+    async def newest(self, owner: str) -> str | None:
+        """Return the id of the owner's conversation that changed last, of those that have a title."""
+        return await self._call(lambda: self._records.kept.newest(owner))
+
     async def search(self, owner: str, query: str, limit: int = 30) -> Sequence[FoundConversation]:
         """Return the owner's conversations that hold every word of the query, the newest first.
 

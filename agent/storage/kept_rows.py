@@ -29,6 +29,7 @@ _LISTED = (
     .order_by(_C.updated_at.desc(), _C.id)
 )
 _PINNED = _LISTED.where(_C.is_pinned)
+_NEWEST = _LISTED.where(_C.title != "").limit(1)
 _OTHERS = _LISTED.where(~_C.is_pinned).limit(bindparam("page")).offset(bindparam("start"))
 _PICTURES_OF_IT = _P.conversation_id == _C.id, _P.deleted_at.is_(None)
 _IN_TRASH = _C.owner == bindparam("whose"), _C.deleted_at.is_not(None), _HAS_SOMETHING
@@ -126,6 +127,12 @@ class KeptRows:
             values = {"whose": owner, "page": limit - len(page), "start": start}
             others = list(connection.scalars(_OTHERS, values)) if len(page) < limit else []
             return _infos(connection, [*page, *others])
+
+    def newest(self, owner: str) -> str | None:
+        """Return the owner's conversation that changed last, of those that have a title, pinned or not."""
+        with self._db.reading() as connection:
+            found: str | None = connection.scalar(_NEWEST, {"whose": owner})
+            return found
 
     def infos(self, ids: Iterable[str]) -> Sequence[ConversationInfo]:
         """Return what a list shows of these conversations, in their order."""

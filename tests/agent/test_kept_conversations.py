@@ -160,6 +160,23 @@ async def test_the_pinned_stand_first(settings: Settings) -> None:
         assert [one.id for one in await studio.conversations(limit=1, offset=1)] == [kept[2].id]
 
 
+async def test_the_newest_is_found_behind_fifty_pinned_ones(settings: Settings) -> None:
+    scene = Scene(settings, text=lambda asked: says("Well."))
+    async with scene.studio() as studio:
+        first = await studio.new_conversation()
+        await run(studio, first.id, "hello")
+        await studio.pin_conversation(first.id, True)
+        for _ in range(49):
+            await studio.pin_conversation((await studio.duplicate_conversation(first.id)).id, True)
+        newest = await studio.new_conversation()
+        await run(studio, newest.id, "hello")
+        assert newest.id not in [one.id for one in await studio.conversations()]
+        assert await studio.newest_conversation() == newest.id
+        await studio.new_conversation()
+        assert await studio.newest_conversation() == newest.id
+        assert await studio.newest_conversation("somebody else") is None
+
+
 async def test_a_picture_that_is_not_there_is_refused_by_what_became_of_it(settings: Settings) -> None:
     """One that never was, one that was deleted, and one whose file is lost are three different things."""
     scene = Scene(settings, text=[calls(generate())], pictures=[picture()])

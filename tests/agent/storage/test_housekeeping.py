@@ -236,6 +236,19 @@ async def test_unfinished_files_and_forgotten_archives_go_once_they_are_old(kept
     assert file_of(kept.home, digest).exists()
 
 
+async def test_an_archive_that_nobody_fetched_goes_after_a_day_and_not_before(kept: Filled) -> None:
+    await kept.conversation()
+    written = {}
+    for name, hours in (("exports/old.zip", 26), ("exports/new.zip", 20), ("imports/old.part", 26)):
+        path = written[name] = kept.home / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"zip")
+        at_s = time.time() - hours * 3600
+        os.utime(path, (at_s, at_s))
+    assert Housekeeping(kept.home).sweep().leftovers.files == 2
+    assert [name for name, path in written.items() if path.exists()] == ["exports/new.zip"]
+
+
 async def test_signs_of_dead_processes_go_and_those_of_the_living_stay(kept: Filled) -> None:
     (living,) = (kept.home / "running").iterdir()
     child = run_child(
