@@ -6,12 +6,16 @@ those live in the image store under the part's digest.
 
 from __future__ import annotations
 
+import unicodedata
 from enum import StrEnum
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from agent.errors import ErrorInfo
+
+# Fillers of Hangul and the empty pattern of Braille: signs with a place and no ink.
+INVISIBLE_LETTERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 
 
 class Value(BaseModel):
@@ -61,6 +65,11 @@ class ImageOrigin(StrEnum):
 def whole_characters(text: str) -> str:
     """Return what a person or a program wrote, with U+FFFD for each half of a surrogate pair: no file takes those."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def is_visible(text: str) -> bool:
+    """Return whether anything of the text would be seen: not where it is all spaces, line ends and invisible signs."""
+    return any(unicodedata.category(sign)[0] not in "CZ" and sign not in INVISIBLE_LETTERS for sign in text)
 
 
 def _writable(value: Any) -> Any:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from PIL import Image
 
 from agent.errors import ErrorCode, ProviderFailure, RequestRefused
+from agent.messages import INVISIBLE_LETTERS
 from agent.picture_limits import (
     LOW_MEMORY_MEGAPIXELS,
     MAX_ASPECT,
@@ -47,7 +48,6 @@ _ALONE_ABOVE_BYTES = 72_000_000
 _SHOWN_NAME_CHARACTERS = 40
 _HEIF_BRANDS = frozenset({b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"})
 _AVIF_BRANDS = frozenset({b"avif", b"avis"})
-_INVISIBLE_LETTERS = frozenset("\u115f\u1160\u3164\uffa0")
 # What a JPEG may bring along in segments is more than a colour profile ever needs.
 _MOST_PROFILE_BYTES = 1 << 20
 # The box with an AVIF's bit depth stands near its beginning.
@@ -114,7 +114,7 @@ def check_request(text: str, picture_count: int) -> None:
 
 def is_blank(text: str) -> bool:
     """Return whether the text says nothing in words: empty, space, punctuation or emoji only."""
-    return not any(unicodedata.category(sign)[0] in "LN" and sign not in _INVISIBLE_LETTERS for sign in text)
+    return not any(unicodedata.category(sign)[0] in "LN" and sign not in INVISIBLE_LETTERS for sign in text)
 
 
 def shown_name(name: str) -> str:

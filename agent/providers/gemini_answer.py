@@ -103,8 +103,8 @@ class AnswerReader:
         self._has_answer = False
         self._has_picture = False
         self._draft: ArrivedPicture | None = None
-        self._queries: dict[str, None] = {}
-        self._web_queries: dict[str, None] = {}
+        # The same words asked of the web and of its pictures are two queries, each of them charged.
+        self._queries: dict[tuple[str, str], None] = {}
         self._sources: dict[str, Source] = {}
         self._suggestions_html = ""
 
@@ -149,9 +149,9 @@ class AnswerReader:
     @property
     def usage(self) -> TokenUsage | None:
         """What the answer has cost so far, the searches it made among it; None while the API has not said."""
-        usage = usage_from_wire(self._usage) if self._usage is not None else None
-        if self._web_queries:
-            usage = (usage or TokenUsage()) + TokenUsage(search_queries=len(self._web_queries))
+        usage = usage_from_wire(self._usage, has_picture=self._has_picture) if self._usage is not None else None
+        if self._queries:
+            usage = (usage or TokenUsage()) + TokenUsage(search_queries=len(self._queries))
         return usage
 
     def _part(self, part: types.Part) -> CompletionChunk | ArrivedPicture | None:
@@ -197,10 +197,8 @@ class AnswerReader:
         return picture
 
     def _note_grounding(self, metadata: types.GroundingMetadata) -> None:
-        web_queries = [query for query in metadata.web_search_queries or () if query]
-        self._web_queries.update(dict.fromkeys(web_queries))
-        self._queries.update(dict.fromkeys(web_queries))
-        self._queries.update(dict.fromkeys(query for query in metadata.image_search_queries or () if query))
+        for kind, queries in (("web", metadata.web_search_queries), ("image", metadata.image_search_queries)):
+            self._queries.update(dict.fromkeys((kind, query) for query in queries or () if query))
         for chunk in metadata.grounding_chunks or ():
             source = _source(chunk)
             if source is not None:
@@ -213,7 +211,7 @@ class AnswerReader:
         if not (self._queries or sources or self._suggestions_html):
             return None
         return GroundingPart(
-            queries=tuple(self._queries),
+            queries=tuple(dict.fromkeys(query for _, query in self._queries)),
             sources=tuple(sources.values()),
             suggestions_html=self._suggestions_html,
         )
@@ -257,13 +255,15 @@ class AnswerReader:
         return ErrorInfo(code=code, parameters={**parameters}, provider_detail=said, charge=charge)
 
 
-def usage_from_wire(usage: types.GenerateContentResponseUsageMetadata) -> TokenUsage:
-    """Return the counts by kind. The API counts a picture's tokens inside the candidates' and names them apart."""
-    pictures = sum(
-        detail.token_count or 0
-        for detail in usage.candidates_tokens_details or ()
-        if detail.modality is types.MediaModality.IMAGE
-    )
+def usage_from_wire(usage: types.GenerateContentResponseUsageMetadata, *, has_picture: bool) -> TokenUsage:
+    """Return the counts by kind. The API counts a picture's tokens inside the candidates' and names them apart.
+
+    Where it does not name them although a picture came, all that it does not call words are the picture's.
+    """
+    details = usage.candidates_tokens_details or ()
+    pictures = sum(one.token_count or 0 for one in details if one.modality is types.MediaModality.IMAGE)
+    if has_picture and not pictures:
+        pictures = max(0, (usage.candidates_token_count or 0) - sum(one.token_count or 0 for one in details))
     return TokenUsage.model_construct(
         prompt_tokens=usage.prompt_token_count or 0,
         cached_tokens=usage.cached_content_token_count or 0,

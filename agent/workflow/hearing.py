@@ -17,6 +17,7 @@ from agent.messages import (
     TextPart,
     TokenUsage,
     ToolCallPart,
+    is_visible,
 )
 
 
@@ -36,8 +37,9 @@ class Answer:
 
     @property
     def text(self) -> str:
-        """The visible words."""
-        return self.message.text.strip()
+        """The words, nothing where none of them would be seen."""
+        text = self.message.text.strip()
+        return text if is_visible(text) else ""
 
     @property
     def is_silent(self) -> bool:
@@ -109,6 +111,8 @@ async def hear(
         # A generator left open would keep its HTTP stream until it is collected.
         if isinstance(chunks, AsyncGenerator):
             await chunks.aclose()
+    if answer.error is None and not (answer.text or answer.calls or answer.pictures):
+        answer.error = ErrorInfo(code=ErrorCode.EMPTY_ANSWER)
     return answer
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -39,11 +41,12 @@ def clean_environment(**more: str) -> dict[str, str]:
 
 
 def free_port() -> int:
-    """Return a port nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
+    """Return a port nobody listens on, and no connection gets from the system: those begin at 32,768."""
+    for port in random.SystemRandom().sample(range(20_000, 32_000), 100):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise RuntimeError("no port is free")
 
 
 def run_command(*flags: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -132,8 +135,12 @@ class PageProcess:
         flags = ["--home", str(self.home), "--port", str(self.port), *self._flags]
         # A file, not a pipe: a pipe nobody reads fills up and stops the page.
         self._errors = tempfile.TemporaryFile("w+")
-        self._process = self._started(flags)
-        self.said = self.read_line()
+        try:
+            self._process = self._started(flags)
+            self.said = self.read_line()
+        except BaseException:
+            self._errors.close()
+            raise
         return self
 
     def _started(self, flags: Sequence[str]) -> subprocess.Popen[str] | WarmCommand:

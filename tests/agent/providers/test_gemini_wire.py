@@ -425,8 +425,30 @@ def test_grounding_is_gathered_into_one_part_and_its_queries_are_counted() -> No
         ),
         suggestions_html="<style></style><a>fox</a>",
     )
-    assert end.usage == TokenUsage(search_queries=1)
+    assert end.usage == TokenUsage(search_queries=2)
     assert end.finish_reason == "STOP"
+
+
+def test_the_same_words_asked_of_the_web_and_of_its_pictures_are_two_queries() -> None:
+    both = {"webSearchQueries": ["fox"], "imageSearchQueries": ["fox"]}
+    reader = AnswerReader(FLASH)
+    list(reader.read(response({"text": "so"}, finishReason="STOP", groundingMetadata=both)))
+    grounding, end = reader.end()
+    assert isinstance(grounding.part, GroundingPart)
+    assert grounding.part.queries == ("fox",)
+    assert end.usage == TokenUsage(search_queries=2)
+
+
+@pytest.mark.parametrize(
+    ("details", "words", "tokens"), [([], 0, 1290), ([{"modality": "TEXT", "tokenCount": 90}], 90, 1200)]
+)
+def test_a_picture_whose_tokens_are_not_named_apart_is_priced_as_one(
+    details: list[Wire], words: int, tokens: int
+) -> None:
+    usage = {"candidatesTokenCount": 1290, "candidatesTokensDetails": details}
+    picture = {"inlineData": {"mimeType": "image/png", "data": b64(b"x")}}
+    last = last_chunk(PAINTER, response(picture, finishReason="STOP", usage=usage))
+    assert last.usage == TokenUsage(output_tokens=words, image_tokens=tokens)
 
 
 def test_a_good_end_has_no_error() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
+import pytest
+
 from agent.errors import ErrorCode, ErrorInfo, NetworkFailure
 from agent.messages import CompletionChunk, TextPart, TokenUsage, ToolCallPart
 from agent.workflow.hearing import hear
@@ -68,3 +70,10 @@ async def test_the_last_usage_counts_and_a_bad_end_is_told() -> None:
     answer = await hear(stream(CompletionChunk(usage=TokenUsage(prompt_tokens=3)), ends))
     assert answer.usage.prompt_tokens == 7
     assert (answer.finish_reason, answer.error) == ("SAFETY", ErrorInfo(code=ErrorCode.ANSWER_BLOCKED))
+
+
+@pytest.mark.parametrize("blank", ["\n\n \n", "\u200b\u200d", "\ufeff\u2060\n", "\u3164\u2800"])
+async def test_an_answer_of_which_nothing_would_be_seen_is_empty(blank: str) -> None:
+    answer = await hear(stream(words(blank)))
+    assert answer.error is not None
+    assert (answer.error.code, answer.text) == (ErrorCode.EMPTY_ANSWER, "")
