@@ -16,7 +16,7 @@ from agent.errors import ErrorCode, RequestRefused, StorageFailure
 from agent.messages import ImageOrigin, ImagePart
 from agent.picture_limits import MODEL_COPY_SIDE_PX
 from agent.storage.disk_reserve import DiskReserve
-from agent.storage.private_files import ContentFolder, StagedFile, write_private_file
+from agent.storage.private_files import ContentFolder, StagedFile, file_state, write_private_file
 
 _SUFFIX_OF_TYPE = {
     "image/png": ".png",
@@ -38,7 +38,7 @@ class _Fresh(NamedTuple):
     """The bytes of a picture that has just been written, and what its file looked like then."""
 
     data: bytes
-    written: tuple[int, int] | None
+    written: object
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class ImageStore:
         self._remember(image.digest, _Fresh(data, written))
         return image
 
-    def _write(self, data: bytes, mime_type: str, origin: ImageOrigin) -> tuple[ImagePart, tuple[int, int] | None]:
+    def _write(self, data: bytes, mime_type: str, origin: ImageOrigin) -> tuple[ImagePart, object]:
         suffix = _suffix(mime_type)
         image = _part(hashlib.sha256(data).hexdigest(), data, mime_type, origin)
         try:
@@ -101,7 +101,7 @@ class ImageStore:
             if failure.code is not ErrorCode.DISK_FULL or not is_kept:
                 raise
             self._unsaved[image.digest] = data, suffix
-        return image, _state(self._pictures.path(image.digest, suffix))
+        return image, file_state(self._pictures.path(image.digest, suffix))
 
     def _write_with_the_reserve(self, data: bytes, suffix: str) -> None:
         try:
@@ -171,7 +171,9 @@ class ImageStore:
         Raises RequestRefused(PICTURE_FILE_MISSING) when the file is missing or damaged.
         """
         fresh = self._fresh.get(image.digest)
-        if fresh is not None and fresh.written == _state(self._pictures.path(image.digest, _suffix(image.mime_type))):
+        if fresh is not None and fresh.written == file_state(
+            self._pictures.path(image.digest, _suffix(image.mime_type))
+        ):
             return fresh.data
         return await asyncio.to_thread(self._read, image)
 
@@ -263,15 +265,6 @@ class ImageStore:
         if data is None:
             raise StorageFailure(ErrorCode.STORAGE_BROKEN, detail=f"blob {digest[:8]} is missing or damaged")
         return data
-
-
-def _state(path: Path) -> tuple[int, int] | None:
-    """Return by what one sees that a file was changed, None when it is not there."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size
 
 
 def _suffix(mime_type: str) -> str:

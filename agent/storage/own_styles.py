@@ -5,16 +5,15 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
-import os
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
 from agent.errors import ErrorCode, RequestRefused
-from agent.storage.private_files import storage_failure, write_private_file
+from agent.storage.private_files import file_state, locked_file, storage_failure, write_private_file
 from agent.storage.style_values import Style, StyleDraft, StyleFile
 
 MOST_STYLES = 200
@@ -30,16 +29,15 @@ class OwnStyles:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._read: dict[Path, tuple[tuple[int, int], tuple[Style, ...]]] = {}
+        self._read: dict[Path, tuple[object, tuple[Style, ...]]] = {}
 
     def all(self, owner: str) -> tuple[Style, ...]:
         """Return the owner's styles, the oldest first; a file that cannot be read is set aside."""
         path = self._path(owner)
+        state = file_state(path)
         try:
-            status = os.stat(path)
-            stamp = (status.st_mtime_ns, status.st_size)
-            if path not in self._read or self._read[path][0] != stamp:
-                self._read[path] = (stamp, _STYLES.validate_json(path.read_bytes()))
+            if path not in self._read or self._read[path][0] != state:
+                self._read[path] = (state, _STYLES.validate_json(path.read_bytes()))
             return self._read[path][1]
         except FileNotFoundError:
             return ()
@@ -51,60 +49,74 @@ class OwnStyles:
 
     def add(self, draft: StyleDraft, owner: str) -> Style:
         """Keep a new style. Raises RequestRefused for a name that is taken, or one style too many."""
-        kept = self.all(owner)
-        _refuse_taken_name(draft, kept)
-        style = _with_id(draft)
-        self._write(owner, (*kept, style))
-        return style
+        with self._locked():
+            kept = self.all(owner)
+            _refuse_taken_name(draft, kept)
+            style = _with_id(draft)
+            self._write(owner, (*kept, style))
+            return style
 
     def edit(self, style_id: str, draft: StyleDraft, owner: str) -> Style:
         """Replace what a style says. Raises RequestRefused for one that is gone, or a name that is taken."""
-        kept = self.all(owner)
-        others = tuple(style for style in kept if style.id != style_id)
-        if len(others) == len(kept):
-            raise RequestRefused(ErrorCode.STYLE_NOT_FOUND)
-        _refuse_taken_name(draft, others)
-        changed = _with_id(draft, style_id)
-        self._write(owner, tuple(changed if style.id == style_id else style for style in kept))
-        return changed
+        with self._locked():
+            kept = self.all(owner)
+            others = tuple(style for style in kept if style.id != style_id)
+            if len(others) == len(kept):
+                raise RequestRefused(ErrorCode.STYLE_NOT_FOUND)
+            _refuse_taken_name(draft, others)
+            changed = _with_id(draft, style_id)
+            self._write(owner, tuple(changed if style.id == style_id else style for style in kept))
+            return changed
 
     def delete(self, style_id: str, owner: str) -> None:
         """Remove a style. Raises RequestRefused for one that is gone."""
-        kept = self.all(owner)
-        others = tuple(style for style in kept if style.id != style_id)
-        if len(others) == len(kept):
-            raise RequestRefused(ErrorCode.STYLE_NOT_FOUND)
-        self._write(owner, others)
+        with self._locked():
+            kept = self.all(owner)
+            others = tuple(style for style in kept if style.id != style_id)
+            if len(others) == len(kept):
+                raise RequestRefused(ErrorCode.STYLE_NOT_FOUND)
+            self._write(owner, others)
 
     def hand_over(self, owner: str, new_owner: str) -> None:
         """Give an owner's styles to another one, who keeps their own of the same name; the newest stay for want of
         room."""
-        theirs = self.all(new_owner)
-        names = {_name_key(style) for style in theirs}
-        coming = [style for style in self.all(owner) if _name_key(style) not in names]
-        given = coming[: MOST_STYLES - len(theirs)]
-        if given:
-            self._write(new_owner, (*theirs, *given))
-            self._write(owner, tuple(coming[len(given) :]))
+        with self._locked():
+            theirs = self.all(new_owner)
+            names = {_name_key(style) for style in theirs}
+            coming = [style for style in self.all(owner) if _name_key(style) not in names]
+            given = coming[: MOST_STYLES - len(theirs)]
+            if given:
+                self._write(new_owner, (*theirs, *given))
+                self._write(owner, tuple(coming[len(given) :]))
 
     def take_in(self, data: bytes, owner: str) -> tuple[Style, ...]:
         """Keep every style of an exported file and return them; one of the same name is replaced.
 
         All of them or none. Raises RequestRefused for a file that is not one, too large, or damaged.
         """
-        merged = {_name_key(style): style for style in self.all(owner)}
-        taken = []
-        for draft in drafts_of(data):
-            known = merged.get(_name_key(draft))
-            merged[_name_key(draft)] = style = _with_id(draft, known.id if known else None)
-            taken.append(style)
-        self._write(owner, tuple(merged.values()))
-        return tuple(taken)
+        with self._locked():
+            merged = {_name_key(style): style for style in self.all(owner)}
+            taken = []
+            for draft in drafts_of(data):
+                known = merged.get(_name_key(draft))
+                merged[_name_key(draft)] = style = _with_id(draft, known.id if known else None)
+                taken.append(style)
+            self._write(owner, tuple(merged.values()))
+            return tuple(taken)
 
     def file_of(self, owner: str) -> bytes:
         """Return the owner's styles as a file that `take_in` reads."""
         file = StyleFile(styles=tuple(style.draft for style in self.all(owner)))
         return file.model_dump_json(indent=2).encode()
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Let nobody else change the styles between reading and writing them, in this process or another one."""
+        try:
+            with locked_file(self._folder / "styles"):
+                yield
+        except OSError as error:
+            raise storage_failure(error) from error
 
     def _write(self, owner: str, styles: Sequence[Style]) -> None:
         if len(styles) > MOST_STYLES:

@@ -6,7 +6,6 @@ import asyncio
 import json
 import logging
 import os
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -14,7 +13,7 @@ from typing import Generic, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from agent.settings import OPERATOR
-from agent.storage.private_files import storage_failure, write_private_file
+from agent.storage.private_files import file_state, locked_file, storage_failure, write_private_file
 
 _log = logging.getLogger(__name__)
 
@@ -28,23 +27,22 @@ class OwnerFile(Generic[T]):
     """The entries of all owners, of the `most_owners` that changed theirs last.
 
     The operator's is never let go of, and visitors' go before those of people with an account: anybody who comes can
-    make themselves as many visitors as they like. The file is read when first needed, and again before each change,
-    since another process may have written it. One whose words make no sense counts as empty, and is put aside as
-    `….bad` when it is written anew.
+    make themselves as many visitors as they like. The file is read again once it was written, by this process or by
+    another one, and changed by one of them at a time. One whose words make no sense counts as empty, and is put aside
+    as `….bad` when it is written anew.
     """
 
     def __init__(self, path: Path, adapter: TypeAdapter[dict[str, T]], most_owners: int) -> None:
         self._path = path
         self._adapter = adapter
         self._most_owners = most_owners
-        self._lock = threading.Lock()
-        self._kept: dict[str, T] | None = None
+        self._kept: tuple[object, dict[str, T]] | None = None
 
     async def of(self, owner: str) -> T | None:
         """Return the owner's entry, None when there is none, or while the file cannot be read."""
-        if self._kept is None:
+        if self._kept is None or self._kept[0] != file_state(self._path):
             await asyncio.to_thread(self._load)
-        return (self._kept or {}).get(owner)
+        return self._kept[1].get(owner) if self._kept is not None else None
 
     async def change(self, owner: str, work: Callable[[T | None], T]) -> T:
         """Put what `work` makes of the owner's entry in its place, and return it; it survives a restart then.
@@ -54,17 +52,17 @@ class OwnerFile(Generic[T]):
         return await asyncio.to_thread(self._change_now, owner, work)
 
     def _load(self) -> None:
-        with self._lock:
-            if self._kept is None:
-                try:
-                    self._kept = self._read() or {}
-                except OSError as error:
-                    # Perhaps it can be read the next time.
-                    _log.warning("%s cannot be read: %s", self._path.name, error.strerror)
+        # Before it is read: what is written meanwhile is read the next time.
+        state = file_state(self._path)
+        try:
+            self._kept = state, self._read() or {}
+        except OSError as error:
+            # Perhaps it can be read the next time.
+            _log.warning("%s cannot be read: %s", self._path.name, error.strerror)
 
     def _change_now(self, owner: str, work: Callable[[T | None], T]) -> T:
-        with self._lock:
-            try:
+        try:
+            with locked_file(self._path):
                 found = self._read()
                 kept = found or {}
                 entry = work(kept.pop(owner, None))
@@ -74,10 +72,10 @@ class OwnerFile(Generic[T]):
                 write_private_file(
                     self._path, json.dumps(self._adapter.dump_python(newest, mode="json"), indent=1).encode()
                 )
-            except OSError as error:
-                raise storage_failure(error) from error
-            self._kept = newest
-            return entry
+                self._kept = file_state(self._path), newest
+                return entry
+        except OSError as error:
+            raise storage_failure(error) from error
 
     def _read(self) -> dict[str, T] | None:
         """Return the entries, None when the file's words make no sense. Raises OSError."""

@@ -8,14 +8,18 @@ import hashlib
 import os
 import re
 import secrets
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from filelock import FileLock
 
 from agent.errors import ErrorCode, StorageFailure
 
 # EFBIG and EDQUOT are how a file-size limit and a quota say that there is no room.
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
+_LOCK_TIMEOUT_S = 30.0
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _SUFFIX = re.compile(r"[a-z0-9.-]{0,24}")
 
@@ -41,6 +45,24 @@ def make_private_folder(folder: Path) -> None:
         folder.mkdir(mode=0o700)
     if not folder.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
+
+
+def file_state(path: Path) -> object:
+    """Return by what one sees that a file was changed, None when it is not there."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+@contextlib.contextmanager
+def locked_file(path: Path) -> Iterator[None]:
+    """Let no other thread or process change the file meanwhile: each of them asks for this. Raises OSError."""
+    make_private_folder(path.parent)
+    # The lock is a file of its own, since the other one is replaced; it stays.
+    with FileLock(path.with_name(f".{path.name}.lock"), timeout=_LOCK_TIMEOUT_S, mode=0o600, preserve_lock_file=True):
+        yield
 
 
 def write_private_file(path: Path, data: bytes) -> None:

@@ -25,7 +25,7 @@ async def test_what_was_chosen_survives_a_restart(tmp_path: Path) -> None:
     assert await again.of("ann") == CHOSEN
     assert await again.of("bob") == Preferences()
     assert os.stat(tmp_path / "preferences.json").st_mode & 0o777 == 0o600
-    assert os.listdir(tmp_path) == ["preferences.json"]
+    assert set(os.listdir(tmp_path)) == {"preferences.json", ".preferences.json.lock"}
 
 
 async def test_the_operators_caps_count_until_somebody_chooses(tmp_path: Path) -> None:

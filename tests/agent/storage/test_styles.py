@@ -489,7 +489,7 @@ async def test_a_strange_owner_names_no_file_outside(tmp_path: Path) -> None:
             style = await library.add(HAIKU_MOON, owner)
             assert ids(await library.search("haiku moon", owner=owner)) == [style.id]
     assert set(os.listdir(tmp_path)) == {"styles", "cache"}
-    assert len(os.listdir(tmp_path / "styles" / "own")) == 5
+    assert len(list((tmp_path / "styles" / "own").glob("*.json"))) == 5
 
 
 async def test_own_styles_that_cannot_be_read_are_set_aside(tmp_path: Path) -> None:
