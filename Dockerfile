@@ -4,10 +4,16 @@
 # Each browser that reaches the port has a space of its own there. For yourself alone: -e AIVISTA_SINGLE_USER=1
 FROM python:3.11.13-slim-bookworm AS build
 WORKDIR /source
-COPY requirements.lock pyproject.toml README.md LICENSE ./
+COPY requirements.image.lock ./
+# Every package by the digest of its file. To make the list anew after `requirements.lock`:
+#   uv pip compile --universal --python-version 3.11 --generate-hashes -c requirements.lock pyproject.toml \
+#     -o requirements.image.lock
+RUN python -m venv /opt/aivista && \
+    /opt/aivista/bin/pip install --no-cache-dir --no-deps --require-hashes -r requirements.image.lock
+COPY pyproject.toml README.md LICENSE ./
 COPY agent agent
 COPY webui webui
-RUN python -m venv /opt/aivista && /opt/aivista/bin/pip install --no-cache-dir -c requirements.lock .
+RUN /opt/aivista/bin/pip install --no-cache-dir --no-deps .
 
 FROM python:3.11.13-slim-bookworm
 RUN useradd --create-home --uid 1000 aivista && install -d -m 700 -o aivista -g aivista /data

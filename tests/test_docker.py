@@ -39,8 +39,8 @@ def test_what_is_copied_is_there_and_all_that_the_package_is_made_of() -> None:
     copied = [name for rest in arguments("COPY") if "--from" not in rest for name in rest.split()[:-1]]
     assert [name for name in copied if not (ROOT / name).exists()] == []
     tables = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-    needed = {*tables["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"], "pyproject.toml", "requirements.lock"}
-    needed |= {tables["project"]["readme"], *tables["project"]["license-files"]}
+    needed = {*tables["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"], "pyproject.toml"}
+    needed |= {"requirements.image.lock", tables["project"]["readme"], *tables["project"]["license-files"]}
     assert needed <= set(copied)
 
 
@@ -51,10 +51,21 @@ def test_nothing_but_what_is_copied_reaches_the_build() -> None:
     assert allowed == {name for rest in arguments("COPY") if "--from" not in rest for name in rest.split()[:-1]}
 
 
-def test_versions_come_from_the_lock_file() -> None:
-    [install] = [rest for rest in arguments("RUN") if "pip install" in rest]
-    assert "-c requirements.lock" in install
-    assert "--no-cache-dir" in install
+def test_packages_are_those_of_the_lock_file_by_their_digests_and_no_others() -> None:
+    packages, studio = [rest for rest in arguments("RUN") if "pip install" in rest]
+    assert "--no-deps --require-hashes -r requirements.image.lock" in packages
+    assert "--no-deps ." in studio
+    assert "--no-cache-dir" in packages and "--no-cache-dir" in studio
+    tested, shipped = ((ROOT / name).read_text("utf-8") for name in ("requirements.lock", "requirements.image.lock"))
+    pinned = set(re.findall(r"^([\w.\[\]-]+==\S+)", tested, re.MULTILINE))
+    wanted = set(re.findall(r"^([\w.\[\]-]+==\S+)", shipped, re.MULTILINE))
+    assert wanted
+    assert wanted <= pinned
+    entries = re.split(r"^(?=[\w.\[\]-]+==)", shipped, flags=re.MULTILINE)[1:]
+    assert [entry.split()[0] for entry in entries if "--hash=sha256:" not in entry] == []
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    asked = {re.split(r"[\[><=!~ ]", one)[0].lower() for one in project["dependencies"]}
+    assert asked <= {re.split(r"[\[=]", one)[0] for one in wanted}
 
 
 def test_it_runs_as_a_user_without_rights_and_keeps_all_in_the_volume() -> None:

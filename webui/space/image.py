@@ -14,7 +14,7 @@ def dockerfile(spacefile: Spacefile) -> str:
     """Return the Dockerfile. The Space runs it as user 1000 and waits for port 7860."""
     return f"""\
 FROM python:{spacefile.runs_on.python}-slim-bookworm
-RUN useradd --create-home --uid 1000 user
+RUN useradd --create-home --uid 1000 user && install -d -o user -g user /home/user/app
 WORKDIR /home/user/app
 {_PACKAGES if spacefile.runs_on.packages else ""}USER user
 ENV HOME=/home/user PATH=/home/user/.local/bin:$PATH PYTHONUNBUFFERED=1
