@@ -55,7 +55,8 @@ def test_packages_are_those_of_the_lock_file_by_their_digests_and_no_others() ->
     packages, studio = [rest for rest in arguments("RUN") if "pip install" in rest]
     assert "--no-deps --require-hashes -r requirements.image.lock" in packages
     assert "--no-deps ." in studio
-    assert "--no-cache-dir" in packages and "--no-cache-dir" in studio
+    assert "--no-cache-dir" in packages
+    assert "--no-cache-dir" in studio
     tested, shipped = ((ROOT / name).read_text("utf-8") for name in ("requirements.lock", "requirements.image.lock"))
     pinned = set(re.findall(r"^([\w.\[\]-]+==\S+)", tested, re.MULTILINE))
     wanted = set(re.findall(r"^([\w.\[\]-]+==\S+)", shipped, re.MULTILINE))

@@ -87,8 +87,9 @@ def _declared_properties(models: Mapping[str, ModelEntry]) -> dict[str, JsonValu
             # Not inpainting: the person painted a mask or did not.
             [action.value for action in ImageAction if action is not ImageAction.INPAINT],
             "generate_image: a new picture, any references only guide it. edit_image: change what an existing picture "
-            "shows. adjust_parameters: change only light, colour or frame of an existing picture. unknown: you cannot "
-            "tell what is wanted; then ask instead of calling.",
+            "shows. adjust_parameters: change only light, colour or frame of an existing picture, exactly and for "
+            "nothing; then `prompt` is amounts from -100 to 100 alone, such as `warmth +30, contrast -10`, or `crop to "
+            "1:1`. unknown: you cannot tell what is wanted; then ask instead of calling.",
         ),
         "handles": {
             "type": "array",

@@ -3,8 +3,9 @@
 Adjustments of one picture add up: the parameters of all of them are applied once, to the picture that the first of them
 started from. Warmer and then colder by as much gives that picture's own bytes again.
 
-Nothing is asked of anyone and nothing is paid. What the person locked is about what is painted, so an adjustment keeps
-the picture's own shape and size unless the words change them.
+It is the same when the planner calls for it: no image model is asked, and nothing is paid for the picture. What the
+person locked is about what is painted, so an adjustment keeps the picture's own shape and size unless the words change
+them.
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ from langgraph.types import Command
 from agent.adjusting import Adjustment, ChangeKind, describe, read_adjustment
 from agent.adjusting.applying import apply_adjustment
 from agent.adjusting.framing import framed_size, with_fixed_crops
-from agent.components import SmartCanvas, TargetNote
+from agent.components import Component, SmartCanvas, TargetNote
 from agent.conversation import Conversation, Turn
-from agent.events import PaintingStarted, PictureReady, Step
+from agent.errors import ErrorCode, ToolArgumentError
+from agent.events import PaintingStarted, PictureReady, Step, ThoughtLog
 from agent.handles import handles_in
 from agent.history_images import placeholder
-from agent.messages import ImageOrigin, ImagePart, PromptMessage, Role, TextPart
+from agent.imaging.arguments import ImageAction, parse_arguments
+from agent.messages import ImageOrigin, ImagePart, PromptMessage, Role, TextPart, ToolCallPart
 from agent.pictures import EXACT_ADJUSTMENT, EXACT_ADJUSTMENT_LABEL, Picture, Receipt, Reference
 from agent.workflow.deps import Deps, TurnRuntime, emit, say
 from agent.workflow.results import next_steps
@@ -33,6 +36,11 @@ from agent.workflow.state import TurnProgress
 
 # Where another node has the name of a paid call: by it a turn that goes on finds what it made before.
 _NAME = "adjustment"
+_IN_AMOUNTS = (
+    "adjust_parameters is done exactly by the studio, so prompt must name amounts and nothing else, such as `warmth "
+    "+30, contrast -10`, `black and white`, `crop to 1:1` or `rotate 90 degrees clockwise`; for anything else the "
+    "action is edit_image"
+)
 
 _TOLD: dict[ChangeKind, str] = {
     ChangeKind.BRIGHTER: "brightness +{amount:g}",
@@ -61,6 +69,11 @@ class AdjustmentWish:
 
     adjustment: Adjustment
     base: ImagePart
+
+    @property
+    def done(self) -> str:
+        """What the adjustment does, as models are told it."""
+        return ", ".join(_TOLD[change.kind].format(**change.model_dump()) for change in describe(self.adjustment))
 
 
 @dataclass(frozen=True)
@@ -97,34 +110,62 @@ def adjustment_wish(
     return AdjustmentWish(adjustment, base) if adjustment is not None and base is not None else None
 
 
+def called_adjustment(call: ToolCallPart, deps: Deps, target: str | None) -> AdjustmentWish | None:
+    """Return what a planner's call asks to be adjusted, None when it asks for anything else.
+
+    `target` is the picture that is meant where none is named. A part of a picture, and a sketch, are left to who paints
+    them. Raises ToolArgumentError when the words name no adjustment, or no picture.
+    """
+    arguments = parse_arguments(call.arguments)
+    if arguments.action is not ImageAction.ADJUST or deps.turn.has_area or deps.provider_name == "sketch":
+        return None
+    handle = next(iter(arguments.handles), None) or deps.turn.editing or target
+    known = {picture.handle: picture.image for picture in deps.conversation.all_pictures}
+    known |= {upload.handle: upload for upload in deps.turn.uploads if upload.handle}
+    if handle is None or handle not in known:
+        there = ", ".join(known) or "none yet"
+        raise ToolArgumentError(ErrorCode.NO_PICTURE_TO_CHANGE, action=arguments.action.value, known=there)
+    adjustment = read_adjustment(arguments.prompt) or read_adjustment(deps.turn.text)
+    if adjustment is None:
+        raise ToolArgumentError(ErrorCode.BAD_TOOL_ARGUMENTS, name=call.name, problem=_IN_AMOUNTS)
+    return AdjustmentWish(adjustment, known[handle])
+
+
+async def adjusted(wish: AdjustmentWish, name: str, runtime: TurnRuntime) -> tuple[Picture, list[ThoughtLog], _Sum]:
+    """Return the adjusted picture, on record under this name of a call, what was said of it, and all that was adjusted
+    since the picture that it began with."""
+    deps, handle = runtime.context, wish.base.handle or ""
+    steps = [say(runtime, Step.ADJUSTING, base=handle)]
+    width, height = framed_size(wish.base.width or 1, wish.base.height or 1, wish.adjustment)
+    emit(runtime, PaintingStarted(count=1, width=width, height=height, model_label=EXACT_ADJUSTMENT_LABEL))
+    total = _added_up(deps.conversation, wish)
+    picture = await _record(deps, wish, total, await _make(deps, total), name)
+    emit(runtime, PictureReady(index=0, picture=picture))
+    steps.append(say(runtime, Step.ADJUSTED, base=handle, handle=picture.handle))
+    return picture, steps, total
+
+
+def shown(picture: Picture, total: _Sum) -> list[Component]:
+    """Return what the conversation shows of an adjusted picture, and what can be done next with it."""
+    return [SmartCanvas(handles=(picture.handle,)), next_steps(picture.handle, total.adjustment)]
+
+
 async def adjuster(state: TurnProgress, runtime: TurnRuntime) -> Command[Literal["presenter"]]:
     """Adjust the picture that is meant, exactly and without a model, and put the result on record."""
     deps = runtime.context
     notes = [component for component in state["components"] if isinstance(component, TargetNote)]
     wish = adjustment_wish(deps.turn, deps.conversation, state["words"], notes[-1].change.handle if notes else None)
     assert wish is not None
-    handle = wish.base.handle or ""
-    steps = [say(runtime, Step.ADJUSTING, base=handle)]
-    width, height = framed_size(wish.base.width or 1, wish.base.height or 1, wish.adjustment)
-    emit(runtime, PaintingStarted(count=1, width=width, height=height, model_label=EXACT_ADJUSTMENT_LABEL))
-    total = _added_up(deps.conversation, wish)
-    picture = await _record(deps, wish, total, await _make(deps, total))
-    emit(runtime, PictureReady(index=0, picture=picture))
-    steps.append(say(runtime, Step.ADJUSTED, base=handle, handle=picture.handle))
+    picture, steps, total = await adjusted(wish, _NAME, runtime)
     return Command(
         goto="presenter",
-        update={
-            "steps": steps,
-            "messages": [told(wish, picture)],
-            "components": [SmartCanvas(handles=(picture.handle,)), next_steps(picture.handle, total.adjustment)],
-        },
+        update={"steps": steps, "messages": [told(wish, picture)], "components": shown(picture, total)},
     )
 
 
 def told(wish: AdjustmentWish, picture: Picture) -> PromptMessage:
     """Return how the text model hears of it in later turns: in words, with the placeholder to see the picture by."""
-    done = ", ".join(_TOLD[change.kind].format(**change.model_dump()) for change in describe(wish.adjustment))
-    note = f"[The studio adjusted {wish.base.handle} exactly: {done}. The result is {picture.handle}.]"
+    note = f"[The studio adjusted {wish.base.handle} exactly: {wish.done}. The result is {picture.handle}.]"
     return PromptMessage(role=Role.MODEL, parts=(TextPart(text=f"{note} {placeholder(picture.image)}"),))
 
 
@@ -161,7 +202,7 @@ async def _make(deps: Deps, total: _Sum) -> _Made:
     return _Made(image.model_copy(update=size), time.monotonic() - started_s)
 
 
-async def _record(deps: Deps, wish: AdjustmentWish, total: _Sum, made: _Made) -> Picture:
+async def _record(deps: Deps, wish: AdjustmentWish, total: _Sum, made: _Made, name: str) -> Picture:
     now = await deps.records.get(deps.conversation.id, deps.conversation.owner)
     base = now.picture(wish.base.handle or "")
     picture = Picture(
@@ -173,7 +214,7 @@ async def _record(deps: Deps, wish: AdjustmentWish, total: _Sum, made: _Made) ->
         parents=(base.handle,),
         receipt=_receipt(deps.turn, total, made),
         alt=base.alt,
-        call=_NAME,
+        call=name,
     )
     # When the turn goes on after a crash, this returns the one that was on record before.
     return await deps.records.add_picture(deps.conversation.id, picture, base=base.handle)

@@ -8,12 +8,14 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from langgraph.types import Command
+from pydantic import JsonValue
 
 from agent.components import FailureNote, SearchNote, SmartCanvas
 from agent.errors import AivistaError, ErrorCode, ErrorInfo, ToolArgumentError
 from agent.events import PaintingStarted, PictureFailed, PictureReady, SearchFound, Step
 from agent.messages import ToolResultPart
 from agent.tools.base import error_result
+from agent.workflow.adjuster import AdjustmentWish, adjusted, called_adjustment, shown
 from agent.workflow.capping import beyond_the_loan
 from agent.workflow.commissions import Commission, commission, picture_call
 from agent.workflow.confirmer import caps_in_the_way, must_confirm, price_of, shown_first
@@ -24,6 +26,7 @@ from agent.workflow.painting import Painted, add_late, paint
 from agent.workflow.results import settle_paintings
 from agent.workflow.routing import Target, serving_node, settle
 from agent.workflow.state import Attempt, Spend, TurnProgress, Work
+from agent.workflow.undo import edit_history
 
 
 async def executor(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
@@ -35,12 +38,14 @@ async def executor(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]
     """
     deps = runtime.context
     try:
-        commissions, refused = await _commissions(state, runtime)
+        commissions, wishes, refused = await _commissions(state, runtime)
     except AivistaError as error:
         return _failed(error.info, {})
     if not commissions:
-        target, settled = settle(state, refused)
-        return Command(goto=target, update=settled)
+        made, answers = await _adjusted(wishes, state, runtime)
+        target, settled = settle(state, {**refused, **answers})
+        settled["components"] = [*settled.get("components", []), *made.get("components", [])]
+        return Command(goto=target if refused else "presenter", update={**made, **settled})
     is_shown = must_confirm(state, deps, commissions)
     # A plan may still be made smaller.
     too_dear = None if is_shown else beyond_the_loan(state, deps, price_of(state, deps, commissions))
@@ -49,12 +54,13 @@ async def executor(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]
     caps = await caps_in_the_way(state, deps, commissions, may_paint=not is_shown)
     if caps or is_shown:
         return await shown_first(state, runtime, commissions, caps)
-    update: TurnProgress = {"steps": [], "components": [], "spend": Spend()}
+    update, answers = await _adjusted(wishes, state, runtime)
+    update["spend"] = Spend()
     works = dict(state["works"])
     for index, order in commissions.items():
         work = works.get(index) or order.work()
         works[index] = await _paint_round(order, partial(picture_call, state, index), work, runtime, update)
-    update["works"], update["answers"] = works, {**state["answers"], **refused}
+    update["works"], update["answers"] = works, {**state["answers"], **refused, **answers}
     errors = [attempt.error for work in works.values() for attempt in work.attempts if attempt.error]
     if errors and not any(attempt.handle for work in works.values() for attempt in work.attempts):
         # Without the works: when the person tries again, every picture is asked for again.
@@ -70,18 +76,43 @@ async def executor(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]
 
 async def _commissions(
     state: TurnProgress, runtime: TurnRuntime
-) -> tuple[dict[int, Commission], dict[int, ToolResultPart]]:
-    """Return what can be painted, by the call's position, and the answers to the calls that cannot."""
+) -> tuple[dict[int, Commission], dict[int, AdjustmentWish], dict[int, ToolResultPart]]:
+    """Return what can be painted, by the call's position, what is adjusted exactly, and the answers to the calls that
+    can be neither."""
     ready: dict[int, Commission] = {}
+    wishes: dict[int, AdjustmentWish] = {}
     refused: dict[int, ToolResultPart] = {}
     for index, call in enumerate(state["calls"]):
         if serving_node(call) != "executor" or index in state["answers"]:
             continue
         try:
-            ready[index] = await commission(state, runtime.context, index)
+            wish = called_adjustment(call, runtime.context, edit_history(state, runtime.context).target)
+            if wish is not None:
+                wishes[index] = wish
+            else:
+                ready[index] = await commission(state, runtime.context, index)
         except ToolArgumentError as error:
             refused[index] = error_result(call, error.info.message)
-    return ready, refused
+    return ready, wishes, refused
+
+
+async def _adjusted(
+    wishes: Mapping[int, AdjustmentWish], state: TurnProgress, runtime: TurnRuntime
+) -> tuple[TurnProgress, dict[int, ToolResultPart]]:
+    """Adjust what the planner called to be adjusted; return the update, and the answers to its calls."""
+    update: TurnProgress = {"steps": [], "components": []}
+    answers: dict[int, ToolResultPart] = {}
+    for index, wish in wishes.items():
+        picture, steps, total = await adjusted(wish, picture_call(state, index, 0, 1), runtime)
+        update["steps"] += steps
+        update["components"] += shown(picture, total)
+        call = state["calls"][index]
+        size: dict[str, JsonValue] = {"width": picture.image.width, "height": picture.image.height}
+        content: dict[str, JsonValue] = {"pictures": [{"handle": picture.handle, **size}], "adjusted": wish.done}
+        answers[index] = ToolResultPart(
+            name=call.name, call_id=call.call_id, content=content, images=(picture.image,), is_error=False
+        )
+    return update, answers
 
 
 def _failed(error: ErrorInfo, update: TurnProgress) -> Command[Target]:

@@ -416,3 +416,52 @@ async def test_a_studio_killed_at_any_moment_goes_on_and_makes_one_picture(
     assert [one.handle for one in kept.pictures] == ["#1", "#1b"]
     assert kept.turns[0].state is TurnState.DONE
     assert SmartCanvas(handles=("#1b",)) in kept.turns[0].components
+
+
+WARMER = generate("warmth +30", action="adjust_parameters", handles=["#1"])
+
+
+async def test_an_adjustment_that_the_planner_calls_for_is_made_exactly_and_no_image_model_is_asked(
+    settings: Settings,
+) -> None:
+    scene = Scene(settings, text=[calls(generate()), calls(WARMER), says("There.")], pictures=[picture()])
+    async with scene.studio() as studio:
+        conversation = await studio.new_conversation()
+        await run(studio, conversation.id, "a red fox")
+        events = await run(studio, conversation.id, "give the first one the light of an evening in august")
+        kept = await studio.conversation(conversation.id)
+        before, after = [await studio.picture(conversation.id, handle) for handle in ("#1", "#1b")]
+    assert isinstance(events[-1], TurnDone)
+    assert sum(one.request is not None for one in scene.provider.asked) == 1
+    assert after.data == apply_adjustment(before.data, Adjustment(warmth=30)).data
+    receipt = after.picture.receipt
+    assert receipt is not None
+    assert (receipt.model, receipt.price_usd, after.picture.parents) == (EXACT_ADJUSTMENT, 0.0, ("#1",))
+    shown = [one for one in kept.turns[1].components if isinstance(one, SmartCanvas | ActionPanel)]
+    assert [one.handles for one in shown if isinstance(one, SmartCanvas)] == [("#1b",)]
+    assert any(isinstance(one, ActionPanel) for one in shown)
+
+
+async def test_two_adjustments_and_a_picture_of_one_answer_are_all_made(settings: Settings) -> None:
+    both = [WARMER, generate("contrast -20", action="adjust_parameters", handles=["#1"]), generate("a blue owl")]
+    scene = Scene(settings, text=[calls(generate()), calls(*both)], pictures=[picture(), picture()])
+    async with scene.studio() as studio:
+        conversation = await studio.new_conversation()
+        await run(studio, conversation.id, "a red fox")
+        await run(studio, conversation.id, "warmer, paler, and an owl beside it")
+        kept = await studio.conversation(conversation.id)
+    assert [one.handle for one in kept.pictures] == ["#1", "#1b", "#1c", "#2"]
+    assert kept.turns[1].state is TurnState.DONE
+
+
+async def test_an_adjustment_in_words_that_name_no_amount_goes_back_to_the_planner(settings: Settings) -> None:
+    vague = generate("Give it the mood of an old film.", action="adjust_parameters", handles=["#1"])
+    scene = Scene(settings, text=[calls(generate()), calls(vague), calls(WARMER)], pictures=[picture()])
+    async with scene.studio() as studio:
+        conversation = await studio.new_conversation()
+        await run(studio, conversation.id, "a red fox")
+        events = await run(studio, conversation.id, "the mood of an old film, please")
+    assert isinstance(events[-1], TurnDone)
+    planned = [one for one in scene.provider.asked if one.request is None]
+    assert "prompt must name amounts" in str(planned[-1].messages[-1].parts)
+    assert sum(one.request is not None for one in scene.provider.asked) == 1
