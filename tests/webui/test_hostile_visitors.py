@@ -183,6 +183,13 @@ def test_a_session_of_the_page_opens_to_nobody_but_the_browser_that_began_it(vis
     assert victim.told(event)[-1]["success"]
 
 
+def test_asking_for_a_session_that_is_not_there_leaves_nothing_in_the_log(own: PageProcess, stranger: Stranger) -> None:
+    before = own.errors
+    answer = stranger.http.get("/gradio_api/queue/data?session_hash=unknown1")
+    assert '"session_not_found":true' in answer.text
+    assert own.errors == before
+
+
 @pytest.mark.parametrize("session", ["", "../x", "x" * 65, "a b", "ü", 7, ["x"], {"x": 1}])
 def test_a_session_has_a_name_that_a_browser_makes_up(stranger: Stranger, session: Any) -> None:
     number = stranger.number("stop")

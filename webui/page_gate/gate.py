@@ -21,6 +21,7 @@ import anyio.to_thread
 from python_multipart.exceptions import MultipartParseError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.datastructures import Headers, QueryParams
+from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -144,7 +145,14 @@ class PageGate:
             case "GET" | "HEAD":
                 session = self._check_reading(asked)
                 counted = self.house.streams.counted(session, send) if session else send
-                await self.app(asked.scope, receive, counted)
+                try:
+                    await self.app(asked.scope, receive, counted)
+                except RuntimeError as error:
+                    # Of a session that it does not know, as after a restart, Gradio 6.31 tells the browser in the
+                    # stream, and then raises what nobody can answer any more: strangers would fill the log with it.
+                    if not isinstance(error.__cause__, HTTPException) or session is None:
+                        raise
+                    await send({"type": "http.response.body", "body": b"", "more_body": False})
             case "POST" if _EVENT.fullmatch(asked.path):
                 self._count(asked.comer, is_upload=False)
                 body, session = await self._event(asked, receive)
