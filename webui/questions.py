@@ -50,16 +50,17 @@ def asked(view: View, question: Question, subject: str, newest: str) -> str:
     """
     said = f"<p>{escape(question_sentence(view.words, question, subject))}</p>"
     picture = subject if newest and subject.startswith("#") else newest
-    return f'<div class="ask">{said}{_help(view.words, question, picture)}</div>'
+    return f'<div class="ask">{said}{_help(view, question, picture)}</div>'
 
 
-def _help(words: Words, question: Question, picture: str) -> str:
+def _help(view: View, question: Question, picture: str) -> str:
+    words = view.words
     match question:
         case "empty":
             chips = "".join(button("say", words(key), style="example", arg=words(key)) for key in _EXAMPLES)
             return f'<div class="examples" role="group" aria-label="{escape(words("question.examples"))}">{chips}</div>'
         case "not_painted":
-            paints = button("paint_now", words("question.paint_now"), "brush", "line")
+            paints = button("paint_now", words("question.paint_now"), "brush", "line", price=view.turn_price)
             return f'<div class="examples">{paints}</div>'
         case "unsure":
             return _hint(words("question.unsure_hint"), "lightbulb")

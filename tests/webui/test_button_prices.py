@@ -15,6 +15,7 @@ from webui import notices
 from webui.action_panels import action_panel
 from webui.cards import View
 from webui.plan_cards import open_plan
+from webui.questions import asked
 from webui.spend import button_prices
 from webui.words import load_words
 
@@ -23,7 +24,7 @@ PRICES = button_prices(load_catalogue(), "gemini")
 WEBUI = Path(__file__).parents[2] / "webui"
 # What a button sends when it has a model asked for something at once. Others fill the composer, which has its price,
 # or do what costs nothing; `allow_calls` runs tools of the studio's, within the maximum of the turn.
-PAYING = {"retry", "run_plan", "panel"}
+PAYING = {"retry", "run_plan", "panel", "paint_now"}
 FREE = {
     *("allow_calls", "refuse_calls", "drop_plan", "edit", "edit_words", "say", "settings", "panel_apply", "reference"),
     *("grow_mask", "keep_only", "keep_edit", "discard_edit", "view", "compare", "drop", "open", "new", "role"),
@@ -42,6 +43,7 @@ def shown(prices: dict[str, str]) -> str:
         action_panel(view, panel, is_open=True, painter="gemini-3-pro-image")
         + notices.failure(view, ErrorInfo(code=ErrorCode.OVERLOADED, parameters={"model": "Flash"}), "t")
         + notices.interrupted(view, 0, "t")
+        + asked(view, "not_painted", "", "")
         + open_plan(view, [plan], "a")
         + open_plan(view, [plan.model_copy(update={"caps": (cap,)})], "b")
     )

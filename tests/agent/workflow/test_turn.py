@@ -56,12 +56,14 @@ async def test_words_alone_are_streamed_and_kept(settings: Settings) -> None:
 
 
 async def test_only_the_call_makes_a_picture(settings: Settings) -> None:
-    scene = Scene(settings, text=[says("Here is your picture: generate_image(prompt='a fox')")])
+    scene = Scene(
+        settings, text=[says("Here is your picture: generate_image(prompt='a fox')"), says("I did not paint.")]
+    )
     async with scene.studio() as studio:
         conversation = await studio.new_conversation()
         events = await run(studio, conversation.id, "a fox")
     assert not of_type(events, PaintingStarted)
-    assert len(scene.provider.asked) == 1
+    assert [one.request for one in scene.provider.asked] == [None, None]
 
 
 async def test_a_plain_picture_costs_one_text_call_and_one_image_call(settings: Settings) -> None:
