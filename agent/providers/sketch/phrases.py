@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from math import log
 
 from agent.adjusting import A_BIT, MUCH, PLAIN
 
@@ -27,6 +28,15 @@ _PERCENT = re.compile(r"(\d{1,3})(?:\.\d+)?\s*(?:%|percent|per cent)|百分之(\
 _SIGNED = re.compile(r"([+\-−–])\s?(\d{1,3})(?![\d.])")
 
 _RATIO = re.compile(r"(?<![\d.:])(\d{1,2})\s*[:：/]\s*(\d{1,2})(?![\d.:])|(\d{1,2})\s*比\s*(\d{1,2})")
+_SHAPES = ("1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "9:21", "21:9")
+# Sizes in pixels, and formats with a sign for "times": "3x4" is one, "3x3" a grid, "20*30*40" a box.
+_SIZE = re.compile(
+    r"(?<![\d.:x×*])(?:(\d{3,5})\s*(?:px)?\s*[x×*]\s*(\d{3,5})\s*(?:px|pixels?|像素)?"
+    r"|(9|16|21)\s?[x×*]\s?(9|16|21)|([2345])\s?[x×*]\s?([2345]))"
+    r"(?!\s*(?:[\d.:x×*]|(?:[cm]?m|in|ft|inch(?:es)?|feet|met(?:er|re)s?|grid|matrix|collage|block|brick|lego|truck)s?\b"
+    r"|厘米|毫米|公分|米|寸|网格|宫格|拼图))",
+    re.IGNORECASE,
+)
 _RATIO_WORDS: tuple[tuple[re.Pattern[str], tuple[int, int]], ...] = (
     (re.compile(r"正方形?|方形|方图|方的?(?=构图|画幅|图)", re.IGNORECASE), (1, 1)),
     (
@@ -48,7 +58,8 @@ _RATIO_WORDS: tuple[tuple[re.Pattern[str], tuple[int, int]], ...] = (
     (re.compile(r"\b(?:wide-?screen)\b(?: format)?|宽屏", re.IGNORECASE), (16, 9)),
     (
         re.compile(
-            r"\b(?:in )?(?:landscape|horizontal)[ -](?:format|orientation|mode|layout|image|ratio)\b|横版|横幅|横构图",
+            r"\b(?:in )?(?:landscape|horizontal)[ -](?:format|orientation|mode|layout|image|ratio)\b"
+            r"|横版|横幅|横构图|的?横图",
             re.IGNORECASE,
         ),
         (16, 9),
@@ -59,7 +70,7 @@ _RATIO_WORDS: tuple[tuple[re.Pattern[str], tuple[int, int]], ...] = (
             r"(?=\s*(?:$|[,.;!]))|"
             r"\b(?:in )?(?:portrait|vertical|upright)[ -](?:format|orientation|mode|layout|ratio)\b"
             r"|\b(?:to|in|as)(?: a)? (?:portrait|vertical)\b(?! of)|,\s*(?:portrait|vertical)(?=\s*(?:$|[,.;!]))"
-            r"|竖版|竖幅|竖构图|竖屏",
+            r"|竖版|竖幅|竖构图|竖屏|的?竖图",
             re.IGNORECASE,
         ),
         (3, 4),
@@ -163,12 +174,34 @@ def find_ratio(text: str) -> tuple[int, int] | None:
     return None
 
 
+def find_shape(text: str) -> tuple[int, int] | None:
+    """Return the ratio that the folded text asks a new picture to have: as `find_ratio`, or the nearest format of a
+    size in pixels."""
+    if ratio := find_ratio(text):
+        return ratio
+    for size in _SIZE.finditer(text):
+        width, height = (int(side) for side in size.groups() if side)
+        is_format = f"{width}:{height}" in _SHAPES
+        if is_format or (size[1] and 0.2 < width / max(height, 1) < 5):
+            return nearest_shape(width, height)
+    return None
+
+
+def nearest_shape(width: int, height: int) -> tuple[int, int]:
+    """Return the common ratio that is nearest to these sides."""
+    sides = [tuple(map(int, shape.split(":"))) for shape in _SHAPES]
+    across, down = min(sides, key=lambda one: abs(log(one[0] / one[1]) - log(width / height)))
+    return across, down
+
+
 def without_ratio(text: str) -> str:
     """Return the text without the words that name a ratio."""
     text = re.sub(
         r"\b(?:in|at|with)?\s*(?:an? )?(?:aspect ratio|ratio)(?: of)?\b|的?(?:宽高比|画幅|比例)(?:为|是)?", " ", text
     )
     text = re.sub(r"(?:\b(?:in|at|as)\s+)?" + f"(?:{_RATIO.pattern})(?:\\s*的)?", " ", text)
+    if find_ratio(text) is None and find_shape(text) is not None:
+        text = re.sub(r"(?:\b(?:in|at|as)\s+)?" + f"(?:{_SIZE.pattern})(?:\\s*的)?", " ", text, flags=re.IGNORECASE)
     for pattern, _ in _RATIO_WORDS:
         word = pattern.search(text)
         if word and _is_format(text, word):

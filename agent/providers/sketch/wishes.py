@@ -15,6 +15,7 @@ from agent.providers.sketch.phrases import (
     find_count,
     find_handles,
     find_ratio,
+    find_shape,
     fold,
     has_words,
     is_chinese,
@@ -251,7 +252,7 @@ def _edit(text: str, instructions: Instructions, has_pictures: bool) -> Wish:
         operations=instructions.operations,
         left_out=instructions.left_out,
         # A turn makes another ratio of the one that was named.
-        aspect_ratio=None if _turns(instructions) else _ratio(fold(blank_quoted(text))),
+        aspect_ratio=None if _turns(instructions) else _named(find_ratio(fold(blank_quoted(text)))),
         number_of_images=find_count(fold(blank_quoted(text))),
         handles=handles,
     )
@@ -271,14 +272,13 @@ def read_drawing(text: str) -> Draw | AskBack:
         subject=subject,
         description=description,
         style=find_style(folded),
-        aspect_ratio=_ratio(without_handles(folded)),
+        aspect_ratio=_named(find_shape(without_handles(folded))),
         number_of_images=find_count(folded),
         handles=find_handles(text),
     )
 
 
-def _ratio(folded: str) -> str | None:
-    ratio = find_ratio(folded)
+def _named(ratio: tuple[int, int] | None) -> str | None:
     return f"{ratio[0]}:{ratio[1]}" if ratio else None
 
 

@@ -59,6 +59,19 @@ DRAWN: list[tuple[str, str, str | None, int | None, str]] = [
     ("雪中的红狐，水彩", "雪中的红狐，水彩", None, None, "watercolour"),
     ("画两张秋天的森林", "秋天的森林", None, 2, ""),
     ("黑白的猫", "黑白的猫", None, None, ""),
+    ("draw a lighthouse, 1080x1920", "a lighthouse", "9:16", None, ""),
+    ("draw a lighthouse 1920 × 1080 px", "a lighthouse", "16:9", None, ""),
+    ("draw a lighthouse, 1200x627", "a lighthouse", "16:9", None, ""),
+    ("draw a lighthouse 9×16", "a lighthouse", "9:16", None, ""),
+    ("draw a lighthouse, 3x4", "a lighthouse", "3:4", None, ""),
+    ("画一座灯塔，1080*1920", "一座灯塔", "9:16", None, ""),
+    ("画一座灯塔，竖图", "一座灯塔", "3:4", None, ""),
+    ("画一张灯塔的横图", "灯塔", "16:9", None, ""),
+    ("draw a 3x3 grid", "a 3x3 grid", None, None, ""),
+    ("draw a 3x4 grid", "a 3x4 grid", None, None, ""),
+    ("draw a 4x4 truck", "a 4x4 truck", None, None, ""),
+    ("画一个20*30*40厘米的盒子", "20*30*40厘米的盒子", None, None, ""),
+    ("draw a 2x3 cm stamp", "a 2x3 cm stamp", None, None, ""),
 ]
 
 EDITED: list[tuple[str, tuple[Operation, ...]]] = [
