@@ -537,6 +537,25 @@ def test_a_ratio_is_reached_evenly_the_mask_gives_way_and_edges_are_dragged_outw
     expect_rest(page)
 
 
+def test_words_are_not_sent_while_the_picture_is_to_grow_by_nothing(page: Page, studio: PageProcess) -> None:
+    open_painter(page, studio)
+    page.locator("#pt").get_by_role("button", name="Expand").click()
+    composer(page).fill("more sea and sky")
+    composer(page).press("Enter")
+    expect(page.locator("#pt-note")).to_contain_text("would not grow yet")
+    expect(composer(page)).to_have_value("more sea and sky")
+    expect(page.locator("#said-now")).to_have_count(0)
+    expect(page.locator("#pt-ratio")).to_be_focused()
+    page.locator("#pt-ratio").select_option("21:9")
+    _, arrived = send(page, "only more sky")
+    assert read("", arrived).expand is not None
+    expect_rest(page)
+    page.locator("#canvas [data-paint=open]").first.click()
+    page.locator("#pt").get_by_role("button", name="Expand").click()
+    expect(page.locator("#pt-ratio")).to_have_value("")
+    expect(page.locator("#pt").get_by_label("Left")).to_have_value("0")
+
+
 PLACES = """['#rail', '#center', '#stage', '#dock'].map(name => {
   const box = document.querySelector(name).getBoundingClientRect();
   return [box.x, box.y, box.width, box.height];

@@ -110,6 +110,7 @@
   const wipe = () => {
     if (!painter.sheet) return;
     painter.sheet.growth = none();
+    $("#pt-ratio").value = "";
     blank();
     if (isPainting()) show();
   };
@@ -158,6 +159,12 @@
     if (isGrown) blank();
     painter.putGrowth(isGrown && sheet.growth);
     show();
+  };
+  // Words that are sent while the picture is to be expanded, and by nothing yet, would paint a new one.
+  const isUnset = () => {
+    const is = isPainting() && mode() === "expand" && !SIDES.some(side => painter.sheet.growth[side]);
+    if (is) { say(word("nothingGrows")); $("#pt-ratio").focus(); }
+    return is;
   };
   const toRatio = ([across, down]) => {
     const wider = across / down / (painter.sheet.width / painter.sheet.height);
@@ -230,5 +237,5 @@
   });
 
   Object.assign(painter, { $, all, clamp, word, isPainting, mode, none, canvas, longest, widthOfBrush });
-  Object.assign(painter, { show, whisper, recall, wipe, begin, goOn, finish, cancel, grow, grown, setSlider, openOn, leave, close, acts });
+  Object.assign(painter, { isUnset, show, whisper, recall, wipe, begin, goOn, finish, cancel, grow, grown, setSlider, openOn, leave, close, acts });
 })();

@@ -27,6 +27,7 @@
       ? event.target.closest?.("#box .submit-button")
       : event.target.matches?.("#box textarea") && window.aivistaKeys.is(event, "composer.send");
     if (!isSend || !(text().trim() || files())) return;
+    if (window.aivistaPainter?.isUnset()) { event.preventDefault(); event.stopImmediatePropagation(); return; }
     const isSame = press && press.text === text() && press.files === files();
     press = { id: isSame ? press.id : crypto.randomUUID().replaceAll("-", ""), text: text(), files: files(), isDue: true };
     show(press.text);

@@ -30,6 +30,7 @@ _SAID = (
     "painter.mask_note",
     "painter.share",
     "painter.nothing",
+    "painter.nothing_grows",
     "painter.size_after",
     "painter.wrong_shape",
     "painter.not_read",
