@@ -550,8 +550,6 @@ def test_words_are_not_sent_while_the_picture_is_to_grow_by_nothing(page: Page, 
     _, arrived = send(page, "only more sky")
     assert read("", arrived).expand is not None
     expect_rest(page)
-    page.locator("#canvas [data-paint=open]").first.click()
-    page.locator("#pt").get_by_role("button", name="Expand").click()
     expect(page.locator("#pt-ratio")).to_have_value("")
     expect(page.locator("#pt").get_by_label("Left")).to_have_value("0")
 
