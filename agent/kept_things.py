@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple
 
 from agent.conversation import Conversation, ConversationInfo, DeletedConversation
 from agent.imaging.recipe_desk import RecipeDesk
@@ -25,6 +27,15 @@ from agent.trace import TraceStep
 if TYPE_CHECKING:
     from agent.archive.archive import Archive
     from agent.storage.finding import FoundConversation
+
+
+class LostRecords(NamedTuple):
+    """A database that could not be read: its name in the home, and the backups that there are, with the newest's
+    moment."""
+
+    name: str
+    backup_count: int
+    newest_backup_at: datetime | None
 
 
 class KeptThings:
@@ -170,6 +181,18 @@ class KeptThings:
 
             self._archive = Archive(self._records, self._images, self.settings.home, room=self._quota)
         return self._archive
+
+    async def lost_records(self) -> LostRecords | None:
+        """Return what is known of records that could not be read and were set aside, until others are restored."""
+        from agent.storage.backups import Backups
+
+        def look() -> LostRecords | None:
+            backups = Backups(self.settings.home)
+            name = backups.unreadable()
+            made = backups.all() if name is not None else []
+            return LostRecords(name, len(made), made[0].made_at if made else None) if name is not None else None
+
+        return await asyncio.to_thread(look)
 
     async def trace(
         self, conversation_id: str, turn_id: str | None = None, owner: str = "local"

@@ -17,6 +17,7 @@ from agent.picture_limits import upload_limit_megabytes
 from agent.pictures import ReferenceRole
 from agent.providers.catalogue import IMAGE_ROLES, TEXT_ROLES
 from agent.providers.key_check import KeyDiagnosis
+from agent.settings import OPERATOR
 from agent.studio import Studio
 from webui.cards import View
 from webui.model_limits import Limits, limits_html, limits_of
@@ -164,12 +165,16 @@ class Screen:
         return {
             self.panels.rail.stamp: conversations.stamp_html(time.monotonic_ns()),
             self.panels.chat.top: await self.top(visitor, conversation, opened_at=opened_at),
-            self.panels.chat.welcome: self._welcome(visitor, is_sketch=is_sketch) if is_empty else "",
+            self.panels.chat.welcome: await self._welcome(visitor, is_sketch=is_sketch) if is_empty else "",
         }
 
-    def _welcome(self, visitor: Visitor, *, is_sketch: bool) -> str:
+    async def _welcome(self, visitor: Visitor, *, is_sketch: bool) -> str:
         has_cookie = visitor.token is not None or not self.sessions.is_shared
-        return chat.welcome_html(visitor.words, is_sketch=is_sketch, is_kept=self.is_kept, has_cookie=has_cookie)
+        # Only the operator can do anything about it.
+        lost = await self.studio().lost_records() if visitor.owner == OPERATOR else None
+        return chat.welcome_html(
+            visitor.words, is_sketch=is_sketch, is_kept=self.is_kept, has_cookie=has_cookie, lost=lost
+        )
 
     async def top(self, visitor: Visitor, conversation: Conversation | None, *, opened_at: int = 0) -> str:
         """Return the bar above the conversation, with what all its branches have cost."""

@@ -92,6 +92,17 @@ class Backups:
                     found.append(Backup(path, made_at, path.stat().st_size))
         return sorted(found, key=lambda one: one.made_at, reverse=True)
 
+    def unreadable(self) -> str | None:
+        """Return the name of a database that was set aside as unreadable, None once another one was restored for it."""
+
+        def newest(kind: str) -> str:
+            # The moment is the end of the name; beside a database stand the files of its log.
+            moments = (path.name.rpartition("-")[2] for path in self._home.glob(f"{_NAME}.{kind}-*Z"))
+            return max(moments, default="")
+
+        moment = newest("unreadable")
+        return f"{_NAME}.unreadable-{moment}" if moment > newest("before-restore") else None
+
     def make_if_due(self, now: datetime) -> Backup | None:
         """Make a backup where the newest is older than a day, or from a time to come; log what hinders it."""
         newest = next(iter(self.all()), None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from datetime import UTC, datetime
 from html import unescape
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from PIL import Image
 
 from agent.conversation import TurnState
+from agent.kept_things import LostRecords
 from agent.messages import ImageOrigin
 from agent.settings import Settings
 from agent.studio import Studio, TurnRequest
@@ -71,3 +73,16 @@ async def test_every_example_makes_a_picture_on_sketch(tmp_path: Path, language:
             assert kept.turns[-1].state is TurnState.DONE, name
             made = [one for one in kept.pictures if one.image.origin is not ImageOrigin.UPLOADED]
             assert len(made) == 1, name
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_records_that_could_not_be_read_are_told_of_with_the_way_back(language: str, count: int) -> None:
+    words = load_words(language)
+    newest = datetime(2031, 5, 14, 12, tzinfo=UTC) if count else None
+    lost = LostRecords("aivista.db.unreadable-20310515T080000000000Z", count, newest)
+    shown = unescape(welcome_html(words, is_sketch=True, lost=lost))
+    assert words("welcome.lost_title") in shown
+    assert lost.name in shown
+    assert ("aivista restore" in shown) == bool(count)
+    assert words("welcome.lost_title") not in unescape(welcome_html(words, is_sketch=True))

@@ -11,6 +11,7 @@ from typing import Any, assert_never
 import gradio as gr
 
 from agent.conversation import Conversation
+from agent.kept_things import LostRecords
 from webui.cards import button
 from webui.icons import icon
 from webui.panels.bell import bell_html
@@ -151,12 +152,19 @@ def wish_of(words: Words, name: str) -> Wish | None:
     return Wish(words(f"wish.{name}_text"), _WISHES[name][1]) if name in _WISHES else None
 
 
-def welcome_html(words: Words, *, is_sketch: bool, is_kept: bool = True, has_cookie: bool = True) -> str:
+def welcome_html(
+    words: Words,
+    *,
+    is_sketch: bool,
+    is_kept: bool = True,
+    has_cookie: bool = True,
+    lost: LostRecords | None = None,
+) -> str:
     """Return the first page: without a key how to add one, the question, and wishes.
 
     Where nothing costs anything a wish runs at once; else it fills the composer, where its price is seen before Send.
     Without `is_kept` it also says that nothing made here outlives a restart; without `has_cookie`, that the studio
-    cannot tell what is the visitor's.
+    cannot tell what is the visitor's. Of records that were `lost` it says where they are, and what to go back to.
     """
     banner = ""
     if is_sketch:
@@ -169,6 +177,9 @@ def welcome_html(words: Words, *, is_sketch: bool, is_kept: bool = True, has_coo
         tab = f'<a href="/" target="_blank" rel="noopener">{escape(words("welcome.own_tab"))}</a>'
         said = f"<p>{escape(words('welcome.no_cookie'))} {tab}</p>"
         banner = f'<div class="banner" role="status">{icon("info", 18)}{said}</div>'
+    if lost is not None:
+        said = f"<p><b>{escape(words('welcome.lost_title'))}</b>{escape(lost_sentence(words, lost))}</p>"
+        banner = f'<div class="banner" role="alert">{icon("circle-alert", 18)}{said}</div>'
     unkept = "" if is_kept else f'<p class="unkept">{escape(words("welcome.unkept"))}</p>'
     how = words("welcome.runs" if is_sketch else "welcome.fills")
     return (
@@ -176,6 +187,14 @@ def welcome_html(words: Words, *, is_sketch: bool, is_kept: bool = True, has_coo
         f'<p class="lead">{escape(words("welcome.lead"))}<span>{escape(how)}</span></p>'
         f'<div class="wishes">{wishes}</div>{unkept}</div>'
     )
+
+
+def lost_sentence(words: Words, lost: LostRecords) -> str:
+    """Return where the records that could not be read are now, and how to go back to a backup."""
+    if lost.newest_backup_at is None:
+        return words("welcome.lost_without_backup", name=lost.name)
+    newest = lost.newest_backup_at.astimezone().strftime("%Y-%m-%d %H:%M")
+    return words.counted("welcome.lost", lost.backup_count, name=lost.name, newest=newest)
 
 
 def _wish(words: Words, name: str, *, runs: bool) -> str:

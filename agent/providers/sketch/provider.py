@@ -39,7 +39,7 @@ from agent.providers.sketch.replies import closing, reply
 from agent.providers.sketch.restyling import FindLook, FoundLook, in_style
 from agent.providers.sketch.retakes import FIRST_TAKE, Retake, Take
 from agent.providers.sketch.rules import cropped_to
-from agent.providers.sketch.wishes import Draw, Edit, Talk, Topic, Wish, read_drawing, understand
+from agent.providers.sketch.wishes import AskBack, Draw, Edit, Reason, Talk, Topic, Wish, read_drawing, understand
 
 PNG = "image/png"
 DONE = "STOP"
@@ -48,6 +48,11 @@ _DEFAULT_SIZE = (1376, 768)
 _TOKENS_A_PICTURE = 258
 # What is asked for when a picture is to grow and nothing is said of it.
 _CONTINUE, _CONTINUE_ZH = "extend it", "向外延伸"
+# Words that hardly any English sentence is without.
+_ENGLISH = re.compile(
+    r"\b(?:an?|am|and|are|can|do|i|in|is|it|like|make|me|my|no|of|on|ok|please|so|that|the|this|to|want|what|yes|you)\b",
+    re.IGNORECASE,
+)
 _PIECES = re.compile(r"[\u3400-\u9fff]{1,2}[^\w\s]*\s*|[^\s\u3400-\u9fff]+\s*|\s+")
 
 
@@ -156,7 +161,10 @@ class SketchProvider:
     def _sentence(self, wish: Wish | None, messages: Sequence[PromptMessage], text: str) -> str:
         if wish is None:
             return closing(tool_problem(messages[-1]), in_chinese=is_chinese(text))
-        return reply(wish, in_chinese=is_chinese(text))
+        # What is no wish is in no language either: it is answered in that of the words before it.
+        is_gibberish = wish == AskBack(Reason.UNCLEAR) and not (is_chinese(text) or _ENGLISH.search(text))
+        said = _said_before(messages) if is_gibberish else text
+        return reply(wish, in_chinese=is_chinese(said))
 
     async def _say(self, answer: str) -> AsyncIterator[CompletionChunk]:
         for piece in _pieces(answer):
@@ -199,6 +207,12 @@ def _ends_with_tool(messages: Sequence[PromptMessage]) -> bool:
 
 def _pieces(answer: str) -> Iterator[str]:
     return (match.group(0) for match in _PIECES.finditer(answer))
+
+
+def _said_before(messages: Sequence[PromptMessage]) -> str:
+    """Return what the person said before their newest words."""
+    said = [wish_text(message) for message in messages if message.role is Role.PROMPT]
+    return said[-2] if len(said) > 1 else ""
 
 
 def _usage(messages: Sequence[PromptMessage], answer: str) -> TokenUsage:

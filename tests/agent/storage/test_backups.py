@@ -78,6 +78,26 @@ async def test_a_database_damaged_in_the_middle_is_gone_back_from_and_what_can_b
         assert len((await studio.conversation(conversation.id)).pictures) == 1
 
 
+async def test_a_database_that_could_not_be_read_is_told_of_with_its_backups_until_one_is_restored(
+    settings: Settings,
+) -> None:
+    backups = Backups(settings.home)
+    async with scene(settings).studio() as studio:
+        await run(studio, (await studio.new_conversation()).id, "a red fox")
+        made = backups.make(NOW)
+        assert await studio.lost_records() is None
+    (settings.home / "aivista.db").write_bytes(b"no database" * 1000)
+    for _ in range(2):
+        async with scene(settings).studio() as studio:
+            lost = await studio.lost_records()
+    assert lost is not None
+    assert (lost.backup_count, lost.newest_backup_at) == (1, NOW)
+    assert (settings.home / lost.name).exists()
+    backups.restore(made.name, datetime.now(UTC))
+    async with scene(settings).studio() as studio:
+        assert await studio.lost_records() is None
+
+
 async def test_nothing_is_gone_back_to_while_a_studio_runs_or_where_there_is_none(settings: Settings) -> None:
     backups = Backups(settings.home)
     async with scene(settings).studio() as studio:

@@ -491,3 +491,14 @@ async def test_with_a_mask_nothing_is_painted_that_was_not_understood(wish: str)
 
     assert refused.value.code is ErrorCode.PART_NOT_SUPPORTED
     assert len(shelf.data) == 2
+
+
+@pytest.mark.parametrize(
+    ("before", "said", "in_chinese"),
+    [("画一只猫", "asdfgh", True), ("画一只猫", "make it better", False), ("draw a cat", "asdfgh", False)],
+)
+async def test_letters_that_make_no_words_are_answered_in_the_language_of_the_conversation(
+    before: str, said: str, in_chinese: bool
+) -> None:
+    answer = _words(await _stream(_said(before), _said("好的", role=Role.MODEL), _said(said)))
+    assert any("\u4e00" <= sign <= "\u9fff" for sign in answer) == in_chinese
