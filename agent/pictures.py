@@ -91,15 +91,18 @@ class Caption(Value):
 
 
 class ReductionKind(StrEnum):
-    """Where less than a picture's own size or bit depth was used.
+    """Where less than all of a picture was used, or came back.
 
     `shown`: the model saw a copy of a reference. `result`: what a model made of a picture is smaller or flatter than
-    that one. `part`: what fills the mask, or the new part beyond the edges, was painted smaller or flatter than it
-    stands in the picture.
+    that one. `shape`: it is wider or narrower for its height, which nobody asked for. `transparency`: it is opaque
+    where that one is not. `part`: what fills the mask, or the new part beyond the edges, was painted smaller or flatter
+    than it stands in the picture.
     """
 
     SHOWN = "shown"
     RESULT = "result"
+    SHAPE = "shape"
+    TRANSPARENCY = "transparency"
     PART = "part"
 
 
@@ -129,8 +132,8 @@ class Receipt(Value):
     `changes` are those of an exact adjustment, for which no prompt was sent; `adjustment` is the same as parameters:
     all that was adjusted one after the other, added up and applied once to the only one of `references`.
     `has_credentials` when the file came with content credentials of its maker's. `asked` is what a review holds the
-    picture against; `captions` are those of a sketch. `reductions` say where less than a picture's own size or
-    bit depth was used.
+    picture against; `captions` are those of a sketch. `reductions` say where less than all of a picture was
+    used, or came back.
     """
 
     prompt: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from agent.pictures import DriftRecord, EditRecord, Picture, PixelSize, Reduction
+from agent.pictures import DriftRecord, EditRecord, Picture, PixelSize, Reduction, ReductionKind
 from webui.cards import View, button
 from webui.icons import icon
 from webui.words import Words
@@ -12,6 +12,8 @@ from webui.words import Words
 # Below these an edit is called true to its original: less is not seen, and within what can be measured.
 _SHIFT_PX = 0.5
 _ZOOM = 0.005
+# Beyond it, pixels of the two pictures cannot be laid over each other.
+_SAME_SHAPE = 0.03
 
 
 def edit_lines(view: View, picture: Picture) -> str:
@@ -30,6 +32,8 @@ def edit_lines(view: View, picture: Picture) -> str:
 def reduction_text(words: Words, reduction: Reduction) -> str:
     """Return in a sentence where less than all of a picture was used."""
     full, used = size_text(words, reduction.full), size_text(words, reduction.used)
+    if reduction.kind is ReductionKind.SHAPE:
+        full, used = (f"{one.width}×{one.height}" for one in (reduction.full, reduction.used))
     return words(f"reduction.{reduction.kind}", handle=reduction.handle, full=full, used=used)
 
 
@@ -78,6 +82,9 @@ def _verdict(words: Words, handle: str, edit: EditRecord) -> str:
 def _drift(words: Words, handle: str, drift: DriftRecord) -> str:
     if not drift.is_comparable:
         return f'<div class="edit">{_line("short", "triangle-alert", words("edit.another", handle=drift.base))}</div>'
+    if abs(drift.ratio_change - 1) > _SAME_SHAPE:
+        reshaped = words("edit.reshaped", handle=drift.base)
+        return f'<div class="edit">{_line("unseen", "git-compare", reshaped)}</div>'
     told = words("edit.changed", share=f"{drift.changed_share:.0%}", handle=drift.base)
     shift = max(abs(drift.shift_px[0]), abs(drift.shift_px[1]))
     if shift >= _SHIFT_PX or abs(drift.scale - 1) >= _ZOOM:

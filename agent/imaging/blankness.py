@@ -1,4 +1,5 @@
-"""Whether a picture shows anything at all: a model may deliver one that is black, white, or wholly see-through."""
+"""Whether a picture shows anything at all, for a model may deliver one that is black, white or wholly see-through; and
+whether it is see-through in places."""
 
 from __future__ import annotations
 
@@ -12,6 +13,8 @@ from agent.pictures import Blank
 _BLACK, _WHITE, _CLEAR = 16, 243, 6
 # A JPEG can be read smaller than it is, which is faster; a star in a night sky must not be lost.
 _EDGE_PX = 512
+# Edges that are smoothed against nothing are no hole.
+_OPAQUE, _SEE_THROUGH_SHARE = 250, 0.002
 
 
 def blank_of(data: bytes) -> Blank | None:
@@ -41,3 +44,15 @@ def _span(band: Image.Image) -> tuple[float, float]:
     histogram = band.histogram()
     present = [value for value, count in enumerate(histogram) if count]
     return float(present[0]), float(present[-1])
+
+
+def is_see_through(data: bytes) -> bool:
+    """Return whether a picture is see-through anywhere that would be noticed; False where it cannot be read."""
+    try:
+        with Image.open(io.BytesIO(data)) as image:
+            if not image.has_transparency_data:
+                return False
+            histogram = image.convert("RGBA").getchannel("A").histogram()
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+        return False
+    return sum(histogram[:_OPAQUE]) > _SEE_THROUGH_SHARE * sum(histogram)

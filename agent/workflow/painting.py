@@ -7,12 +7,13 @@ import time
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from math import log
 
 from agent.components import SmartCanvas
 from agent.conversation import Turn
 from agent.errors import AivistaError, ErrorCode, ErrorInfo, StorageFailure
 from agent.imaging import masking
-from agent.imaging.blankness import blank_of
+from agent.imaging.blankness import blank_of, is_see_through
 from agent.imaging.checks import captions_in
 from agent.imaging.intake import probe
 from agent.imaging.lettering import asked_lettering
@@ -33,6 +34,8 @@ from agent.workflow.state import Spend
 _RATIO_TOLERANCE = 0.03
 _SIZE_TOLERANCE = 0.9
 _NO_LESS = 0.97
+# In logarithms: as `_RATIO_TOLERANCE`, for its own sizes are not quite of their ratios.
+_SAME_SHAPE = 0.03
 _RECORDED_AGAIN_S = 5.0
 # The store gives a picture its handle in the moment it is recorded.
 _UNNAMED = ""
@@ -231,7 +234,11 @@ async def _record(deps: Deps, order: Commission, made: _Made) -> Picture:
         # A part is shown to the model cut out and marked: its answer is no turn of this picture's.
         answer=None if finished else _unnamed(made.answer.message, made.image, size),
         receipt=_receipt(deps, order, made, image, finished).model_copy(
-            update={"has_credentials": finished is None and has_credentials(data), "captions": captions}
+            update={
+                "has_credentials": finished is None and has_credentials(data),
+                "captions": captions,
+                "reductions": (*reductions(order, image, finished), *(await _lost_transparency(deps, order, data))),
+            }
         ),
         alt=order.request.subject or order.request.prompt[:200],
         after_stop=deps.stopped.is_set(),
@@ -298,7 +305,6 @@ def _receipt(deps: Deps, order: Commission, made: _Made, image: ImagePart, finis
         shortfalls=tuple(
             one for one in shortfalls(asked.pixels, (width, height), asked.resolution) if one in _chosen(order)
         ),
-        reductions=reductions(order, image, finished),
     )
 
 
@@ -325,10 +331,29 @@ def reductions(order: Commission, image: ImagePart, finished: Finished | None) -
                 _reduction(ReductionKind.SHOWN, one, pixel_size(one.image), PixelSize(width=width, height=height))
             )
     if base is not None and part is None and is_shown:
-        found.append(_reduction(ReductionKind.RESULT, base, pixel_size(base.image), pixel_size(image)))
+        full, used = pixel_size(base.image), pixel_size(image)
+        # The person, or the planner for them, may have chosen another shape.
+        is_kept = order.request.filled.get("aspect_ratio") == "default"
+        is_reshaped = is_kept and abs(log(used.width * full.height / (used.height * full.width))) > _SAME_SHAPE
+        if is_reshaped:
+            found.append(Reduction(kind=ReductionKind.SHAPE, handle=base.handle, full=full, used=used))
+        if not is_reshaped or used.bit_depth < full.bit_depth:
+            found.append(_reduction(ReductionKind.RESULT, base, full, used))
     if base is not None and part is not None and finished is not None and finished.record.verdict != "refused":
         found.append(part_reduction(base, part.plan))
     return tuple(one for one in found if one is not None)
+
+
+async def _lost_transparency(deps: Deps, order: Commission, data: bytes) -> tuple[Reduction, ...]:
+    """Return that the picture is opaque where the one it was made of is not."""
+    base = order.references.base
+    if base is None or order.part is not None or order.request.model.provider == "sketch":
+        return ()
+    before = await deps.images.read(base.image)
+    if not await asyncio.to_thread(is_see_through, before) or await asyncio.to_thread(is_see_through, data):
+        return ()
+    full = pixel_size(base.image)
+    return (Reduction(kind=ReductionKind.TRANSPARENCY, handle=base.handle, full=full, used=full),)
 
 
 def part_reduction(base: Picture, plan: masking.EditPlan) -> Reduction | None:

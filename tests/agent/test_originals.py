@@ -10,13 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from pydantic import JsonValue
 
 from agent.errors import ErrorCode
 from agent.events import PictureReady, TurnDone, TurnFailed
 from agent.imaging.masking.masks import packed
 from agent.pictures import Picture, PixelSize, Receipt, Reduction, ReductionKind
 from agent.pixels import Raster, encode_png, open_picture
-from agent.providers.scripted import Asked, Line, Painting, says
+from agent.providers.scripted import Asked, Line, Painting, calls, says
 from agent.requests import Mask
 from agent.settings import Settings
 from agent.storage.images import ImageStore
@@ -25,7 +26,7 @@ from tests.support.gemini import on_gemini, paint
 from tests.support.icc import rgb_profile
 from tests.support.masked_turns import edit_of, mask_over, painter, pixels_of, planned, uploaded
 from tests.support.masking_scenes import photo, rectangle
-from tests.support.scenes import Scene, only, run
+from tests.support.scenes import Scene, generate, only, picture, png, run
 from tests.support.turns import newest, send
 from tests.wire_server import GeminiServer, PictureAnswer, Text
 
@@ -173,7 +174,8 @@ async def test_a_model_elsewhere_is_sent_a_small_copy_in_8_bits_and_the_receipt_
                 assert image.mode == "RGB"
                 assert image.info == {} or image.format == "JPEG"
             assert sent[:8] != wide[:8] or sent[24] == 8
-    shown, result = receipt_of(only(events, PictureReady).picture).reductions
+    shown, shape, result = receipt_of(only(events, PictureReady).picture).reductions
+    assert shape.kind is ReductionKind.SHAPE
     full = PixelSize(width=4800, height=2400, bit_depth=16)
     assert shown == Reduction(
         kind=ReductionKind.SHOWN, handle="#1", full=full, used=PixelSize(width=4096, height=2048, bit_depth=8)
@@ -185,7 +187,7 @@ async def test_an_ordinary_picture_is_sent_as_it_is_kept_and_nothing_is_said(
     server: GeminiServer, settings: Settings
 ) -> None:
     server.on_text(paint(handles=["#1"], action="edit_image"))
-    server.on_image(PictureAnswer(width=1264, height=848))
+    server.on_image(PictureAnswer(width=1152, height=928))
     async with Studio(on_gemini(settings, server.url)) as studio:
         conversation = (await studio.new_conversation()).id
         events = await run(studio, conversation, "make it a poster", encode_png(Raster(photo())))
@@ -241,3 +243,49 @@ async def test_a_copy_is_made_once_and_looks_like_the_picture(tmp_path: Path, se
     path.write_bytes(b"the kept one")
     assert await images.model_copy(image) == b"the kept one"
     assert np.abs(open_picture(copy).pixels.astype(int) - photo()).max() <= 1
+
+
+SCREENSHOT = (1179, 2556)
+
+
+@pytest.mark.parametrize(
+    ("size", "answer", "asked", "kinds"),
+    [
+        (SCREENSHOT, (768, 1376), {}, [ReductionKind.SHAPE]),
+        ((1376, 768), (1376, 768), {}, []),
+        (SCREENSHOT, (1024, 1024), {"aspect_ratio": "1:1"}, [ReductionKind.RESULT]),
+    ],
+)
+async def test_a_shape_that_the_model_does_not_keep_is_told_unless_another_was_asked_for(
+    settings: Settings,
+    size: tuple[int, int],
+    answer: tuple[int, int],
+    asked: dict[str, JsonValue],
+    kinds: list[ReductionKind],
+) -> None:
+    sky = generate("make the sky pink", handles=["#1"], action="edit_image", **asked)
+    scene = Scene(settings, text=[calls(sky)], pictures=[picture(*answer, colour="pink")])
+    async with scene.studio() as studio:
+        conversation = await studio.new_conversation()
+        events = await run(studio, conversation.id, "make the sky pink", png(*size))
+    told = [
+        one for one in receipt_of(only(events, PictureReady).picture).reductions if one.kind is not ReductionKind.SHOWN
+    ]
+    assert [one.kind for one in told] == kinds
+    if ReductionKind.SHAPE in kinds:
+        assert ((told[0].full.width, told[0].full.height), (told[0].used.width, told[0].used.height)) == (size, answer)
+
+
+async def test_transparency_that_is_lost_is_told(settings: Settings) -> None:
+    logo = Image.new("RGBA", (1024, 1024), (0, 0, 0, 0))
+    logo.paste((200, 30, 30, 255), (200, 200, 800, 800))
+    file = io.BytesIO()
+    logo.save(file, "PNG")
+    gold = generate("make it gold", handles=["#1"], action="edit_image")
+    scene = Scene(settings, text=[calls(gold), calls(gold)], pictures=[picture(1024, 1024, "gold")] * 2)
+    async with scene.studio() as studio:
+        conversation = await studio.new_conversation()
+        events = await run(studio, conversation.id, "make it gold", file.getvalue())
+        opaque = await run(studio, (await studio.new_conversation()).id, "make it gold", png(1024, 1024))
+    kinds = [[one.kind for one in receipt_of(only(one, PictureReady).picture).reductions] for one in (events, opaque)]
+    assert kinds == [[ReductionKind.TRANSPARENCY], []]

@@ -83,3 +83,10 @@ def test_a_plan_tells_what_should_be_known_before_it_is_paid_for() -> None:
     shown = open_plan(VIEW, [PLAN.model_copy(update={"notices": ("little_to_align_by",)})], "t1")
     assert "Too little of the picture stays free" in shown
     assert "edit-line" not in open_plan(VIEW, [PLAN], "t1")
+
+
+def test_what_changed_is_not_counted_over_a_picture_of_another_shape() -> None:
+    shown = edit_lines(VIEW, drifted(changed_share=0.05, ratio_change=1.21))
+    assert "5%" not in shown
+    assert "the shape is another" in shown
+    assert "keep_only" not in shown
