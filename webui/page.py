@@ -151,8 +151,9 @@ def _wire_turns(screen: Screen, tab: gr.State) -> None:
         chosen, fields = Chosen.from_chips(chips), Fields(mask or "", expand or "")
         given = read_roles(roles, named)
         request_id = request.headers.get("x-aivista-request", "")[:_LONGEST_REQUEST_ID] or None
+        seen = request.headers.get("x-aivista-seen", "")[:_LONGEST_REQUEST_ID]
         async for updates in turns.send(
-            visitor, tab, message, chosen, conversation, editing, named, fields, given, request_id
+            visitor, tab, message, chosen, conversation, editing, named, fields, given, request_id, seen
         ):
             yield updates
 

@@ -67,6 +67,7 @@ class Streams:
         tab.returned = None
         async for batch in batches(refusals_told(stream.events), page_interval_s(len(past))):
             before, live = live, advance_all(live, batch)
+            tab.has_shown(live.turn_id)
             for line in (one for one in batch if isinstance(one, ThoughtLog) and one.step is Step.NEARLY_FULL):
                 gr.Warning(step_sentence(visitor.words, line))
             clock.take(live)

@@ -33,7 +33,7 @@ class Tab:
 
     A tab shows one stream at a time: whoever opens a conversation or sends a message takes over, and a stream that no
     longer holds the newest ticket stops writing. `streaming` is the ticket of the stream that it shows; `is_filled`
-    says that the page's first fill was sent.
+    says that the page's first fill was sent; `shown_turns` are the newest of those that it showed as they happened.
     """
 
     ticket: int = 0
@@ -43,6 +43,7 @@ class Tab:
     sent: Returned | None = None
     sent_at_s: float = 0.0
     request_ids: tuple[str, ...] = ()
+    shown_turns: tuple[str, ...] = ()
     told_maximum: tuple[str, float] | None = None
     """The maximum that was last told beside Send, and a sign of the chips that it was told for."""
 
@@ -59,6 +60,11 @@ class Tab:
     def is_streaming(self) -> bool:
         """Whether the tab shows a turn as it happens."""
         return self.streaming == self.ticket
+
+    def has_shown(self, turn_id: str) -> None:
+        """Remember that this tab shows a turn as it happens."""
+        if turn_id and turn_id not in self.shown_turns:
+            self.shown_turns = (*self.shown_turns, turn_id)[-MOST_REQUEST_IDS:]
 
     def is_repeated(self, request_id: str) -> bool:
         """Whether this press was sent already: the page gives one that was not taken yet the same id again."""

@@ -72,9 +72,11 @@ class Turns:
         fields: Fields = UNPAINTED,
         roles: Mapping[str, ReferenceRole] | None = None,
         request_id: str | None = None,
+        seen: str = "",
     ) -> AsyncIterator[Updates]:
         """Send what the composer and the painter hold, and stream the turn into the thread. `request_id` is the
-        press's, as the page tells it."""
+        press's, as the page tells it, and `seen` the newest turn that the page shows: words that were said to an older
+        state of the conversation are held back, because they would change a picture that the person has not seen."""
         text = str((message or {}).get("text") or "")
         files = tuple(str(file) for file in (message or {}).get("files") or [])
         sent = Sent(text, files, fields)
@@ -91,6 +93,14 @@ class Turns:
             said = visitor.words(painted.key, handle=painted.handle, marked=painted.marked)
             tab.returned = Returned(text, files)
             yield self._refused(visitor, conversation, said)
+            return
+        newer = await self._newer(visitor, tab, conversation_id, seen) if seen and not painted.editing else None
+        if newer is not None:
+            said = visitor.words("sending.gone_on")
+            yield {
+                **self._refused(visitor, newer, said),
+                self.screen.panels.chat.top: await self.screen.top(visitor, newer),
+            }
             return
         if fields != UNPAINTED:
             yield self.screen.unpainted()
@@ -249,6 +259,14 @@ class Turns:
             return card.model_copy(update={"state": "allowed" if decision.run else "refused"})
         plans = after(card.plans, decision, self.screen.offers(visitor))
         return PlanCard(plans=plans, state="run" if decision.run else "dropped")
+
+    async def _newer(self, visitor: Visitor, tab: Tab, conversation_id: str, seen: str) -> Conversation | None:
+        """Return the conversation where it has a newest turn at rest that this tab does not show."""
+        conversation = await self.screen.conversation(visitor, conversation_id)
+        if conversation is None or not conversation.turns or self.is_at_work(conversation):
+            return None
+        newest = conversation.turns[-1].id
+        return conversation if newest != seen and newest not in tab.shown_turns else None
 
     def _refused(self, visitor: Visitor, conversation: Conversation | None, sentence: str) -> Updates:
         """Return the thread with the reason why what was asked for was not carried out."""

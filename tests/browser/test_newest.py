@@ -64,3 +64,25 @@ def test_a_turn_of_another_program_is_shown_in_the_open_page(page: Page, tmp_pat
     expect(page.locator("#chat .user").last).to_contain_text("lighthouse")
     say(page, "make it darker")
     expect(pictures(page)).to_have_count(3)
+
+
+def test_words_that_were_said_to_an_older_state_are_held_back_and_the_newest_is_shown(
+    page: Page, profile: BrowserContext, studio: PageProcess
+) -> None:
+    open_at(page, studio.sketched("draw a red fox"))
+    other = profile.new_page()
+    open_at(other, page.url)
+    # As in a tab that sleeps: nothing tells it of the other one.
+    page.route("**/aivista/version/**", lambda route: route.abort())
+    say(other, "make it black and white")
+    expect(pictures(other)).to_have_count(2)
+    expect_rest(other)
+    say(page, "make it warmer")
+    expect(page.get_by_role("alert").filter(has_text="has gone on in another tab")).to_be_visible()
+    expect(pictures(page)).to_have_count(2)
+    expect(composer(page)).to_have_value("make it warmer")
+    composer(page).press("Enter")
+    expect(pictures(page)).to_have_count(3)
+    expect_rest(page)
+    say(page, "make it darker")
+    expect(pictures(page)).to_have_count(4)

@@ -196,7 +196,7 @@ def test_nothing_in_an_answer_is_live_whatever_it_is_fenced_as(
 ) -> None:
     gemini.control(on_text=[words(HOSTILE)])
     open_page(page, gemini_studio.url)
-    say(page, "```mermaid\ngraph TD; A[<input>]\n``` <form><input></form>")
+    say(page, "```mermaid\ngraph TD; A[<input>]\n``` <form><input></form>?")
     expect(page.locator("#chat")).to_contain_text("THE END")
     expect_rest(page)
     answer = page.locator("#chat .md")

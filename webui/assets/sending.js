@@ -29,7 +29,8 @@
     if (!isSend || !(text().trim() || files())) return;
     if (window.aivistaPainter?.isUnset()) { event.preventDefault(); event.stopImmediatePropagation(); return; }
     const isSame = press && press.text === text() && press.files === files();
-    press = { id: isSame ? press.id : crypto.randomUUID().replaceAll("-", ""), text: text(), files: files(), isDue: true };
+    const seen = $("#top h1")?.dataset.turn || "";
+    press = { id: isSame ? press.id : crypto.randomUUID().replaceAll("-", ""), text: text(), files: files(), seen, isDue: true };
     show(press.text);
   };
   addEventListener("keydown", pressed, true);
@@ -50,6 +51,8 @@
     mine.isDue = false;
     const headers = new Headers(init.headers);
     headers.set("x-aivista-request", mine.id);
+    // Python holds words back that were said to a conversation which has gone on elsewhere.
+    if (mine.seen) headers.set("x-aivista-seen", mine.seen);
     // Taken: the box is free for the next words, unless they stand there already.
     const taken = () => {
       if (press !== mine) return;

@@ -118,6 +118,7 @@ def top_html(
     shown = escape(title or words("top.untitled"))
     opened = f' data-opened="{opened_at}"' if opened_at else ""
     version = f' data-version="{conversation.version}"' if conversation else ""
+    version += f' data-turn="{conversation.turns[-1].id}"' if conversation and conversation.turns else ""
     return (
         f"{button('rail', words('rail.show'), 'panel-left', 'icon show-rail', bare=True)}"
         f'<h1 dir="auto" data-conversation="{where}" data-language="{words.language}"{version}{opened}>{shown}</h1>'
