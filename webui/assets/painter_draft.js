@@ -38,11 +38,16 @@
     released = editing;
     act("drop", editing);
   };
+  // Where a new picture stands among the files, and what the thread shows before it: by them it is found in the thread.
+  const locate = draft => {
+    if (painter.isNew(draft.handle)) Object.assign(draft, painter.files(draft.handle), { known: all("#chat .ref").map(one => one.dataset.arg) });
+  };
   const put = (name, body, share = "") => {
     const { conversation, handle } = painter.sheet, value = body ? JSON.stringify({ handle: painter.wired(handle), ...body }) : "";
     write(name === "mask" ? "expand" : "mask", "");
     write(name, value);
     painter.draft = value ? { name, value, share, conversation, handle } : null;
+    if (value) locate(painter.draft);
     taken = null;
     if (value && name === "mask" && !painter.isNew(handle)) keep(painter.sheet, value);
     if (value) claim(handle);
@@ -104,7 +109,7 @@
     const where = $("#top h1")?.dataset.conversation;
     if (painter.isNew(draft.handle)) {
       if (editing && editing !== released) { forget(); return; }
-      Object.assign(draft, painter.files(draft.handle), { known: all("#chat .ref").map(one => one.dataset.arg) });
+      locate(draft);
     } else if (draft.conversation !== where || (editing && editing !== draft.handle && !claimed)) forget();
     else if (!editing) claim(draft.handle);  // the end of an earlier turn took the mark away
   };
