@@ -71,6 +71,10 @@ class KeptThings:
         """Return the owner's conversations, the pinned first, then the newest; neither empty nor deleted ones."""
         return await self._records.list(owner, limit, offset)
 
+    async def pinned_and_newest(self, owner: str = "local", count: int = 50) -> Sequence[ConversationInfo]:
+        """Return all pinned conversations of the owner, then the `count` newest others; neither empty nor deleted."""
+        return await self._records.pinned_and_newest(owner, count)
+
     async def newest_conversation(self, owner: str = "local") -> str | None:
         """Return the id of the owner's conversation that changed last, pinned or not; None where none has a title."""
         return await self._records.newest(owner)

@@ -164,7 +164,8 @@ class Studio(KeptThings):
             self.keep_alive(self._warm_up())
 
     async def tidy_up(self) -> None:
-        """Once a day, remove for good what was deleted more than 30 days ago, until the studio closes."""
+        """Once a day, remove for good what was deleted more than 30 days ago, and at the start and each hour archives
+        that nobody fetched for a day, until the studio closes."""
         from agent.storage.tidying import tidy_if_due
 
         wait_s = _TIDY_AFTER_S

@@ -54,7 +54,7 @@ def read_rail_click(data: object) -> RailClick | None:
 
 @dataclass
 class Look:
-    """What one open tab sees of the list: how many rows, or what a search found, or the trash."""
+    """What one open tab sees of the list: how many rows beside the pinned, what a search found, or the trash."""
 
     shown: int = ROWS_AT_ONCE
     query: str = ""
@@ -121,8 +121,9 @@ class Rail:
         if look.is_trash:
             deleted = await studio.trash(owner, shown + 1)
             return trash_html(words, deleted[:shown], has_more=len(deleted) > shown)
-        infos = await studio.conversations(owner, shown + 1)
-        return panel.rows_html(words, infos[:shown], current, has_more=len(infos) > shown)
+        infos = await studio.pinned_and_newest(owner, shown + 1)
+        most = sum(info.is_pinned for info in infos) + shown
+        return panel.rows_html(words, infos[:most], current, has_more=len(infos) > most)
 
     async def change(
         self, visitor: Visitor, tab: Tab, look: Look, click: RailClick, current: str

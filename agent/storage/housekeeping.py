@@ -89,6 +89,7 @@ class _Sweep:
         self._records = records
         self._deleted_before = now - KEPT_FOR
         self._written_before_s = (now - grace).timestamp()
+        self._packed_before_s = (now - max(grace, ARCHIVES_KEPT)).timestamp()
         self._is_dry_run = is_dry_run
         self._problems: list[str] = []
 
@@ -111,8 +112,7 @@ class _Sweep:
         )
 
     def _old_archives(self) -> Iterable[Leftover]:
-        before_s = self._written_before_s - ARCHIVES_KEPT.total_seconds()
-        return [one for one in archives(self._home) if one.written_at_s < before_s]
+        return [one for one in archives(self._home) if one.written_at_s < self._packed_before_s]
 
     def _conversations(self) -> int:
         if self._is_dry_run:

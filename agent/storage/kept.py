@@ -98,6 +98,10 @@ class KeptConversations(OpenedRecords):
         are left out."""
         return await self._call(lambda: self._records.kept.list(owner, limit, offset))
 
+    async def pinned_and_newest(self, owner: str, count: int) -> Sequence[ConversationInfo]:
+        """Return all pinned conversations of the owner, then the `count` newest others, as `list` does."""
+        return await self._call(lambda: self._records.kept.pinned_and_newest(owner, count))
+
     async def newest(self, owner: str) -> str | None:
         """Return the id of the owner's conversation that changed last, of those that have a title."""
         return await self._call(lambda: self._records.kept.newest(owner))

@@ -128,6 +128,13 @@ class KeptRows:
             others = list(connection.scalars(_OTHERS, values)) if len(page) < limit else []
             return _infos(connection, [*page, *others])
 
+    def pinned_and_newest(self, owner: str, count: int) -> Sequence[ConversationInfo]:
+        """Return all pinned conversations of the owner, then the `count` newest others; neither empty nor deleted."""
+        with self._db.reading() as connection:
+            pinned = connection.scalars(_PINNED, {"whose": owner}).all()
+            others = connection.scalars(_OTHERS, {"whose": owner, "page": count, "start": 0}).all()
+            return _infos(connection, [*pinned, *others])
+
     def newest(self, owner: str) -> str | None:
         """Return the owner's conversation that changed last, of those that have a title, pinned or not."""
         with self._db.reading() as connection:

@@ -1,4 +1,5 @@
-"""Once a day, what was deleted more than 30 days ago goes for good, as with `aivista gc`.
+"""What goes by itself, as with `aivista gc`: once a day what was deleted more than 30 days ago, and at each look
+archives that nobody fetched for a day.
 
 A clock that jumps ahead must not empty the trash: what goes was due already when it was tidied before, at least a day
 earlier. So the clock would have to be wrong both times.
@@ -11,8 +12,9 @@ import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from agent.errors import AivistaError
-from agent.storage.housekeeping import Housekeeping
+from agent.errors import AivistaError, StorageFailure
+from agent.storage.housekeeping import ARCHIVES_KEPT, Housekeeping
+from agent.storage.housekeeping_files import archives, removed
 from agent.storage.housekeeping_values import SweepReport
 
 EVERY = timedelta(days=1)
@@ -24,8 +26,10 @@ _log = logging.getLogger(__name__)
 def tidy_if_due(home: Path, now: datetime) -> SweepReport | None:
     """Sweep the home if that was not done within a day; return what was removed. Blocks.
 
-    The first time, and when the clock was set back since, only the time is noted. What cannot be done is logged.
+    The first time, and when the clock was set back since, only the time is noted. Archives of more than a day go each
+    time: they are copies, and can be made again if the clock was wrong. What cannot be done is logged.
     """
+    _remove_old_archives(home, now)
     mark = home / _MARK
     try:
         before = _noted(mark)
@@ -39,6 +43,16 @@ def tidy_if_due(home: Path, now: datetime) -> SweepReport | None:
     for problem in report.problems if report is not None else ():
         _log.warning("%s", problem)
     return report
+
+
+def _remove_old_archives(home: Path, now: datetime) -> None:
+    before_s = (now - ARCHIVES_KEPT).timestamp()
+    try:
+        problems = [removed(one.path) for one in archives(home) if one.written_at_s < before_s]
+    except StorageFailure as failure:
+        problems = [str(failure)]
+    for problem in filter(None, problems):
+        _log.warning("%s", problem)
 
 
 def _noted(mark: Path) -> datetime | None:

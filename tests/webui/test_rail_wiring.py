@@ -84,6 +84,19 @@ async def test_more_rows_come_fifty_at_a_time(desk: Desk) -> None:
     assert (await desk.seen("look")).count("<li>") == 51
 
 
+async def test_the_others_are_listed_beside_fifty_pinned_ones(desk: Desk) -> None:
+    first = await desk.told("hello")
+    await desk.studio.pin_conversation(first.id, True, "ann")
+    for _ in range(49):
+        copy = await desk.studio.duplicate_conversation(first.id, "ann")
+        await desk.studio.pin_conversation(copy.id, True, "ann")
+    newest = await desk.told("a red fox")
+    shown = await desk.seen("look")
+    assert shown.count('data-pinned="true"') == 50
+    assert f'data-id="{newest.id}"' in shown
+    assert 'data-rail="more"' not in shown
+
+
 async def test_a_search_lasts_until_it_is_emptied(desk: Desk) -> None:
     await desk.told("a red fox")
     await desk.told("a blue whale")

@@ -239,7 +239,7 @@ async def test_unfinished_files_and_forgotten_archives_go_once_they_are_old(kept
 async def test_an_archive_that_nobody_fetched_goes_after_a_day_and_not_before(kept: Filled) -> None:
     await kept.conversation()
     written = {}
-    for name, hours in (("exports/old.zip", 26), ("exports/new.zip", 20), ("imports/old.part", 26)):
+    for name, hours in (("exports/old.zip", 24.5), ("exports/new.zip", 20), ("imports/old.part", 26)):
         path = written[name] = kept.home / name
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(b"zip")

@@ -19,6 +19,7 @@ from tests.support.scenes import png
 
 START = datetime.now(UTC)
 DAY = timedelta(days=1)
+HOUR = timedelta(hours=1)
 
 
 @pytest.fixture
@@ -103,3 +104,27 @@ async def test_what_had_cost_something_still_counts_when_it_is_gone(store: Conve
         [(owner,)] = database.execute("SELECT owner FROM spend_days").fetchall()
     database.close()
     assert owner == "local"
+
+
+async def test_an_export_that_nobody_fetched_goes_at_the_first_start_after_a_day(
+    store: ConversationStore, tmp_path: Path
+) -> None:
+    exports = tmp_path / "exports"
+    exports.mkdir()
+    ages = {"new.zip": 12 * HOUR, "old.zip": 40 * DAY, ".half.0123abcd.part": 40 * DAY, "yesterday.zip": 25 * HOUR}
+    for name, age in ages.items():
+        aged(exports / name, age)
+    aged(tmp_path / "exports.txt", 40 * DAY)
+    tidy_if_due(tmp_path, START)
+    assert [path.name for path in exports.iterdir()] == ["new.zip"]
+    assert (tmp_path / "exports.txt").exists()
+    # Also while the trash is not due again.
+    assert tidy_if_due(tmp_path, START + 20 * HOUR) is None
+    assert list(exports.iterdir()) == []
+
+
+def aged(path: Path, age: timedelta) -> None:
+    """Write a file that is as old as that at the start."""
+    path.write_bytes(b"zip")
+    at_s = (START - age).timestamp()
+    os.utime(path, (at_s, at_s))
