@@ -349,7 +349,11 @@ async def _lost_transparency(deps: Deps, order: Commission, data: bytes) -> tupl
     base = order.references.base
     if base is None or order.part is not None or order.request.model.provider == "sketch":
         return ()
-    before = await deps.images.read(base.image)
+    try:
+        before = await deps.images.read(base.image)
+    except AivistaError:
+        # The paid picture counts, also when nobody can compare it.
+        return ()
     if not await asyncio.to_thread(is_see_through, before) or await asyncio.to_thread(is_see_through, data):
         return ()
     full = pixel_size(base.image)
