@@ -163,6 +163,11 @@ class Studio(KeptThings):
         if not self._closing.is_set():
             self.keep_alive(self._warm_up())
 
+    def keep_house(self) -> None:
+        """Begin what a studio that stays open does by itself: tidy up, back up, go on with what others left."""
+        for work in (self.tidy_up(), self.back_up(), self.take_over()):
+            self.keep_alive(work)
+
     async def tidy_up(self) -> None:
         """Once a day, remove for good what was deleted more than 30 days ago, and at the start and each hour archives
         that nobody fetched for a day, until the studio closes."""

@@ -22,6 +22,7 @@ from starlette.routing import Mount, Route
 
 from agent.errors import AivistaError
 from webui.icons import icon
+from webui.root_path import public_url
 from webui.sessions import COOKIE, OWNED_LIFE_S, Sessions, Visitor
 from webui.sign_in import cookie_line
 from webui.words import Words
@@ -160,13 +161,13 @@ def account_html(words: Words, visitor: Visitor, name: str) -> str:
         return f'<button type="button" class="ghost account" data-act="sign_in" title="{why}">{shown}</button>'
     said = escape(words("account.signed_in", name=name) if name else words("account.signed_in_nameless"))
     leave = escape(words("account.sign_out"), quote=True)
+    address = f"{ACCOUNT.removeprefix('/')}/sign-out"
     return (
-        f'<form class="account" method="post" action="{ACCOUNT}/sign-out">{icon("user", 15)}<span>{said}</span>'
+        f'<form class="account" method="post" action="{address}">{icon("user", 15)}<span>{said}</span>'
         f'<button type="submit" class="icon" title="{leave}" aria-label="{leave}">{icon("log-out", 15)}</button></form>'
     )
 
 
 def _address(request: Request, name: str) -> str:
     """Return the whole address of one of these routes, as the browser knows it."""
-    scheme: Any = request.headers.get("x-forwarded-proto") or request.url.scheme
-    return f"{'https' if scheme == 'https' else 'http'}://{request.headers['host']}{ACCOUNT}/{name}"
+    return f"{public_url(request)}{ACCOUNT}/{name}"

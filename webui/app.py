@@ -36,6 +36,7 @@ from webui.page_gate.gate import House, PageGate
 from webui.page_gate.limits import Limits
 from webui.previews import preview_routes
 from webui.reports import report_routes
+from webui.root_path import RootPath
 from webui.sessions import open_sessions
 from webui.sign_in import SignIn, WayIn
 from webui.space.limited import LimitedStudio
@@ -53,7 +54,7 @@ class LaunchOptions:
 
     `place` is there where others come: each of them has a space of their own then. `password` is asked of everybody but
     the operator before anything is shown. `names` are the host names that lead to a studio where whoever comes is the
-    operator; a place has its own.
+    operator; a place has its own. `root_path` is where a proxy shows the studio, empty or such as `/studio`.
     """
 
     host: str = "127.0.0.1"
@@ -63,6 +64,7 @@ class LaunchOptions:
     place: Place | None = None
     password: str = ""
     names: frozenset[str] = frozenset()
+    root_path: str = ""
 
 
 def as_reached(settings: Settings, options: LaunchOptions) -> Settings:
@@ -136,7 +138,7 @@ class Server:
     def url(self) -> str:
         """The local address of the page."""
         host = "127.0.0.1" if self.options.host in ("0.0.0.0", "::") else self.options.host  # noqa: S104
-        return f"http://{f'[{host}]' if ':' in host else host}:{self.options.port}"
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.options.port}{self.options.root_path}"
 
     @property
     def operator_url(self) -> str:
@@ -190,6 +192,7 @@ class Server:
                 ),
             ],
             "middleware": [
+                Middleware(RootPath, root_path=self.options.root_path, is_trusted=self._settings.is_behind_proxy),
                 Middleware(Health, rules=self._rules, not_ready=lambda: self._studio.not_ready()),
                 Middleware(Guard, rules=self._rules, sessions=self._sessions),
                 Middleware(SignIn, way_in=self._way_in),
@@ -216,8 +219,7 @@ class Server:
         self._loop = asyncio.get_running_loop()
         try:
             await self._open.enter_async_context(self._studio)
-            for work in (self._studio.tidy_up(), self._studio.back_up(), self._studio.take_over()):
-                self._studio.keep_alive(work)
+            self._studio.keep_house()
         except AivistaError as error:
             # The server can only say that it did not start; `start` says why.
             self._failure = error

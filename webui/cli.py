@@ -383,7 +383,9 @@ def _serve(flags: argparse.Namespace, settings: Settings, signals: _Signals, pla
         place = place or cli_visitors.place_of(flags, settings)
         password = cli_visitors.password_of(flags)
         names = cli_visitors.names_of(flags)
-        options = LaunchOptions(flags.host, flags.port, flags.lang, flags.share, place, password, names)
+        options = LaunchOptions(
+            flags.host, flags.port, flags.lang, flags.share, place, password, names, flags.root_path
+        )
         server = Server(settings, options)
     try:
         url = server.start()

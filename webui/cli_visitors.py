@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from secrets import token_urlsafe
 from typing import TYPE_CHECKING
 
+from webui.root_path import ROOT_PATH
+
 if TYPE_CHECKING:
     from agent.settings import Settings
     from webui.space.place import Place
@@ -39,6 +41,13 @@ def add_flags(parser: argparse.ArgumentParser, environ: Mapping[str, str]) -> No
         metavar="NAME",
         default=environ.get("AIVISTA_DOMAINS", ""),
         help="the host name that leads here, by a proxy for instance; several with commas between them",
+    )
+    visitors.add_argument(
+        "--root-path",
+        type=_root_path,
+        metavar="PATH",
+        default=environ.get("AIVISTA_ROOT_PATH", ""),
+        help="the path below which a proxy shows the studio, such as /studio (default: the root of its host)",
     )
     visitors.add_argument(
         "--single-user",
@@ -81,6 +90,13 @@ def _dollars(text: str) -> float:
     if not 0 < amount < 1_000_000:
         raise argparse.ArgumentTypeError(f"{text!r} is no amount: use dollars, such as 2.50")
     return amount
+
+
+def _root_path(text: str) -> str:
+    path = text.strip().rstrip("/")
+    if path and not ROOT_PATH.fullmatch(path):
+        raise argparse.ArgumentTypeError(f"{text!r} is no path: use one such as /studio")
+    return path
 
 
 def _host_names(text: str) -> list[str]:

@@ -147,7 +147,7 @@ class ChatEndpoint:
 
     def _url(self, visitor: Visitor, base_url: str, conversation_id: str, name: str) -> str:
         query = self.screen.sessions.link_query(visitor.owner, conversation_id, name)
-        return f"{base_url.rstrip('/')}/media/{conversation_id}/{name}?{query}"
+        return f"{base_url}/media/{conversation_id}/{name}?{query}"
 
 
 def _answer(

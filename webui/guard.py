@@ -83,7 +83,9 @@ class HostRules:
         if origin is None:
             return True
         place = urlsplit(origin).netloc.lower()
-        own = {headers.get("host", "").lower(), headers.get("x-forwarded-host", "").lower()} - {""}
+        # `webui.root_path` appends its path.
+        told = headers.get("x-forwarded-host", "").partition("/")[0]
+        own = {headers.get("host", "").lower(), told.lower()} - {""}
         return bool(place) and (place in own or (_name(place) in self.names - LOOPBACK))
 
 

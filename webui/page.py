@@ -37,6 +37,7 @@ from webui.preset_wiring import wire_presets
 from webui.rail_wiring import Rail, wire_rail
 from webui.recipe_wiring import wire_recipes
 from webui.roles import read_roles
+from webui.root_path import public_url
 from webui.screen import Panels, Screen, Updates
 from webui.script_words import script_words_html
 from webui.sessions import Sessions
@@ -260,7 +261,7 @@ def _wire_endpoint(screen: Screen) -> None:
         `plan`, a list of what would be painted: call again with its `conversation` and `decision` "run" or "drop".
         """
         script = script_of(screen.sessions, request, conversation)
-        base_url = str(request.request.base_url) if request.request else ""
+        base_url = public_url(request.request) if request.request else ""
         chosen = Chosen(
             text_model=text_model,
             image_model=image_model,

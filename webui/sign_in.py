@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from agent.settings import OPERATOR
 from webui.icons import icon
 from webui.page_gate.comers import address_of
+from webui.root_path import root_path
 from webui.sessions import COOKIE, OWNED_LIFE_S, Sessions
 from webui.sign_in_limits import LONGEST_WAIT_S, Client, SignInLimits
 from webui.theme import tokens_css
@@ -204,7 +205,7 @@ class SignIn:
         told = f'<p class="bad" role="alert">{escape(words(problem, **parameters))}</p>' if problem else ""
         page = f"""<!doctype html><html lang="{words.language}"><head><meta charset="utf-8"><title>Aivista</title>
 <meta name="viewport" content="width=device-width, initial-scale=1"><meta name="robots" content="noindex">
-<style>{tokens_css()}{_STYLE}</style>{_THEME}</head><body><form method="post" action="{SIGN_IN}">
+<style>{tokens_css()}{_STYLE}</style>{_THEME}</head><body><form method="post" action="{root_path(request)}{SIGN_IN}">
 {icon("palette", 28)}<h1>{escape(words("sign_in.title"))}</h1><p>{escape(words("sign_in.lead"))}</p>{told}
 <input type="hidden" name="username" value="aivista">
 <label>{escape(words("sign_in.password"))}<input type="password" name="password" autocomplete="current-password"

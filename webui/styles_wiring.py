@@ -185,7 +185,8 @@ class Styles:
         words, query = visitor.words, shelf.query
         shown = found(words, query, styles, matches) if query else [Shown(style) for style in styles]
         shown = [one for one in shown if in_family(one.style, shelf.family)]
-        return {self.panel.cards: panel.list_html(words, shown, query, shelf.family)}
+        price = self.screen.view(visitor, "").turn_price
+        return {self.panel.cards: panel.list_html(words, shown, query, shelf.family, price)}
 
     async def _own(self, visitor: Visitor, style_id: str) -> Style:
         """Return one of the visitor's own styles. Raises RequestRefused, also for a curated one."""

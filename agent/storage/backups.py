@@ -13,6 +13,7 @@ import contextlib
 import logging
 import os
 import re
+import secrets
 import shutil
 import sqlite3
 from contextlib import closing
@@ -121,7 +122,8 @@ class Backups:
         if not source.is_file():
             raise BackupRefused(ErrorCode.STORAGE_BROKEN, detail=f"there is no {_NAME} in {self._home}")
         path = self._folder / f"aivista-{now.astimezone(UTC).strftime(_STAMP)}.db"
-        unfinished = path.with_name(f".{path.name}.part")
+        # Another process with this home may be at the same.
+        unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
         try:
             make_private_folder(self._folder)
             if shutil.disk_usage(self._folder).free < source.stat().st_size + _LEFT_FREE_BYTES:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TypedDict
 
 from agent.conversation import Conversation, Turn
@@ -12,7 +11,7 @@ from agent.imaging.arguments import GENERATE_IMAGE
 from agent.messages import ImagePart, Role, ToolCallPart
 from agent.pictures import Picture
 from agent.requests import Expansion, KeptUpload, Mask, TurnRequest
-from agent.settings import ImageModelChoice
+from agent.settings import TurnSettings
 from agent.storage.images import ImageStore
 
 # The name of a picture's call: of the planner's first answer, by the call in it, its place and its round.
@@ -33,38 +32,55 @@ async def request_of(conversation: Conversation, turn: Turn, images: ImageStore)
     return TurnRequest(
         text=turn.text,
         images=sent,
-        # Caps are those of today: whoever raised one does so in order to go on.
-        settings=turn.settings.model_copy(update={"cap_conversation_usd": None, "cap_day_usd": None}),
+        settings=_uncapped(turn),
         editing=_meant(turn),
         references=turn.references,
         roles=turn.roles,
-        **await _area_of(conversation, turn, images),
+        **await _area_of(conversation, turn, images, _meant(turn)),
     )
 
 
 async def repeated(
     conversation: Conversation, handle: str, images: ImageStore, pro_id: str, difference: str = ""
 ) -> TurnRequest | None:
-    """Return the request that made a picture, once more and for this one alone: its message said again beside the
-    first, with the same pictures, and the same call of the planner's. None for a picture that no such call made.
+    """Return the request that made a picture, once more and for this one alone: its message said again, of the same
+    pictures, and the same call of the planner's. None for a picture that no such call made.
 
-    With a `difference` that is added to the call's prompt, and nothing else.
+    With a `difference` that is added to the call's prompt, and nothing else. Raises RequestRefused(PICTURE_NOT_FOUND)
+    when one of its pictures is gone.
     """
     picture = conversation.picture(handle)
     turn = conversation.turn(picture.turn_id)
     call = _call_of(turn, picture) if turn is not None else None
     if turn is None or call is None or picture.receipt is None:
         return None
+    shown = [conversation.picture(one.handle) for one in picture.receipt.references]
+    for one in shown:
+        if not await images.has(one.image):
+            raise RequestRefused(ErrorCode.PICTURE_NOT_FOUND, handle=one.handle)
+    # By its rule others might be shown today: those that were shown are named.
+    arguments = {name: value for name, value in call.arguments.items() if not name.startswith("reference_")}
+    arguments["handles"] = [one.handle for one in shown]
     if difference:
-        said = f"{call.arguments.get('prompt', '')}\n\n{difference}"
-        arguments = {**call.arguments, "prompt": said}
-        # What was changed is not what the model signed.
-        call = call.model_copy(update={"arguments": arguments, "thought_signature": None, "signed_by": None})
-    request = await request_of(conversation, turn, images)
-    painter: ImageModelChoice = "pro" if picture.receipt.model == pro_id else "flash"
-    update = {"number_of_images": 1, "image_model": painter, "budget_usd": None}
-    settings = request.settings.model_copy(update=update)
-    return replace(request, settings=settings, instead_of=turn.id, repeats=call)
+        arguments["prompt"] = f"{call.arguments.get('prompt', '')}\n\n{difference}"
+    # What was changed is not what the model signed.
+    call = call.model_copy(update={"arguments": arguments, "thought_signature": None, "signed_by": None})
+    update = {
+        "number_of_images": 1,
+        "image_model": "pro" if picture.receipt.model == pro_id else "flash",
+        "budget_usd": None,
+        "reference_mode": None,
+        "reference_count": None,
+    }
+    return TurnRequest(
+        text=turn.text,
+        settings=_uncapped(turn).model_copy(update=update),
+        editing=turn.editing,
+        references=turn.references,
+        roles={one.handle: one.role for one in picture.receipt.references if one.role},
+        repeats=call,
+        **await _area_of(conversation, turn, images, turn.editing),
+    )
 
 
 def _call_of(turn: Turn, picture: Picture) -> ToolCallPart | None:
@@ -77,6 +93,11 @@ def _call_of(turn: Turn, picture: Picture) -> ToolCallPart | None:
     index = int(found[1])
     is_alone = all(call.name == GENERATE_IMAGE for call in calls)
     return calls[index] if is_alone and index < len(calls) else None
+
+
+def _uncapped(turn: Turn) -> TurnSettings:
+    """Return its settings. Caps are those of today: whoever raised one does so in order to go on."""
+    return turn.settings.model_copy(update={"cap_conversation_usd": None, "cap_day_usd": None})
 
 
 async def _kept(conversation: Conversation, upload: ImagePart, images: ImageStore) -> KeptUpload:
@@ -94,9 +115,8 @@ def _meant(turn: Turn) -> str | None:
     return f"upload:{numbers[turn.editing]}" if turn.editing in numbers else turn.editing
 
 
-async def _area_of(conversation: Conversation, turn: Turn, images: ImageStore) -> _Area:
-    """Return the mask or the expansion that the turn was sent with."""
-    meant = _meant(turn)
+async def _area_of(conversation: Conversation, turn: Turn, images: ImageStore, meant: str | None) -> _Area:
+    """Return the mask or the expansion that the turn was sent with, for the picture that is meant."""
     if meant is None or turn.editing is None:
         return {}
     if turn.mask is not None:

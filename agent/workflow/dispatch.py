@@ -283,7 +283,7 @@ class Dispatch:
         """Do the work once no turn of another process goes first; tell the turn from its record where it has begun."""
         while True:
             try:
-                async with self._house.lend(who.owner, who.key, asks) as loan, self._seat(live):
+                async with self._seat(live), self._house.lend(who.owner, who.key, asks) as loan:
                     await work(replace(who, loan=loan), live, entry)
                     return
             except ConversationBusy:

@@ -45,6 +45,7 @@ async def test_the_same_request_is_sent_once_more_and_the_picture_is_a_sibling(
             request = await studio.repeated(conversation.id, first.handle, difference=difference)
             assert request is not None
             await send(studio, conversation.id, request)
+            assert await studio.repeated(conversation.id, first.handle) is not None, "it stays, and can be repeated"
             turn, kept = await newest(studio, conversation.id), await studio.conversation(conversation.id)
         assert server.violations == []
     before, after = sent(server)
@@ -55,7 +56,7 @@ async def test_the_same_request_is_sent_once_more_and_the_picture_is_a_sibling(
     else:
         assert texts[0] == texts[1]
     second = kept.pictures[-1]
-    assert second.handle != first.handle
+    assert [one.handle for one in kept.pictures] == ["#1", "#2", first.handle, second.handle]
     assert len(second.parents) == len(first.parents)
     assert first.handle not in second.parents, "the model was not shown the first"
     assert len([one for one in server.requests if "flash" in one.model and "image" not in one.model]) == 1

@@ -53,6 +53,7 @@ _FLAGS = {
     "AIVISTA_PASSWORD": "--password",
     "AIVISTA_VISITORS_SPEND": "--visitors-spend",
     "AIVISTA_DOMAINS": "--domain",
+    "AIVISTA_ROOT_PATH": "--root-path",
     "AIVISTA_SINGLE_USER": "--single-user",
 }
 _HEAD = ("| variable | value | otherwise | what it is |", "| --- | --- | --- | --- |")

@@ -11,12 +11,15 @@ from agent.components import ActionPanel, PanelAction, PanelButton
 from agent.errors import ErrorCode, ErrorInfo
 from agent.plans import CapPassed, Plan
 from agent.providers.catalogue import load_catalogue
+from agent.storage.curated_styles import curated_styles
 from webui import notices
 from webui.action_panels import action_panel
 from webui.cards import View
+from webui.panels.styles import list_html
 from webui.plan_cards import open_plan
 from webui.questions import asked
 from webui.spend import button_prices
+from webui.style_finding import Shown
 from webui.words import load_words
 
 WORDS = load_words("en")
@@ -64,6 +67,12 @@ def test_a_button_that_asks_a_model_has_a_price_and_one_that_does_not_has_none()
     assert told["run_plan b"] == "$0.35", "what the plan may cost beyond the maximum"
     assert told["retry t"] == PRICES["turn"]
     assert [price for sent, price in told.items() if "regenerate" in sent] == [PRICES["gemini-3-pro-image"]]
+
+
+def test_trying_a_style_has_a_price_where_it_costs_anything() -> None:
+    shown = [Shown(style) for style in curated_styles()[:2]]
+    assert list_html(WORDS, shown, "", "", PRICES["turn"]).count(f"<small>≤ {PRICES['turn']}</small>") == 2
+    assert "<small>≤" not in list_html(WORDS, shown, "", "")
 
 
 def test_on_the_sketch_model_no_button_has_a_price() -> None:

@@ -39,6 +39,7 @@ from tests.page import clean_environment, free_port, run_command
 from tests.support.lines import read_line, running
 from tests.support.mcp_pipes import on_pipes
 from tests.support.scenes import Scene, generate, picture, png
+from tests.support.waiting import wait_until
 from webui.mcp_door.server import mcp_server
 
 DOCS = Path(__file__).parents[2] / "docs" / "mcp-server.md"
@@ -239,6 +240,8 @@ async def test_half_a_character_is_no_obstacle_on_pipes_and_over_http(tmp_path: 
             process.stdin.flush()
             said = json.loads(read_line(process, errors))
             assert (said["id"], "result" in said) == (number, True)
+        # It stays open as a studio does, and does by itself what one does.
+        wait_until(lambda: list((tmp_path / "pipes" / "backups").glob("aivista-*.db")))
 
 
 async def test_a_cap_and_a_picture_nobody_asked_for_wait_for_consent_or_are_dropped(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ from webui.api.problems import RefusalCode, Refused
 from webui.api.streams import Streams
 from webui.api.tellings import Telling
 from webui.api.turn_requests import files_of, read_file, refuse_unknown
+from webui.root_path import public_url
 
 router = APIRouter(prefix="/v1", tags=["OpenAI's shape"])
 
@@ -248,9 +249,7 @@ class _Painting:
     def _url(self, conversation_id: str, picture: Picture) -> str:
         name = picture.handle.lstrip("#")
         query = self.door.sessions.link_query(self.caller.owner, conversation_id, name)
-        secure = self.request.headers.get("x-forwarded-proto") == "https"
-        scheme = "https" if secure else self.request.url.scheme
-        return f"{scheme}://{self.request.url.netloc}/media/{conversation_id}/{name}?{query}"
+        return f"{public_url(self.request)}/media/{conversation_id}/{name}?{query}"
 
 
 def _size(size: str, entry: ModelEntry) -> tuple[str | None, str | None]:

@@ -37,7 +37,7 @@
     theme: nextTheme,
     language: button => setLanguage(button.dataset.arg),
     settings: button => { root.removeAttribute("data-rail-open"); dialogs.open("settings"); send(button); },
-    sign_in: () => window.top === window ? location.assign("/account/sign-in") : window.open("/account/sign-in", "_blank", "noopener"),
+    sign_in: () => window.top === window ? location.assign("account/sign-in") : window.open("account/sign-in", "_blank", "noopener"),
     settings_close: () => dialogs.close("settings"),
     styles: () => dialogs.open("styles"),
     styles_close: () => dialogs.close("styles"),

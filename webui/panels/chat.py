@@ -175,7 +175,7 @@ def welcome_html(
         )
     wishes = "".join(_wish(words, name, runs=is_sketch) for name in _WISHES)
     if not has_cookie:
-        tab = f'<a href="/" target="_blank" rel="noopener">{escape(words("welcome.own_tab"))}</a>'
+        tab = f'<a href="./" target="_blank" rel="noopener">{escape(words("welcome.own_tab"))}</a>'
         said = f"<p>{escape(words('welcome.no_cookie'))} {tab}</p>"
         banner = f'<div class="banner" role="status">{icon("info", 18)}{said}</div>'
     if lost is not None:

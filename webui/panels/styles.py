@@ -62,13 +62,16 @@ def head_html(words: Words) -> str:
     )
 
 
-def list_html(words: Words, shown: Sequence[Shown], query: str, family: str) -> str:
-    """Return the families to choose from, and the styles: by family, or the surest first when something is sought."""
+def list_html(words: Words, shown: Sequence[Shown], query: str, family: str, price: str = "") -> str:
+    """Return the families to choose from, and the styles: by family, or the surest first when something is sought.
+
+    `price` is what trying one may cost at most.
+    """
     if query or family:
-        cards = "".join(_card(words, one) for one in shown)
+        cards = "".join(_card(words, one, price) for one in shown)
         body = f'<div class="sty-grid">{cards}</div>' if shown else _nothing(words, query, family)
     else:
-        body = "".join(_group(words, name, members) for name, members in grouped(shown))
+        body = "".join(_group(words, name, members, price) for name, members in grouped(shown))
     count = words.counted("styles.count", len(shown))
     return (
         f'<div class="sty-chips" role="group" aria-label="{escape(words("styles.families"))}">'
@@ -114,8 +117,8 @@ def download_html(text: str, data: bytes) -> str:
     return note_html(text) + f'<a class="sty-save" hidden download="{FILE_NAME}" href="{address}"></a>'
 
 
-def _group(words: Words, family: str, members: Sequence[Shown]) -> str:
-    cards = "".join(_card(words, one) for one in members)
+def _group(words: Words, family: str, members: Sequence[Shown], price: str) -> str:
+    cards = "".join(_card(words, one, price) for one in members)
     name = escape(family_name(words, family))
     return f'<section><h3>{name} <small>{len(members)}</small></h3><div class="sty-grid">{cards}</div></section>'
 
@@ -130,7 +133,7 @@ def _chips(words: Words, chosen: str) -> str:
     )
 
 
-def _card(words: Words, shown: Shown) -> str:
+def _card(words: Words, shown: Shown, price: str) -> str:
     style, title = shown.style, title_of(words, shown.style)
     described = style.description.zh if words.language == "zh-CN" else style.description.en
     text = described or style.description.en or style.description.zh
@@ -140,10 +143,11 @@ def _card(words: Words, shown: Shown) -> str:
     if style.is_own:
         own = _button("edit", words("styles.edit"), "pencil", arg=style.id, about=title)
         own += _button("delete", words("styles.delete"), "trash", arg=style.id, about=title)
+    tried = _button("try", words("styles.try"), "brush", "line", arg=style.id, about=title, price=price)
     return (
         f'<article class="sty" data-id="{escape(style.id)}"><h4>{escape(title)}{mine}</h4>'
         f"<p>{escape(text)}</p>{why}{_phrases(words, style)}<footer>"
-        f"{_button('try', words('styles.try'), 'brush', 'line', arg=style.id, about=title)}{own}</footer></article>"
+        f"{tried}{own}</footer></article>"
     )
 
 
@@ -165,12 +169,14 @@ def _nothing(words: Words, query: str, family: str) -> str:
     return f'<div class="sty-none">{icon("palette", 26)}<p>{escape(text)}</p></div>'
 
 
-def _button(do: str, label: str, icon_name: str, look: str = "", arg: str = "", about: str = "") -> str:
+def _button(
+    do: str, label: str, icon_name: str, look: str = "", arg: str = "", about: str = "", price: str = ""
+) -> str:
     named = f' aria-label="{escape(f"{label}: {about}")}"' if about else ""
     shape = icon(icon_name) if icon_name else ""
     return (
         f'<button type="button" class="b {look}" data-style="{do}" data-id="{escape(arg)}"{named}>'
-        f"{shape}<span>{escape(label)}</span></button>"
+        f"{shape}<span>{escape(label)}</span>{f'<small>≤ {escape(price)}</small>' if price else ''}</button>"
     )
 
 

@@ -131,6 +131,18 @@ async def test_what_is_under_way_is_set_aside(paid: Settings) -> None:
         assert (await studio.spend.day(PURSE)).price_usd == pytest.approx(kept.price_usd)
 
 
+async def test_who_waits_in_line_holds_no_money_and_is_painted_when_there_is_a_seat(paid: Settings) -> None:
+    pays = Pays(who="owner", cap_day_usd=1, cap_turn_usd=0.6)
+    async with LimitedStudio(paid, Limits(turns_at_once=1), pays) as studio:
+        conversation = await studio.new_conversation("visitor-a")
+        running = studio.run_turn(conversation.id, FOX, owner="visitor-a")
+        await anext(running)
+        other = await studio.new_conversation("visitor-b")
+        waited = await all_of(studio.run_turn(other.id, FOX, owner="visitor-b"))
+        assert isinstance((await all_of(running))[-1], TurnDone)
+        assert isinstance(waited[-1], TurnDone)
+
+
 async def test_a_wish_written_out_is_the_owners_as_long_as_the_cap_lasts(paid: Settings) -> None:
     wish = Wish(text="a fox")
     async with LimitedStudio(paid, Limits(), Pays(who="owner", cap_day_usd=0.00001, cap_turn_usd=0.00001)) as studio:

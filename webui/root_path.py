@@ -1,0 +1,83 @@
+"""The path below which a proxy shows the studio, such as `/studio`."""
+
+from __future__ import annotations
+
+import re
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.responses import RedirectResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+ROOT_PATH = re.compile(r"(?:/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+")
+"""What such a path looks like."""
+_ROOT = "aivista.root_path"
+_COOKIE_PATH = re.compile(r"(;\s*path=)/", re.IGNORECASE)
+
+
+def root_path(request: Request) -> str:
+    """Return the path below which whoever asks finds the studio: empty, or such as `/studio`."""
+    return str(request.scope.get(_ROOT, ""))
+
+
+def public_url(request: Request) -> str:
+    """Return the address at which whoever asks finds the studio, without a slash at its end."""
+    is_https = request.headers.get("x-forwarded-proto") == "https" or request.url.scheme == "https"
+    return f"{'https' if is_https else 'http'}://{request.url.netloc}{root_path(request)}"
+
+
+class RootPath:
+    """ASGI middleware before all others, behind which every path is as if the studio had a host of its own.
+
+    The path is `root_path` (empty or `/studio`), or what a proxy that `is_trusted` says in `X-Forwarded-Prefix`. It is
+    taken off, whether the proxy did so or not, and put before redirects and the paths of cookies.
+    """
+
+    def __init__(self, app: ASGIApp, root_path: str, *, is_trusted: bool) -> None:
+        self.app = app
+        self.root_path = root_path
+        self.is_trusted = is_trusted
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        root = self._root(scope) if scope["type"] == "http" else ""
+        if not root:
+            await self.app(scope, receive, send)
+        elif scope["path"] == root:
+            # From here the page's relative addresses would lead above it.
+            query = scope["query_string"].decode("latin-1")
+            await RedirectResponse(f"{root}/{'?' if query else ''}{query}", 308)(scope, receive, send)
+        else:
+            await self.app(_below(scope, root), receive, _told(root, send))
+
+    def _root(self, scope: Scope) -> str:
+        if self.root_path or not self.is_trusted:
+            return self.root_path
+        said = Headers(scope=scope).get("x-forwarded-prefix", "").rstrip("/")
+        return said if ROOT_PATH.fullmatch(said) else ""
+
+
+def _below(scope: Scope, root: str) -> Scope:
+    """Return what is asked for, seen from below that path."""
+    within = {**scope, _ROOT: root, "headers": list(scope["headers"])}
+    if scope["path"].startswith(f"{root}/"):
+        within["path"] = scope["path"].removeprefix(root)
+        within["raw_path"] = (scope.get("raw_path") or b"").removeprefix(root.encode())
+    headers = MutableHeaders(scope=within)
+    # Gradio makes its addresses of this header, and of nothing else that differs from one request to the next.
+    headers["x-forwarded-host"] = (headers.get("x-forwarded-host") or headers.get("host", "")).split(",")[0] + root
+    return within
+
+
+def _told(root: str, send: Send) -> Send:
+    async def told(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(raw=message["headers"])
+            if headers.get("location", "").startswith("/"):
+                headers["location"] = root + headers["location"]
+            cookies = [_COOKIE_PATH.sub(rf"\g<1>{root}/", one, count=1) for one in headers.getlist("set-cookie")]
+            del headers["set-cookie"]
+            for one in cookies:
+                headers.append("set-cookie", one)
+        await send(message)
+
+    return told
