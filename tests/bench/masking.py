@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from agent.imaging.masking import Verdict
-from tests.bench.masking_cases import FOREIGN, Genuine, foreign, genuine
+from tests.bench.masking_cases import FOREIGN, Genuine, foreign, genuine, instead_of_a_sky, over_a_sky
 from tests.bench.masking_costs import Cost, costs
 from tests.bench.masking_simulator import Redrawing, drifting
 from tests.bench.measuring import machine
@@ -42,6 +42,8 @@ class Results:
     redrawn: list[Genuine]
     spilling: list[Genuine]
     refused: dict[str, list[Verdict]]
+    skies: list[Verdict]
+    not_skies: list[Verdict]
     costs: list[Cost]
 
 
@@ -58,6 +60,8 @@ def measured(cases: int, with_costs: bool = True) -> Results:
         redrawn=_each(half, lambda seed: drifting(seed, wobble_px=2.0 * (seed % 2), redraw=0.8 + 0.2 * (seed % 2))),
         spilling=_each(half, lambda seed: drifting(seed, bleed_px=12 + 6 * (seed % 6))),
         refused={kind: [foreign(seed, kind).judgement.verdict for seed in range(half)] for kind in FOREIGN},
+        skies=[over_a_sky(seed).judgement.verdict for seed in range(half)],
+        not_skies=[instead_of_a_sky(seed).judgement.verdict for seed in range(half)],
         costs=costs() if with_costs else [],
     )
 
@@ -94,6 +98,11 @@ def report(results: Results) -> str:
         f"{min(c.tile_share for c in everyone):.2f} | above 0.50, 0.65 |",
         f"| other pictures refused | {refused.count(Verdict.REFUSED)} of {len(refused)} | all |",
         f"| other pictures taken as good | {refused.count(Verdict.GOOD)} of {len(refused)} | none |",
+        f"| genuine answers over a plain sky refused | {results.skies.count(Verdict.REFUSED)} of {len(results.skies)} "
+        "| none |",
+        f"| the same unsure | {results.skies.count(Verdict.UNSURE)} of {len(results.skies)} | |",
+        f"| photographs in place of a plain sky refused | {results.not_skies.count(Verdict.REFUSED)} of "
+        f"{len(results.not_skies)} | all |",
         _spill_row(results),
     ]
     return "\n".join([*rows, "", *_cost_rows(results.costs)])

@@ -21,10 +21,13 @@ from tests.bench.masking_simulator import (
     Bytes,
     Redrawing,
     blob,
+    drifting,
     edited,
     frames,
+    grain,
     jpeg,
     photograph,
+    plain_sky,
     png,
 )
 
@@ -61,11 +64,13 @@ class Genuine:
     needed_px: float
 
 
-def scene(seed: int) -> Scene:
-    """Return a photograph with a mask of a tenth to a third of its height."""
+def scene(seed: int, *, is_plain: bool = False) -> Scene:
+    """Return a photograph, or a plain sky, with a mask of a tenth to a third of its height."""
     chance = np.random.default_rng(seed + 5000)
     width, height = _SIZES[seed % len(_SIZES)]
-    pixels = photograph(STRUCTURED[seed % len(STRUCTURED)], width, height, seed)
+    pixels = plain_sky(width, height, seed)
+    if not is_plain:
+        pixels = photograph(STRUCTURED[seed % len(STRUCTURED)], width, height, seed)
     radius = float(chance.uniform(0.07, 0.18)) * min(width, height)
     centre = (float(chance.uniform(0.25, 0.75)) * width, float(chance.uniform(0.25, 0.75)) * height)
     mask = blob(width, height, centre, radius, seed)
@@ -106,6 +111,31 @@ def genuine(seed: int, how: Redrawing) -> Genuine:
         spill_px=outcome.spill_px / scale,
         needed_px=how.bleed_px,
     )
+
+
+def over_a_sky(seed: int) -> EditOutcome:
+    """Return what came of a genuine answer over a plain sky, whose grain is drawn anew."""
+    made = scene(seed, is_plain=True)
+    drawn = edited(made.sent, made.area, seed)
+    if seed % 2:
+        drawn = np.asarray(cv2.GaussianBlur(drawn, (0, 0), 1.5), np.uint8)
+    height, width = drawn.shape[:2]
+    grained = np.clip(np.rint(drawn + grain(width, height, 2.5, seed + 1)), 0, 255).astype(np.uint8)
+    answer = Answer(grained, drifting(seed))
+    return _finished(made, answer.data)
+
+
+def instead_of_a_sky(seed: int) -> EditOutcome:
+    """Return what came of an answer that shows a photograph where a plain sky was sent."""
+    made = scene(seed, is_plain=True)
+    name = STRUCTURED[seed % len(STRUCTURED)]
+    return _finished(made, jpeg(photograph(name, made.plan.frame.width_px, made.plan.frame.height_px, seed), 90))
+
+
+def _finished(made: Scene, answer: bytes) -> EditOutcome:
+    outcome = finish_edit(made.plan, answer)
+    assert isinstance(outcome, EditOutcome)
+    return outcome
 
 
 def _errors(made: Scene, answer: Answer, outcome: EditOutcome) -> tuple[float, float, float]:
@@ -175,6 +205,4 @@ FOREIGN: dict[str, Callable[[Scene, int], Bytes]] = {
 def foreign(seed: int, kind: str) -> EditOutcome:
     """Return what came of an answer that shows something else."""
     made = scene(seed)
-    outcome = finish_edit(made.plan, jpeg(FOREIGN[kind](made, seed), 90))
-    assert isinstance(outcome, EditOutcome)
-    return outcome
+    return _finished(made, jpeg(FOREIGN[kind](made, seed), 90))

@@ -85,6 +85,22 @@ def photograph(name: str, width: int, height: int, seed: int = 0) -> Bytes:
     return _clipped(cut + fine_structure(cut, seed) + _noise(height, width, seed + 1, 0)[..., None] * 1.2)
 
 
+def plain_sky(width: int, height: int, seed: int) -> Bytes:
+    """Return a sky lighter below than above, with faint clouds of 40 to 90 pixels and grain: nothing to align by."""
+    chance = np.random.default_rng(seed)
+    down = np.linspace(0, 1, height, dtype=np.float32)[:, None, None]
+    upper, lower = (np.array(colour) + chance.uniform(-20, 20, 3) for colour in ((70, 120, 190), (170, 200, 230)))
+    clouds = _noise(height, width, seed + 1, 90) + 0.5 * _noise(height, width, seed + 2, 40)
+    picture = upper * (1 - down) + lower * down + (clouds * float(chance.uniform(0, 6)))[..., None]
+    return _clipped(picture + grain(width, height, float(chance.uniform(0.5, 4.5)), seed))
+
+
+def grain(width: int, height: int, levels: float, seed: int) -> Floats:
+    """Return grain of so many levels (standard deviation), the same in each channel: height × width × 1."""
+    drawn = np.random.default_rng(seed + 11).standard_normal((height, width, 1))
+    return np.asarray(drawn * levels, np.float32)
+
+
 def fine_structure(picture: Floats, seed: int) -> Floats:
     """Return detail of one to four pixels, as strong as the picture around is rich in contrast."""
     grey = picture.mean(axis=2)

@@ -49,7 +49,7 @@ def drift(original: bytes, edited: bytes) -> Drift | MaskRefusal:
     template, moving = alignment.normalised(surface.sent), alignment.normalised(small)
     found = alignment.align(surface.sent, small, template, moving, everywhere, nominals)
     is_plausible = alignment.is_plausible(found.matrix, nominals, *size)
-    judgement = verdicts.judged(surface.sent, template, moving, everywhere, found, is_plausible)
+    judgement = verdicts.judged(surface.sent, small, template, moving, everywhere, found, is_plausible)
     comparable = alignment.inside_answer(found.matrix, everywhere.shape, _EDGE_PX)
     is_comparable = _is_comparable(judgement, comparable)
     changed = everywhere

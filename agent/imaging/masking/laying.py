@@ -79,7 +79,7 @@ def aligned(surface: Surface, mask: Bytes, answer: Bytes, data: bytes) -> Aligne
     template, moving = alignment.normalised(surface.sent), alignment.normalised(small)
     found = alignment.align(surface.sent, small, template, moving, outside, nominals)
     is_plausible = alignment.is_plausible(found.matrix, nominals, *size)
-    judgement = verdicts.judged(surface.sent, template, moving, outside, found, is_plausible)
+    judgement = verdicts.judged(surface.sent, small, template, moving, outside, found, is_plausible)
     if judgement.verdict is Verdict.REFUSED:
         return _kept(data, size, found.matrix, None, judgement)
     if judgement.reason is Reason.LITTLE_TO_ALIGN_BY and found.correlation < verdicts.TRUSTED_CORRELATION:

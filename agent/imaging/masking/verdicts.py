@@ -21,6 +21,9 @@ TILES_NEEDED = 6
 _TEXTURED_LEVELS = 2.5
 _TILE_CORRELATES = 0.5
 _LEAST_OF_A_TILE = 0.6
+# Grain is drawn anew in every answer: that of a plain sky says nothing of what the answer shows.
+_GRAIN_PX = 2.0
+_FILLED = 0.3
 _REFUSED_CORRELATION = 0.40
 _REFUSED_SHARE = 0.45
 _GOOD_CORRELATION = 0.50
@@ -36,16 +39,22 @@ class _Tiles:
 
 
 def textured_tiles(picture: Bytes, outside: Bytes) -> int:
-    """Return how many tiles of 48 pixels outside the mask have structure to align by."""
-    return int(_textured(_grey(picture), outside).sum())
+    """Return how many tiles of 48 pixels outside the mask have structure to align by, grain left out."""
+    return int(_lasting(picture, outside).sum())
 
 
 def judged(
-    sent: Bytes, template: Grey, moving: Grey, outside: Bytes, alignment: Alignment, is_plausible: bool
+    sent: Bytes,
+    answer: Bytes,
+    template: Grey,
+    moving: Grey,
+    outside: Bytes,
+    alignment: Alignment,
+    is_plausible: bool,
 ) -> Judgement:
     """Return the verdict on an aligned answer, everything in the work frame, `outside` 255 where nothing may change.
 
-    `template` is what was `sent`, normalised, and `moving` the answer, normalised.
+    `template` is what was `sent`, normalised, and `moving` the `answer`, normalised.
     """
     height, width = sent.shape[:2]
     matrix = alignment.matrix
@@ -56,7 +65,11 @@ def judged(
     share = float(tiles.correlating.sum() / count) if count else 0.0
     correlation = correlated(template, fitted, where)
     shift, scale, turn_deg = parts(matrix, width, height)
-    verdict, reason = _verdict(correlation, share, count, is_plausible)
+    lasting = _lasting(sent, where)
+    added = _lasting(answer, outside) & ~lasting
+    # On a plain picture nothing can be held against it but what it adds.
+    is_filled = added.sum() > _FILLED * _by_tile(np.asarray(outside > 0, np.float32)).sum()
+    verdict, reason = _verdict(correlation, share, count, int(lasting.sum()), is_plausible, is_filled=bool(is_filled))
     return Judgement(
         verdict=verdict,
         reason=reason,
@@ -69,19 +82,28 @@ def judged(
     )
 
 
-def _verdict(correlation: float, share: float, tiles: int, is_plausible: bool) -> tuple[Verdict, Reason]:
-    if tiles < TILES_NEEDED:
-        # Too few tiles say neither yes nor no, but a map that no redrawing gives still says no.
-        if is_plausible:
+def _verdict(
+    correlation: float, share: float, tiles: int, lasting: int, is_plausible: bool, *, is_filled: bool
+) -> tuple[Verdict, Reason]:
+    """Return the verdict; of the `tiles` with structure, `lasting` have some that a model keeps."""
+    is_alike = correlation >= _GOOD_CORRELATION and share >= _GOOD_SHARE
+    if tiles < TILES_NEEDED or (lasting < TILES_NEEDED and not is_alike):
+        # Too few tiles say neither yes nor no, but a map that was found and that no redrawing gives still says no.
+        if (is_plausible or correlation < TRUSTED_CORRELATION) and not is_filled:
             return Verdict.UNSURE, Reason.LITTLE_TO_ALIGN_BY
         return Verdict.REFUSED, Reason.ANOTHER_PICTURE
     if correlation < _REFUSED_CORRELATION or share < _REFUSED_SHARE:
         return Verdict.REFUSED, Reason.ANOTHER_PICTURE
     if not is_plausible:
         return Verdict.REFUSED, Reason.ANOTHER_FRAMING
-    if correlation >= _GOOD_CORRELATION and share >= _GOOD_SHARE:
+    if is_alike:
         return Verdict.GOOD, Reason.SAME_PICTURE
     return Verdict.UNSURE, Reason.WEAKLY_ALIKE
+
+
+def _lasting(picture: Bytes, outside: Bytes) -> NDArray[np.bool_]:
+    """Return the tiles with structure that a model keeps when it draws the picture anew."""
+    return _textured(cv2.GaussianBlur(_grey(picture), (0, 0), _GRAIN_PX), outside)
 
 
 def _grey(picture: Bytes) -> Grey:

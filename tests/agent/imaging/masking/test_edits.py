@@ -28,6 +28,7 @@ from agent.imaging.masking import (
 )
 from agent.imaging.masking.masks import packed
 from agent.pixels import open_picture, read_rgb
+from tests.bench.masking_cases import instead_of_a_sky, over_a_sky
 from tests.bench.masking_simulator import Redrawing, drifting, jpeg, photograph, png
 from tests.support.masking_scenes import (
     FRAMES,
@@ -273,6 +274,19 @@ def test_where_little_can_be_told_a_person_is_asked_with_before_and_after() -> N
     assert opened(outcome.before).size == opened(outcome.after).size
     assert opened(outcome.before).tobytes() != opened(outcome.after).tobytes()
     assert outcome.changed_outside == 0
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_plain_sky_whose_grain_was_drawn_anew_is_not_another_picture(seed: int) -> None:
+    outcome = over_a_sky(seed)
+    assert outcome.judgement.verdict is not Verdict.REFUSED
+    assert outcome.changed_outside == 0
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_photograph_in_place_of_a_plain_sky_is_another_picture(seed: int) -> None:
+    judgement = instead_of_a_sky(seed).judgement
+    assert (judgement.verdict, judgement.reason) == (Verdict.REFUSED, Reason.ANOTHER_PICTURE)
 
 
 def test_an_answer_that_cannot_be_read_is_refused_outright() -> None:
