@@ -117,6 +117,7 @@ class ErrorCode(StrEnum):
     NOTHING_TO_GROW = "nothing_to_grow", Actor.YOU
     NOT_COMPARABLE = "not_comparable", Actor.YOU
     NOTHING_CHANGED = "nothing_changed", Actor.YOU
+    NO_TRANSPARENCY_LOST = "no_transparency_lost", Actor.YOU
     ARCHIVE_UNREADABLE = "archive_unreadable", Actor.YOU
     ARCHIVE_NEWER = "archive_newer", Actor.YOU
     ARCHIVE_ENCRYPTED = "archive_encrypted", Actor.YOU

@@ -170,6 +170,20 @@ def resized(raster: Raster, width: int, height: int) -> Raster:
     return replace(raster, pixels=unweighed(scaled(weighed(pixels)), pixels.dtype))
 
 
+def with_alpha_of(data: bytes, other: bytes) -> bytes:
+    """Return a picture as a PNG that is as see-through as the other one, whose alpha is fitted to its size.
+
+    Raises RequestRefused when one of them cannot be read.
+    """
+    raster, mask = open_picture(data), open_picture(other)
+    if not mask.has_alpha:
+        return encode_png(raster)
+    alpha = resized(Raster(np.ascontiguousarray(mask.pixels[..., -1:])), raster.width, raster.height)
+    values = np.rint(alpha.pixels.astype(np.float32) * (raster.peak / alpha.peak)).astype(raster.pixels.dtype)
+    colours = raster.pixels[..., : raster.colours]
+    return encode_png(replace(raster, pixels=np.concatenate([colours, values], axis=2)))
+
+
 def weighed(pixels: Pixels) -> Floats:
     """Return pixels whose last channel is alpha as floats, alpha 0 to 1 and the colours multiplied by it.
 

@@ -104,6 +104,11 @@ class Estimate(Value):
         return not self.unpriced and self.high_usd <= 0
 
 
+def told_usd(amount: float) -> str:
+    """Return dollars as a sentence tells them, without the sign: whole cents, more digits below one cent."""
+    return f"{amount:.4f}" if 0 < amount < 0.01 else f"{amount:.2f}"
+
+
 def picture_usage(
     model: ModelEntry, resolution: str | None, *, shown: int = 0, characters: int = 0, is_grounded: bool = False
 ) -> TokenUsage:

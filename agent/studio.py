@@ -412,6 +412,14 @@ class Studio(KeptThings):
 
         return await keep_only(self._pictures_of(conversation_id, owner), handle, mask)
 
+    async def keep_transparency(self, conversation_id: str, handle: str, owner: str = "local") -> Picture:
+        """Return an edit that came back opaque as see-through as the picture that it was made from: a new picture,
+        without a request. Raises RequestRefused for a picture that lost no transparency.
+        """
+        from agent.workflow.later_edits import keep_transparency
+
+        return await keep_transparency(self._pictures_of(conversation_id, owner), handle)
+
     async def keep(self, conversation_id: str, handle: str, keep: bool, owner: str = "local") -> Picture:
         """Put on record that the person keeps a masked edit, or discards it: then nothing leans on it unasked."""
         from agent.workflow import later_edits

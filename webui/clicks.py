@@ -117,7 +117,7 @@ class Clicks:
                 return turns.say(visitor, tab, where, said, amounts.handle, context.chosen)
             case "paint_now":
                 return turns.say(visitor, tab, where, visitor.words("question.paint_now_said"), "", context.chosen)
-            case "grow_mask" | "keep_only" | "keep_edit" | "discard_edit":
+            case "grow_mask" | "keep_only" | "keep_transparency" | "keep_edit" | "discard_edit":
                 return self._edit(visitor, tab, click, where)
             case _:
                 return _nothing()
@@ -141,6 +141,8 @@ class Clicks:
                     await studio.grow_mask(*place, visitor.owner)
                 case "keep_only":
                     await studio.keep_only(*place, visitor.owner)
+                case "keep_transparency":
+                    await studio.keep_transparency(*place, visitor.owner)
                 case _:
                     await studio.keep(*place, click.act == "keep_edit", visitor.owner)
         except AivistaError as error:

@@ -21,12 +21,17 @@ def edit_lines(view: View, picture: Picture) -> str:
     was used; empty where there is nothing to say.
     """
     words, receipt = view.words, picture.receipt
-    told = "".join(
-        _line("short", "scaling", reduction_text(words, one)) for one in (receipt.reductions if receipt else ())
-    )
+    told = "".join(_reduction(words, picture.handle, one) for one in (receipt.reductions if receipt else ()))
     if picture.edit is not None:
         return _edit(words, picture.handle, picture.edit, has_numbers=bool(told)) + _framed(told)
     return (_drift(words, picture.handle, picture.drift) if picture.drift is not None else "") + _framed(told)
+
+
+def _reduction(words: Words, handle: str, reduction: Reduction) -> str:
+    back = ""
+    if reduction.kind is ReductionKind.TRANSPARENCY:
+        back = button("keep_transparency", words("edit.keep_transparency"), "undo-2", "line", arg=handle)
+    return _line("short", "scaling", reduction_text(words, reduction), back)
 
 
 def reduction_text(words: Words, reduction: Reduction) -> str:

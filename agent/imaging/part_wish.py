@@ -164,6 +164,8 @@ _ONLY = r"(?:only|just|solely|nothing but|strictly)"
 _MASK_EN = re.compile(
     # "the masked area", "the part I painted over", "erase what I marked"
     rf"\b(?:un)?mask(?:ed)? {_AREA}|\b{_THE} {_MARKED} {_AREA}|\b{_AREA} (?:(?:that|which|where) )?{_I_MARKED}"
+    rf"|\b{_THE} (?:marked|masked|selected|highlighted|circled) (?:objects?|items?|things?)\b"
+    rf"|\b(?:objects?|items?|things?) (?:(?:that|which) )?{_I_MARKED}"
     rf"|\bwhere(?:ver)? {_I_MARKED}"
     rf"|\b(?!(?:like|love|show|see|use|is|know)\b)\w+ (?:{_ONLY} )?(?:what(?:ever)?|everything|all)(?: that)?"
     rf" {_I_MARKED}"

@@ -23,6 +23,7 @@ from agent.spending import (
     left_usd,
     passed,
     picture_price,
+    told_usd,
     used_up,
 )
 from agent.storage.spend import SpendBook, UnderWay
@@ -75,7 +76,10 @@ def beyond_the_loan(state: TurnProgress, deps: Deps, price_usd: float = 0.0) -> 
     if loan is None or all_usd <= loan.most_usd + A_TRIFLE_USD or _has_painted(state):
         return None
     # Rounded up: it must not read as the cap itself.
-    amounts: dict[str, str | int | float] = {"cap": f"{loan.most_usd:.2f}", "price": f"{ceil(all_usd * 100) / 100:.2f}"}
+    amounts: dict[str, str | int | float] = {
+        "cap": told_usd(loan.most_usd),
+        "price": f"{ceil(all_usd * 100) / 100:.2f}",
+    }
     return ErrorInfo(code=ErrorCode.TURN_TOO_DEAR, parameters=amounts)
 
 
@@ -125,7 +129,7 @@ async def cap_in_the_way(state: TurnProgress, deps: Deps) -> CapPassed | None:
 
 def refused_by_cap(cap: CapPassed) -> ErrorInfo:
     """Return that a cap is used up, as the end of a turn."""
-    amounts: dict[str, str | int | float] = {"cap": f"{cap.cap_usd:.2f}", "spent": f"{cap.spent_usd:.2f}"}
+    amounts: dict[str, str | int | float] = {"cap": told_usd(cap.cap_usd), "spent": told_usd(cap.spent_usd)}
     return ErrorInfo(code=_CODES[cap.cap], parameters=amounts)
 
 

@@ -16,11 +16,12 @@ from agent.imaging import masking
 from agent.imaging.edits import placement_of, regrown
 from agent.messages import ImageOrigin, ImagePart, TokenUsage
 from agent.pictures import EditRecord, Picture, Reduction, ReductionKind
+from agent.pixels import with_alpha_of
 from agent.requests import Mask
 from agent.storage.conversations import ConversationStore
 from agent.storage.images import ImageStore
 from agent.workflow.drifting import measured
-from agent.workflow.masked import Finished, in_thread, pixel_size, read_mask, recorded, take_mask
+from agent.workflow.masked import in_thread, pixel_size, read_mask, recorded, stored, take_mask
 
 # A turn at work writes its components itself when it ends; one that rests is written by whoever takes it up.
 _OVER = frozenset({TurnState.DONE, TurnState.STOPPED, TurnState.FAILED})
@@ -59,7 +60,7 @@ async def grow_mask(pictures: Pictures, handle: str) -> Picture:
         raise RequestRefused(ErrorCode.NOTHING_TO_GROW, handle=picture.handle)
     update = {"mask": edit.grown_mask, "grown_from": picture.handle, "is_kept": None, "notices": ()}
     finished = await recorded(pictures.images, edit.model_copy(update=update), outcome)
-    return await _add(pictures, picture, finished, picture.parents, time.monotonic() - started_s)
+    return await _add(pictures, picture, finished.image, finished.record, picture.parents, time.monotonic() - started_s)
 
 
 async def keep_only(pictures: Pictures, handle: str, mask: Mask | None = None) -> Picture:
@@ -98,7 +99,29 @@ async def keep_only(pictures: Pictures, handle: str, mask: Mask | None = None) -
     is_less = used.width * used.height < full.width * full.height or used.bit_depth < full.bit_depth
     taken = (Reduction(kind=ReductionKind.PART, handle=base.handle, full=full, used=used),) if is_less else ()
     seconds = time.monotonic() - started_s
-    return await _add(pictures, picture, finished, (base.handle, picture.handle), seconds, taken)
+    return await _add(pictures, picture, finished.image, finished.record, (base.handle, picture.handle), seconds, taken)
+
+
+async def keep_transparency(pictures: Pictures, handle: str) -> Picture:
+    """Return a new picture: an opaque one as see-through as the one that it was made from.
+
+    Raises RequestRefused for a picture that lost no transparency, or whose file cannot be read.
+    """
+    started_s = time.monotonic()
+    conversation = await pictures.conversation()
+    picture = conversation.picture(handle)
+    reductions = picture.receipt.reductions if picture.receipt else ()
+    lost = next((one for one in reductions if one.kind is ReductionKind.TRANSPARENCY), None)
+    if lost is None:
+        raise RequestRefused(ErrorCode.NO_TRANSPARENCY_LOST, handle=picture.handle)
+    base = conversation.picture(lost.handle)
+    before, after = await pictures.images.read(base.image), await pictures.images.read(picture.image)
+    data = await in_thread(with_alpha_of, after, before)
+    size = (picture.image.width or 0, picture.image.height or 0)
+    image = await stored(pictures.images, data, size)
+    left = tuple(one for one in reductions if one != lost)
+    parents = (base.handle, picture.handle)
+    return await _add(pictures, picture, image, None, parents, time.monotonic() - started_s, left)
 
 
 async def keep(pictures: Pictures, handle: str, *, is_kept: bool) -> Picture:
@@ -127,13 +150,13 @@ async def _changed(pictures: Pictures, base: Picture, picture: Picture) -> Image
 async def _add(
     pictures: Pictures,
     source: Picture,
-    finished: Finished,
+    image: ImagePart,
+    edit: EditRecord | None,
     parents: tuple[str, ...],
     seconds: float,
     reductions: tuple[Reduction, ...] | None = None,
 ) -> Picture:
     """Put the new picture on record, in the turn of the one it was made of; without other `reductions` with its."""
-    image = finished.image
     size: dict[str, object] = {"width": image.width or 0, "height": image.height or 0, "bit_depth": image.bit_depth}
     if reductions is not None:
         size["reductions"] = reductions
@@ -149,7 +172,7 @@ async def _add(
         parents=parents,
         receipt=receipt.model_copy(update={**size, **free, **asked, "mime_type": "image/png"}) if receipt else None,
         alt=source.alt,
-        edit=finished.record,
+        edit=edit,
     )
     picture = await pictures.records.add_picture(pictures.conversation_id, picture, base=parents[0])
     await _show(pictures, picture)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from math import ceil
 
 from agent.errors import ErrorCode, ErrorInfo
-from agent.spending import A_TRIFLE_USD
+from agent.spending import A_TRIFLE_USD, told_usd
 
 
 @dataclass
@@ -57,8 +57,8 @@ class Purse:
     def refusal(self) -> ErrorInfo:
         """Return that the next call could pass the maximum, as the end of a turn."""
         amounts: dict[str, str | int | float] = {
-            "maximum": f"{self.limit_usd:.2f}",
-            "spent": f"{self.paid_usd:.2f}",
+            "maximum": told_usd(self.limit_usd),
+            "spent": told_usd(self.paid_usd),
             "more": f"{ceil(self.more_usd * 100) / 100:.2f}",
         }
         return ErrorInfo(code=ErrorCode.MAXIMUM_REACHED, parameters=amounts)

@@ -35,6 +35,8 @@ LOOK = ToolCallPart(name="list_files", arguments={})
         (prices.masked_edit, 1.6),
         (prices.pro_repainted_by_the_review, 1.4),
         (prices.retry_after_a_failure, 3.0),
+        (prices.grounded_picture, 1.9),
+        (prices.without_token_details, 1.6),
         (prices.thinking, 2.6),
     ],
     ids=lambda one: getattr(one, "__name__", ""),

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageColor
 from pydantic import JsonValue
 
-from agent.errors import ErrorCode
+from agent.errors import ErrorCode, RequestRefused
 from agent.events import PictureReady, TurnDone, TurnFailed
 from agent.imaging.masking.masks import packed
 from agent.pictures import Picture, PixelSize, Receipt, Reduction, ReductionKind
@@ -286,6 +286,16 @@ async def test_transparency_that_is_lost_is_told(settings: Settings) -> None:
     async with scene.studio() as studio:
         conversation = await studio.new_conversation()
         events = await run(studio, conversation.id, "make it gold", file.getvalue())
+        back = await studio.keep_transparency(conversation.id, only(events, PictureReady).picture.handle)
+        stored = await studio.picture(conversation.id, back.handle)
+        with pytest.raises(RequestRefused) as refused:
+            await studio.keep_transparency(conversation.id, back.handle)
         opaque = await run(studio, (await studio.new_conversation()).id, "make it gold", png(1024, 1024))
     kinds = [[one.kind for one in receipt_of(only(one, PictureReady).picture).reductions] for one in (events, opaque)]
     assert kinds == [[ReductionKind.TRANSPARENCY], []]
+    assert refused.value.code is ErrorCode.NO_TRANSPARENCY_LOST
+    with Image.open(io.BytesIO(stored.data)) as shown:
+        assert (shown.mode, shown.size) == ("RGBA", (1024, 1024))
+        assert shown.getchannel("A").getpixel((10, 10)) == 0
+        assert shown.getpixel((500, 500)) == (*ImageColor.getrgb("gold"), 255)
+    assert (receipt_of(back).price_usd, receipt_of(back).reductions, back.edit) == (0, (), None)

@@ -27,7 +27,7 @@ from agent.spending import Estimate
 from agent.studio import Studio, TurnRequest
 from tests.bench.measuring import machine
 from tests.support.gemini import on_gemini, paint, search
-from tests.wire_server import GeminiServer, HttpError, PictureAnswer, Search, Text
+from tests.wire_server import GeminiServer, Grounding, HttpError, PictureAnswer, Search, Text
 from webui.panels.composer import Chosen
 from webui.spend import Beside, chosen_estimate
 
@@ -179,6 +179,19 @@ async def both_models(desk: Desk) -> None:
     await desk.send(_WISH, chosen={"image_model": "both", "review": "off"})
 
 
+async def grounded_picture(desk: Desk) -> None:
+    found = Grounding(queries=("lantern festival", "lanterns at night"), image_queries=("lantern festival",))
+    desk.server.on_text(paint(_WISH, use_grounding=True))
+    desk.server.on_image(PictureAnswer(grounding=found))
+    await desk.send(_WISH, chosen={"allow_search": True})
+
+
+async def without_token_details(desk: Desk) -> None:
+    desk.server.on_text(paint(_WISH))
+    desk.server.on_image(PictureAnswer(has_details=False))
+    await desk.send(_WISH)
+
+
 async def edit_in_words(desk: Desk) -> None:
     await _drawn(desk)
     _paints(desk, action="edit_image", handles=["#1"])
@@ -277,7 +290,7 @@ PATHS: tuple[Path_, ...] = (
     *(talk, talk_with_search, one_left_to_the_agent, one_of_flash, one_of_pro_unreviewed, one_of_pro_reviewed),
     *(pro_chosen_by_the_agent, several_in_words, several_locked_2k, both_models, edit_in_words, masked_edit),
     *(expansion, reference, style, always_reviewed, repainted_by_the_review, pro_repainted_by_the_review),
-    *(plan_card, retry_after_a_failure, thinking, after_ten_messages),
+    *(grounded_picture, without_token_details, plan_card, retry_after_a_failure, thinking, after_ten_messages),
 )
 
 

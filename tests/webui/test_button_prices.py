@@ -30,7 +30,19 @@ WEBUI = Path(__file__).parents[2] / "webui"
 PAYING = {"retry", "run_plan", "panel", "paint_now"}
 FREE = {
     *("allow_calls", "refuse_calls", "drop_plan", "edit", "edit_words", "say", "settings", "panel_apply", "reference"),
-    *("grow_mask", "keep_only", "keep_edit", "discard_edit", "view", "compare", "drop", "open", "new", "role"),
+    *(
+        "grow_mask",
+        "keep_only",
+        "keep_transparency",
+        "keep_edit",
+        "discard_edit",
+        "view",
+        "compare",
+        "drop",
+        "open",
+        "new",
+        "role",
+    ),
     *("language", "stage", "theme", "x"),
 }
 

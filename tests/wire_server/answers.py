@@ -93,6 +93,7 @@ class Grounding:
     queries: Sequence[str] = ("a query",)
     suggestions_html: str | None = None
     supports: Sequence[tuple[str, Sequence[int]]] = ()
+    image_queries: Sequence[str] = ()
 
     def metadata(self, answer: str = "") -> Json:
         """Return the groundingMetadata; places in the answer are counted in UTF-8 bytes."""
@@ -100,6 +101,8 @@ class Grounding:
         if html is None:
             html = _CHIP.replace("QUERY", self.queries[0] if self.queries else "")
         found: Json = {"webSearchQueries": list(self.queries)}
+        if self.image_queries:
+            found["imageSearchQueries"] = list(self.image_queries)
         if html:
             found["searchEntryPoint"] = {"renderedContent": html}
         if self.sources:

@@ -35,6 +35,7 @@ class Writer:
         self._thought_tokens = _THOUGHT_TOKENS.get(request.kind, 0)
         self._characters = 0
         self._image_tokens = 0
+        self._has_details = True
         self._said_tokens = 0
         if dice is not None:
             self._roll(dice, request)
@@ -60,6 +61,7 @@ class Writer:
         for part in piece.parts:
             self._characters += len(part.get("text", "")) + 40 * ("functionCall" in part)
         self._image_tokens += piece.image_tokens
+        self._has_details = self._has_details and piece.has_details
         content: Json = {"role": "model"}
         if piece.parts:
             content = {"parts": list(piece.parts), "role": "model"}
@@ -113,7 +115,7 @@ class Writer:
             "totalTokenCount": prompt + answer + self._thought_tokens + self._search_tokens,
             "promptTokensDetails": details,
         }
-        if self._image_tokens:
+        if self._image_tokens and self._has_details:
             usage["candidatesTokensDetails"] = [{"modality": "IMAGE", "tokenCount": self._image_tokens}]
         if self._search_tokens:
             usage["toolUsePromptTokenCount"] = self._search_tokens

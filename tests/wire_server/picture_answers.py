@@ -23,7 +23,7 @@ class PictureAnswer(Answer):
     `data` gives the picture's bytes; `least_bytes` makes a painted one heavy; `is_huge` gives the signatures their
     real weight of 1.2 MB of base64 each; `drafts` come first as thoughts when thoughts were asked for; `count` is
     how many pictures the one answer brings. `is_thought` marks them as thoughts; `declared` is the type that they are
-    said to have.
+    said to have. Without `has_details` its tokens are counted, but not as those of a picture.
     """
 
     is_for_images: ClassVar[bool] = True
@@ -43,6 +43,7 @@ class PictureAnswer(Answer):
     declared: str | None = None
     thoughts: str = ""
     grounding: Grounding | None = None
+    has_details: bool = True
 
     def steps(self, asked: Asked) -> Iterator[Step]:
         size_bytes = HUGE_BYTES if self.is_huge else self.signature_bytes
@@ -55,7 +56,7 @@ class PictureAnswer(Answer):
         for number in range(self.count):
             part = self._part(asked, f"{number}")
             part = {**part, "thought": True} if self.is_thought else asked.signed(part, size_bytes)
-            yield Piece((part,), image_tokens=tokens)
+            yield Piece((part,), image_tokens=tokens, has_details=self.has_details)
         if self.text_after:
             yield Piece(({"text": self.text_after},))
         metadata = self.grounding.metadata() if self.grounding else None

@@ -25,6 +25,7 @@ class Piece:
     finish_message: str | None = None
     grounding: Json | None = None
     image_tokens: int = 0
+    has_details: bool = True
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from agent.events import TurnEvent, TurnFailed
 from agent.plans import Decision
 from agent.providers.pool import NO_KEY
 from agent.settings import OPERATOR, Settings
-from agent.spending import A_TRIFLE_USD
+from agent.spending import A_TRIFLE_USD, told_usd
 from agent.storage.gallery_values import GalleryPage, GalleryQuery
 from agent.studio import Studio, TurnRequest
 from agent.workflow.fuller_wishes import FullerWish, Wish
@@ -153,7 +153,7 @@ class LimitedStudio(Studio):
         spent_usd = (await self.spend.day(PURSE)).price_usd
         if spent_usd + aside_usd <= cap_usd + A_TRIFLE_USD:
             return None
-        return KeyProblem(ErrorCode.OWNER_CAP_USED_UP, cap=f"{cap_usd:.2f}")
+        return KeyProblem(ErrorCode.OWNER_CAP_USED_UP, cap=told_usd(cap_usd))
 
     async def _into_the_purse(self, cost_usd: float) -> None:
         if cost_usd > 0:

@@ -103,7 +103,8 @@ def _verdict(
 
 def _lasting(picture: Bytes, outside: Bytes) -> NDArray[np.bool_]:
     """Return the tiles with structure that a model keeps when it draws the picture anew."""
-    return _textured(cv2.GaussianBlur(_grey(picture), (0, 0), _GRAIN_PX), outside)
+    smooth = cv2.GaussianBlur(_grey(picture), (0, 0), _GRAIN_PX)
+    return _textured(np.asarray(smooth, np.float32), outside)
 
 
 def _grey(picture: Bytes) -> Grey:

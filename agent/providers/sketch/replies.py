@@ -227,8 +227,10 @@ def _described(operation: Operation, *, in_chinese: bool) -> list[str]:
             words = _EFFECTS[kind][language]
             return [_degree(words, amount, in_chinese=in_chinese) if kind in _GRADED else words]
         case ResizeTo(wide, high):
-            size = f"{wide or '…'}×{high or '…'}"
-            return [(f"resized to {size}", f"尺寸改为 {size}")[language]]
+            if wide and high:
+                return [(f"resized to {wide}×{high}", f"尺寸改为 {wide}×{high}")[language]]
+            side = ("wide", "宽度") if wide else ("high", "高度")
+            return [(f"resized to {wide or high} px {side[0]}", f"{side[1]}改为 {wide or high} 像素")[language]]
         case ResizeBy(factor):
             return [(f"scaled to {factor * 100:.0f}%", f"缩放到 {factor * 100:.0f}%")[language]]
         case AddText(text):

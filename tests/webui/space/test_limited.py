@@ -106,7 +106,7 @@ async def test_the_owner_pays_up_to_the_cap_of_the_day_and_then_visitors_do(paid
         assert (await studio.spend.day(PURSE)).price_usd == pytest.approx(first.price_usd)
         second = await paint(studio, "visitor-b")
         assert isinstance(second, TurnFailed)
-        assert (second.error.code, second.error.parameters) == (ErrorCode.OWNER_CAP_USED_UP, {"cap": "0.00"})
+        assert (second.error.code, second.error.parameters) == (ErrorCode.OWNER_CAP_USED_UP, {"cap": "0.0015"})
         assert isinstance(await paint(studio, "visitor-b", KEY), TurnDone)
         assert (await studio.spend.day(PURSE)).price_usd == pytest.approx(first.price_usd)
     async with LimitedStudio(paid, Limits(), pays) as restarted:
