@@ -40,7 +40,7 @@ def test_the_first_page_tells_what_is_not_kept_and_what_a_cookie_is_for() -> Non
         assert words("welcome.unkept") in welcome_html(words, is_sketch=True, is_kept=False)
         without = welcome_html(words, is_sketch=True, has_cookie=False)
         assert words("welcome.no_cookie") in without
-        assert 'href="/" target="_blank"' in without
+        assert 'href="./" target="_blank"' in without
         usual = welcome_html(words, is_sketch=True)
         assert words("welcome.unkept") not in usual
         assert words("welcome.no_cookie") not in usual
