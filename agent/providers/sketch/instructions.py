@@ -54,6 +54,11 @@ _NEUTRAL = re.compile(
     r"|降低|减少|减弱|减小|[把将让给使图点些下多很了的地得再更还请我你您能吗吧啊呢呀要想变调弄改搞成为到和并也它比较太过"
     r"高低强弱大小加减提上升整些做有个张幅一二三四五六七八九十]"
 )
+# What more may stand in a clause that mirrors the whole picture.
+_MIRRORING = re.compile(
+    r"\b(?:flip\w*|mirror\w*|reflect\w*|horizontal\w*|vertical\w*|sideways|upside|left|right|top|bottom|axis|around|back"
+    r"|direction|other|opposite|way|face|faces)\b|翻转|翻|镜像|左右|上下|水平|垂直|对调|对称|方向|过来|一下"
+)
 _CONTENT = re.compile(r"[a-z]{2,}|[一-龥]")
 _BLUR = re.compile(r"blur|模糊", re.IGNORECASE)
 
@@ -62,12 +67,14 @@ _BLUR = re.compile(r"blur|模糊", re.IGNORECASE)
 class Instructions:
     """What was read: the operations in order, the clauses left out, and what is missing to do the rest.
 
-    `missing` is `shape`, `size` or `text` when an operation was named without what it needs.
+    `missing` is `shape`, `size` or `text` when an operation was named without what it needs, and `unread` counts the
+    clauses that name something and ask for nothing.
     """
 
     operations: tuple[Operation, ...]
     left_out: tuple[str, ...] = ()
     missing: str = ""
+    unread: int = 0
 
 
 def read_instructions(text: str) -> Instructions:
@@ -81,7 +88,7 @@ def read_instructions(text: str) -> Instructions:
     lettering, rest = read_inscription(text)
     operations: list[Operation] = []
     left_out: list[str] = []
-    missing, direction = "", 1
+    missing, direction, unread = "", 1, 0
     for words in clauses(rest):
         if words.strip() == "§":
             operations += [lettering] if isinstance(lettering, AddText) else []
@@ -101,11 +108,12 @@ def read_instructions(text: str) -> Instructions:
         ):
             left_out.append(words.strip())
             continue
+        unread += not found and not lacking and _names_something(words)
         operations += found
         missing = missing or lacking
     if lettering == "missing":
         missing = missing or "text"
-    return Instructions(tuple(dict.fromkeys(operations)), tuple(left_out), missing)
+    return Instructions(tuple(dict.fromkeys(operations)), tuple(left_out), missing, unread)
 
 
 def exact_adjustment(words: str) -> Adjustment | None:
@@ -125,13 +133,19 @@ def clauses(text: str) -> list[str]:
 
 
 def _is_about_a_thing(clause: Clause, found: list[Operation]) -> bool:
-    """Whether light or colour is asked for and the rest of the clause names what it is asked of: "the red car warmer".
+    """Whether light, colour or a mirror image is asked for and the rest of the clause names what it is asked of: "the
+    red car warmer", "flip the pancake".
 
     Pixel operations change the whole picture; what is left of the clause once they are taken out has to be about that.
     """
-    if not any(isinstance(one, Adjustment) and one.has_tones for one in found):
-        return False
-    return _CONTENT.search(_NEUTRAL.sub(" ", clause.words.replace("¦", " "))) is not None
+    adjustments = [one for one in found if isinstance(one, Adjustment)]
+    if any(one.has_tones for one in adjustments):
+        return _names_something(clause.words.replace("¦", " "))
+    return any(one.flip for one in adjustments) and _names_something(_MIRRORING.sub(" ", clause.original))
+
+
+def _names_something(words: str) -> bool:
+    return _CONTENT.search(_NEUTRAL.sub(" ", words)) is not None
 
 
 def _direction(words: str, before: int) -> int:

@@ -90,6 +90,9 @@ def _rotate(clause: Clause, match: re.Match[str]) -> Operation | None:
     words = clause.original
     angle = re.search(r"(-?\d{1,3}(?:\.\d+)?)\s*(?:°|degrees?\b|deg\b|度)|\bby\s+(-?\d{1,3})\b", words)
     degrees = float(angle.group(1) or angle.group(2)) if angle else 90.0
+    if not angle and re.search(r"\b(?:flip|mirror)", words):
+        # "Flip it upside down" is one thing, not two that undo each other.
+        return None
     if not angle and re.search(r"upside down|颠倒|倒过来|half a turn|around", words):
         degrees = 180.0
     goes_left = re.search(r"counter-?\s*clockwise|anti-?\s*clockwise|\bleft\b|逆时针|向左|往左|左转|左旋", words)

@@ -215,7 +215,7 @@ def _edit_or_talk(text: str, folded: str, has_pictures: bool) -> Wish:
     is_about_picture = bool(_TARGET.search(folded)) or bool(find_handles(text))
     if _is_plain_question(folded, instructions):
         return Talk(Topic.QUESTION)
-    if instructions.operations and not (_is_noun_phrase(folded) and not is_about_picture):
+    if instructions.operations and (is_about_picture or not _describes(folded, instructions)):
         return _edit(text, instructions, has_pictures)
     if instructions.missing:
         return (
@@ -227,6 +227,12 @@ def _edit_or_talk(text: str, folded: str, has_pictures: bool) -> Wish:
     if instructions.left_out and not _is_noun_phrase(folded):
         return Talk(Topic.BEYOND) if has_pictures or find_handles(text) else AskBack(Reason.NO_PICTURE)
     return read_drawing(text) if _names_a_thing(folded, is_about_picture) else AskBack(Reason.UNCLEAR)
+
+
+def _describes(folded: str, instructions: Instructions) -> bool:
+    """Whether the words describe a picture, though some of them could adjust one: "warm colours, autumn forest"."""
+    is_thing = bool(instructions.left_out and re.match(r"an?\s+\w+er\b", folded))
+    return is_thing or instructions.unread > len(instructions.operations) or _is_noun_phrase(folded)
 
 
 def _is_plain_question(folded: str, instructions: Instructions) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.adjusting import Adjustment
+from agent.adjusting import Adjustment, Flip
 from agent.providers.sketch.operations import AddText, ResizeBy, ResizeTo
 from agent.providers.sketch.vocabulary import FIGURES, PLACES, find
 from agent.providers.sketch.wishes import Draw, Edit, understand
@@ -26,6 +26,11 @@ from tests.bench import adjustments as bench
         ("底部加一行字:限时优惠", AddText("限时优惠")),
         ("底部加一行字：限时优惠", AddText("限时优惠")),
         ("turn 7 degrees", Adjustment(rotate=7)),
+        ("flip it upside down", Adjustment(flip=Flip.VERTICAL)),
+        ("mirror this picture left to right", Adjustment(flip=Flip.HORIZONTAL)),
+        ("左右翻转一下", Adjustment(flip=Flip.HORIZONTAL)),
+        ("a warmer look", Adjustment(warmth=30)),
+        ("make a brighter version of this", Adjustment(brightness=30)),
     ],
 )
 def test_an_everyday_wish_is_done_as_it_is_said(text: str, operation: object) -> None:
@@ -34,7 +39,15 @@ def test_an_everyday_wish_is_done_as_it_is_said(text: str, operation: object) ->
     assert (wish.operations, wish.left_out) == ((operation,), ())
 
 
-@pytest.mark.parametrize("text", ["turn 7", "turn it 7", "make the red car warmer", "她的笑容再温暖一点", "调一下亮度"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("turn 7", "turn it 7", "make the red car warmer", "她的笑容再温暖一点", "调一下亮度"),
+        *("flip the car", "mirror the left tree", "mirror on the wall", "翻转的瓶子", "翻转课堂海报"),
+        *("a brighter tomorrow, sunrise over hills", "a softer, kinder world"),
+        *("cool jazz club, neon, saxophone", "bright kitchen, marble table, plants", "高对比度的街头摄影，雨夜"),
+    ],
+)
 def test_what_is_no_wish_for_the_whole_picture_changes_none(text: str) -> None:
     assert not isinstance(understand(text, has_pictures=True), Edit)
 
@@ -65,7 +78,7 @@ def test_a_character_inside_of_another_word_draws_nothing(text: str, figure: str
 
 def test_nearly_all_phrases_of_the_benchmark_are_understood_and_none_exactly_wrong() -> None:
     outcomes = bench.measured()
-    for way, most_wrong in (("exactly", 0), ("without a key", 4)):
+    for way, most_wrong in (("exactly", 0), ("without a key", 0)):
         assert sum(one.is_wrong for one in outcomes[way]) <= most_wrong, way
         wishes = [one for one in outcomes[way] if not one.phrase.is_trap]
         assert sum(one.is_understood for one in wishes) >= 0.95 * len(wishes), way
