@@ -28,7 +28,7 @@ from webui.roles import read_roles
 from webui.screen import Screen, Updates
 from webui.sessions import Visitor
 from webui.tabs import Tab
-from webui.turns import Turns, give_back
+from webui.turns import Turns
 
 _QUIET: dict[str, Any] = {"show_progress": "hidden", "show_progress_on": [], "api_visibility": "private"}
 _AT_ONCE = 64
@@ -176,7 +176,7 @@ def wire_gallery(screen: Screen, gallery: GalleryPanel, tab: gr.State) -> None:
             yield updates or screen.nothing()
         yield screen.nothing()
 
-    clicked = gallery.bus.click(
+    gallery.bus.click(
         act,
         None,
         screen.panels.outputs,
@@ -192,7 +192,6 @@ def wire_gallery(screen: Screen, gallery: GalleryPanel, tab: gr.State) -> None:
         trigger_mode="multiple",
         **_QUIET,
     )
-    clicked.then(give_back, [tab, composer.message], composer.message, **_QUIET)
 
 
 def _with_files(message: Mapping[str, Any] | None, files: Sequence[str]) -> dict[str, object]:

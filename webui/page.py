@@ -212,7 +212,7 @@ def _wire_clicks(bus: gr.HTML, screen: Screen, tab: gr.State) -> None:
             yield updates or screen.nothing()
         yield screen.nothing()
 
-    clicked = bus.click(
+    bus.click(
         act,
         None,
         screen.panels.outputs,
@@ -228,7 +228,6 @@ def _wire_clicks(bus: gr.HTML, screen: Screen, tab: gr.State) -> None:
         trigger_mode="multiple",
         **_QUIET,
     )
-    clicked.then(give_back, [tab, composer.message], composer.message, **_QUIET)
 
 
 def _wire_endpoint(screen: Screen) -> None:

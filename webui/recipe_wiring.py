@@ -28,7 +28,7 @@ from webui.screen import Screen, Updates
 from webui.sessions import Visitor
 from webui.streams import Stream, Streams
 from webui.tabs import Tab
-from webui.turns import Turns, give_back
+from webui.turns import Turns
 
 _QUIET: dict[str, Any] = {"show_progress": "hidden", "show_progress_on": [], "api_visibility": "private"}
 _AT_ONCE = 64
@@ -236,7 +236,7 @@ def wire_recipes(screen: Screen, recipes: RecipesPanel, tab: gr.State) -> None:
             yield updates or screen.nothing()
         yield screen.nothing()
 
-    clicked = recipes.bus.click(
+    recipes.bus.click(
         act,
         None,
         [*screen.panels.outputs, recipes.card],
@@ -250,4 +250,3 @@ def wire_recipes(screen: Screen, recipes: RecipesPanel, tab: gr.State) -> None:
         trigger_mode="multiple",
         **_QUIET,
     )
-    clicked.then(give_back, [tab, composer.message], composer.message, **_QUIET)

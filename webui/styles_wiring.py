@@ -24,7 +24,7 @@ from webui.sessions import Visitor
 from webui.style_finding import Shown, found, in_family, title_of
 from webui.style_forms import draft_fields, fields_of, refusal
 from webui.tabs import Tab
-from webui.turns import Turns, give_back
+from webui.turns import Turns
 
 _QUIET: dict[str, Any] = {"show_progress": "hidden", "show_progress_on": [], "api_visibility": "private"}
 _AT_ONCE = 64
@@ -254,7 +254,7 @@ def wire_styles(screen: Screen, library: StylesPanel, tab: gr.State) -> None:
         yield screen.nothing()
 
     wires = {"conversation": composer.conversation, "editing": composer.editing, "message": composer.message}
-    painted = library.bus.submit(
+    library.bus.submit(
         paint,
         None,
         [*screen.panels.outputs, library.note],
@@ -263,7 +263,6 @@ def wire_styles(screen: Screen, library: StylesPanel, tab: gr.State) -> None:
         trigger_mode="multiple",
         **_QUIET,
     )
-    painted.then(give_back, [tab, composer.message], composer.message, **_QUIET)
 
 
 def _with_style(said: str, message: Mapping[str, Any] | None) -> dict[str, object]:

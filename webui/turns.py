@@ -85,38 +85,44 @@ class Turns:
         if tab.is_repeated(request_id) if request_id else is_echo:
             yield {self.screen.panels.chat.thread: gr.skip()}
             return
-        # The page empties the box when the press is taken: until the turn stands in the thread, it may come back.
-        tab.returned = sent
-        painted = read_painted(fields.mask, fields.expand, editing)
-        if isinstance(painted, WireRefusal):
-            conversation = await self.screen.conversation(visitor, conversation_id)
-            said = visitor.words(painted.key, handle=painted.handle, marked=painted.marked)
-            tab.returned = Returned(text, files)
-            yield self._refused(visitor, conversation, said)
-            return
-        newer = await self._newer(visitor, tab, conversation_id, seen) if seen and not painted.editing else None
-        if newer is not None:
-            said = visitor.words("sending.gone_on")
-            yield {
-                **self._refused(visitor, newer, said),
-                self.screen.panels.chat.top: await self.screen.top(visitor, newer),
-            }
-            return
-        if fields != UNPAINTED:
-            yield self.screen.unpainted()
-        request = TurnRequest(
-            text=text,
-            images=[Path(file) for file in files],
-            mask=painted.mask,
-            expand=painted.expand,
-            settings=chosen.turn_settings(),
-            editing=painted.editing or None,
-            references=references,
-            roles=roles or {},
-            maximum_usd=shown_maximum(tab, chosen),
-        )
-        async for updates in self._run(visitor, tab, conversation_id, request, sent):
-            yield updates
+        has_begun = False
+        try:
+            painted = read_painted(fields.mask, fields.expand, editing)
+            if isinstance(painted, WireRefusal):
+                conversation = await self.screen.conversation(visitor, conversation_id)
+                said = visitor.words(painted.key, handle=painted.handle, marked=painted.marked)
+                tab.returned = Returned(text, files)
+                yield self._refused(visitor, conversation, said)
+                return
+            newer = await self._newer(visitor, tab, conversation_id, seen) if seen and not painted.editing else None
+            if newer is not None:
+                said = visitor.words("sending.gone_on")
+                tab.returned = sent
+                yield {
+                    **self._refused(visitor, newer, said),
+                    self.screen.panels.chat.top: await self.screen.top(visitor, newer),
+                }
+                return
+            if fields != UNPAINTED:
+                yield self.screen.unpainted()
+            request = TurnRequest(
+                text=text,
+                images=[Path(file) for file in files],
+                mask=painted.mask,
+                expand=painted.expand,
+                settings=chosen.turn_settings(),
+                editing=painted.editing or None,
+                references=references,
+                roles=roles or {},
+                maximum_usd=shown_maximum(tab, chosen),
+            )
+            async for updates in self._run(visitor, tab, conversation_id, request, sent):
+                has_begun = True
+                yield updates
+        except Exception:
+            # The page has emptied the box when the press was taken: until the turn stands in the thread, it comes back.
+            tab.returned = tab.returned if has_begun else sent
+            raise
 
     async def say(
         self,

@@ -547,8 +547,10 @@ def test_words_are_not_sent_while_the_picture_is_to_grow_by_nothing(page: Page, 
     expect(page.locator("#said-now")).to_have_count(0)
     expect(page.locator("#pt-ratio")).to_be_focused()
     page.locator("#pt-ratio").select_option("21:9")
-    _, arrived = send(page, "only more sky")
+    _, arrived = send(page, "extend it")
     assert read("", arrived).expand is not None
+    # One that painted nothing would be offered again.
+    expect(pictures(page)).to_have_count(2)
     expect_rest(page)
     expect(page.locator("#pt-ratio")).to_have_value("")
     expect(page.locator("#pt").get_by_label("Left")).to_have_value("0")
