@@ -44,7 +44,8 @@ class SpendSums(Value):
 
 
 class UnderWay(Value):
-    """What was spent before a turn asks for more, in US dollars; `models` are those asked and not answered yet."""
+    """What was spent before a turn asks for more, in US dollars, with what other turns have reserved; `models` are
+    those asked and not answered yet of turns that have reserved nothing."""
 
     spent_usd: float = 0.0
     models: tuple[str, ...] = ()
@@ -52,7 +53,7 @@ class UnderWay(Value):
 
 class SpendBook:
     """Reads the sums from a store, on that store's own thread. Every call raises StorageFailure when it cannot.
-    `add` alone writes: what costs something without a turn.
+    `add` writes what costs something without a turn, `reserve` what a turn may come to.
 
     A turn that runs, here or in another process, counts with the calls of it that have ended.
     """
@@ -108,6 +109,12 @@ class SpendBook:
 
         now = day or today()
         await self._store.in_transaction(lambda on: spend_rows.add(on, owner, now, price_usd, tokens))
+
+    async def reserve(self, turn_id: str, price_usd: float) -> None:
+        """Put on record what a turn that runs may come to in all, for the turns of other processes; its end ends it."""
+        from agent.storage import spend_rows
+
+        await self._store.after_writes(lambda on: spend_rows.reserve(on, turn_id, price_usd))
 
     async def conversation_before(
         self, conversation_id: str, owner: str, turn_id: str, known: Collection[str] = ()

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from datetime import date
 from functools import reduce
 
-from sqlalchemy import Connection, Integer, and_, bindparam, case, func, select
+from sqlalchemy import Connection, Integer, and_, bindparam, case, func, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from agent.conversation import TurnState
@@ -48,17 +48,21 @@ _GONE = select(
     func.coalesce(func.sum(_S.tokens), 0).label("tokens"),
 ).where(_S.owner == bindparam("whose"), _S.day >= bindparam("first"), _S.day < bindparam("following"))
 
+_RUNS_UNKNOWN = and_(_T.state == TurnState.RUNNING.value, _T.id.not_in(bindparam("known", expanding=True)), _MINE)
 _ASKED = (
     select(CALLS.c.model)
-    .select_from(TURNS.join(CONVERSATIONS).join(CALLS, CALLS.c.turn_id == _T.id))
-    .where(
-        _T.state == TurnState.RUNNING.value,
-        CALLS.c.state.in_((CallState.SENT.value, CallState.QUEUED.value)),
-        _T.id.not_in(bindparam("known", expanding=True)),
-        _MINE,
-    )
+    .select_from(_JOINED.join(CALLS, CALLS.c.turn_id == _T.id))
+    .where(_RUNS_UNKNOWN, _T.reserved_usd == 0, CALLS.c.state.in_((CallState.SENT.value, CallState.QUEUED.value)))
 )
 _ASKED_HERE = _ASKED.where(_T.conversation_id == bindparam("key"))
+# What such a turn has cost so far is among what was spent.
+_RESERVED = (
+    select(func.coalesce(func.sum(func.max(0.0, _T.reserved_usd - _PRICE)), 0.0))
+    .select_from(_JOINED)
+    .where(_RUNS_UNKNOWN, _T.reserved_usd > 0)
+)
+_RESERVED_HERE = _RESERVED.where(_T.conversation_id == bindparam("key"))
+_RESERVE = update(TURNS).where(_T.id == bindparam("turn")).values(reserved_usd=bindparam("price"))
 
 # A moment is written in UTC, its date first.
 _DAY = func.substr(_T.started_at, 1, 10)
@@ -108,10 +112,10 @@ def conversation_without(
 ) -> UnderWay:
     """Return what the conversation has cost here but for one turn, and which models it waits for."""
     here = {"whose": owner, "key": conversation_id}
-    return UnderWay(
-        spent_usd=connection.execute(_CONVERSATION_BUT, {**here, "turn": turn_id}).scalar_one(),
-        models=tuple(connection.scalars(_ASKED_HERE, {**here, "known": [turn_id, *known]})),
-    )
+    others = {**here, "known": [turn_id, *known]}
+    spent: float = connection.execute(_CONVERSATION_BUT, {**here, "turn": turn_id}).scalar_one()
+    reserved: float = connection.execute(_RESERVED_HERE, others).scalar_one()
+    return UnderWay(spent_usd=spent + reserved, models=tuple(connection.scalars(_ASKED_HERE, others)))
 
 
 def days_without(
@@ -120,8 +124,14 @@ def days_without(
     """Return what the owner spent in the days but for one turn, and which models the others wait for."""
     spent: float = connection.execute(_DAYS_BUT, {**_moments(owner, first, following), "turn": turn_id}).scalar_one()
     gone: float = connection.execute(_GONE, _dates(owner, first, following)).one().price_usd
-    asked = connection.scalars(_ASKED, {"whose": owner, "known": [turn_id, *known]})
-    return UnderWay(spent_usd=spent + gone, models=tuple(asked))
+    others = {"whose": owner, "known": [turn_id, *known]}
+    reserved: float = connection.execute(_RESERVED, others).scalar_one()
+    return UnderWay(spent_usd=spent + gone + reserved, models=tuple(connection.scalars(_ASKED, others)))
+
+
+def reserve(connection: Connection, turn_id: str, price_usd: float) -> None:
+    """Write what the turn may come to in all."""
+    connection.execute(_RESERVE, {"turn": turn_id, "price": price_usd})
 
 
 def keep(connection: Connection, conversation_ids: Sequence[str]) -> None:

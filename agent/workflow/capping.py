@@ -1,7 +1,8 @@
 """The caps at work in a turn: what is left of them before a model is called, before pictures, before another round.
 
 Without caps nothing is read. What the studio itself draws or adjusts is never asked about. What other turns are about
-to pay counts as spent: turns that ask in the very same moment weigh one after the other, and see each other's pledges.
+to pay counts as spent: turns that ask in the very same moment weigh one after the other, and see each other's pledges;
+those of other processes see what is reserved.
 """
 
 from __future__ import annotations
@@ -47,10 +48,15 @@ async def caps_passed(
     caps = caps_of(deps.turn.settings)
     async with _weighing(deps):
         found: tuple[CapPassed, ...] = ()
+        if caps and may_paint:
+            # Before it reads: of two processes that weigh in the same moment, at least one sees the other.
+            await _reserve(deps, state["spend"].price_usd + price_usd)
         if caps and not has_agreed(state):
             found = passed(caps, await _so_far(deps, state["spend"].price_usd), price_usd)
         if may_paint and not found:
             _pledge(deps, price_usd)
+        elif caps and may_paint:
+            await _reserve(deps, 0.0)
     return found
 
 
@@ -92,6 +98,11 @@ def _pledge(deps: Deps, price_usd: float) -> None:
     deps.pledges.give(deps.turn.id, deps.conversation.owner, deps.conversation.id, price_usd)
 
 
+async def _reserve(deps: Deps, price_usd: float) -> None:
+    """Have other processes know what the turn may come to in all."""
+    await SpendBook(deps.records).reserve(deps.turn.id, price_usd)
+
+
 async def spent_within_caps(
     state: TurnProgress, deps: Deps, spent_usd: float, choose: Callable[[float], tuple[T, float]]
 ) -> T:
@@ -103,6 +114,8 @@ async def spent_within_caps(
         if caps and not has_agreed(state):
             left = left_usd(caps, await _so_far(deps, spent_usd))
         chosen, price_usd = choose(left)
+        if caps:
+            await _reserve(deps, spent_usd + price_usd)
         _pledge(deps, price_usd)
     return chosen
 

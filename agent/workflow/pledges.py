@@ -1,6 +1,6 @@
 """What turns are about to pay for pictures, and have been asked for: others count it before any answer has come.
 
-It is known in this process only; what the turns of another one wait for stands in the journal.
+It is known in this process only; what the turns of another one may come to is reserved in the database.
 """
 
 from __future__ import annotations

@@ -195,6 +195,33 @@ async def test_ten_turns_that_ask_together_do_not_pass_a_cap_unasked(settings: S
     assert spent_usd <= cap
 
 
+async def test_two_processes_that_weigh_in_the_same_moment_do_not_pass_a_cap_together(settings: Settings) -> None:
+    gate, planned, painting = asyncio.Event(), asyncio.Event(), list[Asked]()
+
+    def plan(_: Asked) -> Line:
+        if sum(one.request is None for each in scene.providers for one in each.asked) == 6:
+            planned.set()
+        return Line((Hold(planned), *calls(generate()).parts))
+
+    def paint(asked: Asked) -> Line:
+        painting.append(asked)
+        return Line((Hold(gate), *priced().parts), usage=PAINTED)
+
+    scene, cap = Scene(settings, text=plan, pictures=paint), 6 * WORDS + 2.5 * PRICE
+    async with scene.studio() as one, scene.studio() as other:
+        turns = []
+        for studio in (one, other) * 3:
+            conversation = await studio.new_conversation()
+            turns.append(asyncio.create_task(run(studio, conversation.id, "a red fox", cap_day_usd=cap)))
+        await until(lambda: len(painting) + sum(turn.done() for turn in turns) == 6)
+        gate.set()
+        ends = [(await turn)[-1] for turn in turns]
+        spent_usd = (await one.spend.day("local")).price_usd
+    assert sum(isinstance(end, TurnDone) for end in ends) == len(painting)
+    assert 1 <= len(painting) <= 2
+    assert spent_usd <= cap
+
+
 async def test_what_a_turn_did_not_spend_after_all_is_there_for_the_next(settings: Settings) -> None:
     failed = Line(error=ErrorInfo(code=ErrorCode.PICTURE_BLOCKED))
     scene = Scene(settings, text=lambda _: calls(generate()), pictures=[failed, priced()])
