@@ -72,7 +72,7 @@ class Streams:
                 gr.Warning(step_sentence(visitor.words, line))
             clock.take(live)
             if not is_timed and live.painting is not None:
-                is_timed, usual = True, await self._usual(visitor, live.painting, clock.elapsed_s)
+                is_timed, usual = True, await self._usual(visitor, live.painting, clock.elapsed_s, live.turn_id)
                 live = replace(live, usual=usual)
             if before.turn_id != live.turn_id:
                 past = _past(view, conversation, live.turn_id)
@@ -87,9 +87,11 @@ class Streams:
         # Gradio sends the last update once more when a handler ends: it must not write over another conversation.
         yield {thread: gr.skip()}
 
-    async def _usual(self, visitor: Visitor, painting: Painting, elapsed_s: float) -> Usual | None:
+    async def _usual(self, visitor: Visitor, painting: Painting, elapsed_s: float, turn_id: str) -> Usual | None:
         studio, provider = self.screen.studio(), self.screen.provider(visitor)
-        return await usual_time(studio.gallery, studio.catalogue, visitor.owner, provider, painting.asked, elapsed_s)
+        return await usual_time(
+            studio.gallery, studio.catalogue, visitor.owner, provider, painting.asked, elapsed_s, turn_id
+        )
 
     async def _begun(self, visitor: Visitor, stream: Stream, thread: list[dict[str, Any]]) -> Updates:
         panels, conversation = self.screen.panels, stream.conversation

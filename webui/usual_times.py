@@ -43,14 +43,21 @@ class Pictures(Protocol):
 
 
 async def usual_time(
-    gallery: Pictures, catalogue: Catalogue, owner: str, provider: str, asked: PaintingStarted, elapsed_s: float
+    gallery: Pictures,
+    catalogue: Catalogue,
+    owner: str,
+    provider: str,
+    asked: PaintingStarted,
+    elapsed_s: float,
+    turn_id: str = "",
 ) -> Usual | None:
     """Return when the pictures asked for can be expected; None where nothing tells, or nobody would wait for it.
 
-    Of several models the slowest counts: they paint side by side.
+    Of several models the slowest counts: they paint side by side. Pictures of the turn `turn_id` do not count: the
+    first of several that comes at once says nothing of the others.
     """
     labels = asked.model_label.split(" + ")
-    own = [await _own_s(gallery, owner, label, asked.width * asked.height) for label in labels]
+    own = [await _own_s(gallery, owner, label, asked.width * asked.height, turn_id) for label in labels]
     known = [seconds for seconds in own if seconds is not None]
     if len(known) == len(labels):
         usual = Usual(elapsed_s + max(known), is_own=True)
@@ -76,10 +83,11 @@ def _is_alike(pixels: int, others: int) -> bool:
     return min(pixels, others) > 0 and abs(log(pixels / others)) < _SAME_SIZE
 
 
-async def _own_s(gallery: Pictures, owner: str, label: str, pixels: int) -> float | None:
+async def _own_s(gallery: Pictures, owner: str, label: str, pixels: int, turn_id: str) -> float | None:
     receipts: Sequence[Receipt] = ()
     # Without an answer nothing is said of it; the picture comes all the same.
     with suppress(AivistaError):
         page = await gallery.page(owner, GalleryQuery(model=label, limit=_LOOKED_AT))
-        receipts = [one.picture.receipt for one in page.items if one.picture.receipt is not None]
+        earlier = [one.picture for one in page.items if one.picture.turn_id != turn_id]
+        receipts = [one.receipt for one in earlier if one.receipt is not None]
     return usual_of(receipts, pixels)

@@ -20,7 +20,8 @@ def opened(page: Page, studio: PageProcess, number: int) -> Image.Image:
     link = page.locator("figure.pic").nth(number).get_by_role("link", name="Download")
     address = link.get_attribute("href")
     assert address is not None
-    answer = page.request.get(urljoin(f"{studio.url}/", address))
+    # Playwright keeps its connections: the server may end one in the moment in which it is used again.
+    answer = page.request.get(urljoin(f"{studio.url}/", address), max_retries=2)
     assert answer.ok
     return Image.open(io.BytesIO(answer.body())).convert("RGB")
 

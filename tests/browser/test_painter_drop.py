@@ -420,7 +420,7 @@ def opened_on(page: Page, studio: PageProcess) -> Image.Image:
     """Return the pixels of the first picture of the thread, in Chinese."""
     address = page.locator("figure.pic").first.get_by_role("link", name="下载").get_attribute("href")
     assert address is not None
-    return Image.open(io.BytesIO(page.request.get(f"{studio.url}/{address}").body())).convert("RGB")
+    return Image.open(io.BytesIO(page.request.get(f"{studio.url}/{address}", max_retries=2).body())).convert("RGB")
 
 
 def lose(phone: Page, studio: PageProcess, tmp_path: Path) -> None:

@@ -199,14 +199,14 @@ def test_a_picture_can_be_pasted_and_dropped(page: Page, studio: PageProcess, ph
 def test_a_picture_whose_file_is_missing_says_so_in_its_place(page: Page, studio: PageProcess) -> None:
     address = studio.sketched("draw a purple umbrella on a beach")
     media = f"{studio.url}/media/{address.rpartition('=')[2]}/1"
-    page.request.get(studio.url)
-    digest = hashlib.sha256(page.request.get(media).body()).hexdigest()
+    page.request.get(studio.url, max_retries=2)
+    digest = hashlib.sha256(page.request.get(media, max_retries=2).body()).hexdigest()
     for file in studio.home.rglob(f"{digest}*"):
         file.unlink()
     open_at(page, address)
     frame = page.locator("#chat .frame")
     expect(frame).to_have_attribute("data-lost", re.compile("The file of picture #1 is missing"))
     expect(frame.locator("img")).to_have_class(re.compile("lost"))
-    answer = page.request.get(f"{media}?size=192")
+    answer = page.request.get(f"{media}?size=192", max_retries=2)
     assert (answer.status, "#1" in answer.text(), digest[:8] in answer.text()) == (404, True, False)
-    assert page.request.get(f"{media[:-1]}999").text() == "There is no such picture."
+    assert page.request.get(f"{media[:-1]}999", max_retries=2).text() == "There is no such picture."

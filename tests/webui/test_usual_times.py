@@ -62,6 +62,12 @@ async def test_ones_own_pictures_of_that_model_and_size_tell_and_what_went_befor
     assert await usual(shelf, asked(width=5504, height=3072)) == Usual(92, is_own=True)
 
 
+async def test_pictures_of_the_same_turn_tell_nothing_of_those_that_are_still_painted() -> None:
+    found = await usual_time(Shelf(took(0.2)), CATALOGUE, "local", "gemini", asked(), 2, picture("#1").turn_id)
+    assert found == await usual(Shelf(), asked())
+    assert found is not None
+
+
 async def test_of_two_models_side_by_side_the_slower_one_counts() -> None:
     shelf = Shelf(took(20), took(31, model="Pro"))
     assert await usual(shelf, asked("Flash + Pro")) == Usual(33, is_own=True)
