@@ -128,6 +128,8 @@ def test_a_reload_in_the_middle_follows_the_turn_to_its_end(
     open_page(page, gemini_studio.url)
     say(page, "count")
     expect(page.locator("#chat .bot")).to_contain_text("one")
+    # The address follows the thread a moment later.
+    expect(page).to_have_url(re.compile(r"\?c=\w{8,}"))
     page.reload()
     expect(page.locator("#chat .bot")).to_contain_text("one")
     expect(page.locator("#box .stop-button")).to_be_visible()

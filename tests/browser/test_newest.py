@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -33,6 +34,7 @@ def test_a_picture_that_comes_after_stop_is_shown_in_every_open_page(
     open_page(page, gemini_studio.url)
     say(page, "a fox")
     expect(page.locator("#chat .frame.pending")).to_have_count(1)
+    expect(page).to_have_url(re.compile(r"\?c=\w{8,}"))
     other = profile.new_page()
     open_at(other, page.url)
     expect(other.locator("#chat .frame.pending")).to_have_count(1)

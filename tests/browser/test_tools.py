@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -75,6 +76,7 @@ def test_an_address_that_nobody_named_waits_for_a_click_and_words_come_back_with
     card = page.get_by_role("group", name="May I?")
     expect(card).to_contain_text("read_url")
     expect(card).to_contain_text(FOREIGN)
+    expect(page).to_have_url(re.compile(r"\?c=\w{8,}"))
     page.reload()
     expect(card.get_by_role("button", name="Allow")).to_be_enabled()
     card.get_by_role("button", name="Don't").click()
