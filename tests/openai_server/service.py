@@ -49,6 +49,7 @@ class Service:
     disconnects: int = 0
     _count: int = 0
     _waiting: set[asyncio.Future[None]] = field(default_factory=set)
+    _lets_next_pass: bool = False
     _changed: threading.Condition = field(default_factory=threading.Condition)
 
     def wait_until(self, is_true: Callable[[], bool]) -> None:
@@ -58,7 +59,8 @@ class Service:
                 raise TimeoutError(f"still not so after {PATIENCE_S} s; seen: {self}")
 
     def release(self) -> None:
-        """Let every held answer go on."""
+        """Let every held answer go on, or the next that is held: its request may still be on its way."""
+        self._lets_next_pass = not self._waiting
         for future in self._waiting:
             if not future.done():
                 future.set_result(None)
@@ -151,6 +153,9 @@ class Service:
         connection.write_end()
 
     async def _wait(self) -> None:
+        if self._lets_next_pass:
+            self._lets_next_pass = False
+            return
         future = asyncio.get_running_loop().create_future()
         self._waiting.add(future)
         self._change(held=1)

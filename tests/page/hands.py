@@ -21,6 +21,8 @@ def open_page(page: Page, url: str) -> None:
 
 def go(page: Page, address: str) -> None:
     """Go to an address, once the page has taken its last step back: a browser that is on its way back goes nowhere."""
+    # The page begins that step in a timer after what was done last.
+    page.evaluate("() => new Promise(done => setTimeout(() => setTimeout(done)))")
     expect(page.locator("html[data-stepping]")).to_have_count(0)
     page.goto(address)
 

@@ -96,6 +96,7 @@ class Control:
             service.script.clear()
             service.records.clear()
             service.permissions.clear()
+            service.gate.clear()
         for kind in (Kind.TEXT, Kind.IMAGE):
             queued = [answer_from_json(entry) for entry in orders.get(f"on_{kind}", [])]
             service.script.add(kind, *queued)

@@ -34,14 +34,18 @@ STREAM_HEADERS = {"content-type": "text/event-stream", "content-disposition": "a
 
 
 class Gate:
-    """Holds answers until it is opened; opening lets go of those that wait now, not of later ones."""
+    """Holds answers until it is opened; opening lets go of those that wait now, else of the next one."""
 
     def __init__(self, records: Records) -> None:
         self._records = records
         self._waiting: set[asyncio.Future[None]] = set()
+        self._lets_next_pass = False
 
     async def wait(self) -> None:
-        """Return when the gate is next opened."""
+        """Return when the gate is next opened, or at once when it was opened for this one before it came."""
+        if self._lets_next_pass:
+            self._lets_next_pass = False
+            return
         future = asyncio.get_running_loop().create_future()
         self._waiting.add(future)
         self._records.add_held(1)
@@ -52,10 +56,15 @@ class Gate:
             self._records.add_held(-1)
 
     def open(self) -> None:
-        """Let every waiting answer go on."""
+        """Let every waiting answer go on, or the next that comes: its request may still be on its way."""
+        self._lets_next_pass = not self._waiting
         for future in self._waiting:
             if not future.done():
                 future.set_result(None)
+
+    def clear(self) -> None:
+        """Let nothing pass that has not come yet."""
+        self._lets_next_pass = False
 
 
 class Player:

@@ -142,6 +142,17 @@ def test_a_held_answer_waits_for_its_release(server: GeminiServer, raw: Raw) -> 
         assert coming.result(10)[0]["text"] == "late"
 
 
+def test_a_release_that_comes_before_the_request_lets_that_one_answer_pass(server: GeminiServer, raw: Raw) -> None:
+    server.on_text(Hold(Text("early")), Hold(Text("late")))
+    server.release()
+    assert raw.parts(HI)[0]["text"] == "early"
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(raw.parts, HI)
+        server.wait_for_held()
+        server.release()
+        assert coming.result(10)[0]["text"] == "late"
+
+
 def test_a_client_that_leaves_in_the_middle_is_noticed(server: GeminiServer, raw: Raw) -> None:
     server.on_text(Hold(Text("a long story", chunks=5), after_chunks=2))
     url = f"{server.url}/v1beta/models/{FLASH}:streamGenerateContent?alt=sse"
