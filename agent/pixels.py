@@ -28,6 +28,9 @@ Pixels: TypeAlias = NDArray[np.uint8 | np.uint16]
 BACKDROP = 255
 """The grey that stands behind transparent pixels wherever a picture is shown without transparency."""
 
+LUMA = np.array([0.299, 0.587, 0.114], np.float32)
+"""How much red, green and blue add to a grey."""
+
 # What a studio holds, a painter stores and a model delivers.
 _FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "AVIF")
 _ORIENTATION = 0x0112
@@ -35,7 +38,6 @@ _PNG_START = b"\x89PNG\r\n\x1a\n"
 _PLAIN_MODES = frozenset({"L", "LA", "RGB", "RGBA"})
 _COLOUR_MODELS = {1: b"GRAY", 2: b"GRAY", 3: b"RGB ", 4: b"RGB "}
 _BAND_ROWS = 256
-_LUMA = np.array([0.299, 0.587, 0.114], np.float32)
 # Two profiles give the same colours when none of these differs by more than so many of 255 levels.
 _PROBE_LEVELS = tuple(range(0, 256, 51))
 _SAME_LEVELS = 1
@@ -231,13 +233,13 @@ def from_srgb(colours: Floats, profile: bytes | None, channels: int) -> Floats:
     """Return sRGB colours (RGB, 0 to 255 and between) as those of a profile: 3 channels, or 1 for grey."""
     transform = _transform(profile, channels, is_back=True)
     if transform is None:
-        return colours if channels == 3 else np.asarray((colours @ _LUMA)[..., None], np.float32)
+        return colours if channels == 3 else np.asarray((colours @ LUMA)[..., None], np.float32)
     # The profile is applied to whole levels; what lies between two of them is added again.
     whole = np.rint(np.clip(colours, 0, 255))
     shown = np.asarray(transform.apply(Image.fromarray(whole.astype(np.uint8))), np.float32)
     rest = np.asarray(colours - whole, np.float32)
     if channels == 1:
-        shown, rest = shown[..., None], np.asarray((rest @ _LUMA)[..., None], np.float32)
+        shown, rest = shown[..., None], np.asarray((rest @ LUMA)[..., None], np.float32)
     return np.asarray(shown + rest, np.float32)
 
 

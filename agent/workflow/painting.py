@@ -363,7 +363,8 @@ async def _lost_transparency(deps: Deps, order: Commission, data: bytes) -> tupl
 def part_reduction(base: Picture, plan: masking.EditPlan) -> Reduction | None:
     """Return that what was painted for a part of the base is smaller or flatter than where it stands."""
     full = PixelSize(width=plan.box.width, height=plan.box.height, bit_depth=base.image.bit_depth)
-    used = PixelSize(width=plan.frame.width_px, height=plan.frame.height_px)
+    bits = base.image.bit_depth if plan.is_in_place else 8
+    used = PixelSize(width=plan.frame.width_px, height=plan.frame.height_px, bit_depth=bits)
     return _reduction(ReductionKind.PART, base, full, used)
 
 

@@ -7,6 +7,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 from PIL import Image, ImageColor
@@ -153,6 +154,39 @@ async def test_the_sketch_model_works_inside_a_mask_on_the_very_pixels(settings:
     # Nothing was resampled, aligned or toned on the way.
     assert np.array_equal(after[inner], 255 - large[inner])
     assert receipt_of(made).reductions == ()
+
+
+@pytest.mark.parametrize(
+    "words", ["make it red", "erase it", "blur it", "pixelate it", "fill it with blue", "brighter"]
+)
+async def test_the_sketch_model_works_inside_a_mask_with_all_bits_in_the_pictures_own_profile(
+    settings: Settings, words: str
+) -> None:
+    before = deep()
+    async with Studio(settings) as studio:
+        conversation = (await studio.new_conversation()).id
+        mask = Mask(packed(AREA).data, "upload:1", 2)
+        events = await run(studio, conversation, words, SCAN, mask=mask)
+        made = only(events, PictureReady).picture
+        result = open_picture((await studio.picture(conversation, made.handle)).data)
+    assert (result.bit_depth, result.profile, made.image.bit_depth) == (16, PROFILE, 16)
+    assert not (result.pixels != before).any(axis=2)[AREA == 0].any()
+    inner = result.pixels[AREA > 0]
+    assert (inner != before[AREA > 0]).any(axis=1).mean() > 0.9
+    # A picture of 8 bits that was made deeper has only every 257th level.
+    assert words.startswith("fill") or (inner % 257 != 0).mean() > 0.8
+    assert receipt_of(made).reductions == ()
+
+
+async def test_what_the_sketch_model_turns_round_inside_a_mask_comes_back_to_the_last_bit(settings: Settings) -> None:
+    async with Studio(settings) as studio:
+        conversation = (await studio.new_conversation()).id
+        events = await run(
+            studio, conversation, "invert the colours", SCAN, mask=Mask(packed(AREA).data, "upload:1", 2)
+        )
+        result = pixels_of((await studio.picture(conversation, only(events, PictureReady).picture.handle)).data)
+    inner = cv2.erode(AREA, np.ones((9, 9), np.uint8)) > 0
+    assert np.array_equal(result[inner], 65535 - deep()[inner])
 
 
 async def test_a_model_elsewhere_is_sent_a_small_copy_in_8_bits_and_the_receipt_says_so(

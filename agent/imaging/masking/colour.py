@@ -34,10 +34,6 @@ class Correction:
     field: Floats
 
 
-NONE = Correction(np.repeat(np.arange(256, dtype=np.float32)[:, None], 3, axis=1), np.zeros((1, 1, 3), np.float32))
-"""Leaves every colour as it is."""
-
-
 def correction(sent: Bytes, shown: Floats, outside: Bytes, comparable: Bytes) -> Correction:
     """Return what makes `shown` (the aligned answer in the work frame) match `sent` outside the mask.
 

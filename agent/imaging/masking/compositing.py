@@ -17,7 +17,7 @@ from agent.imaging.masking.colour import Correction
 from agent.imaging.masking.masks import box_of, smoothstep
 from agent.imaging.masking.values import Box
 from agent.imaging.masking.wobble import Bends
-from agent.pixels import BACKDROP, Bytes, Floats, Pixels, Raster, from_srgb, shown_rgb
+from agent.pixels import BACKDROP, LUMA, Bytes, Floats, Pixels, Raster, from_srgb, shown_rgb, unweighed, weighed
 
 _BAND_ROWS = 256
 _LEAST_FEATHER_PX = 1.5
@@ -58,6 +58,30 @@ def pasted(picture: Raster, mask: Bytes, laid: Laid, feather_px: float) -> Raste
         part = picture.pixels[rows, columns]
         mixed = _mixed(part, _sampled(laid, band), weight, picture)
         pixels[rows, columns] = np.where(weight[..., None] > 0, mixed, part)
+    return Raster(pixels, picture.profile)
+
+
+def replaced(picture: Raster, mask: Bytes, part: Raster, box: Box, feather_px: float) -> Raster:
+    """Return the picture with a part of it, of its bit depth and profile, in the box; what the mask leaves out stays.
+
+    `feather_px` is in pixels of the picture; it is less in narrow places, as for `pasted`. A part in colour becomes
+    grey in a picture that is.
+    """
+    pixels = picture.pixels.copy()
+    fade = _Fade(mask, box_of(mask), feather_px)
+    for band in _bands(box_of(mask)):
+        share = fade.weight(band)[..., None]
+        rows, columns = slice(band.top, band.bottom), slice(band.left, band.right)
+        before = picture.pixels[rows, columns]
+        after = part.pixels[band.top - box.top : band.bottom - box.top, band.left - box.left : band.right - box.left]
+        if picture.colours < part.colours:
+            grey = np.rint(after[..., :3] @ LUMA)[..., None].astype(before.dtype)
+            after = np.concatenate([grey, after[..., 3:]], axis=2)
+        if picture.has_alpha:
+            mixed = unweighed(weighed(before) * (1 - share) + weighed(after) * share, before.dtype)
+        else:
+            mixed = _stored(before * (1 - share) + after * share, before)
+        pixels[rows, columns] = np.where(share >= 1, after, np.where(share > 0, mixed, before))
     return Raster(pixels, picture.profile)
 
 

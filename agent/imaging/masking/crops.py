@@ -15,7 +15,7 @@ import cv2
 import numpy as np
 
 from agent.imaging.masking.values import Box, Frame
-from agent.pixels import Bytes, Pixels, Raster, shown_rgb
+from agent.pixels import Bytes, Pixels, Raster, resized, shown_rgb
 
 CONTEXT = 2.0
 MIN_CONTEXT_PX = 48
@@ -96,6 +96,13 @@ def cut(picture: Raster, crop: Crop) -> Bytes:
     size = (crop.frame.width_px, crop.frame.height_px)
     way = cv2.INTER_AREA if crop.softness > 1 else cv2.INTER_CUBIC
     return np.asarray(cv2.resize(shown, size, interpolation=way), np.uint8)
+
+
+def cut_as_it_is(picture: Raster, crop: Crop) -> Raster:
+    """Return a crop within the picture in the picture's own values, made smaller where the frame is."""
+    box = crop.box
+    part = Raster(np.ascontiguousarray(picture.pixels[box.top : box.bottom, box.left : box.right]), picture.profile)
+    return part if crop.softness <= 1 else resized(part, crop.frame.width_px, crop.frame.height_px)
 
 
 def filled(picture: Raster, box: Box) -> Bytes:

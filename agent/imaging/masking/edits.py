@@ -30,7 +30,7 @@ from agent.imaging.masking.values import (
     Said,
     Verdict,
 )
-from agent.pixels import Bytes, Raster, encode_png, open_picture, read_rgb
+from agent.pixels import Bytes, Raster, encode_png, open_picture, read_rgb, shown_rgb
 
 LEAST_FEATHER_PX, MOST_FEATHER_PX = 2.0, 32.0
 _BEYOND_SAID = 0.02
@@ -50,7 +50,8 @@ def plan_edit(
     model's legal outputs in all their sizes; about a megapixel is asked for unless that would be more than 1.25 times
     coarser than the picture. All areas of the mask are edited by the one request. What should be said before paying is
     in the plan's notices: nothing outside the mask, little to align by, a softer result. A painter that works on the
-    very pixels it is given (`is_in_place`) is given those of the picture, whatever their number up to 16 million.
+    very pixels it is given (`is_in_place`) is given those of the picture, with all their bits and in its own colour
+    profile, whatever their number up to 16 million.
 
     Refused: a picture that cannot be read, a mask of another size, an empty mask, no frame.
     """
@@ -70,8 +71,10 @@ def plan_edit(
     if crop is None:
         return MaskRefusal(MaskProblem.NO_FRAME)
     plan = planned(original, picture, mask, values, crop, frames, masks.areas_of(values), feather_px)
+    if not is_in_place:
+        return plan
     # Nothing is aligned, so nothing has to be there to align by.
-    return replace(plan, notices=(), is_in_place=True) if is_in_place else plan
+    return replace(plan, crop=encode_png(crops.cut_as_it_is(picture, crop)), notices=(), is_in_place=True)
 
 
 def planned(
@@ -115,12 +118,14 @@ def finish_edit(plan: EditPlan, answer: bytes) -> EditOutcome | MaskRefusal:
     Refused outright: an answer that cannot be read.
     """
     try:
-        pixels = read_rgb(answer)
+        part = open_picture(answer)
     except RequestRefused:
         return MaskRefusal(MaskProblem.ANSWER_UNREADABLE)
     surface, values = _surface(plan), masks.unpacked(plan.mask)
     if plan.is_in_place:
-        return outcome(surface, values, pixels, laying.in_place(surface, answer), plan.feather_px, is_in_place=True)
+        made = laying.paste_in_place(surface, values, part, plan.feather_px)
+        return _counted(surface, values, made, laying.in_place(surface, answer))
+    pixels = shown_rgb(part.pixels, part.profile)
     kept = laying.aligned(surface, values, pixels, answer)
     if kept.judgement.verdict is Verdict.REFUSED:
         return EditOutcome(kept.judgement, aligned=kept, outside=int((values == 0).sum()))
@@ -147,17 +152,12 @@ def regrow(plan: EditPlan, aligned: AlignedAnswer, mask: Mask) -> EditOutcome | 
     return outcome(surface, values, read_rgb(aligned.answer), aligned, plan.feather_px)
 
 
-def outcome(
-    surface: Surface,
-    values: Bytes,
-    answer: Bytes,
-    kept: AlignedAnswer,
-    feather_px: float,
-    *,
-    is_in_place: bool = False,
-) -> EditOutcome:
+def outcome(surface: Surface, values: Bytes, answer: Bytes, kept: AlignedAnswer, feather_px: float) -> EditOutcome:
     """Return the paste as a file, with everything counted and said."""
-    made = laying.paste(surface, values, answer, kept, feather_px, is_in_place=is_in_place)
+    return _counted(surface, values, laying.paste(surface, values, answer, kept, feather_px), kept)
+
+
+def _counted(surface: Surface, values: Bytes, made: laying.Paste, kept: AlignedAnswer) -> EditOutcome:
     composite = encode_png(made.picture)
     # Counted on the file itself, so that neither paste nor encoder can break the promise unseen.
     changed = compositing.changed_outside(surface.picture, open_picture(composite), values)

@@ -11,7 +11,7 @@ import numpy as np
 from agent.imaging.masking import alignment, colour, compositing, crops, spills, verdicts, wobble
 from agent.imaging.masking.alignment import Matrix
 from agent.imaging.masking.values import AlignedAnswer, Box, Judgement, Reason, Verdict
-from agent.pixels import Bytes, Floats, Raster, encode_png
+from agent.pixels import Bytes, Floats, Raster, encode_png, resized
 
 _EDGE_PX = 2.0
 _OTHER_RATIO = 0.004
@@ -96,29 +96,36 @@ def in_place(surface: Surface, data: bytes) -> AlignedAnswer:
     return _kept(data, (surface.work_width, surface.work_height), straight, None, judgement)
 
 
-def paste(
-    surface: Surface, mask: Bytes, answer: Bytes, kept: AlignedAnswer, feather_px: float, *, is_in_place: bool = False
-) -> Paste:
+def paste_in_place(surface: Surface, mask: Bytes, part: Raster, feather_px: float) -> Paste:
+    """Return the picture with its own pixels, changed, inside the mask; `part` is the crop that was sent, changed.
+
+    No colour is corrected, and nothing lies beyond the mask.
+    """
+    box, picture = surface.box, surface.picture
+    if (part.width, part.height) != (box.width, box.height):
+        part = resized(part, box.width, box.height)
+    result = compositing.replaced(picture, mask, part, box, feather_px * box.width / surface.work_width)
+    return Paste(result, 0, is_unchanged=bool((result.pixels == picture.pixels).all()))
+
+
+def paste(surface: Surface, mask: Bytes, answer: Bytes, kept: AlignedAnswer, feather_px: float) -> Paste:
     """Return the picture with the answer inside the mask, its colours learnt outside of this mask.
 
-    The fade is twice as wide where the edit keeps so far away from the whole border. Of an answer that changed the
-    crop's own pixels (`is_in_place`) no colour is corrected, and nothing lies beyond the mask.
+    The fade is twice as wide where the edit keeps so far away from the whole border.
     """
     size = (surface.work_width, surface.work_height)
     matrix, bends = matrix_of(kept), bends_of(kept)
     shown = wobble.seen_through(fitted(answer, size), matrix, bends)
     outside = surface.outside(mask)
     comparable = outside & alignment.inside_answer(matrix, outside.shape, _EDGE_PX)
-    correction = colour.NONE if is_in_place else colour.correction(surface.sent, shown, outside, comparable)
+    correction = colour.correction(surface.sent, shown, outside, comparable)
     laid = compositing.Laid(answer, surface.box, *size, matrix, bends, correction)
     inside = surface.masked(mask)
     toned = true_colours(correction, shown)
     wide_px = _CLEAR_TIMES * feather_px
     reach = spills.reach_of(surface.sent, toned, inside, comparable, wide_px)
-    is_wide = reach.keeps_clear and not is_in_place
-    result = compositing.pasted(surface.picture, mask, laid, wide_px if is_wide else feather_px)
-    spill_px = 0 if is_in_place else math.ceil(reach.spill_px * surface.box.width / size[0])
-    return Paste(result, spill_px, reach.is_unchanged)
+    result = compositing.pasted(surface.picture, mask, laid, wide_px if reach.keeps_clear else feather_px)
+    return Paste(result, math.ceil(reach.spill_px * surface.box.width / size[0]), reach.is_unchanged)
 
 
 def true_colours(correction: colour.Correction, shown: Floats) -> Floats:

@@ -164,8 +164,8 @@ class EditPlan:
     `crop` (PNG, 8-bit RGB) is what to send, `marked` the same with the area tinted in the colour `marker` names.
     `box` is what the crop shows of `original`, which is the PNG or JPEG as it came, or for an expansion the wider
     canvas. `feather_px` is the fade inside the mask, in pixels of a frame of about a megapixel; it is doubled when the
-    edit keeps that far away from the border. When it `is_in_place` the painter changes the crop's own pixels: its
-    answer is laid over the picture as it is, neither aligned nor toned.
+    edit keeps that far away from the border. When it `is_in_place` the crop has the picture's own bits and colour
+    profile, and the painter's answer is laid over the picture as it is, neither aligned nor toned.
     """
 
     original: bytes = field(repr=False)

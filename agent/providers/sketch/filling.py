@@ -15,7 +15,6 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-Bytes: TypeAlias = NDArray[np.uint8]
 Floats: TypeAlias = NDArray[np.float32]
 Flags: TypeAlias = NDArray[np.bool_]
 Places: TypeAlias = NDArray[np.intp]
@@ -44,8 +43,8 @@ class _Level:
     source: Places
 
 
-def filled(pixels: Bytes, hole: Flags) -> Bytes:
-    """Return the pixels (height, width, channels) with the hole (height, width) filled from around it.
+def filled(pixels: Floats, hole: Flags) -> Floats:
+    """Return the pixels (height, width, channels; 0 to 255) with the hole (height, width) filled from around it.
 
     What is outside of the hole stays. With nothing outside, or a picture too small for patches, the colours of the
     border are carried in, or the middle colour of all is laid over it.
@@ -53,7 +52,7 @@ def filled(pixels: Bytes, hole: Flags) -> Bytes:
     if not hole.any():
         return pixels.copy()
     if hole.all():
-        return np.broadcast_to(np.median(pixels, axis=(0, 1)).astype(np.uint8), pixels.shape).copy()
+        return np.broadcast_to(np.median(pixels, axis=(0, 1)), pixels.shape).copy()
     top, bottom, left, right = _surroundings(hole)
     result = pixels.copy()
     result[top:bottom, left:right] = _filled_part(
@@ -73,7 +72,7 @@ def _surroundings(hole: Flags) -> tuple[int, int, int, int]:
     return limits[0], limits[1], limits[2], limits[3]
 
 
-def _filled_part(pixels: Bytes, hole: Flags) -> Bytes:
+def _filled_part(pixels: Floats, hole: Flags) -> Floats:
     chance = np.random.default_rng(_SEED)
     level: _Level | None = None
     for number, size in enumerate(_sizes(hole)):
@@ -100,11 +99,11 @@ def _sizes(hole: Flags) -> list[tuple[int, int]]:
     return [(max(1, round(height * factor)), max(1, round(width * factor))) for factor in factors]
 
 
-def _shrunk(pixels: Bytes, hole: Flags, size: tuple[int, int]) -> tuple[Floats, Flags]:
+def _shrunk(pixels: Floats, hole: Flags, size: tuple[int, int]) -> tuple[Floats, Flags]:
     """Return both at a size; a pixel of which any part is hole is hole, and no colour of the hole reaches another."""
     across = (size[1], size[0])
     share = cv2.resize(hole.astype(np.float32), across, interpolation=cv2.INTER_AREA)
-    known = (pixels * (~hole)[..., None]).astype(np.float32)
+    known = pixels * (~hole)[..., None]
     summed = cv2.resize(known, across, interpolation=cv2.INTER_AREA).reshape(*size, -1)
     mean = summed / np.maximum(1e-3, 1 - share)[..., None]
     return np.asarray(mean, np.float32), np.asarray(share > 1e-4, np.bool_)
@@ -120,18 +119,17 @@ def _allowed(hole: Flags) -> Flags:
     return allowed
 
 
-def _coarsest(pixels: Bytes, hole: Flags, size: tuple[int, int], chance: np.random.Generator) -> _Level | None:
+def _coarsest(pixels: Floats, hole: Flags, size: tuple[int, int], chance: np.random.Generator) -> _Level | None:
     small, small_hole = _shrunk(pixels, hole, size)
     allowed = _allowed(small_hole)
     places = np.flatnonzero(allowed)
     if not places.size:
         return None
-    start = _carried_in(np.clip(small, 0, 255).astype(np.uint8), small_hole)
-    small[small_hole] = start[small_hole]
+    small = _carried_in(small, small_hole)
     return _Level(small, small_hole, allowed, chance.choice(places, small_hole.shape))
 
 
-def _finer(level: _Level, pixels: Bytes, hole: Flags, size: tuple[int, int]) -> _Level | None:
+def _finer(level: _Level, pixels: Floats, hole: Flags, size: tuple[int, int]) -> _Level | None:
     """Return the next level: each pixel looks like what the pixel above it looked like, painted as that says."""
     small, small_hole = _shrunk(pixels, hole, size)
     allowed = _allowed(small_hole)
@@ -232,7 +230,7 @@ def _voted(level: _Level) -> _Level:
     return replace(level, pixels=pixels)
 
 
-def _taken_over(pixels: Bytes, hole: Flags, level: _Level) -> Bytes:
+def _taken_over(pixels: Floats, hole: Flags, level: _Level) -> Floats:
     """Return the full picture, each pixel of the hole taken from where the level says, seams crossfaded and toned."""
     height, width = hole.shape
     source = _spread(level, (height, width))
@@ -253,24 +251,23 @@ def _taken_over(pixels: Bytes, hole: Flags, level: _Level) -> Bytes:
             weight = usable * np.float32(1.0 if above or before else 2.0)
             total += known[place] * weight[:, None]
             weights += weight
-    painted = known.astype(np.float32)
+    painted = known.copy()
     sure = weights > 0
     painted[rows[sure], columns[sure]] = total[sure] / weights[sure][:, None]
     return _toned(pixels, hole, painted, source)
 
 
-def _toned(pixels: Bytes, hole: Flags, painted: Floats, source: Places) -> Bytes:
+def _toned(pixels: Floats, hole: Flags, painted: Floats, source: Places) -> Floats:
     """Return the painted picture with the tones of the border carried in, so that no step shows along it."""
     height, width = hole.shape
     reach = max(2, round(max(height, width) / 150))
     wide = cv2.dilate(hole.astype(np.uint8), np.ones((2 * reach + 1, 2 * reach + 1), np.uint8)) > 0
     rim = wide & ~hole
     copied = pixels.reshape(height * width, -1)[source]
-    difference = np.where(rim[..., None], pixels.astype(np.float32) - copied, 0).astype(np.float32)
+    difference = np.where(rim[..., None], pixels - copied, np.float32(0))
     np.clip(difference, -_MOST_TONE, _MOST_TONE, out=difference)
     tone = _membrane(difference, rim.astype(np.float32))
-    result = np.where(hole[..., None], np.clip(np.rint(painted + tone), 0, 255), pixels)
-    return result.astype(np.uint8)
+    return np.where(hole[..., None], np.clip(painted + tone, 0, 255), pixels)
 
 
 def _membrane(values: Floats, weights: Floats) -> Floats:
@@ -289,8 +286,8 @@ def _membrane(values: Floats, weights: Floats) -> Floats:
     return np.asarray(values * share + wide * (1 - share), np.float32)
 
 
-def _carried_in(pixels: Bytes, hole: Flags) -> Bytes:
+def _carried_in(pixels: Floats, hole: Flags) -> Floats:
     """Return the picture with the colours of the border carried smoothly into the hole."""
-    known = np.where(hole[..., None], 0, pixels).astype(np.float32)
+    known = np.where(hole[..., None], np.float32(0), pixels)
     field = _membrane(known, (~hole).astype(np.float32))
-    return np.where(hole[..., None], np.clip(np.rint(field), 0, 255), pixels).astype(np.uint8)
+    return np.where(hole[..., None], field, pixels)

@@ -1,9 +1,14 @@
-"""Operations inside a mask: what it covers is changed fully, everything else stays as it is."""
+"""Operations inside a mask: what it covers is changed fully, everything else stays as it is.
+
+They work on the picture's own values, of 8 or 16 bits and of its own colour profile; colours that come with a wish are
+turned into that profile.
+"""
 
 from __future__ import annotations
 
 import io
 import math
+from dataclasses import replace
 from typing import TypeAlias
 
 import cv2
@@ -13,9 +18,9 @@ from PIL import Image, UnidentifiedImageError
 
 from agent.adjusting.applying import encoded
 from agent.errors import ErrorCode, RequestRefused
-from agent.pixels import Raster, image_of, open_picture, pixels_of
+from agent.pixels import Floats, Pixels, Raster, from_srgb, open_picture
 from agent.providers.sketch.filling import filled
-from agent.providers.sketch.lettering import letter_area
+from agent.providers.sketch.lettering import letters_in
 from agent.providers.sketch.operations import (
     AddText,
     Effect,
@@ -27,10 +32,9 @@ from agent.providers.sketch.operations import (
     moves_pixels,
 )
 from agent.providers.sketch.patterns import pattern
-from agent.providers.sketch.pixels import apply_one
+from agent.providers.sketch.pixels import apply_one, in_colour, written
 from agent.providers.sketch.recolouring import recoloured
 
-Bytes: TypeAlias = NDArray[np.uint8]
 Flags: TypeAlias = NDArray[np.bool_]
 Box: TypeAlias = tuple[int, int, int, int]
 
@@ -42,13 +46,11 @@ _LETTERED = 0.94
 
 
 def edited_inside(source: bytes, mask: bytes, name: str, operations: tuple[Operation, ...]) -> bytes:
-    """Return the picture as a PNG of the same size, changed where the mask is not black.
+    """Return the picture as a PNG of the same size and bit depth, changed where the mask is not black.
 
     Raises RequestRefused when the picture or the mask cannot be read; `name` is what the picture is called then.
     """
-    opened = open_picture(source, name)
-    changed = apply_inside(image_of(opened), _read(mask), operations)
-    return encoded(Raster(pixels_of(changed), opened.profile)).data
+    return encoded(apply_inside(open_picture(source, name), _read(mask), operations)).data
 
 
 def _read(mask: bytes) -> Image.Image:
@@ -59,97 +61,113 @@ def _read(mask: bytes) -> Image.Image:
         raise RequestRefused(ErrorCode.MASK_UNREADABLE) from error
 
 
-def apply_inside(image: Image.Image, mask: Image.Image, operations: tuple[Operation, ...]) -> Image.Image:
+def apply_inside(picture: Raster, mask: Image.Image, operations: tuple[Operation, ...]) -> Raster:
     """Return a new picture, RGB or RGBA, with the operations applied in their order where the mask is not black.
 
     The change is full wherever the mask is set at all: a soft edge is for whoever lays the result over the picture.
     A mask of another size is stretched over the picture. An operation that moves pixels is left out.
     """
-    result = image.convert("RGBA" if image.has_transparency_data else "RGB")
-    if mask.size != result.size:
-        mask = mask.resize(result.size, Image.Resampling.NEAREST)
-    hole = np.asarray(mask.convert("L")) > 0
+    result = in_colour(picture)
+    size = (result.width, result.height)
+    hole = np.asarray(mask.convert("L").resize(size, Image.Resampling.NEAREST)) > 0
     if not hole.any():
         return result
     for operation in operations:
-        changed = np.asarray(_changed(operation, result, hole))
-        result = Image.fromarray(np.where(hole[..., None], changed, np.asarray(result)))
+        if not moves_pixels(operation):
+            changed = _changed(operation, result, hole)
+            # A look is drawn in 8 bits.
+            values = changed.pixels * np.array(result.peak // changed.peak, result.pixels.dtype)
+            result = replace(result, pixels=np.where(hole[..., None], values, result.pixels))
     return result
 
 
-def _changed(operation: Operation, image: Image.Image, hole: Flags) -> Image.Image:
+def _changed(operation: Operation, picture: Raster, hole: Flags) -> Raster:
     """Return the picture after one operation; what it shows outside of the hole does not count."""
-    if moves_pixels(operation):
-        return image
     match operation:
         case Recolour(colour):
-            return _recoloured(image, hole, colour)
+            return _recoloured(picture, hole, colour)
         case Erase():
-            return Image.fromarray(filled(np.asarray(image), hole))
+            return _of_levels(filled(_levels(picture, picture.pixels), hole), picture)
         case Fill():
-            return _patterned(image, hole, operation)
+            return _patterned(picture, hole, operation)
         case AddText():
-            return letter_area(image, operation, _middle(hole))
+            drawn = letters_in((picture.width, picture.height), operation.text, _middle(hole))
+            return written(picture, *drawn, operation.ink) if drawn is not None else picture
         case Effect(EffectKind.BLUR, amount):
-            return _blurred(image, hole, amount)
+            return _blurred(picture, hole, amount)
         case Effect(EffectKind.PIXELATE, amount):
-            return _pixelated(image, hole, amount)
+            return _pixelated(picture, hole, amount)
         case _:
-            return image_of(apply_one(operation, Raster(pixels_of(image))))
+            return apply_one(operation, picture)
 
 
-def _recoloured(image: Image.Image, hole: Flags, colour: tuple[int, int, int]) -> Image.Image:
-    pixels = np.array(image)
-    rows, columns = np.nonzero(hole)
-    pixels[rows, columns, :3] = recoloured(pixels[rows, columns, :3], colour)
-    return Image.fromarray(pixels)
+def _levels(picture: Raster, pixels: Pixels) -> Floats:
+    """Return some of the picture's values as 0 to 255 and what lies between."""
+    return np.asarray(pixels, np.float32) * np.float32(255 / picture.peak)
 
 
-def _patterned(image: Image.Image, hole: Flags, fill: Fill) -> Image.Image:
+def _of_levels(levels: Floats, picture: Raster) -> Raster:
+    return replace(picture, pixels=_stored(levels, picture))
+
+
+def _stored(levels: Floats, picture: Raster) -> Pixels:
+    values = np.rint(levels * np.float32(picture.peak / 255))
+    return np.asarray(np.clip(values, 0, picture.peak), picture.pixels.dtype)
+
+
+def _recoloured(picture: Raster, hole: Flags, colour: tuple[int, int, int]) -> Raster:
+    pixels = picture.pixels.copy()
+    own = from_srgb(np.array([[colour]], np.float32), picture.profile, 3)[0, 0]
+    pixels[hole, :3] = _stored(recoloured(_levels(picture, pixels[hole, :3]), own), picture)
+    return replace(picture, pixels=pixels)
+
+
+def _patterned(picture: Raster, hole: Flags, fill: Fill) -> Raster:
     left, top, right, bottom = _box(hole)
-    drawn = Image.fromarray(pattern(fill, right - left, bottom - top))
-    result = image.copy()
-    result.paste(drawn.convert(image.mode), (left, top))
-    return result
+    drawn = from_srgb(pattern(fill, right - left, bottom - top).astype(np.float32), picture.profile, 3)
+    pixels = picture.pixels.copy()
+    pixels[top:bottom, left:right, :3] = _stored(drawn, picture)
+    pixels[top:bottom, left:right, 3:] = picture.peak
+    return replace(picture, pixels=pixels)
 
 
-def _blurred(image: Image.Image, hole: Flags, amount: int) -> Image.Image:
+def _blurred(picture: Raster, hole: Flags, amount: int) -> Raster:
     """Return the hole blurred by its own colours alone, so that nothing beside it shines in."""
     radius = max(1.0, _side(hole) * _BLUR_SHARE * amount / 100)
     left, top, right, bottom = _box(hole)
     inside = hole[top:bottom, left:right]
-    pixels = np.array(image)
+    pixels = picture.pixels.copy()
     part = pixels[top:bottom, left:right].astype(np.float32)
     covered = inside.astype(np.float32)
-    weight = covered * (part[..., 3] / 255) if image.mode == "RGBA" else covered
+    weight = covered * (part[..., 3] / picture.peak) if picture.has_alpha else covered
     soft = cv2.GaussianBlur(weight, (0, 0), radius, borderType=cv2.BORDER_CONSTANT)
     for channel in range(3):
         carried = cv2.GaussianBlur(part[..., channel] * weight, (0, 0), radius, borderType=cv2.BORDER_CONSTANT)
         part[..., channel] = np.where(soft > 1e-4, carried / np.maximum(soft, 1e-4), part[..., channel])
-    if image.mode == "RGBA":
+    if picture.has_alpha:
         there = cv2.GaussianBlur(covered, (0, 0), radius, borderType=cv2.BORDER_CONSTANT)
-        part[..., 3] = 255 * soft / np.maximum(there, 1e-4)
-    pixels[top:bottom, left:right] = np.clip(np.rint(part), 0, 255).astype(np.uint8)
-    return Image.fromarray(pixels)
+        part[..., 3] = picture.peak * soft / np.maximum(there, 1e-4)
+    pixels[top:bottom, left:right] = np.clip(np.rint(part), 0, picture.peak)
+    return replace(picture, pixels=pixels)
 
 
-def _pixelated(image: Image.Image, hole: Flags, amount: int) -> Image.Image:
+def _pixelated(picture: Raster, hole: Flags, amount: int) -> Raster:
     """Return the hole in squares, each in the middle colour of what the hole holds of it."""
     side = max(2, round(_side(hole) * _SQUARE_SHARE * amount / 100))
     left, top, right, bottom = _box(hole)
     inside = hole[top:bottom, left:right]
-    pixels = np.array(image)
+    pixels = picture.pixels.copy()
     part = pixels[top:bottom, left:right]
     down, across = np.arange(inside.shape[0]) // side, np.arange(inside.shape[1]) // side
     square = (down[:, None] * (int(across[-1]) + 1) + across[None, :])[inside]
-    opacity = part[..., 3][inside].astype(np.float64) if image.mode == "RGBA" else np.ones(square.size)
+    opacity = part[..., 3][inside].astype(np.float64) if picture.has_alpha else np.ones(square.size)
     weight, count = np.bincount(square, opacity), np.bincount(square)
     for channel in range(3):
         summed = np.bincount(square, part[..., channel][inside] * opacity)
-        part[..., channel][inside] = np.rint(summed / np.maximum(weight, 1e-6))[square].astype(np.uint8)
-    if image.mode == "RGBA":
-        part[..., 3][inside] = np.rint(weight / np.maximum(count, 1))[square].astype(np.uint8)
-    return Image.fromarray(pixels)
+        part[..., channel][inside] = np.rint(summed / np.maximum(weight, 1e-6))[square]
+    if picture.has_alpha:
+        part[..., 3][inside] = np.rint(weight / np.maximum(count, 1))[square]
+    return replace(picture, pixels=pixels)
 
 
 def _side(hole: Flags) -> float:

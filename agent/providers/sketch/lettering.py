@@ -9,8 +9,7 @@ from typing import TypeAlias
 
 from PIL import Image, ImageChops, ImageDraw, ImageFilter, ImageFont
 
-from agent.providers.sketch.operations import AddText, Position
-from agent.providers.sketch.palette import Colour
+from agent.providers.sketch.operations import Position
 from agent.providers.sketch.phrases import is_chinese
 
 Font: TypeAlias = ImageFont.FreeTypeFont
@@ -46,9 +45,6 @@ _WIDE_FONTS: tuple[tuple[str, int], ...] = (
     ("/System/Library/Fonts/Supplemental/Arial Unicode.ttf", 0),
     ("C:/Windows/Fonts/segoeui.ttf", 0),
 )
-_LIGHT: Colour = (255, 255, 255)
-# Sum of the three channels.
-_MIDDLE = 300
 _LINE_STEP = 1.28
 _LEAST_SIZE = 8.0
 _NO_SUCH_CHARACTER = "\U0010fffe"
@@ -121,7 +117,7 @@ def fit(text: str, width: float, size: float, max_lines: int) -> tuple[Font, lis
 def write_into(image: Image.Image, text: str, position: Position) -> Image.Image:
     """Return the picture with the words in white over a soft shade, at the top, in the middle or at the bottom."""
     drawn = letters_for(image.size, text, position)
-    return image if drawn is None else _laid_over(image, *drawn, _LIGHT)
+    return image if drawn is None else _laid_over(image, *drawn)
 
 
 def letters_for(size: tuple[int, int], text: str, position: Position) -> tuple[Image.Image, Image.Image] | None:
@@ -138,16 +134,20 @@ def letters_for(size: tuple[int, int], text: str, position: Position) -> tuple[I
     return letters, _shade(letters, font.size)
 
 
-def letter_area(image: Image.Image, lettering: AddText, box: tuple[int, int, int, int]) -> Image.Image:
-    """Return the picture with the words in the middle of the box (left, top, right, bottom), as large as fits there."""
+def letters_in(
+    size: tuple[int, int], text: str, box: tuple[int, int, int, int]
+) -> tuple[Image.Image, Image.Image] | None:
+    """Return masks as `letters_for` for words in the middle of the box (left, top, right, bottom) of a picture of this
+    size, as large as fits there.
+    """
     width, height = max(1, box[2] - box[0]), max(1, box[3] - box[1])
-    largest = _largest(lettering.text, width, height)
+    largest = _largest(text, width, height)
     if largest is None:
-        return image
+        return None
     font, lines = largest
-    letters = Image.new("L", image.size, 0)
+    letters = Image.new("L", size, 0)
     letters.paste(_letter_mask((width, height), font, lines, Position.CENTER), box[:2])
-    return _laid_over(image, letters, _shade(letters, font.size), lettering.ink or _LIGHT)
+    return letters, _shade(letters, font.size)
 
 
 def _largest(text: str, width: float, height: float) -> tuple[Font, list[str]] | None:
@@ -171,15 +171,14 @@ def _shade(letters: Image.Image, size: float) -> Image.Image:
     return soft.point([min(215, round(value * 1.5)) for value in range(256)])
 
 
-def _laid_over(image: Image.Image, letters: Image.Image, shade: Image.Image, ink: Colour) -> Image.Image:
-    """Return the picture with the letters in a colour, over a shade that they stand out from."""
-    shade_colour = (0, 0, 0) if sum(ink) > _MIDDLE else (255, 255, 255)
+def _laid_over(image: Image.Image, letters: Image.Image, shade: Image.Image) -> Image.Image:
+    """Return the picture with the letters in white, over a dark shade that they stand out from."""
     result = image.copy()
     if result.mode == "RGBA":
         result.putalpha(ImageChops.lighter(ImageChops.lighter(result.getchannel("A"), letters), shade))
     bands = len(result.getbands())
-    result.paste((*shade_colour, 255)[:bands], (0, 0), ImageChops.subtract(shade, letters))
-    result.paste((*ink, 255)[:bands], (0, 0), letters)
+    result.paste((0, 0, 0, 255)[:bands], (0, 0), ImageChops.subtract(shade, letters))
+    result.paste((255,) * bands, (0, 0), letters)
     return result
 
 

@@ -12,12 +12,14 @@ from typing import Any
 import cv2
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from agent.adjusting import Adjustment
 from agent.adjusting.applying import adjusted
-from agent.pixels import Floats, Pixels, Raster, resized, unweighed, weighed
+from agent.pixels import LUMA, Floats, Pixels, Raster, from_srgb, resized, unweighed, weighed
 from agent.providers.sketch.lettering import letters_for
 from agent.providers.sketch.operations import AddText, Effect, EffectKind, Operation, ResizeBy, ResizeTo, Restyle
+from agent.providers.sketch.palette import Colour
 from agent.style_rendering import render_in_style
 
 MAX_SIDE_PIXELS = 8192
@@ -25,7 +27,9 @@ MAX_PIXELS = 40_000_000
 _BAND_ROWS = 256
 # Sepia at black, mid grey and white.
 _SEPIA = np.array([[24, 14, 6], [146, 108, 70], [255, 242, 218]], np.float32)
-_LUMA = np.array([0.299, 0.587, 0.114], np.float32)
+_WHITE: Colour = (255, 255, 255)
+# Letters of a colour whose three values come to no more stand over a light shade.
+_MIDDLE_SUM = 300
 
 
 def apply(raster: Raster, operations: tuple[Operation, ...]) -> Raster:
@@ -86,21 +90,7 @@ def _(operation: ResizeBy, raster: Raster) -> Raster:
 @apply_one.register
 def _(operation: AddText, raster: Raster) -> Raster:
     drawn = letters_for((raster.width, raster.height), operation.text, operation.position)
-    if drawn is None:
-        return raster
-    letters, shade = (np.asarray(mask, np.float32)[..., None] / 255 for mask in drawn)
-    pixels = raster.pixels.copy()
-    # Only the rows that the words reach: on a large picture they are few.
-    reached = np.flatnonzero(np.maximum(letters, shade).any(axis=(1, 2)))
-    for top in range(int(reached[0]), int(reached[-1]) + 1, _BAND_ROWS) if reached.size else ():
-        rows = slice(top, min(top + _BAND_ROWS, int(reached[-1]) + 1))
-        colours = pixels[rows, :, :3] * (1 - np.maximum(0, shade[rows] - letters[rows]))
-        colours = colours * (1 - letters[rows]) + raster.peak * letters[rows]
-        pixels[rows, :, :3] = np.rint(colours)
-        if raster.has_alpha:
-            opaque = np.maximum(letters[rows], shade[rows]) * raster.peak
-            pixels[rows, :, 3:] = np.maximum(pixels[rows, :, 3:], np.rint(opaque).astype(pixels.dtype))
-    return replace(raster, pixels=pixels)
+    return written(raster, *drawn) if drawn is not None else raster
 
 
 @apply_one.register
@@ -109,6 +99,29 @@ def _(operation: Restyle, raster: Raster) -> Raster:
     eight = raster.pixels if raster.peak == 255 else (raster.pixels >> 8).astype(np.uint8)
     drawn = render_in_style(np.ascontiguousarray(eight[..., :3]), operation.look)
     return replace(raster, pixels=np.concatenate([drawn, eight[..., 3:]], axis=2))
+
+
+def written(raster: Raster, letters: Image.Image, shade: Image.Image, ink: Colour | None = None) -> Raster:
+    """Return the picture, RGB or RGBA, with the letters in a colour (white unless one is named) over their shade.
+
+    Both are masks in mode L of the picture's size; the shade is black, below a dark colour white.
+    """
+    ink = ink or _WHITE
+    colour = from_srgb(np.array([[ink]], np.float32), raster.profile, 3) * (raster.peak / 255)
+    below = 0 if sum(ink) > _MIDDLE_SUM else raster.peak
+    letter, soft = (np.asarray(mask, np.float32)[..., None] / 255 for mask in (letters, shade))
+    pixels = raster.pixels.copy()
+    # Only the rows that the words reach: on a large picture they are few.
+    reached = np.flatnonzero(np.maximum(letter, soft).any(axis=(1, 2)))
+    for top in range(int(reached[0]), int(reached[-1]) + 1, _BAND_ROWS) if reached.size else ():
+        rows = slice(top, min(top + _BAND_ROWS, int(reached[-1]) + 1))
+        shown = np.maximum(0, soft[rows] - letter[rows])
+        colours = pixels[rows, :, :3] * (1 - shown) + below * shown
+        pixels[rows, :, :3] = np.rint(colours * (1 - letter[rows]) + colour * letter[rows])
+        if raster.has_alpha:
+            opaque = np.maximum(letter[rows], soft[rows]) * raster.peak
+            pixels[rows, :, 3:] = np.maximum(pixels[rows, :, 3:], np.rint(opaque).astype(pixels.dtype))
+    return replace(raster, pixels=pixels)
 
 
 def _scaled(raster: Raster, factor: float) -> Raster:
@@ -157,5 +170,5 @@ def _sepia(raster: Raster) -> Pixels:
     levels = np.arange(raster.peak + 1, dtype=np.float32) * 255 / raster.peak
     tones = np.stack([np.interp(levels, (0, 127, 255), _SEPIA[:, channel]) for channel in range(3)], axis=1)
     table = np.rint(tones * raster.peak / 255).astype(raster.pixels.dtype)
-    grey = np.rint(raster.pixels[..., :3] @ _LUMA).astype(raster.pixels.dtype)
+    grey = np.rint(raster.pixels[..., :3] @ LUMA).astype(raster.pixels.dtype)
     return np.asarray(table[grey], raster.pixels.dtype)

@@ -6,15 +6,11 @@ the same in every hue.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agent.providers.sketch.palette import Colour
-
-Bytes: TypeAlias = NDArray[np.uint8]
 Floats: TypeAlias = NDArray[np.float32]
 
 _TO_CONES = np.array(
@@ -40,15 +36,17 @@ _SHARE_OF_LIGHT = 0.6
 _SHARE_OF_LIGHT_GREY = 0.85
 _GREY = 0.04
 _STEPS = 5
-_CURVE_STEPS = 4095
 
 
-def recoloured(pixels: Bytes, colour: Colour) -> Bytes:
-    """Return the pixels (count, 3) in the hue and depth of the colour, light and dark among them as it was."""
+def recoloured(pixels: Floats, colour: Floats) -> Floats:
+    """Return the pixels (count, 3) in the hue and depth of the colour (3), light and dark among them as it was.
+
+    All are sRGB from 0 to 255 and what lies between.
+    """
     if not len(pixels):
         return pixels.copy()
     light = _lab(pixels)[:, 0]
-    goal = _lab(np.array([colour], np.uint8))[0]
+    goal = _lab(colour[None])[0]
     depth = float(np.hypot(goal[1], goal[2]))
     share = _SHARE_OF_LIGHT_GREY if depth < _GREY else _SHARE_OF_LIGHT
     middle = float(np.median(light))
@@ -67,7 +65,7 @@ def _within(offsets: Floats, aim: float) -> Floats:
     return np.asarray(np.clip(aim + np.where(offsets > 0, offsets * up, offsets * down), 0, 1), np.float32)
 
 
-def _shown(light: Floats, tint: Floats, fade: Floats) -> Bytes:
+def _shown(light: Floats, tint: Floats, fade: Floats) -> Floats:
     """Return the pixels of a lightness and a tint, the tint as strong as the screen can show it at that lightness."""
     strength, most = np.zeros_like(fade), fade.copy()
     rgb = _linear(light, tint, most)
@@ -88,25 +86,16 @@ def _linear(light: Floats, tint: Floats, strength: Floats) -> Floats:
     return np.asarray(cones**3 @ _FROM_CONES.T, np.float32)
 
 
-def _lab(pixels: Bytes) -> Floats:
-    cones = _decoding()[pixels] @ _TO_CONES.T
+def _lab(pixels: Floats) -> Floats:
+    cones = _decoded(pixels) @ _TO_CONES.T
     return np.asarray(np.cbrt(cones) @ _TO_LAB.T, np.float32)
 
 
-def _encoded(linear: Floats) -> Bytes:
-    places = np.rint(np.clip(linear, 0, 1) * _CURVE_STEPS).astype(np.intp)
-    return np.asarray(_encoding()[places], np.uint8)
+def _decoded(levels: Floats) -> Floats:
+    values = levels / np.float32(255)
+    return np.where(values <= 0.04045, values / np.float32(12.92), ((values + np.float32(0.055)) / 1.055) ** 2.4)
 
 
-@lru_cache(maxsize=1)
-def _decoding() -> Floats:
-    values = np.arange(256, dtype=np.float64) / 255
-    curve = np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
-    return np.asarray(curve, np.float32)
-
-
-@lru_cache(maxsize=1)
-def _encoding() -> Bytes:
-    values = np.arange(_CURVE_STEPS + 1, dtype=np.float64) / _CURVE_STEPS
-    curve = np.where(values <= 0.0031308, values * 12.92, 1.055 * values ** (1 / 2.4) - 0.055)
-    return np.asarray(np.rint(curve * 255), np.uint8)
+def _encoded(linear: Floats) -> Floats:
+    values = np.clip(linear, 0, 1)
+    return 255 * np.where(values <= 0.0031308, values * np.float32(12.92), 1.055 * values ** (1 / 2.4) - 0.055)

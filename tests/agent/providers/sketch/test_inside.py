@@ -16,6 +16,7 @@ from PIL import Image, ImageDraw
 
 from agent.adjusting import Adjustment, Flip
 from agent.errors import ErrorCode, RequestRefused
+from agent.pixels import Raster, image_of, pixels_of
 from agent.providers.sketch.areas import read_area_wish
 from agent.providers.sketch.inside import apply_inside, edited_inside
 from agent.providers.sketch.operations import AddText, Effect, EffectKind, Erase, Fill, Operation, PatternKind, Recolour
@@ -60,7 +61,11 @@ def light_of(image: Image.Image, mask: Image.Image) -> NDArray[np.float64]:
 def asked(wish: str, image: Image.Image, mask: Image.Image) -> Image.Image:
     understood = read_area_wish(wish)
     assert isinstance(understood, Edit)
-    return apply_inside(image, mask, understood.operations)
+    return changed(image, mask, understood.operations)
+
+
+def changed(image: Image.Image, mask: Image.Image, operations: tuple[Operation, ...]) -> Image.Image:
+    return image_of(apply_inside(Raster(pixels_of(image)), mask, operations))
 
 
 def hue_of(colour: NDArray[np.float64]) -> float:
@@ -74,7 +79,7 @@ def test_only_what_the_mask_covers_changes(operation: Operation, mode: str) -> N
     if mode == "RGBA":
         image.putalpha(Image.linear_gradient("L").resize(image.size))
     mask = covering(image, SUIT)
-    result = apply_inside(image, mask, (operation,))
+    result = changed(image, mask, (operation,))
 
     before, after, inside = np.asarray(image), np.asarray(result), np.asarray(mask) > 0
     assert result.mode == mode
@@ -256,7 +261,7 @@ def test_small_and_odd_pictures_keep_their_size(size: tuple[int, int], mode: str
 
     wrong = []
     for operation, mask in product(EVERY, (Image.new("L", size, 0), half, Image.new("L", size, 255))):
-        result = apply_inside(image, mask, (operation,))
+        result = changed(image, mask, (operation,))
         before, after, kept = np.asarray(image.convert(result.mode)), np.asarray(result), np.asarray(mask) == 0
         if result.size != size or (after[kept] != before[kept]).any():
             wrong.append((operation, mask.getextrema()))
@@ -292,7 +297,7 @@ def test_what_moves_pixels_is_left_out() -> None:
     image = photo("coffee")
     whole = Image.new("L", image.size, 255)
 
-    assert apply_inside(image, whole, (Adjustment(flip=Flip.HORIZONTAL),)).tobytes() == image.tobytes()
+    assert changed(image, whole, (Adjustment(flip=Flip.HORIZONTAL),)).tobytes() == image.tobytes()
 
 
 def test_a_file_comes_back_as_a_png_of_its_size_and_a_broken_mask_is_refused() -> None:
