@@ -32,6 +32,7 @@ _PROGRAMS = frozenset(
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-slow", action="store_true", help="write the functions that took long to tests/slow.txt")
+    parser.addoption("--update-golden", action="store_true", help="write the files of tests/golden anew")
 
 
 def pytest_configure(config: pytest.Config) -> None:
