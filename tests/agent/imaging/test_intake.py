@@ -48,9 +48,13 @@ def chunk(kind: bytes, body: bytes) -> bytes:
     return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
 
 
-def png_of_zeros(width: int, height: int, *, has_pixels: bool = True, text: bytes = b"") -> bytes:
+def png_of_zeros(
+    width: int, height: int, *, has_pixels: bool = True, has_palette: bool = False, text: bytes = b""
+) -> bytes:
     """Return a PNG of one bit a pixel, all black, without holding its pixels in memory."""
-    header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 1, 0, 0, 0, 0))
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 1, 3 if has_palette else 0, 0, 0, 0))
+    if has_palette:
+        header += chunk(b"PLTE", bytes(6))
     packer, body = zlib.compressobj(9), b""
     if has_pixels:
         row = bytes(1 + (width + 7) // 8)
@@ -381,7 +385,8 @@ async def test_a_text_that_unpacks_to_200_mb_is_refused() -> None:
 
 def test_a_machine_out_of_memory_asks_for_a_smaller_picture(tmp_path: Path) -> None:
     path = tmp_path / "big.png"
-    path.write_bytes(png_of_zeros(7900, 8000))
+    # In colours it is large enough to be taken in alone.
+    path.write_bytes(png_of_zeros(7900, 8000, has_palette=True))
     script = """
 import asyncio, resource, sys
 from PIL import Image, ImageCms, PngImagePlugin
