@@ -281,13 +281,13 @@ async def test_a_picture_that_had_come_and_was_not_stored_yet_is_never_painted_a
         assert turns.asked(server, Kind.IMAGE) == 1
         async with Studio(gemini) as studio:
             conversation, turn = await at_rest(studio, conversation_id)
-            if turn.state is TurnState.FAILED:
-                assert failure_of(turn) is ErrorCode.CALL_UNKNOWN
-                assert conversation.pictures == ()
-                assert turns.asked(server, Kind.IMAGE) == 1
-                assert isinstance((await retried(studio, conversation_id, turn))[-1], TurnDone)
-                conversation, turn = await at_rest(studio, conversation_id)
-                assert turns.asked(server, Kind.IMAGE) == 2
+            assert turn.state is TurnState.FAILED
+            assert failure_of(turn) is ErrorCode.CALL_UNKNOWN
+            assert conversation.pictures == ()
+            assert turns.asked(server, Kind.IMAGE) == 1
+            assert isinstance((await retried(studio, conversation_id, turn))[-1], TurnDone)
+            assert turns.asked(server, Kind.IMAGE) == 2
+            conversation, turn = await at_rest(studio, conversation_id)
             assert turn.state is TurnState.DONE
             assert [one.handle for one in conversation.pictures] == ["#1"]
             assert (await studio.picture(conversation_id, "#1")).data
