@@ -157,7 +157,7 @@ def test_a_page_closed_in_mid_answer_finds_it_finished(
     expect_rest(page)
 
 
-# The stream of answers breaks off as a connection does that is lost, when `drop` is called; the next one is whole again.
+# The stream of answers breaks off as a lost connection does, when `drop` is called; the next one is whole again.
 DROPPED = """
   const plain = window.fetch, open = new Set();
   window.drop = () => {
