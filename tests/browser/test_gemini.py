@@ -184,12 +184,17 @@ def test_a_page_whose_stream_breaks_off_shows_the_turn_to_its_end_and_does_not_r
     open_page(page, gemini_studio.url)
     say(page, "draw a castle on a hill")
     expect(page.locator("#chat .frame.pending")).to_have_count(1)
-    page.context.set_offline(is_away)
-    assert page.evaluate("drop()")
-    gemini.release()
     if is_away:
+        page.context.set_offline(True)
+        assert page.evaluate("drop()")
+        gemini.release()
         wait_until(lambda: gemini.read("state")["held"] == 0)
         page.context.set_offline(False)
+    else:
+        with page.expect_navigation():
+            assert page.evaluate("drop()")
+        expect(page.locator("#chat .frame.pending")).to_have_count(1)
+        gemini.release()
     expect(pictures(page)).to_have_count(1)
     expect_rest(page)
     assert gemini.read("state")["requests"] == 2
