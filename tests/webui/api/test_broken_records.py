@@ -1,38 +1,18 @@
-"""Records that break while a studio runs: every address says so in a sentence, and all of it works once they are back."""
+"""Records that break while a studio runs: every address says so in a sentence, and all work once they are back."""
 
 from __future__ import annotations
 
-import contextlib
 import re
-import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 
 from agent.providers.scripted import calls, says
 from tests.support.api import begun, served
+from tests.support.broken_records import broken_records
 from tests.support.scenes import generate, picture
 
-TABLES = ("conversations", "turns", "pictures")
 SENTENCE = "The studio's records cannot be read or written"
-
-
-@contextlib.contextmanager
-def broken(home: Path) -> Iterator[None]:
-    """For as long as the block lasts the tables are not where the studio looks for them."""
-
-    def rename(names: list[tuple[str, str]]) -> None:
-        with contextlib.closing(sqlite3.connect(home / "aivista.db")) as database:
-            database.execute("PRAGMA legacy_alter_table=ON")
-            for name, other in names:
-                database.execute(f"ALTER TABLE {name} RENAME TO {other}")
-            database.commit()
-
-    names = [(name, f"{name}_away") for name in TABLES]
-    rename(names)
-    yield
-    rename([(other, name) for name, other in names])
 
 
 async def addresses(client: httpx.AsyncClient, conversation: str) -> list[tuple[str, str]]:
@@ -54,7 +34,7 @@ async def test_every_address_answers_with_a_sentence_and_works_again(tmp_path: P
         turns = f"/api/v1/conversations/{conversation}/turns"
         assert '"state":"done"' in (await client.post(turns, json={"text": "a red fox"})).text
         asked = await addresses(client, conversation)
-        with broken(home):
+        with broken_records(home):
             told = {one: await client.request(*one, json=body_for(one[1])) for one in asked}
         assert '"state":"done"' in (await client.post(turns, json={"text": "how are you?"})).text
         kept = (await client.get(f"/api/v1/conversations/{conversation}")).json()
