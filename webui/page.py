@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import gradio as gr
 
+from agent.errors import AivistaError, ErrorCode, ErrorInfo
 from agent.providers.catalogue import Catalogue
 from agent.studio import Studio
 from webui.branches import wire_branches
@@ -40,7 +42,7 @@ from webui.roles import read_roles
 from webui.root_path import public_url
 from webui.screen import Panels, Screen, Updates
 from webui.script_words import script_words_html
-from webui.sessions import Sessions
+from webui.sessions import Sessions, Visitor
 from webui.settings_wiring import wire_settings
 from webui.spend_wiring import Caps, wire_spend
 from webui.styles_wiring import wire_styles
@@ -49,6 +51,8 @@ from webui.tree_wiring import wire_tree
 from webui.turns import Fields, Turns, give_back, paint_back
 from webui.wish_wiring import wire_wish
 from webui.words import Words, load_words
+
+_log = logging.getLogger(__name__)
 
 _LONGEST_REQUEST_ID = 64
 _BUS = "window.aivista = { act: data => trigger('click', data) };"
@@ -130,6 +134,19 @@ def _speak(
             part.value = html
 
 
+async def told(screen: Screen, visitor: Visitor, updates: AsyncIterator[Updates]) -> AsyncIterator[Updates]:
+    """Give what a handler answers. What it raises reaches the log whole and the person as one sentence."""
+    try:
+        async for one in updates:
+            yield one
+    except Exception as error:
+        _log.exception("an event of the page failed")
+        info = error.info if isinstance(error, AivistaError) else ErrorInfo(code=ErrorCode.INTERNAL)
+        gr.Warning(visitor.words.error(info))
+        # Of a handler that answers nothing Gradio empties every output.
+        yield screen.nothing()
+
+
 def _wire_turns(screen: Screen, tab: gr.State) -> None:
     composer, turns = screen.panels.composer, Turns(screen)
     wires = {"conversation": composer.conversation, "editing": composer.editing, "references": composer.references}
@@ -153,9 +170,10 @@ def _wire_turns(screen: Screen, tab: gr.State) -> None:
         given = read_roles(roles, named)
         request_id = request.headers.get("x-aivista-request", "")[:_LONGEST_REQUEST_ID] or None
         seen = request.headers.get("x-aivista-seen", "")[:_LONGEST_REQUEST_ID]
-        async for updates in turns.send(
+        answer = turns.send(
             visitor, tab, message, chosen, conversation, editing, named, fields, given, request_id, seen
-        ):
+        )
+        async for updates in told(screen, visitor, answer):
             yield updates
 
     sent = composer.message.submit(
@@ -208,7 +226,8 @@ def _wire_clicks(bus: gr.HTML, screen: Screen, tab: gr.State) -> None:
             return
         named = read_references(references)
         context = Context(conversation, editing, named, read_roles(roles, named), Chosen.from_chips(chips))
-        async for updates in clicks.answer(screen.sessions.visitor(request), tab, click, context):
+        visitor = screen.sessions.visitor(request)
+        async for updates in told(screen, visitor, clicks.answer(visitor, tab, click, context)):
             yield updates or screen.nothing()
         yield screen.nothing()
 

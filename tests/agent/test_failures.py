@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import pytest
+from pydantic import SecretStr
 
 from agent.components import AgentMessage, FailureNote, Steps
 from agent.conversation import Conversation, TurnState
 from agent.errors import Actor, ErrorCode, ErrorInfo
-from agent.events import PictureReady, Step, TurnDone, TurnFailed
+from agent.events import PictureReady, Step, TurnDone, TurnEvent, TurnFailed
+from agent.messages import GroundingPart, Role, ToolCallPart
+from agent.providers.scripted import Asked, Line, calls, finds
 from agent.settings import Settings
-from agent.studio import Studio
+from agent.studio import Studio, TurnRequest
 from tests.support.clock import Clock
-from tests.support.gemini import draw, on_gemini, paint, search
-from tests.support.scenes import only, png, run, words
+from tests.support.gemini import draw, on_gemini, paint, search, spoken
+from tests.support.scenes import Scene, generate, only, picture, png, run, words
 from tests.wire_server import (
     Answer,
     Blocked,
@@ -492,6 +496,73 @@ async def test_failures_of_two_conversations_do_not_meet(server: GeminiServer, s
         one, two = await studio.new_conversation(), await studio.new_conversation()
         endings = await asyncio.gather(run(studio, one.id, "a storm please"), run(studio, two.id, "some sun please"))
     assert [type(events[-1]) for events in endings] == [TurnFailed, TurnDone]
+
+
+async def test_a_key_that_is_revoked_is_asked_for_anew_and_nobody_else_is_held_up(
+    server: GeminiServer, settings: Settings
+) -> None:
+    """One person's key stops working between two turns; the other goes on, and so does the first with another key."""
+    revoked, other, new = (SecretStr(f"AIzaSyTheKeyOfSomeVisitor{number:014}") for number in range(3))
+    server.on_text(lambda request: Text("Gladly."))
+
+    async def say(owner: str, conversation_id: str, key: SecretStr) -> TurnEvent:
+        request = TurnRequest(text="Hello again.")
+        return [event async for event in studio.run_turn(conversation_id, request, owner=owner, key=key)][-1]
+
+    async with Studio(on_gemini(settings, server.url, lends_keys=False)) as studio:
+        mine, yours = await studio.new_conversation("ann"), await studio.new_conversation("bob")
+        assert isinstance(await say("ann", mine.id, revoked), TurnDone)
+        assert isinstance(await say("bob", yours.id, other), TurnDone)
+        server.deny_key(error_body(403, "The caller does not have permission"), revoked.get_secret_value())
+        for _ in range(6):
+            failed = await say("ann", mine.id, revoked)
+            assert isinstance(failed, TurnFailed)
+            assert (failed.error.code, failed.error.actor) == (ErrorCode.KEY_FORBIDDEN, Actor.KEY)
+        assert isinstance(await say("bob", yours.id, other), TurnDone)
+        last = (await studio.conversation(mine.id, "ann")).turns[-1]
+        again = [event async for event in studio.retry(mine.id, last.id, owner="ann", key=new)]
+        assert words(again) == "Gladly."
+        assert isinstance(again[-1], TurnDone)
+
+
+@pytest.mark.parametrize("node", ["planner", "searcher", "executor"])
+async def test_what_nobody_foresaw_is_one_sentence_for_the_person_and_whole_in_the_log(
+    settings: Settings, caplog: pytest.LogCaptureFixture, node: str
+) -> None:
+    """A provider trips over its own code wherever it is asked: nothing of it is shown, and the turn can be retried."""
+    is_broken = True
+
+    def trip(where: str, line: Line) -> Line:
+        if is_broken and where == node:
+            raise ZeroDivisionError("a secret of the machine")
+        return line
+
+    def text(asked: Asked) -> Line:
+        if asked.options.google_search:
+            return trip("searcher", finds(json.dumps(FACTS), GroundingPart()))
+        answered = asked.messages[-1].role is Role.TOOL
+        find = ToolCallPart(name="web_search", arguments={"query": "How high is the tower?"})
+        return trip("planner", calls(generate()) if answered else calls(find))
+
+    def paint_one(asked: Asked) -> Line:
+        return trip("executor", picture())
+
+    scene = Scene(settings, text=text, pictures=paint_one)
+    async with scene.studio() as studio:
+        conversation, other = await studio.new_conversation(), await studio.new_conversation()
+        events = await run(studio, conversation.id, WISH, allow_search=True)
+        failed = only(events, TurnFailed)
+        assert (failed.error.code, failed.node) == (ErrorCode.INTERNAL, node)
+        assert "Your words and pictures are kept; please try again." in failed.error.message
+        assert "ZeroDivisionError" in caplog.text
+        kept = await studio.conversation(conversation.id)
+        assert "secret" not in spoken(events) + kept.model_dump_json()
+        assert kept.turns[-1].state is TurnState.FAILED
+        assert not studio.is_running(conversation.id)
+        is_broken = False
+        again = [event async for event in studio.retry(conversation.id, kept.turns[-1].id)]
+        assert isinstance(again[-1], TurnDone)
+        assert isinstance((await run(studio, other.id, WISH, allow_search=True))[-1], TurnDone)
 
 
 async def test_the_record_of_a_failed_turn_says_that_painting_failed(server: GeminiServer, settings: Settings) -> None:

@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import contextlib
+import logging
+import re
+import sqlite3
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,12 +13,18 @@ import pytest
 
 from agent.conversation import Conversation
 from agent.errors import ErrorCode, RequestRefused
+from agent.events import TurnDone
 from agent.history_images import fetch_history_image, replace_history_images
 from agent.messages import ContentPart, ImageOrigin, ImagePart, PromptMessage, Role, TextPart, ToolResultPart
 from agent.pictures import Picture
+from agent.settings import Settings
 from agent.storage.cache import HistoryImageCache
 from agent.storage.images import ImageStore
+from agent.studio import Studio
+from tests.support.gemini import on_gemini
 from tests.support.histories import NOW
+from tests.support.scenes import png, run, words
+from tests.wire_server import Answer, Call, GeminiServer, Text, WireRequest
 
 SIGNATURE = bytes(range(256)) * 20
 
@@ -260,3 +270,71 @@ async def test_a_signed_picture_is_fetched_without_its_signature(album: Album) -
     part = await album.add("#1", origin=ImageOrigin.GENERATED)
     signed = part.model_copy(update={"thought_signature": SIGNATURE, "signed_by": "m"})
     assert (await album.fetch(part.md5, signed)).images == (part,)
+
+
+# In whole turns, over real HTTP.
+
+
+@pytest.fixture
+def server() -> Iterator[GeminiServer]:
+    with GeminiServer() as running:
+        yield running
+
+
+def ask_for_it(request: WireRequest) -> Answer:
+    """Ask for the picture whose placeholder stands in the history, then say that this was it."""
+    if request.function_responses:
+        return Text("So that was it.")
+    [shown] = re.findall(r"\[Picture:history_([0-9a-f]{32})\]", request.text)
+    return Call("get_history_image", {"image_id": shown})
+
+
+def forget_all(cache: Path) -> None:
+    """Let the cache throw all of it out."""
+    with contextlib.closing(sqlite3.connect(cache)) as database:
+        assert database.execute("DELETE FROM Cache").rowcount == 1
+        database.commit()
+
+
+async def test_a_picture_that_goes_after_it_was_listed_has_expired_and_the_turn_goes_on(
+    settings: Settings, server: GeminiServer
+) -> None:
+    def lose_it(request: WireRequest) -> Answer:
+        if not request.function_responses:
+            for path in (settings.home / "pictures").rglob("*.png"):
+                path.unlink()
+            forget_all(settings.home / "cache" / "history_images" / "cache.db")
+        return ask_for_it(request)
+
+    async with Studio(on_gemini(settings, server.url)) as studio:
+        conversation = await studio.new_conversation()
+        server.on_text(Text("A red field."))
+        await run(studio, conversation.id, "what is this?", png())
+        server.on_text(lose_it)
+        events = await run(studio, conversation.id, "which colour had it?")
+    assert words(events) == "So that was it."
+    assert isinstance(events[-1], TurnDone)
+    [answer] = server.requests[-1].function_responses
+    assert "#1 has expired and its file is gone. Ask the user to add it again." in answer["response"]["error"]
+    assert server.requests[-1].pictures == []
+    assert server.violations == []
+
+
+async def test_without_a_place_for_the_cache_pictures_of_the_past_come_and_that_is_logged_once(
+    settings: Settings, server: GeminiServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.home.mkdir()
+    (settings.home / "cache").write_text("in the way")
+    async with Studio(on_gemini(settings, server.url)) as studio:
+        conversation = await studio.new_conversation()
+        server.on_text(Text("A red field."), ask_for_it)
+        await run(studio, conversation.id, "what is this?", png())
+        stored = await studio.picture(conversation.id, "#1")
+        for _ in range(2):
+            events = await run(studio, conversation.id, "show it to me again")
+            assert isinstance(events[-1], TurnDone)
+            assert words(events) == "So that was it."
+            assert server.requests[-1].pictures == [stored.data]
+    warnings = [one for one in caplog.records if one.levelno >= logging.WARNING]
+    assert ["kept in memory for now" in one.getMessage() for one in warnings] == [True]
+    assert server.violations == []

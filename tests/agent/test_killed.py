@@ -8,6 +8,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -19,11 +20,13 @@ from agent.errors import ErrorCode
 from agent.events import TurnDone, TurnEvent
 from agent.plans import Decision
 from agent.settings import Settings
+from agent.storage.housekeeping import Housekeeping
 from agent.studio import Studio
 from tests.support import turns
 from tests.support.children import StudioChild
-from tests.support.gemini import KEY, on_gemini
+from tests.support.gemini import KEY, SMALL, on_gemini
 from tests.wire_server import Answer, Call, GeminiServer, Hold, PictureAnswer, Search, Text, WireRequest
+from tests.wire_server.models import Kind
 
 WISH = "Search for the tower and draw it in the style of ukiyo-e"
 REVIEW = '{"score": 0.9, "checklist": [], "lettering": "", "feedback": "Good.", "suggestions": []}'
@@ -52,6 +55,35 @@ async def main(home, url, key, wish, moment, confirm):
             if moment in (event.type, getattr(event, "step", None)):
                 os.kill(os.getpid(), signal.SIGKILL)
         await asyncio.sleep(60)
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+# It dies right before its so-manyth step with the file of a picture: Python tells of each.
+DIES_WHILE_STORING = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from pydantic import SecretStr
+from agent import Settings, Studio, TurnRequest
+
+STEPS = {"open", "os.mkdir", "os.rename"}
+
+async def main(home, url, key, last_step):
+    steps = 0
+    def count(name, arguments):
+        nonlocal steps
+        if name not in STEPS or not str(arguments[0]).startswith(home + "/pictures"):
+            return
+        steps += 1
+        if steps == int(last_step):
+            os.kill(os.getpid(), signal.SIGKILL)
+    sys.addaudithook(count)
+    async with Studio(Settings(home=Path(home), gemini_api_key=SecretStr(key), gemini_base_url=url)) as studio:
+        conversation = await studio.new_conversation()
+        print(conversation.id, flush=True)
+        async for event in studio.run_turn(conversation.id, TurnRequest(text="a fox")):
+            pass
 
 asyncio.run(main(*sys.argv[1:]))
 """
@@ -232,6 +264,36 @@ async def test_of_two_pictures_the_one_that_came_is_kept_and_only_the_other_is_a
         assert (await studio.picture(conversation_id, "#1")).data
     assert [one for one in server.requests if one.kind == "image"] == painted
     assert [one.handle for one in conversation.pictures] == ["#1"]
+
+
+async def test_a_picture_that_had_come_and_was_not_stored_yet_is_never_painted_again_without_a_click(
+    server: GeminiServer, gemini: Settings
+) -> None:
+    """Killed at every step of storing it, from the first to the last."""
+    for step in count(1):
+        server.clear()
+        server.on_text(lambda request: Call("generate_image", {"prompt": "a fox", "confidence": 0.9}))
+        server.on_image(lambda request: SMALL)
+        with StudioChild(DIES_WHILE_STORING, str(gemini.home), server.url, KEY, str(step)) as child:
+            conversation_id = await child.line()
+            if await child.ended() == 0:
+                break
+        assert turns.asked(server, Kind.IMAGE) == 1
+        async with Studio(gemini) as studio:
+            conversation, turn = await at_rest(studio, conversation_id)
+            assert turn.state is TurnState.FAILED
+            assert failure_of(turn) is ErrorCode.CALL_UNKNOWN
+            assert conversation.pictures == ()
+            assert turns.asked(server, Kind.IMAGE) == 1
+            assert isinstance((await retried(studio, conversation_id, turn))[-1], TurnDone)
+            assert turns.asked(server, Kind.IMAGE) == 2
+            conversation, turn = await at_rest(studio, conversation_id)
+            assert turn.state is TurnState.DONE
+            assert [one.handle for one in conversation.pictures] == ["#1"]
+            assert (await studio.picture(conversation_id, "#1")).data
+    assert step > 3
+    assert Housekeeping(gemini.home).check().is_fine
+    assert server.violations == []
 
 
 async def test_a_plan_waits_through_a_kill(server: GeminiServer, gemini: Settings, tower: Tower) -> None:

@@ -9,7 +9,19 @@ import pytest
 
 from agent.components import PlanCard, SmartCanvas
 from agent.conversation import Conversation, TurnState
-from agent.events import PictureReady, PictureReviewed, PlanReady, TurnDone, TurnEvent, TurnPaused, TurnStopped
+from agent.errors import ErrorCode
+from agent.events import (
+    PictureReady,
+    PictureReviewed,
+    PlanReady,
+    Step,
+    ThoughtLog,
+    TurnDone,
+    TurnEvent,
+    TurnFailed,
+    TurnPaused,
+    TurnStopped,
+)
 from agent.plans import PlanEdit
 from agent.settings import Settings, TurnSettings
 from agent.studio import Studio, TurnRequest
@@ -87,6 +99,51 @@ def expect_whole(events: list[TurnEvent], kept: Conversation, number: int) -> No
     assert cards == (["dropped" if is_dropped else "run"] if number % 2 else [])
     shown = [one.handles for one in kept.turns[0].components if isinstance(one, SmartCanvas)]
     assert shown == ([] if is_dropped else [("#1",)])
+
+
+async def test_of_fifty_at_once_four_are_at_work_and_the_others_come_in_their_order_or_hear_that_it_is_full(
+    settings: Settings,
+) -> None:
+    begun: list[str] = []
+    told: dict[str, list[TurnEvent]] = {f"MARK{number:02}": [] for number in range(50)}
+    marks = list(told)
+
+    def answer(request: WireRequest) -> Answer:
+        begun.append(mark_of(request))
+        words = Text(f"You are welcome, {mark_of(request)}.")
+        return Hold(words) if len(begun) <= 4 else words
+
+    async def say(mark: str, conversation: Conversation) -> None:
+        asked = studio.run_turn(conversation.id, TurnRequest(text=f"thanks {mark}"), owner=mark)
+        async for event in asked:
+            told[mark].append(event)
+
+    with GeminiServer(text=answer) as server:
+        async with Studio(on_gemini(settings, server.url), turns_at_once=4) as studio:
+            conversations = [await studio.new_conversation(owner=mark) for mark in marks]
+            sent = [asyncio.create_task(say(*one)) for one in zip(marks, conversations, strict=True)]
+            await asyncio.to_thread(server.wait_for_held, 4)
+            await until(lambda: all(told.values()))
+            assert len(begun) == 4
+            server.release()
+            await asyncio.gather(*sent)
+            kept = [await studio.conversation(one.id, one.owner) for one in conversations]
+    served, refused = marks[:20], marks[20:]
+    assert {type(told[mark][-1]) for mark in served} == {TurnDone}
+    assert {only(told[mark], TurnFailed).error.code for mark in refused} == {ErrorCode.STUDIO_BUSY}
+    # Each hears its place as it comes, and those that are called together may overtake each other.
+    assert [places(told[mark])[0] for mark in served[4:]] == list(range(1, 17))
+    assert all(places(told[mark]) == sorted(places(told[mark]), reverse=True) for mark in served)
+    assert sorted(begun) == served
+    assert all(abs(begun.index(mark) - marks.index(mark)) < 8 for mark in served)
+    for mark, one in zip(marks, kept, strict=True):
+        everything = spoken(told[mark]) + one.model_dump_json(exclude={"owner"})
+        assert [other for other in marks if other in everything] == ([mark] if mark in served else [])
+
+
+def places(events: list[TurnEvent]) -> list[int]:
+    """Return the places in the line that were told."""
+    return [int(log.parameters["place"]) for log in of_type(events, ThoughtLog) if log.step is Step.IN_LINE]
 
 
 def call_of(request: WireRequest) -> str:

@@ -25,8 +25,10 @@ from agent.events import (
 from agent.messages import Role
 from agent.settings import Settings
 from agent.studio import Studio, TurnRequest
+from tests.support.children import children_that_run
 from tests.support.gemini import SMALL, draw, on_gemini, paint, search
 from tests.support.scenes import of_type, png, run, stop_at, words
+from tests.support.waiting import until
 from tests.wire_server import Answer, Call, Calls, GeminiServer, Hold, Search, Text, WireRequest
 
 ROOT = Path(__file__).parents[2]
@@ -149,6 +151,21 @@ async def test_stop_during_a_search_leaves_no_call_without_an_answer(server: Gem
         await asyncio.to_thread(server.wait_for_disconnect)
         assert (await turn)[-1] == TurnStopped()
         kept = await expect_stopped(studio, conversation.id, "the tower")
+        assert [message.role for message in kept.messages] == [Role.PROMPT, Role.MODEL, Role.TOOL]
+        await expect_next_turn_works(server, studio, conversation.id)
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="children are counted in /proc")
+async def test_stop_in_the_middle_of_a_program_leaves_no_process_of_it(server: GeminiServer, gemini: Settings) -> None:
+    server.on_text(Call("run_javascript", {"code": "while (true);"}))
+    async with Studio(gemini) as studio:
+        conversation = await studio.new_conversation()
+        turn = asyncio.create_task(run(studio, conversation.id, "count for ever"))
+        await until(lambda: children_that_run("sandbox/child.py"))
+        assert await studio.cancel(conversation.id)
+        assert children_that_run("sandbox/child.py") == []
+        assert (await turn)[-1] == TurnStopped()
+        kept = await expect_stopped(studio, conversation.id, "count for ever")
         assert [message.role for message in kept.messages] == [Role.PROMPT, Role.MODEL, Role.TOOL]
         await expect_next_turn_works(server, studio, conversation.id)
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
+import subprocess
 from typing import Annotated
 
 import pytest
@@ -13,7 +16,7 @@ from agent.messages import Role, ToolCallPart
 from agent.providers.scripted import Asked, Line, calls, says
 from agent.settings import Settings
 from agent.tools.base import Tool, ToolAnswer, ToolContext, tool
-from tests.support.scenes import Scene, of_type, only, run, words
+from tests.support.scenes import Scene, generate, of_type, only, picture, run, words
 from tests.support.tool_calls import call, results
 
 
@@ -116,6 +119,29 @@ async def test_a_call_that_cannot_be_done_goes_back_as_an_error_the_model_can_me
     assert said in str(result.content["error"])
     assert "secret" not in str(result.content)
     assert words(events) == "Then not."
+
+
+async def test_where_no_process_can_be_started_the_model_hears_it_and_the_turn_goes_on(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fork_fails(*arguments: object) -> int:
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    scene = Scene(
+        settings,
+        text=[calls(call("run_javascript", code="1 + 1")), says("In my head: 2."), calls(generate())],
+        pictures=[picture()],
+    )
+    async with scene.studio() as studio:
+        conversation = await studio.new_conversation()
+        # What the system says when it has no place for another process.
+        monkeypatch.setattr(subprocess, "_fork_exec", fork_fails)
+        events = await run(studio, conversation.id, "add them up")
+        (result,) = results(scene.provider.asked[1])
+        assert result.is_error
+        assert "scripts cannot be run here now: no process could be started" in str(result.content["error"])
+        assert words(events) == "In my head: 2."
+        assert isinstance((await run(studio, conversation.id, "a red fox"))[-1], TurnDone)
 
 
 async def test_the_same_call_three_times_ends_the_turn(settings: Settings) -> None:

@@ -14,6 +14,7 @@ from playwright.sync_api import Page, expect
 
 from tests.page import PageProcess
 from tests.page.hands import attach, composer, expect_loaded, expect_rest, open_page, pictures, say
+from tests.support.waiting import wait_until
 from tests.wire_server import GeminiProcess
 
 CANARY = "AIzaSyCANARY-of-the-session-9876"
@@ -153,6 +154,52 @@ def test_a_page_closed_in_mid_answer_finds_it_finished(
     gemini.release()
     page.goto(address)
     expect(pictures(page)).to_have_count(1)
+    expect_rest(page)
+
+
+# The stream of answers breaks off as a lost connection does, when `drop` is called; the next one is whole again.
+DROPPED = """
+  const plain = window.fetch, open = new Set();
+  window.drop = () => {
+    const dropped = open.size;
+    for (const one of open) one.error(new TypeError("network error"));
+    open.clear();
+    return dropped;
+  };
+  window.fetch = async (resource, init) => {
+    const answer = await plain(resource, init);
+    if (!String(resource.url ?? resource).includes("/queue/data")) return answer;
+    const body = answer.body.pipeThrough(new TransformStream({ start: one => { open.add(one); } }));
+    return new Response(body, answer);
+  };
+"""
+
+
+@pytest.mark.parametrize("is_away", [False, True], ids=["back at once", "back when the turn is over"])
+def test_a_page_whose_stream_breaks_off_shows_the_turn_to_its_end_and_does_not_run_it_again(
+    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess, is_away: bool
+) -> None:
+    page.add_init_script(DROPPED)
+    gemini.control(on_text=[paint()], on_image=[held({"kind": "PictureAnswer"}, after_chunks=0)])
+    open_page(page, gemini_studio.url)
+    say(page, "draw a castle on a hill")
+    expect(page.locator("#chat .frame.pending")).to_have_count(1)
+    if is_away:
+        page.context.set_offline(True)
+        assert page.evaluate("drop()")
+        gemini.release()
+        wait_until(lambda: gemini.read("state")["held"] == 0)
+        page.context.set_offline(False)
+    else:
+        with page.expect_navigation():
+            assert page.evaluate("drop()")
+        expect(page.locator("#chat .frame.pending")).to_have_count(1)
+        gemini.release()
+    expect(pictures(page)).to_have_count(1)
+    expect_rest(page)
+    assert gemini.read("state")["requests"] == 2
+    say(page, "thank you")
+    expect(page.locator("#chat .user-row")).to_have_count(2)
     expect_rest(page)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import os
 import subprocess
 import sys
 import tempfile
@@ -39,6 +40,20 @@ def _warm_start() -> WarmStart:
     start = WarmStart(clean_environment(), has_page=False)
     atexit.register(start.close)
     return start
+
+
+def children_that_run(script: str) -> list[int]:
+    """Return the processes that this one has started, that have not ended, and whose command names the script."""
+    found: list[int] = []
+    for entry in Path("/proc").iterdir():
+        try:
+            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            command = (entry / "cmdline").read_bytes()
+        except (OSError, NotADirectoryError):
+            continue
+        if fields[1] == str(os.getpid()) and fields[0] != "Z" and script.encode() in command:
+            found.append(int(entry.name))
+    return found
 
 
 class StudioChild:

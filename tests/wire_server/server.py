@@ -118,9 +118,9 @@ class GeminiServer:
         """Offer these models to no key: the list is without them, and asking for one is a 404."""
         self._service.permissions.withheld.update(models)
 
-    def deny_key(self, body: Json) -> None:
-        """Answer every request with this error, the list of models included."""
-        self._service.permissions.deny_key(body["error"]["code"], body)
+    def deny_key(self, body: Json, key: str | None = None) -> None:
+        """Answer every request with this key, or with any, with this error, the list of models included."""
+        self._service.permissions.deny_key(body["error"]["code"], body, key)
 
     def deny_model(self, model: str, body: Json) -> None:
         """Answer every request for this model with this error; the list still has it."""

@@ -72,7 +72,7 @@ class Service:
 
     async def _serve(self, http: HttpRequest, connection: Connection, number: int) -> None:
         self._check_key(http)
-        self.permissions.check_key()
+        self.permissions.check_key(http.headers.get("x-goog-api-key", ""))
         if http.method == "GET":
             connection.write_whole(200, JSON_HEADERS, orjson.dumps(self._listing(http)))
             return

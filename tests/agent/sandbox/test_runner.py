@@ -15,6 +15,7 @@ from pydantic import JsonValue
 
 from agent.sandbox.run import Ending, Protection, Run, ScriptError
 from agent.sandbox.runner import MAX_CODE_BYTES, MAX_INPUT_CHARACTERS, Sandbox
+from tests.support.children import children_that_run
 from tests.support.waiting import until
 
 FILES = {"a.txt": "alpha", "notes/b.json": '{"n": 7}', "三.txt": "狐狸 🦊"}
@@ -301,14 +302,4 @@ def assert_failed(came: Run) -> None:
 
 
 def children() -> list[int]:
-    """Return the processes that this one has started and that have not ended."""
-    found: list[int] = []
-    for entry in Path("/proc").iterdir():
-        try:
-            fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            command = (entry / "cmdline").read_bytes()
-        except (OSError, NotADirectoryError):
-            continue
-        if fields[1] == str(os.getpid()) and fields[0] != "Z" and b"sandbox/child.py" in command:
-            found.append(int(entry.name))
-    return found
+    return children_that_run("sandbox/child.py")

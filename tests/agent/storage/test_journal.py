@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -307,6 +309,24 @@ async def test_paid_calls_on_their_way_when_a_process_died_are_of_unknown_outcom
         "free": CallState.CANCELLED,
     }
     assert turn.components[-1].model_dump()["may_have_been_charged"] == 2
+
+
+async def test_nothing_is_sent_while_another_program_locks_the_records_and_the_turn_waits_for_it(
+    server: GeminiServer, gemini: Settings
+) -> None:
+    async with Studio(gemini) as studio:
+        conversation = await studio.new_conversation()
+        server.on_text(lambda request: Text("Well."))
+        await run(studio, conversation.id, "hello there")
+        with contextlib.closing(sqlite3.connect(gemini.home / "aivista.db", isolation_level=None)) as database:
+            database.execute("BEGIN IMMEDIATE")
+            turn = asyncio.create_task(run(studio, conversation.id, "and again"))
+            done, _ = await asyncio.wait([turn], timeout=0.5)
+            assert not done
+            assert asked(server, Kind.TEXT) == 1
+            database.execute("ROLLBACK")
+        assert isinstance((await turn)[-1], TurnDone)
+    assert asked(server, Kind.TEXT) == 2
 
 
 async def test_a_call_that_cannot_be_put_on_record_is_not_made(server: GeminiServer, gemini: Settings) -> None:
