@@ -146,6 +146,7 @@ class Server:
         return f"{self.url}{self._way_in.operator_path}"
 
     def _launch(self) -> None:
+        _wait_for_server()
         self._page.launch(
             server_name=self.options.host,
             server_port=self.options.port,
@@ -274,6 +275,22 @@ class Server:
         tunneling: Any = import_module("gradio.tunneling")
         for tunnel in tunneling.CURRENT_TUNNELS:
             tunnel.kill()
+
+
+def _wait_for_server() -> None:
+    """Have Gradio (6.x) wait for its server until that serves or has ended. Of one that takes more than five seconds it
+    says that the port is taken: a studio may have records to bring up to date, or a slow disk."""
+    http_server: Any = import_module("gradio.http_server")
+
+    def run_in_thread(server: Any) -> None:
+        server.thread = threading.Thread(target=server.run, daemon=True)
+        server.thread.start()
+        while not server.started:
+            server.thread.join(0.01)
+            if not server.thread.is_alive():
+                raise http_server.ServerFailedToStartError("the server has ended before it served")
+
+    http_server.Server.run_in_thread = run_in_thread
 
 
 def _silence_server_log() -> None:

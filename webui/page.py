@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import wraps
 from typing import Any, NamedTuple
 
 import gradio as gr
@@ -42,7 +45,7 @@ from webui.roles import read_roles
 from webui.root_path import public_url
 from webui.screen import Panels, Screen, Updates
 from webui.script_words import script_words_html
-from webui.sessions import Sessions, Visitor
+from webui.sessions import Sessions
 from webui.settings_wiring import wire_settings
 from webui.spend_wiring import Caps, wire_spend
 from webui.styles_wiring import wire_styles
@@ -118,6 +121,7 @@ def build_page(studio: Callable[[], Studio], catalogue: Catalogue, sessions: Ses
             filled, again = gr.Textbox("", label="filled"), gr.Button("again", elem_id="fill-again")
         opening = Opening(screen, rail_at_work, caps, spoken, filled)
         wire_opening(page, opening, tab, again)
+    _say_failures(page, sessions)
     return Page(page, opening)
 
 
@@ -134,17 +138,51 @@ def _speak(
             part.value = html
 
 
-async def told(screen: Screen, visitor: Visitor, updates: AsyncIterator[Updates]) -> AsyncIterator[Updates]:
-    """Give what a handler answers. What it raises reaches the log whole and the person as one sentence."""
-    try:
-        async for one in updates:
-            yield one
-    except Exception as error:
-        _log.exception("an event of the page failed")
-        info = error.info if isinstance(error, AivistaError) else ErrorInfo(code=ErrorCode.INTERNAL)
-        gr.Warning(visitor.words.error(info))
-        # Of a handler that answers nothing Gradio empties every output.
-        yield screen.nothing()
+def _say_failures(page: gr.Blocks, sessions: Sessions) -> None:
+    """Have what a handler raises reach the log whole, and the person as one sentence: Gradio alone says nothing."""
+    for event in page.fns.values():
+        if callable(event.fn):
+            event.fn = _saying_failures(event.fn, sessions)
+
+
+def _saying_failures(handler: Callable[..., Any], sessions: Sessions) -> Callable[..., Any]:
+    """Return the handler, of the same kind: Gradio looks at whether it waits and whether it streams."""
+
+    @contextmanager
+    def said(*given: object) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            _log.exception("an event of the page failed")
+            request = next((one for one in given if isinstance(one, gr.Request)), None)
+            words = sessions.visitor(request).words if request is not None else load_words("en")
+            info = error.info if isinstance(error, AivistaError) else ErrorInfo(code=ErrorCode.INTERNAL)
+            raise gr.Error(words.error(info), print_exception=False) from None
+
+    if inspect.isasyncgenfunction(handler):
+
+        @wraps(handler)
+        async def stream(*given: Any, **named: Any) -> AsyncIterator[Any]:
+            with said(*given, *named.values()):
+                async for one in handler(*given, **named):
+                    yield one
+
+        return stream
+    if inspect.iscoroutinefunction(handler):
+
+        @wraps(handler)
+        async def answer(*given: Any, **named: Any) -> Any:
+            with said(*given, *named.values()):
+                return await handler(*given, **named)
+
+        return answer
+
+    @wraps(handler)
+    def answer_at_once(*given: Any, **named: Any) -> Any:
+        with said(*given, *named.values()):
+            return handler(*given, **named)
+
+    return answer_at_once
 
 
 def _wire_turns(screen: Screen, tab: gr.State) -> None:
@@ -170,10 +208,9 @@ def _wire_turns(screen: Screen, tab: gr.State) -> None:
         given = read_roles(roles, named)
         request_id = request.headers.get("x-aivista-request", "")[:_LONGEST_REQUEST_ID] or None
         seen = request.headers.get("x-aivista-seen", "")[:_LONGEST_REQUEST_ID]
-        answer = turns.send(
+        async for updates in turns.send(
             visitor, tab, message, chosen, conversation, editing, named, fields, given, request_id, seen
-        )
-        async for updates in told(screen, visitor, answer):
+        ):
             yield updates
 
     sent = composer.message.submit(
@@ -191,8 +228,10 @@ def _wire_turns(screen: Screen, tab: gr.State) -> None:
         trigger_mode="multiple",
         **_QUIET,
     )
-    kept = sent.then(paint_back, [tab, *painted.values()], [*painted.values()], **_QUIET)
-    kept.then(give_back, [tab, composer.message], composer.message, **_QUIET)
+    # What failed is not followed by what comes `then`.
+    for ended in (sent.then, sent.failure):
+        kept = ended(paint_back, [tab, *painted.values()], [*painted.values()], **_QUIET)
+        kept.then(give_back, [tab, composer.message], composer.message, **_QUIET)
 
     async def stop(request: gr.Request, conversation: str) -> None:
         visitor = screen.sessions.visitor(request)
@@ -226,8 +265,7 @@ def _wire_clicks(bus: gr.HTML, screen: Screen, tab: gr.State) -> None:
             return
         named = read_references(references)
         context = Context(conversation, editing, named, read_roles(roles, named), Chosen.from_chips(chips))
-        visitor = screen.sessions.visitor(request)
-        async for updates in told(screen, visitor, clicks.answer(visitor, tab, click, context)):
+        async for updates in clicks.answer(screen.sessions.visitor(request), tab, click, context):
             yield updates or screen.nothing()
         yield screen.nothing()
 

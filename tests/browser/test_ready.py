@@ -71,7 +71,8 @@ def test_what_is_sent_while_another_conversation_is_opened_goes_into_that_one(pa
         kept.append(route)
 
     page.route(JOIN, keep)
-    page.locator("#rail [data-act=new]").click()
+    with page.expect_request(JOIN):
+        page.locator("#rail [data-act=new]").click()
     say(page, "draw a teapot")
     page.unroute(JOIN)
     expect(page.locator("#chat .user-row")).to_have_text(re.compile("draw a teapot"))

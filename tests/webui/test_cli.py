@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
+import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 import urllib.request
+import zipfile
 from ast import literal_eval
 from pathlib import Path
 
@@ -16,6 +20,8 @@ import httpx
 import pytest
 
 from tests.page import PageProcess, free_port, run_command
+
+HOMES = Path(__file__).parents[1] / "golden" / "homes"
 
 
 def refused(flags: list[str], **environment: str) -> str:
@@ -105,6 +111,20 @@ def test_the_studio_opens_and_ends_quietly_when_told_to(tmp_path: Path, how: sig
         assert page.end(how) == 0
         assert page.errors == ""
     assert stat.S_IMODE((tmp_path / "home").stat().st_mode) == 0o700
+
+
+def test_records_that_take_long_to_open_hold_the_start_up_and_do_not_end_it(tmp_path: Path) -> None:
+    with zipfile.ZipFile(HOMES / "0006.zip") as of_an_earlier_version:
+        of_an_earlier_version.extractall(tmp_path)
+    # They are to be brought up to date, and another program is at work on them for longer than Gradio alone would wait.
+    with contextlib.closing(sqlite3.connect(tmp_path / "aivista.db", check_same_thread=False)) as records:
+        records.execute("BEGIN IMMEDIATE")
+        leaving = threading.Timer(12, records.rollback)
+        leaving.start()
+        with PageProcess(home=tmp_path) as page:
+            kept = httpx.get(f"{page.url}/api/v1/conversations").json()["conversations"]
+            assert [one["title"] for one in kept] == ["狐狸是什么？", "draw a red fox in the snow"]
+        leaving.join()
 
 
 def test_an_open_page_does_not_hold_the_studio_up(tmp_path: Path) -> None:
