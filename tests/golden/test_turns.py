@@ -200,6 +200,7 @@ async def test_the_models_receive_and_a_client_is_told_what_is_on_record(
 
             await turn(server, say)
             trace = (await client.get(f"/api/v1/conversations/{conversation}/trace")).json()
+            report: dict[str, Any] = await api.studio.report(conversation, told[0].data["turn_id"])
         assert server.violations == []
         requests = [{"model": one.model, "method": one.method, "body": plain(one.body)} for one in server.requests]
     if turn is talk:
@@ -209,6 +210,8 @@ async def test_the_models_receive_and_a_client_is_told_what_is_on_record(
     golden(f"turns/{turn.__name__}.json", {"stream": joined(plain, told), "requests": requests})
     if turn is picture:
         golden("trace.json", plain(trace))
+    if turn is refused_picture:
+        golden("report.json", plain({**report, "platform": "", "versions": sorted(report["versions"])}))
 
 
 def named(body: dict[str, Any]) -> dict[str, Any]:
