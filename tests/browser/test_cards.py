@@ -247,7 +247,7 @@ def test_the_wait_for_another_try_counts_down(page: Page, gemini: GeminiProcess,
         "GOOGLE_GEMINI_BASE_URL": gemini.url,
         "AIVISTA_RETRY_BUDGET_S": "60",
     }
-    busy = {"kind": "HttpError", "status": 429, "message": "slow down", "headers": {"Retry-After": "9"}}
+    busy = {"kind": "HttpError", "status": 429, "message": "slow down", "headers": {"Retry-After": "30"}}
     gemini.control(on_text=[busy, {"kind": "Text", "text": "Here again."}])
     with PageProcess(home=tmp_path, environment=environment) as studio:
         open_page(page, studio.url)

@@ -12,6 +12,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.test_painter import open_painter, stroke
 from tests.page import PageProcess
 from tests.page.hands import composer, expect_rest, pictures, say
+from tests.support.waiting import wait_until
 from tests.wire_server import GeminiProcess
 
 
@@ -63,6 +64,6 @@ def test_when_the_agent_asks_back_the_mask_stays_for_the_answer(
     expect(page.locator("#ctx")).to_contain_text("· mask")
     say(page, "red, please")
     expect(page.locator("#mask :is(textarea, input)")).to_have_value("")
+    # Twice in the history that the second answer is given.
+    wait_until(lambda: json.dumps(gemini.read("requests")).count("painted a mask over #1") >= 3)
     expect_rest(page)
-    asked = json.dumps(gemini.read("requests"))
-    assert asked.count("painted a mask over #1") >= 3, "twice in the history that the second answer is given"

@@ -74,6 +74,7 @@ def spot(canvas: Locator, across: float, down: float) -> tuple[float, float]:
 def stroke(page: Page, *points: tuple[float, float]) -> None:
     """Draw a line with the mouse through points of the picture, given in fractions."""
     canvas = page.locator("#pt-canvas")
+    expect(canvas).to_be_visible()
     page.mouse.move(*spot(canvas, *points[0]))
     page.mouse.down()
     for point in points[1:]:
