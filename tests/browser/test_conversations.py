@@ -167,6 +167,7 @@ def test_what_is_in_the_trash_is_restored_or_deleted_forever_after_a_question(
     expect(page).to_have_url(address)
     expect(pictures(page)).to_have_count(1)
     choose(page, title, "Delete")
+    expect(row(page, title)).to_have_count(0)
     page.get_by_role("button", name="All conversations").click()
     page.get_by_role("menuitem", name="Trash").click()
     row(page, title).get_by_role("button", name="Delete forever").click()
