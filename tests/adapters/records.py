@@ -4,9 +4,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from agent import Studio
+from agent.storage.gallery_values import GalleryQuery
 from agent.storage.housekeeping import Housekeeping
 
 
 def faults_in(home: Path) -> tuple[object, ...]:
     """Return what `aivista check` finds wrong."""
     return tuple(Housekeeping(home).check().findings)
+
+
+async def pictures_in_gallery(studio: Studio, owner: str) -> list[tuple[str, str]]:
+    """Return the pictures of an owner's gallery, each as its conversation and its handle, in no order."""
+    found, query = [], GalleryQuery()
+    while True:
+        page = await studio.gallery.page(owner, query)
+        found += [(item.conversation_id, item.picture.handle) for item in page.items]
+        if page.next is None:
+            return sorted(found)
+        query = GalleryQuery(after=page.next)
