@@ -44,17 +44,25 @@ class Timing(Value):
     seconds: float
 
 
+class MaskedPicture(Value):
+    """A picture of which only a part may change: `mask` is at its size, white = change, its soft edge `feather_px` wide
+    when the person chose that."""
+
+    handle: str
+    mask: ImagePart
+    feather_px: int | None = None
+
+
 class Turn(Value):
     """One thing the person sent and all that followed until the agent rested.
 
     `messages` are what the turn added to the history, the person's own first; `components` are what it shows.
     `parent` is the id of the turn it follows: several turns with the same one are branches of the conversation.
     `roles` says what some of the `references` are for. `provider` names the one that served it; the same `request_id`
-    twice runs once. `mask` is what of `editing` may
-    change, at its size (white = change), its soft edge `feather_px` wide when the person chose that; `margins` is what
-    `editing` grows by instead. `maximum_usd` is the most it may cost, as told before it was sent; None where
-    nobody knows the prices or nothing costs anything. One that `is_imported` came from an archive or a program: nobody
-    here said its words.
+    twice runs once. `mask` and `feather_px` are those of `editing`, as in `MaskedPicture`; `more_masks` are of other
+    pictures that change, too. `margins` is what `editing` grows by instead. `maximum_usd` is the most it may cost, as
+    told before it was sent; None where nobody knows the prices or nothing costs anything. One that `is_imported` came
+    from an archive or a program: nobody here said its words.
     """
 
     id: str
@@ -71,6 +79,7 @@ class Turn(Value):
     mask: ImagePart | None = None
     feather_px: int | None = None
     margins: Margins | None = None
+    more_masks: tuple[MaskedPicture, ...] = ()
     maximum_usd: float | None = None
     state: TurnState = TurnState.RUNNING
     messages: tuple[PromptMessage, ...] = ()
@@ -85,6 +94,22 @@ class Turn(Value):
     def has_area(self) -> bool:
         """Whether only a part of a picture may change: inside a mask, or beyond its edges."""
         return self.mask is not None or self.margins is not None
+
+    @property
+    def masked(self) -> tuple[MaskedPicture, ...]:
+        """The pictures of which only a part may change, each with its mask: that of `editing` comes first."""
+        if self.mask is None or self.editing is None:
+            return ()
+        return (MaskedPicture(handle=self.editing, mask=self.mask, feather_px=self.feather_px), *self.more_masks)
+
+    def mask_of(self, handle: str) -> MaskedPicture | None:
+        """Return the mask of a picture; the first one where it has none of its own."""
+        return next((one for one in self.masked if one.handle == handle), next(iter(self.masked), None))
+
+    def changed_by(self, handles: Sequence[str]) -> str | None:
+        """Return which of the pictures that the person marked to be changed is meant by a call that names these."""
+        masked = {one.handle for one in self.masked}
+        return next((one for one in map(_spelt, handles) if one in masked), self.editing)
 
 
 class ConversationInfo(Value):
@@ -280,7 +305,7 @@ class Conversation(Value):
 
         Raises RequestRefused when the conversation holds none of that name.
         """
-        wanted = "#" + handle.strip().lstrip("#").lower()
+        wanted = _spelt(handle)
         for picture in self.all_pictures:
             if picture.handle == wanted:
                 return picture
@@ -288,6 +313,11 @@ class Conversation(Value):
         raise RequestRefused(
             ErrorCode.PICTURE_DELETED if wanted in self.gone else ErrorCode.PICTURE_NOT_FOUND, handle=shown
         )
+
+
+def _spelt(handle: str) -> str:
+    """Return a handle as it is kept, whether somebody wrote it with `#` or without."""
+    return "#" + handle.strip().lstrip("#").lower()
 
 
 def _target_steps(turn: Turn, pictures: Sequence[Picture]) -> Iterator[Picture | TargetChanged]:

@@ -108,6 +108,7 @@ class ErrorCode(StrEnum):
     MASK_UNREADABLE = "mask_unreadable", Actor.YOU
     MASK_TOO_LARGE = "mask_too_large", Actor.YOU
     MASK_OF_ANOTHER_PICTURE = "mask_of_another_picture", Actor.YOU
+    MASKED_TWICE = "masked_twice", Actor.YOU
     MASK_AND_EXPANSION = "mask_and_expansion", Actor.YOU
     UPLOAD_MISSING = "upload_missing", Actor.YOU
     EXPANSION_EMPTY = "expansion_empty", Actor.YOU

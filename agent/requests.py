@@ -71,8 +71,9 @@ class TurnRequest:
     `images` takes bytes, paths, pairs of a file name and bytes, or `KeptUpload`. `editing` is the handle of the picture
     marked to be changed, `references` those marked as references; `roles` says by handle what some of them are for,
     each a `agent.pictures.ReferenceRole` (subject, product, face, style, palette, pose, layout, background, text). With
-    a `mask`, nothing outside of it changes; with `expand`, nothing of the picture itself. The same `request_id` twice
-    runs once, also after a restart. `instead_of` is a turn that was said otherwise: this one stands beside it, as a
+    a `mask`, nothing outside of it changes; several masks are of one picture each, and each picture is changed by
+    itself. With `expand`, nothing of the picture itself changes. The same `request_id` twice runs once, also after a
+    restart. `instead_of` is a turn that was said otherwise: this one stands beside it, as a
     branch of its own. `maximum_usd` is the most that the person was told it can cost: the turn asks before it passes
     that; None takes what the studio reckons itself. `repeats` is a call for a picture that is carried out as it stands:
     the planner is not asked. Halves of characters in the words, and in `request_id`, become U+FFFD.
@@ -80,7 +81,7 @@ class TurnRequest:
 
     text: str
     images: Sequence[UploadSource] = ()
-    mask: Mask | None = None
+    mask: Mask | Sequence[Mask] | None = None
     expand: Expansion | None = None
     settings: TurnSettings = field(default_factory=TurnSettings)
     editing: str | None = None
@@ -90,6 +91,13 @@ class TurnRequest:
     instead_of: str | None = None
     maximum_usd: float | None = None
     repeats: ToolCallPart | None = None
+
+    @property
+    def masks(self) -> tuple[Mask, ...]:
+        """The masks it was given, one a picture."""
+        if self.mask is None:
+            return ()
+        return (self.mask,) if isinstance(self.mask, Mask) else tuple(self.mask)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", whole_characters(self.text))

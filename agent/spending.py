@@ -170,23 +170,25 @@ def estimate(
     characters: int = 0,
     shown: int = 0,
     shown_unmarked: int = 0,
-    has_mask: bool = False,
+    masks: int = 0,
     text: str = "",
     context_tokens: int = 0,
 ) -> Estimate:
     """Return what a turn with these settings is likely to cost when it paints, and the most it can without asking.
 
-    `characters` counts those of the message, `shown` the pictures marked beside it; with `has_mask` only a part of one
-    changes. `text` is the message, as far as it is known: its words say how many pictures are wanted, and whether a
-    review is due. `shown_unmarked` are pictures that the painter may be shown besides. `context_tokens` are the most
-    that instructions, functions and history count for. What is left to the agent makes a range: whether it searches,
-    and which model paints where the search decides that.
+    `characters` counts those of the message, `shown` the pictures marked beside it; with `masks` only a part of so many
+    pictures changes. `text` is the message, as far as it is known: its words say how many pictures are wanted, and
+    whether a review is due. `shown_unmarked` are pictures that the painter may be shown besides. `context_tokens` are
+    the most that instructions, functions and history count for. What is left to the agent makes a range: whether it
+    searches, and which model paints where the search decides that.
     """
     text_model = catalogue.model(ModelRole(settings.text_model), provider)
-    if has_mask:
+    if masks:
         settings, shown = settings.model_copy(update={"resolution": None, "aspect_ratio": None}), shown + _MASK_PICTURES
     if settings.number_of_images is None:
         settings = settings.model_copy(update={"number_of_images": named_number(text)})
+    if masks > 1:
+        settings = settings.model_copy(update={"number_of_images": masks * (settings.number_of_images or 1)})
     outcomes = _painters(catalogue, provider, settings)
     turn = _Turn(settings, text_model, on, shown, text, context_tokens, shown_unmarked)
     models = [text_model, *(model for outcome in outcomes for model in outcome)]

@@ -459,13 +459,15 @@ class Studio(KeptThings):
         text: str = "",
         characters: int = 0,
         pictures: int = 0,
+        masks: int = 0,
         has_mask: bool = False,
         conversation: Conversation | None = None,
         provider_name: str | None = None,
     ) -> Estimate:
         """Return what a turn with these settings is likely to cost, and its maximum: it asks before it passes that.
 
-        `pictures` come with the message or are marked beside it. `characters` are those of the message where only a
+        `pictures` come with the message or are marked beside it; of so many of them as there are `masks` only a part
+        changes (`has_mask`, deprecated, stands for one). `characters` are those of the message where only a
         part of its text is told.
         """
         return turn_estimate(
@@ -478,7 +480,7 @@ class Studio(KeptThings):
             text=text,
             characters=max(characters, len(text)),
             pictures=pictures,
-            has_mask=has_mask,
+            masks=masks or int(has_mask),
         )
 
     # Inside

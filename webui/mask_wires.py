@@ -1,4 +1,4 @@
-"""What the painter on the stage sends: a mask, or how far a picture shall grow, read from two hidden fields.
+"""What the painter on the stage sends: masks, or how far a picture shall grow, read from two hidden fields.
 
 Whoever holds the page may send anything, so every value is held against what the painter itself can write.
 """
@@ -9,13 +9,13 @@ import base64
 import binascii
 import io
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Annotated
 
 from PIL import Image
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from agent.messages import Value
-from agent.picture_limits import harden_pillow
+from agent.picture_limits import MAX_PICTURES_PER_MESSAGE, harden_pillow
 from agent.requests import Expansion, Mask, upload_number
 from webui.whole_json import whole_json
 
@@ -43,17 +43,20 @@ class WireRefusal:
 
 @dataclass(frozen=True)
 class Painted:
-    """What the next message works on: the picture marked to be changed, its mask, or its growth. Never both.
+    """What the next message works on: the picture marked to be changed, masks of one picture each, or its growth.
+    Never both.
 
     A picture that is only sent with the message is not marked: its mask or growth names it as `upload:N`.
     """
 
     editing: str = ""
-    mask: Mask | None = None
+    masks: tuple[Mask, ...] = ()
     expand: Expansion | None = None
 
 
 class _MaskField(Value):
+    """One mask as the painter writes it; of several it writes a list."""
+
     model_config = ConfigDict(strict=True)
 
     handle: str = Field(pattern=_HANDLE)
@@ -71,60 +74,63 @@ class _ExpandField(Value):
     bottom: float = Field(default=0.0, ge=0, le=MAX_GROWTH)
 
 
-_Field = TypeVar("_Field", _MaskField, _ExpandField)
+_MASKS: TypeAdapter[_MaskField | list[_MaskField]] = TypeAdapter(
+    _MaskField | Annotated[list[_MaskField], Field(min_length=1, max_length=MAX_PICTURES_PER_MESSAGE)]
+)
 
 
 def read_painted(mask: str | None, expand: str | None, editing: str) -> Painted | WireRefusal:
     """Return what the two fields of the painter say, for a message that marks `editing` to be changed.
 
     An empty mask and an expansion by nothing count as none. What is painted marks its picture where none is marked
-    yet: Send may be pressed before the page has heard of the mark.
+    yet, of several the first: Send may be pressed before the page has heard of the mark.
     """
-    drawn = _read_mask(mask or "")
+    drawn = _read_masks(mask or "")
     grown = _read_expansion(expand or "")
     if isinstance(drawn, WireRefusal):
         return drawn
     if isinstance(grown, WireRefusal):
         return grown
-    if drawn is not None and grown is not None:
+    if drawn and grown is not None:
         return WireRefusal("painter.both")
-    handle = drawn.handle if drawn else grown.handle if grown else ""
-    if upload_number(handle) is not None:
+    handles = [mask.handle for mask in drawn] or ([grown.handle] if grown else [])
+    if not handles or editing in handles:
+        return Painted(editing, drawn, grown)
+    if upload_number(handles[0]) is not None:
         return WireRefusal("painter.new_or_marked", marked=editing) if editing else Painted("", drawn, grown)
-    if handle and editing and handle != editing:
-        return WireRefusal("painter.other_picture", handle, editing)
-    return Painted(handle or editing, drawn, grown)
+    return WireRefusal("painter.other_picture", handles[0], editing) if editing else Painted(handles[0], drawn, grown)
 
 
-def _read_mask(text: str) -> Mask | WireRefusal | None:
+def _read_masks(text: str) -> tuple[Mask, ...] | WireRefusal:
     if not text:
-        return None
+        return ()
     if len(text) > MAX_FIELD_CHARACTERS:
         return WireRefusal("painter.too_large")
-    field = _field(_MaskField, text)
-    if field is None:
+    try:
+        fields = _MASKS.validate_json(whole_json(text))
+    except ValidationError:
         return WireRefusal("painter.unreadable")
-    image = _clean_png(field.png)
-    if image is None or isinstance(image, WireRefusal):
-        return image
-    return Mask(image=image, handle=field.handle, feather_px=field.feather)
+    masks = []
+    for field in fields if isinstance(fields, list) else [fields]:
+        image = _clean_png(field.png)
+        if isinstance(image, WireRefusal):
+            return image
+        if image is not None:
+            masks.append(Mask(image=image, handle=field.handle, feather_px=field.feather))
+    return tuple(masks)
 
 
 def _read_expansion(text: str) -> Expansion | WireRefusal | None:
     if not text:
         return None
-    field = _field(_ExpandField, text) if len(text) <= MAX_FIELD_CHARACTERS else None
-    if field is None:
+    if len(text) > MAX_FIELD_CHARACTERS:
+        return WireRefusal("painter.unreadable")
+    try:
+        field = _ExpandField.model_validate_json(whole_json(text))
+    except ValidationError:
         return WireRefusal("painter.unreadable")
     expansion = Expansion(**field.model_dump())
     return expansion if any((field.left, field.top, field.right, field.bottom)) else None
-
-
-def _field(kind: type[_Field], text: str) -> _Field | None:
-    try:
-        return kind.model_validate_json(whole_json(text))
-    except ValidationError:
-        return None
 
 
 def _clean_png(encoded: str) -> bytes | WireRefusal | None:

@@ -46,6 +46,7 @@ async def redrawn(screen: Screen, visitor: Visitor, conversation_id: str, on_pag
     updates = {
         **thread(screen, visitor, conversation),
         screen.panels.chat.top: await screen.top(visitor, conversation),
+        **screen.next_target(visitor, conversation),
     }
     if any(handle not in there for handle in on_page.opened):
         updates[screen.panels.canvas] = empty_canvas_html(visitor.words)

@@ -52,7 +52,8 @@ class Panels:
         """Those that a turn changes. Gradio builds each output of an event anew at every step of it."""
         top, box = self.chat, self.composer
         wires = [box.conversation, box.editing, box.references, box.roles, box.mask, box.expand]
-        return [self.rail.stamp, top.top, top.thread, top.welcome, box.context, box.message, box.models, *wires]
+        shown = [box.next_target, box.context, box.message, box.models]
+        return [self.rail.stamp, top.top, top.thread, top.welcome, *shown, *wires]
 
     @property
     def outputs(self) -> list[Any]:
@@ -62,7 +63,8 @@ class Panels:
         chips = [*box.settings.values(), *box.told]
         inputs = [dialog.head, dialog.key, dialog.keep, dialog.test, dialog.verdict, dialog.remove, dialog.save]
         return [
-            *(self.rail.stamp, top.top, top.thread, top.welcome, box.context, box.message, box.wording, self.canvas),
+            *(self.rail.stamp, top.top, top.thread, top.welcome),
+            *(box.next_target, box.context, box.message, box.wording, self.canvas),
             *chips,
             *wires,
             *(*inputs, dialog.servers),
@@ -159,14 +161,20 @@ class Screen:
         return next(running, "")
 
     async def frame(self, visitor: Visitor, conversation: Conversation | None, *, opened_at: int = 0) -> Updates:
-        """Return what stands around the thread: the rail, the top bar, the first page."""
+        """Return what stands around the thread: the rail, the top bar, the first page, what the next words change."""
         is_sketch = self.is_sketch(visitor)
         is_empty = conversation is None or not conversation.turns
         return {
             self.panels.rail.stamp: conversations.stamp_html(time.monotonic_ns()),
             self.panels.chat.top: await self.top(visitor, conversation, opened_at=opened_at),
             self.panels.chat.welcome: await self._welcome(visitor, is_sketch=is_sketch) if is_empty else "",
+            **self.next_target(visitor, conversation),
         }
+
+    def next_target(self, visitor: Visitor, conversation: Conversation | None) -> Updates:
+        """Return the line of the picture that the next words change."""
+        view = self.view(visitor, conversation.id if conversation else "")
+        return {self.panels.composer.next_target: composer.next_target_html(view, conversation)}
 
     async def _welcome(self, visitor: Visitor, *, is_sketch: bool) -> str:
         has_cookie = visitor.token is not None or not self.sessions.is_shared

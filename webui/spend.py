@@ -12,6 +12,7 @@ from pydantic import Field, ValidationError
 
 from agent.conversation import Conversation
 from agent.messages import Value
+from agent.picture_limits import MAX_PICTURES_PER_MESSAGE
 from agent.plans import CapPassed, Plan
 from agent.providers.catalogue import Catalogue, ModelRole
 from agent.spending import Estimate, EstimatePart, PartKind
@@ -52,12 +53,12 @@ def dollars_up(amount: float) -> str:
 
 class Beside(Value):
     """What else a message is made of, as the page's script counts it: its letters in steps, the files in the box, the
-    pictures marked, and whether a part of one is."""
+    pictures marked, and of how many only a part may change."""
 
     characters: int = Field(default=0, ge=0, le=_MOST_CHARACTERS)
     files: int = Field(default=0, ge=0, le=_MOST_BESIDE)
     marked: int = Field(default=0, ge=0, le=_MOST_BESIDE)
-    has_mask: bool = False
+    masks: int = Field(default=0, ge=0, le=MAX_PICTURES_PER_MESSAGE)
     text: str = Field(default="", max_length=_LONGEST_TEXT)
 
 
@@ -91,7 +92,7 @@ def chosen_estimate(
         text=more.text,
         characters=more.characters,
         pictures=more.marked + more.files,
-        has_mask=more.has_mask,
+        masks=more.masks,
     )
 
 

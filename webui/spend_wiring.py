@@ -74,6 +74,7 @@ def _wire_caps(caps: Caps) -> None:
     dialog, sessions = screen.panels.settings, screen.sessions
     fields: dict[str, Block] = {"cap_day": dialog.cap_day, "cap_conversation": dialog.cap_conversation}
     around = [screen.panels.rail.stamp, screen.panels.chat.top, screen.panels.chat.welcome]
+    around.append(screen.panels.composer.next_target)
 
     async def save(
         request: gr.Request, cap_day: float | None, cap_conversation: float | None, conversation: str

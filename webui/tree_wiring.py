@@ -170,7 +170,7 @@ def wire_tree(screen: Screen, tree: TreePanel, tab: gr.State) -> None:
         on_page = OnPage(read_references(click.opened), editing, named, read_roles(roles, named))
         return await trees.answer(visitor, felled, click, conversation, on_page) or {tree.note: gr.skip()}
 
-    marked = [composer.context, composer.roles, composer.editing, composer.references]
+    marked = [composer.next_target, composer.context, composer.roles, composer.editing, composer.references]
     around = [screen.panels.chat.thread, screen.panels.chat.top, screen.panels.canvas]
     tree.bus.click(
         act,

@@ -108,7 +108,7 @@ class Turns:
             request = TurnRequest(
                 text=text,
                 images=[Path(file) for file in files],
-                mask=painted.mask,
+                mask=painted.masks,
                 expand=painted.expand,
                 settings=chosen.turn_settings(),
                 editing=painted.editing or None,

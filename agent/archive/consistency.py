@@ -226,7 +226,8 @@ def _check_margins(margins: Margins) -> None:
 def _check_turn(turn: ArchivedTurn) -> None:
     _hold(len(turn.text) <= MAX_TEXT_CHARACTERS, "words too long")
     _hold(max(len(turn.messages), len(turn.components)) <= _MOST_OF_A_TURN, "a turn too long")
-    _hold(turn.feather_px is None or 0 <= turn.feather_px <= MAX_SIDE_PX, "a feather out of range")
+    feathers = [turn.feather_px, *(one.feather_px for one in turn.more_masks)]
+    _hold(all(one is None or 0 <= one <= MAX_SIDE_PX for one in feathers), "a feather out of range")
 
 
 def _check_edit(edit: EditRecord) -> None:

@@ -1,8 +1,8 @@
-"""What an archive holds, version 1: its files, their names and limits, and the schema of its JSON.
+"""What an archive holds, version 2: its files, their names and limits, and the schema of its JSON.
 
 The conversation's own values (messages, components, receipts) are those of the leaves: they are what the records hold,
 too, and read every older form of themselves. A change of the schema is a new VERSION; `docs/archive-format.md` shows
-it, and a test compares.
+it, and a test compares. Version 1 had no `more_masks`.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from pydantic import AfterValidator, AwareDatetime, Field, StringConstraints
 from pydantic.json_schema import models_json_schema
 
 from agent.components import Component
-from agent.conversation import Timing, TurnState, Writer
+from agent.conversation import MaskedPicture, Timing, TurnState, Writer
 from agent.messages import ImagePart, PromptMessage, TokenUsage, Value
 from agent.pictures import Blank, DriftRecord, EditRecord, Margins, OriginalFile, Receipt, ReferenceRole
 from agent.reviews import Review
 from agent.settings import TurnSettings
 
 FORMAT = "aivista-archive"
-VERSION = 1
+VERSION = 2
 MANIFEST = "manifest.json"
 INDEX = "index.html"
 SUFFIXES = ("png", "jpg", "webp", "gif", "heic", "avif")
@@ -118,7 +118,7 @@ class Manifest(Value):
     """
 
     format: Literal["aivista-archive"]
-    version: Literal[1]
+    version: Literal[1, 2]
     app_version: str
     created_at: Moment | None
     language: Language
@@ -157,6 +157,7 @@ class ArchivedTurn(Value):
     mask: ImagePart | None
     feather_px: int | None
     margins: Margins | None
+    more_masks: tuple[MaskedPicture, ...] = ()
     state: TurnState
     messages: tuple[PromptMessage, ...]
     signatures: tuple[SignaturePlace, ...]

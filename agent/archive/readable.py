@@ -167,8 +167,8 @@ class _Telling:
             yield Note(self._word("references", handles=" ".join(turn.references)))
         for image in turn.uploads:
             yield self._image(image, self._word("picture", handle=image.handle or ""))
-        if turn.mask is not None:
-            yield self._image(turn.mask, self._word("mask"))
+        for one in turn.masked:
+            yield self._image(one.mask, self._word("mask"))
         seen = {image.handle for image in turn.uploads}
         for component in turn.components:
             yield from self._component(component, seen)

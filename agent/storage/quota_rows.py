@@ -21,6 +21,12 @@ def _stated(details: Column[Any], place: str) -> ColumnElement[int]:
     return func.coalesce(func.json_extract(details, place), 0)
 
 
+def _more_masks(details: Column[Any]) -> ColumnElement[int]:
+    one = func.json_each(details, "$.more_masks").table_valued("value")
+    size = func.sum(func.json_extract(one.c.value, "$.mask.size_bytes"))
+    return func.coalesce(select(size).select_from(one).scalar_subquery(), 0)
+
+
 def _sum(first: ColumnElement[int], *others: ColumnElement[int]) -> ColumnElement[int]:
     return func.coalesce(func.sum(sum(others, first)), 0)
 
@@ -35,6 +41,7 @@ _PICTURES = select(
 _TURNS = select(
     _sum(
         _stated(_T.details, "$.mask.size_bytes"),
+        _more_masks(_T.details),
         *(_bytes(column) for column in (_T.text, _T.messages, _T.components, _T.details)),
     )
 ).where(_T.conversation_id.in_(_OF_OWNER))

@@ -9,7 +9,7 @@ from pydantic import Field, TypeAdapter
 from sqlalchemy import Row
 
 from agent.components import Component
-from agent.conversation import Conversation, Timing, Turn, TurnState, WholeConversation, WorkspaceFile
+from agent.conversation import Conversation, MaskedPicture, Timing, Turn, TurnState, WholeConversation, WorkspaceFile
 from agent.messages import ImageOrigin, ImagePart, PromptMessage, TokenUsage, Value
 from agent.pictures import (
     Blank,
@@ -46,6 +46,7 @@ class _TurnDetails(Value):
     mask: ImagePart | None = None
     feather_px: int | None = None
     margins: Margins | None = None
+    more_masks: tuple[MaskedPicture, ...] = ()
     maximum_usd: float | None = None
 
 
@@ -117,6 +118,7 @@ def turn_of(row: Row[*tuple[Any, ...]], read_blob: Callable[[str], bytes]) -> Tu
         mask=details.mask,
         feather_px=details.feather_px,
         margins=details.margins,
+        more_masks=details.more_masks,
         maximum_usd=details.maximum_usd,
         is_imported=row.is_imported,
     )

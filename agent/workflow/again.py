@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 from agent.conversation import Conversation, Turn
@@ -19,7 +20,7 @@ _FIRST_CALL = re.compile(r"picture:1\.(\d+)\.\d+\.\d+")
 
 
 class _Area(TypedDict, total=False):
-    mask: Mask
+    mask: Sequence[Mask]
     expand: Expansion
 
 
@@ -29,14 +30,18 @@ async def request_of(conversation: Conversation, turn: Turn, images: ImageStore)
     Raises RequestRefused(PICTURE_NOT_FOUND) when the file of one of its pictures is gone.
     """
     sent = [await _kept(conversation, upload, images) for upload in turn.uploads]
+    # A picture that came with the turn comes once more, as a new one.
+    numbers = {upload.handle: f"upload:{number}" for number, upload in enumerate(turn.uploads, 1)}
+    changed = [one for one in (turn.editing, *(more.handle for more in turn.more_masks)) if one]
+    meant = {handle: numbers.get(handle, handle) for handle in changed}
     return TurnRequest(
         text=turn.text,
         images=sent,
         settings=_uncapped(turn),
-        editing=_meant(turn),
+        editing=meant.get(turn.editing or ""),
         references=turn.references,
         roles=turn.roles,
-        **await _area_of(conversation, turn, images, _meant(turn)),
+        **await _area_of(conversation, turn, images, meant),
     )
 
 
@@ -72,14 +77,15 @@ async def repeated(
         "reference_mode": None,
         "reference_count": None,
     }
+    editing = turn.changed_by(picture.parents)
     return TurnRequest(
         text=turn.text,
         settings=_uncapped(turn).model_copy(update=update),
-        editing=turn.editing,
+        editing=editing,
         references=turn.references,
         roles={one.handle: one.role for one in picture.receipt.references if one.role},
         repeats=call,
-        **await _area_of(conversation, turn, images, turn.editing),
+        **await _area_of(conversation, turn, images, {editing: editing} if editing else {}),
     )
 
 
@@ -109,22 +115,15 @@ async def _kept(conversation: Conversation, upload: ImagePart, images: ImageStor
     return KeptUpload(name, upload, picture.original if picture else None)
 
 
-def _meant(turn: Turn) -> str | None:
-    """Return what the turn calls the picture to be changed: one that came with it comes once more, as a new one."""
-    numbers = {upload.handle: number for number, upload in enumerate(turn.uploads, 1)}
-    return f"upload:{numbers[turn.editing]}" if turn.editing in numbers else turn.editing
-
-
-async def _area_of(conversation: Conversation, turn: Turn, images: ImageStore, meant: str | None) -> _Area:
-    """Return the mask or the expansion that the turn was sent with, for the picture that is meant."""
-    if meant is None or turn.editing is None:
-        return {}
-    if turn.mask is not None:
-        return {"mask": Mask(await images.read(turn.mask), meant, turn.feather_px)}
-    if turn.margins is None:
+async def _area_of(conversation: Conversation, turn: Turn, images: ImageStore, meant: Mapping[str, str]) -> _Area:
+    """Return the masks or the expansion that the turn was sent with; `meant` says what these pictures are called."""
+    masked = [one for one in turn.masked if one.handle in meant]
+    if masked:
+        return {"mask": [Mask(await images.read(one.mask), meant[one.handle], one.feather_px) for one in masked]}
+    if turn.margins is None or turn.editing is None or turn.editing not in meant:
         return {}
     image, grown = conversation.picture(turn.editing).image, turn.margins
     width, height = image.width or 1, image.height or 1
     shares = {"left": grown.left / width, "right": grown.right / width}
     shares |= {"top": grown.top / height, "bottom": grown.bottom / height}
-    return {"expand": Expansion(meant, **shares)}
+    return {"expand": Expansion(meant[turn.editing], **shares)}

@@ -215,7 +215,8 @@ async def _for_one(state: TurnProgress, deps: Deps, index: int, settings: TurnSe
     pictures = without_own(conversation, deps.turn.id)
 
     roles = merged_roles(deps.turn.roles, arguments.reference_roles)
-    named = _named(deps, arguments, roles)
+    changed = deps.turn.changed_by(arguments.handles)
+    named = _named(deps, arguments, roles, changed)
     history = edit_history(state, deps)
 
     def shown_to(model: ModelEntry) -> ResolvedReferences:
@@ -228,7 +229,7 @@ async def _for_one(state: TurnProgress, deps: Deps, index: int, settings: TurnSe
             named=named,
             max_references=_places(deps, model),
             # A picture the person marked to be changed is changed, whatever the agent calls it.
-            action=None if deps.turn.editing else _action(arguments, named, roles),
+            action=None if changed else _action(arguments, named, roles),
             history=history,
         )
 
@@ -378,9 +379,11 @@ def _edited(call: ToolCallPart, edit: PlanEdit | None) -> dict[str, JsonValue]:
     return {**call.arguments, "prompt": edit.prompt} if edit and edit.prompt else dict(call.arguments)
 
 
-def _named(deps: Deps, arguments: GenerateImageArgs, roles: Mapping[str, ReferenceRole]) -> list[str]:
-    """Return the handles that come before any mode: the picture marked to be changed, the agent's, the references."""
-    edited = [deps.turn.editing] if deps.turn.editing else []
+def _named(
+    deps: Deps, arguments: GenerateImageArgs, roles: Mapping[str, ReferenceRole], changed: str | None
+) -> list[str]:
+    """Return the handles that come before any mode: the picture to be changed, the agent's, the references."""
+    edited = [changed] if changed else []
     return list(dict.fromkeys([*edited, *arguments.handles, *deps.turn.references, *roles]))
 
 

@@ -41,11 +41,11 @@ def must_confirm(state: TurnProgress, deps: Deps, orders: Mapping[int, Commissio
 
 def _is_beyond_trust(state: TurnProgress, deps: Deps, orders: Mapping[int, Commission]) -> bool:
     """Return whether something from outside is before the model and more pictures are asked for than the one that a
-    turn may always have, or than the person has locked, or said in this very message: what they cost must not be for a
-    web page to decide."""
+    turn may always have, or than the person has locked, said in this very message, or painted masks over: what they
+    cost must not be for a web page to decide."""
     paid = [one.request for order in orders.values() for one in order.each if one.request.model.provider != "sketch"]
     chosen = deps.turn.settings.number_of_images or named_number(deps.turn.text)
-    most = chosen * (2 if deps.turn.settings.image_model == "both" else 1)
+    most = chosen * (2 if deps.turn.settings.image_model == "both" else 1) * max(1, len(deps.turn.masked))
     return sum(one.number_of_images for one in paid) > most and deps.trust(state).is_tainted
 
 

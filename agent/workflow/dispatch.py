@@ -406,7 +406,7 @@ class Dispatch:
             text=turn.text,
             characters=len(turn.text),
             pictures=len(marked),
-            has_mask=turn.has_area,
+            masks=len(turn.masked) or int(turn.has_area),
         )
         if guess.unpriced or guess.most_usd <= 0:
             return None

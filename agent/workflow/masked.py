@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
+from agent.conversation import MaskedPicture
 from agent.errors import ErrorCode, ProviderFailure, RequestRefused
 from agent.imaging import masking
 from agent.imaging.contract import NormalizedRequest
@@ -75,7 +76,8 @@ class Finished:
 
 
 async def plan_part(deps: Deps, picture: Picture, model: ModelEntry) -> PartEdit:
-    """Return the edit of the part that the turn's person marked in the picture.
+    """Return the edit of the part that the turn's person marked in the picture. Without a mask of it the first one
+    counts, which is of the picture that is marked to be changed.
 
     Raises RequestRefused when the model cannot do it or the picture's file cannot be read.
     """
@@ -83,7 +85,8 @@ async def plan_part(deps: Deps, picture: Picture, model: ModelEntry) -> PartEdit
     if not takes_mask and not (model.has_edits and model.max_references >= PLACES_NEEDED):
         raise RequestRefused(ErrorCode.PART_NOT_SUPPORTED, model=model.label)
     original = await deps.images.read(picture.image)
-    plan = await _planned(deps, original, model, is_in_place=takes_mask)
+    masked = deps.turn.mask_of(picture.handle)
+    plan = await _planned(deps, masked, original, model, is_in_place=takes_mask)
     if isinstance(plan, masking.MaskRefusal):
         if plan.problem is masking.MaskProblem.NO_FRAME:
             raise RequestRefused(ErrorCode.PART_NOT_SUPPORTED, model=model.label)
@@ -97,7 +100,7 @@ async def plan_part(deps: Deps, picture: Picture, model: ModelEntry) -> PartEdit
         kind="expansion" if deps.turn.margins else "mask",
         plan=plan,
         base=await stored(deps.images, plan.original, size) if deps.turn.margins else picture.image,
-        mask=deps.turn.mask or await stored(deps.images, plan.mask.data, size),
+        mask=masked.mask if masked else await stored(deps.images, plan.mask.data, size),
         shown=shown,
         frame_mask=await stored(deps.images, await in_thread(frame_mask, plan), frame),
         margins=deps.turn.margins,
@@ -105,12 +108,13 @@ async def plan_part(deps: Deps, picture: Picture, model: ModelEntry) -> PartEdit
 
 
 async def _planned(
-    deps: Deps, original: bytes, model: ModelEntry, *, is_in_place: bool
+    deps: Deps, masked: MaskedPicture | None, original: bytes, model: ModelEntry, *, is_in_place: bool
 ) -> masking.EditPlan | masking.MaskRefusal:
     turn, frames = deps.turn, frames_of(model)
-    feather_px = float(turn.feather_px) if turn.feather_px is not None else masking.DEFAULT_FEATHER_PX
-    if turn.mask is not None:
-        mask = await read_mask(deps.images, turn.mask)
+    feather_px = masking.DEFAULT_FEATHER_PX
+    if masked is not None:
+        mask = await read_mask(deps.images, masked.mask)
+        feather_px = feather_px if masked.feather_px is None else float(masked.feather_px)
         return await in_thread(masking.plan_edit, original, mask, frames, feather_px, is_in_place=is_in_place)
     assert turn.margins is not None
     margins = masking.Margins(**turn.margins.model_dump())

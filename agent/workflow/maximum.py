@@ -52,7 +52,7 @@ def turn_estimate(
     text: str,
     characters: int,
     pictures: int,
-    has_mask: bool,
+    masks: int,
 ) -> Estimate:
     """Return what a turn of the conversation is likely to cost, and its maximum.
 
@@ -68,7 +68,7 @@ def turn_estimate(
         characters=characters,
         shown=pictures,
         shown_unmarked=2 * may_show,
-        has_mask=has_mask,
+        masks=masks,
         text=text,
         context_tokens=context_tokens(catalogue, provider, tools, conversation),
     )

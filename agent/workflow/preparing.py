@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
-from agent.conversation import Conversation, Turn
+from agent.conversation import Conversation, MaskedPicture, Turn
 from agent.errors import ErrorCode, RequestRefused
 from agent.expansion_words import read_expansion
 from agent.imaging.intake import check_request, shown_name, take_in
@@ -21,6 +21,7 @@ from agent.messages import ImageOrigin, ImagePart
 from agent.picture_limits import (
     MAX_MEGAPIXELS,
     MAX_MESSAGE_MEGABYTES,
+    MAX_PICTURES_PER_MESSAGE,
     MAX_SIDE_PX,
     upload_limit_megabytes,
 )
@@ -85,9 +86,9 @@ class _Marked:
     """What the person marked: the picture to change, and what of it may change or how far it grows."""
 
     editing: str | None = None
-    mask: ImagePart | None = None
+    masked: tuple[MaskedPicture, ...] = ()
     margins: Margins | None = None
-    note: str = ""
+    notes: tuple[str, ...] = ()
 
 
 async def prepare(
@@ -116,6 +117,7 @@ async def prepare(
     finally:
         for upload in taken:
             await upload.drop()
+    masked, *more = marked.masked or (None,)
     turn = Turn(
         id=turn_id,
         text=request.text,
@@ -128,12 +130,13 @@ async def prepare(
         editing=marked.editing,
         references=tuple(dict.fromkeys((*request.references, *(one for one in roles if one != marked.editing)))),
         roles=roles,
-        mask=marked.mask,
-        feather_px=request.mask.feather_px if request.mask else None,
+        mask=masked.mask if masked else None,
+        feather_px=masked.feather_px if masked else None,
         margins=marked.margins,
+        more_masks=tuple(one for one in more if one),
     )
     # On record with its own message, so that the model hears of the turn even when this process dies in it.
-    return turn.model_copy(update={"messages": (prompt_message(turn, marked.note),)}), uploads
+    return turn.model_copy(update={"messages": (prompt_message(turn, *marked.notes),)}), uploads
 
 
 def kept_uploads(request: TurnRequest, uploads: Sequence[Picture]) -> list[KeptUpload]:
@@ -143,17 +146,23 @@ def kept_uploads(request: TurnRequest, uploads: Sequence[Picture]) -> list[KeptU
 
 
 def _check_area(request: TurnRequest, conversation: Conversation) -> None:
-    """Return when the picture marked to be changed is there, and a mask or an expansion belongs to that one."""
-    area = request.mask or request.expand
-    if area is None:
+    """Return when the picture marked to be changed is there, and a mask or an expansion belongs to that one, and no
+    other mask to the same picture."""
+    areas: list[Mask | Expansion] = [*request.masks, *([request.expand] if request.expand else [])]
+    if not areas:
         if request.editing:
             conversation.picture(request.editing)
         return
-    if request.mask is not None and request.expand is not None:
+    if request.masks and request.expand is not None:
         raise RequestRefused(ErrorCode.MASK_AND_EXPANSION)
-    meant = _meant(request, conversation, area.handle)
-    if request.editing and _meant(request, conversation, request.editing) != meant:
-        raise RequestRefused(ErrorCode.MASK_OF_ANOTHER_PICTURE, handle=_called(request, meant))
+    if len(areas) > MAX_PICTURES_PER_MESSAGE:
+        raise RequestRefused(ErrorCode.TOO_MANY_PICTURES, count=len(areas), limit=MAX_PICTURES_PER_MESSAGE)
+    meant = [_meant(request, conversation, area.handle) for area in areas]
+    twice = next((one for place, one in enumerate(meant) if one in meant[:place]), None)
+    if twice is not None:
+        raise RequestRefused(ErrorCode.MASKED_TWICE, handle=_called(request, twice))
+    if request.editing and _meant(request, conversation, request.editing) not in meant:
+        raise RequestRefused(ErrorCode.MASK_OF_ANOTHER_PICTURE, handle=_called(request, meant[0]))
 
 
 def _meant(request: TurnRequest, conversation: Conversation, handle: str) -> str | int:
@@ -173,15 +182,22 @@ def _called(request: TurnRequest, meant: str | int) -> str:
 async def _marked(
     request: TurnRequest, conversation: Conversation, images: ImageStore, uploads: Sequence[_Upload]
 ) -> _Marked:
-    area = request.mask or request.expand or _expansion_in_words(request, conversation, uploads)
+    if request.masks:
+        taken = [await _masked(images, mask, _target(conversation, uploads, mask.handle)) for mask in request.masks]
+        first = _target(conversation, uploads, request.editing or request.masks[0].handle).handle
+        taken.sort(key=lambda one: one.handle != first)
+        return _Marked(first, tuple(taken), notes=tuple(mask_note(one.handle) for one in taken))
+    area = request.expand or _expansion_in_words(request, conversation, uploads)
     if area is None:
         return _Marked(request.editing)
     target = _target(conversation, uploads, area.handle)
-    if isinstance(area, Mask):
-        mask = await take_mask_of(images, area.image, target.size, target.name)
-        return _Marked(target.handle, mask=mask, note=mask_note(target.handle))
     margins = _margins(area, target)
-    return _Marked(target.handle, margins=margins, note=expansion_note(target.handle, *target.size, margins))
+    return _Marked(target.handle, margins=margins, notes=(expansion_note(target.handle, *target.size, margins),))
+
+
+async def _masked(images: ImageStore, mask: Mask, target: _Target) -> MaskedPicture:
+    taken = await take_mask_of(images, mask.image, target.size, target.name)
+    return MaskedPicture(handle=target.handle, mask=taken, feather_px=mask.feather_px)
 
 
 def _expansion_in_words(

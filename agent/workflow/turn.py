@@ -180,13 +180,13 @@ def before(conversation: Conversation, turn_id: str) -> Conversation:
     return conversation.model_copy(update=update)
 
 
-def prompt_message(turn: Turn, area: str = "") -> PromptMessage:
-    """Return the person's message: words, what they marked in the page (`area` tells of a part), then the uploads."""
+def prompt_message(turn: Turn, *areas: str) -> PromptMessage:
+    """Return the person's message: words, what they marked in the page (`areas` tell of parts), then the uploads."""
     parts: list[ContentPart] = [TextPart(text=turn.text)] if turn.text else []
     if turn.editing:
         parts.append(TextPart(text=f"[The person marked {turn.editing} as the picture to change.]"))
-    if turn.editing and area:
-        parts.append(TextPart(text=area))
+    if turn.editing:
+        parts += [TextPart(text=area) for area in areas]
     if turn.references:
         marked = (f"{one} ({turn.roles[one]})" if one in turn.roles else one for one in turn.references)
         parts.append(TextPart(text=f"[The person marked as references: {', '.join(marked)}.]"))

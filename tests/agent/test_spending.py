@@ -158,7 +158,7 @@ def test_words_pictures_and_a_mask_make_it_dearer() -> None:
     )
     shown = estimate(CATALOGUE, "gemini", settings, DAY, shown=1)
     assert shown.low_usd - plain.low_usd == pytest.approx(1120 * (0.75 + 1.5) / 1e6)
-    masked = estimate(CATALOGUE, "gemini", settings, DAY, has_mask=True)
+    masked = estimate(CATALOGUE, "gemini", settings, DAY, masks=1)
     assert masked.low_usd < plain.low_usd, "a part has the size of its frame, not the one chosen for whole pictures"
 
 

@@ -73,7 +73,7 @@ class Desk:
             characters=len(text) // 500 * 500,
             files=len(sent.get("images", ())),
             marked=len({sent.get("editing"), *sent.get("references", ())} - {None}),
-            has_mask="mask" in sent or "expand" in sent,
+            masks=int("mask" in sent or "expand" in sent),
             text=text,
         )
         guess = chosen_estimate(self.studio.catalogue, "gemini", chosen, beside, conversation)

@@ -13,6 +13,7 @@ from playwright.sync_api import Error as PlaywrightError
 
 from tests.page import PageProcess, free_port
 from tests.page.chromium import chromium
+from tests.support.waiting import wait_until
 from tests.wire_server import GeminiProcess
 
 expect.set_options(timeout=40_000)
@@ -110,6 +111,21 @@ def gemini_studio(gemini: GeminiProcess, tmp_path_factory: pytest.TempPathFactor
     home = tmp_path_factory.mktemp("home")
     with PageProcess(home=home, environment=environment, port=port_of("gemini")) as page:
         yield page
+
+
+@pytest.fixture(autouse=True)
+def _own_answers(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What a test scripts is for its own turns: all of them rest before the next test begins. None breaks a rule."""
+    server: GeminiProcess | None = request.getfixturevalue("gemini") if "gemini" in request.fixturenames else None
+    if server is not None:
+        server.control(clear=True)
+    yield
+    if server is None:
+        return
+    server.control(release=True)
+    if "gemini_studio" in request.fixturenames:
+        wait_until(request.getfixturevalue("gemini_studio").is_at_rest)
+    assert server.read("violations") == []
 
 
 @pytest.fixture(scope="package")

@@ -5,24 +5,14 @@ from __future__ import annotations
 import json
 import re
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.page import PageProcess
 from tests.page.hands import composer, expect_rest, open_at, open_page, pictures, say
 from tests.wire_server import GeminiProcess
-
-
-@pytest.fixture(autouse=True)
-def _clear(gemini: GeminiProcess) -> Iterator[None]:
-    gemini.control(clear=True)
-    yield
-    gemini.control(release=True)
-    assert gemini.read("violations") == []
 
 
 def paint(count: int = 1) -> dict[str, Any]:

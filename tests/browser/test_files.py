@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.page import PageProcess
 from tests.page.hands import expect_loaded, expect_rest, open_page, say
 from tests.wire_server import GeminiProcess
-
-
-@pytest.fixture
-def script(gemini: GeminiProcess) -> Iterator[GeminiProcess]:
-    gemini.control(clear=True)
-    yield gemini
-    gemini.control(release=True)
-    assert gemini.read("violations") == []
 
 
 def open_files(page: Page, url: str) -> None:
@@ -91,14 +81,14 @@ def test_a_program_is_written_saved_and_run(page: Page, studio: PageProcess) -> 
 
 
 def test_what_the_agent_writes_appears_while_unsaved_changes_stay(
-    page: Page, script: GeminiProcess, gemini_studio: PageProcess
+    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
 ) -> None:
     open_files(page, gemini_studio.url)
     begin(page, "mine.md", "my own words")
     page.keyboard.press("ControlOrMeta+s")
     expect(page.locator(".fi-title small")).to_contain_text("by you")
     page.keyboard.insert_text(", and more")
-    script.control(
+    gemini.control(
         on_text=[writes("notes/fox.md", "A fox."), writes("mine.md", "its words"), held(words("Done. " * 9))]
     )
     say(page, "write about foxes")
@@ -112,7 +102,7 @@ def test_what_the_agent_writes_appears_while_unsaved_changes_stay(
     expect(page.locator(".fi-diff ins").last).to_have_text("+ its words")
     row(page, "notes/fox.md").click()
     expect(editor(page)).to_have_text("A fox.")
-    script.release()
+    gemini.release()
     expect_rest(page)
     row(page, "mine.md").click()
     note.get_by_role("button", name="Keep mine").click()

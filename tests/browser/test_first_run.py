@@ -31,13 +31,6 @@ def keyless(gemini: GeminiProcess, tmp_path_factory: pytest.TempPathFactory) -> 
         yield page
 
 
-@pytest.fixture(autouse=True)
-def _clear(gemini: GeminiProcess) -> Iterator[None]:
-    gemini.control(clear=True)
-    yield
-    assert gemini.read("violations") == []
-
-
 def test_an_example_runs_at_once_without_a_key(page: Page, keyless: PageProcess) -> None:
     open_page(page, keyless.url)
     expect(page.locator(".wish")).to_have_count(6)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from agent.settings import Settings
@@ -17,13 +15,6 @@ from tests.page import PageProcess
 from tests.page.hands import composer, expect_loaded, expect_rest, open_at, open_page, pictures, say
 from tests.support.scenes import run
 from tests.wire_server import GeminiProcess
-
-
-@pytest.fixture(autouse=True)
-def _clear(gemini: GeminiProcess) -> Iterator[None]:
-    gemini.control(clear=True)
-    yield
-    gemini.control(release=True)
 
 
 def test_a_picture_that_comes_after_stop_is_shown_in_every_open_page(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
@@ -26,13 +25,6 @@ NOTIFICATIONS = """
   // A tab that nobody looks at draws no frames.
   window.requestAnimationFrame = run => window.away ? 0 : plain(run);
 """
-
-
-@pytest.fixture(autouse=True)
-def _clear(gemini: GeminiProcess) -> Iterator[None]:
-    gemini.control(clear=True)
-    yield
-    gemini.control(release=True)
 
 
 @pytest.fixture

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.page import PageProcess
@@ -19,13 +17,6 @@ PAINT: dict[str, Any] = {
     "text_before": "I paint it now.",
 }
 SMALL: dict[str, Any] = {"kind": "PictureAnswer", "width": 768, "height": 512}
-
-
-@pytest.fixture(autouse=True)
-def _clear(gemini: GeminiProcess) -> Iterator[None]:
-    gemini.control(clear=True)
-    yield
-    assert gemini.read("violations") == []
 
 
 def ask_for_more_than_comes(page: Page, gemini: GeminiProcess, studio: PageProcess) -> None:

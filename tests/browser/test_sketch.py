@@ -42,24 +42,37 @@ def test_the_first_page_says_that_it_sketches_and_how_to_add_a_key(page: Page, s
 def test_a_sketch_is_drawn_changed_by_the_next_sentence_and_there_after_a_reload(
     page: Page, studio: PageProcess
 ) -> None:
+    target = page.locator("#ctx-next")
     open_page(page, studio.url)
+    expect(target).to_be_hidden()
     say(page, "draw a red fox in the snow")
     expect(pictures(page)).to_have_count(1)
     expect_loaded(pictures(page).first)
     expect_rest(page)
+    expect(target).to_have_text(re.compile(r"Changes apply to\s*#1\s*$"))
     say(page, "make it darker")
     expect(pictures(page)).to_have_count(2)
     expect_rest(page)
+    expect(target).to_have_text(re.compile(r"Changes apply to\s*#1b\s*$"))
+    say(page, "undo that")
+    expect(target).to_have_text(re.compile(r"Changes apply to\s*#1\s*$"))
+    expect_rest(page)
+    say(page, "redo")
+    expect(target).to_have_text(re.compile(r"Changes apply to\s*#1b\s*$"))
+    expect_rest(page)
     expect(page).to_have_url(re.compile(r"\?c=\w{8,}"))
     page.reload()
-    expect(pictures(page)).to_have_count(2)
-    expect(page.locator("#chat .user").last).to_contain_text("make it darker")
+    # Undone and redone, it is shown once more each time.
+    expect(pictures(page)).to_have_count(4)
+    expect(page.locator("#chat .user").nth(1)).to_contain_text("make it darker")
+    expect(target).to_have_text(re.compile(r"#1b\s*$"))
     expect(page.locator("#rail [aria-current=page]")).to_contain_text("A red fox")
 
 
 def test_an_upload_is_edited_and_opens_large_with_its_receipt(page: Page, studio: PageProcess, photo: Path) -> None:
     open_page(page, studio.url)
     attach(page, photo)
+    expect(page.locator("#ctx-next")).to_be_hidden()
     say(page, "make it grayscale")
     expect(pictures(page)).to_have_count(1)
     expect_rest(page)
@@ -73,8 +86,10 @@ def test_an_upload_is_edited_and_opens_large_with_its_receipt(page: Page, studio
 
 def test_a_marked_picture_and_a_reference_stand_in_the_composer_until_removed(page: Page, studio: PageProcess) -> None:
     open_at(page, studio.sketched("draw a boat", "draw a whale"), 2)
+    expect(page.locator("#ctx-next")).to_be_visible()
     page.locator("#chat [data-act=edit]").last.click()
     expect(page.locator("#ctx .ctx")).to_have_count(1)
+    expect(page.locator("#ctx-next")).to_be_hidden()
     page.locator("#chat [data-act=reference]").first.click()
     expect(page.locator("#ctx .ctx")).to_have_count(2)
     expect(page.locator("#ctx")).to_contain_text("Editing")

@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import IO, Self, TypeAlias
 
 from tests.support.lines import read_line
+from tests.support.turns import rows
 from tests.support.warm_start import WarmCommand, WarmStart
 
 # What is said, or that and the handle of the picture it is said of.
@@ -90,6 +91,10 @@ class PageProcess:
         self._environment = clean_environment(**(environment or {}))
         self._drawn: dict[tuple[Wish, ...], str] = {}
         self.said = ""
+
+    def is_at_rest(self) -> bool:
+        """Return whether no turn is at work."""
+        return not rows(self.home / "aivista.db", "SELECT id FROM turns WHERE state = 'running'")
 
     @property
     def url(self) -> str:

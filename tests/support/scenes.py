@@ -74,7 +74,7 @@ async def run(
     *images: bytes,
     editing: str | None = None,
     references: tuple[str, ...] = (),
-    mask: Mask | None = None,
+    mask: Mask | Sequence[Mask] | None = None,
     expand: Expansion | None = None,
     **settings: object,
 ) -> list[TurnEvent]:

@@ -42,8 +42,8 @@ def expand_field(**more: Any) -> str:
 
 def mask_of(read: Painted | WireRefusal) -> Mask:
     assert isinstance(read, Painted)
-    assert read.mask is not None
-    return read.mask
+    [mask] = read.masks
+    return mask
 
 
 def pixels_of(mask: Mask) -> Image.Image:
@@ -88,6 +88,17 @@ def test_what_is_painted_marks_its_picture_where_none_is_marked_yet() -> None:
 def test_a_mask_of_another_picture_than_the_marked_one_is_refused() -> None:
     assert read_painted(mask_field(), "", "#2") == WireRefusal("painter.other_picture", "#7b", "#2")
     assert read_painted("", expand_field(), "#2") == WireRefusal("painter.other_picture", "#7b", "#2")
+
+
+def test_of_several_masks_the_first_marks_its_picture_and_the_marked_one_is_among_them() -> None:
+    both = f"[{mask_field()},{mask_field(handle='#2')}]"
+    for editing, marked in (("", "#7b"), ("#2", "#2"), ("#7b", "#7b")):
+        read = read_painted(both, "", editing)
+        assert isinstance(read, Painted)
+        assert (read.editing, [mask.handle for mask in read.masks]) == (marked, ["#7b", "#2"])
+    assert read_painted(both, "", "#3") == WireRefusal("painter.other_picture", "#7b", "#3")
+    assert read_painted("[]", "", "") == UNREADABLE
+    assert read_painted(f"[{','.join([mask_field()] * 17)}]", "", "") == UNREADABLE
 
 
 def test_what_is_painted_over_a_picture_of_the_message_marks_none_of_the_conversation() -> None:
@@ -204,7 +215,7 @@ def test_a_text_in_the_png_that_is_packed_to_burst_is_refused() -> None:
 
 def test_an_expansion_is_read_in_fractions() -> None:
     read = read_painted("", expand_field(left=0.25, bottom=1), "#7b")
-    assert read == Painted("#7b", None, Expansion("#7b", left=0.25, right=0.5, bottom=1.0))
+    assert read == Painted("#7b", (), Expansion("#7b", left=0.25, right=0.5, bottom=1.0))
 
 
 def test_an_expansion_by_nothing_is_none() -> None:

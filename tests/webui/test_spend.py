@@ -131,7 +131,7 @@ def test_the_price_follows_the_chips() -> None:
 
 
 @pytest.mark.parametrize(
-    "more", [{"characters": 4000}, {"files": 1}, {"marked": 1}, {"has_mask": True}], ids=lambda more: next(iter(more))
+    "more", [{"characters": 4000}, {"files": 1}, {"marked": 1}, {"masks": 1}], ids=lambda more: next(iter(more))
 )
 def test_the_price_follows_what_stands_beside_the_words(more: dict[str, object]) -> None:
     chosen, beside = Chosen(image_model="flash", review="off"), Beside.model_validate(more)
@@ -148,7 +148,7 @@ def test_a_picture_that_is_sent_costs_what_one_that_is_marked_does() -> None:
 
 
 def test_a_price_says_for_what_it_was_told_and_one_that_is_free_does_not() -> None:
-    beside = '{"characters":0,"files":1,"marked":0,"has_mask":false}'
+    beside = '{"characters":0,"files":1,"marked":0,"masks":0}'
     shown = estimate_html(WORDS, chosen_estimate(CATALOGUE, "gemini", Chosen(), read_beside(beside)), beside)
     assert unescape(shown).count(f'data-beside="{beside}"') == 1
     assert 'data-beside=""' in estimate_html(WORDS, chosen_estimate(CATALOGUE, "gemini", Chosen()))

@@ -17,7 +17,8 @@ from webui.api.problems import RefusalCode, Refused
 from webui.api.uploads import UploadShelf
 from webui.whole_json import whole_json
 
-_MOST_FORM_FILES = MAX_PICTURES_PER_MESSAGE + 1
+# Every picture may have a mask.
+_MOST_FORM_FILES = 2 * MAX_PICTURES_PER_MESSAGE
 _MOST_FORM_FIELDS = 20
 _MOST_FIELD_BYTES = 1 << 20
 
@@ -29,7 +30,8 @@ Share: TypeAlias = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 class MaskBody(Asked):
     """What of a picture may change (white), and which picture: its handle, or `upload:1` for the first of this request.
 
-    `image` is the id of an upload or a data URL; in a form it is left out, and the file is the field `mask`.
+    `image` is the id of an upload or a data URL. In a form it may be left out: the files of the field `mask` stand for
+    those that are, in their order.
     """
 
     handle: Short
@@ -51,12 +53,14 @@ class TurnBody(Asked):
     """A turn: words, pictures (ids of uploads, or data URLs), and what is chosen for it.
 
     The same `request_id` twice runs once. `editing` and `references` are handles; `roles` says what some are for.
-    `instead_of` is the id of a turn that this one is said otherwise for.
+    `masks` are of one picture each, as is `mask`; each of those pictures is changed by itself. `instead_of` is the id
+    of a turn that this one is said otherwise for.
     """
 
     text: str = ""
     images: Annotated[tuple[str, ...], Field(max_length=100)] = ()
     mask: MaskBody | None = None
+    masks: Annotated[tuple[MaskBody, ...], Field(max_length=100)] = ()
     expand: ExpansionBody | None = None
     settings: TurnSettings = TurnSettings()
     editing: Short | None = None
@@ -78,7 +82,7 @@ TURN_BODY: dict[str, Any] = {
                     "properties": {
                         "request": {"type": "string", "description": "A TurnBody as JSON."},
                         "images": {"type": "array", "items": {"type": "string", "format": "binary"}},
-                        "mask": {"type": "string", "format": "binary"},
+                        "mask": {"type": "array", "items": {"type": "string", "format": "binary"}},
                     },
                 }
             },
@@ -94,8 +98,7 @@ async def read_turn(request: Request, uploads: UploadShelf, owner: str) -> TurnR
     """
     if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
         body = TurnBody.model_validate_json(await request.body())
-        mask = uploads.read(owner, body.mask.image)[1] if body.mask is not None else None
-        return _turn(body, uploads, owner, (), mask)
+        return _turn(body, uploads, owner, (), ())
     async with request.form(
         max_files=_MOST_FORM_FILES, max_fields=_MOST_FORM_FIELDS, max_part_size=_MOST_FIELD_BYTES
     ) as form:
@@ -106,23 +109,26 @@ async def read_turn(request: Request, uploads: UploadShelf, owner: str) -> TurnR
         refuse_unknown(form, files=("images", "mask"), texts=("request",))
         files = [await read_file(file) for file in files_of(form, "images")]
         masks = [data for _, data in [await read_file(file) for file in files_of(form, "mask")]]
-    mask = None
-    if body.mask is not None:
-        mask = masks[0] if masks else uploads.read(owner, body.mask.image)[1]
-    elif masks:
-        raise Refused(RefusalCode.UNREADABLE, problem="request.mask.handle")
-    return _turn(body, uploads, owner, files, mask)
+    return _turn(body, uploads, owner, files, masks)
 
 
 def _turn(
-    body: TurnBody, uploads: UploadShelf, owner: str, files: Sequence[tuple[str, bytes]], mask: bytes | None
+    body: TurnBody,
+    uploads: UploadShelf,
+    owner: str,
+    files: Sequence[tuple[str, bytes]],
+    mask_files: Sequence[bytes],
 ) -> TurnRequest:
     named = [uploads.read(owner, written) for written in body.images]
-    area = body.mask
+    areas = [*([body.mask] if body.mask is not None else []), *body.masks]
+    beside = list(reversed(mask_files))
+    drawn = [uploads.read(owner, area.image)[1] if area.image or not beside else beside.pop() for area in areas]
+    if beside:
+        raise Refused(RefusalCode.UNREADABLE, problem="request.mask.handle")
     return TurnRequest(
         text=body.text,
         images=[(name, data) if name else data for name, data in (*named, *files)],
-        mask=Mask(mask, area.handle, area.feather_px) if area is not None and mask is not None else None,
+        mask=[Mask(image, area.handle, area.feather_px) for image, area in zip(drawn, areas, strict=True)],
         expand=Expansion(**body.expand.model_dump()) if body.expand is not None else None,
         settings=body.settings,
         editing=body.editing,

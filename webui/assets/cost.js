@@ -17,7 +17,7 @@
       characters: Math.floor(($("#box textarea")?.value.length || 0) / STEP_CHARACTERS) * STEP_CHARACTERS,
       files: document.querySelectorAll("#box .thumbnail-item").length,
       marked: document.querySelectorAll("#ctx .ctx").length,
-      has_mask: Boolean(field("mask")?.value || field("expand")?.value),
+      masks: window.aivistaPainter?.masks?.() || Number(Boolean(field("mask")?.value || field("expand")?.value)),
     };
     const text = worded();
     if (text) beside.text = text;

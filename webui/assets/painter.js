@@ -95,8 +95,8 @@
     change(fromImage(image, here));
   };
   const recall = async () => {  // what lies in the draft for this picture, back onto the sheet
-    const here = painter.sheet, { draft } = painter;
-    if (!here || draft?.handle !== here.handle || draft.conversation !== here.conversation) return;
+    const here = painter.sheet, draft = here && painter.drafted(here.handle);
+    if (!draft || draft.conversation !== here.conversation) return;
     const { png, feather, ...growth } = JSON.parse(draft.value);
     if (draft.name === "expand") for (const side of SIDES) here.growth[side] = growth[side];
     else {
@@ -183,7 +183,7 @@
   };
   const openOn = (picture, source, name) => {  // picture: {conversation, handle, width, height}; source: where its pixels are
     const isNew = painter.sheet?.conversation !== picture.conversation || painter.sheet?.handle !== picture.handle;
-    if (isNew) { painter.sheet = newSheet(picture); painter.dropKey(); }
+    if (isNew) { painter.sheet = { ...newSheet(picture), source }; painter.dropKey(); }
     $(".pt-pic img").src = source;
     root.setAttribute("data-painting", "");
     $("#pt-ratio").value = "";
@@ -220,7 +220,8 @@
     if (button) { acts[button.dataset.paint](button); return; }
     const other = event.target.closest?.("[data-act]")?.dataset;
     if (["view", "open", "new"].includes(other?.act)) leave();
-    if (["open", "new"].includes(other?.act) || (other?.act === "drop" && other.arg === painter.draft?.handle)) painter.forget();
+    if (["open", "new"].includes(other?.act)) painter.forget();
+    if (other?.act === "drop" && painter.drafted(other.arg)) painter.giveUp(other.arg);
   });
   addEventListener("input", event => {
     const { id, dataset } = event.target;

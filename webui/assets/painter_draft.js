@@ -1,5 +1,6 @@
 // What the painter gives to the next message: two hidden fields of the composer, `mask` and `expand`, which Send takes
-// along and Python empties, or fills again after a failure; the mark of the picture; and the last mask of each.
+// along and Python empties, or fills again after a failure; the mark of the picture; and the last mask of each. The
+// draft is what was painted last; masks of `others`, pictures of this conversation painted before, go along with it.
 (() => {
   const painter = window.aivistaPainter;
   const { $, all, word } = painter;
@@ -18,11 +19,14 @@
   const shelf = ({ conversation, handle }) => `aivista-mask ${conversation} ${handle}`;
   const keep = (picture, value) => { try { sessionStorage.setItem(shelf(picture), value); } catch { /* no room: the mask is in the field, only not kept for later */ } };
   const kept = () => { try { return sessionStorage.getItem(shelf(painter.sheet)) || ""; } catch { return ""; } };
-  const offered = () => kept() && kept() !== painter.draft?.value ? kept() : "";
+  const offered = () => kept() && kept() !== drafted(painter.sheet.handle)?.value ? kept() : "";
 
   // ---- the draft: what lies in a field for the next message, and the mark of its picture in the composer
   painter.draft = null;
-  let taken = null, claimed = "", marked = "", released = "";
+  let others = [], taken = null, claimed = "", marked = "", released = "";
+  const drafted = handle => [painter.draft, ...others].find(one => one?.handle === handle) || null;
+  const wired = ({ value }) => others.length ? `[${[value, ...others.map(one => one.value)].join()}]` : value;
+  const wire = draft => write(draft.name, wired(draft));
   const chip = () => $("#ctx .ctx[data-handle]");
   const act = (name, handle) => window.aivista?.act({ act: name, arg: handle });
   const claim = handle => {
@@ -43,21 +47,39 @@
     if (painter.isNew(draft.handle)) Object.assign(draft, painter.files(draft.handle), { known: all("#chat .ref").map(one => one.dataset.arg) });
   };
   const put = (name, body, share = "") => {
-    const { conversation, handle } = painter.sheet, value = body ? JSON.stringify({ handle: painter.wired(handle), ...body }) : "";
-    write(name === "mask" ? "expand" : "mask", "");
-    write(name, value);
-    painter.draft = value ? { name, value, share, conversation, handle } : null;
-    if (value) locate(painter.draft);
+    const { conversation, handle, source } = painter.sheet, value = body ? JSON.stringify({ handle: painter.wired(handle), ...body }) : "";
+    const stay = [...others, painter.draft].filter(one => one?.name === "mask" && one.handle !== handle && !painter.isNew(one.handle));
+    others = name === "mask" && !painter.isNew(handle) ? stay : [];
+    painter.draft = value ? { name, value, share, conversation, handle, source } : null;
     taken = null;
-    if (value && name === "mask" && !painter.isNew(handle)) keep(painter.sheet, value);
-    if (value) claim(handle);
-    else if (marked === handle) { marked = claimed = ""; act("drop", handle); }
+    if (!value) { settleOn(others.at(-1), handle); return; }
+    write(name === "mask" ? "expand" : "mask", "");
+    wire(painter.draft);
+    locate(painter.draft);
+    if (name === "mask" && !painter.isNew(handle)) keep(painter.sheet, value);
+    claim(handle);
     note();
   };
-  const putMask = (body, share) => { if (body || painter.draft?.name === "mask") put("mask", body, share); };
+  // What was painted over a picture is given up: what was painted before it, if anything was, is the draft again.
+  const settleOn = (draft, left) => {
+    others = others.filter(one => one !== draft);
+    painter.draft = draft || null;
+    if (draft) { wire(draft); claim(draft.handle); } else for (const name of ["mask", "expand"]) write(name, "");
+    if (!draft && marked === left) { marked = claimed = ""; act("drop", left); }
+    note();
+  };
+  const giveUp = handle => {
+    if (painter.sheet?.handle === handle) painter.wipe();
+    if (painter.draft?.handle === handle) { marked = ""; settleOn(others.at(-1), handle); return; }
+    others = others.filter(one => one.handle !== handle);
+    if (painter.draft) wire(painter.draft);
+    note();
+  };
+  const putMask = (body, share) => { if (body || drafted(painter.sheet.handle)?.name === "mask") put("mask", body, share); };
   const putGrowth = growth => { if (growth || painter.draft?.name === "expand") put("expand", growth); };
   const forget = () => {
     painter.draft = taken = null;
+    others = [];
     claimed = marked = released = "";
     write("mask", "");
     write("expand", "");
@@ -66,11 +88,33 @@
   const note = () => {
     const { draft } = painter, place = chip(), label = place?.previousElementSibling, own = draft && place?.dataset.handle === draft.handle;
     painter.noteNew();
+    noteOthers();
     if (!place) return;
     const text = own && draft.name === "mask" ? `· ${word("maskNote", { share: draft.share })}` : "";
     if (place.querySelector("small").textContent !== text) place.querySelector("small").textContent = text;
     const verb = own && draft.name === "expand" ? label.dataset.expanding : label.dataset.editing;
     if (label.textContent !== verb) label.textContent = verb;
+  };
+
+  // ---- the line of the other pictures: beside Python's own, which is rendered anew after every turn
+  let line = null, told = "";
+  const noteOthers = () => {
+    const template = $("#pt-also"), composer = $("#composer"), now = JSON.stringify(others.map(({ handle, share }) => [handle, share]));
+    if (!others.length || !template || !composer) { line?.remove(); return; }
+    if (!line?.isConnected) composer.prepend(line ??= template.content.firstElementChild.cloneNode(true));
+    if (told === now) return;
+    told = now;
+    for (const old of [...line.children].slice(1)) old.remove();
+    for (const { handle, share, source } of others) {
+      const chip = template.content.querySelector(".ctx").cloneNode(true), drop = chip.querySelector("button");
+      chip.querySelector("img").src = source;
+      chip.querySelector("b").textContent = handle;
+      chip.querySelector("small").textContent = `· ${word("maskNote", { share })}`;
+      drop.dataset.arg = handle;
+      drop.title = drop.title.replace("{handle}", handle);
+      drop.setAttribute("aria-label", drop.title);
+      line.append(chip);
+    }
   };
 
   // ---- a new picture's draft: its place among the files may change, and it may have to wait for them
@@ -79,7 +123,7 @@
     if (draft?.handle !== handle) return;
     draft.value = JSON.stringify({ ...JSON.parse(draft.value), handle: painter.wired(handle) });
     draft.isHeld = false;
-    write(draft.name, draft.value);
+    wire(draft);
   };
   const shelve = () => {  // once it was sent, the thread says which handle it got, in the order of the files
     if (!taken?.files || taken.name !== "mask") return;
@@ -92,14 +136,16 @@
 
   // ---- what Python changed: the composer's line, the fields
   const sentOff = draft => {
-    taken = draft;
+    taken = { ...draft, others, field: wired(draft) };
     painter.draft = null;
+    others = [];
     marked = "";
     painter.wipe();
     if (painter.isNew(draft.handle) && painter.sheet?.handle === draft.handle) painter.leave();
   };
   const cameBack = () => {  // the turn failed
     painter.draft = taken;
+    others = taken.others;
     taken = null;
     // Its file comes back a moment later; until then the field would name a picture that is not there.
     if (painter.isNew(painter.draft.handle)) { painter.draft.isHeld = true; write(painter.draft.name, ""); painter.awaitFile(painter.draft.handle); }
@@ -110,7 +156,14 @@
     if (painter.isNew(draft.handle)) {
       if (editing && editing !== released) { forget(); return; }
       locate(draft);
-    } else if (draft.conversation !== where || (editing && editing !== draft.handle && !claimed)) forget();
+    } else if (draft.conversation !== where) forget();
+    else if (editing && editing !== draft.handle && !claimed) {  // another picture is marked: one that was painted over before, or none of these
+      const other = drafted(editing);
+      if (!other) { forget(); return; }
+      others = [...others.filter(one => one !== other), draft];
+      painter.draft = other;
+      wire(other);
+    }
     else if (!editing) claim(draft.handle);  // the end of an earlier turn took the mark away
   };
   const settle = () => {
@@ -119,7 +172,7 @@
     if (editing !== released) released = "";
     if (draft && !draft.isHeld && !read(draft.name)) sentOff(draft);
     else if (draft) stays(draft, editing);
-    else if (taken && read(taken.name) === taken.value) cameBack();
+    else if (taken && read(taken.name) === taken.field) cameBack();
     painter.placeNew();
     shelve();
     note();
@@ -133,5 +186,7 @@
   };
   if (document.body) watch(); else addEventListener("DOMContentLoaded", watch);
 
-  Object.assign(painter, { offered, putMask, putGrowth, forget, note, restamp, isTaken: handle => taken?.handle === handle });
+  painter.acts.unpaint_one = button => giveUp(button.dataset.arg);
+
+  Object.assign(painter, { drafted, giveUp, masks: () => (painter.draft?.name === "mask") + others.length, offered, putMask, putGrowth, forget, note, restamp, isTaken: handle => taken?.handle === handle });
 })();

@@ -11,6 +11,7 @@ import gradio as gr
 from gradio.blocks import Block
 from pydantic import ValidationError
 
+from agent.conversation import Conversation
 from agent.messages import Value
 from agent.pictures import ReferenceRole
 from agent.providers.catalogue import Catalogue, ModelEntry, ModelRole
@@ -40,6 +41,7 @@ Update = dict[str, Any]
 class ComposerPanel:
     """The components of the composer; the settings are real Gradio inputs, styled as chips."""
 
+    next_target: gr.HTML
     context: gr.HTML
     message: gr.MultimodalTextbox
     text_model: gr.Dropdown
@@ -170,7 +172,7 @@ def build_composer(catalogue: Catalogue) -> ComposerPanel:
     ratios = list(dict.fromkeys(ratio for entry in painters for ratio in entry.aspect_ratios))
     sizes = list(dict.fromkeys(size for entry in painters for size in entry.resolutions))
     with gr.Column(elem_id="dock"), gr.Column(elem_id="composer"):
-        context, fuller = flat("ctx"), flat("fuller")
+        next_target, context, fuller = flat("ctx-next"), flat("ctx"), flat("fuller")
         message = gr.MultimodalTextbox(
             elem_id="box",
             label="message",
@@ -220,6 +222,7 @@ def build_composer(catalogue: Catalogue) -> ComposerPanel:
             wording, cost_bus = flat("wording"), flat("cost-bus", js_on_load=_COST_BUS)
     chips = (text_model, image_model, aspect_ratio, resolution, number, search, policy, review, confirm)
     return ComposerPanel(
+        next_target,
         context,
         message,
         *chips,
@@ -374,6 +377,20 @@ def context_html(
         chips = "".join(_context_chip(view, handle, role=_role_select(view, handle, given)) for handle in references)
         parts.append(f'<span class="lab">{escape(view.words("composer.references"))}</span>{chips}')
     return "".join(parts)
+
+
+def next_target_html(view: View, conversation: Conversation | None) -> str:
+    """Return the line of the picture that the next words change when nothing is marked; nothing before the first one.
+
+    The style hides it where something is marked or attached: then that is what the message works on.
+    """
+    handle = conversation.edit_target if conversation is not None else None
+    if handle is None:
+        return ""
+    return (
+        f'<span class="lab">{escape(view.words("composer.next_target"))}</span><span class="ctx">'
+        f'<img src="{view.url(handle, THUMB_EDGE_PX)}" alt="" width="20" height="20"><b>{escape(handle)}</b></span>'
+    )
 
 
 def _role_select(view: View, handle: str, roles: Mapping[str, ReferenceRole]) -> str:

@@ -76,6 +76,7 @@ def painter_html(words: Words) -> str:
         '<p id="pt-said" role="status"></p>'
         '<input type="file" id="pt-photo" accept="image/*,.heic,.heif,.avif" multiple hidden>'
         f'<template id="pt-chip">{_new_chip(words)}<p id="ctx-said" role="status"></p></template>'
+        f'<template id="pt-also">{_also_line(words)}</template>'
     )
 
 
@@ -89,6 +90,17 @@ def _new_chip(words: Words) -> str:
         f'<img alt="" width="20" height="20"><b>{escape(words("painter.new_picture"))}</b><small></small></button>'
         f'<button type="button" data-paint="unpaint" aria-label="{drops}" title="{drops}">{icon("x", 13)}</button>'
         "</span></div>"
+    )
+
+
+def _also_line(words: Words) -> str:
+    """Return the composer's line of further pictures that are painted over, with the chip that the script fills in for
+    each."""
+    drops = escape(words("painter.give_up", handle="{handle}"))
+    return (
+        f'<div id="ctx-more"><span class="lab">{escape(words("painter.also"))}</span>'
+        '<span class="ctx"><img alt="" width="20" height="20"><b></b><small></small>'
+        f'<button type="button" data-paint="unpaint_one" title="{drops}">{icon("x", 13)}</button></span></div>'
     )
 
 

@@ -60,9 +60,9 @@ def marked_picture(message: PromptMessage) -> str:
     return next((match[1] for match in found if match), "")
 
 
-def has_mask(message: PromptMessage) -> bool:
-    """Whether the person painted a mask."""
-    return _MASK.search(_written(message)) is not None
+def masked_pictures(message: PromptMessage) -> list[str]:
+    """Return the handles of the pictures that the person painted a mask over."""
+    return _MASK.findall(_written(message))
 
 
 def is_to_grow(message: PromptMessage) -> bool:

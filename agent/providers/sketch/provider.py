@@ -19,11 +19,11 @@ from agent.providers.catalogue import ModelEntry
 from agent.providers.sketch.areas import read_area_wish
 from agent.providers.sketch.briefs import (
     base_picture,
-    has_mask,
     has_pictures,
     is_to_grow,
     last_prompt,
     marked_picture,
+    masked_pictures,
     newest_is_upload,
     take_of,
     tool_problem,
@@ -92,14 +92,11 @@ class SketchProvider:
         async for chunk in self._say(answer):
             yield chunk
         if isinstance(wish, Draw | Edit):
-            call = image_call(
-                wish,
-                text or (_CONTINUE_ZH if is_chinese(said) else _CONTINUE),
-                tools,
-                is_upload=newest_is_upload(messages),
-            )
-            if call is not None:
-                yield CompletionChunk(part=call)
+            words = text or (_CONTINUE_ZH if is_chinese(said) else _CONTINUE)
+            for one in _each_masked(wish, prompt):
+                call = image_call(one, words, tools, is_upload=newest_is_upload(messages))
+                if call is not None:
+                    yield CompletionChunk(part=call)
         yield CompletionChunk(usage=_usage(messages, answer), finish_reason=DONE)
 
     async def generate(self, request: ImageRequest) -> AsyncIterator[CompletionChunk]:
@@ -180,7 +177,7 @@ def _planned(
     if _ends_with_tool(messages):
         return None
     marked = marked_picture(prompt) if prompt is not None else ""
-    if prompt is not None and (has_mask(prompt) or is_to_grow(prompt)):
+    if prompt is not None and (masked_pictures(prompt) or is_to_grow(prompt)):
         return _planned_area(text, marked, is_to_grow=is_to_grow(prompt))
     has_some = bool(marked) or has_pictures(messages)
     wish = in_style(understand(text, has_some), text, found, has_pictures=has_some)
@@ -199,6 +196,12 @@ def _planned_area(text: str, marked: str, *, is_to_grow: bool) -> Wish:
     if is_to_grow and (wish == Talk(Topic.MASK) or (isinstance(wish, Edit) and Erase() not in wish.operations)):
         return Talk(Topic.BEYOND_EDGES)
     return replace(wish, handles=(marked,)) if isinstance(wish, Edit) else wish
+
+
+def _each_masked(wish: Draw | Edit, prompt: PromptMessage | None) -> list[Draw | Edit]:
+    """Return the wish, once for each of the pictures that the person painted a mask over."""
+    masked = masked_pictures(prompt) if prompt is not None else []
+    return [replace(wish, handles=(handle,)) for handle in masked] if len(masked) > 1 else [wish]
 
 
 def _ends_with_tool(messages: Sequence[PromptMessage]) -> bool:

@@ -306,7 +306,7 @@ CASES: dict[str, tuple[ErrorCode, Case]] = {
         UNREADABLE,
         lambda files: packed({**files, "manifest.json": b"{"}),
     ),
-    "a newer version": (NEWER, manifest(lambda one: one.update(version=2, surprise=1))),
+    "a newer version": (NEWER, manifest(lambda one: one.update(version=3, surprise=1))),
     "a version that is none": (INCONSISTENT, manifest(lambda one: one.update(version=0))),
     "a field nobody knows in the manifest": (
         INCONSISTENT,

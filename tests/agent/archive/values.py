@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 
 from agent.adjusting.adjustment import MAX_RATIO_SIDE, Adjustment, CropBox, CropRatio
 from agent.components import PlanCard, SearchNote
-from agent.conversation import Timing, Turn, TurnState, WholeConversation, WorkspaceFile
+from agent.conversation import MaskedPicture, Timing, Turn, TurnState, WholeConversation, WorkspaceFile
 from agent.errors import ErrorInfo
 from agent.events import ThoughtLog
 from agent.imaging.masking import Notice, Reason
@@ -167,6 +167,7 @@ _OF_FIELD: dict[tuple[type[BaseModel], str], st.SearchStrategy[Any]] = {
     (Turn, "seconds"): st.floats(0, 1e6),
     (Turn, "maximum_usd"): st.none(),
     (Turn, "feather_px"): st.none() | st.integers(0, 400),
+    (MaskedPicture, "feather_px"): st.none() | st.integers(0, 400),
     (Timing, "seconds"): st.floats(0, 1e6),
     (Adjustment, "crop"): st.none() | _crops(),
     (TurnSettings, "aspect_ratio"): st.sampled_from([None, "auto", "16:9"]),

@@ -143,6 +143,14 @@ async def test_a_picture_is_sent_ahead_as_a_data_url_or_in_a_form_and_edited_wit
     assert (image["parents"], image["edit"]["changed_outside"]) == (["#1"], 0)
     events = await sent(client, conversation, "what is this?", images=[data_url(photo)], settings=plan)
     assert events[0].data["uploads"] == ["#2"]
+    # Several masks: one from the form's file, one that was sent ahead.
+    both = [{"handle": "#1"}, {"handle": "#2", "image": painted.json()["id"]}]
+    form = {"request": json.dumps({"text": "make it darker", "masks": both, "settings": QUIET})}
+    events = await stream(
+        client, "POST", f"{CONVERSATIONS}/{conversation}/turns", data=form, files=[("mask", ("m.png", sink.getvalue()))]
+    )
+    made = [one.data for one in events if one.event == "image"]
+    assert [(one["parents"], one["edit"]["changed_outside"]) for one in made] == [(["#1"], 0), (["#2"], 0)]
 
 
 async def test_a_plan_waits_and_is_run_or_dropped(client: httpx.AsyncClient) -> None:
