@@ -136,7 +136,9 @@ class GeminiServer:
         self._service.script.clear()
         self._service.records.clear()
         self._service.permissions.clear()
-        self._service.gate.clear()
+        # Behind whatever was released before.
+        assert self._loop is not None, "the server is not running"
+        self._loop.call_soon_threadsafe(self._service.gate.clear)
 
     def wait_until(self, is_true: Callable[[], bool], timeout_s: float = PATIENCE_S) -> None:
         """Return when the claim about what was seen holds. Raises TimeoutError. From a coroutine, in a thread."""

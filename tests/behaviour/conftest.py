@@ -1,0 +1,92 @@
+"""One server of models and one studio for each file, a conversation of a new owner for each test.
+
+Whatever a test leaves behind would be the next one's: the fixture of the conversation waits until it rests, and fails
+where an answer was not asked for, where one is still held, or where a request broke a rule of Gemini's.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from inspect import iscoroutinefunction
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from agent import Settings, Studio
+from tests.behaviour.talk import Talk
+from tests.support.gemini import on_gemini
+from tests.wire_server import GeminiServer
+
+_HERE = Path(__file__).parent
+OpenTalk = Callable[..., AbstractAsyncContextManager[Talk]]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the tests of a file in one event loop: their studio lives in it."""
+    for item in items:
+        assert isinstance(item, pytest.Function)
+        if item.path.is_relative_to(_HERE) and iscoroutinefunction(item.function):
+            item.add_marker(pytest.mark.asyncio(loop_scope="module"), append=False)
+
+
+def settings_in(home: Path, models: GeminiServer, **changes: Any) -> Settings:
+    """Return the settings of a studio that asks nothing twice, on the database that the environment names."""
+    address = os.environ.get("AIVISTA_TEST_DATABASE_URL")
+    chosen = {"database_url": address} if address else {}
+    return on_gemini(Settings(home=home, retry_budget_s=0, **chosen), models.url, **changes)
+
+
+@pytest.fixture(scope="module")
+def models() -> Iterator[GeminiServer]:
+    """The models, strict: whatever breaks a rule of theirs is refused and on record."""
+    with GeminiServer() as server:
+        yield server
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def studio(models: GeminiServer, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Studio]:
+    """The studio of the file."""
+    async with Studio(settings_in(tmp_path_factory.mktemp("home"), models)) as made:
+        yield made
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def talk(studio: Studio, models: GeminiServer) -> AsyncIterator[Talk]:
+    """A conversation of a new owner."""
+    made = await _begun(studio, models)
+    yield made
+    await _ended(made)
+
+
+@pytest.fixture
+def open_talk(models: GeminiServer, tmp_path: Path) -> OpenTalk:
+    """Open a studio of the test's own, with what is to be different in its settings, and a conversation in it."""
+
+    @asynccontextmanager
+    async def opened(**changes: Any) -> AsyncIterator[Talk]:
+        async with Studio(settings_in(tmp_path / "home", models, **changes)) as made:
+            talk = await _begun(made, models)
+            yield talk
+            await _ended(talk)
+
+    return opened
+
+
+async def _begun(studio: Studio, models: GeminiServer) -> Talk:
+    owner = f"owner-{uuid.uuid4().hex}"
+    return Talk(studio, models, (await studio.new_conversation(owner)).id, owner)
+
+
+async def _ended(talk: Talk) -> None:
+    models = talk.models
+    left = models.remaining, models.held
+    models.release()
+    await talk.rests()
+    broken = list(models.violations)
+    models.clear()
+    assert (left, broken) == ((0, 0), [])

@@ -1,0 +1,137 @@
+"""Conversations in a studio that the tests of a file share, with the strict Gemini server behind it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pydantic import SecretStr
+
+from agent import Studio, TurnRequest, TurnSettings
+from agent.components import Component
+from agent.conversation import Conversation, Turn
+from agent.errors import ErrorInfo
+from agent.events import PictureReady, TextDelta, TurnEvent, TurnFailed
+from agent.pictures import Picture, Receipt
+from agent.requests import UploadSource
+from tests.support.gemini import KEY
+from tests.support.scenes import of_type, only
+from tests.support.waiting import until
+from tests.wire_server import Answer, Brain, GeminiServer, WireRequest
+
+Event = TypeVar("Event", bound=TurnEvent)
+Script = Answer | Brain | Sequence[Answer] | None
+
+
+@dataclass(frozen=True)
+class TurnResult:
+    """What came of a turn: its events, its record (None where there is none), and what the models received for it."""
+
+    events: list[TurnEvent]
+    turn: Turn | None
+    requests: list[WireRequest]
+
+    @property
+    def words(self) -> str:
+        """What the agent said."""
+        return "".join(event.text for event in of_type(self.events, TextDelta))
+
+    @property
+    def pictures(self) -> list[Picture]:
+        """The pictures that were made, in the order in which they came."""
+        return [event.picture for event in of_type(self.events, PictureReady)]
+
+    @property
+    def picture(self) -> Picture:
+        """The one picture that was made."""
+        [picture] = self.pictures
+        return picture
+
+    @property
+    def receipt(self) -> Receipt:
+        """The receipt of the one picture that was made."""
+        assert self.picture.receipt is not None
+        return self.picture.receipt
+
+    @property
+    def failure(self) -> ErrorInfo:
+        """Why the turn failed."""
+        return only(self.events, TurnFailed).error
+
+    @property
+    def components(self) -> Sequence[Component]:
+        """What the turn shows."""
+        assert self.turn is not None
+        return self.turn.components
+
+    def one(self, kind: type[Event]) -> Event:
+        """Return the one event of a kind."""
+        return only(self.events, kind)
+
+    def painted(self) -> list[WireRequest]:
+        """Return what the image models received."""
+        return [request for request in self.requests if request.kind == "image"]
+
+
+@dataclass(frozen=True)
+class Talk:
+    """A conversation of an owner who has no other."""
+
+    studio: Studio
+    models: GeminiServer
+    id: str
+    owner: str
+
+    async def say(
+        self, text: str, *images: UploadSource, plan: Script = None, image: Script = None, **chosen: Any
+    ) -> TurnResult:
+        """Run a turn to its end or rest.
+
+        `plan` is what the text models answer, one after the other, and `image` what the image models do. What is
+        chosen belongs to the request (`editing`, `mask`, …) or else to its settings; nothing is reviewed unless asked.
+        """
+        before = self._script(plan, image)
+        return await self._result([event async for event in self.run(text, *images, **chosen)], before)
+
+    async def stop_at(
+        self, kind: type[TurnEvent], text: str, *, plan: Script = None, image: Script = None, **chosen: Any
+    ) -> TurnResult:
+        """Run a turn and press Stop at its first event of a kind."""
+        before, events, stopping = self._script(plan, image), [], None
+        async for event in self.run(text, **chosen):
+            events.append(event)
+            if isinstance(event, kind) and stopping is None:
+                stopping = asyncio.create_task(self.studio.cancel(self.id, self.owner))
+        assert stopping is not None
+        assert await stopping
+        return await self._result(events, before)
+
+    def run(self, text: str, *images: UploadSource, **chosen: Any) -> Any:
+        """Return the stream of a turn, nothing scripted for it."""
+        names = {"editing", "references", "roles", "mask", "expand", "request_id", "instead_of", "maximum_usd"}
+        asked = {name: chosen.pop(name) for name in names & chosen.keys()}
+        settings = TurnSettings.model_validate({"review": "off", **chosen})
+        request = TurnRequest(text=text, images=images, settings=settings, **asked)
+        return self.studio.run_turn(self.id, request, owner=self.owner, key=SecretStr(KEY))
+
+    async def kept(self) -> Conversation:
+        """Return the conversation as it is on record."""
+        return await self.studio.conversation(self.id, self.owner)
+
+    async def rests(self) -> None:
+        """Return when no turn of it is at work."""
+        await until(lambda: not self.studio.is_running(self.id, self.owner))
+
+    def _script(self, plan: Script, image: Script) -> int:
+        for script, add in ((plan, self.models.on_text), (image, self.models.on_image)):
+            if script is not None:
+                add(*(script if isinstance(script, Sequence) else [script]))
+        return len(self.models.requests)
+
+    async def _result(self, events: list[TurnEvent], before: int) -> TurnResult:
+        turns = (await self.kept()).turns
+        ids = {getattr(event, "turn_id", None) for event in events}
+        turn = next((turn for turn in turns if turn.id in ids), None)
+        return TurnResult(events, turn, self.models.requests[before:])

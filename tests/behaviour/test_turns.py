@@ -1,0 +1,448 @@
+"""Turns from the message to the picture: what the models receive, what the person hears, and what is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+
+import pytest
+
+from agent.components import ActionPanel, AgentMessage, AskBack, FailureNote, SearchNote, SmartCanvas, StoppedNote
+from agent.conversation import TurnState
+from agent.errors import ErrorCode, RequestRefused
+from agent.events import (
+    PaintingStarted,
+    PictureFailed,
+    QuestionAsked,
+    SearchFound,
+    Step,
+    TextDelta,
+    ThoughtLog,
+    TurnDone,
+    TurnFailed,
+    TurnStarted,
+    TurnStopped,
+)
+from agent.messages import Role
+from agent.pictures import MissingStyleReason
+from tests.behaviour.conftest import OpenTalk
+from tests.behaviour.talk import Talk
+from tests.support.gemini import SMALL, paint, search
+from tests.support.scenes import of_type, png, words
+from tests.support.waiting import until
+from tests.wire_server import (
+    Answer,
+    Call,
+    Calls,
+    CorruptPicture,
+    Cut,
+    Finish,
+    Hold,
+    HttpError,
+    PictureAnswer,
+    Search,
+    Text,
+    WireRequest,
+)
+
+FACTS = {"facts": [{"item": "The tower is 330 m high.", "source": "toureiffel.example"}], "prompt_draft": "a tower"}
+SOURCES = [("toureiffel.example", "https://redirect.example/1")]
+FOUND = Search(FACTS, sources=SOURCES, suggestions_html="<div>Search</div>")
+REJECTED = HttpError(400, "Thought signature is not valid.")
+
+
+def answered(request: WireRequest) -> str:
+    """Return what the tools answered to the model, as one text."""
+    return json.dumps(request.function_responses)
+
+
+# ---- words
+
+
+async def test_words_alone_are_streamed_and_kept(talk: Talk) -> None:
+    turn = await talk.say("a forest", plan=Text("Which season shall it be?", chunks=2))
+    assert (type(turn.events[0]), type(turn.events[-1])) == (TurnStarted, TurnDone)
+    assert len(of_type(turn.events, TextDelta)) == 2
+    assert turn.words == "Which season shall it be?"
+    assert turn.components == (AgentMessage(text="Which season shall it be?"),)
+    assert [message.role for message in (await talk.kept()).messages] == [Role.PROMPT, Role.MODEL]
+
+
+async def test_only_the_call_makes_a_picture(talk: Talk) -> None:
+    claimed = Text("Here is your picture: generate_image(prompt='a fox')")
+    turn = await talk.say("a fox", plan=[claimed, Text("I did not paint.")])
+    assert (turn.painted(), len(turn.requests)) == ([], 2)
+
+
+@pytest.mark.parametrize("text", ["", "   ", "🦊🦊", "?!…"])
+async def test_a_message_without_words_or_pictures_is_answered_without_a_call(talk: Talk, text: str) -> None:
+    turn = await talk.say(text)
+    assert turn.one(QuestionAsked).question == "empty"
+    assert turn.components == (AskBack(question="empty"),)
+    assert turn.requests == []
+
+
+async def test_a_cut_stream_keeps_the_words_that_came(talk: Talk) -> None:
+    turn = await talk.say("tell me", plan=Cut(2, Text("It was a dark and stormy night.", chunks=4)))
+    said = turn.components[0]
+    assert turn.failure.code is ErrorCode.STREAM_CUT
+    assert isinstance(said, AgentMessage)
+    assert "It was a dark and stormy night.".startswith(said.text)
+    assert isinstance((await talk.say("again", plan=Text("Go on."))).events[-1], TurnDone)
+
+
+# ---- pictures
+
+
+async def test_a_plain_picture_costs_one_text_call_and_one_image_call(talk: Talk) -> None:
+    data = png(1376, 768)
+    turn = await talk.say("a red fox", plan=paint(), image=PictureAnswer(data=data, mime="image/png"))
+    assert len(turn.requests) == 2
+    assert (await talk.studio.picture(talk.id, "#1", talk.owner)).data == data
+    assert (turn.receipt.asked_aspect_ratio, turn.receipt.width, turn.receipt.height) == ("16:9", 1376, 768)
+    assert turn.receipt.shortfalls == ()
+    assert [type(one) for one in turn.components[-2:]] == [SmartCanvas, ActionPanel]
+    kept = await talk.kept()
+    assert [message.role for message in kept.messages] == [Role.PROMPT, Role.MODEL, Role.TOOL]
+
+
+async def test_a_smaller_picture_than_asked_is_marked_in_its_receipt(talk: Talk) -> None:
+    smaller = PictureAnswer(1376, 768)
+    turn = await talk.say("a fox in 4K", plan=paint(), image=smaller, resolution="4K", aspect_ratio="16:9")
+    assert (turn.receipt.asked_resolution, turn.receipt.shortfalls) == ("4K", ("resolution",))
+
+
+async def test_locks_win_over_what_the_agent_chose(talk: Talk) -> None:
+    wish = paint(aspect_ratio="21:9", resolution="1K", number_of_images=4, model="flash")
+    locks = {"aspect_ratio": "1:1", "resolution": "2K", "number_of_images": 2, "image_model": "pro"}
+    turn = await talk.say("a fox", plan=wish, image=[SMALL, SMALL], **locks)
+    asked = [(one.model, one.config["imageConfig"]) for one in turn.painted()]
+    assert asked == [("gemini-3-pro-image", {"aspectRatio": "1:1", "imageSize": "2K"})] * 2
+
+
+async def test_three_asked_and_one_refused_gives_two_pictures_and_one_reason(talk: Talk) -> None:
+    answers = [SMALL, Finish("IMAGE_SAFETY"), SMALL]
+    turn = await talk.say("three foxes", plan=paint(number_of_images=3), image=answers)
+    # The refused one's handle stays unused.
+    assert len({one.handle for one in turn.pictures} & {"#1", "#2", "#3"}) == 2
+    assert turn.one(PictureFailed).error.code is ErrorCode.PICTURE_BLOCKED
+    assert isinstance(turn.events[-1], TurnDone)
+    kinds = [type(component) for component in turn.components]
+    assert (kinds.count(SmartCanvas), kinds.count(FailureNote)) == (1, 1)
+
+
+async def test_a_turn_in_which_every_picture_is_refused_fails_with_the_reason(talk: Talk) -> None:
+    turn = await talk.say("something forbidden", plan=paint(), image=Finish("IMAGE_SAFETY"))
+    assert (turn.failure.code, turn.one(TurnFailed).node) == (ErrorCode.PICTURE_BLOCKED, "executor")
+    assert turn.turn is not None
+    assert (turn.turn.state, turn.turn.text) == (TurnState.FAILED, "something forbidden")
+
+
+async def test_a_broken_picture_is_refused_and_the_call_is_still_counted(talk: Talk) -> None:
+    turn = await talk.say("a fox", plan=paint(), image=CorruptPicture())
+    assert turn.failure.code is ErrorCode.BROKEN_PICTURE
+    assert turn.turn is not None
+    assert turn.turn.usage.image_tokens > 0
+
+
+async def test_the_next_sentence_edits_the_picture(talk: Talk) -> None:
+    await talk.say("a fox", plan=paint(), image=SMALL)
+    turn = await talk.say("make it dusk", plan=paint("darker", reference_mode="LAST_GENERATED"), image=SMALL)
+    assert (turn.picture.handle, turn.picture.parents) == ("#1b", ("#1",))
+    # With the signature that it came with, or the server had refused it.
+    assert [content["role"] for content in turn.painted()[0].contents] == ["user", "model", "user"]
+    assert turn.painted()[0].config["imageConfig"]["aspectRatio"] == "16:9"
+
+
+async def test_another_model_gets_the_picture_in_a_prompt_without_its_signature(talk: Talk) -> None:
+    await talk.say("a fox", plan=paint(), image=SMALL, image_model="flash")
+    darker = paint("darker", reference_mode="LAST_GENERATED")
+    [request] = (await talk.say("at dusk", plan=darker, image=SMALL, image_model="pro")).painted()
+    assert [content["role"] for content in request.contents] == ["user"]
+    assert len(request.pictures) == 1
+    assert "thoughtSignature" not in json.dumps(request.contents)
+
+
+async def test_a_rejected_signature_is_retried_once_with_the_picture_in_a_prompt(talk: Talk) -> None:
+    await talk.say("a fox", plan=paint(), image=SMALL)
+    darker = paint("darker", reference_mode="LAST_GENERATED")
+    turn = await talk.say("at dusk", plan=darker, image=[REJECTED, SMALL])
+    roles = [[content["role"] for content in request.contents] for request in turn.painted()]
+    assert roles == [["user", "model", "user"], ["user"]]
+    assert turn.receipt.attempts == 2
+
+
+async def test_a_signature_rejected_twice_is_told(talk: Talk) -> None:
+    turn = await talk.say("a fox", plan=paint(), image=[REJECTED, REJECTED])
+    assert turn.failure.code is ErrorCode.SIGNATURE_REJECTED
+
+
+async def test_the_picture_the_person_clicked_comes_before_what_the_agent_chose(talk: Talk) -> None:
+    await talk.say("a fox", plan=paint(), image=SMALL)
+    await talk.say("a whale", plan=paint(), image=SMALL)
+    turn = await talk.say("at dusk", plan=paint("darker", handles=["#2"]), image=SMALL, editing="#1")
+    assert turn.picture.parents == ("#1", "#2")
+
+
+async def test_a_clicked_handle_that_does_not_exist_is_refused(talk: Talk) -> None:
+    turn = await talk.say("at dusk", editing="#5")
+    assert (turn.failure.code, turn.requests) == (ErrorCode.PICTURE_NOT_FOUND, [])
+
+
+# ---- what goes back to the model
+
+
+async def test_an_unknown_handle_goes_back_to_the_model_which_mends_it(talk: Talk) -> None:
+    turn = await talk.say("make it dusk", plan=[paint(handles=["#9"]), paint()], image=SMALL)
+    assert "#9" in answered(turn.requests[1])
+    assert turn.picture.handle == "#1"
+
+
+@pytest.mark.parametrize("action", ["edit_image", "adjust_parameters"])
+async def test_a_change_where_there_is_no_picture_goes_back_to_the_model_and_is_not_paid(
+    talk: Talk, action: str
+) -> None:
+    turn = await talk.say("add a hat", plan=[paint("add a hat", action=action), Text("Which picture do you mean?")])
+    assert action in answered(turn.requests[1])
+    assert "none yet" in answered(turn.requests[1])
+    assert (turn.painted(), (await talk.kept()).pictures) == ([], ())
+    assert isinstance(turn.events[-1], TurnDone)
+
+
+async def test_a_change_of_the_newest_painting_where_all_were_uploaded_names_what_there_is(talk: Talk) -> None:
+    await talk.say("my cat", png(), plan=Text("Nice."))
+    wrong = paint("add a hat", action="edit_image", reference_mode="LAST_GENERATED")
+    right = paint("add a hat", action="edit_image", handles=["#1"])
+    turn = await talk.say("add a hat", plan=[wrong, right], image=SMALL)
+    assert "#1" in answered(turn.requests[1])
+    assert turn.picture.parents == ("#1",)
+
+
+@pytest.mark.parametrize("text", ["change only the masked area to grass", "把涂抹的地方去掉"])
+@pytest.mark.parametrize("uploads", [(), (png(),)])
+async def test_words_of_a_mask_without_one_are_asked_about_before_anything_is_paid(
+    talk: Talk, text: str, uploads: tuple[bytes, ...]
+) -> None:
+    await talk.say("a fox", plan=paint(), image=SMALL)
+    turn = await talk.say(text, *uploads)
+    assert (turn.components, turn.requests) == ((AskBack(question="no_mask"),), [])
+    assert turn.one(TurnDone).price_usd == 0.0
+
+
+async def test_an_unknown_tool_goes_back_to_the_model(talk: Talk) -> None:
+    turn = await talk.say("fly away", plan=[Call("fly_away", id="c1"), Text("Sorry.")])
+    [response] = turn.requests[1].function_responses
+    assert (response["name"], response["id"]) == ("fly_away", "c1")
+    assert "error" in response["response"]
+    assert isinstance(turn.events[-1], TurnDone)
+
+
+async def test_the_same_call_three_times_ends_the_turn(talk: Talk) -> None:
+    turn = await talk.say("round and round", plan=lambda request: Call("list_files"))
+    assert (turn.failure.code, len(turn.requests)) == (ErrorCode.TOO_MANY_STEPS, 3)
+    assert (await talk.kept()).messages[-1].role is Role.TOOL
+
+
+async def test_sixteen_steps_are_the_most(talk: Talk) -> None:
+    numbers = itertools.count()
+    turn = await talk.say("on and on", plan=lambda request: Call("list_files", {"page": next(numbers)}))
+    assert (turn.failure.code, len(turn.requests)) == (ErrorCode.TOO_MANY_STEPS, 16)
+
+
+async def test_pictures_of_the_past_are_placeholders_for_the_text_model(talk: Talk) -> None:
+    [first] = (await talk.say("look", png(), plan=Text("Nice."))).requests
+    [second] = (await talk.say("what did I show you?", plan=Text("A red one."))).requests
+    assert (len(first.pictures), len(second.pictures)) == (1, 0)
+    assert "[Picture:history_" in second.text
+    assert "#1" in second.text
+
+
+async def test_the_agent_can_look_at_a_picture_of_the_past_again(talk: Talk) -> None:
+    def brain(request: WireRequest) -> Answer:
+        if request.function_responses:
+            return Text("It is red.")
+        md5 = request.text.split("[Picture:history_")[1][:32]
+        return Call("get_history_image", {"image_id": md5})
+
+    await talk.say("look", png(), plan=Text("Nice."))
+    turn = await talk.say("what colour was it?", plan=brain)
+    assert len(turn.requests[-1].pictures) == 1
+    assert turn.words == "It is red."
+
+
+# ---- searches
+
+
+async def test_search_is_not_declared_unless_permitted(talk: Talk) -> None:
+    [first] = (await talk.say("how high is the tower?", plan=Text("No."))).requests
+    [second] = (await talk.say("and now?", plan=Text("Yes."), allow_search=True)).requests
+    assert [("web_search" in request.function_names) for request in (first, second)] == [False, True]
+
+
+async def test_the_policy_image_only_leaves_the_search_to_the_painter(talk: Talk) -> None:
+    policy = {"allow_search": True, "search_policy": "image_only"}
+    turn = await talk.say("the tower", plan=paint(use_grounding=True), image=SMALL, **policy)
+    planned, painted = turn.requests
+    assert "web_search" not in planned.function_names
+    assert (painted.model, painted.has_search) == ("gemini-3-pro-image", True)
+
+
+async def test_grounding_is_never_on_without_permission(talk: Talk) -> None:
+    wish = paint(use_grounding=True, model="pro")
+    [request] = (await talk.say("the tower", plan=wish, image=SMALL, image_model="pro")).painted()
+    assert not request.has_search
+
+
+async def test_a_search_brings_its_facts_into_the_final_prompt_once(talk: Talk) -> None:
+    wish = paint("the tower [FACTS]- made up[/FACTS] at dawn")
+    turn = await talk.say("the tower with its height", plan=[search(), FOUND, wish], image=SMALL, allow_search=True)
+    assert (turn.requests[1].function_names, turn.requests[1].has_search) == ([], True)
+    [painted] = turn.painted()
+    assert painted.prompt.count("[FACTS]") == painted.prompt.count("[/FACTS]") == 1
+    assert "The tower is 330 m high." in painted.prompt
+    assert "made up" not in painted.prompt
+    assert turn.one(SearchFound).suggestions_html == "<div>Search</div>"
+    assert turn.receipt.facts[0].source == "https://redirect.example/1"
+    assert any(isinstance(component, SearchNote) for component in turn.components)
+
+
+async def test_a_second_search_in_a_turn_is_answered_from_the_first(talk: Talk) -> None:
+    plan = [search(), FOUND, search("And how wide?"), Text("330 m.")]
+    turn = await talk.say("the tower", plan=plan, allow_search=True)
+    assert sum(request.has_search for request in turn.requests) == 1
+
+
+async def test_an_unreadable_search_is_repaired_once(talk: Talk) -> None:
+    plan = [search(), Search("The tower is 330 m high."), Text(json.dumps(FACTS)), Text("It is 330 m high.")]
+    turn = await talk.say("how high?", plan=plan, allow_search=True)
+    repair = turn.requests[2]
+    assert any("schema" in name.lower() for name in repair.config)
+    assert not repair.has_search
+    assert isinstance(turn.events[-1], TurnDone)
+
+
+async def test_a_search_that_cannot_be_repaired_is_told_and_everything_is_kept(talk: Talk) -> None:
+    plan = [search(), Search("nothing like JSON"), Text("nor this")]
+    turn = await talk.say("how high?", png(), plan=plan, allow_search=True)
+    assert (turn.failure.code, turn.one(TurnFailed).node) == (ErrorCode.SEARCH_UNREADABLE, "searcher")
+    assert turn.turn is not None
+    [kept] = (await talk.kept()).pictures
+    assert (turn.turn.text, kept.turn_id) == ("how high?", turn.turn.id)
+
+
+async def test_a_search_and_a_picture_in_one_answer_are_both_served_in_order(talk: Talk) -> None:
+    both = Calls(
+        [
+            Call("generate_image", {"prompt": "a tower", "confidence": 0.9}, id="a"),
+            Call("web_search", {"query": "How high?"}, id="b"),
+        ]
+    )
+    turn = await talk.say("the tower", plan=[both, FOUND], image=SMALL, allow_search=True)
+    results = (await talk.kept()).messages[-1].parts
+    assert [getattr(part, "call_id", None) for part in results] == ["a", "b"]
+    assert turn.receipt.facts
+
+
+# ---- stopped, followed, twice at once
+
+
+async def test_stop_keeps_the_words_that_came_and_the_conversation_goes_on(talk: Talk) -> None:
+    turn = await talk.stop_at(TextDelta, "tell me", plan=Hold(Text("One two three", chunks=3), after_chunks=1))
+    assert isinstance(turn.events[-1], TurnStopped)
+    assert turn.turn is not None
+    assert turn.turn.state is TurnState.STOPPED
+    assert turn.components == (AgentMessage(text=turn.words.strip()), StoppedNote())
+    await until(lambda: not talk.models.held)
+    assert (await talk.say("are you there?", plan=Text("Here I am."))).words == "Here I am."
+
+
+async def test_a_second_turn_waits_for_the_first(talk: Talk) -> None:
+    talk.models.on_text(Hold(Text("first")), Text("second"))
+    first = asyncio.create_task(talk.say("one"))
+    await until(lambda: talk.models.held)
+    second = asyncio.create_task(talk.say("two"))
+    await asyncio.sleep(0)
+    talk.models.release()
+    await first
+    events = (await second).events
+    assert any(isinstance(event, ThoughtLog) and event.step is Step.WAITING for event in events)
+    assert [turn.text for turn in (await talk.kept()).turns] == ["one", "two"]
+
+
+async def test_a_picture_that_comes_after_stop_lands_in_the_conversation_marked_so(talk: Talk) -> None:
+    turn = await talk.stop_at(PaintingStarted, "a fox", plan=paint(), image=Hold(SMALL))
+    assert isinstance(turn.events[-1], TurnStopped)
+    await until(lambda: talk.models.held)
+    talk.models.release()
+
+    async def late() -> bool:
+        return any(isinstance(one, SmartCanvas) for one in (await talk.kept()).turns[0].components)
+
+    await until(late)
+    kept = await talk.kept()
+    assert kept.turns[0].state is TurnState.STOPPED
+    assert [(one.handle, one.after_stop) for one in kept.pictures] == [("#1", True)]
+    assert [type(component) for component in kept.turns[0].components[-2:]] == [StoppedNote, SmartCanvas]
+
+
+async def test_a_turn_goes_on_when_nobody_listens_and_can_be_followed_again(talk: Talk) -> None:
+    talk.models.on_text(Hold(Text("One two.", chunks=2), after_chunks=1))
+    async for event in talk.run("count"):
+        if isinstance(event, TextDelta):
+            break
+    assert talk.studio.is_running(talk.id, talk.owner)
+    talk.models.release()
+    followed = [event async for event in talk.studio.attach(talk.id, talk.owner)]
+    assert isinstance(followed[0], TurnStarted)
+    assert words(followed) == "One two."
+    assert (await talk.kept()).turns[0].state is TurnState.DONE
+
+
+async def test_the_same_request_twice_runs_once(talk: Talk) -> None:
+    talk.models.on_text(Text("Once."))
+    turns = await asyncio.gather(*(talk.say("hello there", request_id="r1") for _ in range(10)))
+    assert [turn.words for turn in turns] == ["Once."] * 10
+    assert len(talk.models.requests) == 1
+
+
+async def test_a_stranger_can_neither_read_nor_use_a_conversation(talk: Talk) -> None:
+    with pytest.raises(RequestRefused):
+        await talk.studio.conversation(talk.id, owner="bob")
+    stranger = Talk(talk.studio, talk.models, talk.id, "bob")
+    events = [event async for event in stranger.run("hello there")]
+    assert isinstance(events[-1], TurnFailed)
+    assert events[-1].error.code is ErrorCode.CONVERSATION_NOT_FOUND
+    assert talk.models.requests == []
+
+
+# ---- styles
+
+
+async def test_a_named_style_brings_its_phrases_into_the_prompt_and_the_receipt(talk: Talk) -> None:
+    wish = paint("a red fox", style="ukiyo-e")
+    turn = await talk.say("a red fox in the style of ukiyo-e", plan=wish, image=SMALL)
+    [painted] = turn.painted()
+    assert painted.prompt.startswith("a red fox")
+    assert "Style:\nUkiyo-e" in painted.prompt
+    assert [style.name for style in turn.receipt.styles][:1] == ["Ukiyo-e woodblock print"]
+    assert [log.step for log in of_type(turn.events, ThoughtLog)].count(Step.STYLES) == 1
+
+
+async def test_without_a_named_style_nothing_is_looked_up(open_talk: OpenTalk) -> None:
+    async with open_talk() as talk:
+        await talk.say("a red fox", plan=paint("a red fox"), image=SMALL)
+        assert not (talk.studio.settings.home / "styles").exists()
+
+
+async def test_a_broken_style_library_leaves_the_styles_name_in_the_prompt_and_the_receipt_says_so(
+    open_talk: OpenTalk,
+) -> None:
+    async with open_talk() as talk:
+        (talk.studio.settings.home / "styles").write_text("in the way of the folder")
+        wish = paint("a red fox", style="ukiyo-e")
+        turn = await talk.say("a red fox in the style of ukiyo-e", plan=wish, image=SMALL)
+    assert turn.painted()[0].prompt.endswith("Style: ukiyo-e.")
+    missing = turn.receipt.missing_style
+    assert missing is not None
+    assert (missing.requested, missing.reason) == ("ukiyo-e", MissingStyleReason.FAILED)
