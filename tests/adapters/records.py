@@ -23,3 +23,8 @@ async def pictures_in_gallery(studio: Studio, owner: str) -> list[tuple[str, str
         if page.next is None:
             return sorted(found)
         query = GalleryQuery(after=page.next)
+
+
+async def gallery_ids(studio: Studio, owner: str) -> dict[str, int]:
+    """Return the gallery's ids of an owner's pictures on its first page, by handle."""
+    return {item.picture.handle: item.id for item in (await studio.gallery.page(owner, GalleryQuery())).items}

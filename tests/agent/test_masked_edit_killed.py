@@ -6,7 +6,6 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from agent.conversation import TurnState
@@ -15,12 +14,12 @@ from agent.settings import Settings
 from agent.studio import Studio
 from tests.support.children import StudioChild
 from tests.support.gemini import KEY, on_gemini
-from tests.support.masked_turns import DRIFTED, changed, mask_over, pixels_of, redrawn
+from tests.support.masked_turns import changed, mask_over, painted_inside, pixels_of
 from tests.support.masking_scenes import photo, rectangle, stored
 from tests.support.scenes import only, run
 from tests.support.turns import at_rest, rows
 from tests.support.waiting import until
-from tests.wire_server import Answer, Call, GeminiServer, PictureAnswer, Text, WireRequest
+from tests.wire_server import Answer, Call, GeminiServer, Text, WireRequest
 
 PHOTO = stored(photo())
 AREA = rectangle(260, 180, 400, 320)
@@ -53,7 +52,7 @@ asyncio.run(main(*sys.argv[1:]))
 def server() -> Iterator[GeminiServer]:
     with GeminiServer() as running:
         running.on_text(_talk)
-        running.on_image(_paint)
+        running.on_image(painted_inside())
         yield running
 
 
@@ -61,13 +60,6 @@ def _talk(request: WireRequest) -> Answer:
     if "painted a mask" in request.prompt:
         return Call("generate_image", {"prompt": "a red cup", "confidence": 0.9}, text_before="A cup.")
     return Text("I see.")
-
-
-def _paint(request: WireRequest) -> Answer:
-    """Paint inside what the marked copy marks, as far as the request itself tells."""
-    sent, marked = (pixels_of(data) for data in request.pictures)
-    area = np.where((sent != marked).any(axis=2), 255, 0).astype(np.uint8)
-    return PictureAnswer(data=redrawn(np.asarray(sent, np.uint8), area, DRIFTED), mime="image/jpeg")
 
 
 @pytest.fixture

@@ -13,11 +13,11 @@ from agent.requests import Expansion, Mask
 from agent.settings import Settings
 from agent.studio import Studio
 from tests.support.gemini import on_gemini
-from tests.support.masked_turns import DRIFTED, changed, edit_of, mask_over, pixels_of, read_now, redrawn
+from tests.support.masked_turns import changed, edit_of, mask_over, painted_inside, pixels_of, read_now
 from tests.support.masking_scenes import photo, rectangle, stored
 from tests.support.scenes import of_type, only, png, run
 from tests.support.turns import newest
-from tests.wire_server import Answer, Call, Calls, GeminiServer, HttpError, PictureAnswer, Text, WireRequest
+from tests.wire_server import Call, Calls, GeminiServer, HttpError, Text
 
 PHOTO, OTHER = stored(photo()), stored(np.ascontiguousarray(photo()[::-1]))
 FIRST = rectangle(260, 180, 400, 320)
@@ -28,16 +28,9 @@ FULL = png(64, 52, "white")
 @pytest.fixture
 def server() -> Iterator[GeminiServer]:
     with GeminiServer() as running:
-        running.on_image(paint)
+        running.on_image(painted_inside())
         yield running
         assert running.violations == []
-
-
-def paint(request: WireRequest) -> Answer:
-    """Paint inside what the marked copy marks, as far as the request itself tells."""
-    sent, marked = (pixels_of(data) for data in request.pictures)
-    area = np.where((sent != marked).any(axis=2), 255, 0).astype(np.uint8)
-    return PictureAnswer(data=redrawn(np.asarray(sent, np.uint8), area, DRIFTED), mime="image/jpeg")
 
 
 def cups(*handles: str) -> Calls:

@@ -19,9 +19,11 @@ from agent.requests import Mask
 from agent.settings import Settings
 from agent.storage.images import ImageStore
 from agent.studio import Studio
-from tests.bench.masking_simulator import Answer, Bytes, Redrawing, edited
+from tests.bench.masking_simulator import Answer as SimulatedAnswer
+from tests.bench.masking_simulator import Bytes, Redrawing, edited
 from tests.support.masking_scenes import Pixels, photo, stored
 from tests.support.scenes import generate, run
+from tests.wire_server import Answer, PictureAnswer, WireRequest
 
 SIGNATURE = b"the painter's own"
 DRIFTED = Redrawing(shift=(9.0, -6.0), scale=1.02, gain=(1.06, 0.97, 0.95), offset=(4.0, -3.0, 6.0))
@@ -57,10 +59,22 @@ def painter(settings: Settings, how: Redrawing = DRIFTED, keep_px: int = 8) -> C
     return paint
 
 
+def painted_inside(how: Redrawing = DRIFTED) -> Callable[[WireRequest], Answer]:
+    """Return an image model behind Gemini's API that paints something new inside what the marked copy marks, as far as
+    the request itself tells, and drifts everywhere."""
+
+    def paint(request: WireRequest) -> Answer:
+        sent, marked = (pixels_of(data) for data in request.pictures)
+        area = np.where((sent != marked).any(axis=2), 255, 0).astype(np.uint8)
+        return PictureAnswer(data=redrawn(np.asarray(sent, np.uint8), area, how), mime="image/jpeg")
+
+    return paint
+
+
 def redrawn(sent: Bytes, area: Pixels, how: Redrawing, keep_px: int = 8) -> bytes:
     """Return the answer to what was sent as JPEG: something new in the area, all of it redrawn."""
     truth = edited(sent, np.asarray(area, np.uint8), 2, keep_px=keep_px, bleed_px=how.bleed_px)
-    return Answer(truth, how).data
+    return SimulatedAnswer(truth, how).data
 
 
 def sky(width: int, height: int) -> Bytes:
