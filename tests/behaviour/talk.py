@@ -23,7 +23,6 @@ from tests.support.waiting import until
 from tests.wire_server import Answer, Brain, GeminiServer, WireRequest
 
 Event = TypeVar("Event", bound=TurnEvent)
-_KEY = SecretStr(KEY)
 Script = Answer | Brain | Sequence[Answer] | None
 
 
@@ -84,13 +83,12 @@ class TurnResult:
 
 @dataclass(frozen=True)
 class Talk:
-    """A conversation of an owner who has no other; without a key the built-in sketch model answers."""
+    """A conversation of an owner who has no other."""
 
     studio: Studio
     models: GeminiServer
     id: str
     owner: str
-    key: SecretStr | None = _KEY
 
     async def say(
         self, text: str, *images: UploadSource, plan: Script = None, image: Script = None, **chosen: Any
@@ -121,13 +119,13 @@ class Talk:
     ) -> TurnResult:
         """Run the plan of a turn, changed perhaps, or drop it."""
         before, decision = self._script(plan, image), Decision(run=run, edits=edits)
-        events = self.studio.decide(self.id, turn.id, decision, owner=self.owner, key=self.key)
+        events = self.studio.decide(self.id, turn.id, decision, owner=self.owner, key=SecretStr(KEY))
         return await self._result([event async for event in events], before)
 
     async def retry(self, turn: TurnResult | Turn, plan: Script = None, image: Script = None) -> TurnResult:
         """Have a turn that failed, or was cut off, go on."""
         before = self._script(plan, image)
-        events = self.studio.retry(self.id, turn.id, owner=self.owner, key=self.key)
+        events = self.studio.retry(self.id, turn.id, owner=self.owner, key=SecretStr(KEY))
         return await self._result([event async for event in events], before)
 
     def run(self, text: str, *images: UploadSource, **chosen: Any) -> Any:
@@ -136,7 +134,7 @@ class Talk:
         asked = {name: chosen.pop(name) for name in names & chosen.keys()}
         settings = TurnSettings.model_validate({"review": "off", **chosen})
         request = TurnRequest(text=text, images=images, settings=settings, **asked)
-        return self.studio.run_turn(self.id, request, owner=self.owner, key=self.key)
+        return self.studio.run_turn(self.id, request, owner=self.owner, key=SecretStr(KEY))
 
     async def kept(self) -> Conversation:
         """Return the conversation as it is on record."""
