@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from pathlib import Path
 
 from agent import Studio
+from agent.storage import checkpoints
 from agent.storage.gallery_values import GalleryQuery
 from agent.storage.housekeeping import Housekeeping
 
@@ -12,6 +15,12 @@ from agent.storage.housekeeping import Housekeeping
 def faults_in(home: Path) -> tuple[object, ...]:
     """Return what `aivista check` finds wrong."""
     return tuple(Housekeeping(home).check().findings)
+
+
+def turns_with_checkpoints(home: Path) -> set[str]:
+    """Return the turns of which a checkpoint is kept, as another reader of the file finds them."""
+    with contextlib.closing(sqlite3.connect(f"file:{home / checkpoints.NAME}?mode=ro", uri=True)) as database:
+        return {name for (name,) in database.execute("SELECT DISTINCT thread_id FROM checkpoints")}
 
 
 async def pictures_in_gallery(studio: Studio, owner: str) -> list[tuple[str, str]]:

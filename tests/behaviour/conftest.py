@@ -11,6 +11,7 @@ import os
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any
@@ -67,12 +68,15 @@ async def talk(studio: Studio, models: GeminiServer) -> AsyncIterator[Talk]:
 
 @pytest.fixture
 def open_talk(models: GeminiServer, tmp_path: Path) -> OpenTalk:
-    """Open a studio of the test's own, with what is to be different in its settings, and a conversation in it."""
+    """Open a studio of the test's own, with what is to be different in its settings, and a conversation in it.
+
+    Opened with the talk of an earlier one, it goes on with that conversation, as after a restart.
+    """
 
     @asynccontextmanager
-    async def opened(**changes: Any) -> AsyncIterator[Talk]:
+    async def opened(earlier: Talk | None = None, **changes: Any) -> AsyncIterator[Talk]:
         async with Studio(settings_in(tmp_path / "home", models, **changes)) as made:
-            talk = await _begun(made, models)
+            talk = await _begun(made, models) if earlier is None else replace(earlier, studio=made)
             yield talk
             await _ended(talk)
 

@@ -13,8 +13,9 @@ from agent import Studio, TurnRequest, TurnSettings
 from agent.components import Component
 from agent.conversation import Conversation, Turn
 from agent.errors import ErrorInfo
-from agent.events import PictureReady, TextDelta, TurnEvent, TurnFailed
+from agent.events import PictureReady, TextDelta, TurnEvent, TurnFailed, TurnStarted
 from agent.pictures import Picture, Receipt
+from agent.plans import Decision, PlanEdit
 from agent.requests import UploadSource
 from tests.support.gemini import KEY
 from tests.support.scenes import of_type, only
@@ -32,6 +33,11 @@ class TurnResult:
     events: list[TurnEvent]
     turn: Turn | None
     requests: list[WireRequest]
+
+    @property
+    def id(self) -> str:
+        """The id of the turn."""
+        return only(self.events, TurnStarted).turn_id
 
     @property
     def words(self) -> str:
@@ -108,6 +114,20 @@ class Talk:
         assert await stopping
         return await self._result(events, before)
 
+    async def decide(
+        self, turn: TurnResult | Turn, *edits: PlanEdit, run: bool = True, plan: Script = None, image: Script = None
+    ) -> TurnResult:
+        """Run the plan of a turn, changed perhaps, or drop it."""
+        before, decision = self._script(plan, image), Decision(run=run, edits=edits)
+        events = self.studio.decide(self.id, turn.id, decision, owner=self.owner, key=SecretStr(KEY))
+        return await self._result([event async for event in events], before)
+
+    async def retry(self, turn: TurnResult | Turn, plan: Script = None, image: Script = None) -> TurnResult:
+        """Have a turn that failed, or was cut off, go on."""
+        before = self._script(plan, image)
+        events = self.studio.retry(self.id, turn.id, owner=self.owner, key=SecretStr(KEY))
+        return await self._result([event async for event in events], before)
+
     def run(self, text: str, *images: UploadSource, **chosen: Any) -> Any:
         """Return the stream of a turn, nothing scripted for it."""
         names = {"editing", "references", "roles", "mask", "expand", "request_id", "instead_of", "maximum_usd"}
@@ -123,6 +143,12 @@ class Talk:
     async def kept(self) -> Conversation:
         """Return the conversation as it is on record."""
         return await self.studio.conversation(self.id, self.owner)
+
+    async def calls(self, turn: TurnResult | Turn) -> list[Any]:
+        """Return what the report of a turn says of its calls, the oldest first."""
+        report: dict[str, Any] = await self.studio.report(self.id, turn.id, owner=self.owner)
+        calls: list[Any] = report["calls"]
+        return calls
 
     async def rests(self) -> None:
         """Return when no turn of it is at work."""
