@@ -15,6 +15,7 @@ from agent.conversation import Conversation, Turn
 from agent.errors import ErrorInfo
 from agent.events import PictureReady, TextDelta, TurnEvent, TurnFailed
 from agent.pictures import Picture, Receipt
+from agent.plans import Decision, PlanEdit
 from agent.requests import UploadSource
 from tests.support.gemini import KEY
 from tests.support.scenes import of_type, only
@@ -61,10 +62,15 @@ class TurnResult:
         return only(self.events, TurnFailed).error
 
     @property
+    def record(self) -> Turn:
+        """The turn on record, where there is to be one."""
+        assert self.turn is not None
+        return self.turn
+
+    @property
     def components(self) -> Sequence[Component]:
         """What the turn shows."""
-        assert self.turn is not None
-        return self.turn.components
+        return self.record.components
 
     def one(self, kind: type[Event]) -> Event:
         """Return the one event of a kind."""
@@ -94,6 +100,18 @@ class Talk:
         """
         before = self._script(plan, image)
         return await self._result([event async for event in self.run(text, *images, **chosen)], before)
+
+    async def decide(self, turn: TurnResult, *edits: PlanEdit, run: bool = True) -> TurnResult:
+        """Run what a turn waits with, changed perhaps, or drop it; return what came of that."""
+        decision, before = Decision(run=run, edits=edits), len(self.models.requests)
+        going_on = self.studio.decide(self.id, turn.record.id, decision, owner=self.owner, key=SecretStr(KEY))
+        return await self._result([event async for event in going_on], before)
+
+    async def retry(self, turn: TurnResult, *, plan: Script = None, image: Script = None) -> TurnResult:
+        """Have a turn go on that failed; return what came of that."""
+        before = self._script(plan, image)
+        going_on = self.studio.retry(self.id, turn.record.id, owner=self.owner, key=SecretStr(KEY))
+        return await self._result([event async for event in going_on], before)
 
     async def stop_at(
         self, kind: type[TurnEvent], text: str, *, plan: Script = None, image: Script = None, **chosen: Any
