@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from pydantic import SecretStr
@@ -133,6 +133,10 @@ class Talk:
         settings = TurnSettings.model_validate({"review": "off", **chosen})
         request = TurnRequest(text=text, images=images, settings=settings, **asked)
         return self.studio.run_turn(self.id, request, owner=self.owner, key=SecretStr(KEY))
+
+    async def beside(self) -> Talk:
+        """Return another conversation of the same owner's."""
+        return replace(self, id=(await self.studio.new_conversation(self.owner)).id)
 
     async def kept(self) -> Conversation:
         """Return the conversation as it is on record."""

@@ -55,11 +55,6 @@ async def costs(studio: Studio, models: GeminiServer) -> Costs:
     return Costs(turn.record.price_usd, planned(turn).price_usd)
 
 
-async def beside(talk: Talk) -> Talk:
-    """Return another conversation of the same owner's."""
-    return replace(talk, id=(await talk.studio.new_conversation(talk.owner)).id)
-
-
 def planned(turn: TurnResult) -> Plan:
     """Return the one plan that a turn shows before it rests."""
     [plan] = turn.one(PlanReady).plans
@@ -150,7 +145,7 @@ async def test_what_a_decision_makes_dearer_is_asked_about_when_it_now_passes_a_
 
 async def test_all_conversations_of_the_day_count_and_only_the_owners(talk: Talk, costs: Costs) -> None:
     chosen: dict[str, Any] = {"cap_day_usd": 2 * costs.words + 1.5 * costs.picture}
-    first, second = talk, await beside(talk)
+    first, second = talk, await talk.beside()
     done = await first.say("a red fox", plan=paint(), image=SMALL, **chosen)
     assert isinstance(done.events[-1], TurnDone)
     turn = await second.say("a red fox", plan=paint(), **chosen)
@@ -164,7 +159,7 @@ async def test_what_another_conversation_is_painting_counts(talk: Talk, costs: C
     chosen: dict[str, Any] = {"cap_day_usd": 2 * costs.words + 1.5 * costs.picture}
     painting = asyncio.create_task(talk.say("a red fox", plan=paint(), image=Hold(SMALL), **chosen))
     await until(lambda: talk.models.held)
-    turn = await (await beside(talk)).say("a red fox", plan=paint(), **chosen)
+    turn = await (await talk.beside()).say("a red fox", plan=paint(), **chosen)
     talk.models.release()
     assert isinstance((await painting).events[-1], TurnDone)
     assert passed(turn).spent_usd == pytest.approx(2 * costs.words + costs.picture)
@@ -190,7 +185,7 @@ async def at_once(models: GeminiServer, talks: list[Talk], cap: float) -> list[t
 
 async def test_ten_turns_that_ask_together_do_not_pass_a_cap_unasked(talk: Talk, costs: Costs) -> None:
     cap = 10 * costs.words + 3.5 * costs.picture
-    ends = await at_once(talk.models, [await beside(talk) for _ in range(10)], cap)
+    ends = await at_once(talk.models, [await talk.beside() for _ in range(10)], cap)
     assert ends.count(TurnDone) == painted(talk.models) == 3
     assert ends.count(TurnPaused) == 7
     assert (await talk.studio.spend.day(talk.owner)).price_usd <= cap
@@ -201,7 +196,7 @@ async def test_two_processes_that_weigh_in_the_same_moment_do_not_pass_a_cap_tog
 ) -> None:
     cap = 6 * costs.words + 2.5 * costs.picture
     async with open_talk() as talk, open_talk() as other:
-        talks = [await beside(replace(talk, studio=studio)) for studio in (talk.studio, other.studio) * 3]
+        talks = [await replace(talk, studio=studio).beside() for studio in (talk.studio, other.studio) * 3]
         ends = await at_once(talk.models, talks, cap)
         assert 1 <= ends.count(TurnDone) == painted(talk.models) <= 2
         assert (await talk.studio.spend.day(talk.owner)).price_usd <= cap
@@ -211,7 +206,7 @@ async def test_what_a_turn_did_not_spend_after_all_is_there_for_the_next(talk: T
     chosen: dict[str, Any] = {"cap_day_usd": 2 * costs.words + 1.5 * costs.picture}
     refused = await talk.say("a red fox", plan=paint(), image=Finish("IMAGE_SAFETY"), **chosen)
     assert refused.failure.code is ErrorCode.PICTURE_BLOCKED
-    turn = await (await beside(talk)).say("a red fox", plan=paint(), image=SMALL, **chosen)
+    turn = await (await talk.beside()).say("a red fox", plan=paint(), image=SMALL, **chosen)
     assert isinstance(turn.events[-1], TurnDone)
 
 
@@ -219,7 +214,7 @@ async def test_what_a_stopped_turn_still_waits_for_counts(talk: Talk, costs: Cos
     await talk.stop_at(PaintingStarted, "a red fox", plan=paint(), image=Hold(SMALL))
     await until(lambda: talk.models.held)
     cap = 2 * costs.words + 1.5 * costs.picture
-    turn = await (await beside(talk)).say("a red fox", plan=paint(), cap_day_usd=cap)
+    turn = await (await talk.beside()).say("a red fox", plan=paint(), cap_day_usd=cap)
     talk.models.release()
     await until(lambda: not talk.models.held)
     assert passed(turn).spent_usd == pytest.approx(2 * costs.words + costs.picture)
