@@ -67,10 +67,15 @@ class TurnResult:
         return only(self.events, TurnFailed).error
 
     @property
+    def record(self) -> Turn:
+        """The turn on record, where there is to be one."""
+        assert self.turn is not None
+        return self.turn
+
+    @property
     def components(self) -> Sequence[Component]:
         """What the turn shows."""
-        assert self.turn is not None
-        return self.turn.components
+        return self.record.components
 
     def one(self, kind: type[Event]) -> Event:
         """Return the one event of a kind."""
