@@ -33,6 +33,7 @@ LOOK = ToolCallPart(name="list_files", arguments={})
         (prices.pro_chosen_by_the_agent, 2.6),
         (prices.several_in_words, 1.6),
         (prices.masked_edit, 1.6),
+        (prices.masked_edits_of_two, 1.6),
         (prices.pro_repainted_by_the_review, 1.4),
         (prices.retry_after_a_failure, 3.0),
         (prices.grounded_picture, 1.9),

@@ -184,3 +184,10 @@ async def test_a_picture_that_is_not_there_is_refused_by_what_became_of_it(open_
                 ErrorCode.PICTURE_FILE_MISSING,
             ]
             assert all(handle in info.message for handle, info in told.items())
+
+
+async def test_the_handle_of_a_deleted_picture_is_given_to_no_other(talk: Talk) -> None:
+    await talk.say("a fox", plan=paint(), image=SMALL)
+    await talk.studio.gallery.delete(talk.owner, [(await gallery_ids(talk.studio, talk.owner))["#1"]])
+    turn = await talk.say("another fox", plan=paint(), image=SMALL)
+    assert turn.picture.handle == "#2"

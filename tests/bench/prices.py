@@ -27,7 +27,7 @@ from agent.spending import Estimate
 from agent.studio import Studio, TurnRequest
 from tests.bench.measuring import machine
 from tests.support.gemini import on_gemini, paint, search
-from tests.wire_server import GeminiServer, Grounding, HttpError, PictureAnswer, Search, Text
+from tests.wire_server import Call, Calls, GeminiServer, Grounding, HttpError, PictureAnswer, Search, Text
 from webui.panels.composer import Chosen
 from webui.spend import Beside, chosen_estimate
 
@@ -73,7 +73,7 @@ class Desk:
             characters=len(text) // 500 * 500,
             files=len(sent.get("images", ())),
             marked=len({sent.get("editing"), *sent.get("references", ())} - {None}),
-            masks=int("mask" in sent or "expand" in sent),
+            masks=len(sent["mask"]) if "mask" in sent else int("expand" in sent),
             text=text,
         )
         guess = chosen_estimate(self.studio.catalogue, "gemini", chosen, beside, conversation)
@@ -201,7 +201,19 @@ async def edit_in_words(desk: Desk) -> None:
 async def masked_edit(desk: Desk) -> None:
     await _drawn(desk)
     _paints(desk, action="edit_image", handles=["#1"])
-    await desk.send("a lantern here", editing="#1", mask=Mask(await _mask_of(desk), "#1"))
+    await desk.send("a lantern here", editing="#1", mask=[Mask(await _mask_of(desk), "#1")])
+    await _agree(desk)
+
+
+async def masked_edits_of_two(desk: Desk) -> None:
+    await _drawn(desk)
+    await _drawn(desk)
+    desk.first = 2
+    arguments = {"prompt": _WISH, "confidence": 0.9, "action": "edit_image"}
+    desk.server.on_text(Calls([Call("generate_image", {**arguments, "handles": [one]}) for one in ("#1", "#2")]))
+    desk.server.on_image(PictureAnswer(), PictureAnswer())
+    mask = await _mask_of(desk)
+    await desk.send("a lantern in each", editing="#1", mask=[Mask(mask, "#1"), Mask(mask, "#2")])
     await _agree(desk)
 
 
@@ -289,7 +301,15 @@ async def after_ten_messages(desk: Desk) -> None:
 PATHS: tuple[Path_, ...] = (
     *(talk, talk_with_search, one_left_to_the_agent, one_of_flash, one_of_pro_unreviewed, one_of_pro_reviewed),
     *(pro_chosen_by_the_agent, several_in_words, several_locked_2k, both_models, edit_in_words, masked_edit),
-    *(expansion, reference, style, always_reviewed, repainted_by_the_review, pro_repainted_by_the_review),
+    *(
+        masked_edits_of_two,
+        expansion,
+        reference,
+        style,
+        always_reviewed,
+        repainted_by_the_review,
+        pro_repainted_by_the_review,
+    ),
     *(grounded_picture, without_token_details, plan_card, retry_after_a_failure, thinking, after_ten_messages),
 )
 
