@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 
 from agent import Studio
+from agent.conversation import Turn, TurnState
+from agent.messages import ImageOrigin
+from agent.pictures import Picture
 from agent.storage import checkpoints
+from agent.storage.conversations import ConversationStore
 from agent.storage.gallery_values import GalleryQuery
 from agent.storage.housekeeping import Housekeeping
+from agent.storage.images import ImageStore
 
 
 def faults_in(home: Path) -> tuple[object, ...]:
@@ -37,3 +43,19 @@ async def pictures_in_gallery(studio: Studio, owner: str) -> list[tuple[str, str
 async def gallery_ids(studio: Studio, owner: str) -> dict[str, int]:
     """Return the gallery's ids of an owner's pictures on its first page, by handle."""
     return {item.picture.handle: item.id for item in (await studio.gallery.page(owner, GalleryQuery())).items}
+
+
+async def keep(home: Path, owner: str, *conversations: Sequence[tuple[Turn, Sequence[Picture]]]) -> list[str]:
+    """Put conversations on record, each as its turns with their pictures; return their ids. No picture has a file."""
+    async with contextlib.aclosing(ConversationStore(home, ImageStore(home))) as store:
+        await store.open()
+        kept = [(await store.create(owner)).id for _ in conversations]
+        for name, turns in zip(kept, conversations, strict=True):
+            for turn, pictures in turns:
+                uploads = [one for one in pictures if one.image.origin is ImageOrigin.UPLOADED]
+                await store.begin_turn(name, turn.model_copy(update={"state": TurnState.RUNNING}), uploads)
+                for one in pictures:
+                    if one not in uploads:
+                        await store.add_picture(name, one)
+                await store.finish_turn(name, turn)
+    return kept

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 from playwright.sync_api import Error as PlaywrightError
 
 from tests.page import PageProcess, free_port
@@ -44,6 +46,14 @@ _REQUESTS = """
     catch (error) { one.status = error.name; throw error; }
   };
 """
+# By how much what stands there was moved without a person's doing, since the page was opened.
+_SHIFTS = """
+  window.layoutShifted = 0;
+  new PerformanceObserver(list => {
+    for (const one of list.getEntries()) if (!one.hadRecentInput) window.layoutShifted += one.value;
+  }).observe({ type: "layout-shift", buffered: true });
+"""
+_MOST_SHIFTED = 1.0
 _console: list[str] = []
 
 
@@ -131,8 +141,23 @@ def _own_answers(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.fixture(scope="package")
 def profile(browser: Browser) -> Iterator[BrowserContext]:
     """A browser profile for all tests: what the page is made of is fetched and compiled once."""
-    context = browser.new_context(viewport={"width": 1280, "height": 860}, locale="en-US", accept_downloads=True)
+    with _profile(browser, viewport={"width": 1280, "height": 860}, locale="en-US", accept_downloads=True) as one:
+        yield one
+
+
+@pytest.fixture(scope="package")
+def phone_profile(browser: Browser) -> Iterator[BrowserContext]:
+    """The profile of a Chinese phone."""
+    phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+    with _profile(browser, **phone, locale="zh-CN", accept_downloads=True) as one:
+        yield one
+
+
+@contextmanager
+def _profile(browser: Browser, **chosen: Any) -> Iterator[BrowserContext]:
+    context = browser.new_context(**chosen)
     context.add_init_script(_REQUESTS)
+    context.add_init_script(_SHIFTS)
     context.on("console", lambda message: _console.append(f"{message.type}: {message.text}"))
     yield context
     context.close()
@@ -140,10 +165,25 @@ def profile(browser: Browser) -> Iterator[BrowserContext]:
 
 @pytest.fixture
 def page(profile: BrowserContext) -> Iterator[Page]:
-    """A tab of somebody new; a script that fails or a request that leaves this machine fails the test."""
+    """A tab of somebody new; a script that fails, a request that leaves this machine, or a page that jumps about fails
+    the test."""
+    with _tab(profile) as one:
+        yield one
+
+
+@pytest.fixture
+def phone(phone_profile: BrowserContext) -> Iterator[Page]:
+    """A tab on a Chinese phone, which is as strict."""
+    with _tab(phone_profile) as one:
+        yield one
+
+
+@contextmanager
+def _tab(profile: BrowserContext) -> Iterator[Page]:
     _console.clear()
     tab = profile.new_page()
     faults: list[str] = []
+    tab.on("console", lambda message: faults.append(f"console: {message.text}") if _is_fault(message) else None)
     tab.on("pageerror", lambda error: faults.append(f"script: {error}"))
     tab.on("requestfailed", lambda request: faults.append(request.url) if _leaves(request.url) else None)
     yield tab
@@ -151,11 +191,18 @@ def page(profile: BrowserContext) -> Iterator[Page]:
     for one in profile.pages:
         # A page that is left keeps what is in its box: that would be the next one's draft.
         if one.url.startswith("http"):
-            one.evaluate("localStorage.clear(); Storage.prototype.setItem = () => {}")
+            shifted = one.evaluate("localStorage.clear(); Storage.prototype.setItem = () => {}; window.layoutShifted")
+            if shifted is not None and shifted > _MOST_SHIFTED:
+                faults.append(f"what stood on the page moved by {shifted:.2f} in all")
         one.close()
     profile.clear_cookies()
     profile.clear_permissions()
     assert faults == []
+
+
+def _is_fault(message: ConsoleMessage) -> bool:
+    """Return whether a script complains; of answers that tests refuse or hold back, the browser does."""
+    return message.type == "error" and "Failed to load resource" not in message.text
 
 
 def _leaves(url: str) -> bool:

@@ -11,6 +11,8 @@ LIST = Path(__file__).parent / "reaching_inside.txt"
 DOORS = frozenset(
     (
         "agent",
+        "agent.adjusting.adjustment",
+        "agent.adjusting.describing",
         "agent.components",
         "agent.conversation",
         "agent.error_codes",
