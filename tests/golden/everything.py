@@ -250,6 +250,8 @@ def painting() -> list[Scene]:
         _shown("a whole receipt", make(receipt=_whole_receipt())),
         _shown("a sketch", make(1376, 768, receipt=_sketch())),
         _shown("a sketch that is too small", make(1376, 768, receipt=_sketch(shortfalls=("resolution",)))),
+        *(_shown(f"a sketch of {one}", make(1376, 768, receipt=_small(one))) for one in ("1600×900", "huge", None)),
+        _shown("whose words are the prompt", make(receipt=receipt(user_text="A fox <in> snow"))),
         _shown("no price", make(receipt=receipt(price_usd=0))),
         _shown("less than a cent", make(receipt=receipt(price_usd=0.00012))),
         _shown(
@@ -266,6 +268,7 @@ def painting() -> list[Scene]:
         *(_shown(f"empty: {blank}", make(blank=blank)) for blank in Blank),
         *_edits(make),
         *_reductions(make),
+        _shown("a part of another, without another model", make(edit=_record(), origin=ImageOrigin.EDITED)),
         _shown("16 bits, with credentials", make(receipt=receipt(bit_depth=16, has_credentials=True))),
         _shown("came after Stop", make(after_stop=True)),
     ]
@@ -298,8 +301,9 @@ def planned() -> list[Scene]:
             ),
         }
     )
+    odd = PLAN.model_copy(update={"aspect_ratio": "7:5", "references": (), "editing": None})
     sketched = PLAN.model_copy(update={"model": "flash", "model_label": "Sketch", "resolution": None, "price_usd": 0})
-    plans = (PLAN, both, capped, sketched)
+    plans = (PLAN, both, capped, odd, sketched)
     return [_shown("a picture", Shelf().picture()), Scene("plans", (PlanCard(plans=plans),), state=TurnState.WAITING)]
 
 
@@ -404,6 +408,10 @@ def _sketch(**more: Any) -> Receipt:
     return receipt(**(told | {"width": 1376, "height": 768} | more))
 
 
+def _small(asked: str | None) -> Receipt:
+    return _sketch(asked_resolution=asked, shortfalls=("resolution",))
+
+
 def _adjusted() -> Receipt:
     adjustment = Adjustment(
         brightness=10, contrast=-5, saturation=-100, warmth=7, sharpness=-3, rotate=90, flip=Flip.VERTICAL
@@ -424,25 +432,30 @@ def _missing(reason: MissingStyleReason) -> MissingStyle:
     return MissingStyle(requested="moon ink", reason=reason, is_asked_for=True)
 
 
+_PART = ImagePart(
+    digest="f" * 64, md5="f" * 32, mime_type="image/png", size_bytes=9, origin=ImageOrigin.EDITED, width=2, height=2
+)
+
+
+def _record(**more: Any) -> EditRecord:
+    told = {"kind": "mask", "verdict": "good", "reason": "aligned", "outside": 1_234_567}
+    return EditRecord(**(told | {"base": _PART, "mask": _PART, "raw": _PART} | more))
+
+
 def _edits(make: Any) -> Iterator[Scene]:
-    part = ImagePart(
-        digest="f" * 64, md5="f" * 32, mime_type="image/png", size_bytes=9, origin=ImageOrigin.EDITED, width=2, height=2
-    )
-    parts = {"base": part, "mask": part, "raw": part}
     told: dict[str, dict[str, Any]] = {
         "exact": {"verdict": "good"},
         "with pixels changed outside": {"verdict": "good", "changed_outside": 3},
-        "unsure": {"verdict": "unsure", "before": part, "after": part},
+        "unsure": {"verdict": "unsure", "before": _PART, "after": _PART},
         "unsure and kept": {"verdict": "unsure", "is_kept": True},
         "unsure and discarded": {"verdict": "unsure", "is_kept": False},
         "refused": {"verdict": "refused"},
-        "beyond the mask": {"verdict": "good", "spill_px": 412, "grown_mask": part},
+        "beyond the mask": {"verdict": "good", "spill_px": 412, "grown_mask": _PART},
         "with every notice": {"verdict": "good", "notices": tuple(EditNotice(code=one) for one in NOTICES)},
         "an expansion": {"verdict": "good", "kind": "expansion", "outside": 0},
     }
     for name, given in told.items():
-        record = EditRecord(**({"kind": "mask", "reason": "aligned", "outside": 1_234_567} | parts | given))
-        yield _shown(f"edit: {name}", make(edit=record, parents=("#2",), origin=ImageOrigin.EDITED))
+        yield _shown(f"edit: {name}", make(edit=_record(**given), parents=("#2",), origin=ImageOrigin.EDITED))
     drifts: dict[str, dict[str, Any]] = {
         "in place": {"shift_px": (0.1, 0.0), "scale": 1.0004},
         "moved": {"shift_px": (3.2, -1.0), "scale": 1.012},
@@ -450,7 +463,7 @@ def _edits(make: Any) -> Iterator[Scene]:
         "another shape": {"ratio_change": 1.21, "changed_share": 0.05},
     }
     for name, given in drifts.items():
-        drift = DriftRecord(**({"base": "#2", "is_comparable": True, "changed": part, "changed_share": 0.34} | given))
+        drift = DriftRecord(**({"base": "#2", "is_comparable": True, "changed": _PART, "changed_share": 0.34} | given))
         yield _shown(f"drift: {name}", make(drift=drift, parents=("#2",), origin=ImageOrigin.EDITED))
 
 

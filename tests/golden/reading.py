@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from importlib import import_module
 from typing import Any, TypeAlias
@@ -13,6 +14,7 @@ _INLINE = frozenset(
     "a b button code dd del dt em i ins kbd label mark small span strong sub sup time var".split()  # noqa: SIM905
 )
 _UNREAD = frozenset(("style", "svg", "template"))
+_SENTENCE = re.compile(r"[{ \u4e00-\u9fff]")
 _FIELDS = frozenset(("input", "select", "textarea"))
 
 
@@ -75,7 +77,8 @@ def _of(element: Element, depth: int) -> Iterator[str]:
         case "input" | "textarea" | "progress":
             value = (element.text or "").strip() if element.tag == "textarea" else element.get("value", "")
             ticked = " ticked" if element.get("checked") is not None else ""
-            yield f"{indent}{{{_name(element)}: {value or ''}}}{ticked}{_state(element)}"
+            bounds = f" of {element.get('min')} to {element.get('max')}" if element.get("type") == "range" else ""
+            yield f"{indent}{{{_name(element)}: {value or ''}{bounds}}}{ticked}{_state(element)}"
         case "select":
             chosen = [f"*{_text(one)}" if one.get("selected") is not None else _text(one) for one in element]
             yield f"{indent}{{{_name(element)}: {' | '.join(chosen)}}}{_state(element)}"
@@ -91,6 +94,9 @@ def _group(element: Element, depth: int) -> Iterator[str]:
     kind = element.get("role") or element.get("aria-live") or ("details" if element.tag == "details" else "")
     is_open = " open" if element.tag == "details" and element.get("open") is not None else ""
     hidden = " hidden" if element.get("hidden") is not None else ""
+    # What a script says when the time comes.
+    said = [text for name, text in sorted(element.items()) if name.startswith("data-") and _SENTENCE.search(text)]
+    yield from (f"{'  ' * depth}~ {text}" for text in said)
     if not (name or kind or hidden):
         yield from _lines(element, depth + (element.tag in {"ul", "ol", "dl"}))
         return

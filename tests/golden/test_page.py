@@ -18,9 +18,30 @@ from tests.golden import everything
 from tests.golden.conftest import Golden
 from tests.golden.reading import elements, is_markup, read
 from tests.page import PageProcess
+from tests.webui.hostile import Stranger
 
 LANGUAGES = ("en", "zh-CN")
 CONVERSATIONS = everything.conversations()
+KEY = {"GEMINI_API_KEY": "AIza-operators-own-0001"}
+PRESSES: list[tuple[str, dict[str, str]]] = [
+    ("bus", {"act": "compare", "arg": "#2 #1"}),
+    ("bus", {"act": "compare", "arg": "#16"}),
+    ("bus", {"act": "edit", "arg": "#8"}),
+    ("bus", {"act": "reference", "arg": "#9"}),
+    ("tree-bus", {"act": "show"}),
+    ("rail-bus", {"act": "find", "text": "wor"}),
+    ("rail-bus", {"act": "find", "text": "zeppelin"}),
+    ("rail-bus", {"act": "trash"}),
+    ("sty-bus", {"act": "open"}),
+    ("sty-bus", {"act": "new"}),
+    ("presets-bus", {"act": "open"}),
+    ("wish-bus", {"text": "Draw a red fox"}),
+]
+# Of these the page says which conversation it shows; of others it does not matter.
+OF_ONE = {"bus", "tree-bus"}
+TOLD_ANYWAY = {"aids", "cost", "rail-foot", "thread-foot"}
+# Of the many styles and pictures, the first.
+MOST_LINES = 150
 
 
 @dataclass(frozen=True)
@@ -35,7 +56,7 @@ class Kept:
 def opened(home: Path, conversations: dict[str, list[everything.Scene]]) -> Iterator[Kept]:
     turns = [list(everything.turns(name, scenes)) for name, scenes in conversations.items()]
     ids = dict(zip(conversations, asyncio.run(keep(home, "local", *turns)), strict=True))
-    with PageProcess(home=home, environment={"GEMINI_API_KEY": "AIza-operators-own-0001"}) as page:
+    with PageProcess(home=home, environment=KEY) as page:
         yield Kept(page, ids)
         assert "Traceback" not in page.errors
 
@@ -102,9 +123,24 @@ def test_what_stands_around_a_conversation_reads_as_it_did(kept: Kept, golden: G
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_first_page_without_a_key_reads_as_it_did(tmp_path: Path, golden: Golden, language: str) -> None:
-    with PageProcess(home=tmp_path) as page:
-        golden(f"page/first.{language}.txt", "\n".join(around(fetched(page.url, "new", language))) + "\n")
+def test_what_opens_at_a_press_reads_as_it_did(kept: Kept, golden: Golden, language: str) -> None:
+    painting = kept.ids["painting"]
+    visitor = Stranger(kept.page.url, headers={"Accept-Language": language})
+    lines = list[str]()
+    for part, told in PRESSES:
+        lines.append(f"# {part}: {' '.join(told.values())}")
+        for name, value in visitor.press(part, told, **({"conversation": painting} if part in OF_ONE else {})).items():
+            if isinstance(value, str) and is_markup(value) and name not in TOLD_ANYWAY:
+                lines += [f"## {name}", *read(value)[:MOST_LINES]]
+    visitor.close()
+    golden(f"page/pressed.{language}.txt", "\n".join(lines).replace(painting, "<painting>") + "\n")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_first_page_reads_as_it_did_with_a_key_and_without(tmp_path: Path, golden: Golden, language: str) -> None:
+    for name, environment in (("first", {}), ("first with a key", KEY)):
+        with PageProcess(home=tmp_path / name, environment=environment) as page:
+            golden(f"page/{name}.{language}.txt", "\n".join(around(fetched(page.url, "new", language))) + "\n")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -121,6 +157,12 @@ def test_nothing_that_somebody_wrote_becomes_markup(tmp_path: Path) -> None:
             parts = fetched(spoilt.page.url, conversation, "en")
             written = [text for _, text in thread(parts)]
             written += [one["value"] for one in parts if isinstance(one.get("value"), str) and is_markup(one["value"])]
+            visitor = Stranger(spoilt.page.url)
+            for part, told in PRESSES:
+                if part in OF_ONE:
+                    shown = visitor.press(part, told, conversation=conversation).values()
+                    written += [one for one in shown if isinstance(one, str)]
+            visitor.close()
             assert sum("hostile" in text for text in written) > 1
             for text in written:
                 assert elements(text, "//*[@class='hostile' or @onmouseover]") == [], text

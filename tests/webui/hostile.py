@@ -11,6 +11,9 @@ from typing import Any
 
 import httpx
 
+# What Gradio sends for a part that stays as it is.
+_NOTHING = {"__type__": "update"}
+
 
 @dataclass
 class Stranger:
@@ -85,6 +88,28 @@ class Stranger:
         answer = self.join(number, data, **more)
         assert answer.status_code == 200, answer.text
         return self.told(answer.json()["event_id"])
+
+    def press(self, part: str, told: Any, **values: Any) -> dict[str, Any]:
+        """Press what a script presses for the page, by its element's id; return what it changed, by element's id.
+
+        `told` goes with the press, `values` are inputs of the event by element's id, with `_` for `-`.
+        """
+        names = {one["id"]: one["props"].get("elem_id") or "" for one in self.config["components"]}
+        event = next(
+            one
+            for one in self.config["dependencies"]
+            for at, how in one["targets"]
+            if (names.get(at), how) == (part, "click")
+        )
+        data = self.plain(event["id"])
+        for name, value in values.items():
+            data[[names[one] for one in event["inputs"]].index(name.replace("_", "-"))] = value
+        messages = self.done(event["id"], data, event_data=told)
+        assert messages[-1]["success"], messages[-1]
+        # An event that goes on for a while tells all at first, and then what is different.
+        shown = next((one for one in messages if one["msg"] == "process_generating"), messages[-1])
+        updates = zip((names[one] for one in event["outputs"]), shown["output"]["data"], strict=True)
+        return {name: one.get("value") if isinstance(one, dict) else one for name, one in updates if one != _NOTHING}
 
     def upload(self, name: str, data: bytes, **headers: str) -> httpx.Response:
         """Send a file as the composer does."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 from datetime import UTC, datetime
 from html import unescape
 from pathlib import Path
@@ -21,28 +20,6 @@ from webui.sample_picture import NAME, sample_picture
 from webui.words import LANGUAGES, load_words
 
 WISHES = ("fox", "poster", "city", "photo", "crop", "letters")
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_without_a_key_six_examples_run_at_once(language: str) -> None:
-    words = load_words(language)
-    shown = welcome_html(words, is_sketch=True)
-    assert re.findall(r'data-act="try_wish" data-arg="(\w+)"', shown) == list(WISHES)
-    assert 'data-act="say"' not in shown
-    assert words("welcome.runs") in shown
-    assert shown.count(words("wish.sample")) == 3
-    assert 'data-act="settings"' in shown
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_with_a_key_they_fill_the_box_and_say_so(language: str) -> None:
-    words = load_words(language)
-    shown = welcome_html(words, is_sketch=False)
-    said = [unescape(text) for text in re.findall(r'data-act="say" data-arg="([^"]+)"', shown)]
-    assert said == [words(f"wish.{name}_text") for name in WISHES]
-    assert "try_wish" not in shown
-    assert words("welcome.fills") in shown
-    assert words("wish.sample") not in shown
 
 
 def test_another_name_is_no_example() -> None:

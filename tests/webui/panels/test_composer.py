@@ -7,8 +7,7 @@ from pydantic import ValidationError
 
 from agent.providers.catalogue import load_catalogue
 from agent.settings import OpenAISettings, ReferenceMode, SearchPolicy, TurnSettings
-from webui.cards import View
-from webui.panels.composer import Chosen, chip_updates, context_html, offered
+from webui.panels.composer import Chosen, chip_updates, offered
 from webui.words import load_words
 
 CATALOGUE = load_catalogue()
@@ -103,14 +102,6 @@ def test_who_searches_is_asked_only_when_a_search_is_permitted() -> None:
     off = chip_updates(WORDS, CATALOGUE, "gemini", Chosen())
     on = chip_updates(WORDS, CATALOGUE, "gemini", Chosen(allow_search=True))
     assert (off["search_policy"]["visible"], on["search_policy"]["visible"]) == (False, True)
-
-
-def test_the_context_line_names_each_picture_with_a_cross() -> None:
-    line = context_html(View(WORDS, "c1"), "#7b", ("#2", '"><script>'))
-    assert 'aria-label="Remove #7b"' in line
-    assert 'data-act="drop" data-arg="#2"' in line
-    assert "<script>" not in line
-    assert context_html(View(WORDS, "c1"), "", ()) == ""
 
 
 def test_search_is_offered_only_where_the_text_model_can_search() -> None:

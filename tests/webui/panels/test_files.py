@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from agent.errors import ErrorCode, ErrorInfo
 from agent.sandbox.run import ConsoleLine, Ending, Run, ScriptError
 from agent.tools.script_files import ScriptRun
 from webui.panels.file_views import differences_html, run_html
-from webui.panels.files import files_html
 from webui.words import LANGUAGES, load_words
 
 WORDS = load_words("en")
@@ -18,21 +15,6 @@ WORDS = load_words("en")
 
 def ran(**run: object) -> str:
     return run_html(WORDS, ScriptRun(name="a.js", run=Run.model_validate(run)))
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_the_frame_gives_every_button_a_name(language: str) -> None:
-    html = files_html(load_words(language))
-    buttons = re.findall(r"<(?:button|a) ([^>]*)>(.*?)</(?:button|a)>", html, re.DOTALL)
-    assert len(buttons) == 13
-    assert all("aria-label=" in attributes or re.search(r"<span>\S", inside) for attributes, inside in buttons)
-
-
-def test_the_script_finds_its_sentences_with_signs_to_fill_in() -> None:
-    html = files_html(WORDS)
-    assert 'data-by-agent="by the agent, {time}"' in html
-    assert 'data-count-one="1 file"' in html
-    assert 'data-too-large="{name} is larger than {limit} MB.' in html
 
 
 def test_the_console_shows_each_line_by_its_level() -> None:
