@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from agent.providers.catalogue import ModelRole
+from tests.adapters.catalogue import ModelRole
 from tests.page import PageProcess, clean_environment, run_command
 
 ROOT = Path(__file__).parents[1]

@@ -6,7 +6,63 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
-from agent.imaging.provenance import reading
+from agent.imaging.provenance import (
+    ForeignRecipe,
+    ForeignTool,
+    ParentDigest,
+    Recipe,
+    RecipeSettings,
+    Refusal,
+    RefusedRecipe,
+    SourceType,
+    clean,
+    embed,
+    has_credentials,
+    pixels_digest,
+    read,
+    reading,
+    recipe_of,
+)
+from agent.imaging.provenance.comfyui import read_graph
+from agent.imaging.provenance.recipe import (
+    LONG_TEXT_CHARACTERS,
+    MAX_RECIPE_BYTES,
+    RecipeChange,
+    RecipeFact,
+    RecipeMargins,
+    RecipeSource,
+    RecipeStyle,
+    to_json,
+)
+from agent.imaging.recipe_desk import RecipeDesk
+
+__all__ = [
+    "LONG_TEXT_CHARACTERS",
+    "MAX_RECIPE_BYTES",
+    "ForeignRecipe",
+    "ForeignTool",
+    "ParentDigest",
+    "Recipe",
+    "RecipeChange",
+    "RecipeDesk",
+    "RecipeFact",
+    "RecipeMargins",
+    "RecipeSettings",
+    "RecipeSource",
+    "RecipeStyle",
+    "Refusal",
+    "RefusedRecipe",
+    "SourceType",
+    "clean",
+    "embed",
+    "has_credentials",
+    "pixels_digest",
+    "read",
+    "read_graph",
+    "recipe_in",
+    "recipe_of",
+    "to_json",
+]
 
 
 def recipe_in(data: bytes) -> Any:

@@ -17,6 +17,18 @@ from agent.storage.gallery_values import GalleryQuery
 from agent.storage.housekeeping import Housekeeping
 from agent.storage.images import ImageStore
 
+__all__ = [
+    "ConversationStore",
+    "GalleryQuery",
+    "Housekeeping",
+    "ImageStore",
+    "faults_in",
+    "gallery_ids",
+    "keep",
+    "pictures_in_gallery",
+    "turns_with_checkpoints",
+]
+
 
 def faults_in(home: Path) -> tuple[object, ...]:
     """Return what `aivista check` finds wrong."""

@@ -5,6 +5,20 @@ from __future__ import annotations
 from typing import Annotated
 
 from agent.tools.base import Arguments, Reason, Tool, ToolAnswer, ToolContext, tool
+from agent.tools.read_url import read_url
+from agent.tools.registry import TOOLS
+
+__all__ = [
+    "TOOLS",
+    "Arguments",
+    "Reason",
+    "Tool",
+    "ToolAnswer",
+    "ToolContext",
+    "letter_tools",
+    "read_url",
+    "tool",
+]
 
 
 def letter_tools(sent: list[str]) -> tuple[Tool, ...]:

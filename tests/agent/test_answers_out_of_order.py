@@ -10,9 +10,9 @@ from PIL import Image
 
 from agent.components import SmartCanvas
 from agent.events import PictureReady, TurnDone
-from agent.providers.scripted import Asked, Hold, Line, Painting, calls
 from agent.settings import Settings, TurnSettings
 from agent.studio import Studio, TurnRequest
+from tests.adapters.scripted import Asked, Hold, Line, Painting, calls
 from tests.support.scenes import Scene, generate, of_type, png, run
 
 COLOURS = ("red", "lime", "blue")

@@ -11,18 +11,16 @@ import pytest
 from PIL import Image
 
 from agent.events import ConsentAsked, PlanReady, TurnDone, TurnEvent, TurnPaused
-from agent.fetching.extraction import PageExtraction, ReadingLimits
-from agent.fetching.fetcher import Fetcher
-from agent.fetching.reading import PageReader
 from agent.messages import GroundingPart, Source, TextPart, ToolCallPart
-from agent.providers.scripted import Line, calls, says
 from agent.settings import Settings
 from agent.studio import Studio
+from tests.adapters.fetcher import Fetcher, PageExtraction, PageReader, ReadingLimits
+from tests.adapters.markdown import markdown_html
+from tests.adapters.scripted import Line, calls, says
 from tests.support.scenes import Scene, generate, only, picture, png, run, words
 from tests.support.tool_calls import call, results
 from tests.support.turns import decide, newest
 from tests.support.web import HERE, Web, web
-from webui.markdown import markdown_html
 
 PAGE = "http://news.test/story"
 ARTICLE = "<p>" + "The bridge was opened by the mayor on a sunny morning in May. " * 8 + "</p>"

@@ -8,9 +8,9 @@ from agent.conversation import TurnState
 from agent.events import PictureReady, TurnDone
 from agent.messages import ToolResultPart
 from agent.pictures import Blank
-from agent.providers.scripted import calls
 from agent.settings import Settings
 from agent.studio import Studio
+from tests.adapters.scripted import calls
 from tests.support.scenes import Scene, generate, only, picture, run
 
 

@@ -15,8 +15,8 @@ import pytest
 
 from agent.conversation import TurnState
 from agent.settings import Settings
-from agent.storage.housekeeping import Housekeeping
 from agent.studio import Studio
+from tests.adapters.records import Housekeeping
 from tests.page import clean_environment
 from tests.support.scenes import run
 

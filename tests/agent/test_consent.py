@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.imaging.numbers import named_number
+from tests.adapters.language import named_number
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Annotated
 
 from agent.conversation import TurnState
-from agent.providers.scripted import calls, says
 from agent.settings import Settings
-from agent.tools.base import Arguments, Reason, ToolAnswer, ToolContext, tool
+from tests.adapters.scripted import calls, says
+from tests.adapters.tools import Arguments, Reason, ToolAnswer, ToolContext, tool
 from tests.support.children import StudioChild
 from tests.support.scenes import Scene, run, words
 from tests.support.tool_calls import call

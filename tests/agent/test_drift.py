@@ -10,12 +10,12 @@ import pytest
 
 from agent.errors import ErrorCode, RequestRefused
 from agent.events import PictureReady, TurnDone
-from agent.imaging.masking.masks import packed
 from agent.pictures import Picture
-from agent.providers.scripted import Line, Painting, calls, says
 from agent.requests import Mask
 from agent.settings import Settings
 from agent.studio import Studio
+from tests.adapters.masks import packed
+from tests.adapters.scripted import Line, Painting, calls, says
 from tests.bench.masking_simulator import Redrawing
 from tests.support.masked_turns import changed, in_turn, jpeg, mask_over, painter, pixels_of, read_now, redrawn
 from tests.support.masking_scenes import photo, rectangle, stored

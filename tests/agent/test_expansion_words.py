@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.expansion_words import read_expansion
+from tests.adapters.language import read_expansion
 
 ALL = "bottom left right top"
 

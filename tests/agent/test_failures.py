@@ -17,9 +17,9 @@ from agent.conversation import Conversation, TurnState
 from agent.errors import Actor, ErrorCode, ErrorInfo
 from agent.events import PictureReady, Step, TurnDone, TurnEvent, TurnFailed
 from agent.messages import GroundingPart, Role, ToolCallPart
-from agent.providers.scripted import Asked, Line, calls, finds
 from agent.settings import Settings
 from agent.studio import Studio, TurnRequest
+from tests.adapters.scripted import Asked, Line, calls, finds
 from tests.support.clock import Clock
 from tests.support.gemini import draw, on_gemini, paint, search, spoken
 from tests.support.scenes import Scene, generate, only, picture, png, run, words

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.errors import ErrorCode, ToolArgumentError
-from agent.handles import Handle, allot_handle, handles_in, next_letter, next_number, parse_handle, resolve
 from agent.messages import ImageOrigin, ImagePart
 from agent.pictures import Picture
+from tests.adapters.language import Handle, allot_handle, handles_in, next_letter, next_number, parse_handle, resolve
 
 
 def picture(handle: str) -> Picture:

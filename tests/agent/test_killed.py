@@ -20,8 +20,8 @@ from agent.errors import ErrorCode
 from agent.events import TurnDone, TurnEvent
 from agent.plans import Decision
 from agent.settings import Settings
-from agent.storage.housekeeping import Housekeeping
 from agent.studio import Studio
+from tests.adapters.records import Housekeeping
 from tests.support import turns
 from tests.support.children import StudioChild
 from tests.support.gemini import KEY, SMALL, on_gemini

@@ -9,9 +9,9 @@ from pydantic import JsonValue, ValidationError
 
 from agent.events import PictureReady, TurnEvent
 from agent.pictures import Receipt
-from agent.providers.scripted import Asked, Line, calls
 from agent.settings import ReferenceMode, Settings, TurnSettings
 from agent.studio import Studio
+from tests.adapters.scripted import Asked, Line, calls
 from tests.support.scenes import Scene, generate, only, picture, png, run
 
 

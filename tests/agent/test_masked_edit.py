@@ -13,12 +13,12 @@ from agent.events import (
     PictureReviewed,
     TurnFailed,
 )
-from agent.imaging.masking.masks import packed
 from agent.messages import PromptMessage, Role, TextPart, ToolResultPart
-from agent.providers.scripted import Asked, Line, Painting, calls, says
 from agent.requests import Mask
 from agent.settings import Settings
 from agent.studio import Studio
+from tests.adapters.masks import packed
+from tests.adapters.scripted import Asked, Line, Painting, calls, says
 from tests.support.masked_turns import (
     SIGNATURE,
     changed,

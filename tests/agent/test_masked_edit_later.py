@@ -20,9 +20,9 @@ from agent.events import (
     TurnStarted,
     TurnStopped,
 )
-from agent.providers.scripted import Asked, Hold, Line, Painting, calls, says
 from agent.settings import Settings
 from agent.studio import TurnRequest
+from tests.adapters.scripted import Asked, Hold, Line, Painting, calls, says
 from tests.bench.masking_simulator import Redrawing
 from tests.support.masked_turns import (
     DRIFTED,

@@ -10,13 +10,13 @@ from PIL import Image
 
 from agent.errors import ErrorCode
 from agent.events import PictureReady, TurnFailed
-from agent.imaging.masking.masks import packed
 from agent.messages import PromptMessage, Role
 from agent.pictures import Margins
-from agent.providers.scripted import Asked, calls, says
 from agent.requests import Expansion, Mask, TurnRequest, upload_number
 from agent.settings import Settings
 from agent.studio import Studio
+from tests.adapters.masks import packed
+from tests.adapters.scripted import Asked, calls, says
 from tests.support.masked_turns import changed, edit_of, mask_over, painter, pixels_of
 from tests.support.masking_scenes import photo, rectangle, stored
 from tests.support.scenes import Scene, generate, only, run

@@ -12,9 +12,9 @@ from agent.conversation import TurnState
 from agent.errors import ErrorCode
 from agent.events import PlanReady, TurnDone, TurnFailed
 from agent.messages import TokenUsage, ToolCallPart
-from agent.providers.scripted import Asked, Line, calls, says
 from agent.settings import Settings, TurnSettings
 from agent.studio import Studio, TurnRequest
+from tests.adapters.scripted import Asked, Line, calls, says
 from tests.bench import prices
 from tests.bench.prices import run_path
 from tests.support.gemini import on_gemini, paint

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from agent.errors import SettingsError
-from agent.mcp_config import HttpServer, StdioServer, read_mcp_config
-from agent.redaction import secrets_of
 from agent.settings import Settings
+from tests.adapters.mcp import HttpServer, StdioServer, read_mcp_config
+from tests.adapters.redaction import secrets_of
 
 WHOLE = """
 [servers.files]

@@ -14,9 +14,9 @@ from agent.conversation import TurnState
 from agent.errors import ErrorCode, ErrorInfo
 from agent.events import PictureReady, PictureReviewed, Step, TextDelta, ThoughtLog, TurnDone, TurnEvent, TurnFailed
 from agent.messages import GroundingPart, Source, TextPart, ToolCallPart
-from agent.providers.scripted import Hold, Line, calls, finds, says
 from agent.settings import Patiences, Settings
 from agent.studio import Studio, TurnRequest
+from tests.adapters.scripted import Hold, Line, calls, finds, says
 from tests.support.clock import Clock
 from tests.support.gemini import SMALL, on_gemini, paint, search
 from tests.support.scenes import Scene, generate, of_type, only, picture, run, words

@@ -15,14 +15,14 @@ from pydantic import JsonValue
 
 from agent.errors import ErrorCode, RequestRefused
 from agent.events import PictureReady, TurnDone, TurnFailed
-from agent.imaging.masking.masks import packed
 from agent.pictures import Picture, PixelSize, Receipt, Reduction, ReductionKind
-from agent.pixels import Raster, encode_png, open_picture
-from agent.providers.scripted import Asked, Line, Painting, calls, says
 from agent.requests import Mask
 from agent.settings import Settings
-from agent.storage.images import ImageStore
 from agent.studio import Studio, TurnRequest
+from tests.adapters.masks import packed
+from tests.adapters.pixels import Raster, encode_png, open_picture
+from tests.adapters.records import ImageStore
+from tests.adapters.scripted import Asked, Line, Painting, calls, says
 from tests.support.gemini import on_gemini, paint
 from tests.support.icc import rgb_profile
 from tests.support.masked_turns import edit_of, mask_over, painter, pixels_of, planned, uploaded

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageCms, ImageOps
 
 from agent.errors import ErrorCode, RequestRefused
-from agent.pixels import (
+from tests.adapters.pixels import (
     Raster,
     encode_png,
     from_srgb,

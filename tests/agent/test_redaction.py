@@ -24,7 +24,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue, SecretStr
 
-from agent.redaction import (
+from agent.settings import OpenAISettings, Settings
+from tests.adapters.redaction import (
     HIDDEN,
     TOO_DEEP,
     RedactingFilter,
@@ -34,7 +35,6 @@ from agent.redaction import (
     without_homes,
     without_secrets,
 )
-from agent.settings import OpenAISettings, Settings
 from tests.support.waiting import join
 
 # The part that must be found nowhere.

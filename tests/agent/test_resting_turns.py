@@ -12,9 +12,9 @@ from agent.events import (
     TurnFailed,
 )
 from agent.messages import GroundingPart, Source, ToolCallPart
-from agent.providers.scripted import Line, calls, finds, says
 from agent.settings import Patiences, Settings, TurnSettings
 from agent.studio import Studio, TurnRequest
+from tests.adapters.scripted import Line, calls, finds, says
 from tests.support.clock import Clock
 from tests.support.gemini import on_gemini
 from tests.support.scenes import Scene, generate, only, picture, run, words

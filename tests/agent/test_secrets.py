@@ -15,11 +15,11 @@ from pydantic import SecretStr
 from agent.errors import AivistaError, ErrorCode
 from agent.events import TurnDone, TurnEvent, TurnFailed
 from agent.messages import PromptMessage, Role, TextPart
-from agent.providers.catalogue import ModelRole, load_catalogue
-from agent.providers.gemini import GeminiProvider
 from agent.settings import Settings
-from agent.storage.images import ImageStore
 from agent.studio import Studio
+from tests.adapters.catalogue import ModelRole, load_catalogue
+from tests.adapters.providers import GeminiProvider
+from tests.adapters.records import ImageStore
 from tests.support.gemini import SMALL, on_gemini, paint, search, spoken
 from tests.support.scenes import png, run
 from tests.wire_server import (

@@ -11,9 +11,9 @@ from agent.errors import ErrorCode, ErrorInfo
 from agent.events import PaintingStarted, PictureFailed, PictureReady, PlanReady, Step, ThoughtLog, TurnDone, TurnFailed
 from agent.messages import ToolResultPart
 from agent.plans import PlanEdit
-from agent.providers.scripted import Asked, Hold, Line, calls, says
 from agent.settings import Settings, TurnSettings
 from agent.studio import Studio, TurnRequest
+from tests.adapters.scripted import Asked, Hold, Line, calls, says
 from tests.support.scenes import Scene, generate, of_type, only, picture, png, run
 from tests.support.turns import decide, send, started
 

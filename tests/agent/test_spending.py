@@ -10,7 +10,6 @@ import pytest
 
 from agent.events import TurnDone
 from agent.plans import CapPassed
-from agent.providers.catalogue import Catalogue, ModelRole, Prices, load_catalogue
 from agent.settings import OpenAISettings, SearchPolicy, Settings, TurnSettings
 from agent.spending import (
     Caps,
@@ -26,6 +25,7 @@ from agent.spending import (
     used_up,
 )
 from agent.studio import Studio
+from tests.adapters.catalogue import Catalogue, ModelRole, Prices, load_catalogue
 from tests.support.gemini import on_gemini, paint
 from tests.support.scenes import only, run
 from tests.wire_server import GeminiServer, PictureAnswer, Text

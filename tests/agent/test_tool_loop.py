@@ -13,9 +13,9 @@ import pytest
 from agent.errors import ErrorCode
 from agent.events import Step, ThoughtLog, TurnDone, TurnFailed
 from agent.messages import Role, ToolCallPart
-from agent.providers.scripted import Asked, Line, calls, says
 from agent.settings import Settings
-from agent.tools.base import Tool, ToolAnswer, ToolContext, tool
+from tests.adapters.scripted import Asked, Line, calls, says
+from tests.adapters.tools import Tool, ToolAnswer, ToolContext, tool
 from tests.support.scenes import Scene, generate, of_type, only, picture, run, words
 from tests.support.tool_calls import call, results
 

@@ -18,12 +18,11 @@ from pydantic import SecretStr
 from agent.errors import ErrorCode, RequestRefused
 from agent.events import StepTraced, TurnDone, TurnEvent, TurnFailed, TurnStopped
 from agent.messages import TextPart, TokenUsage
-from agent.providers.base import Embedding
-from agent.providers.scripted import Line, calls, says
-from agent.redaction import HIDDEN
 from agent.settings import Patiences, Settings
 from agent.studio import Studio, TurnRequest
 from agent.trace import StepKind, StepSummary, TraceStep
+from tests.adapters.redaction import HIDDEN
+from tests.adapters.scripted import Embedding, Line, calls, says
 from tests.support.children import StudioChild
 from tests.support.gemini import KEY, SMALL, on_gemini, paint
 from tests.support.histories import LARGE_SIGNATURE

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.untrusted import plain
+from tests.adapters.redaction import plain
 
 
 def test_a_character_that_nobody_sees_is_gone() -> None:

@@ -15,9 +15,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent.adjusting import Adjustment, CropRatio, read_adjustment
-from agent.providers.sketch.operations import AddText
-from agent.providers.sketch.wishes import Edit, understand
+from tests.adapters.language import Adjustment, CropRatio, read_adjustment
+from tests.adapters.sketch import AddText, Edit, understand
 
 PHRASES = Path(__file__).parent / "adjustment_phrases.toml"
 HALVES = ("tuning", "held_out")

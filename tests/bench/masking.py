@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from agent.imaging.masking import Verdict
+from tests.adapters.masks import Verdict
 from tests.bench.masking_cases import FOREIGN, Genuine, foreign, genuine, instead_of_a_sky, over_a_sky
 from tests.bench.masking_costs import Cost, costs
 from tests.bench.masking_simulator import Redrawing, drifting

@@ -16,9 +16,8 @@ import cv2
 import numpy as np
 from PIL import Image
 
-from agent.imaging.masking import EditOutcome, EditPlan, Mask, finish_edit, plan_edit
-from agent.imaging.masking.masks import packed
-from agent.pixels import read_rgb
+from tests.adapters.masks import EditOutcome, EditPlan, Mask, finish_edit, packed, plan_edit
+from tests.adapters.pixels import read_rgb
 from tests.bench.masking_simulator import Answer, blob, drifting, edited, frames, jpeg, photograph, png
 
 SIDES_PX = (1024, 2048, 4096)

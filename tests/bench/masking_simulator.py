@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from agent.imaging.masking.values import Frame
+from tests.adapters.masks import Frame
 
 Bytes = NDArray[np.uint8]
 Floats = NDArray[np.float32]

@@ -20,7 +20,7 @@ from PIL import Image
 from agent import Settings, Studio, TurnRequest, TurnSettings
 from agent.plans import Decision
 from agent.requests import Mask
-from agent.storage.gallery_values import GalleryQuery
+from tests.adapters.records import GalleryQuery
 from tests.golden.test_turns import paint, review, sent_back
 from tests.support.gemini import on_gemini
 from tests.wire_server import Blocked, Call, GeminiServer, PictureAnswer, Search, Text

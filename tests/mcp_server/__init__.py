@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from agent.mcp_config import StdioServer
+from tests.adapters.mcp import StdioServer
 from tests.support.lines import read_line, running
 
 _FOLDER = Path(__file__).parent

@@ -10,15 +10,15 @@ from typing import Any
 import cv2
 import numpy as np
 
-from agent.imaging.masking.masks import packed
 from agent.messages import ImagePart
 from agent.pictures import EditRecord, Picture
-from agent.pixels import open_picture, read_rgb
-from agent.providers.scripted import Asked, Line, Painting, calls, says
 from agent.requests import Mask
 from agent.settings import Settings
-from agent.storage.images import ImageStore
 from agent.studio import Studio
+from tests.adapters.masks import packed
+from tests.adapters.pixels import open_picture, read_rgb
+from tests.adapters.records import ImageStore
+from tests.adapters.scripted import Asked, Line, Painting, calls, says
 from tests.bench.masking_simulator import Answer as SimulatedAnswer
 from tests.bench.masking_simulator import Bytes, Redrawing, edited
 from tests.support.masking_scenes import Pixels, photo, stored

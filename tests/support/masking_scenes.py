@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from agent.imaging.masking import EditOutcome, EditPlan, Frame, Mask, MaskRefusal, plan_edit
-from agent.imaging.masking.masks import packed, unpacked
-from agent.pixels import open_picture, read_rgb
+from tests.adapters.masks import EditOutcome, EditPlan, Frame, Mask, MaskRefusal, packed, plan_edit, unpacked
+from tests.adapters.pixels import open_picture, read_rgb
 from tests.bench.masking_simulator import Answer, Bytes, Redrawing, edited, photograph, png
 
 Pixels = NDArray[np.uint8 | np.uint16]

@@ -10,12 +10,11 @@ from importlib import import_module
 from typing import Any
 
 from agent.events import TurnEvent
-from agent.mcp.states import ServerState
-from agent.mcp_config import McpServer
 from agent.messages import ToolResultPart
-from agent.providers.scripted import Asked, Line, says
 from agent.settings import Settings
 from agent.studio import Studio
+from tests.adapters.mcp import McpServer, ServerState
+from tests.adapters.scripted import Asked, Line, says
 from tests.support.scenes import Scene, run
 from tests.support.tool_calls import results
 from tests.support.waiting import until

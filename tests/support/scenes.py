@@ -12,14 +12,13 @@ from PIL import Image
 from pydantic import JsonValue
 
 from agent.events import TextDelta, TurnEvent
-from agent.fetching.reading import PageReader
 from agent.messages import ToolCallPart
-from agent.providers.base import PictureBytes
-from agent.providers.scripted import Line, Painting, Script, ScriptedProvider
 from agent.requests import Expansion, Mask
 from agent.settings import Settings, TurnSettings
 from agent.studio import Studio, TurnRequest
-from agent.tools.base import Tool
+from tests.adapters.fetcher import PageReader
+from tests.adapters.scripted import Line, Painting, PictureBytes, Script, ScriptedProvider
+from tests.adapters.tools import Tool
 
 Event = TypeVar("Event", bound=TurnEvent)
 

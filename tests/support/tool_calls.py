@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import JsonValue
 
 from agent.messages import PromptMessage, Role, ToolCallPart, ToolResultPart
-from agent.providers.scripted import Asked
+from tests.adapters.scripted import Asked
 
 
 def call(name: str, call_id: str | None = None, /, **arguments: JsonValue) -> ToolCallPart:

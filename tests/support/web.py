@@ -9,9 +9,7 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 
-from agent.fetching.addresses import is_public
-from agent.fetching.dialling import Guard
-from agent.fetching.resolving import Endpoint
+from tests.adapters.fetcher import Endpoint, Guard, is_public
 
 HERE = "127.0.0.1"
 Handler = Callable[[asyncio.StreamWriter], Awaitable[None]]

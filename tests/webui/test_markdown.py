@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.messages import Source
-from webui.markdown import MOST_FORMATTED_CHARACTERS, markdown_html, own_words_html
+from tests.adapters.markdown import MOST_FORMATTED_CHARACTERS, markdown_html, own_words_html
 
 TAGS = {
     *(

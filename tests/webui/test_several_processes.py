@@ -20,8 +20,8 @@ from mcp import Client
 from agent.conversation import Conversation, TurnState
 from agent.events import PictureReady, TurnDone
 from agent.settings import Settings
-from agent.storage.housekeeping import Housekeeping
 from agent.studio import Studio
+from tests.adapters.records import Housekeeping
 from tests.page import PageProcess
 from tests.support.children import StudioChild
 from tests.support.gemini import KEY, SMALL, on_gemini, paint

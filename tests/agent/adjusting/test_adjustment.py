@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from agent.adjusting import Adjustment, CropBox, CropRatio, Flip
+from tests.adapters.language import Adjustment, CropBox, CropRatio, Flip
 
 amounts = st.integers(-100, 100)
 ratios = st.builds(

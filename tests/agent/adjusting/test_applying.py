@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image, ImageCms, ImageDraw, ImageFilter, PngImagePlugin
 
-from agent.adjusting import Adjustment, CropBox, CropRatio, Flip
-from agent.adjusting.applying import Adjusted, apply_adjustment, preview
 from agent.errors import ErrorCode, RequestRefused
-from agent.pixels import Raster, eight_bits, encode_png, open_picture
+from tests.adapters.language import Adjustment, CropBox, CropRatio, Flip
+from tests.adapters.pixels import Adjusted, Raster, apply_adjustment, eight_bits, encode_png, open_picture, preview
 
 WEIGHTS = np.array((0.2126, 0.7152, 0.0722))
 TONES = ("brightness", "contrast", "saturation", "warmth", "sharpness")
@@ -222,7 +221,7 @@ def test_the_colour_of_clear_pixels_does_not_bleed_into_their_neighbours(amount:
 
 
 def test_strips_leave_no_seam() -> None:
-    from agent.adjusting.toning import toned
+    from tests.adapters.pixels import toned
 
     source = np.asarray(noise(37, 301))
     for adjustment in (Adjustment(sharpness=70), Adjustment(sharpness=-80, warmth=20), Adjustment(saturation=30)):

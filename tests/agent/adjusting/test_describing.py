@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.adjusting import Adjustment, Change, ChangeKind, CropBox, Flip, describe
+from tests.adapters.language import Adjustment, Change, ChangeKind, CropBox, Flip, describe
 
 
 def test_no_adjustment_is_no_change() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.adjusting import Adjustment, read_adjustment
+from tests.adapters.language import Adjustment, read_adjustment
 
 READ: list[tuple[str, dict[str, object]]] = [
     ("too dark", {"brightness": 30}),

@@ -8,15 +8,13 @@ import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agent.archive.archive import Archive
-from agent.archive.format import Limits
-from agent.archive.walking import images_in, with_images
 from agent.components import SearchNote
 from agent.conversation import Conversation, ConversationInfo, WholeConversation, WorkspaceFile
 from agent.errors import ErrorCode, RequestRefused, StorageFailure
 from agent.messages import ImageOrigin, ImagePart
 from agent.pictures import Picture
-from agent.storage.images import ImageStore
+from tests.adapters.archives import Archive, Limits, images_in, with_images
+from tests.adapters.records import ImageStore
 from tests.agent.archive.values import PARTS, PNGS
 from tests.support.histories import LARGE_SIGNATURE, NOW, begun_turn, finished, picture
 

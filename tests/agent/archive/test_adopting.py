@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.archive.archive import Archive
 from agent.components import Component, InterruptedNote, PlanCard, SearchNote, StoppedNote
 from agent.conversation import Turn, TurnState, WholeConversation
 from agent.messages import GroundingPart
 from agent.plans import Plan
-from agent.storage.conversations import ConversationStore
+from tests.adapters.archives import Archive
+from tests.adapters.records import ConversationStore
 from tests.agent.archive.shelf import contents, place
 from tests.support.histories import NOW, SOURCE, begun_turn, finished
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.archive.context import ToldMessage
 from agent.conversation import TurnState
 from agent.errors import ErrorCode, RequestRefused
 from agent.messages import Role
 from agent.settings import Settings
 from agent.studio import Studio
+from tests.adapters.archives import ToldMessage
 from tests.support.galleries import png
 
 CONTEXT = (

@@ -20,9 +20,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent.archive.format import Limits
 from agent.errors import ErrorCode, RequestRefused, StorageFailure
 from agent.messages import ImageOrigin
+from tests.adapters.archives import Limits
 from tests.agent.archive.forging import (
     CONVERSATION,
     Files,

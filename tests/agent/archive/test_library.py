@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.archive.format import Limits, Manifest
 from agent.errors import ErrorCode, RequestRefused, StorageFailure
+from tests.adapters.archives import Limits, Manifest
 from tests.agent.archive.shelf import FILES, contents, digests, kept_turns, place, with_plain_ids
 from tests.support.children import run_child
 from tests.support.histories import NOW

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from agent.archive.walking import images_in, with_images
 from agent.conversation import WholeConversation
 from agent.errors import ErrorCode, RequestRefused
 from agent.messages import ImageOrigin, PromptMessage, SignedPart
 from agent.pictures import EditRecord
+from tests.adapters.archives import images_in, with_images
 from tests.agent.archive.shelf import FILES, as_from_outside, contents, digests, kept_turns, place, with_plain_ids
 from tests.agent.archive.values import PARTS, PNGS, part_of, whole_conversations
 from tests.support.histories import LARGE_SIGNATURE, NOW

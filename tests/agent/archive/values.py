@@ -21,12 +21,12 @@ from agent.components import PlanCard, SearchNote
 from agent.conversation import MaskedPicture, Timing, Turn, TurnState, WholeConversation, WorkspaceFile
 from agent.errors import ErrorInfo
 from agent.events import ThoughtLog
-from agent.imaging.masking import Notice, Reason
 from agent.messages import ImageOrigin, ImagePart
 from agent.pictures import EditNotice, EditRecord, Margins, Picture, Placement
 from agent.plans import Ask, Plan
 from agent.settings import TurnSettings
-from agent.tools.base import Reason as AskReason
+from tests.adapters.masks import Notice, Reason
+from tests.adapters.tools import Reason as AskReason
 
 _LARGE_SIGNATURE_BYTES = 5000
 _MOMENTS = st.datetimes(datetime(2001, 1, 1), datetime(2099, 1, 1), timezones=st.just(UTC))

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from agent.fetching.addresses import is_public
+from tests.adapters.fetcher import is_public
 
 EDGES_V4 = {
     "0.0.0.0/8": ("0.0.0.0", "0.255.255.255", "1.0.0.0"),

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.fetching.charsets import decoded
+from tests.adapters.fetcher import decoded
 
 FOX = "狐狸跳过了那只懒狗。"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.fetching.children import ChildFailure, ChildTooSlow, run_child
+from tests.adapters.fetcher import ChildFailure, ChildTooSlow, run_child
 from tests.support.clock import Clock
 from tests.support.waiting import until
 

@@ -4,8 +4,7 @@ import httpcore2
 import pytest
 
 from agent.errors import ToolArgumentError
-from agent.fetching.dialling import Guard, GuardedBackend
-from agent.fetching.resolving import Endpoint, SystemResolver
+from tests.adapters.fetcher import Endpoint, Guard, GuardedBackend, SystemResolver
 from tests.support.web import Names
 
 

@@ -7,8 +7,7 @@ import zlib
 import pytest
 
 from agent.errors import ErrorCode, ToolArgumentError
-from agent.fetching.extraction import Link, PageExtraction, ReadingLimits, ReadPage
-from agent.fetching.fetcher import FetchedPage
+from tests.adapters.fetcher import FetchedPage, Link, PageExtraction, ReadingLimits, ReadPage
 from tests.agent.fetching.pdfs import pdf
 
 URL = "https://site.test/articles/fox.html"

@@ -10,9 +10,7 @@ import pytest
 import trustme
 
 from agent.errors import AivistaError, ErrorCode, NetworkFailure, ToolArgumentError
-from agent.fetching.dialling import Guard
-from agent.fetching.fetcher import FetchedPage, Fetcher, FetchLimits
-from agent.fetching.resolving import Endpoint
+from tests.adapters.fetcher import Endpoint, FetchedPage, Fetcher, FetchLimits, Guard
 from tests.support.clock import Clock
 from tests.support.web import HERE, Handler, Web, answer, drop_by_drop, endless, packed, pieces, web
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.errors import AivistaError, ErrorCode, NetworkFailure, ToolArgumentError
-from agent.fetching.dialling import Guard
-from agent.fetching.fetcher import Fetcher
+from tests.adapters.fetcher import Fetcher, Guard
 from tests.support.web import Names, Web, web
 
 ADDRESSES = (

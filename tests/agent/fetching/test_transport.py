@@ -4,8 +4,7 @@ import httpx2
 import pytest
 
 from agent.errors import ErrorCode, ToolArgumentError
-from agent.fetching.dialling import Guard
-from agent.fetching.transport import GuardedTransport
+from tests.adapters.fetcher import Guard, GuardedTransport
 from tests.support.web import Names, drop_by_drop, web
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.errors import ToolArgumentError
-from agent.fetching.urls import MAX_URL_CHARACTERS, followed, normalized, web_url
+from tests.adapters.fetcher import MAX_URL_CHARACTERS, followed, normalized, web_url
 
 
 @pytest.mark.parametrize(

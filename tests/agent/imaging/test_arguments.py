@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from agent.errors import ErrorCode, ToolArgumentError
-from agent.imaging.arguments import GenerateImageArgs, ImageAction, parse_arguments
 from agent.settings import ReferenceMode
+from tests.adapters.language import GenerateImageArgs, ImageAction, parse_arguments
 
 
 def test_the_prompt_alone_is_enough() -> None:

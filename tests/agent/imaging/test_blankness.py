@@ -7,8 +7,8 @@ import io
 import pytest
 from PIL import Image
 
-from agent.imaging.blankness import blank_of
 from agent.pictures import Blank
+from tests.adapters.pixels import blank_of
 
 
 def encoded(image: Image.Image, kind: str = "PNG", **how: int) -> bytes:

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.imaging.final_prompt import compose, without_facts, without_legend
 from agent.messages import ImageOrigin, ImagePart
 from agent.pictures import Fact, Picture
+from tests.adapters.language import compose, without_facts, without_legend
 
 FACT = Fact(item="The tower is 330 m high", source="https://example.org/tower")
 

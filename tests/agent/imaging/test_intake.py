@@ -18,9 +18,19 @@ from hypothesis import strategies as st
 from PIL import Image, ImageCms, PngImagePlugin
 
 from agent.errors import ErrorCode, ProviderFailure, RequestRefused
-from agent.imaging.intake import TakenIn, check_request, is_blank, probe, shown_name, take_in
-from agent.picture_limits import MODEL_COPY_SIDE_PX
-from agent.pixels import Raster, encode_png, open_picture, small_copy
+from tests.adapters.pixels import (
+    MODEL_COPY_SIDE_PX,
+    Raster,
+    TakenIn,
+    check_request,
+    encode_png,
+    is_blank,
+    open_picture,
+    probe,
+    shown_name,
+    small_copy,
+    take_in,
+)
 from tests.support.icc import grey_profile, rgb_profile
 
 # 16 by 16 pixels; no encoder that Pillow comes with writes more than 8 bits.

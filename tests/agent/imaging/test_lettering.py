@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.imaging.lettering import asked_lettering, reads_as, wants_lettering
+from tests.adapters.language import asked_lettering, reads_as, wants_lettering
 
 WANTED = [
     "a café poster with the headline “Slow mornings”",

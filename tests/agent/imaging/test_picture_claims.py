@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.imaging.picture_claims import claims_a_picture
+from tests.adapters.language import claims_a_picture
 
 CLAIMS = (
     "I've created a picture of a red fox for you!",

@@ -11,10 +11,8 @@ from PIL import Image
 from pydantic import SecretStr
 
 from agent.errors import ErrorCode, RequestRefused
-from agent.imaging.provenance import Recipe, pixels_digest, read
-from agent.imaging.recipe_desk import RecipeDesk
-from agent.storage.conversations import ConversationStore
-from agent.storage.gallery_values import GalleryQuery
+from tests.adapters.recipes import Recipe, RecipeDesk, pixels_digest, read
+from tests.adapters.records import ConversationStore, GalleryQuery
 from tests.support.galleries import Filled, filled
 
 SECRET = SecretStr("AIza-very-secret-0001")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.imaging.search_wish import requested_search_in_words
+from tests.adapters.language import requested_search_in_words
 
 
 @pytest.mark.parametrize(

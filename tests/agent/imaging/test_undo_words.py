@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.imaging.undo_words import UndoWish, read_undo
+from tests.adapters.language import UndoWish, read_undo
 
 READ = [
     # what is said, where it leads, what is left of it

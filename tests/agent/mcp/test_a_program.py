@@ -11,8 +11,8 @@ import pytest
 from PIL import Image
 
 from agent.events import ConsentAsked, Step, ThoughtLog, TurnDone, TurnPaused
-from agent.providers.scripted import calls, says
 from agent.settings import Settings
+from tests.adapters.scripted import calls, says
 from tests.mcp_server import desk
 from tests.support.mcp_turns import meeting
 from tests.support.scenes import of_type, only, png, words

@@ -8,9 +8,9 @@ import pytest
 from pydantic import SecretStr
 
 from agent.events import TurnDone
-from agent.mcp_config import HttpServer
-from agent.providers.scripted import calls, says
 from agent.settings import Settings
+from tests.adapters.mcp import HttpServer
+from tests.adapters.scripted import calls, says
 from tests.mcp_server import desk_at_an_address
 from tests.support.mcp_turns import meeting
 from tests.support.scenes import words

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from agent.events import ConsentAsked, Step, ThoughtLog, TurnDone
-from agent.providers.scripted import calls, says
 from agent.settings import Settings
+from tests.adapters.scripted import calls, says
 from tests.mcp_server import rogue
 from tests.support.mcp_turns import meeting
 from tests.support.scenes import only, words

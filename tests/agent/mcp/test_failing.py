@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from agent.events import TurnDone, TurnStopped
-from agent.mcp_config import StdioServer
-from agent.providers.scripted import calls, says
 from agent.settings import Settings
+from tests.adapters.mcp import StdioServer
+from tests.adapters.scripted import calls, says
 from tests.mcp_server import rogue
 from tests.support.clock import Clock
 from tests.support.mcp_turns import Meeting, meeting

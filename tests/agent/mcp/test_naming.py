@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.mcp.naming import offered_name
+from tests.adapters.mcp import offered_name
 from tests.wire_server.tool_rules import _NAME
 
 OURS = frozenset({"view_image", "web_search"})

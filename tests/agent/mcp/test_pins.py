@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.mcp.pins import Pins
+from tests.adapters.mcp import Pins
 
 
 async def test_a_tool_is_as_it_was_when_it_was_first_seen(tmp_path: Path) -> None:

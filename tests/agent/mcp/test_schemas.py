@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent.mcp.schemas import UnusableSchema, reduced
+from tests.adapters.mcp import UnusableSchema, reduced
 from tests.wire_server.tool_rules import check_schema
 
 

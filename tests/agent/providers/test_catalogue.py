@@ -11,7 +11,8 @@ import pytest
 
 from agent.errors import SettingsError
 from agent.messages import TokenUsage
-from agent.providers.catalogue import (
+from agent.settings import OpenAISettings, Settings
+from tests.adapters.catalogue import (
     IMAGE_ROLES,
     TEXT_ROLES,
     Catalogue,
@@ -22,7 +23,6 @@ from agent.providers.catalogue import (
     load_catalogue,
     override_variable,
 )
-from agent.settings import OpenAISettings, Settings
 
 CATALOGUE = load_catalogue()
 DAY = date(2026, 11, 20)

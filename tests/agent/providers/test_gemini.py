@@ -34,9 +34,9 @@ from agent.messages import (
     ToolCallPart,
     ToolResultPart,
 )
-from agent.providers.base import ChatOptions, ImageRequest, ToolDeclaration
-from agent.providers.catalogue import ModelRole, load_catalogue
-from agent.providers.gemini import GeminiProvider
+from tests.adapters.catalogue import ModelRole, load_catalogue
+from tests.adapters.providers import GeminiProvider
+from tests.adapters.scripted import ChatOptions, ImageRequest, ToolDeclaration
 from tests.wire_server import (
     Call,
     Calls,

@@ -42,10 +42,10 @@ from agent.messages import (
     ToolCallPart,
     ToolResultPart,
 )
-from agent.providers.base import ChatOptions, ImageRequest, ToolDeclaration
-from agent.providers.catalogue import Catalogue, ModelEntry, ModelRole, load_catalogue
-from agent.providers.openai_compatible import OpenAIProvider
 from agent.settings import OpenAISettings
+from tests.adapters.catalogue import Catalogue, ModelEntry, ModelRole, load_catalogue
+from tests.adapters.providers import OpenAIProvider
+from tests.adapters.scripted import ChatOptions, ImageRequest, ToolDeclaration
 from tests.openai_server import (
     Answer,
     Call,

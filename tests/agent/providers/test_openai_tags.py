@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.providers.openai_tags import TagSplitter, read_calls
+from tests.adapters.providers import TagSplitter, read_calls
 
 TOKENS = ["<think>", "</think>", "<tool_call>", "</tool_call>", "<", ">", "</", "thi", "nk>", "words", " ", "狐", "{}"]
 

@@ -11,11 +11,11 @@ import pytest
 from pydantic import SecretStr
 
 from agent.messages import PromptMessage, Role, TextPart
-from agent.providers.base import Provider
-from agent.providers.catalogue import ModelRole, catalogue_of
-from agent.providers.pool import NO_KEY, ProviderPool
 from agent.settings import OpenAISettings, Settings
-from agent.storage.images import ImageStore
+from tests.adapters.catalogue import ModelRole, catalogue_of
+from tests.adapters.providers import NO_KEY, ProviderPool
+from tests.adapters.records import ImageStore
+from tests.adapters.scripted import Provider
 from tests.wire_server import GeminiServer, Hold, Text
 
 KEY = SecretStr("AIzaOfAVisitor")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from agent.sandbox.run import Ending, Run
-from agent.sandbox.runner import Sandbox
+from tests.adapters.sandbox import Ending, Run, Sandbox
 
 # A script that the engine could not stop would be killed at the end of these seconds, and say nothing.
 PATIENCE_S = 30.0

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from agent.sandbox.run import Ending, Protection, Run, ScriptError
-from agent.sandbox.runner import MAX_CODE_BYTES, MAX_INPUT_CHARACTERS, Sandbox
+from tests.adapters.sandbox import MAX_CODE_BYTES, MAX_INPUT_CHARACTERS, Ending, Protection, Run, Sandbox, ScriptError
 from tests.support.children import children_that_run
 from tests.support.waiting import until
 

@@ -15,8 +15,7 @@ from agent.components import InterruptedNote, SmartCanvas
 from agent.conversation import Conversation, TurnState
 from agent.errors import ErrorCode, RequestRefused
 from agent.messages import SignedPart
-from agent.storage.conversations import ConversationStore
-from agent.storage.images import ImageStore
+from tests.adapters.records import ConversationStore, ImageStore
 from tests.support.children import run_child
 from tests.support.histories import LARGE_SIGNATURE, begun_turn, finished, image_part, picture
 

@@ -10,7 +10,7 @@ from PIL import Image
 
 from agent.errors import ErrorCode, RequestRefused, StorageFailure
 from agent.messages import ImageOrigin, ImagePart
-from agent.storage.images import ImageStore
+from tests.adapters.records import ImageStore
 from tests.support.children import run_child
 
 DATA = b"\x89PNG not really" * 100

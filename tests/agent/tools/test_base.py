@@ -8,8 +8,7 @@ import pytest
 from pydantic import Field, JsonValue
 
 from agent.errors import ToolArgumentError
-from agent.tools.base import ToolAnswer, ToolContext, tool
-from agent.tools.registry import TOOLS
+from tests.adapters.tools import TOOLS, ToolAnswer, ToolContext, tool
 
 
 @tool(most_a_turn=3)

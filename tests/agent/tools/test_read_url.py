@@ -9,12 +9,9 @@ from pathlib import Path
 import pytest
 
 from agent.errors import ToolArgumentError
-from agent.fetching.extraction import PageExtraction, ReadingLimits
-from agent.fetching.fetcher import Fetcher
-from agent.fetching.reading import PageReader
-from agent.tools.base import Reason, ToolAnswer, ToolContext
-from agent.tools.read_url import read_url
-from agent.tools.trust import Trust
+from tests.adapters.fetcher import Fetcher, PageExtraction, PageReader, ReadingLimits
+from tests.adapters.redaction import Trust
+from tests.adapters.tools import Reason, ToolAnswer, ToolContext, read_url
 from tests.support.tool_contexts import tool_context
 from tests.support.web import Web, web
 

@@ -21,7 +21,16 @@ from agent.messages import (
     ToolResultPart,
 )
 from agent.settings import TurnSettings
-from agent.tools.trust import MOST_CHARACTERS, Trust, comparable, framed, trust_before, trust_of, urls_in, uses_of_tools
+from tests.adapters.redaction import (
+    MOST_CHARACTERS,
+    Trust,
+    comparable,
+    framed,
+    trust_before,
+    trust_of,
+    urls_in,
+    uses_of_tools,
+)
 
 PAGE = "http://news.test/story"
 

@@ -9,9 +9,9 @@ from PIL import Image
 from pydantic import JsonValue
 
 from agent.messages import ImageOrigin, ImagePart
-from agent.providers.scripted import calls, says
 from agent.settings import Settings
 from agent.studio import TurnRequest
+from tests.adapters.scripted import calls, says
 from tests.support.scenes import Scene, generate, picture, run
 from tests.support.tool_calls import call, results
 

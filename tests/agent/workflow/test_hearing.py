@@ -8,7 +8,7 @@ import pytest
 
 from agent.errors import ErrorCode, ErrorInfo, NetworkFailure
 from agent.messages import CompletionChunk, TextPart, TokenUsage, ToolCallPart
-from agent.workflow.hearing import hear
+from tests.adapters.language import hear
 
 CALL = ToolCallPart(name="generate_image", thought_signature=b"\x00sig", signed_by="m")
 

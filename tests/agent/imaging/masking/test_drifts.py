@@ -3,8 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from agent.imaging.masking import Drift, MaskProblem, MaskRefusal, Verdict, drift, keep_only
-from agent.imaging.masking.masks import packed
+from tests.adapters.masks import Drift, MaskProblem, MaskRefusal, Verdict, drift, keep_only, packed
 from tests.bench.masking_simulator import Answer, Bytes, Redrawing, photograph
 from tests.support.masking_scenes import HEIGHT, WIDTH, composite, done, photo, rectangle, stored, values
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageCms
 
-from agent.imaging.masking import (
+from tests.adapters.masks import (
     MaskProblem,
     MaskRefusal,
     Notice,
@@ -22,12 +22,12 @@ from agent.imaging.masking import (
     finish_edit,
     grow_mask,
     laying,
+    packed,
     plan_edit,
     regrow,
     wobble,
 )
-from agent.imaging.masking.masks import packed
-from agent.pixels import open_picture, read_rgb
+from tests.adapters.pixels import open_picture, read_rgb
 from tests.bench.masking_cases import instead_of_a_sky, over_a_sky
 from tests.bench.masking_simulator import Redrawing, drifting, jpeg, photograph, png
 from tests.support.masking_scenes import (

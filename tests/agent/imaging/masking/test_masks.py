@@ -10,8 +10,17 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image
 
-from agent.imaging.masking import Mask, MaskProblem, MaskRefusal, feather_mask, grow_mask, invert_mask, read_mask
-from agent.imaging.masking.masks import packed, unpacked
+from tests.adapters.masks import (
+    Mask,
+    MaskProblem,
+    MaskRefusal,
+    feather_mask,
+    grow_mask,
+    invert_mask,
+    packed,
+    read_mask,
+    unpacked,
+)
 
 SIZE = (60, 40)
 

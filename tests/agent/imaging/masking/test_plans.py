@@ -5,10 +5,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.imaging.masking import Box, EditPlan, Frame, Mask, MaskProblem, MaskRefusal, Notice, plan_edit
-from agent.imaging.masking.crops import chosen_crop, in_frame, work_size
-from agent.imaging.masking.masks import packed
-from agent.pixels import read_rgb
+from tests.adapters.masks import (
+    Box,
+    EditPlan,
+    Frame,
+    Mask,
+    MaskProblem,
+    MaskRefusal,
+    Notice,
+    chosen_crop,
+    in_frame,
+    packed,
+    plan_edit,
+    work_size,
+)
+from tests.adapters.pixels import read_rgb
 from tests.bench.masking_simulator import frames, photograph, png
 from tests.support.masking_scenes import FRAMES, HEIGHT, WIDTH, photo, rectangle, scene, stored
 

@@ -14,9 +14,18 @@ from PIL import Image, ImageCms, ImageFilter
 from PIL.Image import Image as Picture
 
 from agent.adjusting.describing import ChangeKind
-from agent.imaging.provenance import ParentDigest, Recipe, RecipeSettings, SourceType
-from agent.imaging.provenance.recipe import RecipeChange, RecipeFact, RecipeMargins, RecipeSource, RecipeStyle
 from agent.settings import ReferenceMode, SearchPolicy
+from tests.adapters.recipes import (
+    ParentDigest,
+    Recipe,
+    RecipeChange,
+    RecipeFact,
+    RecipeMargins,
+    RecipeSettings,
+    RecipeSource,
+    RecipeStyle,
+    SourceType,
+)
 
 WORDS = "a quokka & its <friend> at the kiosk, 一只短尾矮袋鼠 🦘"
 PROMPT = "Photorealistic quokka beside a kiosk.\nSoft light, 35 mm."

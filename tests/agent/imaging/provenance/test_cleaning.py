@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 
 from agent.errors import ErrorCode, RequestRefused
-from agent.imaging.provenance import clean, embed, has_credentials, read
+from tests.adapters.recipes import clean, embed, has_credentials, read
 from tests.agent.imaging.provenance.samples import (
     FILES,
     JPEGS,

@@ -6,8 +6,6 @@ import pytest
 from pydantic import SecretStr
 
 from agent.adjusting.describing import Change, ChangeKind
-from agent.imaging.provenance import ParentDigest, SourceType, embed, read, recipe_of
-from agent.imaging.provenance.recipe import RecipeMargins, RecipeSource, to_json
 from agent.messages import ImageOrigin, ImagePart, PromptMessage, Role, Source, TextPart
 from agent.pictures import (
     EXACT_ADJUSTMENT,
@@ -22,6 +20,16 @@ from agent.pictures import (
     StyleUse,
 )
 from agent.settings import ReferenceMode, TurnSettings
+from tests.adapters.recipes import (
+    ParentDigest,
+    RecipeMargins,
+    RecipeSource,
+    SourceType,
+    embed,
+    read,
+    recipe_of,
+    to_json,
+)
 from tests.agent.imaging.provenance.samples import PNGS
 
 NOW = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)

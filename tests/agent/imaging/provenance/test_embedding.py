@@ -9,8 +9,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from agent.imaging.provenance import Recipe, embed, has_credentials, pixels_digest, read
-from agent.imaging.provenance.recipe import LONG_TEXT_CHARACTERS, MAX_RECIPE_BYTES, to_json
+from tests.adapters.recipes import (
+    LONG_TEXT_CHARACTERS,
+    MAX_RECIPE_BYTES,
+    Recipe,
+    embed,
+    has_credentials,
+    pixels_digest,
+    read,
+    to_json,
+)
 from tests.agent.imaging.provenance.samples import (
     FILES,
     JPEGS,

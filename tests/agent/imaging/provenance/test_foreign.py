@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.imaging.provenance import ForeignRecipe, ForeignTool, read
-from agent.imaging.provenance.comfyui import read_graph
+from tests.adapters.recipes import ForeignRecipe, ForeignTool, read, read_graph
 from tests.agent.imaging.provenance.samples import PNGS, png_chunk, with_chunks
 
 

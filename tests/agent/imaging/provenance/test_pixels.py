@@ -4,7 +4,7 @@ import pytest
 from PIL import Image
 
 from agent.errors import ErrorCode, RequestRefused
-from agent.imaging.provenance import pixels_digest
+from tests.adapters.recipes import pixels_digest
 from tests.agent.imaging.provenance.samples import FILES, JPEGS, PNGS, SRGB, png_chunk, saved, scene
 
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent.errors import RequestRefused
-from agent.imaging.provenance import (
+from tests.adapters.recipes import (
     ForeignRecipe,
     ForeignTool,
     Recipe,

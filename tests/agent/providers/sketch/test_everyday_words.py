@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agent.adjusting import Adjustment, Flip
-from agent.providers.sketch.operations import AddText, ResizeBy, ResizeTo
-from agent.providers.sketch.vocabulary import FIGURES, PLACES, find
-from agent.providers.sketch.wishes import Draw, Edit, understand
+from tests.adapters.language import Adjustment, Flip
+from tests.adapters.sketch import FIGURES, PLACES, AddText, Draw, Edit, ResizeBy, ResizeTo, find, understand
 from tests.bench import adjustments as bench
 
 

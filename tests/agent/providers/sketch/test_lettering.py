@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.providers.sketch.lettering import drawable, find_font, fit, wrap
+from tests.adapters.sketch import drawable, find_font, fit, wrap
 
 
 def test_latin_words_have_a_font_on_every_machine() -> None:

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 from PIL import Image, ImageChops, ImageFilter, ImageStat
 
-from agent.adjusting import Adjustment, Flip
-from agent.pixels import Raster, image_of, pixels_of
-from agent.providers.sketch.operations import AddText, Effect, EffectKind, Operation, Position, ResizeBy, ResizeTo
-from agent.providers.sketch.pixels import MAX_SIDE_PIXELS
-from agent.providers.sketch.pixels import apply as applied
+from tests.adapters.language import Adjustment, Flip
+from tests.adapters.pixels import Raster, image_of, pixels_of
+from tests.adapters.sketch import MAX_SIDE_PIXELS, AddText, Effect, EffectKind, Operation, Position, ResizeBy, ResizeTo
+from tests.adapters.sketch import apply as applied
 
 
 def _photo(size: tuple[int, int] = (120, 80), mode: str = "RGB") -> Image.Image:

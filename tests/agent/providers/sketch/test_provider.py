@@ -11,8 +11,6 @@ import pytest
 from PIL import Image, ImageStat
 from pydantic import JsonValue
 
-from agent.adjusting import Adjustment
-from agent.adjusting.applying import apply_adjustment
 from agent.errors import DesignRuleBroken, ErrorCode, RequestRefused
 from agent.messages import (
     CompletionChunk,
@@ -25,9 +23,11 @@ from agent.messages import (
     ToolCallPart,
     ToolResultPart,
 )
-from agent.providers.base import ChatOptions, ImageRequest, Provider, ToolDeclaration
-from agent.providers.catalogue import ModelRole, load_catalogue
-from agent.providers.sketch import SketchProvider
+from tests.adapters.catalogue import ModelRole, load_catalogue
+from tests.adapters.language import Adjustment
+from tests.adapters.pixels import apply_adjustment
+from tests.adapters.scripted import ChatOptions, ImageRequest, Provider, ToolDeclaration
+from tests.adapters.sketch import SketchProvider
 
 _CATALOGUE = load_catalogue()
 _TEXT_MODEL = _CATALOGUE.model(ModelRole.FLASH, "sketch")

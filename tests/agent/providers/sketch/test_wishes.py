@@ -6,10 +6,25 @@ from collections.abc import Iterable
 
 import pytest
 
-from agent.adjusting import Adjustment
-from agent.providers.sketch.operations import AddText, Effect, EffectKind, Operation, Position, ResizeBy, ResizeTo
-from agent.providers.sketch.retakes import Retake, RetakeKind
-from agent.providers.sketch.wishes import AskBack, Draw, Edit, Reason, Talk, Topic, understand
+from tests.adapters.language import Adjustment
+from tests.adapters.sketch import (
+    AddText,
+    AskBack,
+    Draw,
+    Edit,
+    Effect,
+    EffectKind,
+    Operation,
+    Position,
+    Reason,
+    ResizeBy,
+    ResizeTo,
+    Retake,
+    RetakeKind,
+    Talk,
+    Topic,
+    understand,
+)
 
 LITTLE, NORMAL, MUCH = 15, 30, 60
 K = EffectKind

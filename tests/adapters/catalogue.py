@@ -1,0 +1,29 @@
+"""The models, their sizes and prices."""
+
+from __future__ import annotations
+
+from agent.providers.catalogue import (
+    IMAGE_ROLES,
+    TEXT_ROLES,
+    Catalogue,
+    JsonMode,
+    ModelEntry,
+    ModelRole,
+    Prices,
+    catalogue_of,
+    load_catalogue,
+    override_variable,
+)
+
+__all__ = [
+    "IMAGE_ROLES",
+    "TEXT_ROLES",
+    "Catalogue",
+    "JsonMode",
+    "ModelEntry",
+    "ModelRole",
+    "Prices",
+    "catalogue_of",
+    "load_catalogue",
+    "override_variable",
+]

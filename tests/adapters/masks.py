@@ -1,0 +1,60 @@
+"""Masks, and what comes of an answer inside one."""
+
+from __future__ import annotations
+
+from agent.imaging.masking import (
+    Box,
+    Drift,
+    EditOutcome,
+    EditPlan,
+    Frame,
+    Mask,
+    MaskProblem,
+    MaskRefusal,
+    Notice,
+    Reason,
+    Verdict,
+    drift,
+    feather_mask,
+    finish_edit,
+    grow_mask,
+    invert_mask,
+    keep_only,
+    laying,
+    plan_edit,
+    read_mask,
+    regrow,
+    wobble,
+)
+from agent.imaging.masking.crops import chosen_crop, in_frame, work_size
+from agent.imaging.masking.masks import packed, unpacked
+
+__all__ = [
+    "Box",
+    "Drift",
+    "EditOutcome",
+    "EditPlan",
+    "Frame",
+    "Mask",
+    "MaskProblem",
+    "MaskRefusal",
+    "Notice",
+    "Reason",
+    "Verdict",
+    "chosen_crop",
+    "drift",
+    "feather_mask",
+    "finish_edit",
+    "grow_mask",
+    "in_frame",
+    "invert_mask",
+    "keep_only",
+    "laying",
+    "packed",
+    "plan_edit",
+    "read_mask",
+    "regrow",
+    "unpacked",
+    "wobble",
+    "work_size",
+]

@@ -1,0 +1,36 @@
+"""What is kept out of records and reports, and what is not trusted."""
+
+from __future__ import annotations
+
+from agent.redaction import (
+    HIDDEN,
+    TOO_DEEP,
+    RedactingFilter,
+    json_without_secrets,
+    object_without_secrets,
+    secrets_of,
+    without_homes,
+    without_secrets,
+)
+from agent.tools.trust import MOST_CHARACTERS, Trust, comparable, framed, trust_before, trust_of, urls_in, uses_of_tools
+from agent.untrusted import plain
+
+__all__ = [
+    "HIDDEN",
+    "MOST_CHARACTERS",
+    "TOO_DEEP",
+    "RedactingFilter",
+    "Trust",
+    "comparable",
+    "framed",
+    "json_without_secrets",
+    "object_without_secrets",
+    "plain",
+    "secrets_of",
+    "trust_before",
+    "trust_of",
+    "urls_in",
+    "uses_of_tools",
+    "without_homes",
+    "without_secrets",
+]

@@ -1,0 +1,16 @@
+"""Scripts that run apart from everything."""
+
+from __future__ import annotations
+
+from agent.sandbox.run import Ending, Protection, Run, ScriptError
+from agent.sandbox.runner import MAX_CODE_BYTES, MAX_INPUT_CHARACTERS, Sandbox
+
+__all__ = [
+    "MAX_CODE_BYTES",
+    "MAX_INPUT_CHARACTERS",
+    "Ending",
+    "Protection",
+    "Run",
+    "Sandbox",
+    "ScriptError",
+]
