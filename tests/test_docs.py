@@ -15,6 +15,7 @@ import agent
 from agent.errors import error_sentences
 from tests.docs import PAGES, configuration, python_api
 from tests.docs.turn_graph import arrows, page, rests
+from tests.support.cases import each_case
 from tests.test_readme import run_example, variables_of_the_code
 
 ROOT = Path(__file__).parents[1]
@@ -79,7 +80,7 @@ def anchors_of(path: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading).strip().replace(" ", "-") for heading in plain}
 
 
-@pytest.mark.parametrize("name", [*NAMES, "../README.md", "../README.zh-CN.md"])
+@each_case("name", [*NAMES, "../README.md", "../README.zh-CN.md"])
 def test_every_link_of_a_page_leads_somewhere(name: str) -> None:
     for target in re.findall(r"\]\(([^)\s]+)", text_of(name)):
         if "://" in target:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import pytest
+from tests.support.cases import each_case
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted(path for folder in ("agent", "webui") for path in (ROOT / folder).rglob("*.py"))
@@ -124,7 +124,7 @@ def test_arrows_point_down() -> None:
     assert [f"{module} imports {target}" for module, target in arrows if points_up(module, target)] == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("module", "line", "is_wrong"),
     [
         ("agent.imaging.x", "from agent.workflow import graph", True),

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.adapters.language import read_expansion
+from tests.support.cases import each_case
 
 ALL = "bottom left right top"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "ratio", "sides"),
     [
         ("outpaint to 16:9", 16 / 9, ALL),
@@ -52,7 +53,7 @@ def test_what_shall_be_there_is_told_apart(text: str, rest: str) -> None:
     assert wish.rest == rest
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         *("crop to 16:9", "make it 16:9", "extend the fence", "expand the list of names", "zoom in"),

@@ -10,6 +10,7 @@ from agent.errors import ErrorCode, ToolArgumentError
 from agent.messages import ImageOrigin, ImagePart
 from agent.pictures import Picture
 from tests.adapters.language import Handle, allot_handle, handles_in, next_letter, next_number, parse_handle, resolve
+from tests.support.cases import each_case
 
 
 def picture(handle: str) -> Picture:
@@ -17,12 +18,12 @@ def picture(handle: str) -> Picture:
     return Picture(handle=handle, image=image, turn_id="t", created_at=datetime(2026, 11, 20, tzinfo=UTC))
 
 
-@pytest.mark.parametrize("written", ["#7b", "7b", "#7B", " # 7b ", "＃７ｂ", "#07b"])
+@each_case("written", ["#7b", "7b", "#7B", " # 7b ", "＃７ｂ", "#07b"])
 def test_a_handle_is_read_however_it_is_written(written: str) -> None:
     assert parse_handle(written) == Handle(7, "b")
 
 
-@pytest.mark.parametrize("written", ["", "#", "b7", "#7a", "#7b2", "#7abcd", "seven", "#-1", "#7.5", "1234567"])
+@each_case("written", ["", "#", "b7", "#7a", "#7b2", "#7abcd", "seven", "#-1", "#7.5", "1234567"])
 def test_what_is_no_handle_is_not_read_as_one(written: str) -> None:
     assert parse_handle(written) is None
 
@@ -69,7 +70,7 @@ def test_allotted_handles_are_all_different_and_can_be_read_back(edits: list[boo
     assert [str(parse_handle(handle)) for handle in handles] == handles
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "found"),
     [
         ("make #7b brighter, like #2.", ("#7b", "#2")),
@@ -90,7 +91,7 @@ def test_a_known_handle_gives_its_picture(written: str) -> None:
     assert resolve(written, [picture("#1"), picture("#2b")]).handle == "#2b"
 
 
-@pytest.mark.parametrize("written", ["#2", "#22b", "2c", "the last one", "", "x" * 500])
+@each_case("written", ["#2", "#22b", "2c", "the last one", "", "x" * 500])
 def test_an_unknown_handle_is_refused_with_the_known_ones_and_never_guessed(written: str) -> None:
     with pytest.raises(ToolArgumentError) as caught:
         resolve(written, [picture("#1"), picture("#2b")])

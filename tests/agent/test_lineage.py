@@ -12,6 +12,7 @@ import pytest
 from agent.lineage import Kin, Lineage, lineage
 from agent.messages import ImageOrigin
 from agent.pictures import Picture
+from tests.support.cases import each_case
 from tests.support.histories import NOW, image_part
 
 
@@ -122,7 +123,7 @@ def test_a_conversation_without_pictures_has_an_empty_tree() -> None:
     assert lineage([]) == Lineage()
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each_case("seed", range(40))
 def test_any_conversation_has_a_tree_in_which_everybody_has_their_own_place(seed: int) -> None:
     pictures = random_pictures(seed, 3 * seed)
     check(lineage(pictures), pictures)
@@ -130,7 +131,7 @@ def test_any_conversation_has_a_tree_in_which_everybody_has_their_own_place(seed
     assert lineage(shuffled) == lineage(pictures)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each_case("seed", range(20))
 def test_a_tree_without_the_deleted_is_sound_too(seed: int) -> None:
     pictures = random_pictures(seed, 60)
     gone = {one.handle for one in random.Random(seed).sample(pictures, 30)}

@@ -17,6 +17,7 @@ from agent.settings import Settings
 from agent.studio import Studio
 from tests.adapters.masks import packed
 from tests.adapters.scripted import Asked, calls, says
+from tests.support.cases import each_case
 from tests.support.masked_turns import changed, edit_of, mask_over, painter, pixels_of
 from tests.support.masking_scenes import photo, rectangle, stored
 from tests.support.scenes import Scene, generate, only, run
@@ -40,7 +41,7 @@ def files_of(settings: Settings) -> set[str]:
     return {str(path) for folder in folders for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("handle", "number"),
     [("upload:1", 1), ("upload:16", 16), ("upload:0", 0), ("#1", None), ("upload:", None), ("upload:1\n", None)],
 )

@@ -21,6 +21,7 @@ from agent.messages import (
     ToolCallPart,
     ToolResultPart,
 )
+from tests.support.cases import each_case
 from tests.support.histories import answer, image_part
 
 SIGNATURE = bytes(range(256))
@@ -73,7 +74,7 @@ parts = st.one_of(
 messages = st.builds(PromptMessage, role=st.sampled_from(Role), parts=st.lists(parts, max_size=5).map(tuple))
 
 
-@pytest.mark.parametrize("part", PARTS.values(), ids=PARTS.keys())
+@each_case("part", PARTS.values())
 def test_every_part_comes_back_from_json_as_it_was(part: ContentPart) -> None:
     read = adapter.validate_json(adapter.dump_json(part))
     assert type(read) is type(part)
@@ -99,13 +100,13 @@ def test_a_signature_survives_byte_for_byte_in_every_part_that_has_one(signature
     assert [getattr(part, "thought_signature", None) for part in read.parts] == [signature] * 3
 
 
-@pytest.mark.parametrize("part", PARTS.values(), ids=PARTS.keys())
+@each_case("part", PARTS.values())
 def test_a_part_cannot_be_changed(part: ContentPart) -> None:
     with pytest.raises(ValidationError, match="frozen"):
         setattr(part, next(iter(type(part).model_fields)), "changed")
 
 
-@pytest.mark.parametrize("part", PARTS.values(), ids=PARTS.keys())
+@each_case("part", PARTS.values())
 def test_a_part_refuses_a_field_it_does_not_know(part: ContentPart) -> None:
     fields = json.loads(adapter.dump_json(part))
     with pytest.raises(ValidationError, match="extra"):

@@ -23,6 +23,7 @@ from tests.adapters.pixels import (
     small_copy,
     to_srgb,
 )
+from tests.support.cases import each_case
 from tests.support.icc import grey_profile, rgb_profile
 
 CHANNELS = {"L": 1, "LA": 2, "RGB": 3, "RGBA": 4}
@@ -55,8 +56,8 @@ def test_pillow_sees_the_same_picture(mode: str) -> None:
         np.testing.assert_array_equal(np.asarray(image).reshape(pixels.shape), pixels)
 
 
-@pytest.mark.parametrize("kind", [np.uint8, np.uint16])
-@pytest.mark.parametrize("channels", CHANNELS.values())
+@each_case("kind", [np.uint8, np.uint16])
+@each_case("channels", CHANNELS.values())
 def test_the_colour_profile_goes_along(channels: int, kind: type[np.uint8] | type[np.uint16]) -> None:
     profile = grey_profile() if channels < 3 else rgb_profile()
     if (channels, kind) == (2, np.uint16):
@@ -72,7 +73,7 @@ def test_a_profile_of_another_colour_model_is_left_out(channels: int, profile: b
     assert open_picture(encode_png(Raster(noise(channels), profile))).profile is None
 
 
-@pytest.mark.parametrize("turn", range(1, 9))
+@each_case("turn", range(1, 9))
 def test_a_turned_photograph_is_read_upright(turn: int) -> None:
     image = Image.fromarray(noise(3).astype(np.uint8))
     exif = Image.Exif()
@@ -84,7 +85,7 @@ def test_a_turned_photograph_is_read_upright(turn: int) -> None:
     np.testing.assert_array_equal(open_picture(sink.getvalue()).pixels, expected)
 
 
-@pytest.mark.parametrize("form", ["JPEG", "MPO", "WEBP", "GIF", "BMP", "AVIF"])
+@each_case("form", ["JPEG", "MPO", "WEBP", "GIF", "BMP", "AVIF"])
 def test_other_formats_are_read(form: str) -> None:
     sink = io.BytesIO()
     Image.new("RGB", (20, 10), (200, 100, 50)).save(sink, form)
@@ -175,8 +176,8 @@ def test_a_damaged_profile_is_ignored(profile: bytes) -> None:
     assert in_srgb(copy, profile).tobytes() == copy.tobytes()
 
 
-@pytest.mark.parametrize("kind", [np.uint8, np.uint16])
-@pytest.mark.parametrize("channels", CHANNELS.values())
+@each_case("kind", [np.uint8, np.uint16])
+@each_case("channels", CHANNELS.values())
 def test_a_copy_for_screens_and_models_has_eight_bits_in_srgb(
     channels: int, kind: type[np.uint8] | type[np.uint16]
 ) -> None:

@@ -35,6 +35,7 @@ from tests.adapters.redaction import (
     without_homes,
     without_secrets,
 )
+from tests.support.cases import each_case
 from tests.support.waiting import join
 
 # The part that must be found nowhere.
@@ -164,9 +165,7 @@ def test_a_secret_is_hidden_after_any_text_and_hiding_again_changes_nothing(befo
     assert without_secrets(hidden, secrets) == hidden
 
 
-@pytest.mark.parametrize(
-    "piece", ["a", "://", "://a:", ":", "eyJ", "key", "?", "&key", "Bearer ", "cookie: ", "\\", "AQ."]
-)
+@each_case("piece", ["a", "://", "://a:", ":", "eyJ", "key", "?", "&key", "Bearer ", "cookie: ", "\\", "AQ."])
 def test_a_quarter_of_a_megabyte_of_anything_is_read_in_one_go(piece: str) -> None:
     text = piece * (250_000 // len(piece))
     assert len(without_homes(without_secrets(text))) > 0
@@ -236,7 +235,7 @@ def test_our_own_home_is_a_tilde() -> None:
     assert without_homes(f"{home}less") == f"{home}less"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "short"),
     [
         ("/home/ada/x.py", "~/x.py"),

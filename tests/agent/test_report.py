@@ -25,6 +25,7 @@ from agent.reviews import Review
 from agent.settings import Settings
 from agent.storage.journal import CallRecord, CallState, Heard
 from agent.studio import Studio
+from tests.support.cases import each_case
 from tests.support.gemini import on_gemini, paint
 from tests.support.histories import LARGE_SIGNATURE, NOW, SMALL_SIGNATURE, begun_turn, finished, image_part, picture
 from tests.support.scenes import png, run
@@ -356,8 +357,8 @@ HUGE: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("limit_bytes", [0, 16 << 10, 64 << 10, LIMIT_BYTES])
-@pytest.mark.parametrize("case", HUGE)
+@each_case("limit_bytes", [0, 16 << 10, 64 << 10, LIMIT_BYTES])
+@each_case("case", HUGE)
 def test_the_report_never_exceeds_its_size(case: str, limit_bytes: int) -> None:
     turn = begun_turn("t2").model_copy(update=HUGE[case])
     calls = [call(f"executor:{number}", number, price_usd=0.1) for number in range(300)]

@@ -8,6 +8,7 @@ from pydantic import SecretStr, ValidationError
 
 from agent.errors import SettingsError
 from agent.settings import OpenAISettings, SearchPolicy, Settings, TurnSettings
+from tests.support.cases import each_case
 
 KEY = "AIza" + "C4N4RY_" * 5
 
@@ -110,7 +111,7 @@ def test_a_server_of_ones_own_needs_an_address_and_a_model() -> None:
     assert Settings.from_env({"AIVISTA_OPENAI_TEXT_MODEL": "talker"}).openai is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("environ", "name"),
     [
         ({"AIVISTA_PROVIDER": "llama"}, "AIVISTA_PROVIDER"),
@@ -154,8 +155,8 @@ def test_a_home_is_absolute_and_a_flag_wins_over_the_variable(tmp_path: Path) ->
     assert Settings.from_env({"AIVISTA_HOME": "here"}, home=tmp_path).home == tmp_path
 
 
-@pytest.mark.parametrize("value", ["soon", "-1", "0", "inf", "nan", "1e999"])
-@pytest.mark.parametrize(
+@each_case("value", ["soon", "-1", "0", "inf", "nan", "1e999"])
+@each_case(
     "name",
     [
         "AIVISTA_TEXT_TIMEOUT_S",
@@ -170,8 +171,8 @@ def test_a_number_that_makes_no_sense_names_its_variable(name: str, value: str) 
     assert value in str(error.value)
 
 
-@pytest.mark.parametrize("value", ["much", "-1", "inf", "nan", "1e999", "$5"])
-@pytest.mark.parametrize("name", ["AIVISTA_CAP_DAY_USD", "AIVISTA_CAP_CONVERSATION_USD"])
+@each_case("value", ["much", "-1", "inf", "nan", "1e999", "$5"])
+@each_case("name", ["AIVISTA_CAP_DAY_USD", "AIVISTA_CAP_CONVERSATION_USD"])
 def test_a_cap_that_is_no_amount_names_its_variable(name: str, value: str) -> None:
     with pytest.raises(SettingsError, match=name) as error:
         Settings.from_env({name: value})
@@ -188,7 +189,7 @@ def test_settings_cannot_be_changed_and_refuse_unknown_fields(tmp_path: Path) ->
         Settings.model_validate({"home": tmp_path, "surprise": 1})
 
 
-@pytest.mark.parametrize(
+@each_case(
     "fields",
     [
         {"number_of_images": 0},

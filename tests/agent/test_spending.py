@@ -26,6 +26,7 @@ from agent.spending import (
 )
 from agent.studio import Studio
 from tests.adapters.catalogue import Catalogue, ModelRole, Prices, load_catalogue
+from tests.support.cases import each_case
 from tests.support.gemini import on_gemini, paint
 from tests.support.scenes import only, run
 from tests.wire_server import GeminiServer, PictureAnswer, Text
@@ -51,7 +52,7 @@ def guessed(catalogue: Catalogue = CATALOGUE, provider: str = "gemini", **chosen
 
 
 # By hand: 300 tokens of prompt, 200 of thoughts, and the picture's own, at the prices of the catalogue.
-@pytest.mark.parametrize(
+@each_case(
     ("role", "resolution", "dollars"),
     [
         (ModelRole.IMAGE_FLASH, "1K", (300 * 1.5 + 200 * 7.5 + 1120 * 30) / 1e6),
@@ -192,7 +193,7 @@ def test_a_server_whose_operator_says_it_is_free_is_free() -> None:
 # Caps.
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("cap", "spent", "price", "over"),
     [
         (1.0, 0.5, 0.4, None),

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from agent.storage.curated_styles import curated_looks, curated_styles
 from agent.style_rendering import Border, StyleLook, Technique, render_in_style
+from tests.support.cases import each_case
 
 PHOTO = Path(__file__).parents[1] / "data" / "photos" / "chelsea.webp"
 
@@ -25,7 +26,7 @@ def test_every_curated_style_has_a_look() -> None:
     assert {look.technique for look in curated_looks().values()} == set(Technique)
 
 
-@pytest.mark.parametrize("technique", Technique)
+@each_case("technique", Technique)
 def test_a_look_changes_a_photo_and_keeps_its_size(technique: Technique) -> None:
     before = photo()
     kept = before.copy()

@@ -22,6 +22,7 @@ from agent.providers.scripted import calls
 from agent.settings import Settings, TelemetrySettings
 from agent.telemetry import Telemetry, telemetry_of
 from agent.trace import Retry, StepKind, TraceStep
+from tests.support.cases import each_case
 from tests.support.children import run_child
 from tests.support.histories import NOW
 from tests.support.scenes import Scene, generate, picture, run
@@ -249,7 +250,7 @@ telemetry.close()
     assert 'install "aivista[opentelemetry]"' in said[0]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("variables", "endpoint"),
     [
         ({}, None),

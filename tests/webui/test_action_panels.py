@@ -10,6 +10,7 @@ from typing import get_args
 import pytest
 
 from agent.components import ActionPanel, PanelAction, PanelButton, PanelSetting, PanelSlider
+from tests.support.cases import each_case
 from webui.action_panels import (
     PanelAmounts,
     PanelPress,
@@ -34,8 +35,8 @@ def panel(handle: str = "#1") -> ActionPanel:
     )
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("action", [action for action in ACTIONS if action != "edit"])
+@each_case("language", LANGUAGES)
+@each_case("action", [action for action in ACTIONS if action != "edit"])
 def test_a_button_sends_what_it_says_for_the_person(action: PanelAction, language: str) -> None:
     words = load_words(language)
     shown = action_panel(View(words, "c1"), panel("#7b"), is_open=True)

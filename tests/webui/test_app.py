@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
 from starlette.datastructures import Headers
 
 from agent.settings import Settings
+from tests.support.cases import each_case
 from tests.support.children import run_child
 from webui.app import LaunchOptions, as_reached, host_rules
 from webui.space.place import Place, place_of_visitors
@@ -24,7 +24,7 @@ def place(**chosen: Any) -> Place | None:
 VISITED = place(is_public=True)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("options", "is_public"),
     [
         (LaunchOptions(), False),
@@ -64,8 +64,8 @@ def test_visitors_bring_their_own_key_unless_the_operator_allows_theirs_up_to_a_
     assert as_reached(settings, LaunchOptions(host="0.0.0.0")).lends_keys
 
 
-@pytest.mark.parametrize("listens_on", ["0.0.0.0", "::", "192.168.1.5"])
-@pytest.mark.parametrize(
+@each_case("listens_on", ["0.0.0.0", "::", "192.168.1.5"])
+@each_case(
     ("host", "is_allowed"),
     [
         ("localhost:7860", True),

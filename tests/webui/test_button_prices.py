@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from agent.components import ActionPanel, PanelAction, PanelButton
 from agent.errors import ErrorCode, ErrorInfo
 from agent.plans import CapPassed, Plan
 from agent.providers.catalogue import load_catalogue
 from agent.storage.curated_styles import curated_styles
+from tests.support.cases import each_case
 from webui import notices
 from webui.action_panels import action_panel
 from webui.cards import View
@@ -92,7 +91,7 @@ def test_on_the_sketch_model_no_button_has_a_price() -> None:
     assert {price for sent, price in told.items() if not sent.startswith("run_plan")} == {""}
 
 
-@pytest.mark.parametrize("path", sorted(WEBUI.rglob("*.py")), ids=lambda path: path.stem)
+@each_case("path", sorted(WEBUI.rglob("*.py")))
 def test_a_new_act_is_known_to_be_paying_or_free_and_a_paying_button_is_given_its_price(path: Path) -> None:
     source = path.read_text("utf-8")
     for found in re.finditer(r'(?<![\w_])button\(\s*"(\w+)",(?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)', source):

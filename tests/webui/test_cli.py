@@ -20,6 +20,7 @@ import httpx
 import pytest
 
 from tests.page import PageProcess, free_port, run_command
+from tests.support.cases import each_case
 
 HOMES = Path(__file__).parents[1] / "golden" / "homes"
 
@@ -50,7 +51,7 @@ def test_help_names_every_flag() -> None:
         assert flag in ended.stdout
 
 
-@pytest.mark.parametrize(
+@each_case(
     "flags",
     [
         ["--prot", "7860"],

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.support.cases import each_case
 from webui.clicks import MAX_REFERENCES, Click, read_click, read_references
 from webui.tabs import Returned, Tab
 from webui.turns import Fields, Sent, give_back, paint_back
 
 
-@pytest.mark.parametrize(
-    "data", [None, "view", [], {}, {"act": 3}, {"act": "view", "arg": {}}, {"act": "x", "more": 1}]
-)
+@each_case("data", [None, "view", [], {}, {"act": 3}, {"act": "view", "arg": {}}, {"act": "x", "more": 1}])
 def test_anything_but_an_act_and_its_argument_is_ignored(data: object) -> None:
     assert read_click(data) is None
 

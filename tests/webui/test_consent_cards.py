@@ -11,6 +11,7 @@ import pytest
 from agent.components import ConsentCard
 from agent.events import ConsentAsked, TurnEvent, TurnPaused, TurnStarted
 from agent.plans import Ask
+from tests.support.cases import each_case
 from tests.support.page_values import VIEW
 from webui.consent_cards import closed_consent, open_consent
 from webui.live import LiveTurn, advance_all
@@ -43,7 +44,7 @@ def test_a_hundred_thousand_characters_are_all_there() -> None:
     assert escape(text) in closed_consent(VIEW, ConsentCard(asks=(ASK.model_copy(update={"arguments": text}),)))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "code"),
     [
         ("a\u202eb", "202E"),

@@ -17,6 +17,7 @@ from PIL import Image
 from starlette.requests import Request
 
 from tests.page import PageProcess
+from tests.support.cases import each_case
 from tests.wire_server import GeminiProcess
 from webui.endpoint import script_of
 from webui.sessions import Sessions
@@ -189,8 +190,8 @@ def test_a_conversation_that_is_not_there_is_refused(client: Client) -> None:
     assert chat(client, "hello", conversation="nowhere")[-1]["error"]["code"] == "conversation_not_found"
 
 
-@pytest.mark.parametrize("is_shared", [True, False])
-@pytest.mark.parametrize("name", ["\ud800", "c1:x.\ud800", "\ud800:\ud800.\ud800"])
+@each_case("is_shared", [True, False])
+@each_case("name", ["\ud800", "c1:x.\ud800", "\ud800:\ud800.\ud800"])
 def test_half_a_character_is_in_no_name_that_a_script_goes_on_with(name: str, is_shared: bool) -> None:
     sessions = Sessions(b"s" * 32, is_shared=is_shared)
     script = script_of(sessions, Request({"type": "http", "headers": []}), name)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import gradio as gr
-import pytest
 
 from agent.conversation import WorkspaceFile
+from tests.support.cases import each_case
 from webui import file_kinds
 from webui.file_kinds import MOST_EDITED_BYTES, is_program, kind_of, language_of, picture_type
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "language"),
     [
         ("tools/Sum.PY", "python"),
@@ -41,7 +41,7 @@ def test_scripts_can_be_run_and_nothing_else() -> None:
     assert [name for name in names if is_program(name)] == ["a.js", "B.MJS"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("content", "type_"),
     [
         (PNG, "image/png"),
@@ -59,7 +59,7 @@ def test_a_picture_is_told_by_its_first_bytes(content: bytes, type_: str | None)
     assert picture_type(content) == type_
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("content", "kind"),
     [
         (b"", "text"),

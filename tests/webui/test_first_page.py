@@ -15,6 +15,7 @@ from agent.kept_things import LostRecords
 from agent.messages import ImageOrigin
 from agent.settings import Settings
 from agent.studio import Studio, TurnRequest
+from tests.support.cases import each_case
 from webui.panels.chat import welcome_html, wish_of
 from webui.sample_picture import NAME, sample_picture
 from webui.words import LANGUAGES, load_words
@@ -52,8 +53,8 @@ async def test_every_example_makes_a_picture_on_sketch(tmp_path: Path, language:
             assert len(made) == 1, name
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("count", [0, 1, 3])
+@each_case("language", LANGUAGES)
+@each_case("count", [0, 1, 3])
 def test_records_that_could_not_be_read_are_told_of_with_the_way_back(language: str, count: int) -> None:
     words = load_words(language)
     newest = datetime(2031, 5, 14, 12, tzinfo=UTC) if count else None

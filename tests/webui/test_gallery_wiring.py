@@ -12,6 +12,7 @@ import pytest
 
 from agent.settings import Settings
 from agent.studio import Studio
+from tests.support.cases import each_case
 from tests.support.galleries import filled
 from tests.support.histories import finished
 from webui.clicks import MAX_REFERENCES
@@ -84,7 +85,7 @@ async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
         yield Desk(studio, GalleryActs(screen), first, second, ids)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "data",
     [
         None,

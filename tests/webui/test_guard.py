@@ -11,6 +11,7 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
+from tests.support.cases import each_case
 from webui.guard import Guard, HostRules
 from webui.sessions import COOKIE, Sessions
 
@@ -47,8 +48,8 @@ def test_a_studio_on_the_network_that_knows_no_name_answers_to_any() -> None:
     assert client(is_loopback=False).get("/", headers={"host": "studio.lan"}).status_code == 200
 
 
-@pytest.mark.parametrize("origin", ["http://evil.test", "null", "http://127.0.0.1:9999", "https://127.0.0.1.evil.test"])
-@pytest.mark.parametrize("is_loopback", [True, False])
+@each_case("origin", ["http://evil.test", "null", "http://127.0.0.1:9999", "https://127.0.0.1.evil.test"])
+@each_case("is_loopback", [True, False])
 def test_another_site_cannot_write(origin: str, is_loopback: bool) -> None:
     answer = client(is_loopback=is_loopback).post("/write", headers={"origin": origin})
     assert answer.status_code == 403

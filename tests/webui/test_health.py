@@ -7,6 +7,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.testclient import TestClient
 
+from tests.support.cases import each_case
 from webui.guard import Guard, HostRules
 from webui.health import ALIVE, READY, Health
 from webui.sessions import Sessions
@@ -25,8 +26,8 @@ def client(*missing: str, rules: HostRules = NAMED) -> TestClient:
     return TestClient(Starlette(middleware=middleware), base_url="http://studio.example")
 
 
-@pytest.mark.parametrize("path", [ALIVE, READY])
-@pytest.mark.parametrize("host", ["studio.example", "10.0.0.7:7860", "127.0.0.1", "[fd00::1]:7860", ""])
+@each_case("path", [ALIVE, READY])
+@each_case("host", ["studio.example", "10.0.0.7:7860", "127.0.0.1", "[fd00::1]:7860", ""])
 def test_whoever_runs_it_may_ask_by_name_by_address_or_by_none(path: str, host: str) -> None:
     answer = client().get(path, headers={"host": host})
     assert answer.status_code == 200

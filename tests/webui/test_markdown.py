@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from agent.messages import Source
 from tests.adapters.markdown import MOST_FORMATTED_CHARACTERS, markdown_html, own_words_html
+from tests.support.cases import each_case
 
 TAGS = {
     *(
@@ -56,7 +57,7 @@ def a(url: str, text: str = "") -> str:
     return f'<a href="{url}" target="_blank" rel="noopener noreferrer">{text or url}</a>'
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "shown"),
     [
         ("plain **bold** and `code`", "<p>plain <strong>bold</strong> and <code>code</code></p>"),
@@ -80,8 +81,8 @@ def test_pictures_become_words_and_tags_are_spelled_out(text: str, shown: str | 
     assert shown is None or html == shown
 
 
-@pytest.mark.parametrize("fence", ["```", "````", "~~~", "~~~~~"])
-@pytest.mark.parametrize("kind", ["", "mermaid", " mermaid", "html", "math", "svg", "latex", "mermaid {x}", "js\t<b>"])
+@each_case("fence", ["```", "````", "~~~", "~~~~~"])
+@each_case("kind", ["", "mermaid", " mermaid", "html", "math", "svg", "latex", "mermaid {x}", "js\t<b>"])
 def test_a_fenced_block_of_whatever_kind_is_code(fence: str, kind: str) -> None:
     code = 'graph TD\n\n  A["<input placeholder=key>"] $$x$$ \\[y\\] ![](http://evil.test/x) <form>\n'
     for text in (
@@ -135,7 +136,7 @@ def test_each_block_is_a_line_of_its_own_so_that_what_stands_already_is_not_draw
     assert markdown_html("3. three\n4. four").startswith('<ol start="3">')
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "shown"),
     [
         ("see [the page](https://a.test/b?c=d)", f"see the page ({a('https://a.test/b?c=d')})"),
@@ -167,7 +168,7 @@ SOURCES = (Source(title="One", url="https://one.test/"), Source(title="Two", url
 ONE, TWO = a("https://one.test/", "¹"), a("https://two.test/a_(b)", "²")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "shown"),
     [
         ("It opens at 7 [1].", f"It opens at 7 {ONE}."),
@@ -214,7 +215,7 @@ def test_a_task_has_its_box() -> None:
     assert html.count('class="task"') == 2
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "画一个20*30*40厘米的盒子",
@@ -237,7 +238,7 @@ def test_an_address_in_a_persons_own_words_is_a_link_with_the_same_words() -> No
     assert reader.words == "look at https://example.org/a_b_c*d !"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "shown"),
     [
         ("**注意：**请先看图", "<strong>注意：</strong>请先看图"),

@@ -9,6 +9,7 @@ import pytest
 
 from agent.errors import ErrorCode, RequestRefused
 from agent.plans import Decision, ModelPrice, PlanEdit
+from tests.support.cases import each_case
 from tests.support.page_values import FLASH, OFFERS, PLAN, WORDS
 from webui.plan_answers import RunPlan, after, decision_to_run, read_run
 from webui.words import load_words
@@ -31,7 +32,7 @@ def test_what_the_fields_say_is_read() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     "sent",
     [
         "",

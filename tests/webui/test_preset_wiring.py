@@ -12,6 +12,7 @@ import pytest
 
 from agent.settings import Settings
 from agent.studio import Studio
+from tests.support.cases import each_case
 from tests.webui.test_rail_wiring import Desk
 from webui.panels.composer import Chosen
 from webui.preset_wiring import PresetClick, Presets, Shelf, read_preset_click
@@ -125,6 +126,6 @@ async def test_a_name_cannot_carry_markup(menu: Menu) -> None:
     assert "<img" not in shown
 
 
-@pytest.mark.parametrize("data", [None, 3, [], {}, {"act": 1}, {"act": "save", "name": "x" * 401}])
+@each_case("data", [None, 3, [], {}, {"act": 1}, {"act": "save", "name": "x" * 401}])
 def test_a_click_that_is_none_is_ignored(data: object) -> None:
     assert read_preset_click(data) is None

@@ -17,6 +17,7 @@ from starlette.types import Message
 from agent.adjusting import Adjustment
 from agent.adjusting.applying import apply_adjustment
 from agent.studio import StoredPicture
+from tests.support.cases import each_case
 from tests.support.kept_pictures import KeptPictures, decoded, kept_pictures, png, visitor
 from webui.picture_work import PER_VISITOR, Workbench
 from webui.previews import EDGE_PX, SETTINGS, SmallCopies, adjusted, preview_routes, read_query
@@ -40,7 +41,7 @@ def test_every_slider_can_be_asked_for(name: str) -> None:
     assert read_query(QueryParams({name: "-35"})) == Adjustment.model_validate({name: -35})
 
 
-@pytest.mark.parametrize(
+@each_case(
     "query",
     [
         "brightness=101",

@@ -26,6 +26,7 @@ from agent.imaging.provenance import (
 from agent.imaging.provenance.recipe import RecipeSource
 from agent.settings import TurnSettings
 from tests.page import PageProcess
+from tests.support.cases import each_case
 from webui.panels.composer import AUTO, Chosen
 from webui.panels.recipes import card_html, recipe_html
 from webui.recipe_wiring import read_recipe_click
@@ -63,9 +64,8 @@ def test_what_was_found_survives_the_way_to_the_page_and_back(found: Found) -> N
     assert read_told(kept.model_dump_json(exclude_none=True)) == found
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "null", "[]", "{", '{"recipe": {"version": 9}}', '{"recipe": {"evil": 1}}', '{"other": 1}', "x" * 10],
+@each_case(
+    "text", ["", "null", "[]", "{", '{"recipe": {"version": 9}}', '{"recipe": {"evil": 1}}', '{"other": 1}', "x" * 10]
 )
 def test_what_the_page_made_up_is_nothing(text: str) -> None:
     assert read_told(text) is None

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from agent.pictures import ReferenceRole
+from tests.support.cases import each_case
 from webui.roles import RoleChoice, chosen_roles, read_choice, read_roles, write_roles
 
 STYLE, POSE = ReferenceRole.STYLE, ReferenceRole.POSE
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "roles"),
     [
         ('{"#2": "style"}', {"#2": STYLE}),
@@ -37,7 +36,7 @@ def test_what_is_written_is_read_again() -> None:
     assert write_roles({}) == ""
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("sent", "choice"),
     [
         ({"handle": "#2", "role": "style"}, RoleChoice(handle="#2", role=STYLE)),

@@ -13,6 +13,7 @@ from agent.settings import OpenAISettings
 from agent.spending import Estimate, EstimatePart, PartKind
 from agent.storage.preferences import Preferences
 from agent.storage.spend import SpendSums
+from tests.support.cases import each_case
 from tests.support.page_values import PLAN, VIEW, WORDS
 from webui.cards import View
 from webui.panels.composer import Chosen
@@ -49,7 +50,7 @@ def said(shown: str) -> str:
     return unescape(re.sub("<[^>]*>", "", shown)).strip()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("amount", "shown"),
     [(0, "$0.00"), (0.00001, "$0.00"), (0.0027, "$0.0027"), (0.005, "$0.01"), (0.136, "$0.14"), (1234.5, "$1,234.50")],
 )
@@ -157,7 +158,7 @@ def test_a_price_says_for_what_it_was_told_and_one_that_is_free_does_not() -> No
     assert "<script>" not in hostile
 
 
-@pytest.mark.parametrize("text", [None, "", "{}", "no JSON", "[]", '{"files": -1}', '{"files": 1e9}', '{"more": 1}'])
+@each_case("text", [None, "", "{}", "no JSON", "[]", '{"files": -1}', '{"files": 1e9}', '{"more": 1}'])
 def test_what_the_page_never_writes_counts_as_nothing(text: str | None) -> None:
     assert read_beside(text) == Beside()
 
@@ -215,7 +216,7 @@ def test_the_bar_is_never_longer_than_its_cap(day_usd: float, cap: float, value:
     assert ('class="spend full"' in shown) is is_full
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("day", "conversation", "expected"),
     [
         (None, None, Preferences()),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
+from tests.support.cases import each_case
 from tests.support.page_values import picture
 from webui.cards import View
 from webui.thumbnails import thread_picture
@@ -25,7 +24,7 @@ def offered(width: int, height: int, *, is_in_sheet: bool = False) -> dict[str, 
     return {width: address for address, width in (source.split(" ") for source in sources.split(", "))}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("width", "height", "widths"),
     [
         (2048, 1024, ["336w", "672w", "1344w"]),

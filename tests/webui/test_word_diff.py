@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
+from tests.support.cases import each_case
 from webui.word_diff import Kind, diff_html, word_diff
 
 CASES = [
@@ -25,14 +24,14 @@ def joined(pieces: list[tuple[Kind, str]], without: Kind) -> str:
     return "".join(text for kind, text in pieces if kind != without)
 
 
-@pytest.mark.parametrize(("before", "after"), CASES)
+@each_case(("before", "after"), CASES)
 def test_both_texts_can_be_read_from_the_pieces(before: str, after: str) -> None:
     pieces = word_diff(before, after)
     assert joined(pieces, "removed") == after
     assert re.sub(r"\s", "", joined(pieces, "added")) == re.sub(r"\s", "", before)
 
 
-@pytest.mark.parametrize(("before", "after"), CASES)
+@each_case(("before", "after"), CASES)
 def test_what_is_read_on_the_page_is_what_would_be_sent(before: str, after: str) -> None:
     shown = diff_html(word_diff(before, after))
     kept = re.sub(r"<del>.*?</del>", "", shown, flags=re.DOTALL)

@@ -14,6 +14,7 @@ import agent
 import webui
 from agent.errors import ErrorCode, ErrorInfo
 from agent.events import Step
+from tests.support.cases import each_case
 from webui.shortcuts import shortcuts
 from webui.words import LANGUAGES, choose_language, load_words
 
@@ -144,7 +145,7 @@ def test_a_sentence_whose_parameter_is_missing_still_reads() -> None:
     assert load_words("en").error(ErrorInfo(code=ErrorCode.RATE_LIMITED)).endswith("in ? s.")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("fixed", "chosen", "accepted", "expected"),
     [
         (None, None, "zh-CN,zh;q=0.9,en;q=0.8", "zh-CN"),

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.adapters.language import Adjustment, CropBox, CropRatio, Flip
+from tests.support.cases import each_case
 
 amounts = st.integers(-100, 100)
 ratios = st.builds(
@@ -55,7 +56,7 @@ def test_nothing_said_is_nothing_done() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     "wrong",
     [
         {"brightness": 101},
@@ -86,7 +87,7 @@ def test_a_ratio_may_be_written_as_people_write_it(written: str) -> None:
     assert crop.text == "16:9"
 
 
-@pytest.mark.parametrize(("said", "kept"), [(0, 0), (180, 180), (-180, 180), (270, -90), (450, 90), (-450, -90)])
+@each_case(("said", "kept"), [(0, 0), (180, 180), (-180, 180), (270, -90), (450, 90), (-450, -90)])
 def test_a_turn_is_kept_between_half_a_turn_each_way(said: float, kept: float) -> None:
     assert Adjustment(rotate=said).rotate == kept
 

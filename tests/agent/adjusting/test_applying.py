@@ -15,6 +15,7 @@ from PIL import Image, ImageCms, ImageDraw, ImageFilter, PngImagePlugin
 from agent.errors import ErrorCode, RequestRefused
 from tests.adapters.language import Adjustment, CropBox, CropRatio, Flip
 from tests.adapters.pixels import Adjusted, Raster, apply_adjustment, eight_bits, encode_png, open_picture, preview
+from tests.support.cases import each_case
 
 WEIGHTS = np.array((0.2126, 0.7152, 0.0722))
 TONES = ("brightness", "contrast", "saturation", "warmth", "sharpness")
@@ -85,7 +86,7 @@ SOURCES: dict[str, tuple[bytes, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", SOURCES)
+@each_case("name", SOURCES)
 def test_no_adjustment_leaves_every_pixel_of_every_kind_of_picture(name: str) -> None:
     data, mode = SOURCES[name]
     image = decoded(apply_adjustment(data, Adjustment()))
@@ -94,8 +95,8 @@ def test_no_adjustment_leaves_every_pixel_of_every_kind_of_picture(name: str) ->
     assert np.array_equal(pixels(image), pixels(source if mode == "I;16" else source.convert(mode)))
 
 
-@pytest.mark.parametrize("name", SOURCES)
-@pytest.mark.parametrize("tone", TONES)
+@each_case("name", SOURCES)
+@each_case("tone", TONES)
 def test_every_kind_of_picture_can_be_adjusted(name: str, tone: str) -> None:
     data, mode = SOURCES[name]
     before = decoded(apply_adjustment(data, Adjustment()))
@@ -244,8 +245,8 @@ def test_a_clear_grey_of_16_bits_stays_clear() -> None:
     assert (after.pixels[1:, :, :3] == 30000).all()
 
 
-@pytest.mark.parametrize("channels", [3, 4])
-@pytest.mark.parametrize("tone", TONES)
+@each_case("channels", [3, 4])
+@each_case("tone", TONES)
 def test_colour_of_16_bits_keeps_them(channels: int, tone: str) -> None:
     values = np.random.default_rng(5).integers(0, 65536, (60, 90, channels)).astype(np.uint16)
     source = encode_png(Raster(values))
@@ -267,7 +268,7 @@ def result_of(data: bytes, **adjustment: object) -> Image.Image:
     return decoded(apply_adjustment(data, Adjustment.model_validate(adjustment)))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("adjustment", "method"),
     [
         ({"rotate": 90}, Image.Transpose.ROTATE_270),
@@ -277,7 +278,7 @@ def result_of(data: bytes, **adjustment: object) -> Image.Image:
         ({"flip": "vertical"}, Image.Transpose.FLIP_TOP_BOTTOM),
     ],
 )
-@pytest.mark.parametrize("name", ["PNG", "RGBA", "16 bits", "grey with alpha"])
+@each_case("name", ["PNG", "RGBA", "16 bits", "grey with alpha"])
 def test_quarter_turns_and_mirrors_move_pixels_and_change_none(
     name: str, adjustment: dict[str, object], method: Image.Transpose
 ) -> None:
@@ -403,7 +404,7 @@ def test_an_animation_gives_its_first_frame() -> None:
     assert pixels(after.convert("RGB"))[0, 0].tolist() == [255, 0, 0]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("data", "code"),
     [
         (b"", ErrorCode.PICTURE_UNREADABLE),

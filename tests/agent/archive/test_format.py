@@ -32,6 +32,7 @@ from agent.errors import RequestRefused
 from agent.pictures import Picture
 from tests.agent.archive.format_page import COMMAND, PAGE, page
 from tests.agent.archive.shelf import contents, kept_turns, place
+from tests.support.cases import each_case
 
 
 def test_the_page_is_the_one_the_code_makes() -> None:
@@ -113,7 +114,7 @@ def test_every_suffix_has_its_type() -> None:
     assert tuple(MIME_OF_SUFFIX) == SUFFIXES
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "is_known"),
     [
         ("manifest.json", True),
@@ -139,7 +140,7 @@ def test_no_other_name_is_known(name: str, is_known: bool) -> None:
 MEGABYTES = 20 << 20
 
 
-@pytest.mark.parametrize(
+@each_case(
     "data",
     [
         b'"' * MEGABYTES,
@@ -152,7 +153,6 @@ MEGABYTES = 20 << 20
         b'{"":' * (MEGABYTES // 4),
         b"1," * (MEGABYTES // 2),
     ],
-    ids=lambda data: data[:5].decode(),
 )
 def test_json_of_an_enemy_costs_little_memory_before_it_is_refused(data: bytes) -> None:
     tracemalloc.start()

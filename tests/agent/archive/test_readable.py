@@ -27,6 +27,7 @@ from agent.messages import Source
 from agent.plans import Plan
 from tests.agent.archive.shelf import kept_turns
 from tests.agent.archive.values import PARTS
+from tests.support.cases import each_case
 from tests.support.histories import NOW, begun_turn, picture
 
 ADDRESSES = {part.digest: f"../../pictures/{part.digest}.png" for part in PARTS}
@@ -132,13 +133,13 @@ def check_markdown(text: str) -> str:
     return "".join(token.content if token.type == "text" else "\n" for token in tokens if not token.children)
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@each_case("text", HOSTILE)
 def test_no_word_becomes_html(text: str) -> None:
     parts = check_html(web_page(page_of(hostile_conversation(text))))
     assert visible(text).strip() in parts.words
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@each_case("text", HOSTILE)
 def test_no_word_becomes_markdown(text: str) -> None:
     check_markdown(markdown(page_of(hostile_conversation(text))))
 
@@ -203,7 +204,7 @@ def code_in(text: str) -> list[str]:
     return [token.content for token in tokens if token.type == "fence"]
 
 
-@pytest.mark.parametrize("text", [*HOSTILE, "```\n````\n~~~\n# out", "`" * 40, "a\r\nb\rc", "\n\n    x\n```"])
+@each_case("text", [*HOSTILE, "```\n````\n~~~\n# out", "`" * 40, "a\r\nb\rc", "\n\n    x\n```"])
 def test_a_files_text_is_code_and_nothing_of_it_gets_out(text: str) -> None:
     # With a NUL in it, it would be no text.
     text = text.replace("\0", "")
@@ -268,7 +269,7 @@ def test_every_language_has_the_same_words() -> None:
         ) == sorted(re.findall(r"{\w+}", WORDS["zh-CN"][key]))
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@each_case("text", HOSTILE)
 def test_no_title_becomes_html_in_the_list_of_conversations(text: str) -> None:
     html = index_page(Page("en", text, ()), [("conversations/0001/conversation.html", text, text)])
     parts = Parts(html)
@@ -276,7 +277,7 @@ def test_no_title_becomes_html_in_the_list_of_conversations(text: str) -> None:
     assert [one["href"] for tag, one in parts.tags if tag == "a"] == ["conversations/0001/conversation.html"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("address", "link"),
     [
         ("https://example.org/?q=狐&a=1#x", "https://example.org/?q=%E7%8B%90&a=1#x"),

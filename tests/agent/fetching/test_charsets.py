@@ -3,11 +3,12 @@ from __future__ import annotations
 import pytest
 
 from tests.adapters.fetcher import decoded
+from tests.support.cases import each_case
 
 FOX = "狐狸跳过了那只懒狗。"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("charset", "codec", "text"),
     [
         ("gb2312", "gbk", "朱镕基与狐狸"),
@@ -58,7 +59,7 @@ def test_without_a_word_it_is_tried(text: str, codec: str) -> None:
     assert decoded(text.encode(codec), "", is_markup=False) == text
 
 
-@pytest.mark.parametrize("charset", ["utf-7", "punycode", "unicode_escape", "idna", "rot13", "zlib", "base64"])
+@each_case("charset", ["utf-7", "punycode", "unicode_escape", "idna", "rot13", "zlib", "base64"])
 def test_a_codec_that_no_page_is_written_in_is_not_used(charset: str) -> None:
     assert decoded(b"+ADw-a\\u0041", charset, is_markup=True) == "+ADw-a\\u0041"
 

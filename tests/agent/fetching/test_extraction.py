@@ -9,6 +9,7 @@ import pytest
 from agent.errors import ErrorCode, ToolArgumentError
 from tests.adapters.fetcher import FetchedPage, Link, PageExtraction, ReadingLimits, ReadPage
 from tests.agent.fetching.pdfs import pdf
+from tests.support.cases import each_case
 
 URL = "https://site.test/articles/fox.html"
 SENTENCE = "The quick brown fox jumps over the lazy dog and rests in the snow afterwards. "
@@ -99,7 +100,7 @@ async def test_a_page_that_names_another_charset_was_decoded_already(kind: str) 
     assert "狐狸跳过了那只懒狗" in page.text
 
 
-@pytest.mark.parametrize("content", ["", " ", "<html></html>", "<!-- -->", "\x01", "<title>only</title>"])
+@each_case("content", ["", " ", "<html></html>", "<!-- -->", "\x01", "<title>only</title>"])
 async def test_an_empty_page_has_no_text(content: str) -> None:
     page = await read(html(content))
     assert (page.text, page.links) == ("", ())

@@ -11,6 +11,7 @@ import trustme
 
 from agent.errors import AivistaError, ErrorCode, NetworkFailure, ToolArgumentError
 from tests.adapters.fetcher import Endpoint, FetchedPage, Fetcher, FetchLimits, Guard
+from tests.support.cases import each_case
 from tests.support.clock import Clock
 from tests.support.web import HERE, Handler, Web, answer, drop_by_drop, endless, packed, pieces, web
 
@@ -154,7 +155,7 @@ async def test_the_next_address_is_tried_when_one_does_not_answer() -> None:
             assert (await fetcher.fetch("http://two.test/")).content == "the second"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "raw",
     [
         pytest.param(b"SSH-2.0-OpenSSH_9.9\r\n", id="an SSH banner"),
@@ -181,7 +182,7 @@ async def test_what_is_no_whole_answer_of_a_web_server_is_refused(raw: bytes) ->
     assert error.code is ErrorCode.PAGE_UNREACHABLE
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("raw", "problem"),
     [
         (answer(b"\x89PNG\r\n\x1a\n", "image/png"), "not text but image"),
@@ -207,7 +208,7 @@ async def test_what_cannot_be_read_as_text_is_refused(raw: bytes, problem: str) 
     assert problem in str(error)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "kind",
     [
         *("text/plain", "TEXT/HTML;charset=utf-8", "text/markdown", "text/csv", "application/json", "application/xml"),
@@ -221,7 +222,7 @@ async def test_text_json_and_xml_are_read(kind: str) -> None:
     assert (page.media_type, page.content) == (kind.partition(";")[0].lower(), "<a/>")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("body", "kind"),
     [
         (b"  <!DOCTYPE html><p>x", "text/html"),

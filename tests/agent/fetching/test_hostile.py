@@ -6,6 +6,7 @@ import pytest
 
 from agent.errors import AivistaError, ErrorCode, NetworkFailure, ToolArgumentError
 from tests.adapters.fetcher import Fetcher, Guard
+from tests.support.cases import each_case
 from tests.support.web import Names, Web, web
 
 ADDRESSES = (
@@ -111,7 +112,7 @@ async def test_a_name_that_nobody_knows_is_out_of_reach(url: str) -> None:
     assert error.code is ErrorCode.PAGE_UNREACHABLE
 
 
-@pytest.mark.parametrize(
+@each_case(
     "location",
     [
         *("http://127.0.0.1/", "http://localhost/", "http://2130706433/", "http://[::1]/", "http://169.254.169.254/"),

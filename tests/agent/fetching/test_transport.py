@@ -5,6 +5,7 @@ import pytest
 
 from agent.errors import ErrorCode, ToolArgumentError
 from tests.adapters.fetcher import Guard, GuardedTransport
+from tests.support.cases import each_case
 from tests.support.web import Names, drop_by_drop, web
 
 
@@ -35,10 +36,8 @@ async def test_an_answer_can_be_read_as_it_comes() -> None:
                 break
 
 
-@pytest.mark.parametrize(
-    "url", ["http://127.0.0.1/mcp", "http://localhost:8000/mcp", "http://metadata.test/", "http://2130706433/"]
-)
-@pytest.mark.parametrize("ports", [frozenset({80, 443}), None])
+@each_case("url", ["http://127.0.0.1/mcp", "http://localhost:8000/mcp", "http://metadata.test/", "http://2130706433/"])
+@each_case("ports", [frozenset({80, 443}), None])
 async def test_a_private_address_is_not_dialled(url: str, ports: frozenset[int] | None) -> None:
     names = Names()
     names.lead("metadata.test", "169.254.169.254")

@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 
 from agent.errors import ToolArgumentError
 from tests.adapters.fetcher import MAX_URL_CHARACTERS, followed, normalized, web_url
+from tests.support.cases import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("written", "spelled"),
     [
         ("http://Example.ORG", "http://example.org/"),
@@ -40,12 +41,12 @@ def test_what_may_not_be_asked_for_has_no_spelling() -> None:
     assert normalized("ftp://example.org/") == ""
 
 
-@pytest.mark.parametrize("location", ["b", "/b", "//other.org/b", "https://other.org/b", "?b", "../../b", "#b", ""])
+@each_case("location", ["b", "/b", "//other.org/b", "https://other.org/b", "?b", "../../b", "#b", ""])
 def test_a_link_is_followed_from_where_it_stands(location: str) -> None:
     assert "b" in str(followed(web_url("http://example.org/b/a"), location))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "location",
     [
         "javascript:alert(1)",

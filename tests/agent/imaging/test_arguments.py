@@ -8,6 +8,7 @@ from pydantic import JsonValue
 from agent.errors import ErrorCode, ToolArgumentError
 from agent.settings import ReferenceMode
 from tests.adapters.language import GenerateImageArgs, ImageAction, parse_arguments
+from tests.support.cases import each_case
 
 
 def test_the_prompt_alone_is_enough() -> None:
@@ -104,7 +105,7 @@ def test_unknown_fields_are_ignored() -> None:
     assert parse_arguments({"prompt": "a fox", "seed": 7}) == GenerateImageArgs(prompt="a fox")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("arguments", "problem"),
     [
         ({}, "prompt is missing, it must describe the picture in words"),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import io
 
-import pytest
 from PIL import Image
 
 from agent.pictures import Blank
 from tests.adapters.pixels import blank_of
+from tests.support.cases import each_case
 
 
 def encoded(image: Image.Image, kind: str = "PNG", **how: int) -> bytes:
@@ -22,7 +22,7 @@ def noisy(value: int) -> Image.Image:
     return Image.merge("RGB", (noise, noise, noise))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("data", "blank"),
     [
         (encoded(Image.new("RGB", (64, 36), "black")), Blank.BLACK),

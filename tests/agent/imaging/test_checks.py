@@ -13,6 +13,7 @@ from agent.pictures import Caption, EditRecord
 from agent.providers.sketch.lettering import write_into
 from agent.providers.sketch.operations import Position
 from agent.providers.sketch.painter import paint
+from tests.support.cases import each_case
 from tests.support.histories import image_part
 from tests.support.scenes import png
 
@@ -23,8 +24,8 @@ def as_png(image: Image.Image) -> bytes:
     return out.getvalue()
 
 
-@pytest.mark.parametrize("size", [(1376, 768), (768, 1376), (1024, 1024)])
-@pytest.mark.parametrize(
+@each_case("size", [(1376, 768), (768, 1376), (1024, 1024)])
+@each_case(
     ("prompt", "words"),
     [("a café poster with the headline “Slow mornings”", "Slow mornings"), ("海报，标题是“慢下来”", "慢下来")],
 )

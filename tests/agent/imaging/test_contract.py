@@ -19,6 +19,7 @@ from agent.imaging.contract import (
 from agent.pictures import Fact
 from agent.providers.catalogue import load_catalogue
 from agent.settings import SearchPolicy, TurnSettings
+from tests.support.cases import each_case
 
 CATALOGUE = load_catalogue()
 MODELS = image_models(CATALOGUE, "gemini")
@@ -45,7 +46,7 @@ def normalized(
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("locked", "may_search", "search_needed", "policy", "asked_in_words", "wish", "model", "is_grounded"),
     [
         # 1. The person's lock.

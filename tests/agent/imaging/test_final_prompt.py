@@ -3,13 +3,13 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.messages import ImageOrigin, ImagePart
 from agent.pictures import Fact, Picture
 from tests.adapters.language import compose, without_facts, without_legend
+from tests.support.cases import each_case
 
 FACT = Fact(item="The tower is 330 m high", source="https://example.org/tower")
 
@@ -19,7 +19,7 @@ def picture(handle: str) -> Picture:
     return Picture(handle=handle, image=image, turn_id="t", created_at=datetime(2026, 11, 20, tzinfo=UTC))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("written", "left"),
     [
         ("a [FACTS]x[/FACTS] b", "a b"),

@@ -31,6 +31,7 @@ from tests.adapters.pixels import (
     small_copy,
     take_in,
 )
+from tests.support.cases import each_case
 from tests.support.icc import grey_profile, rgb_profile
 
 # 16 by 16 pixels; no encoder that Pillow comes with writes more than 8 bits.
@@ -104,7 +105,7 @@ async def refusal(data: bytes, name: str = "holiday.png") -> RequestRefused:
     return caught.value
 
 
-@pytest.mark.parametrize("form", ["PNG", "JPEG", "WEBP", "GIF", "AVIF", "MPO"])
+@each_case("form", ["PNG", "JPEG", "WEBP", "GIF", "AVIF", "MPO"])
 async def test_every_format_offered_is_read(form: str) -> None:
     image = opened(await take_in(encoded(Image.new("RGB", (40, 20), "red"), form), "a"))
     assert image.size == (40, 20)
@@ -264,7 +265,7 @@ async def test_for_models_sixteen_bits_are_scaled_not_cut() -> None:
     assert [colour_at(image, x, 0) for x in range(4)] == [(0,) * 3, (1,) * 3, (128,) * 3, (255,) * 3]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("image", "form", "mode"),
     [
         pytest.param(Image.new("CMYK", (8, 8), (0, 255, 255, 0)), "JPEG", "RGB", id="CMYK"),
@@ -331,15 +332,15 @@ async def test_a_truncated_picture_of_16_bits_is_refused_and_no_decoder_complain
     assert capfd.readouterr().err == ""
 
 
-@pytest.mark.parametrize("form", ["PNG", "JPEG", "WEBP", "GIF", "AVIF"])
-@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+@each_case("form", ["PNG", "JPEG", "WEBP", "GIF", "AVIF"])
+@each_case("share", [0.1, 0.5, 0.9])
 async def test_a_truncated_picture_is_refused_in_a_sentence(form: str, share: float) -> None:
     data = encoded(noise(64, 64), form)
     error = await refusal(data[: int(len(data) * share)])
     assert str(error) == "holiday.png is damaged or was cut off on its way. Please send it again."
 
 
-@pytest.mark.parametrize(
+@each_case(
     "data",
     [
         pytest.param(b"", id="empty"),
@@ -440,7 +441,7 @@ async def code_or_size(data: bytes) -> str | tuple[int, int]:
     return opened(taken).size
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "shown"),
     [
         ("holiday.png", "holiday.png"),
@@ -493,7 +494,7 @@ def test_17_pictures_are_too_many() -> None:
         check_request("x", 17)
 
 
-@pytest.mark.parametrize("text", ["", " \n ", "…?!", "🦊❄️", "👩‍👩‍👧", "。。。", "\u3164", "---"])
+@each_case("text", ["", " \n ", "…?!", "🦊❄️", "👩‍👩‍👧", "。。。", "\u3164", "---"])
 def test_a_text_without_words_is_blank(text: str) -> None:
     assert is_blank(text)
 

@@ -11,19 +11,20 @@ from agent.imaging.intents import action_of, holds_question, is_mask_note, is_un
 from agent.providers.catalogue import load_catalogue
 from agent.providers.sketch.calls import image_call
 from agent.providers.sketch.wishes import Draw, Edit, understand
+from tests.support.cases import each_case
 
 SAID = ["generate_image", "edit_image", "adjust_parameters", "inpainting", "unknown", "repaint", None]
 DECLARATION = declaration(load_catalogue(), "sketch")
 
 
-@pytest.mark.parametrize("said", SAID)
-@pytest.mark.parametrize("is_edit", [True, False])
+@each_case("said", SAID)
+@each_case("is_edit", [True, False])
 def test_a_mask_forces_a_change_inside_it_whatever_the_agent_says(said: str | None, is_edit: bool) -> None:
     arguments = parse_arguments({"prompt": "a fox", "action": said})
     assert action_of(arguments, has_mask=True, is_edit=is_edit) == "inpainting"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("said", "is_edit", "action"),
     [
         (None, True, "edit_image"),
@@ -45,7 +46,7 @@ def test_without_a_mask_the_agents_word_counts_and_silence_means_what_the_pictur
     assert action_of(arguments, has_mask=False, is_edit=is_edit) == action
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("arguments", "unsure"),
     [
         ({}, False),
@@ -65,7 +66,7 @@ def test_half_sure_or_less_and_an_unknown_action_are_unsure(arguments: dict[str,
     assert is_unsure(parse_arguments({"prompt": "a fox", **arguments})) is unsure
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "asks"),
     [
         ("Which of the two foxes?", True),
@@ -100,7 +101,7 @@ def test_the_planner_may_say_unknown_but_never_inpainting() -> None:
     assert "0.5 or less" in properties["confidence"]["description"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "action"),
     [
         ("a red fox in the snow", "generate_image"),

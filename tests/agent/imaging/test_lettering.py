@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.adapters.language import asked_lettering, reads_as, wants_lettering
+from tests.support.cases import each_case
 
 WANTED = [
     "a café poster with the headline “Slow mornings”",
@@ -185,7 +184,7 @@ def test_other_letters_are_other_words() -> None:
     assert [(asked, read) for asked, read in others if reads_as(asked, read)] == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     "piece",
     ["no a, ", "no a and ", "“", "'a", "不要", 'replace "x" ', "write a ", "no text, ", "无", "a or ", "remove "],
 )

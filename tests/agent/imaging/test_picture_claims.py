@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.adapters.language import claims_a_picture
+from tests.support.cases import each_case
 
 CLAIMS = (
     "I've created a picture of a red fox for you!",
@@ -67,12 +68,12 @@ TALK = (
 )
 
 
-@pytest.mark.parametrize("answer", CLAIMS)
+@each_case("answer", CLAIMS)
 def test_an_answer_claims_a_picture(answer: str) -> None:
     assert claims_a_picture(answer, "draw a red fox in the snow")
 
 
-@pytest.mark.parametrize("answer", TALK)
+@each_case("answer", TALK)
 def test_an_answer_claims_none(answer: str) -> None:
     assert not claims_a_picture(answer, "draw a red fox in the snow")
 

@@ -21,6 +21,7 @@ from agent.messages import ContentPart, GroundingPart, ImageOrigin, ImagePart, P
 from agent.pictures import Picture, Receipt
 from agent.providers.catalogue import load_catalogue
 from agent.settings import ReferenceMode, TurnSettings
+from tests.support.cases import each_case
 
 MODELS = image_models(load_catalogue(), "gemini")
 FLASH, PRO = MODELS["flash"], MODELS["pro"]
@@ -251,7 +252,7 @@ def test_thoughts_and_search_notes_stay_out_of_the_replayed_turn() -> None:
     assert messages[1].parts == (signed("#3"),)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "stored",
     [
         pytest.param(None, id="no answer kept"),

@@ -19,6 +19,7 @@ from agent.providers.catalogue import ModelRole, load_catalogue
 from agent.providers.scripted import calls, says
 from agent.settings import Settings, TurnSettings
 from agent.studio import Studio, TurnRequest
+from tests.support.cases import each_case
 from tests.support.scenes import Scene, generate, only, picture, png
 from tests.support.turns import send
 
@@ -55,7 +56,7 @@ def test_a_single_picture_with_a_role_has_its_line() -> None:
     assert compose("a dancer", None, [], [known("#5")], {"#9": ReferenceRole.POSE}) == "a dancer"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("written", "read"),
     [
         ([{"handle": "#2", "role": "style"}], (("#2", "style"),)),

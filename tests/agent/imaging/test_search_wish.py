@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-import pytest
-
 from tests.adapters.language import requested_search_in_words
+from tests.support.cases import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "Search the web for the Eiffel Tower's height and verify it, then draw it",
@@ -23,7 +22,7 @@ def test_words_that_ask_for_search_and_verification_are_heard(text: str) -> None
     assert requested_search_in_words(text)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.adapters.mcp import offered_name
+from tests.support.cases import each_case
 from tests.wire_server.tool_rules import _NAME
 
 OURS = frozenset({"view_image", "web_search"})
@@ -17,7 +17,7 @@ def test_a_plain_name_follows_the_servers() -> None:
     assert offered_name("my-files", "read_file", OURS) == "my_files_read_file"
 
 
-@pytest.mark.parametrize("tool", ["read.file", "read-file", "读", "x" * 80, "", "a b"])
+@each_case("tool", ["read.file", "read-file", "读", "x" * 80, "", "a b"])
 def test_another_name_is_made_legal_and_ends_in_a_digest_of_its_own(tool: str) -> None:
     name = offered_name("files", tool, OURS)
     assert _NAME.fullmatch(name)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.adapters.mcp import UnusableSchema, reduced
+from tests.support.cases import each_case
 from tests.wire_server.tool_rules import check_schema
 
 
@@ -28,7 +29,7 @@ def test_what_every_provider_knows_is_told_as_it_is() -> None:
     assert told(place=member) == {"place": member}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("member", "known"),
     [
         ({"const": "a"}, {"enum": ["a"], "type": "string"}),
@@ -99,7 +100,7 @@ def doubling(levels: int) -> dict[str, Any]:
     return {"type": "object", "properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": {**both, f"d{levels}": {}}}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("schema", "problem"),
     [
         ({"type": "array", "items": {}}, "not an object"),

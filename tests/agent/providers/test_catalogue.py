@@ -23,6 +23,7 @@ from tests.adapters.catalogue import (
     load_catalogue,
     override_variable,
 )
+from tests.support.cases import each_case
 
 CATALOGUE = load_catalogue()
 DAY = date(2026, 11, 20)
@@ -57,7 +58,7 @@ def test_the_built_in_provider_plays_every_role_of_a_turn_for_nothing(role: Mode
     assert entry.price_usd(TokenUsage(prompt_tokens=10**9, image_tokens=10**9, search_queries=9), DAY) == 0
 
 
-@pytest.mark.parametrize("entry", PAINTERS, ids=name_of)
+@each_case("entry", PAINTERS)
 def test_every_ratio_has_its_pixels_in_every_size(entry: ModelEntry) -> None:
     assert entry.aspect_ratios
     assert entry.resolutions
@@ -87,7 +88,7 @@ def test_pixels_of_a_model_without_sizes_are_unknown() -> None:
     assert CATALOGUE.model(ModelRole.FLASH, "gemini").pixels("1:1", None) is None
 
 
-@pytest.mark.parametrize("entry", CATALOGUE.entries, ids=name_of)
+@each_case("entry", CATALOGUE.entries)
 def test_an_entry_does_not_contradict_itself(entry: ModelEntry) -> None:
     assert entry.thinking_level is None or entry.thinking_level in entry.thinking_levels
     assert entry.has_grounding or not entry.has_image_search

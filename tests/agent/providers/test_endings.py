@@ -35,6 +35,7 @@ from agent.providers.openai_errors import as_ours
 from tests import openai_server as openai_wire
 from tests.openai_server import OpenAIServer
 from tests.support import broken_servers as broken
+from tests.support.cases import each_case
 from tests.support.openai import openai_settings
 from tests.wire_server import (
     Answer,
@@ -468,7 +469,7 @@ def rows(table: list[Row]) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize(("served", "expected", "for_picture"), rows(GEMINI))
+@each_case(("served", "expected", "for_picture"), rows(GEMINI))
 async def test_gemini(served: Any, expected: End | None, for_picture: bool) -> None:
     info = await asked_of_gemini(served, for_picture=for_picture)
     assert outcome(info) == expected
@@ -677,7 +678,7 @@ async def asked_of_openai(served: Any, *, for_picture: bool) -> ErrorInfo | None
         return info
 
 
-@pytest.mark.parametrize(("served", "expected", "for_picture"), rows(OPENAI))
+@each_case(("served", "expected", "for_picture"), rows(OPENAI))
 async def test_a_server_of_openais_api(served: Any, expected: End | None, for_picture: bool) -> None:
     info = await asked_of_openai(served, for_picture=for_picture)
     assert outcome(info) == expected
@@ -943,7 +944,7 @@ async def test_an_answer_given_up_at_once_names_no_time_that_nobody_waited() -> 
         assert f"{LONG_S:g} s" not in info.message
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("headers", "seconds"),
     [
         ({"Retry-After": "7"}, 7),
@@ -957,7 +958,7 @@ async def test_an_answer_given_up_at_once_names_no_time_that_nobody_waited() -> 
         ({}, None),
     ],
 )
-@pytest.mark.parametrize("status", [429, 503])
+@each_case("status", [429, 503])
 async def test_both_apis_say_when_to_come_back(status: int, headers: dict[str, str], seconds: int | None) -> None:
     infos = [
         await asked_of_gemini(HttpError(status, "busy", headers=headers), for_picture=False),

@@ -36,6 +36,7 @@ from agent.providers.gemini_wire import (
     pictures_to_send,
     to_wire,
 )
+from tests.support.cases import each_case
 
 CATALOGUE = load_catalogue()
 FLASH = CATALOGUE.model(ModelRole.FLASH, "gemini")
@@ -464,8 +465,8 @@ def test_a_picture_that_arrived_is_good_whatever_the_reason_says() -> None:
     assert last_error(PAINTER, response(picture, finishReason="MAX_TOKENS")) is None
 
 
-@pytest.mark.parametrize("by", [FLASH, PAINTER], ids=["text", "image"])
-@pytest.mark.parametrize("parts", [(), ({},), ({"text": ""},), ({"text": "hm", "thought": True},)])
+@each_case("by", [FLASH, PAINTER])
+@each_case("parts", [(), ({},), ({"text": ""},), ({"text": "hm", "thought": True},)])
 def test_an_empty_answer_is_an_error(by: ModelEntry, parts: tuple[Wire, ...]) -> None:
     assert last_error(by, response(*parts, finishReason="STOP")) is ErrorCode.EMPTY_ANSWER
 

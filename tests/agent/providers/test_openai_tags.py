@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.adapters.providers import TagSplitter, read_calls
+from tests.support.cases import each_case
 
 TOKENS = ["<think>", "</think>", "<tool_call>", "</tool_call>", "<", ">", "</", "thi", "nk>", "words", " ", "狐", "{}"]
 
@@ -43,7 +43,7 @@ def test_a_text_is_taken_apart_the_same_however_it_is_cut(tokens: list[str], siz
     assert split(pieces) == split([text])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "parts"),
     [
         ("a<think>b</think>c", [("", "a"), ("think", "b"), ("", "c")]),
@@ -65,7 +65,7 @@ def test_only_what_may_be_a_tag_is_held_back() -> None:
     assert list(splitter.feed("wo>")) == [("", "<two>")]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "names"),
     [
         ("", []),

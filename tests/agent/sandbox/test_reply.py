@@ -10,6 +10,7 @@ from pydantic import JsonValue
 from agent.sandbox.process import Spoken
 from agent.sandbox.reply import read_reply
 from agent.sandbox.run import Protection
+from tests.support.cases import each_case
 
 ANSWER: dict[str, JsonValue] = {"has_limits": True, "unfiltered": "", "stopped": "", "state": "done", "result": [1]}
 
@@ -39,7 +40,7 @@ def test_the_child_says_what_protects(has_limits: bool, unfiltered: str, protect
     assert reply.protection is protection
 
 
-@pytest.mark.parametrize(
+@each_case(
     "data",
     [
         b"",

@@ -14,6 +14,7 @@ import pytest
 from pydantic import JsonValue
 
 from tests.adapters.sandbox import MAX_CODE_BYTES, MAX_INPUT_CHARACTERS, Ending, Protection, Run, Sandbox, ScriptError
+from tests.support.cases import each_case
 from tests.support.children import children_that_run
 from tests.support.waiting import until
 
@@ -97,7 +98,7 @@ async def test_strictness_is_kept() -> None:
     assert await results(*scripts) == ["object", "undefined", "undefined"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("code", "name", "message", "line"),
     [
         ("\n\nnull.x", "TypeError", "cannot read property 'x' of null", 3),

@@ -25,6 +25,7 @@ from agent.messages import ImageOrigin, PromptMessage, Role, TextPart, TokenUsag
 from agent.providers.base import ChatOptions, ToolDeclaration
 from agent.storage.answer_cache import AnswerCache, fingerprint_of, heard_in, key_of, value_of
 from agent.storage.journal import Heard
+from tests.support.cases import each_case
 from tests.support.children import run_child
 from tests.support.histories import LARGE_SIGNATURE, SMALL_SIGNATURE, image_part
 
@@ -164,7 +165,7 @@ def test_an_answer_comes_back_exactly_signatures_included() -> None:
     assert heard_in(json.loads(json.dumps(value))) == heard
 
 
-@pytest.mark.parametrize(
+@each_case(
     "value",
     [
         None,

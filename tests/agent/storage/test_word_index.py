@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agent.storage.tables import FULL_TEXT
 from agent.storage.word_index import excerpt_of, found_in, match_query, words_of
+from tests.support.cases import each_case
 
 
 def finds(text: str, query: str) -> bool:
@@ -23,7 +23,7 @@ def finds(text: str, query: str) -> bool:
         return match is not None and found.fetchone() is not None
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "query"),
     [
         ("A red fox in the snow", "fox"),
@@ -47,7 +47,7 @@ def test_what_was_said_is_found(text: str, query: str) -> None:
     assert found_in(text, query) >= 1
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "query"),
     [
         ("A red fox in the snow", "ox"),
@@ -62,7 +62,7 @@ def test_what_was_not_said_is_not_found(text: str, query: str) -> None:
     assert not finds(text, query)
 
 
-@pytest.mark.parametrize("query", ["", "   ", "!?", "🦊", '"', "* OR", "()"])
+@each_case("query", ["", "   ", "!?", "🦊", '"', "* OR", "()"])
 def test_a_query_without_a_word_asks_for_nothing_or_only_for_words(query: str) -> None:
     assert match_query(query) in (None, '"or" *')
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from agent.errors import ErrorCode, RequestRefused
 from agent.storage.workspace_names import LONGEST_NAME, checked_name, is_in_the_way, is_name, key_of, shown
+from tests.support.cases import each_case
 
 GOOD = (
     "a",
@@ -101,7 +102,7 @@ def test_names_that_differ_in_their_case_alone_are_those_of_one_file(one: str, o
     assert key_of(one) == key_of(other)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "is_taken"),
     [("a", True), ("A", True), ("a/b/c", True), ("ab", False), ("a/c", False), ("b", False), ("a.b", False)],
 )

@@ -31,6 +31,7 @@ from tests.adapters.redaction import (
     urls_in,
     uses_of_tools,
 )
+from tests.support.cases import each_case
 
 PAGE = "http://news.test/story"
 
@@ -96,14 +97,14 @@ OURS: dict[str, ContentPart] = {
 }
 
 
-@pytest.mark.parametrize("part", OUTSIDE.values(), ids=OUTSIDE)
+@each_case("part", OUTSIDE.values())
 def test_what_came_from_outside_taints_its_turn_and_all_that_follow_it(part: ContentPart) -> None:
     assert now(PromptMessage(role=Role.TOOL, parts=(part,))).is_tainted
     later = (turn("look", part), *(turn(f"turn {number}") for number in range(60)))
     assert now(past=later).is_tainted
 
 
-@pytest.mark.parametrize("part", OURS.values(), ids=OURS)
+@each_case("part", OURS.values())
 def test_what_is_our_own_taints_nothing(part: ContentPart) -> None:
     assert not now(PromptMessage(role=Role.TOOL, parts=(part,))).is_tainted
     assert not now(past=(turn("look", part),)).is_tainted
@@ -124,7 +125,7 @@ def test_a_picture_painted_after_a_search_taints() -> None:
 # What may be read without a click
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("said", "url"),
     [
         ("read http://a.example/x?y=1.", "http://a.example/x?y=1"),
@@ -167,7 +168,7 @@ def test_an_address_that_a_search_found_is_known_but_none_that_a_model_wrote_int
     assert trust_of(Trust(), turn("x"), found.messages, found.components).urls == {"https://found.example/"}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("linked", "is_known"),
     [
         ("http://news.test/next", True),
@@ -201,7 +202,7 @@ def test_the_calls_of_each_tool_are_counted() -> None:
     assert uses_of_tools([answer(page(), page()), answer(result("list_files", {}))]) == {"read_url": 2, "list_files": 1}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "found"),
     [
         ("see https://a.example/b?c=d.", ("https://a.example/b?c=d",)),

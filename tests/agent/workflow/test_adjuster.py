@@ -24,6 +24,7 @@ from agent.providers.scripted import calls, says
 from agent.settings import Settings, TurnSettings
 from agent.studio import Studio, TurnRequest
 from agent.workflow.adjuster import adjustment_wish
+from tests.support.cases import each_case
 from tests.support.children import StudioChild
 from tests.support.scenes import Scene, generate, of_type, only, picture, png, run, stop_at
 from tests.support.turns import at_rest
@@ -136,7 +137,7 @@ def test_without_any_picture_there_is_nothing_to_adjust() -> None:
     assert meant("make it warmer", history()) is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "make the sky warmer",

@@ -14,6 +14,7 @@ from agent.settings import Settings
 from agent.storage.preferences import Preferences
 from agent.studio import Studio
 from agent.workflow.fuller_wishes import MAX_CHARACTERS, Wish
+from tests.support.cases import each_case
 from tests.support.gemini import on_gemini
 from tests.wire_server import Blocked, GeminiServer, HttpError, Text
 
@@ -136,9 +137,7 @@ async def test_without_a_key_rules_write_it_for_nothing(settings: Settings) -> N
         assert (await studio.spend.day("local")).price_usd == 0.0
 
 
-@pytest.mark.parametrize(
-    "wish", ["Draw a red fox", "a cup", "画一只猫", "画一艘船", "paint a robot, 16:9", "一位宇航员"]
-)
+@each_case("wish", ["Draw a red fox", "a cup", "画一只猫", "画一艘船", "paint a robot, 16:9", "一位宇航员"])
 def test_every_word_that_the_rules_add_is_one_that_the_sketch_obeys(wish: str) -> None:
     full = fuller_wish(wish)
     before, after = understand(wish, has_pictures=False), understand(full, has_pictures=False)
@@ -151,7 +150,7 @@ def test_every_word_that_the_rules_add_is_one_that_the_sketch_obeys(wish: str) -
     assert fuller_wish(full) == full, "what says it all is left alone"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "wish",
     [
         "make it warmer",

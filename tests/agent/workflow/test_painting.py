@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from agent.workflow.painting import shortfalls
+from tests.support.cases import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("asked", "got", "resolution", "missing"),
     [
         ((1376, 768), (1376, 768), "1K", ()),

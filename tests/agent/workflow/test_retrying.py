@@ -20,6 +20,7 @@ from agent.errors import (
 from agent.messages import CompletionChunk, TextPart
 from agent.workflow.hearing import Answer
 from agent.workflow.retrying import Breaker, Breakers, Patience, hear_patiently
+from tests.support.cases import each_case
 
 OVERLOADED = ProviderFailure(ErrorCode.OVERLOADED, model="Flash")
 REFUSED = NetworkFailure(ErrorCode.CONNECTION_FAILED)
@@ -68,8 +69,8 @@ class Server:
         )
 
 
-@pytest.mark.parametrize("is_text", [True, False])
-@pytest.mark.parametrize("failure", [OVERLOADED, REFUSED, RateLimited(None), UNSENT])
+@each_case("is_text", [True, False])
+@each_case("failure", [OVERLOADED, REFUSED, RateLimited(None), UNSENT])
 async def test_what_surely_cost_nothing_is_asked_again_with_growing_pauses(
     failure: AivistaError, is_text: bool
 ) -> None:

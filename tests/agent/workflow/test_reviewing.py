@@ -19,6 +19,7 @@ from agent.studio import Studio
 from agent.workflow.reviewing import read_review
 from tests import openai_server
 from tests.openai_server import OpenAIServer
+from tests.support.cases import each_case
 from tests.support.gemini import on_gemini, paint, search
 from tests.support.openai import with_openai
 from tests.support.scenes import of_type, only, png, run
@@ -70,7 +71,7 @@ def test_a_review_is_found_with_or_without_what_a_model_puts_around_it(text: str
     assert review.suggestions == ("Cover the ground with snow.",)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("written", "score"),
     [
         (0, 0.0),
@@ -101,14 +102,14 @@ def test_a_score_is_read_however_it_is_written(written: object, score: float) ->
     assert review.has_passed is (score >= PASS_SCORE)
 
 
-@pytest.mark.parametrize("written", [None, True, "good", "", [], "8/0", float("nan"), float("inf")])
+@each_case("written", [None, True, "good", "", [], "8/0", float("nan"), float("inf")])
 def test_without_a_score_the_share_of_met_wishes_is_one(written: object) -> None:
     review = read_review(with_score(written))
     assert review is not None
     assert review.score == 0.5
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "",

@@ -16,6 +16,7 @@ from agent.settings import Settings
 from agent.studio import Studio
 from agent.workflow.rewording import read_rewordings
 from agent.workflow.rewording_rules import reworded_by_rule
+from tests.support.cases import each_case
 from tests.support.gemini import on_gemini, paint
 from tests.support.scenes import Scene, generate, of_type, only, run
 from tests.support.turns import newest, retry, started
@@ -30,7 +31,7 @@ REWORDED = says(json.dumps({"rewordings": OFFERS}))
 # By rules.
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("wish", "kept", "gone"),
     [
         ("Draw a man with a bloody knife in a kitchen", "a man with a knife in a kitchen", "bloody"),
@@ -61,8 +62,8 @@ def test_where_a_sentence_would_break_nothing_is_offered(wish: str) -> None:
     assert reworded_by_rule(wish, BLOCKED) == ()
 
 
-@pytest.mark.parametrize("code", [BLOCKED, ErrorCode.PICTURE_RECITATION, ErrorCode.TEXT_INSTEAD_OF_PICTURE])
-@pytest.mark.parametrize(("wish", "words"), [("a red fox in the snow", "red fox"), ("雪地里的红狐狸", "红狐狸")])
+@each_case("code", [BLOCKED, ErrorCode.PICTURE_RECITATION, ErrorCode.TEXT_INSTEAD_OF_PICTURE])
+@each_case(("wish", "words"), [("a red fox in the snow", "red fox"), ("雪地里的红狐狸", "红狐狸")])
 def test_every_offer_is_about_the_wish_and_in_its_language(code: ErrorCode, wish: str, words: str) -> None:
     offers = reworded_by_rule(wish, code)
     assert 2 <= len(offers) <= 3
@@ -74,7 +75,7 @@ def test_another_refusal_gets_other_offers() -> None:
     assert set(reworded_by_rule("a fox", BLOCKED)).isdisjoint(reworded_by_rule("a fox", ErrorCode.PICTURE_RECITATION))
 
 
-@pytest.mark.parametrize("wish", ["", "  ", "gun", "鲜血", "a nude girl", "sexy schoolgirl in a park", "性感的少女"])
+@each_case("wish", ["", "  ", "gun", "鲜血", "a nude girl", "sexy schoolgirl in a park", "性感的少女"])
 def test_where_nothing_lawful_is_left_nothing_is_offered(wish: str) -> None:
     assert reworded_by_rule(wish, BLOCKED) == ()
 
@@ -82,7 +83,7 @@ def test_where_nothing_lawful_is_left_nothing_is_offered(wish: str) -> None:
 # By the text model.
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "offers"),
     [
         (json.dumps({"rewordings": OFFERS}), OFFERS),

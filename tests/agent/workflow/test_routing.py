@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from agent.messages import PromptMessage, Role, ToolCallPart, ToolResultPart
 from agent.workflow.routing import next_target, settle
 from agent.workflow.state import first_progress
+from tests.support.cases import each_case
 
 
 def call(name: str) -> ToolCallPart:
@@ -17,7 +16,7 @@ def result(name: str) -> ToolResultPart:
     return ToolResultPart(name=name)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("names", "answered", "target"),
     [
         ([], [], "presenter"),

@@ -6,6 +6,7 @@ import pytest
 
 from agent.pictures import Fact
 from agent.workflow.searcher import parse_findings
+from tests.support.cases import each_case
 
 GOOD = '{"facts": [{"item": "It is 330 m high.", "source": "tower.example"}], "prompt_draft": "a tower"}'
 
@@ -24,7 +25,7 @@ def test_fields_that_nobody_asked_for_are_ignored_and_a_missing_source_is_empty(
     assert findings.facts == (Fact(item="x", source=""),)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text", ["", "It is 330 m high.", "{", "{}", '{"facts": 3}', '{"facts": [{"source": "s"}]}', '{"facts": ["x"]}']
 )
 def test_what_is_no_findings_is_none(text: str) -> None:

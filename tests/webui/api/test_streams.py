@@ -17,6 +17,7 @@ from agent.providers.scripted import Hold, Line, calls, says
 from agent.requests import TurnRequest
 from agent.tools.base import Arguments, Reason, ToolAnswer, ToolContext, tool
 from tests.support.api import Told, begun, names, painted, paints, sent, served, stream, told, words
+from tests.support.cases import each_case
 from tests.support.tool_calls import call, results
 from tests.support.turns import until
 from webui.api.streams import Cursor
@@ -179,9 +180,7 @@ async def test_no_words_of_a_model_can_begin_another_event(tmp_path: Path) -> No
         assert names(events).count("done") == 1
 
 
-@pytest.mark.parametrize(
-    "sent_id", ["", "x", "-", "a-b.c", "a-1", "a-1.", "a-.1", "a-1.1.1", "a--1.0", "a-１.0", "-0.0"]
-)
+@each_case("sent_id", ["", "x", "-", "a-b.c", "a-1", "a-1.", "a-.1", "a-1.1.1", "a--1.0", "a-１.0", "-0.0"])
 def test_an_id_that_is_none_of_ours_names_no_place(sent_id: str) -> None:
     assert Cursor.read(sent_id) is None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.api import data_url, png
+from tests.support.cases import each_case
 from webui.api.problems import RefusalCode, Refused
 from webui.api.uploads import KEPT_S, MOST_BYTES_OF_ONE_OWNER, UploadShelf, data_of
 
@@ -33,7 +34,7 @@ def test_when_there_is_no_room_the_owners_oldest_goes_first() -> None:
     assert shelf.get("ben", his).data == b"b"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "url",
     [
         "",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from starlette.types import Scope
 
 from agent.settings import OPERATOR
+from tests.support.cases import each_case
 from webui.page_gate.comers import address_of, comer_of
 from webui.sessions import COOKIE, Sessions
 
@@ -18,7 +18,7 @@ def asked(address: str = "93.184.216.1", port: int = 4711, cookie: str = "", for
     }
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("told", "address"),
     [
         ("93.184.216.1", "93.184.216.1"),

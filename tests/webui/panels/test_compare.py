@@ -6,6 +6,7 @@ import pytest
 
 from agent.errors import RequestRefused
 from agent.pictures import Picture
+from tests.support.cases import each_case
 from tests.support.page_values import VIEW, conversation, picture
 from webui.panels.compare import compare_html, counterpart, pair, read_pair
 
@@ -24,7 +25,7 @@ def test_a_click_names_one_picture_or_two(argument: str, handles: tuple[str, str
     assert read_pair(argument) == handles
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("pictures", "shown", "other"),
     [
         ((made("#1"), made("#2"), made("#1b", "#1")), "#1b", "#1"),
@@ -35,7 +36,6 @@ def test_a_click_names_one_picture_or_two(argument: str, handles: tuple[str, str
         ((made("#1"), made("#2")), "#1", "#2"),
         ((made("#1"),), "#1", None),
     ],
-    ids=["parent", "base-first", "parent-gone", "own-parent", "before", "first-takes-the-next", "alone"],
 )
 def test_the_other_picture_is_what_it_was_made_from_or_the_one_beside_it(
     pictures: tuple[Picture, ...], shown: str, other: str | None

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from agent.errors import ErrorCode, ErrorInfo
 from agent.sandbox.run import ConsoleLine, Ending, Run, ScriptError
 from agent.tools.script_files import ScriptRun
+from tests.support.cases import each_case
 from webui.panels.file_views import differences_html, run_html
 from webui.words import LANGUAGES, load_words
 
@@ -36,8 +35,8 @@ def test_an_error_leads_to_its_line() -> None:
     assert "Did not come to its end" in html
 
 
-@pytest.mark.parametrize("ending", list(Ending))
-@pytest.mark.parametrize("language", LANGUAGES)
+@each_case("ending", list(Ending))
+@each_case("language", LANGUAGES)
 def test_every_ending_has_a_sentence(ending: Ending, language: str) -> None:
     error = ScriptError(ending=ending, name="Stopped", message="in English")
     html = run_html(load_words(language), ScriptRun(name="a.js", run=Run(error=error)))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from html import unescape
 
-import pytest
 from pydantic import SecretStr
 
 from agent.errors import ErrorCode, ErrorInfo
 from agent.providers.catalogue import ModelRole
 from agent.providers.key_check import KeyDiagnosis, ModelStanding
+from tests.support.cases import each_case
 from webui.panels.key_verdict import state_html, verdict_html
 from webui.words import LANGUAGES, load_words
 
@@ -71,8 +71,8 @@ def test_one_model_of_two_that_fails_is_told_apart() -> None:
     assert lines[3].startswith("Pictures: Pro Today's quota of your key for Pro is used up.")
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize(
+@each_case("language", LANGUAGES)
+@each_case(
     "code",
     [
         *(ErrorCode.KEY_INVALID, ErrorCode.KEY_EXPIRED, ErrorCode.KEY_LEAKED, ErrorCode.KEY_SUSPENDED),

@@ -7,6 +7,7 @@ from typing import get_args
 import pytest
 
 from agent.mcp.states import Problem, ServerState
+from tests.support.cases import each_case
 from webui.panels.settings import head_html, keep_update, servers_html, typed_key
 from webui.words import LANGUAGES, load_words
 
@@ -24,7 +25,7 @@ def test_where_others_come_a_key_lives_for_a_session_and_there_is_no_choice(lang
     assert words("keytest.lead") in head_html(words, is_private=True)
 
 
-@pytest.mark.parametrize("text", [None, "", "   ", "x" * 401, "schlüssel", "a\x00b"])
+@each_case("text", [None, "", "   ", "x" * 401, "schlüssel", "a\x00b"])
 def test_what_cannot_be_a_key_is_none(text: str | None) -> None:
     assert typed_key(text) is None
 
@@ -44,8 +45,8 @@ def test_each_mcp_server_has_a_line_that_says_how_it_stands() -> None:
     assert servers_html(WORDS, []) == ""
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("problem", get_args(Problem))
+@each_case("language", LANGUAGES)
+@each_case("problem", get_args(Problem))
 def test_every_trouble_of_a_server_has_its_sentence(language: str, problem: Problem) -> None:
     words = load_words(language)
     assert words(f"mcp.{problem}") in servers_html(words, [ServerState("files", problem=problem)])

@@ -18,6 +18,7 @@ from agent.storage.curated_styles import curated_styles
 from agent.storage.own_styles import MOST_BYTES, draft_of
 from agent.storage.style_values import MatchKind, MatchReason, Style, StyleMatch
 from agent.studio import Studio
+from tests.support.cases import each_case
 from webui.panels.canvas import build_canvas
 from webui.panels.chat import build_chat
 from webui.panels.composer import build_composer
@@ -135,7 +136,7 @@ def test_what_the_library_found_comes_first_and_each_says_why() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("query", "why"),
     [
         ("HAIKU", "Its name"),
@@ -277,7 +278,7 @@ def test_a_form_that_nobody_touched_makes_the_same_style(style: Style) -> None:
     assert draft_of(draft_fields(fields_of(style), style)) == style.draft
 
 
-@pytest.mark.parametrize("data", [None, "try", {}, {"act": 3}, {"act": "find", "more": 1}, {"act": "x", "fields": [1]}])
+@each_case("data", [None, "try", {}, {"act": 3}, {"act": "find", "more": 1}, {"act": "x", "fields": [1]}])
 def test_anything_but_a_click_of_the_library_is_ignored(data: object) -> None:
     assert read_style_click(data) is None
 

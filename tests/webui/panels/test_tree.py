@@ -10,6 +10,7 @@ from agent.adjusting.describing import Change, ChangeKind
 from agent.lineage import Lineage, lineage
 from agent.messages import ImageOrigin
 from agent.pictures import EditKind, EditRecord, Picture, Receipt
+from tests.support.cases import each_case
 from tests.support.page_values import VIEW, WORDS, image, picture
 from webui.cards import View
 from webui.panels.tree import asking_html, head_html, label, told_html, tree_html
@@ -85,7 +86,7 @@ def test_a_deleted_picture_that_another_was_made_from_cannot_be_opened() -> None
     assert "<img" not in gone
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("one", "said"),
     [
         (upload("#1"), "uploaded"),

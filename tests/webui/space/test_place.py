@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from starlette.datastructures import Headers
 
+from tests.support.cases import each_case
 from webui.guard import LOOPBACK, HostRules
 from webui.space.place import EMBEDDERS, SpaceRun, kept_home
 from webui.space.spacefile import spacefile_of
@@ -74,7 +75,7 @@ def rules() -> HostRules:
     return HostRules(False, {*LOOPBACK, *place.names}, is_named=True, embedders=place.embedders)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("host", "is_allowed"),
     [
         ("ada-foxes.hf.space", True),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
+from tests.support.cases import each_case
 from webui.space.spacefile import Spacefile, SpaceProblem, read_spacefile, spacefile_of
 
 ROOT = Path(__file__).parents[3]
@@ -43,7 +44,7 @@ def test_four_fields_are_enough() -> None:
     assert spacefile.limits.turns_at_once == 8
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("more", "field"),
     [
         ("surprise = 1", "surprise is not a field"),

@@ -9,6 +9,7 @@ import pytest
 from tests.bench.masking import HEADING, put_into
 from tests.bench.masking_measures import ciede2000, seam
 from tests.bench.masking_simulator import Answer, Redrawing, drifting
+from tests.support.cases import each_case
 from tests.support.masking_scenes import HEIGHT, WIDTH, photo, rectangle
 
 # Rows of the test data of Sharma, Wu and Dalal (2005): L*, a*, b* of two colours and their difference.
@@ -22,7 +23,7 @@ SHARMA = (
 )
 
 
-@pytest.mark.parametrize(("one", "other", "difference"), SHARMA)
+@each_case(("one", "other", "difference"), SHARMA)
 def test_colour_differences_are_those_of_the_published_data(
     one: tuple[float, float, float], other: tuple[float, float, float], difference: float
 ) -> None:

@@ -30,6 +30,7 @@ from tests.adapters.masks import (
 from tests.adapters.pixels import open_picture, read_rgb
 from tests.bench.masking_cases import instead_of_a_sky, over_a_sky
 from tests.bench.masking_simulator import Redrawing, drifting, jpeg, photograph, png
+from tests.support.cases import each_case
 from tests.support.masking_scenes import (
     FRAMES,
     HEIGHT,
@@ -81,7 +82,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_case("kind", KINDS)
 def test_not_a_bit_changes_outside_the_mask(kind: str) -> None:
     edit = scene(KINDS[kind], MIDDLE)
     outcome = done(finish_edit(edit.plan, edit.answer(drifting(1)).data))
@@ -119,7 +120,7 @@ def test_what_is_drawn_on_transparency_becomes_visible_and_the_rest_stays_transp
     assert (result[160:340, 210:300, 3] == 255).all()
 
 
-@pytest.mark.parametrize(
+@each_case(
     "mask",
     [
         rectangle(0, 150, 120, 300),
@@ -276,14 +277,14 @@ def test_where_little_can_be_told_a_person_is_asked_with_before_and_after() -> N
     assert outcome.changed_outside == 0
 
 
-@pytest.mark.parametrize("seed", range(8))
+@each_case("seed", range(8))
 def test_a_plain_sky_whose_grain_was_drawn_anew_is_not_another_picture(seed: int) -> None:
     outcome = over_a_sky(seed)
     assert outcome.judgement.verdict is not Verdict.REFUSED
     assert outcome.changed_outside == 0
 
 
-@pytest.mark.parametrize("seed", range(6))
+@each_case("seed", range(6))
 def test_a_photograph_in_place_of_a_plain_sky_is_another_picture(seed: int) -> None:
     judgement = instead_of_a_sky(seed).judgement
     assert (judgement.verdict, judgement.reason) == (Verdict.REFUSED, Reason.ANOTHER_PICTURE)

@@ -23,6 +23,7 @@ from tests.agent.imaging.provenance.samples import (
     webp_of,
     with_chunks,
 )
+from tests.support.cases import each_case
 
 TRACES = ("quokka", "Photorealistic", "aivista", "Aivista", "parameters", "xmpmeta", "短尾", "Rottnest", "Gemini")
 
@@ -37,7 +38,7 @@ def orientation(data: bytes) -> int:
         return int(picture.getexif().get(0x0112, 1))
 
 
-@pytest.mark.parametrize("name", FILES)
+@each_case("name", FILES)
 def test_a_clean_copy_has_no_trace_of_the_recipe_and_the_same_pixels(name: str) -> None:
     mime_type, data = FILES[name]
     told = embed(data, mime_type, recipe())
@@ -51,8 +52,8 @@ def test_a_clean_copy_has_no_trace_of_the_recipe_and_the_same_pixels(name: str) 
     assert orientation(bare) == orientation(data)
 
 
-@pytest.mark.parametrize("orientation_told", range(1, 9))
-@pytest.mark.parametrize("form", ["PNG", "JPEG", "WEBP"])
+@each_case("orientation_told", range(1, 9))
+@each_case("form", ["PNG", "JPEG", "WEBP"])
 def test_of_a_cameras_exif_only_the_way_up_stays(form: str, orientation_told: int) -> None:
     exif = Image.Exif()
     exif[0x0112] = orientation_told
@@ -120,8 +121,8 @@ def test_a_jpeg_without_its_end_is_cleaned_and_gets_one() -> None:
     assert clean(data[:-2], "image/jpeg") == data
 
 
-@pytest.mark.parametrize("kind", ["gif", "avif", "heic", "png", "jpeg", "webp"])
-@pytest.mark.parametrize("data", [b"", b"GIF89a", PNGS["png"][:-20], JPEGS["jpeg"][:100], WEBPS["lossy webp"][:-9]])
+@each_case("kind", ["gif", "avif", "heic", "png", "jpeg", "webp"])
+@each_case("data", [b"", b"GIF89a", PNGS["png"][:-20], JPEGS["jpeg"][:100], WEBPS["lossy webp"][:-9]])
 def test_what_cannot_be_taken_apart_is_never_called_clean(kind: str, data: bytes) -> None:
     with pytest.raises(RequestRefused) as caught:
         clean(data, f"image/{kind}")

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-import pytest
 from pydantic import SecretStr
 
 from agent.adjusting.describing import Change, ChangeKind
@@ -31,6 +30,7 @@ from tests.adapters.recipes import (
     to_json,
 )
 from tests.agent.imaging.provenance.samples import PNGS
+from tests.support.cases import each_case
 
 NOW = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
 UPLOADED, GENERATED, EDITED = ImageOrigin.UPLOADED, ImageOrigin.GENERATED, ImageOrigin.EDITED
@@ -177,7 +177,7 @@ def test_an_upload_was_not_made_here() -> None:
     assert (found.width, found.height) == (48, 32)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("one", "source"),
     [
         (PHOTO, None),

@@ -39,6 +39,7 @@ from tests.agent.imaging.provenance.samples import (
     webp_of,
     with_chunks,
 )
+from tests.support.cases import each_case
 
 FOREIGN_XMP = b"""<?xpacket begin="\xef\xbb\xbf" id="W5M0MpCehiHzreSzNTczkc9d"?>
 <x:xmpmeta xmlns:x="adobe:ns:meta/"><r:RDF xmlns:r="http://www.w3.org/1999/02/22-rdf-syntax-ns#">
@@ -54,7 +55,7 @@ def shown(data: bytes) -> Image.Image:
     return picture
 
 
-@pytest.mark.parametrize("name", FILES)
+@each_case("name", FILES)
 def test_what_is_embedded_is_read_back_and_no_pixel_changes(name: str) -> None:
     mime_type, data = FILES[name]
     told = embed(data, mime_type, recipe())
@@ -65,7 +66,7 @@ def test_what_is_embedded_is_read_back_and_no_pixel_changes(name: str) -> None:
     shown(told).getexif()
 
 
-@pytest.mark.parametrize("name", [name for name in FILES if "animated" not in name])
+@each_case("name", [name for name in FILES if "animated" not in name])
 def test_another_decoder_sees_the_same_pixels_to_the_last_bit(name: str) -> None:
     mime_type, data = FILES[name]
     before, after = (
@@ -84,7 +85,7 @@ def test_any_recipe_is_read_back_as_it_was_written(told: Recipe, name: str) -> N
     assert read(embed(data, mime_type, told)) == told
 
 
-@pytest.mark.parametrize("name", FILES)
+@each_case("name", FILES)
 def test_a_second_recipe_takes_the_place_of_the_first(name: str) -> None:
     mime_type, data = FILES[name]
     second = recipe(words="a numbat", prompt="A numbat.", facts=())
@@ -95,14 +96,14 @@ def test_a_second_recipe_takes_the_place_of_the_first(name: str) -> None:
     assert "quokka".encode("utf-16-be") not in told
 
 
-@pytest.mark.parametrize("name", FILES)
+@each_case("name", FILES)
 def test_the_file_grows_by_little_more_than_what_is_told(name: str) -> None:
     mime_type, data = FILES[name]
     growth = len(embed(data, mime_type, recipe())) - len(data)
     assert growth < 2 * len(to_json(recipe()).encode()) + 3000
 
 
-@pytest.mark.parametrize("name", PNGS)
+@each_case("name", PNGS)
 def test_a_png_with_a_recipe_is_sound(name: str) -> None:
     told = embed(PNGS[name], "image/png", recipe())
     kinds = [kind for kind, _ in png_chunks(told)]
@@ -115,7 +116,7 @@ def test_a_png_with_a_recipe_is_sound(name: str) -> None:
     assert others == list(png_chunks(PNGS[name]))
 
 
-@pytest.mark.parametrize("name", WEBPS)
+@each_case("name", WEBPS)
 def test_a_webp_with_a_recipe_is_sound(name: str) -> None:
     before, told = dict(webp_chunks(WEBPS[name])), embed(WEBPS[name], "image/webp", recipe())
     chunks = list(webp_chunks(told))
@@ -214,8 +215,8 @@ def test_what_another_program_said_in_xmp_stays_and_is_not_said_twice(mime_type:
     assert read(told) == recipe()
 
 
-@pytest.mark.parametrize("packet", [b"no xml", b'<!DOCTYPE x [<!ENTITY a "b">]><x>&a;</x>', b"<x/>", b"\xff\xfe<\0"])
-@pytest.mark.parametrize("mime_type", ["image/png", "image/jpeg", "image/webp"])
+@each_case("packet", [b"no xml", b'<!DOCTYPE x [<!ENTITY a "b">]><x>&a;</x>', b"<x/>", b"\xff\xfe<\0"])
+@each_case("mime_type", ["image/png", "image/jpeg", "image/webp"])
 def test_a_packet_that_cannot_be_read_gives_way(mime_type: str, packet: bytes) -> None:
     told = embed(_with_xmp(mime_type, packet), mime_type, recipe())
     assert read(told) == recipe()

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.adapters.recipes import ForeignRecipe, ForeignTool, read, read_graph
 from tests.agent.imaging.provenance.samples import PNGS, png_chunk, with_chunks
+from tests.support.cases import each_case
 
 
 def file_with(**texts: str) -> bytes:
@@ -198,7 +199,7 @@ HOSTILE_GRAPHS = {
 }
 
 
-@pytest.mark.parametrize("graph", HOSTILE_GRAPHS.values(), ids=HOSTILE_GRAPHS)
+@each_case("graph", HOSTILE_GRAPHS.values())
 def test_a_hostile_graph_gives_what_can_be_read_and_never_an_error(graph: str) -> None:
     found = read(file_with(prompt=graph))
     assert found is None or (isinstance(found, ForeignRecipe) and len(found.prompt) <= 20_000)

@@ -6,6 +6,7 @@ from PIL import Image
 from agent.errors import ErrorCode, RequestRefused
 from tests.adapters.recipes import pixels_digest
 from tests.agent.imaging.provenance.samples import FILES, JPEGS, PNGS, SRGB, png_chunk, saved, scene
+from tests.support.cases import each_case
 
 
 def test_the_same_pixels_have_the_same_digest_whatever_the_file() -> None:
@@ -39,7 +40,7 @@ def test_every_row_of_a_tall_picture_counts() -> None:
     assert pixels_digest(saved(tall, "PNG")) != pixels_digest(saved(other, "PNG"))
 
 
-@pytest.mark.parametrize("name", FILES)
+@each_case("name", FILES)
 def test_every_kind_of_picture_has_one(name: str) -> None:
     assert pixels_digest(FILES[name][1]) == pixels_digest(FILES[name][1])
 

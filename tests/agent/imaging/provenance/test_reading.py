@@ -36,6 +36,7 @@ from tests.agent.imaging.provenance.samples import (
     webp_of,
     with_chunks,
 )
+from tests.support.cases import each_case
 
 A1111 = (
     "masterpiece, a quokka\nsecond line\nNegative prompt: blurry,\nlowres\n"
@@ -75,12 +76,12 @@ def peak_megabytes(action: Callable[[], object]) -> float:
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("name", FILES)
+@each_case("name", FILES)
 def test_a_file_that_says_nothing_gives_nothing(name: str) -> None:
     assert read(FILES[name][1]) is None
 
 
-@pytest.mark.parametrize("data", [b"", b"x", b"%PDF-1.7", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"RIFF\0\0\0\0WEBP"])
+@each_case("data", [b"", b"x", b"%PDF-1.7", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"RIFF\0\0\0\0WEBP"])
 def test_what_is_no_picture_gives_nothing(data: bytes) -> None:
     assert read(data) is None
 
@@ -141,7 +142,7 @@ BAD_RECIPES = {
 }
 
 
-@pytest.mark.parametrize("name", BAD_RECIPES)
+@each_case("name", BAD_RECIPES)
 def test_a_recipe_that_is_none_is_called_damaged(name: str) -> None:
     assert read(ours(BAD_RECIPES[name])) == DAMAGED
 
@@ -168,7 +169,7 @@ def test_half_a_sign_and_what_xml_cannot_hold_become_a_mark() -> None:
     assert read(embed(JPEGS["jpeg"], "image/jpeg", found)) == found
 
 
-@pytest.mark.parametrize(
+@each_case(
     "data",
     [
         png_of((b"tEXt", b"parameters\0" + A1111.encode())),
@@ -260,8 +261,8 @@ def _bomb() -> bytes:
     return b"".join(packer.compress(bytes(1 << 20)) for _ in range(500)) + packer.flush()
 
 
-@pytest.mark.parametrize("kind", [b"zTXt", b"iTXt"])
-@pytest.mark.parametrize("keyword", [b"aivista", b"parameters", b"XML:com.adobe.xmp", b"prompt"])
+@each_case("kind", [b"zTXt", b"iTXt"])
+@each_case("keyword", [b"aivista", b"parameters", b"XML:com.adobe.xmp", b"prompt"])
 def test_a_compression_bomb_takes_no_memory(kind: bytes, keyword: bytes) -> None:
     head = keyword + (b"\0\0" if kind == b"zTXt" else b"\0\1\0\0\0")
     data = png_of((kind, head + _bomb()))
@@ -271,7 +272,7 @@ def test_a_compression_bomb_takes_no_memory(kind: bytes, keyword: bytes) -> None
     assert peak_megabytes(lambda: clean(data, "image/png")) < 50
 
 
-@pytest.mark.parametrize(
+@each_case(
     "data",
     [
         PNGS["png"][:33] + b"\xff\xff\xff\xf0tEXtparameters\0x",
@@ -289,7 +290,6 @@ def test_a_compression_bomb_takes_no_memory(kind: bytes, keyword: bytes) -> None
         png_of((b"tEXt", b"parameters\0x\n" + b"a:" * 600_000)),
         png_of((b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + b"<a/>" * 500_000)),
     ],
-    ids=range(14),
 )
 def test_an_absurd_file_is_read_in_little_memory_and_raises_nothing(data: bytes) -> None:
     assert peak_megabytes(lambda: read(data)) < 50

@@ -20,6 +20,7 @@ from agent.providers.sketch.operations import (
 )
 from agent.providers.sketch.palette import Colour
 from agent.providers.sketch.wishes import AskBack, Edit, Reason, Talk, Topic
+from tests.support.cases import each_case
 
 RED, BLUE = (208, 34, 36), (36, 92, 204)
 WHITE, BLACK = (246, 246, 244), (22, 22, 24)
@@ -32,34 +33,28 @@ def operations_of(wish: str) -> tuple[Operation, ...]:
     return understood.operations
 
 
-@pytest.mark.parametrize(
-    ("wish", "colour"),
-    [
+@each_case(("wish", "colour"), [
         ("make it red", RED), ("Make it red.", RED), ("red", RED), ("the shirt should be red", RED),
         ("Could you paint the car red, please?", RED), ("#3: make it red", RED), ("dye the hair blue", BLUE),
         ("give it a red colour", RED), ("make it dark red", (125, 20, 22)), ("turn it into gold", (218, 170, 40)),
         ("make it #ff8800", (255, 136, 0)), ("make it white", WHITE), ("make it black", BLACK),
         ("改成蓝色", BLUE), ("能把它改成蓝色吗？", BLUE), ("把衣服换成红色", RED), ("变红", RED), ("染成红色吧", RED),
         ("红色", RED), ("请涂成白色", WHITE), ("变黑", BLACK),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_another_colour_is_understood(wish: str, colour: Colour) -> None:
     assert operations_of(wish) == (Recolour(colour),)
 
 
-@pytest.mark.parametrize(
-    "wish",
-    [
+@each_case("wish", [
         "remove this", "erase it", "Erase the man on the left", "please get rid of the sign", "make it disappear",
         "take it away", "delete", "fill it with the background", "extend the scene", "擦掉", "去掉", "去掉这个人",
         "把它去掉", "请把电线杆删除", "用周围填充", "向外延伸",
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_what_shall_be_gone_is_filled_from_around_it(wish: str) -> None:
     assert operations_of(wish) == (Erase(),)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("wish", "kind", "colours"),
     [
         ("fill it with blue stripes", PatternKind.STRIPES, (BLUE, None)),
@@ -88,7 +83,7 @@ def test_patterns_are_understood(wish: str, kind: PatternKind, colours: tuple[Co
     assert (fill.colour == fill.ground) is (kind is PatternKind.PLAIN)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("wish", "operations"),
     [
         ("a bit brighter", (Adjustment(brightness=15),)),
@@ -114,7 +109,7 @@ def test_light_colour_and_looks_are_understood_as_anywhere(wish: str, operations
     assert operations_of(wish) == operations
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("wish", "words", "ink"),
     [
         ("write HELLO here", "HELLO", None),
@@ -135,15 +130,12 @@ def test_writing_without_words_asks_which(wish: str) -> None:
     assert read_area_wish(wish) == AskBack(Reason.TEXT)
 
 
-@pytest.mark.parametrize(
-    "wish",
-    [
+@each_case("wish", [
         "put a cat here", "a red hat", "add a dark hat", "turn it into a red car", "an orange", "replace it with a dog",
         "make him smile", "make it look like snow", "extend it with a beach", "remove the background", "rotate left",
         "make it half the size", "crop to square", "blur everything except this", "paint it again",
         "放一朵玫瑰", "画一顶帽子", "换成红色的帽子", "让她微笑", "向左旋转", "去掉背景",
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_what_cannot_be_done_inside_a_mask_is_none_of_it(wish: str) -> None:
     assert read_area_wish(wish) == Talk(Topic.MASK)
 
@@ -167,7 +159,7 @@ def test_a_thing_beside_what_can_be_done_is_left_out_and_named() -> None:
     assert read_area_wish("remove the hat and add a cap") == Edit((Erase(),), left_out=("add a cap",))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("words", "count"),
     [("deep red and pale blue", 2), ("深红", 1), ("黑白", 2), ("#abc", 0), ("bored", 0), ("#0a0b0c", 1)],
 )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.adapters.language import Adjustment, Flip
 from tests.adapters.sketch import FIGURES, PLACES, AddText, Draw, Edit, ResizeBy, ResizeTo, find, understand
 from tests.bench import adjustments as bench
+from tests.support.cases import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "operation"),
     [
         ("enlarge to 2048 wide", ResizeTo(2048, None)),
@@ -37,7 +36,7 @@ def test_an_everyday_wish_is_done_as_it_is_said(text: str, operation: object) ->
     assert (wish.operations, wish.left_out) == ((operation,), ())
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         *("turn 7", "turn it 7", "make the red car warmer", "她的笑容再温暖一点", "调一下亮度"),
@@ -56,7 +55,7 @@ def test_several_logos_are_several_pictures() -> None:
     assert wish.number_of_images == 3
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "figure", "place"),
     [
         ("中秋节的海报", None, "abstract"),

@@ -21,6 +21,7 @@ from agent.providers.sketch.areas import read_area_wish
 from agent.providers.sketch.inside import apply_inside, edited_inside
 from agent.providers.sketch.operations import AddText, Effect, EffectKind, Erase, Fill, Operation, PatternKind, Recolour
 from agent.providers.sketch.wishes import Edit
+from tests.support.cases import each_case
 
 PHOTOS = Path(__file__).parents[3] / "data" / "photos"
 SUIT, SHUTTLE, ROCKET = (60, 300, 250, 470), (345, 0, 470, 300), (300, 120, 350, 330)
@@ -72,8 +73,8 @@ def hue_of(colour: NDArray[np.float64]) -> float:
     return 360 * colorsys.rgb_to_hsv(*(float(value) / 255 for value in colour))[0]
 
 
-@pytest.mark.parametrize("operation", EVERY, ids=lambda operation: type(operation).__name__)
-@pytest.mark.parametrize("mode", ["RGB", "RGBA"])
+@each_case("operation", EVERY)
+@each_case("mode", ["RGB", "RGBA"])
 def test_only_what_the_mask_covers_changes(operation: Operation, mode: str) -> None:
     image = photo("astronaut").convert(mode)
     if mode == "RGBA":
@@ -87,10 +88,8 @@ def test_only_what_the_mask_covers_changes(operation: Operation, mode: str) -> N
     assert (after[inside] != before[inside]).any()
 
 
-@pytest.mark.parametrize(
-    ("wish", "hue"), [("make it red", 0), ("make it blue", 220), ("改成绿色", 134), ("make it purple", 274)]
-)
-@pytest.mark.parametrize(("name", "box"), [("astronaut", SUIT), ("chelsea", (120, 60, 330, 260)), ("gravel", SUIT)])
+@each_case(("wish", "hue"), [("make it red", 0), ("make it blue", 220), ("改成绿色", 134), ("make it purple", 274)])
+@each_case(("name", "box"), [("astronaut", SUIT), ("chelsea", (120, 60, 330, 260)), ("gravel", SUIT)])
 def test_another_colour_has_the_hue_asked_for_and_the_texture_there_was(
     wish: str, hue: float, name: str, box: tuple[int, int, int, int]
 ) -> None:
@@ -252,8 +251,8 @@ def test_a_long_text_in_a_low_mask_is_made_small_and_not_cut() -> None:
     assert 0.02 < (result > 200).mean() < 0.4
 
 
-@pytest.mark.parametrize("mode", ["RGB", "RGBA", "L"])
-@pytest.mark.parametrize("size", [(1, 1), (2, 3), (7, 5), (33, 17), (3, 200)])
+@each_case("mode", ["RGB", "RGBA", "L"])
+@each_case("size", [(1, 1), (2, 3), (7, 5), (33, 17), (3, 200)])
 def test_small_and_odd_pictures_keep_their_size(size: tuple[int, int], mode: str) -> None:
     image = photo("chelsea").resize(size).convert(mode)
     half = Image.new("L", size, 255)

@@ -9,6 +9,7 @@ from agent.providers.catalogue import ModelRole, load_catalogue
 from agent.providers.sketch.lettering import find_font
 from agent.providers.sketch.painter import compose, paint
 from agent.providers.sketch.vocabulary import FIGURES, MOODS, PLACES
+from tests.support.cases import each_case
 
 _SMALL = (320, 200)
 _MODEL = load_catalogue().model(ModelRole.IMAGE_FLASH, "sketch")
@@ -19,7 +20,7 @@ def _band(image: Image.Image) -> Image.Image:
     return image.crop((0, round(image.height * 0.885), image.width, image.height))
 
 
-@pytest.mark.parametrize("ratio", _MODEL.aspect_ratios)
+@each_case("ratio", _MODEL.aspect_ratios)
 def test_a_sketch_has_exactly_the_catalogues_pixels(ratio: str) -> None:
     size = _MODEL.pixels(ratio, "1K")
     assert size is not None
@@ -27,7 +28,7 @@ def test_a_sketch_has_exactly_the_catalogues_pixels(ratio: str) -> None:
     assert paint("a cat by the sea", "a cat by the sea", "", size).size == size
 
 
-@pytest.mark.parametrize("figure", [name for name, _ in FIGURES])
+@each_case("figure", [name for name, _ in FIGURES])
 def test_every_figure_shows_in_its_picture(figure: str) -> None:
     words = {"person": "girl", "fruit": "apple", "balloon": "balloon", "heart": "heart", "star": "a star"}
     wish = words.get(figure, figure)
@@ -37,7 +38,7 @@ def test_every_figure_shows_in_its_picture(figure: str) -> None:
     assert ImageStat.Stat(paint(wish, wish, "", _SMALL).convert("L")).stddev[0] > 5
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("wish", "place", "figure", "mood"),
     [
         ("a red fox in the snow", "field", "fox", "snow"),
@@ -147,7 +148,7 @@ def test_pixel_art_is_made_of_squares() -> None:
     assert len(colours) <= 28
 
 
-@pytest.mark.parametrize("name", [name for name, _ in PLACES] + [name for name, _ in MOODS])
+@each_case("name", [name for name, _ in PLACES] + [name for name, _ in MOODS])
 def test_every_place_and_mood_has_a_picture_of_its_own(name: str) -> None:
     assert paint(name, "", "", _SMALL).tobytes() != paint("entropy", "", "", _SMALL).tobytes()
 

@@ -11,6 +11,7 @@ from tests.adapters.language import Adjustment, Flip
 from tests.adapters.pixels import Raster, image_of, pixels_of
 from tests.adapters.sketch import MAX_SIDE_PIXELS, AddText, Effect, EffectKind, Operation, Position, ResizeBy, ResizeTo
 from tests.adapters.sketch import apply as applied
+from tests.support.cases import each_case
 
 
 def _photo(size: tuple[int, int] = (120, 80), mode: str = "RGB") -> Image.Image:
@@ -171,7 +172,7 @@ def test_a_crop_of_a_tiny_picture_still_has_pixels() -> None:
     assert apply(_photo((5, 3)), (_cropped("16:9"),)).size == (5, 3)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("operation", "size"),
     [
         (ResizeTo(60, 60), (60, 60)),
@@ -221,14 +222,13 @@ def test_words_without_any_glyph_leave_the_picture_as_it_is() -> None:
     assert apply(_photo(), (AddText("\U0010fffd"),)).tobytes() == _photo().tobytes()
 
 
-@pytest.mark.parametrize(
+@each_case(
     "operation",
     [Effect(EffectKind.SEPIA), Effect(EffectKind.INVERT)]
     + [
         Adjustment.model_validate({tone: 30})
         for tone in ("brightness", "contrast", "saturation", "warmth", "sharpness")
     ],
-    ids=str,
 )
 def test_transparency_outlives_a_change_of_tone(operation: Operation) -> None:
     photo = _photo(mode="RGBA")
@@ -247,7 +247,7 @@ def test_transparency_goes_along_with_the_pixels(operation: Operation) -> None:
     assert changed.getchannel("A").getextrema() != (255, 255)
 
 
-@pytest.mark.parametrize("mode", ["L", "LA", "P", "1", "CMYK", "RGBA", "I;16"])
+@each_case("mode", ["L", "LA", "P", "1", "CMYK", "RGBA", "I;16"])
 def test_a_picture_of_any_mode_can_be_changed(mode: str) -> None:
     changed = apply(_photo(mode=mode), (Adjustment(brightness=30), Effect(EffectKind.BLUR), Adjustment(rotate=90)))
 
@@ -275,8 +275,8 @@ EVERY = (
 )
 
 
-@pytest.mark.parametrize("operation", EVERY, ids=str)
-@pytest.mark.parametrize("channels", [1, 3, 4])
+@each_case("operation", EVERY)
+@each_case("channels", [1, 3, 4])
 def test_every_operation_keeps_sixteen_bits_and_looks_as_it_does_on_eight(operation: Operation, channels: int) -> None:
     deep = np.random.default_rng(channels).integers(0, 65536, (80, 120, channels)).astype(np.uint16)
     deep = np.asarray(cv2.GaussianBlur(deep, (0, 0), 6), np.uint16).reshape(deep.shape)

@@ -28,6 +28,7 @@ from tests.adapters.language import Adjustment
 from tests.adapters.pixels import apply_adjustment
 from tests.adapters.scripted import ChatOptions, ImageRequest, Provider, ToolDeclaration
 from tests.adapters.sketch import SketchProvider
+from tests.support.cases import each_case
 
 _CATALOGUE = load_catalogue()
 _TEXT_MODEL = _CATALOGUE.model(ModelRole.FLASH, "sketch")
@@ -214,7 +215,7 @@ async def test_without_the_declaration_nothing_is_called() -> None:
     assert _words(chunks)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("wish", "expected"),
     [
         ("", "What would you like to see?"),
@@ -407,7 +408,7 @@ async def test_without_a_picture_in_the_prompt_the_newest_one_is_the_base() -> N
     assert shelf.image(part).size == (30, 90)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("size", "ratio", "wish", "expected"),
     [
         ((120, 80), "3:2", "make it brighter", (120, 80)),
