@@ -89,17 +89,18 @@ class Stranger:
         assert answer.status_code == 200, answer.text
         return self.told(answer.json()["event_id"])
 
-    def press(self, part: str, told: Any, **values: Any) -> dict[str, Any]:
+    def press(self, part: str, told: Any, how: str = "click", **values: Any) -> dict[str, Any]:
         """Press what a script presses for the page, by its element's id; return what it changed, by element's id.
 
-        `told` goes with the press, `values` are inputs of the event by element's id, with `_` for `-`.
+        `how` is the kind of event, `told` goes with the press, `values` are inputs of the event by element's id, with
+        `_` for `-`.
         """
         names = {one["id"]: one["props"].get("elem_id") or "" for one in self.config["components"]}
         event = next(
             one
             for one in self.config["dependencies"]
-            for at, how in one["targets"]
-            if (names.get(at), how) == (part, "click")
+            for at, kind in one["targets"]
+            if (names.get(at), kind) == (part, how)
         )
         data = self.plain(event["id"])
         for name, value in values.items():
