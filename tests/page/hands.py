@@ -12,6 +12,8 @@ from pathlib import Path
 
 from playwright.sync_api import JSHandle, Locator, Page, expect
 
+from tests.page.journeys import Called
+
 
 def open_page(page: Page, url: str) -> None:
     """Open a new conversation and wait until the page is usable."""
@@ -27,10 +29,23 @@ def go(page: Page, address: str) -> None:
     page.goto(address)
 
 
+def reload(page: Page) -> None:
+    """Load the page anew and wait until it is usable."""
+    page.reload()
+    expect_ready(page)
+
+
 def expect_ready(page: Page) -> None:
     """Wait until Python has filled the page for the conversation of its address."""
     expect(page.locator("html[data-ready]")).to_have_count(1)
     expect(composer(page)).to_be_editable()
+
+
+def begin_anew(page: Page, language: str = "en") -> None:
+    """Begin a new conversation in the same tab, which takes a seventh of opening the page."""
+    Called(page.locator("#rail"), language).button("rail.new").click()
+    expect(page.locator("#top h1[data-conversation=new]")).to_have_count(1)
+    expect_ready(page)
 
 
 def open_at(page: Page, address: str, count: int | None = None) -> None:
