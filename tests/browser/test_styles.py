@@ -4,27 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
-from agent.storage.curated_styles import curated_styles
+from tests.adapters.styles import curated_styles
 from tests.page import PageProcess
 from tests.page.hands import composer, expect_rest, open_at, open_page, pictures, say
+from tests.page.journeys import step
 from tests.wire_server import GeminiProcess
 
 WATERCOLOUR = "#sty-list article[data-id=watercolour]"
-
-
-@pytest.fixture(autouse=True)
-def nothing_of_ones_own(studio: PageProcess) -> Iterator[None]:
-    """Every test begins with the curated styles alone."""
-    yield
-    for file in (studio.home / "styles" / "own").glob("*.json"):
-        file.unlink()
 
 
 def paint(prompt: str, **arguments: str) -> dict[str, Any]:
@@ -40,53 +31,106 @@ def open_library(page: Page) -> Locator:
     return cards
 
 
-def write_style(page: Page, name: str, phrases: str) -> None:
-    """Write a style of one's own."""
-    page.get_by_role("button", name="New style").click()
-    page.get_by_label("Name in English").fill(name)
-    page.get_by_label("Phrases").fill(phrases)
-    page.get_by_role("button", name="Save style").click()
-    expect(page.locator("#sty-note")).to_contain_text(f"“{name}” is kept.")
-
-
-def test_the_library_opens_and_closes_with_keys_finds_what_is_typed_and_a_style_goes_into_the_composer(
-    page: Page, studio: PageProcess
+def test_the_library_is_opened_searched_and_filled_with_styles_of_ones_own(
+    page: Page, studio: PageProcess, tmp_path: Path
 ) -> None:
     open_page(page, studio.url)
-    expect(page.locator("#sty-list article")).to_have_count(0)
-    opener = page.get_by_role("button", name="Styles")
-    opener.focus()
-    page.keyboard.press("Enter")
-    dialog = page.get_by_role("dialog", name="Styles")
-    expect(dialog).to_be_visible()
-    expect(dialog.get_by_role("searchbox")).to_be_focused()
-    expect(dialog.get_by_role("article")).to_have_count(len(curated_styles()))
-    chip = dialog.get_by_role("button", name="Photography", exact=True)
-    chip.focus()
-    page.keyboard.press("Enter")
-    expect(dialog.locator(".sty-cards")).to_have_attribute("data-family", "photography")
-    expect(chip).to_be_focused()
-    expect(chip).to_have_attribute("aria-pressed", "true")
-    page.keyboard.press("Escape")
-    expect(dialog).to_be_hidden()
-    expect(opener).to_be_focused()
-    cards = open_library(page)
-    page.locator("#sty-list [data-style=family]").first.click()
-    expect(cards).to_have_count(len(curated_styles()))
-    page.locator("#sty-find").press_sequentially("aquarelle", delay=20)
-    expect(page.locator(".sty-cards")).to_have_attribute("data-query", "aquarelle")
-    expect(cards.first).to_contain_text("Watercolour")
-    expect(cards.first.locator(".why")).to_have_text("Also called “aquarelle”")
-    cards.first.get_by_text("What it adds to a prompt").click()
-    expect(cards.first).to_contain_text("granulating pigment in the shadows")
-    page.locator("#sty-find").fill("")
-    expect(cards).to_have_count(len(curated_styles()))
-    page.keyboard.press("Escape")
-    composer(page).fill("a fox")
-    open_library(page)
-    page.locator(WATERCOLOUR).get_by_role("button", name="Try it: Watercolour").click()
-    expect(composer(page)).to_have_value("a fox in the style of Watercolour")
-    expect(page.locator("#chat .user")).to_have_count(0)
+    with step("it opens and closes with keys"):
+        expect(page.locator("#sty-list article")).to_have_count(0)
+        opener = page.get_by_role("button", name="Styles")
+        opener.focus()
+        page.keyboard.press("Enter")
+        dialog = page.get_by_role("dialog", name="Styles")
+        expect(dialog).to_be_visible()
+        expect(dialog.get_by_role("searchbox")).to_be_focused()
+        expect(dialog.get_by_role("article")).to_have_count(len(curated_styles()))
+        chip = dialog.get_by_role("button", name="Photography", exact=True)
+        chip.focus()
+        page.keyboard.press("Enter")
+        expect(dialog.locator(".sty-cards")).to_have_attribute("data-family", "photography")
+        expect(chip).to_be_focused()
+        expect(chip).to_have_attribute("aria-pressed", "true")
+        page.keyboard.press("Escape")
+        expect(dialog).to_be_hidden()
+        expect(opener).to_be_focused()
+
+    with step("it finds what is typed, and says why"):
+        cards = open_library(page)
+        page.locator("#sty-list [data-style=family]").first.click()
+        expect(cards).to_have_count(len(curated_styles()))
+        page.locator("#sty-find").press_sequentially("aquarelle", delay=20)
+        expect(page.locator(".sty-cards")).to_have_attribute("data-query", "aquarelle")
+        expect(cards.first).to_contain_text("Watercolour")
+        expect(cards.first.locator(".why")).to_have_text("Also called “aquarelle”")
+        cards.first.get_by_text("What it adds to a prompt").click()
+        expect(cards.first).to_contain_text("granulating pigment in the shadows")
+        page.locator("#sty-find").fill("")
+        expect(cards).to_have_count(len(curated_styles()))
+        page.keyboard.press("Escape")
+
+    with step("a style goes into the composer"):
+        composer(page).fill("a fox")
+        open_library(page)
+        page.locator(WATERCOLOUR).get_by_role("button", name="Try it: Watercolour").click()
+        expect(composer(page)).to_have_value("a fox in the style of Watercolour")
+        expect(page.locator("#chat .user")).to_have_count(0)
+    with step("a form that is left changes nothing"):
+        cards = open_library(page)
+        for _ in range(2):
+            page.get_by_role("button", name="New style").click()
+            expect(page.get_by_label("Name in English")).to_have_value("")
+            page.get_by_label("Name in English").fill("Never kept")
+            page.get_by_role("button", name="Cancel").click()
+            expect(page.locator("#sty-fields")).to_have_count(0)
+        expect(cards).to_have_count(len(curated_styles()))
+    with step("a style of one's own is written, edited, deleted and brought back"):
+        page.get_by_role("button", name="New style").click()
+        expect(page.get_by_label("Name in English")).to_be_focused()
+        page.get_by_label("Name in English").fill("Haiku moon")
+        page.get_by_role("button", name="Save style").click()
+        expect(page.get_by_role("alert")).to_contain_text("a style needs at least one")
+        expect(page.get_by_label("Name in English")).to_have_value("Haiku moon")
+        page.get_by_label("Phrases").fill("pale moon over reeds")
+        page.get_by_label("Name in English").fill("")
+        page.get_by_role("button", name="Save style").click()
+        expect(page.get_by_role("alert")).to_contain_text("it has no name")
+        page.get_by_label("Name in English").fill("Haiku moon")
+        page.get_by_role("button", name="Save style").click()
+        expect(cards).to_have_count(1)
+        expect(cards).to_contain_text("Haiku moon")
+        cards.get_by_role("button", name="Edit: Haiku moon").click()
+        page.get_by_label("Name in English").fill("Haiku dusk")
+        page.get_by_role("button", name="Save style").click()
+        expect(cards).to_contain_text("Haiku dusk")
+        cards.get_by_role("button", name="Delete: Haiku dusk").click()
+        expect(cards).to_have_count(0)
+        page.get_by_role("button", name="Undo").click()
+        expect(cards).to_contain_text("Haiku dusk")
+    with step("one's own styles go out as a file and come back"):
+        with page.expect_download() as download:
+            page.get_by_role("button", name="Export mine").click()
+        assert download.value.suggested_filename == "aivista-styles.json"
+        file = tmp_path / "mine.json"
+        download.value.save_as(file)
+        assert [style["name"]["en"] for style in json.loads(file.read_text())["styles"]] == ["Haiku dusk"]
+        cards.get_by_role("button", name="Delete: Haiku dusk").click()
+        expect(cards).to_have_count(0)
+        page.locator("#sty-file").set_input_files(file)
+        expect(page.locator("#sty-note")).to_contain_text("1 style imported.")
+        expect(cards).to_contain_text("Haiku dusk")
+        file.write_text("no JSON at all")
+        page.locator("#sty-file").set_input_files(file)
+        expect(page.get_by_role("alert")).to_contain_text("the file is not JSON")
+        page.keyboard.press("Escape")
+    with step("a style is tried on the picture that is marked, and the sketch model says that it draws by rules"):
+        open_at(page, studio.sketched("draw a boat", "draw a whale"), 2)
+        page.locator("#chat [data-act=edit]").first.click()
+        expect(page.locator("#ctx .ctx")).to_contain_text("#1")
+        open_library(page)
+        page.locator(WATERCOLOUR).get_by_role("button", name="Try it: Watercolour").click()
+        expect(page.locator("#chat .refs .tag").last).to_have_text("#1")
+        expect(page.locator("#chat .bot").last).to_contain_text("drawn by rules in the look of “Watercolour”")
+        expect_rest(page)
 
 
 def test_a_style_is_tried_on_the_newest_picture_and_the_draft_stays(
@@ -112,97 +156,18 @@ def test_a_style_is_tried_on_the_newest_picture_and_the_draft_stays(
     assert gemini.read("violations") == []
 
 
-def test_a_style_is_tried_on_the_picture_that_is_marked_and_the_sketch_model_says_that_it_draws_by_rules(
-    page: Page, studio: PageProcess
-) -> None:
-    open_at(page, studio.sketched("draw a boat", "draw a whale"), 2)
-    page.locator("#chat [data-act=edit]").first.click()
-    expect(page.locator("#ctx .ctx")).to_contain_text("#1")
-    open_library(page)
-    page.locator(WATERCOLOUR).get_by_role("button", name="Try it: Watercolour").click()
-    expect(page.locator("#chat .refs .tag").last).to_have_text("#1")
-    expect(page.locator("#chat .bot").last).to_contain_text("drawn by rules in the look of “Watercolour”")
-    expect_rest(page)
-
-
-def test_a_form_that_is_left_changes_nothing_and_a_style_of_ones_own_is_written_edited_deleted_and_brought_back(
-    page: Page, studio: PageProcess
-) -> None:
-    open_page(page, studio.url)
-    cards = open_library(page)
-    for _ in range(2):
-        page.get_by_role("button", name="New style").click()
-        expect(page.get_by_label("Name in English")).to_have_value("")
-        page.get_by_label("Name in English").fill("Never kept")
-        page.get_by_role("button", name="Cancel").click()
-        expect(page.locator("#sty-fields")).to_have_count(0)
-    expect(cards).to_have_count(len(curated_styles()))
-    page.get_by_role("button", name="New style").click()
-    expect(page.get_by_label("Name in English")).to_be_focused()
-    page.get_by_label("Name in English").fill("Haiku moon")
-    page.get_by_role("button", name="Save style").click()
-    expect(page.get_by_role("alert")).to_contain_text("a style needs at least one")
-    expect(page.get_by_label("Name in English")).to_have_value("Haiku moon")
-    page.get_by_label("Phrases").fill("pale moon over reeds")
-    page.get_by_label("Name in English").fill("")
-    page.get_by_role("button", name="Save style").click()
-    expect(page.get_by_role("alert")).to_contain_text("it has no name")
-    page.get_by_label("Name in English").fill("Haiku moon")
-    page.get_by_role("button", name="Save style").click()
-    expect(cards).to_have_count(1)
-    expect(cards).to_contain_text("Haiku moon")
-    cards.get_by_role("button", name="Edit: Haiku moon").click()
-    page.get_by_label("Name in English").fill("Haiku dusk")
-    page.get_by_role("button", name="Save style").click()
-    expect(cards).to_contain_text("Haiku dusk")
-    cards.get_by_role("button", name="Delete: Haiku dusk").click()
-    expect(cards).to_have_count(0)
-    page.get_by_role("button", name="Undo").click()
-    expect(cards).to_contain_text("Haiku dusk")
-
-
-def test_ones_own_styles_go_out_as_a_file_and_come_back(page: Page, studio: PageProcess, tmp_path: Path) -> None:
-    open_page(page, studio.url)
-    cards = open_library(page)
-    write_style(page, "Haiku moon", "pale moon over reeds")
-    with page.expect_download() as download:
-        page.get_by_role("button", name="Export mine").click()
-    assert download.value.suggested_filename == "aivista-styles.json"
-    file = tmp_path / "mine.json"
-    download.value.save_as(file)
-    assert [style["name"]["en"] for style in json.loads(file.read_text())["styles"]] == ["Haiku moon"]
-    cards.get_by_role("button", name="Delete: Haiku moon").click()
-    expect(cards).to_have_count(0)
-    page.locator("#sty-file").set_input_files(file)
-    expect(page.locator("#sty-note")).to_contain_text("1 style imported.")
-    expect(cards).to_contain_text("Haiku moon")
-    file.write_text("no JSON at all")
-    page.locator("#sty-file").set_input_files(file)
-    expect(page.get_by_role("alert")).to_contain_text("the file is not JSON")
-
-
-@pytest.mark.parametrize(("width", "height", "scheme"), [(1440, 900, "dark"), (390, 844, "light")])
-def test_in_chinese_the_library_is_chinese_and_fits_the_screen(
-    browser: Browser, studio: PageProcess, width: int, height: int, scheme: str
-) -> None:
-    context = browser.new_context(
-        viewport={"width": width, "height": height},
-        locale="zh-CN",
-        color_scheme="dark" if scheme == "dark" else "light",
-    )
-    page = context.new_page()
-    open_at(page, studio.sketched("画一只狐狸"), 1)
-    page.get_by_role("button", name="风格库").click()
-    ink = page.locator("#sty-list article[data-id=ink-wash]")
+def test_in_chinese_the_library_is_chinese_and_fits_a_phone(phone: Page, studio: PageProcess) -> None:
+    open_at(phone, studio.sketched("画一只狐狸"), 1)
+    phone.get_by_role("button", name="风格库").click()
+    ink = phone.locator("#sty-list article[data-id=ink-wash]")
     expect(ink).to_contain_text("水墨画")
-    page.locator("#sty-find").fill("水墨")
-    expect(page.locator("#sty-list article").first).to_contain_text("水墨画")
-    expect(page.locator("#sty-list .why").first).to_have_text("也叫“水墨”")
-    shown = page.locator("#styles-box")
+    phone.locator("#sty-find").fill("水墨")
+    expect(phone.locator("#sty-list article").first).to_contain_text("水墨画")
+    expect(phone.locator("#sty-list .why").first).to_have_text("也叫“水墨”")
+    shown = phone.locator("#styles-box")
     assert shown.evaluate("box => box.scrollWidth - box.clientWidth") <= 0
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert phone.evaluate("document.documentElement.scrollWidth") <= 390
     ink.get_by_role("button", name=re.compile("^试试")).click()
-    expect(page.locator("#chat .user").last).to_contain_text("把这张图改成“水墨画”风格")
-    expect(page.locator("#chat .refs .tag").last).to_have_text("#1")
-    expect_rest(page)
-    context.close()
+    expect(phone.locator("#chat .user").last).to_contain_text("把这张图改成“水墨画”风格")
+    expect(phone.locator("#chat .refs .tag").last).to_have_text("#1")
+    expect_rest(phone)

