@@ -6,11 +6,14 @@ a report that nobody sees.
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from dataclasses import dataclass
 from pathlib import Path
 
 from playwright.sync_api import JSHandle, Locator, Page, expect
+
+_NEW = re.compile("^(New conversation|新对话)")
 
 
 def open_page(page: Page, url: str) -> None:
@@ -31,6 +34,13 @@ def expect_ready(page: Page) -> None:
     """Wait until Python has filled the page for the conversation of its address."""
     expect(page.locator("html[data-ready]")).to_have_count(1)
     expect(composer(page)).to_be_editable()
+
+
+def begin_anew(page: Page) -> None:
+    """Begin a new conversation in this tab."""
+    page.locator("#rail").get_by_role("button", name=_NEW).click()
+    expect(page.locator("#top h1[data-conversation=new]")).to_have_count(1)
+    expect_ready(page)
 
 
 def open_at(page: Page, address: str, count: int | None = None) -> None:
