@@ -13,13 +13,14 @@ from playwright.sync_api import Page, expect
 from tests.browser.test_painter import open_painter, paint_over, stroke
 from tests.page import PageProcess
 from tests.page.hands import composer, expect_rest, open_at, pictures, say
+from tests.page.journeys import Called
 from tests.support.waiting import wait_until
 from tests.wire_server import GeminiProcess
 
 
-def opened(page: Page, studio: PageProcess, number: int) -> Image.Image:
+def opened(page: Page, studio: PageProcess, number: int, language: str = "en") -> Image.Image:
     """Return the pixels of a picture of the thread, as they are downloaded."""
-    link = page.locator("figure.pic").nth(number).get_by_role("link", name="Download")
+    link = Called(page.locator("figure.pic").nth(number), language).link("action.download")
     address = link.get_attribute("href")
     assert address is not None
     # Playwright keeps its connections: the server may end one in the moment in which it is used again.

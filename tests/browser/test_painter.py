@@ -5,55 +5,32 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from PIL import Image
-from playwright.sync_api import (
-    Browser,
-    BrowserContext,
-    CDPSession,
-    FloatRect,
-    Locator,
-    Page,
-    Request,
-    ViewportSize,
-    expect,
-)
+from playwright.sync_api import BrowserContext, CDPSession, FloatRect, Locator, Page, Request, expect
 
 from agent.requests import Expansion
 from tests.page import PageProcess
-from tests.page.hands import attach, composer, expect_rest, open_at, open_page, pictures, say
+from tests.page.hands import attach, begin_anew, composer, expect_rest, open_at, pictures, say
+from tests.page.journeys import Called, step
 from webui.mask_wires import Painted, read_painted
-
-PHONE: ViewportSize = {"width": 390, "height": 844}
-
-
-@pytest.fixture
-def phone(browser: Browser) -> Iterator[Page]:
-    context = browser.new_context(viewport=PHONE, locale="zh-CN", has_touch=True, is_mobile=True, color_scheme="dark")
-    tab = context.new_page()
-    faults: list[str] = []
-    tab.on("pageerror", lambda error: faults.append(str(error)))
-    yield tab
-    context.close()
-    assert faults == []
 
 
 def open_painter(
-    page: Page, studio: PageProcess, wish: str = "draw a boat, 4:3", button: str = "Paint over it"
+    page: Page, studio: PageProcess, wish: str = "draw a boat, 4:3", mode: str = "paint", language: str = "en"
 ) -> Locator:
     """Open a conversation with a picture, that on the stage and the painter on it; return its canvas."""
     open_at(page, studio.sketched(wish), 1)
-    return paint_over(page, 0, button)
+    return paint_over(page, 0, mode, language)
 
 
-def paint_over(page: Page, number: int = 0, button: str = "Paint over it") -> Locator:
+def paint_over(page: Page, number: int = 0, mode: str = "paint", language: str = "en") -> Locator:
     pictures(page).nth(number).click()
     expect(page.locator("#canvas .cv-bar b")).to_have_text(f"#{number + 1}")
-    page.locator("#canvas").get_by_role("button", name=button).click()
+    Called(page.locator("#canvas"), language).button(f"painter.{mode}").click()
     canvas = page.locator("#pt-canvas")
     expect(canvas).to_be_visible()
     return canvas
@@ -87,8 +64,12 @@ def field(page: Page, name: str = "mask") -> str:
     return value
 
 
-def tool(page: Page, name: str) -> Locator:
-    return page.locator("#pt").get_by_role("button", name=name, exact=True)
+def expect_field(page: Page, value: str, name: str = "mask") -> None:
+    expect(page.locator(f"#{name} :is(textarea, input)")).to_have_value(value)
+
+
+def tool(page: Page, key: str) -> Locator:
+    return Called(page.locator("#pt")).button(f"painter.{key}")
 
 
 def read(text: str, expand: str = "") -> Painted:
@@ -113,6 +94,10 @@ def is_white(image: Image.Image, across: float, down: float) -> bool:
 
 def share(page: Page) -> Locator:
     return page.locator("#pt-share")
+
+
+def expect_unpainted(page: Page) -> None:
+    expect(share(page)).to_have_text("Nothing is painted yet")
 
 
 def send(page: Page, words: str) -> tuple[str, str]:
@@ -141,69 +126,153 @@ def cdp(page: Page) -> CDPSession:
     return context.new_cdp_session(page)
 
 
-def test_a_stroke_of_the_mouse_arrives_at_the_server_and_is_kept_for_another_try(
-    page: Page, studio: PageProcess
+WRITE = """(input, value) => {
+  Object.getOwnPropertyDescriptor(Object.getPrototypeOf(input), "value").set.call(input, value);
+  input.dispatchEvent(new Event("input", { bubbles: true }));
+}"""
+
+
+def test_a_mask_survives_turns_failures_and_a_reload_and_arrives_at_the_server_as_it_was_painted(
+    page: Page, studio: PageProcess, tmp_path: Path
 ) -> None:
     open_painter(page, studio)
-    expect(share(page)).to_have_text("Nothing is painted yet")
-    expect(page.locator("#ctx .ctx")).to_have_count(0)
-    stroke(page, (0.2, 0.5), (0.6, 0.5))
-    expect(page.locator("#ctx")).to_contain_text(re.compile(r"Editing\s*#1\s*· mask \d+ %"))
-    expect(share(page)).to_have_text(re.compile(r"^\d+ % painted$"))
-    arrived, expand = send(page, "make it darker")
-    assert expand == ""
-    [painted] = read(arrived).masks
-    assert (painted.handle, painted.feather_px) == ("#1", 8)
-    with Image.open(io.BytesIO(painted.image)) as image:
-        natural = page.locator(".pt-pic img").evaluate("image => [image.naturalWidth, image.naturalHeight]")
-        assert max(image.size) <= 1024
-        assert image.width / image.height == pytest.approx(natural[0] / natural[1], rel=0.01)
-        assert [is_white(image, *point) for point in ((0.2, 0.5), (0.4, 0.5), (0.6, 0.5))] == [True] * 3
-        assert not any(is_white(image, *point) for point in ((0.4, 0.3), (0.4, 0.7), (0.1, 0.5), (0.75, 0.5)))
-    expect(page.locator("#mask :is(textarea, input)")).to_have_value("")
-    expect(share(page)).to_have_text("Nothing is painted yet")
-    expect(page.locator("#chat .refs .tag").last).to_have_text("#1")
-    expect_rest(page)
-    tool(page, "Last mask").click()
-    expect(page.locator("#ctx")).to_contain_text("· mask")
-    assert is_white(mask(page), 0.4, 0.5)
+    with step("nothing is painted at first"):
+        expect_unpainted(page)
+        expect(page.locator("#ctx .ctx")).to_have_count(0)
+    with step("what is painted while a turn is at work outlasts its end"):
+        say(page, "draw a whale")
+        expect(page.locator("#chat .live")).to_be_visible()
+        stroke(page, (0.2, 0.5), (0.6, 0.5))
+        expect(page.locator("#ctx")).to_contain_text(re.compile(r"Editing\s*#1\s*· mask \d+ %"))
+        expect(share(page)).to_have_text(re.compile(r"^\d+ % painted$"))
+        text = field(page)
+        expect(pictures(page)).to_have_count(2)
+        expect_rest(page)
+        expect(page.locator("#ctx")).to_contain_text(re.compile(r"#1\s*· mask"))
+        assert field(page) == text
+        assert is_white(mask(page), 0.4, 0.5)
+    with step("so does it when another picture is on the stage, and when it is left"):
+        pictures(page).nth(1).click()
+        expect(page.locator("#canvas .cv-bar b")).to_have_text("#2")
+        expect(page.locator("#pt-canvas")).to_be_hidden()
+        assert field(page) == text
+        for _ in range(2):
+            paint_over(page, 0)
+            expect(share(page)).to_have_text(re.compile("painted$"))
+            tool(page, "done").click()
+        paint_over(page, 0)
+    with step("it arrives at the server"):
+        arrived, expand = send(page, "make it darker")
+        assert (arrived, expand) == (text, "")
+        [painted] = read(arrived).masks
+        assert (painted.handle, painted.feather_px) == ("#1", 8)
+        with Image.open(io.BytesIO(painted.image)) as image:
+            natural = page.locator(".pt-pic img").evaluate("image => [image.naturalWidth, image.naturalHeight]")
+            assert max(image.size) <= 1024
+            assert image.width / image.height == pytest.approx(natural[0] / natural[1], rel=0.01)
+            assert [is_white(image, *point) for point in ((0.2, 0.5), (0.4, 0.5), (0.6, 0.5))] == [True] * 3
+            assert not any(is_white(image, *point) for point in ((0.4, 0.3), (0.4, 0.7), (0.1, 0.5), (0.75, 0.5)))
+    with step("it is kept for another try"):
+        expect_field(page, "")
+        expect_unpainted(page)
+        expect(page.locator("#chat .refs .tag").last).to_have_text("#1")
+        expect_rest(page)
+        tool(page, "last").click()
+        expect(page.locator("#ctx")).to_contain_text("· mask")
+        assert is_white(mask(page), 0.4, 0.5)
+    with step("a turn that fails gives it back"):
+        text = field(page)
+        fake = tmp_path / "holiday.png"
+        fake.write_bytes(b"this is no picture")
+        attach(page, fake)
+        arrived, _ = send(page, "make it brighter")
+        assert arrived == text
+        expect(page.locator("#chat [role=alert]")).to_contain_text("holiday.png")
+        expect_rest(page)
+        expect(composer(page)).to_have_value("make it brighter")
+        expect_field(page, text)
+        expect(page.locator("#ctx")).to_contain_text(re.compile(r"#1\s*· mask"))
+        expect(share(page)).to_have_text(re.compile("painted$"))
+    with step("after a reload each picture still has its last mask"):
+        tool(page, "clear").click()
+        expect(page.locator("#ctx")).not_to_contain_text("mask")
+        stroke(page, (0.3, 0.3), (0.3, 0.6))
+        expect(page.locator("#ctx")).to_contain_text("· mask")
+        composer(page).fill("")
+        page.reload()
+        expect(pictures(page)).to_have_count(3)
+        assert field(page) == ""
+        paint_over(page, 1)
+        expect(tool(page, "last")).to_be_disabled()
+        tool(page, "done").click()
+        paint_over(page, 0)
+        tool(page, "last").click()
+        expect(page.locator("#ctx")).to_contain_text(re.compile(r"#1\s*· mask"))
+        assert is_white(mask(page), 0.3, 0.45)
+    with step("what no longer fits is cleared: by the mark of another, by unmarking, by a new conversation"):
+        page.locator("#chat .acts [data-act=edit]").nth(1).click()
+        expect(page.locator("#ctx .ctx")).to_contain_text("#2")
+        expect_field(page, "")
+        expect(page.locator("#ctx")).not_to_contain_text("mask")
+        expect_unpainted(page)
+        tool(page, "last").click()
+        expect(page.locator("#ctx")).to_contain_text(re.compile(r"#1\s*· mask"))
+        page.get_by_role("button", name="Remove #1").click()
+        expect(page.locator("#ctx .ctx")).to_have_count(0)
+        expect_field(page, "")
+        stroke(page, (0.3, 0.3), (0.6, 0.6))
+        expect(page.locator("#ctx")).to_contain_text("· mask")
+        begin_anew(page)
+        expect(page.locator(".welcome")).to_be_visible()
+        expect_field(page, "")
+        expect(page.locator("#pt-canvas")).to_be_hidden()
+        expect(page.locator("#ctx .ctx")).to_have_count(0)
+    with step("a field that is not the painter's is refused in a sentence, and the words stay"):
+        page.locator("#mask :is(textarea, input)").evaluate(WRITE, '{"handle": "#1", "png": "R0lGODlh"}')
+        say(page, "make it darker")
+        expect(page.locator("#chat [role=alert]")).to_contain_text("cannot be read")
+        expect(composer(page)).to_have_value("make it darker")
+        expect(page.locator("#chat .user")).to_have_count(0)
 
 
 def test_a_finger_paints_and_two_move_and_pinch_without_painting(phone: Page, studio: PageProcess) -> None:
-    canvas, session = open_painter(phone, studio, "画一艘船，3:4", "涂抹修改"), cdp(phone)
-    touch(session, "touchStart", spot(canvas, 0.3, 0.3))
-    for step in range(1, 9):
-        touch(session, "touchMove", spot(canvas, 0.3, 0.3 + step * 0.05))
-    touch(session, "touchEnd")
-    expect(share(phone)).to_have_text(re.compile(r"^已涂抹 \d+ %$"))
-    image = mask(phone)
-    assert image.height > image.width
-    assert [is_white(image, 0.3, down) for down in (0.3, 0.5, 0.7)] == [True] * 3
-    assert not is_white(image, 0.7, 0.5)
-    before, width = field(phone), place(canvas)["width"]
-    middle = spot(canvas, 0.5, 0.5)
-    touch(session, "touchStart", middle)
-    touch(session, "touchStart", middle, (middle[0] + 40, middle[1]))
-    for step in range(1, 9):
-        touch(session, "touchMove", (middle[0] - step * 8, middle[1]), (middle[0] + 40 + step * 8, middle[1]))
-    touch(session, "touchEnd")
-    assert place(canvas)["width"] > 2 * width
-    assert field(phone) == before
-    assert phone.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
-    small = phone.locator("#pt button:visible").evaluate_all(
-        "all => all.map(one => one.getBoundingClientRect()).filter(box => box.width < 40 || box.height < 40).length"
-    )
-    assert small == 0
-    phone.get_by_role("button", name="完成").click()
-    expect(composer(phone)).to_be_focused()
-    expect(phone.locator("#ctx")).to_contain_text("蒙版")
+    session, canvas = cdp(phone), open_painter(phone, studio, "画一艘船，3:4", language="zh-CN")
+    with step("a finger paints"):
+        touch(session, "touchStart", spot(canvas, 0.3, 0.3))
+        for part in range(1, 9):
+            touch(session, "touchMove", spot(canvas, 0.3, 0.3 + part * 0.05))
+        touch(session, "touchEnd")
+        expect(share(phone)).to_have_text(re.compile(r"^已涂抹 \d+ %$"))
+        image = mask(phone)
+        assert image.height > image.width
+        assert [is_white(image, 0.3, down) for down in (0.3, 0.5, 0.7)] == [True] * 3
+        assert not is_white(image, 0.7, 0.5)
+    with step("two move and pinch"):
+        before, width = field(phone), place(canvas)["width"]
+        middle = spot(canvas, 0.5, 0.5)
+        touch(session, "touchStart", middle)
+        touch(session, "touchStart", middle, (middle[0] + 40, middle[1]))
+        for part in range(1, 9):
+            touch(session, "touchMove", (middle[0] - part * 8, middle[1]), (middle[0] + 40 + part * 8, middle[1]))
+        touch(session, "touchEnd")
+        assert place(canvas)["width"] > 2 * width
+        assert field(phone) == before
+    with step("everything has room for a finger, and leaving goes back to the words"):
+        assert phone.evaluate("document.documentElement.scrollWidth") <= 390
+        small = phone.locator("#pt button:visible").evaluate_all(
+            "all => all.map(one => one.getBoundingClientRect()).filter(box => box.width < 40 || box.height < 40).length"
+        )
+        assert small == 0
+        Called(phone.locator("#pt"), "zh-CN").button("painter.done").click()
+        expect(composer(phone)).to_be_focused()
+        expect(phone.locator("#ctx")).to_contain_text("蒙版")
 
 
-def test_the_keyboard_alone_opens_paints_and_leaves(page: Page, studio: PageProcess) -> None:
-    open_at(page, studio.sketched("draw a boat, 4:3"), 1)
+def paint_with_keys(page: Page) -> None:
+    """Open the painter with the keyboard alone, paint and leave."""
     page.locator("#chat .frame").first.focus()
     page.keyboard.press("Enter")
-    opener = page.locator("#canvas").get_by_role("button", name="Paint over it")
+    opener = Called(page.locator("#canvas")).button("painter.paint")
     expect(opener).to_be_visible()
     opener.focus()
     page.keyboard.press("Enter")
@@ -238,107 +307,43 @@ def test_the_keyboard_alone_opens_paints_and_leaves(page: Page, studio: PageProc
     assert field(page) != ""
 
 
-def test_a_mask_survives_a_streamed_turn_and_the_stage_rendered_anew(page: Page, studio: PageProcess) -> None:
-    open_painter(page, studio)
-    say(page, "draw a whale")
-    expect(page.locator("#chat .live")).to_be_visible()
-    stroke(page, (0.3, 0.3), (0.6, 0.6))
-    painted = field(page)
-    assert painted
-    expect(pictures(page)).to_have_count(2)
-    expect_rest(page)
-    expect(page.locator("#ctx")).to_contain_text(re.compile(r"#1\s*· mask"))
-    assert field(page) == painted
-    assert is_white(mask(page), 0.45, 0.45)
-    pictures(page).nth(1).click()
-    expect(page.locator("#canvas .cv-bar b")).to_have_text("#2")
-    expect(page.locator("#pt-canvas")).to_be_hidden()
-    assert field(page) == painted
-    paint_over(page, 0)
-    expect(share(page)).to_have_text(re.compile("painted$"))
-    page.locator("#pt").get_by_role("button", name="Done").click()
-    arrived, _ = send(page, "make it darker")
-    assert arrived == painted
-    expect_rest(page)
-
-
-def test_a_turn_that_fails_gives_the_mask_back(page: Page, studio: PageProcess, tmp_path: Path) -> None:
-    open_painter(page, studio)
-    stroke(page, (0.3, 0.3), (0.6, 0.6))
-    painted = field(page)
-    fake = tmp_path / "holiday.png"
-    fake.write_bytes(b"this is no picture")
-    attach(page, fake)
-    arrived, _ = send(page, "make it darker")
-    assert arrived == painted
-    expect(page.locator("#chat [role=alert]")).to_contain_text("holiday.png")
-    expect_rest(page)
-    expect(composer(page)).to_have_value("make it darker")
-    expect(page.locator("#mask :is(textarea, input)")).to_have_value(painted)
-    expect(page.locator("#ctx")).to_contain_text(re.compile(r"#1\s*· mask"))
-    expect(share(page)).to_have_text(re.compile("painted$"))
-
-
-WRITE = """(input, value) => {
-  Object.getOwnPropertyDescriptor(Object.getPrototypeOf(input), "value").set.call(input, value);
-  input.dispatchEvent(new Event("input", { bubbles: true }));
-}"""
-
-
-def test_a_field_that_is_not_the_painters_is_refused_in_a_sentence_and_the_words_stay(
-    page: Page, studio: PageProcess
-) -> None:
-    open_page(page, studio.url)
-    page.locator("#mask :is(textarea, input)").evaluate(WRITE, '{"handle": "#1", "png": "R0lGODlh"}')
-    say(page, "make it darker")
-    expect(page.locator("#chat [role=alert]")).to_contain_text("cannot be read")
-    expect(composer(page)).to_have_value("make it darker")
-    expect(page.locator("#chat .user")).to_have_count(0)
-
-
 def paint_several_areas(page: Page) -> None:
     """The box and the eraser make several areas with hard edges."""
-    tool(page, "Box").click()
+    tool(page, "box").click()
     stroke(page, (0.1, 0.1), (0.5, 0.6))
     stroke(page, (0.9, 0.9), (0.7, 0.7))
     image = mask(page)
     assert [is_white(image, *point) for point in ((0.12, 0.12), (0.48, 0.58), (0.8, 0.8))] == [True] * 3
     assert not is_white(image, 0.6, 0.65)
     assert sum(image.histogram()[1:255]) == 0
-    tool(page, "Eraser").click()
+    tool(page, "eraser").click()
     stroke(page, (0.3, 0.05), (0.3, 0.65))
     image = mask(page)
     assert [is_white(image, across, 0.3) for across in (0.15, 0.3, 0.45)] == [True, False, True]
 
 
-def test_what_is_painted_is_undone_and_redone_inverted_erased_and_cleared(page: Page, studio: PageProcess) -> None:
-    open_painter(page, studio)
-    expect(tool(page, "Undo")).to_be_disabled()
+def undo_and_redo(page: Page) -> None:
+    """What is painted is undone and redone, inverted and cleared."""
+    expect(tool(page, "undo")).to_be_disabled()
     stroke(page, (0.2, 0.2), (0.4, 0.2))
     first = field(page)
     stroke(page, (0.2, 0.8), (0.4, 0.8))
     assert [is_white(mask(page), 0.3, down) for down in (0.2, 0.8)] == [True, True]
-    tool(page, "Undo").click()
+    tool(page, "undo").click()
     assert field(page) == first
-    tool(page, "Redo").click()
+    tool(page, "redo").click()
     assert is_white(mask(page), 0.3, 0.8)
-    tool(page, "Invert").click()
+    tool(page, "invert").click()
     image = mask(page)
     assert [is_white(image, 0.3, 0.2), is_white(image, 0.6, 0.5), is_white(image, 0, 0)] == [False, True, True]
-    tool(page, "Clear").click()
+    tool(page, "clear").click()
     assert field(page) == ""
-    expect(share(page)).to_have_text("Nothing is painted yet")
+    expect_unpainted(page)
     expect(page.locator("#ctx .ctx")).to_have_count(0)
     for _ in range(4):
-        tool(page, "Undo").click()
+        tool(page, "undo").click()
     assert field(page) == ""
-    expect(tool(page, "Undo")).to_be_disabled()
-    paint_several_areas(page)
-    tool(page, "Clear").click()
-    arrived, _ = send(page, "make it brighter")
-    assert arrived == ""
-    expect(pictures(page)).to_have_count(2)
-    expect_rest(page)
+    expect(tool(page, "undo")).to_be_disabled()
 
 
 ALPHA = """canvas => {
@@ -348,11 +353,9 @@ ALPHA = """canvas => {
 }"""
 
 
-def test_a_box_takes_two_corners_with_the_keys_and_the_soft_edge_is_shown_and_sent_beside_a_hard_mask(
-    page: Page, studio: PageProcess
-) -> None:
-    canvas = open_painter(page, studio)
-    tool(page, "Box").click()
+def box_with_keys_and_a_soft_edge(page: Page, canvas: Locator) -> None:
+    """A box takes two corners with the keys; the soft edge is shown, and sent beside a hard mask."""
+    tool(page, "box").click()
     canvas.focus()
     page.keyboard.press("ArrowLeft")
     page.keyboard.press(" ")
@@ -363,7 +366,7 @@ def test_a_box_takes_two_corners_with_the_keys_and_the_soft_edge_is_shown_and_se
     box = mask(page).getbbox()
     assert box is not None
     assert [box[2] - box[0], box[3] - box[1]] == pytest.approx([120, 120], abs=2)
-    tool(page, "Clear").click()
+    tool(page, "clear").click()
     stroke(page, (0.3, 0.2), (0.7, 0.8))
     shown_hard = canvas.evaluate(ALPHA)
     hard = mask(page).tobytes()
@@ -378,8 +381,37 @@ def test_a_box_takes_two_corners_with_the_keys_and_the_soft_edge_is_shown_and_se
     assert float(canvas.evaluate("canvas => getComputedStyle(canvas).opacity")) == pytest.approx(0.56)
 
 
+def load_masks(page: Page, folder: Path) -> None:
+    """A mask is loaded and scaled, or refused in a sentence."""
+    size = page.locator("#pt-pixels").inner_text().split("×")
+    width, height = int(size[0]), int(size[1])
+    half = Image.new("L", (width // 2, height // 2))
+    half.paste(255, (0, 0, width // 4, height // 2))
+    chosen = page.locator("#pt-file")
+    half.save(folder / "half.png")
+    chosen.set_input_files(folder / "half.png")
+    expect(share(page)).to_have_text("50 % painted")
+    expect(page.locator("#pt-said")).to_have_text("The mask is loaded.")
+    assert [is_white(mask(page), across, 0.5) for across in (0.25, 0.75)] == [True, False]
+    loaded, note = field(page), page.locator("#pt-note")
+    Image.new("L", (300, 300), 255).save(folder / "square.png")
+    (folder / "words.png").write_text("no picture")
+    Image.new("L", (width, height), 0).save(folder / "black.png")
+    for name, said in (
+        ("square.png", f"The mask is 300×300 and the picture {width}×{height}"),
+        ("words.png", "cannot be read as an image"),
+        ("black.png", "Nothing in this file is white"),
+    ):
+        chosen.set_input_files(folder / name)
+        expect(note).to_contain_text(said)
+    assert field(page) == loaded
+    tool(page, "undo").click()
+    expect_unpainted(page)
+    expect(note).to_be_hidden()
+
+
 def paint_zoomed_and_moved(page: Page, canvas: Locator) -> None:
-    """Zoomed and moved, the brush still paints where it is."""
+    """The brush still paints where it is."""
     width = place(canvas)["width"]
     page.mouse.move(*spot(canvas, 0.25, 0.25))
     page.mouse.wheel(0, -700)
@@ -401,157 +433,15 @@ def paint_zoomed_and_moved(page: Page, canvas: Locator) -> None:
     page.keyboard.up(" ")
     moved = place(canvas)
     assert [moved["x"] - at["x"], moved["y"] - at["y"]] == pytest.approx([60, 40], abs=1)
-    tool(page, "Closer").focus()
+    tool(page, "zoom_in").focus()
     page.keyboard.press("ArrowRight")
     assert place(canvas)["x"] == pytest.approx(moved["x"] - 48, abs=1)
-    tool(page, "Closer").click()
+    tool(page, "zoom_in").click()
     assert place(canvas)["width"] == pytest.approx(zoomed * 1.5, rel=0.01)
-    tool(page, "Further").click()
-    tool(page, "Fit").click()
+    tool(page, "zoom_out").click()
+    tool(page, "fit").click()
     assert place(canvas)["width"] == pytest.approx(width, abs=1)
     assert field(page) == painted
-
-
-def test_a_mask_is_loaded_scaled_or_refused_in_a_sentence_and_zoomed_the_brush_paints_where_it_is(
-    page: Page, studio: PageProcess, tmp_path: Path
-) -> None:
-    canvas = open_painter(page, studio)
-    size = page.locator("#pt-pixels").inner_text().split("×")
-    width, height = int(size[0]), int(size[1])
-    half = Image.new("L", (width // 2, height // 2))
-    half.paste(255, (0, 0, width // 4, height // 2))
-    chosen = page.locator("#pt-file")
-    half.save(tmp_path / "half.png")
-    chosen.set_input_files(tmp_path / "half.png")
-    expect(share(page)).to_have_text("50 % painted")
-    expect(page.locator("#pt-said")).to_have_text("The mask is loaded.")
-    assert [is_white(mask(page), across, 0.5) for across in (0.25, 0.75)] == [True, False]
-    loaded, note = field(page), page.locator("#pt-note")
-    Image.new("L", (300, 300), 255).save(tmp_path / "square.png")
-    chosen.set_input_files(tmp_path / "square.png")
-    expect(note).to_contain_text(f"The mask is 300×300 and the picture {width}×{height}")
-    (tmp_path / "words.png").write_text("no picture")
-    chosen.set_input_files(tmp_path / "words.png")
-    expect(note).to_contain_text("cannot be read as an image")
-    Image.new("L", (width, height), 0).save(tmp_path / "black.png")
-    chosen.set_input_files(tmp_path / "black.png")
-    expect(note).to_contain_text("Nothing in this file is white")
-    assert field(page) == loaded
-    tool(page, "Undo").click()
-    expect(share(page)).to_have_text("Nothing is painted yet")
-    expect(note).to_be_hidden()
-    paint_zoomed_and_moved(page, canvas)
-
-
-def test_after_a_reload_each_picture_still_has_its_last_mask_and_what_no_longer_fits_is_cleared(
-    page: Page, studio: PageProcess
-) -> None:
-    open_at(page, studio.sketched("draw a boat, 4:3", "draw a whale"), 2)
-    paint_over(page)
-    stroke(page, (0.3, 0.3), (0.3, 0.6))
-    expect(page.locator("#ctx")).to_contain_text("· mask")
-    page.reload()
-    expect(pictures(page)).to_have_count(2)
-    assert field(page) == ""
-    paint_over(page, 1)
-    expect(tool(page, "Last mask")).to_be_disabled()
-    tool_bar = page.locator("#pt")
-    tool_bar.get_by_role("button", name="Done").click()
-    paint_over(page, 0)
-    tool(page, "Last mask").click()
-    expect(page.locator("#ctx")).to_contain_text(re.compile(r"#1\s*· mask"))
-    assert is_white(mask(page), 0.3, 0.45)
-    page.locator("#chat .acts [data-act=edit]").nth(1).click()
-    expect(page.locator("#ctx .ctx")).to_contain_text("#2")
-    expect(page.locator("#mask :is(textarea, input)")).to_have_value("")
-    expect(page.locator("#ctx")).not_to_contain_text("mask")
-    expect(share(page)).to_have_text("Nothing is painted yet")
-    tool(page, "Last mask").click()
-    expect(page.locator("#ctx")).to_contain_text(re.compile(r"#1\s*· mask"))
-    page.get_by_role("button", name="Remove #1").click()
-    expect(page.locator("#ctx .ctx")).to_have_count(0)
-    expect(page.locator("#mask :is(textarea, input)")).to_have_value("")
-    stroke(page, (0.3, 0.3), (0.6, 0.6))
-    expect(page.locator("#ctx")).to_contain_text("· mask")
-    page.locator("#rail [data-act=new]").click()
-    expect(page.locator(".welcome")).to_be_visible()
-    expect(page.locator("#mask :is(textarea, input)")).to_have_value("")
-    expect(page.locator("#pt-canvas")).to_be_hidden()
-    expect(page.locator("#ctx .ctx")).to_have_count(0)
-
-
-def expansion(page: Page) -> Expansion:
-    grown = read("", field(page, "expand")).expand
-    assert grown is not None
-    return grown
-
-
-def test_a_ratio_is_reached_evenly_the_mask_gives_way_and_edges_are_dragged_outwards_and_sent(
-    page: Page, studio: PageProcess
-) -> None:
-    open_painter(page, studio)
-    stroke(page, (0.3, 0.3), (0.6, 0.6))
-    page.locator("#pt").get_by_role("button", name="Expand").click()
-    page.locator("#pt-ratio").select_option("21:9")
-    grown = expansion(page)
-    assert field(page) == ""
-    assert grown.left == grown.right > 0
-    size = page.locator("#pt-pixels").inner_text().split("×")
-    ratio = int(size[0]) / int(size[1])
-    assert ratio * (1 + grown.left + grown.right) == pytest.approx(21 / 9, rel=0.001)
-    expect(share(page)).to_have_text(re.compile(r"^\d+×\d+ afterwards$"))
-    page.locator("#pt-ratio").select_option("9:16")
-    grown = expansion(page)
-    assert grown.left == grown.right == 0
-    assert ratio / (1 + grown.top + grown.bottom) == pytest.approx(9 / 16, rel=0.001)
-    tool(page, "Start over").click()
-    assert field(page, "expand") == ""
-    expect(page.locator("#ctx .ctx")).to_have_count(0)
-    page.locator("#pt").get_by_role("button", name="Mask").click()
-    expect(share(page)).to_have_text("Nothing is painted yet")
-    tool(page, "Undo").click()
-    assert is_white(mask(page), 0.45, 0.45)
-    tool(page, "Done").click()
-    paint_over(page, 0, "Expand")
-    picture, edge = place(page.locator(".pt-pic")), place(page.locator(".pt-edge[data-edge=right]"))
-    x, y = edge["x"] + edge["width"] / 2, edge["y"] + edge["height"] / 2
-    page.mouse.move(x, y)
-    page.mouse.down()
-    page.mouse.move(x + picture["width"] / 10, y + 30, steps=5)
-    dragged = place(page.locator(".pt-pic"))
-    page.mouse.up()
-    assert dragged == picture
-    grown = expansion(page)
-    assert grown.handle == "#1"
-    assert grown.right == pytest.approx(0.1, abs=0.01)
-    assert (grown.left, grown.top, grown.bottom) == (0, 0, 0)
-    expect(page.locator("#ctx")).to_contain_text(re.compile(r"Expanding\s*#1"))
-    page.locator("#pt").get_by_label("Top").fill("25")
-    page.locator("#pt").get_by_label("Top").press("Enter")
-    assert expansion(page).top == 0.25
-    _, arrived = send(page, "more sea and sky")
-    assert read("", arrived).expand == Expansion("#1", top=0.25, right=grown.right)
-    expect(page.locator("#expand :is(textarea, input)")).to_have_value("")
-    expect_rest(page)
-
-
-def test_words_are_not_sent_while_the_picture_is_to_grow_by_nothing(page: Page, studio: PageProcess) -> None:
-    open_painter(page, studio)
-    page.locator("#pt").get_by_role("button", name="Expand").click()
-    composer(page).fill("more sea and sky")
-    composer(page).press("Enter")
-    expect(page.locator("#pt-note")).to_contain_text("would not grow yet")
-    expect(composer(page)).to_have_value("more sea and sky")
-    expect(page.locator("#said-now")).to_have_count(0)
-    expect(page.locator("#pt-ratio")).to_be_focused()
-    page.locator("#pt-ratio").select_option("21:9")
-    _, arrived = send(page, "extend it")
-    assert read("", arrived).expand is not None
-    # One that painted nothing would be offered again.
-    expect(pictures(page)).to_have_count(2)
-    expect_rest(page)
-    expect(page.locator("#pt-ratio")).to_have_value("")
-    expect(page.locator("#pt").get_by_label("Left")).to_have_value("0")
 
 
 PLACES = """['#rail', '#center', '#stage', '#dock'].map(name => {
@@ -560,24 +450,26 @@ PLACES = """['#rail', '#center', '#stage', '#dock'].map(name => {
 })"""
 
 
-def test_opening_and_leaving_the_painter_moves_nothing_else_and_brackets_are_the_size_of_the_brush(
-    page: Page, studio: PageProcess
-) -> None:
+def open_and_leave(page: Page, canvas: Locator) -> None:
+    """Opening and leaving the painter moves nothing else."""
+
     def places() -> object:
         return page.evaluate(PLACES)
 
-    canvas = open_painter(page, studio)
     before = places()
-    page.locator("#pt").get_by_role("button", name="Expand").click()
+    tool(page, "mode_expand").click()
     assert places() == before
     canvas.focus()
     page.keyboard.press("Escape")
     expect(page.locator("#canvas .cv-pic")).to_be_visible()
-    expect(page.locator("#canvas").get_by_role("button", name="Paint over it")).to_be_focused()
+    expect(Called(page.locator("#canvas")).button("painter.paint")).to_be_focused()
     assert places() == before
     page.keyboard.press("Escape")
     expect(page.locator("#canvas .cv-pic")).to_be_hidden()
-    paint_over(page)
+
+
+def size_the_brush(page: Page, canvas: Locator) -> None:
+    """Brackets are the size of the brush."""
     stroke(page, (0.5, 0.5), (0.5, 0.5))
     canvas.focus()
     narrow = mask(page).getbbox()
@@ -591,3 +483,125 @@ def test_opening_and_leaving_the_painter_moves_nothing_else_and_brackets_are_the
     for _ in range(40):
         page.keyboard.press("[")
     expect(page.locator("#pt-size")).to_have_value("4")
+
+
+def test_every_tool_of_the_painter_does_its_part_by_mouse_and_by_keys(
+    page: Page, studio: PageProcess, tmp_path: Path
+) -> None:
+    canvas = open_painter(page, studio)
+    with step("opening and leaving moves nothing else"):
+        open_and_leave(page, canvas)
+    with step("what is painted is undone and redone, inverted and cleared"):
+        paint_over(page)
+        undo_and_redo(page)
+    with step("box and eraser"):
+        paint_several_areas(page)
+    with step("what was cleared is not sent"):
+        tool(page, "clear").click()
+        arrived, _ = send(page, "make it brighter")
+        assert arrived == ""
+        expect(pictures(page)).to_have_count(2)
+        expect_rest(page)
+    with step("a mask is loaded, scaled or refused"):
+        load_masks(page, tmp_path)
+    with step("zoomed and moved"):
+        tool(page, "brush").click()
+        paint_zoomed_and_moved(page, canvas)
+    with step("the keyboard alone opens, paints and leaves"):
+        tool(page, "clear").click()
+        tool(page, "done").click()
+        paint_with_keys(page)
+    with step("brackets are the size of the brush"):
+        paint_over(page)
+        tool(page, "clear").click()
+        size_the_brush(page, canvas)
+    with step("a box with the keys, and the soft edge"):
+        tool(page, "clear").click()
+        box_with_keys_and_a_soft_edge(page, canvas)
+
+
+def expansion(page: Page) -> Expansion:
+    grown = read("", field(page, "expand")).expand
+    assert grown is not None
+    return grown
+
+
+def test_a_picture_grows_by_a_ratio_by_its_edges_and_by_numbers_but_never_by_nothing(
+    page: Page, studio: PageProcess, tmp_path: Path
+) -> None:
+    open_painter(page, studio)
+    ratios = page.locator("#pt-ratio")
+    with step("a ratio is reached evenly, and the mask gives way"):
+        stroke(page, (0.3, 0.3), (0.6, 0.6))
+        tool(page, "mode_expand").click()
+        ratios.select_option("21:9")
+        grown = expansion(page)
+        assert field(page) == ""
+        assert grown.left == grown.right > 0
+        size = page.locator("#pt-pixels").inner_text().split("×")
+        ratio = int(size[0]) / int(size[1])
+        assert ratio * (1 + grown.left + grown.right) == pytest.approx(21 / 9, rel=0.001)
+        expect(share(page)).to_have_text(re.compile(r"^\d+×\d+ afterwards$"))
+        ratios.select_option("9:16")
+        grown = expansion(page)
+        assert grown.left == grown.right == 0
+        assert ratio / (1 + grown.top + grown.bottom) == pytest.approx(9 / 16, rel=0.001)
+    with step("it starts over, and the mask is undone to"):
+        tool(page, "reset").click()
+        assert field(page, "expand") == ""
+        expect(page.locator("#ctx .ctx")).to_have_count(0)
+        tool(page, "mode_mask").click()
+        expect_unpainted(page)
+        tool(page, "undo").click()
+        assert is_white(mask(page), 0.45, 0.45)
+        tool(page, "done").click()
+    with step("an edge is dragged outwards"):
+        paint_over(page, 0, "expand")
+        picture, edge = place(page.locator(".pt-pic")), place(page.locator(".pt-edge[data-edge=right]"))
+        x, y = edge["x"] + edge["width"] / 2, edge["y"] + edge["height"] / 2
+        page.mouse.move(x, y)
+        page.mouse.down()
+        page.mouse.move(x + picture["width"] / 10, y + 30, steps=5)
+        dragged = place(page.locator(".pt-pic"))
+        page.mouse.up()
+        assert dragged == picture
+        grown = expansion(page)
+        assert grown.handle == "#1"
+        assert grown.right == pytest.approx(0.1, abs=0.01)
+        assert (grown.left, grown.top, grown.bottom) == (0, 0, 0)
+        expect(page.locator("#ctx")).to_contain_text(re.compile(r"Expanding\s*#1"))
+    with step("another is typed, and both arrive at the server; a turn that fails gives them back"):
+        top = page.locator("#pt").get_by_label("Top")
+        top.fill("25")
+        top.press("Enter")
+        assert expansion(page).top == 0.25
+        text = field(page, "expand")
+        (tmp_path / "holiday.png").write_bytes(b"this is no picture")
+        attach(page, tmp_path / "holiday.png")
+        _, arrived = send(page, "more sea and sky")
+        assert read("", arrived).expand == Expansion("#1", top=0.25, right=grown.right)
+        expect(page.locator("#chat [role=alert]")).to_contain_text("holiday.png")
+        expect_rest(page)
+        expect_field(page, text, "expand")
+        page.locator("#box .delete-button").click()
+        tool(page, "reset").click()
+        expect_field(page, "", "expand")
+    with step("words are not sent while it is to grow by nothing"):
+        said = page.locator("#chat .user").count()
+        composer(page).fill("more sea and sky")
+        composer(page).press("Enter")
+        expect(page.locator("#pt-note")).to_contain_text("would not grow yet")
+        expect(composer(page)).to_have_value("more sea and sky")
+        expect(page.locator("#said-now")).to_have_count(0)
+        expect(page.locator("#chat .user")).to_have_count(said)
+        expect(ratios).to_be_focused()
+    with step("they are once it grows, and what they were for is over then"):
+        ratios.select_option("21:9")
+        _, arrived = send(page, "extend it")
+        assert read("", arrived).expand is not None
+        expect_field(page, "", "expand")
+        # One that painted nothing would be offered again.
+        expect(pictures(page)).to_have_count(2)
+        expect_rest(page)
+        expect(ratios).to_have_value("")
+        expect(page.locator("#pt").get_by_label("Left")).to_have_value("0")

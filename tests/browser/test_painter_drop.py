@@ -5,36 +5,45 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from PIL import Image, ImageChops
-from playwright.sync_api import Browser, Locator, Page, Route, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.browser.test_masked_edit import opened
-from tests.browser.test_painter import PHONE, cdp, expansion, field, mask, send, share, spot, stroke, tool, touch
+from tests.browser.test_painter import cdp, expansion, field, mask, send, share, spot, stroke, touch
 from tests.page import PageProcess
-from tests.page.hands import Held, attach, composer, drop, expect_ready, expect_rest, open_at, open_page, pictures, say
+from tests.page.hands import (
+    Held,
+    attach,
+    begin_anew,
+    composer,
+    drop,
+    expect_ready,
+    expect_rest,
+    open_page,
+    pictures,
+    say,
+)
+from tests.page.journeys import Called, step
 from tests.support.masking_scenes import photo as photograph
+from tests.support.waiting import wait_until
 
-# The page gives up a file of which it saw no sign for two seconds, in which nothing happens that could be waited for.
-GIVEN_UP_MS = 2_500
+UPLOADS, JOIN = "**/gradio_api/upload*", "**/gradio_api/queue/join*"
 FILES = "images => images.map(image => decodeURIComponent(image.src).split('/').pop())"
 
-
-@pytest.fixture
-def phone(browser: Browser) -> Iterator[Page]:
-    context = browser.new_context(viewport=PHONE, locale="zh-CN", has_touch=True, is_mobile=True, color_scheme="dark")
-    tab = context.new_page()
-    faults: list[str] = []
-    tab.on("pageerror", lambda error: faults.append(str(error)))
-    yield tab
-    context.close()
-    assert faults == []
+# The page gives up a file of which it saw no sign for so long. It looks when something in the composer changes.
+LATER = """async ms => {
+  const plain = performance.now.bind(performance), box = document.querySelector("#box");
+  for (const past of [0, ms]) {
+    performance.now = () => plain() + past;
+    box.appendChild(document.createComment("")).remove();
+    await new Promise(done => setTimeout(done));
+  }
+}"""
 
 
 def picture(name: str = "coffee", width: int = 640, height: int = 520) -> Image.Image:
@@ -53,25 +62,32 @@ def encoded(image: Image.Image, kind: str = "PNG", **more: Any) -> bytes:
     return sink.getvalue()
 
 
-def open_stage(page: Page, studio: PageProcess) -> None:
-    open_page(page, studio.url)
-    page.get_by_role("button", name="Picture panel").click()
+def open_stage(page: Page, studio: PageProcess | None = None) -> None:
+    """Begin a new conversation, in a new page of the studio or in this one, and show its empty stage."""
+    if studio is None:
+        begin_anew(page)
+    else:
+        open_page(page, studio.url)
+    Called(page).button("top.stage").click()
     expect(page.locator("#canvas .empty")).to_be_visible()
 
 
-def open_dropped(page: Page, studio: PageProcess, *files: Held) -> Locator:
-    """Open a new conversation, drop the files onto its empty stage; return the painter's canvas."""
-    open_stage(page, studio)
+def drop_on_stage(page: Page, count: int = 1, *files: Held) -> Locator:
+    """Drop the files onto the stage; return the painter's canvas once so many files are attached."""
     drop(page.locator("#canvas"), *(files or (Held("garden.png", png()),)))
     canvas = page.locator("#pt-canvas")
     expect(canvas).to_be_focused()
-    expect(page.locator("#box .thumbnail-item img")).to_have_count(max(1, len(files)))
+    expect(thumbnails(page)).to_have_count(count)
     return canvas
+
+
+def thumbnails(page: Page) -> Locator:
+    return page.locator("#box .thumbnail-item img")
 
 
 def attached(page: Page) -> list[str]:
     """Return the names of the files that wait in the composer, in order."""
-    names: list[str] = page.locator("#box .thumbnail-item img").evaluate_all(FILES)
+    names: list[str] = thumbnails(page).evaluate_all(FILES)
     return names
 
 
@@ -85,401 +101,373 @@ def handle(page: Page, name: str = "mask") -> str:
 
 def expect_handle(page: Page, number: int) -> None:
     """Wait until the mask names the Nth of the files."""
-    stamped = re.compile(rf'^{{"handle":"upload:{number}",')
-    expect(page.locator("#mask :is(textarea, input)")).to_have_value(stamped)
+    expect_field(page, re.compile(rf'^{{"handle":"upload:{number}",'))
 
 
-def test_a_photo_is_dropped_painted_over_and_sent_and_nothing_outside_the_mask_changes(
-    page: Page, studio: PageProcess
-) -> None:
-    canvas = open_dropped(page, studio)
-    expect(page.locator("#pt-handle")).to_have_text("New picture")
-    expect(page.locator("#pt-pixels")).to_have_text("640×520")
-    expect(page.locator("#pt-said")).to_have_text("Added to your message. Paint over it, or send it as it is.")
-    assert canvas.evaluate("canvas => [canvas.width, canvas.height]") == [640, 520]
-    expect(chip(page)).to_have_text(re.compile(r"^New picture\s*· paint over it\s*$"))
-    stroke(page, (0.3, 0.5), (0.6, 0.5))
-    expect(chip(page)).to_have_text(re.compile(r"^Editing\s*New picture\s*· mask \d+ %\s*$"))
-    assert mask(page).size == (640, 520)
-    arrived, _ = send(page, "make it blue")
-    assert json.loads(arrived)["handle"] == "upload:1"
+def expect_field(page: Page, value: str | re.Pattern[str]) -> None:
+    expect(page.locator("#mask :is(textarea, input)")).to_have_value(value)
+
+
+def expect_painted(page: Page) -> None:
+    """Wait for the picture of a turn, and for its end: nothing but what was painted over has changed."""
     expect(pictures(page)).to_have_count(1, timeout=60_000)
     expect_rest(page)
-    expect(page.locator("figure.pic").get_by_text("pixels changed outside the mask")).to_contain_text("0 of")
-    expect(page.locator("#chat .refs .tag")).to_have_text(["#1"])
-    difference = ImageChops.difference(picture().convert("RGB"), opened(page, studio, 0)).convert("L")
+    expect(Called(page.locator("figure.pic")).text("edit.exact")).to_contain_text("0 of")
+
+
+def expect_changed_under_the_stroke(after: Image.Image) -> tuple[float, float]:
+    """Hold that the photo changed where `across` has painted, and there alone; return its top and its bottom."""
+    difference = ImageChops.difference(picture().convert("RGB"), after).convert("L")
     box = difference.point(lambda level: 255 if level else 0).getbbox()
     assert box is not None
-    left, top, right, bottom = (box[0] / 640, box[1] / 520, box[2] / 640, box[3] / 520)
-    assert 0.15 < left < 0.4 < 0.5 < right < 0.75
-    assert 0.3 < top < 0.5 < bottom < 0.7
-    expect(composer(page)).to_have_value("")
-    expect(page.locator("#box .thumbnail-item")).to_have_count(0)
-    expect(page.locator("#mask :is(textarea, input)")).to_have_value("")
-    expect(chip(page)).to_have_count(0)
-    expect(page.locator("#pt-canvas")).to_be_hidden()
+    assert 0.15 < box[0] / 640 < 0.4 < 0.5 < box[2] / 640 < 0.75
+    return box[1] / 520, box[3] / 520
 
 
-def test_its_edges_are_drawn_outwards(page: Page, studio: PageProcess) -> None:
-    open_dropped(page, studio)
-    page.locator("#pt").get_by_role("button", name="Expand").click()
-    page.locator("#pt").get_by_label("Right").fill("50")
-    page.locator("#pt").get_by_label("Right").press("Enter")
-    assert (expansion(page).handle, expansion(page).right) == ("upload:1", 0.5)
-    expect(chip(page)).to_have_text(re.compile(r"^Expanding\s*New picture\s*$"))
-    expect(share(page)).to_have_text("960×520 afterwards")
-    say(page, "make it wider")
-    expect(pictures(page)).to_have_count(1, timeout=60_000)
-    expect_rest(page)
-    assert opened(page, studio, 0).size == (960, 520)
-
-
-def test_of_several_files_all_are_attached_and_the_first_is_painted_over(page: Page, studio: PageProcess) -> None:
-    open_stage(page, studio)
-    first, second = Held("a.png", png()), Held("b.png", png("chelsea"))
-    drop(page.locator("#canvas"), first, Held("notes.txt", b"words", "text/plain"), second)
-    expect(page.locator("#box .thumbnail-item img")).to_have_count(2)
-    expect(page.locator("#pt-canvas")).to_be_focused()
-    names = attached(page)
-    assert re.fullmatch(r"a-[a-z0-9]{4}\.png", names[0])
-    assert names[1] == "b.png"
+def across(page: Page) -> None:
     stroke(page, (0.3, 0.5), (0.6, 0.5))
-    assert handle(page) == "upload:1"
-    arrived, _ = send(page, "make it blue")
-    assert json.loads(arrived)["handle"] == "upload:1"
-    expect(pictures(page)).to_have_count(1, timeout=60_000)
-    expect_rest(page)
-    expect(page.locator("#chat .refs .tag")).to_have_text(["#1", "#2"])
-    expect(page.locator("#chat .pic .tag").first).to_contain_text("#1b")
 
 
-def test_its_number_follows_it_when_another_file_goes_or_comes(page: Page, studio: PageProcess, photo: Path) -> None:
-    open_stage(page, studio)
-    attach(page, photo)
-    drop(page.locator("#canvas"), Held("garden.jpg", encoded(picture(), "JPEG"), "image/jpeg"))
-    expect(page.locator("#box .thumbnail-item img")).to_have_count(2)
-    stroke(page, (0.3, 0.5), (0.6, 0.5))
-    assert handle(page) == "upload:2"
-    painted = mask(page).tobytes()
-    page.locator("#box .delete-button").first.click()
-    expect_handle(page, 1)
-    assert len(attached(page)) == 1
-    page.locator("#box input[type=file]").first.set_input_files(str(photo.rename(photo.with_name("again.jpg"))))
-    expect(page.locator("#box .thumbnail-item img")).to_have_count(2)
-    expect_handle(page, 1)
-    assert mask(page).tobytes() == painted
-    page.locator("#box .delete-button").nth(1).click()
-    expect(page.locator("#box .thumbnail-item img")).to_have_count(1)
-    assert field(page)
+NEW = re.compile(r"^New picture\s*· paint over it\s*$")
+EDITED = re.compile(r"^Editing\s*New picture\s*· mask \d+ %\s*$")
 
 
-def test_a_turn_that_fails_gives_the_file_and_the_mask_back_and_they_belong_together(
+def test_photos_are_dropped_painted_over_or_made_wider_and_sent_and_nothing_outside_the_mask_changes(
     page: Page, studio: PageProcess, tmp_path: Path
 ) -> None:
+    called = Called(page)
+    painter = called.inside(page.locator("#pt"))
     open_stage(page, studio)
+    with step("a photo is dropped and painted over"):
+        canvas = drop_on_stage(page)
+        expect(page.locator("#pt-handle")).to_have_text(called.words("painter.new_picture"))
+        expect(page.locator("#pt-pixels")).to_have_text("640×520")
+        expect(page.locator("#pt-said")).to_have_text(called.words("painter.added"))
+        assert canvas.evaluate("canvas => [canvas.width, canvas.height]") == [640, 520]
+        expect(chip(page)).to_have_text(NEW)
+        across(page)
+        expect(chip(page)).to_have_text(EDITED)
+        assert mask(page).size == (640, 520)
+    with step("it changes there and nowhere else, and the composer is empty again"):
+        arrived, _ = send(page, "make it blue")
+        assert json.loads(arrived)["handle"] == "upload:1"
+        expect_painted(page)
+        expect(page.locator("#chat .refs .tag")).to_have_text(["#1"])
+        top, bottom = expect_changed_under_the_stroke(opened(page, studio, 0))
+        assert 0.3 < top < 0.5 < bottom < 0.7
+        expect(composer(page)).to_have_value("")
+        expect(page.locator("#box .thumbnail-item")).to_have_count(0)
+        expect_field(page, "")
+        expect(chip(page)).to_have_count(0)
+        expect(page.locator("#pt-canvas")).to_be_hidden()
+    with step("the edges of another are drawn outwards"):
+        open_stage(page)
+        drop_on_stage(page, 1, Held("garden.png", png("coffee", 320, 260)))
+        painter.button("painter.mode_expand").click()
+        right = page.locator("#pt").get_by_label(called.words("painter.right"))
+        right.fill("50")
+        right.press("Enter")
+        assert (expansion(page).handle, expansion(page).right) == ("upload:1", 0.5)
+        expect(chip(page)).to_have_text(re.compile(r"^Expanding\s*New picture\s*$"))
+        expect(share(page)).to_have_text("480×260 afterwards")
+        say(page, "make it wider")
+        expect(pictures(page)).to_have_count(1, timeout=60_000)
+        expect_rest(page)
+        assert opened(page, studio, 0).size == (480, 260)
+    with step("of several files all pictures are attached and the first is painted over, upright"):
+        open_stage(page)
+        (tmp_path / "a.png").write_bytes(png("chelsea"))
+        attach(page, tmp_path / "a.png")
+        exif = Image.Exif()
+        exif[0x0112] = 6
+        lying = Held("lying.jpg", encoded(picture(), "JPEG", exif=exif), "image/jpeg")
+        drop_on_stage(page, 3, lying, Held("notes.txt", b"words", "text/plain"), Held("b.png", png("chelsea")))
+        names = attached(page)
+        assert re.fullmatch(r"lying-[a-z0-9]{4}\.jpg", names[1])
+        assert [names[0], names[2]] == ["a.png", "b.png"]
+        expect(page.locator("#pt-pixels")).to_have_text("520×640")
+        across(page)
+        assert mask(page).size == (520, 640)
+        assert handle(page) == "upload:2"
+        arrived, _ = send(page, "make it blue")
+        assert json.loads(arrived)["handle"] == "upload:2"
+        expect_painted(page)
+        expect(page.locator("#chat .refs .tag")).to_have_text(["#1", "#2", "#3"])
+        expect(page.locator("#chat .pic .tag").first).to_contain_text("#2b")
+        assert opened(page, studio, 0).size == (520, 640)
+    with step("it offers its mask once it has a handle"):
+        page.locator("#chat .refs .ref").nth(1).click()
+        expect(page.locator("#canvas .cv-bar b")).to_have_text("#2")
+        called.inside(page.locator("#canvas")).button("painter.paint").click()
+        expect(share(page)).to_have_text(called.words("painter.nothing"))
+        painter.button("painter.last").click()
+        expect(page.locator("#ctx")).to_contain_text(re.compile(r"#2\s*· mask"))
+        assert handle(page) == "#2"
+        assert mask(page).getpixel((234, 320)) == 255
+
+
+def test_the_mask_keeps_to_its_file_while_others_come_and_go_and_yields_to_a_marked_picture(
+    page: Page, studio: PageProcess, photo: Path
+) -> None:
+    called = Called(page)
+    open_stage(page, studio)
+    delete = page.locator("#box .delete-button")
+    with step("its number follows it when another file goes or comes"):
+        attach(page, photo)
+        drop_on_stage(page, 2, Held("garden.jpg", encoded(picture(), "JPEG"), "image/jpeg"))
+        across(page)
+        assert handle(page) == "upload:2"
+        painted = mask(page).tobytes()
+        delete.first.click()
+        expect_handle(page, 1)
+        assert len(attached(page)) == 1
+        page.locator("#box input[type=file]").first.set_input_files(str(photo.rename(photo.with_name("again.jpg"))))
+        expect(thumbnails(page)).to_have_count(2)
+        expect_handle(page, 1)
+        assert mask(page).tobytes() == painted
+        delete.nth(1).click()
+        expect(thumbnails(page)).to_have_count(1)
+        assert field(page)
+    with step("another painted file takes its place"):
+        drop_on_stage(page, 2, Held("b.png", png("chelsea", 600, 400)))
+        expect(page.locator("#pt-pixels")).to_have_text("600×400")
+        expect(share(page)).to_have_text(called.words("painter.nothing"))
+        expect(chip(page)).to_contain_text("· mask")
+        assert handle(page) == "upload:1"
+        chip(page).get_by_role("button", name="New picture ·").click()
+        expect(page.locator("#pt-pixels")).to_have_text("640×520")
+        expect(share(page)).to_have_text(re.compile("painted$"))
+    with step("what was painted goes with its file"):
+        delete.first.click()
+        expect_field(page, "")
+        expect(chip(page)).to_have_text(NEW)
+        chip(page).get_by_role("button", name="New picture ·").click()
+        expect(page.locator("#pt-pixels")).to_have_text("600×400")
+        across(page)
+        expect_handle(page, 1)
+        expect(chip(page)).to_contain_text("· mask")
+        delete.first.click()
+        expect(page.locator("#ctx-said")).to_contain_text("no longer in your message")
+        expect(page.locator("#ctx-said")).to_be_in_viewport()
+        expect_field(page, "")
+        expect(chip(page)).to_have_count(0)
+        expect(page.locator("#pt-canvas")).to_be_hidden()
+    with step("the chip stays where it is through a turn of another message"):
+        say(page, "draw a boat, 4:3")
+        drop_on_stage(page)
+        across(page)
+        expect(chip(page)).to_contain_text("· mask")
+        chip(page).evaluate("line => { window.before = line; }")
+        expect(pictures(page)).to_have_count(1)
+        expect_rest(page)
+        page.locator("#chat .acts [data-act=reference]").first.click()
+        expect(page.locator("#ctx .ctx")).to_contain_text("#1")
+        expect(chip(page)).to_contain_text("· mask")
+        assert chip(page).evaluate("line => line === window.before")
+        assert handle(page) == "upload:1"
+        page.get_by_role("button", name="Remove #1").click()
+        delete.first.click()
+        expect(chip(page)).to_have_count(0)
+        expect(page.locator("#ctx .ctx")).to_have_count(0)
+    with step("a mark and a new picture exclude each other"):
+        page.locator("#chat .acts [data-act=edit]").first.click()
+        expect(page.locator("#ctx .ctx")).to_contain_text("#1")
+        drop_on_stage(page)
+        expect(page.locator("#ctx .ctx")).to_contain_text("#1")
+        across(page)
+        expect(page.locator("#ctx .ctx")).to_have_count(0)
+        expect(chip(page)).to_contain_text("· mask")
+        assert handle(page) == "upload:1"
+        page.locator("#chat .acts [data-act=edit]").first.click()
+        expect(page.locator("#ctx .ctx")).to_contain_text("#1")
+        expect_field(page, "")
+        expect(chip(page)).to_have_text(NEW)
+        called.inside(chip(page)).button("painter.new_drop").click()
+        expect(chip(page)).to_have_count(0)
+        expect(thumbnails(page)).to_have_count(1)
+
+
+def test_a_turn_that_fails_and_files_that_are_slow_leave_no_mask_without_its_file(
+    page: Page, studio: PageProcess, tmp_path: Path
+) -> None:
     fake = tmp_path / "holiday.png"
     fake.write_bytes(b"this is no picture")
-    attach(page, fake)
-    drop(page.locator("#canvas"), Held("garden.png", png()))
-    expect(page.locator("#box .thumbnail-item img")).to_have_count(2)
-    stroke(page, (0.3, 0.5), (0.6, 0.5))
-    painted, names = mask(page).tobytes(), attached(page)
-    page.locator("#pt").get_by_role("button", name="Done").click()
-    arrived, _ = send(page, "make it blue")
-    assert json.loads(arrived)["handle"] == "upload:2"
-    expect(page.locator("#chat [role=alert]")).to_contain_text("holiday.png")
-    expect_rest(page)
-    expect(composer(page)).to_have_value("make it blue")
-    expect(page.locator("#box .thumbnail-item img")).to_have_count(2)
-    expect_handle(page, 2)
-    assert attached(page) == names
-    assert mask(page).tobytes() == painted
-    expect(chip(page)).to_have_text(re.compile(r"^Editing\s*New picture\s*· mask \d+ %\s*$"))
-    chip(page).get_by_role("button", name="New picture ·").click()
-    expect(share(page)).to_have_text(re.compile("painted$"))
-    page.locator("#box .delete-button").first.click()
-    expect_handle(page, 1)
-    composer(page).press("Enter")
-    expect(pictures(page)).to_have_count(1, timeout=60_000)
-    expect_rest(page)
-    expect(page.locator("figure.pic").get_by_text("pixels changed outside the mask")).to_contain_text("0 of")
-
-
-def test_a_mask_whose_file_does_not_come_back_is_forgotten(page: Page, studio: PageProcess, tmp_path: Path) -> None:
     open_stage(page, studio)
-    fake = tmp_path / "holiday.png"
-    fake.write_bytes(b"this is no picture")
-    attach(page, fake)
-    drop(page.locator("#canvas"), Held("garden.png", png()))
-    expect(page.locator("#box .thumbnail-item img")).to_have_count(2)
-    stroke(page, (0.3, 0.5), (0.6, 0.5))
-    kept: list[Route] = []
-    typed: list[str] = []
+    with step("a turn that fails gives the file and the mask back, and they belong together"):
+        attach(page, fake)
+        drop_on_stage(page, 2)
+        across(page)
+        painted, names = mask(page).tobytes(), attached(page)
+        Called(page.locator("#pt")).button("painter.done").click()
+        arrived, _ = send(page, "make it blue")
+        assert json.loads(arrived)["handle"] == "upload:2"
+        expect(page.locator("#chat [role=alert]")).to_contain_text("holiday.png")
+        expect_rest(page)
+        expect(composer(page)).to_have_value("make it blue")
+        expect(thumbnails(page)).to_have_count(2)
+        expect_handle(page, 2)
+        assert attached(page) == names
+        assert mask(page).tobytes() == painted
+        expect(chip(page)).to_have_text(EDITED)
+        chip(page).get_by_role("button", name="New picture ·").click()
+        expect(share(page)).to_have_text(re.compile("painted$"))
+        page.locator("#box .delete-button").first.click()
+        expect_handle(page, 1)
+        composer(page).press("Enter")
+        expect_painted(page)
+    with step("a mask whose file does not come back is forgotten"):
+        open_stage(page)
+        drop(composer(page), Held("holiday.png", fake.read_bytes()))
+        expect(thumbnails(page)).to_have_count(1)
+        drop_on_stage(page, 2)
+        across(page)
+        kept: list[Route] = []
 
-    def keep(route: Route) -> None:
-        if typed or "make it blue" in (route.request.post_data or ""):
-            route.continue_()
-        else:
-            kept.append(route)
+        def keep(route: Route) -> None:
+            if "make it blue" in (route.request.post_data or ""):
+                route.continue_()
+            else:
+                kept.append(route)
 
-    # What was sent comes back late enough for new words to stand in the composer.
-    page.route("**/gradio_api/queue/join*", keep)
-    say(page, "make it blue")
-    expect(page.locator("#box .thumbnail-item")).to_have_count(0)
-    composer(page).fill("something else")
-    typed.append("something else")
-    for route in kept:
-        route.continue_()
-    expect(page.locator("#chat [role=alert]")).to_contain_text("holiday.png")
-    expect(page.locator("#ctx-said")).to_contain_text("no longer in your message")
-    assert field(page) == ""
-    expect(composer(page)).to_have_value("something else")
-    expect(page.locator("#box .thumbnail-item")).to_have_count(0)
-    expect(chip(page)).to_have_count(0)
-
-
-def test_whoever_sends_while_the_file_is_under_way_sends_the_mask_with_it(page: Page, studio: PageProcess) -> None:
-    open_stage(page, studio)
+        # What was sent comes back late enough for new words to stand in the composer.
+        page.route(JOIN, keep)
+        say(page, "make it blue")
+        expect(page.locator("#box .thumbnail-item")).to_have_count(0)
+        composer(page).fill("something else")
+        # This lets go of what it kept, too.
+        page.unroute(JOIN)
+        expect(page.locator("#chat [role=alert]")).to_contain_text("holiday.png")
+        expect_rest(page)
+        # Python gives the mask back a moment later, and only from then on is its file waited for.
+        said = page.locator("#ctx-said")
+        wait_until(lambda: page.evaluate(LATER, 5_000) or "no longer in your message" in said.inner_text())
+        assert field(page) == ""
+        expect(composer(page)).to_have_value("something else")
+        expect(page.locator("#box .thumbnail-item")).to_have_count(0)
+        expect(chip(page)).to_have_count(0)
+        composer(page).fill("")
     held: list[Route] = []
-    page.route("**/gradio_api/upload*", lambda route: held.append(route))
-    drop(page.locator("#canvas"), Held("garden.png", png()))
-    expect(page.locator("#pt-canvas")).to_be_focused()
-    stroke(page, (0.3, 0.5), (0.6, 0.5))
-    expect_handle(page, 1)
-    say(page, "make it blue")
-    page.wait_for_timeout(GIVEN_UP_MS)
-    expect(page.locator("#box .thumbnail-item img")).to_have_count(0)
-    assert handle(page) == "upload:1"
-    for route in held:
-        route.continue_()
-    expect(pictures(page)).to_have_count(1, timeout=60_000)
-    expect_rest(page)
-    expect(page.locator("figure.pic").get_by_text("pixels changed outside the mask")).to_contain_text("0 of")
+    with step("whoever sends while the file is under way sends the mask with it"):
+        open_stage(page)
+        page.route(UPLOADS, lambda route: held.append(route))
+        drop_on_stage(page, 0)
+        across(page)
+        expect_handle(page, 1)
+        say(page, "make it blue")
+        page.evaluate(LATER, 8_000)
+        expect(thumbnails(page)).to_have_count(0)
+        assert handle(page) == "upload:1"
+        held.pop().continue_()
+        expect_painted(page)
+    with step("a slower file is not given up when a later one is there first"):
+        open_stage(page)
+        drop_on_stage(page, 0, Held("slow.png", png()))
+        across(page)
+        with page.expect_request(UPLOADS):
+            drop(composer(page), Held("quick.png", png("chelsea")))
+        expect(page.locator("#box .loader")).to_be_visible()
+        expect(page.locator("#uploads li")).to_have_count(2)
+        held[1].continue_()
+        expect(thumbnails(page)).to_have_count(1)
+        page.evaluate(LATER, 11_000)
+        expect_handle(page, 2)
+        held[0].continue_()
+        expect(thumbnails(page)).to_have_count(2)
+        assert [name.split("-")[0] for name in attached(page)] == ["quick.png", "slow"]
+        expect_handle(page, 2)
+        expect(chip(page)).to_contain_text("· mask")
 
 
-def test_a_slower_file_is_not_given_up_when_a_later_one_is_there_first(page: Page, studio: PageProcess) -> None:
-    open_stage(page, studio)
-    held: list[Route] = []
-    page.route("**/gradio_api/upload*", lambda route: held.append(route))
-    drop(page.locator("#canvas"), Held("slow.png", png()))
-    expect(page.locator("#pt-canvas")).to_be_focused()
-    stroke(page, (0.3, 0.5), (0.6, 0.5))
-    with page.expect_request("**/gradio_api/upload*"):
-        drop(composer(page), Held("quick.png", png("chelsea")))
-    expect(page.locator("#box .loader")).to_be_visible()
-    expect(page.locator("#uploads li")).to_have_count(2)
-    held[1].continue_()
-    expect(page.locator("#box .thumbnail-item img")).to_have_count(1)
-    page.wait_for_timeout(GIVEN_UP_MS)
-    expect_handle(page, 2)
-    held[0].continue_()
-    expect(page.locator("#box .thumbnail-item img")).to_have_count(2)
-    assert [name.split("-")[0] for name in attached(page)] == ["quick.png", "slow"]
-    expect_handle(page, 2)
-    expect(chip(page)).to_contain_text("· mask")
-
-
-def test_a_mark_and_a_new_picture_exclude_each_other(page: Page, studio: PageProcess) -> None:
-    open_at(page, studio.sketched("draw a boat, 4:3"), 1)
-    page.locator("#chat .acts [data-act=edit]").first.click()
-    expect(page.locator("#ctx .ctx")).to_contain_text("#1")
-    page.get_by_role("button", name="Picture panel").click()
-    drop(page.locator("#canvas"), Held("garden.png", png()))
-    expect(page.locator("#pt-canvas")).to_be_focused()
-    expect(page.locator("#ctx .ctx")).to_contain_text("#1")
-    stroke(page, (0.3, 0.5), (0.6, 0.5))
-    expect(page.locator("#ctx .ctx")).to_have_count(0)
-    expect(chip(page)).to_contain_text("· mask")
-    assert handle(page) == "upload:1"
-    page.locator("#chat .acts [data-act=edit]").first.click()
-    expect(page.locator("#ctx .ctx")).to_contain_text("#1")
-    expect(page.locator("#mask :is(textarea, input)")).to_have_value("")
-    expect(chip(page)).to_have_text(re.compile(r"^New picture\s*· paint over it\s*$"))
-    chip(page).get_by_role("button", name="Leave the new picture as it is").click()
-    expect(chip(page)).to_have_count(0)
-    expect(page.locator("#box .thumbnail-item img")).to_have_count(1)
-
-
-def test_the_chip_stays_where_it_is_through_a_turn_of_another_message(page: Page, studio: PageProcess) -> None:
-    open_page(page, studio.url)
-    say(page, "draw a boat, 4:3")
-    page.get_by_role("button", name="Picture panel").click()
-    drop(page.locator("#canvas"), Held("garden.png", png()))
-    stroke(page, (0.3, 0.5), (0.6, 0.5))
-    expect(chip(page)).to_contain_text("· mask")
-    chip(page).evaluate("line => { window.before = line; }")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
-    page.locator("#chat .acts [data-act=reference]").first.click()
-    expect(page.locator("#ctx .ctx")).to_contain_text("#1")
-    expect(chip(page)).to_contain_text("· mask")
-    assert chip(page).evaluate("line => line === window.before")
-    assert handle(page) == "upload:1"
-
-
-def test_a_photo_that_lies_on_its_side_is_painted_over_upright_and_offers_its_mask_once_it_has_a_handle(
-    page: Page, studio: PageProcess
-) -> None:
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    lying = encoded(picture(), "JPEG", exif=exif)
-    open_dropped(page, studio, Held("a.png", png("chelsea")))
-    drop(page.locator("#canvas"), Held("lying.jpg", lying, "image/jpeg"))
-    expect(page.locator("#box .thumbnail-item img")).to_have_count(2)
-    expect(page.locator("#pt-pixels")).to_have_text("520×640")
-    stroke(page, (0.3, 0.5), (0.6, 0.5))
-    assert mask(page).size == (520, 640)
-    assert handle(page) == "upload:2"
-    say(page, "make it blue")
-    expect(pictures(page)).to_have_count(1, timeout=60_000)
-    expect_rest(page)
-    assert opened(page, studio, 0).size == (520, 640)
-    page.locator("#chat .refs .ref").nth(1).click()
-    expect(page.locator("#canvas .cv-bar b")).to_have_text("#2")
-    page.locator("#canvas").get_by_role("button", name="Paint over it").click()
-    expect(share(page)).to_have_text("Nothing is painted yet")
-    tool(page, "Last mask").click()
-    expect(page.locator("#ctx")).to_contain_text(re.compile(r"#2\s*· mask"))
-    assert handle(page) == "#2"
-    assert mask(page).getpixel((234, 320)) == 255
-
-
-def test_another_painted_file_takes_its_place_and_what_was_painted_goes_with_its_file(
-    page: Page, studio: PageProcess
-) -> None:
-    open_dropped(page, studio, Held("a.png", png()))
-    stroke(page, (0.3, 0.5), (0.6, 0.5))
-    drop(page.locator("#canvas"), Held("b.png", png("chelsea", 600, 400)))
-    expect(page.locator("#pt-pixels")).to_have_text("600×400")
-    expect(share(page)).to_have_text("Nothing is painted yet")
-    expect(chip(page)).to_contain_text("· mask")
-    assert handle(page) == "upload:1"
-    chip(page).get_by_role("button", name="New picture ·").click()
-    expect(page.locator("#pt-pixels")).to_have_text("640×520")
-    expect(share(page)).to_have_text(re.compile("painted$"))
-    page.locator("#box .delete-button").first.click()
-    expect(page.locator("#mask :is(textarea, input)")).to_have_value("")
-    expect(chip(page)).to_have_text(re.compile(r"^New picture\s*· paint over it\s*$"))
-    chip(page).get_by_role("button", name="New picture ·").click()
-    expect(page.locator("#pt-pixels")).to_have_text("600×400")
-    stroke(page, (0.3, 0.5), (0.6, 0.5))
-    expect_handle(page, 1)
-    expect(chip(page)).to_contain_text("· mask")
-    page.locator("#box .delete-button").first.click()
-    expect(page.locator("#ctx-said")).to_contain_text("no longer in your message")
-    expect(page.locator("#ctx-said")).to_be_in_viewport()
-    expect(page.locator("#mask :is(textarea, input)")).to_have_value("")
-    expect(chip(page)).to_have_count(0)
-    expect(page.locator("#pt-canvas")).to_be_hidden()
-    say(page, "draw a boat")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
-
-
-def test_what_the_browser_cannot_show_is_only_attached_and_a_huge_photo_is_as_large_as_the_studio_keeps_it(
+def test_what_cannot_be_shown_is_only_attached_and_a_new_conversation_forgets_the_mask_a_reload_the_file_too(
     page: Page, studio: PageProcess
 ) -> None:
     open_stage(page, studio)
-    drop(page.locator("#canvas"), Held("IMG_0001.HEIC", b"\0\0\0\x18ftypheic" + bytes(64), "image/heic"))
-    expect(page.locator("#pt-said")).to_contain_text("Send it: then the picture has its number")
-    expect(page.locator("#box .thumbnail-item")).to_have_count(1)
-    expect(page.locator("#canvas .empty")).to_be_visible()
-    expect(chip(page)).to_have_count(0)
-    assert page.locator("#pt-canvas").is_hidden()
-    huge = encoded(Image.new("RGB", (6000, 3000), "teal"), "JPEG")
-    drop(page.locator("#canvas"), Held("wall.jpg", huge, "image/jpeg"))
-    expect(page.locator("#pt-canvas")).to_be_focused()
-    expect(page.locator("#pt-pixels")).to_have_text("6000×3000")
-    stroke(page, (0.3, 0.5), (0.6, 0.5))
-    assert mask(page).size == (1024, 512)
-
-
-def test_a_new_conversation_keeps_the_file_and_forgets_what_was_painted_and_a_reload_forgets_both(
-    page: Page, studio: PageProcess
-) -> None:
-    open_dropped(page, studio)
-    stroke(page, (0.3, 0.5), (0.6, 0.5))
-    expect(chip(page)).to_contain_text("· mask")
-    page.locator("#rail [data-act=new]").click()
-    expect(page.locator("#mask :is(textarea, input)")).to_have_value("")
-    expect(page.locator("#pt-canvas")).to_be_hidden()
-    expect(page.locator("#box .thumbnail-item img")).to_have_count(1)
-    expect(chip(page)).to_have_text(re.compile(r"^New picture\s*· paint over it\s*$"))
-    chip(page).get_by_role("button", name="New picture ·").click()
-    expect(page.locator("#pt-canvas")).to_be_visible()
-    stroke(page, (0.3, 0.5), (0.6, 0.5))
-    expect(chip(page)).to_contain_text("· mask")
-    page.reload()
-    expect_ready(page)
-    expect(page.locator("#box .thumbnail-item")).to_have_count(0)
-    assert field(page) == ""
-    expect(chip(page)).to_have_count(0)
-
-
-def opened_on(page: Page, studio: PageProcess) -> Image.Image:
-    """Return the pixels of the first picture of the thread, in Chinese."""
-    address = page.locator("figure.pic").first.get_by_role("link", name="下载").get_attribute("href")
-    assert address is not None
-    return Image.open(io.BytesIO(page.request.get(f"{studio.url}/{address}", max_retries=2).body())).convert("RGB")
-
-
-def lose(phone: Page, studio: PageProcess, tmp_path: Path) -> None:
-    """Choose a file, paint over it and remove it again: that is said beside the composer."""
-    chosen = tmp_path / "garden.png"
-    chosen.write_bytes(png())
-    open_page(phone, studio.url)
-    phone.get_by_role("tab", name="画布").tap()
-    phone.locator("#pt-photo").set_input_files(str(chosen))
-    expect(phone.locator("#pt-canvas")).to_be_visible()
-    phone.locator("#pt").get_by_role("button", name="反选").tap()
-    phone.get_by_role("button", name="完成").tap()
-    expect(chip(phone)).to_contain_text("蒙版 100 %")
-    phone.locator("#box .delete-button").first.tap()
-    said = phone.locator("#ctx-said")
-    expect(said).to_contain_text("已不在消息里")
-    expect(said).to_be_in_viewport()
-    phone.wait_for_function("document.querySelector('#ctx-said').style.bottom")
-    place, below = said.bounding_box(), phone.locator("#composer").bounding_box()
-    assert place is not None
-    assert below is not None
-    assert place["y"] + place["height"] <= below["y"]
-    assert field(phone) == ""
+    with step("what the browser cannot show is only attached"):
+        drop(page.locator("#canvas"), Held("IMG_0001.HEIC", b"\0\0\0\x18ftypheic" + bytes(64), "image/heic"))
+        expect(page.locator("#pt-said")).to_contain_text("Send it: then the picture has its number")
+        expect(page.locator("#box .thumbnail-item")).to_have_count(1)
+        expect(page.locator("#canvas .empty")).to_be_visible()
+        expect(chip(page)).to_have_count(0)
+        assert page.locator("#pt-canvas").is_hidden()
+        page.locator("#box .delete-button").click()
+        expect(page.locator("#box .thumbnail-item")).to_have_count(0)
+    with step("the mask of a huge photo is as large as the studio keeps it"):
+        huge = encoded(Image.new("RGB", (6000, 3000), "teal"), "JPEG")
+        drop_on_stage(page, 1, Held("wall.jpg", huge, "image/jpeg"))
+        expect(page.locator("#pt-pixels")).to_have_text("6000×3000")
+        across(page)
+        assert mask(page).size == (1024, 512)
+        expect(chip(page)).to_contain_text("· mask")
+    with step("a new conversation keeps the file and forgets what was painted"):
+        begin_anew(page)
+        expect_field(page, "")
+        expect(page.locator("#pt-canvas")).to_be_hidden()
+        expect(thumbnails(page)).to_have_count(1)
+        expect(chip(page)).to_have_text(NEW)
+        chip(page).get_by_role("button", name="New picture ·").click()
+        expect(page.locator("#pt-canvas")).to_be_visible()
+        across(page)
+        expect(chip(page)).to_contain_text("· mask")
+    with step("a reload forgets both"):
+        page.reload()
+        expect_ready(page)
+        expect(page.locator("#box .thumbnail-item")).to_have_count(0)
+        assert field(page) == ""
+        expect(chip(page)).to_have_count(0)
 
 
 def test_on_a_phone_the_loss_of_the_file_is_said_beside_the_composer_and_another_is_painted_over_and_sent(
     phone: Page, studio: PageProcess, tmp_path: Path
 ) -> None:
-    lose(phone, studio, tmp_path)
+    called = Called(phone, "zh-CN")
+    painter, canvas = called.inside(phone.locator("#pt")), phone.locator("#pt-canvas")
     chosen = tmp_path / "garden.png"
     chosen.write_bytes(png())
-    phone.get_by_role("tab", name="画布").tap()
-    button = phone.locator("#canvas .empty").get_by_role("button", name="选择图片")
-    expect(button).to_be_visible()
-    with phone.expect_file_chooser() as chooser:
-        button.tap()
-    assert chooser.value.is_multiple()
-    chooser.value.set_files(str(chosen))
-    canvas, session = phone.locator("#pt-canvas"), cdp(phone)
-    expect(canvas).to_be_visible()
-    touch(session, "touchStart", spot(canvas, 0.3, 0.5))
-    for step in range(1, 7):
-        touch(session, "touchMove", spot(canvas, 0.3 + step * 0.05, 0.5))
-    touch(session, "touchEnd")
-    expect(share(phone)).to_have_text(re.compile(r"^已涂抹 \d+ %$"))
-    phone.get_by_role("button", name="完成").click()
-    expect(canvas).to_be_hidden()
-    assert composer(phone).evaluate("box => box === document.activeElement")
-    expect(chip(phone)).to_have_text(re.compile(r"^正在编辑\s*新图片\s*· 蒙版 \d+ %\s*$"))
-    assert phone.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
-    small = phone.locator("#ctx-new button").evaluate_all(
-        "all => all.map(one => one.getBoundingClientRect()).filter(box => box.width < 40 || box.height < 40).length"
-    )
-    assert small == 0
-    say(phone, "改成蓝色")
-    expect(pictures(phone)).to_have_count(1, timeout=60_000)
-    expect_rest(phone)
-    expect(phone.locator("#chat .pic .tag").first).to_contain_text("#1b")
-    difference = ImageChops.difference(picture().convert("RGB"), opened_on(phone, studio)).convert("L")
-    box = difference.point(lambda level: 255 if level else 0).getbbox()
-    assert box is not None
-    assert 0.15 < box[0] / 640 < 0.4 < 0.5 < box[2] / 640 < 0.75
+    open_page(phone, studio.url)
+    with step("the file that was painted over is removed, which is said beside the composer"):
+        called.tab("tabs.canvas").tap()
+        phone.locator("#pt-photo").set_input_files(str(chosen))
+        expect(canvas).to_be_visible()
+        painter.button("painter.invert").tap()
+        painter.button("painter.done").tap()
+        expect(chip(phone)).to_contain_text("蒙版 100 %")
+        phone.locator("#box .delete-button").first.tap()
+        said = phone.locator("#ctx-said")
+        expect(said).to_contain_text("已不在消息里")
+        expect(said).to_be_in_viewport()
+        phone.wait_for_function("document.querySelector('#ctx-said').style.bottom")
+        place, below = said.bounding_box(), phone.locator("#composer").bounding_box()
+        assert place is not None
+        assert below is not None
+        assert place["y"] + place["height"] <= below["y"]
+        assert field(phone) == ""
+    with step("another is chosen and painted over with a finger"):
+        called.tab("tabs.canvas").tap()
+        button = called.inside(phone.locator("#canvas .empty")).button("stage.choose")
+        expect(button).to_be_visible()
+        with phone.expect_file_chooser() as chooser:
+            button.tap()
+        assert chooser.value.is_multiple()
+        chooser.value.set_files(str(chosen))
+        session = cdp(phone)
+        expect(canvas).to_be_visible()
+        touch(session, "touchStart", spot(canvas, 0.3, 0.5))
+        for part in range(1, 7):
+            touch(session, "touchMove", spot(canvas, 0.3 + part * 0.05, 0.5))
+        touch(session, "touchEnd")
+        expect(share(phone)).to_have_text(re.compile(r"^已涂抹 \d+ %$"))
+        painter.button("painter.done").click()
+        expect(canvas).to_be_hidden()
+        assert composer(phone).evaluate("box => box === document.activeElement")
+        expect(chip(phone)).to_have_text(re.compile(r"^正在编辑\s*新图片\s*· 蒙版 \d+ %\s*$"))
+        assert phone.evaluate("document.documentElement.scrollWidth") <= 390
+        small = phone.locator("#ctx-new button").evaluate_all(
+            "all => all.map(one => one.getBoundingClientRect()).filter(box => box.width < 40 || box.height < 40).length"
+        )
+        assert small == 0
+    with step("it changes there"):
+        say(phone, "改成蓝色")
+        expect(pictures(phone)).to_have_count(1, timeout=60_000)
+        expect_rest(phone)
+        expect(phone.locator("#chat .pic .tag").first).to_contain_text("#1b")
+        expect_changed_under_the_stroke(opened(phone, studio, 0, "zh-CN"))
