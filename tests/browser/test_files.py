@@ -6,10 +6,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import expect_loaded, expect_rest, open_page, say
+from tests.page.hands import begin_anew, expect_loaded, expect_rest, open_page, say
+from tests.page.journeys import step
 from tests.wire_server import GeminiProcess
 
 
@@ -55,29 +56,58 @@ def held(answer: dict[str, Any]) -> dict[str, Any]:
     return {"kind": "Hold", "answer": answer, "after_chunks": 1}
 
 
-def test_a_program_is_written_saved_and_run(page: Page, studio: PageProcess) -> None:
+def test_a_program_is_written_saved_and_run_and_nothing_unsaved_is_left_behind_unasked(
+    page: Page, studio: PageProcess
+) -> None:
     open_files(page, studio.url)
-    begin(page, "tools/sum.js", "const rows = [1, 2, 39];\nconsole.log('adding', rows.length);\n")
-    page.keyboard.insert_text("writeFile('sum.txt', String(eval(rows.join('+'))));\nmissing()")
-    expect(page.locator(".fi-title small")).to_have_text("Unsaved changes")
-    # A colour of ours, read by the stylesheet's name and not as Gradio has it.
-    keyword = page.locator("#fi-code .cm-line span", has_text="const").first
-    expect(keyword).to_have_css("color", "rgb(31, 94, 150)")
-    page.locator("#files").get_by_role("button", name="Run").click()
-    said = page.locator("#files .fi-out")
-    expect(said).to_contain_text("adding 3")
-    expect(said.get_by_role("alert")).to_contain_text("missing is not defined")
-    expect(row(page, "tools/sum.js")).not_to_have_attribute("data-unsaved", "")
-    said.get_by_role("button", name="line 4").click()
-    page.keyboard.press("Delete")
-    page.keyboard.press("ControlOrMeta+s")
-    expect(page.locator(".fi-title small")).to_contain_text("by you")
-    page.locator("#files").get_by_role("button", name="Run").click()
-    said.get_by_role("button", name="sum.txt").click()
-    expect(editor(page)).to_have_text("42")
-    # Undo stays within its file: there is nothing to undo in this one.
-    editor(page).press("ControlOrMeta+z")
-    expect(editor(page)).to_have_text("42")
+    with step("a program is written, saved and run"):
+        begin(page, "tools/sum.js", "const rows = [1, 2, 39];\nconsole.log('adding', rows.length);\n")
+        page.keyboard.insert_text("writeFile('sum.txt', String(eval(rows.join('+'))));\nmissing()")
+        expect(page.locator(".fi-title small")).to_have_text("Unsaved changes")
+        # A colour of ours, read by the stylesheet's name and not as Gradio has it.
+        keyword = page.locator("#fi-code .cm-line span", has_text="const").first
+        expect(keyword).to_have_css("color", "rgb(31, 94, 150)")
+        page.locator("#files").get_by_role("button", name="Run").click()
+        said = page.locator("#files .fi-out")
+        expect(said).to_contain_text("adding 3")
+        expect(said.get_by_role("alert")).to_contain_text("missing is not defined")
+        expect(row(page, "tools/sum.js")).not_to_have_attribute("data-unsaved", "")
+        said.get_by_role("button", name="line 4").click()
+        page.keyboard.press("Delete")
+        page.keyboard.press("ControlOrMeta+s")
+        expect(page.locator(".fi-title small")).to_contain_text("by you")
+        page.locator("#files").get_by_role("button", name="Run").click()
+        said.get_by_role("button", name="sum.txt").click()
+        expect(editor(page)).to_have_text("42")
+        # Undo stays within its file: there is nothing to undo in this one.
+        editor(page).press("ControlOrMeta+z")
+        expect(editor(page)).to_have_text("42")
+    with step("nothing unsaved is left behind unasked"):
+        begin_anew(page)
+        page.evaluate("window.aivistaTabs.show('files')")
+        expect(page.locator("#files .empty")).to_be_visible()
+        begin(page, "draft.md", "not saved")
+        page.get_by_role("tab", name="Canvas").click()
+        page.get_by_role("button", name="New conversation").click()
+        expect(page.locator("#top h1")).to_have_text("New conversation")
+        page.evaluate("window.aivistaTabs.show('files')")
+        expect(page.locator("#files .empty")).to_be_visible()
+        page.get_by_role("button", name="draft.md").first.click()
+        page.evaluate("window.aivistaTabs.show('files')")
+        row(page, "draft.md").click()
+        expect(editor(page)).to_have_text("not saved")
+        page.once("dialog", lambda dialog: dialog.dismiss())
+        with page.expect_event("dialog") as asked:
+            page.evaluate("setTimeout(() => location.reload())")
+        assert asked.value.type == "beforeunload"
+        expect(editor(page)).to_have_text("not saved")
+        editor(page).press("ControlOrMeta+s")
+        expect(row(page, "draft.md")).not_to_have_attribute("data-unsaved", "")
+        page.reload()
+        expect(page.locator("#top h1")).to_be_visible()
+        page.evaluate("window.aivistaTabs.show('files')")
+        row(page, "draft.md").click()
+        expect(editor(page)).to_have_text("not saved")
 
 
 def test_what_the_agent_writes_appears_while_unsaved_changes_stay(
@@ -111,67 +141,35 @@ def test_what_the_agent_writes_appears_while_unsaved_changes_stay(
     assert text(page) == "my own words, and more"
 
 
-def test_nothing_unsaved_is_left_behind_unasked(page: Page, studio: PageProcess) -> None:
-    open_files(page, studio.url)
-    begin(page, "draft.md", "not saved")
-    page.get_by_role("tab", name="Canvas").click()
-    page.get_by_role("button", name="New conversation").click()
-    expect(page.locator("#top h1")).to_have_text("New conversation")
-    page.evaluate("window.aivistaTabs.show('files')")
-    expect(page.locator("#files .empty")).to_be_visible()
-    page.get_by_role("button", name="draft.md").first.click()
-    page.evaluate("window.aivistaTabs.show('files')")
-    row(page, "draft.md").click()
-    expect(editor(page)).to_have_text("not saved")
-    page.once("dialog", lambda dialog: dialog.dismiss())
-    with page.expect_event("dialog") as asked:
-        page.evaluate("setTimeout(() => location.reload())")
-    assert asked.value.type == "beforeunload"
-    expect(editor(page)).to_have_text("not saved")
-    editor(page).press("ControlOrMeta+s")
-    expect(row(page, "draft.md")).not_to_have_attribute("data-unsaved", "")
-    page.reload()
-    expect(page.locator("#top h1")).to_be_visible()
-    page.evaluate("window.aivistaTabs.show('files')")
-    row(page, "draft.md").click()
-    expect(editor(page)).to_have_text("not saved")
-
-
-PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "locale": "zh-CN", "has_touch": True}
-
-
 def test_files_are_brought_in_walked_by_keys_and_taken_back_on_a_phone(
-    browser: Browser, studio: PageProcess, photo: Path, tmp_path: Path
+    phone: Page, studio: PageProcess, photo: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "plan (1).md").write_text("# 计划", encoding="utf-8")
-    context = browser.new_context(**PHONE)
-    page = context.new_page()
-    open_files(page, studio.url)
-    page.locator("#files input[type=file]").set_input_files([photo, tmp_path / "plan (1).md"])
-    expect(page.locator("#files .fi-row")).to_have_count(2)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    row(page, "garden.jpg").tap()
-    expect_loaded(page.locator("#files .fi-view img"))
-    page.get_by_role("button", name="返回文件列表").tap()
-    row(page, "garden.jpg").focus()
-    page.keyboard.press("ArrowDown")
-    expect(row(page, "plan _1_.md")).to_be_focused()
-    page.keyboard.press("F2")
-    page.keyboard.press("ControlOrMeta+a")
-    page.keyboard.type("notes/plan.md")
-    page.keyboard.press("Enter")
-    expect(row(page, "notes/plan.md")).to_be_focused()
-    page.keyboard.press("ArrowLeft")
-    expect(row(page, "notes")).to_be_focused()
-    page.keyboard.press("ArrowLeft")
-    expect(row(page, "notes")).to_have_attribute("aria-expanded", "false")
-    expect(row(page, "notes/plan.md")).to_have_count(0)
-    page.keyboard.press("Delete")
-    expect(page.locator("#files .fi-said")).to_contain_text("已删除 notes/plan.md")
-    expect(page.locator("#files .fi-row")).to_have_count(1)
-    page.get_by_role("button", name="撤销").tap()
-    expect(row(page, "notes")).to_be_visible()
-    with page.expect_download() as download:
-        page.get_by_role("link", name="全部下载（zip）").tap()
+    open_files(phone, studio.url)
+    phone.locator("#files input[type=file]").set_input_files([photo, tmp_path / "plan (1).md"])
+    expect(phone.locator("#files .fi-row")).to_have_count(2)
+    assert phone.evaluate("document.documentElement.scrollWidth") <= 390
+    row(phone, "garden.jpg").tap()
+    expect_loaded(phone.locator("#files .fi-view img"))
+    phone.get_by_role("button", name="返回文件列表").tap()
+    row(phone, "garden.jpg").focus()
+    phone.keyboard.press("ArrowDown")
+    expect(row(phone, "plan _1_.md")).to_be_focused()
+    phone.keyboard.press("F2")
+    phone.keyboard.press("ControlOrMeta+a")
+    phone.keyboard.type("notes/plan.md")
+    phone.keyboard.press("Enter")
+    expect(row(phone, "notes/plan.md")).to_be_focused()
+    phone.keyboard.press("ArrowLeft")
+    expect(row(phone, "notes")).to_be_focused()
+    phone.keyboard.press("ArrowLeft")
+    expect(row(phone, "notes")).to_have_attribute("aria-expanded", "false")
+    expect(row(phone, "notes/plan.md")).to_have_count(0)
+    phone.keyboard.press("Delete")
+    expect(phone.locator("#files .fi-said")).to_contain_text("已删除 notes/plan.md")
+    expect(phone.locator("#files .fi-row")).to_have_count(1)
+    phone.get_by_role("button", name="撤销").tap()
+    expect(row(phone, "notes")).to_be_visible()
+    with phone.expect_download() as download:
+        phone.get_by_role("link", name="全部下载（zip）").tap()
     assert download.value.suggested_filename.startswith("aivista-files-")
-    context.close()
