@@ -12,6 +12,8 @@ from pathlib import Path
 
 from playwright.sync_api import JSHandle, Locator, Page, expect
 
+from tests.page.journeys import Called
+
 
 def open_page(page: Page, url: str) -> None:
     """Open a new conversation and wait until the page is usable."""
@@ -24,13 +26,33 @@ def go(page: Page, address: str) -> None:
     # The page begins that step in a timer after what was done last.
     page.evaluate("() => new Promise(done => setTimeout(() => setTimeout(done)))")
     expect(page.locator("html[data-stepping]")).to_have_count(0)
+    _hush(page)
     page.goto(address)
+
+
+def reload(page: Page) -> None:
+    """Load the page anew and wait until it is usable."""
+    _hush(page)
+    page.reload()
+    expect_ready(page)
+
+
+def _hush(page: Page) -> None:
+    """Have a page that is left say nothing of the answers which it is no longer there to hear: Gradio's client does."""
+    page.evaluate("console.error = () => {}")
 
 
 def expect_ready(page: Page) -> None:
     """Wait until Python has filled the page for the conversation of its address."""
     expect(page.locator("html[data-ready]")).to_have_count(1)
     expect(composer(page)).to_be_editable()
+
+
+def begin_anew(page: Page, language: str = "en") -> None:
+    """Begin a new conversation in the same tab, which takes a seventh of opening the page."""
+    Called(page.locator("#rail"), language).button("rail.new").click()
+    expect(page.locator("#top h1[data-conversation=new]")).to_have_count(1)
+    expect_ready(page)
 
 
 def open_at(page: Page, address: str, count: int | None = None) -> None:
