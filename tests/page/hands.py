@@ -30,13 +30,6 @@ def go(page: Page, address: str) -> None:
     page.goto(address)
 
 
-def reload(page: Page) -> None:
-    """Load the page anew and wait until it is usable."""
-    _hush(page)
-    page.reload()
-    expect_ready(page)
-
-
 def _hush(page: Page) -> None:
     """Have a page that is left say nothing of the answers which it is no longer there to hear: Gradio's client does."""
     page.evaluate("console.error = () => {}")
