@@ -16,8 +16,10 @@ from playwright.sync_api import Locator, Page, expect
 
 from agent.storage.conversations import ConversationStore
 from agent.storage.images import ImageStore
+from tests.browser.conftest import port_of
 from tests.page import PageProcess
-from tests.page.hands import composer, expect_ready, expect_rest, open_page, pictures, say
+from tests.page.hands import begin_anew, composer, expect_ready, expect_rest, go, pictures, say
+from tests.page.journeys import Called, step
 from tests.support.waiting import wait_until
 
 
@@ -29,12 +31,6 @@ def told(studio: PageProcess) -> str:
     return address
 
 
-def begin(page: Page, studio: PageProcess, *words: str) -> None:
-    """Open a conversation that these words began."""
-    open_told(page, f"{studio.url}/?c={studio.sketch(*words)}")
-    expect(pictures(page)).to_have_count(len(words))
-
-
 def expect_rest_with(page: Page, count: int) -> None:
     """Wait for so many pictures and for the end of the turn."""
     expect(pictures(page)).to_have_count(count)
@@ -42,288 +38,216 @@ def expect_rest_with(page: Page, count: int) -> None:
     expect(page.locator("#rail-rows [aria-current=page]")).to_be_visible()
 
 
-def open_told(page: Page, address: str) -> None:
-    """Open a conversation and wait until the page and its rail are usable."""
-    page.goto(address)
+def open_told(page: Page, address: str) -> str:
+    """Open a conversation and wait until the page and its rail are usable; return its name."""
+    go(page, address)
     expect_ready(page)
-    expect(page.locator("#rail-rows [aria-current=page]")).to_be_visible()
+    expect(page.locator("#rail-rows [aria-current=page]")).to_have_count(1)
+    return page.locator("#top h1").inner_text()
 
 
 def row(page: Page, title: str) -> Locator:
     """Return the row of a conversation."""
-    return page.locator("#rail-rows li").filter(has_text=title)
+    return page.locator("#rail-rows").get_by_role("listitem").filter(has_text=title)
+
+
+def open_row(page: Page, title: str) -> None:
+    """Open a conversation from its row."""
+    row(page, title).get_by_role("button", name=re.compile(rf"^(?!More).*{re.escape(title)}")).click()
 
 
 def choose(page: Page, title: str, item: str) -> None:
     """Choose from the menu of a conversation in the rail."""
     row(page, title).hover()
-    row(page, title).get_by_role("button", name="More about").click()
-    page.get_by_role("menuitem", name=item, exact=True).click()
+    Called(row(page, title)).button("kept.menu").click()
+    Called(page).item(item).click()
 
 
-def test_a_conversation_is_renamed_in_its_row_and_escape_keeps_the_old_name(
-    page: Page, studio: PageProcess, told: str
-) -> None:
-    begin(page, studio, "draw a yellow boat")
-    title = page.locator("#top h1").inner_text()
-    choose(page, title, "Rename")
-    field = page.get_by_role("textbox", name="Name of the conversation")
-    expect(field).to_have_value(title)
-    field.fill("Something else")
-    page.keyboard.press("Escape")
-    expect(field).to_have_count(0)
-    expect(page.locator("#top h1")).to_have_text(title)
-    choose(page, title, "Rename")
-    field.fill("  Boats for the harbour  ")
-    page.keyboard.press("Enter")
-    expect(page.locator("#top h1")).to_have_text("Boats for the harbour")
-    expect(row(page, "Boats for the harbour")).to_be_visible()
-    page.locator("#top").get_by_role("button", name="More about this conversation").click()
-    page.keyboard.press("Enter")
-    field.fill("Harbour")
-    page.keyboard.press("Enter")
-    expect(row(page, "Harbour")).to_be_visible()
-    expect(page).to_have_title("Harbour · Aivista")
-    # Words that follow do not give it another one.
-    say(page, "make it darker")
-    expect_rest_with(page, 2)
-    expect(page.locator("#top h1")).to_have_text("Harbour")
+def delete(page: Page, title: str) -> None:
+    """Delete a conversation in the rail."""
+    choose(page, title, "kept.delete")
+    expect(row(page, title)).to_have_count(0)
 
 
-def test_a_pinned_conversation_stands_first_until_it_is_unpinned(page: Page, told: str) -> None:
-    open_told(page, told)
-    title = page.locator("#top h1").inner_text()
-    expect(page.locator("#rail-rows li").first).not_to_contain_text(title)
-    choose(page, title, "Pin")
-    expect(page.locator("#rail-rows h3").first).to_have_text("Pinned")
-    expect(page.locator("#rail-rows li").first).to_contain_text(title)
-    choose(page, title, "Unpin")
-    expect(page.locator("#rail-rows h3").first).to_have_text("Today")
-    expect(page.locator("#rail-rows li").first).not_to_contain_text(title)
-
-
-def test_a_search_shows_where_the_words_stand_in_both_languages(page: Page, told: str) -> None:
-    open_told(page, told)
-    for query, marked in (("red fo", "red"), ("雪山", "雪山")):
-        expect_found(page, query, marked)
+def open_trash(page: Page) -> None:
+    """Open the trash in the rail."""
+    Called(page).button("kept.library").click()
+    Called(page).item("trash.title").click()
 
 
 def expect_found(page: Page, query: str, marked: str) -> None:
     """Search, walk into what is found and back, and leave the search by Escape; then find nothing."""
-    listed = page.locator("#rail-rows li").count()
+    rows = page.locator("#rail-rows")
+    listed = rows.get_by_role("listitem").count()
     page.keyboard.press("Control+k")
     field = page.get_by_role("searchbox", name="Search conversations")
     expect(field).to_be_focused()
     page.keyboard.type(query)
-    expect(page.locator("#rail-rows [role=status]")).to_contain_text("found")
-    expect(page.locator("#rail-rows mark").first).to_have_text(marked, ignore_case=True)
+    expect(rows.get_by_role("status")).to_contain_text("found")
+    expect(rows.locator("mark").first).to_have_text(marked, ignore_case=True)
     page.keyboard.press("ArrowDown")
-    expect(page.locator("#rail-rows [data-act=open]").first).to_be_focused()
+    expect(rows.locator("[data-act=open]").first).to_be_focused()
     page.keyboard.press("ArrowUp")
     page.keyboard.press("Escape")
     expect(field).to_have_value("")
-    expect(page.locator("#rail-rows mark")).to_have_count(0)
-    expect(page.locator("#rail-rows li")).to_have_count(listed)
+    expect(rows.locator("mark")).to_have_count(0)
+    expect(rows.get_by_role("listitem")).to_have_count(listed)
     field.fill("zeppelin")
-    expect(page.locator("#rail-rows")).to_contain_text("Nothing holds “zeppelin”.")
+    expect(rows).to_contain_text("Nothing holds “zeppelin”.")
     field.fill("")
-    expect(page.locator("#rail-rows li")).to_have_count(listed)
+    expect(rows.get_by_role("listitem")).to_have_count(listed)
 
 
-def test_what_was_deleted_comes_back_with_undo_and_is_open_again(page: Page, studio: PageProcess, told: str) -> None:
-    begin(page, studio, "draw a green tree")
-    title, address = page.locator("#top h1").inner_text(), page.url
-    choose(page, title, "Delete")
-    toast = page.get_by_role("status").filter(has_text="is deleted")
-    expect(toast).to_be_visible()
-    expect(page.locator("#top h1")).to_have_text("New conversation")
-    expect(row(page, title)).to_have_count(0)
-    toast.get_by_role("button", name="Undo").focus()
-    page.keyboard.press("Enter")
-    expect(row(page, title)).to_have_count(1)
-    expect(page).to_have_url(address)
-    expect(pictures(page)).to_have_count(1)
-    choose(page, title, "Delete")
-    expect(row(page, title)).to_have_count(0)
-    page.goto(address)
-    expect(page.locator("#top h1")).not_to_have_text(title)
-
-
-def test_what_is_in_the_trash_is_restored_or_deleted_forever_after_a_question(
-    page: Page, studio: PageProcess, told: str
-) -> None:
-    begin(page, studio, "draw a purple barn")
-    title, address = page.locator("#top h1").inner_text(), page.url
-    choose(page, title, "Delete")
-    expect(row(page, title)).to_have_count(0)
-    page.get_by_role("button", name="All conversations").click()
-    page.get_by_role("menuitem", name="Trash").click()
-    trash = page.get_by_role("navigation", name="Trash")
-    expect(row(page, title)).to_contain_text("Deleted today · 30 days left")
-    row(page, title).get_by_role("button", name="Restore").click()
-    expect(row(page, title)).to_have_count(0)
-    trash.get_by_role("button", name="Back to the conversations").click()
-    row(page, title).locator("[data-act=open]").click()
-    expect(page).to_have_url(address)
-    expect(pictures(page)).to_have_count(1)
-    choose(page, title, "Delete")
-    expect(row(page, title)).to_have_count(0)
-    page.get_by_role("button", name="All conversations").click()
-    page.get_by_role("menuitem", name="Trash").click()
-    row(page, title).get_by_role("button", name="Delete forever").click()
-    really = row(page, title).get_by_role("button", name="Really?")
-    expect(really).to_be_focused()
-    really.click()
-    expect(row(page, title)).to_have_count(0)
-    expect(page.get_by_role("status").filter(has_text="Deleted forever.")).to_be_visible()
-
-
-def test_a_copy_goes_its_own_way(page: Page, studio: PageProcess, told: str) -> None:
-    begin(page, studio, "draw a small house")
-    title, address = page.locator("#top h1").inner_text(), page.url
-    choose(page, title, "Duplicate")
-    expect(page.locator("#top h1")).to_have_text(f"{title} (copy)")
-    expect(pictures(page)).to_have_count(1)
-    expect(page).not_to_have_url(address)
-    say(page, "make it darker")
-    expect_rest_with(page, 2)
-    row(page, title).filter(has_not_text="(copy)").locator("[data-act=open]").click()
-    expect(page).to_have_url(address)
-    expect(pictures(page)).to_have_count(1)
-
-
-def test_words_said_otherwise_make_a_branch_and_the_way_back_moves_nothing(
-    page: Page, studio: PageProcess, told: str
-) -> None:
-    begin(page, studio, "draw a red fox in the desert", "make it darker")
-    last = page.locator("#chat .user-row").last
-    last.hover()
-    last.get_by_role("button", name="Edit and send again").click()
-    field = last.get_by_role("textbox", name="Your words, said otherwise")
-    expect(field).to_have_value("make it darker")
-    field.fill("never mind")
-    page.keyboard.press("Escape")
-    expect(field).to_be_hidden()
-    last.get_by_role("button", name="Edit and send again").click()
-    expect(field).to_have_value("make it darker")
-    field.fill("make it brighter")
-    field.press("Shift+Enter")
-    expect(field).to_have_value("make it brighter\n")
-    field.press("Backspace")
-    field.press("Enter")
-    expect(last.locator(".versions")).to_contain_text("2 / 2")
-    expect(last.locator(".message-content")).to_have_text("make it brighter")
-    expect_rest_with(page, 2)
-    expect(page.locator("#chat")).not_to_contain_text("make it darker")
-    back = last.get_by_role("button", name="Previous version")
-    back.scroll_into_view_if_needed()
-    before = last.bounding_box()
-    back.focus()
-    page.keyboard.press("Enter")
-    expect(last.locator(".versions")).to_contain_text("1 / 2")
-    expect(last.locator(".message-content")).to_have_text("make it darker")
-    after = last.bounding_box()
-    assert before is not None
-    assert after is not None
-    assert abs(after["y"] - before["y"]) < 3
-    expect(back).to_be_disabled()
-    expect(last.get_by_role("button", name="Next version")).to_be_focused()
-    page.reload()
-    expect(page.locator("#chat .user-row").last.locator(".versions")).to_contain_text("1 / 2")
-
-
-def test_a_conversation_is_exported_and_imported_again(
-    page: Page, studio: PageProcess, told: str, tmp_path: Path
-) -> None:
-    open_told(page, told)
-    title = page.locator("#top h1").inner_text()
-    files = {}
-    for item in ("ZIP", "Markdown", "web page"):
-        page.locator("#top").get_by_role("button", name="More about this conversation").click()
-        with page.expect_download() as download:
-            page.get_by_role("menuitem", name=f"Export as {item}").click()
-        files[item] = tmp_path / download.value.suggested_filename
-        download.value.save_as(files[item])
-    assert 'img src="data:image/' in files["web page"].read_text(encoding="utf-8")
-    with zipfile.ZipFile(files["Markdown"]) as folder:
-        assert "conversation.md" in folder.namelist()
-        assert any(name.startswith("pictures/") for name in folder.namelist())
-    wait_until(lambda: not list((studio.home / "exports").iterdir()))
-    count = row(page, title).count()
-    page.locator("#import-file").set_input_files(files["ZIP"])
-    expect(page.get_by_role("status").filter(has_text="1 conversation came in.")).to_be_visible()
-    expect(row(page, title)).to_have_count(count + 1)
-    expect(page).not_to_have_url(told)
-    expect(pictures(page)).to_have_count(1)
-    broken = tmp_path / "broken.zip"
-    broken.write_bytes(b"this is no archive")
-    page.locator("#import-file").set_input_files(broken)
-    expect(page.get_by_role("alert")).to_contain_text("This is no archive of Aivista's")
-
-
-def test_the_chips_are_as_they_were_and_a_plan_still_waits_when_one_comes_back(
-    page: Page, studio: PageProcess, told: str
-) -> None:
-    open_page(page, studio.url)
-    page.locator("#confirm label, #chips label").filter(has_text="Ask before painting").click()
-    say(page, "draw a lighthouse, 16:9")
-    expect(page.get_by_role("button", name="Paint it")).to_be_enabled()
-    address = page.url
-    page.goto(told)
-    expect(pictures(page)).to_have_count(1)
-    expect(page.get_by_label("Ask before painting")).not_to_be_checked()
-    page.locator("#rail-rows").get_by_role("button", name=re.compile("lighthouse")).first.click()
-    expect(page).to_have_url(address)
-    expect(page.get_by_label("Ask before painting")).to_be_checked()
-    page.get_by_role("button", name="Paint it").click()
-    expect_rest_with(page, 1)
-
-
-@pytest.fixture
-def own_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for a studio of one test."""
-    return tmp_path_factory.mktemp("own")
-
-
-def test_after_a_restart_the_conversation_goes_on(page: Page, own_home: Path) -> None:
-    with PageProcess(home=own_home) as first:
-        open_page(page, first.url)
-        say(page, "draw a red fox in the snow")
-        expect_rest_with(page, 1)
-        query = page.url.partition("?")[2]
-        first.end(signal.SIGTERM)
-    with PageProcess(home=own_home) as second:
-        open_told(page, f"{second.url}/?{query}")
+def test_a_conversation_is_found_pinned_copied_renamed_thrown_away_and_brought_back(page: Page, told: str) -> None:
+    called, heading, first = Called(page), page.locator("#top h1"), page.locator("#rail-rows li").first
+    title = open_told(page, told)
+    with step("a search shows where the words stand, in both languages"):
+        for query, marked in (("red fo", "red"), ("雪山", "雪山")):
+            expect_found(page, query, marked)
+    with step("what is pinned stands first until it is unpinned"):
+        expect(first).not_to_contain_text(title)
+        choose(page, title, "kept.pin")
+        expect(page.locator("#rail-rows h3").first).to_have_text("Pinned")
+        expect(first).to_contain_text(title)
+        choose(page, title, "kept.unpin")
+        expect(page.locator("#rail-rows h3").first).to_have_text("Today")
+        expect(first).not_to_contain_text(title)
+    with step("a copy is another conversation"):
+        choose(page, title, "kept.duplicate")
+        expect(heading).to_have_text(f"{title} (copy)")
         expect(pictures(page)).to_have_count(1)
+        expect(page).not_to_have_url(told)
+        address = page.url
+    with step("it is renamed in its row, and Escape keeps the old name"):
+        choose(page, f"{title} (copy)", "kept.rename")
+        field = page.get_by_role("textbox", name="Name of the conversation")
+        expect(field).to_have_value(f"{title} (copy)")
+        field.fill("Something else")
+        page.keyboard.press("Escape")
+        expect(field).to_have_count(0)
+        expect(heading).to_have_text(f"{title} (copy)")
+        choose(page, f"{title} (copy)", "kept.rename")
+        field.fill("  Boats for the harbour  ")
+        page.keyboard.press("Enter")
+        expect(heading).to_have_text("Boats for the harbour")
+        expect(row(page, "Boats for the harbour")).to_be_visible()
+    with step("it is renamed from its own menu, by key"):
+        called.inside(page.locator("#top")).button("kept.this").click()
+        page.keyboard.press("Enter")
+        field.fill("Harbour")
+        page.keyboard.press("Enter")
+        expect(row(page, "Harbour")).to_be_visible()
+        expect(page).to_have_title("Harbour · Aivista")
+    with step("words that follow give it no other name and change nothing in what it was copied from"):
         say(page, "make it darker")
         expect_rest_with(page, 2)
+        expect(heading).to_have_text("Harbour")
+        open_row(page, title)
+        expect(page).to_have_url(told)
+        expect(pictures(page)).to_have_count(1)
+    with step("what was deleted comes back with Undo and is open again"):
+        open_row(page, "Harbour")
+        expect(page).to_have_url(address)
+        delete(page, "Harbour")
+        toast = page.get_by_role("status").filter(has_text="is deleted")
+        expect(toast).to_be_visible()
+        expect(heading).to_have_text("New conversation")
+        called.inside(toast).button("kept.undo").focus()
+        page.keyboard.press("Enter")
+        expect(row(page, "Harbour")).to_have_count(1)
+        expect(page).to_have_url(address)
+        expect(pictures(page)).to_have_count(2)
+    with step("the address of what is deleted opens nothing"):
+        delete(page, "Harbour")
+        go(page, address)
+        expect_ready(page)
+        expect(heading).not_to_have_text("Harbour")
+    with step("the trash restores it"):
+        open_trash(page)
+        expect(row(page, "Harbour")).to_contain_text("Deleted today · 30 days left")
+        called.inside(row(page, "Harbour")).button("trash.restore").click()
+        expect(row(page, "Harbour")).to_have_count(0)
+        called.inside(page.get_by_role("navigation", name="Trash")).button("trash.back").click()
+        open_row(page, "Harbour")
+        expect(page).to_have_url(address)
+        expect(pictures(page)).to_have_count(2)
+    with step("the trash deletes it forever after a question"):
+        delete(page, "Harbour")
+        open_trash(page)
+        called.inside(row(page, "Harbour")).button("trash.forget").click()
+        really = row(page, "Harbour").get_by_role("button", name="Really?")
+        expect(really).to_be_focused()
+        really.click()
+        expect(row(page, "Harbour")).to_have_count(0)
+        expect(page.get_by_role("status").filter(has_text="Deleted forever.")).to_be_visible()
 
 
-async def keep_many(home: Path, count: int) -> None:
-    """Put so many named conversations on record."""
-    store = ConversationStore(home, ImageStore(home))
-    await store.open()
-    for number in range(count):
-        await store.create("local", f"Number {number}")
-    await store.aclose()
+def test_a_plan_still_waits_when_one_comes_back_and_words_are_said_otherwise_and_from_right_to_left(
+    page: Page, studio: PageProcess
+) -> None:
+    called, confirm = Called(page), Called(page).field("composer.confirm")
+    open_told(page, studio.sketched("draw a red fox in the desert", "make it darker"))
+    last = page.locator("#chat .user-row").last
+    mine = called.inside(last)
+    with step("words can be said otherwise, and Escape keeps them"):
+        last.hover()
+        mine.button("branch.edit").click()
+        field = mine.field("branch.label")
+        expect(field).to_have_value("make it darker")
+        field.fill("never mind")
+        page.keyboard.press("Escape")
+        expect(field).to_be_hidden()
+        mine.button("branch.edit").click()
+        expect(field).to_have_value("make it darker")
+        field.fill("make it brighter")
+        field.press("Shift+Enter")
+        expect(field).to_have_value("make it brighter\n")
+        field.press("Backspace")
+        field.press("Enter")
+    with step("they make a branch"):
+        expect(last.locator(".versions")).to_contain_text("2 / 2")
+        expect(last.locator(".message-content")).to_have_text("make it brighter")
+        expect_rest_with(page, 2)
+        expect(page.locator("#chat")).not_to_contain_text("make it darker")
+    with step("the way back moves nothing"):
+        before_this = mine.button("branch.previous")
+        before_this.scroll_into_view_if_needed()
+        before = last.bounding_box()
+        before_this.focus()
+        page.keyboard.press("Enter")
+        expect(last.locator(".versions")).to_contain_text("1 / 2")
+        expect(last.locator(".message-content")).to_have_text("make it darker")
+        after = last.bounding_box()
+        assert before is not None
+        assert after is not None
+        assert abs(after["y"] - before["y"]) < 3
+        expect(before_this).to_be_disabled()
+        expect(mine.button("branch.next")).to_be_focused()
+    branched = page.url
+    with step("words from right to left stand right"):
+        begin_anew(page)
+        expect_right(page)
+    with step("a plan is asked for"):
+        begin_anew(page)
+        page.locator("#confirm label, #chips label").filter(has_text="Ask before painting").click()
+        say(page, "draw a lighthouse, 16:9")
+        expect(called.button("plan.run")).to_be_enabled()
+        expect_rest(page)
+        address = page.url
+    with step("a page that is opened shows the version that was chosen, and the chips as they are there"):
+        go(page, branched)
+        expect(last.locator(".versions")).to_contain_text("1 / 2")
+        expect(confirm).not_to_be_checked()
+    with step("the chips are as they were, and the plan still waits"):
+        page.locator("#rail-rows").get_by_role("button", name=re.compile("lighthouse")).first.click()
+        expect(page).to_have_url(address)
+        expect(confirm).to_be_checked()
+        called.button("plan.run").click()
+        expect_rest_with(page, 1)
 
 
-def test_a_long_list_comes_fifty_at_a_time(page: Page, own_home: Path) -> None:
-    ThreadPoolExecutor(1).submit(asyncio.run, keep_many(own_home, 120)).result()
-    with PageProcess(home=own_home) as studio:
-        page.goto(studio.url)
-        expect(page.locator("#rail-rows li")).to_have_count(50)
-        more = page.get_by_role("button", name="Show more")
-        more.scroll_into_view_if_needed()
-        expect(page.locator("#rail-rows li")).to_have_count(100)
-        more.focus()
-        expect(page.locator("#rail-rows li")).to_have_count(120)
-        expect(page.locator("#rail-rows [data-act=open]").nth(100)).to_be_focused()
-        expect(more).to_have_count(0)
-
-
-def test_words_from_right_to_left_stand_right(page: Page, studio: PageProcess) -> None:
-    open_page(page, studio.url)
+def expect_right(page: Page) -> None:
+    """Type and send words from right to left, and look where they stand."""
     box = composer(page)
     box.fill("ثعلب")
     with Image.open(io.BytesIO(box.screenshot())) as shot:
@@ -345,3 +269,80 @@ def test_words_from_right_to_left_stand_right(page: Page, studio: PageProcess) -
     assert gaps[0] > 50
     assert gaps[1] < 2
     expect(page.locator("#top h1")).to_have_attribute("dir", "auto")
+    expect_rest(page)
+
+
+def test_a_conversation_is_exported_and_imported_again_on_a_chinese_phone(
+    phone: Page, studio: PageProcess, tmp_path: Path
+) -> None:
+    called = Called(phone, "zh-CN")
+    address = studio.sketched("draw a green tree")
+    title = open_told(phone, address)
+    files = {}
+    with step("it leaves as an archive, as a folder and as a page"):
+        for kind in ("zip", "md", "html"):
+            called.inside(phone.locator("#top")).button("kept.this").tap()
+            with phone.expect_download() as download:
+                called.item(f"kept.export_{kind}").tap()
+            files[kind] = tmp_path / download.value.suggested_filename
+            download.value.save_as(files[kind])
+        assert 'img src="data:image/' in files["html"].read_text(encoding="utf-8")
+        with zipfile.ZipFile(files["md"]) as folder:
+            assert "conversation.md" in folder.namelist()
+            assert any(name.startswith("pictures/") for name in folder.namelist())
+        wait_until(lambda: not list((studio.home / "exports").iterdir()))
+    rows = phone.locator("#rail-rows li").filter(has_text=title)
+    with step("the archive comes in as one more conversation"):
+        count = rows.count()
+        phone.locator("#import-file").set_input_files(files["zip"])
+        said = called.words("kept.imported_one")
+        expect(phone.get_by_role("status").filter(has_text=said)).to_be_visible()
+        expect(rows).to_have_count(count + 1)
+        expect(phone).not_to_have_url(address)
+        expect(pictures(phone)).to_have_count(1)
+    with step("what is no archive is refused"):
+        broken = tmp_path / "broken.zip"
+        broken.write_bytes(b"this is no archive")
+        phone.locator("#import-file").set_input_files(broken)
+        expect(phone.get_by_role("alert")).to_contain_text("这不是 Aivista 的存档")
+
+
+async def keep_many(home: Path, count: int) -> None:
+    """Put so many named conversations on record."""
+    store = ConversationStore(home, ImageStore(home))
+    await store.open()
+    for number in range(count):
+        await store.create("local", f"Number {number}")
+    await store.aclose()
+
+
+def test_a_long_list_comes_fifty_at_a_time_and_a_conversation_goes_on_after_a_restart(
+    page: Page, tmp_path: Path
+) -> None:
+    ThreadPoolExecutor(1).submit(asyncio.run, keep_many(tmp_path, 120)).result()
+    rows = page.locator("#rail-rows li")
+    with PageProcess(home=tmp_path, port=port_of("own")) as first:
+        with step("fifty at a time"):
+            page.goto(first.url)
+            expect(rows).to_have_count(50)
+            more = Called(page).button("rail.more")
+            more.scroll_into_view_if_needed()
+            expect(rows).to_have_count(100)
+            more.focus()
+            expect(rows).to_have_count(120)
+            expect(page.locator("#rail-rows [data-act=open]").nth(100)).to_be_focused()
+            expect(more).to_have_count(0)
+        with step("a conversation begins"):
+            begin_anew(page)
+            say(page, "draw a red fox in the snow")
+            expect_rest_with(page, 1)
+            address = page.url
+        # A page that is open says on its console that its studio goes.
+        go(page, "about:blank")
+        first.end(signal.SIGTERM)
+    with PageProcess(home=tmp_path, port=first.port), step("it goes on after a restart"):
+        open_told(page, address)
+        expect(pictures(page)).to_have_count(1)
+        say(page, "make it darker")
+        expect_rest_with(page, 2)
+        go(page, "about:blank")
