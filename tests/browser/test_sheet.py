@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import expect_ready, expect_rest, open_page, pictures, say
+from tests.page.hands import begin_anew, expect_ready, expect_rest, open_page, pictures, say
+from tests.page.journeys import step
 
 
 def draw(page: Page, count: int, wish: str) -> None:
@@ -18,10 +17,9 @@ def draw(page: Page, count: int, wish: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def sheets(browser: Browser, studio: PageProcess) -> Iterator[str]:
+def sheets(profile: BrowserContext, studio: PageProcess) -> str:
     """The address of a conversation with a sheet of four pictures and one of two."""
-    context = browser.new_context(viewport={"width": 1280, "height": 860}, locale="en-US")
-    page = context.new_page()
+    page = profile.new_page()
     open_page(page, studio.url)
     draw(page, 4, "draw a red fox")
     expect(pictures(page)).to_have_count(4)
@@ -29,82 +27,71 @@ def sheets(browser: Browser, studio: PageProcess) -> Iterator[str]:
     draw(page, 2, "draw a blue bird")
     expect(pictures(page)).to_have_count(6)
     expect_rest(page)
-    yield page.url
-    context.close()
+    address = page.url
+    page.close()
+    return address
 
 
-def test_equal_frames_and_the_arrow_keys_go_between_them(page: Page, sheets: str) -> None:
+def test_a_sheet_is_walked_opened_and_compared_and_stands_where_it_stood(page: Page, sheets: str) -> None:
     page.goto(sheets)
     expect_ready(page)
-    sheet = page.locator("#chat .sheet").first
-    frames = sheet.locator(".frame")
-    expect(frames).to_have_count(4)
-    boxes = [frame.bounding_box() for frame in frames.all()]
-    assert len({(box["width"], box["height"]) for box in boxes if box is not None}) == 1
-    names = [frame.get_attribute("data-arg") for frame in frames.all()]
-    frames.first.focus()
-    height = sheet.evaluate("sheet => sheet.offsetHeight")
-    for key, at in (("ArrowRight", 1), ("ArrowDown", 3), ("ArrowLeft", 2), ("ArrowUp", 0), ("End", 3), ("Home", 0)):
-        page.keyboard.press(key)
-        expect(frames.nth(at)).to_be_focused()
-        words = sheet.locator("figcaption:visible")
-        expect(words).to_have_count(1)
-        expect(words.locator("> .tag")).to_have_text(names[at] or "")
-        assert sheet.evaluate("sheet => sheet.offsetHeight") == height
-    page.keyboard.press("ArrowLeft")
-    expect(frames.first).to_be_focused()
-    page.keyboard.press("ArrowRight")
-    page.keyboard.press("Tab")
-    expect(sheet.locator("figcaption:visible [data-act=edit]")).to_be_focused()
+    with step("frames are equal, and the arrow keys go between them"):
+        sheet = page.locator("#chat .sheet").first
+        frames = sheet.locator(".frame")
+        expect(frames).to_have_count(4)
+        boxes = [frame.bounding_box() for frame in frames.all()]
+        assert len({(box["width"], box["height"]) for box in boxes if box is not None}) == 1
+        names = [frame.get_attribute("data-arg") for frame in frames.all()]
+        frames.first.focus()
+        height = sheet.evaluate("sheet => sheet.offsetHeight")
+        for key, at in (("ArrowRight", 1), ("ArrowDown", 3), ("ArrowLeft", 2), ("ArrowUp", 0), ("End", 3), ("Home", 0)):
+            page.keyboard.press(key)
+            expect(frames.nth(at)).to_be_focused()
+            words = sheet.locator("figcaption:visible")
+            expect(words).to_have_count(1)
+            expect(words.locator("> .tag")).to_have_text(names[at] or "")
+            assert sheet.evaluate("sheet => sheet.offsetHeight") == height
+        page.keyboard.press("ArrowLeft")
+        expect(frames.first).to_be_focused()
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("Tab")
+        expect(sheet.locator("figcaption:visible [data-act=edit]")).to_be_focused()
+    with step("one click opens a picture large, and shows its words"):
+        sheet = page.locator("#chat .sheet").first
+        third = sheet.locator(".frame").nth(2)
+        handle = third.get_attribute("data-arg") or ""
+        third.click()
+        expect(page.locator("#canvas .cv-bar b")).to_have_text(handle)
+        expect(sheet.locator("figcaption:visible > .tag")).to_have_text(handle)
+    with step("exactly two are compared with one click"):
+        sheet = page.locator("#chat .sheet").nth(1)
+        expect(sheet.locator(".frame")).to_have_count(2)
+        handles = [frame.get_attribute("data-arg") or "" for frame in sheet.locator(".frame").all()]
+        sheet.get_by_role("button", name="Compare these two").click()
+        stage = page.locator("#canvas .cmp")
+        expect(stage.locator(".tag").first).to_be_visible()
+        assert [tag.inner_text() for tag in stage.locator(".tag").all()] == handles
+        expect(page.locator("#chat .sheet").first.get_by_role("button", name="Compare these two")).to_have_count(0)
+    with step("frames stand where they stood when the pictures have come"):
+        begin_anew(page)
+        draw(page, 3, "draw a boat")
+        expect(page.locator("#chat .sheet .frame")).to_have_count(3)
+        size = "all => all.map(one => [one.getBoundingClientRect().width, one.getBoundingClientRect().height])"
+        begun = page.locator("#chat .sheet .frame").evaluate_all(size)
+        expect(pictures(page)).to_have_count(3)
+        expect_rest(page)
+        assert page.locator("#chat .sheet .frame").evaluate_all(size) == begun
 
 
-def test_one_click_opens_a_picture_large_and_shows_its_words(page: Page, sheets: str) -> None:
-    page.goto(sheets)
-    expect_ready(page)
-    sheet = page.locator("#chat .sheet").first
-    third = sheet.locator(".frame").nth(2)
-    handle = third.get_attribute("data-arg") or ""
-    third.click()
-    expect(page.locator("#canvas .cv-bar b")).to_have_text(handle)
-    expect(sheet.locator("figcaption:visible > .tag")).to_have_text(handle)
-
-
-def test_exactly_two_are_compared_with_one_click(page: Page, sheets: str) -> None:
-    page.goto(sheets)
-    expect_ready(page)
-    sheet = page.locator("#chat .sheet").nth(1)
-    expect(sheet.locator(".frame")).to_have_count(2)
-    handles = [frame.get_attribute("data-arg") or "" for frame in sheet.locator(".frame").all()]
-    sheet.get_by_role("button", name="Compare these two").click()
-    stage = page.locator("#canvas .cmp")
-    expect(stage.locator(".tag").first).to_be_visible()
-    assert [tag.inner_text() for tag in stage.locator(".tag").all()] == handles
-    expect(page.locator("#chat .sheet").first.get_by_role("button", name="Compare these two")).to_have_count(0)
-
-
-def test_frames_stand_where_they_stood_when_the_pictures_have_come(page: Page, studio: PageProcess) -> None:
-    open_page(page, studio.url)
-    draw(page, 3, "draw a boat")
-    expect(page.locator("#chat .sheet .frame")).to_have_count(3)
-    size = "all => all.map(one => [one.getBoundingClientRect().width, one.getBoundingClientRect().height])"
-    begun = page.locator("#chat .sheet .frame").evaluate_all(size)
-    expect(pictures(page)).to_have_count(3)
-    expect_rest(page)
-    assert page.locator("#chat .sheet .frame").evaluate_all(size) == begun
-
-
-def test_a_sheet_fits_a_phone(browser: Browser, sheets: str) -> None:
-    context = browser.new_context(viewport={"width": 390, "height": 844}, locale="zh-CN", color_scheme="dark")
-    page = context.new_page()
-    page.goto(sheets)
-    expect_ready(page)
-    expect(page.locator("#chat .sheet")).to_have_count(2)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+def test_a_sheet_fits_a_phone(phone: Page, sheets: str) -> None:
+    phone.goto(sheets)
+    expect_ready(phone)
+    expect(phone.locator("#chat .sheet")).to_have_count(2)
+    assert phone.evaluate("document.documentElement.scrollWidth") <= 390
     widths = (
-        page.locator("#chat .sheet")
+        phone.locator("#chat .sheet")
         .first.locator(".frame")
         .evaluate_all("all => all.map(one => Math.round(one.getBoundingClientRect().width))")
     )
     assert len(set(widths)) == 1
     assert widths[0] > 150
-    context.close()
