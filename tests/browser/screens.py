@@ -160,7 +160,9 @@ def _dialogs(page: Page) -> Iterator[str]:
     for name in ("settings", "styles", "shortcuts", "prompts"):
         open_dialog(page, name)
         if name == "styles":
-            expect(page.locator("#sty-list .sty-cards")).to_be_visible()
+            # A few of them show what all do.
+            page.locator("#sty-list [data-style=family][data-id=chinese]").click()
+            expect(page.locator("#sty-list .sty-cards")).to_have_attribute("data-family", "chinese")
         yield name
         if name == "styles":
             page.locator("#styles [data-style=new]").click()

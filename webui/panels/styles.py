@@ -68,7 +68,7 @@ def list_html(words: Words, shown: Sequence[Shown], query: str, family: str, pri
     `price` is what trying one may cost at most.
     """
     if query or family:
-        cards = "".join(_card(words, one, price) for one in shown)
+        cards = "".join(_card(words, one, price, heading="h3") for one in shown)
         body = f'<div class="sty-grid">{cards}</div>' if shown else _nothing(words, query, family)
     else:
         body = "".join(_group(words, name, members, price) for name, members in grouped(shown))
@@ -133,7 +133,8 @@ def _chips(words: Words, chosen: str) -> str:
     )
 
 
-def _card(words: Words, shown: Shown, price: str) -> str:
+def _card(words: Words, shown: Shown, price: str, *, heading: str = "h4") -> str:
+    """Return a style's card; its `heading` is one below that of what it stands in."""
     style, title = shown.style, title_of(words, shown.style)
     described = style.description.zh if words.language == "zh-CN" else style.description.en
     text = described or style.description.en or style.description.zh
@@ -145,7 +146,7 @@ def _card(words: Words, shown: Shown, price: str) -> str:
         own += _button("delete", words("styles.delete"), "trash", arg=style.id, about=title)
     tried = _button("try", words("styles.try"), "brush", "line", arg=style.id, about=title, price=price)
     return (
-        f'<article class="sty" data-id="{escape(style.id)}"><h4>{escape(title)}{mine}</h4>'
+        f'<article class="sty" data-id="{escape(style.id)}"><{heading}>{escape(title)}{mine}</{heading}>'
         f"<p>{escape(text)}</p>{why}{_phrases(words, style)}<footer>"
         f"{tried}{own}</footer></article>"
     )
