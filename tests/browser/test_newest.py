@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 from playwright.sync_api import BrowserContext, Page, expect
 
@@ -13,6 +12,7 @@ from agent.settings import Settings
 from agent.studio import Studio
 from tests.page import PageProcess
 from tests.page.hands import composer, expect_loaded, expect_rest, open_at, open_page, pictures, say
+from tests.page.journeys import step
 from tests.support.scenes import run
 from tests.wire_server import GeminiProcess
 
@@ -41,41 +41,40 @@ def test_a_picture_that_comes_after_stop_is_shown_in_every_open_page(
     expect(composer(page)).to_have_value("what I am writing meanwhile")
 
 
-def test_a_turn_of_another_program_is_shown_in_the_open_page(page: Page, tmp_path: Path, studio: PageProcess) -> None:
-    address = studio.sketched("draw a red kite")
-    open_at(page, address, 1)
-
-    async def draw() -> None:
-        async with Studio(Settings(home=studio.home)) as program:
-            await run(program, address.rpartition("=")[2], "draw a lighthouse at dusk")
-
-    # Playwright has an event loop running in this thread.
-    with ThreadPoolExecutor(1) as beside:
-        beside.submit(lambda: asyncio.run(draw())).result()
-    expect(pictures(page)).to_have_count(2)
-    expect_rest(page)
-    expect(page.locator("#chat .user").last).to_contain_text("lighthouse")
-    say(page, "make it darker")
-    expect(pictures(page)).to_have_count(3)
-
-
-def test_words_that_were_said_to_an_older_state_are_held_back_and_the_newest_is_shown(
+def test_a_turn_of_another_program_is_shown_in_the_open_page_and_words_said_to_an_older_state_are_held_back(
     page: Page, profile: BrowserContext, studio: PageProcess
 ) -> None:
-    open_at(page, studio.sketched("draw a red fox"))
-    other = profile.new_page()
-    open_at(other, page.url)
-    # As in a tab that sleeps: nothing tells it of the other one.
-    page.route("**/aivista/version/**", lambda route: route.abort())
-    say(other, "make it black and white")
-    expect(pictures(other)).to_have_count(2)
-    expect_rest(other)
-    say(page, "make it warmer")
-    expect(page.get_by_role("alert").filter(has_text="has gone on in another tab")).to_be_visible()
-    expect(pictures(page)).to_have_count(2)
-    expect(composer(page)).to_have_value("make it warmer")
-    composer(page).press("Enter")
-    expect(pictures(page)).to_have_count(3)
-    expect_rest(page)
-    say(page, "make it darker")
-    expect(pictures(page)).to_have_count(4)
+    address = studio.sketched("draw a red kite")
+    open_at(page, address, 1)
+    with step("a turn of another program is shown"):
+
+        async def draw() -> None:
+            async with Studio(Settings(home=studio.home)) as program:
+                await run(program, address.rpartition("=")[2], "draw a lighthouse at dusk")
+
+        # Playwright has an event loop running in this thread.
+        with ThreadPoolExecutor(1) as beside:
+            beside.submit(lambda: asyncio.run(draw())).result()
+        expect(pictures(page)).to_have_count(2)
+        expect_rest(page)
+        expect(page.locator("#chat .user").last).to_contain_text("lighthouse")
+        say(page, "make it darker")
+        expect(pictures(page)).to_have_count(3)
+        expect_rest(page)
+    with step("words that were said to an older state are held back, and the newest is shown"):
+        other = profile.new_page()
+        open_at(other, page.url)
+        # As in a tab that sleeps: nothing tells it of the other one.
+        page.route("**/aivista/version/**", lambda route: route.abort())
+        say(other, "make it black and white")
+        expect(pictures(other)).to_have_count(4)
+        expect_rest(other)
+        say(page, "make it warmer")
+        expect(page.get_by_role("alert").filter(has_text="has gone on in another tab")).to_be_visible()
+        expect(pictures(page)).to_have_count(4)
+        expect(composer(page)).to_have_value("make it warmer")
+        composer(page).press("Enter")
+        expect(pictures(page)).to_have_count(5)
+        expect_rest(page)
+        say(page, "make it darker")
+        expect(pictures(page)).to_have_count(6)

@@ -8,7 +8,8 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import expect_loaded, expect_rest, open_page, pictures, say
+from tests.page.hands import begin_anew, expect_loaded, expect_rest, open_page, pictures, say
+from tests.page.journeys import step
 from tests.wire_server import GeminiProcess
 
 # The browser's own notifications, which a headless one does not show, and its answer to the question for them.
@@ -33,84 +34,79 @@ def watched(profile: BrowserContext, page: Page) -> Page:
     return page
 
 
-def test_the_title_says_that_it_works_and_how_it_ended_until_one_looks(watched: Page, studio: PageProcess) -> None:
+def test_the_title_says_how_it_ended_until_one_looks_and_a_browser_may_not_allow_more(
+    watched: Page, studio: PageProcess
+) -> None:
     open_page(watched, studio.url)
-    watched.evaluate("window.away = true")
-    say(watched, "draw a red kite")
-    expect(pictures(watched)).to_have_count(1)
-    expect_rest(watched)
-    expect(watched).to_have_title("✓ Done: A red kite · Aivista")
-    assert watched.evaluate("window.told") == []
-    watched.evaluate("window.away = false; dispatchEvent(new Event('focus'))")
-    expect(watched).to_have_title("A red kite · Aivista")
-    say(watched, "make it darker")
-    expect(pictures(watched)).to_have_count(2)
-    expect_rest(watched)
-    expect(watched).to_have_title("A red kite · Aivista")
+    with step("a browser that does not allow it is told of, and the bell stays off"):
+        watched.evaluate("window.answer = 'denied'")
+        bell = watched.get_by_role("switch", name="Tell me when it is done")
+        bell.click()
+        expect(watched.locator("#bell-note")).to_contain_text("does not allow it")
+        expect(bell).not_to_be_checked()
+    with step("the title says how it ended, until one looks"):
+        watched.evaluate("window.away = true")
+        say(watched, "draw a red kite")
+        expect(pictures(watched)).to_have_count(1)
+        expect_rest(watched)
+        expect(watched).to_have_title("✓ Done: A red kite · Aivista")
+        assert watched.evaluate("window.told") == []
+        watched.evaluate("window.away = false; dispatchEvent(new Event('focus'))")
+        expect(watched).to_have_title("A red kite · Aivista")
+        say(watched, "make it darker")
+        expect(pictures(watched)).to_have_count(2)
+        expect_rest(watched)
+        expect(watched).to_have_title("A red kite · Aivista")
 
 
-def test_while_a_turn_is_at_work_the_title_says_so_and_a_failure_is_told_as_one(
+def test_a_turn_at_work_tells_how_long_is_usual_who_waits_and_how_it_ended(
     watched: Page, gemini: GeminiProcess, gemini_studio: PageProcess
 ) -> None:
-    gemini.control(on_text=[{"kind": "Hold", "answer": {"kind": "HttpError", "status": 400}, "after_chunks": 0}])
     open_page(watched, gemini_studio.url)
-    bell = watched.get_by_role("switch", name="Tell me when it is done")
-    assert watched.evaluate("window.asked") == 0
-    bell.click()
-    expect(bell).to_be_checked()
-    expect(watched.locator("#bell-note")).to_contain_text("You will be told")
-    say(watched, "tell me of foxes")
-    expect(watched).to_have_title(re.compile("^Working…"))
-    watched.evaluate("window.away = true")
-    gemini.release()
-    expect(watched.locator("#chat [role=alert]")).to_be_visible()
-    expect_rest(watched)
-    expect(watched).to_have_title(re.compile("^⚠ Failed: "))
-    [[_, said]] = watched.evaluate("window.told")
-    assert said == "It did not work. The conversation says why."
-    bell.click()
-    expect(bell).not_to_be_checked()
-    assert watched.evaluate("window.asked") == 1
-
-
-def test_a_browser_that_does_not_allow_it_is_told_of_and_the_bell_stays_off(watched: Page, studio: PageProcess) -> None:
-    open_page(watched, studio.url)
-    watched.evaluate("window.answer = 'denied'")
-    bell = watched.get_by_role("switch", name="Tell me when it is done")
-    bell.click()
-    expect(watched.locator("#bell-note")).to_contain_text("does not allow it")
-    expect(bell).not_to_be_checked()
-
-
-def test_the_first_of_two_pictures_is_shown_when_it_is_there_with_how_long_is_usual(
-    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
-) -> None:
-    arguments = {"prompt": "A red fox in snow", "aspect_ratio": "3:2", "number_of_images": 2}
-    asks = {"kind": "Call", "name": "generate_image", "args": arguments, "text_before": "I paint it now."}
-    made = {"kind": "PictureAnswer"}
-    gemini.control(on_text=[asks], on_image=[made, {"kind": "Hold", "answer": made, "after_chunks": 0}])
-    open_page(page, gemini_studio.url)
-    say(page, "two foxes")
-    expect(pictures(page)).to_have_count(1)
-    expect_loaded(pictures(page))
-    expect(page.locator("#chat .frame.pending")).to_have_count(1)
-    expect(page.locator("#chat .live")).to_contain_text("Painting 2 pictures")
-    expect(page.locator("#chat .live small")).to_contain_text("a picture takes about 15 s")
-    gemini.release()
-    expect(pictures(page)).to_have_count(2)
-    expect_rest(page)
-
-
-def test_a_message_sent_while_one_is_at_work_is_told_its_place_in_line(
-    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
-) -> None:
-    slow = {"kind": "Hold", "answer": {"kind": "Text", "text": "One, two, three.", "chunks": 3}, "after_chunks": 1}
-    gemini.control(on_text=[slow, {"kind": "Text", "text": "And four."}])
-    open_page(page, gemini_studio.url)
-    say(page, "count")
-    expect(page.locator("#chat .bot")).to_contain_text("One")
-    say(page, "go on")
-    expect(page.locator("#chat .live")).to_contain_text("Waiting for the message before this one")
-    gemini.release()
-    expect(page.locator("#chat .bot").last).to_contain_text("And four.")
-    expect_rest(page)
+    with step("the first of two pictures is shown when it is there, with how long is usual"):
+        arguments = {"prompt": "A red fox in snow", "aspect_ratio": "3:2", "number_of_images": 2}
+        asks = {"kind": "Call", "name": "generate_image", "args": arguments, "text_before": "I paint it now."}
+        made = {"kind": "PictureAnswer"}
+        gemini.control(clear=True, on_text=[asks], on_image=[made, {"kind": "Hold", "answer": made, "after_chunks": 0}])
+        say(watched, "two foxes")
+        expect(pictures(watched)).to_have_count(1)
+        expect_loaded(pictures(watched))
+        expect(watched.locator("#chat .frame.pending")).to_have_count(1)
+        expect(watched.locator("#chat .live")).to_contain_text("Painting 2 pictures")
+        expect(watched.locator("#chat .live small")).to_contain_text("a picture takes about 15 s")
+        gemini.release()
+        expect(pictures(watched)).to_have_count(2)
+        expect_rest(watched)
+    with step("a message that is sent meanwhile is told its place in line"):
+        slow = {"kind": "Hold", "answer": {"kind": "Text", "text": "One, two, three.", "chunks": 3}, "after_chunks": 1}
+        gemini.control(clear=True, on_text=[slow, {"kind": "Text", "text": "And four."}])
+        begin_anew(watched)
+        say(watched, "count")
+        expect(watched.locator("#chat .bot")).to_contain_text("One")
+        say(watched, "go on")
+        expect(watched.locator("#chat .live")).to_contain_text("Waiting for the message before this one")
+        gemini.release()
+        expect(watched.locator("#chat .bot").last).to_contain_text("And four.")
+        expect_rest(watched)
+    with step("the title says that it works, and a failure is told as one"):
+        gemini.control(
+            clear=True, on_text=[{"kind": "Hold", "answer": {"kind": "HttpError", "status": 400}, "after_chunks": 0}]
+        )
+        begin_anew(watched)
+        bell = watched.get_by_role("switch", name="Tell me when it is done")
+        assert watched.evaluate("window.asked") == 0
+        bell.click()
+        expect(bell).to_be_checked()
+        expect(watched.locator("#bell-note")).to_contain_text("You will be told")
+        say(watched, "tell me of foxes")
+        expect(watched).to_have_title(re.compile("^Working…"))
+        watched.evaluate("window.away = true")
+        gemini.release()
+        expect(watched.locator("#chat [role=alert]")).to_be_visible()
+        expect_rest(watched)
+        expect(watched).to_have_title(re.compile("^⚠ Failed: "))
+        [[_, said]] = watched.evaluate("window.told")
+        assert said == "It did not work. The conversation says why."
+        bell.click()
+        expect(bell).not_to_be_checked()
+        assert watched.evaluate("window.asked") == 1

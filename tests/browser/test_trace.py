@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import expect_loaded, expect_ready, expect_rest, open_page, pictures, say
-from tests.support.gemini import paint
-from tests.wire_server import Hold, HttpError, PictureAnswer, Text
-from tests.wire_server.server import GeminiServer
-
-SMALL = PictureAnswer(width=64, height=36)
+from tests.page.hands import expect_loaded, expect_rest, open_at, open_page, pictures, say
+from tests.page.journeys import Called, step
+from tests.wire_server import GeminiProcess
 
 
 def open_trace(page: Page) -> Locator:
@@ -23,7 +20,7 @@ def open_trace(page: Page) -> Locator:
     return page.locator("#trace .trc-turn")
 
 
-def step(turn: Locator, name: str) -> Locator:
+def traced(turn: Locator, name: str) -> Locator:
     return turn.locator(".trc-step", has=turn.page.locator(".trc-name", has_text=name)).first
 
 
@@ -43,7 +40,7 @@ def test_a_turn_is_read_step_by_step_and_taken_away(page: Page, studio: PageProc
     turns = page.locator("#trace .trc-turn")
     expect(turns).to_have_count(1)
     expect(turns.first).to_contain_text("draw a red fox")
-    painted = step(turns.first, "picture 1")
+    painted = traced(turns.first, "picture 1")
     painted.locator("> summary").click()
     body = painted.locator(".trc-body")
     expect(body).to_contain_text("What went in")
@@ -63,55 +60,47 @@ def test_a_turn_is_read_step_by_step_and_taken_away(page: Page, studio: PageProc
     expect(page.locator("#canvas .cv-bar b")).to_have_text("#1")
 
 
-def test_steps_come_in_while_a_turn_runs_and_what_is_open_stays_where_it_is(browser: Browser, tmp_path: Any) -> None:
-    with GeminiServer() as server:
-        environment = {"GEMINI_API_KEY": "AIza-operators-own-0001", "GOOGLE_GEMINI_BASE_URL": server.url}
-        with PageProcess(home=tmp_path / "home", environment=environment) as studio:
-            context = browser.new_context(viewport={"width": 1440, "height": 900}, locale="en-US")
-            page = context.new_page()
-            open_page(page, studio.url)
-            server.on_text(Text("Hello."))
-            say(page, "hello")
-            expect(page.locator("#chat")).to_contain_text("Hello.")
-            expect_rest(page)
-            turns = open_trace(page)
-            expect(turns).to_have_count(1)
-            first = step(turns.first, "step 1")
-            first.locator("> summary").click()
-            expect(first.locator(".trc-body")).to_contain_text("What came out")
-            at = first.bounding_box()
-            server.on_text(paint())
-            server.on_image(Hold(HttpError(503)))
-            say(page, "a red fox")
-            expect(turns).to_have_count(2)
-            running = turns.nth(1)
-            expect(step(running, "step 1")).to_be_visible()
-            expect(running).to_contain_text("Working…")
-            server.release()
-            expect(step(running, "picture 1")).to_be_visible()
-            expect(running).to_contain_text("Failed")
-            expect(running).not_to_contain_text("Working…")
-            expect(first.locator(".trc-body")).to_be_visible()
-            assert first.bounding_box() == at
-            page.get_by_role("button", name="Errors only").click()
-            expect(turns.first).to_be_hidden()
-            expect(running.locator(".trc-step.call:visible")).to_have_count(1)
-            expect(running.locator(".trc-step.call:visible")).to_contain_text("overloaded")
-            _on_a_phone_in_chinese(browser, page.url)
-            context.close()
-
-
-def _on_a_phone_in_chinese(browser: Browser, address: str) -> None:
-    context = browser.new_context(viewport={"width": 390, "height": 844}, locale="zh-CN", has_touch=True)
-    page = context.new_page()
-    page.goto(address)
-    expect_ready(page)
-    page.locator("#tabs [data-tab=trace]").tap()
-    turns = page.locator("#trace .trc-turn")
-    expect(turns).to_have_count(2)
-    step(turns.nth(1), "第 1 张").locator("> summary").tap()
-    expect(page.locator("#trace")).to_contain_text("输入")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    lines = page.locator("#trace summary:visible").evaluate_all("all => all.map(one => one.offsetHeight)")
-    assert min(lines) >= 40
-    context.close()
+def test_steps_come_in_while_a_turn_runs_and_what_is_open_stays_where_it_is(
+    page: Page, phone: Page, gemini: GeminiProcess, gemini_studio: PageProcess
+) -> None:
+    open_page(page, gemini_studio.url)
+    gemini.control(on_text=[{"kind": "Text", "text": "Hello."}])
+    say(page, "hello")
+    expect(page.locator("#chat")).to_contain_text("Hello.")
+    expect_rest(page)
+    turns = open_trace(page)
+    expect(turns).to_have_count(1)
+    first = traced(turns.first, "step 1")
+    first.locator("> summary").click()
+    expect(first.locator(".trc-body")).to_contain_text("What came out")
+    with step("steps come in, and what is open stays where it is"):
+        at = first.bounding_box()
+        asks = {"kind": "Call", "name": "generate_image", "args": {"prompt": "A red fox"}, "text_before": "I paint it."}
+        refused = {"kind": "Hold", "answer": {"kind": "HttpError", "status": 503}, "after_chunks": 0}
+        gemini.control(on_text=[asks], on_image=[refused])
+        say(page, "a red fox")
+        expect(turns).to_have_count(2)
+        running = turns.nth(1)
+        expect(traced(running, "step 1")).to_be_visible()
+        expect(running).to_contain_text("Working…")
+        gemini.release()
+        expect(traced(running, "picture 1")).to_be_visible()
+        expect(running).to_contain_text("Failed")
+        expect(running).not_to_contain_text("Working…")
+        expect(first.locator(".trc-body")).to_be_visible()
+        assert first.bounding_box() == at
+    with step("errors alone are shown"):
+        page.get_by_role("button", name="Errors only").click()
+        expect(turns.first).to_be_hidden()
+        expect(running.locator(".trc-step.call:visible")).to_have_count(1)
+        expect(running.locator(".trc-step.call:visible")).to_contain_text("overloaded")
+    with step("it fits a Chinese phone"):
+        open_at(phone, page.url)
+        Called(phone, "zh-CN").tab("tabs.trace").tap()
+        turns = phone.locator("#trace .trc-turn")
+        expect(turns).to_have_count(2)
+        traced(turns.nth(1), "第 1 张").locator("> summary").tap()
+        expect(phone.locator("#trace")).to_contain_text("输入")
+        assert phone.evaluate("document.documentElement.scrollWidth") <= 390
+        lines = phone.locator("#trace summary:visible").evaluate_all("all => all.map(one => one.offsetHeight)")
+        assert min(lines) >= 40
