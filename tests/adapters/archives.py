@@ -4,14 +4,54 @@ from __future__ import annotations
 
 from agent.archive.archive import Archive
 from agent.archive.context import ToldMessage
-from agent.archive.format import Limits, Manifest
+from agent.archive.format import (
+    SUFFIXES,
+    ArchivedConversation,
+    ArchivedPicture,
+    ArchivedTurn,
+    ArchivedWorkspaceFile,
+    Language,
+    Limits,
+    Manifest,
+    is_file_name,
+    is_folder_name,
+    json_schema,
+)
+from agent.archive.json_guard import check_json, parsed
+from agent.archive.kinds import MIME_OF_SUFFIX
+from agent.archive.markdown import escaped, markdown
+from agent.archive.plain_text import visible, web_address
+from agent.archive.readable import Page, conversation_page
+from agent.archive.readable_words import WORDS
 from agent.archive.walking import images_in, with_images
+from agent.archive.web_page import index_page, web_page
 
 __all__ = [
+    "MIME_OF_SUFFIX",
+    "SUFFIXES",
+    "WORDS",
     "Archive",
+    "ArchivedConversation",
+    "ArchivedPicture",
+    "ArchivedTurn",
+    "ArchivedWorkspaceFile",
+    "Language",
     "Limits",
     "Manifest",
+    "Page",
     "ToldMessage",
+    "check_json",
+    "conversation_page",
+    "escaped",
     "images_in",
+    "index_page",
+    "is_file_name",
+    "is_folder_name",
+    "json_schema",
+    "markdown",
+    "parsed",
+    "visible",
+    "web_address",
+    "web_page",
     "with_images",
 ]

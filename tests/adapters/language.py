@@ -5,8 +5,8 @@ from __future__ import annotations
 from agent.adjusting import Adjustment, Change, ChangeKind, CropBox, CropRatio, Flip, describe, read_adjustment
 from agent.expansion_words import read_expansion
 from agent.handles import Handle, allot_handle, handles_in, next_letter, next_number, parse_handle, resolve
-from agent.imaging.arguments import GenerateImageArgs, ImageAction, parse_arguments
-from agent.imaging.final_prompt import compose, without_facts, without_legend
+from agent.imaging.arguments import GenerateImageArgs, ImageAction, ReferenceUse, parse_arguments
+from agent.imaging.final_prompt import ROLE_SENTENCES, compose, without_facts, without_legend
 from agent.imaging.lettering import asked_lettering, reads_as, wants_lettering
 from agent.imaging.numbers import named_number
 from agent.imaging.picture_claims import claims_a_picture
@@ -15,6 +15,7 @@ from agent.imaging.undo_words import UndoWish, read_undo
 from agent.workflow.hearing import hear
 
 __all__ = [
+    "ROLE_SENTENCES",
     "Adjustment",
     "Change",
     "ChangeKind",
@@ -24,6 +25,7 @@ __all__ = [
     "GenerateImageArgs",
     "Handle",
     "ImageAction",
+    "ReferenceUse",
     "UndoWish",
     "allot_handle",
     "asked_lettering",

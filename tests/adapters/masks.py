@@ -8,6 +8,7 @@ from agent.imaging.masking import (
     EditOutcome,
     EditPlan,
     Frame,
+    Margins,
     Mask,
     MaskProblem,
     MaskRefusal,
@@ -22,11 +23,13 @@ from agent.imaging.masking import (
     keep_only,
     laying,
     plan_edit,
+    plan_expansion,
     read_mask,
     regrow,
     wobble,
 )
-from agent.imaging.masking.crops import chosen_crop, in_frame, work_size
+from agent.imaging.masking.crops import chosen_crop, continued, in_frame, work_size
+from agent.imaging.masking.expansions import margins_for
 from agent.imaging.masking.masks import packed, unpacked
 
 __all__ = [
@@ -35,6 +38,7 @@ __all__ = [
     "EditOutcome",
     "EditPlan",
     "Frame",
+    "Margins",
     "Mask",
     "MaskProblem",
     "MaskRefusal",
@@ -42,6 +46,7 @@ __all__ = [
     "Reason",
     "Verdict",
     "chosen_crop",
+    "continued",
     "drift",
     "feather_mask",
     "finish_edit",
@@ -50,8 +55,10 @@ __all__ = [
     "invert_mask",
     "keep_only",
     "laying",
+    "margins_for",
     "packed",
     "plan_edit",
+    "plan_expansion",
     "read_mask",
     "regrow",
     "unpacked",

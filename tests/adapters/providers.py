@@ -3,15 +3,42 @@
 from __future__ import annotations
 
 from agent.providers.gemini import GeminiProvider
+from agent.providers.gemini_answer import AnswerReader, ArrivedPicture
+from agent.providers.gemini_connection import GeminiConnection
+from agent.providers.gemini_failures import failure_of
+from agent.providers.gemini_key_check import check_key
+from agent.providers.gemini_wire import DUMMY_SIGNATURE, Wire, chat_settings, image_settings, pictures_to_send, to_wire
+from agent.providers.http_failures import Asked, Endpoint
+from agent.providers.key_check import KeyDiagnosis
+from agent.providers.key_desk import KeyDesk
+from agent.providers.openai_answer import TEXT_ENDS
 from agent.providers.openai_compatible import OpenAIProvider
+from agent.providers.openai_errors import as_ours
 from agent.providers.openai_tags import TagSplitter, read_calls
 from agent.providers.pool import NO_KEY, ProviderPool
 
 __all__ = [
+    "DUMMY_SIGNATURE",
     "NO_KEY",
+    "TEXT_ENDS",
+    "AnswerReader",
+    "ArrivedPicture",
+    "Asked",
+    "Endpoint",
+    "GeminiConnection",
     "GeminiProvider",
+    "KeyDesk",
+    "KeyDiagnosis",
     "OpenAIProvider",
     "ProviderPool",
     "TagSplitter",
+    "Wire",
+    "as_ours",
+    "chat_settings",
+    "check_key",
+    "failure_of",
+    "image_settings",
+    "pictures_to_send",
     "read_calls",
+    "to_wire",
 ]

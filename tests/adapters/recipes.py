@@ -24,6 +24,9 @@ from agent.imaging.provenance import (
     recipe_of,
 )
 from agent.imaging.provenance.comfyui import read_graph
+from agent.imaging.provenance.exif import look, written
+from agent.imaging.provenance.foreign import foreign_recipe
+from agent.imaging.provenance.parameters import is_ours, parameters_text
 from agent.imaging.provenance.recipe import (
     LONG_TEXT_CHARACTERS,
     MAX_RECIPE_BYTES,
@@ -55,13 +58,18 @@ __all__ = [
     "SourceType",
     "clean",
     "embed",
+    "foreign_recipe",
     "has_credentials",
+    "is_ours",
+    "look",
+    "parameters_text",
     "pixels_digest",
     "read",
     "read_graph",
     "recipe_in",
     "recipe_of",
     "to_json",
+    "written",
 ]
 
 

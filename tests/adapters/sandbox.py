@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from agent.sandbox.process import Spoken
+from agent.sandbox.reply import read_reply
 from agent.sandbox.run import Ending, Protection, Run, ScriptError
 from agent.sandbox.runner import MAX_CODE_BYTES, MAX_INPUT_CHARACTERS, Sandbox
 
@@ -13,4 +15,6 @@ __all__ = [
     "Run",
     "Sandbox",
     "ScriptError",
+    "Spoken",
+    "read_reply",
 ]

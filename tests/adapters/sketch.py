@@ -3,26 +3,50 @@
 from __future__ import annotations
 
 from agent.providers.sketch import SketchProvider
-from agent.providers.sketch.lettering import drawable, find_font, fit, wrap
-from agent.providers.sketch.operations import AddText, Effect, EffectKind, Operation, Position, ResizeBy, ResizeTo
+from agent.providers.sketch.areas import read_area_wish
+from agent.providers.sketch.calls import image_call
+from agent.providers.sketch.colours import find_colours
+from agent.providers.sketch.inside import apply_inside, edited_inside
+from agent.providers.sketch.lettering import drawable, find_font, fit, wrap, write_into
+from agent.providers.sketch.operations import (
+    AddText,
+    Effect,
+    EffectKind,
+    Erase,
+    Fill,
+    Operation,
+    PatternKind,
+    Position,
+    Recolour,
+    ResizeBy,
+    ResizeTo,
+)
+from agent.providers.sketch.painter import compose, paint
+from agent.providers.sketch.palette import Colour
 from agent.providers.sketch.pixels import MAX_SIDE_PIXELS, apply
 from agent.providers.sketch.retakes import Retake, RetakeKind
-from agent.providers.sketch.vocabulary import FIGURES, PLACES, find
+from agent.providers.sketch.vocabulary import FIGURES, MOODS, PLACES, find
 from agent.providers.sketch.wishes import AskBack, Draw, Edit, Reason, Talk, Topic, understand
 
 __all__ = [
     "FIGURES",
     "MAX_SIDE_PIXELS",
+    "MOODS",
     "PLACES",
     "AddText",
     "AskBack",
+    "Colour",
     "Draw",
     "Edit",
     "Effect",
     "EffectKind",
+    "Erase",
+    "Fill",
     "Operation",
+    "PatternKind",
     "Position",
     "Reason",
+    "Recolour",
     "ResizeBy",
     "ResizeTo",
     "Retake",
@@ -31,10 +55,18 @@ __all__ = [
     "Talk",
     "Topic",
     "apply",
+    "apply_inside",
+    "compose",
     "drawable",
+    "edited_inside",
     "find",
+    "find_colours",
     "find_font",
     "fit",
+    "image_call",
+    "paint",
+    "read_area_wish",
     "understand",
     "wrap",
+    "write_into",
 ]

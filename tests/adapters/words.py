@@ -4,7 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from webui.words import load_words
+from webui.panels.shortcuts import shortcuts_html
+from webui.prompt_book import Prompt, prompt_groups
+from webui.script_words import NAMES, PARTS, script_words_html
+from webui.shortcuts import NATIVE, chords_of, is_single, script_table, shortcuts
+from webui.word_diff import Kind, diff_html, word_diff
+from webui.words import LANGUAGES, choose_language, load_words
+
+__all__ = [
+    "LANGUAGES",
+    "NAMES",
+    "NATIVE",
+    "PARTS",
+    "Kind",
+    "Prompt",
+    "choose_language",
+    "chords_of",
+    "diff_html",
+    "is_single",
+    "load_words",
+    "prompt_groups",
+    "script_table",
+    "script_words_html",
+    "shortcuts",
+    "shortcuts_html",
+    "word_diff",
+    "words_of",
+]
 
 
 def words_of(language: str) -> Mapping[str, str]:

@@ -9,8 +9,7 @@ import pytest
 from PIL import Image
 from pydantic import ValidationError
 
-from agent.storage.curated_styles import curated_looks, curated_styles
-from agent.style_rendering import Border, StyleLook, Technique, render_in_style
+from tests.adapters.styles import Border, StyleLook, Technique, curated_looks, curated_styles, render_in_style
 from tests.support.cases import each_case
 
 PHOTO = Path(__file__).parents[1] / "data" / "photos" / "chelsea.webp"

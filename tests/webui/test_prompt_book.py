@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from webui.prompt_book import Prompt, prompt_groups
-from webui.words import LANGUAGES
+from tests.adapters.words import LANGUAGES, Prompt, prompt_groups
 
 GROUPS = {language: prompt_groups(language) for language in LANGUAGES}
 PROMPTS = {language: [one for group in groups for one in group.prompts] for language, groups in GROUPS.items()}

@@ -11,8 +11,7 @@ import gradio
 import pytest
 
 import webui
-from webui.script_words import NAMES, PARTS, script_words_html
-from webui.words import LANGUAGES, load_words
+from tests.adapters.words import LANGUAGES, NAMES, PARTS, load_words, script_words_html
 
 SCRIPTS = sorted((Path(webui.__file__).parent / "assets").glob("*.js"))
 # Said by Python or by the browser, not by Gradio's page.

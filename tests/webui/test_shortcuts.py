@@ -8,9 +8,16 @@ from pathlib import Path
 import pytest
 
 import webui
-from webui.panels.shortcuts import shortcuts_html
-from webui.shortcuts import NATIVE, chords_of, is_single, script_table, shortcuts
-from webui.words import LANGUAGES, load_words
+from tests.adapters.words import (
+    LANGUAGES,
+    NATIVE,
+    chords_of,
+    is_single,
+    load_words,
+    script_table,
+    shortcuts,
+    shortcuts_html,
+)
 
 ASSETS = Path(webui.__file__).parent / "assets"
 SCRIPTS = {path.name: path.read_text(encoding="utf-8") for path in sorted(ASSETS.glob("*.js"))}

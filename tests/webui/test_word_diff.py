@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from tests.adapters.words import Kind, diff_html, word_diff
 from tests.support.cases import each_case
-from webui.word_diff import Kind, diff_html, word_diff
 
 CASES = [
     ("a red fox", "a red fox sits in fresh snow, watercolour"),

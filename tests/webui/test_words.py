@@ -14,9 +14,8 @@ import agent
 import webui
 from agent.errors import ErrorCode, ErrorInfo
 from agent.events import Step
+from tests.adapters.words import LANGUAGES, choose_language, load_words, shortcuts
 from tests.support.cases import each_case
-from webui.shortcuts import shortcuts
-from webui.words import LANGUAGES, choose_language, load_words
 
 WEBUI = Path(webui.__file__).parent
 SOURCES = sorted(WEBUI.rglob("*.py"))

@@ -13,7 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from agent.archive.format import (
+from agent.conversation import Turn, WholeConversation, WorkspaceFile
+from agent.errors import RequestRefused
+from agent.pictures import Picture
+from tests.adapters.archives import (
+    MIME_OF_SUFFIX,
     SUFFIXES,
     ArchivedConversation,
     ArchivedPicture,
@@ -21,15 +25,12 @@ from agent.archive.format import (
     ArchivedWorkspaceFile,
     Limits,
     Manifest,
+    check_json,
     is_file_name,
     is_folder_name,
     json_schema,
+    parsed,
 )
-from agent.archive.json_guard import check_json, parsed
-from agent.archive.kinds import MIME_OF_SUFFIX
-from agent.conversation import Turn, WholeConversation, WorkspaceFile
-from agent.errors import RequestRefused
-from agent.pictures import Picture
 from tests.agent.archive.format_page import COMMAND, PAGE, page
 from tests.agent.archive.shelf import contents, kept_turns, place
 from tests.support.cases import each_case

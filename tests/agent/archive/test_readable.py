@@ -14,17 +14,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from agent.archive.format import Language
-from agent.archive.markdown import escaped, markdown
-from agent.archive.plain_text import visible, web_address
-from agent.archive.readable import Page, conversation_page
-from agent.archive.readable_words import WORDS
-from agent.archive.web_page import index_page, web_page
 from agent.components import AgentMessage, AskBack, Component, FailureNote, PlanCard, SearchNote, SmartCanvas
 from agent.conversation import TurnState, WholeConversation, WorkspaceFile
 from agent.errors import ErrorCode, ErrorInfo
 from agent.messages import Source
 from agent.plans import Plan
+from tests.adapters.archives import (
+    WORDS,
+    Language,
+    Page,
+    conversation_page,
+    escaped,
+    index_page,
+    markdown,
+    visible,
+    web_address,
+    web_page,
+)
 from tests.agent.archive.shelf import kept_turns
 from tests.agent.archive.values import PARTS
 from tests.support.cases import each_case

@@ -7,12 +7,10 @@ import io
 import pytest
 from PIL import Image
 
-from agent.imaging.checks import captions_in, refused_review
-from agent.imaging.lettering import asked_lettering
 from agent.pictures import Caption, EditRecord
-from agent.providers.sketch.lettering import write_into
-from agent.providers.sketch.operations import Position
-from agent.providers.sketch.painter import paint
+from tests.adapters.language import asked_lettering
+from tests.adapters.requests import captions_in, refused_review
+from tests.adapters.sketch import Position, paint, write_into
 from tests.support.cases import each_case
 from tests.support.histories import image_part
 from tests.support.scenes import png

@@ -7,7 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.errors import ErrorCode, RequestRefused
-from agent.imaging.contract import (
+from agent.pictures import Fact
+from agent.settings import SearchPolicy, TurnSettings
+from tests.adapters.catalogue import load_catalogue
+from tests.adapters.requests import (
     GenerateImageArgs,
     NormalizedRequest,
     declaration,
@@ -16,9 +19,6 @@ from agent.imaging.contract import (
     nearest_ratio,
     normalize,
 )
-from agent.pictures import Fact
-from agent.providers.catalogue import load_catalogue
-from agent.settings import SearchPolicy, TurnSettings
 from tests.support.cases import each_case
 
 CATALOGUE = load_catalogue()

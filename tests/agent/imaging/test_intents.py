@@ -6,11 +6,17 @@ from typing import Any
 
 import pytest
 
-from agent.imaging.contract import declaration, parse_arguments
-from agent.imaging.intents import action_of, holds_question, is_mask_note, is_unsure, mask_note
-from agent.providers.catalogue import load_catalogue
-from agent.providers.sketch.calls import image_call
-from agent.providers.sketch.wishes import Draw, Edit, understand
+from tests.adapters.catalogue import load_catalogue
+from tests.adapters.requests import (
+    action_of,
+    declaration,
+    holds_question,
+    is_mask_note,
+    is_unsure,
+    mask_note,
+    parse_arguments,
+)
+from tests.adapters.sketch import Draw, Edit, image_call, understand
 from tests.support.cases import each_case
 
 SAID = ["generate_image", "edit_image", "adjust_parameters", "inpainting", "unknown", "repaint", None]

@@ -8,19 +8,18 @@ from hypothesis import strategies as st
 
 from agent.conversation import Conversation, Turn
 from agent.errors import ToolArgumentError
-from agent.imaging.arguments import ImageAction
-from agent.imaging.contract import image_models
-from agent.imaging.final_prompt import compose
-from agent.imaging.references import (
+from agent.messages import ContentPart, GroundingPart, ImageOrigin, ImagePart, PromptMessage, Role, TextPart
+from agent.pictures import Picture, Receipt
+from agent.settings import ReferenceMode, TurnSettings
+from tests.adapters.catalogue import load_catalogue
+from tests.adapters.language import ImageAction, compose
+from tests.adapters.requests import (
     ResolvedReferences,
     build_image_messages,
+    image_models,
     resolve_references,
     without_signatures,
 )
-from agent.messages import ContentPart, GroundingPart, ImageOrigin, ImagePart, PromptMessage, Role, TextPart
-from agent.pictures import Picture, Receipt
-from agent.providers.catalogue import load_catalogue
-from agent.settings import ReferenceMode, TurnSettings
 from tests.support.cases import each_case
 
 MODELS = image_models(load_catalogue(), "gemini")

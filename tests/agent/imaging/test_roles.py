@@ -9,16 +9,14 @@ import pytest
 
 from agent.errors import ErrorCode, RequestRefused
 from agent.events import PictureReady, TurnFailed
-from agent.imaging.arguments import ReferenceUse, parse_arguments
-from agent.imaging.contract import declaration
-from agent.imaging.final_prompt import ROLE_SENTENCES, compose, without_legend
-from agent.imaging.roles import check_limits, merged_roles, read_roles
 from agent.messages import ImageOrigin, ImagePart
 from agent.pictures import Picture, Reference, ReferenceRole
-from agent.providers.catalogue import ModelRole, load_catalogue
-from agent.providers.scripted import calls, says
 from agent.settings import Settings, TurnSettings
 from agent.studio import Studio, TurnRequest
+from tests.adapters.catalogue import ModelRole, load_catalogue
+from tests.adapters.language import ROLE_SENTENCES, ReferenceUse, compose, parse_arguments, without_legend
+from tests.adapters.requests import check_limits, declaration, merged_roles, read_roles
+from tests.adapters.scripted import calls, says
 from tests.support.cases import each_case
 from tests.support.scenes import Scene, generate, only, picture, png
 from tests.support.turns import send

@@ -24,15 +24,10 @@ from pydantic import SecretStr
 
 from agent.errors import Actor, AivistaError, Charge, ErrorCode, ErrorInfo, RequestRefused
 from agent.messages import CompletionChunk, ImageOrigin, ImagePart, PromptMessage, Role, TextPart
-from agent.providers.base import ImageRequest
-from agent.providers.catalogue import ModelEntry, ModelRole, load_catalogue
-from agent.providers.gemini import GeminiProvider
-from agent.providers.gemini_failures import failure_of
-from agent.providers.http_failures import Asked, Endpoint
-from agent.providers.openai_answer import TEXT_ENDS
-from agent.providers.openai_compatible import OpenAIProvider
-from agent.providers.openai_errors import as_ours
 from tests import openai_server as openai_wire
+from tests.adapters.catalogue import ModelEntry, ModelRole, load_catalogue
+from tests.adapters.providers import TEXT_ENDS, Asked, Endpoint, GeminiProvider, OpenAIProvider, as_ours, failure_of
+from tests.adapters.scripted import ImageRequest
 from tests.openai_server import OpenAIServer
 from tests.support import broken_servers as broken
 from tests.support.cases import each_case

@@ -10,11 +10,8 @@ import pytest
 from pydantic import SecretStr
 
 from agent.errors import ErrorCode, ErrorInfo
-from agent.providers.catalogue import ModelEntry, ModelRole, load_catalogue
-from agent.providers.gemini_connection import GeminiConnection
-from agent.providers.gemini_key_check import check_key
-from agent.providers.key_check import KeyDiagnosis
-from agent.providers.key_desk import KeyDesk
+from tests.adapters.catalogue import ModelEntry, ModelRole, load_catalogue
+from tests.adapters.providers import GeminiConnection, KeyDesk, KeyDiagnosis, check_key
 from tests.wire_server import GeminiServer, error_body, key_body, quota_body
 
 KEY = "AIzaSyNobodysKeyForTheTests00000000001"

@@ -25,17 +25,18 @@ from agent.messages import (
     ToolCallPart,
     ToolResultPart,
 )
-from agent.providers.base import ChatOptions, ImageRequest, ToolDeclaration
-from agent.providers.catalogue import ModelEntry, ModelRole, load_catalogue
-from agent.providers.gemini_answer import AnswerReader, ArrivedPicture
-from agent.providers.gemini_wire import (
+from tests.adapters.catalogue import ModelEntry, ModelRole, load_catalogue
+from tests.adapters.providers import (
     DUMMY_SIGNATURE,
+    AnswerReader,
+    ArrivedPicture,
     Wire,
     chat_settings,
     image_settings,
     pictures_to_send,
     to_wire,
 )
+from tests.adapters.scripted import ChatOptions, ImageRequest, ToolDeclaration
 from tests.support.cases import each_case
 
 CATALOGUE = load_catalogue()

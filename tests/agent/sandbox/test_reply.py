@@ -7,9 +7,7 @@ import json
 import pytest
 from pydantic import JsonValue
 
-from agent.sandbox.process import Spoken
-from agent.sandbox.reply import read_reply
-from agent.sandbox.run import Protection
+from tests.adapters.sandbox import Protection, Spoken, read_reply
 from tests.support.cases import each_case
 
 ANSWER: dict[str, JsonValue] = {"has_limits": True, "unfiltered": "", "stopped": "", "state": "done", "result": [1]}

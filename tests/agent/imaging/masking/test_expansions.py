@@ -5,18 +5,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.imaging.masking import (
+from tests.adapters.masks import (
     EditPlan,
     Margins,
     MaskProblem,
     MaskRefusal,
     Verdict,
+    continued,
     finish_edit,
+    margins_for,
     plan_expansion,
 )
-from agent.imaging.masking.crops import continued
-from agent.imaging.masking.expansions import margins_for
-from agent.pixels import read_rgb
+from tests.adapters.pixels import read_rgb
 from tests.bench.masking_simulator import Answer, drifting, frames
 from tests.support.masking_scenes import FRAMES, HEIGHT, WIDTH, Pixels, composite, done, photo, stored, values
 

@@ -4,10 +4,7 @@ import re
 
 from hypothesis import given
 
-from agent.imaging.provenance import ForeignTool, Recipe
-from agent.imaging.provenance.exif import look, written
-from agent.imaging.provenance.foreign import foreign_recipe
-from agent.imaging.provenance.parameters import is_ours, parameters_text
+from tests.adapters.recipes import ForeignTool, Recipe, foreign_recipe, is_ours, look, parameters_text, written
 from tests.agent.imaging.provenance.samples import PROMPT, recipe, recipes
 
 # How the readers of this text take its last line apart.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from agent.adjusting import Adjustment
-from agent.providers.sketch.areas import read_area_wish
-from agent.providers.sketch.colours import find_colours
-from agent.providers.sketch.operations import (
+from tests.adapters.language import Adjustment
+from tests.adapters.sketch import (
     AddText,
+    AskBack,
+    Colour,
+    Edit,
     Effect,
     EffectKind,
     Erase,
@@ -16,10 +17,13 @@ from agent.providers.sketch.operations import (
     Operation,
     PatternKind,
     Position,
+    Reason,
     Recolour,
+    Talk,
+    Topic,
+    find_colours,
+    read_area_wish,
 )
-from agent.providers.sketch.palette import Colour
-from agent.providers.sketch.wishes import AskBack, Edit, Reason, Talk, Topic
 from tests.support.cases import each_case
 
 RED, BLUE = (208, 34, 36), (36, 92, 204)

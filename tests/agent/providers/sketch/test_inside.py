@@ -14,13 +14,23 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-from agent.adjusting import Adjustment, Flip
 from agent.errors import ErrorCode, RequestRefused
-from agent.pixels import Raster, image_of, pixels_of
-from agent.providers.sketch.areas import read_area_wish
-from agent.providers.sketch.inside import apply_inside, edited_inside
-from agent.providers.sketch.operations import AddText, Effect, EffectKind, Erase, Fill, Operation, PatternKind, Recolour
-from agent.providers.sketch.wishes import Edit
+from tests.adapters.language import Adjustment, Flip
+from tests.adapters.pixels import Raster, image_of, pixels_of
+from tests.adapters.sketch import (
+    AddText,
+    Edit,
+    Effect,
+    EffectKind,
+    Erase,
+    Fill,
+    Operation,
+    PatternKind,
+    Recolour,
+    apply_inside,
+    edited_inside,
+    read_area_wish,
+)
 from tests.support.cases import each_case
 
 PHOTOS = Path(__file__).parents[3] / "data" / "photos"

@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from agent.imaging.contract import declaration
-from agent.imaging.intents import expansion_note, mask_note
 from agent.messages import CompletionChunk, PromptMessage, Role, TextPart, ToolCallPart, ToolResultPart
 from agent.pictures import Margins
-from agent.providers.base import ChatOptions
-from agent.providers.catalogue import ModelRole, load_catalogue
-from agent.providers.sketch import SketchProvider
-from agent.storage.images import ImageStore
+from tests.adapters.catalogue import ModelRole, load_catalogue
+from tests.adapters.records import ImageStore
+from tests.adapters.requests import declaration, expansion_note, mask_note
+from tests.adapters.scripted import ChatOptions
+from tests.adapters.sketch import SketchProvider
 
 CATALOGUE = load_catalogue()
 MARKED = "[The person marked #3 as the picture to change.]"

@@ -5,10 +5,8 @@ from __future__ import annotations
 import pytest
 from PIL import Image, ImageChops, ImageStat
 
-from agent.providers.catalogue import ModelRole, load_catalogue
-from agent.providers.sketch.lettering import find_font
-from agent.providers.sketch.painter import compose, paint
-from agent.providers.sketch.vocabulary import FIGURES, MOODS, PLACES
+from tests.adapters.catalogue import ModelRole, load_catalogue
+from tests.adapters.sketch import FIGURES, MOODS, PLACES, compose, find_font, paint
 from tests.support.cases import each_case
 
 _SMALL = (320, 200)

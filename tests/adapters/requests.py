@@ -1,0 +1,44 @@
+"""What is asked of an image model, and what the answer is held against."""
+
+from __future__ import annotations
+
+from agent.imaging.checks import captions_in, refused_review
+from agent.imaging.contract import (
+    GenerateImageArgs,
+    NormalizedRequest,
+    declaration,
+    final_prompt,
+    image_models,
+    nearest_ratio,
+    normalize,
+    parse_arguments,
+)
+from agent.imaging.intents import action_of, expansion_note, holds_question, is_mask_note, is_unsure, mask_note
+from agent.imaging.references import ResolvedReferences, build_image_messages, resolve_references, without_signatures
+from agent.imaging.roles import check_limits, merged_roles, read_roles
+
+__all__ = [
+    "GenerateImageArgs",
+    "NormalizedRequest",
+    "ResolvedReferences",
+    "action_of",
+    "build_image_messages",
+    "captions_in",
+    "check_limits",
+    "declaration",
+    "expansion_note",
+    "final_prompt",
+    "holds_question",
+    "image_models",
+    "is_mask_note",
+    "is_unsure",
+    "mask_note",
+    "merged_roles",
+    "nearest_ratio",
+    "normalize",
+    "parse_arguments",
+    "read_roles",
+    "refused_review",
+    "resolve_references",
+    "without_signatures",
+]

@@ -1,0 +1,11 @@
+"""How the pictures of a conversation descend from each other."""
+
+from __future__ import annotations
+
+from agent.lineage import Kin, Lineage, lineage
+
+__all__ = [
+    "Kin",
+    "Lineage",
+    "lineage",
+]
