@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from webui.cli import read_flags
-from webui.health import ALIVE
+from tests.adapters.programs import ALIVE, read_flags
 
 ROOT = Path(__file__).parents[1]
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from agent.archive.archive import Archive
 from agent.archive.context import ToldMessage
 from agent.archive.format import (
+    FORMAT,
     SUFFIXES,
+    VERSION,
     ArchivedConversation,
     ArchivedPicture,
     ArchivedTurn,
@@ -27,8 +29,10 @@ from agent.archive.walking import images_in, with_images
 from agent.archive.web_page import index_page, web_page
 
 __all__ = [
+    "FORMAT",
     "MIME_OF_SUFFIX",
     "SUFFIXES",
+    "VERSION",
     "WORDS",
     "Archive",
     "ArchivedConversation",

@@ -13,15 +13,23 @@ from agent.messages import ImageOrigin
 from agent.pictures import Picture
 from agent.storage import checkpoints
 from agent.storage.conversations import ConversationStore
+from agent.storage.disk_reserve import DiskReserve
 from agent.storage.gallery_values import GalleryQuery
 from agent.storage.housekeeping import Housekeeping
 from agent.storage.images import ImageStore
+from agent.storage.journal import CallState
+from agent.storage.workspace import Limits as WorkspaceLimits
+from agent.storage.workspace import WorkspaceStore
 
 __all__ = [
+    "CallState",
     "ConversationStore",
+    "DiskReserve",
     "GalleryQuery",
     "Housekeeping",
     "ImageStore",
+    "WorkspaceLimits",
+    "WorkspaceStore",
     "faults_in",
     "gallery_ids",
     "keep",

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from agent import sandbox
 from agent.sandbox.process import Spoken
 from agent.sandbox.reply import read_reply
 from agent.sandbox.run import Ending, Protection, Run, ScriptError
 from agent.sandbox.runner import MAX_CODE_BYTES, MAX_INPUT_CHARACTERS, Sandbox
 
+# Where the script lies that is run in the sandbox.
+FOLDER = Path(next(iter(sandbox.__path__)))
+
 __all__ = [
+    "FOLDER",
     "MAX_CODE_BYTES",
     "MAX_INPUT_CHARACTERS",
     "Ending",

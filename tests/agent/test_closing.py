@@ -23,8 +23,8 @@ from agent.events import (
     TurnStarted,
 )
 from agent.settings import Settings
-from agent.storage.journal import CallState
 from agent.studio import Studio, TurnRequest
+from tests.adapters.records import CallState
 from tests.support.gemini import SMALL, on_gemini, paint
 from tests.support.scenes import of_type, run
 from tests.support.turns import asked, at_rest, calls_on_disk

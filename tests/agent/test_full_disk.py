@@ -16,8 +16,8 @@ import pytest
 from agent.errors import ErrorCode, StorageFailure
 from agent.events import PictureFailed, PictureReady, TurnDone, TurnFailed
 from agent.settings import Settings
-from agent.storage.disk_reserve import DiskReserve
 from agent.studio import Studio
+from tests.adapters.records import DiskReserve
 from tests.support.gemini import on_gemini, paint
 from tests.support.scenes import of_type, run
 from tests.support.turns import asked, retry, rows, started, until

@@ -14,8 +14,7 @@ import pytest
 from PIL import Image, ImageChops
 from playwright.sync_api import Locator, Page, expect
 
-from agent.storage.conversations import ConversationStore
-from agent.storage.images import ImageStore
+from tests.adapters.records import ConversationStore, ImageStore
 from tests.browser.conftest import port_of
 from tests.page import PageProcess
 from tests.page.hands import begin_anew, composer, expect_ready, expect_rest, go, pictures, say

@@ -12,9 +12,9 @@ from mcp import Client
 
 from agent import Settings, Studio
 from agent.errors import ErrorCode, error_sentences
+from tests.adapters.mcp_server import mcp_server
 from tests.golden.conftest import Golden
 from tests.page import PageProcess, run_command
-from webui.mcp_door.server import mcp_server
 
 COMMANDS = ("", "gc", "check", "backup", "restore", "token", "mcp", "space", "space build", "space check", "space push")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agent.messages import ImageOrigin
-from agent.storage.workspace import WorkspaceStore
+from tests.adapters.records import WorkspaceStore
 from tests.page import PageProcess, run_command
 from tests.support.galleries import Filled, filled, png
 

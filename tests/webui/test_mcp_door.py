@@ -32,15 +32,15 @@ from mcp_types import (
 from PIL import Image
 
 from agent.messages import ToolCallPart
-from agent.providers.scripted import calls, says
 from agent.settings import Settings
 from agent.studio import Studio
+from tests.adapters.mcp_server import mcp_server
+from tests.adapters.scripted import calls, says
 from tests.page import clean_environment, free_port, run_command
 from tests.support.lines import read_line, running
 from tests.support.mcp_pipes import on_pipes
 from tests.support.scenes import Scene, generate, picture, png
 from tests.support.waiting import wait_until
-from webui.mcp_door.server import mcp_server
 
 DOCS = Path(__file__).parents[2] / "docs" / "mcp-server.md"
 ANNA, BEN = "anna-has-a-long-token", "ben-has-a-long-token"

@@ -10,9 +10,9 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests.adapters.programs import COOKIE
 from tests.page import PageProcess
 from tests.wire_server import GeminiProcess
-from webui.sessions import COOKIE
 
 # The package brings no types.
 gradio_client: Any = import_module("gradio_client")

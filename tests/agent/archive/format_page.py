@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from agent.archive.format import FORMAT, VERSION, Limits, json_schema
-from agent.storage.workspace import Limits as WorkspaceLimits
+from tests.adapters.archives import FORMAT, VERSION, Limits, json_schema
+from tests.adapters.records import WorkspaceLimits
 
 PAGE = Path(__file__).parents[3] / "docs" / "archive-format.md"
 COMMAND = "python -m tests.agent.archive.format_page"

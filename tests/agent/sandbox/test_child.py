@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-import agent.sandbox
+from tests.adapters.sandbox import FOLDER
 
-ROOM = Path(next(iter(agent.sandbox.__path__)))
+ROOM = FOLDER
 
 PROBE = """
 import errno, json, mmap, os, resource, signal, socket, sys

@@ -16,10 +16,10 @@ import httpx
 import pytest
 from PIL import Image
 
+from tests.adapters.programs import main
 from tests.page import PageProcess, clean_environment, run_command
 from tests.support.api import png
 from tests.test_readme import run_example
-from webui.cli import main
 
 PAGE = Path(__file__).parents[3] / "docs" / "api.md"
 TOLD = "http://127.0.0.1:7860"

@@ -1,0 +1,7 @@
+"""The studio as an MCP server."""
+
+from __future__ import annotations
+
+from webui.mcp_door.server import mcp_server
+
+__all__ = ["mcp_server"]
