@@ -139,9 +139,10 @@ def test_a_page_that_is_not_filled_yet_says_so_asks_again_and_keeps_what_was_sen
 def test_what_is_typed_and_sent_while_another_conversation_is_opened_belongs_to_that_one(
     page: Page, studio: PageProcess
 ) -> None:
-    address, rows = studio.sketched("draw a lighthouse"), page.locator("#chat .user-row")
+    first = studio.sketch("draw a lighthouse")
+    address, rows = f"{studio.url}/?c={first}", page.locator("#chat .user-row")
     new = Called(page).button("rail.new")
-    old = page.locator(f"#rail-rows [data-act=open][data-arg='{address.rpartition('=')[2]}']")
+    old = page.locator(f"#rail-rows [data-act=open][data-arg='{first}']")
     with step("what is typed meanwhile is kept for the new one, and each draft is where it was left"):
         open_at(page, address, 1)
         composer(page).fill("and a bucket")
