@@ -3,32 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import expect_ready, open_at
+from tests.page.hands import expect_ready, expect_rest, open_at, open_page, pictures, say
+from tests.page.journeys import Called, step
 
 
 @pytest.fixture(scope="module")
 def addresses(studio: PageProcess) -> list[str]:
     """Two conversations, each with a picture."""
-    return [studio.sketched("draw a red fox in the snow"), studio.sketched("draw a lighthouse at dusk")]
-
-
-@pytest.fixture
-def phone(browser: Browser, addresses: list[str]) -> Iterator[Page]:
-    """A phone on which the first of the two is open."""
-    context = browser.new_context(
-        viewport={"width": 390, "height": 844}, locale="en-US", has_touch=True, is_mobile=True, reduced_motion="reduce"
-    )
-    page = context.new_page()
-    page.goto("about:blank")
-    open_at(page, addresses[0], 1)
-    yield page
-    context.close()
+    return [f"{studio.url}/?c={studio.sketch(wish)}" for wish in ("draw a red fox in the snow", "draw a lighthouse")]
 
 
 def pane(page: Page, name: str) -> Locator:
@@ -69,117 +56,115 @@ def choose_conversation(page: Page, address: str) -> None:
     expect_open(page, address)
 
 
-def test_back_closes_a_pane_and_forward_opens_it_again(phone: Page) -> None:
-    address = phone.url
-    open_pane(phone, "gallery")
-    back(phone)
-    expect(pane(phone, "gallery")).to_have_count(0)
-    expect(phone.locator("#center")).to_be_visible()
-    assert phone.url == address
-    phone.go_forward()
-    expect(pane(phone, "gallery")).to_have_count(1)
+def expect_closed(page: Page) -> None:
+    """Wait until the chat is all there is."""
+    expect(page.locator("html[data-stage]")).to_have_count(0)
 
 
-def test_whoever_goes_from_tab_to_tab_has_one_pane_to_close(phone: Page) -> None:
-    for name in ("gallery", "tree", "trace"):
-        open_pane(phone, name)
-        settled(phone)
-    back(phone)
-    expect(phone.locator("html[data-stage]")).to_have_count(0)
-
-
-def test_a_picture_that_is_opened_from_the_gallery_leads_back_to_it(phone: Page) -> None:
-    open_pane(phone, "gallery")
-    settled(phone)
-    phone.locator("#gallery .gal-pic").first.click()
-    expect(pane(phone, "canvas")).to_have_count(1)
-    back(phone)
-    expect(pane(phone, "gallery")).to_have_count(1)
-    back(phone)
-    expect(phone.locator("html[data-stage]")).to_have_count(0)
-
-
-def test_back_closes_the_painter_before_the_picture_below_it(phone: Page) -> None:
-    phone.locator("#chat .frame").click()
-    expect(phone.locator("#canvas .cv-pic img")).to_be_visible()
-    phone.locator("#canvas [data-paint=open]").first.click()
-    expect(phone.locator("html[data-painting]")).to_have_count(1)
-    back(phone)
-    expect(phone.locator("html[data-painting]")).to_have_count(0)
-    expect(pane(phone, "canvas")).to_have_count(1)
-    back(phone)
-    expect(phone.locator("html[data-stage]")).to_have_count(0)
-
-
-@pytest.mark.parametrize("name", ["settings", "styles", "shortcuts"])
-def test_back_closes_a_dialog_and_nothing_else(phone: Page, name: str) -> None:
-    open_pane(phone, "tree")
-    phone.evaluate("name => window.aivistaDialogs.open(name)", name)
-    expect(phone.locator(f"html[data-{name}]")).to_have_count(1)
-    back(phone)
-    expect(phone.locator(f"html[data-{name}]")).to_have_count(0)
-    expect(pane(phone, "tree")).to_have_count(1)
-
-
-def test_back_closes_a_sheet_and_then_the_list_of_conversations(phone: Page) -> None:
-    phone.locator("#tabs .to-chats").click()
-    expect(phone.locator("html[data-rail-open]")).to_have_count(1)
-    phone.locator("#rail-rows .opener").first.click()
-    expect(phone.locator("#menu-conversation")).to_be_visible()
-    back(phone)
-    expect(phone.locator("#menu-conversation")).to_be_hidden()
-    expect(phone.locator("html[data-rail-open]")).to_have_count(1)
-    back(phone)
-    expect(phone.locator("html[data-rail-open]")).to_have_count(0)
-
-
-def test_what_is_closed_by_its_own_button_leaves_nothing_behind(phone: Page, addresses: list[str]) -> None:
-    choose_conversation(phone, addresses[1])
-    for _ in range(3):
+def test_on_a_phone_back_closes_what_was_opened_last_and_only_then_leaves_the_conversation(
+    phone: Page, addresses: list[str]
+) -> None:
+    called = Called(phone, "zh-CN")
+    phone.emulate_media(reduced_motion="reduce")
+    open_at(phone, addresses[0], 1)
+    with step("back closes a pane, and forward opens it again"):
+        open_pane(phone, "gallery")
+        back(phone)
+        expect(pane(phone, "gallery")).to_have_count(0)
+        expect(phone.locator("#center")).to_be_visible()
+        assert phone.url == addresses[0]
+        phone.go_forward()
+        expect(pane(phone, "gallery")).to_have_count(1)
+        back(phone)
+        expect_closed(phone)
+    with step("whoever goes from tab to tab has one pane to close"):
+        for name in ("gallery", "tree", "trace"):
+            open_pane(phone, name)
+            settled(phone)
+        back(phone)
+        expect_closed(phone)
+    with step("a picture that is opened from the gallery leads back to it"):
         open_pane(phone, "gallery")
         settled(phone)
-        phone.locator("#tabs .to-chat").click()
-        expect(phone.locator("html[data-stage]")).to_have_count(0)
+        phone.locator("#gallery .gal-pic").first.click()
+        expect(pane(phone, "canvas")).to_have_count(1)
+        back(phone)
+        expect(pane(phone, "gallery")).to_have_count(1)
+        back(phone)
+        expect_closed(phone)
+    with step("back closes the painter before the picture below it"):
+        phone.locator("#chat .frame").click()
+        expect(phone.locator("#canvas .cv-pic img")).to_be_visible()
+        called.inside(phone.locator("#canvas")).button("painter.paint").click()
+        expect(phone.locator("html[data-painting]")).to_have_count(1)
+        back(phone)
+        expect(phone.locator("html[data-painting]")).to_have_count(0)
+        expect(pane(phone, "canvas")).to_have_count(1)
+        back(phone)
+        expect_closed(phone)
+    open_pane(phone, "tree")
+    for name in ("settings", "styles", "shortcuts"):
+        with step(f"back closes the dialog {name} and nothing else"):
+            phone.evaluate("name => window.aivistaDialogs.open(name)", name)
+            expect(phone.locator(f"html[data-{name}]")).to_have_count(1)
+            back(phone)
+            expect(phone.locator(f"html[data-{name}]")).to_have_count(0)
+            expect(pane(phone, "tree")).to_have_count(1)
+    with step("back closes a sheet and then the list of conversations"):
+        back(phone)
+        expect_closed(phone)
+        called.button("tabs.chats").click()
+        expect(phone.locator("html[data-rail-open]")).to_have_count(1)
+        called.inside(phone.locator("#rail-rows")).button("kept.menu").first.click()
+        expect(phone.locator("#menu-conversation")).to_be_visible()
+        back(phone)
+        expect(phone.locator("#menu-conversation")).to_be_hidden()
+        expect(phone.locator("html[data-rail-open]")).to_have_count(1)
+        back(phone)
+        expect(phone.locator("html[data-rail-open]")).to_have_count(0)
+    with step("what is closed by its own button leaves nothing behind"):
+        choose_conversation(phone, addresses[1])
+        for _ in range(3):
+            open_pane(phone, "gallery")
+            settled(phone)
+            phone.locator("#tabs .to-chat").click()
+            expect_closed(phone)
+            settled(phone)
+        back(phone)
+        expect_open(phone, addresses[0])
+        expect(pictures(phone)).to_have_count(1)
+    with step("back closes the pane first and changes the conversation after that"):
+        choose_conversation(phone, addresses[1])
+        open_pane(phone, "trace")
+        back(phone)
+        expect_closed(phone)
+        expect_open(phone, addresses[1])
+        back(phone)
+        expect_open(phone, addresses[0])
         settled(phone)
-    back(phone)
-    expect_open(phone, addresses[0])
-    expect(phone.locator("#chat .pic img")).to_have_count(1)
+        phone.go_forward()
+        expect_open(phone, addresses[1])
 
 
-def test_back_closes_the_pane_first_and_changes_the_conversation_after_that(phone: Page, addresses: list[str]) -> None:
-    choose_conversation(phone, addresses[1])
-    open_pane(phone, "trace")
-    back(phone)
-    expect(phone.locator("html[data-stage]")).to_have_count(0)
-    expect_open(phone, addresses[1])
-    back(phone)
-    expect_open(phone, addresses[0])
-    settled(phone)
-    phone.go_forward()
-    expect_open(phone, addresses[1])
-
-
-def test_on_a_wide_page_back_leads_from_conversation_to_conversation(page: Page, addresses: list[str]) -> None:
-    open_at(page, addresses[0], 1)
-    page.locator("#top [data-act=stage]").click()
-    page.locator("#tab-gallery").click()
-    settled(page)
-    choose_conversation(page, addresses[1])
-    back(page)
-    expect_open(page, addresses[0])
-    expect_ready(page)
-    # The stage is beside the conversation there, and stays.
-    expect(pane(page, "gallery")).to_have_count(1)
-
-
-def test_a_new_conversation_that_gets_its_name_is_one_step_of_the_history(page: Page, studio: PageProcess) -> None:
-    page.goto("about:blank")
-    page.goto(f"{studio.url}/?c=new")
-    expect_ready(page)
-    steps = page.evaluate("history.length")
-    page.locator("#box textarea").fill("draw a teapot")
-    page.locator("#box textarea").press("Enter")
-    expect(page.locator("#chat .pic img")).to_have_count(1)
-    expect(page).to_have_url(re.compile(r"\?c=\w{8,}"))
-    settled(page)
-    assert page.evaluate("history.length") == steps
+def test_on_a_wide_page_back_leads_from_conversation_to_conversation(
+    page: Page, studio: PageProcess, addresses: list[str]
+) -> None:
+    with step("a new conversation that gets its name is one step of the history"):
+        open_page(page, studio.url)
+        steps = page.evaluate("history.length")
+        say(page, "draw a teapot")
+        expect(pictures(page)).to_have_count(1)
+        expect(page).to_have_url(re.compile(r"\?c=\w{8,}"))
+        settled(page)
+        assert page.evaluate("history.length") == steps
+        expect_rest(page)
+    with step("back leads to it from another, and the stage is beside the conversation and stays"):
+        address = page.url
+        Called(page).button("top.stage").click()
+        page.locator("#tab-gallery").click()
+        settled(page)
+        choose_conversation(page, addresses[1])
+        back(page)
+        expect_open(page, address)
+        expect_ready(page)
+        expect(pane(page, "gallery")).to_have_count(1)

@@ -5,179 +5,34 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.page import PageProcess
-from tests.page.hands import composer, expect_ready, expect_rest, open_at, open_page, paint, pictures, say
+from tests.page.hands import (
+    begin_anew,
+    composer,
+    draw_twice,
+    expect_ready,
+    expect_rest,
+    open_at,
+    open_page,
+    pictures,
+    reload,
+    say,
+)
+from tests.page.journeys import Called, step
+from tests.support.waiting import wait_until
 
 JOIN = "**/gradio_api/queue/join*"
-# Ten seconds are long for a test; typing comes before the end of three.
+# What the page waits before it asks again or gives up is long for a test; typing comes before the end of three seconds.
 IMPATIENT = """
-  const plain = window.setTimeout;
-  window.setTimeout = (run, wait, ...more) => plain(run, wait === 10000 ? 3000 : wait, ...more);
+  const plain = window.setTimeout, long = [1000, 2000, 4000, 10000];
+  window.setTimeout = (run, wait, ...more) => plain(run, long.includes(wait) ? wait * 0.3 : wait, ...more);
 """
-
-
-def hold(page: Page) -> list[Route]:
-    """Let what the page asks Python for wait on the way, until it is let go by `page.unroute(JOIN)`."""
-    kept: list[Route] = []
-    page.route(JOIN, lambda route: kept.append(route))
-    return kept
-
-
-@pytest.fixture(scope="module")
-def shared_studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageProcess]:
-    """A studio that others reach: its page comes filled from the second visit on, when the browser has its cookie."""
-    with PageProcess("--host", "0.0.0.0", home=tmp_path_factory.mktemp("shared")) as page:
-        yield page
-
-
-def test_what_is_sent_before_the_page_is_filled_waits_and_goes_into_its_conversation(
-    page: Page, shared_studio: PageProcess
-) -> None:
-    asked = hold(page)
-    page.goto(shared_studio.url)
-    say(page, "draw a boat")
-    expect(page.locator("#box .submit-button")).to_be_hidden()
-    assert page.locator("html[data-ready]").count() == 0
-    expect(composer(page)).to_have_value("draw a boat")
-    assert asked
-    page.unroute(JOIN)
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
-    address = page.url
-    # By now it has a cookie, and finds all of it in the page: no answer of Python's is needed.
-    hold(page)
-    page.reload()
-    expect_ready(page)
-    expect(page.locator("#chat .user-row")).to_have_text(re.compile("draw a boat"))
-    expect(pictures(page)).to_have_count(1)
-    say(page, "make it darker")
-    page.unroute(JOIN)
-    expect(pictures(page)).to_have_count(2)
-    expect_rest(page)
-    expect(page.locator("#chat .user-row")).to_have_count(2)
-    expect(page).to_have_url(address)
-
-
-def test_what_is_sent_while_another_conversation_is_opened_goes_into_that_one(page: Page, studio: PageProcess) -> None:
-    open_at(page, studio.sketched("draw a lighthouse"), 1)
-    address, kept = page.url, []
-
-    def keep(route: Route) -> None:
-        kept.append(route)
-
-    page.route(JOIN, keep)
-    with page.expect_request(JOIN):
-        page.locator("#rail [data-act=new]").click()
-    say(page, "draw a teapot")
-    page.unroute(JOIN)
-    expect(page.locator("#chat .user-row")).to_have_text(re.compile("draw a teapot"))
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
-    expect(page.locator("#chat")).not_to_contain_text("lighthouse")
-    assert page.url != address
-    assert kept
-
-
-def test_what_is_typed_while_a_conversation_is_opened_is_typed_for_that_one_and_joins_the_draft_that_was_left_there(
-    page: Page, studio: PageProcess
-) -> None:
-    open_at(page, studio.sketched("draw a well"), 1)
-    composer(page).fill("and a bucket")
-    hold(page)
-    page.locator("#rail [data-act=new]").click()
-    composer(page).press_sequentially("a mill")
-    page.wait_for_timeout(600)
-    page.unroute(JOIN)
-    expect(page.locator("#top h1[data-conversation=new]")).to_have_count(1)
-    expect_ready(page)
-    page.wait_for_function("localStorage.getItem('aivista-draft new')?.includes('a mill')")
-    expect(composer(page)).to_have_value("a mill")
-    page.locator("#rail-rows [data-act=open]").first.click()
-    expect(composer(page)).to_have_value("and a bucket")
-    page.locator("#rail [data-act=new]").click()
-    expect(composer(page)).to_have_value("a mill")
-    page.locator("#rail-rows [data-act=open]").first.click()
-    expect(composer(page)).to_have_value("and a bucket")
-    composer(page).fill("with a statue")
-    page.locator("#rail [data-act=new]").click()
-    expect(page.locator("#top h1[data-conversation=new]")).to_have_count(1)
-    expect_ready(page)
-    hold(page)
-    page.locator("#rail-rows [data-act=open]").first.click()
-    composer(page).press_sequentially("and doves")
-    page.unroute(JOIN)
-    expect(composer(page)).to_have_value("with a statue\nand doves")
-
-
-def test_a_kept_press_waits_for_the_conversation_and_for_nothing_else(page: Page, studio: PageProcess) -> None:
-    open_at(page, studio.sketched("draw a bridge"), 1)
-    hold(page)
-    page.locator("#rail [data-act=new]").click()
-    say(page, "draw a kettle")
-    # What a wish that was written out leaves there, and a turn that ended elsewhere.
-    page.locator("#rail-stamp i").evaluate("mark => { mark.outerHTML = '<i data-at=\"7\"></i>'; }")
-    page.wait_for_timeout(300)
-    assert page.locator("html[data-ready]").count() == 0
-    expect(composer(page)).to_have_value("draw a kettle")
-    page.unroute(JOIN)
-    expect(page.locator("#chat .user-row")).to_have_text(re.compile("draw a kettle"))
-    expect_rest(page)
-    expect(page.locator("#chat")).not_to_contain_text("bridge")
-
-
-def test_where_no_answer_comes_nothing_is_sent_and_all_words_are_there_again(page: Page, studio: PageProcess) -> None:
-    page.add_init_script(IMPATIENT)
-    open_at(page, studio.sketched("draw a tower"), 1)
-    composer(page).fill("make it higher")
-    kept = hold(page)
-    page.locator("#rail [data-act=new]").click()
-    composer(page).press_sequentially(", please")
-    composer(page).press("Enter")
-    expect_ready(page)
-    expect(composer(page)).to_have_value("make it higher, please")
-    expect(page.locator("#chat .user-row")).to_have_count(1)
-    # Other events take the box's words along, too; Send is not among those that were asked for.
-    described = page.request.get(f"{studio.url}/config", max_retries=2).json()["dependencies"]
-    send = next(one["id"] for one in described if one["api_name"] == "send")
-    assert send not in [json.loads(route.request.post_data or "{}").get("fn_index") for route in kept]
-
-
-def test_words_that_could_not_be_sent_do_not_follow_into_another_conversation(page: Page, studio: PageProcess) -> None:
-    open_at(page, studio.sketched("draw a gate"), 1)
-    page.locator("#rail [data-act=new]").click()
-    expect(page.locator("#top h1[data-conversation=new]")).to_have_count(1)
-    expect_ready(page)
-    page.route(JOIN, lambda route: route.abort(), times=1)
-    say(page, "draw a fence")
-    page.wait_for_function("localStorage.getItem('aivista-draft new')?.includes('draw a fence')")
-    expect_ready(page)
-    expect(page.locator("#chat .user-row")).to_have_count(0)
-    page.locator("#rail-rows [data-act=open]").first.click()
-    expect(pictures(page)).to_have_count(1)
-    expect_ready(page)
-    expect(composer(page)).to_have_value("")
-    page.locator("#rail [data-act=new]").click()
-    expect(composer(page)).to_have_value("draw a fence")
-
-
-def test_words_on_the_first_page_stay_when_an_example_runs(page: Page, studio: PageProcess) -> None:
-    open_page(page, studio.url)
-    composer(page).fill("my own wish")
-    page.wait_for_function("JSON.stringify(localStorage).includes('my own wish')")
-    page.locator("[data-act=try_wish]").first.click()
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
-    expect(composer(page)).to_have_value("my own wish")
-    page.reload()
-    expect_ready(page)
-    expect(composer(page)).to_have_value("my own wish")
-
-
 # The stream of answers as a slow connection brings it: its last message waits until `release` is called.
 SLOW_END = """
   const plain = window.fetch;
@@ -193,65 +48,205 @@ SLOW_END = """
     return new Response(answer.body.pipeThrough(held), answer);
   };
 """
+# What the page's first questions get, and what the page says of it.
+REFUSALS: list[tuple[dict[str, Any] | None, str, dict[str, object]]] = [
+    ({"status": 502, "body": "<html>Bad Gateway</html>"}, "unfilled.failed", {"status": 502}),
+    ({"status": 429, "json": {"detail": "请稍候。"}}, "unfilled.refused", {"why": "请稍候。"}),
+    (None, "unfilled.silent", {}),
+]
 
 
-def test_what_is_sent_while_the_stream_of_answers_ends_is_answered(page: Page, studio: PageProcess) -> None:
-    page.add_init_script(SLOW_END)
-    open_page(page, studio.url)
-    page.wait_for_function("window.isHeld")
-    with page.expect_response(JOIN) as accepted:
-        say(page, "draw a harbour")
-    assert accepted.value.ok
-    page.evaluate("release()")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
+def hold(page: Page) -> list[Route]:
+    """Let what the page asks Python for wait on the way, until it is let go by `page.unroute(JOIN)`."""
+    kept: list[Route] = []
+    page.route(JOIN, lambda route: kept.append(route))
+    return kept
 
 
-@pytest.mark.parametrize(
-    ("refusal", "language", "said"),
-    [
-        ({"status": 502, "body": "<html>Bad Gateway</html>"}, "en", "did not answer (HTTP 502)"),
-        ({"status": 429, "json": {"detail": "请稍候。"}}, "zh-CN", "请稍候。正在重试"),
-        (None, "en", "has not answered yet"),
-    ],
-    ids=["error", "sentence", "no connection"],
-)
-def test_a_page_whose_first_answer_is_an_error_says_so_and_asks_again(
-    page: Page, shared_studio: PageProcess, refusal: dict[str, Any] | None, language: str, said: str
-) -> None:
-    page.context.add_cookies([{"name": "aivista_lang", "value": language, "url": shared_studio.url}])
-
-    def refuse(route: Route) -> None:
-        if refusal is None:
-            route.abort()
-        else:
-            route.fulfill(**refusal)
-
-    page.route(JOIN, refuse)
-    page.goto(shared_studio.url)
-    expect(page.get_by_role("alert").filter(has_text=said)).to_be_visible()
-    composer(page).fill("draw a pier")
-    page.unroute(JOIN)
-    expect_ready(page)
-    expect(page.locator("#unfilled, .toast-body")).to_have_count(0)
-    expect(composer(page)).to_have_value("draw a pier")
-    expect(page.locator("#rail [data-act=new]")).to_be_visible()
+def refuse(refusal: dict[str, Any] | None, route: Route) -> None:
+    """Answer in the studio's place, or not at all."""
+    if refusal is None:
+        route.abort()
+    else:
+        route.fulfill(**refusal)
 
 
-def test_a_page_whose_first_answer_does_not_come_asks_again_and_is_filled_once(
+@pytest.fixture(scope="module")
+def shared_studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageProcess]:
+    """A studio that others reach: its page comes filled from the second visit on, when the browser has its cookie."""
+    with PageProcess("--host", "0.0.0.0", home=tmp_path_factory.mktemp("shared")) as page:
+        yield page
+
+
+def test_a_page_that_is_not_filled_yet_says_so_asks_again_and_keeps_what_was_sent(
     page: Page, shared_studio: PageProcess
 ) -> None:
-    page.add_init_script(IMPATIENT)
-    kept: list[Route] = []
-    page.route(JOIN, lambda route: kept.append(route) if len(kept) < 2 else route.continue_())
-    page.goto(f"{shared_studio.url}/?c=new")
-    expect(page.get_by_role("alert").filter(has_text="has not answered yet")).to_be_visible()
-    while len(kept) < 2:
-        page.wait_for_timeout(50)
-    kept[1].continue_()
-    expect_ready(page)
-    paint(page, "draw a pond")
-    with page.expect_response(JOIN):
-        kept[0].continue_()
-    paint(page, "make it darker")
-    expect(page.locator("#chat .user-row")).to_have_count(2)
+    chinese, rows = Called(page, "zh-CN"), page.locator("#chat .user-row")
+    with step("each answer that is an error is told of, and the page asks again until it is filled"):
+        page.add_init_script(IMPATIENT)
+        page.context.add_cookies([{"name": "aivista_lang", "value": "zh-CN", "url": shared_studio.url}])
+        for refusal, key, values in REFUSALS:
+            page.route(JOIN, partial(refuse, refusal))
+            if page.url == "about:blank":
+                page.goto(shared_studio.url)
+            expect(chinese.text(key, **values).and_(page.get_by_role("alert"))).to_be_visible()
+        composer(page).fill("draw a pier")
+        page.unroute(JOIN)
+        expect_ready(page)
+        expect(page.locator("#unfilled, .toast-body")).to_have_count(0)
+        expect(composer(page)).to_have_value("draw a pier")
+        expect(chinese.button("rail.new")).to_be_visible()
+        composer(page).fill("")
+    with step("what is sent before the page is filled waits"):
+        page.context.clear_cookies()
+        kept: list[Route] = []
+        page.route(JOIN, lambda route: kept.append(route) if len(kept) < 2 else route.continue_())
+        page.goto(shared_studio.url)
+        say(page, "draw a boat")
+        expect(page.locator("#box .submit-button")).to_be_hidden()
+        assert page.locator("html[data-ready]").count() == 0
+        expect(composer(page)).to_have_value("draw a boat")
+        assert kept
+    with step("where no answer comes, the page says so and asks again; what was sent goes then"):
+        expect(page.get_by_role("alert").filter(has_text="has not answered yet")).to_be_visible()
+        draw_twice(page)
+        wait_until(lambda: bool(page.evaluate("1")) and len(kept) == 2)
+        kept[1].continue_()
+        expect(pictures(page)).to_have_count(1)
+        expect_rest(page)
+    with step("the first answer, which comes late, fills the page no second time"):
+        with page.expect_response(JOIN):
+            kept[0].continue_()
+        say(page, "make it darker")
+        expect(pictures(page)).to_have_count(2)
+        expect_rest(page)
+        expect(rows).to_have_count(2)
+    with step("a page that comes filled needs no answer, and what is sent in it goes into its conversation"):
+        address = page.url
+        page.unroute(JOIN)
+        hold(page)
+        reload(page)
+        expect(rows).to_have_text([re.compile("draw a boat"), re.compile("make it darker")])
+        expect(pictures(page)).to_have_count(2)
+        say(page, "undo that")
+        page.unroute(JOIN)
+        expect(pictures(page)).to_have_count(3)
+        expect_rest(page)
+        expect(rows).to_have_count(3)
+        expect(page).to_have_url(address)
+
+
+def test_what_is_typed_and_sent_while_another_conversation_is_opened_belongs_to_that_one(
+    page: Page, studio: PageProcess
+) -> None:
+    first = studio.sketch("draw a lighthouse")
+    address, rows = f"{studio.url}/?c={first}", page.locator("#chat .user-row")
+    new = Called(page).button("rail.new")
+    old = page.locator(f"#rail-rows [data-act=open][data-arg='{first}']")
+    with step("what is typed meanwhile is kept for the new one, and each draft is where it was left"):
+        open_at(page, address, 1)
+        composer(page).fill("and a bucket")
+        hold(page)
+        new.click()
+        composer(page).press_sequentially("a mill")
+        # A page that is looked away from keeps the draft at once.
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        page.unroute(JOIN)
+        expect(page.locator("#top h1[data-conversation=new]")).to_have_count(1)
+        expect_ready(page)
+        page.wait_for_function("localStorage.getItem('aivista-draft new')?.includes('a mill')")
+        expect(composer(page)).to_have_value("a mill")
+        old.click()
+        expect(composer(page)).to_have_value("and a bucket")
+        new.click()
+        expect(composer(page)).to_have_value("a mill")
+        old.click()
+        expect(composer(page)).to_have_value("and a bucket")
+    with step("what is typed joins the draft that was left there"):
+        composer(page).fill("with a statue")
+        begin_anew(page)
+        hold(page)
+        old.click()
+        composer(page).press_sequentially("and doves")
+        page.unroute(JOIN)
+        expect(composer(page)).to_have_value("with a statue\nand doves")
+    with step("words that could not be sent do not follow into another conversation"):
+        composer(page).fill("")
+        begin_anew(page)
+        expect(composer(page)).to_have_value("a mill")
+        page.route(JOIN, lambda route: route.abort(), times=1)
+        say(page, "draw a fence")
+        page.wait_for_function("localStorage.getItem('aivista-draft new')?.includes('draw a fence')")
+        expect_ready(page)
+        expect(rows).to_have_count(0)
+        old.click()
+        expect(pictures(page)).to_have_count(1)
+        expect_ready(page)
+        expect(composer(page)).to_have_value("")
+        new.click()
+        expect(composer(page)).to_have_value("draw a fence")
+    with step("what is sent meanwhile waits for that conversation, and for nothing else"):
+        composer(page).fill("")
+        old.click()
+        expect(pictures(page)).to_have_count(1)
+        expect_ready(page)
+        kept = hold(page)
+        with page.expect_request(JOIN):
+            new.click()
+        say(page, "draw a teapot")
+        # What a wish that was written out leaves there, and a turn that ended elsewhere.
+        page.locator("#rail-stamp i").evaluate("mark => { mark.outerHTML = '<i data-at=\"7\"></i>'; }")
+        draw_twice(page)
+        assert page.locator("html[data-ready]").count() == 0
+        expect(composer(page)).to_have_value("draw a teapot")
+        assert kept
+        page.unroute(JOIN)
+        expect(rows).to_have_text(re.compile("draw a teapot"))
+        expect(pictures(page)).to_have_count(1)
+        expect_rest(page)
+        expect(page.locator("#chat")).not_to_contain_text("lighthouse")
+        assert page.url != address
+    with step("where no answer comes nothing is sent, and all words are there again"):
+        old.click()
+        expect(rows).to_have_text(re.compile("draw a lighthouse"))
+        expect_ready(page)
+        composer(page).fill("make it higher")
+        page.evaluate(f"() => {{ {IMPATIENT} }}")
+        kept = hold(page)
+        new.click()
+        composer(page).press_sequentially(", please")
+        composer(page).press("Enter")
+        expect_ready(page)
+        expect(composer(page)).to_have_value("make it higher, please")
+        expect(rows).to_have_count(1)
+        # Other events take the box's words along, too; Send is not among those that were asked for.
+        described = page.request.get(f"{studio.url}/config", max_retries=2).json()["dependencies"]
+        send = next(one["id"] for one in described if one["api_name"] == "send")
+        assert send not in [json.loads(route.request.post_data or "{}").get("fn_index") for route in kept]
+
+
+def test_on_a_phone_a_message_is_answered_while_the_stream_of_answers_ends_and_words_stay_when_an_example_runs(
+    phone: Page, studio: PageProcess
+) -> None:
+    with step("a message that is sent while the stream of answers ends is answered"):
+        phone.add_init_script(SLOW_END)
+        open_page(phone, studio.url)
+        phone.wait_for_function("window.isHeld")
+        with phone.expect_response(JOIN) as accepted:
+            phone.locator("#box .submit-button").click()
+        assert accepted.value.ok
+        phone.evaluate("release()")
+        expect(phone.locator("#chat .ask")).to_contain_text("想看到什么？")
+        expect_rest(phone)
+    with step("words in the box stay when an example runs, and after a reload"):
+        phone.goto(f"{studio.url}/?c=new")
+        expect_ready(phone)
+        composer(phone).fill("my own wish")
+        phone.wait_for_function("JSON.stringify(localStorage).includes('my own wish')")
+        phone.evaluate("release()")
+        phone.locator("[data-act=try_wish]").first.click()
+        expect(pictures(phone)).to_have_count(1)
+        expect_rest(phone)
+        expect(composer(phone)).to_have_value("my own wish")
+        reload(phone)
+        expect(composer(phone)).to_have_value("my own wish")

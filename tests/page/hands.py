@@ -43,7 +43,7 @@ def expect_ready(page: Page) -> None:
 
 def begin_anew(page: Page, language: str = "en") -> None:
     """Begin a new conversation in the same tab, which takes a seventh of opening the page."""
-    Called(page.locator("#rail"), language).button("rail.new").click()
+    Called(page.locator("#rail-head"), language).button("rail.new").click()
     expect(page.locator("#top h1[data-conversation=new]")).to_have_count(1)
     expect_ready(page)
 
