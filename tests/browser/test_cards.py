@@ -8,10 +8,11 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import composer, expect_rest, open_at, open_page, pictures, say
+from tests.page.hands import begin_anew, composer, expect_rest, open_at, open_page, pictures, reload, say
+from tests.page.journeys import Called, step
 from tests.wire_server import GeminiProcess
 
 
@@ -31,32 +32,8 @@ def verdict(score: float) -> dict[str, Any]:
     return {"kind": "Text", "text": json.dumps(found)}
 
 
-def ask_first(page: Page) -> None:
-    page.get_by_label("Ask before painting").check()
-
-
-def image_requests(gemini: GeminiProcess) -> list[dict[str, Any]]:
-    return [request for request in gemini.read("requests") if request["kind"] == "image"]
-
-
-def test_a_plan_is_changed_and_painted_as_changed(page: Page, studio: PageProcess) -> None:
-    open_page(page, studio.url)
-    ask_first(page)
-    say(page, "draw a red fox in the snow")
-    plan = page.locator("#chat .plan")
-    expect(plan.get_by_label("Prompt")).to_have_value(re.compile("fox"))
-    expect_rest(page)
-    expect(pictures(page)).to_have_count(0)
-    plan.get_by_label("Prompt").fill("a yellow tulip on a hill")
-    plan.get_by_label("Aspect ratio").select_option("1:1")
-    expect(plan.locator(".cost")).to_contain_text("As planned")
-    plan.get_by_role("button", name="Paint it").press("Enter")
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
-    expect(plan).to_have_count(0)
-    expect(page.locator("#chat .frame")).to_have_attribute("style", "aspect-ratio:1024/1024")
-    page.locator("#chat .plan-past summary").click()
-    expect(page.locator("#chat .plan-past dl")).to_contain_text("a yellow tulip on a hill")
+def requests(gemini: GeminiProcess, kind: str) -> list[dict[str, Any]]:
+    return [request for request in gemini.read("requests") if request["kind"] == kind]
 
 
 FORGED = """([turn, edits]) => window.aivista.act({ act: "run_plan", arg: JSON.stringify({ turn, edits }) })"""
@@ -69,218 +46,230 @@ NONSENSE: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-def test_a_plan_without_words_or_with_nonsense_is_refused_and_it_waits_over_a_reload_until_it_is_dropped(
+def test_a_plan_is_refused_with_nonsense_waits_until_it_is_dropped_and_is_painted_as_it_was_changed(
     page: Page, studio: PageProcess
 ) -> None:
     open_page(page, studio.url)
-    ask_first(page)
-    say(page, "draw a boat")
-    prompt = page.locator("#chat .plan").get_by_label("Prompt")
-    prompt.fill("   ")
-    page.get_by_role("button", name="Paint it").click()
-    expect(prompt).to_be_focused()
-    assert prompt.evaluate("field => field.validity.valueMissing")
-    expect(page.locator("#chat .plan")).to_be_visible()
-    prompt.fill("a boat")
-    button = page.get_by_role("button", name="Paint it")
-    expect(button).to_be_enabled()
-    turn = button.get_attribute("data-arg")
-    for edit, sentence in NONSENSE:
-        page.evaluate(FORGED, [turn, [edit]])
-        expect(page.locator("#chat [role=alert]")).to_contain_text(sentence)
-        expect(page.locator("#chat .plan")).to_be_visible()
-    expect(pictures(page)).to_have_count(0)
-    page.reload()
-    page.locator("#chat .plan").get_by_role("button", name="Not now").click()
-    expect(page.locator("#chat .plan-past")).to_contain_text("Plan not painted")
-    expect_rest(page)
-    expect(pictures(page)).to_have_count(0)
-    page.reload()
-    expect(page.locator("#chat .plan-past")).to_contain_text("Plan not painted")
+    called = Called(page, "en")
+    plan, run = page.locator("#chat .plan"), called.button("plan.run")
+    prompt = plan.get_by_label("Prompt")
+    with step("a plan without words is not painted"):
+        called.field("composer.confirm").check()
+        say(page, "draw a boat")
+        prompt.fill("   ")
+        run.click()
+        expect(prompt).to_be_focused()
+        assert prompt.evaluate("field => field.validity.valueMissing")
+        expect(plan).to_be_visible()
+    with step("nonsense is refused"):
+        prompt.fill("a boat")
+        expect(run).to_be_enabled()
+        turn = run.get_attribute("data-arg")
+        for edit, sentence in NONSENSE:
+            page.evaluate(FORGED, [turn, [edit]])
+            expect(page.locator("#chat [role=alert]")).to_contain_text(sentence)
+            expect(plan).to_be_visible()
+        expect(pictures(page)).to_have_count(0)
+    with step("it waits over a reload until it is dropped, which is kept"):
+        page.reload()
+        called.inside(plan).button("plan.drop").click()
+        expect(page.locator("#chat .plan-past")).to_contain_text("Plan not painted")
+        expect_rest(page)
+        expect(pictures(page)).to_have_count(0)
+        reload(page)
+        expect(page.locator("#chat .plan-past")).to_contain_text("Plan not painted")
+    with step("a plan that is changed is painted as changed"):
+        begin_anew(page)
+        called.field("composer.confirm").check()
+        say(page, "draw a red fox in the snow")
+        expect(prompt).to_have_value(re.compile("fox"))
+        expect_rest(page)
+        expect(pictures(page)).to_have_count(0)
+        prompt.fill("a yellow tulip on a hill")
+        plan.get_by_label("Aspect ratio").select_option("1:1")
+        expect(plan.locator(".cost")).to_contain_text("As planned")
+        run.press("Enter")
+        expect(pictures(page)).to_have_count(1)
+        expect_rest(page)
+        expect(plan).to_have_count(0)
+        expect(page.locator("#chat .frame")).to_have_attribute("style", "aspect-ratio:1024/1024")
+        page.locator("#chat .plan-past summary").click()
+        expect(page.locator("#chat .plan-past dl")).to_contain_text("a yellow tulip on a hill")
 
 
-def test_a_plan_works_on_a_phone(browser: Browser, studio: PageProcess) -> None:
-    context = browser.new_context(viewport={"width": 390, "height": 844}, locale="zh-CN")
-    page = context.new_page()
-    open_page(page, studio.url)
-    page.get_by_label("出图前先问我").check()
-    say(page, "画一只雪地里的红狐狸")
-    expect(page.locator("#chat .plan").get_by_label("提示词")).to_be_visible()
-    expect_rest(page)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    assert page.locator("#chat .plan select").first.evaluate("field => field.getBoundingClientRect().height") >= 40
-    page.get_by_role("button", name="开始绘制").click()
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
-    expect(page.locator("#chat .next-steps[open]")).to_have_count(1)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    context.close()
+def test_a_plan_works_on_a_phone(phone: Page, studio: PageProcess) -> None:
+    open_page(phone, studio.url)
+    called = Called(phone, "zh-CN")
+    called.field("composer.confirm").check()
+    say(phone, "画一只雪地里的红狐狸")
+    plan = phone.locator("#chat .plan")
+    expect(plan.get_by_label("提示词")).to_be_visible()
+    expect_rest(phone)
+    assert phone.evaluate("document.documentElement.scrollWidth") <= 390
+    assert plan.locator("select").first.evaluate("field => field.getBoundingClientRect().height") >= 40
+    called.button("plan.run").click()
+    expect(pictures(phone)).to_have_count(1)
+    expect_rest(phone)
+    expect(phone.locator("#chat .next-steps[open]")).to_have_count(1)
+    assert phone.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-def test_a_model_leaves_only_the_values_it_obeys_and_paints(
-    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
+def test_buttons_and_sliders_speak_for_the_person_and_questions_lead_to_their_answers(
+    page: Page, studio: PageProcess, photo: Path
 ) -> None:
-    gemini.control(on_text=[paint()])
-    open_page(page, gemini_studio.url)
-    ask_first(page)
-    say(page, "a fox")
-    plan = page.locator("#chat .plan")
-    expect(plan.get_by_label("Image")).to_have_value("flash")
-    plan.get_by_label("Aspect ratio").select_option("1:8")
-    plan.get_by_label("Image").select_option("pro")
-    expect(plan.get_by_label("Aspect ratio")).not_to_have_value("1:8")
-    plan.get_by_label("Aspect ratio").select_option("1:1")
-    plan.get_by_label("Resolution").select_option("2K")
-    gemini.control(on_text=[verdict(0.9)])
-    page.get_by_role("button", name="Paint it").click()
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
-    (asked,) = image_requests(gemini)
-    assert asked["model"] == "gemini-3-pro-image"
-    expect(page.locator("#chat .receipt")).to_contain_text("2K → 2048×2048")
-
-
-def test_the_buttons_and_sliders_of_a_picture_speak_for_the_person(page: Page, studio: PageProcess) -> None:
     open_at(page, studio.sketched("draw a red fox in the snow"), 1)
-    composer(page).fill("half a thought")
-    panel = page.locator("#chat .next-steps[open]")
-    panel.get_by_role("button", name="Warmer").dblclick()
-    expect(pictures(page)).to_have_count(2)
-    expect_rest(page)
-    expect(page.locator("#chat .user-row").last).to_contain_text("Make this picture warmer.")
-    expect(composer(page)).to_have_value("half a thought")
-    expect(panel).to_have_count(1)
-    expect(panel).to_contain_text("Next with #1b")
-    panel.get_by_text("Adjust").click()
-    expect(panel.get_by_role("button", name="Apply")).to_be_disabled()
-    panel.get_by_label("Brightness").fill("20")
-    panel.get_by_label("Contrast").fill("-10")
-    expect(panel.locator("output").first).to_have_text("+20")
-    panel.get_by_role("button", name="Apply").click()
-    expect(pictures(page)).to_have_count(3)
-    expect(page.locator("#chat .user-row").last).to_contain_text("Brightness +20, contrast -10.")
-    expect_rest(page)
-    panel.get_by_role("button", name="Edit this").click()
-    expect(page.locator("#ctx .ctx")).to_contain_text("#1c")
-    expect(pictures(page)).to_have_count(3)
+    panel, question = page.locator("#chat .next-steps[open]"), page.locator("#chat .ask")
+    called = Called(panel, "en")
+    with step("a button of a picture says its wish once, and the draft stays"):
+        composer(page).fill("half a thought")
+        called.button("panel.warmer").dblclick()
+        expect(pictures(page)).to_have_count(2)
+        expect_rest(page)
+        expect(page.locator("#chat .user-row").last).to_contain_text("Make this picture warmer.")
+        expect(composer(page)).to_have_value("half a thought")
+        expect(panel).to_have_count(1)
+        expect(panel).to_contain_text("Next with #1b")
+    with step("the sliders say by how much"):
+        panel.get_by_text("Adjust").click()
+        expect(called.button("panel.apply")).to_be_disabled()
+        panel.get_by_label("Brightness").fill("20")
+        panel.get_by_label("Contrast").fill("-10")
+        expect(panel.locator("output").first).to_have_text("+20")
+        called.button("panel.apply").click()
+        expect(pictures(page)).to_have_count(3)
+        expect(page.locator("#chat .user-row").last).to_contain_text("Brightness +20, contrast -10.")
+        expect_rest(page)
+    with step("a picture is chosen to be edited"):
+        called.button("panel.edit").click()
+        expect(page.locator("#ctx .ctx")).to_contain_text("#1c")
+        expect(pictures(page)).to_have_count(3)
+    with step("an empty wish is asked about with examples, also after a reload"):
+        begin_anew(page)
+        say(page, "🙂")
+        expect(question).to_contain_text("What would you like to see?")
+        expect_rest(page)
+        question.get_by_role("button", name="Draw a red fox in the snow").click()
+        expect(composer(page)).to_have_value("Draw a red fox in the snow, watercolour")
+        reload(page)
+        expect(question).to_contain_text("What would you like to see?")
+    with step("a part without a picture leads to choosing one"):
+        begin_anew(page)
+        say(page, "change this part")
+        choose = question.locator("[data-paint=choose]")
+        expect(choose).to_be_visible()
+        expect(question).not_to_contain_text("Edit")
+        with page.expect_file_chooser() as chooser:
+            choose.click()
+        chooser.value.set_files(photo)
+        expect(page.locator("html[data-painting]")).to_have_count(1)
+        expect(page.locator("#box .thumbnail-item")).to_have_count(1)
 
 
-def test_an_empty_wish_is_asked_about_with_examples(page: Page, studio: PageProcess) -> None:
-    open_page(page, studio.url)
-    say(page, "🙂")
-    expect(page.locator("#chat .ask")).to_contain_text("What would you like to see?")
-    expect_rest(page)
-    page.locator("#chat .ask").get_by_role("button", name="Draw a red fox in the snow").click()
-    expect(composer(page)).to_have_value("Draw a red fox in the snow, watercolour")
-    page.reload()
-    expect(page.locator("#chat .ask")).to_contain_text("What would you like to see?")
-
-
-def test_a_poor_picture_is_painted_again_and_folded_under_the_better_one(
+def test_plans_reviews_and_failures_of_a_model_are_worked_with(
     page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
 ) -> None:
-    gemini.control(on_text=[paint(), verdict(0.3), verdict(0.95)])
     open_page(page, gemini_studio.url)
-    page.get_by_role("combobox", name="Review").click()
-    page.get_by_role("option", name="Always").click()
-    say(page, "a red fox")
-    expect(page.locator("#chat .earlier")).to_contain_text("1 earlier attempt")
-    expect_rest(page)
-    expect(pictures(page)).to_have_count(1)
-    expect(page.locator("#chat .pic .score")).to_have_text("1 of 1")
-    page.locator("#chat .earlier summary").click()
-    expect(page.locator("#chat .earlier .score")).to_have_text("0 of 1")
-    page.locator("#chat .review summary").click()
-    expect(page.locator("#chat .review .found")).to_contain_text("a red fox")
+    called = Called(page, "en")
+    plan, card = page.locator("#chat .plan"), page.locator("#chat [role=alert]")
+    with step("a failed turn goes on in its place"):
+        failing = [{"kind": "HttpError", "status": 503}, {"kind": "PictureAnswer"}]
+        gemini.control(on_text=[paint()], on_image=failing)
+        say(page, "a fox")
+        expect(card).to_contain_text("overloaded")
+        expect_rest(page)
+        called.inside(card).button("action.retry").click()
+        expect(pictures(page)).to_have_count(1)
+        expect_rest(page)
+        expect(card).to_have_count(0)
+        expect(page.locator("#chat .user-row")).to_have_count(1)
+        assert len(requests(gemini, "text")) == 1
+    with step("a report is copied and offered as a file"):
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page.route("**/aivista/report/**", lambda route: route.fulfill(json={"studio": "aivista"}))
+        gemini.control(clear=True, on_text=[{"kind": "HttpError", "status": 503}])
+        begin_anew(page)
+        say(page, "a fox")
+        copy = called.inside(card).button("report.copy")
+        copy.click()
+        expect(card).to_contain_text("Copied")
+        assert json.loads(page.evaluate("navigator.clipboard.readText()")) == {"studio": "aivista"}
+        report = re.compile(r"^aivista/report/\w+/\w+\.json$")
+        expect(called.inside(card).link("report.download")).to_have_attribute("href", report)
+    with step("a report that cannot be had is not copied"):
+        page.unroute("**/aivista/report/**")
+        page.route("**/aivista/report/**", lambda route: route.fulfill(status=500))
+        expect(copy).to_be_enabled()
+        copy.click()
+        expect(card).to_contain_text("Not copied")
+    with step("a poor picture is painted again and folded under the better one"):
+        gemini.control(clear=True, on_text=[paint(), verdict(0.3), verdict(0.95)])
+        begin_anew(page)
+        page.get_by_role("combobox", name="Review").click()
+        page.get_by_role("option", name="Always").click()
+        say(page, "a red fox")
+        expect(page.locator("#chat .earlier")).to_contain_text("1 earlier attempt")
+        expect_rest(page)
+        expect(pictures(page)).to_have_count(1)
+        expect(page.locator("#chat .pic .score")).to_have_text("1 of 1")
+        page.locator("#chat .earlier summary").click()
+        expect(page.locator("#chat .earlier .score")).to_have_text("0 of 1")
+        page.locator("#chat .review summary").click()
+        expect(page.locator("#chat .review .found")).to_contain_text("a red fox")
+    with step("a model leaves only the values it obeys, and paints"):
+        gemini.control(clear=True, on_text=[paint()])
+        begin_anew(page)
+        called.field("composer.confirm").check()
+        say(page, "a fox")
+        expect(plan.get_by_label("Image")).to_have_value("flash")
+        plan.get_by_label("Aspect ratio").select_option("1:8")
+        plan.get_by_label("Image").select_option("pro")
+        expect(plan.get_by_label("Aspect ratio")).not_to_have_value("1:8")
+        plan.get_by_label("Aspect ratio").select_option("1:1")
+        plan.get_by_label("Resolution").select_option("2K")
+        gemini.control(on_text=[verdict(0.9)])
+        called.button("plan.run").click()
+        expect(pictures(page)).to_have_count(1)
+        expect_rest(page)
+        (asked,) = requests(gemini, "image")
+        assert asked["model"] == "gemini-3-pro-image"
+        expect(page.locator("#chat .receipt")).to_contain_text("2K → 2048×2048")
 
 
-def test_a_failed_turn_goes_on_in_its_place(page: Page, gemini: GeminiProcess, gemini_studio: PageProcess) -> None:
-    gemini.control(on_text=[paint()], on_image=[{"kind": "HttpError", "status": 503}, {"kind": "PictureAnswer"}])
-    open_page(page, gemini_studio.url)
-    say(page, "a fox")
-    card = page.locator("#chat [role=alert]")
-    expect(card).to_contain_text("overloaded")
-    expect_rest(page)
-    card.get_by_role("button", name="Try again").click()
-    expect(pictures(page)).to_have_count(1)
-    expect_rest(page)
-    expect(card).to_have_count(0)
-    expect(page.locator("#chat .user-row")).to_have_count(1)
-    assert len([request for request in gemini.read("requests") if request["kind"] == "text"]) == 1
-
-
-def test_a_report_is_copied_and_offered_as_a_file(
-    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
+def test_a_turn_that_waits_for_another_try_or_was_cut_off_says_so_and_continues(
+    page: Page, gemini: GeminiProcess, tmp_path: Path
 ) -> None:
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.route("**/aivista/report/**", lambda route: route.fulfill(json={"studio": "aivista"}))
-    gemini.control(on_text=[{"kind": "HttpError", "status": 503}])
-    open_page(page, gemini_studio.url)
-    say(page, "a fox")
-    card = page.locator("#chat [role=alert]")
-    card.get_by_role("button", name="Copy report").click()
-    expect(card).to_contain_text("Copied")
-    assert json.loads(page.evaluate("navigator.clipboard.readText()")) == {"studio": "aivista"}
-    expect(card.get_by_role("link", name="Download report")).to_have_attribute(
-        "href", re.compile(r"^aivista/report/\w+/\w+\.json$")
-    )
-    page.unroute("**/aivista/report/**")
-    page.route("**/aivista/report/**", lambda route: route.fulfill(status=500))
-    expect(card.get_by_role("button", name="Copy report")).to_be_enabled()
-    card.get_by_role("button", name="Copy report").click()
-    expect(card).to_contain_text("Not copied")
-
-
-def test_the_wait_for_another_try_counts_down(page: Page, gemini: GeminiProcess, tmp_path: Path) -> None:
     environment = {
         "GEMINI_API_KEY": "AIza-operators-own-0001",
         "GOOGLE_GEMINI_BASE_URL": gemini.url,
         "AIVISTA_RETRY_BUDGET_S": "60",
     }
     busy = {"kind": "HttpError", "status": 429, "message": "slow down", "headers": {"Retry-After": "30"}}
-    gemini.control(on_text=[busy, {"kind": "Text", "text": "Here again."}])
     with PageProcess(home=tmp_path, environment=environment) as studio:
         open_page(page, studio.url)
-        say(page, "hello")
-        seconds = page.locator(".live .down")
-        expect(seconds).to_be_visible()
-        begun = int(seconds.inner_text())
-        expect(seconds).not_to_have_text(str(begun))
-        assert 0 <= int(seconds.inner_text()) < begun
-        page.locator("#box .stop-button").click()
-        expect(page.locator(".stopped")).to_be_visible()
-    gemini.control(clear=True)
-
-
-def test_a_turn_that_was_cut_off_says_so_and_continues(page: Page, gemini: GeminiProcess, tmp_path: Path) -> None:
-    environment = {"GEMINI_API_KEY": "AIza-operators-own-0001", "GOOGLE_GEMINI_BASE_URL": gemini.url}
-    gemini.control(
-        on_text=[paint()], on_image=[{"kind": "Hold", "answer": {"kind": "PictureAnswer"}, "after_chunks": 0}]
-    )
-    with PageProcess(home=tmp_path, environment=environment) as studio:
-        open_page(page, studio.url)
-        say(page, "draw a fox")
-        expect(page.locator(".frame.pending")).to_be_visible()
-        address = page.url.partition("?")[2]
-        studio.end(signal.SIGKILL)
-    with PageProcess(home=tmp_path) as sketching:
+        with step("the wait counts down until it is stopped"):
+            gemini.control(on_text=[busy])
+            say(page, "hello")
+            seconds = page.locator(".live .down")
+            expect(seconds).to_be_visible()
+            begun = int(seconds.inner_text())
+            expect(seconds).not_to_have_text(str(begun))
+            assert 0 <= int(seconds.inner_text()) < begun
+            page.locator("#box .stop-button").click()
+            expect(page.locator(".stopped")).to_be_visible()
+            expect_rest(page)
+        with step("the studio is killed in the middle of a turn"):
+            held = {"kind": "Hold", "answer": {"kind": "PictureAnswer"}, "after_chunks": 0}
+            gemini.control(clear=True, on_text=[paint()], on_image=[held])
+            begin_anew(page)
+            say(page, "draw a fox")
+            expect(page.locator(".frame.pending")).to_be_visible()
+            address = page.url.partition("?")[2]
+            studio.end(signal.SIGKILL)
+    with PageProcess(home=tmp_path) as sketching, step("the next studio tells of it and continues"):
         page.goto(f"{sketching.url}/?{address}")
         card = page.locator("#chat .cut-off")
         expect(card).to_contain_text("The studio was restarted in the middle of this")
         expect(card).to_contain_text("1 call may have been charged")
-        card.get_by_role("button", name="Continue").click()
+        Called(card, "en").button("interrupted.go_on").click()
         expect(pictures(page)).to_have_count(1)
         expect_rest(page)
-
-
-def test_a_part_without_a_picture_leads_to_choosing_one(page: Page, studio: PageProcess, photo: Path) -> None:
-    open_page(page, studio.url)
-    say(page, "change this part")
-    choose = page.locator("#chat .ask [data-paint=choose]")
-    expect(choose).to_be_visible()
-    expect(page.locator("#chat .ask")).not_to_contain_text("Edit")
-    with page.expect_file_chooser() as chooser:
-        choose.click()
-    chooser.value.set_files(photo)
-    expect(page.locator("html[data-painting]")).to_have_count(1)
-    expect(page.locator("#box .thumbnail-item")).to_have_count(1)
