@@ -91,7 +91,7 @@ def render_conversation(
     """
     pictures = {picture.handle: picture for picture in conversation.pictures}
     turns = [turn for turn in conversation.turns if turn.id != without]
-    last = next((turn.id for turn in reversed(turns) if any(_panels(turn))), "") if is_at_rest else ""
+    last = next((turn.id for turn in reversed(turns) if _panels(turn, pictures)), "") if is_at_rest else ""
     return [
         block
         for turn in turns
@@ -120,7 +120,7 @@ def render_turn(
     `beside` are the turns of all versions of its words, if there are several; while a turn is at work (`is_busy`)
     they can neither be switched nor said otherwise.
     """
-    panels = _panels(turn)
+    panels = _panels(turn, pictures)
     open_panel = panels[-1] if panels and is_panel_open else None
     place = _Place(view, turn.id, turn.state, pictures, open_panel, _sources(turn.components))
     named = (*((turn.editing,) if turn.editing else ()), *turn.references)
@@ -154,8 +154,10 @@ def render_live(
     return blocks + _ending(view, turn.ending, turn.turn_id)
 
 
-def _panels(turn: Turn) -> list[ActionPanel]:
-    return [component for component in turn.components if isinstance(component, ActionPanel)]
+def _panels(turn: Turn, pictures: Mapping[str, Picture]) -> list[ActionPanel]:
+    """Return the panels of pictures that are still there."""
+    panels = [component for component in turn.components if isinstance(component, ActionPanel)]
+    return [panel for panel in panels if panel.handle in pictures]
 
 
 def _is_shown(turn: LiveTurn) -> bool:
@@ -245,6 +247,8 @@ def _component(place: _Place, component: Component) -> list[Block]:
             return [Card("assistant", steps(view.words, component.lines, component.seconds, outcome))]
         case SmartCanvas():
             return _canvas(place, component)
+        case ActionPanel() if component.handle not in place.pictures:
+            return []
         case ActionPanel():
             return [
                 Card(

@@ -246,7 +246,10 @@ def painting() -> list[Scene]:
         ),
         Scene("eight", (SmartCanvas(handles=tuple(f"#{n}" for n in range(7, 15))),), tuple(make() for _ in range(8))),
         Scene("one that was deleted since, of two", (SmartCanvas(handles=("#15", "#99")),), (make(),)),
-        Scene("all were deleted since", (SmartCanvas(handles=("#98", "#99")),)),
+        Scene(
+            "all were deleted since",
+            (SmartCanvas(handles=("#98", "#99")), ActionPanel(handle="#98", buttons=(PanelButton(action="vary"),))),
+        ),
         _shown("a whole receipt", make(receipt=_whole_receipt())),
         _shown("a sketch", make(1376, 768, receipt=_sketch())),
         _shown("a sketch that is too small", make(1376, 768, receipt=_sketch(shortfalls=("resolution",)))),

@@ -7,12 +7,18 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 import httpx
 
-# What Gradio sends for a part that stays as it is.
-_NOTHING = {"__type__": "update"}
+# The package brings no types.
+apply_diff: Any = import_module("gradio_client.utils").apply_diff
+
+
+def _is_nothing(update: Any) -> bool:
+    """Return whether Gradio says that a part stays as it is."""
+    return isinstance(update, dict) and update.get("__type__") == "update" and not update.keys() - {"__type__", "props"}
 
 
 @dataclass
@@ -37,6 +43,11 @@ class Stranger:
         """The page as Gradio describes it to everybody."""
         found: dict[str, Any] = self.http.get("/config").json()
         return found
+
+    @cached_property
+    def names(self) -> dict[int, str]:
+        """The ids of the parts' elements, by number."""
+        return {one["id"]: one["props"].get("elem_id") or "" for one in self.config["components"]}
 
     @cached_property
     def events(self) -> dict[int, list[str]]:
@@ -89,13 +100,13 @@ class Stranger:
         assert answer.status_code == 200, answer.text
         return self.told(answer.json()["event_id"])
 
-    def press(self, part: str, told: Any, how: str = "click", **values: Any) -> dict[str, Any]:
+    def press(self, part: str, sent: Any, how: str = "click", **values: Any) -> dict[str, Any]:
         """Press what a script presses for the page, by its element's id; return what it changed, by element's id.
 
-        `how` is the kind of event, `told` goes with the press, `values` are inputs of the event by element's id, with
+        `how` is the kind of event, `sent` goes with the press, `values` are inputs of the event by element's id, with
         `_` for `-`.
         """
-        names = {one["id"]: one["props"].get("elem_id") or "" for one in self.config["components"]}
+        names = self.names
         event = next(
             one
             for one in self.config["dependencies"]
@@ -105,12 +116,21 @@ class Stranger:
         data = self.plain(event["id"])
         for name, value in values.items():
             data[[names[one] for one in event["inputs"]].index(name.replace("_", "-"))] = value
-        messages = self.done(event["id"], data, event_data=told)
+        messages = self.done(event["id"], data, event_data=sent)
         assert messages[-1]["success"], messages[-1]
-        # An event that goes on for a while tells all at first, and then what is different.
-        shown = next((one for one in messages if one["msg"] == "process_generating"), messages[-1])
-        updates = zip((names[one] for one in event["outputs"]), shown["output"]["data"], strict=True)
-        return {name: one.get("value") if isinstance(one, dict) else one for name, one in updates if one != _NOTHING}
+        ids = [self.names[one] for one in event["outputs"]]
+        parts, changed = list[Any](), dict[str, Any]()
+        told_of = [one for one in messages if one["msg"] == "process_generating"] or messages[-1:]
+        for message in told_of:
+            # An event that goes on for a while tells all at first, and then what is different.
+            news = message["output"]["data"]
+            parts = list(map(apply_diff, parts, news)) if parts else news
+            # An event that told nothing ends with nothing for each part.
+            told = zip(ids, parts, strict=True)
+            changed |= {name: one for name, one in told if one is not None and not _is_nothing(one)}
+        return {
+            name: one["value"] if isinstance(one, dict) and "value" in one else one for name, one in changed.items()
+        }
 
     def upload(self, name: str, data: bytes, **headers: str) -> httpx.Response:
         """Send a file as the composer does."""

@@ -13,10 +13,24 @@ from pydantic import SecretStr
 
 from agent.settings import Settings
 from agent.studio import Studio
-from tests.webui.test_rail_wiring import Desk
-from webui.panels.composer import Chosen
-from webui.sessions import COOKIE
+from webui.panels.canvas import build_canvas
+from webui.panels.chat import build_chat
+from webui.panels.composer import Chosen, build_composer
+from webui.panels.conversations import build_rail
+from webui.panels.settings import build_settings
+from webui.screen import Panels, Screen
+from webui.sessions import COOKIE, Sessions
 from webui.settings_wiring import KeyHandlers
+
+
+class Desk:
+    """The settings of a studio, before visitors of a shared link."""
+
+    def __init__(self, studio: Studio) -> None:
+        with gr.Blocks():
+            rail, chat, composer = build_rail(), build_chat(), build_composer(studio.catalogue)
+            self.panels = Panels(rail, chat, composer, build_canvas(), build_settings())
+        self.screen = Screen(lambda: studio, Sessions(b"secret", is_shared=True), self.panels)
 
 
 @dataclass(frozen=True)
