@@ -7,70 +7,64 @@ import re
 from playwright.sync_api import Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import expect_loaded, expect_rest, open_at, open_page, pictures, say
+from tests.page.hands import expect_loaded, expect_rest, open_at, open_page, paint, pictures, say
+from tests.page.journeys import Called, step
 from tests.wire_server import GeminiProcess
 
 
-def test_an_adjustment_says_what_was_done_and_that_it_was_free(page: Page, studio: PageProcess) -> None:
-    open_at(page, studio.sketched("draw a red fox in the snow"), 1)
-    say(page, "make it a bit warmer")
-    expect(pictures(page)).to_have_count(2)
-    expect_rest(page)
-    expect_loaded(pictures(page).last)
-    expect(page.locator("#chat .receipt summary").last).to_contain_text(
-        "Exact adjustment · warmth +15 · 1376×768 · free"
-    )
-    expect(page.locator("#chat .steps").last).to_contain_text("Adjusted #1 exactly: that is #1b")
-
-
-def test_the_sliders_of_the_panel_adjust_exactly_what_they_say(page: Page, studio: PageProcess) -> None:
-    open_at(page, studio.sketched("draw a boat"), 1)
-    page.locator("#chat .sliders summary").click()
-    for name, value in (("brightness", "20"), ("contrast", "-10")):
-        page.locator(f"#chat .sliders input[name={name}]").fill(value)
-    page.locator("#chat [data-act=panel_apply]").click()
-    expect(pictures(page)).to_have_count(2)
-    expect_rest(page)
-    expect(page.locator("#chat .receipt summary").last).to_contain_text("brightness +20, contrast −10")
-
-
-def test_a_reference_is_given_a_role_that_stays_and_goes_with_the_message(page: Page, studio: PageProcess) -> None:
-    open_at(page, studio.sketched("draw a whale", "draw a teapot"), 2)
-    for number in (0, 1):
-        page.locator("#chat [data-act=reference]").nth(number).click()
-        expect(page.locator("#ctx select")).to_have_count(number + 1)
-    page.get_by_label("What #2 is for").select_option("style")
-    expect(page.locator("#roles textarea, #roles input")).to_have_value('{"#2": "style"}')
-    page.get_by_label("What #1 is for").select_option("pose")
-    expect(page.get_by_label("What #2 is for")).to_have_value("style")
-    page.get_by_role("button", name="Remove #1").click()
-    expect(page.locator("#roles textarea, #roles input")).to_have_value('{"#2": "style"}')
-    say(page, "draw a lighthouse")
-    expect(pictures(page)).to_have_count(3)
-    expect_rest(page)
+def test_pictures_are_adjusted_exactly_and_given_as_references_with_a_role(page: Page, studio: PageProcess) -> None:
+    called, roles = Called(page), page.locator("#roles textarea, #roles input")
     receipt = page.locator("#chat .receipt").last
-    expect(receipt).to_contain_text("#2 style")
-    expect(receipt).to_contain_text("Style: take only its colours and brushwork, not its content.")
-    expect(page.locator("#ctx select")).to_have_count(0)
-    expect(page.locator("#roles textarea, #roles input")).to_have_value("")
+    open_at(page, f"{studio.url}/?c={studio.sketch('draw a red fox in the snow')}", 1)
+    with step("an adjustment says what was done and that it was free"):
+        paint(page, "make it a bit warmer")
+        expect_loaded(pictures(page).last)
+        expect(receipt.locator("summary")).to_contain_text("Exact adjustment · warmth +15 · 1376×768 · free")
+        expect(page.locator("#chat .steps").last).to_contain_text("Adjusted #1 exactly: that is #1b")
+    with step("the sliders of the panel adjust exactly what they say"):
+        page.locator("#chat .sliders summary").last.click()
+        for name, value in (("brightness", "20"), ("contrast", "-10")):
+            page.locator(f"#chat .sliders input[name={name}]").last.fill(value)
+        page.locator("#chat [data-act=panel_apply]").last.click()
+        expect(pictures(page)).to_have_count(3)
+        expect_rest(page)
+        expect(receipt.locator("summary")).to_contain_text("brightness +20, contrast −10")
+    with step("a reference is given a role that stays"):
+        for number in (0, 1):
+            called.button("action.reference").nth(number).click()
+            expect(page.locator("#ctx select")).to_have_count(number + 1)
+        called.field("role.name", handle="#1b").select_option("style")
+        expect(roles).to_have_value('{"#1b": "style"}')
+        called.field("role.name", handle="#1").select_option("pose")
+        expect(called.field("role.name", handle="#1b")).to_have_value("style")
+        called.button("composer.remove", handle="#1").click()
+        expect(roles).to_have_value('{"#1b": "style"}')
+    with step("it goes with the message, and only with that one"):
+        paint(page, "draw a lighthouse")
+        expect(receipt).to_contain_text("#1b style")
+        expect(receipt).to_contain_text("Style: take only its colours and brushwork, not its content.")
+        expect(page.locator("#ctx select")).to_have_count(0)
+        expect(roles).to_have_value("")
 
 
-def test_both_image_models_paint_one_wish_side_by_side(
-    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
+def test_both_image_models_paint_one_wish_side_by_side_on_a_phone(
+    phone: Page, gemini: GeminiProcess, gemini_studio: PageProcess
 ) -> None:
     wish = {"kind": "Call", "name": "generate_image", "args": {"prompt": "A red fox"}, "text_before": "I paint it now."}
     review = '{"score": 0.9, "checklist": [], "lettering": "", "feedback": "Good.", "suggestions": []}'
     looked = {"kind": "Text", "text": review, "chunks": 1}
     gemini.control(clear=True, on_text=[wish, looked, looked])
-    open_page(page, gemini_studio.url)
-    page.locator("#image-model input").click()
-    page.get_by_role("option", name="Flash + Pro").click()
-    expect(page.locator("#image-model input")).to_have_value("Flash + Pro")
-    say(page, "draw a red fox")
-    expect(pictures(page)).to_have_count(2)
-    expect_rest(page)
-    tags = page.locator("#chat .pics .frame .tag")
-    expect(tags).to_have_text([re.compile("Flash$"), re.compile("Pro$")])
+    called = Called(phone, "zh-CN")
+    both = called.words("composer.flash_pro")
+    open_page(phone, gemini_studio.url)
+    phone.locator("#image-model input").click()
+    phone.get_by_role("option", name=both).click()
+    expect(phone.locator("#image-model input")).to_have_value(both)
+    say(phone, "draw a red fox")
+    expect(pictures(phone)).to_have_count(2)
+    expect_rest(phone)
+    tags = phone.locator("#chat .pics .frame .tag")
+    expect(tags).to_have_text([re.compile(f"{called.words(f'composer.{model}')}$") for model in ("flash", "pro")])
     painted = [request["model"] for request in gemini.read("requests") if request["kind"] == "image"]
     assert sorted(painted) == ["gemini-3-pro-image", "gemini-nano-banana-2.1"]
     assert gemini.read("violations") == []
