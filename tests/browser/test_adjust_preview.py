@@ -5,28 +5,20 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, Route, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.page import PageProcess
-from tests.page.hands import expect_loaded, expect_ready, expect_rest, expect_still, open_at, pictures
+from tests.page.hands import expect_loaded, expect_rest, expect_still, open_at, pictures
+from tests.page.journeys import Called, step
 
 PREVIEW = re.compile("^blob:")
 STORED = re.compile(r"^media/")
 
 
-@pytest.fixture(scope="module")
-def drawn(studio: PageProcess) -> str:
-    """The address of a conversation with one picture."""
-    return studio.sketched("draw a red fox in the snow")
-
-
-def open_sliders(page: Page, address: str) -> Locator:
-    page.goto(address)
-    expect_ready(page)
-    expect_loaded(pictures(page).first)
+def open_sliders(page: Page) -> Locator:
     sliders = page.locator("#chat .next-steps[open] .sliders")
     sliders.locator("summary").click()
-    expect(sliders.get_by_label("Warmth")).to_be_visible()
+    expect(sliders.get_by_role("slider").first).to_be_visible()
     return sliders
 
 
@@ -47,141 +39,144 @@ def mean_colour(picture: Locator) -> list[float]:
     return colours
 
 
-def test_the_picture_shows_what_the_sliders_do_and_nothing_moves(page: Page, drawn: str) -> None:
-    sliders = open_sliders(page, drawn)
+def test_what_the_sliders_do_is_shown_and_taken_back_and_applied_as_it_was_shown(
+    page: Page, studio: PageProcess
+) -> None:
+    open_at(page, studio.sketched("draw a red fox in the snow"), 1)
     picture, frame = pictures(page).first, page.locator("#chat .frame").first
-    # Filling a slider scrolls to it first, which is no movement of the page's own.
-    sliders.get_by_label("Warmth").scroll_into_view_if_needed()
-    expect_still(page, "document.querySelector('#chat .frame').getBoundingClientRect().top")
-    before, cool = frame.bounding_box(), mean_colour(picture)
-    panel = sliders.bounding_box()
-    sliders.get_by_label("Warmth").fill("80")
-    expect(picture).to_have_attribute("src", PREVIEW)
-    expect(frame).to_have_attribute("data-previewing", "Preview")
-    expect(sliders.locator(".previewed")).to_have_text("Preview on #1. Nothing is kept until you apply it.")
-    warm = mean_colour(picture)
-    assert warm[0] - warm[2] > cool[0] - cool[2] + 10
-    assert frame.bounding_box() == before
-    assert sliders.bounding_box() == panel
-    sliders.get_by_label("Warmth").fill("0")
-    expect(picture).to_have_attribute("src", STORED)
-    expect(frame).not_to_have_attribute("data-previewing", re.compile(""))
-    # The browser may take another of the picture's sizes now.
-    assert mean_colour(picture) == pytest.approx(cool, abs=0.5)
+    expect_loaded(picture)
+    sliders = open_sliders(page)
+    called = Called(sliders, "en")
+    apply, reset, before = called.button("panel.apply"), called.button("adjust.reset"), called.button("adjust.before")
+    with step("the picture shows what the sliders do, and nothing moves"):
+        expect(before).to_be_disabled()
+        # Filling a slider scrolls to it first, which is no movement of the page's own.
+        sliders.get_by_label("Warmth").scroll_into_view_if_needed()
+        expect_still(page, "document.querySelector('#chat .frame').getBoundingClientRect().top")
+        place, cool = frame.bounding_box(), mean_colour(picture)
+        panel = sliders.bounding_box()
+        sliders.get_by_label("Warmth").fill("80")
+        expect(picture).to_have_attribute("src", PREVIEW)
+        expect(frame).to_have_attribute("data-previewing", "Preview")
+        expect(sliders.locator(".previewed")).to_have_text("Preview on #1. Nothing is kept until you apply it.")
+        warm = mean_colour(picture)
+        assert warm[0] - warm[2] > cool[0] - cool[2] + 10
+        assert frame.bounding_box() == place
+        assert sliders.bounding_box() == panel
+        sliders.get_by_label("Warmth").fill("0")
+        expect(picture).to_have_attribute("src", STORED)
+        expect(frame).not_to_have_attribute("data-previewing", re.compile(""))
+        # The browser may take another of the picture's sizes now.
+        assert mean_colour(picture) == pytest.approx(cool, abs=0.5)
+    with step("what was before is seen while its button is held"):
+        sliders.get_by_label("Contrast").fill("50")
+        expect(picture).to_have_attribute("src", PREVIEW)
+        before.hover()
+        page.mouse.down()
+        expect(picture).to_have_attribute("src", STORED)
+        page.mouse.up()
+        expect(picture).to_have_attribute("src", PREVIEW)
+        before.focus()
+        page.keyboard.down("Enter")
+        expect(picture).to_have_attribute("src", STORED)
+        page.keyboard.up("Enter")
+        expect(picture).to_have_attribute("src", PREVIEW)
+    with step("all sliders are set back at once"):
+        reset.click()
+        expect(picture).to_have_attribute("src", STORED)
+        expect(sliders.get_by_label("Contrast")).to_have_value("0")
+        expect(sliders.locator("output").nth(1)).to_have_text("0")
+        expect(apply).to_be_disabled()
+    with step("the newest counts, and a busy studio is asked again"):
+        asked: list[str] = []
+
+        def answer(route: Route) -> None:
+            asked.append(route.request.url.partition("?")[2])
+            if len(asked) == 1:
+                route.fulfill(status=429)
+            else:
+                route.continue_()
+
+        page.route("**/aivista/preview/**", answer)
+        sliders.get_by_label("Sharpness").evaluate(
+            """input => {
+                for (const value of [10, 20, 30, 40, 50]) {
+                    input.value = value;
+                    input.dispatchEvent(new Event("input", { bubbles: true }));
+                }
+            }"""
+        )
+        expect(picture).to_have_attribute("src", PREVIEW)
+        assert asked == ["sharpness=50", "sharpness=50"]
+        page.unroute("**/aivista/preview/**")
+        reset.click()
+        expect(picture).to_have_attribute("src", STORED)
+    with step("a preview that cannot be had is said, and the picture stays"):
+        page.route("**/aivista/preview/**", lambda route: route.fulfill(status=500))
+        sliders.get_by_label("Warmth").fill("35")
+        expect(sliders.locator(".previewed")).to_have_text("The preview cannot be shown. Applying still works.")
+        expect(apply).to_be_enabled()
+        expect(picture).to_have_attribute("src", STORED)
+        page.unroute("**/aivista/preview/**")
+        reset.click()
+        expect(apply).to_be_disabled()
+    with step("a panel that is closed gives the picture back"):
+        sliders.get_by_label("Saturation").fill("-100")
+        expect(picture).to_have_attribute("src", PREVIEW)
+        sliders.locator("summary").click()
+        expect(picture).to_have_attribute("src", STORED)
+        sliders.locator("summary").click()
+        expect(picture).to_have_attribute("src", PREVIEW)
+        steps = page.locator("#chat .next-steps > summary")
+        steps.click()
+        expect(picture).to_have_attribute("src", STORED)
+        steps.click()
+        reset.click()
+    with step("what is applied is what was shown"):
+        sliders.get_by_label("Warmth").fill("60")
+        sliders.get_by_label("Brightness").fill("-20")
+        expect(picture).to_have_attribute("src", PREVIEW)
+        expect(sliders.locator(".previewed")).to_contain_text("Preview on #1")
+        old = picture.get_attribute("src") or ""
+        with page.expect_response(re.compile("aivista/preview/.*brightness=-40.*warmth=60")):
+            sliders.get_by_label("Brightness").fill("-40")
+        expect(picture).not_to_have_attribute("src", old)
+        expect(picture).to_have_attribute("src", PREVIEW)
+        shown = mean_colour(picture)
+        apply.click()
+        expect(picture).to_have_attribute("src", STORED)
+        expect(pictures(page)).to_have_count(2)
+        expect_rest(page)
+        expect_loaded(pictures(page).last)
+        applied = mean_colour(pictures(page).last)
+        assert all(abs(one - other) < 3 for one, other in zip(shown, applied, strict=True))
+    with step("the sliders of an adjusted picture stand where it stands, from where they lead back"):
+        open_sliders(page)
+        expect(sliders.get_by_label("Warmth")).to_have_value("60")
+        expect(sliders.get_by_label("Brightness")).to_have_value("-40")
+        expect(apply).to_be_disabled()
+        sliders.get_by_label("Warmth").fill("0")
+        sliders.get_by_label("Brightness").fill("0")
+        expect(pictures(page).last).to_have_attribute("src", PREVIEW)
+        apply.click()
+        expect(pictures(page)).to_have_count(3)
+        expect_rest(page)
+        expect_loaded(pictures(page).last)
+        assert mean_colour(pictures(page).last) == pytest.approx(mean_colour(picture), abs=0.5)
+    with step("the stage shows it too, also when it is opened later"):
+        open_sliders(page)
+        sliders.get_by_label("Brightness").fill("40")
+        expect(pictures(page).last).to_have_attribute("src", PREVIEW)
+        page.locator("#chat .frame").last.click()
+        staged = page.locator("#canvas .cv-pic > img").first
+        expect(staged).to_have_attribute("src", PREVIEW)
+        reset.click()
+        expect(staged).to_have_attribute("src", STORED)
 
 
-def test_what_is_applied_is_what_was_shown(page: Page, studio: PageProcess) -> None:
-    open_at(page, studio.sketched("draw a blue bird"), 1)
-    sliders = open_sliders(page, page.url)
-    picture = pictures(page).first
-    sliders.get_by_label("Warmth").fill("60")
-    sliders.get_by_label("Brightness").fill("-20")
-    expect(picture).to_have_attribute("src", PREVIEW)
-    expect(sliders.locator(".previewed")).to_contain_text("Preview on #1")
-    old = picture.get_attribute("src") or ""
-    with page.expect_response(re.compile("aivista/preview/.*brightness=-40.*warmth=60")):
-        sliders.get_by_label("Brightness").fill("-40")
-    expect(picture).not_to_have_attribute("src", old)
-    expect(picture).to_have_attribute("src", PREVIEW)
-    shown = mean_colour(picture)
-    sliders.get_by_role("button", name="Apply").click()
-    expect(picture).to_have_attribute("src", STORED)
-    expect(pictures(page)).to_have_count(2)
-    expect_rest(page)
-    expect_loaded(pictures(page).last)
-    applied = mean_colour(pictures(page).last)
-    assert all(abs(one - other) < 3 for one, other in zip(shown, applied, strict=True))
-
-
-def test_before_is_seen_while_it_is_held_and_reset_gives_the_picture_back(page: Page, drawn: str) -> None:
-    sliders = open_sliders(page, drawn)
-    picture = pictures(page).first
-    before = sliders.get_by_role("button", name="Before")
-    expect(before).to_be_disabled()
-    sliders.get_by_label("Contrast").fill("50")
-    expect(picture).to_have_attribute("src", PREVIEW)
-    before.hover()
-    page.mouse.down()
-    expect(picture).to_have_attribute("src", STORED)
-    page.mouse.up()
-    expect(picture).to_have_attribute("src", PREVIEW)
-    before.focus()
-    page.keyboard.down("Enter")
-    expect(picture).to_have_attribute("src", STORED)
-    page.keyboard.up("Enter")
-    expect(picture).to_have_attribute("src", PREVIEW)
-    sliders.get_by_role("button", name="Reset").click()
-    expect(picture).to_have_attribute("src", STORED)
-    expect(sliders.get_by_label("Contrast")).to_have_value("0")
-    expect(sliders.locator("output").nth(1)).to_have_text("0")
-    expect(sliders.get_by_role("button", name="Apply")).to_be_disabled()
-
-
-def test_a_panel_that_is_closed_gives_the_picture_back(page: Page, drawn: str) -> None:
-    sliders = open_sliders(page, drawn)
-    picture = pictures(page).first
-    sliders.get_by_label("Saturation").fill("-100")
-    expect(picture).to_have_attribute("src", PREVIEW)
-    sliders.locator("summary").click()
-    expect(picture).to_have_attribute("src", STORED)
-    sliders.locator("summary").click()
-    expect(picture).to_have_attribute("src", PREVIEW)
-    page.locator("#chat .next-steps[open] > summary").click()
-    expect(picture).to_have_attribute("src", STORED)
-
-
-def test_the_stage_shows_it_too_also_when_it_is_opened_later(page: Page, drawn: str) -> None:
-    sliders = open_sliders(page, drawn)
-    sliders.get_by_label("Brightness").fill("40")
-    expect(pictures(page).first).to_have_attribute("src", PREVIEW)
-    page.locator("#chat .frame").click()
-    staged = page.locator("#canvas .cv-pic > img").first
-    expect(staged).to_have_attribute("src", PREVIEW)
-    sliders.get_by_role("button", name="Reset").click()
-    expect(staged).to_have_attribute("src", STORED)
-
-
-def test_the_newest_counts_and_a_busy_studio_is_asked_again(page: Page, drawn: str) -> None:
-    def answer(route: Route) -> None:
-        asked.append(route.request.url.partition("?")[2])
-        if len(asked) == 1:
-            route.fulfill(status=429)
-        else:
-            route.continue_()
-
-    asked: list[str] = []
-    sliders = open_sliders(page, drawn)
-    picture = pictures(page).first
-    page.route("**/aivista/preview/**", answer)
-    sliders.get_by_label("Sharpness").evaluate(
-        """input => {
-            for (const value of [10, 20, 30, 40, 50]) {
-                input.value = value;
-                input.dispatchEvent(new Event("input", { bubbles: true }));
-            }
-        }"""
-    )
-    expect(picture).to_have_attribute("src", PREVIEW)
-    assert asked == ["sharpness=50", "sharpness=50"]
-    page.unroute("**/aivista/preview/**")
-
-
-def test_a_preview_that_cannot_be_had_is_said_and_the_picture_stays(page: Page, drawn: str) -> None:
-    sliders = open_sliders(page, drawn)
-    page.route("**/aivista/preview/**", lambda route: route.fulfill(status=500))
-    sliders.get_by_label("Warmth").fill("35")
-    expect(sliders.locator(".previewed")).to_have_text("The preview cannot be shown. Applying still works.")
-    expect(sliders.get_by_role("button", name="Apply")).to_be_enabled()
-    expect(pictures(page).first).to_have_attribute("src", STORED)
-    page.unroute("**/aivista/preview/**")
-
-
-def test_on_a_phone_a_small_picture_stays_beside_the_sliders(browser: Browser, drawn: str) -> None:
-    context = browser.new_context(viewport={"width": 390, "height": 844}, locale="zh-CN")
-    page = context.new_page()
-    page.goto(drawn)
-    expect_ready(page)
-    sliders = page.locator("#chat .next-steps[open] .sliders")
+def test_on_a_phone_a_small_picture_stays_beside_the_sliders(phone: Page, studio: PageProcess) -> None:
+    open_at(phone, studio.sketched("draw a red fox in the snow"), 1)
+    sliders = phone.locator("#chat .next-steps[open] .sliders")
     sliders.locator("summary").click()
     small = sliders.locator(".mini img")
     expect_loaded(small)
@@ -193,21 +188,4 @@ def test_on_a_phone_a_small_picture_stays_beside_the_sliders(browser: Browser, d
     assert box is not None
     assert after is not None
     assert (after["width"], after["height"]) == (box["width"], box["height"])
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    context.close()
-
-
-def test_the_sliders_of_an_adjusted_picture_stand_where_it_stands(page: Page, studio: PageProcess) -> None:
-    open_at(page, studio.sketched("draw a blue bird", "a bit warmer"), 2)
-    sliders = page.locator("#chat .next-steps[open] .sliders")
-    sliders.locator("summary").click()
-    warmth = sliders.get_by_label("Warmth")
-    expect(warmth).to_have_value("15")
-    expect(sliders.get_by_role("button", name="Apply")).to_be_disabled()
-    warmth.fill("0")
-    expect(pictures(page).last).to_have_attribute("src", PREVIEW)
-    sliders.get_by_role("button", name="Apply").click()
-    expect(pictures(page)).to_have_count(3)
-    expect_rest(page)
-    expect_loaded(pictures(page).last)
-    assert mean_colour(pictures(page).last) == pytest.approx(mean_colour(pictures(page).first), abs=0.5)
+    assert phone.evaluate("document.documentElement.scrollWidth") <= 390

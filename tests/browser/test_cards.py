@@ -273,3 +273,5 @@ def test_a_turn_that_waits_for_another_try_or_was_cut_off_says_so_and_continues(
         Called(card, "en").button("interrupted.go_on").click()
         expect(pictures(page)).to_have_count(1)
         expect_rest(page)
+        # A studio that ends tells a page that is still open of an unexpected error.
+        page.goto("about:blank")

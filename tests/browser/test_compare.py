@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from PIL import Image
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 from tests.page import PageProcess
 from tests.page.hands import attach, expect_loaded, expect_ready, expect_rest, open_at, open_page, pictures, say
+from tests.page.journeys import step
 
 
 @pytest.fixture(scope="module")
-def compared(browser: Browser, studio: PageProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def compared(profile: BrowserContext, studio: PageProcess, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The address of a conversation with an upload (#1), the same warmer, and that one cut to a square."""
     photo = tmp_path_factory.mktemp("photo") / "garden.png"
     ramp = Image.linear_gradient("L").resize((480, 320))
     Image.merge("RGB", (ramp, ramp.transpose(Image.Transpose.FLIP_TOP_BOTTOM), ramp.rotate(90))).save(photo)
-    context = browser.new_context(viewport={"width": 1280, "height": 860}, locale="en-US")
-    page = context.new_page()
+    page = profile.new_page()
     open_page(page, studio.url)
     attach(page, photo)
     say(page, "Make it much warmer")
@@ -32,14 +30,15 @@ def compared(browser: Browser, studio: PageProcess, tmp_path_factory: pytest.Tem
     expect(pictures(page)).to_have_count(2)
     expect_rest(page)
     expect(page.locator("#chat [data-act=compare]")).to_have_count(2)
-    yield page.url
-    context.close()
+    address = page.url
+    page.close()
+    return address
 
 
-def open_compared(page: Page, address: str, which: int = 0) -> Locator:
+def open_compared(page: Page, address: str) -> Locator:
     page.goto(address)
     expect_ready(page)
-    page.locator("#chat [data-act=compare]").nth(which).click()
+    page.locator("#chat [data-act=compare]").first.click()
     stage = page.locator("#canvas .cmp")
     expect(stage).to_be_visible()
     expect_loaded(stage.locator(".second img"))
@@ -56,72 +55,6 @@ def style(element: Locator, name: str) -> str:
     return value
 
 
-def test_a_picture_is_compared_with_what_it_was_made_from_divided_by_mouse_and_by_keys(
-    page: Page, compared: str
-) -> None:
-    stage = open_compared(page, compared)
-    expect(stage.locator(".first .tag")).to_have_text("#1")
-    expect(stage.get_by_label("Second")).to_have_value(re.compile("#1b|#2"))
-    expect(stage.locator(".cmp-sizes")).to_have_text("Both are 480×320.")
-    divider, second = stage.get_by_role("slider"), stage.locator(".second")
-    assert style(second, "clipPath") == "inset(0px 0px 0px 50%)"
-    divider.focus()
-    for _ in range(5):
-        page.keyboard.press("ArrowLeft")
-    assert style(second, "clipPath") == "inset(0px 0px 0px 45%)"
-    expect(divider).to_have_attribute("aria-valuetext", "45 % #1")
-    box = stage.locator(".cmp-frame").bounding_box()
-    assert box is not None
-    page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.5)
-    page.mouse.down()
-    page.mouse.move(box["x"] + box["width"] * 0.8, box["y"] + box["height"] * 0.5, steps=4)
-    page.mouse.up()
-    assert abs(int(divider.input_value()) - 80) <= 1
-    line = stage.locator(".cmp-line").bounding_box()
-    assert line is not None
-    assert abs(line["x"] - (box["x"] + box["width"] * 0.8)) < 8
-
-
-def test_side_by_side_both_are_zoomed_and_moved_together_and_the_ways_are_chosen_with_the_arrow_keys(
-    page: Page, compared: str
-) -> None:
-    stage = open_compared(page, compared)
-    choose(stage, "Side by side")
-    first, second = stage.locator(".first img"), stage.locator(".second img")
-    assert style(first, "transform") == style(second, "transform") == "matrix(1, 0, 0, 1, 0, 0)"
-    stage.get_by_role("button", name="Closer").click()
-    stage.get_by_role("button", name="Closer").click()
-    expect(stage.locator("output")).to_have_text("156 %")
-    near = style(first, "transform")
-    assert near != "matrix(1, 0, 0, 1, 0, 0)"
-    assert style(second, "transform") == near
-    stage.locator(".cmp-frame").focus()
-    page.keyboard.press("ArrowRight")
-    assert style(first, "transform") == style(second, "transform") != near
-    page.keyboard.press("0")
-    expect(stage.locator("output")).to_have_text("100 %")
-    box = stage.locator(".cmp-pane.second").bounding_box()
-    assert box is not None
-    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    page.mouse.wheel(0, -400)
-    expect(stage.locator("output")).not_to_have_text("100 %")
-    before = style(first, "transform")
-    page.mouse.down()
-    page.mouse.move(box["x"] + box["width"] / 2 + 30, box["y"] + box["height"] / 2 + 20, steps=3)
-    page.mouse.up()
-    assert style(first, "transform") == style(second, "transform") != before
-    page.keyboard.press("0")
-    choose(stage, "Slider")
-    page.keyboard.press("ArrowRight")
-    expect(stage.get_by_role("radio", name="Side by side")).to_be_focused()
-    page.keyboard.press("ArrowLeft")
-    page.keyboard.press("ArrowLeft")
-    expect(stage.get_by_role("radio", name="Difference")).to_be_focused()
-    page.keyboard.press("Escape")
-    for part in (".cmp-tools p >> nth=1", ".cmp-pane.first", ".cmp-said"):
-        expect(stage.locator(part)).to_be_hidden()
-
-
 def seen(stage: Locator) -> list[str]:
     """Return what is seen now: `first`, `second`."""
     return [
@@ -129,124 +62,164 @@ def seen(stage: Locator) -> list[str]:
     ]
 
 
-def test_blinking_shows_one_after_the_other_and_can_be_paused(page: Page, compared: str) -> None:
+def test_two_pictures_are_compared_in_four_ways_by_mouse_and_by_keys(page: Page, compared: str) -> None:
     stage = open_compared(page, compared)
-    choose(stage, "Blink")
-    expect(stage).to_have_attribute("data-now", "first")
-    expect(stage).to_have_attribute("data-now", "second")
-    stage.get_by_role("button", name="Blink").click()
-    expect(stage.get_by_role("button", name="Blink")).to_have_attribute("aria-pressed", "false")
-    assert seen(stage) == ["second"]
-
-
-def test_holding_shows_the_first_for_as_long_as_it_lasts(page: Page, compared: str) -> None:
+    with step("a picture is divided from what it was made from, by mouse and by keys"):
+        expect(stage.locator(".first .tag")).to_have_text("#1")
+        expect(stage.get_by_label("Second")).to_have_value(re.compile("#1b|#2"))
+        expect(stage.locator(".cmp-sizes")).to_have_text("Both are 480×320.")
+        divider, second = stage.get_by_role("slider"), stage.locator(".second")
+        assert style(second, "clipPath") == "inset(0px 0px 0px 50%)"
+        divider.focus()
+        for _ in range(5):
+            page.keyboard.press("ArrowLeft")
+        assert style(second, "clipPath") == "inset(0px 0px 0px 45%)"
+        expect(divider).to_have_attribute("aria-valuetext", "45 % #1")
+        box = stage.locator(".cmp-frame").bounding_box()
+        assert box is not None
+        page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.5)
+        page.mouse.down()
+        page.mouse.move(box["x"] + box["width"] * 0.8, box["y"] + box["height"] * 0.5, steps=4)
+        page.mouse.up()
+        assert abs(int(divider.input_value()) - 80) <= 1
+        line = stage.locator(".cmp-line").bounding_box()
+        assert line is not None
+        assert abs(line["x"] - (box["x"] + box["width"] * 0.8)) < 8
+    with step("no way to compare moves what stands around the pictures, and the difference is shown and counted"):
+        other = stage.get_by_label("Second").input_value()
+        parts = (".cmp-well", ".cmp-modes", ".cmp-tools", ".cmp-sizes")
+        before = [stage.locator(part).bounding_box() for part in parts]
+        for name in ("Side by side", "Blink", "Difference"):
+            choose(stage, name)
+            assert [stage.locator(part).bounding_box() for part in parts] == before
+        expect(stage.get_by_role("status")).to_contain_text("of the pixels differ")
+        assert [stage.locator(part).bounding_box() for part in parts] == before
+        said = stage.get_by_role("status")
+        differs = r"[\d.<>]+ % of the pixels differ, [\d.<>]+ % by 16 of 255 or more"
+        expect(said).to_have_text(re.compile(rf"^{differs}\. The largest change is \d+ of 255\.$"))
+        shown = stage.get_by_alt_text("Where #1 and", exact=False)
+        expect(shown).to_be_visible()
+        expect_loaded(shown)
+        stage.get_by_label("Second").select_option("#1")
+        expect(said).to_have_text("Not one pixel differs at 480×320.")
+    with step("blinking shows one after the other and can be paused"):
+        stage.get_by_label("Second").select_option(other)
+        choose(stage, "Blink")
+        expect(stage).to_have_attribute("data-now", "first")
+        expect(stage).to_have_attribute("data-now", "second")
+        stage.get_by_role("button", name="Blink").click()
+        expect(stage.get_by_role("button", name="Blink")).to_have_attribute("aria-pressed", "false")
+        assert seen(stage) == ["second"]
+    with step("side by side both are zoomed and moved together, and the ways are chosen with the arrow keys"):
+        choose(stage, "Side by side")
+        first, second = stage.locator(".first img"), stage.locator(".second img")
+        assert style(first, "transform") == style(second, "transform") == "matrix(1, 0, 0, 1, 0, 0)"
+        stage.get_by_role("button", name="Closer").click()
+        stage.get_by_role("button", name="Closer").click()
+        expect(stage.locator("output")).to_have_text("156 %")
+        near = style(first, "transform")
+        assert near != "matrix(1, 0, 0, 1, 0, 0)"
+        assert style(second, "transform") == near
+        stage.locator(".cmp-frame").focus()
+        page.keyboard.press("ArrowRight")
+        assert style(first, "transform") == style(second, "transform") != near
+        page.keyboard.press("0")
+        expect(stage.locator("output")).to_have_text("100 %")
+        box = stage.locator(".cmp-pane.second").bounding_box()
+        assert box is not None
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        page.mouse.wheel(0, -400)
+        expect(stage.locator("output")).not_to_have_text("100 %")
+        nearer = style(first, "transform")
+        page.mouse.down()
+        page.mouse.move(box["x"] + box["width"] / 2 + 30, box["y"] + box["height"] / 2 + 20, steps=3)
+        page.mouse.up()
+        assert style(first, "transform") == style(second, "transform") != nearer
+        page.keyboard.press("0")
+        choose(stage, "Slider")
+        page.keyboard.press("ArrowRight")
+        expect(stage.get_by_role("radio", name="Side by side")).to_be_focused()
+        page.keyboard.press("ArrowLeft")
+        page.keyboard.press("ArrowLeft")
+        expect(stage.get_by_role("radio", name="Difference")).to_be_focused()
+        page.keyboard.press("Escape")
+        for part in (".cmp-tools p >> nth=1", ".cmp-pane.first", ".cmp-said"):
+            expect(stage.locator(part)).to_be_hidden()
     page.emulate_media(reduced_motion="reduce")
     stage = open_compared(page, compared)
-    choose(stage, "Blink")
-    expect(stage.get_by_role("button", name="Blink")).to_have_attribute("aria-pressed", "false")
-    assert seen(stage) == ["second"]
-    hold = stage.get_by_role("button", name="Hold for #1")
-    hold.hover()
-    page.mouse.down()
-    assert seen(stage) == ["first"]
-    page.mouse.up()
-    assert seen(stage) == ["second"]
-    hold.focus()
-    page.keyboard.down("Space")
-    assert seen(stage) == ["first"]
-    page.keyboard.up("Space")
-    assert seen(stage) == ["second"]
-    stage.get_by_role("button", name="Blink").click()
-    expect(stage).to_have_attribute("data-now", "first")
+    with step("holding shows the first for as long as it lasts"):
+        choose(stage, "Blink")
+        expect(stage.get_by_role("button", name="Blink")).to_have_attribute("aria-pressed", "false")
+        assert seen(stage) == ["second"]
+        hold = stage.get_by_role("button", name="Hold for #1")
+        hold.hover()
+        page.mouse.down()
+        assert seen(stage) == ["first"]
+        page.mouse.up()
+        assert seen(stage) == ["second"]
+        hold.focus()
+        page.keyboard.down("Space")
+        assert seen(stage) == ["first"]
+        page.keyboard.up("Space")
+        assert seen(stage) == ["second"]
+        stage.get_by_role("button", name="Blink").click()
+        expect(stage).to_have_attribute("data-now", "first")
 
 
-def test_no_way_to_compare_moves_what_stands_around_the_pictures_and_the_difference_is_shown_and_counted(
-    page: Page, compared: str
-) -> None:
+def test_pictures_of_other_sizes_and_what_cannot_be_compared(page: Page, studio: PageProcess, compared: str) -> None:
     stage = open_compared(page, compared)
-    parts = (".cmp-well", ".cmp-modes", ".cmp-tools", ".cmp-sizes")
-    before = [stage.locator(part).bounding_box() for part in parts]
-    for name in ("Side by side", "Blink", "Difference"):
-        choose(stage, name)
-        assert [stage.locator(part).bounding_box() for part in parts] == before
-    expect(stage.get_by_role("status")).to_contain_text("of the pixels differ")
-    assert [stage.locator(part).bounding_box() for part in parts] == before
-    said = stage.get_by_role("status")
-    expect(said).to_have_text(
-        re.compile(
-            r"^[\d.<>]+ % of the pixels differ, [\d.<>]+ % by 16 of 255 or more\. The largest change is \d+ of 255\.$"
+    with step("a difference that cannot be had is said and asked for again, and from there back to one picture"):
+        page.route("**/aivista/difference/**", lambda route: route.fulfill(status=429))
+        choose(stage, "Difference")
+        expect(stage.get_by_role("status")).to_have_text(
+            "The difference cannot be shown. Please choose this view again."
         )
-    )
-    shown = stage.get_by_alt_text("Where #1 and", exact=False)
-    expect(shown).to_be_visible()
-    expect_loaded(shown)
-    stage.get_by_label("Second").select_option("#1")
-    expect(said).to_have_text("Not one pixel differs at 480×320.")
+        page.unroute("**/aivista/difference/**")
+        choose(stage, "Difference")
+        expect(stage.get_by_role("status")).to_contain_text("of the pixels differ")
+        stage.locator(".cv-bar [data-act=view]").click()
+        expect(page.locator("#canvas .cv-pic img")).to_be_visible()
+        expect(stage).to_have_count(0)
+        page.locator("#canvas [data-act=compare]").click()
+        expect(stage).to_be_visible()
+    with step("they share one frame, are picked and swapped, and nonsense changes nothing"):
+        page.locator("#chat [data-act=compare]").nth(1).click()
+        expect_loaded(stage.locator(".second img"))
+        expect(stage.locator(".cmp-sizes")).to_have_text(
+            re.compile(r"^#\w+ is 480×320, #\w+ is 320×320: fitted to one frame\.$")
+        )
+        boxes = [stage.locator(f".cmp-pane.{name}").bounding_box() for name in ("first", "second")]
+        assert boxes[0] == boxes[1]
+        # The square was cut out of the middle, where it is laid over the other again.
+        choose(stage, "Difference")
+        expect(stage.get_by_role("status")).to_have_text("Not one pixel differs at 320×320.")
+        choose(stage, "Side by side")
+        first, second = (stage.get_by_label(name).input_value() for name in ("First", "Second"))
+        stage.get_by_role("button", name="Swap the two").click()
+        expect(stage.locator(".first .tag")).to_have_text(second)
+        expect(stage.locator(".second .tag")).to_have_text(first)
+        stage.get_by_label("First").select_option("#1")
+        expect(stage.locator(".first .tag")).to_have_text("#1")
+        expect(stage.get_by_role("radio", name="Side by side")).to_have_attribute("aria-checked", "true")
+        for argument in ("#1 #9", "", "#9", "../../etc #1"):
+            page.evaluate("arg => window.aivista.act({ act: 'compare', arg })", argument)
+        page.locator("#chat [data-act=compare]").nth(1).click()
+        expect(stage.locator(".cmp-sizes")).to_contain_text("320×320")
+    with step("the only picture has nothing to be compared with"):
+        open_at(page, studio.sketched("draw a boat"), 1)
+        page.locator("#chat [data-act=compare]").click()
+        expect(page.locator("#canvas")).to_contain_text("#1 is the only picture of this conversation")
 
 
-def test_a_difference_that_cannot_be_had_is_said_and_asked_for_again_and_from_there_back_to_one_picture(
-    page: Page, compared: str
-) -> None:
-    stage = open_compared(page, compared)
-    page.route("**/aivista/difference/**", lambda route: route.fulfill(status=429))
-    choose(stage, "Difference")
-    expect(stage.get_by_role("status")).to_have_text("The difference cannot be shown. Please choose this view again.")
-    page.unroute("**/aivista/difference/**")
-    choose(stage, "Difference")
-    expect(stage.get_by_role("status")).to_contain_text("of the pixels differ")
-    stage.locator(".cv-bar [data-act=view]").click()
-    expect(page.locator("#canvas .cv-pic img")).to_be_visible()
-    expect(stage).to_have_count(0)
-    page.locator("#canvas [data-act=compare]").click()
-    expect(stage).to_be_visible()
-
-
-def test_pictures_of_other_sizes_share_one_frame_and_are_picked_and_swapped_and_nonsense_changes_nothing(
-    page: Page, compared: str
-) -> None:
-    stage = open_compared(page, compared, which=1)
-    expect(stage.locator(".cmp-sizes")).to_have_text(
-        re.compile(r"^#\w+ is 480×320, #\w+ is 320×320: fitted to one frame\.$")
-    )
-    boxes = [stage.locator(f".cmp-pane.{name}").bounding_box() for name in ("first", "second")]
-    assert boxes[0] == boxes[1]
-    # The square was cut out of the middle, where it is laid over the other again.
-    choose(stage, "Difference")
-    expect(stage.get_by_role("status")).to_have_text("Not one pixel differs at 320×320.")
-    choose(stage, "Side by side")
-    first, second = (stage.get_by_label(name).input_value() for name in ("First", "Second"))
-    stage.get_by_role("button", name="Swap the two").click()
-    expect(stage.locator(".first .tag")).to_have_text(second)
-    expect(stage.locator(".second .tag")).to_have_text(first)
-    stage.get_by_label("First").select_option("#1")
-    expect(stage.locator(".first .tag")).to_have_text("#1")
-    expect(stage.get_by_role("radio", name="Side by side")).to_have_attribute("aria-checked", "true")
-    for argument in ("#1 #9", "", "#9", "../../etc #1"):
-        page.evaluate("arg => window.aivista.act({ act: 'compare', arg })", argument)
-    page.locator("#chat [data-act=compare]").nth(1).click()
-    expect(stage.locator(".cmp-sizes")).to_contain_text("320×320")
-
-
-def test_the_only_picture_has_nothing_to_be_compared_with(page: Page, studio: PageProcess) -> None:
-    open_at(page, studio.sketched("draw a boat"), 1)
-    page.locator("#chat [data-act=compare]").click()
-    expect(page.locator("#canvas")).to_contain_text("#1 is the only picture of this conversation")
-
-
-PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "locale": "zh-CN", "has_touch": True}
-
-
-def test_it_works_on_a_phone_in_chinese(browser: Browser, compared: str) -> None:
-    context = browser.new_context(**PHONE)
-    page = context.new_page()
-    page.goto(compared)
-    expect_ready(page)
-    page.locator("#chat [data-act=compare]").first.tap()
-    stage = page.locator("#canvas .cmp")
+def test_it_works_on_a_phone_in_chinese(phone: Page, compared: str) -> None:
+    phone.goto(compared)
+    expect_ready(phone)
+    phone.locator("#chat [data-act=compare]").first.tap()
+    stage = phone.locator("#canvas .cmp")
     for name in ("并排", "闪烁", "差异", "滑动"):
         stage.get_by_role("radio", name=name).tap()
         expect(stage.get_by_role("radio", name=name)).to_have_attribute("aria-checked", "true")
-        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert phone.evaluate("document.documentElement.scrollWidth") <= 390
     targets = stage.locator("button:visible, select:visible").evaluate_all(
         "all => all.map(one => one.getBoundingClientRect().height)"
     )
@@ -254,4 +227,3 @@ def test_it_works_on_a_phone_in_chinese(browser: Browser, compared: str) -> None
     well = stage.locator(".cmp-well").bounding_box()
     assert well is not None
     assert well["height"] > 300
-    context.close()

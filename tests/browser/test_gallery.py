@@ -137,6 +137,8 @@ def test_what_is_made_while_the_gallery_is_open_joins_it_and_is_sent_as_referenc
             expect(cells(page)).to_have_count(2)
             page.get_by_role("button", name=re.compile(r"^All \d")).click()
             expect(cells(page)).to_have_count(4)
+        # A studio that ends tells a page that is still open of an unexpected error.
+        page.goto("about:blank")
 
 
 def test_pictures_are_found_by_words_likeness_filters_and_tags_and_nothing_is_lost_while_the_studio_is_away(
