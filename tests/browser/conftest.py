@@ -55,7 +55,7 @@ _SHIFTS = """
 """
 _MOST_SHIFTED = 1.0
 # Gradio's client says so of every answer that it waits for when its page is left or its connection is gone.
-_LOST = ("Failed to load resource", "AbortError", "Connection errored out", "network error", "Failed to fetch")
+_LOST = ("Failed to load resource", "AbortError", "Unexpected error", "network error", "Failed to fetch")
 _console: list[str] = []
 
 
