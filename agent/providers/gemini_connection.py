@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import ssl
 import time
 from collections.abc import AsyncGenerator, Awaitable
 from contextlib import aclosing
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -22,7 +20,7 @@ from agent.errors import AivistaError, ErrorCode, ErrorInfo, KeyProblem, Setting
 from agent.messages import Source
 from agent.providers.catalogue import ModelEntry, override_variable
 from agent.providers.gemini_failures import failure_of, web_page_failure
-from agent.providers.http_failures import Asked, Endpoint, info_without_keys
+from agent.providers.http_failures import Asked, Endpoint, info_without_keys, trusted
 
 T = TypeVar("T")
 
@@ -171,7 +169,7 @@ class GeminiConnection:
         _check_base_url(self._base_url)
         # Redirects are not followed: the key would go to whatever host they name.
         self._http = _HttpClient(
-            verify=_tls(),
+            verify=trusted(),
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=30),
         )
         # Its own async client keeps the SDK from using aiohttp; the sync one and `ssl`, which it takes for its web
@@ -180,7 +178,7 @@ class GeminiConnection:
             base_url=self._base_url,
             api_version=self._api_version,
             httpx_async_client=self._http,
-            async_client_args={"ssl": _tls()},
+            async_client_args={"ssl": trusted()},
             httpx_client=httpx2.Client(transport=httpx2.BaseTransport()),
         )
         self._client = genai.Client(api_key=self._key.get_secret_value(), vertexai=False, http_options=options)
@@ -235,12 +233,6 @@ class GeminiConnection:
             await self._http.aclose()
         if self._client is not None:
             self._client.close()
-
-
-@cache
-def _tls() -> ssl.SSLContext:
-    """Return what every connection trusts: reading the machine's certificates takes longer than a client's start."""
-    return httpx2.create_ssl_context()
 
 
 def _may_be_a_key(key: str) -> bool:

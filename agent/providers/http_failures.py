@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import html
 import re
+import ssl
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import cache
 from math import ceil
 from urllib.parse import urlsplit
 
@@ -37,6 +39,12 @@ _LONGEST_DETAIL = 500
 _LONGEST_IN_SENTENCE = 200
 # Google's keys, OpenAI's and those of servers like it.
 _KEYS = re.compile(r"AIza[\w-]{10,}|AQ\.[\w-]{20,}|\b(?:sk|gsk|pk|rk)-[\w-]{8,}|(?<=Bearer )\S+")
+
+
+@cache
+def trusted() -> ssl.SSLContext:
+    """Return what every connection trusts: reading the machine's certificates takes longer than a client's start."""
+    return httpx2.create_ssl_context()
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from agent.errors import AivistaError, Charge, ErrorCode, ErrorInfo
 from agent.messages import CompletionChunk, ImageOrigin, PromptMessage
 from agent.providers.base import PLAIN, ChatOptions, ImageRequest, PictureBytes, ToolDeclaration
 from agent.providers.catalogue import ModelEntry
-from agent.providers.http_failures import Asked, Endpoint, info_without_keys, is_web_page, wrong_address
+from agent.providers.http_failures import Asked, Endpoint, info_without_keys, is_web_page, trusted, wrong_address
 from agent.providers.openai_answer import (
     ArrivedPicture,
     ChatReader,
@@ -222,6 +222,7 @@ class OpenAIProvider:
 
         # Redirects are not followed: the key would go to whatever host they name.
         http = httpx2.AsyncClient(
+            verify=trusted(),
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=30),
             event_hooks={"request": [dress]},
         )
