@@ -272,6 +272,8 @@ def paint_with_keys(page: Page) -> None:
     """Open the painter with the keyboard alone, paint and leave."""
     page.locator("#chat .frame").first.focus()
     page.keyboard.press("Enter")
+    # Another picture may stand there until then.
+    expect(page.locator("#canvas .cv-bar b")).to_have_text("#1")
     opener = Called(page.locator("#canvas")).button("painter.paint")
     expect(opener).to_be_visible()
     opener.focus()
