@@ -54,7 +54,7 @@ _SHIFTS = """
   }).observe({ type: "layout-shift", buffered: true });
 """
 _MOST_SHIFTED = 1.0
-# Gradio's client says so of every answer that it waits for when its page is left or its connection is gone.
+# What is said of every answer that a page waits for when it is left or its connection is gone.
 _LOST = ("Failed to load resource", "AbortError", "Unexpected error", "network error", "Failed to fetch")
 _console: list[str] = []
 
@@ -203,8 +203,9 @@ def _tab(profile: BrowserContext) -> Iterator[Page]:
 
 
 def _is_fault(message: ConsoleMessage) -> bool:
-    """Return whether a script complains of anything but an answer that it did not get."""
-    return message.type == "error" and not any(lost in message.text for lost in _LOST)
+    """Return whether anything but Gradio's own files complains, of more than an answer that did not come."""
+    is_ours = "/assets/" not in message.location["url"]
+    return message.type == "error" and is_ours and not any(lost in message.text for lost in _LOST)
 
 
 def _leaves(url: str) -> bool:
