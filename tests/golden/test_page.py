@@ -16,6 +16,7 @@ import pytest
 from tests.adapters.records import keep
 from tests.golden import everything
 from tests.golden.conftest import Golden
+from tests.golden.prices import models_of_the_day
 from tests.golden.reading import elements, is_markup, read
 from tests.page import PageProcess
 from tests.webui.hostile import Stranger
@@ -56,7 +57,8 @@ class Kept:
 def opened(home: Path, conversations: dict[str, list[everything.Scene]]) -> Iterator[Kept]:
     turns = [list(everything.turns(name, scenes)) for name, scenes in conversations.items()]
     ids = dict(zip(conversations, asyncio.run(keep(home, "local", *turns)), strict=True))
-    with PageProcess(home=home, environment=KEY) as page:
+    chosen = KEY | {"AIVISTA_CATALOGUE": str(models_of_the_day(home))}
+    with PageProcess(home=home, environment=chosen) as page:
         yield Kept(page, ids)
         assert "Traceback" not in page.errors
 
@@ -138,7 +140,8 @@ def test_what_opens_at_a_press_reads_as_it_did(kept: Kept, golden: Golden, langu
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_first_page_reads_as_it_did_with_a_key_and_without(tmp_path: Path, golden: Golden, language: str) -> None:
-    for name, environment in (("first", {}), ("first with a key", KEY)):
+    chosen = {"AIVISTA_CATALOGUE": str(models_of_the_day(tmp_path))}
+    for name, environment in (("first", chosen), ("first with a key", KEY | chosen)):
         with PageProcess(home=tmp_path / name, environment=environment) as page:
             golden(f"page/{name}.{language}.txt", "\n".join(around(fetched(page.url, "new", language))) + "\n")
 

@@ -16,6 +16,7 @@ from pydantic import SecretStr
 
 from tests.golden.conftest import Golden
 from tests.golden.plain import Plain
+from tests.golden.prices import models_of_the_day
 from tests.support.api import Told, begun, png, served, stream
 from tests.support.gemini import KEY
 from tests.wire_server import Blocked, Call, GeminiServer, HttpError, PictureAnswer, Search, Text
@@ -188,6 +189,7 @@ async def test_the_models_receive_and_a_client_is_told_what_is_on_record(
     plain = Plain()
     with GeminiServer() as server:
         chosen: dict[str, Any] = {"gemini_api_key": SecretStr(KEY), "gemini_base_url": server.url, "retry_budget_s": 0}
+        chosen["catalogue_file"] = models_of_the_day(tmp_path)
         async with served(tmp_path, **chosen) as api, api.client() as client:
             told: list[Told] = []
             conversation = await begun(client)

@@ -23,6 +23,7 @@ def each_case(names: str | tuple[str, ...], cases: Iterable[Any]) -> Callable[[C
     """
     called = tuple(name.strip() for name in names.split(",")) if isinstance(names, str) else names
     told = list(cases)
+    assert told, "there is no case"
 
     def decorate(test: Callable[..., Any]) -> Any:
         within = getattr(test, "all_cases", [{}])
