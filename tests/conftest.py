@@ -77,17 +77,20 @@ class Run:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give each test its layer: browser, process, slow, or none."""
+    """Give each test its layer: browser, process, slow, or none; files that start programs, which take longest, come
+    first, so that no worker is left alone with one in the end."""
     slow = frozenset(_SLOW.read_text(encoding="utf-8").split())
     for item in items:
         assert isinstance(item, pytest.Function)
         imported = vars(item.module)
-        if item.path.is_relative_to(_TESTS / "browser") or "chromium" in imported:
+        if item.path.is_relative_to(_TESTS / "browser"):
             item.add_marker("browser")
         elif not _PROGRAMS.isdisjoint(imported):
             item.add_marker("process")
         elif item.nodeid.split("[")[0] in slow:
             item.add_marker("slow")
+    starting = {item.path for item in items if item.get_closest_marker("process")}
+    items.sort(key=lambda item: item.path not in starting)
 
 
 @pytest.hookimpl(wrapper=True)

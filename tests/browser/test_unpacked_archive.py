@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import zipfile
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from agent.components import AgentMessage
 from agent.conversation import WholeConversation
 from tests.agent.archive.shelf import kept_turns, place
-from tests.page.chromium import chromium
 
 SCRIPT = "<script>document.title = 'taken over'</script><img src=x onerror=\"document.title = 'taken over'\">"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox", "--disable-gpu"])
-        yield running
-        running.close()
 
 
 def hostile() -> WholeConversation:
@@ -37,12 +26,10 @@ def hostile() -> WholeConversation:
     return whole.model_copy(update={"turns": (said, *whole.turns[1:])})
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    home = tmp_path_factory.mktemp("unpacked")
-
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
     async def exported() -> Path:
-        here = place(home / "home")
+        here = place(tmp_path / "home")
         await here.keep(hostile())
         return (await here.archive.export_library("local")).path
 
@@ -50,21 +37,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with ThreadPoolExecutor(1) as thread:
         path = thread.submit(lambda: asyncio.run(exported())).result()
     with zipfile.ZipFile(path) as archive:
-        archive.extractall(home / "unpacked")
-    return home / "unpacked"
+        archive.extractall(tmp_path / "unpacked")
+    return tmp_path / "unpacked"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_pages_show_their_pictures_and_run_nothing(browser: Browser, folder: Path, scheme: str) -> None:
-    context = browser.new_context(color_scheme="dark" if scheme == "dark" else "light")
-    page = context.new_page()
+def test_the_pages_show_their_pictures_and_run_nothing_in_either_scheme(browser: Browser, folder: Path) -> None:
+    page = browser.new_page()
     complaints: list[str] = []
     asked: list[str] = []
-
-    def heard(message: ConsoleMessage) -> None:
-        complaints.append(message.text)
-
-    page.on("console", heard)
+    page.on("console", lambda message: complaints.append(message.text))
     page.on("request", lambda request: asked.append(request.url))
     page.goto((folder / "index.html").as_uri())
     page.get_by_role("link", name="A fox").click()
@@ -76,11 +57,16 @@ def test_the_pages_show_their_pictures_and_run_nothing(browser: Browser, folder:
         pictures.nth(number).scroll_into_view_if_needed()
         pictures.nth(number).evaluate("one => one.decode()")
         assert pictures.nth(number).evaluate("one => one.naturalWidth") == 24
-    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert paper == {"light": "rgb(251, 250, 247)", "dark": "rgb(25, 24, 22)"}[scheme]
+    page.emulate_media(color_scheme="light")
+    assert paper(page) == "rgb(251, 250, 247)"
+    page.emulate_media(color_scheme="dark")
+    assert paper(page) == "rgb(25, 24, 22)"
     assert complaints == []
     assert {url.partition(":")[0] for url in asked} == {"file"}
-    if shots := os.environ.get("ARCHIVE_SHOTS"):
-        page.set_viewport_size({"width": 900, "height": 1400})
-        page.screenshot(path=f"{shots}/{scheme}.png", full_page=True)
-    context.close()
+    page.close()
+
+
+def paper(page: Page) -> str:
+    """Return the colour behind everything."""
+    found: str = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    return found
