@@ -26,7 +26,6 @@ from tests.support.warm_start import WarmCommand, WarmStart
 Wish: TypeAlias = str | tuple[str, str]
 _ROOT = Path(__file__).parents[2]
 _PATIENCE_S = 90
-_STARTS_WARM = sys.platform == "linux"
 _SKETCHING = "from tests.page.sketching import main; main()"
 _OURS = ("AIVISTA_", "GEMINI_", "GOOGLE_", "GRADIO_", "HF_", "DISPLAY", "WAYLAND_")
 
@@ -69,6 +68,29 @@ def _warm_start() -> WarmStart:
     return start
 
 
+def start(
+    arguments: Sequence[str],
+    errors: IO[str],
+    *,
+    environment: Mapping[str, str] | None = None,
+    code: str = "",
+    is_cold: bool = False,
+    has_input: bool = False,
+) -> subprocess.Popen[str] | WarmCommand:
+    """Start the command, or `code` as `python -c` does, with its imports done already unless it `is_cold`."""
+    environment = clean_environment() if environment is None else environment
+    if sys.platform == "linux" and not is_cold:
+        return _warm_start().run(arguments, environment, errors, code=code, has_input=has_input)
+    return subprocess.Popen(
+        [sys.executable, *(["-c", code] if code else ["-m", "webui"]), *arguments],
+        stdin=subprocess.PIPE if has_input else subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=errors,
+        text=True,
+        env=environment,
+    )
+
+
 class PageProcess:
     """A running studio with its page at `url`.
 
@@ -87,7 +109,7 @@ class PageProcess:
         self.home = home
         self.port = port or free_port()
         self._flags = flags
-        self._is_cold = is_cold or not _STARTS_WARM
+        self._is_cold = is_cold
         self._environment = clean_environment(**(environment or {}))
         self._drawn: dict[tuple[Wish, ...], str] = {}
         self.said = ""
@@ -118,46 +140,24 @@ class PageProcess:
     def _sketch(self, what: str | Sequence[Wish]) -> str:
         arguments = [str(self.home), json.dumps(what)]
         with tempfile.TemporaryFile("w+") as errors:
-            process = self._program(_SKETCHING, arguments, errors)
+            process = start(arguments, errors, code=_SKETCHING)
             assert process.stdout is not None
             with process.stdout:
                 made = read_line(process, errors, _PATIENCE_S)
             process.wait(_PATIENCE_S)
         return made
 
-    def _program(self, code: str, arguments: Sequence[str], errors: IO[str]) -> subprocess.Popen[str] | WarmCommand:
-        if _STARTS_WARM:
-            return _warm_start().run(arguments, clean_environment(), errors, program=code)
-        return subprocess.Popen(
-            [sys.executable, "-c", code, *arguments],
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-            env=clean_environment(),
-        )
-
     def __enter__(self) -> Self:
         flags = ["--home", str(self.home), "--port", str(self.port), *self._flags]
         # A file, not a pipe: a pipe nobody reads fills up and stops the page.
         self._errors = tempfile.TemporaryFile("w+")
         try:
-            self._process = self._started(flags)
+            self._process = start(flags, self._errors, environment=self._environment, is_cold=self._is_cold)
             self.said = self.read_line()
         except BaseException:
             self._errors.close()
             raise
         return self
-
-    def _started(self, flags: Sequence[str]) -> subprocess.Popen[str] | WarmCommand:
-        if not self._is_cold:
-            return _warm_start().run(flags, self._environment, self._errors)
-        return subprocess.Popen(
-            [sys.executable, "-m", "webui", *flags],
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            text=True,
-            env=self._environment,
-        )
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import atexit
 import os
 import subprocess
 import sys
 import tempfile
-from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.page import clean_environment
+from tests.page.process import start
 from tests.support.lines import read_line
 from tests.support.waiting import PATIENCE_S
-from tests.support.warm_start import WarmCommand, WarmStart
 
 _ROOT = Path(__file__).parent.parent.parent
-_STARTS_WARM = sys.platform == "linux"
 
 _LIMIT = """
 import resource, signal
@@ -33,13 +29,6 @@ def run_child(code: str, *arguments: str, max_file_bytes: int | None = None) -> 
     start = _LIMIT.format(limit=max_file_bytes) if max_file_bytes is not None else ""
     command = [sys.executable, "-X", "utf8", "-c", start + code, *arguments]
     return subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, timeout=60, check=False)
-
-
-@cache
-def _warm_start() -> WarmStart:
-    start = WarmStart(clean_environment(), has_page=False)
-    atexit.register(start.close)
-    return start
 
 
 def children_that_run(script: str) -> list[int]:
@@ -67,20 +56,8 @@ class StudioChild:
     def __enter__(self) -> Self:
         # A file, not a pipe: a pipe nobody reads fills up and stops the child.
         self._errors = tempfile.TemporaryFile("w+")
-        self._child = self._started()
+        self._child = start(self._arguments, self._errors, code=self._code)
         return self
-
-    def _started(self) -> subprocess.Popen[str] | WarmCommand:
-        if _STARTS_WARM:
-            return _warm_start().run(self._arguments, clean_environment(), self._errors, program=self._code)
-        return subprocess.Popen(
-            [sys.executable, "-c", self._code, *self._arguments],
-            cwd=_ROOT,
-            env=clean_environment(),
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            text=True,
-        )
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -26,19 +26,19 @@ _AT_THE_FIRST_TURN = (
 )
 
 
-def main(requests: int, has_page: bool) -> int:
+def main(requests: int) -> int:
     """Import what a studio needs, then fork one for every request that comes in on a socket, until that is closed.
 
-    In a fork it is the command that runs, or the program that was sent instead, and its exit code that is returned.
+    In a fork it is the command that runs, or the code that was sent instead, and its exit code that is returned.
     """
-    _import_all(has_page)
+    _import_all()
     request = _Forks(socket.socket(fileno=requests)).serve()
     if request is None:
         return 0
     arguments: list[str] = request["arguments"]
-    if program := request["program"]:
+    if code := request["code"]:
         sys.argv = ["-c", *arguments]
-        exec(compile(program, "<string>", "exec"), {"__name__": "__main__"})
+        exec(compile(code, "<string>", "exec"), {"__name__": "__main__"})
         return 0
     from webui.cli import main as command
 
@@ -46,14 +46,13 @@ def main(requests: int, has_page: bool) -> int:
     return command(arguments)
 
 
-def _import_all(has_page: bool) -> None:
+def _import_all() -> None:
     # A look for garbage is at all there is, and nothing of what is imported is any.
     gc.disable()
-    if has_page:
-        from webui import cli
+    from webui import cli
 
-        cli._import_gradio()
-        import_module("webui.app")
+    cli._import_gradio()
+    import_module("webui.app")
     for name in _AT_THE_FIRST_TURN:
         import_module(name)
     # What a fork never looks at is never copied.
@@ -82,7 +81,7 @@ class _Forks:
                 os.read(self._woken, 4096)
                 self._tell_ends()
             if asked in ready:
-                message, handles, _, _ = socket.recv_fds(self._requests, _REQUEST_BYTES, 3)
+                message, handles, _, _ = socket.recv_fds(self._requests, _REQUEST_BYTES, 4)
                 if not message:
                     return None
                 pid = os.fork()
@@ -92,9 +91,9 @@ class _Forks:
                     return request
                 self._keep(pid, *handles)
 
-    def _keep(self, pid: int, stdout: int, errors: int, status: int) -> None:
-        os.close(stdout)
-        os.close(errors)
+    def _keep(self, pid: int, stdin: int, stdout: int, errors: int, status: int) -> None:
+        for handle in (stdin, stdout, errors):
+            os.close(handle)
         self._running[pid] = status
         os.write(status, NUMBER.pack(pid))
 
@@ -109,14 +108,15 @@ class _Forks:
                 os.write(handle, NUMBER.pack(os.waitstatus_to_exitcode(status)))
             os.close(handle)
 
-    def _begin(self, request: Mapping[str, Any], stdout: int, errors: int, status: int) -> None:
+    def _begin(self, request: Mapping[str, Any], stdin: int, stdout: int, errors: int, status: int) -> None:
         """Make the fork what a process of its own would be."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        os.dup2(stdin, 0)
         os.dup2(stdout, 1)
         os.dup2(errors, 2)
         self._requests.close()
-        for handle in (stdout, errors, status, self._woken, self._wakes, *self._running.values()):
+        for handle in (stdin, stdout, errors, status, self._woken, self._wakes, *self._running.values()):
             os.close(handle)
         os.chdir(request["folder"])
         os.environ.clear()

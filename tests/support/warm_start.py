@@ -26,14 +26,16 @@ _IMPORTED_WITH = {"GRADIO_ANALYTICS_ENABLED": "False", "HF_HUB_OFFLINE": "1", "H
 _PROGRAM = """
 import sys
 from tests.support.forks import main
-sys.exit(main(int(sys.argv[1]), has_page=sys.argv[2] == "page"))
+sys.exit(main(int(sys.argv[1])))
 """
 
 
 class WarmCommand:
-    """A fork at work, with what a test needs of `subprocess.Popen`; its standard output is a pipe."""
+    """A fork at work, with what a test needs of `subprocess.Popen`; its standard output is a pipe, and its input if it
+    has one."""
 
-    def __init__(self, pid: int, status: int, stdout: IO[str]) -> None:
+    def __init__(self, pid: int, status: int, stdin: IO[str] | None, stdout: IO[str]) -> None:
+        self.stdin = stdin
         self.stdout = stdout
         self._pid = pid
         self._status = status
@@ -67,16 +69,13 @@ class WarmCommand:
 
 
 class WarmStart:
-    """The process that has done the imports; it ends with the process that started it.
+    """The process that has done the imports; it ends with the process that started it."""
 
-    Without `has_page` it has imported no Gradio, and runs programs only.
-    """
-
-    def __init__(self, environment: Mapping[str, str], *, has_page: bool = True) -> None:
+    def __init__(self, environment: Mapping[str, str]) -> None:
         self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _PROGRAM, str(theirs.fileno()), "page" if has_page else "studio"],
+                [sys.executable, "-c", _PROGRAM, str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
@@ -84,25 +83,32 @@ class WarmStart:
             )
 
     def run(
-        self, arguments: Sequence[str], environment: Mapping[str, str], errors: IO[str], program: str = ""
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        errors: IO[str],
+        *,
+        code: str = "",
+        has_input: bool = False,
     ) -> WarmCommand:
-        """Run the command in a fork, or `program` as `python -c` does. Raises RuntimeError when there is none to be
-        had."""
+        """Run the command in a fork, or `code` as `python -c` does. Raises RuntimeError when there is no fork."""
+        stdin, to_say = os.pipe() if has_input else (os.open(os.devnull, os.O_RDONLY), None)
         said, stdout = os.pipe()
         told, status = os.pipe()
-        request = {"arguments": list(arguments), "environment": dict(environment), "folder": os.getcwd()}
-        request["program"] = program
+        request = {"arguments": list(arguments), "environment": dict(environment), "folder": os.getcwd(), "code": code}
+        handles = [stdin, stdout, errors.fileno(), status]
         try:
-            socket.send_fds(self._requests, [json.dumps(request).encode()], [stdout, errors.fileno(), status])
+            socket.send_fds(self._requests, [json.dumps(request).encode()], handles)
         finally:
-            os.close(stdout)
-            os.close(status)
+            for handle in (stdin, stdout, status):
+                os.close(handle)
         # It imports before it answers.
         is_told = bool(select.select([told], [], [], PATIENCE_S)[0])
         number = os.read(told, NUMBER.size) if is_told else b""
         if not number:
             raise RuntimeError(f"no studio was forked within {PATIENCE_S:g} s (exit code {self._process.poll()})")
-        return WarmCommand(NUMBER.unpack(number)[0], told, os.fdopen(said))
+        (pid,) = NUMBER.unpack(number)
+        return WarmCommand(pid, told, None if to_say is None else os.fdopen(to_say, "w"), os.fdopen(said))
 
     def close(self) -> None:
         """End the process. Studios that still run go on."""

@@ -9,11 +9,11 @@ import json
 import re
 import signal
 import socket
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from subprocess import Popen
 from typing import IO, Any
 
 import httpx2
@@ -36,11 +36,12 @@ from agent.settings import Settings
 from agent.studio import Studio
 from tests.adapters.mcp_server import mcp_server
 from tests.adapters.scripted import calls, says
-from tests.page import clean_environment, free_port, run_command
-from tests.support.lines import read_line, running
-from tests.support.mcp_pipes import on_pipes
+from tests.page import free_port, run_command
+from tests.support.lines import read_line
+from tests.support.mcp_pipes import on_pipes, serving
 from tests.support.scenes import Scene, generate, picture, png
 from tests.support.waiting import wait_until
+from tests.support.warm_start import WarmCommand
 
 DOCS = Path(__file__).parents[2] / "docs" / "mcp-server.md"
 ANNA, BEN = "anna-has-a-long-token", "ben-has-a-long-token"
@@ -48,12 +49,11 @@ PATIENCE_S = 60
 
 
 @contextmanager
-def at_an_address(home: Path) -> Iterator[tuple[str, subprocess.Popen[str], IO[str]]]:
+def at_an_address(home: Path) -> Iterator[tuple[str, Popen[str] | WarmCommand, IO[str]]]:
     """Run the server on loopback with two tokens; give its address, its process, and what that says of errors."""
     port = free_port()
     tokens = ["--api-token", f"anna:{ANNA}", "--api-token", f"ben:{BEN}"]
-    command = [sys.executable, "-m", "webui", *tokens, "mcp", "--home", str(home), "--http", f"127.0.0.1:{port}"]
-    with running(command, env=clean_environment()) as (process, errors):
+    with serving(home, "--http", f"127.0.0.1:{port}", before=tokens) as (process, errors):
         said = read_line(process, errors)
         assert said == f"Aivista's MCP server is open at http://127.0.0.1:{port}/mcp"
         yield said.rpartition(" ")[2], process, errors
@@ -116,7 +116,7 @@ async def test_a_wish_becomes_a_picture_with_preview_original_and_receipt(tmp_pa
         assert total is None
         steps.append((progress, message))
 
-    async with on_pipes(tmp_path) as client:
+    async with on_pipes(tmp_path, is_cold=True) as client:
         wish = {"wish": "Draw a red fox in the snow", "aspect_ratio": "3:2"}
         result = await client.call_tool("generate", wish, progress_callback=hear)
         assert not result.is_error
@@ -232,8 +232,7 @@ async def test_half_a_character_is_no_obstacle_on_pipes_and_over_http(tmp_path: 
 
     shake = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     hello = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": shake})
-    command = [sys.executable, "-m", "webui", "mcp", "--home", str(tmp_path / "pipes")]
-    with running(command, env=clean_environment(), stdin=subprocess.PIPE) as (process, errors):
+    with serving(tmp_path / "pipes") as (process, errors):
         assert process.stdin is not None
         for line, number in (hello, 1), (body, 2):
             process.stdin.write(f"{line}\n")
@@ -277,7 +276,7 @@ async def test_cancelling_a_call_stops_its_turn(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         gemini = {"GEMINI_API_KEY": "AIza-operators-own-0001"}
         gemini["GOOGLE_GEMINI_BASE_URL"] = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        async with on_pipes(tmp_path, "legacy", **gemini) as client:
+        async with on_pipes(tmp_path, "legacy", environment=gemini) as client:
             wish = {"wish": "A red fox", "request_id": "fox-1"}
             call = asyncio.create_task(client.call_tool("generate", wish, progress_callback=hear))
             async with asyncio.timeout(PATIENCE_S):

@@ -101,7 +101,7 @@ async def writers(home: Path, **environment: str) -> AsyncIterator[Writers]:
         settings = on_gemini(settings, environment["GOOGLE_GEMINI_BASE_URL"])
     with PageProcess(home=home, environment=environment) as page:
         async with (
-            on_pipes(home, **environment) as mcp,
+            on_pipes(home, environment=environment) as mcp,
             httpx.AsyncClient(base_url=page.url, timeout=PATIENCE_S) as http,
             Studio(settings) as script,
         ):
