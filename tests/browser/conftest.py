@@ -15,6 +15,7 @@ from playwright.sync_api import Error as PlaywrightError
 
 from tests.page import PageProcess, free_port
 from tests.page.chromium import chromium
+from tests.support.small_frames import small_frames
 from tests.support.waiting import wait_until
 from tests.wire_server import GeminiProcess
 
@@ -105,8 +106,10 @@ def port_of(name: str) -> int:
 
 @pytest.fixture(scope="module")
 def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageProcess]:
-    """A studio without a key: it sketches."""
-    with PageProcess(home=tmp_path_factory.mktemp("home"), port=port_of("studio")) as page:
+    """A studio without a key: it sketches, in small frames."""
+    home = tmp_path_factory.mktemp("home")
+    environment = {"AIVISTA_CATALOGUE": str(small_frames(home))}
+    with PageProcess(home=home, environment=environment, port=port_of("studio")) as page:
         yield page
 
 
@@ -143,7 +146,7 @@ def _own_answers(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.fixture(scope="package")
 def profile(browser: Browser) -> Iterator[BrowserContext]:
     """A browser profile for all tests: what the page is made of is fetched and compiled once."""
-    with _profile(browser, viewport={"width": 1280, "height": 860}, locale="en-US", accept_downloads=True) as one:
+    with _profile(browser, viewport={"width": 1280, "height": 860}, locale="en-US", accept_downloads=True, reduced_motion="reduce") as one:
         yield one
 
 

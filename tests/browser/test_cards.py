@@ -92,7 +92,7 @@ def test_a_plan_is_refused_with_nonsense_waits_until_it_is_dropped_and_is_painte
         expect(pictures(page)).to_have_count(1)
         expect_rest(page)
         expect(plan).to_have_count(0)
-        expect(page.locator("#chat .frame")).to_have_attribute("style", "aspect-ratio:1024/1024")
+        expect(page.locator("#chat .frame")).to_have_attribute("style", "aspect-ratio:512/512")
         page.locator("#chat .plan-past summary").click()
         expect(page.locator("#chat .plan-past dl")).to_contain_text("a yellow tulip on a hill")
 

@@ -103,6 +103,7 @@ def test_two_pictures_are_compared_in_four_ways_by_mouse_and_by_keys(page: Page,
         stage.get_by_label("Second").select_option("#1")
         expect(said).to_have_text("Not one pixel differs at 480×320.")
     with step("blinking shows one after the other and can be paused"):
+        page.emulate_media(reduced_motion="no-preference")
         stage.get_by_label("Second").select_option(other)
         choose(stage, "Blink")
         expect(stage).to_have_attribute("data-now", "first")

@@ -140,7 +140,7 @@ class PageProcess:
     def _sketch(self, what: str | Sequence[Wish]) -> str:
         arguments = [str(self.home), json.dumps(what)]
         with tempfile.TemporaryFile("w+") as errors:
-            process = start(arguments, errors, code=_SKETCHING)
+            process = start(arguments, errors, environment=self._environment, code=_SKETCHING)
             assert process.stdout is not None
             with process.stdout:
                 made = read_line(process, errors, _PATIENCE_S)

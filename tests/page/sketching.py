@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +16,9 @@ from tests.page.process import Wish
 
 
 async def _made(home: Path, told: str | Sequence[Wish]) -> str:
-    async with Studio(Settings(home=home, provider="sketch")) as studio:
+    catalogue = os.environ.get("AIVISTA_CATALOGUE")
+    settings = Settings(home=home, provider="sketch", catalogue_file=Path(catalogue) if catalogue else None)
+    async with Studio(settings) as studio:
         if isinstance(told, str):
             return (await studio.duplicate_conversation(told)).id
         return await _drawn(studio, told)

@@ -11,6 +11,11 @@ from agent.settings import Settings
 
 def with_small_frames(settings: Settings, folder: Path) -> Settings:
     """Return the settings with the bundled models as models of the operator's, each side of their pictures halved."""
+    return settings.model_copy(update={"catalogue_file": small_frames(folder)})
+
+
+def small_frames(folder: Path) -> Path:
+    """Return a file of these models in a folder."""
 
     def halved(size: re.Match[str]) -> str:
         return f"= [{int(size[1]) // 2}, {int(size[2]) // 2}]"
@@ -20,4 +25,4 @@ def with_small_frames(settings: Settings, folder: Path) -> Settings:
     assert sizes > 20
     path = folder / "small_frames.toml"
     path.write_text(small, encoding="utf-8")
-    return settings.model_copy(update={"catalogue_file": path})
+    return path
