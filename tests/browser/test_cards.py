@@ -46,10 +46,7 @@ NONSENSE: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-def test_a_plan_is_refused_with_nonsense_waits_until_it_is_dropped_and_is_painted_as_it_was_changed(
-    page: Page, studio: PageProcess
-) -> None:
-    open_page(page, studio.url)
+def a_plan_is_refused_with_nonsense_waits_until_it_is_dropped_and_is_painted_as_it_was_changed(page: Page) -> None:
     called = Called(page, "en")
     plan, run = page.locator("#chat .plan"), called.button("plan.run")
     prompt = plan.get_by_label("Prompt")
@@ -97,27 +94,7 @@ def test_a_plan_is_refused_with_nonsense_waits_until_it_is_dropped_and_is_painte
         expect(page.locator("#chat .plan-past dl")).to_contain_text("a yellow tulip on a hill")
 
 
-def test_a_plan_works_on_a_phone(phone: Page, studio: PageProcess) -> None:
-    open_page(phone, studio.url)
-    called = Called(phone, "zh-CN")
-    called.field("composer.confirm").check()
-    say(phone, "画一只雪地里的红狐狸")
-    plan = phone.locator("#chat .plan")
-    expect(plan.get_by_label("提示词")).to_be_visible()
-    expect_rest(phone)
-    assert phone.evaluate("document.documentElement.scrollWidth") <= 390
-    assert plan.locator("select").first.evaluate("field => field.getBoundingClientRect().height") >= 40
-    called.button("plan.run").click()
-    expect(pictures(phone)).to_have_count(1)
-    expect_rest(phone)
-    expect(phone.locator("#chat .next-steps[open]")).to_have_count(1)
-    assert phone.evaluate("document.documentElement.scrollWidth") <= 390
-
-
-def test_buttons_and_sliders_speak_for_the_person_and_questions_lead_to_their_answers(
-    page: Page, studio: PageProcess, photo: Path
-) -> None:
-    open_at(page, studio.sketched("draw a red fox in the snow"), 1)
+def buttons_and_sliders_speak_for_the_person_and_questions_lead_to_their_answers(page: Page, photo: Path) -> None:
     panel, question = page.locator("#chat .next-steps[open]"), page.locator("#chat .ask")
     called = Called(panel, "en")
     with step("a button of a picture says its wish once, and the draft stays"):
@@ -165,10 +142,33 @@ def test_buttons_and_sliders_speak_for_the_person_and_questions_lead_to_their_an
         expect(page.locator("#box .thumbnail-item")).to_have_count(1)
 
 
-def test_plans_reviews_and_failures_of_a_model_are_worked_with(
-    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
+def test_plans_buttons_sliders_and_questions_of_the_sketch_model_lead_to_pictures(
+    page: Page, studio: PageProcess, photo: Path
 ) -> None:
-    open_page(page, gemini_studio.url)
+    open_page(page, studio.url)
+    a_plan_is_refused_with_nonsense_waits_until_it_is_dropped_and_is_painted_as_it_was_changed(page)
+    open_at(page, studio.sketched("draw a red fox in the snow"), 1)
+    buttons_and_sliders_speak_for_the_person_and_questions_lead_to_their_answers(page, photo)
+
+
+def test_a_plan_works_on_a_phone(phone: Page, studio: PageProcess) -> None:
+    open_page(phone, studio.url)
+    called = Called(phone, "zh-CN")
+    called.field("composer.confirm").check()
+    say(phone, "画一只雪地里的红狐狸")
+    plan = phone.locator("#chat .plan")
+    expect(plan.get_by_label("提示词")).to_be_visible()
+    expect_rest(phone)
+    assert phone.evaluate("document.documentElement.scrollWidth") <= 390
+    assert plan.locator("select").first.evaluate("field => field.getBoundingClientRect().height") >= 40
+    called.button("plan.run").click()
+    expect(pictures(phone)).to_have_count(1)
+    expect_rest(phone)
+    expect(phone.locator("#chat .next-steps[open]")).to_have_count(1)
+    assert phone.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def plans_reviews_and_failures_of_a_model_are_worked_with(page: Page, gemini: GeminiProcess) -> None:
     called = Called(page, "en")
     plan, card = page.locator("#chat .plan"), page.locator("#chat [role=alert]")
     with step("a failed turn goes on in its place"):
@@ -201,6 +201,8 @@ def test_plans_reviews_and_failures_of_a_model_are_worked_with(
         expect(copy).to_be_enabled()
         copy.click()
         expect(card).to_contain_text("Not copied")
+        page.unroute("**/aivista/report/**")
+        page.context.clear_permissions()
     with step("a poor picture is painted again and folded under the better one"):
         gemini.control(clear=True, on_text=[paint(), verdict(0.3), verdict(0.95)])
         begin_anew(page)
@@ -235,9 +237,12 @@ def test_plans_reviews_and_failures_of_a_model_are_worked_with(
         expect(page.locator("#chat .receipt")).to_contain_text("2K → 2048×2048")
 
 
-def test_a_turn_that_waits_for_another_try_or_was_cut_off_says_so_and_continues(
-    page: Page, gemini: GeminiProcess, tmp_path: Path
+def test_plans_reviews_and_failures_are_worked_with_and_turns_that_wait_or_were_cut_off_continue(
+    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess, tmp_path: Path
 ) -> None:
+    open_page(page, gemini_studio.url)
+    plans_reviews_and_failures_of_a_model_are_worked_with(page, gemini)
+    assert gemini.read("violations") == []
     environment = {
         "GEMINI_API_KEY": "AIza-operators-own-0001",
         "GOOGLE_GEMINI_BASE_URL": gemini.url,
@@ -247,7 +252,7 @@ def test_a_turn_that_waits_for_another_try_or_was_cut_off_says_so_and_continues(
     with PageProcess(home=tmp_path, environment=environment) as studio:
         open_page(page, studio.url)
         with step("the wait counts down until it is stopped"):
-            gemini.control(on_text=[busy])
+            gemini.control(clear=True, on_text=[busy])
             say(page, "hello")
             seconds = page.locator(".live .down")
             expect(seconds).to_be_visible()

@@ -62,7 +62,7 @@ def seen(stage: Locator) -> list[str]:
     ]
 
 
-def test_two_pictures_are_compared_in_four_ways_by_mouse_and_by_keys(page: Page, compared: str) -> None:
+def two_pictures_are_compared_in_four_ways_by_mouse_and_by_keys(page: Page, compared: str) -> None:
     stage = open_compared(page, compared)
     with step("a picture is divided from what it was made from, by mouse and by keys"):
         expect(stage.locator(".first .tag")).to_have_text("#1")
@@ -165,9 +165,10 @@ def test_two_pictures_are_compared_in_four_ways_by_mouse_and_by_keys(page: Page,
         assert seen(stage) == ["second"]
         stage.get_by_role("button", name="Blink").click()
         expect(stage).to_have_attribute("data-now", "first")
+        page.emulate_media(reduced_motion="null")
 
 
-def test_pictures_of_other_sizes_and_what_cannot_be_compared(page: Page, studio: PageProcess, compared: str) -> None:
+def pictures_of_other_sizes_and_what_cannot_be_compared(page: Page, studio: PageProcess, compared: str) -> None:
     stage = open_compared(page, compared)
     with step("a difference that cannot be had is said and asked for again, and from there back to one picture"):
         page.route("**/aivista/difference/**", lambda route: route.fulfill(status=429))
@@ -210,6 +211,13 @@ def test_pictures_of_other_sizes_and_what_cannot_be_compared(page: Page, studio:
         open_at(page, studio.sketched("draw a boat"), 1)
         page.locator("#chat [data-act=compare]").click()
         expect(page.locator("#canvas")).to_contain_text("#1 is the only picture of this conversation")
+
+
+def test_two_pictures_are_compared_in_four_ways_whatever_their_sizes_by_mouse_and_by_keys(
+    page: Page, studio: PageProcess, compared: str
+) -> None:
+    two_pictures_are_compared_in_four_ways_by_mouse_and_by_keys(page, compared)
+    pictures_of_other_sizes_and_what_cannot_be_compared(page, studio, compared)
 
 
 def test_it_works_on_a_phone_in_chinese(phone: Page, compared: str) -> None:

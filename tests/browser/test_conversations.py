@@ -97,7 +97,7 @@ def expect_found(page: Page, query: str, marked: str) -> None:
     expect(rows.get_by_role("listitem")).to_have_count(listed)
 
 
-def test_a_conversation_is_found_pinned_copied_renamed_thrown_away_and_brought_back(page: Page, told: str) -> None:
+def a_conversation_is_found_pinned_copied_renamed_thrown_away_and_brought_back(page: Page, told: str) -> None:
     called, heading, first = Called(page), page.locator("#top h1"), page.locator("#rail-rows li").first
     title = open_told(page, told)
     with step("a search shows where the words stand, in both languages"):
@@ -181,7 +181,7 @@ def test_a_conversation_is_found_pinned_copied_renamed_thrown_away_and_brought_b
         expect(page.get_by_role("status").filter(has_text="Deleted forever.")).to_be_visible()
 
 
-def test_a_plan_still_waits_when_one_comes_back_and_words_are_said_otherwise_and_from_right_to_left(
+def a_plan_still_waits_when_one_comes_back_and_words_are_said_otherwise_and_from_right_to_left(
     page: Page, studio: PageProcess
 ) -> None:
     called, confirm = Called(page), Called(page).field("composer.confirm")
@@ -269,6 +269,13 @@ def expect_right(page: Page) -> None:
     assert gaps[1] < 2
     expect(page.locator("#top h1")).to_have_attribute("dir", "auto")
     expect_rest(page)
+
+
+def test_a_conversation_is_found_named_thrown_away_and_brought_back_and_its_words_are_said_otherwise(
+    page: Page, studio: PageProcess, told: str
+) -> None:
+    a_conversation_is_found_pinned_copied_renamed_thrown_away_and_brought_back(page, told)
+    a_plan_still_waits_when_one_comes_back_and_words_are_said_otherwise_and_from_right_to_left(page, studio)
 
 
 def test_a_conversation_is_exported_and_imported_again_on_a_chinese_phone(

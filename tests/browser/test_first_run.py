@@ -16,7 +16,8 @@ from PIL import Image
 from playwright.sync_api import Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import composer, expect_loaded, expect_rest, open_page, pictures, say
+from tests.page.hands import begin_anew, composer, expect_loaded, expect_rest, open_page, pictures, say
+from tests.page.journeys import step
 from tests.wire_server import GeminiProcess, quota_body
 
 KEY = "AIzaSyCANARY-kept-on-this-machine-4321"
@@ -31,8 +32,7 @@ def keyless(gemini: GeminiProcess, tmp_path_factory: pytest.TempPathFactory) -> 
         yield page
 
 
-def test_an_example_runs_at_once_without_a_key(page: Page, keyless: PageProcess) -> None:
-    open_page(page, keyless.url)
+def an_example_runs_at_once_without_a_key(page: Page) -> None:
     expect(page.locator(".wish")).to_have_count(6)
     page.get_by_role("button", name="Cut to a format").press("Enter")
     expect(pictures(page)).to_have_count(1)
@@ -42,11 +42,7 @@ def test_an_example_runs_at_once_without_a_key(page: Page, keyless: PageProcess)
     expect(composer(page)).to_have_value("")
 
 
-def test_a_key_is_tried_kept_on_this_machine_and_greys_what_it_cannot_use(
-    page: Page, gemini: GeminiProcess, keyless: PageProcess
-) -> None:
-    gemini.control(deny_model={PRO: quota_body("day", limit=0, model=PRO)})
-    open_page(page, keyless.url)
+def a_key_is_tried_kept_on_this_machine_and_greys_what_it_cannot_use(page: Page, keyless: PageProcess) -> None:
     page.get_by_role("button", name="Add a key").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Gemini API key").fill(KEY)
@@ -101,6 +97,18 @@ def _expect_nowhere_else(page: Page, studio: PageProcess, kept: Path) -> None:
     assert files
     assert not [path for path in files if b"CANARY" in path.read_bytes()]
     assert "CANARY" not in studio.errors
+
+
+def test_an_example_runs_without_a_key_and_one_is_kept_on_this_machine_and_greys_what_it_cannot_use(
+    page: Page, gemini: GeminiProcess, keyless: PageProcess
+) -> None:
+    gemini.control(deny_model={PRO: quota_body("day", limit=0, model=PRO)})
+    open_page(page, keyless.url)
+    with step("an example runs at once, without a key"):
+        an_example_runs_at_once_without_a_key(page)
+    with step("a key is tried, kept on this machine, and greys what it cannot use"):
+        begin_anew(page)
+        a_key_is_tried_kept_on_this_machine_and_greys_what_it_cannot_use(page, keyless)
 
 
 def test_a_refusal_offers_other_words_and_an_empty_picture_is_covered(

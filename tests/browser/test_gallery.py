@@ -141,7 +141,7 @@ def test_what_is_made_while_the_gallery_is_open_joins_it_and_is_sent_as_referenc
         page.goto("about:blank")
 
 
-def test_pictures_are_found_by_words_likeness_filters_and_tags_and_nothing_is_lost_while_the_studio_is_away(
+def pictures_are_found_by_words_likeness_filters_and_tags_and_nothing_is_lost_while_the_studio_is_away(
     page: Page, studio: PageProcess, talk: str
 ) -> None:
     found = open_gallery(page, studio)
@@ -251,8 +251,8 @@ def downloaded(page: Page, button: Locator, file: Path) -> dict[str, bytes]:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-def test_pictures_are_chosen_taken_away_starred_and_deleted_by_mouse_and_by_keys(
-    page: Page, studio: PageProcess, tmp_path: Path
+def pictures_are_chosen_taken_away_starred_and_deleted_by_mouse_and_by_keys(
+    page: Page, studio: PageProcess, folder: Path
 ) -> None:
     found = open_gallery(page, studio)
     order = [found.nth(at).get_attribute("data-id") for at in range(3)]
@@ -298,13 +298,13 @@ def test_pictures_are_chosen_taken_away_starred_and_deleted_by_mouse_and_by_keys
         choose(page, "red fox", "鲸鱼")
         expect(bar(page)).to_contain_text("2 selected")
         expect(bar(page).get_by_role("button", name="Compare")).to_be_hidden()
-        files = downloaded(page, bar(page).get_by_role("button", name="Download"), tmp_path / "two.zip")
+        files = downloaded(page, bar(page).get_by_role("button", name="Download"), folder / "two.zip")
         assert len(files) == 2
         assert any("red-fox" in name for name in files)
         assert any("鲸鱼" in name for name in files)
         assert all(isinstance(read(data), Recipe) for data in files.values())
         bar(page).get_by_role("button", name="Other copies").click()
-        files = downloaded(page, page.get_by_role("menuitem", name="Clean copy"), tmp_path / "clean.zip")
+        files = downloaded(page, page.get_by_role("menuitem", name="Clean copy"), folder / "clean.zip")
         assert all(name.endswith("-clean.png") for name in files)
         assert [read(data) for data in files.values()] == [None, None]
         assert list((studio.home / "temporary").iterdir()) == []
@@ -354,7 +354,7 @@ SCROLLED = """async box => {
 }"""
 
 
-def test_pictures_lead_to_their_conversations_and_into_the_one_that_is_open(
+def pictures_lead_to_their_conversations_and_into_the_one_that_is_open(
     page: Page, studio: PageProcess, talk: str
 ) -> None:
     open_gallery(page, studio, talk)
@@ -405,6 +405,16 @@ def test_pictures_lead_to_their_conversations_and_into_the_one_that_is_open(
         expect(page.locator("#chat .user")).to_have_count(0)
         for at in range(2):
             expect_loaded(page.locator("#box .thumbnail-item img").nth(at))
+
+
+def test_pictures_are_found_chosen_taken_away_starred_and_deleted_and_lead_to_their_conversations(
+    page: Page, studio: PageProcess, talk: str, tmp_path: Path
+) -> None:
+    pictures_are_found_by_words_likeness_filters_and_tags_and_nothing_is_lost_while_the_studio_is_away(
+        page, studio, talk
+    )
+    pictures_are_chosen_taken_away_starred_and_deleted_by_mouse_and_by_keys(page, studio, tmp_path)
+    pictures_lead_to_their_conversations_and_into_the_one_that_is_open(page, studio, talk)
 
 
 def test_on_a_phone_fingers_do_the_same_and_everything_is_chinese(phone: Page, studio: PageProcess) -> None:

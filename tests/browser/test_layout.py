@@ -33,7 +33,7 @@ def expect_in_sight(page: Page, part: str) -> None:
     page.keyboard.press("Enter")
 
 
-def test_the_thread_follows_until_one_scrolls_up_and_what_one_reads_or_unfolds_stays_in_sight(
+def the_thread_follows_until_one_scrolls_up_and_what_one_reads_or_unfolds_stays_in_sight(
     page: Page, studio: PageProcess
 ) -> None:
     called = Called(page)
@@ -96,7 +96,7 @@ def test_the_thread_follows_until_one_scrolls_up_and_what_one_reads_or_unfolds_s
         assert size["width"] / size["height"] == pytest.approx(9 / 16, abs=0.01)
 
 
-def test_the_stage_is_as_wide_as_it_was_drawn_and_shows_the_newest_picture(page: Page, studio: PageProcess) -> None:
+def the_stage_is_as_wide_as_it_was_drawn_and_shows_the_newest_picture(page: Page, studio: PageProcess) -> None:
     called = Called(page)
     open_at(page, f"{studio.url}/?c={studio.sketch('draw a green whale', 'make it darker')}", 2)
     page.locator("#top [data-act=stage]").click()
@@ -145,7 +145,7 @@ def test_the_stage_is_as_wide_as_it_was_drawn_and_shows_the_newest_picture(page:
         expect(page.locator("#stage")).to_be_hidden()
 
 
-def test_a_long_conversation_that_comes_with_the_page_stands_at_its_newest(page: Page, studio: PageProcess) -> None:
+def a_long_conversation_that_comes_with_the_page_stands_at_its_newest(page: Page, studio: PageProcess) -> None:
     changes = ("make it darker", "make it brighter", "make it warmer")
     wishes = ("draw a fox", *changes, "draw a lighthouse in a storm", *changes)
     address = studio.sketched(*wishes)
@@ -155,6 +155,16 @@ def test_a_long_conversation_that_comes_with_the_page_stands_at_its_newest(page:
         open_at(page, address, len(wishes))
         expect_still(page, f"{LOG}.scrollHeight")
         assert page.evaluate(TO_END_PX) < 2
+
+
+def test_the_stage_keeps_its_width_and_the_thread_stands_at_its_newest_and_what_one_reads_stays_in_sight(
+    page: Page, studio: PageProcess
+) -> None:
+    the_stage_is_as_wide_as_it_was_drawn_and_shows_the_newest_picture(page, studio)
+    with step("a long conversation stands at its newest"):
+        a_long_conversation_that_comes_with_the_page_stands_at_its_newest(page, studio)
+    # Last: the ratio that is chosen here stays chosen.
+    the_thread_follows_until_one_scrolls_up_and_what_one_reads_or_unfolds_stays_in_sight(page, studio)
 
 
 def test_on_a_phone_one_pane_is_seen_at_a_time_and_what_is_unfolded_is_above_the_composer(

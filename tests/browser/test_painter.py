@@ -132,10 +132,9 @@ WRITE = """(input, value) => {
 }"""
 
 
-def test_a_mask_survives_turns_failures_and_a_reload_and_arrives_at_the_server_as_it_was_painted(
-    page: Page, studio: PageProcess, tmp_path: Path
+def a_mask_survives_turns_failures_and_a_reload_and_arrives_at_the_server_as_it_was_painted(
+    page: Page, folder: Path
 ) -> None:
-    open_painter(page, studio)
     with step("nothing is painted at first"):
         expect_unpainted(page)
         expect(page.locator("#ctx .ctx")).to_have_count(0)
@@ -182,7 +181,7 @@ def test_a_mask_survives_turns_failures_and_a_reload_and_arrives_at_the_server_a
         assert is_white(mask(page), 0.4, 0.5)
     with step("a turn that fails gives it back"):
         text = field(page)
-        fake = tmp_path / "holiday.png"
+        fake = folder / "holiday.png"
         fake.write_bytes(b"this is no picture")
         attach(page, fake)
         arrived, _ = send(page, "make it brighter")
@@ -485,10 +484,7 @@ def size_the_brush(page: Page, canvas: Locator) -> None:
     expect(page.locator("#pt-size")).to_have_value("4")
 
 
-def test_every_tool_of_the_painter_does_its_part_by_mouse_and_by_keys(
-    page: Page, studio: PageProcess, tmp_path: Path
-) -> None:
-    canvas = open_painter(page, studio)
+def every_tool_of_the_painter_does_its_part_by_mouse_and_by_keys(page: Page, canvas: Locator, folder: Path) -> None:
     with step("opening and leaving moves nothing else"):
         open_and_leave(page, canvas)
     with step("what is painted is undone and redone, inverted and cleared"):
@@ -498,7 +494,7 @@ def test_every_tool_of_the_painter_does_its_part_by_mouse_and_by_keys(
         paint_several_areas(page)
     with step("a mask is loaded, scaled or refused"):
         tool(page, "clear").click()
-        load_masks(page, tmp_path)
+        load_masks(page, folder)
     with step("zoomed and moved"):
         tool(page, "brush").click()
         paint_zoomed_and_moved(page, canvas)
@@ -519,6 +515,14 @@ def test_every_tool_of_the_painter_does_its_part_by_mouse_and_by_keys(
         assert arrived == ""
         expect(pictures(page)).to_have_count(2)
         expect_rest(page)
+
+
+def test_every_tool_of_the_painter_does_its_part_and_a_mask_arrives_as_it_was_painted_whatever_comes_between(
+    page: Page, studio: PageProcess, tmp_path: Path
+) -> None:
+    every_tool_of_the_painter_does_its_part_by_mouse_and_by_keys(page, open_painter(page, studio), tmp_path)
+    open_painter(page, studio)
+    a_mask_survives_turns_failures_and_a_reload_and_arrives_at_the_server_as_it_was_painted(page, tmp_path)
 
 
 def expansion(page: Page) -> Expansion:

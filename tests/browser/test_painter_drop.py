@@ -132,12 +132,11 @@ NEW = re.compile(r"^New picture\s*· paint over it\s*$")
 EDITED = re.compile(r"^Editing\s*New picture\s*· mask \d+ %\s*$")
 
 
-def test_photos_are_dropped_painted_over_or_made_wider_and_sent_and_nothing_outside_the_mask_changes(
-    page: Page, studio: PageProcess, tmp_path: Path
+def photos_are_dropped_painted_over_or_made_wider_and_sent_and_nothing_outside_the_mask_changes(
+    page: Page, studio: PageProcess, folder: Path
 ) -> None:
     called = Called(page)
     painter = called.inside(page.locator("#pt"))
-    open_stage(page, studio)
     with step("a photo is dropped and painted over"):
         canvas = drop_on_stage(page)
         expect(page.locator("#pt-handle")).to_have_text(called.words("painter.new_picture"))
@@ -176,8 +175,8 @@ def test_photos_are_dropped_painted_over_or_made_wider_and_sent_and_nothing_outs
         assert opened(page, studio, 0).size == (480, 260)
     with step("of several files all pictures are attached and the first is painted over, upright"):
         open_stage(page)
-        (tmp_path / "a.png").write_bytes(png("chelsea"))
-        attach(page, tmp_path / "a.png")
+        (folder / "a.png").write_bytes(png("chelsea"))
+        attach(page, folder / "a.png")
         exif = Image.Exif()
         exif[0x0112] = 6
         lying = Held("lying.jpg", encoded(picture(), "JPEG", exif=exif), "image/jpeg")
@@ -206,11 +205,45 @@ def test_photos_are_dropped_painted_over_or_made_wider_and_sent_and_nothing_outs
         assert mask(page).getpixel((234, 320)) == 255
 
 
-def test_the_mask_keeps_to_its_file_while_others_come_and_go_and_yields_to_a_marked_picture(
-    page: Page, studio: PageProcess, photo: Path
+def what_cannot_be_shown_is_only_attached_and_a_new_conversation_forgets_the_mask_a_reload_the_file_too(
+    page: Page,
 ) -> None:
+    with step("what the browser cannot show is only attached"):
+        drop(page.locator("#canvas"), Held("IMG_0001.HEIC", b"\0\0\0\x18ftypheic" + bytes(64), "image/heic"))
+        expect(page.locator("#pt-said")).to_contain_text("Send it: then the picture has its number")
+        expect(page.locator("#box .thumbnail-item")).to_have_count(1)
+        expect(page.locator("#canvas .empty")).to_be_visible()
+        expect(chip(page)).to_have_count(0)
+        assert page.locator("#pt-canvas").is_hidden()
+        page.locator("#box .delete-button").click()
+        expect(page.locator("#box .thumbnail-item")).to_have_count(0)
+    with step("the mask of a huge photo is as large as the studio keeps it"):
+        huge = encoded(Image.new("RGB", (6000, 3000), "teal"), "JPEG")
+        drop_on_stage(page, 1, Held("wall.jpg", huge, "image/jpeg"))
+        expect(page.locator("#pt-pixels")).to_have_text("6000×3000")
+        across(page)
+        assert mask(page).size == (1024, 512)
+        expect(chip(page)).to_contain_text("· mask")
+    with step("a new conversation keeps the file and forgets what was painted"):
+        begin_anew(page)
+        expect_field(page, "")
+        expect(page.locator("#pt-canvas")).to_be_hidden()
+        expect(thumbnails(page)).to_have_count(1)
+        expect(chip(page)).to_have_text(NEW)
+        chip(page).get_by_role("button", name="New picture ·").click()
+        expect(page.locator("#pt-canvas")).to_be_visible()
+        across(page)
+        expect(chip(page)).to_contain_text("· mask")
+    with step("a reload forgets both"):
+        page.reload()
+        expect_ready(page)
+        expect(page.locator("#box .thumbnail-item")).to_have_count(0)
+        assert field(page) == ""
+        expect(chip(page)).to_have_count(0)
+
+
+def the_mask_keeps_to_its_file_while_others_come_and_go_and_yields_to_a_marked_picture(page: Page, photo: Path) -> None:
     called = Called(page)
-    open_stage(page, studio)
     delete = page.locator("#box .delete-button")
     with step("its number follows it when another file goes or comes"):
         attach(page, photo)
@@ -287,12 +320,9 @@ def test_the_mask_keeps_to_its_file_while_others_come_and_go_and_yields_to_a_mar
         expect(thumbnails(page)).to_have_count(1)
 
 
-def test_a_turn_that_fails_and_files_that_are_slow_leave_no_mask_without_its_file(
-    page: Page, studio: PageProcess, tmp_path: Path
-) -> None:
-    fake = tmp_path / "holiday.png"
+def a_turn_that_fails_and_files_that_are_slow_leave_no_mask_without_its_file(page: Page, folder: Path) -> None:
+    fake = folder / "holiday.png"
     fake.write_bytes(b"this is no picture")
-    open_stage(page, studio)
     with step("a turn that fails gives the file and the mask back, and they belong together"):
         attach(page, fake)
         drop_on_stage(page, 2)
@@ -376,44 +406,21 @@ def test_a_turn_that_fails_and_files_that_are_slow_leave_no_mask_without_its_fil
         assert [name.split("-")[0] for name in attached(page)] == ["quick.png", "slow"]
         expect_handle(page, 2)
         expect(chip(page)).to_contain_text("· mask")
+        page.unroute(UPLOADS)
 
 
-def test_what_cannot_be_shown_is_only_attached_and_a_new_conversation_forgets_the_mask_a_reload_the_file_too(
-    page: Page, studio: PageProcess
+def test_a_new_picture_is_painted_over_and_sent_and_its_mask_keeps_to_it_whatever_comes_between(
+    page: Page, studio: PageProcess, photo: Path, tmp_path: Path
 ) -> None:
     open_stage(page, studio)
-    with step("what the browser cannot show is only attached"):
-        drop(page.locator("#canvas"), Held("IMG_0001.HEIC", b"\0\0\0\x18ftypheic" + bytes(64), "image/heic"))
-        expect(page.locator("#pt-said")).to_contain_text("Send it: then the picture has its number")
-        expect(page.locator("#box .thumbnail-item")).to_have_count(1)
-        expect(page.locator("#canvas .empty")).to_be_visible()
-        expect(chip(page)).to_have_count(0)
-        assert page.locator("#pt-canvas").is_hidden()
-        page.locator("#box .delete-button").click()
-        expect(page.locator("#box .thumbnail-item")).to_have_count(0)
-    with step("the mask of a huge photo is as large as the studio keeps it"):
-        huge = encoded(Image.new("RGB", (6000, 3000), "teal"), "JPEG")
-        drop_on_stage(page, 1, Held("wall.jpg", huge, "image/jpeg"))
-        expect(page.locator("#pt-pixels")).to_have_text("6000×3000")
-        across(page)
-        assert mask(page).size == (1024, 512)
-        expect(chip(page)).to_contain_text("· mask")
-    with step("a new conversation keeps the file and forgets what was painted"):
-        begin_anew(page)
-        expect_field(page, "")
-        expect(page.locator("#pt-canvas")).to_be_hidden()
-        expect(thumbnails(page)).to_have_count(1)
-        expect(chip(page)).to_have_text(NEW)
-        chip(page).get_by_role("button", name="New picture ·").click()
-        expect(page.locator("#pt-canvas")).to_be_visible()
-        across(page)
-        expect(chip(page)).to_contain_text("· mask")
-    with step("a reload forgets both"):
-        page.reload()
-        expect_ready(page)
-        expect(page.locator("#box .thumbnail-item")).to_have_count(0)
-        assert field(page) == ""
-        expect(chip(page)).to_have_count(0)
+    photos_are_dropped_painted_over_or_made_wider_and_sent_and_nothing_outside_the_mask_changes(page, studio, tmp_path)
+    open_stage(page)
+    what_cannot_be_shown_is_only_attached_and_a_new_conversation_forgets_the_mask_a_reload_the_file_too(page)
+    open_stage(page, studio)
+    the_mask_keeps_to_its_file_while_others_come_and_go_and_yields_to_a_marked_picture(page, photo)
+    page.locator("#box .delete-button").click()
+    open_stage(page)
+    a_turn_that_fails_and_files_that_are_slow_leave_no_mask_without_its_file(page, tmp_path)
 
 
 def test_on_a_phone_the_loss_of_the_file_is_said_beside_the_composer_and_another_is_painted_over_and_sent(

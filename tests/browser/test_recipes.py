@@ -60,7 +60,7 @@ def card(page: Page) -> Locator:
     return page.locator("#recipe .recipe")
 
 
-def test_a_downloaded_picture_tells_its_recipe_and_a_clean_copy_nothing(taken: Taken) -> None:
+def a_downloaded_picture_tells_its_recipe_and_a_clean_copy_nothing(taken: Taken) -> None:
     recipe = read(taken.file.read_bytes())
     assert isinstance(recipe, Recipe)
     assert (recipe.words, recipe.asked_aspect_ratio) == (WISH, "3:2")
@@ -71,9 +71,11 @@ def test_a_downloaded_picture_tells_its_recipe_and_a_clean_copy_nothing(taken: T
     assert taken.clean.stem.endswith("-clean")
 
 
-def test_a_file_that_carries_a_recipe_offers_what_can_be_done_with_it(
+def test_a_downloaded_picture_tells_its_recipe_and_a_file_that_carries_one_offers_what_can_be_done_with_it(
     page: Page, studio: PageProcess, taken: Taken, tmp_path: Path
 ) -> None:
+    with step("a downloaded picture tells its recipe, and a clean copy nothing"):
+        a_downloaded_picture_tells_its_recipe_and_a_clean_copy_nothing(taken)
     open_page(page, studio.url)
     with step("dropped into a new conversation, its settings are restored"):
         expect(page.locator("#aspect-ratio input")).to_have_value("Auto ratio")

@@ -32,8 +32,8 @@ PASTE = """(box, data) => box.dispatchEvent(
 DARK = re.compile(r"\bdark\b")
 
 
-def test_the_first_page_says_that_it_sketches_and_takes_pictures_in_every_way(
-    page: Page, studio: PageProcess, photo: Path, tmp_path: Path
+def the_first_page_says_that_it_sketches_and_takes_pictures_in_every_way(
+    page: Page, studio: PageProcess, photo: Path, folder: Path
 ) -> None:
     called, file = Called(page), Held("garden.jpg", photo.read_bytes(), "image/jpeg")
     open_page(page, studio.url)
@@ -48,7 +48,7 @@ def test_the_first_page_says_that_it_sketches_and_takes_pictures_in_every_way(
         page.keyboard.press("Escape")
         expect(dialog).to_be_hidden()
     with step("a file that is no picture is refused, and the words come back"):
-        fake = tmp_path / "holiday.png"
+        fake = folder / "holiday.png"
         fake.write_bytes(b"this is no picture")
         attach(page, fake)
         say(page, "make it brighter")
@@ -88,9 +88,7 @@ def test_the_first_page_says_that_it_sketches_and_takes_pictures_in_every_way(
         expect(page.locator("#chat .refs img")).to_have_count(2)
 
 
-def test_a_sketch_is_drawn_changed_by_the_next_sentence_and_there_after_a_reload(
-    page: Page, studio: PageProcess
-) -> None:
+def a_sketch_is_drawn_changed_by_the_next_sentence_and_there_after_a_reload(page: Page, studio: PageProcess) -> None:
     called, target, references = Called(page), page.locator("#ctx-next"), page.locator("#ctx .ctx")
     lost = studio.sketch("draw a purple umbrella on a beach")
     with step("the theme follows the system until one chooses"):
@@ -135,6 +133,7 @@ def test_a_sketch_is_drawn_changed_by_the_next_sentence_and_there_after_a_reload
         expect(page.locator("#rail [aria-current=page]")).to_contain_text("A red fox")
         expect(called.button("rail.theme_light")).to_be_visible()
         expect(page.locator("body")).not_to_have_class(DARK)
+        page.emulate_media(color_scheme="null")
     with step("a new conversation clears the page, and the old one opens again"):
         begin_anew(page)
         expect(page.locator(".welcome")).to_be_visible()
@@ -164,6 +163,13 @@ def test_a_sketch_is_drawn_changed_by_the_next_sentence_and_there_after_a_reload
         answer = page.request.get(f"{media}?size=192", max_retries=2)
         assert (answer.status, "#1" in answer.text(), digest[:8] in answer.text()) == (404, True, False)
         assert page.request.get(f"{media[:-1]}999", max_retries=2).text() == "There is no such picture."
+
+
+def test_the_first_page_sketches_and_takes_pictures_and_a_sketch_is_changed_and_there_after_a_reload(
+    page: Page, studio: PageProcess, photo: Path, tmp_path: Path
+) -> None:
+    the_first_page_says_that_it_sketches_and_takes_pictures_in_every_way(page, studio, photo, tmp_path)
+    a_sketch_is_drawn_changed_by_the_next_sentence_and_there_after_a_reload(page, studio)
 
 
 def test_on_a_phone_the_rail_is_a_drawer_and_nothing_is_wider_than_the_screen(phone: Page, studio: PageProcess) -> None:

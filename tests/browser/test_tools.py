@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from playwright.sync_api import BrowserContext, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.page import PageProcess
 from tests.page.hands import begin_anew, composer, expect_rest, open_page, say
@@ -88,10 +88,7 @@ $$ <input> ![](http://evil.test/z)
 Inline `<input>`, \\(a<b\\), <details open><summary>x</summary><textarea></textarea></details> THE END"""
 
 
-def test_what_a_tool_may_do_is_asked_word_for_word(
-    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
-) -> None:
-    open_page(page, gemini_studio.url)
+def what_a_tool_may_do_is_asked_word_for_word(page: Page, gemini: GeminiProcess) -> None:
     with step("an address that nobody named waits for a click, over a reload too"):
         read = {"kind": "Call", "name": "read_url", "args": {"url": FOREIGN}}
         gemini.control(clear=True, on_text=[SEARCH, FOUND, read, words("I left it alone.")])
@@ -174,10 +171,7 @@ ANSWER = (
 )
 
 
-def test_an_answer_is_drawn_and_copied_and_nothing_of_it_is_live(
-    page: Page, profile: BrowserContext, gemini: GeminiProcess, gemini_studio: PageProcess
-) -> None:
-    open_page(page, gemini_studio.url)
+def an_answer_is_drawn_and_copied_and_nothing_of_it_is_live(page: Page, gemini: GeminiProcess) -> None:
     with step("what was found has footnotes, and tables, formulas and code are drawn"):
         gemini.control(clear=True, on_text=[SEARCH, FOUND, words(RICH)])
         permit_search(page)
@@ -205,7 +199,7 @@ def test_an_answer_is_drawn_and_copied_and_nothing_of_it_is_live(
         expect(answer.last).to_contain_text("[image: evil.test]")
     with step("copy gives an answer as Markdown, and code as it is"):
         gemini.control(clear=True, on_text=[words(ANSWER)])
-        profile.grant_permissions(["clipboard-read", "clipboard-write"])
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
         begin_anew(page)
         say(page, "tell me")
         expect(page.locator("#chat .md .katex")).to_have_count(2)
@@ -217,3 +211,13 @@ def test_an_answer_is_drawn_and_copied_and_nothing_of_it_is_live(
         page.get_by_role("button", name="Copy this code").click()
         code = "print('$$')\n\n\nx = '\\['"
         page.wait_for_function("text => navigator.clipboard.readText().then(copied => copied === text)", arg=code)
+        page.context.clear_permissions()
+
+
+def test_what_a_tool_may_do_is_asked_word_for_word_and_an_answer_is_drawn_and_copied_and_nothing_of_it_is_live(
+    page: Page, gemini: GeminiProcess, gemini_studio: PageProcess
+) -> None:
+    open_page(page, gemini_studio.url)
+    an_answer_is_drawn_and_copied_and_nothing_of_it_is_live(page, gemini)
+    assert gemini.read("violations") == []
+    what_a_tool_may_do_is_asked_word_for_word(page, gemini)

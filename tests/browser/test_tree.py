@@ -45,7 +45,7 @@ def choose(page: Page, tree: Locator, handle: str, item: str) -> None:
     page.get_by_role("menuitem", name=item).click()
 
 
-def test_the_tree_is_read_and_walked_and_pictures_are_opened_gone_on_from_and_compared(page: Page, grown: str) -> None:
+def the_tree_is_read_and_walked_and_pictures_are_opened_gone_on_from_and_compared(page: Page, grown: str) -> None:
     tree = open_tree(page, grown)
     with step("every picture stands below the one it was made from"):
         assert sorted(tree.locator(".tr-node").evaluate_all("all => all.map(one => one.dataset.handle)")) == sorted(
@@ -108,7 +108,7 @@ def test_the_tree_is_read_and_walked_and_pictures_are_opened_gone_on_from_and_co
         expect(composer(page)).to_be_focused()
 
 
-def test_the_tree_keeps_its_place_a_branch_is_cut_and_mended_and_it_grows(page: Page, grown: str) -> None:
+def the_tree_keeps_its_place_a_branch_is_cut_and_mended_and_it_grows(page: Page, grown: str) -> None:
     tree = open_tree(page, grown)
     with step("it is zoomed, dragged, and keeps its place"):
         before = node(tree, "#1").bounding_box()
@@ -160,6 +160,13 @@ def test_the_tree_keeps_its_place_a_branch_is_cut_and_mended_and_it_grows(page: 
         say(page, "draw a whale")
         expect(page.locator("#tr-pane .tr-node")).to_have_count(1)
         expect(page.locator("#tr-pane .tr-node")).to_contain_text("draw a whale")
+
+
+def test_the_tree_is_read_and_walked_its_pictures_are_put_to_use_and_a_branch_is_cut_and_mended(
+    page: Page, grown: str
+) -> None:
+    the_tree_is_read_and_walked_and_pictures_are_opened_gone_on_from_and_compared(page, grown)
+    the_tree_keeps_its_place_a_branch_is_cut_and_mended_and_it_grows(page, grown)
 
 
 def test_it_works_on_a_phone_in_chinese(phone: Page, grown: str) -> None:
