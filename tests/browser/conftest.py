@@ -146,21 +146,27 @@ def _own_answers(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.fixture(scope="package")
 def profile(browser: Browser) -> Iterator[BrowserContext]:
     """A browser profile for all tests: what the page is made of is fetched and compiled once."""
-    with _profile(browser, viewport={"width": 1280, "height": 860}, locale="en-US", accept_downloads=True, reduced_motion="reduce") as one:
+    with _profile(browser, viewport={"width": 1280, "height": 860}, locale="en-US") as one:
         yield one
 
 
 @pytest.fixture(scope="package")
 def phone_profile(browser: Browser) -> Iterator[BrowserContext]:
     """The profile of a Chinese phone."""
-    phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
-    with _profile(browser, **phone, locale="zh-CN", accept_downloads=True) as one:
+    phone = {
+        "viewport": {"width": 390, "height": 844},
+        "has_touch": True,
+        "is_mobile": True,
+        "reduced_motion": "reduce",
+    }
+    with _profile(browser, **phone, locale="zh-CN") as one:
         yield one
 
 
 @contextmanager
 def _profile(browser: Browser, **chosen: Any) -> Iterator[BrowserContext]:
-    context = browser.new_context(**chosen)
+    # What moves is drawn again sixty times a second.
+    context = browser.new_context(**chosen, accept_downloads=True, reduced_motion="reduce")
     context.add_init_script(_REQUESTS)
     context.add_init_script(_SHIFTS)
     context.on("console", lambda message: _console.append(f"{message.type}: {message.text}"))

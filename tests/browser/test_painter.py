@@ -364,7 +364,8 @@ def box_with_keys_and_a_soft_edge(page: Page, canvas: Locator) -> None:
     page.keyboard.press(" ")
     box = mask(page).getbbox()
     assert box is not None
-    assert [box[2] - box[0], box[3] - box[1]] == pytest.approx([120, 120], abs=2)
+    side = 3 * 40 / 1024 * max(mask(page).size)
+    assert [box[2] - box[0], box[3] - box[1]] == pytest.approx([side, side], abs=2)
     tool(page, "clear").click()
     stroke(page, (0.3, 0.2), (0.7, 0.8))
     shown_hard = canvas.evaluate(ALPHA)
@@ -478,7 +479,8 @@ def size_the_brush(page: Page, canvas: Locator) -> None:
     wide = mask(page).getbbox()
     assert narrow is not None
     assert wide is not None
-    assert wide[2] - wide[0] == pytest.approx(narrow[2] - narrow[0] + 48, abs=8)
+    grown = 6 * 8 / 1024 * max(mask(page).size)
+    assert wide[2] - wide[0] == pytest.approx(narrow[2] - narrow[0] + grown, abs=8)
     for _ in range(40):
         page.keyboard.press("[")
     expect(page.locator("#pt-size")).to_have_value("4")

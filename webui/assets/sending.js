@@ -2,25 +2,24 @@
 // shows them in the thread, and a press that was not taken yet has the same id as the one before.
 (() => {
   const $ = selector => document.querySelector(selector);
-  const LONGEST_MS = 60_000, FILES_MS = 5000, LOOK_MS = 50;
+  const LONGEST_MS = 60_000, FILES_MS = 5000;
   const text = () => $("#box textarea")?.value || "";
   const files = () => [...document.querySelectorAll("#box .thumbnail-item img")].map(one => one.src).join(" ");
   const rows = () => document.querySelectorAll("#chat .message-row").length;
   let press = null;  // what was pressed last and is not taken yet
-  let shown = 0;
+  let unwatch = () => {};
 
-  const hide = () => { shown += 1; $("#said-now")?.remove(); };
+  const hide = () => { unwatch(); $("#said-now")?.remove(); };
   const show = words => {
     hide();
     const place = $("#composer");
     if (!place || !words.trim()) return;
     place.prepend(Object.assign(document.createElement("p"), { id: "said-now", dir: "auto", textContent: words }));
-    const mine = shown, count = rows(), until = Date.now() + LONGEST_MS;
-    const look = () => {
-      if (mine !== shown) return;
-      if (rows() !== count || Date.now() > until) hide(); else setTimeout(look, LOOK_MS);
-    };
-    look();
+    // Rows of a turn that fails at once stand there for a moment only.
+    const count = rows(), watch = new MutationObserver(() => { if (rows() !== count) hide(); });
+    watch.observe($("#chat"), { childList: true, subtree: true });
+    const last = setTimeout(hide, LONGEST_MS);
+    unwatch = () => { watch.disconnect(); clearTimeout(last); };
   };
   const pressed = event => {
     const isSend = event.type === "click"
