@@ -153,12 +153,7 @@ def profile(browser: Browser) -> Iterator[BrowserContext]:
 @pytest.fixture(scope="package")
 def phone_profile(browser: Browser) -> Iterator[BrowserContext]:
     """The profile of a Chinese phone."""
-    phone = {
-        "viewport": {"width": 390, "height": 844},
-        "has_touch": True,
-        "is_mobile": True,
-        "reduced_motion": "reduce",
-    }
+    phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
     with _profile(browser, **phone, locale="zh-CN") as one:
         yield one
 

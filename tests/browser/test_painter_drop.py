@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import json
 import re
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from PIL import Image, ImageChops
 from playwright.sync_api import Locator, Page, Route, expect
 
@@ -60,6 +62,13 @@ def encoded(image: Image.Image, kind: str = "PNG", **more: Any) -> bytes:
     sink = io.BytesIO()
     image.save(sink, kind, **more)
     return sink.getvalue()
+
+
+@pytest.fixture(scope="module")
+def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageProcess]:
+    """A studio whose pictures are whole: one that comes before a new file is painted over takes the stage from it."""
+    with PageProcess(home=tmp_path_factory.mktemp("home")) as page:
+        yield page
 
 
 def open_stage(page: Page, studio: PageProcess | None = None) -> None:
