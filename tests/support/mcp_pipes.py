@@ -71,7 +71,10 @@ async def on_pipes(
             # What a server does with its own pipes, a client does with the other ends.
             pipes = stdio_server(anyio.wrap_file(child.stdout), anyio.wrap_file(child.stdin))
             async with Client(pipes, message_handler=hear, mode=mode, read_timeout_seconds=PATIENCE_S) as client:
-                yield client
-                child.stdin.close()
+                try:
+                    yield client
+                finally:
+                    # Whoever reads from it would wait for ever.
+                    child.stdin.close()
             assert child.wait(PATIENCE_S) == 0
     assert strange == []
