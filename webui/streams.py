@@ -100,7 +100,8 @@ class Streams:
             panels.chat.welcome: "",
             # One that has a title is shown already, with all that its branches cost.
             panels.chat.top: gr.skip() if conversation.title else await self.screen.top(visitor, conversation),
-            panels.composer.message: gr.update(value=None) if stream.sent is not None else gr.skip(),
+            # The page has emptied the words itself; a file that was added meanwhile would go with those that were sent.
+            panels.composer.message: gr.update(value=None) if stream.sent and stream.sent.files else gr.skip(),
             panels.composer.conversation: conversation.id,
         }
 
