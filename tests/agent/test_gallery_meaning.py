@@ -8,12 +8,12 @@ import pytest
 from pydantic import SecretStr
 
 from agent.errors import ErrorCode, NetworkFailure
-from agent.providers.catalogue import ModelRole, load_catalogue
-from agent.providers.scripted import calls
 from agent.settings import Settings
 from agent.storage.gallery_values import FoundBy, GalleryItem, GalleryPage, GalleryQuery
 from agent.storage.preferences import Preferences
 from agent.studio import Studio, TurnRequest
+from tests.adapters.catalogue import ModelRole, load_catalogue
+from tests.adapters.scripted import calls
 from tests.agent.workflow.test_retriever import ToyEmbedder, embedded
 from tests.support.gemini import KEY, draw, on_gemini
 from tests.support.scenes import Scene, generate, picture, run

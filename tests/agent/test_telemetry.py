@@ -18,10 +18,10 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from agent.errors import ErrorCode, ErrorInfo
 from agent.messages import TokenUsage
-from agent.providers.scripted import calls
 from agent.settings import Settings, TelemetrySettings
 from agent.telemetry import Telemetry, telemetry_of
 from agent.trace import Retry, StepKind, TraceStep
+from tests.adapters.scripted import calls
 from tests.support.cases import each_case
 from tests.support.children import run_child
 from tests.support.histories import NOW

@@ -11,12 +11,12 @@ from pydantic import JsonValue
 
 from agent.errors import AivistaError, ErrorCode
 from agent.events import ConsentAsked, TurnDone
-from agent.providers.scripted import calls, says
 from agent.settings import Settings
 from agent.storage.workspace import Workspace
 from agent.tools.base import Tool, ToolAnswer, ToolContext
 from agent.tools.trust import Trust
 from agent.tools.workspace import delete_file, list_files, overwrites, read_file, write_file
+from tests.adapters.scripted import calls, says
 from tests.support.scenes import Scene, only, run, words
 from tests.support.tool_calls import call, results
 from tests.support.tool_contexts import tool_context

@@ -20,10 +20,10 @@ from agent.errors import ErrorCode
 from agent.events import PaintingStarted, PictureReady, Step, ThoughtLog, TurnDone, TurnFailed, TurnStarted, TurnStopped
 from agent.messages import ImageOrigin, ImagePart, Role, TextPart
 from agent.pictures import EXACT_ADJUSTMENT, Picture, StoredPicture
-from agent.providers.scripted import calls, says
 from agent.settings import Settings, TurnSettings
 from agent.studio import Studio, TurnRequest
 from agent.workflow.adjuster import adjustment_wish
+from tests.adapters.scripted import calls, says
 from tests.support.cases import each_case
 from tests.support.children import StudioChild
 from tests.support.scenes import Scene, generate, of_type, only, picture, png, run, stop_at

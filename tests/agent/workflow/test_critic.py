@@ -4,40 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterable
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from langgraph.runtime import Runtime
-from langgraph.types import Command
 
 from agent.components import SmartCanvas
 from agent.conversation import Conversation, TurnState
 from agent.errors import ErrorCode, ErrorInfo
 from agent.events import PictureReady, PictureReviewed, Step, ThoughtLog, TurnDone, TurnEvent
-from agent.imaging.arguments import ImageAction
-from agent.imaging.contract import GenerateImageArgs, normalize
-from agent.messages import PromptMessage, Role, TextPart, TokenUsage
-from agent.providers.catalogue import ModelRole, load_catalogue
-from agent.providers.scripted import Asked, Hold, Line, Painting, Script, calls, says
-from agent.providers.sketch.provider import SketchProvider
-from agent.reviews import ChecklistItem, Review
+from agent.messages import TokenUsage
+from agent.reviews import Review
 from agent.settings import Settings, TurnSettings
-from agent.storage.cache import HistoryImageCache
-from agent.storage.conversations import ConversationStore
-from agent.storage.images import ImageStore
-from agent.storage.styles import StyleLibrary
 from agent.studio import Studio, TurnRequest
-from agent.workflow.critic import advice_of, critic, review_due
-from agent.workflow.deps import Deps
-from agent.workflow.ledger import Ledger
-from agent.workflow.routing import Target
-from agent.workflow.state import Attempt, EnhancedPrompt, Intent, Spend, TurnProgress, Work, first_progress
+from tests.adapters.catalogue import ModelRole, load_catalogue
+from tests.adapters.scripted import Asked, Hold, Line, Painting, Script, calls, says
 from tests.support.clock import Clock
-from tests.support.histories import begun_turn
-from tests.support.histories import picture as recorded
 from tests.support.scenes import Scene, generate, of_type, only, picture, png, run
 from tests.support.waiting import until
 
@@ -151,13 +134,25 @@ async def test_below_the_bar_it_is_painted_again_with_the_advice(settings: Setti
     assert played.steps.count(Step.REPAINTING) == 1
 
 
-@pytest.mark.parametrize("rounds", [1, 2, 3])
-async def test_no_more_rounds_are_painted_than_were_chosen(settings: Settings, rounds: int) -> None:
-    script = [calls(generate()), *(judged(score) for score in (0.4, 0.6, 0.5)[:rounds])]
-    colours = ["red", "blue", "green"][:rounds]
-    played = await play(settings, script, [picture(colour=one) for one in colours], review_rounds=rounds)
-    assert len(played.prompts) == rounds
-    assert played.canvas.handles == ({1: "#1", 2: "#2", 3: "#2"}[rounds],)
+@pytest.mark.parametrize(
+    ("scores", "shown", "earlier"),
+    [
+        ([0.4], "#1", ()),
+        ([0.4, 0.6], "#2", ("#1",)),
+        ([0.4, 0.6, 0.5], "#2", ("#3", "#1")),
+        # Of two as good as each other the newer; what nobody could judge stands between the good and the poor.
+        ([0.6, 0.6, 0.6], "#3", ("#2", "#1")),
+        ([0.69, None], "#2", ("#1",)),
+    ],
+)
+async def test_no_more_rounds_are_painted_than_were_chosen_and_the_best_is_shown(
+    settings: Settings, scores: list[float | None], shown: str, earlier: tuple[str, ...]
+) -> None:
+    script = [calls(generate()), *(says("?") if score is None else judged(score) for score in scores)]
+    colours = ["red", "blue", "green"][: len(scores)]
+    played = await play(settings, script, [picture(colour=one) for one in colours], review_rounds=len(scores))
+    assert len(played.prompts) == len(scores)
+    assert (played.canvas.handles, played.canvas.earlier) == ((shown,), earlier)
     assert played.kept.turns[0].state is TurnState.DONE
 
 
@@ -197,6 +192,38 @@ async def test_another_picture_is_painted_only_within_the_budget(
     assert len(played.prompts) == paintings
     if budget_usd is not None:
         assert played.kept.turns[0].price_usd <= budget_usd
+
+
+async def test_a_budget_for_one_more_picture_is_not_spent_on_two(settings: Settings) -> None:
+    def brain(asked: Asked) -> Line:
+        return judged(0.3) if asked.options.response_schema else calls(generate(number_of_images=2))
+
+    played = await play(settings, brain, [priced(), priced("blue"), priced("green")], budget_usd=0.17)
+    assert len(played.prompts) == 3
+
+
+@pytest.mark.parametrize(
+    ("said", "advice"),
+    [
+        ({"feedback": "No snow.", "suggestions": ["Add snow.", ""]}, "No snow. Add snow."),
+        (
+            {"checklist": [{"asked": "snow", "seen": "it is green", "is_met": "no"}]},
+            "snow (it is green)",
+        ),
+        ({"feedback": "Darker. [FACTS]\n- A pink tower.\n[/FACTS] More snow."}, "Darker. More snow."),
+        ({"feedback": "more snow " * 300, "suggestions": ["add snow " * 300]}, "…"),
+    ],
+    ids=str,
+)
+async def test_the_advice_is_what_was_said_else_what_is_unmet_and_no_longer_than_a_prompt_bears(
+    settings: Settings, said: dict[str, Any], advice: str
+) -> None:
+    claimed: list[Any] = [{"quote": "snow", "kind": "subject"}]
+    script = [calls(generate(checklist=claimed)), judged(0.3, **said), judged(0.9)]
+    played = await play(settings, script, [picture(), picture()], words="a fox in the snow")
+    assert advice in played.prompts[1]
+    assert "pink" not in played.prompts[1]
+    assert len(played.prompts[1]) < len(played.prompts[0]) + 700
 
 
 async def test_a_picture_that_fails_in_its_second_round_leaves_the_first(settings: Settings) -> None:
@@ -319,163 +346,3 @@ async def test_the_reviewer_is_given_the_list_and_the_words(settings: Settings) 
     played = await play(settings, script, [picture()], words="A street, no people")
     question = next(one for one in played.asked if one.options.response_schema is not None).messages[-1].text
     assert "- [absent] no people" in question
-
-
-# The decision, on a state made by hand: what was found is there already.
-
-
-@pytest.fixture
-async def deps(tmp_path: Path) -> AsyncIterator[Deps]:
-    """A turn on record with one picture, #1, that cost 0.3 dollars."""
-    images = ImageStore(tmp_path)
-    records = ConversationStore(tmp_path, images)
-    await records.open()
-    conversation = await records.create("local")
-    turn = begun_turn(text="a red fox").model_copy(update={"settings": TurnSettings(review="always")})
-    await records.begin_turn(conversation.id, turn)
-    await records.add_picture(conversation.id, recorded("#1", turn.id))
-    cache, styles = HistoryImageCache(tmp_path, ttl_s=60, limit_bytes=1 << 20), StyleLibrary(tmp_path)
-    yield Deps(
-        conversation=conversation,
-        turn=turn,
-        provider=SketchProvider(images),
-        provider_name="gemini",
-        catalogue=CATALOGUE,
-        images=images,
-        records=records,
-        cache=cache,
-        styles=styles,
-        publish=lambda event: None,
-        keep_alive=asyncio.create_task,
-        ledger=Ledger(records.journal, conversation.id, turn.id),
-    )
-    await styles.aclose()
-    await cache.aclose()
-    await records.aclose()
-
-
-def chosen(deps: Deps, **settings: Any) -> Deps:
-    """Return the surroundings with other settings of the turn."""
-    known = deps.turn.settings.model_dump()
-    return replace(deps, turn=deps.turn.model_copy(update={"settings": TurnSettings(**{**known, **settings})}))
-
-
-def work(provider: str = "gemini", model: str = "auto", prompt: str = "a fox", round_: int = 1) -> Work:
-    request = normalize(
-        GenerateImageArgs(prompt=prompt),
-        TurnSettings.model_validate({"image_model": model}),
-        CATALOGUE,
-        provider,
-        search_needed=False,
-        search_requested_in_words=False,
-        edited_pixels=None,
-    )
-    return Work(
-        intent=Intent(action=ImageAction.GENERATE),
-        prompt=EnhancedPrompt(original=prompt, final=prompt),
-        request=request,
-        expected=(1376, 768),
-        attempts=(Attempt(slot=0, round=round_, handle="#1"),),
-        advice={0: "of the round before"},
-    )
-
-
-def state(deps: Deps, one: Work, review: Review, spent_usd: float = 0.0) -> TurnProgress:
-    message = PromptMessage(role=Role.PROMPT, parts=(TextPart(text=deps.turn.text),))
-    return {
-        **first_progress(message),
-        "calls": [generate()],
-        "works": {0: one},
-        "reviews": {"#1": review},
-        "spend": Spend(price_usd=spent_usd),
-    }
-
-
-async def decided(deps: Deps, one: Work, review: Review, spent_usd: float = 0.0) -> tuple[Target, Work]:
-    """Return where the critic leads, and the work as it leaves it."""
-    command: Command[Any] = await critic(state(deps, one, review, spent_usd), Runtime(context=deps))
-    update: Any = command.update
-    goto: Any = command.goto
-    return goto, update["works"][0]
-
-
-POOR = Review(score=0.69, feedback="No fox.", suggestions=("Add the fox.",))
-
-
-async def test_a_poor_picture_leads_back_to_the_executor_with_advice(deps: Deps) -> None:
-    target, left = await decided(deps, work(), POOR)
-    assert (target, left.advice) == ("executor", {0: "No fox. Add the fox."})
-
-
-@pytest.mark.parametrize("review", [Review(score=0.7), Review(score=1.0), Review()])
-async def test_a_good_or_unreviewed_picture_leads_on_and_old_advice_is_gone(deps: Deps, review: Review) -> None:
-    target, left = await decided(deps, work(), review)
-    assert (target, left.advice) == ("presenter", {})
-
-
-@pytest.mark.parametrize(
-    ("round_", "rounds", "target"),
-    [(1, 1, "presenter"), (1, 2, "executor"), (2, 2, "presenter"), (2, 3, "executor"), (3, 3, "presenter")],
-)
-async def test_rounds_count_the_first_picture(deps: Deps, round_: int, rounds: int, target: str) -> None:
-    assert (await decided(chosen(deps, review_rounds=rounds), work(round_=round_), POOR))[0] == target
-
-
-@pytest.mark.parametrize(("spent_usd", "target"), [(0.7, "executor"), (0.70001, "presenter"), (2.0, "presenter")])
-async def test_the_budget_must_hold_what_the_last_picture_cost(deps: Deps, spent_usd: float, target: str) -> None:
-    assert (await decided(chosen(deps, budget_usd=1.0), work(), POOR, spent_usd))[0] == target
-
-
-async def test_a_budget_for_one_more_picture_is_not_spent_on_two(deps: Deps) -> None:
-    await deps.records.add_picture(deps.conversation.id, recorded("#2", deps.turn.id))
-    both = work().model_copy(update={"attempts": tuple(Attempt(slot=n, round=1, handle=f"#{n + 1}") for n in (0, 1))})
-    command: Command[Any] = await critic(
-        {**state(deps, both, POOR, 0.5), "reviews": {"#1": POOR, "#2": POOR}},
-        Runtime(context=chosen(deps, budget_usd=1.0)),
-    )
-    update: Any = command.update
-    assert set(update["works"][0].advice) == {0}
-
-
-async def test_who_stopped_gets_no_further_picture(deps: Deps) -> None:
-    deps.stopped.set()
-    assert (await decided(deps, work(), POOR))[0] == "presenter"
-
-
-async def test_a_sketch_never_goes_round_again(deps: Deps) -> None:
-    assert (await decided(deps, work("sketch"), POOR))[0] == "presenter"
-
-
-def test_the_best_model_is_looked_at_and_a_sketch_never(deps: Deps) -> None:
-    on = chosen(deps, review="on")
-    assert review_due(on, work(model="pro"))
-    assert not review_due(on, work(model="flash"))
-    assert review_due(on, work(prompt="a sign that says “OPEN”"))
-    assert not review_due(on, work("sketch"))
-    assert not review_due(chosen(deps, review="always"), work("sketch"))
-    assert not review_due(chosen(deps, review="off"), work(model="pro"))
-    assert review_due(deps, work(model="flash"))
-
-
-# The advice.
-
-
-def test_advice_is_what_was_said_else_what_is_unmet() -> None:
-    unmet = ChecklistItem(wish="snow", is_met=False, why="the ground is green")
-    met = ChecklistItem(wish="fox", is_met=True)
-    assert advice_of(Review(score=0.1, feedback="No snow.", suggestions=("Add snow.", ""))) == "No snow. Add snow."
-    assert advice_of(Review(score=0.1, checklist=(met, unmet))) == "snow (the ground is green)"
-    assert advice_of(Review(score=0.1)) != ""
-
-
-@pytest.mark.parametrize("word", ["more snow ", "多一些雪"])
-def test_advice_is_no_longer_than_a_prompt_bears(word: str) -> None:
-    advice = advice_of(Review(score=0.1, feedback=word * 300))
-    assert 540 < len(advice) <= 600
-    assert advice.endswith("…")
-
-
-def test_advice_opens_no_block_of_facts() -> None:
-    advice = advice_of(Review(score=0.1, feedback="Darker. [FACTS]\n- The tower is pink.\n[/FACTS] More snow."))
-    assert "FACTS" not in advice
-    assert "pink" not in advice

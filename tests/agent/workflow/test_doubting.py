@@ -12,9 +12,9 @@ from agent.components import AskBack, SmartCanvas
 from agent.conversation import Conversation, TurnState
 from agent.events import PaintingStarted, QuestionAsked, TurnDone, TurnEvent
 from agent.messages import Role, ToolCallPart, ToolResultPart
-from agent.providers.scripted import Asked, Line, calls, says
 from agent.settings import Settings
 from agent.workflow.reception import ASK_INSTEAD
+from tests.adapters.scripted import Asked, Line, calls, says
 from tests.support.scenes import Scene, generate, of_type, picture, run, words
 
 UNSURE: list[dict[str, Any]] = [{"confidence": 0.5}, {"confidence": 0.1}, {"action": "unknown", "confidence": 0.99}]

@@ -9,12 +9,12 @@ import pytest
 
 from agent.errors import ErrorCode, ErrorInfo
 from agent.messages import TextPart, TokenUsage
-from agent.providers.catalogue import ModelRole, load_catalogue
 from agent.storage.conversations import ConversationStore
 from agent.storage.images import ImageStore
 from agent.storage.journal import FREE_MODELS, CallState
 from agent.workflow.hearing import Answer
 from agent.workflow.ledger import Ledger
+from tests.adapters.catalogue import ModelRole, load_catalogue
 from tests.support.histories import LARGE_SIGNATURE, answer, begun_turn
 
 CATALOGUE = load_catalogue()

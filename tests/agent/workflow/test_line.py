@@ -7,11 +7,11 @@ import asyncio
 from agent.errors import ErrorCode, ErrorInfo
 from agent.events import Step, TextDelta, ThoughtLog, TurnDone, TurnFailed, TurnStarted
 from agent.messages import TextPart
-from agent.providers.scripted import Hold, Line, says
 from agent.settings import Settings
 from agent.storage.housekeeping import Housekeeping
 from agent.studio import TurnRequest
 from agent.workflow.dispatch import MAX_WAITING
+from tests.adapters.scripted import Hold, Line, says
 from tests.support.scenes import Scene, of_type
 from tests.support.turns import send
 

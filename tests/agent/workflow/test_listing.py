@@ -11,9 +11,9 @@ from agent.conversation import Conversation, Turn
 from agent.messages import ImageOrigin, ImagePart, Role, TextPart
 from agent.pictures import EXACT_ADJUSTMENT, Picture, Receipt
 from agent.prompts import prompt
-from agent.providers.scripted import calls, says
 from agent.settings import Settings, TurnSettings
 from agent.workflow.listing import MOST_PICTURES, pictures_listing
+from tests.adapters.scripted import calls, says
 from tests.support.scenes import Scene, generate, picture, png, run
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -18,14 +18,14 @@ from agent.imaging.arguments import GenerateImageArgs
 from agent.messages import PromptMessage, Role, TextPart, TokenUsage
 from agent.pictures import MissingStyle, MissingStyleReason, Receipt
 from agent.providers.base import Embedding
-from agent.providers.catalogue import ModelRole, load_catalogue
-from agent.providers.scripted import Asked, Line, calls
 from agent.settings import Patiences, Settings
 from agent.storage.curated_styles import curated_styles
 from agent.storage.style_values import MatchKind, MatchReason, StyleMatch
 from agent.studio import Studio
 from agent.workflow.retriever import unstyled, with_styles
 from agent.workflow.state import first_progress
+from tests.adapters.catalogue import ModelRole, load_catalogue
+from tests.adapters.scripted import Asked, Line, calls
 from tests.support.gemini import SMALL, on_gemini, paint
 from tests.support.scenes import Scene, generate, of_type, only, picture, run
 from tests.support.waiting import until

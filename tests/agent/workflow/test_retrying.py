@@ -11,7 +11,6 @@ from agent.errors import (
     AivistaError,
     Charge,
     ErrorCode,
-    ErrorInfo,
     NetworkFailure,
     ProviderFailure,
     RateLimited,
@@ -81,37 +80,10 @@ async def test_what_surely_cost_nothing_is_asked_again_with_growing_pauses(
     assert server.sent == 3
 
 
-async def test_the_providers_own_hint_wins() -> None:
-    server = Server([RateLimited(7.0)])
-    assert (await server.ask(is_text=False)).text == "yes"
-    assert server.pauses == [7.0]
-
-
-async def test_a_hint_beyond_the_budget_is_told_at_once() -> None:
-    server = Server([RateLimited(30.0), RateLimited(300.0)])
-    answer = await server.ask()
-    assert answer.error is not None
-    assert (answer.error.code, answer.error.parameters["seconds"]) == (ErrorCode.RATE_LIMITED, 300)
-    assert server.calls == 2
-
-
 async def test_a_hint_is_never_cut_short() -> None:
     server = Server([RateLimited(2.2)])
     await server.ask()
     assert server.pauses == [3]
-
-
-async def test_an_overloaded_model_is_asked_again_when_it_says() -> None:
-    server = Server([ProviderFailure(ErrorCode.OVERLOADED, model="Flash", seconds=9)])
-    assert (await server.ask(is_text=False)).text == "yes"
-    assert server.pauses == [9]
-
-
-async def test_four_tries_are_the_most() -> None:
-    server = Server([OVERLOADED] * 9)
-    answer = await server.ask()
-    assert answer.error == OVERLOADED.info
-    assert server.calls == 4
 
 
 @pytest.mark.parametrize("failure", [BROKEN, CUT, BEGUN])
@@ -165,19 +137,6 @@ async def open_up(breaker: Breaker) -> None:
     assert (failing.calls, last.error) == (5, OVERLOADED.info)
 
 
-async def test_a_model_that_fails_again_and_again_is_paused_and_says_for_how_long(
-    breaker: Breaker, clock: Clock
-) -> None:
-    await open_up(breaker)
-    clock.now_s = 12.5
-    healthy = Server([])
-    answer = await healthy.ask(breaker=breaker)
-    told = {"model": "Flash", "count": 5, "seconds": 18}
-    assert answer.error == ErrorInfo(code=ErrorCode.MODEL_PAUSED, parameters=told)
-    assert answer.error.charged is Charge.NO
-    assert healthy.sent == 0
-
-
 async def test_after_the_pause_one_call_probes_the_model_and_a_success_lets_all_others_through(
     breaker: Breaker, clock: Clock
 ) -> None:
@@ -196,12 +155,6 @@ async def test_a_probe_that_fails_pauses_the_model_anew(breaker: Breaker, clock:
     assert (await failing.ask(breaker=breaker)).error == OVERLOADED.info
     assert failing.calls == 1
     assert breaker.admit() == 30.0
-
-
-async def test_try_again_asks_a_paused_model_at_once_and_a_success_ends_the_pause(breaker: Breaker) -> None:
-    await open_up(breaker)
-    assert (await Server([]).ask(breaker=breaker, is_asked_for=True)).text == "yes"
-    assert breaker.admit() is None
 
 
 async def test_a_probe_that_is_given_up_leaves_room_for_the_next_one(breaker: Breaker, clock: Clock) -> None:
@@ -223,13 +176,6 @@ async def test_a_probe_that_is_given_up_leaves_room_for_the_next_one(breaker: Br
             on_pause=lambda *_: None,
         )
     assert (await server.ask(breaker=breaker)).text == "yes"
-
-
-def test_what_the_person_or_the_policy_causes_does_not_count_against_the_model() -> None:
-    breaker = Breaker(limit=1)
-    breaker.note(ErrorInfo(code=ErrorCode.PICTURE_BLOCKED))
-    breaker.note(ErrorInfo(code=ErrorCode.KEY_INVALID))
-    assert breaker.admit() is None
 
 
 def test_a_key_that_is_gone_leaves_its_breaker_to_nobody() -> None:

@@ -11,11 +11,11 @@ from agent.components import FailureNote
 from agent.errors import ErrorCode, ErrorInfo, NetworkFailure
 from agent.events import Step, ThoughtLog, TurnFailed
 from agent.plans import Decision
-from agent.providers.scripted import Asked, Line, calls, says
 from agent.settings import Settings
 from agent.studio import Studio
 from agent.workflow.rewording import read_rewordings
 from agent.workflow.rewording_rules import reworded_by_rule
+from tests.adapters.scripted import Asked, Line, calls, says
 from tests.support.cases import each_case
 from tests.support.gemini import on_gemini, paint
 from tests.support.scenes import Scene, generate, of_type, only, run

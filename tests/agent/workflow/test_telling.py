@@ -10,12 +10,12 @@ from pydantic import SecretStr
 
 from agent.messages import ImageOrigin, ImagePart, PromptMessage, Role, TextPart, ToolCallPart, ToolResultPart
 from agent.providers.base import ChatOptions, Embedding, ImageRequest, ToolDeclaration
-from agent.providers.catalogue import ModelRole, load_catalogue
 from agent.redaction import HIDDEN, Redactor
 from agent.trace import StepKind, StepSummary, TraceStep
 from agent.workflow.hearing import Answer
 from agent.workflow.telling import STEP_BYTES, came_json, sent_json, told
 from agent.workflow.tracing import Came, Sent, TextRequest
+from tests.adapters.catalogue import ModelRole, load_catalogue
 from tests.support.histories import image_part
 
 PLENTY = 1 << 30
