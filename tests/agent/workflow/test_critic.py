@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agent.components import SmartCanvas
+from agent.components import FailureNote, SmartCanvas
 from agent.conversation import Conversation, TurnState
 from agent.errors import ErrorCode, ErrorInfo
 from agent.events import PictureReady, PictureReviewed, Step, ThoughtLog, TurnDone, TurnEvent
@@ -230,6 +230,7 @@ async def test_a_picture_that_fails_in_its_second_round_leaves_the_first(setting
     refused = Line(error=ErrorInfo(code=ErrorCode.PICTURE_BLOCKED, parameters={"reason": "IMAGE_SAFETY"}))
     played = await play(settings, [calls(generate()), judged(0.3)], [picture(), refused])
     assert played.canvas.handles == ("#1",)
+    assert not [one for one in played.kept.turns[0].components if isinstance(one, FailureNote)]
 
 
 # It never fails a turn.
