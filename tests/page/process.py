@@ -18,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self, TypeAlias
 
+from tests.support.forks import STACKS
 from tests.support.lines import read_line
 from tests.support.turns import rows
 from tests.support.warm_start import WarmCommand, WarmStart
@@ -186,12 +187,16 @@ class PageProcess:
         return self.ended(patience_s)
 
     def ended(self, patience_s: float = _PATIENCE_S) -> int:
-        """Return the exit code once the process has ended; one that does not is killed and the wait fails."""
+        """Return the exit code once the process has ended; one that does not is killed, and the wait fails with what it
+        was at."""
         try:
             return self._process.wait(patience_s)
-        except subprocess.TimeoutExpired:
+        except subprocess.TimeoutExpired as error:
+            self._process.send_signal(STACKS)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(1)
             self._process.kill()
-            raise
+            raise AssertionError(f"the studio did not end\n{self.errors}") from error
         finally:
             if self._process.stdout is not None:
                 self._process.stdout.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import gc
 import json
 import os
@@ -18,6 +19,8 @@ from typing import Any
 _REQUEST_BYTES = 1 << 18
 # A process's id, then its exit code.
 NUMBER = struct.Struct("i")
+# At this signal a fork writes the stack of each of its threads to its standard error.
+STACKS = signal.SIGQUIT
 # What a studio imports when it is first asked for a picture, a file or a style. LanceDB itself is not among it: it
 # starts threads, and a fork has none of them. What it stands on takes longer, and starts none that a fork would miss.
 _AT_THE_FIRST_TURN = (
@@ -115,6 +118,8 @@ class _Forks:
         os.dup2(stdin, 0)
         os.dup2(stdout, 1)
         os.dup2(errors, 2)
+        # For who waits for its end in vain.
+        faulthandler.register(STACKS)
         self._requests.close()
         for handle in (stdin, stdout, errors, status, self._woken, self._wakes, *self._running.values()):
             os.close(handle)
