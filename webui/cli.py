@@ -12,6 +12,7 @@ import socket
 import sys
 import tempfile
 import threading
+import time
 import webbrowser
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from webui.space.place import Place
 
 _LANGUAGES = ("en", "zh-CN")
+# How long threads that are still at work may take when everything else has ended.
+_THREADS_S = 3.0
 
 
 class Unusable(Exception):
@@ -209,11 +212,26 @@ def open_studio(flags: argparse.Namespace, settings: Settings, place: Place | No
     transit = tempfile.mkdtemp(prefix="aivista-")
     try:
         _prepare_gradio(transit)
-        return _serve(flags, settings, signals, place)
+        code = _serve(flags, settings, signals, place)
     except AivistaError as error:
         raise Unusable(str(error)) from None
     finally:
         shutil.rmtree(transit, ignore_errors=True)
+    _end_soon(code)
+    return code
+
+
+def _end_soon(code: int) -> None:
+    """Have the process end even where a thread of it does not: Python would wait for a name that is looked up, or for a
+    file that is decoded, as long as that takes. All is closed and on record by now."""
+
+    def end() -> None:
+        time.sleep(_THREADS_S)
+        left = [thread.name for thread in threading.enumerate() if not thread.daemon and thread.is_alive()]
+        logging.getLogger(__name__).warning("ended without waiting for %s", ", ".join(left))
+        os._exit(code)
+
+    threading.Thread(target=end, daemon=True).start()
 
 
 def _keep_space(flags: argparse.Namespace) -> int:

@@ -10,6 +10,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 import urllib.request
 import zipfile
@@ -19,8 +20,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.page import PageProcess, free_port, run_command
+from tests.page import PageProcess, clean_environment, free_port, run_command
+from tests.page.process import start
 from tests.support.cases import each_case
+from tests.support.lines import read_line
 
 HOMES = Path(__file__).parents[1] / "golden" / "homes"
 
@@ -134,6 +137,25 @@ def test_an_open_page_does_not_hold_the_studio_up(tmp_path: Path) -> None:
         with urllib.request.urlopen(stream, timeout=20) as endless:
             assert endless.status == 200
             assert page.end(signal.SIGTERM) == 0
+
+
+_STUCK = """
+import sys, threading
+threading.Thread(target=threading.Event().wait).start()
+from webui.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_nor_does_a_thread_that_is_stuck(tmp_path: Path) -> None:
+    with tempfile.TemporaryFile("w+") as errors:
+        flags = ["--home", str(tmp_path), "--port", str(free_port())]
+        studio = start(flags, errors, environment=clean_environment(), code=_STUCK)
+        assert studio.stdout is not None
+        with studio.stdout:
+            assert read_line(studio, errors, 60).startswith("Aivista is open")
+        studio.send_signal(signal.SIGTERM)
+        assert studio.wait(60) == 0
 
 
 def test_a_studio_for_one_that_listens_on_the_network_answers_to_its_domain_and_to_no_other_name(
