@@ -18,10 +18,8 @@ from PIL import Image
 from agent.conversation import TurnState
 from agent.messages import ImageOrigin, ImagePart
 from agent.pictures import Picture, Receipt, StyleUse
-from agent.storage.conversations import ConversationStore
-from agent.storage.gallery import Gallery
-from agent.storage.gallery_values import GalleryQuery
-from agent.storage.images import ImageStore
+from tests.adapters.gallery import Gallery
+from tests.adapters.records import ConversationStore, GalleryQuery, ImageStore
 from tests.support.histories import NOW, begun_turn
 
 
