@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -13,9 +12,8 @@ from agent import Settings, Studio, TurnSettings
 from agent.conversation import Turn, TurnState
 from agent.messages import TokenUsage
 from agent.pictures import Picture
-from tests.adapters.calls import CallRecord, CallState
 from tests.adapters.house import Housekeeping
-from tests.adapters.records import ConversationStore, ImageStore, keep
+from tests.adapters.records import keep
 
 USAGE = TokenUsage(
     prompt_tokens=100, cached_tokens=10, tool_tokens=5, output_tokens=20, thought_tokens=7, image_tokens=1120
@@ -37,9 +35,9 @@ def midnight(day: date) -> datetime:
     return datetime(day.year, day.month, day.day).astimezone(UTC)
 
 
-def turn(name: str, at: datetime, price_usd: float, state: TurnState = TurnState.DONE) -> Turn:
-    spent = {"price_usd": price_usd, "usage": USAGE} if state is TurnState.DONE else {}
-    return Turn(id=name, text="a fox", settings=TurnSettings(), started_at=at, state=state).model_copy(update=spent)
+def turn(name: str, at: datetime, price_usd: float) -> Turn:
+    turn = Turn(id=name, text="a fox", settings=TurnSettings(), started_at=at)
+    return turn.model_copy(update={"state": TurnState.DONE, "price_usd": price_usd, "usage": USAGE})
 
 
 @pytest.mark.usefixtures("_zone")
@@ -116,32 +114,3 @@ async def test_what_came_with_an_archive_counts_in_its_conversation_and_nowhere_
         await studio.empty_trash("ann")
         assert (await book.month("ann", DAY)).price_usd == 0.0
         assert (await book.month("bob", DAY)).price_usd == 0.25
-
-
-async def test_a_turn_at_work_counts_with_the_calls_that_ended_and_one_at_rest_once(tmp_path: Path) -> None:
-    settings, at = Settings(home=tmp_path), midnight(DAY)
-    store = ConversationStore(tmp_path, ImageStore(tmp_path))
-    await store.open()
-    key = (await store.create("ann")).id
-    running = turn("t1", at, 0.0, TurnState.RUNNING)
-    await store.begin_turn(key, running)
-    done = (("words", CallState.DONE, 0.125), ("painter", CallState.SENT, 0.0), ("other", CallState.FAILED, 0.0))
-    for model, state, price_usd in done:
-        call = {"conversation_id": key, "turn_id": "t1", "name": model, "model": model, "price_usd": price_usd}
-        await store.journal.send(CallRecord.model_validate({**call, "state": state}), is_new=True)
-    async with Studio(settings) as studio:
-        book = studio.spend
-
-        async def under_way(turn_id: str = "mine", **more: object) -> tuple[float, tuple[str, ...]]:
-            found = await book.day_before("ann", turn_id, DAY, **more)  # type: ignore[arg-type]
-            return found.spent_usd, found.models
-
-        assert await under_way() == (0.125, ("painter",))
-        assert await under_way(known=["t1"]) == (0.125, ())
-        assert await under_way("t1") == (0.0, ()), "a turn knows what it has spent itself"
-        assert (await book.conversation_before(key, "ann", "mine")).models == ("painter",)
-        await store.finish_turn(key, running.model_copy(update={"state": TurnState.INTERRUPTED}))
-        assert (await book.conversation(key, "ann")).price_usd == 0.125
-        await store.finish_turn(key, turn("t1", at, 0.5))
-        assert await under_way() == (0.5, ())
-    await store.aclose()
