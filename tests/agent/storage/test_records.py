@@ -199,6 +199,7 @@ async def test_of_turns_that_are_recorded_together_a_bad_one_fails_alone(setting
         ("UPDATE turns SET parent = id", ["three"]),
         ("UPDATE turns SET parent = 'nowhere'", ["three"]),
         ("UPDATE conversations SET head = 'nowhere'", ["one", "two", "three"]),
+        ("UPDATE conversations SET head = (SELECT id FROM turns WHERE parent IS NULL)", ["one", "two", "three"]),
     ],
 )
 async def test_turns_that_lead_nowhere_end_somewhere(

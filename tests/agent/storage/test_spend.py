@@ -12,8 +12,9 @@ from agent import Settings, Studio, TurnSettings
 from agent.conversation import Turn, TurnState
 from agent.messages import TokenUsage
 from agent.pictures import Picture
+from tests.adapters.calls import CallRecord, CallState
 from tests.adapters.house import Housekeeping
-from tests.adapters.records import keep
+from tests.adapters.records import ConversationStore, ImageStore, keep
 
 USAGE = TokenUsage(
     prompt_tokens=100, cached_tokens=10, tool_tokens=5, output_tokens=20, thought_tokens=7, image_tokens=1120
@@ -114,3 +115,28 @@ async def test_what_came_with_an_archive_counts_in_its_conversation_and_nowhere_
         await studio.empty_trash("ann")
         assert (await book.month("ann", DAY)).price_usd == 0.0
         assert (await book.month("bob", DAY)).price_usd == 0.25
+
+
+async def test_a_turn_at_work_counts_with_the_calls_that_ended_and_one_at_rest_once(settings: Settings) -> None:
+    store = ConversationStore(settings.home, ImageStore(settings.home))
+    await store.open()
+    key, over = (await store.create("ann")).id, turn("t1", midnight(DAY), 0.5)
+    await store.begin_turn(key, over.model_copy(update={"state": TurnState.RUNNING, "price_usd": 0.0}))
+    for model, state in (("words", CallState.DONE), ("painter", CallState.SENT), ("other", CallState.FAILED)):
+        price_usd = 0.125 if state is CallState.DONE else 0.0
+        call = CallRecord(conversation_id=key, turn_id="t1", name=model, model=model, state=state, price_usd=price_usd)
+        await store.journal.send(call, is_new=True)
+    async with Studio(settings) as studio:
+        before = studio.spend.day_before
+        assert await before("ann", "mine", DAY) == await studio.spend.conversation_before(key, "ann", "mine")
+        asked = (("ann", "mine", ()), ("ann", "mine", ("t1",)), ("ann", "t1", ()), ("bob", "mine", ()))
+        found = [await before(owner, turn_id, DAY, known=known) for owner, turn_id, known in asked]
+        # A turn knows what it has spent itself.
+        assert [one.spent_usd for one in found] == [0.125, 0.125, 0.0, 0.0]
+        assert [one.models for one in found] == [("painter",), (), (), ()]
+        for how, price_usd in ((TurnState.INTERRUPTED, 0.125), (TurnState.DONE, 0.5)):
+            ended = {"state": how, "price_usd": over.price_usd if how is TurnState.DONE else 0.0}
+            await store.finish_turn(key, over.model_copy(update=ended))
+            assert (await studio.spend.conversation(key, "ann")).price_usd == price_usd
+        assert (await before("ann", "mine", DAY)).models == ()
+    await store.aclose()
