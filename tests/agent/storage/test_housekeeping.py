@@ -207,14 +207,10 @@ async def test_files_that_are_not_ours_and_signs_of_the_living_stay(kept: Filled
     assert len(files_below(kept.home / "pictures")) == 5
 
 
-def no_records(home: Path) -> None:
-    (home / "aivista.db").unlink()
-
-
 @pytest.mark.parametrize(
     "damage",
     [
-        no_records,
+        lambda home: (home / "aivista.db").unlink(),
         lambda home: (home / "aivista.db").write_bytes(b"this is no database" * 100),
         lambda home: (home / "aivista.db").write_bytes(b""),
         lambda home: in_database(home, "UPDATE alembic_version SET version_num = '9999'"),
@@ -399,6 +395,7 @@ def drop_blob(home: Path, digest: str) -> None:
     blob.unlink()
 
 
+BROKEN, DATABASE = {Trouble.REFERENCE_BROKEN}, {Trouble.DATABASE_DAMAGED, Trouble.PICTURE_DAMAGED}
 FOLLOWS = "a turn of “Foxes” follows one that is not there before it"
 DAMAGES: list[tuple[Callable[[Path, str], object], set[Trouble], str]] = [
     (lambda home, digest: file_of(home, digest).unlink(), {Trouble.PICTURE_MISSING}, "#1 in “Foxes”"),
@@ -408,30 +405,20 @@ DAMAGES: list[tuple[Callable[[Path, str], object], set[Trouble], str]] = [
     (overwritten("blobs/*/*"), {Trouble.BLOB_DAMAGED}, ""),
     (overwritten("styles/index/**/*.manifest"), {Trouble.STYLE_INDEX_UNREADABLE}, "styles/index/curated"),
     (overwritten(f"{INDEX_FOLDER}/**/*.lance"), {Trouble.GALLERY_INDEX_UNREADABLE}, "gallery/index/looks"),
+    (told("UPDATE pictures SET conversation_id = 'x' WHERE handle = '#1'"), BROKEN, "pictures, row 1"),
+    (told("UPDATE turns SET parent = 'nowhere'"), BROKEN, FOLLOWS),
+    (told("UPDATE turns SET parent = id"), BROKEN, FOLLOWS),
+    (told("UPDATE conversations SET head = 'x'"), BROKEN, "“Foxes” shows a turn that is not there"),
     (
-        told("UPDATE pictures SET conversation_id = 'nowhere' WHERE handle = '#1'"),
-        {Trouble.REFERENCE_BROKEN},
-        "pictures, row 1",
-    ),
-    (told("UPDATE turns SET parent = 'nowhere'"), {Trouble.REFERENCE_BROKEN}, FOLLOWS),
-    (told("UPDATE turns SET parent = id"), {Trouble.REFERENCE_BROKEN}, FOLLOWS),
-    (
-        told("UPDATE conversations SET head = 'nowhere'"),
-        {Trouble.REFERENCE_BROKEN},
-        "“Foxes” shows a turn that is not there",
-    ),
-    (
-        told("UPDATE pictures SET turn_id = 'nowhere' WHERE handle = '#1'"),
-        {Trouble.REFERENCE_BROKEN},
+        *(told("UPDATE pictures SET turn_id = 'x' WHERE handle = '#1'"), BROKEN),
         "#1 in “Foxes” is of a turn that is not there",
     ),
     (
-        told("UPDATE workspace_files SET content = x'00' WHERE name = '39.md'"),
-        {Trouble.WORKSPACE_FILE_DAMAGED},
+        *(told("UPDATE workspace_files SET content = x'00' WHERE name = '39.md'"), {Trouble.WORKSPACE_FILE_DAMAGED}),
         "39.md in “Foxes”",
     ),
-    (overrun(0, 100), {Trouble.DATABASE_DAMAGED, Trouble.PICTURE_DAMAGED}, ""),
-    (overrun(8192, 40_000), {Trouble.DATABASE_DAMAGED, Trouble.PICTURE_DAMAGED}, ""),
+    (overrun(0, 100), DATABASE, ""),
+    (overrun(8192, 40_000), DATABASE, ""),
 ]
 
 

@@ -13,7 +13,6 @@ import pytest
 from agent import Settings, Studio
 from agent.conversation import Writer
 from agent.errors import ErrorCode, RequestRefused
-from tests.support.children import run_child
 
 FILE_BYTES, TOTAL_BYTES, FILES = 1 << 20, 10 << 20, 200
 # The version that is expected of a file which must not be there yet.
@@ -176,25 +175,3 @@ async def test_a_name_that_leads_elsewhere_or_hides_something_is_refused_by_ever
             assert said.isprintable(), name
             assert len(said) <= 60
     assert sorted(await names(files)) == sorted(GOOD)
-
-
-def test_a_disk_that_takes_no_more_is_told_and_the_file_stays_as_it_was(tmp_path: Path) -> None:
-    code = """
-import asyncio, sys
-from pathlib import Path
-from agent import Settings, Studio
-from agent.errors import StorageFailure
-
-async def main():
-    async with Studio(Settings(home=Path(sys.argv[1]))) as studio:
-        files = studio.workspace((await studio.new_conversation()).id)
-        await files.write("a", "kept", by="person")
-        try:
-            await files.write("a", bytes(1_000_000), by="person")
-        except StorageFailure as error:
-            print(error.code, await files.read_text("a"), (await files.read("a")).version)
-
-asyncio.run(main())
-"""
-    child = run_child(code, str(tmp_path), max_file_bytes=600_000)
-    assert child.stdout.split()[1:] == ["kept", "1"], child.stderr
