@@ -18,10 +18,8 @@ from PIL import Image
 from agent.conversation import TurnState
 from agent.messages import ImageOrigin, ImagePart
 from agent.pictures import Picture, Receipt, StyleUse
-from agent.storage.conversations import ConversationStore
-from agent.storage.gallery import Gallery
-from agent.storage.gallery_values import GalleryQuery
-from agent.storage.images import ImageStore
+from tests.adapters.gallery import Gallery
+from tests.adapters.records import ConversationStore, GalleryQuery, ImageStore
 from tests.support.histories import NOW, begun_turn
 
 
@@ -109,6 +107,9 @@ async def filled(home: Path, **settings: Any) -> AsyncIterator[Filled]:
 class WordEmbedder:
     """Texts that share words, or what those mean, point the same way; nothing like a real model, but as steady."""
 
+    # The letters that a word must have to mean something.
+    shortest = 3
+
     def __init__(self, model_id: str = "words-1", dimension: int = 192, same: dict[str, str] | None = None) -> None:
         self.model_id = model_id
         self.dimension = dimension
@@ -126,7 +127,10 @@ class WordEmbedder:
         return [self._vector(text) for text in texts]
 
     def _vector(self, text: str) -> list[float]:
-        words = {self._same.get(word, word) for word in re.findall(r"[a-z]{3,}|[\u4e00-\u9fff]{2}", text.lower())}
+        words = {
+            self._same.get(word, word)
+            for word in re.findall(rf"[a-z]{{{self.shortest},}}|[\u4e00-\u9fff]{{2}}", text.lower())
+        }
         columns = zip(*(self._direction(word) for word in words or {text}), strict=True)
         return [float(sum(column)) for column in columns]
 

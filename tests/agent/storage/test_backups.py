@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sqlite3
+import os
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
 from agent.errors import StorageFailure
-from agent.providers.scripted import calls, says
 from agent.settings import Settings
-from agent.storage.backups import Backup, Backups
+from tests.adapters.house import Backup, Backups
+from tests.adapters.scripted import calls, says
 from tests.support.scenes import Scene, generate, picture, run
 
 NOW = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
@@ -20,17 +19,6 @@ NOW = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
 def scene(settings: Settings, words: int = 9) -> Scene:
     text = [calls(generate(f"a red fox {number}")) for number in range(words)]
     return Scene(settings, text=text, pictures=lambda _: picture(64, 36))
-
-
-async def test_a_backup_made_while_a_studio_is_open_has_all_that_was_said(settings: Settings) -> None:
-    async with scene(settings).studio() as studio:
-        conversation = await studio.new_conversation()
-        await run(studio, conversation.id, "a red fox")
-        made = Backups(settings.home).make(NOW)
-    with sqlite3.connect(made.path) as database:
-        assert database.execute("SELECT count(*) FROM pictures").fetchone() == (1,)
-    assert made.path.stat().st_mode & 0o077 == 0
-    assert [one.name for one in Backups(settings.home).all()] == ["20310514T120000Z"]
 
 
 async def test_what_came_after_the_backup_is_taken_over_if_it_has_pictures(settings: Settings) -> None:
@@ -47,6 +35,7 @@ async def test_what_came_after_the_backup_is_taken_over_if_it_has_pictures(setti
         talk, other = await studio.new_conversation(), await studio.new_conversation()
         await run(studio, talk.id, "Hello")
         await run(studio, other.id, "a boat")
+    assert ([one.name for one in backups.all()], made.path.stat().st_mode & 0o077) == (["20310514T120000Z"], 0)
     report = backups.restore(made.name, NOW + timedelta(hours=1))
     assert (report.kept_pictures, report.lost_turns, report.missing_files, report.is_whole) == (2, 1, 0, True)
     assert report.set_aside is not None
@@ -98,18 +87,7 @@ async def test_a_database_that_could_not_be_read_is_told_of_with_its_backups_unt
         assert await studio.lost_records() is None
 
 
-async def test_nothing_is_gone_back_to_while_a_studio_runs_or_where_there_is_none(settings: Settings) -> None:
-    backups = Backups(settings.home)
-    async with scene(settings).studio() as studio:
-        await studio.new_conversation()
-        made = backups.make(NOW)
-        with pytest.raises(StorageFailure, match="please end it first"):
-            backups.restore(made.name, NOW)
-    with pytest.raises(StorageFailure, match="there is no backup yesterday"):
-        backups.restore("yesterday", NOW)
-
-
-async def test_a_damaged_backup_is_not_gone_back_to(settings: Settings) -> None:
+async def test_a_damaged_backup_is_not_gone_back_to_and_what_cannot_be_verified_is_not_kept(settings: Settings) -> None:
     async with scene(settings).studio() as studio:
         await studio.new_conversation()
         made = Backups(settings.home).make(NOW)
@@ -118,13 +96,12 @@ async def test_a_damaged_backup_is_not_gone_back_to(settings: Settings) -> None:
     with pytest.raises(StorageFailure):
         Backups(settings.home).restore(made.name, NOW)
     assert (settings.home / "aivista.db").read_bytes() == before
-
-
-def test_a_backup_that_cannot_be_verified_is_not_kept(tmp_path: Path) -> None:
-    (tmp_path / "aivista.db").write_bytes(b"no database at all" * 100)
+    made.path.unlink()
+    (settings.home / "aivista.db").write_bytes(b"no database at all" * 100)
     with pytest.raises(StorageFailure):
-        Backups(tmp_path).make(NOW)
-    assert list((tmp_path / "backups").iterdir()) == []
+        Backups(settings.home).make(NOW)
+    assert Backups(settings.home).all() == []
+    assert os.listdir(settings.home / "backups") == []
 
 
 async def test_old_backups_go_by_the_rule(settings: Settings) -> None:

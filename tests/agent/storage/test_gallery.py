@@ -1,30 +1,30 @@
-"""The gallery over real records: leafed through, filtered, changed and taken away, each owner's alone."""
+"""The gallery over real records: leafed through, changed, taken away, and searched by words, meaning and looks."""
 
 from __future__ import annotations
 
 import asyncio
-import io
+import contextlib
 import os
+import shutil
 import sqlite3
-import stat
 import zipfile
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
-from PIL import Image
-from sqlalchemy import Connection, create_engine, event
+from PIL import Image, ImageEnhance
 
-from agent.errors import ErrorCode, RequestRefused, StorageFailure
+from agent.errors import ErrorCode, NetworkFailure, RequestRefused, StorageFailure
 from agent.messages import ImageOrigin
-from agent.storage import gallery_rows
-from agent.storage.gallery_values import GalleryItem, GalleryPage, GalleryQuery
+from agent.reviews import Review
+from tests.adapters.gallery import INDEX_FOLDER, FoundBy, GalleryItem
+from tests.adapters.records import GalleryQuery
 from tests.support.children import run_child
-from tests.support.galleries import Filled, filled, png
+from tests.support.galleries import Filled, WordEmbedder, filled, png
 from tests.support.histories import NOW
-from webui.media import download_name
+
+PHOTOS = Path(__file__).parents[2] / "data" / "photos"
 
 
 @pytest.fixture
@@ -33,154 +33,75 @@ async def kept(tmp_path: Path) -> AsyncIterator[Filled]:
         yield one
 
 
-def ids(page: GalleryPage | tuple[GalleryItem, ...]) -> list[int]:
-    return [item.id for item in (page.items if isinstance(page, GalleryPage) else page)]
+async def found(
+    kept: Filled, words: str = "", embedder: WordEmbedder | None = None, owner: str = "local", **query: object
+) -> list[int]:
+    asked = GalleryQuery.model_validate({"words": words, **query})
+    return [item.id for item in (await kept.gallery.page(owner, asked, embedder=embedder)).items]
 
 
-async def found(kept: Filled, owner: str = "local", **query: object) -> list[int]:
-    return ids(await kept.gallery.page(owner, GalleryQuery.model_validate(query)))
+async def read(kept: Filled, embedder: WordEmbedder) -> None:
+    """Have the model read all pictures."""
+    await found(kept, "anything", embedder)
+    await kept.gallery.settled()
 
 
-# Leafing
+def in_database(home: Path, statement: str, *values: object) -> None:
+    with contextlib.closing(sqlite3.connect(home / "aivista.db")) as database, database:
+        database.execute(statement, values)
 
 
-async def test_an_empty_gallery_is_an_empty_page(kept: Filled) -> None:
-    page = await kept.gallery.page("local", GalleryQuery())
-    assert (page.items, page.next) == ((), None)
-    assert (await kept.gallery.facets("local")).total == 0
-    assert await found(kept, words="anything") == []
+# Leafing and choosing
 
 
-async def test_pictures_of_all_conversations_come_newest_first(kept: Filled) -> None:
-    first, second = await kept.conversation(), await kept.conversation()
-    made = [await kept.add(one) for one in (first, second, first, second)]
-    assert await found(kept) == made[::-1]
-
-
-async def test_an_item_says_where_it_belongs_and_what_it_is(kept: Filled) -> None:
-    conversation = await kept.conversation(title="Posters")
-    made = await kept.add(conversation, "a red poster", model="Pro", size=(160, 90))
-    (item,) = (await kept.gallery.page("local", GalleryQuery())).items
-    assert (item.id, item.conversation_id, item.conversation_title) == (made, conversation, "Posters")
-    assert (item.model, item.shape, item.source, item.is_starred, item.tags) == ("Pro", "16:9", "made", False, ())
-    assert item.picture == (await kept.store.get(conversation, "local")).pictures[0]
-    assert item.match is None
-
-
-async def test_leafing_shows_every_picture_once_even_of_the_same_moment(kept: Filled) -> None:
+async def test_leafing_shows_every_picture_once_whatever_is_made_meanwhile(kept: Filled) -> None:
+    assert await found(kept) == await found(kept, "anything") == []
     conversation = await kept.conversation()
-    made = [await kept.add(conversation, at=NOW + timedelta(minutes=number // 4)) for number in range(11)]
-    seen: list[int] = []
-    after = None
+    made = [await kept.add(conversation, at=NOW + timedelta(minutes=number // 4)) for number in range(12)]
+    seen, after = list[int](), None
     for _ in range(4):
         page = await kept.gallery.page("local", GalleryQuery(after=after, limit=3))
-        seen += ids(page)
-        after = page.next
-    assert after is None
-    assert seen == made[::-1]
+        seen, after = seen + [item.id for item in page.items], page.next
+        newest = await kept.add(conversation)
+    assert (seen, after) == (made[::-1], None)
+    for cursor in ("", "x", "2026-01-01~", "2026-01-01T00:00:00~5", "~1", f"r{10**30}", "r-1", "٣~٣"):
+        assert (await found(kept, after=cursor))[0] == newest
+        assert len(await found(kept, "picture", after=cursor)) == 16
 
 
-async def test_what_is_made_meanwhile_moves_no_later_page(kept: Filled) -> None:
-    conversation = await kept.conversation()
-    made = [await kept.add(conversation) for _ in range(4)]
-    page = await kept.gallery.page("local", GalleryQuery(limit=2))
-    await kept.add(conversation)
-    assert await found(kept, after=page.next, limit=2) == made[1::-1]
-
-
-async def test_a_last_page_that_is_full_has_none_after_it(kept: Filled) -> None:
-    conversation = await kept.conversation()
-    for _ in range(2):
-        await kept.add(conversation)
-    assert (await kept.gallery.page("local", GalleryQuery(limit=2))).next is None
-
-
-@pytest.mark.parametrize("cursor", ["", "x", "2026-01-01~", "2026-01-01T00:00:00~5", "~1", f"r{10**30}", "r-1", "٣~٣"])
-async def test_a_place_that_cannot_be_read_is_the_beginning(kept: Filled, cursor: str) -> None:
-    made = await kept.add(await kept.conversation(), "a fox")
-    assert await found(kept, after=cursor) == [made]
-    assert await found(kept, after=cursor, words="fox") == [made]
-
-
-# Filters
-
-
-async def test_each_filter_finds_its_own_and_they_combine(kept: Filled) -> None:
+async def test_days_are_counted_in_full_and_what_there_is_to_choose_from_is_counted(kept: Filled) -> None:
     first, second = await kept.conversation(), await kept.conversation()
-    wide = await kept.add(first, model="Pro", size=(160, 90))
-    square = await kept.add(first, model="Flash", size=(64, 64))
-    upload = await kept.add(second, None, origin=ImageOrigin.UPLOADED, size=(64, 64))
-    edited = await kept.add(second, model="Pro", origin=ImageOrigin.EDITED, size=(64, 64))
-    await kept.gallery.star("local", [square, edited], True)
-    await kept.gallery.tag("local", [wide, edited], "poster")
-    assert await found(kept, conversation_id=second) == [edited, upload]
-    assert await found(kept, model="Pro") == [edited, wide]
-    assert await found(kept, shape="1:1") == [edited, upload, square]
-    assert await found(kept, source="uploaded") == [upload]
-    assert await found(kept, is_starred=True) == [edited, square]
-    assert await found(kept, is_starred=False) == [upload, wide]
-    assert await found(kept, tag="poster") == [edited, wide]
-    assert await found(kept, tag="poster", shape="16:9") == [wide]
-    assert await found(kept, model="Pro", source="edited", is_starred=True, conversation_id=second) == [edited]
-    assert await found(kept, model="Pro", source="uploaded") == []
-
-
-async def test_days_are_counted_in_full_and_both_belong(kept: Filled) -> None:
-    conversation = await kept.conversation()
     moments = [datetime(2026, 3, day, hour, tzinfo=UTC) for day, hour in ((1, 23), (2, 0), (2, 23), (3, 0))]
-    made = [await kept.add(conversation, at=moment) for moment in moments]
+    made = [await kept.add(first, at=moment, model="Pro") for moment in moments]
     assert await found(kept, day_from=date(2026, 3, 2), day_to=date(2026, 3, 2)) == made[2:0:-1]
     assert await found(kept, day_from=date(2026, 3, 3)) == [made[3]]
     assert await found(kept, day_to=date(2026, 3, 1)) == [made[0]]
     assert await found(kept, day_from=date.min, day_to=date.max) == made[::-1]
-
-
-async def test_what_there_is_to_choose_from_is_counted(kept: Filled) -> None:
-    conversation = await kept.conversation()
-    one = await kept.add(conversation, model="Pro", at=datetime(2026, 1, 31, 12, tzinfo=UTC))
-    other = await kept.add(conversation, model="Pro", at=datetime(2026, 2, 1, tzinfo=UTC))
-    gone = await kept.add(conversation, None, origin=ImageOrigin.UPLOADED, size=(64, 64))
-    await kept.gallery.star("local", [one], True)
-    await kept.gallery.tag("local", [one, other, gone], "sea")
-    await kept.gallery.tag("local", [other], "blue")
-    assert (await kept.gallery.facets("local")).total == 3
+    gone, put_away = await kept.add(first, model="Flash"), await kept.add(second, model="Flash")
+    upload = await kept.add(
+        first, None, origin=ImageOrigin.UPLOADED, size=(64, 64), at=datetime(2026, 4, 1, tzinfo=UTC)
+    )
+    await kept.gallery.star("local", [made[0], gone], True)
+    await kept.gallery.tag("local", [*made, gone, put_away], "sea")
     await kept.gallery.delete("local", [gone])
+    await kept.store.delete(second, "local")
     facets = await kept.gallery.facets("local")
-    assert (facets.total, facets.starred) == (2, 1)
-    assert (facets.models, facets.shapes, facets.sources) == ({"Pro": 2}, {"16:9": 2}, {"made": 2})
-    assert list(facets.months.items()) == [("2026-02", 1), ("2026-01", 1)]
-    assert list(facets.tags.items()) == [("sea", 2), ("blue", 1)]
+    assert (facets.total, facets.starred, facets.tags) == (5, 1, {"sea": 4})
+    assert (facets.models, facets.sources) == ({"Pro": 4}, {"made": 4, "uploaded": 1})
+    assert list(facets.months.items()) == [("2026-04", 1), ("2026-03", 4)]
+    assert facets.shapes == {"16:9": 4, "1:1": 1}
+    assert await found(kept, model="Pro", is_starred=False, tag="sea", shape="16:9") == made[:0:-1]
+    assert await found(kept, source="uploaded", conversation_id=first) == [upload]
 
 
-async def test_pictures_of_a_deleted_conversation_do_not_count(tmp_path: Path) -> None:
-    async with filled(tmp_path) as kept:
-        first, second = await kept.conversation(), await kept.conversation()
-        await kept.add(first, model="Pro")
-        gone = await kept.add(second, model="Flash", at=datetime(2025, 1, 1, tzinfo=UTC))
-        await kept.gallery.star("local", [gone], True)
-        await kept.gallery.tag("local", [gone], "sea")
-        await kept.store.delete(second, "local")
-    async with filled(tmp_path) as kept:
-        facets = await kept.gallery.facets("local")
-        assert (facets.total, facets.starred, facets.models, facets.tags) == (1, 0, {"Pro": 1}, {})
-        assert list(facets.months) == ["2026-11"]
-        assert await kept.gallery.count("local", GalleryQuery(conversation_id=first)) == 1
-        assert await kept.gallery.count("local", GalleryQuery(conversation_id=second)) == 0
-        assert await kept.gallery.count("another", GalleryQuery()) == 0
-
-
-# Whose they are
+# Changes, and whose they are
 
 
 async def test_nobody_sees_or_changes_the_pictures_of_another(kept: Filled) -> None:
-    mine, theirs = await kept.conversation("me", "Mine"), await kept.conversation("you", "Yours")
-    own, other = await kept.add(mine, "a fox"), await kept.add(theirs, "a fox")
+    own, other = [await kept.add(await kept.conversation(owner), "a fox") for owner in ("me", "you")]
     gallery = kept.gallery
-    assert await found(kept, "me") == [own]
-    assert await found(kept, "me", conversation_id=theirs) == []
-    assert await found(kept, "me", words="fox") == [own]
-    assert await found(kept, "me", words="Yours") == []
-    assert ids(await gallery.items("me", [other, own])) == [own]
+    assert await found(kept, owner="me") == await found(kept, "fox", owner="me") == [own]
+    assert [item.id for item in await gallery.items("me", [other, own])] == [own]
     for changed in (
         gallery.star("me", [other], True),
         gallery.tag("me", [other], "mine"),
@@ -189,255 +110,334 @@ async def test_nobody_sees_or_changes_the_pictures_of_another(kept: Filled) -> N
         gallery.undelete("me", [other]),
     ):
         assert await changed == ()
-    for attempt in (
-        gallery.page("me", GalleryQuery(similar_to=other)),
-        gallery.zip_of("me", [other], name_of=download_name),
-    ):
+    for attempt in (found(kept, owner="me", similar_to=other), gallery.zip_of("me", [other], name_of=lambda _: "x")):
         with pytest.raises(RequestRefused) as refused:
             await attempt
         assert refused.value.code is ErrorCode.PICTURE_GONE
-    (item,) = (await gallery.page("you", GalleryQuery())).items
-    assert (item.id, item.is_starred, item.tags) == (other, False, ())
-    assert (await gallery.facets("me")).total == 1
+    [item] = await gallery.items("you", [other])
+    assert (item.is_starred, item.tags, (await gallery.facets("me")).total) == (False, (), 1)
+    embedder = WordEmbedder(same={"vixen": "fox"})
+    for owner in ("you", "me"):
+        await found(kept, "vixen", embedder, owner)
+        await gallery.settled()
+        assert await found(kept, "vixen", embedder, owner) == [own if owner == "me" else other]
+    again = await kept.add((await gallery.items("you", [other]))[0].conversation_id, data=png("#000001"))
+    assert await found(kept, owner="you", similar_to=other) == [again]
+    assert await found(kept, owner="me", similar_to=own) == []
 
 
-@pytest.mark.parametrize("strange", [0, -1, 10**6, 2**63, 10**40])
-async def test_an_id_that_is_no_pictures_is_passed_over(kept: Filled, strange: int) -> None:
-    made = await kept.add(await kept.conversation())
-    assert await kept.gallery.star("local", [strange, made], True) == (made,)
-    assert await kept.gallery.delete("local", [strange]) == ()
-    assert ids(await kept.gallery.items("local", [strange, made, made])) == [made]
-
-
-async def test_pictures_of_a_deleted_conversation_are_not_there_until_it_is_brought_back(kept: Filled) -> None:
-    conversation = await kept.conversation()
-    made = await kept.add(conversation, "a fox")
-    await kept.gallery.tag("local", [made], "sea")
-    await kept.store.delete(conversation, "local")
-    assert (await found(kept), await found(kept, words="fox"), await found(kept, tag="sea")) == ([], [], [])
-    assert await kept.gallery.star("local", [made], True) == ()
-    await kept.store.undelete(conversation, "local")
-    assert (await found(kept), await found(kept, words="fox")) == ([made], [made])
-
-
-# Changes
-
-
-async def test_many_pictures_are_marked_and_tagged_at_once(kept: Filled) -> None:
+async def test_many_are_changed_at_once_or_none_and_what_is_no_picture_is_passed_over(kept: Filled) -> None:
     conversation = await kept.conversation()
     made = [await kept.add(conversation) for _ in range(3)]
-    assert await kept.gallery.star("local", made[:2], True) == tuple(made[:2])
-    assert await kept.gallery.star("local", made[:1], False) == tuple(made[:1])
+    strange = [0, -1, 10**6, 2**63, 10**40]
+    assert await kept.gallery.star("local", [*strange, *made[:2]], True) == tuple(made[:2])
+    assert await kept.gallery.delete("local", strange) == ()
     assert await kept.gallery.tag("local", made, "  red   sea ") == tuple(made)
-    assert await kept.gallery.tag("local", made[:1], "Red Sea") == tuple(made[:1])
-    assert await kept.gallery.untag("local", made[2:], "RED SEA") == tuple(made[2:])
-    items = await kept.gallery.items("local", made)
-    assert [item.is_starred for item in items] == [False, True, False]
-    assert [item.tags for item in items] == [("red sea",), ("red sea",), ()]
-
-
-async def test_a_tag_is_never_empty_and_never_endless(kept: Filled) -> None:
-    made = await kept.add(await kept.conversation())
-    assert await kept.gallery.tag("local", [made], " \n ") == ()
-    await kept.gallery.tag("local", [made], "x" * 1000)
-    (item,) = await kept.gallery.items("local", [made])
-    assert item.tags == ("x" * 64,)
-
-
-async def test_a_deleted_picture_is_gone_but_for_its_name_and_comes_back(kept: Filled) -> None:
-    conversation = await kept.conversation()
-    stays, goes = await kept.add(conversation, "a fox"), await kept.add(conversation, "a fox")
-    assert await kept.gallery.delete("local", [goes]) == (goes,)
-    assert await kept.gallery.delete("local", [goes]) == ()
-    assert (await found(kept), await found(kept, words="fox")) == ([stays], [stays])
-    without = await kept.store.get(conversation, "local")
-    assert ([one.handle for one in without.pictures], without.gone, without.handles) == (["#1"], ("#2",), ("#1", "#2"))
-    assert await kept.gallery.undelete("local", [goes, stays]) == (goes,)
-    assert (await kept.store.get(conversation, "local")).gone == ()
-    assert await found(kept) == [goes, stays]
-
-
-async def test_what_was_deleted_from_a_conversation_is_told_to_its_owner_alone(kept: Filled) -> None:
-    here, elsewhere = await kept.conversation(), await kept.conversation()
-    goes, _, other = await kept.add(here, "a fox"), await kept.add(here), await kept.add(elsewhere)
-    await kept.gallery.delete("local", [goes, other])
-    (gone,) = await kept.gallery.deleted("local", here)
-    assert (gone.handle, gone.receipt.prompt if gone.receipt else "") == ("#1", "a fox")
-    assert await kept.gallery.deleted("another", here) == ()
-    await kept.gallery.undelete("local", [goes])
-    assert await kept.gallery.deleted("local", here) == ()
-
-
-async def test_after_thirty_days_a_deleted_picture_does_not_come_back(kept: Filled) -> None:
-    made = await kept.add(await kept.conversation())
-    await kept.gallery.delete("local", [made])
-    with sqlite3.connect(kept.home / "aivista.db") as database:
-        database.execute("UPDATE pictures SET deleted_at = datetime(deleted_at, '-31 days')")
-    database.close()
-    assert await kept.gallery.undelete("local", [made]) == ()
-
-
-async def test_a_change_that_fails_changes_nothing(kept: Filled) -> None:
-    conversation = await kept.conversation()
-    made = [await kept.add(conversation) for _ in range(3)]
-    with sqlite3.connect(kept.home / "aivista.db") as database:
-        database.execute(
-            "CREATE TRIGGER refuse BEFORE INSERT ON picture_tags WHEN NEW.picture_id = "
-            f"{made[2]} BEGIN SELECT RAISE(ABORT, 'no'); END"
-        )
-    database.close()
-    with pytest.raises(StorageFailure):
-        await kept.gallery.tag("local", made, "sea")
-    assert [item.tags for item in await kept.gallery.items("local", made)] == [(), (), ()]
-
-
-async def test_a_turn_is_recorded_while_the_gallery_reads(kept: Filled) -> None:
-    conversation = await kept.conversation()
-    for _ in range(5):
-        await kept.add(conversation, "a fox")
-    pages = [kept.gallery.page("local", GalleryQuery(words="fox")) for _ in range(20)]
-    *read, made = await asyncio.gather(*pages, kept.add(conversation, "a wolf"))
-    assert all(len(page.items) >= 5 for page in read if isinstance(page, GalleryPage))
-    assert await found(kept, words="wolf") == [made]
-
-
-# What SQLite is asked
-
-
-@pytest.mark.parametrize(
-    ("query", "index"),
-    [
-        ({}, "ix_pictures_owner "),
-        ({"after": f"{NOW.isoformat()}~5"}, "ix_pictures_owner "),
-        ({"day_from": "2026-01-01"}, "ix_pictures_owner "),
-        ({"model": "Pro"}, "ix_pictures_owner_model"),
-        ({"is_starred": True}, "ix_pictures_owner_is_starred"),
-        ({"shape": "1:1"}, "ix_pictures_owner_shape"),
-        ({"source": "made"}, "ix_pictures_owner_source"),
-        ({"conversation_id": "x"}, "conversation_id=?"),
-    ],
-)
-async def test_a_page_is_read_in_the_order_of_an_index(kept: Filled, query: dict[str, object], index: str) -> None:
-    asked = GalleryQuery.model_validate(query)
-    (plan,) = plans_of(kept, lambda connection: gallery_rows.newest(connection, "local", asked))
-    assert index in plan
-    assert "SCAN" not in plan
-    assert ("TEMP B-TREE" in plan) == ("conversation_id" in query)
-
-
-async def test_pictures_are_counted_along_an_index_without_a_look_at_their_rows(kept: Filled) -> None:
-    kinds, not_kinds, months, not_months, tags = plans_of(
-        kept, lambda connection: gallery_rows.facets(connection, "local")
+    await kept.gallery.tag("local", made[:1], "Red Sea")
+    await kept.gallery.untag("local", made[2:], "RED SEA")
+    assert await kept.gallery.tag("local", made, " \n ") == ()
+    await kept.gallery.tag("local", made[2:], "x" * 1000)
+    expected = [(True, ("red sea",)), (True, ("red sea",)), (False, ("x" * 64,))]
+    in_database(
+        kept.home,
+        f"CREATE TRIGGER refuse BEFORE INSERT ON picture_tags WHEN NEW.picture_id = {made[2]}"
+        " BEGIN SELECT RAISE(ABORT, 'no'); END",
     )
-    assert kinds == "SEARCH pictures USING COVERING INDEX ix_pictures_counted (owner=? AND deleted_at=?)"
-    assert months.startswith(kinds)
-    for few in (not_kinds, not_months, tags):
-        assert "owner=?" not in few.partition("pictures")[2], few
+    with pytest.raises(StorageFailure):
+        await kept.gallery.tag("local", made, "blue")
+    assert [(item.is_starred, item.tags) for item in await kept.gallery.items("local", [*made, *made])] == expected
 
 
-def plans_of(kept: Filled, work: Callable[[Connection], object]) -> list[str]:
-    """Return how SQLite goes about each statement of the work."""
-    plans: list[str] = []
-    engine = create_engine(f"sqlite:///{kept.home / 'aivista.db'}")
-    plain = sqlite3.connect(kept.home / "aivista.db")
-
-    def explain(_connection: object, _cursor: object, statement: str, values: Sequence[Any], *_rest: object) -> None:
-        plans.append("; ".join(row[-1] for row in plain.execute(f"EXPLAIN QUERY PLAN {statement}", values)))
-
-    event.listen(engine, "before_cursor_execute", explain)
-    with engine.connect() as connection:
-        work(connection)
-    plain.close()
-    engine.dispose()
-    return plans
+async def test_a_deleted_picture_is_gone_but_for_its_name_and_comes_back_for_thirty_days(kept: Filled) -> None:
+    conversation = await kept.conversation()
+    stays, goes, late = [await kept.add(conversation, "a fox") for _ in range(3)]
+    assert await kept.gallery.delete("local", [goes, late]) == (goes, late)
+    assert await kept.gallery.delete("local", [goes]) == ()
+    assert await found(kept) == await found(kept, "fox") == [stays]
+    assert await found(kept, similar_to=stays) == []
+    without = await kept.store.get(conversation, "local")
+    assert ([one.handle for one in without.pictures], without.gone) == (["#1"], ("#2", "#3"))
+    assert [one.handle for one in await kept.gallery.deleted("local", conversation)] == ["#2", "#3"]
+    assert await kept.gallery.deleted("another", conversation) == ()
+    in_database(kept.home, "UPDATE pictures SET deleted_at = datetime(deleted_at, '-31 days') WHERE id = ?", late)
+    assert await kept.gallery.undelete("local", [goes, stays, late]) == (goes,)
+    assert await found(kept) == [goes, stays]
 
 
 # Taken away
 
 
-async def test_pictures_are_zipped_as_they_are_and_named_for_people(kept: Filled) -> None:
+async def test_no_name_in_a_zip_leaves_its_folder_and_a_file_that_is_gone_is_named(kept: Filled) -> None:
     conversation = await kept.conversation()
-    first = await kept.add(conversation, words="a red fox", data=png("red"))
-    second = await kept.add(conversation, words="日落", data=png("blue"))
-    zipped = await kept.gallery.zip_of("local", [second, first], name_of=download_name)
-    assert stat.S_IMODE(os.stat(zipped.path).st_mode) == 0o600
-    assert Path(zipped.path).is_relative_to(kept.home)
-    assert (zipped.count, zipped.left_out) == (2, ())
-    with zipfile.ZipFile(zipped.path) as archive:
-        assert archive.testzip() is None
-        assert archive.namelist() == ["aivista-2-日落.png", "aivista-1-a-red-fox.png"]
-        assert [entry.compress_type for entry in archive.infolist()] == [zipfile.ZIP_STORED] * 2
-        assert archive.read("aivista-1-a-red-fox.png") == png("red")
-
-
-async def test_pictures_of_one_name_are_numbered_and_no_name_leaves_the_folder(kept: Filled) -> None:
-    conversation = await kept.conversation()
-    made = [await kept.add(conversation) for _ in range(3)]
-    names = iter(["../Fox.png", "..\\fox.PNG", "/-fox.png"])
+    made = [await kept.add(conversation) for _ in range(4)]
+    digest = (await kept.gallery.items("local", made[3:]))[0].picture.image.digest
+    (kept.home / "pictures" / digest[:2] / f"{digest}.png").unlink()
+    names = iter(["../Fox.png", "..\\fox.PNG", "/-fox.png", "gone.png"])
     zipped = await kept.gallery.zip_of("local", made, name_of=lambda _: next(names))
     with zipfile.ZipFile(zipped.path) as archive:
         assert archive.namelist() == ["-Fox.png", "-fox-2.PNG", "--fox.png"]
-
-
-async def test_each_picture_is_prepared_before_it_is_taken_away(kept: Filled) -> None:
-    made = await kept.add(await kept.conversation(), "a fox")
-
-    async def prepared(item: GalleryItem) -> bytes:
-        assert item.picture.receipt is not None
-        return await kept.images.read(item.picture.image) + item.picture.receipt.prompt.encode()
-
-    zipped = await kept.gallery.zip_of("local", [made], name_of=lambda one: f"{one.handle}.png", bytes_of=prepared)
-    with zipfile.ZipFile(zipped.path) as archive:
-        data = archive.read("#1.png")
-    assert data.endswith(b"a fox")
-    assert Image.open(io.BytesIO(data)).size == (64, 36)
-
-
-async def test_a_picture_whose_file_is_gone_is_left_out_and_named(kept: Filled) -> None:
-    conversation = await kept.conversation()
-    made = [await kept.add(conversation) for _ in range(2)]
-    items = await kept.gallery.items("local", made)
-    digest = items[0].picture.image.digest
-    (kept.home / "pictures" / digest[:2] / f"{digest}.png").unlink()
-    zipped = await kept.gallery.zip_of("local", made, name_of=download_name)
-    assert (zipped.count, zipped.left_out) == (1, ("#1",))
-    with pytest.raises(RequestRefused, match="#1"):
-        await kept.gallery.zip_of("local", made[:1], name_of=download_name)
-    assert len(list((kept.home / "temporary").iterdir())) == 1
-
-
-async def test_what_fails_while_zipping_leaves_no_file_behind(kept: Filled) -> None:
-    made = await kept.add(await kept.conversation())
+        assert archive.testzip() is None
+    assert (zipped.count, zipped.left_out, os.stat(zipped.path).st_mode & 0o777) == (3, ("#4",), 0o600)
+    os.unlink(zipped.path)
 
     async def fails(_: GalleryItem) -> bytes:
         raise ValueError("no recipe")
 
+    with pytest.raises(RequestRefused, match="#4"):
+        await kept.gallery.zip_of("local", made[3:], name_of=lambda _: "x")
     with pytest.raises(ValueError, match="no recipe"):
-        await kept.gallery.zip_of("local", [made], name_of=download_name, bytes_of=fails)
-    assert list((kept.home / "temporary").iterdir()) == []
+        await kept.gallery.zip_of("local", made, name_of=lambda _: "x", bytes_of=fails)
+    assert os.listdir(kept.home / "temporary") == []
 
 
-def test_a_full_disk_is_told_and_no_half_of_a_file_stays(tmp_path: Path) -> None:
+def test_on_a_full_disk_no_half_of_a_zip_stays_and_searches_go_on(tmp_path: Path) -> None:
     code = """
-import asyncio, resource, sys
+import asyncio, os, resource, signal, sys
 from pathlib import Path
 from agent.errors import StorageFailure
+from tests.adapters.records import GalleryQuery
 from tests.support.galleries import filled
 
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+FOX = GalleryQuery(words="fox")
+
 async def large(_):
-    return bytes(300_000)
+    return bytes(30_000_000)
 
 async def main():
     async with filled(Path(sys.argv[1])) as kept:
-        made = await kept.add(await kept.conversation())
-        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+        conversation = await kept.conversation()
+        made = await kept.add(conversation, "a fox")
+        await kept.gallery.page("local", FOX)
+        await kept.add(conversation, "another fox")
+        size = os.stat(Path(sys.argv[1]) / "aivista.db-wal").st_size
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+        page = await kept.gallery.page("local", FOX)
         try:
             await kept.gallery.zip_of("local", [made], name_of=lambda _: "x.png", bytes_of=large)
         except StorageFailure as error:
             print(error.code)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        print([item.picture.receipt.prompt for item in page.items])
 
 asyncio.run(main())
 """
-    child = run_child("import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n" + code, str(tmp_path))
-    assert child.stdout.split() == ["disk_full"], child.stderr
+    child = run_child(code, str(tmp_path))
+    assert child.stdout.splitlines() == ["disk_full", "['a fox']"], child.stderr
+    assert "not read for searches" in child.stderr
     assert list((tmp_path / "temporary").iterdir()) == []
+
+
+# Words
+
+WRITTEN = [
+    ("two bridges", "bridge"),
+    ("a lady with berries", "berry"),
+    ("two boxes", "box"),
+    ("a suspension bridge", "suspens"),
+    ("ein Füchsle im Schnee", "fuchsle schnee"),
+    ("ＦＯＸ", "fox"),
+    ("a fox", "FOX!?"),
+    ("水墨画里的一只鹤", "鹤"),
+    ("水墨画里的一只鹤", "水墨画"),
+    ("夕焼けの東京タワー", "東京タワー"),
+    ("iPhone15手机海报", "海报 iphone15"),
+    ("The", "the"),
+    ("是的", "是的"),
+]
+NOT_THERE = ["carpet", "bridgehead", "猫", "?!", '"', "NEAR(a b)", "words:zebra", "* OR *", "-", "'; --"]
+
+
+async def test_words_are_found_however_they_are_written_and_nothing_is_a_command(kept: Filled) -> None:
+    conversation = await kept.conversation()
+    made = {prompt: await kept.add(conversation, prompt) for prompt in dict(WRITTEN)}
+    wrong = [(prompt, words) for prompt, words in WRITTEN if made[prompt] not in await found(kept, words)]
+    assert wrong == []
+    assert [words for words in NOT_THERE if await found(kept, words)] == []
+
+
+async def test_the_more_words_match_the_better_and_words_that_every_text_is_full_of_do_not_count(kept: Filled) -> None:
+    conversation = await kept.conversation()
+    two = await kept.add(conversation, "a red bridge")
+    three = await kept.add(conversation, "a red bridge at night")
+    one = await kept.add(conversation, "a red car")
+    fox = await kept.add(conversation, "fox")
+    chinese = await kept.add(conversation, "海报，红色为主，中间是一座跨江大桥")
+    for prompt in ("the one with the hat, and with a bow", "一片红色的花海"):
+        await kept.add(conversation, prompt)
+    assert await found(kept, "red bridge night") == [three, two, one]
+    assert await found(kept, "with the fox") == [fox]
+    assert (await found(kept, "有桥的红色海报"))[0] == chinese
+
+
+async def test_every_word_that_belongs_to_a_picture_finds_it_and_the_place_is_told(kept: Filled) -> None:
+    conversation = await kept.conversation(title="Summer holidays")
+    made = await kept.add(
+        conversation,
+        "heron over reeds",
+        words="please draw water birds",
+        model="Nano Pro",
+        styles=("Ukiyo-e woodblock print",),
+        details={"alt": "A grey bird", "review": Review(score=0.9, lettering="GRAND OPENING")},
+    )
+    places = {
+        "holidays": "title",
+        "birds": "words",
+        "heron": "prompt",
+        "grey": "alt",
+        "grand opening": "lettering",
+        "浮世绘": "style",
+        "nano": "model",
+        "framed": "tag",
+    }
+    assert await found(kept, "framed") == []
+    await kept.gallery.tag("local", [made], "framed")
+    for words, place in places.items():
+        [item] = (await kept.gallery.page("local", GalleryQuery(words=words))).items
+        assert item.match is not None
+        assert (item.id, item.match.place, item.match.found_by) == (made, place, (FoundBy.WORDS,)), words
+    await kept.gallery.untag("local", [made], "framed")
+    assert await found(kept, "framed") == []
+
+
+async def test_a_search_goes_on_where_its_page_ended_and_says_when_it_may_have_missed_some(tmp_path: Path) -> None:
+    async with filled(tmp_path) as kept:
+        conversation = await kept.conversation()
+        made = [await kept.add(conversation, "a fox") for _ in range(100)]
+        page = await kept.gallery.page("local", GalleryQuery(words="fox", limit=60))
+        assert (page.found, page.is_whole) == (100, True)
+        await kept.add(conversation, "a fox")
+        await kept.gallery.delete("local", [made[0]])
+        seen = [item.id for item in page.items]
+        while page.next is not None:
+            page = await kept.gallery.page("local", GalleryQuery(words="fox", limit=60, after=page.next))
+            seen += [item.id for item in page.items]
+        assert seen == made[:0:-1]
+    async with filled(tmp_path, patience_s=0) as kept:
+        kept.count = 200
+        newest = await kept.add(conversation, "a wolf")
+        assert not (await kept.gallery.page("local", GalleryQuery(words="wolf"))).is_whole
+        await kept.gallery.settled()
+        assert await found(kept, "wolf") == [newest]
+
+
+# Meaning
+
+
+async def test_pictures_are_found_by_meaning_but_not_as_far_as_chance_and_both_ways_come_first(kept: Filled) -> None:
+    conversation = await kept.conversation()
+    meant, both = await kept.add(conversation, "kitten sleeping"), await kept.add(conversation, "cat")
+    for prompt in ("mountain lake", "steam engine"):
+        await kept.add(conversation, prompt)
+    embedder = WordEmbedder(same={"cat": "kitten", "小猫": "kitten"})
+    await read(kept, embedder)
+    assert (await found(kept, "cat", embedder), await found(kept, "zebra", embedder)) == ([both, meant], [])
+    assert set(await found(kept, "小猫", embedder)) == {meant, both}
+
+
+async def test_each_picture_is_put_to_a_model_once_and_models_are_kept_apart(tmp_path: Path) -> None:
+    embedder, other = WordEmbedder(), WordEmbedder("words-2", 64)
+    prompts = ["blue heron", "red fox"]
+    async with filled(tmp_path) as kept:
+        conversation = await kept.conversation()
+        for prompt in prompts:
+            await kept.add(conversation, prompt)
+        for model in (embedder, other, embedder):
+            await read(kept, model)
+    async with filled(tmp_path) as kept:
+        await read(kept, embedder)
+    for model in (embedder, other):
+        assert sorted(text for text in model.asked if text in prompts) == prompts
+
+
+@pytest.mark.parametrize("failure", [NetworkFailure(ErrorCode.CONNECTION_FAILED), ValueError("no vector")])
+async def test_a_model_that_fails_or_does_not_answer_fails_no_search(
+    tmp_path: Path, failure: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    embedder = WordEmbedder()
+    async with filled(tmp_path) as kept:
+        made = await kept.add(await kept.conversation(), "a fox")
+        await read(kept, embedder)
+        embedder.failure = failure
+        asked = len(embedder.asked)
+        for _ in range(3):
+            assert await found(kept, "fox", embedder) == [made]
+        assert len(embedder.asked) <= asked + 1, "a model that failed is left alone for a while"
+    assert "found by their words" in caplog.text
+    embedder.failure = None
+    async with filled(tmp_path, patience_s=0.05) as kept:
+        embedder.open.clear()
+        assert await found(kept, "fox", embedder) == [made]
+
+
+async def test_an_index_that_is_broken_or_gone_is_made_anew_and_words_are_found_meanwhile(kept: Filled) -> None:
+    conversation = await kept.conversation()
+    made, alike = await kept.add(conversation, "kitten"), await kept.add(conversation, "a lake", data=png("#000002"))
+    embedder = WordEmbedder(same={"cat": "kitten"})
+
+    def garble() -> None:
+        for manifest in (kept.home / INDEX_FOLDER).rglob("*.manifest"):
+            manifest.write_bytes(b"not a manifest")
+
+    await read(kept, embedder)
+    await asyncio.to_thread(garble)
+    assert await found(kept, "kitten", embedder) == [made]
+    await read(kept, embedder)
+    assert await found(kept, "cat", embedder) == [made]
+    for damage in (garble, lambda: shutil.rmtree(kept.home / INDEX_FOLDER)):
+        await found(kept, similar_to=made)
+        await asyncio.to_thread(damage)
+        await found(kept, similar_to=made)
+        await kept.gallery.settled()
+        assert await found(kept, similar_to=made) == [alike]
+
+
+async def test_an_index_that_cannot_be_made_leaves_the_words(kept: Filled) -> None:
+    made = await kept.add(await kept.conversation(), "a fox")
+    (kept.home / "gallery").write_text("in the way")
+    for _ in range(2):
+        assert await found(kept, "fox", WordEmbedder()) == [made]
+        await kept.gallery.settled()
+    with pytest.raises(StorageFailure):
+        await found(kept, similar_to=made)
+
+
+# Looks
+
+
+def photo(name: str) -> Image.Image:
+    with Image.open(PHOTOS / f"{name}.webp") as image:
+        return image.convert("RGB").resize((256, 256))
+
+
+async def test_the_same_scene_in_other_light_or_cropped_is_found_and_a_damaged_picture_stops_no_other(
+    kept: Filled,
+) -> None:
+    conversation, coffee = await kept.conversation(), photo("coffee")
+    base = await kept.add(conversation, data=png(coffee))
+    darker = await kept.add(conversation, data=png(ImageEnhance.Brightness(coffee).enhance(0.7)))
+    for name in ("rocket", "gravel", "hubble", "chelsea"):
+        await kept.add(conversation, data=png(photo(name)))
+    cropped = await kept.add(conversation, "a cup", data=png(coffee.crop((16, 16, 240, 240))))
+    damaged = await kept.add(conversation, data=b"\x89PNG no picture at all")
+    clear = await kept.add(conversation, data=png(Image.new("RGBA", (64, 64), (255, 0, 0, 0))))
+    white = await kept.add(conversation, data=png("white"))
+    assert set(await found(kept, similar_to=base)) == {darker, cropped}
+    assert await found(kept, "cup", similar_to=base) == [cropped]
+    page = await kept.gallery.page("local", GalleryQuery(similar_to=base))
+    assert page.is_whole
+    match = page.items[0].match
+    assert match is not None
+    assert (match.found_by, (match.similarity or 0) > 0.9) == ((FoundBy.LOOKS,), True)
+    assert await found(kept, similar_to=damaged) == []
+    assert await found(kept, similar_to=clear) == [white], "what is see-through looks as on white"
+
+
+async def test_the_looks_of_another_picture_under_an_old_id_are_not_believed(kept: Filled) -> None:
+    conversation = await kept.conversation()
+    red, crimson = await kept.add(conversation, data=png("red")), await kept.add(conversation, data=png("#f00000"))
+    assert await found(kept, similar_to=red) == [crimson]
+    blue = await kept.images.write(png("blue"), "image/png", ImageOrigin.GENERATED)
+    in_database(kept.home, "UPDATE pictures SET digest = ? WHERE id = ?", blue.digest, crimson)
+    assert await found(kept, similar_to=red) == []

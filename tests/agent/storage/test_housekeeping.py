@@ -1,37 +1,36 @@
-"""Housekeeping over real homes: what goes, what stays, and what is told of damage."""
+"""Housekeeping over real homes: what goes for good, what stays, when, and what is told of damage."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sqlite3
-import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from agent import Settings, Studio
 from agent.errors import StorageFailure
-from agent.messages import ImageOrigin
-from agent.pictures import EditRecord, OriginalFile
-from agent.storage.gallery_index import FOLDER, VectorTables
-from agent.storage.gallery_values import GalleryQuery
-from agent.storage.housekeeping import Housekeeping
-from agent.storage.housekeeping_values import Trouble
-from agent.storage.liveness import LifeSign
-from agent.storage.styles import StyleLibrary
-from agent.storage.workspace import WorkspaceStore
+from agent.messages import ImageOrigin, ImagePart
+from agent.pictures import DriftRecord, EditRecord, OriginalFile
+from tests.adapters.gallery import INDEX_FOLDER
+from tests.adapters.house import Housekeeping, Trouble, tidy_if_due
+from tests.adapters.records import GalleryQuery, WorkspaceStore
 from tests.support.children import run_child
 from tests.support.galleries import Filled, WordEmbedder, filled, png
 from tests.support.histories import LARGE_SIGNATURE, finished, picture
 
-LONG_AGO_S = time.time() - 30 * 24 * 3600
+NOW, DAY, HOUR = datetime.now(UTC), timedelta(days=1), timedelta(hours=1)
+OLD = "UPDATE {} SET deleted_at = datetime(deleted_at, '-31 days') WHERE id = ?"
 
 
 @pytest.fixture
 async def kept(tmp_path: Path) -> AsyncIterator[Filled]:
-    async with filled(tmp_path) as one:
+    # Of a name that has to be quoted somewhere.
+    async with filled(tmp_path / "a home? 100% #1 中文") as one:
         yield one
 
 
@@ -39,332 +38,206 @@ def files_below(folder: Path) -> set[str]:
     return {path.name for path in folder.rglob("*") if path.is_file()}
 
 
-def age(home: Path, *folders: str) -> None:
-    """Let every file of the folders have been written long ago."""
-    for folder in folders or ("pictures", "blobs", "styles", "temporary", "running"):
-        for path in (home / folder).rglob("*"):
-            os.utime(path, (LONG_AGO_S, LONG_AGO_S))
-
-
-def in_database(home: Path, statement: str, *values: object) -> None:
-    with sqlite3.connect(home / "aivista.db") as database:
-        database.execute(statement, values)
-    database.close()
-
-
-def file_of(home: Path, digest: str) -> Path:
-    (path,) = (home / "pictures" / digest[:2]).glob(f"{digest}.png")
+def aged(path: Path, age: timedelta, data: bytes | None = None) -> Path:
+    """Let a file be as old as that, made for it with the data if there is any."""
+    if data is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    at_s = (NOW - age).timestamp()
+    os.utime(path, (at_s, at_s))
     return path
 
 
-async def digest_of(kept: Filled, picture_id: int, owner: str = "local") -> str:
-    (item,) = await kept.gallery.items(owner, [picture_id])
+def age_all(home: Path) -> None:
+    for folder in ("pictures", "originals", "blobs", "temporary", "running"):
+        for path in (home / folder).rglob("*"):
+            aged(path, 30 * DAY)
+
+
+def in_database(home: Path, statement: str, *values: object) -> None:
+    with contextlib.closing(sqlite3.connect(home / "aivista.db")) as database, database:
+        database.execute(statement, values)
+
+
+def file_of(home: Path, digest: str) -> Path:
+    return home / "pictures" / digest[:2] / f"{digest}.png"
+
+
+def sweep(home: Path, **how: bool) -> object:
+    report = Housekeeping(home).sweep(**how)
+    assert report.problems == ()
+    return (
+        report.conversations,
+        report.pictures.files,
+        report.thumbnails.files,
+        report.blobs.files,
+        report.leftovers.files,
+    )
+
+
+async def digest_of(kept: Filled, picture_id: int) -> str:
+    (item,) = await kept.gallery.items("local", [picture_id])
     return item.picture.image.digest
+
+
+async def part(kept: Filled, colour: str) -> ImagePart:
+    return await kept.images.write(png(colour), "image/png", ImageOrigin.EDITED)
 
 
 # Sweeping
 
 
-async def test_the_file_an_upload_was_goes_with_its_picture_and_not_before(kept: Filled) -> None:
-    conversation = await kept.conversation()
-    file = await kept.images.stage_original(b"as it came, with its place")
-    file.keep()
-    original = OriginalFile(digest=file.digest, mime_type="image/jpeg", size_bytes=26)
-    picture_id = await kept.add(conversation, details={"original": original})
-    stray = await kept.images.stage_original(b"nobody's")
-    stray.keep()
-    age(kept.home, "pictures", "originals")
-    report = Housekeeping(kept.home).sweep()
-    assert (report.pictures.files, files_below(kept.home / "originals")) == (1, {file.digest})
-    assert Housekeeping(kept.home).check().findings == ()
-    in_database(kept.home, "UPDATE pictures SET deleted_at = '2001-01-01 00:00:00' WHERE id = ?", picture_id)
-    assert Housekeeping(kept.home).sweep().pictures.files == 2
-    assert files_below(kept.home / "originals") == set()
-
-
-async def test_the_copy_that_models_are_sent_goes_with_its_picture(kept: Filled) -> None:
-    unnamed = await kept.images.write(png("blue"), "image/png", ImageOrigin.UPLOADED)
-    await kept.images.model_copy(unnamed)
-    assert f"{unnamed.digest}.4096.png" in files_below(kept.home / "pictures")
-    age(kept.home)
-    report = Housekeeping(kept.home).sweep()
-    assert (report.pictures.files, report.thumbnails.files) == (1, 1)
-    assert files_below(kept.home / "pictures") == set()
-
-
-async def test_what_a_record_names_stays_and_what_none_names_goes(kept: Filled) -> None:
-    conversation = await kept.conversation()
-    made = await digest_of(kept, await kept.add(conversation))
-    unnamed = await kept.images.write(png("blue"), "image/png", ImageOrigin.UPLOADED)
-    for digest in (made, unnamed.digest):
-        await kept.images.thumbnail(digest, 64)
-    blob = await kept.images.write_blob(b"no message has this")
-    age(kept.home)
-    report = Housekeeping(kept.home).sweep()
-    assert (report.pictures.files, report.thumbnails.files, report.blobs.files) == (1, 1, 1)
-    assert report.pictures.size_bytes == len(png("blue"))
-    assert report.problems == ()
-    assert files_below(kept.home / "pictures") == {f"{made}.png", f"{made}.64.webp"}
-    assert blob not in files_below(kept.home / "blobs")
-    assert Housekeeping(kept.home).sweep().is_empty
-
-
-async def test_every_file_that_a_turn_or_an_edit_names_stays(kept: Filled) -> None:
-    conversation = await kept.conversation(turn_id="t1")
-    parts = [
-        await kept.images.write(png(colour), "image/png", ImageOrigin.EDITED) for colour in ("black", "white", "grey")
-    ]
-    base, mask, raw = parts
-    edit = EditRecord(kind="mask", verdict="good", reason="", base=base, mask=mask, raw=raw)
-    await kept.add(conversation, details={"edit": edit})
-    turn = (await kept.store.get(conversation, "local")).turns[0]
+async def test_what_a_record_names_stays_and_what_none_names_goes_once_it_is_old(kept: Filled) -> None:
+    home, conversation = kept.home, await kept.conversation(turn_id="t1")
+    file, stray = [await kept.images.stage_original(data) for data in (b"as it came", b"nobody's")]
+    for one in (file, stray):
+        one.keep()
+    original = OriginalFile(digest=file.digest, mime_type="image/jpeg", size_bytes=10)
+    colours = ("black", "white", "grey", "pink", "navy", "teal")
+    base, mask, raw, grown, before, after = [await part(kept, colour) for colour in colours]
+    edit = EditRecord(
+        kind="mask",
+        verdict="good",
+        reason="",
+        base=base,
+        mask=mask,
+        raw=raw,
+        grown_mask=grown,
+        before=before,
+        after=after,
+    )
+    changed, own_mask = await part(kept, "gold"), await part(kept, "lime")
+    drift = DriftRecord(base="#1", is_comparable=True, changed=changed, changed_share=0.1)
+    made = await digest_of(kept, await kept.add(conversation, details={"original": original, "edit": edit}))
+    await kept.add(conversation, details={"drift": drift})
+    turn = (await kept.store.get(conversation, "local")).turns[0].model_copy(update={"mask": own_mask})
     await kept.store.add_picture(conversation, picture("#aa", "t1"))
     await kept.store.finish_turn(conversation, finished(turn, "#aa"))
-    age(kept.home)
-    report = Housekeeping(kept.home).sweep()
-    assert report.total.files == 0
-    assert {f"{part.digest}.png" for part in parts} <= files_below(kept.home / "pictures")
+    await kept.images.thumbnail(made, 64)
+    wanted = files_below(home / "pictures") | files_below(home / "originals") | files_below(home / "blobs")
+    wanted -= {stray.digest}
+
+    unnamed = await part(kept, "blue")
+    await kept.images.thumbnail(unnamed.digest, 64)
+    await kept.images.model_copy(unnamed)
+    await kept.images.write_blob(b"no message has this")
+    await kept.gallery.zip_of("local", [1], name_of=lambda _: "x.png")
+    for folder in ("pictures", "blobs"):
+        (home / folder / made[:2]).mkdir(exist_ok=True)
+        (home / folder / made[:2] / f".{made}.png.0123abcd.part").write_bytes(b"half")
+    assert Housekeeping(home, grace=timedelta(0)).sweep().is_empty, "a running turn may have just written it"
+    age_all(home)
+    everything = files_below(home)
+    told = sweep(home, is_dry_run=True)
+    assert (told, files_below(home)) == ((0, 2, 2, 1, 3), everything)
+    assert sweep(home) == told
+    assert wanted == files_below(home / "pictures") | files_below(home / "originals") | files_below(home / "blobs")
+    assert Housekeeping(home).sweep().is_empty
     answer = await kept.store.answer_of(conversation, "#aa")
     assert answer is not None
     assert answer.images[0].thought_signature == LARGE_SIGNATURE
 
 
-async def test_what_a_running_turn_has_just_written_stays(kept: Filled) -> None:
-    await kept.conversation()
-    part = await kept.images.write(png("blue"), "image/png", ImageOrigin.GENERATED)
-    blob = await kept.images.write_blob(b"young")
-    report = Housekeeping(kept.home, grace=timedelta(0)).sweep()
-    assert report.is_empty
-    assert file_of(kept.home, part.digest).exists()
-    assert blob in files_below(kept.home / "blobs")
-
-
-async def test_a_picture_that_is_recorded_while_the_sweep_runs_stays(kept: Filled) -> None:
-    """It is listed before the records are read, so one that is on record by then is named."""
-    conversation = await kept.conversation()
-    for _ in range(3):
-        await kept.add(conversation)
-    age(kept.home)
-    before = files_below(kept.home / "pictures")
-    sweeps = [asyncio.to_thread(Housekeeping(kept.home).sweep) for _ in range(3)]
-    *reports, _ = await asyncio.gather(*sweeps, *(kept.add(conversation) for _ in range(5)))
-    assert all(getattr(report, "problems", ()) == () for report in reports)
-    assert before <= files_below(kept.home / "pictures")
-    assert len(files_below(kept.home / "pictures")) == 8
-
-
-async def test_a_deleted_conversation_goes_after_thirty_days_with_its_files(kept: Filled) -> None:
-    recent, old, shared = [await kept.conversation() for _ in range(3)]
-    young = await digest_of(kept, await kept.add(recent))
-    alone = await digest_of(kept, await kept.add(old))
-    both = await digest_of(kept, await kept.add(old, data=png("blue")))
-    await kept.add(shared, data=png("blue"))
-    for conversation in (recent, old):
+async def test_what_was_deleted_goes_after_thirty_days_and_what_others_lean_on_stays(kept: Filled) -> None:
+    home = kept.home
+    young, old, other = [await kept.conversation() for _ in range(3)]
+    stays, goes = await digest_of(kept, await kept.add(young)), await digest_of(kept, await kept.add(old))
+    shared = await digest_of(kept, await kept.add(old, data=png("blue")))
+    await kept.add(other, data=png("blue"))
+    for conversation in (old, other):
+        await WorkspaceStore(kept.store).of(conversation, "local").write("a.md", "text", by="person")
+    raw, mask = await part(kept, "white"), await part(kept, "black")
+    leaned = await kept.add(other, data=png("red"))
+    base = (await kept.gallery.items("local", [leaned]))[0].picture.image
+    edit = EditRecord(kind="mask", verdict="good", reason="", base=base, mask=mask, raw=raw)
+    picture_goes = await kept.add(other, "a fox", details={"edit": edit})
+    gone = await digest_of(kept, picture_goes)
+    user = EditRecord(kind="mask", verdict="good", reason="", base=base, mask=mask, raw=mask)
+    await kept.add(other, details={"edit": user})
+    picture_stays = await kept.add(other)
+    for conversation in (young, old):
         await kept.store.delete(conversation, "local")
-    long_ago = datetime.now(UTC) - timedelta(days=31)
-    in_database(
-        kept.home, "UPDATE conversations SET deleted_at = ? WHERE id = ?", f"{long_ago:%Y-%m-%d %H:%M:%S.%f}", old
-    )
-    age(kept.home)
-    report = Housekeeping(kept.home).sweep()
-    assert (report.conversations, report.pictures.files) == (1, 1)
-    assert files_below(kept.home / "pictures") == {f"{digest}.png" for digest in (young, both)}
-    assert alone not in files_below(kept.home / "pictures")
-    await kept.store.undelete(recent, "local")
+    await kept.gallery.delete("local", [leaned, picture_goes, picture_stays])
+    in_database(home, OLD.format("conversations"), old)
+    for one in (leaned, picture_goes):
+        in_database(home, OLD.format("pictures"), one)
+    age_all(home)
+    assert Housekeeping(home).check().files.files == 2
+    assert sweep(home) == (1, 3, 0, 0, 0)
+    left = {path.partition(".")[0] for path in files_below(home / "pictures")}
+    assert {stays, shared, base.digest, mask.digest} <= left
+    assert not {goes, gone, raw.digest} & left
+    assert (await kept.store.get(other, "local")).gone == ("#5", "#6", "#8"), "their names are given to no other"
+    report = Housekeeping(home).check()
+    assert (report.is_fine, report.files.files) == (True, 1)
+    assert (await kept.gallery.page("local", GalleryQuery(words="fox"))).items == ()
+    await kept.store.undelete(young, "local")
     with pytest.raises(Exception, match="conversation"):
         await kept.store.undelete(old, "local")
 
 
-async def test_a_deleted_picture_goes_after_thirty_days_and_its_record_stays(kept: Filled) -> None:
+async def test_a_picture_that_is_recorded_while_the_sweep_runs_stays(kept: Filled) -> None:
     conversation = await kept.conversation()
-    raw, after = [await kept.images.write(png(one), "image/png", ImageOrigin.EDITED) for one in ("white", "grey")]
-    mask = await kept.images.write(png("black"), "image/png", ImageOrigin.EDITED)
-    base = await kept.images.write(png("blue"), "image/png", ImageOrigin.EDITED)
-    edit = EditRecord(kind="mask", verdict="good", reason="", base=base, mask=mask, raw=raw, after=after)
-    goes = await kept.add(conversation, "a fox", details={"edit": edit})
-    young = await kept.add(conversation)
-    leaned_on = await kept.add(conversation, data=png("red"))
-    twin = await kept.add(conversation, data=png("red"))
-    digests = [await digest_of(kept, one) for one in (goes, young, leaned_on)]
-    await kept.images.thumbnail(digests[0], 64)
-    assert len((await kept.gallery.page("local", GalleryQuery(words="fox"))).items) == 1
-    await kept.gallery.delete("local", [goes, young, leaned_on])
-    in_database(kept.home, "UPDATE pictures SET deleted_at = datetime(deleted_at, '-31 days') WHERE id != ?", young)
-    in_database(kept.home, "UPDATE pictures SET deleted_at = NULL WHERE id = ?", twin)
-    age(kept.home)
-    report = Housekeeping(kept.home).sweep()
-    assert (report.pictures.files, report.thumbnails.files) == (3, 1)
-    left = files_below(kept.home / "pictures")
-    assert left == {f"{one}.png" for one in (digests[1], digests[2], mask.digest, base.digest)}
-    conversation_now = await kept.store.get(conversation, "local")
-    assert (len(conversation_now.pictures), len(conversation_now.gone)) == (1, 3)
-    assert Housekeeping(kept.home).check().is_fine
-    with sqlite3.connect(kept.home / "aivista.db") as database:
-        words = database.execute("SELECT count(*) FROM picture_words WHERE picture_words MATCH 'fox'").fetchone()
-    database.close()
-    assert words == (0,)
+    for _ in range(3):
+        await kept.add(conversation)
+    age_all(kept.home)
+    sweeps = [asyncio.to_thread(sweep, kept.home) for _ in range(3)]
+    await asyncio.gather(*sweeps, *(kept.add(conversation) for _ in range(5)))
+    assert len(files_below(kept.home / "pictures")) == 8
 
 
-async def test_a_picture_that_another_leans_on_keeps_its_file(kept: Filled) -> None:
-    conversation = await kept.conversation()
-    goes = await kept.add(conversation, data=png("blue"))
-    digest = await digest_of(kept, goes)
-    base = (await kept.gallery.items("local", [goes]))[0].picture.image
-    mask = await kept.images.write(png("black"), "image/png", ImageOrigin.EDITED)
-    edit = EditRecord(kind="mask", verdict="good", reason="", base=base, mask=mask, raw=mask)
-    await kept.add(conversation, details={"edit": edit})
-    await kept.gallery.delete("local", [goes])
-    in_database(kept.home, "UPDATE pictures SET deleted_at = datetime(deleted_at, '-31 days')")
-    age(kept.home)
-    assert Housekeeping(kept.home).sweep().is_empty
-    assert file_of(kept.home, digest).exists()
-
-
-async def test_unfinished_files_and_forgotten_archives_go_once_they_are_old(kept: Filled) -> None:
-    made = await kept.add(await kept.conversation())
-    zipped = await kept.gallery.zip_of("local", [made], name_of=lambda _: "x.png")
-    digest = await digest_of(kept, made)
-    for folder in ("pictures", "blobs"):
-        place = kept.home / folder / digest[:2]
-        place.mkdir(parents=True, exist_ok=True)
-        (place / f".{digest}.png.0123abcd.part").write_bytes(b"half")
-    assert Housekeeping(kept.home).sweep().is_empty
-    age(kept.home, "pictures", "blobs", "temporary")
-    assert Housekeeping(kept.home).sweep().leftovers.files == 3
-    assert files_below(kept.home / "temporary") == set()
-    assert zipped.count == 1
-    assert file_of(kept.home, digest).exists()
-
-
-async def test_an_archive_that_nobody_fetched_goes_after_a_day_and_not_before(kept: Filled) -> None:
+async def test_files_that_are_not_ours_and_signs_of_the_living_stay(kept: Filled) -> None:
     await kept.conversation()
-    written = {}
-    for name, hours in (("exports/old.zip", 24.5), ("exports/new.zip", 20), ("imports/old.part", 26)):
-        path = written[name] = kept.home / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(b"zip")
-        at_s = time.time() - hours * 3600
-        os.utime(path, (at_s, at_s))
-    assert Housekeeping(kept.home).sweep().leftovers.files == 2
-    assert [name for name, path in written.items() if path.exists()] == ["exports/new.zip"]
-
-
-async def test_signs_of_dead_processes_go_and_those_of_the_living_stay(kept: Filled) -> None:
-    (living,) = (kept.home / "running").iterdir()
+    (living,) = files_below(kept.home / "running")
     child = run_child(
-        "import os, sys\nfrom pathlib import Path\nfrom agent.storage.liveness import LifeSign\n"
-        "sign = LifeSign(Path(sys.argv[1]) / 'running')\nsign.hold()\nprint(sign.name, flush=True)\nos._exit(1)",
+        "import asyncio, os, sys\nfrom pathlib import Path\nfrom agent import Settings, Studio\n"
+        "asyncio.run(Studio(Settings(home=Path(sys.argv[1]))).__aenter__())\nos._exit(1)",
         str(kept.home),
     )
-    dead = child.stdout.strip()
-    assert files_below(kept.home / "running") == {living.name, dead}
+    assert len(files_below(kept.home / "running")) == 2, child.stderr
+    for name in ("notes.txt", "ab/notes.png", f"ab/{'c' * 64}.png", f"{'a' * 64}.png", f"ab/ab{'A' * 62}.png"):
+        aged(kept.home / "pictures" / name, 30 * DAY, b"mine")
+    outside = aged(kept.home.parent / "outside" / f"{'ab' * 32}.png", 30 * DAY, b"mine")
+    (kept.home / "pictures" / "linked").symlink_to(outside.parent, target_is_directory=True)
     assert Housekeeping(kept.home).sweep().signs == 0
-    age(kept.home, "running")
-    assert Housekeeping(kept.home).sweep().signs == 1
-    assert files_below(kept.home / "running") == {living.name}
-    assert LifeSign(kept.home / "running").is_alive(living.name)
+    age_all(kept.home)
+    report = Housekeeping(kept.home).sweep()
+    assert (report.signs, report.total.files, files_below(kept.home / "running")) == (1, 0, {living})
+    assert outside.exists()
+    assert len(files_below(kept.home / "pictures")) == 5
 
 
-async def test_files_that_are_not_ours_stay(kept: Filled) -> None:
-    await kept.conversation()
-    strange = ["notes.txt", "ab/notes.png", f"ab/{'c' * 64}.png", f"{'a' * 64}.png", f"ab/ab{'A' * 62}.png"]
-    for name in strange:
-        path = kept.home / "pictures" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"mine")
-    outside = kept.home.parent / "outside"
-    outside.mkdir()
-    (outside / f"{'ab' * 32}.png").write_bytes(b"mine")
-    (kept.home / "pictures" / "linked").symlink_to(outside, target_is_directory=True)
-    age(kept.home)
-    os.utime(outside / f"{'ab' * 32}.png", (LONG_AGO_S, LONG_AGO_S))
-    assert Housekeeping(kept.home).sweep().is_empty
-    assert (outside / f"{'ab' * 32}.png").exists()
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda home: (home / "aivista.db").unlink(),
+        lambda home: (home / "aivista.db").write_bytes(b"this is no database" * 100),
+        lambda home: (home / "aivista.db").write_bytes(b""),
+        lambda home: in_database(home, "UPDATE alembic_version SET version_num = '9999'"),
+    ],
+)
+def test_without_records_of_this_version_nothing_is_removed(tmp_path: Path, damage: Callable[[Path], object]) -> None:
+    async def fill() -> None:
+        async with filled(tmp_path) as kept:
+            await part(kept, "blue")
 
-
-async def test_a_dry_run_tells_the_same_and_removes_nothing(kept: Filled) -> None:
-    conversation = await kept.conversation()
-    await kept.store.delete(conversation, "local")
-    in_database(kept.home, "UPDATE conversations SET deleted_at = datetime(deleted_at, '-31 days')")
-    await kept.images.write(png("blue"), "image/png", ImageOrigin.UPLOADED)
-    age(kept.home)
-    before = files_below(kept.home)
-    told = Housekeeping(kept.home).sweep(is_dry_run=True)
-    assert (told.conversations, told.pictures.files, told.is_empty) == (1, 1, False)
-    assert files_below(kept.home) == before
-    done = Housekeeping(kept.home).sweep()
-    assert (done.conversations, done.pictures) == (told.conversations, told.pictures)
-
-
-async def test_the_gallerys_index_forgets_what_is_gone(kept: Filled) -> None:
-    conversation, other = await kept.conversation(), await kept.conversation()
-    for colour in ("red", "#f00000"):
-        await kept.add(conversation, data=png(colour))
-    stays = await kept.add(other, data=png("#e00000"))
-    await kept.gallery.page("local", GalleryQuery(similar_to=stays))
-    await kept.store.delete(conversation, "local")
-    in_database(kept.home, "UPDATE conversations SET deleted_at = datetime(deleted_at, '-31 days')")
-    assert Housekeeping(kept.home).sweep().vectors == 2
-    tables = VectorTables(kept.home)
-    assert tables.known("looks") == {stays}
-    tables.close()
-    assert (await kept.gallery.page("local", GalleryQuery(similar_to=stays))).items == ()
-
-
-def test_without_records_nothing_is_removed(tmp_path: Path) -> None:
-    (tmp_path / "pictures" / "ab").mkdir(parents=True)
-    file = tmp_path / "pictures" / "ab" / f"{'ab' * 32}.png"
-    file.write_bytes(b"x")
-    os.utime(file, (LONG_AGO_S, LONG_AGO_S))
-    with pytest.raises(StorageFailure, match=r"no aivista\.db"):
-        Housekeeping(tmp_path).sweep()
-    (tmp_path / "aivista.db").write_bytes(b"this is no database, whatever its name is" * 100)
+    asyncio.run(fill())
+    for path in tmp_path.glob("aivista.db-*"):
+        path.unlink()
+    damage(tmp_path)
+    age_all(tmp_path)
+    before = files_below(tmp_path)
     with pytest.raises(StorageFailure):
         Housekeeping(tmp_path).sweep()
-    (tmp_path / "aivista.db").write_bytes(b"")
-    with pytest.raises(StorageFailure):
-        Housekeeping(tmp_path).sweep()
-    assert file.exists()
-    assert files_below(tmp_path) == {"aivista.db", file.name}
-
-
-async def test_records_of_another_version_are_left_alone(kept: Filled) -> None:
-    in_database(kept.home, "UPDATE alembic_version SET version_num = '9999'")
-    for work in (Housekeeping(kept.home).sweep, Housekeeping(kept.home).check):
-        with pytest.raises(StorageFailure, match="another version"):
-            work()
-
-
-async def test_pictures_stay_while_a_database_that_was_set_aside_may_name_them(kept: Filled) -> None:
-    await kept.images.write(png("blue"), "image/png", ImageOrigin.UPLOADED)
-    aside = kept.home / "aivista.db.unreadable-20260101T000000000000Z"
-    aside.write_bytes(b"broken")
-    age(kept.home)
-    report = Housekeeping(kept.home).sweep()
-    assert report.total.files == 0
-    assert [aside.name in problem for problem in report.problems] == [True]
-    aside.unlink()
-    assert Housekeeping(kept.home).sweep().pictures.files == 1
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
-async def test_what_cannot_be_removed_is_told_and_the_rest_goes(kept: Filled) -> None:
-    stuck = await kept.images.write(png("blue"), "image/png", ImageOrigin.UPLOADED)
-    await kept.images.write(png("red"), "image/png", ImageOrigin.UPLOADED)
-    age(kept.home)
-    folder = kept.home / "pictures" / stuck.digest[:2]
-    folder.chmod(0o500)
-    report = Housekeeping(kept.home).sweep()
-    folder.chmod(0o700)
-    assert (report.pictures.files, len(report.problems)) == (1, 1)
+    assert {name for name in files_below(tmp_path) if not name.startswith("aivista.db-")} == before
 
 
 def test_records_that_take_nothing_any_more_are_told_and_files_are_freed_all_the_same(tmp_path: Path) -> None:
     code = """
 import asyncio, os, resource, signal, sys
 from pathlib import Path
-from agent.storage.housekeeping import Housekeeping
 from agent.messages import ImageOrigin
+from tests.adapters.house import Housekeeping
 from tests.support.galleries import filled, png
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -393,186 +266,177 @@ asyncio.run(main())
     assert child.stdout.startswith("0 1 The studio's records cannot be read or written"), (child.stdout, child.stderr)
 
 
+# Once a day
+
+
+async def put_away(kept: Filled) -> str:
+    """Delete a conversation with a picture that is old; return its id."""
+    conversation = await kept.conversation(title="Foxes")
+    await kept.add(conversation)
+    await kept.store.delete(conversation, "local")
+    age_all(kept.home)
+    return conversation
+
+
+async def left(kept: Filled) -> list[str]:
+    return [one.title for one in await kept.store.trash("local")]
+
+
+async def test_what_was_deleted_is_kept_for_thirty_days_and_then_goes_with_its_files(kept: Filled) -> None:
+    await put_away(kept)
+    [one] = await kept.store.trash("local")
+    assert one.kept_until - one.deleted_at == 30 * DAY
+    hours = [n for n in range(0, 60, 4) if tidy_if_due(kept.home, NOW + n * HOUR) is not None]
+    assert hours == [24, 48], "the first time only the time is noted"
+    for days in range(3, 32):
+        tidy_if_due(kept.home, NOW + days * DAY)
+        assert await left(kept) == ["Foxes"]
+    # It was due a day ago, and goes when that has been so for a day.
+    tidy_if_due(kept.home, NOW + 32 * DAY)
+    assert (await left(kept), files_below(kept.home / "pictures")) == ([], set())
+
+
+@pytest.mark.parametrize("jump", [400 * DAY, -400 * DAY], ids=["ahead", "back"])
+async def test_a_clock_that_jumps_for_less_than_a_day_removes_nothing(kept: Filled, jump: timedelta) -> None:
+    await put_away(kept)
+    for moment in (NOW, NOW + DAY, NOW + DAY + jump, NOW + 2 * DAY, NOW + 3 * DAY):
+        tidy_if_due(kept.home, moment)
+        assert await left(kept) == ["Foxes"]
+    for days in range(4, 33):
+        tidy_if_due(kept.home, NOW + days * DAY)
+    assert await left(kept) == [], "what is really due goes all the same"
+
+
+async def test_what_is_deleted_by_a_clock_that_was_ahead_stays_in_the_trash(kept: Filled) -> None:
+    key = await put_away(kept)
+    in_database(kept.home, "UPDATE conversations SET deleted_at = datetime(deleted_at, '+400 days')")
+    for days in range(2):
+        tidy_if_due(kept.home, NOW + days * DAY)
+    assert (await kept.store.undelete(key, "local")).title == "Foxes"
+
+
+async def test_an_archive_that_nobody_fetched_goes_after_a_day_by_the_sweep_as_by_the_day(kept: Filled) -> None:
+    names = {
+        "exports/new.zip": 12,
+        "exports/yesterday.zip": 25,
+        "exports/.half.0123abcd.part": 960,
+        "imports/a.part": 26,
+    }
+    cleans: list[Callable[[], object]] = [
+        lambda: tidy_if_due(kept.home, NOW),
+        lambda: Housekeeping(kept.home).sweep(),
+    ]
+    for clean in cleans:
+        written = [aged(kept.home / name, hours * HOUR, b"zip") for name, hours in names.items()]
+        beside = aged(kept.home / "exports.txt", 40 * DAY, b"mine")
+        clean()
+        assert [path.name for path in (*written, beside) if path.exists()] == ["new.zip", "exports.txt"]
+    # Also while the trash is not due again.
+    assert tidy_if_due(kept.home, NOW + 20 * HOUR) is None
+    assert files_below(kept.home / "exports") == set()
+
+
 # Checking
 
 
-async def everything(kept: Filled) -> tuple[str, str]:
-    """Put one of each kind into the home; return the digests of a picture and of a blob."""
-    conversation = await kept.conversation(title="Foxes", turn_id="t1")
-    made = await kept.add(conversation)
-    digest = await digest_of(kept, made)
-    await kept.images.thumbnail(digest, 64)
-    stored = await kept.images.write(png("blue"), "image/png", ImageOrigin.GENERATED)
-    signed = picture("#aa", "t1")
-    named = stored.model_copy(update={"handle": "#aa", "width": 64, "height": 36})
-    await kept.store.add_picture(conversation, signed.model_copy(update={"image": named}))
-    await kept.gallery.page("local", GalleryQuery(similar_to=made))
-    library = StyleLibrary(kept.home)
-    await library.search("ukiyo-e", embedder=WordEmbedder())
-    await library.aclose()
-    (blob,) = (path for path in (kept.home / "blobs").rglob("*") if path.is_file())
-    return digest, blob.name
-
-
-async def test_a_whole_home_is_fine_and_nothing_of_it_is_changed(kept: Filled) -> None:
-    await everything(kept)
-    before = {path: path.read_bytes() for path in kept.home.rglob("*") if path.is_file()}
-    report = Housekeeping(kept.home).check()
-    assert report.findings == ()
-    assert report.is_fine
-    assert (report.conversations, report.records, report.pictures.files, report.blobs.files) == (1, 2, 2, 1)
-    assert (report.unnamed.files, report.thumbnails.files, report.leftovers.files) == (0, 0, 0)
-    after = {path: path.read_bytes() for path in kept.home.rglob("*") if path.is_file()}
-    assert {path for path in after if path.suffix != ".db-shm"} == {path for path in before if path.suffix != ".db-shm"}
-    assert all(after[path] == data for path, data in before.items() if not path.name.endswith("-shm"))
-
-
-async def test_a_closed_home_is_checked_as_well(tmp_path: Path) -> None:
-    async with filled(tmp_path) as kept:
-        await everything(kept)
-    assert Housekeeping(tmp_path).check().is_fine
-
-
-@pytest.mark.parametrize(
-    "trouble",
-    [
-        Trouble.PICTURE_MISSING,
-        Trouble.PICTURE_DAMAGED,
-        Trouble.BLOB_MISSING,
-        Trouble.BLOB_DAMAGED,
-        Trouble.REFERENCE_BROKEN,
-        Trouble.STYLE_INDEX_UNREADABLE,
-        Trouble.GALLERY_INDEX_UNREADABLE,
-    ],
-)
-async def test_each_damage_is_found_and_named(tmp_path: Path, trouble: Trouble) -> None:
-    async with filled(tmp_path) as kept:
-        digest, blob = await everything(kept)
-    path, blob_path = file_of(tmp_path, digest), tmp_path / "blobs" / blob[:2] / blob
-    match trouble:
-        case Trouble.PICTURE_MISSING:
-            path.unlink()
-        case Trouble.PICTURE_DAMAGED:
-            path.write_bytes(path.read_bytes()[:-1])
-        case Trouble.BLOB_MISSING:
-            blob_path.unlink()
-        case Trouble.BLOB_DAMAGED:
-            blob_path.write_bytes(b"x")
-        case Trouble.REFERENCE_BROKEN:
-            in_database(tmp_path, "UPDATE pictures SET conversation_id = 'nowhere' WHERE handle = '#1'")
-        case Trouble.STYLE_INDEX_UNREADABLE:
-            for manifest in (tmp_path / "styles" / "index").rglob("*.manifest"):
-                manifest.write_bytes(b"x")
-        case Trouble.GALLERY_INDEX_UNREADABLE:
-            for data in (tmp_path / FOLDER).rglob("*.lance"):
-                if data.is_file():
-                    data.write_bytes(b"x")
-    report = Housekeeping(tmp_path).check()
-    assert not report.is_fine
-    assert {finding.trouble for finding in report.findings} == {trouble}
-    expected = {
-        Trouble.PICTURE_MISSING: "#1 in “Foxes”",
-        Trouble.PICTURE_DAMAGED: f"{digest}.png",
-        Trouble.BLOB_MISSING: blob[:16],
-        Trouble.BLOB_DAMAGED: blob,
-        Trouble.REFERENCE_BROKEN: "pictures, row 1",
-        Trouble.STYLE_INDEX_UNREADABLE: "styles/index/curated",
-        Trouble.GALLERY_INDEX_UNREADABLE: "gallery/index/looks",
-    }
-    assert expected[trouble] in report.findings[0].what
-    assert report.thumbnails.files == (2 if trouble is Trouble.PICTURE_MISSING else 0)
-
-
-@pytest.mark.parametrize(
-    ("damage", "told"),
-    [
-        ("UPDATE turns SET parent = 'nowhere'", "a turn of “Foxes” follows one that is not there before it"),
-        ("UPDATE turns SET parent = id", "a turn of “Foxes” follows one that is not there before it"),
-        ("UPDATE conversations SET head = 'nowhere'", "“Foxes” shows a turn that is not there"),
-        ("UPDATE pictures SET turn_id = 'nowhere' WHERE handle = '#1'", "#1 in “Foxes” is of a turn that is not there"),
-    ],
-)
-async def test_turns_and_pictures_that_nobody_could_get_to_are_found(tmp_path: Path, damage: str, told: str) -> None:
-    async with filled(tmp_path) as kept:
-        await everything(kept)
-    assert Housekeeping(tmp_path).check().is_fine
-    in_database(tmp_path, damage)
-    assert [one.what for one in Housekeeping(tmp_path).check().findings] == [told]
-
-
-async def test_every_file_of_a_workspace_is_looked_through(kept: Filled) -> None:
-    """More of them than are read at once."""
-    conversation = await kept.conversation(title="Foxes")
-    workspace = WorkspaceStore(kept.store).of(conversation, "local")
-    for number in range(40):
-        await workspace.write(f"{number}.md", f"text {number}", by="agent")
-    report = Housekeeping(kept.home).check()
-    assert report.is_fine
-    assert (report.files.files, report.files.size_bytes) == (40, await workspace.size())
-    in_database(kept.home, "UPDATE workspace_files SET content = x'00' WHERE name = '3.md'")
-    in_database(kept.home, "UPDATE workspace_files SET content = CAST('text 00' AS BLOB) WHERE name = '39.md'")
-    findings = Housekeeping(kept.home).check().findings
-    assert {one.trouble for one in findings} == {Trouble.WORKSPACE_FILE_DAMAGED}
-    assert sorted(one.what for one in findings) == ["3.md in “Foxes”", "39.md in “Foxes”"]
-
-
-async def test_a_deleted_conversation_goes_with_the_files_of_its_workspace(kept: Filled) -> None:
-    old, kept_one = await kept.conversation(), await kept.conversation()
-    for conversation in (old, kept_one):
-        await WorkspaceStore(kept.store).of(conversation, "local").write("a.md", "text", by="person")
-    await kept.store.delete(old, "local")
-    long_ago = datetime.now(UTC) - timedelta(days=31)
-    in_database(
-        kept.home, "UPDATE conversations SET deleted_at = ? WHERE id = ?", f"{long_ago:%Y-%m-%d %H:%M:%S.%f}", old
-    )
-    assert Housekeeping(kept.home).check().files.files == 2
-    assert Housekeeping(kept.home).sweep().conversations == 1
-    assert Housekeeping(kept.home).check().files.files == 1
-    assert await WorkspaceStore(kept.store).of(kept_one, "local").all_texts() == {"a.md": "text"}
-
-
-async def test_a_part_of_an_edit_that_is_gone_is_told(kept: Filled) -> None:
-    conversation = await kept.conversation(title="Foxes")
-    part = await kept.images.write(png("black"), "image/png", ImageOrigin.EDITED)
-    edit = EditRecord(kind="mask", verdict="good", reason="", base=part, mask=part, raw=part)
-    await kept.add(conversation, details={"edit": edit})
-    file_of(kept.home, part.digest).unlink()
-    (finding,) = Housekeeping(kept.home).check().findings
-    assert finding.trouble is Trouble.PICTURE_MISSING
-    assert "#1 in “Foxes”, a part of its edit" in finding.what
-
-
-async def test_a_damaged_database_is_told_and_files_are_looked_through(tmp_path: Path) -> None:
-    async with filled(tmp_path) as kept:
-        digest, _ = await everything(kept)
-    file_of(tmp_path, digest).write_bytes(b"x")
-    database = tmp_path / "aivista.db"
-    whole = database.read_bytes()
-    for start, length in ((0, 100), (8192, len(whole) - 8192)):
-        database.write_bytes(whole[:start] + b"\xff" * length + whole[start + length :])
-        troubles = {finding.trouble for finding in Housekeeping(tmp_path).check().findings}
-        assert troubles == {Trouble.DATABASE_DAMAGED, Trouble.PICTURE_DAMAGED}
-    database.write_bytes(whole)
-
-
-async def test_what_the_next_sweep_removes_is_counted_and_no_fault(kept: Filled) -> None:
-    digest, _ = await everything(kept)
-    await kept.images.write(png("green"), "image/png", ImageOrigin.UPLOADED)
-    (kept.home / "pictures" / digest[:2] / f".{digest}.png.0123abcd.part").write_bytes(b"half")
-    report = Housekeeping(kept.home).check()
-    assert report.is_fine
-    assert (report.unnamed.files, report.leftovers.files, report.leftovers.size_bytes) == (1, 1, 4)
-
-
-def test_a_home_without_records_cannot_be_checked(tmp_path: Path) -> None:
-    with pytest.raises(StorageFailure):
-        Housekeeping(tmp_path).check()
-    assert list(tmp_path.iterdir()) == []
-
-
-async def test_a_home_with_a_strange_name_is_kept_as_well(tmp_path: Path) -> None:
-    home = tmp_path / "a home? 100% #1 中文"
+async def everything_in(home: Path) -> str:
+    """Put one of each kind into the home; return the digest of a picture."""
     async with filled(home) as kept:
-        await kept.add(await kept.conversation())
-    assert Housekeeping(home).check().is_fine
-    assert Housekeeping(home).sweep().is_empty
+        conversation = await kept.conversation(title="Foxes", turn_id="t1")
+        raw = await part(kept, "black")
+        edit = EditRecord(kind="mask", verdict="good", reason="", base=raw, mask=raw, raw=raw)
+        made = await kept.add(conversation, details={"edit": edit})
+        digest = await digest_of(kept, made)
+        await kept.images.thumbnail(digest, 64)
+        signed = picture("#aa", "t1")
+        named = (await part(kept, "blue")).model_copy(update={"handle": "#aa", "width": 64, "height": 36})
+        await kept.store.add_picture(conversation, signed.model_copy(update={"image": named}))
+        await kept.gallery.page("local", GalleryQuery(similar_to=made))
+        workspace = WorkspaceStore(kept.store).of(conversation, "local")
+        for number in range(40):  # more than are read at once
+            await workspace.write(f"{number}.md", f"text {number}", by="agent")
+        library = Studio(Settings(home=home)).styles
+        await library.search("ukiyo-e", embedder=WordEmbedder())
+        await library.aclose()
+        return digest
+
+
+def overwritten(*patterns: str) -> Callable[[Path, str], object]:
+    def overwrite(home: Path, digest: str) -> None:
+        for pattern in patterns:
+            for path in home.glob(pattern):
+                if path.is_file():
+                    path.write_bytes(b"x")
+
+    return overwrite
+
+
+def told(statement: str) -> Callable[[Path, str], object]:
+    return lambda home, digest: in_database(home, statement)
+
+
+def overrun(start: int, length: int) -> Callable[[Path, str], object]:
+    def overwrite(home: Path, digest: str) -> None:
+        path = home / "aivista.db"
+        whole = path.read_bytes()
+        path.write_bytes(whole[:start] + b"\xff" * length + whole[start + length :])
+        file_of(home, digest).write_bytes(b"x")
+
+    return overwrite
+
+
+def drop_part(home: Path, digest: str) -> None:
+    (black,) = (path for path in home.glob("pictures/*/*.png") if path.read_bytes() == png("black"))
+    black.unlink()
+
+
+def drop_blob(home: Path, digest: str) -> None:
+    (blob,) = home.glob("blobs/*/*")
+    blob.unlink()
+
+
+BROKEN, DATABASE = {Trouble.REFERENCE_BROKEN}, {Trouble.DATABASE_DAMAGED, Trouble.PICTURE_DAMAGED}
+FOLLOWS = "a turn of “Foxes” follows one that is not there before it"
+DAMAGES: list[tuple[Callable[[Path, str], object], set[Trouble], str]] = [
+    (lambda home, digest: file_of(home, digest).unlink(), {Trouble.PICTURE_MISSING}, "#1 in “Foxes”"),
+    (lambda home, digest: file_of(home, digest).write_bytes(b"x"), {Trouble.PICTURE_DAMAGED}, ".png"),
+    (drop_part, {Trouble.PICTURE_MISSING}, "#1 in “Foxes”, a part of its edit"),
+    (drop_blob, {Trouble.BLOB_MISSING}, ""),
+    (overwritten("blobs/*/*"), {Trouble.BLOB_DAMAGED}, ""),
+    (overwritten("styles/index/**/*.manifest"), {Trouble.STYLE_INDEX_UNREADABLE}, "styles/index/curated"),
+    (overwritten(f"{INDEX_FOLDER}/**/*.lance"), {Trouble.GALLERY_INDEX_UNREADABLE}, "gallery/index/looks"),
+    (told("UPDATE pictures SET conversation_id = 'x' WHERE handle = '#1'"), BROKEN, "pictures, row 1"),
+    (told("UPDATE turns SET parent = 'nowhere'"), BROKEN, FOLLOWS),
+    (told("UPDATE turns SET parent = id"), BROKEN, FOLLOWS),
+    (told("UPDATE conversations SET head = 'x'"), BROKEN, "“Foxes” shows a turn that is not there"),
+    (
+        *(told("UPDATE pictures SET turn_id = 'x' WHERE handle = '#1'"), BROKEN),
+        "#1 in “Foxes” is of a turn that is not there",
+    ),
+    (
+        *(told("UPDATE workspace_files SET content = x'00' WHERE name = '39.md'"), {Trouble.WORKSPACE_FILE_DAMAGED}),
+        "39.md in “Foxes”",
+    ),
+    (overrun(0, 100), DATABASE, ""),
+    (overrun(8192, 40_000), DATABASE, ""),
+]
+
+
+def test_a_whole_home_is_fine_each_damage_is_named_and_nothing_is_changed(tmp_path: Path) -> None:
+    digest = asyncio.run(everything_in(tmp_path))
+    (tmp_path / "pictures" / digest[:2] / f".{digest}.png.0123abcd.part").write_bytes(b"half")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    report = Housekeeping(tmp_path).check()
+    assert (report.findings, report.is_fine, report.conversations, report.records) == ((), True, 1, 2)
+    assert (report.pictures.files, report.blobs.files, report.files.files) == (3, 1, 40)
+    assert (report.unnamed.files, report.leftovers.files, report.leftovers.size_bytes) == (0, 1, 4)
+    for damage, troubles, what in DAMAGES:
+        assert {path: path.read_bytes() for path in before} == before
+        damage(tmp_path, digest)
+        findings = Housekeeping(tmp_path).check().findings
+        assert {one.trouble for one in findings} == troubles, (what, findings)
+        assert what in findings[0].what
+        for path, data in before.items():
+            path.write_bytes(data)
+        for path in tmp_path.glob("aivista.db-*"):
+            path.unlink()

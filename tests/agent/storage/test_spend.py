@@ -1,28 +1,26 @@
-"""Sums of what was spent: by conversation, local day and month, with tokens by kind."""
+"""Sums of what was spent: by conversation, local day and month, its owner's alone, and still there when it is gone."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
-from functools import partial
-from pathlib import Path
 
 import pytest
 
+from agent import Settings, Studio, TurnSettings
 from agent.conversation import Turn, TurnState
 from agent.messages import TokenUsage
-from agent.settings import TurnSettings
-from agent.storage.conversations import ConversationStore
-from agent.storage.images import ImageStore
-from agent.storage.journal import CallRecord, CallState
-from agent.storage.spend import SpendBook, Spent, begins_at, month_of, today
-from agent.storage.spend_rows import keep
+from agent.pictures import Picture
+from tests.adapters.calls import CallRecord, CallState
+from tests.adapters.house import Housekeeping
+from tests.adapters.records import ConversationStore, ImageStore, keep
 
 USAGE = TokenUsage(
     prompt_tokens=100, cached_tokens=10, tool_tokens=5, output_tokens=20, thought_tokens=7, image_tokens=1120
 )
-DAY = date(2026, 3, 31)
+TOKENS = 100 + 5 + 20 + 7 + 1120
+DAY, ONE_DAY = date(2026, 3, 31), timedelta(days=1)
 
 
 @pytest.fixture(params=["UTC", "Asia/Shanghai", "America/New_York"])
@@ -34,164 +32,111 @@ def _zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
     time.tzset()
 
 
-@pytest.fixture
-async def store(tmp_path: Path, _zone: None) -> AsyncIterator[ConversationStore]:
-    opened = ConversationStore(tmp_path, ImageStore(tmp_path))
-    await opened.open()
-    yield opened
-    await opened.aclose()
+def midnight(day: date) -> datetime:
+    return datetime(day.year, day.month, day.day).astimezone(UTC)
 
 
-async def spend(
-    store: ConversationStore,
-    at: datetime,
-    price_usd: float = 0.25,
-    *,
-    owner: str = "ann",
-    conversation_id: str = "",
-    name: str = "t1",
-    state: TurnState = TurnState.DONE,
-) -> str:
-    """Record a turn that began at the moment; return its conversation."""
-    here = conversation_id or (await store.create(owner)).id
-    turn = Turn(id=f"{here}-{name}", text="a fox", settings=TurnSettings(), started_at=at)
-    await store.begin_turn(here, turn)
-    if state is not TurnState.RUNNING:
-        ended = {"state": state, "price_usd": price_usd, "usage": USAGE}
-        await store.finish_turn(here, turn.model_copy(update=ended))
-    return here
+def turn(name: str, at: datetime, price_usd: float) -> Turn:
+    turn = Turn(id=name, text="a fox", settings=TurnSettings(), started_at=at)
+    return turn.model_copy(update={"state": TurnState.DONE, "price_usd": price_usd, "usage": USAGE})
 
 
-async def call(store: ConversationStore, conversation_id: str, price_usd: float, state: CallState, model: str) -> None:
-    """Put a call of the conversation's first turn on record."""
-    turn_id = f"{conversation_id}-t1"
-    one = CallRecord(
-        conversation_id=conversation_id, turn_id=turn_id, name=model, model=model, state=state, price_usd=price_usd
-    )
-    await store.journal.send(one, is_new=True)
+@pytest.mark.usefixtures("_zone")
+async def test_a_turn_counts_for_the_local_day_it_began_and_for_its_owner_alone(settings: Settings) -> None:
+    noon = midnight(DAY) + timedelta(hours=12)
+    moments = [midnight(DAY) - timedelta(microseconds=1), midnight(DAY), noon, midnight(DAY + ONE_DAY)]
+    hers: list[list[tuple[Turn, list[Picture]]]] = [
+        [(turn(f"t{number}", at, 2.0**number), [])] for number, at in enumerate(moments)
+    ]
+    [*_, first] = await keep(settings.home, "ann", *hers)
+    await keep(settings.home, "bob", [(turn("b1", noon, 64.0), [])])
+    async with Studio(settings) as studio:
+        book = studio.spend
+
+        async def days(owner: str = "ann") -> list[float]:
+            return [(await book.day(owner, DAY + number * ONE_DAY)).price_usd for number in (-1, 0, 1, 2)]
+
+        assert (await days(), await days("bob")) == ([1.0, 6.0, 8.0, 0.0], [0.0, 64.0, 0.0, 0.0])
+        assert [(await book.month("ann", DAY + number * ONE_DAY)).price_usd for number in (0, 1)] == [7.0, 8.0]
+        day = await book.day("ann", DAY)
+        assert (day.usage, day.total_tokens) == (USAGE + USAGE, 2 * TOKENS)
+        assert (await book.conversation(first, "ann")).price_usd == 8.0
+        assert (await book.conversation(first, "bob")).price_usd == 0.0
+        # What no turn spent, as a search does.
+        await book.add("ann", 0.25, 100, DAY)
+        await book.add("ann", 0.125, 7, DAY)
+        assert await days() == [1.0, 6.375, 8.0, 0.0]
+        assert ((await book.day("ann", DAY)).other_tokens, (await book.sums("ann", DAY)).month_usd) == (107, 7.375)
+        assert (await book.day_before("ann", "none of them", DAY)).spent_usd == 6.375
+        assert (await book.day("ann")).price_usd == 0.0
+        await book.add("ann", 1.0, 1)
+        assert (await book.sums("ann")).day_usd == (await book.day("ann")).price_usd == 1.0
 
 
-async def test_a_turn_belongs_to_the_local_day_it_began(store: ConversationStore) -> None:
-    book, midnight = SpendBook(store), begins_at(DAY)
-    await spend(store, midnight - timedelta(microseconds=1), 1.0)
-    await spend(store, midnight, 2.0)
-    await spend(store, midnight + timedelta(hours=12), 4.0)
-    await spend(store, begins_at(DAY + timedelta(days=1)), 8.0)
-    assert [(await book.day("ann", DAY + timedelta(days=n))).price_usd for n in (-1, 0, 1, 2)] == [1.0, 6.0, 8.0, 0.0]
-    assert (await book.month("ann", DAY)).price_usd == 7.0
-    assert (await book.month("ann", DAY + timedelta(days=1))).price_usd == 8.0
-    before = await book.day_before("ann", "none of them", DAY)
-    assert (before.spent_usd, before.models) == (6.0, ())
+@pytest.mark.parametrize("way", ["for good", "the trash", "the sweep"])
+async def test_what_is_gone_for_good_still_counts_for_its_days(settings: Settings, way: str) -> None:
+    at = midnight(DAY) + timedelta(hours=12)
+    ids = await keep(settings.home, "ann", [(turn("a1", at, 0.25), [])], [(turn("a2", at + ONE_DAY, 0.5), [])])
+    await keep(settings.home, "bob", [(turn("b1", at, 64.0), [])])
+    async with Studio(settings) as studio:
+        for key in ids:
+            await studio.delete_conversation(key, "ann")
+        if way == "for good":
+            for key in ids:
+                await studio.delete_forever(key, "ann")
+        elif way == "the trash":
+            assert await studio.empty_trash("ann") == 2
+        else:
+            later = datetime.now(UTC) + timedelta(days=32)
+            assert Housekeeping(settings.home, now=lambda: later).sweep().conversations == 2
+        assert await studio.trash("ann") == []
+        found = [await studio.spend.day("ann", DAY + number * ONE_DAY) for number in (0, 1)]
+        assert [(one.price_usd, one.total_tokens) for one in found] == [(0.25, TOKENS), (0.5, TOKENS)]
+        assert (await studio.spend.day("bob", DAY)).price_usd == 64.0
 
 
-async def test_today_and_this_month_are_those_of_the_clock(store: ConversationStore) -> None:
-    book = SpendBook(store)
-    await spend(store, datetime.now(UTC), 0.5)
-    first = begins_at(month_of(today())[0])
-    await spend(store, first - timedelta(seconds=1), 16.0)
-    assert (await book.day("ann")).price_usd == (await book.month("ann")).price_usd == 0.5
-    sums = await book.sums("ann")
-    assert (sums.month_usd, sums.day_usd) == (0.5, 0.5)
+async def test_what_came_with_an_archive_counts_in_its_conversation_and_nowhere_else(settings: Settings) -> None:
+    at = midnight(DAY) + timedelta(hours=12)
+    [elsewhere] = await keep(settings.home, "bob", [(turn("b1", at, 0.25), [])])
+    async with Studio(settings) as studio:
+        exported = await studio.archive.export_conversation(elsewhere, "bob")
+        [taken] = (await studio.archive.import_archive(exported.path, "ann")).conversations
+        copy = await studio.duplicate_conversation(taken.id, "ann")
+        book = studio.spend
+        assert await book.conversation(taken.id, "ann") == await book.conversation(elsewhere, "bob")
+        assert (await book.conversation(copy.id, "ann")).price_usd == 0.0
+        before = [
+            await book.day_before("ann", "mine", DAY),
+            await book.conversation_before(taken.id, "ann", "mine"),
+        ]
+        assert [one.spent_usd for one in before] == [0.0, 0.0]
+        for key in (taken.id, copy.id):
+            await studio.delete_conversation(key, "ann")
+        await studio.empty_trash("ann")
+        assert (await book.month("ann", DAY)).price_usd == 0.0
+        assert (await book.month("bob", DAY)).price_usd == 0.25
 
 
-async def test_tokens_are_summed_by_kind(store: ConversationStore) -> None:
-    here = await spend(store, begins_at(DAY))
-    await spend(store, begins_at(DAY), conversation_id=here, name="t2")
-    expected = Spent(price_usd=0.5, usage=USAGE + USAGE)
-    assert await SpendBook(store).conversation(here, "ann") == expected
-    assert await SpendBook(store).day("ann", DAY) == expected
-    assert expected.total_tokens == 2 * (100 + 5 + 20 + 7 + 1120)
-
-
-async def test_what_came_with_an_archive_counts_in_its_conversation_and_nowhere_else(store: ConversationStore) -> None:
-    book, noon = SpendBook(store), datetime(2026, 3, 31, 12, tzinfo=UTC)
-    elsewhere = await spend(store, noon, 0.25, owner="bob")
-    taken = await store.add_whole("ann", await store.whole(elsewhere, "bob"))
-    assert await book.conversation(taken.id, "ann") == Spent(price_usd=0.25, usage=USAGE)
-    assert await book.day("ann", DAY) == await book.month("ann", DAY) == Spent()
-    assert (await book.sums("ann", DAY)).month_usd == 0.0
-    assert (await book.day_before("ann", "mine", DAY)).spent_usd == 0.0
-    assert (await book.conversation_before(taken.id, "ann", "mine")).spent_usd == 0.0
-    await spend(store, noon, 0.5, conversation_id=taken.id, name="here")
-    assert (await book.conversation(taken.id, "ann")).price_usd == 0.75
-    assert (await book.day("ann", DAY)).price_usd == (await book.month("ann", DAY)).price_usd == 0.5
-    assert (await book.conversation_before(taken.id, "ann", "mine")).spent_usd == 0.5
-    await store.delete(taken.id, "ann")
-    await store.sweep(datetime.now(UTC) + timedelta(days=1))
-    assert (await book.day("ann", DAY)).price_usd == 0.5
-    assert (await book.day("bob", DAY)).price_usd == 0.25
-
-
-async def test_what_no_turn_spent_belongs_to_its_local_day_and_its_owner(store: ConversationStore) -> None:
-    book = SpendBook(store)
-    await spend(store, begins_at(DAY), 0.5)
-    await book.add("ann", 0.25, 100, DAY)
-    await book.add("ann", 0.125, 7, DAY)
-    await book.add("bob", 4.0, 1, DAY)
-    day = await book.day("ann", DAY)
-    assert (day.price_usd, day.usage, day.other_tokens) == (0.875, USAGE, 107)
-    assert day.total_tokens == USAGE.total_tokens + 107
-    assert (await book.day("ann", DAY + timedelta(days=1))) == Spent()
-    assert (await book.month("ann", DAY)).price_usd == 0.875
-    assert (await book.sums("ann", DAY)).day_usd == 0.875
-    assert (await book.day_before("ann", "mine", DAY)).spent_usd == 0.875
-    await book.add("ann", 1.0, 1)
-    assert (await book.day("ann", today())).price_usd == 1.0
-
-
-async def test_nobody_reads_what_another_spent(store: ConversationStore) -> None:
-    book = SpendBook(store)
-    here = await spend(store, begins_at(DAY), owner="bob")
-    assert await book.conversation(here, "ann") == Spent()
-    assert await book.day("ann", DAY) == await book.month("ann", DAY) == Spent()
-    assert (await book.conversation(here, "bob")).price_usd == 0.25
-
-
-async def test_a_turn_at_work_counts_with_the_calls_that_ended(store: ConversationStore) -> None:
-    book = SpendBook(store)
-    here = await spend(store, begins_at(DAY), state=TurnState.RUNNING)
-    await call(store, here, 0.125, CallState.DONE, "words")
-    await call(store, here, 0.0, CallState.SENT, "painter")
-    await call(store, here, 0.0, CallState.FAILED, "other")
-    found = await book.day_before("ann", "mine", DAY)
-    assert (found.spent_usd, found.models) == (0.125, ("painter",))
-    assert await book.conversation_before(here, "ann", "mine") == found
-    known = await book.day_before("ann", "mine", DAY, known=[f"{here}-t1"])
-    assert (known.spent_usd, known.models) == (0.125, ())
-    own = await book.day_before("ann", f"{here}-t1", DAY)
-    assert (own.spent_usd, own.models) == (0.0, ()), "a turn knows what it has spent itself"
-    assert (await book.day_before("bob", "mine", DAY)).models == ()
-
-
-async def test_a_turn_at_rest_counts_once_and_waits_for_nothing(store: ConversationStore) -> None:
-    here = await spend(store, begins_at(DAY))
-    await call(store, here, 0.25, CallState.DONE, "painter")
-    await call(store, here, 0.0, CallState.SENT, "lost")
-    found = await SpendBook(store).day_before("ann", "mine", DAY)
-    assert (found.spent_usd, found.models) == (0.25, ())
-
-
-async def test_a_turn_whose_process_died_counts_with_its_calls(store: ConversationStore) -> None:
-    here = await spend(store, begins_at(DAY), 0.0, state=TurnState.INTERRUPTED)
-    await call(store, here, 0.125, CallState.DONE, "painter")
-    assert (await SpendBook(store).conversation(here, "ann")).price_usd == 0.125
-
-
-async def test_what_is_gone_for_good_still_counts_for_its_days(store: ConversationStore) -> None:
-    book, noon = SpendBook(store), datetime(2026, 3, 31, 12, tzinfo=UTC)
-    first, second = await spend(store, noon, 0.25), await spend(store, noon, 0.5)
-    other = await spend(store, noon, 64.0, owner="bob")
-    before = await book.month("ann", DAY)
-    for leaving in ([first], [second], []):
-        await store.in_transaction(partial(keep, conversation_ids=leaving))
-    await store.in_transaction(lambda on: [on.exec_driver_sql("DELETE FROM turns WHERE price_usd < 1")])
-    after = await book.month("ann", DAY)
-    assert (after.price_usd, after.total_tokens) == (before.price_usd, before.total_tokens) == (0.75, 2 * 1252)
-    assert (await book.day("ann", DAY)).price_usd == 0.75
-    assert (await book.day("ann", DAY + timedelta(days=1))).price_usd == 0.0
-    assert (await book.conversation(other, "bob")).price_usd == 64.0
-
-
-def test_a_month_ends_where_the_next_begins() -> None:
-    assert month_of(date(2026, 12, 31)) == (date(2026, 12, 1), date(2027, 1, 1))
-    assert month_of(date(2028, 2, 29)) == (date(2028, 2, 1), date(2028, 3, 1))
+async def test_a_turn_at_work_counts_with_the_calls_that_ended_and_one_at_rest_once(settings: Settings) -> None:
+    store = ConversationStore(settings.home, ImageStore(settings.home))
+    await store.open()
+    key, over = (await store.create("ann")).id, turn("t1", midnight(DAY), 0.5)
+    await store.begin_turn(key, over.model_copy(update={"state": TurnState.RUNNING, "price_usd": 0.0}))
+    for model, state in (("words", CallState.DONE), ("painter", CallState.SENT), ("other", CallState.FAILED)):
+        price_usd = 0.125 if state is CallState.DONE else 0.0
+        call = CallRecord(conversation_id=key, turn_id="t1", name=model, model=model, state=state, price_usd=price_usd)
+        await store.journal.send(call, is_new=True)
+    async with Studio(settings) as studio:
+        before = studio.spend.day_before
+        assert await before("ann", "mine", DAY) == await studio.spend.conversation_before(key, "ann", "mine")
+        asked = (("ann", "mine", ()), ("ann", "mine", ("t1",)), ("ann", "t1", ()), ("bob", "mine", ()))
+        found = [await before(owner, turn_id, DAY, known=known) for owner, turn_id, known in asked]
+        # A turn knows what it has spent itself.
+        assert [one.spent_usd for one in found] == [0.125, 0.125, 0.0, 0.0]
+        assert [one.models for one in found] == [("painter",), (), (), ()]
+        for how, price_usd in ((TurnState.INTERRUPTED, 0.125), (TurnState.DONE, 0.5)):
+            ended = {"state": how, "price_usd": over.price_usd if how is TurnState.DONE else 0.0}
+            await store.finish_turn(key, over.model_copy(update=ended))
+            assert (await studio.spend.conversation(key, "ann")).price_usd == price_usd
+        assert (await before("ann", "mine", DAY)).models == ()
+    await store.aclose()

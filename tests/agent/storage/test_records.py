@@ -1,0 +1,469 @@
+"""The records of a home: opened whatever the database is, nothing lost beside a damage, and nobody else's."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import shutil
+import sqlite3
+import zipfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from agent import Settings, Studio
+from agent.components import AgentMessage
+from agent.conversation import Turn, TurnState
+from agent.errors import ErrorCode, RequestRefused, StorageFailure
+from agent.events import TurnDone, TurnFailed
+from agent.pictures import Picture
+from tests.adapters.databases import first_start, is_newest, migrated
+from tests.adapters.records import ConversationStore, GalleryQuery, ImageStore, keep
+from tests.adapters.scripted import Asked, Line, calls, says
+from tests.support.children import run_child
+from tests.support.gemini import SMALL, on_gemini, paint
+from tests.support.histories import begun_turn, finished, image_part, picture
+from tests.support.scenes import Scene, generate, only, run
+from tests.support.scenes import picture as painted
+from tests.support.turns import rows
+from tests.wire_server import GeminiServer, PictureAnswer
+
+HOMES = Path(__file__).parents[2] / "golden" / "homes"
+RUBBISH = b"this was a database once " * 400
+
+
+@pytest.fixture
+def scene(settings: Settings) -> Scene:
+    """A studio whose models say hello."""
+    return Scene(settings, text=lambda asked: says("Hello."))
+
+
+@pytest.fixture
+async def studio(scene: Scene) -> AsyncIterator[Studio]:
+    async with scene.studio() as opened:
+        yield opened
+
+
+def in_database(home: Path, *statements: str) -> None:
+    with contextlib.closing(sqlite3.connect(home / "aivista.db")) as database, database:
+        for statement in statements:
+            database.execute(statement)
+
+
+async def refusal(attempt: Awaitable[object]) -> ErrorCode:
+    with pytest.raises(RequestRefused) as refused:
+        await attempt
+    return refused.value.code
+
+
+def tables(path: Path) -> set[tuple[str, str, str]]:
+    """Every column, index and foreign key of a database, however its SQL is written."""
+    found: set[tuple[str, str, str]] = set()
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+            for pragma in ("table_info", "index_list", "foreign_key_list"):
+                # An index's place in its list says nothing.
+                told = database.execute(f"PRAGMA {pragma}({name})").fetchall()
+                found |= {(name, pragma, str(row[1:] if pragma == "index_list" else row)) for row in told}
+    return found
+
+
+# The file
+
+
+def test_the_migrations_lead_to_the_same_tables_as_a_first_start(tmp_path: Path) -> None:
+    assert is_newest()
+    assert tables(migrated(tmp_path / "migrated.db")) == tables(first_start(tmp_path))
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.glob("aivista.db*")} == {0o600}
+
+
+def garbled(path: Path) -> None:
+    path.write_bytes(RUBBISH)
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(first_start(path.parent).read_bytes()[:4096])
+
+
+def of_a_newer_aivista(path: Path) -> None:
+    in_database(
+        path.parent,
+        "CREATE TABLE alembic_version (version_num VARCHAR(32))",
+        "INSERT INTO alembic_version VALUES ('9999')",
+    )
+
+
+def of_somebody_else(path: Path) -> None:
+    in_database(path.parent, "CREATE TABLE theirs (id INTEGER)")
+
+
+@pytest.mark.parametrize(("make", "is_lost"), [(garbled, True), (cut, True), (Path.touch, False)])
+async def test_what_is_no_database_is_set_aside_and_told_and_the_studio_opens(
+    settings: Settings, make: Callable[[Path], None], is_lost: bool
+) -> None:
+    settings.home.mkdir()
+    make(settings.home / "aivista.db")
+    before = (settings.home / "aivista.db").read_bytes()
+    async with Studio(settings) as studio:
+        lost = await studio.lost_records()
+        assert (lost is not None) is is_lost
+        await run(studio, (await studio.new_conversation()).id, "hello")
+        assert len(await studio.conversations()) == 1
+    if lost is not None:
+        assert (settings.home / lost.name).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [(of_a_newer_aivista, "newer Aivista"), (of_somebody_else, "not a database of Aivista"), (Path.mkdir, "records")],
+)
+async def test_a_database_that_is_not_ours_to_read_is_left_as_it_is(
+    settings: Settings, make: Callable[[Path], None], told: str
+) -> None:
+    settings.home.mkdir()
+    path = settings.home / "aivista.db"
+    make(path)
+    before = path.read_bytes() if path.is_file() else b""
+    with pytest.raises(StorageFailure, match=told) as failure:
+        async with Studio(settings):
+            pass
+    assert failure.value.code is ErrorCode.STORAGE_BROKEN
+    assert str(settings.home) not in str(failure.value)
+    assert (path.read_bytes() if path.is_file() else b"") == before
+
+
+async def test_an_upgrade_that_breaks_off_leaves_the_first_version_as_it_was(settings: Settings) -> None:
+    with zipfile.ZipFile(HOMES / "0001.zip") as packed:
+        packed.extractall(settings.home)
+    in_database(settings.home, "CREATE TABLE calls (in_the_way INTEGER)")
+    before = tables(settings.home / "aivista.db")
+    with pytest.raises(StorageFailure):
+        async with Studio(settings):
+            pass
+    assert tables(settings.home / "aivista.db") == before
+    in_database(settings.home, "DROP TABLE calls")
+    async with Studio(settings) as studio:
+        assert await studio.conversations()
+    assert tables(settings.home / "aivista.db") == tables(first_start(settings.home.parent / "new"))
+
+
+def test_nothing_heavy_is_loaded_to_open_a_home_a_second_time(tmp_path: Path) -> None:
+    code = """
+import asyncio, sys
+from pathlib import Path
+from agent import Settings, Studio
+
+async def main():
+    for _ in range(2):
+        async with Studio(Settings(home=Path(sys.argv[1]))) as studio:
+            await studio.styles.all()
+    print(sorted({"alembic", "diskcache", "lancedb", "pyarrow", "numpy", "rapidfuzz"} & set(sys.modules)))
+
+asyncio.run(main())
+"""
+    child = run_child(code, str(tmp_path))
+    assert child.stdout.strip() == "[]", child.stderr
+
+
+# Damage beside which nothing is lost
+
+
+async def test_a_failure_tells_nothing_of_what_was_written(settings: Settings, studio: Studio) -> None:
+    conversation = await studio.new_conversation()
+    in_database(settings.home, "DROP TABLE turns")
+    error = only(await run(studio, conversation.id, "a secret wish"), TurnFailed).error
+    assert error.code is ErrorCode.STORAGE_BROKEN
+    assert "secret" not in str(error)
+
+
+async def test_of_turns_that_are_recorded_together_a_bad_one_fails_alone(settings: Settings, studio: Studio) -> None:
+    kept = [(await studio.new_conversation()).id for _ in range(8)]
+    in_database(
+        settings.home,
+        f"CREATE TRIGGER refuse BEFORE INSERT ON turns WHEN NEW.conversation_id = '{kept[3]}'"
+        " BEGIN SELECT RAISE(ABORT, 'no'); END",
+    )
+    ended = await asyncio.gather(*(run(studio, one, f"number {number}") for number, one in enumerate(kept)))
+    assert [isinstance(events[-1], TurnDone) for events in ended] == [one != kept[3] for one in kept]
+    in_database(settings.home, "DROP TRIGGER refuse")
+    async with Studio(settings) as again:
+        told = [[turn.text for turn in (await again.conversation(one)).turns] for one in kept]
+    assert told == [[f"number {number}"] if number != 3 else [] for number in range(8)]
+
+
+@pytest.mark.parametrize(
+    ("damage", "shown"),
+    [
+        ("UPDATE turns SET parent = id", ["three"]),
+        ("UPDATE turns SET parent = 'nowhere'", ["three"]),
+        ("UPDATE conversations SET head = 'nowhere'", ["one", "two", "three"]),
+        ("UPDATE conversations SET head = (SELECT id FROM turns WHERE parent IS NULL)", ["one", "two", "three"]),
+    ],
+)
+async def test_turns_that_lead_nowhere_end_somewhere(
+    settings: Settings, scene: Scene, damage: str, shown: list[str]
+) -> None:
+    async with scene.studio() as studio:
+        conversation = await studio.new_conversation()
+        for words in ("one", "two", "three"):
+            await run(studio, conversation.id, words)
+    in_database(settings.home, damage)
+    async with scene.studio() as studio:
+        assert [turn.text for turn in (await studio.conversation(conversation.id)).turns] == shown
+        assert isinstance((await run(studio, conversation.id, "four"))[-1], TurnDone)
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+async def test_a_signature_goes_back_as_it_came_and_one_that_was_lost_is_gone_without(
+    settings: Settings, is_lost: bool
+) -> None:
+    with GeminiServer() as server:
+        gemini = on_gemini(settings, server.url)
+        server.on_text(paint(), paint("make it blue", action="edit_image", handles=["#1"]))
+        server.on_image(PictureAnswer(64, 36, signature_bytes=900_000), SMALL)
+        async with Studio(gemini) as studio:
+            key = (await studio.new_conversation()).id
+            await run(studio, key, "a red fox")
+        # A signature of this size is no part of a row.
+        assert len((settings.home / "aivista.db").read_bytes()) < 900_000
+        if is_lost:
+            shutil.rmtree(settings.home / "blobs")
+        async with Studio(gemini) as studio:
+            assert isinstance((await run(studio, key, "make the fox blue"))[-1], TurnDone)
+        painted = [request for request in server.requests if request.kind == "image"]
+        assert (len(str(painted[1].body)) < 900_000) is is_lost
+        assert is_lost or server.violations == []
+
+
+async def test_a_picture_whose_handle_another_process_took_is_recorded_under_the_next_one(tmp_path: Path) -> None:
+    """And one whose caller is cancelled is recorded all the same: it was paid for."""
+    async with contextlib.aclosing(ConversationStore(tmp_path, ImageStore(tmp_path))) as store:
+        await store.open()
+        conversation = await store.create("local")
+        twice = [picture("#1", "t1", is_generated=False)] * 2
+        with pytest.raises(StorageFailure):
+            await store.begin_turn(conversation.id, begun_turn(), twice)
+        assert (await store.get(conversation.id, "local")).turns == (), "a turn goes with its uploads or not at all"
+        await store.begin_turn(conversation.id, begun_turn())
+        await store.add_picture(conversation.id, picture("#2", "t1"))
+        other = picture("#2", "t1").model_copy(update={"image": image_part("#3").model_copy(update={"handle": "#2"})})
+        adding = asyncio.create_task(store.add_picture(conversation.id, other))
+        await asyncio.sleep(0)
+        adding.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await adding
+        await store.finish_turn(conversation.id, finished(begun_turn()))
+        kept = await store.get(conversation.id, "local")
+        assert [(one.handle, one.image.digest) for one in kept.pictures] == [
+            (name, image_part(name).digest) for name in ("#2", "#3")
+        ]
+        answer = await store.answer_of(conversation.id, "#3")
+        assert answer is not None
+        assert {image.handle for image in answer.images} == {"#3"}
+    async with contextlib.aclosing(ConversationStore(tmp_path, ImageStore(tmp_path))) as store:
+        await store.open()
+        assert await store.get(conversation.id, "local") == kept
+
+
+# Whose they are
+
+
+def uses(studio: Studio, key: str, turn_id: str, owner: str) -> dict[str, Callable[[], Awaitable[object]]]:
+    """Return all that somebody does with a conversation."""
+    files = studio.workspace(key, owner)
+    return {
+        "read": lambda: studio.conversation(key, owner),
+        "rename": lambda: studio.rename_conversation(key, "theirs", owner),
+        "pin": lambda: studio.pin_conversation(key, True, owner),
+        "copy": lambda: studio.duplicate_conversation(key, owner),
+        "switch": lambda: studio.switch_branch(key, turn_id, owner),
+        "picture": lambda: studio.picture(key, "#1", owner),
+        "thumbnail": lambda: studio.thumbnail(key, "#1", 64, owner),
+        "trace": lambda: studio.trace(key, None, owner),
+        "report": lambda: studio.report(key, turn_id, owner=owner),
+        "request": lambda: studio.request_of(key, turn_id, owner),
+        "repeat": lambda: studio.repeated(key, "#1", owner),
+        "export": lambda: studio.archive.export_conversation(key, owner),
+        "files": files.list,
+        "texts": files.all_texts,
+        "size": files.size,
+        "file": lambda: files.read("a"),
+        "text": lambda: files.read_text("a"),
+        "write": lambda: files.write("a", "theirs", by="person"),
+        "file renamed": lambda: files.rename("a", "b"),
+        "file deleted": lambda: files.delete("a"),
+        "delete": lambda: studio.delete_conversation(key, owner),
+    }
+
+
+async def test_nobody_uses_what_is_somebody_elses_deleted_or_gone_for_good(studio: Studio) -> None:
+    conversation = await studio.new_conversation()
+    key = conversation.id
+    await run(studio, key, "hello")
+    await studio.workspace(key).write("a", "mine", by="person")
+    turn_id = (await studio.conversation(key)).turns[0].id
+
+    async def reached(owner: str) -> list[str]:
+        wrong = []
+        for name, use in uses(studio, key, turn_id, owner).items():
+            try:
+                await use()
+            except RequestRefused as refused:
+                if refused.code is ErrorCode.CONVERSATION_NOT_FOUND:
+                    continue
+            wrong.append(name)
+        return wrong
+
+    for stranger in ("ann", "", "LOCAL"):
+        assert await reached(stranger) == []
+        for back in (studio.undelete_conversation, studio.delete_forever):
+            assert await refusal(back(key, stranger)) is ErrorCode.CONVERSATION_NOT_FOUND
+        assert await studio.conversations(stranger) == []
+    before = await studio.conversation(key)
+    await studio.delete_conversation(key)
+    assert [name for name in await reached("local") if name != "delete"] == []
+    assert await refusal(studio.undelete_conversation(key, "ann")) is ErrorCode.CONVERSATION_NOT_FOUND
+    back_again = await studio.undelete_conversation(key)
+    assert back_again.model_copy(update={"version": before.version}) == before
+    assert await studio.workspace(key).all_texts() == {"a": "mine"}
+    await studio.delete_conversation(key)
+    await studio.delete_forever(key)
+    assert await reached("local") == []
+    assert await refusal(studio.undelete_conversation(key)) is ErrorCode.CONVERSATION_NOT_FOUND
+    tables_left = ("turns", "calls", "trace_steps", "workspace_files", "conversation_words")
+    counts = [rows(studio.settings.home / "aivista.db", f"SELECT count(*) AS n FROM {name}") for name in tables_left]
+    assert counts == [[{"n": 0}]] * len(tables_left)
+
+
+# Names, words, copies
+
+
+def said(name: str, text: str, *answers: str) -> tuple[Turn, list[Picture]]:
+    shown = tuple(AgentMessage(text=one) for one in answers)
+    turn = begun_turn(name, text)
+    return turn.model_copy(update={"state": TurnState.DONE, "components": shown}), []
+
+
+async def test_a_conversation_is_called_by_its_first_words_or_what_the_model_called_the_picture(
+    settings: Settings,
+) -> None:
+    subjects: dict[object, str] = {
+        " red\n fox. ": "Red fox",
+        "iPhone on a desk": "iPhone on a desk",
+        "élan": "Élan",
+        "雪中的红狐。": "雪中的红狐",
+        "word " * 40: "Word " + "word " * 7 + "word…",
+        **dict.fromkeys(("", "  ", "none", "Auto", None, 7, "#2", "#7b"), "draw a red fox"),
+    }
+    texts = {"  draw\n a   fox ": "draw a fox", "word " * 40: "word " * 8 + "word…", "画" * 60: "画" * 48 + "…"}
+    plans = [calls(generate(subject=one)) for one in subjects]  # type: ignore[arg-type]  # as a model may send it
+    scene = Scene(settings, text=[*plans, *(says("Hm.") for _ in texts)], pictures=lambda asked: painted(64, 36))
+    async with scene.studio() as studio:
+        for words in (*(["draw a red fox"] * len(subjects)), *texts):
+            await run(studio, (await studio.new_conversation()).id, words)
+        found = [one.title for one in await studio.conversations()][::-1]
+        assert found == [*subjects.values(), *texts.values()]
+        key = (await studio.conversations())[0].id
+        for title, code in (("", ErrorCode.TITLE_EMPTY), (" \n\0", ErrorCode.TITLE_EMPTY)):
+            assert await refusal(studio.rename_conversation(key, title)) is code
+        assert await refusal(studio.rename_conversation(key, "x" * 121)) is ErrorCode.TITLE_TOO_LONG
+        await studio.rename_conversation(key, "画" * 120)
+        assert (await studio.conversation(key)).title == "画" * 120
+
+
+FOUND = [
+    ("A red fox in the snow", ["fox", "SNOW red", "a sno"], ["ox", "fo snow", "fox wolf"]),
+    ("Ein Füchslein, Ein Fuchs", ["fuchs", "füchs"], []),
+    ("Straße", ["STRASSE"], []),
+    ("ｉＰｈｏｎｅ", ["iphone"], []),
+    ("一只红狐狸在雪里", ["狐", "狐狸", "红狐狸", "雪 狐狸"], ["狐红"]),
+    ("红色的狐, 河狸", [], ["狐狸"]),
+    ("红狐在这里，那里有狐狸", [], ["红狐狸"]),
+    ("画一张iPhone手机海报", ["手机 iph"], []),
+    ("ねこのイラスト", ["イラスト"], []),
+    ("picture #7b please", ["#7b"], []),
+]
+
+
+async def test_conversations_are_found_by_words_of_any_script_and_no_query_is_a_command(settings: Settings) -> None:
+    long = "word " * 60 + "a Hühnchen\nin the snow " + "word " * 60
+    texts = [*(text for text, _, _ in FOUND), long]
+    ids = await keep(settings.home, "local", *([said(f"t{number}", text)] for number, text in enumerate(texts)))
+    async with Studio(settings) as studio:
+
+        async def found(query: str) -> list[str]:
+            return [one.info.id for one in await studio.search_conversations(query, limit=100)]
+
+        for key, (text, are_found, are_not) in zip(ids, FOUND, strict=False):
+            assert [query for query in are_found if key not in await found(query)] == [], text
+            assert [query for query in are_not if key in await found(query)] == [], text
+        for query in (
+            "",
+            "  ",
+            "!?",
+            "🦊",
+            '"',
+            "* OR",
+            "words:fox",
+            "fox NEAR/3 snow",
+            "-fox ^red {a b} : *",
+            "\0\ud7ff",
+        ):
+            assert await found(f"zebra {query}") == [], query
+        [one] = await studio.search_conversations("huhn")
+        assert (one.info.id, one.turn_id, one.place, len(one.excerpt) <= 130) == (ids[-1], "t10", "said", True)
+        assert [one.excerpt[start:end] for start, end in one.marks] == ["Hühn"]
+        assert (one.excerpt.startswith("…word"), one.excerpt.endswith("word…")) == (True, True)
+        await studio.rename_conversation(ids[-1], "lighthouse")
+        assert (await found("lighthouse"), await found("huhn")) == ([ids[-1]], [ids[-1]])
+        await studio.rename_conversation(ids[-1], "teapot")
+        assert (await found("lighthouse"), await found("teapot")) == ([], [ids[-1]])
+
+
+async def test_a_copy_has_files_stars_and_tags_of_its_own_and_none_that_were_thrown_away(settings: Settings) -> None:
+    [key] = await keep(settings.home, "local", [(finished(begun_turn()), [picture(f"#{n}", "t1") for n in (1, 2, 3)])])
+    async with Studio(settings) as studio:
+        files = studio.workspace(key)
+        await files.write("notes/a.md", "狐", by="agent", is_untrusted=True)
+        await files.write("b.bin", b"\0\xff", by="person")
+        ids = {item.picture.handle: item.id for item in (await studio.gallery.page("local", GalleryQuery())).items}
+        await studio.gallery.star("local", [ids["#3"]], True)
+        await studio.gallery.tag("local", [ids["#1"]], "Poster")
+        await studio.gallery.delete("local", [ids["#2"]])
+        copy = await studio.duplicate_conversation(key)
+        items = (await studio.gallery.page("local", GalleryQuery(conversation_id=copy.id))).items
+        assert {one.picture.handle: (one.is_starred, one.tags) for one in items} == {
+            "#1": (False, ("Poster",)),
+            "#3": (True, ()),
+        }
+        there = studio.workspace(copy.id)
+        assert [(one.name, one.is_untrusted) for one in await there.list()] == [("b.bin", False), ("notes/a.md", True)]
+        await there.write("b.bin", "text now", by="person")
+        await there.delete("notes/a.md")
+        assert (await files.all_texts(), await there.all_texts()) == ({"notes/a.md": "狐"}, {"b.bin": "text now"})
+        prices = {one.id: one.price_usd for one in await studio.conversations()}
+        assert (prices[copy.id], prices[key]) == (0.0, 0.1)
+        assert ([one.handle for one in copy.pictures], copy.gone) == (["#1", "#3"], ("#2",))
+
+
+async def test_traces_keep_to_their_limit_and_the_oldest_turns_are_let_go_whole(settings: Settings) -> None:
+    def noise(asked: Asked) -> Line:
+        # It cannot be packed into much less than 10 KB.
+        return says(random.randbytes(10_000).hex())
+
+    changed = {"trace_limit_bytes": 100_000}
+    async with Scene(settings.model_copy(update=changed), text=noise).studio() as studio:
+        keys = [(await studio.new_conversation()).id for _ in range(12)]
+        for key in keys:
+            await run(studio, key, "hello")
+        kept = [len(await studio.trace(key)) for key in keys]
+        assert kept[0] == 0 < kept[-1]
+        assert kept == sorted(kept), "the newest are kept"
+        assert set(kept) == {0, kept[-1]}, "and no turn is kept by half"
+    async with Scene(settings.model_copy(update={"trace_limit_bytes": 60_000}), text=noise).studio() as studio:
+        await run(studio, keys[0], "hello again")
+        assert sum([bool(await studio.trace(key)) for key in keys]) < sum(map(bool, kept))
+        sizes = rows(settings.home / "aivista.db", "SELECT sum(size_bytes) AS n FROM trace_steps")
+        assert 0 < sizes[0]["n"] <= 60_000
