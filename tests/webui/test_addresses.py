@@ -202,6 +202,21 @@ def test_pictures_are_packed_with_their_recipes_or_clean_and_fetched_once(ann: P
     [(name, clean)] = unpacked(packed(ids=[first], clean=True).content).items()
     assert (name, recipe(ann, clean).status_code) == ("aivista-1-draw-a-red-fox-clean.png", 204)
     assert (pixels(clean), b"fox" in clean) == (pixels(stored), False)
+    waiting = [ann.http.post(f"{GALLERY}/zip", json={"ids": [first]}).json()["address"] for _ in range(4)]
+    assert [ann.http.get(f"/{one}").status_code for one in waiting] == [404, 200, 200, 200], (
+        "of many, the last few wait"
+    )
+
+
+def test_a_picture_whose_file_is_gone_is_told(ann: Person, public: PageProcess) -> None:
+    key = ann.says("draw a lighthouse at dusk", "draw a heron in reeds")
+    stored = ann.http.get(f"/media/{key}/1").content
+    for file in (public.home / "pictures").rglob("*"):
+        if file.is_file() and file.read_bytes() == stored:
+            file.unlink()
+    told = ann.http.post(f"{GALLERY}/zip", json={"ids": found(ann)}).json()
+    assert told["said"] == "1 packed; #1 could not be read"
+    assert ann.http.get(f"/aivista/preview/{key}/1?warmth=5").status_code == 404
 
 
 @each_case(

@@ -12,6 +12,7 @@ import pytest
 
 from tests.adapters.programs import COOKIE
 from tests.page import PageProcess
+from tests.webui.hostile import Stranger
 from tests.wire_server import GeminiProcess
 
 # The package brings no types.
@@ -85,6 +86,10 @@ def test_no_id_of_one_visitor_works_for_another(public: PageProcess) -> None:
         assert theirs["error"]["code"] == "conversation_not_found"
         assert ada.get("/aivista/gallery/page").json() != ben.get("/aivista/gallery/page").json()
         assert "fox" not in ben.get("/aivista/gallery/page").text
+        # A link that was signed for a picture opens it to whoever has it, whatever their cookie.
+        link = mine["pictures"][0]["url"]
+        assert ben.get(link).headers["content-type"].startswith("image/")
+        assert ben.get(link.replace("sig=", "sig=0")).status_code == 404
 
 
 def test_visitors_draw_without_the_operators_key_and_the_operator_with_it(
@@ -93,6 +98,12 @@ def test_visitors_draw_without_the_operators_key_and_the_operator_with_it(
     gemini.control(clear=True)
     with browser(public) as ada:
         assert say(public, "draw a fox", ada)["pictures"]
+        assert ada.get("/aivista/gallery/page", params={"words": "fox"}).json()["found"] == 1
+    stranger = Stranger(public.url)
+    assert "Type a key first." in str(stranger.press("s-test", None)["s-verdict"]), (
+        "whose key is lent is nobody's to try"
+    )
+    stranger.close()
     assert gemini.read("requests") == []
     assert say(public, "draw a fox", operator)["error"] is None
     assert gemini.read("requests") != []
