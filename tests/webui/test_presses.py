@@ -117,6 +117,18 @@ def test_words_said_otherwise_make_a_version_and_the_first_is_a_step_away(ann: P
     assert turns(ann, key)[1] == second
 
 
+def test_enter_pressed_twice_sends_once_but_the_same_words_later_are_sent(ann: Person) -> None:
+    send = ann.number("send")
+    data = ann.plain(send)
+    data[ann.events[send].index("multimodaltextbox")] = {"text": "draw a red fox", "files": []}
+    first, second = (ann.join(send, data).json()["event_id"] for _ in range(2))
+    ann.told(first)
+    [key] = ann.rows()
+    assert len(turns(ann, key)) == 1, second
+    ann.says("draw a boat", "draw a red fox", conversation=key)
+    assert len(turns(ann, key)) == 3
+
+
 # Presets
 
 
