@@ -45,8 +45,9 @@ def test_the_price_before_send_follows_the_chips_and_what_stands_beside_the_word
     assert 0 < cheap <= most
     four, dearest = price(ann, count="4", **flash), price(ann, image_model="pro", resolution="4K", review="always")
     assert most < four[1] < dearest[1]
-    for beside in ({"characters": 4000}, {"files": 1}, {"marked": 1}, {"masks": 1}):
-        assert price(ann, {"characters": 0, "files": 0, "marked": 0, "masks": 0} | beside, **flash)[1] >= most
+    for beside in ({"characters": 90_000}, {"files": 14}, {"marked": 14}, {"masks": 14}):
+        dearer = price(ann, {"characters": 0, "files": 0, "marked": 0, "masks": 0} | beside, **flash)
+        assert dearer[0] > cheap, beside
     assert price(ann, {"text": "four foxes"}, **flash)[1] > most * 3
     plain, lettering = (
         price(ann, {"text": text}, image_model="flash") for text in ("a fox", "a poster that says “NO”")

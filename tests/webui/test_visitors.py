@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -58,6 +59,11 @@ def say(page: PageProcess, text: str, client: httpx2.Client | None = None, conve
     return answer
 
 
+def price_of(visitor: Stranger) -> int:
+    """Return how many amounts of money the price before Send names."""
+    return str(visitor.press("cost-bus", None)["cost"]).count("$")
+
+
 def turn_of(client: httpx2.Client, conversation: str) -> str:
     """Return the id of the newest turn, as the trace of the page tells it."""
     return str(client.get(f"/aivista/trace/{conversation}").json()["turns"][-1]["id"])
@@ -99,14 +105,20 @@ def test_visitors_draw_without_the_operators_key_and_the_operator_with_it(
     with browser(public) as ada:
         assert say(public, "draw a fox", ada)["pictures"]
         assert ada.get("/aivista/gallery/page", params={"words": "fox"}).json()["found"] == 1
-    stranger = Stranger(public.url)
-    assert "Type a key first." in str(stranger.press("s-test", None)["s-verdict"]), (
-        "whose key is lent is nobody's to try"
-    )
-    stranger.close()
     assert gemini.read("requests") == []
     assert say(public, "draw a fox", operator)["error"] is None
     assert gemini.read("requests") != []
+
+
+def test_a_key_that_is_lent_to_visitors_is_tried_out_for_none_of_them(gemini: GeminiProcess, tmp_path: Path) -> None:
+    environment = {"GEMINI_API_KEY": "AIza-operators-own-0001", "GOOGLE_GEMINI_BASE_URL": gemini.url}
+    with PageProcess("--host", "0.0.0.0", "--visitors-spend", "1", home=tmp_path, environment=environment) as page:
+        gemini.control(clear=True)
+        stranger = Stranger(page.url)
+        assert "Type a key first." in str(stranger.press("s-test", None)["s-verdict"])
+        assert gemini.read("requests") == []
+        assert price_of(stranger) > 0, "it is lent"
+        stranger.close()
 
 
 def test_the_operator_has_what_is_kept_there_and_visitors_have_not(
