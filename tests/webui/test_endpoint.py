@@ -14,13 +14,9 @@ from typing import Any, TypeAlias
 
 import pytest
 from PIL import Image
-from starlette.requests import Request
 
 from tests.page import PageProcess
-from tests.support.cases import each_case
 from tests.wire_server import GeminiProcess
-from webui.endpoint import script_of
-from webui.sessions import Sessions
 
 Answer = dict[str, Any]
 # The package brings no types.
@@ -188,22 +184,6 @@ def test_a_file_that_is_no_picture_is_named(client: Client, tmp_path: Path) -> N
 
 def test_a_conversation_that_is_not_there_is_refused(client: Client) -> None:
     assert chat(client, "hello", conversation="nowhere")[-1]["error"]["code"] == "conversation_not_found"
-
-
-@each_case("is_shared", [True, False])
-@each_case("name", ["\ud800", "c1:x.\ud800", "\ud800:\ud800.\ud800"])
-def test_half_a_character_is_in_no_name_that_a_script_goes_on_with(name: str, is_shared: bool) -> None:
-    sessions = Sessions(b"s" * 32, is_shared=is_shared)
-    script = script_of(sessions, Request({"type": "http", "headers": []}), name)
-    answer = script.told({"conversation": script.conversation_id})
-    assert answer["conversation"].encode()
-    assert script.conversation_id, "an empty one would begin a conversation"
-    assert (sessions.read(script.cookie) is not None) is is_shared
-
-
-def test_a_script_that_names_no_conversation_begins_one() -> None:
-    script = script_of(Sessions(b"s" * 32), Request({"type": "http", "headers": []}), None)
-    assert script.conversation_id == ""
 
 
 def test_a_failure_of_the_provider_is_told(client: Client, gemini: GeminiProcess) -> None:

@@ -2,101 +2,22 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-import pytest
+import httpx
 
-from tests.golden.reading import elements, read
+from tests.adapters.words import LANGUAGES, words_of
+from tests.golden import everything
+from tests.golden.reading import elements
 from tests.page import PageProcess
 from tests.support.cases import each_case
-from tests.webui.hostile import Stranger
+from tests.webui.people import Person, words
 
 GONE = "no longer exists"
-# Not of the documentation's addresses, which are not public.
-_ADDRESSES = (f"93.185.{high}.{low}" for high in range(216, 220) for low in range(1, 255))
-
-
-class Person(Stranger):
-    """Somebody with a cookie and conversations of their own."""
-
-    def says(self, *words: str, conversation: str = "", ratio: str = "auto") -> str:
-        """Send words, one after the other, in a new conversation unless one is given; return its id."""
-        for text in words:
-            send = self.number("send")
-            data = self.plain(send)
-            inputs = next(one["inputs"] for one in self.config["dependencies"] if one["id"] == send)
-            names = [self.names[one] for one in inputs]
-            data[names.index("box")] = {"text": text, "files": []}
-            data[names.index("aspect-ratio")] = ratio
-            data[names.index("conversation")] = conversation
-            assert self.done(send, data)[-1]["success"]
-            conversation = conversation or self.rows()[0]
-        return conversation
-
-    def look(self, act: str = "look", text: str = "") -> str:
-        """Return the rail's rows after a look at them."""
-        return str(self.press("rail-bus", {"act": act, "text": text})["rail-rows"])
-
-    def rows(self, act: str = "look", text: str = "") -> list[str]:
-        """Return the ids of the conversations that the rail lists."""
-        listed = (one.get("data-id") for one in elements(self.look(act, text), "//*[@data-id]"))
-        return list(dict.fromkeys(one for one in listed if one))
-
-    def changes(self, act: str, key: str, current: str = "", **more: Any) -> dict[str, Any]:
-        """Return what a change of a conversation changed on the page."""
-        return self.press("rail-bus", {"act": act, "id": key, **more}, "submit", conversation=current)
-
-    def shown(self, conversation: str) -> str:
-        """Return the page as it comes for a conversation."""
-        return self.http.get(f"/?c={conversation}").text
-
-    def tree(self, conversation: str, act: str = "show", arg: str = "", **on_page: str) -> dict[str, Any]:
-        opened = on_page.pop("opened", "")
-        return self.press("tree-bus", {"act": act, "arg": arg, "opened": opened}, conversation=conversation, **on_page)
-
-    def preset(self, act: str, key: str = "", name: str = "", **chips: Any) -> dict[str, Any]:
-        return self.press("presets-bus", {"act": act, "id": key, "name": name}, **chips)
-
-    def presets(self) -> list[str]:
-        return [one.get("data-id") for one in elements(self.preset("list")["presets"], "//li[@data-id]")]
-
-
-@pytest.fixture(scope="module")
-def public(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageProcess]:
-    chosen = {"AIVISTA_BEHIND_PROXY": "on"}
-    with PageProcess("--host", "0.0.0.0", home=tmp_path_factory.mktemp("home"), environment=chosen) as page:
-        yield page
-        assert "Traceback" not in page.errors
-
-
-@pytest.fixture
-def person(public: PageProcess) -> Iterator[Callable[..., Person]]:
-    came: list[Person] = []
-
-    def come(**headers: str) -> Person:
-        came.append(Person(public.url, headers={"X-Forwarded-For": next(_ADDRESSES), **headers}))
-        return came[-1]
-
-    yield come
-    for one in came:
-        one.close()
-
-
-@pytest.fixture
-def ann(person: Callable[..., Person]) -> Person:
-    return person()
-
-
-@pytest.fixture
-def ben(person: Callable[..., Person]) -> Person:
-    return person()
-
-
-def words(html: Any) -> str:
-    return "\n".join(read(str(html)))
 
 
 # The rail
@@ -152,7 +73,7 @@ def test_what_is_deleted_comes_back_from_where_it_was_open_or_from_the_trash_unt
 
 
 def test_a_copy_is_opened_under_a_name_that_says_so_with_the_chips_it_was_made_with(ann: Person) -> None:
-    key = ann.says("draw a fox", ratio="16:9")
+    key = ann.says("draw a fox", aspect_ratio="16:9")
     changed = ann.changes("duplicate", key, key)
     assert changed["aspect-ratio"] == "16:9"
     assert changed["conversation"] not in {key, ""}
@@ -194,6 +115,18 @@ def test_words_said_otherwise_make_a_version_and_the_first_is_a_step_away(ann: P
     back = ann.press("branch-bus", {"act": "switch", "turn": second}, conversation=key)
     assert "1 / 2" in json.dumps(back["chat"])
     assert turns(ann, key)[1] == second
+
+
+def test_enter_pressed_twice_sends_once_but_the_same_words_later_are_sent(ann: Person) -> None:
+    send = ann.number("send")
+    data = ann.plain(send)
+    data[ann.events[send].index("multimodaltextbox")] = {"text": "draw a red fox", "files": []}
+    first, second = (ann.join(send, data).json()["event_id"] for _ in range(2))
+    ann.told(first)
+    [key] = ann.rows()
+    assert len(turns(ann, key)) == 1, second
+    ann.says("draw a boat", "draw a red fox", conversation=key)
+    assert len(turns(ann, key)) == 3
 
 
 # Presets
@@ -338,7 +271,217 @@ def test_a_wish_is_written_out_for_its_person_and_nothing_is_sent(ann: Person, p
     assert ann.rows() == []
 
 
+# The styles
+
+
+MOON = {
+    "name_en": "Haiku moon",
+    "name_zh": "俳句月色",
+    "aliases": "moonlit haiku，月下俳句",
+    "description_en": "A pale disc over reeds.",
+    "phrases": "pale moon over reeds\none heron\n",
+    "tags": "night, print",
+}
+
+
+def style(person: Person, act: str, **more: Any) -> dict[str, Any]:
+    return person.press("sty-bus", {"act": act, **more})
+
+
+def said_of(changed: dict[str, Any]) -> str:
+    """Return what the library says at a change."""
+    return " ".join(words(changed["sty-note"]).split("\n"))
+
+
+def listed(person: Person, query: str = "", family: str = "") -> list[str]:
+    cards = style(person, "find", query=query, family=family)["sty-list"]
+    return [one.get("data-id") for one in elements(cards, "//article[@data-id]")]
+
+
+def test_a_style_is_written_found_changed_deleted_brought_back_and_handed_on(ann: Person, ben: Person) -> None:
+    assert listed(ann, "ukiyo-e")[0] == "ukiyo-e"
+    assert "ukiyo-e" not in listed(ann, "ukiyo-e", "3d")
+    assert "“Haiku moon” is kept." in said_of(style(ann, "save", fields=MOON))
+    [key] = listed(ann, family="mine")
+    reasons = {"HAIKU": "Its name", "moonlit": "Also called “moonlit haiku”", "heron": "Adds “one heron”"}
+    for query, why in (reasons | {"night": "Filed under “night”", "disc": "Says so in its description"}).items():
+        assert why in words(style(ann, "find", query=query, family="mine")["sty-list"])
+    assert "pale moon over reeds\none heron" in style(ann, "edit", id=key)["sty-form"]
+    assert "“Haiku dusk” is kept." in said_of(style(ann, "save", id=key, fields=MOON | {"name_en": "Haiku dusk"}))
+    assert "“Haiku dusk” is deleted." in said_of(style(ann, "delete", id=key))
+    assert listed(ann, family="mine") == []
+    assert "“Haiku dusk” is back." in said_of(style(ann, "undo"))
+    [key] = listed(ann, family="mine")
+    exported = style(ann, "export")["sty-note"]
+    [link] = elements(exported, "//a[@download='aivista-styles.json']")
+    data = base64.b64decode(link.get("href").partition("base64,")[2]).decode()
+    assert "1 style imported." in said_of(style(ben, "import", text=data))
+    assert "pale moon over reeds\none heron" in style(ben, "edit", id=listed(ben, family="mine")[0])["sty-form"]
+
+
+def test_what_cannot_be_done_with_a_style_is_told_and_nothing_of_one_shows_to_another(
+    ann: Person, ben: Person, person: Callable[..., Person]
+) -> None:
+    style(ann, "save", fields=MOON)
+    [key] = listed(ann, family="mine")
+    assert (listed(ben, family="mine"), key in listed(ben, "haiku moon")) == ([], False)
+    for act in ("edit", "delete", "save"):
+        for one, which in ((ben, key), (ann, "ink-wash")):
+            changed = style(one, act, id=which, fields=MOON)
+            assert list(changed) == ["sty-note"]
+            assert words_of("en")["error.style_not_found"] in said_of(changed)
+    assert "Phrases: there is none" in said_of(style(ann, "save", fields=MOON | {"phrases": " \n", "name_en": "Sun"}))
+    long = json.dumps({"styles": [{"name": {"en": "Long"}, "phrases": ["x" * 241]}]})
+    short = json.dumps({"styles": [{"name": {"en": "Fine style"}, "phrases": ["x"]}, {"name": {"en": "Bad style"}}]})
+    chinese = person(**{"Accept-Language": "zh-CN"})
+    for text, problem, in_chinese in (
+        ("{", "the file is not JSON", "文件不是 JSON"),
+        ("[]", "the file is not one that was exported here", "文件不是从这里导出的"),
+        (" " * ((1 << 20) + 9), "the file is larger than 1 MB", "文件超过 1 MB"),
+        (short, "style 2, Phrases: something is missing", "第 2 种风格，短语：缺少"),
+        (long, "style 1, Phrases: it has more than 240 characters", "第 1 种风格，短语：超过 240 个字符"),
+    ):
+        assert problem in said_of(style(ann, "import", text=text))
+        assert in_chinese in said_of(style(chinese, "import", text=text))
+    assert listed(ann, family="mine") == [key]
+
+
+# Examples and exact adjustments
+
+
+@each_case("language", LANGUAGES)
+def test_every_example_makes_a_picture_on_sketch_and_sliders_do_just_what_they_say(
+    person: Callable[..., Person], language: str
+) -> None:
+    one, said = person(**{"Accept-Language": language}), {"brightness": 20, "contrast": -10, "saturation": 0}
+    for name in ("fox", "poster", "city", "photo", "crop", "letters"):
+        one.press("bus", {"act": "try_wish", "arg": name}, conversation="")
+    counts = one.http.get("/aivista/gallery/facets").json()
+    assert (counts["total"], counts["sources"]["uploaded"], len(one.rows())) == (9, 3, 6)
+    key = one.rows()[-1]
+    told = {"handle": "#1", "warmth": 100, "sharpness": 35, **said}
+    shown = json.dumps(one.press("bus", {"act": "panel_apply", "arg": json.dumps(told)}, conversation=key))
+    assert "/1b?size" in shown
+    for amount in ("20", "10", "100", "35"):
+        assert amount in words(shown)
+    assert one.press("bus", {"act": "try_wish", "arg": "../fox"}, conversation="") == {}
+
+
+# The page as it comes
+
+
+def filled(document: str) -> dict[str, Any]:
+    """Return what the parts of a page come with, by element's id, else by label."""
+    config, _ = json.JSONDecoder().raw_decode(document.partition("window.gradio_config = ")[2])
+    shown = (one["props"] for one in config["components"])
+    return {props.get("elem_id") or props.get("label") or "": props.get("value") for props in shown}
+
+
+def asked_for(person: Person, sealed: str) -> dict[str, Any]:
+    """Return what a page is sent that was opened anew and asks for what it lacks."""
+    opened = Person(person.url, headers=person.headers)
+    opened.http.cookies = person.http.cookies
+    [wire] = [one["props"] for one in opened.config["components"] if one["props"].get("label") == "filled"]
+    wire["value"] = sealed
+    told = opened.press("fill-again", None)
+    opened.close()
+    return told
+
+
+def test_a_page_comes_filled_for_its_visitor_and_is_filled_anew_when_something_has_changed(
+    ann: Person, ben: Person, person: Callable[..., Person], public: PageProcess
+) -> None:
+    key = ann.says("draw a teapot")
+    answer = ann.http.get("/", headers={"Accept-Encoding": "identity"})
+    assert (answer.headers["cache-control"], int(answer.headers["content-length"])) == ("no-store", len(answer.content))
+    shown = filled(answer.text)
+    assert all("teapot" in json.dumps(shown[part]) for part in ("top", "rail-rows", "chat"))
+    assert (shown["conversation"], key in shown["filled"]) == (key, True)
+    new = filled(ann.http.get("/?c=new").text)
+    assert (new["conversation"], "teapot" in new["top"]) == ("", False)
+    chinese = filled(person(**{"Accept-Language": "zh-CN"}).http.get("/").text)
+    for told, language in ((new, "en"), (chinese, "zh-CN")):
+        assert words_of(language)["welcome.hello"] in told["welcome"]
+    for path in ("/", f"/?c={key}"):
+        assert "teapot" not in ben.http.get(path).text + httpx.get(f"{public.url}{path}", trust_env=False).text
+    first = filled(httpx.get(public.url, trust_env=False).text)
+    assert (first["filled"], first["top"]) == ("", ""), "before the cookie the page asks"
+    assert asked_for(ann, shown["filled"]) == {}
+    assert "teapot" in str(asked_for(ann, ""))
+    ann.says("draw a kettle", conversation=key)
+    assert "kettle" in str(asked_for(ann, shown["filled"]))
+
+
+def test_to_who_comes_from_elsewhere_the_page_is_packed(ann: Person) -> None:
+    near, far = ann.http.get("/"), ann.http.get("/", headers={"Host": "studio.example.org"})
+    assert "content-encoding" not in near.headers
+    assert (far.headers["content-encoding"], far.headers["vary"]) == ("gzip", "Accept-Encoding")
+    assert int(far.headers["content-length"]) * 3 < len(near.content)
+    assert filled(far.text)["rail-head"] == filled(near.text)["rail-head"]
+
+
+# What somebody wrote
+
+
+def test_what_somebody_wrote_is_markup_nowhere(ann: Person) -> None:
+    hostile = everything.HOSTILE
+    key = ann.says(f"draw a fox {hostile}", f"draw a boat</script><!--<script> {hostile}")
+    ann.changes("rename", key, key, text=hostile)
+    [*_, turn] = turns(ann, key)
+    ids = gallery(ann)
+    change = {"act": "tag", "ids": list(ids.values()), "tag": hostile[:60]}
+    assert ann.http.post("/aivista/gallery/change", json=change).status_code == 200
+    style(ann, "save", fields=dict.fromkeys(MOON, hostile) | {"name_en": f"{hostile[:40]} moon"})
+    trace = ann.http.get(f"/aivista/trace/{key}/{turn}").json()["html"]
+    numbers = [one.get("data-number") for one in elements(trace, "//*[@data-number]")]
+    steps = [ann.http.get(f"/aivista/trace/{key}/{turn}/{one}").json()["html"] for one in numbers]
+    data = ann.http.get(f"/media/{key}/1?download=1").content
+    told = ann.http.post("/aivista/recipe", content=data).json()
+    lines = dict.fromkeys(("words", "prompt", "model", "model_label", "conversation_title"), hostile)
+    sources = [{"title": hostile, "url": "javascript:alert(1)"}]
+    file = json.dumps({"recipe": told["recipe"] | lines | {"sources": sources}})
+    foreign = json.dumps(
+        {"foreign": {"tool": "parameters", "prompt": hostile, "negative_prompt": hostile, "raw": hostile}}
+    )
+    recipes = [
+        ann.press("recipe-bus", {"act": act, "told": one}) for act in ("found", "read") for one in (file, foreign)
+    ]
+    cells = ann.http.get("/aivista/gallery/page", params={"words": "fox"}).json()["cells"]
+    written = [
+        ann.look(),
+        ann.look("find", hostile),
+        cells,
+        ann.tree(key)["tr-pane"],
+    ]
+    written += [style(ann, "find", query=hostile, family="mine")["sty-list"], trace + "".join(steps)]
+    written += [str(one) for part in recipes for one in part.values()]
+    written += [str(ann.preset("save", name=hostile[:60])["presets"])]
+    for text in written:
+        assert "hostile" in text
+        assert (
+            elements(text, "//*[@class='hostile' or @onmouseover] | //script | //a[starts-with(@href, 'javascript')]")
+            == []
+        )
+    page = ann.shown(key).partition("window.gradio_config = ")[2].partition(";</script>")[0]
+    assert "hostile" in page
+    assert not re.search(r"[<>&'\u2028\u2029]", page)
+
+
 NONSENSE: dict[str, tuple[Any, ...]] = {
+    "bus": (
+        *(None, "view", [], {}, {"act": 3}, {"act": "view", "arg": {}}, {"act": "x", "more": 1}),
+        *({"act": "panel", "arg": one} for one in ("", "{}", '{"handle": "#1", "action": "delete"}', '{"handle": 1}')),
+        *(
+            {"act": "panel_apply", "arg": one}
+            for one in ("7", '{"brightness": 1}', '{"handle": "#1", "brightness": 101}')
+        ),
+        *({"act": "run_plan", "arg": one} for one in ("", "[]", '{"turn": 3}', '{"turn": "t1", "more": 1}')),
+    ),
+    "sty-bus": (None, "try", {}, {"act": 3}, {"act": "find", "more": 1}, {"act": "x", "fields": [1]}),
+    "recipe-bus": (
+        *(None, "x", {"act": 1}, {"act": "keep", "more": 1}, {"act": "keep", "arg": "#" * 65}),
+        *({"act": "read", "told": one} for one in ("null", "{", '{"recipe": {"version": 9}}', " " * 300_000)),
+    ),
     "rail-bus": (None, "x", {"act": "find", "text": 5}, {"act": "x", "more": 1}, {"act": "d" * 9, "id": "9" * 65}),
     "branch-bus": ({"act": "say"}, {"act": "say", "turn": "t", "text": ["x"]}),
     "gal-bus": (None, {}, {"act": "open", "ids": []}, {"act": "open", "ids": ["x"]}, {"act": "burn", "ids": [7]}),

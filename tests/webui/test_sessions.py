@@ -1,7 +1,8 @@
-"""Who may see what: cookies, keys and links."""
+"""Who a browser is, what its cookie and a signed link open, and the keys that are held or kept for somebody."""
 
 from __future__ import annotations
 
+import os
 import stat
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +10,11 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
+from agent.errors import StorageFailure
+from agent.settings import Settings
+from tests.support.cases import each_case
+from tests.support.children import run_child
+from webui.kept_key import KeptKey
 from webui.sessions import (
     COOKIE,
     KEY_IDLE_S,
@@ -18,12 +24,18 @@ from webui.sessions import (
     Sessions,
     Visitor,
     load_secret,
+    open_sessions,
 )
 from webui.words import load_words
+
+KEY, OTHER = SecretStr("AIzaSyKeptOnThisMachine0001"), SecretStr("AIzaSyOfTheSession0002")
+ME = Visitor("token", "local", load_words("en"))
 
 
 @dataclass
 class Asked:
+    """What of a request says who sent it."""
+
     cookies: dict[str, str] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
 
@@ -45,35 +57,20 @@ def test_a_cookie_of_ours_is_known_and_a_forged_one_is_not() -> None:
     cookie = ours.new_cookie()
     token = ours.token_of(cookie)
     assert token is not None
-    assert len(token) == 32
-    for forged in (
-        None,
-        "",
-        token,
-        f"{token}.",
-        f"{token}.{'0' * 32}",
-        f"{'0' * 32}.{cookie.partition('.')[2]}",
-        "é.é",
-        f"{token}.\ud800",
-        f"\ud800.{'0' * 32}",
-        f"{token}.local.9.\ud800",
-        f"{token}.\ud800.9.{'0' * 32}",
-    ):
-        assert ours.token_of(forged) is None
+    forged = [None, "", token, f"{token}.", f"{token}.{'0' * 32}", f"{'0' * 32}.{cookie.partition('.')[2]}", "é.é"]
+    forged += [f"{token}.\ud800", f"\ud800.{'0' * 32}", f"{token}.local.9.\ud800", f"{token}.\ud800.9.{'0' * 32}"]
+    assert [one for one in forged if ours.token_of(one) is not None] == []
     assert Sessions(b"t" * 32).token_of(cookie) is None
 
 
-def test_on_ones_own_machine_every_cookie_is_the_same_owner() -> None:
-    ours = sessions()
-    assert ours.owner(ours.token_of(ours.new_cookie())) == ours.owner(None) == "local"
-
-
-def test_on_a_shared_link_each_cookie_is_its_own_owner() -> None:
-    ours = sessions(is_shared=True)
-    owners = {ours.owner(ours.token_of(ours.new_cookie())) for _ in range(3)}
-    assert len(owners) == 3
-    assert "local" not in owners
-    assert ours.owner(None) not in owners
+def test_each_cookie_is_its_own_owner_where_others_come_and_all_are_one_elsewhere() -> None:
+    for is_shared in (True, False):
+        ours = sessions(is_shared=is_shared)
+        owners = {ours.owner(ours.token_of(ours.new_cookie())) for _ in range(3)} | {ours.owner(None)}
+        assert len(owners) == (4 if is_shared else 1)
+        assert ("local" in owners) is not is_shared
+    visitor = sessions().visitor(Asked({COOKIE: sessions().new_cookie("account-1")}))
+    assert (visitor.owner, visitor.is_known) == ("local", False)
 
 
 def test_a_cookie_may_open_what_belongs_to_another_owner_until_it_is_too_old() -> None:
@@ -83,108 +80,134 @@ def test_a_cookie_may_open_what_belongs_to_another_owner_until_it_is_too_old() -
     visitor = ours.visitor(Asked({COOKIE: cookie}))
     assert (visitor.owner, visitor.is_known) == ("local", True)
     token, _, until, signature = cookie.split(".")
-    for forged in (
-        f"{token}.account-1.{until}.{signature}",
-        f"{token}.local.{int(until) + 1}.{signature}",
-        f"{token}.local.{until}.{'0' * 32}",
-        f"{token}.{signature}",
-        f"{ours.new_cookie()}.local",
-    ):
-        assert ours.read(forged) is None
+    forged = [f"{token}.account-1.{until}.{signature}", f"{token}.local.{int(until) + 1}.{signature}"]
+    forged += [f"{token}.local.{until}.{'0' * 32}", f"{token}.{signature}", f"{ours.new_cookie()}.local"]
+    assert [one for one in forged if ours.read(one) is not None] == []
     clock.now += OWNED_LIFE_S + 1
     assert ours.read(cookie) is None
     assert ours.visitor(Asked({COOKIE: cookie})).owner != "local"
 
 
-def test_on_ones_own_machine_a_cookie_of_another_owner_is_the_operators_as_well() -> None:
-    ours = sessions()
-    visitor = ours.visitor(Asked({COOKIE: ours.new_cookie("account-1")}))
-    assert (visitor.owner, visitor.is_known) == ("local", False)
-
-
-def test_the_names_of_those_who_signed_in_do_not_grow_without_end() -> None:
-    ours = sessions(is_shared=True)
-    for number in range(10_001):
-        ours.name_owner(f"account-{number}", f"Ada {number}")
-    assert ours.name_of("account-0") == ""
-    assert ours.name_of("account-10000") == "Ada 10000"
-
-
-def test_a_key_is_held_for_its_visitor_only_and_until_it_is_idle() -> None:
+def test_a_key_is_held_for_its_visitor_only_until_it_is_idle_or_forgotten_and_for_nobody_without_a_cookie() -> None:
     clock = Clock()
     ours = sessions(clock)
     one, two = (ours.visitor(Asked({COOKIE: ours.new_cookie()})) for _ in range(2))
-    assert ours.hold_key(one, SecretStr("AIza-one"))
+    assert ours.hold_key(one, KEY)
     assert ours.key(two) is None
-    clock.now += KEY_IDLE_S - 1
-    held = ours.key(one)
-    assert held is not None
-    assert held.get_secret_value() == "AIza-one"
-    clock.now += KEY_IDLE_S - 1
-    assert ours.key(one) is not None, "using it keeps it"
+    assert KEY.get_secret_value() not in repr(ours)
+    for _ in range(2):
+        clock.now += KEY_IDLE_S - 1
+        assert ours.key(one) == KEY, "using it keeps it"
     clock.now += KEY_IDLE_S + 1
     assert ours.key(one) is None
+    ours.hold_key(one, KEY)
+    ours.hold_key(one, None)
+    assert ours.key(one) is None
+    assert not ours.hold_key(ours.visitor(Asked()), KEY)
 
 
 def test_keys_that_are_held_do_not_grow_without_end_and_the_one_that_rested_longest_goes_first() -> None:
     ours = sessions()
     used, rested, *others = (Visitor(f"token-{number}", "local", load_words("en")) for number in range(10_001))
     for visitor in (used, rested, *others[:-1]):
-        ours.hold_key(visitor, SecretStr("AIza-one"))
+        ours.hold_key(visitor, KEY)
     assert ours.key(used) is not None
-    ours.hold_key(others[-1], SecretStr("AIza-one"))
+    ours.hold_key(others[-1], KEY)
     assert ours.key(rested) is None
     assert all(ours.key(one) is not None for one in (used, others[0], others[-1]))
 
 
-def test_a_key_can_be_forgotten() -> None:
-    ours = sessions()
-    visitor = ours.visitor(Asked({COOKIE: ours.new_cookie()}))
-    ours.hold_key(visitor, SecretStr("AIza-one"))
-    ours.hold_key(visitor, None)
-    assert ours.key(visitor) is None
-
-
-def test_without_a_cookie_no_key_is_held() -> None:
-    ours = sessions()
-    stranger = ours.visitor(Asked())
-    assert not ours.hold_key(stranger, SecretStr("AIza-one"))
-    assert ours.key(stranger) is None
-
-
-def test_a_key_never_shows_in_a_repr() -> None:
-    ours = sessions()
-    ours.hold_key(ours.visitor(Asked({COOKIE: ours.new_cookie()})), SecretStr("AIza-canary"))
-    assert "canary" not in repr(ours)
-
-
-@pytest.mark.parametrize("change", ["owner", "until", "sig", "conversation", "handle"])
-def test_a_signed_link_opens_one_picture_and_nothing_else(change: str) -> None:
-    ours = sessions()
-    query = dict(part.split("=", 1) for part in ours.link_query("local", "c1", "7b").split("&"))
-    assert ours.link_owner(query, "c1", "7b") == "local"
-    where = ("c2", "7b") if change == "conversation" else ("c1", "7c") if change == "handle" else ("c1", "7b")
-    if change in query:
-        query[change] = "9" * len(query[change])
-    assert ours.link_owner(query, *where) is None
-
-
-def test_a_signed_link_ends_after_a_day() -> None:
+@each_case("change", ["", "owner", "until", "sig", "conversation", "handle", "time"])
+def test_a_signed_link_opens_one_picture_for_a_day_and_nothing_else(change: str) -> None:
     clock = Clock()
     ours = sessions(clock)
     query = dict(part.split("=", 1) for part in ours.link_query("local", "c1", "7b").split("&"))
-    clock.now += LINK_LIFE_S + 1
-    assert ours.link_owner(query, "c1", "7b") is None
+    where = ("c2", "7b") if change == "conversation" else ("c1", "7c") if change == "handle" else ("c1", "7b")
+    if change in query:
+        query[change] = "9" * len(query[change])
+    clock.now += LINK_LIFE_S + 1 if change == "time" else 0
+    assert ours.link_owner(query, *where) == (None if change else "local")
 
 
 def test_the_language_comes_from_the_cookie_or_the_browser() -> None:
-    ours = sessions()
-    assert ours.visitor(Asked(headers={"accept-language": "zh-CN"})).words.language == "zh-CN"
-    assert ours.visitor(Asked({LANGUAGE_COOKIE: "en"}, {"accept-language": "zh-CN"})).words.language == "en"
+    chinese = {"accept-language": "zh-CN"}
+    assert sessions().visitor(Asked(headers=chinese)).words.language == "zh-CN"
+    assert sessions().visitor(Asked({LANGUAGE_COOKIE: "en"}, chinese)).words.language == "en"
 
 
-def test_the_secret_is_made_once_and_is_private(tmp_path: Path) -> None:
-    first = load_secret(tmp_path)
-    assert load_secret(tmp_path) == first
-    assert len(first) == 32
-    assert stat.S_IMODE((tmp_path / "session.secret").stat().st_mode) == 0o600
+@pytest.mark.skipif(os.name != "posix", reason="modes are POSIX's")
+def test_the_secret_and_a_kept_key_are_private_whole_and_read_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    home = tmp_path / "new" / "home"
+    kept = KeptKey(home)
+    assert kept.read() is None
+    kept.keep(OTHER)
+    kept.keep(KEY)
+    [path] = home.iterdir()
+    assert [stat.S_IMODE(one.stat().st_mode) for one in (home, path)] == [0o700, 0o600]
+    assert KEY.get_secret_value() not in repr(vars(kept))
+    path.chmod(0o644)
+    assert KeptKey(home).read() == KEY
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert "could be read by others" in caplog.text
+    assert KEY.get_secret_value() not in caplog.text
+    for damaged in (b"", b"\n", b"x" * 2000, b"two\nlines", "schlüssel".encode(), b"\x00\xff"):
+        path.write_bytes(damaged)
+        assert kept.read() is None, damaged
+    for _ in range(2):
+        kept.remove()
+        assert list(home.iterdir()) == []
+    secret = load_secret(home)
+    assert (len(secret), load_secret(home)) == (32, secret)
+    assert stat.S_IMODE((home / "session.secret").stat().st_mode) == 0o600
+
+
+def test_a_link_to_another_file_is_not_followed_and_a_home_that_cannot_be_written_is_told_without_the_key(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "elsewhere").write_text("AIzaSomebodyElses")
+    (tmp_path / "gemini.key").symlink_to(tmp_path / "elsewhere")
+    assert KeptKey(tmp_path).read() is None
+    with pytest.raises(StorageFailure) as caught:
+        KeptKey(tmp_path / "elsewhere").keep(KEY)
+    assert KEY.get_secret_value() not in f"{caught.value!r} {caught.value.info!r}"
+
+
+@each_case(("is_shared", "is_public"), [(False, False), (True, False), (False, True), (True, True)])
+def test_the_key_of_the_session_goes_first_and_where_others_come_none_is_kept_and_none_is_read(
+    tmp_path: Path, is_shared: bool, is_public: bool
+) -> None:
+    KeptKey(tmp_path).keep(KEY)
+    ours = open_sessions(Settings(home=tmp_path, is_public=is_public), is_shared=is_shared, language=None)
+    kept = None if is_shared or is_public else KEY
+    assert (ours.kept is None, ours.key(ME)) == (kept is None, kept)
+    ours.hold_key(ME, OTHER)
+    assert (ours.key(ME), ours.session_key(ME)) == (OTHER, OTHER)
+    ours.hold_key(ME, None)
+    assert (ours.key(ME), ours.session_key(ME)) == (kept, None)
+
+
+def test_the_command_lets_no_key_into_its_log_nor_into_the_web_servers(tmp_path: Path) -> None:
+    code = """
+import logging, sys
+from pathlib import Path
+from pydantic import SecretStr
+from agent.settings import Settings
+from webui.cli import _prepare_log
+from webui.kept_key import KeptKey
+
+KeptKey(Path(sys.argv[1])).keep(SecretStr("the-one-that-is-kept"))
+_prepare_log(Settings(home=Path(sys.argv[1]), gemini_api_key=SecretStr("a-key-of-no-shape")))
+import uvicorn
+uvicorn.Config(app=None, log_level="warning")
+logging.getLogger("agent.somewhere").error("it was %s and %s", "a-key-of-no-shape", "the-one-that-is-kept")
+try:
+    raise ValueError("no a-key-of-no-shape")
+except ValueError:
+    logging.getLogger("uvicorn.error").exception("Exception in ASGI application")
+"""
+    child = run_child(code, str(tmp_path))
+    assert "ERROR agent.somewhere: it was [secret] and [secret]" in child.stderr
+    assert "ValueError: no [secret]" in child.stderr
+    assert not any(key in child.stderr + child.stdout for key in ("the-one-that-is-kept", "a-key-of-no-shape"))

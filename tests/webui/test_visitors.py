@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -12,6 +13,7 @@ import pytest
 
 from tests.adapters.programs import COOKIE
 from tests.page import PageProcess
+from tests.webui.hostile import Stranger
 from tests.wire_server import GeminiProcess
 
 # The package brings no types.
@@ -57,6 +59,11 @@ def say(page: PageProcess, text: str, client: httpx2.Client | None = None, conve
     return answer
 
 
+def price_of(visitor: Stranger) -> int:
+    """Return how many amounts of money the price before Send names."""
+    return str(visitor.press("cost-bus", None)["cost"]).count("$")
+
+
 def turn_of(client: httpx2.Client, conversation: str) -> str:
     """Return the id of the newest turn, as the trace of the page tells it."""
     return str(client.get(f"/aivista/trace/{conversation}").json()["turns"][-1]["id"])
@@ -85,6 +92,10 @@ def test_no_id_of_one_visitor_works_for_another(public: PageProcess) -> None:
         assert theirs["error"]["code"] == "conversation_not_found"
         assert ada.get("/aivista/gallery/page").json() != ben.get("/aivista/gallery/page").json()
         assert "fox" not in ben.get("/aivista/gallery/page").text
+        # A link that was signed for a picture opens it to whoever has it, whatever their cookie.
+        link = mine["pictures"][0]["url"]
+        assert ben.get(link).headers["content-type"].startswith("image/")
+        assert ben.get(link.replace("sig=", "sig=0")).status_code == 404
 
 
 def test_visitors_draw_without_the_operators_key_and_the_operator_with_it(
@@ -93,9 +104,21 @@ def test_visitors_draw_without_the_operators_key_and_the_operator_with_it(
     gemini.control(clear=True)
     with browser(public) as ada:
         assert say(public, "draw a fox", ada)["pictures"]
+        assert ada.get("/aivista/gallery/page", params={"words": "fox"}).json()["found"] == 1
     assert gemini.read("requests") == []
     assert say(public, "draw a fox", operator)["error"] is None
     assert gemini.read("requests") != []
+
+
+def test_a_key_that_is_lent_to_visitors_is_tried_out_for_none_of_them(gemini: GeminiProcess, tmp_path: Path) -> None:
+    environment = {"GEMINI_API_KEY": "AIza-operators-own-0001", "GOOGLE_GEMINI_BASE_URL": gemini.url}
+    with PageProcess("--host", "0.0.0.0", "--visitors-spend", "1", home=tmp_path, environment=environment) as page:
+        gemini.control(clear=True)
+        stranger = Stranger(page.url)
+        assert "Type a key first." in str(stranger.press("s-test", None)["s-verdict"])
+        assert gemini.read("requests") == []
+        assert price_of(stranger) > 0, "it is lent"
+        stranger.close()
 
 
 def test_the_operator_has_what_is_kept_there_and_visitors_have_not(

@@ -1,0 +1,80 @@
+"""A visitor of a studio who has conversations there, and speaks to it over HTTP as the page does."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+from PIL import Image
+
+from tests.golden.reading import elements, read
+from tests.webui.hostile import Stranger
+
+_META = {"_type": "gradio.FileData"}
+
+
+def words(html: Any) -> str:
+    """Return what is read of a part of the page."""
+    return "\n".join(read(str(html)))
+
+
+def png(image: Image.Image) -> bytes:
+    """Return the image as a file."""
+    sink = io.BytesIO()
+    image.save(sink, "PNG")
+    return sink.getvalue()
+
+
+class Person(Stranger):
+    """Somebody with a cookie and conversations of their own."""
+
+    def says(self, *words: str, conversation: str = "", files: Sequence[bytes] = (), **on_page: Any) -> str:
+        """Send words, one after the other, in a new conversation unless one is given; return its id.
+
+        `files` are pictures beside the words, `on_page` what else stands in the composer, by element's id.
+        """
+        for text in words:
+            self.send(text, files, conversation=conversation, **on_page)
+            conversation = conversation or self.rows()[0]
+        return conversation
+
+    def send(self, text: str, files: Sequence[bytes] = (), **on_page: Any) -> str:
+        """Send words as they stand in the composer, and return all that the page is told."""
+        send = self.number("send")
+        data = self.plain(send)
+        inputs = next(one["inputs"] for one in self.config["dependencies"] if one["id"] == send)
+        names = [self.names[one] for one in inputs]
+        sent = [{"path": self.upload("a.png", one).json()[0], "meta": _META} for one in files]
+        for name, value in (on_page | {"box": {"text": text, "files": sent}}).items():
+            data[names.index(name.replace("_", "-"))] = value
+        told = self.done(send, data)
+        assert told[-1]["success"]
+        return str(told)
+
+    def look(self, act: str = "look", text: str = "") -> str:
+        """Return the rail's rows after a look at them."""
+        return str(self.press("rail-bus", {"act": act, "text": text})["rail-rows"])
+
+    def rows(self, act: str = "look", text: str = "") -> list[str]:
+        """Return the ids of the conversations that the rail lists."""
+        listed = (one.get("data-id") for one in elements(self.look(act, text), "//*[@data-id]"))
+        return list(dict.fromkeys(one for one in listed if one))
+
+    def changes(self, act: str, key: str, current: str = "", **more: Any) -> dict[str, Any]:
+        """Return what a change of a conversation changed on the page."""
+        return self.press("rail-bus", {"act": act, "id": key, **more}, "submit", conversation=current)
+
+    def shown(self, conversation: str) -> str:
+        """Return the page as it comes for a conversation."""
+        return self.http.get(f"/?c={conversation}").text
+
+    def tree(self, conversation: str, act: str = "show", arg: str = "", **on_page: str) -> dict[str, Any]:
+        opened = on_page.pop("opened", "")
+        return self.press("tree-bus", {"act": act, "arg": arg, "opened": opened}, conversation=conversation, **on_page)
+
+    def preset(self, act: str, key: str = "", name: str = "", **chips: Any) -> dict[str, Any]:
+        return self.press("presets-bus", {"act": act, "id": key, "name": name}, **chips)
+
+    def presets(self) -> list[str]:
+        return [one.get("data-id") for one in elements(self.preset("list")["presets"], "//li[@data-id]")]

@@ -1,0 +1,564 @@
+"""The page's own addresses over HTTP: the right answer for their owner, a refusal for others, headers that matter."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import re
+import zipfile
+from collections.abc import Callable
+from contextlib import closing
+from http.client import HTTPConnection
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
+
+from tests.adapters.programs import ALIVE
+from tests.adapters.records import keep
+from tests.golden import everything
+from tests.golden.reading import elements
+from tests.page import PageProcess
+from tests.support.cases import each_case
+from tests.webui.people import Person, png
+
+READY = "/readyz"
+GALLERY, FILES, TRACE = "/aivista/gallery", "/aivista/files", "/aivista/trace"
+ZIP = {"Content-Type": "application/zip"}
+NUMBERS = "Aivista-Difference"
+# What a browser makes nothing of but what its type says.
+SANDBOX = {"content-security-policy": "default-src 'none'; sandbox", "x-content-type-options": "nosniff"}
+
+
+def change(person: Person, act: str, *ids: int, **more: Any) -> dict[str, Any]:
+    answer = person.http.post(f"{GALLERY}/change", json={"act": act, "ids": ids, **more})
+    assert answer.status_code == 200, answer.text
+    told: dict[str, Any] = answer.json()
+    return told
+
+
+def found(person: Person, **asked: Any) -> list[int]:
+    """Return the ids of the pictures on the gallery's first page, the newest first."""
+    answer = person.http.get(f"{GALLERY}/page", params=asked)
+    assert answer.status_code == 200, answer.text
+    return [int(one) for one in re.findall(r'data-id="(\d+)"', answer.json()["cells"])]
+
+
+def unpacked(data: bytes) -> dict[str, bytes]:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def recipe(person: Person, data: bytes, **headers: str) -> httpx.Response:
+    return person.http.post("/aivista/recipe", content=data, headers=headers)
+
+
+def announced(person: Person, path: str, size: int, **headers: str) -> tuple[int, str]:
+    """Announce a body and send none of it; return the status and the answer."""
+    where = urlsplit(person.url)
+    connection = HTTPConnection(str(where.hostname), where.port, timeout=60)
+    connection.putrequest("POST", path)
+    cookie = f"aivista_session={person.http.cookies['aivista_session']}"
+    for name, value in {"Content-Length": str(size), "Cookie": cookie, **person.headers, **headers}.items():
+        connection.putheader(name, value)
+    connection.endheaders()
+    with closing(connection), connection.getresponse() as answer:
+        return answer.status, answer.read().decode()
+
+
+@pytest.fixture(scope="module")
+def long(public: PageProcess) -> str:
+    """A conversation of the operator's, of 23 turns and 69 pictures, of which no steps are on record."""
+    make = everything.Shelf().picture
+    scenes = [everything.Scene("draw", (), (make(), make(), make())) for _ in range(23)]
+    [key] = asyncio.run(keep(public.home, "local", list(everything.turns("long", scenes))))
+    return key
+
+
+def at_last(ask: Callable[[], httpx.Response]) -> httpx.Response:
+    """Ask again while what the same visitor was given just now is still being put away."""
+    return next(one for one in (ask() for _ in range(200)) if one.status_code != 429)
+
+
+def pixels(data: bytes) -> bytes:
+    with Image.open(io.BytesIO(data)) as image:
+        return image.convert("RGBA").tobytes()
+
+
+# Whose they are
+
+
+def test_every_address_answers_its_owner_and_nobody_else(
+    ann: Person, ben: Person, person: Callable[..., Person], public: PageProcess
+) -> None:
+    key = ann.says("draw a red fox", "draw a cup")
+    [*_, turn] = ann.http.get(f"{TRACE}/{key}").json()["turns"]
+    [picture, _] = found(ann)
+    ann.http.post(f"{FILES}/{key}/write", json={"name": "a.md", "text": "hers", "version": 0})
+    packed = ann.http.post(f"{GALLERY}/zip", json={"ids": [picture]}).json()["address"]
+    trace = [f"{TRACE}/{key}{rest}" for rest in ("", ".json", "/{turn}", "/{turn}.json", "/{turn}/1", "/{turn}/1.json")]
+    files = [f"{FILES}/{key}/{rest}" for rest in ("list", "read?name=a.md", "raw?name=a.md", "zip")]
+    more = [f"/media/{key}/1", f"/export/{key}", f"/aivista/report/{key}/{{turn}}.json", f"/{packed}"]
+    more += [
+        f"/aivista/preview/{key}/1?warmth=5",
+        f"/aivista/difference/{key}/1/2",
+        f"{GALLERY}/page?similar={picture}",
+    ]
+    forged = person()
+    forged.http.cookies.set("aivista_session", "forged.0123")
+    for path in (one.format(turn=turn["id"]) for one in (*trace, *files, *more)):
+        for stranger, status in ((ben, 404), (forged, 403), (ann, 200)):
+            if stranger is forged:
+                answer = httpx.get(public.url + path, cookies={"aivista_session": "forged.0123"}, trust_env=False)
+            else:
+                answer = stranger.http.get(path)
+            assert answer.status_code == status, (path, answer.text[:200])
+            assert status == 200 or not {"hers", "fox"} & set(re.findall(r"\w+", answer.text))
+            assert status == 200 or answer.headers["content-type"].startswith(("text/plain", "application/json"))
+    assert found(ben) == []
+    for act in ("star", "tag", "delete"):
+        told = change(ben, act, picture, tag="x")
+        assert (told["ids"], told["said"]) == ([], "These pictures are not there any more.")
+    assert ben.http.post(f"{GALLERY}/zip", json={"ids": [picture]}).status_code == 404
+    assert ben.http.post(f"{FILES}/{key}/run", json={"name": "a.md"}).status_code == 404
+    chinese = person(**{"Accept-Language": "zh"}).http.get(f"{FILES}/{key}/list")
+    assert chinese.json()["error"] == "这段对话已不存在。请新建一个。"
+
+
+def test_without_a_cookie_nothing_is_written_either(ann: Person, public: PageProcess) -> None:
+    key = ann.says("draw a red fox")
+    [picture] = found(ann)
+    with httpx.Client(base_url=public.url, trust_env=False) as stranger:
+        for path in ("change", "zip"):
+            body = {"act": "delete", "ids": [picture]} if path == "change" else {"ids": [picture]}
+            assert stranger.post(f"{GALLERY}/{path}", json=body).status_code == 403
+        for path in (f"{GALLERY}/page", f"{GALLERY}/facets", f"{GALLERY}/zip/x", "/export"):
+            assert stranger.get(path).status_code == 403, path
+        assert stranger.post(f"{FILES}/{key}/delete", json={"names": ["a.md"]}).status_code == 403
+        assert stranger.post("/import", content=b"", headers=ZIP).status_code == 403
+        assert stranger.post("/aivista/recipe", content=b"x").status_code == 403
+    assert found(ann) == [picture]
+
+
+# The gallery
+
+
+def test_pictures_are_found_starred_tagged_deleted_and_brought_back(ann: Person) -> None:
+    here = ann.says("draw a red fox", aspect_ratio="1:1")
+    ann.says("画一只蓝色的猫", aspect_ratio="16:9")
+    there = ann.says("brighter", files=[png(Image.new("RGB", (64, 48), "teal"))])
+    fox, cat, *_ = reversed(found(ann))
+    [upload] = found(ann, source="uploaded")
+    answer = ann.http.get(f"{GALLERY}/page", params={"words": "foxes"})
+    assert (answer.json()["found"], answer.headers["cache-control"]) == (1, "no-store")
+    assert (found(ann, words="foxes"), found(ann, words="蓝色的猫")) == ([fox], [cat])
+    starred = {"id": fox, "is_starred": True, "tags": []}
+    assert change(ann, "star", fox) == {"ids": [fox], "items": [starred], "said": ""}
+    tagged = change(ann, "tag", fox, tag=" client  A ")
+    assert (tagged["items"][0]["tags"], tagged["said"]) == (["client A"], "1 picture tagged “client A”")
+    wanted: list[dict[str, Any]] = [{"starred": "1"}, {"tag": "client A"}, {"conversation": here}, {"shape": "1:1"}]
+    assert [found(ann, **one) for one in wanted] == [[fox]] * 4
+    assert upload in found(ann, conversation=there)
+    assert found(ann, day_from="2100-01-01") == []
+    assert set(found(ann, day_from="2020-01-01", model="Sketch")) == {fox, cat}
+    counts = ann.http.get(f"{GALLERY}/facets", params={"conversation": here}).json()
+    assert (counts["here"], counts["sources"]["uploaded"], counts["tags"]) == (1, 1, {"client A": 1})
+    assert change(ann, "untag", fox, tag="client A")["items"][0]["tags"] == []
+    assert change(ann, "unstar", fox)["items"][0]["is_starred"] is False
+    assert change(ann, "delete", fox, cat)["said"] == "2 pictures deleted"
+    assert not {fox, cat} & set(found(ann))
+    assert change(ann, "undelete", fox, cat)["said"] == "2 pictures are back"
+    assert {fox, cat} < set(found(ann))
+
+
+def test_pictures_come_a_page_at_a_time(operator: Person, long: str) -> None:
+    first = operator.http.get(f"{GALLERY}/page", params={"conversation": long}).json()
+    shown = found(operator, conversation=long)
+    rest = found(operator, conversation=long, after=first["next"])
+    assert (len(shown), len(rest), len({*shown, *rest})) == (60, 9, 69)
+
+
+def test_pictures_are_packed_with_their_recipes_or_clean_and_fetched_once(ann: Person) -> None:
+    key = ann.says("draw a red fox", "draw an owl")
+    newest, first = found(ann)
+
+    def packed(**wanted: Any) -> httpx.Response:
+        told = ann.http.post(f"{GALLERY}/zip", json=wanted).json()
+        answer = ann.http.get(f"/{told['address']}")
+        assert ann.http.get(f"/{told['address']}").status_code == 404, "once"
+        return answer
+
+    answer = packed(ids=[first, newest])
+    assert 'filename="aivista-pictures-2.zip"' in answer.headers["content-disposition"]
+    files = unpacked(answer.content)
+    assert list(files) == ["aivista-1-draw-a-red-fox.png", "aivista-2-draw-an-owl.png"]
+    assert [recipe(ann, data).json()["recipe"]["handle"] for data in files.values()] == ["#1", "#2"]
+    stored = ann.http.get(f"/media/{key}/1").content
+    assert pixels(files["aivista-1-draw-a-red-fox.png"]) == pixels(stored)
+    [(name, clean)] = unpacked(packed(ids=[first], clean=True).content).items()
+    assert (name, recipe(ann, clean).status_code) == ("aivista-1-draw-a-red-fox-clean.png", 204)
+    assert (pixels(clean), b"fox" in clean) == (pixels(stored), False)
+    waiting = [ann.http.post(f"{GALLERY}/zip", json={"ids": [first]}).json()["address"] for _ in range(4)]
+    assert [ann.http.get(f"/{one}").status_code for one in waiting] == [404, 200, 200, 200], (
+        "of many, the last few wait"
+    )
+
+
+def test_a_picture_whose_file_is_gone_is_told(ann: Person, public: PageProcess) -> None:
+    key = ann.says("draw a lighthouse at dusk", "draw a heron in reeds")
+    stored = ann.http.get(f"/media/{key}/1").content
+    for file in (public.home / "pictures").rglob("*"):
+        if file.is_file() and file.read_bytes() == stored:
+            file.unlink()
+    told = ann.http.post(f"{GALLERY}/zip", json={"ids": found(ann)}).json()
+    assert told["said"] == "1 packed; #1 could not be read"
+    assert ann.http.get(f"/aivista/preview/{key}/1?warmth=5").status_code == 404
+
+
+@each_case(
+    "body",
+    [
+        b"",
+        b"no JSON",
+        b"[]",
+        b'{"act": "star", "ids": []}',
+        b'{"act": "burn", "ids": [1]}',
+        b'{"act": "star", "ids": ["x"]}',
+        b'{"act": "star", "ids": [1], "more": 1}',
+        b'{"act": "tag", "ids": [1], "tag": "' + b"x" * 65 + b'"}',
+        b'{"act": "star", "ids": [' + b",".join([b"1"] * 5001) + b"]}",
+        b'{"act": "star", "ids": [1]' + b" " * 300_000 + b"}",
+    ],
+)
+def test_a_change_that_cannot_be_read_is_refused_in_one_sentence(ann: Person, body: bytes) -> None:
+    answer = ann.http.post(f"{GALLERY}/change", content=body)
+    assert (answer.status_code, answer.json()) == (400, {"error": "This could not be read. Please reload the page."})
+
+
+# Files
+
+
+def test_files_are_written_kept_from_others_changes_renamed_deleted_and_brought_back(ann: Person) -> None:
+    begun = ann.http.post(FILES, json={"name": "notes/plan.md"}).json()["conversation"]
+    assert ann.rows() == [begun]
+    assert ann.http.post(FILES, json={"name": "../up"}).status_code == 400
+
+    def post(path: str, **body: Any) -> httpx.Response:
+        return ann.http.post(f"{FILES}/{begun}/{path}", json=body)
+
+    def get(path: str, **asked: Any) -> httpx.Response:
+        return ann.http.get(f"{FILES}/{begun}/{path}", params=asked)
+
+    saved = post("write", name="notes/狐.py", text="print('rot')\r\n", version=0).json()["file"]
+    assert saved.items() >= {"name": "notes/狐.py", "size": 14, "by": "person", "language": "python"}.items()
+    read = get("read", name="notes/狐.py").json()
+    assert (read["kind"], read["text"], read["file"]) == ("text", "print('rot')\r\n", saved)
+    post("write", name="notes/狐.py", text="print(2)", version=saved["version"])
+    late = post("write", name="notes/狐.py", text="print(<3>)", version=saved["version"])
+    assert (late.status_code, late.json()["code"]) == (409, "file_changed")
+    compared = post("compare", name="notes/狐.py", text="print(<3>)").json()["html"]
+    assert "<del>− print(&lt;3&gt;)</del></p><p><ins>+ print(2)</ins>" in compared
+    assert "Both say the same." in post("compare", name="notes/狐.py", text="print(2)").json()["html"]
+    taken = get("raw", name="notes/狐.py", download="1").headers["content-disposition"]
+    assert taken == "attachment; filename=\"_.py\"; filename*=UTF-8''%E7%8B%90.py"
+    post("write", name="b.md", text="two", version=0)
+    assert post("rename", name="notes/狐.py", new_name="c/a.py").json()["file"]["name"] == "c/a.py"
+    refused = post("rename", name="b.md", new_name="C/A.py")
+    assert (refused.status_code, refused.json()["code"]) == (409, "file_name_taken")
+    packed = get("zip")
+    assert unpacked(packed.content) == {"c/a.py": b"print(2)", "b.md": b"two"}
+    assert packed.headers["content-disposition"].startswith('attachment; filename="aivista-files-')
+    deleted = post("delete", names=["b.md", "c/a.py", "none.md"]).json()
+    assert (deleted["said"], get("list").json()) == ("2 files deleted.", {"files": []})
+    other = ann.http.post(FILES, json={"name": "x.md"}).json()["conversation"]
+    assert ann.http.post(f"{FILES}/{other}/undelete", json={"token": deleted["token"]}).status_code == 404
+    assert [post("undelete", token=deleted["token"]).status_code for _ in range(2)] == [200, 404]
+    assert get("read", name="b.md").json()["text"] == "two"
+
+
+def test_files_are_shown_by_their_bytes_and_none_as_a_page(ann: Person) -> None:
+    begun = ann.http.post(FILES, json={"name": "a.md"}).json()["conversation"]
+    picture = png(Image.new("RGB", (4, 4)))
+
+    def upload(name: str, data: bytes, **more: str) -> httpx.Response:
+        return ann.http.post(f"{FILES}/{begun}/upload", params={"name": name, **more}, content=data)
+
+    kinds: dict[str, tuple[bytes, str, str | None]] = {
+        "photo.txt": (picture, "picture", "image/png"),
+        "evil.png": (b"<script>alert(1)</script>", "text", None),
+        "drawn.svg": (b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>", "text", None),
+        "zero.txt": (b"a\0b", "bytes", None),
+        "half.txt": (b"\xff\xfe", "bytes", None),
+    }
+    for name, (data, kind, shown_as) in kinds.items():
+        assert upload(name, data).status_code == 200
+        assert ann.http.get(f"{FILES}/{begun}/read", params={"name": name}).json()["kind"] == kind, name
+        raw = ann.http.get(f"{FILES}/{begun}/raw", params={"name": name})
+        assert (raw.content, raw.headers["x-content-type-options"]) == (data, "nosniff")
+        assert raw.headers["content-type"] == (shown_as or "application/octet-stream")
+        assert raw.headers.get("content-disposition", "").startswith("attachment;") is (shown_as is None)
+        assert "sandbox" in raw.headers["content-security-policy"]
+    assert upload("zero.txt", b"\0two").json()["code"] == "file_changed"
+    assert upload("zero.txt", b"\0two", replace="1").status_code == 200
+    large = upload("big.bin", b"x" * ((1 << 20) + 5))
+    assert (large.status_code, large.json()["error"]) == (
+        413,
+        "big.bin is larger than 1 MB. Please make it smaller, or split it.",
+    )
+    assert upload("full.bin", b"x" * (1 << 20)).status_code == 200
+
+
+def test_a_program_is_run_and_what_it_says_is_text(ann: Person) -> None:
+    begun = ann.http.post(FILES, json={"name": "a.md"}).json()["conversation"]
+
+    def run(text: str) -> str:
+        file = {"name": "a.js", "text": text, "version": None}
+        assert ann.http.post(f"{FILES}/{begun}/write", json=file).status_code == 200
+        return str(ann.http.post(f"{FILES}/{begun}/run", json={"name": "a.js"}).json()["html"])
+
+    said = run("console.log('<b>bold</b>'); writeFile('out/a.txt', 'x'); 6 * 7")
+    assert "&lt;b&gt;bold&lt;/b&gt;" in said
+    assert not elements(said, "//b[text()='bold']")
+    assert 'data-name="out/a.txt"' in said
+    assert ">\n42</pre>" in said
+    assert ann.http.get(f"{FILES}/{begun}/read", params={"name": "out/a.txt"}).json()["file"]["by"] == "person"
+    broken = run("1\nnull.x")
+    assert "TypeError" in broken
+    assert 'data-line="2"' in broken
+
+
+@each_case("path", ["write", "rename", "delete", "undelete", "compare", "run"])
+@each_case("body", [b"", b"[]", b'{"name": 1}', b"\xff", b'{"name": "a", "text": "x", "more": 1}'])
+def test_what_cannot_be_read_of_files_is_one_sentence(ann: Person, path: str, body: bytes) -> None:
+    answer = ann.http.post(f"{FILES}/nowhere/{path}", content=body)
+    told = {"error": "This request could not be read. Please reload the page."}
+    assert (answer.status_code, answer.json()) == (400, told)
+
+
+def test_a_name_that_cannot_be_is_refused_in_a_sentence(ann: Person) -> None:
+    begun = ann.http.post(FILES, json={"name": "a.md"}).json()["conversation"]
+    for name in ("../up.md", "", "a//b", "x" * 200, "a\0b", "/etc/passwd"):
+        answer = ann.http.post(f"{FILES}/{begun}/write", json={"name": name, "text": "x"})
+        assert (answer.status_code, bool(answer.json()["error"])) == (400, True), name
+    assert ann.http.get(f"{FILES}/{begun}/list").json() == {"files": []}
+
+
+# The trace and the report
+
+
+def test_turns_come_a_page_at_a_time_and_only_the_newest_is_open(operator: Person, long: str) -> None:
+    first = operator.http.get(f"{TRACE}/{long}")
+    told, turns = first.json(), [one["id"] for one in first.json()["turns"]]
+    assert (turns, told["has_more"]) == ([f"long-{number}" for number in range(4, 24)], True)
+    assert first.headers["cache-control"] == "no-store"
+    assert [one["id"] for one in told["turns"] if "No steps are on record" in one["html"]] == ["long-23"]
+    before = operator.http.get(f"{TRACE}/{long}", params={"before": turns[0]}).json()
+    assert (len(before["turns"]), before["has_more"]) == (3, False)
+    since = operator.http.get(f"{TRACE}/{long}", params={"since": turns[-2]}).json()["turns"]
+    assert [one["id"] for one in since] == turns[-2:]
+
+
+def test_a_turn_is_read_step_by_step_and_taken_away_and_a_report_of_it_says_what_was_said(ann: Person) -> None:
+    key = ann.says("draw a red fox", "draw red fox 22")
+    turns = [one["id"] for one in ann.http.get(f"{TRACE}/{key}").json()["turns"]]
+    inside = ann.http.get(f"{TRACE}/{key}/{turns[-1]}").json()["html"]
+    numbers = re.findall(r'data-number="(\d+)"', inside)
+    assert "red fox 22" in ann.http.get(f"{TRACE}/{key}/{turns[-1]}/{numbers[-1]}").json()["html"]
+    taken = {key: f"{key}.json", turns[-1]: f"{key}/{turns[-1]}.json", "step": f"{key}/{turns[-1]}/{numbers[0]}.json"}
+    for name, path in taken.items():
+        answer = ann.http.get(f"{TRACE}/{path}")
+        assert answer.json()["steps"]
+        assert answer.headers["content-disposition"] == f'attachment; filename="aivista-trace-{name}.json"'
+        assert answer.headers["x-content-type-options"] == "nosniff"
+    lost = ("nobody", "nobody.json", f"{key}/t9", f"{key}/t9.json", f"{key}/{turns[0]}/99999999999999.json")
+    for path in lost:
+        answer = ann.http.get(f"{TRACE}/{path}")
+        assert (answer.status_code, answer.json()["error"][-1]) == (404, "."), path
+    report = ann.http.get(f"/aivista/report/{key}/{turns[-1]}.json")
+    assert report.json()["said"]["text"] == "draw red fox 22"
+    kept = {**SANDBOX, "cache-control": "no-store", "content-type": "application/json"}
+    kept["content-disposition"] = f'attachment; filename="aivista-report-{turns[-1]}.json"'
+    assert kept.items() <= dict(report.headers).items()
+    for path in (
+        f"{key}/t2.json",
+        f"nowhere/{turns[0]}.json",
+        f"{key}/..json",
+        f"{key}/%00.json",
+        f"{key}/t%0D%0A.json",
+    ):
+        answer = ann.http.get(f"/aivista/report/{path}")
+        assert (answer.status_code, answer.text) == (404, "There is no such report."), path
+    assert ann.http.post(f"/aivista/report/{key}/{turns[0]}.json").status_code == 405
+
+
+# Taking away and taking in
+
+
+def test_conversations_are_taken_away_in_three_forms_and_taken_in_again(ann: Person, ben: Person) -> None:
+    key = ann.says("draw a red fox in the snow")
+    sent = at_last(lambda: ann.http.get(f"/export/{key}"))
+    assert sent.headers["content-disposition"].startswith('attachment; filename="aivista-')
+    kept = {"content-type": "application/zip", "cache-control": "no-store"}
+    assert kept.items() <= dict(sent.headers).items()
+    answer = at_last(lambda: ann.http.post("/import", content=sent.content, headers=ZIP)).json()
+    assert (answer["isDone"], answer["text"]) == (True, "1 conversation came in.")
+    assert "/1?size" in ann.shown(answer["conversation"])
+    page = at_last(lambda: ann.http.get(f"/export/{key}?kind=html"))
+    assert page.headers["content-disposition"].startswith("attachment")
+    assert page.headers["content-security-policy"] == SANDBOX["content-security-policy"]
+    assert (page.text.count('<img src="data:image/'), "draw a red fox in the snow" in page.text) == (1, True)
+    folder = unpacked(at_last(lambda: ann.http.get(f"/export/{key}?kind=md")).content)
+    [picture] = folder.keys() - {"conversation.md"}
+    assert f"]({picture})" in folder["conversation.md"].decode()
+    hello = ann.says("hello")
+    words = at_last(lambda: ann.http.get(f"/export/{hello}?kind=md"))
+    assert ('.md"' in words.headers["content-disposition"], words.text[:2]) == (True, "# ")
+    everything = at_last(lambda: ann.http.get("/export")).content
+    assert ben.http.post("/import", content=everything, headers=ZIP).json()["text"] == "3 conversations came in."
+
+
+def test_what_is_no_archive_or_too_large_or_from_elsewhere_is_not_taken_in(
+    person: Callable[..., Person], public: PageProcess
+) -> None:
+    ann = person(**{"Accept-Language": "zh-CN"})
+    refused = ann.http.post("/import", content=b"this is no archive", headers=ZIP)
+    assert (refused.status_code, refused.json()["isDone"]) == (422, False)
+    assert re.search(r"[\u4e00-\u9fff]", refused.json()["text"])
+    status, told = announced(person(), "/import", 257 << 20, **ZIP)
+    assert (status, "256 MB" in told) == (413, True)
+    for headers in ({**ZIP, "Origin": "https://evil.example"}, {"Content-Type": "text/plain"}):
+        assert ann.http.post("/import", content=b"x", headers=headers).status_code == 403
+    left = [path for folder in ("exports", "imports") for path in (public.home / folder).glob("*")]
+    assert left == []
+
+
+# Pictures that are worked out
+
+
+def photo(
+    width: int = 200, height: int = 100, levels: int = 0, box: tuple[int, int, int, int] = (0, 0, 0, 0)
+) -> Image.Image:
+    """Return a picture with one channel moved by so many levels within a box."""
+    grey = Image.linear_gradient("L").resize((width, height))
+    red = grey.copy()
+    red.paste(red.crop(box).point(lambda one: one + levels if one < 128 else one - levels), box)
+    return Image.merge("RGB", (red, grey.point(lambda level: 255 - level), grey.point(lambda level: level // 2)))
+
+
+def test_the_difference_of_two_pictures_is_counted_and_shown(ann: Person) -> None:
+    larger = photo().resize((400, 200), Image.Resampling.LANCZOS)
+    dot = photo(levels=90, box=(150, 50, 151, 51))
+    pictures = [photo(), photo().convert("RGBA"), photo(levels=40, box=(0, 0, 100, 100)), dot, larger]
+    pictures += [Image.new("RGB", (80, 300)), Image.new("RGB", (400, 100))]
+    key = ann.says("look", files=[png(one) for one in pictures])
+
+    def of(first: int, second: int) -> tuple[dict[str, Any], httpx.Response]:
+        answer = ann.http.get(f"/aivista/difference/{key}/{first}/{second}?edge=100")
+        assert answer.status_code == 200, answer.text
+        return json.loads(answer.headers[NUMBERS]), answer
+
+    same, answer = of(1, 2)
+    size = {"first": [200, 100], "second": [200, 100], "compared": [200, 100]}
+    assert same == {"changed": 0, "clear": 0, "largest": 0, **size}
+    assert {**SANDBOX, "content-type": "image/webp"}.items() <= dict(answer.headers).items()
+    assert answer.headers["cache-control"].startswith("private, ")
+    assert of(1, 3)[0] == {"changed": 0.5, "clear": 0.5, "largest": 40, **size}
+    numbers, answer = of(1, 4)
+    assert numbers["changed"] == pytest.approx(1 / 20_000)
+    with Image.open(io.BytesIO(answer.content)) as image:
+        shown = image.convert("L")
+    assert shown.size == (100, 50)
+    brightest = max(range(5000), key=lambda at: shown.getpixel((at % 100, at // 100)) or 0)
+    assert (abs(brightest % 100 - 75) <= 1, abs(brightest // 100 - 25) <= 1) == (True, True), "one pixel is seen"
+    scaled, _ = of(1, 5)
+    assert (scaled["compared"], scaled["second"], scaled["clear"]) == ([200, 100], [400, 200], 0)
+    assert of(6, 7)[0]["first"] == [80, 300]
+    for path, status in (
+        ("1/9", 404),
+        ("9/1", 404),
+        *((f"1/2?edge={edge}", 400) for edge in (63, 2049, -64, "١٠٠", "")),
+    ):
+        assert ann.http.get(f"/aivista/difference/{key}/{path}").status_code == status, path
+
+
+def test_the_preview_of_sliders_shows_what_applying_gives(ann: Person) -> None:
+    clear = Image.new("RGBA", (40, 30), (200, 100, 50, 90))
+    key = ann.says("look", files=[png(photo(1800, 900)), png(clear)])
+    said = {"handle": "#1", "brightness": 30, "contrast": -20, "saturation": 40, "warmth": 25}
+    path = f"/aivista/preview/{key}/1?brightness=30&contrast=-20&saturation=40&warmth=25"
+    answer = ann.http.get(path)
+    assert (answer.headers["content-type"], answer.headers["cache-control"]) == (
+        "image/jpeg",
+        "private, max-age=86400, immutable",
+    )
+    ann.press("bus", {"act": "panel_apply", "arg": json.dumps(said)}, conversation=key)
+    applied = Image.open(io.BytesIO(ann.http.get(f"/media/{key}/1b").content)).convert("RGB")
+    shown = Image.open(io.BytesIO(answer.content)).convert("RGB")
+    assert (applied.size, shown.size) == ((1800, 900), (896, 448))
+    small = applied.resize(shown.size, Image.Resampling.LANCZOS)
+    far = [abs(one - two) for one, two in zip(shown.tobytes(), small.tobytes(), strict=True)]
+    assert sum(far) / len(far) < 3
+    glass = ann.http.get(f"/aivista/preview/{key}/2?brightness=20")
+    assert glass.headers["content-type"] == "image/webp"
+    assert Image.open(io.BytesIO(glass.content)).getchannel("A").getextrema() == (90, 90)
+    wrong = ("101", "-101", "1.5", "", "+5", "%205", "٥", "5&brightness=6", "5&size=5")
+    for amount in wrong:
+        assert ann.http.get(f"/aivista/preview/{key}/1?brightness={amount}").status_code == 400, amount
+    assert ann.http.get(f"/aivista/preview/{key}/9?warmth=5").status_code == 404
+
+
+# What a file says of itself
+
+
+def test_the_page_is_told_what_a_file_says_and_of_other_programs_as_such(ann: Person) -> None:
+    info, out = PngInfo(), io.BytesIO()
+    info.add_text("parameters", "castle\nNegative prompt: blur\nSteps: 20, Sampler: Euler a, Seed: 1")
+    Image.new("RGB", (4, 4)).save(out, "PNG", pnginfo=info)
+    assert recipe(ann, out.getvalue()).json()["foreign"]["prompt"] == "castle"
+    plain = png(Image.new("RGB", (8, 6), "red"))
+    for data in (b"", b"no picture", plain, plain[:20]):
+        answer = recipe(ann, data)
+        assert (answer.status_code, answer.content) == (204, b"")
+    assert recipe(ann, plain, origin="https://evil.test").status_code == 403
+    assert recipe(ann, bytes((160 << 20) + 1)).status_code == 413
+
+
+# The page and what it is made of
+
+
+def test_the_page_gives_one_cookie_says_what_it_may_show_and_announces_its_files(public: PageProcess) -> None:
+    with httpx.Client(base_url=public.url, trust_env=False) as browser:
+        first = browser.get("/")
+        given = first.headers["set-cookie"]
+        assert given.startswith("aivista_session=")
+        assert {"HttpOnly", "SameSite=Lax"} <= {one.strip() for one in given.split(";")}
+        assert "set-cookie" not in browser.get("/").headers
+        policy = first.headers["content-security-policy"]
+        assert "img-src 'self' data: blob:" in policy
+        assert "object-src 'none'" in policy
+        paths = re.findall(r"<(aivista/page/studio-[0-9a-f]{16}\.(?:css|js))>; rel=preload", first.headers["link"])
+        assert sorted(path[-3:].strip(".") for path in paths) == ["css", "js"]
+        for path in paths:
+            file = browser.get(f"/{path}")
+            assert path in first.text
+            assert "immutable" in file.headers["cache-control"]
+            assert file.headers["content-type"].startswith(("text/css", "text/javascript", "application/javascript"))
+        for name in ("studio.css", "studio-0000000000000000.js", "..%2fframe.css", "frame.css"):
+            assert browser.get(f"/aivista/page/{name}").status_code == 404
+    answer = httpx.post(public.url + GALLERY, trust_env=False)
+    assert not {"set-cookie", "content-security-policy", "link"} & answer.headers.keys()
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_whoever_runs_it_may_ask_how_it_is_by_name_by_address_or_by_none(public: PageProcess) -> None:
+    for path, told in ((ALIVE, "alive"), (READY, "ready")):
+        for host in ("studio.example", "10.0.0.7:7860", "127.0.0.1", "[fd00::1]:7860"):
+            answer = httpx.get(public.url + path, headers={"Host": host}, trust_env=False)
+            assert (answer.status_code, answer.json()["status"]) == (200, told)
+            assert (answer.headers["cache-control"], "set-cookie" in answer.headers) == ("no-store", False)
+        assert httpx.head(public.url + path, trust_env=False).status_code == 200
+        assert httpx.post(public.url + path, trust_env=False).status_code == 405

@@ -1,0 +1,151 @@
+"""What is pressed where it costs money, over HTTP: prices, caps, plans and keys, before a strict Gemini."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.golden.reading import elements
+from tests.page import PageProcess
+from tests.webui.people import Person, words
+from tests.wire_server import GeminiProcess, quota_body
+
+TYPED = "AIzaTypedIntoTheDialog4f2c"
+PLANNED = {"prompt": "A red fox in snow", "aspect_ratio": "16:9", "resolution": "2K", "number_of_images": 2}
+
+
+@pytest.fixture
+def ann(gemini_studio: PageProcess, gemini: GeminiProcess) -> Iterator[Person]:
+    gemini.control(clear=True)
+    one = Person(gemini_studio.url)
+    yield one
+    one.close()
+    assert gemini.read("violations") == []
+    assert "Traceback" not in gemini_studio.errors
+
+
+def price(person: Person, beside: dict[str, Any] | str = "", **chips: Any) -> tuple[float, float]:
+    """Return about what a message would cost, at least and at most, as it stands before Send."""
+    told = beside if isinstance(beside, str) else json.dumps(beside)
+    shown = person.press("cost-bus", None, beside=told, **chips)["cost"]
+    [text] = elements(shown, "//*[contains(@class, 'price')]")
+    amounts = [float(one) for one in re.findall(r"(?<=\$)[\d.]+", text.text_content())]
+    assert amounts, text.text_content()
+    assert elements(shown, "//script") == []
+    return amounts[0], amounts[-1]
+
+
+def test_the_price_before_send_follows_the_chips_and_what_stands_beside_the_words(ann: Person) -> None:
+    flash = {"image_model": "flash", "review": "off"}
+    cheap, most = price(ann, **flash)
+    assert 0 < cheap <= most
+    four, dearest = price(ann, count="4", **flash), price(ann, image_model="pro", resolution="4K", review="always")
+    assert most < four[1] < dearest[1]
+    for beside in ({"characters": 90_000}, {"files": 14}, {"marked": 14}, {"masks": 14}):
+        dearer = price(ann, {"characters": 0, "files": 0, "marked": 0, "masks": 0} | beside, **flash)
+        assert dearer[0] > cheap, beside
+    assert price(ann, {"text": "four foxes"}, **flash)[1] > most * 3
+    plain, lettering = (
+        price(ann, {"text": text}, image_model="flash") for text in ("a fox", "a poster that says “NO”")
+    )
+    assert lettering[1] > plain[1] * 1.5
+    for nonsense in ("no JSON", "[]", '{"files": -1}', '{"files": 1e9}', '{"more": 1}', '"><script>'):
+        assert price(ann, nonsense, **flash) == (cheap, most)
+
+
+def test_a_lock_that_the_chosen_model_does_not_obey_goes_back_to_auto(ann: Person) -> None:
+    for model, kept in (("flash", True), ("pro", False), ("both", False)):
+        ann.press("image-model", None, "input", image_model="flash")
+        changed = ann.press("image-model", None, "input", image_model=model, aspect_ratio="1:8", resolution="4K")
+        assert (changed["aspect-ratio"] == "auto") is not kept, model
+
+
+def test_caps_are_amounts_and_a_plan_says_which_it_would_pass_and_by_how_much(
+    ann: Person, gemini: GeminiProcess
+) -> None:
+    def saved(day: Any, conversation: Any = None) -> str:
+        changed = ann.press("s-caps-save", None, s_cap_day=day, s_cap_conversation=conversation)
+        return words(changed["s-caps-note"])
+
+    for wrong in (-1, -0.5):
+        assert "Please enter an amount of zero or more" in saved(wrong)
+    assert "Please" not in saved(0.01, 5)
+    gemini.control(on_text=[{"kind": "Call", "name": "generate_image", "args": PLANNED}])
+    key = ann.says("draw two foxes")
+    shown = ann.shown(key)
+    assert "cap of $0.01 for today by about $0." in shown
+    assert [one for one in gemini.read("requests") if one["kind"] == "image"] == []
+    assert "Please" not in saved(None)
+
+
+def plan(person: Person, gemini: GeminiProcess, **chips: Any) -> tuple[str, str]:
+    """Have a plan wait; return its conversation and its turn."""
+    gemini.control(on_text=[{"kind": "Call", "name": "generate_image", "args": PLANNED}])
+    told = person.send("draw two foxes", confirm=True, **chips)
+    return person.rows()[0], re.findall(r'data-act="drop_plan" data-arg="(\w+)"', told)[-1]
+
+
+def test_a_plan_is_run_as_it_was_changed_once_and_only_within_what_its_model_offers(
+    ann: Person, gemini: GeminiProcess
+) -> None:
+    key, turn = plan(ann, gemini, image_model="pro")
+
+    def run(which: str = turn, **edit: Any) -> str:
+        told = {"turn": which, "edits": [{"call": 0, **edit}]}
+        return json.dumps(ann.press("bus", {"act": "run_plan", "arg": json.dumps(told)}, conversation=key))
+
+    refused = {
+        "Pro does not offer Aspect ratio 7:5": {"aspect_ratio": "7:5"},
+        "Pro does not offer Aspect ratio 1:8": {"aspect_ratio": "1:8"},
+        "Pro does not offer Resolution 512": {"resolution": "512"},
+        "does not offer": {"model": "both"},
+    }
+    for prompt in (" \n ", "x" * 200_000):
+        run(prompt=prompt)
+    for said, edit in refused.items():
+        assert said in run(**edit)
+    assert [one for one in gemini.read("requests") if one["kind"] == "image"] == []
+    gemini.control(on_image=[{"kind": "PictureAnswer"}] * 2)
+    run(prompt="A wolf", aspect_ratio="1:1", number_of_images=1)
+    painted = [one for one in gemini.read("requests") if one["kind"] == "image"]
+    assert len(painted) == 1
+    assert "A wolf" in json.dumps(painted)
+    assert "1:1" in json.dumps(painted)
+    run(prompt="A wolf")
+    assert len([one for one in gemini.read("requests") if one["kind"] == "image"]) == 1
+
+
+def test_a_quota_that_failed_once_is_forgotten_by_the_next_success_and_the_choice_stays(
+    ann: Person, gemini: GeminiProcess
+) -> None:
+    """Nobody is moved from Flash to Thinking, which costs more, because a minute was busy."""
+    gemini.control(on_text=[{"kind": "HttpError", "status": 429, "body": quota_body("day")}])
+    failed = ann.send("hello")
+    assert "is used up" in failed
+    assert "Text Flash" in ann.shown(ann.rows()[0])
+    gemini.control(on_text=[{"kind": "Text", "text": "Here I am."}])
+    ann.send("and now?", conversation=ann.rows()[0])
+    page = ann.shown(ann.rows()[0])
+    assert "Here I am." in page
+    assert "Text Flash" not in page
+    models = [one["model"] for one in gemini.read("requests") if one["kind"] == "text"]
+    assert len(models) > 1
+    assert len(set(models)) == 1
+
+
+def test_a_key_is_told_by_its_last_characters_and_what_is_wrong_with_it_in_a_sentence(
+    ann: Person, gemini: GeminiProcess, gemini_studio: PageProcess
+) -> None:
+    for nothing in ("", "   ", "x" * 401, "schlüssel"):
+        assert "Type a key first." in words(ann.press("s-save", None, s_key=nothing)["s-verdict"])
+    shown = ann.press("s-save", None, s_key=f"  {TYPED} \n", s_keep="session")
+    told = json.dumps(shown)
+    assert "…4f2c" in told or "\\u20264f2c" in told
+    assert TYPED[:-4] not in told + ann.http.get("/").text
+    ann.press("s-remove", None)
+    assert "4f2c" not in words(ann.http.get("/").text)
+    assert TYPED not in gemini_studio.errors
