@@ -24,6 +24,7 @@ from tests.golden import everything
 from tests.golden.reading import elements
 from tests.page import PageProcess
 from tests.support.cases import each_case
+from tests.support.waiting import wait_until
 from tests.webui.people import Person, png
 
 READY = "/readyz"
@@ -81,7 +82,14 @@ def long(public: PageProcess) -> str:
 
 def at_last(ask: Callable[[], httpx.Response]) -> httpx.Response:
     """Ask again while what the same visitor was given just now is still being put away."""
-    return next(one for one in (ask() for _ in range(200)) if one.status_code != 429)
+    answers: list[httpx.Response] = []
+
+    def is_taken() -> bool:
+        answers.append(ask())
+        return answers[-1].status_code != 429
+
+    wait_until(is_taken)
+    return answers[-1]
 
 
 def pixels(data: bytes) -> bytes:
