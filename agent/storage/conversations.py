@@ -305,15 +305,6 @@ class ConversationStore(KeptConversations):
             lambda: self._open.change(conversation_id, versions[0], lambda one: _updated(one, handle, **changes)),
         )
 
-    async def mark_picture(self, conversation_id: str, handle: str, is_marked: bool) -> None:
-        """Record whether the person marked the picture. Raises RequestRefused(PICTURE_NOT_FOUND)."""
-
-        def mark_now() -> None:
-            version = self._records.mark_picture(conversation_id, handle, is_marked)
-            self._open.change(conversation_id, version, lambda one: _updated(one, handle, is_marked=is_marked))
-
-        await self._call(mark_now)
-
     async def answer_of(self, conversation_id: str, handle: str) -> PromptMessage | None:
         """Return the image model's message that holds the picture, its signatures whole; None for an upload.
 

@@ -71,7 +71,6 @@ _TAKE_UP = update(TURNS).where(_THIS_TURN).values(state=TurnState.RUNNING.value,
 _REPLACE_PICTURE = update(PICTURES).where(_THIS_PICTURE, _P.digest == bindparam("content"))
 _DETAILS = select(_P.details).where(_THIS_PICTURE)
 _SET_DETAILS = update(PICTURES).where(_THIS_PICTURE).values(details=bindparam("new_details"), is_indexed=False)
-_MARK = update(PICTURES).where(_THIS_PICTURE).values(is_marked=bindparam("marked"))
 _TURN = (
     *(_T.id.label("turn_id"), _T.parent, _T.text, _T.state, _T.started_at, _T.price_usd),
     *(_T.messages, _T.signatures, _T.components, _T.details, _T.is_imported),
@@ -344,14 +343,6 @@ class Records:
             if details is None:
                 raise RequestRefused(ErrorCode.PICTURE_NOT_FOUND, handle=handle)
             connection.execute(_SET_DETAILS, {**place, "new_details": changed_details(details, **changes)})
-            return _next_version(connection, conversation_id)
-
-    def mark_picture(self, conversation_id: str, handle: str, is_marked: bool) -> int:
-        """Record the mark. Raises RequestRefused when there is no such picture."""
-        with self.db.writing() as connection:
-            values = {"key": conversation_id, "name": handle, "marked": is_marked}
-            if not connection.execute(_MARK, values).rowcount:
-                raise RequestRefused(ErrorCode.PICTURE_NOT_FOUND, handle=handle)
             return _next_version(connection, conversation_id)
 
     def answer(self, conversation_id: str, handle: str) -> tuple[str | None, str] | None:

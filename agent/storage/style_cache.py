@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from agent.messages import Value
 from agent.storage.style_values import MatchReason
@@ -60,7 +60,7 @@ class SearchCache:
             if not isinstance(kept, dict) or not 0 <= self._clock() - float(kept["at_s"]) < self._ttl_s:
                 return None
             return _FOUND.validate_json(kept["found"])
-        except (OSError, sqlite3.Error, diskcache.Timeout, ValidationError, KeyError, TypeError, ValueError) as error:
+        except (OSError, sqlite3.Error, diskcache.Timeout, RecursionError, KeyError, TypeError, ValueError) as error:
             self._give_up(error)
             return None
 
