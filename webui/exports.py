@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
@@ -19,7 +19,7 @@ from agent.archive.archive import ExportedArchive
 from agent.archive.format import Language, Limits
 from agent.archive.importing import ImportReport
 from agent.archive.papers import Paper
-from agent.archive.refusals import too_large, unreadable
+from agent.archive.refusals import too_large
 from agent.errors import AivistaError, ErrorCode, StorageFailure
 from agent.settings import OPERATOR
 from agent.storage.private_files import make_private_folder, storage_failure
@@ -164,8 +164,6 @@ async def _taken_in(studio: Studio, request: Request, owner: str, room: _Room) -
             return await studio.archive.import_archive(file, owner)
     except OSError as error:
         raise storage_failure(error) from error
-    except ClientDisconnect as error:
-        raise unreadable("the connection ended") from error
 
 
 async def _pieces(request: Request, limit_bytes: int) -> AsyncIterator[bytes]:

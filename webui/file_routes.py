@@ -13,7 +13,7 @@ from typing import Annotated, Any, Protocol, TypeAlias
 from urllib.parse import quote
 
 from pydantic import Field, ValidationError
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
@@ -301,7 +301,7 @@ def _guarded(
         visitor = sessions.visitor(request)
         try:
             return await work(visitor, request)
-        except (ValidationError, ClientDisconnect):
+        except ValidationError:
             return _json({"error": visitor.words("files.unreadable")}, 400)
         except RequestRefused as error:
             told = {"error": visitor.words.error(error.info), "code": error.code.value}

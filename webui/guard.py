@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -124,7 +125,9 @@ class Guard:
         if refusal is not None:
             await self._refuse(refusal, scope)(scope, receive, send)
             return
-        await self.app(scope, receive, self._with_headers(scope, send))
+        # Whoever left before all was sent is nobody to answer.
+        with suppress(ClientDisconnect):
+            await self.app(scope, receive, self._with_headers(scope, send))
 
     def _refusal(self, scope: Scope, headers: Headers) -> RefusalCode | None:
         if not self.rules.allows_host(headers.get("host", "")):
