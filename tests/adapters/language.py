@@ -9,12 +9,24 @@ from agent.imaging.arguments import GenerateImageArgs, ImageAction, ReferenceUse
 from agent.imaging.final_prompt import ROLE_SENTENCES, compose, without_facts, without_legend
 from agent.imaging.lettering import asked_lettering, reads_as, wants_lettering
 from agent.imaging.numbers import named_number
+from agent.imaging.part_wish import names_a_picture
 from agent.imaging.picture_claims import claims_a_picture
 from agent.imaging.search_wish import requested_search_in_words
 from agent.imaging.undo_words import UndoWish, read_undo
+from agent.prompts import prompt
+from agent.workflow.adjuster import adjustment_wish
 from agent.workflow.hearing import hear
+from agent.workflow.listing import MOST_PICTURES, pictures_listing
+from agent.workflow.reception import ASK_INSTEAD, after_unsure, asked_back, question_before
+from agent.workflow.reviewing import read_review
+from agent.workflow.rewording import read_rewordings
+from agent.workflow.rewording_rules import reworded_by_rule
+from agent.workflow.searcher import parse_findings
+from agent.workflow.window import answer_open_calls, newest_messages, without_old_signatures
 
 __all__ = [
+    "ASK_INSTEAD",
+    "MOST_PICTURES",
     "ROLE_SENTENCES",
     "Adjustment",
     "Change",
@@ -27,7 +39,11 @@ __all__ = [
     "ImageAction",
     "ReferenceUse",
     "UndoWish",
+    "adjustment_wish",
+    "after_unsure",
     "allot_handle",
+    "answer_open_calls",
+    "asked_back",
     "asked_lettering",
     "claims_a_picture",
     "compose",
@@ -35,17 +51,27 @@ __all__ = [
     "handles_in",
     "hear",
     "named_number",
+    "names_a_picture",
+    "newest_messages",
     "next_letter",
     "next_number",
     "parse_arguments",
+    "parse_findings",
     "parse_handle",
+    "pictures_listing",
+    "prompt",
+    "question_before",
     "read_adjustment",
     "read_expansion",
+    "read_review",
+    "read_rewordings",
     "read_undo",
     "reads_as",
     "requested_search_in_words",
     "resolve",
+    "reworded_by_rule",
     "wants_lettering",
     "without_facts",
     "without_legend",
+    "without_old_signatures",
 ]

@@ -8,12 +8,11 @@ import random
 import signal
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
 
-from agent.adjusting import Adjustment, Change, ChangeKind, read_adjustment
-from agent.adjusting.applying import apply_adjustment
 from agent.components import ActionPanel, FailureNote, SmartCanvas, Steps
 from agent.conversation import Conversation, Turn, TurnState
 from agent.errors import ErrorCode
@@ -22,7 +21,8 @@ from agent.messages import ImageOrigin, ImagePart, Role, TextPart
 from agent.pictures import EXACT_ADJUSTMENT, Picture, StoredPicture
 from agent.settings import Settings, TurnSettings
 from agent.studio import Studio, TurnRequest
-from agent.workflow.adjuster import adjustment_wish
+from tests.adapters.language import Adjustment, Change, ChangeKind, adjustment_wish, read_adjustment
+from tests.adapters.pixels import apply_adjustment
 from tests.adapters.scripted import calls, says
 from tests.support.cases import each_case
 from tests.support.children import StudioChild
@@ -50,106 +50,46 @@ def history(turns: tuple[Turn, ...] = (), pictures: tuple[Picture, ...] = ()) ->
     return Conversation(id="c", owner="local", title="", created_at=NOW, updated_at=NOW, turns=turns, pictures=pictures)
 
 
-def meant(
-    text: str,
-    conversation: Conversation,
-    *,
-    editing: str | None = None,
-    references: tuple[str, ...] = (),
-    uploads: tuple[str, ...] = (),
-    mask: ImagePart | None = None,
-) -> str | None:
-    turn = Turn(
-        id="now",
-        text=text,
-        settings=TurnSettings(),
-        started_at=NOW,
-        editing=editing,
-        references=references,
-        uploads=tuple(image(handle, ImageOrigin.UPLOADED) for handle in uploads),
-        mask=mask,
-    )
-    wish = adjustment_wish(turn, conversation)
-    return wish.base.handle if wish else None
-
-
 ONE = history((shown("a", "#1"),), (made("#1", "a"),))
 TWO = history((shown("a", "#1"), shown("b", "#2")), (made("#1", "a"), made("#2", "b")))
 FOUR = history((shown("a", "#1", "#2"),), (made("#1", "a"), made("#2", "a")))
 REVIEWED = history((shown("a", "#1", earlier=("#2",)),), (made("#1", "a"), made("#2", "a")))
 
 
-@pytest.mark.parametrize(
-    "text", ["make it warmer", "warmth +15", "把这张图调暖一点", "crop to 1:1", "rotate 90 degrees"]
-)
-def test_the_newest_picture_is_meant_when_nothing_else_is_said(text: str) -> None:
-    assert meant(text, TWO) == "#2"
-
-
-def test_the_picture_marked_is_meant_before_the_newest() -> None:
-    assert meant("make it warmer", TWO, editing="#1") == "#1"
-
-
-@pytest.mark.parametrize("text", ["make #1 warmer", "Make #1 warmer, please."])
-def test_a_picture_named_in_the_words_is_meant_before_the_newest(text: str) -> None:
-    assert meant(text, TWO) == "#1"
-
-
-def test_the_only_upload_of_the_message_is_meant_before_the_newest() -> None:
-    assert meant("make it warmer", TWO, uploads=("#3",)) == "#3"
-
-
-def test_several_uploads_leave_it_open() -> None:
-    assert meant("make it warmer", TWO, uploads=("#3", "#4")) is None
-
-
-def test_a_marked_picture_and_another_one_named_leave_it_open() -> None:
-    assert meant("make #1 warmer", TWO, editing="#2") is None
-    assert meant("make #2 warmer", TWO, editing="#2") == "#2"
-
-
-def test_a_marked_picture_beside_an_upload_leaves_it_open() -> None:
-    assert meant("make it warmer", TWO, editing="#2", uploads=("#3",)) is None
-
-
-def test_a_handle_that_names_no_picture_is_left_to_the_planner_to_refuse() -> None:
-    assert meant("make #9 warmer", TWO) is None
-
-
-def test_references_beside_it_make_it_another_wish() -> None:
-    assert meant("make it warmer", TWO, references=("#1",)) is None
-
-
-def test_a_mask_makes_it_another_wish() -> None:
-    assert meant("make it warmer", TWO, editing="#2", mask=image("mask")) is None
-
-
-def test_of_several_pictures_shown_last_the_one_that_stands_for_all_is_meant() -> None:
-    assert meant("make it warmer", FOUR) == FOUR.edit_target == "#2"
-    assert meant("make #1 warmer", FOUR) == "#1"
-
-
-def test_an_attempt_that_a_review_sent_back_is_not_the_one_meant() -> None:
-    assert meant("make it warmer", REVIEWED) == "#1"
-
-
-def test_without_any_picture_there_is_nothing_to_adjust() -> None:
-    assert meant("make it warmer", history()) is None
-
-
 @each_case(
-    "text",
+    ("text", "conversation", "said", "expected"),
     [
-        "make the sky warmer",
-        "make it warmer and add a fox",
-        "don't make it warmer",
-        "a warmer fox",
-        "把天空调亮一点",
-        "",
+        # The newest picture, when nothing else is said.
+        *((text, TWO, {}, "#2") for text in ("make it warmer", "warmth +15", "把这张图调暖一点", "crop to 1:1")),
+        ("make it warmer", history(), {}, None),
+        # Before it what is marked, named in the words, or the only upload of the message.
+        ("make it warmer", TWO, {"editing": "#1"}, "#1"),
+        ("make #1 warmer", TWO, {}, "#1"),
+        ("Make #1 warmer, please.", TWO, {}, "#1"),
+        ("make it warmer", TWO, {"uploads": ("#3",)}, "#3"),
+        ("make #2 warmer", TWO, {"editing": "#2"}, "#2"),
+        # What leaves it open, or is another wish, is left to the planner.
+        ("make it warmer", TWO, {"uploads": ("#3", "#4")}, None),
+        ("make #1 warmer", TWO, {"editing": "#2"}, None),
+        ("make it warmer", TWO, {"editing": "#2", "uploads": ("#3",)}, None),
+        ("make #9 warmer", TWO, {}, None),
+        ("make it warmer", TWO, {"references": ("#1",)}, None),
+        ("make it warmer", TWO, {"editing": "#2", "mask": image("mask")}, None),
+        *((text, ONE, {}, None) for text in ("make the sky warmer", "make it warmer and add a fox", "a warmer fox")),
+        *((text, ONE, {}, None) for text in ("don't make it warmer", "把天空调亮一点", "")),
+        # Of several shown last the one that stands for all, and none that a review sent back.
+        ("make it warmer", FOUR, {}, FOUR.edit_target),
+        ("make #1 warmer", FOUR, {}, "#1"),
+        ("make it warmer", REVIEWED, {}, "#1"),
     ],
 )
-def test_anything_beyond_an_adjustment_is_left_to_the_planner(text: str) -> None:
-    assert meant(text, ONE) is None
+def test_which_picture_is_meant_is_clear_or_left_to_the_planner(
+    text: str, conversation: Conversation, said: dict[str, Any], expected: str | None
+) -> None:
+    uploads = tuple(image(handle, ImageOrigin.UPLOADED) for handle in said.get("uploads", ()))
+    turn = Turn(id="now", text=text, settings=TurnSettings(), started_at=NOW, **{**said, "uploads": uploads})
+    wish = adjustment_wish(turn, conversation)
+    assert (wish.base.handle if wish else None) == expected
 
 
 async def test_an_adjustment_asks_no_model_and_costs_nothing(settings: Settings) -> None:

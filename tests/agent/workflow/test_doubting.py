@@ -13,7 +13,7 @@ from agent.conversation import Conversation, TurnState
 from agent.events import PaintingStarted, QuestionAsked, TurnDone, TurnEvent
 from agent.messages import Role, ToolCallPart, ToolResultPart
 from agent.settings import Settings
-from agent.workflow.reception import ASK_INSTEAD
+from tests.adapters.language import ASK_INSTEAD
 from tests.adapters.scripted import Asked, Line, calls, says
 from tests.support.scenes import Scene, generate, of_type, picture, run, words
 

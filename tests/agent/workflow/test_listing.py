@@ -10,9 +10,8 @@ from agent.components import SmartCanvas
 from agent.conversation import Conversation, Turn
 from agent.messages import ImageOrigin, ImagePart, Role, TextPart
 from agent.pictures import EXACT_ADJUSTMENT, Picture, Receipt
-from agent.prompts import prompt
 from agent.settings import Settings, TurnSettings
-from agent.workflow.listing import MOST_PICTURES, pictures_listing
+from tests.adapters.language import MOST_PICTURES, pictures_listing, prompt
 from tests.adapters.scripted import calls, says
 from tests.support.scenes import Scene, generate, picture, png, run
 

@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.components import AskBack
-from agent.imaging.part_wish import names_a_picture
 from agent.messages import ImageOrigin, ImagePart, PromptMessage, Role, TextPart
 from agent.pictures import Picture
 from agent.plans import Question
-from agent.workflow.reception import after_unsure, asked_back, question_before
+from tests.adapters.language import after_unsure, asked_back, names_a_picture, question_before
 from tests.support.tables import table
 
 

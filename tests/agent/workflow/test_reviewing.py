@@ -12,12 +12,11 @@ import pytest
 from PIL import Image
 
 from agent.events import PictureReviewed, TurnDone, TurnEvent
-from agent.prompts import prompt
 from agent.reviews import PASS_SCORE, AskedItem, AskedKind, ChecklistItem
 from agent.settings import Settings
 from agent.studio import Studio
-from agent.workflow.reviewing import read_review
 from tests import openai_server
+from tests.adapters.language import prompt, read_review
 from tests.openai_server import OpenAIServer
 from tests.support.cases import each_case
 from tests.support.gemini import on_gemini, paint, search

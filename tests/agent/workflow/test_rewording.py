@@ -13,8 +13,7 @@ from agent.events import Step, ThoughtLog, TurnFailed
 from agent.plans import Decision
 from agent.settings import Settings
 from agent.studio import Studio
-from agent.workflow.rewording import read_rewordings
-from agent.workflow.rewording_rules import reworded_by_rule
+from tests.adapters.language import read_rewordings, reworded_by_rule
 from tests.adapters.scripted import Asked, Line, calls, says
 from tests.support.cases import each_case
 from tests.support.gemini import on_gemini, paint

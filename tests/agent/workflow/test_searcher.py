@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.pictures import Fact
-from agent.workflow.searcher import parse_findings
+from tests.adapters.language import parse_findings
 from tests.support.cases import each_case
 
 GOOD = '{"facts": [{"item": "It is 330 m high.", "source": "tower.example"}], "prompt_draft": "a tower"}'

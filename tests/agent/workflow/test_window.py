@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from agent.conversation import Turn
 from agent.messages import PromptMessage, Role, TextPart, ToolCallPart, ToolResultPart
 from agent.settings import TurnSettings
-from agent.workflow.window import answer_open_calls, newest_messages, without_old_signatures
+from tests.adapters.language import answer_open_calls, newest_messages, without_old_signatures
 
 CALL = ToolCallPart(name="generate_image", call_id="c1", thought_signature=b"s", signed_by="m")
 
