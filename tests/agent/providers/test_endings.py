@@ -22,8 +22,8 @@ import pytest
 from google.genai import errors, types
 from pydantic import SecretStr
 
-from agent.errors import Actor, AivistaError, Charge, ErrorCode, ErrorInfo, RequestRefused
-from agent.messages import CompletionChunk, ImageOrigin, ImagePart, PromptMessage, Role, TextPart
+from agent.errors import Actor, AivistaError, Charge, ErrorInfo
+from agent.messages import CompletionChunk, PromptMessage, Role, TextPart
 from tests import openai_server as openai_wire
 from tests.adapters.catalogue import ModelEntry, ModelRole, load_catalogue
 from tests.adapters.providers import TEXT_ENDS, Asked, Endpoint, GeminiProvider, OpenAIProvider, as_ours, failure_of
@@ -32,6 +32,7 @@ from tests.openai_server import OpenAIServer
 from tests.support import broken_servers as broken
 from tests.support.cases import each_case
 from tests.support.openai import openai_settings
+from tests.support.shelf import Shelf
 from tests.wire_server import (
     Answer,
     Blocked,
@@ -395,16 +396,6 @@ GEMINI: list[Row] = [
     row("504 a page", page(504, "Gateway Timeout"), GAVE_UP),
     row("529", failed(529, "Overloaded"), OVERLOADED),
 ]
-
-
-class Shelf:
-    """Pictures in memory."""
-
-    async def read(self, image: ImagePart) -> bytes:
-        raise RequestRefused(ErrorCode.PICTURE_NOT_FOUND, handle="#1")
-
-    async def write(self, data: bytes, mime_type: str, origin: ImageOrigin) -> ImagePart:
-        return ImagePart(digest="0" * 64, md5="0" * 32, mime_type=mime_type, size_bytes=len(data), origin=origin)
 
 
 async def ending(chunks: AsyncIterator[CompletionChunk]) -> ErrorInfo | None:

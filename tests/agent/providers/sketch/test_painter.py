@@ -6,7 +6,7 @@ import pytest
 from PIL import Image, ImageChops, ImageStat
 
 from tests.adapters.catalogue import ModelRole, load_catalogue
-from tests.adapters.sketch import FIGURES, MOODS, PLACES, compose, find_font, paint
+from tests.adapters.sketch import FIGURES, MOODS, PLACES, compose, find, find_font, paint
 from tests.support.cases import each_case
 
 _SMALL = (320, 200)
@@ -161,3 +161,21 @@ def test_each_take_of_the_same_wish_is_another_picture() -> None:
     first, again, second = (paint("a lighthouse", "a lighthouse", "", size, take) for take in (1, 1, 2))
     assert first.tobytes() == again.tobytes()
     assert first.tobytes() != second.tobytes()
+
+
+@each_case(
+    ("text", "figure", "place"),
+    [
+        ("中秋节的海报", None, "abstract"),
+        ("一只猫头鹰", "bird", None),
+        ("一只海豹", "fish", "sea"),
+        ("一盘马卡龙", None, None),
+        ("一张上海的海报", None, "city"),
+        ("热狗", None, None),
+        ("河南", None, None),
+        ("一匹马在海边", "horse", "sea"),
+        ("熊猫", "bear", None),
+    ],
+)
+def test_a_character_inside_of_another_word_draws_nothing(text: str, figure: str | None, place: str | None) -> None:
+    assert (find(FIGURES, text), find(PLACES, text)) == (figure, place)
