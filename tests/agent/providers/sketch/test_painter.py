@@ -61,18 +61,6 @@ def test_the_words_choose_place_figure_and_mood(wish: str, place: str, figure: s
     assert (mood in plan.palette.moods) if mood else not plan.palette.moods
 
 
-def test_the_same_words_paint_the_same_pixels() -> None:
-    first = paint("a boat at sunset", "a boat at sunset", "", _SMALL)
-
-    assert paint("a boat at sunset", "a boat at sunset", "", _SMALL).tobytes() == first.tobytes()
-
-
-def test_other_words_paint_another_picture() -> None:
-    first = paint("a boat at sunset", "", "", _SMALL)
-
-    assert paint("a boat at sunset!", "", "", _SMALL).tobytes() != first.tobytes()
-
-
 def test_night_is_darker_than_snow() -> None:
     night = ImageStat.Stat(paint("mountains at night", "", "", _SMALL).convert("L")).mean[0]
     snow = ImageStat.Stat(paint("mountains in the snow", "", "", _SMALL).convert("L")).mean[0]

@@ -1,4 +1,4 @@
-"""Every operation, seen in the pixels it leaves."""
+"""Every operation, seen in the pixels it leaves, and the letters that are written into a picture."""
 
 from __future__ import annotations
 
@@ -9,7 +9,20 @@ from PIL import Image, ImageChops, ImageFilter, ImageStat
 
 from tests.adapters.language import Adjustment, Flip
 from tests.adapters.pixels import Raster, image_of, pixels_of
-from tests.adapters.sketch import MAX_SIDE_PIXELS, AddText, Effect, EffectKind, Operation, Position, ResizeBy, ResizeTo
+from tests.adapters.sketch import (
+    MAX_SIDE_PIXELS,
+    AddText,
+    Effect,
+    EffectKind,
+    Operation,
+    Position,
+    ResizeBy,
+    ResizeTo,
+    drawable,
+    find_font,
+    fit,
+    wrap,
+)
 from tests.adapters.sketch import apply as applied
 from tests.support.cases import each_case
 
@@ -183,3 +196,44 @@ def test_every_operation_keeps_sixteen_bits_and_looks_as_it_does_on_eight(operat
     assert np.abs(result.pixels / 257.0 - beside.pixels).mean() < 2
     is_fine = len(np.unique(result.pixels)) > 600
     assert is_fine or operation == Effect(EffectKind.PIXELATE)
+
+
+# Fonts, lines and letters.
+
+
+def test_letters_without_a_glyph_are_left_out() -> None:
+    font = find_font("Hello \U0010fffd world", 24)
+
+    assert font is not None
+    assert drawable("Hello \U0010fffd world", font) == "Hello world"
+
+
+def test_lines_fit_into_the_width() -> None:
+    font = find_font("words", 20)
+    assert font is not None
+    lines = wrap("some words that do not fit into one line of this width", font, 150)
+
+    assert len(lines) > 2
+    assert all(font.getlength(line) <= 150 for line in lines)
+    assert " ".join(lines) == "some words that do not fit into one line of this width"
+
+
+def test_chinese_lines_break_anywhere_but_before_a_closing_mark() -> None:
+    font = find_font("字", 20) or find_font("a", 20)
+    assert font is not None
+    lines = wrap("一二三四五六七八，九十", font, font.getlength("一二三四五六七八") + 1)
+
+    assert "".join(lines) == "一二三四五六七八，九十"
+    assert not any(line.startswith("，") for line in lines)
+
+
+def test_what_is_too_long_shrinks_first_and_then_ends_in_an_ellipsis() -> None:
+    short = fit("Hello", 300, 30, max_lines=1)
+    long = fit("Hello " * 40, 300, 30, max_lines=1)
+
+    assert short is not None
+    assert long is not None
+    assert short[0].size == 30
+    assert long[0].size < 30
+    assert long[1][0].endswith("…")
+    assert long[0].getlength(long[1][0]) <= 300
