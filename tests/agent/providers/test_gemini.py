@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import io
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
-from PIL import Image
 
 from agent.errors import (
     ErrorCode,
@@ -19,12 +17,10 @@ from agent.errors import (
 )
 from agent.messages import (
     CompletionChunk,
-    ContentPart,
     GroundingPart,
     ImageOrigin,
     ImagePart,
     PromptMessage,
-    Role,
     Source,
     TextPart,
     ToolCallPart,
@@ -32,7 +28,8 @@ from agent.messages import (
 )
 from tests.adapters.catalogue import ModelRole, load_catalogue
 from tests.adapters.providers import GeminiProvider
-from tests.adapters.scripted import ChatOptions, ImageRequest, ToolDeclaration
+from tests.adapters.scripted import ChatOptions, ImageRequest
+from tests.support.prompts import LOOK, message_of, png, prompt, results
 from tests.support.shelf import Shelf
 from tests.wire_server import (
     Call,
@@ -51,11 +48,6 @@ FLASH = CATALOGUE.model(ModelRole.FLASH, "gemini")
 THINKING = CATALOGUE.model(ModelRole.THINKING, "gemini")
 PAINTER = CATALOGUE.model(ModelRole.IMAGE_FLASH, "gemini")
 PRO = CATALOGUE.model(ModelRole.IMAGE_PRO, "gemini")
-LOOK = ToolDeclaration(
-    name="look",
-    description="Looks at a place.",
-    parameters={"type": "object", "properties": {"at": {"type": "string"}}},
-)
 
 
 @pytest.fixture
@@ -74,25 +66,6 @@ async def gemini(server: GeminiServer, shelf: Shelf) -> AsyncIterator[GeminiProv
     provider = GeminiProvider(KEY, shelf, base_url=server.url)
     yield provider
     await provider.aclose()
-
-
-def prompt(text: str, *images: ImagePart) -> PromptMessage:
-    return PromptMessage(role=Role.PROMPT, parts=(TextPart(text=text), *images))
-
-
-def results(*parts: ToolResultPart) -> PromptMessage:
-    return PromptMessage(role=Role.TOOL, parts=parts)
-
-
-def message_of(chunks: list[CompletionChunk]) -> PromptMessage:
-    parts: list[ContentPart] = [chunk.part for chunk in chunks if chunk.part is not None]
-    return PromptMessage(role=Role.MODEL, parts=tuple(parts))
-
-
-def png(colour: str = "red") -> bytes:
-    out = io.BytesIO()
-    Image.new("RGB", (8, 8), colour).save(out, "PNG")
-    return out.getvalue()
 
 
 async def say(gemini: GeminiProvider, *messages: PromptMessage, **settings: Any) -> list[CompletionChunk]:

@@ -23,7 +23,6 @@ from agent.errors import (
     AivistaError,
     DesignRuleBroken,
     ErrorCode,
-    ErrorInfo,
     KeyProblem,
     ProviderFailure,
     RateLimited,
@@ -31,11 +30,9 @@ from agent.errors import (
 )
 from agent.messages import (
     CompletionChunk,
-    ContentPart,
     ImageOrigin,
     ImagePart,
     PromptMessage,
-    Role,
     TextPart,
     TokenUsage,
     ToolCallPart,
@@ -44,7 +41,7 @@ from agent.messages import (
 from agent.settings import OpenAISettings
 from tests.adapters.catalogue import Catalogue, ModelEntry, ModelRole, load_catalogue
 from tests.adapters.providers import OpenAIProvider
-from tests.adapters.scripted import ChatOptions, ImageRequest, ToolDeclaration
+from tests.adapters.scripted import ChatOptions, ImageRequest
 from tests.openai_server import (
     Answer,
     Call,
@@ -61,14 +58,10 @@ from tests.openai_server import (
 from tests.openai_server.answers import PICTURE_USAGE, USAGE
 from tests.support.cases import each_case
 from tests.support.openai import openai_settings, own_catalogue
+from tests.support.prompts import LOOK, answer, calls_of, error_of, message_of, png, prompt, results
 from tests.support.shelf import Shelf
 
 KEY = "sk-test-key-that-nobody-owns-0123456789"
-LOOK = ToolDeclaration(
-    name="look",
-    description="Looks at a place.",
-    parameters={"type": "object", "properties": {"at": {"type": "string"}}},
-)
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"score": {"type": "number"}}}
 
 
@@ -117,32 +110,6 @@ def known(catalogue: Catalogue, model_id: str) -> ModelEntry:
     return entry
 
 
-def prompt(text: str, *images: ImagePart) -> PromptMessage:
-    return PromptMessage(role=Role.PROMPT, parts=(*images, TextPart(text=text)))
-
-
-def answer(*parts: ContentPart) -> PromptMessage:
-    return PromptMessage(role=Role.MODEL, parts=parts)
-
-
-def results(*parts: ToolResultPart) -> PromptMessage:
-    return PromptMessage(role=Role.TOOL, parts=parts)
-
-
-def message_of(chunks: list[CompletionChunk]) -> PromptMessage:
-    return answer(*(chunk.part for chunk in chunks if chunk.part is not None))
-
-
-def calls_of(chunks: list[CompletionChunk]) -> list[ToolCallPart]:
-    return [chunk.part for chunk in chunks if isinstance(chunk.part, ToolCallPart)]
-
-
-def png(colour: str = "red") -> bytes:
-    out = io.BytesIO()
-    Image.new("RGB", (8, 8), colour).save(out, "PNG")
-    return out.getvalue()
-
-
 async def say(
     provider: OpenAIProvider, model: ModelEntry, *messages: PromptMessage, **settings: Any
 ) -> list[CompletionChunk]:
@@ -154,13 +121,6 @@ async def paint(
 ) -> list[CompletionChunk]:
     request = ImageRequest.model_validate({"model": model, "messages": messages, **settings})
     return [chunk async for chunk in provider.generate(request)]
-
-
-def error_of(chunks: list[CompletionChunk]) -> ErrorInfo:
-    assert all(chunk.error is None for chunk in chunks[:-1])
-    error = chunks[-1].error
-    assert error is not None
-    return error
 
 
 # Words.
