@@ -5,6 +5,7 @@ from __future__ import annotations
 from agent.providers.gemini import GeminiProvider
 from agent.providers.gemini_answer import AnswerReader, ArrivedPicture
 from agent.providers.gemini_connection import GeminiConnection
+from agent.providers.gemini_embeddings import GeminiEmbedder
 from agent.providers.gemini_failures import failure_of
 from agent.providers.gemini_key_check import check_key
 from agent.providers.gemini_wire import DUMMY_SIGNATURE, Wire, chat_settings, image_settings, pictures_to_send, to_wire
@@ -26,6 +27,7 @@ __all__ = [
     "Asked",
     "Endpoint",
     "GeminiConnection",
+    "GeminiEmbedder",
     "GeminiProvider",
     "KeyDesk",
     "KeyDiagnosis",

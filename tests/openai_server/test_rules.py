@@ -14,6 +14,8 @@ import pytest
 from PIL import Image
 
 from tests.openai_server import HttpError, OpenAIServer
+from tests.support.cases import each_case
+from tests.support.tables import filled, table
 
 KEY = "a-key"
 
@@ -39,6 +41,11 @@ GOOD: dict[str, Any] = {
     "stream": True,
     "stream_options": {"include_usage": True},
 }
+RULES = table("openai_rules")
+WORDS = {
+    **{"$hello": HELLO, "$calling": CALLING, "$result": RESULT, "$call": CALL, "$tool": TOOL, "$long id": "x" * 41},
+    **{"$picture": PICTURE, "$misnamed": MISNAMED, "$elsewhere": ELSEWHERE},
+}
 
 
 @pytest.fixture
@@ -53,92 +60,20 @@ def http(server: OpenAIServer) -> Iterator[httpx2.Client]:
         yield client
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {},
-        {"messages": [{"role": "system", "content": "Be kind."}, HELLO]},
-        {"messages": [HELLO, {"role": "assistant", "content": "Hi"}, HELLO]},
-        {"messages": [HELLO, CALLING, RESULT], "tools": [TOOL]},
-        {"messages": [HELLO, CALLING, RESULT, {"role": "assistant", "content": "Hi"}, HELLO]},
-        {"model": "seer", "messages": [{"role": "user", "content": [{"type": "text", "text": "?"}, PICTURE]}]},
-        {"response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object"}}}},
-        {
-            "model": "deepseek-flash",
-            "messages": [{"role": "user", "content": "In JSON"}, {**CALLING, "reasoning_content": ""}, RESULT],
-            "response_format": {"type": "json_object"},
-            "reasoning_effort": "max",
-        },
-    ],
-)
+@each_case("change", RULES["taken"])
 def test_what_every_server_takes_is_taken(server: OpenAIServer, http: httpx2.Client, change: dict[str, Any]) -> None:
-    answer = http.post("/chat/completions", json=GOOD | change)
+    answer = http.post("/chat/completions", json=GOOD | filled(change, WORDS))
     assert answer.status_code == 200
     assert answer.text.endswith("data: [DONE]\n\n")
     assert server.violations == []
 
 
-def spoken(*messages: dict[str, Any]) -> dict[str, Any]:
-    return {"messages": list(messages)}
-
-
-@pytest.mark.parametrize(
-    ("change", "rule"),
-    [
-        ({"temperature": 1}, "unknown_field"),
-        ({"stream": False}, "stream"),
-        ({"stream_options": {}}, "stream"),
-        ({"model": "nobody"}, "model"),
-        ({"model": "painter"}, "model"),
-        (spoken(), "messages"),
-        (spoken({"role": "model", "content": "x"}), "role"),
-        (spoken({**HELLO, "name": "x"}), "unknown_field"),
-        (spoken({"role": "user", "content": ""}), "content"),
-        (spoken({"role": "user", "content": None}), "content"),
-        (spoken({"role": "user", "content": [{"type": "text", "text": "x"}]}), "content"),
-        (spoken({"role": "user", "content": [PICTURE]}), "vision"),
-        ({"model": "seer"} | spoken({"role": "user", "content": [PICTURE, {"type": "text", "text": ""}]}), "content"),
-        ({"model": "seer"} | spoken({"role": "user", "content": [ELSEWHERE]}), "picture"),
-        ({"model": "seer"} | spoken({"role": "user", "content": [MISNAMED]}), "picture"),
-        (spoken(HELLO, {"role": "system", "content": "x"}), "order"),
-        (spoken(HELLO, HELLO), "order"),
-        (spoken({"role": "assistant", "content": "x"}, HELLO), "order"),
-        (spoken(HELLO, {"role": "assistant", "content": "x"}), "order"),
-        (spoken(HELLO, CALLING, RESULT, HELLO), "order"),
-        (spoken(CALLING, RESULT), "order"),
-        (spoken(HELLO, CALLING), "order"),
-        (spoken(HELLO, CALLING, {"role": "assistant", "content": "x"}, HELLO), "tool_call_id"),
-        (spoken(HELLO, CALLING, RESULT, RESULT), "tool_call_id"),
-        (spoken(HELLO, CALLING, {**RESULT, "tool_call_id": "c2"}), "tool_call_id"),
-        (spoken(HELLO, {**CALLING, "tool_calls": [CALL, CALL]}, RESULT), "tool_call_id"),
-        (spoken(HELLO, {**CALLING, "tool_calls": [{**CALL, "id": "x" * 41}]}, RESULT), "tool_call_id"),
-        (spoken(HELLO, {**CALLING, "tool_calls": []}, HELLO), "content"),
-        (spoken(HELLO, {**CALLING, "tool_calls": [{**CALL, "type": "x"}]}, RESULT), "tool_calls"),
-        (
-            spoken(
-                HELLO,
-                {**CALLING, "tool_calls": [{**CALL, "function": {"name": "look", "arguments": "{"}}]},
-                RESULT,
-            ),
-            "tool_calls",
-        ),
-        (spoken(HELLO, {**CALLING, "reasoning_content": "x"}, RESULT), "thoughts"),
-        ({"model": "deepseek-flash"} | spoken(HELLO, CALLING, RESULT), "thoughts"),
-        ({"model": "simple"} | spoken(HELLO, CALLING, RESULT), "tools"),
-        ({"model": "simple", "tools": [TOOL]}, "tools"),
-        ({"tools": []}, "tools"),
-        ({"tools": [TOOL, TOOL]}, "tools"),
-        ({"tools": [{"type": "web_search"}]}, "tools"),
-        ({"response_format": {"type": "json_object"}}, "response_format"),
-        ({"response_format": {"type": "text"}}, "response_format"),
-        ({"model": "deepseek-flash", "response_format": {"type": "json_object"}}, "response_format"),
-        ({"reasoning_effort": "extreme"}, "reasoning_effort"),
-    ],
-)
+@each_case(("change", "rule"), RULES["refused"])
 def test_what_some_server_refuses_is_refused(
     server: OpenAIServer, http: httpx2.Client, change: dict[str, Any], rule: str
 ) -> None:
-    answer = http.post("/chat/completions", json=GOOD | change)
+    server.violations.clear()
+    answer = http.post("/chat/completions", json=GOOD | filled(change, WORDS))
     assert answer.status_code in (400, 404)
     assert answer.json()["error"]["message"]
     assert [violation.rule for violation in server.violations] == [rule]
@@ -154,28 +89,16 @@ def test_a_picture_comes_in_the_size_asked_for(server: OpenAIServer, http: httpx
     assert server.violations == []
 
 
-@pytest.mark.parametrize(
-    ("change", "rule"),
-    [
-        ({"prompt": " "}, "prompt"),
-        ({"prompt": 1}, "type"),
-        ({"n": 2}, "n"),
-        ({"n": "1"}, "n"),
-        ({"size": "1000x1000"}, "size"),
-        ({"seed": "1"}, "unknown_field"),
-        ({"response_format": "png"}, "response_format"),
-        ({"model": "gpt-image-2"}, "unknown_field"),
-        ({"model": "talker"}, "model"),
-    ],
-)
+@each_case(("change", "rule"), RULES["refused_pictures"])
 def test_a_generation_that_some_server_refuses_is_refused(
     server: OpenAIServer, http: httpx2.Client, change: dict[str, Any], rule: str
 ) -> None:
+    server.violations.clear()
     assert http.post("/images/generations", json=PAINT | change).status_code in (400, 404)
     assert [violation.rule for violation in server.violations] == [rule]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("field", "file", "change", "rule"),
     [
         ("image[]", ("a.png", png(), "image/png"), {}, None),
@@ -196,13 +119,14 @@ def test_an_edit_is_a_form_with_files(
     change: dict[str, str],
     rule: str | None,
 ) -> None:
+    server.violations.clear()
     fields = {"model": "painter", "prompt": "darker", **change}
     answer = http.post("/images/edits", data=fields, files=[(field, file)])
     assert answer.status_code == (200 if rule is None else 400)
     assert [violation.rule for violation in server.violations] == ([] if rule is None else [rule])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("body", "content_type", "rule"),
     [
         (b"", "multipart/form-data; boundary=x", "form"),
@@ -214,11 +138,12 @@ def test_an_edit_is_a_form_with_files(
 def test_what_is_no_form_is_refused(
     server: OpenAIServer, http: httpx2.Client, body: bytes, content_type: str, rule: str
 ) -> None:
+    server.violations.clear()
     http.post("/images/edits", content=body, headers={"content-type": content_type})
     assert [violation.rule for violation in server.violations] == [rule]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("path", "headers", "rule"),
     [
         ("/chat/completions", {"authorization": "Bearer another"}, "key"),
@@ -229,6 +154,7 @@ def test_what_is_no_form_is_refused(
 def test_keys_headers_and_paths_are_held_to(
     server: OpenAIServer, http: httpx2.Client, path: str, headers: dict[str, str], rule: str
 ) -> None:
+    server.violations.clear()
     http.post(path, json=GOOD, headers=headers)
     assert [violation.rule for violation in server.violations] == [rule]
 

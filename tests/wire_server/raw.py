@@ -9,6 +9,7 @@ import httpx2
 
 FLASH = "gemini-3.8-flash"
 BANANA = "gemini-nano-banana-2.1"
+HI: dict[str, Any] = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
 
 
 @dataclass(frozen=True)

@@ -12,19 +12,11 @@ from google.genai import errors, types
 from PIL import Image
 
 from tests.wire_server import (
-    Blocked,
     Call,
     Calls,
-    CorruptPicture,
-    Cut,
-    Empty,
     Finish,
-    Garbage,
     GeminiServer,
-    Grounding,
     HttpError,
-    MalformedCall,
-    MidStreamError,
     PictureAnswer,
     Search,
     Text,
@@ -48,10 +40,6 @@ def parts_of(chunks: list[types.GenerateContentResponse]) -> list[types.Part]:
 def first_candidate(response: types.GenerateContentResponse) -> types.Candidate:
     assert response.candidates
     return response.candidates[0]
-
-
-def test_an_unscripted_text_model_says_hello(sdk: genai.Client) -> None:
-    assert "".join(part.text or "" for part in parts_of(stream(sdk))) == "Hello."
 
 
 def test_a_text_comes_in_as_many_chunks_as_said_and_a_signed_empty_one(server: GeminiServer, sdk: genai.Client) -> None:
@@ -173,24 +161,6 @@ def test_a_picture_has_exactly_the_pixels_asked_for(
     assert usage.candidates_tokens_details[0].token_count == image_tokens
 
 
-def test_without_a_ratio_a_picture_follows_the_one_sent(sdk: genai.Client) -> None:
-    buffer = BytesIO()
-    Image.new("RGB", (160, 90)).save(buffer, "PNG")
-    sent = types.Part.from_bytes(data=buffer.getvalue(), mime_type="image/png")
-    contents = types.Content(role="user", parts=[types.Part(text="bluer"), sent])
-    answer = sdk.models.generate_content(model=BANANA, contents=contents, config=PAINT)
-    (part,) = answer.parts or []
-    assert part.inline_data
-    with Image.open(BytesIO(part.inline_data.data or b"")) as picture:
-        assert picture.size == (1376, 768)
-
-
-def test_no_two_answers_bring_the_same_bytes(sdk: genai.Client) -> None:
-    answers = [sdk.models.generate_content(model=BANANA, contents="a fox", config=PAINT) for _ in range(2)]
-    data = {part.inline_data.data for answer in answers for part in answer.parts or [] if part.inline_data}
-    assert len(data) == 2
-
-
 def test_a_png_can_be_heavy_and_signed_with_the_real_weight(server: GeminiServer, sdk: genai.Client) -> None:
     server.on_image(
         PictureAnswer(300, 200, mime="image/png", least_bytes=1_000_000, is_huge=True, text_before="Here it is.")
@@ -215,54 +185,11 @@ def test_drafts_are_thoughts_without_signatures(server: GeminiServer, sdk: genai
     assert [bool(part.thought_signature) for part in pictures] == [False, False, True]
 
 
-def test_a_grounded_picture_names_its_sources(server: GeminiServer, sdk: genai.Client) -> None:
-    server.on_image(PictureAnswer(grounding=Grounding(queries=["red fox"]), text_after="Done."))
-    tools = [
-        types.Tool(google_search=types.GoogleSearch(search_types=types.SearchTypes(image_search=types.ImageSearch())))
-    ]
-    chunks = stream(sdk, BANANA, response_modalities=["TEXT", "IMAGE"], tools=tools)
-    found = first_candidate(chunks[-1]).grounding_metadata
-    assert found is not None
-    assert found.web_search_queries == ["red fox"]
-
-
-def test_a_corrupt_picture_cannot_be_decoded(server: GeminiServer, sdk: genai.Client) -> None:
-    server.on_image(CorruptPicture())
-    answer = sdk.models.generate_content(model=BANANA, contents="a fox", config=PAINT)
-    (part,) = answer.parts or []
-    assert part.inline_data
-    with pytest.raises(OSError, match="truncated"), Image.open(BytesIO(part.inline_data.data or b"")) as picture:
-        picture.load()
-
-
-def test_an_image_model_can_answer_in_words_only(server: GeminiServer, sdk: genai.Client) -> None:
-    server.on_image(TextOnly("No."))
-    answer = sdk.models.generate_content(model=BANANA, contents="a fox", config=PAINT)
-    assert answer.text == "No."
-
-
 def test_script_gives_each_answer_to_its_kind_of_model(server: GeminiServer, sdk: genai.Client) -> None:
     server.script(TextOnly("from the painter"), Text("from the talker"))
     assert sdk.models.generate_content(model=FLASH, contents="hi").text == "from the talker"
     assert sdk.models.generate_content(model=BANANA, contents="hi", config=PAINT).text == "from the painter"
     assert server.remaining == 0
-
-
-@pytest.mark.parametrize("reason", ["IMAGE_SAFETY", "NO_IMAGE", "MAX_TOKENS", "SOMETHING_NEW"])
-@pytest.mark.filterwarnings("ignore:SOMETHING_NEW is not a valid FinishReason")
-def test_a_finish_reason_comes_without_parts(server: GeminiServer, sdk: genai.Client, reason: str) -> None:
-    server.on_image(Finish(reason))
-    candidate = first_candidate(sdk.models.generate_content(model=BANANA, contents="a fox", config=PAINT))
-    assert candidate.finish_reason is not None
-    assert candidate.finish_reason.value == reason
-    assert candidate.content is not None
-    assert candidate.content.parts is None
-
-
-def test_a_malformed_call_is_a_finish_reason(server: GeminiServer, sdk: genai.Client) -> None:
-    server.on_text(MalformedCall())
-    (chunk,) = stream(sdk)
-    assert first_candidate(chunk).finish_reason == types.FinishReason.MALFORMED_FUNCTION_CALL
 
 
 def test_a_finish_message_is_on_the_wire(server: GeminiServer, raw: Raw) -> None:
@@ -271,27 +198,6 @@ def test_a_finish_message_is_on_the_wire(server: GeminiServer, raw: Raw) -> None
     candidate = raw.post({"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}).json()["candidates"][0]
     assert candidate["finishMessage"] == "The model said no."
     assert candidate["content"]["parts"] == [{"text": "Well"}]
-
-
-@pytest.mark.parametrize(("answer", "parts"), [(Empty(), None), (Empty(has_empty_part=True), [types.Part()])])
-def test_an_empty_answer_stops_and_says_nothing(
-    server: GeminiServer, sdk: genai.Client, answer: Empty, parts: list[types.Part] | None
-) -> None:
-    server.on_text(answer)
-    (chunk,) = stream(sdk)
-    candidate = first_candidate(chunk)
-    assert candidate.finish_reason == types.FinishReason.STOP
-    assert candidate.content is not None
-    assert candidate.content.parts == parts
-
-
-def test_a_blocked_prompt_has_no_candidates(server: GeminiServer, sdk: genai.Client) -> None:
-    server.on_text(Blocked("PROHIBITED_CONTENT", "Not this."))
-    (chunk,) = stream(sdk)
-    assert chunk.candidates is None
-    assert chunk.prompt_feedback is not None
-    assert chunk.prompt_feedback.block_reason == types.BlockedReason.PROHIBITED_CONTENT
-    assert chunk.prompt_feedback.block_reason_message == "Not this."
 
 
 def test_a_quota_error_tells_when_to_come_back(server: GeminiServer, sdk: genai.Client) -> None:
@@ -314,49 +220,6 @@ def test_a_quota_of_the_day_or_of_nothing_has_no_retry_info(
         "Help",
         "QuotaFailure",
     ]
-
-
-@pytest.mark.parametrize(
-    ("status", "name"), [(400, "INVALID_ARGUMENT"), (403, "PERMISSION_DENIED"), (500, "INTERNAL"), (503, "UNAVAILABLE")]
-)
-def test_an_http_error_has_the_status_and_its_name(
-    server: GeminiServer, sdk: genai.Client, status: int, name: str
-) -> None:
-    server.on_text(HttpError(status))
-    with pytest.raises(errors.APIError) as caught:
-        sdk.models.generate_content(model=FLASH, contents="hi")
-    assert (caught.value.code, caught.value.status) == (status, name)
-    assert server.violations == []
-
-
-def test_an_error_can_come_in_the_middle(server: GeminiServer, sdk: genai.Client) -> None:
-    server.on_text(MidStreamError(after_chunks=3, status=499, message="The operation was cancelled."))
-    seen: list[types.GenerateContentResponse] = []
-    with pytest.raises(errors.APIError, match="cancelled") as caught:
-        seen.extend(sdk.models.generate_content_stream(model=FLASH, contents="hi"))
-    assert caught.value.code == 499
-    assert len(seen) == 3
-
-
-def test_a_cut_stream_breaks_off_after_its_chunks(server: GeminiServer, sdk: genai.Client) -> None:
-    server.on_text(Cut(after_chunks=3))
-    seen: list[types.GenerateContentResponse] = []
-    with pytest.raises(httpx2.RemoteProtocolError):
-        seen.extend(sdk.models.generate_content_stream(model=FLASH, contents="hi"))
-    assert len(seen) == 3
-    assert server.disconnects == []
-
-
-def test_a_cut_before_the_first_chunk_answers_nothing(server: GeminiServer, sdk: genai.Client) -> None:
-    server.on_text(Cut(after_chunks=0))
-    with pytest.raises(httpx2.RemoteProtocolError):
-        stream(sdk)
-
-
-def test_garbage_is_no_json(server: GeminiServer, sdk: genai.Client) -> None:
-    server.on_text(Garbage(after_chunks=1))
-    with pytest.raises(errors.UnknownApiResponseError):
-        stream(sdk)
 
 
 def test_a_text_cannot_come_in_more_chunks_than_it_has_letters() -> None:

@@ -19,9 +19,7 @@ from tests.support.waiting import PATIENCE_S
 from tests.wire_server import Answer, Call, Calls, GeminiProcess, Grounding, Hold, PictureAnswer, Text, WireRequest
 from tests.wire_server.control import answer_from_json
 from tests.wire_server.process import ROOT
-from tests.wire_server.raw import BANANA, FLASH
-
-HI: dict[str, Any] = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
+from tests.wire_server.raw import BANANA, FLASH, HI
 
 
 def shouting(request: WireRequest) -> Answer:

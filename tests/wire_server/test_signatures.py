@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from google import genai
 from google.genai import types
 
+from tests.support.cases import each_case
 from tests.wire_server import Call, Calls, GeminiServer, PictureAnswer, Text
 from tests.wire_server.raw import BANANA, FLASH, Raw
 
@@ -17,6 +19,13 @@ ARGON = "gemini-4-argon"
 PRO = "gemini-3-pro-image"
 CORRUPTED = "Corrupted thought signature."
 INVALID = "Invalid thought signature."
+MISSING = (
+    "Function call is missing a thought_signature in functionCall parts. This is required for tools to work "
+    "correctly, and missing thought_signature may lead to degraded model performance. Additional data, function "
+    "call `default_api:draw` , position 2. Please refer to "
+    "https://ai.google.dev/gemini-api/docs/thought-signatures for more details."
+)
+UNSIGNED = "{} part is missing a thought_signature in content position 2, part position {}."
 PAINTING = {"generationConfig": {"responseModalities": ["TEXT", "IMAGE"]}}
 RESULT = {"functionResponse": {"name": "draw", "response": {"ok": True}}}
 ASK: Json = {"role": "user", "parts": [{"text": "a fox"}]}
@@ -52,25 +61,82 @@ def painted(server: GeminiServer, raw: Raw) -> list[Json]:
     return raw.parts({"contents": [ASK], **PAINTING}, BANANA)
 
 
-def test_a_call_returned_with_its_signature_is_taken(server: GeminiServer, raw: Raw, call: Json) -> None:
-    raw.parts({"contents": [ASK, turn(call), ANSWERED]})
-    assert server.violations == []
+def signed(part: Json, signature: str) -> Json:
+    return {**part, "thoughtSignature": signature}
 
 
-def test_the_order_of_arguments_and_the_alphabet_of_base64_do_not_matter(raw: Raw, call: Json) -> None:
-    url_safe = call["thoughtSignature"].replace("+", "-").replace("/", "_").rstrip("=")
-    again = {"functionCall": {"args": {"size": 2, "what": "fox"}, "name": "draw"}, "thoughtSignature": url_safe}
-    raw.parts({"contents": [ASK, turn(again), ANSWERED]})
+def with_a_changed_bit(signature: str) -> str:
+    data = bytearray(base64.b64decode(signature))
+    data[-1] ^= 1
+    return base64.b64encode(data).decode()
 
 
-def test_a_call_of_this_turn_without_a_signature_is_refused(raw: Raw, call: Json) -> None:
-    message = refusal(raw, {"contents": [ASK, turn(without_signature(call)), ANSWERED]})
-    assert message == (
-        "Function call is missing a thought_signature in functionCall parts. This is required for tools to work "
-        "correctly, and missing thought_signature may lead to degraded model performance. Additional data, function "
-        "call `default_api:draw` , position 2. Please refer to "
-        "https://ai.google.dev/gemini-api/docs/thought-signatures for more details."
-    )
+@each_case(
+    ("change", "model", "expected"),
+    [
+        (lambda call: call, FLASH, ""),
+        # Neither the order of the arguments nor the alphabet of base64 matters.
+        (
+            lambda call: {
+                "functionCall": {"args": {"size": 2, "what": "fox"}, "name": "draw"},
+                "thoughtSignature": call["thoughtSignature"].replace("+", "-").replace("/", "_").rstrip("="),
+            },
+            FLASH,
+            "",
+        ),
+        (without_signature, FLASH, MISSING),
+        (lambda call: signed(call, "AAAA"), FLASH, CORRUPTED),
+        (lambda call: signed(call, "not base64!"), FLASH, CORRUPTED),
+        (lambda call: signed(call, with_a_changed_bit(call["thoughtSignature"])), FLASH, CORRUPTED),
+        (lambda call: {**call, "functionCall": {"name": "draw", "args": {"what": "hen"}}}, FLASH, CORRUPTED),
+        (lambda call: {**call, "functionCall": {"name": "draw", "args": {}}}, FLASH, CORRUPTED),
+        (lambda call: call, ARGON, INVALID),
+    ],
+)
+def test_a_call_comes_back_with_its_own_signature(
+    server: GeminiServer, raw: Raw, call: Json, change: Callable[[Json], Json], model: str, expected: str
+) -> None:
+    body = {"contents": [ASK, turn(change(call)), ANSWERED]}
+    if expected:
+        assert refusal(raw, body, model) == expected
+    else:
+        raw.parts(body, model)
+        assert server.violations == []
+
+
+@each_case("broken", ["AAAA", "not base64!", ""])
+def test_an_unknown_signature_of_a_text_is_corrupted(raw: Raw, broken: str) -> None:
+    assert refusal(raw, {"contents": [ASK, turn(signed({"text": "Hello."}, broken)), AGAIN]}) == CORRUPTED
+
+
+@each_case(
+    ("change", "model", "expected"),
+    [
+        (lambda text, picture: [turn(text, picture)], BANANA, ""),
+        (lambda text, picture: [turn(picture)], BANANA, ""),
+        (lambda text, picture: [turn(text, without_signature(picture))], BANANA, UNSIGNED.format("Image", 2)),
+        (lambda text, picture: [turn(without_signature(text), picture)], BANANA, UNSIGNED.format("Text", 1)),
+        (lambda text, picture: [turn(without_signature(picture))], FLASH, UNSIGNED.format("Image", 1)),
+        (lambda text, picture: [turn(text, picture)], PRO, INVALID),
+        (lambda text, picture: [turn(signed(picture, "skip_thought_signature_validator"))], BANANA, CORRUPTED),
+        (lambda text, picture: [turn(picture, text)], BANANA, CORRUPTED),
+        (lambda text, picture: [turn(text, picture), AGAIN, turn(text, picture)], BANANA, CORRUPTED),
+    ],
+)
+def test_a_painted_turn_comes_back_whole_and_once(
+    server: GeminiServer,
+    raw: Raw,
+    painted: list[Json],
+    change: Callable[[Json, Json], list[Json]],
+    model: str,
+    expected: str,
+) -> None:
+    body = {"contents": [ASK, *change(*painted), AGAIN], **({} if model == FLASH else PAINTING)}
+    if expected:
+        assert refusal(raw, body, model) == expected
+    else:
+        raw.parts(body, model)
+        assert server.violations == []
 
 
 def test_each_step_of_the_turn_owes_its_own(server: GeminiServer, raw: Raw, call: Json) -> None:
@@ -102,32 +168,6 @@ def test_a_dummy_passes_on_a_call(raw: Raw, dummy: str, is_encoded: bool) -> Non
     raw.parts({"contents": [ASK, turn(foreign), ANSWERED]})
 
 
-@pytest.mark.parametrize("broken", ["AAAA", "not base64!", ""])
-def test_an_unknown_signature_is_corrupted(raw: Raw, call: Json, broken: str) -> None:
-    changed = {**call, "thoughtSignature": broken}
-    text = {"text": "Hello.", "thoughtSignature": broken}
-    assert refusal(raw, {"contents": [ASK, turn(text), AGAIN]}) == CORRUPTED
-    if broken:
-        assert refusal(raw, {"contents": [ASK, turn(changed), ANSWERED]}) == CORRUPTED
-
-
-def test_one_changed_bit_is_corrupted(raw: Raw, call: Json) -> None:
-    signature = bytearray(base64.b64decode(call["thoughtSignature"]))
-    signature[-1] ^= 1
-    changed = {**call, "thoughtSignature": base64.b64encode(signature).decode()}
-    assert refusal(raw, {"contents": [ASK, turn(changed), ANSWERED]}) == CORRUPTED
-
-
-@pytest.mark.parametrize("change", [{"name": "draw", "args": {"what": "hen"}}, {"name": "draw", "args": {}}])
-def test_a_signature_on_changed_arguments_is_refused(raw: Raw, call: Json, change: Json) -> None:
-    changed = {**call, "functionCall": change}
-    assert refusal(raw, {"contents": [ASK, turn(changed), ANSWERED]}) == CORRUPTED
-
-
-def test_another_models_signature_is_invalid(raw: Raw, call: Json) -> None:
-    assert refusal(raw, {"contents": [ASK, turn(call), ANSWERED]}, ARGON) == INVALID
-
-
 def test_a_text_signature_is_optional_but_stays_on_its_empty_part(server: GeminiServer, raw: Raw) -> None:
     server.on_text(Text("Hello."))
     text, empty = raw.parts({"contents": [ASK]})
@@ -137,42 +177,9 @@ def test_a_text_signature_is_optional_but_stays_on_its_empty_part(server: Gemini
     assert refusal(raw, {"contents": [ASK, turn(merged), AGAIN]}) == CORRUPTED
 
 
-def test_a_painted_turn_returned_whole_is_taken(server: GeminiServer, raw: Raw, painted: list[Json]) -> None:
-    raw.parts({"contents": [ASK, turn(*painted), AGAIN], **PAINTING}, BANANA)
-    assert server.violations == []
-
-
-def test_a_picture_in_a_model_turn_owes_its_signature(raw: Raw, painted: list[Json]) -> None:
-    text, picture = painted
-    body = {"contents": [ASK, turn(text, without_signature(picture)), AGAIN], **PAINTING}
-    expected = "Image part is missing a thought_signature in content position 2, part position 2."
-    assert refusal(raw, body, BANANA) == expected
-
-
-def test_the_first_text_before_a_picture_owes_its_own(raw: Raw, painted: list[Json]) -> None:
-    text, picture = painted
-    body = {"contents": [ASK, turn(without_signature(text), picture), AGAIN], **PAINTING}
-    expected = "Text part is missing a thought_signature in content position 2, part position 1."
-    assert refusal(raw, body, BANANA) == expected
-
-
-def test_a_picture_alone_without_its_text_is_taken(raw: Raw, painted: list[Json]) -> None:
-    raw.parts({"contents": [ASK, turn(painted[1]), AGAIN], **PAINTING}, BANANA)
-
-
 def test_the_same_picture_in_a_user_turn_owes_nothing(raw: Raw, painted: list[Json]) -> None:
     reference = {"role": "user", "parts": [without_signature(painted[1]), {"text": "bluer"}]}
     raw.parts({"contents": [reference], **PAINTING}, PRO)
-
-
-def test_another_models_picture_is_invalid(raw: Raw, painted: list[Json]) -> None:
-    body = {"contents": [ASK, turn(*painted), AGAIN], **PAINTING}
-    assert refusal(raw, body, PRO) == INVALID
-
-
-def test_a_dummy_does_not_pass_on_a_picture(raw: Raw, painted: list[Json]) -> None:
-    dummy = {**painted[1], "thoughtSignature": "skip_thought_signature_validator"}
-    assert refusal(raw, {"contents": [ASK, turn(dummy), AGAIN], **PAINTING}, BANANA) == CORRUPTED
 
 
 def test_a_signature_on_another_picture_is_refused(server: GeminiServer, raw: Raw, painted: list[Json]) -> None:
@@ -180,22 +187,6 @@ def test_a_signature_on_another_picture_is_refused(server: GeminiServer, raw: Ra
     (other,) = raw.parts({"contents": [ASK], **PAINTING}, BANANA)
     moved = {**other, "thoughtSignature": painted[1]["thoughtSignature"]}
     assert refusal(raw, {"contents": [ASK, turn(moved), AGAIN], **PAINTING}, BANANA) == CORRUPTED
-
-
-def test_parts_of_one_answer_keep_their_order(raw: Raw, painted: list[Json]) -> None:
-    text, picture = painted
-    body = {"contents": [ASK, turn(picture, text), AGAIN], **PAINTING}
-    assert refusal(raw, body, BANANA) == CORRUPTED
-
-
-def test_a_signature_is_good_once_in_a_request(raw: Raw, painted: list[Json]) -> None:
-    body = {"contents": [ASK, turn(*painted), AGAIN, turn(*painted), AGAIN], **PAINTING}
-    assert refusal(raw, body, BANANA) == CORRUPTED
-
-
-def test_an_image_of_a_text_models_turn_owes_a_signature_too(raw: Raw, painted: list[Json]) -> None:
-    body = {"contents": [ASK, turn(without_signature(painted[1])), AGAIN]}
-    assert refusal(raw, body).startswith("Image part is missing a thought_signature")
 
 
 def test_huge_signatures_make_the_round_trip_through_the_sdk(server: GeminiServer, sdk: genai.Client) -> None:

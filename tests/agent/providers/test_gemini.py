@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import io
 from collections.abc import AsyncIterator, Iterator
-from contextlib import aclosing
 from typing import Any
 
 import pytest
-from PIL import Image
 
 from agent.errors import (
-    DesignRuleBroken,
     ErrorCode,
     ErrorInfo,
     KeyProblem,
     ProviderFailure,
-    RequestRefused,
     SettingsError,
 )
 from agent.messages import (
     CompletionChunk,
-    ContentPart,
     GroundingPart,
     ImageOrigin,
     ImagePart,
     PromptMessage,
-    Role,
     Source,
     TextPart,
     ToolCallPart,
@@ -36,17 +28,17 @@ from agent.messages import (
 )
 from tests.adapters.catalogue import ModelRole, load_catalogue
 from tests.adapters.providers import GeminiProvider
-from tests.adapters.scripted import ChatOptions, ImageRequest, ToolDeclaration
+from tests.adapters.scripted import ChatOptions, ImageRequest
+from tests.support.prompts import LOOK, message_of, png, prompt, results
+from tests.support.shelf import Shelf
 from tests.wire_server import (
     Call,
     Calls,
     Events,
     GeminiServer,
-    Grounding,
     Hold,
     HttpError,
     PictureAnswer,
-    Search,
     Text,
 )
 
@@ -56,31 +48,6 @@ FLASH = CATALOGUE.model(ModelRole.FLASH, "gemini")
 THINKING = CATALOGUE.model(ModelRole.THINKING, "gemini")
 PAINTER = CATALOGUE.model(ModelRole.IMAGE_FLASH, "gemini")
 PRO = CATALOGUE.model(ModelRole.IMAGE_PRO, "gemini")
-LOOK = ToolDeclaration(
-    name="look",
-    description="Looks at a place.",
-    parameters={"type": "object", "properties": {"at": {"type": "string"}}},
-)
-
-
-class Shelf:
-    """Pictures in memory, and the order in which they were put there."""
-
-    def __init__(self) -> None:
-        self.held: dict[str, bytes] = {}
-        self.origins: list[ImageOrigin] = []
-
-    async def read(self, image: ImagePart) -> bytes:
-        if image.digest not in self.held:
-            raise RequestRefused(ErrorCode.PICTURE_NOT_FOUND, handle=image.handle or "?")
-        return self.held[image.digest]
-
-    async def write(self, data: bytes, mime_type: str, origin: ImageOrigin) -> ImagePart:
-        digest = hashlib.sha256(data).hexdigest()
-        self.held[digest] = data
-        self.origins.append(origin)
-        md5 = hashlib.md5(data, usedforsecurity=False).hexdigest()
-        return ImagePart(digest=digest, md5=md5, mime_type=mime_type, size_bytes=len(data), origin=origin)
 
 
 @pytest.fixture
@@ -99,25 +66,6 @@ async def gemini(server: GeminiServer, shelf: Shelf) -> AsyncIterator[GeminiProv
     provider = GeminiProvider(KEY, shelf, base_url=server.url)
     yield provider
     await provider.aclose()
-
-
-def prompt(text: str, *images: ImagePart) -> PromptMessage:
-    return PromptMessage(role=Role.PROMPT, parts=(TextPart(text=text), *images))
-
-
-def results(*parts: ToolResultPart) -> PromptMessage:
-    return PromptMessage(role=Role.TOOL, parts=parts)
-
-
-def message_of(chunks: list[CompletionChunk]) -> PromptMessage:
-    parts: list[ContentPart] = [chunk.part for chunk in chunks if chunk.part is not None]
-    return PromptMessage(role=Role.MODEL, parts=tuple(parts))
-
-
-def png(colour: str = "red") -> bytes:
-    out = io.BytesIO()
-    Image.new("RGB", (8, 8), colour).save(out, "PNG")
-    return out.getvalue()
 
 
 async def say(gemini: GeminiProvider, *messages: PromptMessage, **settings: Any) -> list[CompletionChunk]:
@@ -193,39 +141,6 @@ async def test_a_tool_loop_keeps_every_signature_and_breaks_no_rule(
     sent = server.requests[1].function_responses
     assert [len(result["parts"]) for result in sent] == [1, 1]
     assert server.requests[-1].function_names == ["look"]
-
-
-async def test_a_history_of_another_model_is_accepted(server: GeminiServer, gemini: GeminiProvider) -> None:
-    server.on_text(Call("look"), Text("A bird."), Text("Yes."))
-    history = [prompt("Look")]
-    history += [message_of(await say(gemini, *history, tools=[LOOK])), results(ToolResultPart(name="look"))]
-    history += [message_of([chunk async for chunk in gemini.stream(THINKING, history, [LOOK])]), prompt("Sure?")]
-    await say(gemini, *history, tools=[LOOK])
-    assert server.violations == []
-
-
-async def test_a_search_brings_its_sources_and_suggestions(server: GeminiServer, gemini: GeminiProvider) -> None:
-    server.on_text(
-        Search(
-            {"facts": []},
-            sources=[("a.example", "https://a.example/1")],
-            queries=["foxes", "snow"],
-            suggestions_html="<a>foxes</a>",
-        )
-    )
-    schema = {"type": "object", "properties": {"facts": {"type": "string"}}}
-    options = ChatOptions(google_search=True, response_schema=schema)
-    chunks = await say(gemini, prompt("foxes?"), options=options)
-    assert chunks[-2].part == GroundingPart(
-        queries=("foxes", "snow"),
-        sources=(Source(title="a.example", url="https://a.example/1"),),
-        suggestions_html="<a>foxes</a>",
-    )
-    assert chunks[-1].usage is not None
-    assert chunks[-1].usage.search_queries == 2
-    assert message_of(chunks).text == '{"facts":[]}'
-    assert server.requests[0].has_search
-    assert server.violations == []
 
 
 async def test_works_that_an_answer_quotes_and_places_of_maps_are_its_sources(
@@ -304,24 +219,6 @@ async def test_a_picture_is_edited_in_its_own_conversation(
     assert roles == ["user", "model"]
 
 
-async def test_a_picture_of_another_model_is_shown_in_a_user_turn(server: GeminiServer, gemini: GeminiProvider) -> None:
-    history = [prompt("a fox")]
-    history += [message_of(await paint(gemini, *history)), prompt("redder")]
-    assert error_free(await paint(gemini, *history, model=PRO))
-    assert server.violations == []
-    assert [role for role, _ in server.requests[1].blobs] == ["user"]
-
-
-async def test_a_grounded_picture_searches_the_web_and_pictures(server: GeminiServer, gemini: GeminiProvider) -> None:
-    server.on_image(PictureAnswer(grounding=Grounding(queries=["the fox of today"])))
-    chunks = await paint(gemini, prompt("today's fox"), use_grounding=True)
-    assert isinstance(chunks[-2].part, GroundingPart)
-    assert server.requests[0].normal["tools"] == [
-        {"googleSearch": {"searchTypes": {"webSearch": {}, "imageSearch": {}}}}
-    ]
-    assert server.violations == []
-
-
 async def test_only_a_picture_gets_a_deadline_on_the_servers_side(server: GeminiServer, gemini: GeminiProvider) -> None:
     await say(gemini, prompt("hi"))
     await paint(gemini, prompt("a fox"))
@@ -333,21 +230,6 @@ def error_free(chunks: list[CompletionChunk]) -> bool:
 
 
 # Failures; every way in which an answer can end is in `test_endings`.
-
-
-async def test_an_unknown_model_names_the_variable_to_change(server: GeminiServer, gemini: GeminiProvider) -> None:
-    nobody = FLASH.model_copy(update={"id": "gemini-nobody"})
-    with pytest.raises(ProviderFailure) as caught:
-        [chunk async for chunk in gemini.stream(nobody, [prompt("hi")])]
-    told = {"model": "gemini-nobody", "variable": "AIVISTA_MODEL_FLASH"}
-    assert told.items() <= caught.value.info.parameters.items()
-
-
-async def test_a_rejected_key_is_told_as_one(server: GeminiServer, gemini: GeminiProvider) -> None:
-    server.reject_key(KEY)
-    with pytest.raises(KeyProblem) as caught:
-        await say(gemini, prompt("hi"))
-    assert caught.value.code is ErrorCode.KEY_INVALID
 
 
 @pytest.mark.parametrize(
@@ -377,21 +259,6 @@ async def test_a_failure_that_quotes_the_key_is_told_without_it(server: GeminiSe
     told = f"{caught.value!r} {caught.value} {caught.value.info!r} {vars(gemini)!r}"
     assert "AIza" not in told
     assert "suspended" in caught.value.info.provider_detail
-
-
-async def test_functions_and_the_search_are_never_sent_together(server: GeminiServer, gemini: GeminiProvider) -> None:
-    with pytest.raises(DesignRuleBroken):
-        await say(gemini, prompt("hi"), tools=[LOOK], options=ChatOptions(google_search=True))
-    assert server.requests == []
-
-
-async def test_a_picture_that_is_gone_is_told_before_anything_is_sent(
-    server: GeminiServer, gemini: GeminiProvider
-) -> None:
-    gone = ImagePart(digest="gone", md5="", mime_type="image/png", size_bytes=1, origin=ImageOrigin.UPLOADED)
-    with pytest.raises(RequestRefused):
-        await say(gemini, prompt("hi", gone))
-    assert server.requests == []
 
 
 async def test_the_environment_changes_neither_key_nor_server(
@@ -433,14 +300,6 @@ async def test_silence_longer_than_the_time_limit_ends_the_call(
 # Stop.
 
 
-async def test_closing_the_stream_ends_the_request(server: GeminiServer, gemini: GeminiProvider) -> None:
-    server.on_text(Hold(Text("one two three four", chunks=4), after_chunks=2))
-    async with aclosing(gemini.stream(FLASH, [prompt("hi")])) as answer:
-        await anext(answer)
-    await asyncio.to_thread(server.wait_for_disconnect)
-    assert error_free(await say(gemini, prompt("still there?")))
-
-
 @pytest.mark.parametrize("after_chunks", [0, 2])
 async def test_cancelling_the_task_ends_the_request(
     server: GeminiServer, gemini: GeminiProvider, after_chunks: int
@@ -453,15 +312,3 @@ async def test_cancelling_the_task_ends_the_request(
         await task
     await asyncio.to_thread(server.wait_for_disconnect)
     assert error_free(await say(gemini, prompt("still there?")))
-
-
-async def test_calls_at_once_do_not_disturb_each_other(server: GeminiServer, gemini: GeminiProvider) -> None:
-    server.on_text(lambda request: Text(f"You said {request.prompt}."))
-    answers = await asyncio.gather(*(say(gemini, prompt(f"number {n}")) for n in range(20)))
-    assert [message_of(chunks).text for chunks in answers] == [f"You said number {n}." for n in range(20)]
-
-
-async def test_an_answer_may_be_closed_before_it_begins_and_a_provider_before_its_first_call(shelf: Shelf) -> None:
-    provider = GeminiProvider(KEY, shelf)
-    await provider.stream(FLASH, [prompt("hi")]).aclose()
-    await provider.aclose()

@@ -7,24 +7,17 @@ import json
 import math
 import socket
 import threading
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, asynccontextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent.errors import AivistaError, ErrorCode, KeyProblem, NetworkFailure, ProviderFailure, RateLimited
 from agent.messages import TokenUsage
-from agent.providers.base import Embedder
-from agent.providers.catalogue import ModelEntry, ModelRole, load_catalogue
-from agent.providers.gemini import GeminiProvider
-from agent.providers.gemini_connection import GeminiConnection
-from agent.providers.gemini_embeddings import GeminiEmbedder
-from agent.storage.images import ImageStore
-from agent.storage.style_table import EmbeddingModel, StyleIndex
-from agent.storage.styles import StyleLibrary
+from tests.adapters.catalogue import ModelEntry, ModelRole, load_catalogue
+from tests.adapters.providers import GeminiConnection, GeminiEmbedder
 from tests.support.waiting import join
 from tests.wire_server import GeminiServer, error_body, quota_body
 
@@ -74,17 +67,6 @@ def server() -> Iterator[GeminiServer]:
         yield running
 
 
-class OnVectors:
-    """An embedding model as the style library asks it."""
-
-    def __init__(self, embedder: GeminiEmbedder) -> None:
-        self._embedder = embedder
-        self.model_id, self.dimension = embedder.model_id, embedder.dimension
-
-    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        return (await self._embedder.embed(texts)).vectors
-
-
 @asynccontextmanager
 async def connected(
     url: str, key: str = KEY, model: ModelEntry = MODEL, **settings: Any
@@ -111,8 +93,7 @@ def canned() -> Iterator[CannedServer]:
 
 
 async def test_each_text_becomes_one_vector_of_length_1_in_order(embedder: GeminiEmbedder) -> None:
-    as_asked: Embedder = embedder
-    fox, crow, again = (await as_asked.embed(["a red fox", "三只乌鸦", "a red fox"])).vectors
+    fox, crow, again = (await embedder.embed(["a red fox", "三只乌鸦", "a red fox"])).vectors
     assert [len(vector) for vector in (fox, crow, again)] == [embedder.dimension] * 3
     assert all(math.hypot(*vector) == pytest.approx(1.0) for vector in (fox, crow, again))
     assert fox == again
@@ -144,12 +125,6 @@ async def test_an_answer_without_tokens_counts_none(canned: CannedServer) -> Non
     canned.body = json.dumps({"embeddings": [{"values": [1.0] * 768}]}).encode()
     async with connected(canned.url) as embedder:
         assert (await embedder.embed(["a fox"])).usage == TokenUsage()
-
-
-async def test_the_provider_embeds_on_its_own_connections(tmp_path: Path, server: GeminiServer) -> None:
-    async with aclosing(GeminiProvider(KEY, ImageStore(tmp_path), base_url=server.url)) as provider:
-        embedder = provider.embedder(MODEL)
-        assert len((await embedder.embed(["a fox"])).vectors) == 1
 
 
 async def test_no_text_asks_nobody(server: GeminiServer, embedder: GeminiEmbedder) -> None:
@@ -229,20 +204,3 @@ async def test_a_cancelled_call_ends_at_once(canned: CannedServer) -> None:
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
-
-
-async def test_the_style_library_is_made_with_its_vectors(
-    tmp_path: Path, server: GeminiServer, embedder: GeminiEmbedder
-) -> None:
-    reader = OnVectors(embedder)
-    async with aclosing(StyleLibrary(tmp_path, patience_s=60)) as library:
-        found = await library.search("linocut fox", embedder=reader)
-        asked = [len(request.normal["requests"]) for request in server.requests]
-        assert found[0].style.id == "linocut"
-        assert sum(asked) > len(await library.all())
-        await library.search("linocut owl", embedder=reader)
-        assert [len(request.normal["requests"]) for request in server.requests] == [*asked, 1]
-    about = StyleIndex(tmp_path / "styles" / "index").about("curated")
-    assert about is not None
-    assert about.model == EmbeddingModel(id=MODEL.id, dimension=768)
-    assert server.violations == []

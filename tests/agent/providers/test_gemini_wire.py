@@ -37,7 +37,6 @@ from tests.adapters.providers import (
     to_wire,
 )
 from tests.adapters.scripted import ChatOptions, ImageRequest, ToolDeclaration
-from tests.support.cases import each_case
 
 CATALOGUE = load_catalogue()
 FLASH = CATALOGUE.model(ModelRole.FLASH, "gemini")
@@ -91,37 +90,6 @@ def written(*messages: PromptMessage, by: ModelEntry = FLASH) -> list[Wire]:
 # To the wire: the conversation.
 
 
-def test_prompts_are_user_and_answers_are_model_contents() -> None:
-    contents = written(prompt(words("hi"), image()), model(words("hello")), prompt(words("more")))
-    assert contents == [
-        {"role": "user", "parts": [{"text": "hi"}, blob("a")]},
-        {"role": "model", "parts": [{"text": "hello"}]},
-        {"role": "user", "parts": [{"text": "more"}]},
-    ]
-
-
-def test_prompts_that_follow_each_other_are_one_content() -> None:
-    assert written(prompt(words("one")), prompt(words("two"))) == [
-        {"role": "user", "parts": [{"text": "one"}, {"text": "two"}]}
-    ]
-
-
-def test_signatures_go_back_byte_for_byte_in_their_own_parts() -> None:
-    own: dict[str, Any] = {"thought_signature": SIGNATURE, "signed_by": FLASH.id}
-    answer = model(
-        TextPart(text="so", **own),
-        TextPart(text="", **own),
-        ToolCallPart(name="look", arguments={"at": 1}, call_id="c1", **own),
-    )
-    [_, content] = written(prompt(words("hi")), answer)
-    signature = b64(SIGNATURE)
-    assert content["parts"] == [
-        {"text": "so", "thoughtSignature": signature},
-        {"text": "", "thoughtSignature": signature},
-        {"functionCall": {"name": "look", "args": {"at": 1}, "id": "c1"}, "thoughtSignature": signature},
-    ]
-
-
 def test_a_text_of_another_model_loses_its_signature_and_an_empty_one_its_place() -> None:
     foreign: dict[str, Any] = {"thought_signature": SIGNATURE, "signed_by": "another-model"}
     [content] = written(model(TextPart(text="so", **foreign), TextPart(text="", **foreign)))
@@ -149,12 +117,6 @@ def test_a_message_with_nothing_to_say_is_left_out() -> None:
     ]
 
 
-def test_a_picture_with_its_own_signature_stays_in_the_model_turn() -> None:
-    signed = image(signature=SIGNATURE, signed_by=PAINTER.id)
-    [_, content] = written(prompt(words("draw")), model(signed), by=PAINTER)
-    assert content == {"role": "model", "parts": [{**blob("a"), "thoughtSignature": b64(SIGNATURE)}]}
-
-
 @pytest.mark.parametrize(
     "picture", [image(), image(signature=SIGNATURE, signed_by=PRO.id)], ids=["unsigned", "foreign"]
 )
@@ -176,27 +138,6 @@ def test_a_moved_picture_stands_in_a_user_turn_of_its_own_when_none_follows() ->
 def test_a_moved_picture_never_comes_between_a_call_and_its_result() -> None:
     contents = written(model(image(), ToolCallPart(name="look")), tool(ToolResultPart(name="look")))
     assert [list(part) for part in contents[1]["parts"]] == [["functionResponse"], ["inlineData"]]
-
-
-def test_results_of_parallel_calls_share_one_content_in_order() -> None:
-    first = ToolResultPart(name="one", content={"n": 1}, call_id="c1")
-    contents = written(
-        model(ToolCallPart(name="one"), ToolCallPart(name="two")), tool(first), tool(ToolResultPart(name="two"))
-    )
-    assert contents[1] == {
-        "role": "user",
-        "parts": [
-            {"functionResponse": {"name": "one", "response": {"n": 1}, "id": "c1"}},
-            {"functionResponse": {"name": "two", "response": {}}},
-        ],
-    }
-
-
-def test_a_tools_pictures_travel_inside_its_result() -> None:
-    [_, content] = written(
-        model(ToolCallPart(name="look")), tool(ToolResultPart(name="look", images=(image("a"), image("b"))))
-    )
-    assert content["parts"] == [{"functionResponse": {"name": "look", "response": {}, "parts": [blob("a"), blob("b")]}}]
 
 
 def test_a_tools_pictures_follow_all_results_for_a_model_that_cannot_take_them_inside() -> None:
@@ -232,11 +173,6 @@ def test_tools_are_declared_with_their_schema_and_the_model_is_held_to_it() -> N
         ],
         "toolConfig": {"functionCallingConfig": {"mode": "VALIDATED"}},
     }
-
-
-def test_thoughts_are_asked_for_only_where_they_are_wanted() -> None:
-    body = chat_settings(FLASH, (), ChatOptions(shows_thoughts=True))
-    assert body == {"generationConfig": {"thinkingConfig": {"thinkingLevel": "LOW", "includeThoughts": True}}}
 
 
 def test_a_search_is_the_only_tool_and_may_answer_in_json() -> None:
@@ -327,24 +263,6 @@ def last_chunk(by: ModelEntry, *responses: types.GenerateContentResponse) -> Com
 def last_error(by: ModelEntry, *responses: types.GenerateContentResponse) -> ErrorCode | None:
     error = last_chunk(by, *responses).error
     return error.code if error else None
-
-
-def test_text_thoughts_and_an_empty_signed_text_come_as_parts() -> None:
-    signed = {"text": "", "thoughtSignature": b64(SIGNATURE)}
-    pieces = AnswerReader(FLASH).read(response({"text": "hm", "thought": True}, {"text": "so"}, signed, {"text": ""}))
-    assert parts_of(pieces) == [
-        TextPart(text="hm", is_thought=True),
-        TextPart(text="so"),
-        TextPart(text="", thought_signature=SIGNATURE, signed_by=FLASH.id),
-    ]
-
-
-def test_a_call_keeps_its_arguments_its_id_and_its_signature() -> None:
-    call = {"functionCall": {"name": "look", "args": {"at": [1, {"x": None}]}, "id": "c1"}}
-    pieces = AnswerReader(FLASH).read(response({**call, "thoughtSignature": b64(SIGNATURE)}, call))
-    bare = ToolCallPart(name="look", arguments={"at": [1, {"x": None}]}, call_id="c1")
-    signed = bare.model_copy(update={"thought_signature": SIGNATURE, "signed_by": FLASH.id})
-    assert parts_of(pieces) == [signed, bare]
 
 
 def test_a_picture_comes_with_its_type_and_signature_and_a_draft_not_at_all() -> None:
@@ -453,23 +371,9 @@ def test_a_picture_whose_tokens_are_not_named_apart_is_priced_as_one(
     assert last.usage == TokenUsage(output_tokens=words, image_tokens=tokens)
 
 
-def test_a_good_end_has_no_error() -> None:
-    call = {"functionCall": {"name": "look"}}
-    picture = {"inlineData": {"mimeType": "image/png", "data": b64(b"x")}}
-    assert last_error(FLASH, response({"text": "so"}, finishReason="STOP")) is None
-    assert last_error(FLASH, response(call), response(finishReason="STOP")) is None
-    assert last_error(PAINTER, response(picture, finishReason="STOP")) is None
-
-
 def test_a_picture_that_arrived_is_good_whatever_the_reason_says() -> None:
     picture = {"inlineData": {"mimeType": "image/png", "data": b64(b"x")}}
     assert last_error(PAINTER, response(picture, finishReason="MAX_TOKENS")) is None
-
-
-@each_case("by", [FLASH, PAINTER])
-@each_case("parts", [(), ({},), ({"text": ""},), ({"text": "hm", "thought": True},)])
-def test_an_empty_answer_is_an_error(by: ModelEntry, parts: tuple[Wire, ...]) -> None:
-    assert last_error(by, response(*parts, finishReason="STOP")) is ErrorCode.EMPTY_ANSWER
 
 
 def test_words_instead_of_a_picture_are_quoted() -> None:

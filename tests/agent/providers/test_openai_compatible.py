@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import hashlib
 import io
 import json
 import logging
@@ -24,7 +23,6 @@ from agent.errors import (
     AivistaError,
     DesignRuleBroken,
     ErrorCode,
-    ErrorInfo,
     KeyProblem,
     ProviderFailure,
     RateLimited,
@@ -32,11 +30,9 @@ from agent.errors import (
 )
 from agent.messages import (
     CompletionChunk,
-    ContentPart,
     ImageOrigin,
     ImagePart,
     PromptMessage,
-    Role,
     TextPart,
     TokenUsage,
     ToolCallPart,
@@ -45,7 +41,7 @@ from agent.messages import (
 from agent.settings import OpenAISettings
 from tests.adapters.catalogue import Catalogue, ModelEntry, ModelRole, load_catalogue
 from tests.adapters.providers import OpenAIProvider
-from tests.adapters.scripted import ChatOptions, ImageRequest, ToolDeclaration
+from tests.adapters.scripted import ChatOptions, ImageRequest
 from tests.openai_server import (
     Answer,
     Call,
@@ -57,39 +53,16 @@ from tests.openai_server import (
     OpenAIServer,
     Picture,
     PictureAt,
-    Raw,
     Text,
 )
 from tests.openai_server.answers import PICTURE_USAGE, USAGE
+from tests.support.cases import each_case
 from tests.support.openai import openai_settings, own_catalogue
+from tests.support.prompts import LOOK, answer, calls_of, error_of, message_of, png, prompt, results
+from tests.support.shelf import Shelf
 
 KEY = "sk-test-key-that-nobody-owns-0123456789"
-LOOK = ToolDeclaration(
-    name="look",
-    description="Looks at a place.",
-    parameters={"type": "object", "properties": {"at": {"type": "string"}}},
-)
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"score": {"type": "number"}}}
-
-
-class Shelf:
-    """Pictures in memory, and the order in which they were put there."""
-
-    def __init__(self) -> None:
-        self.held: dict[str, bytes] = {}
-        self.origins: list[ImageOrigin] = []
-
-    async def read(self, image: ImagePart) -> bytes:
-        if image.digest not in self.held:
-            raise RequestRefused(ErrorCode.PICTURE_NOT_FOUND, handle=image.handle or "?")
-        return self.held[image.digest]
-
-    async def write(self, data: bytes, mime_type: str, origin: ImageOrigin) -> ImagePart:
-        digest = hashlib.sha256(data).hexdigest()
-        self.held[digest] = data
-        self.origins.append(origin)
-        md5 = hashlib.md5(data, usedforsecurity=False).hexdigest()
-        return ImagePart(digest=digest, md5=md5, mime_type=mime_type, size_bytes=len(data), origin=origin)
 
 
 @pytest.fixture
@@ -137,32 +110,6 @@ def known(catalogue: Catalogue, model_id: str) -> ModelEntry:
     return entry
 
 
-def prompt(text: str, *images: ImagePart) -> PromptMessage:
-    return PromptMessage(role=Role.PROMPT, parts=(*images, TextPart(text=text)))
-
-
-def answer(*parts: ContentPart) -> PromptMessage:
-    return PromptMessage(role=Role.MODEL, parts=parts)
-
-
-def results(*parts: ToolResultPart) -> PromptMessage:
-    return PromptMessage(role=Role.TOOL, parts=parts)
-
-
-def message_of(chunks: list[CompletionChunk]) -> PromptMessage:
-    return answer(*(chunk.part for chunk in chunks if chunk.part is not None))
-
-
-def calls_of(chunks: list[CompletionChunk]) -> list[ToolCallPart]:
-    return [chunk.part for chunk in chunks if isinstance(chunk.part, ToolCallPart)]
-
-
-def png(colour: str = "red") -> bytes:
-    out = io.BytesIO()
-    Image.new("RGB", (8, 8), colour).save(out, "PNG")
-    return out.getvalue()
-
-
 async def say(
     provider: OpenAIProvider, model: ModelEntry, *messages: PromptMessage, **settings: Any
 ) -> list[CompletionChunk]:
@@ -174,13 +121,6 @@ async def paint(
 ) -> list[CompletionChunk]:
     request = ImageRequest.model_validate({"model": model, "messages": messages, **settings})
     return [chunk async for chunk in provider.generate(request)]
-
-
-def error_of(chunks: list[CompletionChunk]) -> ErrorInfo:
-    assert all(chunk.error is None for chunk in chunks[:-1])
-    error = chunks[-1].error
-    assert error is not None
-    return error
 
 
 # Words.
@@ -295,15 +235,6 @@ async def test_a_history_of_another_provider_gets_ids_for_its_calls(
     assert body["messages"][-1]["content"] == "And now?\nHello?"
 
 
-async def test_the_same_history_is_always_written_the_same(
-    server: OpenAIServer, provider: OpenAIProvider, talker: ModelEntry
-) -> None:
-    history = [prompt("Look"), answer(ToolCallPart(name="look")), results(ToolResultPart(name="look")), prompt("So?")]
-    await say(provider, talker, *history, tools=[LOOK])
-    await say(provider, talker, *history, tools=[LOOK])
-    assert server.chats[0].body == server.chats[1].body
-
-
 async def test_a_picture_is_shown_to_a_model_with_eyes_and_described_to_one_without(
     server: OpenAIServer, provider: OpenAIProvider, shelf: Shelf, seer: ModelEntry, talker: ModelEntry
 ) -> None:
@@ -354,21 +285,13 @@ async def test_json_is_asked_for_the_way_the_model_takes_it(
     assert server.violations == []
 
 
-@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+@each_case("field", ["reasoning_content", "reasoning"])
 async def test_thoughts_are_neither_shown_nor_kept(
     server: OpenAIServer, provider: OpenAIProvider, talker: ModelEntry, field: str
 ) -> None:
     server.on_chat(Text("\n\nHello.", thoughts="They greet me.", thoughts_field=field))
     chunks = await say(provider, talker, prompt("hi"))
     assert message_of(chunks) == answer(*(TextPart(text=text) for text in ("H", "ell", "o.")))
-
-
-@pytest.mark.parametrize("chunks", [1, 7, 60])
-async def test_thoughts_among_the_words_are_taken_out(
-    server: OpenAIServer, provider: OpenAIProvider, talker: ModelEntry, chunks: int
-) -> None:
-    server.on_chat(Text("<think>a < b, so they greet me</think>\n\nHello: 1 < 2 <thin", chunks=chunks))
-    assert message_of(await say(provider, talker, prompt("hi"))).text == "Hello: 1 < 2 <thin"
 
 
 async def test_deepseeks_thoughts_go_back_with_its_calls_and_only_its_own(
@@ -410,23 +333,11 @@ async def test_a_model_without_tools_calls_them_in_words(
     assert server.chats[1].prompt == 'Result of look: {"n": 1}\nResult of look: {"n": 1}'
 
 
-@pytest.mark.parametrize(
-    "text", ["<tool_call>{oops</tool_call>", '<tool_call>{"name": 1}', "<tool_call>[]</tool_call>"]
-)
-async def test_a_garbled_call_in_words_is_told(
-    server: OpenAIServer, provider: OpenAIProvider, catalogue: Catalogue, text: str
-) -> None:
-    server.on_chat(Text(text))
-    chunks = await say(provider, known(catalogue, "simple"), prompt("Look"), tools=[LOOK])
-    assert error_of(chunks).code is ErrorCode.MALFORMED_CALL
-    assert calls_of(chunks) == []
-
-
 def _chunk(delta: Any, finish_reason: str | None = None, **fields: Any) -> dict[str, Any]:
     return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}], **fields}
 
 
-@pytest.mark.parametrize(
+@each_case(
     "events",
     [
         [_chunk({"content": "Hello."}), _chunk(None, "stop"), {"choices": None, "usage": USAGE}],
@@ -446,61 +357,15 @@ async def test_what_servers_leave_out_or_add_does_no_harm(
     assert chunks[-1].usage.prompt_tokens == 40
 
 
-async def test_a_server_that_never_says_what_it_costs_is_believed(
-    server: OpenAIServer, provider: OpenAIProvider, talker: ModelEntry
-) -> None:
-    server.on_chat(Events([_chunk({"content": "Hello."}, "stop")]))
-    assert (await say(provider, talker, prompt("hi")))[-1].usage is None
-
-
-async def test_arguments_may_come_as_an_object(
-    server: OpenAIServer, provider: OpenAIProvider, talker: ModelEntry
-) -> None:
-    call = {"index": 0, "id": "c", "function": {"name": "look", "arguments": {"at": "up"}}}
-    server.on_chat(Events([_chunk({"tool_calls": [call]}), _chunk({}, "tool_calls")]))
-    [found] = calls_of(await say(provider, talker, prompt("hi"), tools=[LOOK]))
-    assert found.arguments == {"at": "up"}
-
-
-@pytest.mark.parametrize(
-    ("reply", "code"),
-    [
-        (Text("It began", finish_reason="length"), ErrorCode.ANSWER_TOO_LONG),
-        (Calls([Call("look", raw='{"at": "no')], finish_reason="length"), ErrorCode.ANSWER_TOO_LONG),
-        (Text("It beg", finish_reason="content_filter"), ErrorCode.ANSWER_BLOCKED),
-        (Text("It beg", finish_reason="insufficient_system_resource"), ErrorCode.OVERLOADED),
-        (Text("It beg", finish_reason="error"), ErrorCode.UNKNOWN_REASON),
-        (Calls([Call("look", raw='{"at": north}')]), ErrorCode.MALFORMED_CALL),
-        (Calls([Call("look", raw="[1]")]), ErrorCode.MALFORMED_CALL),
-        (Calls([Call("")]), ErrorCode.MALFORMED_CALL),
-        (Text(" \n"), ErrorCode.EMPTY_ANSWER),
-        (Text("", thoughts="Hm."), ErrorCode.EMPTY_ANSWER),
-    ],
-)
-async def test_a_bad_end_is_the_last_chunk_with_its_usage(
-    server: OpenAIServer, provider: OpenAIProvider, talker: ModelEntry, reply: Answer, code: ErrorCode
-) -> None:
-    server.on_chat(reply)
-    chunks = await say(provider, talker, prompt("hi"), tools=[LOOK])
-    error = error_of(chunks)
-    assert error.code is code
-    assert "?" not in error.message
-    assert "Google" not in error.message
-    assert chunks[-1].usage is not None
-    assert calls_of(chunks) == []
-
-
 # Failures.
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("reply", "seconds"),
     [
-        (HttpError(429, "slow down", headers={"Retry-After": "7"}), 7.0),
         (HttpError(429, "slow down", headers={"Retry-After": "9", "retry-after-ms": "1500"}), 1.5),
         (HttpError(429, "Rate limit reached. Please try again in 20.5s."), 20.5),
         (HttpError(429, "Please try again in 300ms."), 0.3),
-        (HttpError(429, "slow down"), None),
         (HttpError(429, "slow down", headers={"Retry-After": "soon"}), None),
     ],
 )
@@ -574,14 +439,6 @@ async def test_a_failure_that_quotes_the_key_is_told_without_it(
     assert "[key]" in caught.value.info.provider_detail
 
 
-async def test_an_end_that_quotes_the_key_is_told_without_it(
-    server: OpenAIServer, provider: OpenAIProvider, talker: ModelEntry
-) -> None:
-    server.on_chat(Events([_chunk({}, KEY)]))
-    chunks = await say(provider, talker, prompt("hi"))
-    assert KEY not in repr(error_of(chunks))
-
-
 async def test_the_search_is_refused_before_anything_is_sent(
     server: OpenAIServer, provider: OpenAIProvider, talker: ModelEntry, painter: ModelEntry
 ) -> None:
@@ -619,20 +476,6 @@ async def test_a_server_without_a_key_is_sent_none_whatever_the_environment_hold
         await provider.aclose()
         assert server.violations == []
         assert server.fetched == ["/files/one.png"]
-
-
-@pytest.mark.parametrize("after_chunks", [0, 2])
-async def test_silence_longer_than_the_time_limit_ends_the_call(
-    server: OpenAIServer, shelf: Shelf, talker: ModelEntry, after_chunks: int
-) -> None:
-    server.on_chat(Hold(Text("one two three four", chunks=4), after_chunks))
-    provider = OpenAIProvider(openai_settings(server, key=KEY), shelf, text_timeout_s=0.2)
-    with pytest.raises(ProviderFailure) as caught:
-        await say(provider, talker, prompt("hi"))
-    await asyncio.to_thread(server.wait_for_disconnect)
-    await provider.aclose()
-    assert caught.value.code is ErrorCode.PROVIDER_TIMEOUT
-    assert caught.value.info.parameters["seconds"] == "0.2"
 
 
 async def test_a_picture_has_a_time_limit_of_its_own(server: OpenAIServer, shelf: Shelf, painter: ModelEntry) -> None:
@@ -685,22 +528,6 @@ async def test_cancelling_a_picture_ends_the_request(
     assert shelf.held == {}
 
 
-async def test_calls_at_once_do_not_disturb_each_other(
-    server: OpenAIServer, provider: OpenAIProvider, talker: ModelEntry
-) -> None:
-    server.on_chat(lambda request: Text(f"You said {request.prompt}."))
-    answers = await asyncio.gather(*(say(provider, talker, prompt(f"number {n}")) for n in range(20)))
-    assert [message_of(chunks).text for chunks in answers] == [f"You said number {n}." for n in range(20)]
-
-
-async def test_an_answer_may_be_closed_before_it_begins_and_a_provider_before_its_first_call(
-    shelf: Shelf, talker: ModelEntry
-) -> None:
-    provider = OpenAIProvider(OpenAISettings(base_url="http://127.0.0.1:9/v1", text_model="talker"), shelf)
-    await provider.stream(talker, [prompt("hi")]).aclose()
-    await provider.aclose()
-
-
 # Pictures.
 
 
@@ -724,13 +551,6 @@ async def test_a_picture_is_stored_before_it_is_given_and_has_the_size_of_its_ra
     }
     assert not server.pictures[0].is_edit
     assert (shelf.origins, server.violations) == ([ImageOrigin.GENERATED], [])
-
-
-async def test_a_setting_that_was_not_chosen_is_not_sent(
-    server: OpenAIServer, provider: OpenAIProvider, painter: ModelEntry
-) -> None:
-    await paint(provider, painter, prompt("a fox"))
-    assert set(server.pictures[0].fields) == {"model", "prompt", "n", "response_format"}
 
 
 async def test_a_model_that_refuses_the_answers_format_is_not_told_it(
@@ -790,7 +610,7 @@ async def test_a_picture_told_by_its_address_is_fetched_from_the_same_server(
     assert (server.fetched, server.violations) == (["/files/one.png"], [])
 
 
-@pytest.mark.parametrize(
+@each_case(
     "url",
     [
         "http://127.0.0.1:9/files/one.png",
@@ -814,24 +634,12 @@ async def test_a_picture_on_another_server_is_refused(
     assert shelf.held == {}
 
 
-@pytest.mark.parametrize(
-    ("reply", "code"),
-    [
-        (Raw({"data": []}), ErrorCode.NO_PICTURE),
-        (Raw({"data": [{"b64_json": None, "url": None}]}), ErrorCode.NO_PICTURE),
-        (Raw({}), ErrorCode.NO_PICTURE),
-        (Raw({"data": [{"b64_json": "not base64!"}]}), ErrorCode.BROKEN_PICTURE),
-        (Raw({"data": [{"b64_json": "aGVsbG8="}]}), ErrorCode.BROKEN_PICTURE),
-        (Raw({"data": [{"url": "data:image/png;base64,aGVsbG8="}]}), ErrorCode.BROKEN_PICTURE),
-        (PictureAt("{server}/files/missing.png"), ErrorCode.NO_PICTURE),
-    ],
-)
-async def test_an_answer_without_a_picture_is_told(
-    server: OpenAIServer, provider: OpenAIProvider, painter: ModelEntry, shelf: Shelf, reply: Answer, code: ErrorCode
+async def test_a_file_that_is_missing_or_no_picture_is_told(
+    server: OpenAIServer, provider: OpenAIProvider, painter: ModelEntry, shelf: Shelf
 ) -> None:
-    server.on_picture(reply)
-    assert error_of(await paint(provider, painter, prompt("a fox"))).code is code
-    assert shelf.held == {}
+    server.on_picture(PictureAt("{server}/files/missing.png"), PictureAt("data:image/png;base64,aGVsbG8="))
+    codes = [error_of(await paint(provider, painter, prompt("a fox"))).code for _ in range(2)]
+    assert (codes, shelf.held) == ([ErrorCode.NO_PICTURE, ErrorCode.BROKEN_PICTURE], {})
 
 
 async def test_a_picture_as_a_data_address_is_taken(
@@ -842,21 +650,17 @@ async def test_a_picture_as_a_data_address_is_taken(
     assert list(shelf.held.values()) == [png()]
 
 
-async def test_the_key_of_the_words_never_goes_to_another_server(shelf: Shelf, painter: ModelEntry) -> None:
-    with OpenAIServer(key=KEY) as words, OpenAIServer() as pictures:
-        provider = OpenAIProvider(openai_settings(words, key=KEY, image_base_url=pictures.url), shelf)
-        await paint(provider, painter, prompt("a fox"))
-        await provider.aclose()
-        assert (words.pictures, len(pictures.pictures), pictures.violations) == ([], 1, [])
-
-
-async def test_pictures_may_have_a_key_of_their_own(shelf: Shelf, talker: ModelEntry, painter: ModelEntry) -> None:
-    with OpenAIServer(key=KEY) as words, OpenAIServer(key="another") as pictures:
-        own = {"image_base_url": pictures.url, "image_api_key": SecretStr("another")}
-        provider = OpenAIProvider(openai_settings(words, key=KEY, **own), shelf)
+@each_case("key", [None, "another"])
+async def test_another_server_of_pictures_is_sent_its_own_key_or_none_and_never_that_of_the_words(
+    shelf: Shelf, talker: ModelEntry, painter: ModelEntry, key: str | None
+) -> None:
+    with OpenAIServer(key=KEY) as words, OpenAIServer(key=key) as pictures:
+        own: dict[str, Any] = {"image_api_key": SecretStr(key)} if key else {}
+        provider = OpenAIProvider(openai_settings(words, key=KEY, image_base_url=pictures.url, **own), shelf)
         await say(provider, talker, prompt("hi"))
         await paint(provider, painter, prompt("a fox"))
         await provider.aclose()
+        assert (len(words.chats), words.pictures, len(pictures.pictures)) == (1, [], 1)
         assert words.violations == pictures.violations == []
 
 

@@ -83,21 +83,6 @@ def hue_of(colour: NDArray[np.float64]) -> float:
     return 360 * colorsys.rgb_to_hsv(*(float(value) / 255 for value in colour))[0]
 
 
-@each_case("operation", EVERY)
-@each_case("mode", ["RGB", "RGBA"])
-def test_only_what_the_mask_covers_changes(operation: Operation, mode: str) -> None:
-    image = photo("astronaut").convert(mode)
-    if mode == "RGBA":
-        image.putalpha(Image.linear_gradient("L").resize(image.size))
-    mask = covering(image, SUIT)
-    result = changed(image, mask, (operation,))
-
-    before, after, inside = np.asarray(image), np.asarray(result), np.asarray(mask) > 0
-    assert result.mode == mode
-    assert (after[~inside] == before[~inside]).all()
-    assert (after[inside] != before[inside]).any()
-
-
 @each_case(("wish", "hue"), [("make it red", 0), ("make it blue", 220), ("改成绿色", 134), ("make it purple", 274)])
 @each_case(("name", "box"), [("astronaut", SUIT), ("chelsea", (120, 60, 330, 260)), ("gravel", SUIT)])
 def test_another_colour_has_the_hue_asked_for_and_the_texture_there_was(
@@ -111,16 +96,6 @@ def test_another_colour_has_the_hue_asked_for_and_the_texture_there_was(
     assert abs((hue_of(colour) - hue + 180) % 360 - 180) < 12
     assert np.ptp(colour) > 70
     assert np.corrcoef(light_of(image, mask), light_of(result, mask))[0, 1] > 0.9
-
-
-@pytest.mark.parametrize(("wish", "least", "most"), [("make it white", 190, 256), ("变黑", 0, 75)])
-def test_white_is_light_and_black_is_dark_and_neither_is_flat(wish: str, least: float, most: float) -> None:
-    image = photo("astronaut")
-    mask = covering(image, SUIT)
-    result = asked(wish, image, mask)
-
-    assert least < np.median(light_of(result, mask)) < most
-    assert light_of(result, mask).std() > 5
 
 
 def test_a_brighter_part_is_brighter_and_a_grey_one_has_no_colour() -> None:
@@ -140,14 +115,6 @@ def test_detail_is_gone_and_the_colour_stays(wish: str) -> None:
 
     assert light_of(result, mask).std() < light_of(image, mask).std() / 2
     assert abs(light_of(result, mask).mean() - light_of(image, mask).mean()) < 4
-
-
-def test_more_blur_leaves_less() -> None:
-    image = photo("chelsea")
-    mask = covering(image, (120, 60, 330, 260))
-    spreads = [light_of(asked(wish, image, mask), mask).std() for wish in ("blur a little", "blur", "blur a lot")]
-
-    assert spreads == sorted(spreads, reverse=True)
 
 
 def test_nothing_beside_the_mask_shines_into_a_blur() -> None:
@@ -170,15 +137,6 @@ def test_an_erased_thing_is_gone_and_the_sky_goes_on() -> None:
     assert np.abs(pixels_in(result, upper).mean(axis=0) - beside.mean(axis=0)).max() < 15
 
 
-def test_no_step_shows_along_the_border_of_what_was_erased() -> None:
-    image = photo("rocket")
-    result = np.asarray(asked("去掉", image, covering(image, ROCKET, is_round=False)).convert("L")).astype(float)
-
-    steps = np.abs(result[130:280, 300] - result[130:280, 299])
-    usual = np.abs(np.diff(result[130:280, 240:290], axis=1))
-    assert steps.mean() < usual.mean() + 3
-
-
 def test_what_fills_a_place_has_the_grain_of_what_is_round_it() -> None:
     image = photo("gravel")
     mask = covering(image, (120, 120, 400, 400))
@@ -198,13 +156,6 @@ def test_none_of_the_colour_of_an_erased_thing_is_left() -> None:
     result = pixels_in(asked("擦掉", image, mask), mask)
 
     assert (result[:, 1] - result[:, 0]).max() < 25
-
-
-def test_the_same_wish_gives_the_same_pixels() -> None:
-    image = photo("chelsea")
-    mask = covering(image, (120, 60, 200, 160))
-
-    assert asked("erase", image, mask).tobytes() == asked("erase", image, mask).tobytes()
 
 
 def test_the_edge_of_a_picture_can_be_continued() -> None:

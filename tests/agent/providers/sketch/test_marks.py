@@ -97,13 +97,6 @@ async def test_the_marked_picture_comes_before_those_named_in_words(planner: Pla
     assert call["prompt"] == "#3: much brighter than #2"
 
 
-async def test_an_empty_message_is_asked_back_about(planner: Planner) -> None:
-    chunks = await planner.hear(said(EMPTY))
-
-    assert words(chunks).startswith("What would you like to see?")
-    assert calls(chunks) == []
-
-
 @pytest.mark.parametrize(
     ("wish", "told"),
     [
@@ -170,18 +163,11 @@ async def test_once_more_carries_over_what_the_first_call_said(planner: Planner)
     }
 
 
-async def test_without_a_mark_the_picture_made_last_is_painted_once_more(planner: Planner) -> None:
+async def test_a_picture_named_in_words_or_the_one_made_last_is_painted_once_more(planner: Planner) -> None:
     history = [said("draw"), *painted("#1", "a fox"), said("draw"), *painted("#2", "a lighthouse", number_of_images=2)]
-    (call,) = calls(await planner.hear(*history, said("vary it")))
-
-    assert call["prompt"] == "a lighthouse [variation 3]"
-
-
-async def test_a_picture_named_in_words_is_painted_once_more(planner: Planner) -> None:
-    history = [said("draw"), *painted("#1", "a fox"), said("draw"), *painted("#2", "a lighthouse")]
-    (call,) = calls(await planner.hear(*history, said("paint #1 again")))
-
-    assert call["prompt"] == "a fox [take 2]"
+    for wish, prompt in (("vary it", "a lighthouse [variation 3]"), ("paint #1 again", "a fox [take 2]")):
+        (call,) = calls(await planner.hear(*history, said(wish)))
+        assert call["prompt"] == prompt
 
 
 async def test_an_edit_leads_back_to_what_was_painted_first(planner: Planner) -> None:

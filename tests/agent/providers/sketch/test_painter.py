@@ -6,7 +6,7 @@ import pytest
 from PIL import Image, ImageChops, ImageStat
 
 from tests.adapters.catalogue import ModelRole, load_catalogue
-from tests.adapters.sketch import FIGURES, MOODS, PLACES, compose, find_font, paint
+from tests.adapters.sketch import FIGURES, MOODS, PLACES, compose, find, find_font, paint
 from tests.support.cases import each_case
 
 _SMALL = (320, 200)
@@ -59,18 +59,6 @@ def test_the_words_choose_place_figure_and_mood(wish: str, place: str, figure: s
 
     assert (plan.place, plan.figure) == (place, figure)
     assert (mood in plan.palette.moods) if mood else not plan.palette.moods
-
-
-def test_the_same_words_paint_the_same_pixels() -> None:
-    first = paint("a boat at sunset", "a boat at sunset", "", _SMALL)
-
-    assert paint("a boat at sunset", "a boat at sunset", "", _SMALL).tobytes() == first.tobytes()
-
-
-def test_other_words_paint_another_picture() -> None:
-    first = paint("a boat at sunset", "", "", _SMALL)
-
-    assert paint("a boat at sunset!", "", "", _SMALL).tobytes() != first.tobytes()
 
 
 def test_night_is_darker_than_snow() -> None:
@@ -161,3 +149,21 @@ def test_each_take_of_the_same_wish_is_another_picture() -> None:
     first, again, second = (paint("a lighthouse", "a lighthouse", "", size, take) for take in (1, 1, 2))
     assert first.tobytes() == again.tobytes()
     assert first.tobytes() != second.tobytes()
+
+
+@each_case(
+    ("text", "figure", "place"),
+    [
+        ("中秋节的海报", None, "abstract"),
+        ("一只猫头鹰", "bird", None),
+        ("一只海豹", "fish", "sea"),
+        ("一盘马卡龙", None, None),
+        ("一张上海的海报", None, "city"),
+        ("热狗", None, None),
+        ("河南", None, None),
+        ("一匹马在海边", "horse", "sea"),
+        ("熊猫", "bear", None),
+    ],
+)
+def test_a_character_inside_of_another_word_draws_nothing(text: str, figure: str | None, place: str | None) -> None:
+    assert (find(FIGURES, text), find(PLACES, text)) == (figure, place)

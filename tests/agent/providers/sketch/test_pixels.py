@@ -1,4 +1,4 @@
-"""Every operation, seen in the pixels it leaves."""
+"""Every operation, seen in the pixels it leaves, and the letters that are written into a picture."""
 
 from __future__ import annotations
 
@@ -9,7 +9,20 @@ from PIL import Image, ImageChops, ImageFilter, ImageStat
 
 from tests.adapters.language import Adjustment, Flip
 from tests.adapters.pixels import Raster, image_of, pixels_of
-from tests.adapters.sketch import MAX_SIDE_PIXELS, AddText, Effect, EffectKind, Operation, Position, ResizeBy, ResizeTo
+from tests.adapters.sketch import (
+    MAX_SIDE_PIXELS,
+    AddText,
+    Effect,
+    EffectKind,
+    Operation,
+    Position,
+    ResizeBy,
+    ResizeTo,
+    drawable,
+    find_font,
+    fit,
+    wrap,
+)
 from tests.adapters.sketch import apply as applied
 from tests.support.cases import each_case
 
@@ -33,18 +46,6 @@ def _means(image: Image.Image) -> list[float]:
     return ImageStat.Stat(image.convert("RGB")).mean
 
 
-def _light(image: Image.Image) -> float:
-    return ImageStat.Stat(image.convert("L")).mean[0]
-
-
-def _spread(image: Image.Image) -> float:
-    return ImageStat.Stat(image.convert("L")).stddev[0]
-
-
-def _saturation(image: Image.Image) -> float:
-    return ImageStat.Stat(image.convert("RGB").convert("HSV")).mean[1]
-
-
 def _edges(image: Image.Image) -> float:
     return ImageStat.Stat(image.convert("L").filter(ImageFilter.FIND_EDGES)).mean[0]
 
@@ -55,42 +56,6 @@ def _cropped(ratio: str) -> Adjustment:
 
 def _toned(**amounts: int) -> Image.Image:
     return apply(_photo(), (Adjustment.model_validate(amounts),))
-
-
-def test_brighter_raises_the_light_and_darker_lowers_it() -> None:
-    assert _light(_toned(brightness=-30)) < _light(_photo()) - 10
-    assert _light(_toned(brightness=30)) > _light(_photo()) + 10
-
-
-def test_more_is_more() -> None:
-    lights = [_light(_toned(brightness=amount)) for amount in (10, 25, 50, 100)]
-    assert lights == sorted(lights)
-    assert len(set(lights)) == 4
-
-
-def test_brighter_keeps_black_and_white() -> None:
-    picture = Image.new("RGB", (2, 1), "black")
-    picture.putpixel((1, 0), (255, 255, 255))
-
-    assert apply(picture, (Adjustment(brightness=60),)).tobytes() == picture.tobytes()
-
-
-def test_warmer_adds_red_and_takes_blue_and_cooler_does_the_reverse() -> None:
-    red, _, blue = _means(_photo())
-    warm_red, _, warm_blue = _means(_toned(warmth=30))
-    cool_red, _, cool_blue = _means(_toned(warmth=-30))
-
-    assert warm_red > red > cool_red
-    assert warm_blue < blue < cool_blue
-
-
-def test_contrast_spreads_the_tones_or_draws_them_together() -> None:
-    assert _spread(_toned(contrast=-30)) < _spread(_photo()) < _spread(_toned(contrast=30))
-
-
-def test_saturation_rises_and_falls() -> None:
-    assert _saturation(_toned(saturation=-30)) < _saturation(_photo())
-    assert _saturation(_toned(saturation=30)) > _saturation(_photo())
 
 
 def test_sepia_is_brown() -> None:
@@ -117,51 +82,6 @@ def test_a_blur_asked_for_is_seen_where_a_little_less_sharpness_is_not() -> None
     blurred, softer = (apply(large, (one,)) for one in (Effect(EffectKind.BLUR, 15), Adjustment(sharpness=-15)))
 
     assert _edges(large) - _edges(blurred) > 3 * (_edges(large) - _edges(softer)) > 0
-
-
-def test_black_and_white_has_equal_channels() -> None:
-    red, green, blue = _toned(saturation=-100).split()
-
-    assert red.tobytes() == green.tobytes() == blue.tobytes()
-
-
-@pytest.mark.parametrize("flip", list(Flip))
-def test_flipping_twice_is_the_same_picture(flip: Flip) -> None:
-    once = apply(_photo(), (Adjustment(flip=flip),))
-
-    assert once.tobytes() != _photo().tobytes()
-    assert apply(once, (Adjustment(flip=flip),)).tobytes() == _photo().tobytes()
-
-
-def test_a_horizontal_flip_swaps_left_and_right() -> None:
-    flipped = apply(_photo(), (Adjustment(flip=Flip.HORIZONTAL),))
-
-    assert flipped.getpixel((119 - 15, 15)) == _photo().getpixel((15, 15))
-
-
-def test_a_quarter_turn_right_brings_the_top_left_corner_to_the_top_right() -> None:
-    turned = apply(_photo(), (Adjustment(rotate=90),))
-
-    assert turned.size == (80, 120)
-    assert turned.getpixel((79, 0)) == _photo().getpixel((0, 0))
-
-
-@pytest.mark.parametrize(("degrees", "times"), [(90, 4), (180, 2), (270, 4)])
-def test_turning_all_the_way_round_is_the_same_picture(degrees: float, times: int) -> None:
-    assert apply(_photo(), (Adjustment(rotate=degrees),) * times).tobytes() == _photo().tobytes()
-
-
-def test_another_angle_keeps_the_shape_and_leaves_no_empty_corner() -> None:
-    turned = apply(_photo(), (Adjustment(rotate=30),))
-
-    assert turned.mode == "RGB"
-    assert turned.width < 120
-    assert turned.width / turned.height == pytest.approx(1.5, rel=0.05)
-
-
-@pytest.mark.parametrize(("ratio", "size"), [("1:1", (80, 80)), ("16:9", (120, 68)), ("9:16", (45, 80))])
-def test_a_crop_is_the_largest_part_of_the_ratio(ratio: str, size: tuple[int, int]) -> None:
-    assert apply(_photo(), (_cropped(ratio),)).size == size
 
 
 def test_a_crop_keeps_the_middle() -> None:
@@ -204,18 +124,6 @@ def test_added_words_stand_where_they_were_asked_for(position: Position, top: in
     assert box is not None
     assert box[1] >= top
     assert box[3] <= bottom
-
-
-def test_long_words_stay_inside_the_picture() -> None:
-    plain = Image.new("RGB", (400, 300), (90, 120, 150))
-    lettered = apply(plain, (AddText("a long sentence that needs several lines " * 4, Position.CENTER),))
-    box = ImageChops.difference(plain, lettered).getbbox()
-
-    assert box is not None
-    assert box[0] > 0
-    assert box[1] > 0
-    assert box[2] < 400
-    assert box[3] < 300
 
 
 def test_words_without_any_glyph_leave_the_picture_as_it_is() -> None:
@@ -288,3 +196,44 @@ def test_every_operation_keeps_sixteen_bits_and_looks_as_it_does_on_eight(operat
     assert np.abs(result.pixels / 257.0 - beside.pixels).mean() < 2
     is_fine = len(np.unique(result.pixels)) > 600
     assert is_fine or operation == Effect(EffectKind.PIXELATE)
+
+
+# Fonts, lines and letters.
+
+
+def test_letters_without_a_glyph_are_left_out() -> None:
+    font = find_font("Hello \U0010fffd world", 24)
+
+    assert font is not None
+    assert drawable("Hello \U0010fffd world", font) == "Hello world"
+
+
+def test_lines_fit_into_the_width() -> None:
+    font = find_font("words", 20)
+    assert font is not None
+    lines = wrap("some words that do not fit into one line of this width", font, 150)
+
+    assert len(lines) > 2
+    assert all(font.getlength(line) <= 150 for line in lines)
+    assert " ".join(lines) == "some words that do not fit into one line of this width"
+
+
+def test_chinese_lines_break_anywhere_but_before_a_closing_mark() -> None:
+    font = find_font("字", 20) or find_font("a", 20)
+    assert font is not None
+    lines = wrap("一二三四五六七八，九十", font, font.getlength("一二三四五六七八") + 1)
+
+    assert "".join(lines) == "一二三四五六七八，九十"
+    assert not any(line.startswith("，") for line in lines)
+
+
+def test_what_is_too_long_shrinks_first_and_then_ends_in_an_ellipsis() -> None:
+    short = fit("Hello", 300, 30, max_lines=1)
+    long = fit("Hello " * 40, 300, 30, max_lines=1)
+
+    assert short is not None
+    assert long is not None
+    assert short[0].size == 30
+    assert long[0].size < 30
+    assert long[1][0].endswith("…")
+    assert long[0].getlength(long[1][0]) <= 300

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
 import json
 from collections.abc import Sequence
 
@@ -26,9 +24,10 @@ from agent.messages import (
 from tests.adapters.catalogue import ModelRole, load_catalogue
 from tests.adapters.language import Adjustment
 from tests.adapters.pixels import apply_adjustment
-from tests.adapters.scripted import ChatOptions, ImageRequest, Provider, ToolDeclaration
+from tests.adapters.scripted import ChatOptions, ImageRequest, ToolDeclaration
 from tests.adapters.sketch import SketchProvider
 from tests.support.cases import each_case
+from tests.support.shelf import Shelf
 
 _CATALOGUE = load_catalogue()
 _TEXT_MODEL = _CATALOGUE.model(ModelRole.FLASH, "sketch")
@@ -36,33 +35,6 @@ _IMAGE_MODEL = _CATALOGUE.model(ModelRole.IMAGE_FLASH, "sketch")
 _NAMES = (
     "prompt", "subject", "style", "confidence", "aspect_ratio", "number_of_images", "reference_mode", "handles",
 )  # fmt: skip
-
-
-class Shelf:
-    """A store of pictures in memory."""
-
-    def __init__(self) -> None:
-        self.data: dict[str, bytes] = {}
-
-    async def read(self, image: ImagePart) -> bytes:
-        if image.digest not in self.data:
-            raise RequestRefused(ErrorCode.PICTURE_NOT_FOUND, handle=image.handle or "")
-        return self.data[image.digest]
-
-    async def write(self, data: bytes, mime_type: str, origin: ImageOrigin) -> ImagePart:
-        digest = hashlib.sha256(data).hexdigest()
-        self.data[digest] = data
-        md5 = hashlib.md5(data, usedforsecurity=False).hexdigest()
-        return ImagePart(digest=digest, md5=md5, mime_type=mime_type, size_bytes=len(data), origin=origin)
-
-    async def upload(self, image: Image.Image, handle: str | None = None) -> ImagePart:
-        buffer = io.BytesIO()
-        image.save(buffer, "PNG")
-        part = await self.write(buffer.getvalue(), "image/png", ImageOrigin.UPLOADED)
-        return part.model_copy(update={"handle": handle})
-
-    def image(self, part: ImagePart) -> Image.Image:
-        return Image.open(io.BytesIO(self.data[part.digest]))
 
 
 def _tool() -> ToolDeclaration:
@@ -110,12 +82,6 @@ def _gradient(size: tuple[int, int] = (120, 80)) -> Image.Image:
     return Image.merge("RGB", (ramp, ramp.transpose(Image.Transpose.FLIP_TOP_BOTTOM), ramp))
 
 
-async def test_it_is_a_provider_like_any_other() -> None:
-    provider: Provider = SketchProvider(Shelf())
-
-    await provider.aclose()
-
-
 async def test_words_stream_in_several_chunks_then_the_call_then_usage() -> None:
     chunks = await _stream(_said("draw a red fox in the snow"))
     kinds = [type(chunk.part).__name__ for chunk in chunks]
@@ -136,59 +102,36 @@ async def test_a_paced_answer_says_the_same() -> None:
     assert _words(chunks).startswith("你好！")
 
 
-async def test_a_drawing_is_called_for_with_the_whole_wish() -> None:
-    chunks = await _stream(_said("Paint three pictures of a lighthouse, watercolour, 4:3"))
+async def test_a_drawing_is_called_for_with_the_whole_wish_and_with_nothing_undeclared() -> None:
+    wish = _said("Paint three pictures of a lighthouse, watercolour, 4:3")
 
-    assert _calls(chunks) == [
+    assert _calls(await _stream(wish)) == [
         {
-            "action": "generate_image",
-            "subject": "a lighthouse, watercolour",
-            "style": "watercolour",
-            "confidence": 0.9,
-            "prompt": "a lighthouse, watercolour",
-            "aspect_ratio": "4:3",
-            "number_of_images": 3,
+            **{"action": "generate_image", "subject": "a lighthouse, watercolour", "style": "watercolour"},
+            **{"confidence": 0.9, "prompt": "a lighthouse, watercolour", "aspect_ratio": "4:3", "number_of_images": 3},
         }
     ]
+    assert _calls(await _stream(wish, tools=[])) == []
 
 
-async def test_an_edit_of_an_upload_uses_this_messages_pictures() -> None:
+async def test_an_edit_says_which_pictures_it_is_for() -> None:
     upload = await Shelf().upload(_gradient())
-    (call,) = _calls(await _stream(_said(upload, "make it a bit brighter")))
-
-    assert call["action"] == "adjust_parameters"
-    assert call["prompt"] == "make it a bit brighter"
-    assert call["reference_mode"] == "USER_UPLOADED_ONLY"
-    assert "handles" not in call
-
-
-@pytest.mark.parametrize("role", [Role.MODEL, Role.TOOL])
-async def test_an_edit_without_an_upload_uses_the_picture_made_last(role: Role) -> None:
-    made = _said("[Picture:history_0123abcd] (#1, generated)", role=role)
-    (call,) = _calls(await _stream(_said("draw a cat"), made, _said("再亮一点")))
-
-    assert call["reference_mode"] == "LAST_GENERATED"
-
-
-async def test_an_edit_after_an_earlier_upload_uses_that_upload() -> None:
-    earlier = _said("[Picture:history_0123abcd] (#1, uploaded)", "hello")
-    (call,) = _calls(await _stream(earlier, _said("Hello!", role=Role.MODEL), _said("make it darker")))
-
-    assert call["reference_mode"] == "USER_UPLOADED_ONLY"
-
-
-async def test_a_picture_in_a_tools_result_counts_as_one_at_hand() -> None:
-    picture = await Shelf().upload(_gradient())
-    result = ToolResultPart(name="generate_image", images=(picture,))
-    history = [_said("draw a cat"), PromptMessage(role=Role.TOOL, parts=(result,)), _said("make it darker")]
-
-    assert len(_calls(await _stream(*history))) == 1
-
-
-async def test_handles_are_sent_only_when_named() -> None:
-    (call,) = _calls(await _stream(_said("make #3 darker")))
-
-    assert call["handles"] == ["#3"]
+    cat, hello = _said("draw a cat"), _said("hello", "[Picture:history_0123abcd] (#1, uploaded)")
+    made = [_said("[Picture:history_0123abcd] (#1, generated)", role=role) for role in (Role.MODEL, Role.TOOL)]
+    result = PromptMessage(role=Role.TOOL, parts=(ToolResultPart(name="generate_image", images=(upload,)),))
+    for messages, mode, handles in (
+        ([_said(upload, "make it a bit brighter")], "USER_UPLOADED_ONLY", None),
+        ([cat, made[0], _said("再亮一点")], "LAST_GENERATED", None),
+        ([cat, made[1], _said("再亮一点")], "LAST_GENERATED", None),
+        ([hello, _said("Hello!", role=Role.MODEL), _said("make it darker")], "USER_UPLOADED_ONLY", None),
+        ([cat, result, _said("make it darker")], "LAST_GENERATED", None),
+        ([_said("make #3 darker")], "LAST_GENERATED", ["#3"]),
+    ):
+        (call,) = _calls(await _stream(*messages))
+        wish = messages[-1].text
+        assert (call["action"], call["prompt"], call.get("reference_mode"), call.get("handles")) == (
+            *("adjust_parameters", wish, mode), handles,
+        ), wish  # fmt: skip
 
 
 async def test_only_declared_arguments_and_legal_values_are_sent() -> None:
@@ -206,13 +149,6 @@ async def test_only_declared_arguments_and_legal_values_are_sent() -> None:
     (call,) = _calls(await _stream(_said("draw a cat, 16:9"), tools=[bare]))
 
     assert call == {"action": "generate", "prompt": "a cat"}
-
-
-async def test_without_the_declaration_nothing_is_called() -> None:
-    chunks = await _stream(_said("draw a cat"), tools=[])
-
-    assert _calls(chunks) == []
-    assert _words(chunks)
 
 
 @each_case(
@@ -236,13 +172,6 @@ async def test_what_cannot_be_painted_is_answered_in_words_alone(wish: str, expe
     assert _calls(chunks) == []
 
 
-async def test_chinese_is_answered_in_chinese() -> None:
-    chunks = await _stream(_said("画一只猫"))
-
-    assert _words(chunks) == "好的，我来画一张草图：一只猫。"
-    assert len(chunks) > 4
-
-
 async def test_an_edit_says_what_it_does() -> None:
     chunks = await _stream(_said("make #2 much warmer, rotate left, crop to square, add the text “Hi”, blur the sky"))
 
@@ -252,22 +181,19 @@ async def test_an_edit_says_what_it_does() -> None:
     )
 
 
-async def test_after_a_tools_answer_the_turn_is_closed() -> None:
-    result = ToolResultPart(name="generate_image", content={"pictures": [{"handle": "#1"}]})
-    chunks = await _stream(_said("画一只猫"), PromptMessage(role=Role.TOOL, parts=(result,)))
-
-    assert _words(chunks) == "好了。想再改哪里，直接告诉我。"
-    assert _calls(chunks) == []
-
-
-@pytest.mark.parametrize(
-    "content", [{"error": "There is no picture #9."}, {"pictures": [], "failed": ["There is no picture #9."]}]
+@each_case(
+    ("wish", "content", "expected"),
+    [
+        ("画一只猫", {"pictures": [{"handle": "#1"}]}, "好了。想再改哪里，直接告诉我。"),
+        ("make #9 darker", {"error": "There is no picture #9."}, "That did not work: There is no picture #9."),
+        ("darker", {"pictures": [], "failed": ["There is none."]}, "That did not work: There is none."),
+    ],
 )
-async def test_a_tools_error_is_told_in_its_own_words(content: dict[str, JsonValue]) -> None:
-    result = ToolResultPart(name="generate_image", content=content, is_error=True)
-    chunks = await _stream(_said("make #9 darker"), PromptMessage(role=Role.TOOL, parts=(result,)))
+async def test_after_a_tools_answer_the_turn_is_closed(wish: str, content: dict[str, JsonValue], expected: str) -> None:
+    result = ToolResultPart(name="generate_image", content=content, is_error="handle" not in str(content))
+    chunks = await _stream(_said(wish), PromptMessage(role=Role.TOOL, parts=(result,)))
 
-    assert _words(chunks) == "That did not work: There is no picture #9."
+    assert (_words(chunks), _calls(chunks)) == (expected, [])
 
 
 async def test_search_and_functions_in_one_request_are_refused() -> None:
@@ -304,35 +230,6 @@ async def test_a_form_is_answered_as_json_that_fits() -> None:
     }
 
 
-@pytest.mark.parametrize(("ratio", "size"), [(None, (1376, 768)), ("1:1", (1024, 1024)), ("9:16", (768, 1376))])
-async def test_a_sketch_is_a_png_of_the_asked_pixels_and_stored(ratio: str | None, size: tuple[int, int]) -> None:
-    shelf = Shelf()
-    part = await _make(shelf, _said("a red fox in the snow"), ratio=ratio, resolution="1K")
-
-    assert part.mime_type == "image/png"
-    assert part.origin is ImageOrigin.GENERATED
-    assert shelf.image(part).size == size
-    assert shelf.image(part).format == "PNG"
-    assert shelf.image(part).info == {}
-
-
-async def test_the_same_request_gives_the_same_bytes() -> None:
-    first, second = [await _make(Shelf(), _said("一只猫在月光下")) for _ in range(2)]
-
-    assert first.digest == second.digest
-
-
-async def test_an_edit_changes_the_real_pixels_at_full_resolution() -> None:
-    shelf = Shelf()
-    base = await shelf.upload(_gradient())
-    part = await _make(shelf, _said(base, "make it brighter"))
-    edited = shelf.image(part)
-
-    assert part.origin is ImageOrigin.EDITED
-    assert edited.size == (120, 80)
-    assert ImageStat.Stat(edited).mean[0] > ImageStat.Stat(_gradient()).mean[0] + 10
-
-
 @pytest.mark.parametrize("wish", ["Brightness +20, contrast -10.", "亮度 +20，对比度 -10。", "#1: 亮度+20，对比度-10"])
 async def test_amounts_are_those_of_the_studios_own_adjustment(wish: str) -> None:
     shelf = Shelf()
@@ -340,29 +237,22 @@ async def test_amounts_are_those_of_the_studios_own_adjustment(wish: str) -> Non
     part = await _make(shelf, _said(base, wish))
 
     assert (
-        shelf.data[part.digest]
-        == apply_adjustment(shelf.data[base.digest], Adjustment(brightness=20, contrast=-10)).data
+        shelf.held[part.digest]
+        == apply_adjustment(shelf.held[base.digest], Adjustment(brightness=20, contrast=-10)).data
     )
 
 
-async def test_a_mark_behind_a_prompt_is_painted_as_another_take_and_stands_in_no_caption() -> None:
+async def test_a_mark_behind_a_prompt_is_another_take_and_neither_it_nor_facts_stand_in_the_caption() -> None:
     shelf = Shelf()
     base = await shelf.upload(_gradient(), "#1")
-    wishes = ("a lighthouse", "a lighthouse [take 1]", "a lighthouse [take 2]", "a lighthouse [variation 2]")
-    first, same, second, varied = [await _make(shelf, _said(base, wish)) for wish in wishes]
+    facts = "a lighthouse\n\n[FACTS]\n- It is striped. (example.org)\n[/FACTS]"
+    wishes = ("a lighthouse", "a lighthouse [take 1]", facts, "a lighthouse [take 2]", "a lighthouse [variation 2]")
+    first, same, with_facts, second, varied = [await _make(shelf, _said(base, wish)) for wish in wishes]
 
-    assert first.digest == same.digest
+    assert first.digest == same.digest == with_facts.digest
     assert len({first.digest, second.digest, varied.digest}) == 3
     strips = {shelf.image(one).crop((0, 690, 700, 768)).tobytes() for one in (second, varied)}
     assert len(strips) == 1
-
-
-async def test_an_edit_moves_pixels_without_changing_any() -> None:
-    shelf = Shelf()
-    base = await shelf.upload(_gradient())
-    part = await _make(shelf, _said(base, "上下翻转"))
-
-    assert shelf.image(part).tobytes() == _gradient().transpose(Image.Transpose.FLIP_TOP_BOTTOM).tobytes()
 
 
 async def test_facts_legends_and_what_to_avoid_do_not_confuse_an_edit() -> None:
@@ -377,35 +267,44 @@ async def test_facts_legends_and_what_to_avoid_do_not_confuse_an_edit() -> None:
     assert shelf.image(part).tobytes() == _gradient().transpose(Image.Transpose.FLIP_LEFT_RIGHT).tobytes()
 
 
-async def test_facts_do_not_stand_in_a_sketchs_caption() -> None:
-    plain = await _make(Shelf(), _said("a lighthouse"))
-    wrapped = await _make(Shelf(), _said("a lighthouse\n\n[FACTS]\n- It is striped. (example.org)\n[/FACTS]"))
-
-    assert plain.digest == wrapped.digest
-
-
-async def test_the_first_picture_of_the_prompt_is_the_base() -> None:
+async def test_the_base_is_the_first_the_named_or_the_newest_picture() -> None:
     shelf = Shelf()
-    first, second = await shelf.upload(_gradient((60, 40))), await shelf.upload(_gradient((30, 90)))
-    part = await _make(shelf, _said(first, second, "make it brighter"))
+    wide, tall = await shelf.upload(_gradient((60, 40)), "#1"), await shelf.upload(_gradient((30, 90)), "#2")
+    for messages, size in (
+        ([_said(wide, tall, "make it brighter")], (60, 40)),
+        ([_said(wide, tall, "make #2 brighter")], (30, 90)),
+        ([_said(wide, "a cat"), _said(tall, role=Role.MODEL), _said("make it brighter")], (30, 90)),
+    ):
+        part = await _make(shelf, *messages)
+        light = ImageStat.Stat(shelf.image(part)).mean[0]
+        assert (part.origin, shelf.image(part).size) == (ImageOrigin.EDITED, size)
+        assert light > ImageStat.Stat(_gradient(size)).mean[0] + 10
 
-    assert shelf.image(part).size == (60, 40)
 
-
-async def test_a_picture_named_in_words_is_the_base() -> None:
+@each_case(
+    ("ratio", "with_a_picture", "size"),
+    [(None, False, (1376, 768)), ("9:16", False, (768, 1376)), ("1:1", True, (1024, 1024))],
+)
+async def test_a_sketch_is_a_png_of_the_asked_pixels_and_stored(
+    ratio: str | None, with_a_picture: bool, size: tuple[int, int]
+) -> None:
     shelf = Shelf()
-    first, second = await shelf.upload(_gradient((60, 40)), "#1"), await shelf.upload(_gradient((30, 90)), "#2")
-    part = await _make(shelf, _said(first, second, "make #2 brighter"))
+    shown = [await shelf.upload(_gradient())] if with_a_picture else []
+    part = await _make(shelf, _said(*shown, "draw a lighthouse"), ratio=ratio, resolution="1K")
+    picture = shelf.image(part)
 
-    assert shelf.image(part).size == (30, 90)
+    assert (part.mime_type, part.origin) == ("image/png", ImageOrigin.GENERATED)
+    assert (picture.size, picture.format, picture.info) == (size, "PNG", {})
 
 
-async def test_without_a_picture_in_the_prompt_the_newest_one_is_the_base() -> None:
+async def test_a_base_picture_that_is_gone_or_cannot_be_read_is_refused_in_a_sentence() -> None:
     shelf = Shelf()
-    old, new = await shelf.upload(_gradient((60, 40))), await shelf.upload(_gradient((30, 90)))
-    part = await _make(shelf, _said(old, "a cat"), _said(new, role=Role.MODEL), _said("make it brighter"))
-
-    assert shelf.image(part).size == (30, 90)
+    gone = await Shelf().upload(_gradient(), "#1")
+    broken = await shelf.write(b"not a picture", "image/png", ImageOrigin.UPLOADED)
+    for base, code in ((gone, ErrorCode.PICTURE_NOT_FOUND), (broken, ErrorCode.PICTURE_UNREADABLE)):
+        with pytest.raises(RequestRefused) as caught:
+            await _make(shelf, _said(base, "make it brighter"))
+        assert caught.value.code is code
 
 
 @each_case(
@@ -427,32 +326,6 @@ async def test_a_ratio_that_is_not_the_pictures_own_is_a_lock_and_wins(
     base = await shelf.upload(_gradient(size))
 
     assert shelf.image(await _make(shelf, _said(base, wish), ratio=ratio)).size == expected
-
-
-async def test_a_new_wish_with_a_picture_is_a_sketch() -> None:
-    shelf = Shelf()
-    base = await shelf.upload(_gradient())
-    part = await _make(shelf, _said(base, "draw a lighthouse"), ratio="1:1")
-
-    assert part.origin is ImageOrigin.GENERATED
-    assert shelf.image(part).size == (1024, 1024)
-
-
-async def test_a_base_picture_that_is_gone_is_refused() -> None:
-    gone = await Shelf().upload(_gradient(), "#1")
-
-    with pytest.raises(RequestRefused) as caught:
-        await _make(Shelf(), _said(gone, "make it brighter"))
-    assert caught.value.code is ErrorCode.PICTURE_NOT_FOUND
-
-
-async def test_a_base_picture_that_cannot_be_read_is_refused_in_a_sentence() -> None:
-    shelf = Shelf()
-    broken = await shelf.write(b"not a picture", "image/png", ImageOrigin.UPLOADED)
-
-    with pytest.raises(RequestRefused) as caught:
-        await _make(shelf, _said(broken, "make it brighter"))
-    assert caught.value.code is ErrorCode.PICTURE_UNREADABLE
 
 
 async def _made_inside(shelf: Shelf, wish: str, image: Image.Image, mask: Image.Image) -> ImagePart:
@@ -491,7 +364,7 @@ async def test_with_a_mask_nothing_is_painted_that_was_not_understood(wish: str)
         await _made_inside(shelf, wish, _gradient(), Image.new("L", (120, 80), 255))
 
     assert refused.value.code is ErrorCode.PART_NOT_SUPPORTED
-    assert len(shelf.data) == 2
+    assert len(shelf.held) == 2
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,65 @@
+"""Messages as a provider is given them, and what came of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from PIL import Image
+
+from agent.errors import ErrorInfo
+from agent.messages import (
+    CompletionChunk,
+    ContentPart,
+    ImagePart,
+    PromptMessage,
+    Role,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from tests.adapters.scripted import ToolDeclaration
+from tests.support.shelf import encoded
+
+LOOK = ToolDeclaration(
+    name="look",
+    description="Looks at a place.",
+    parameters={"type": "object", "properties": {"at": {"type": "string"}}},
+)
+
+
+def prompt(text: str, *images: ImagePart) -> PromptMessage:
+    """Return what a person says and shows."""
+    return PromptMessage(role=Role.PROMPT, parts=(*images, TextPart(text=text)))
+
+
+def answer(*parts: ContentPart) -> PromptMessage:
+    """Return what a model answered."""
+    return PromptMessage(role=Role.MODEL, parts=parts)
+
+
+def results(*parts: ToolResultPart) -> PromptMessage:
+    """Return what tools answered."""
+    return PromptMessage(role=Role.TOOL, parts=parts)
+
+
+def message_of(chunks: Iterable[CompletionChunk]) -> PromptMessage:
+    """Return the answer that came in these chunks."""
+    return answer(*(chunk.part for chunk in chunks if chunk.part is not None))
+
+
+def calls_of(chunks: Iterable[CompletionChunk]) -> list[ToolCallPart]:
+    """Return the calls among these chunks."""
+    return [chunk.part for chunk in chunks if isinstance(chunk.part, ToolCallPart)]
+
+
+def error_of(chunks: Sequence[CompletionChunk]) -> ErrorInfo:
+    """Return the error of the last chunk; no other has one."""
+    assert all(chunk.error is None for chunk in chunks[:-1])
+    error = chunks[-1].error
+    assert error is not None
+    return error
+
+
+def png(colour: str = "red") -> bytes:
+    """Return a small picture."""
+    return encoded(Image.new("RGB", (8, 8), colour))
