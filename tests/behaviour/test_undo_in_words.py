@@ -48,13 +48,14 @@ async def test_redo_and_the_undo_of_an_undo_go_forward_again(talk: Talk, back: s
     assert turn.one(TargetChanged).handle == (await talk.kept()).edit_target == "#1b"
 
 
-async def test_undo_goes_one_step_further_each_time_and_says_when_nothing_is_left(talk: Talk) -> None:
+async def test_undo_and_redo_go_one_step_further_each_time_and_say_when_nothing_is_left(talk: Talk) -> None:
     await talk.say("make it warmer", png())
     await talk.say("make it darker")
-    turns = [await talk.say("undo") for _ in range(3)]
-    moves = [turn.one(TargetChanged) for turn in turns]
-    assert [(one.handle, one.has_moved) for one in moves] == [("#1b", True), ("#1", True), ("#1", False)]
-    assert len(turns[-1].components) == 1
+    for word, places in (("undo", ["#1b", "#1", "#1"]), ("redo", ["#1b", "#1c", "#1c"])):
+        turns = [await talk.say(word) for _ in range(3)]
+        moves = [turn.one(TargetChanged) for turn in turns]
+        assert [(one.handle, one.has_moved) for one in moves] == list(zip(places, (True, True, False), strict=True))
+        assert len(turns[-1].components) == 1
 
 
 async def test_redo_where_nothing_was_undone_says_so(talk: Talk) -> None:
