@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from tests.adapters.language import Adjustment, CropBox, CropRatio, Flip
 from tests.support.cases import each_case
+from tests.support.tables import table
 
 amounts = st.integers(-100, 100)
 ratios = st.builds(
@@ -58,21 +59,7 @@ def test_nothing_said_is_nothing_done() -> None:
 
 @each_case(
     "wrong",
-    [
-        {"brightness": 101},
-        {"warmth": -101},
-        {"contrast": 0.5},
-        {"rotate": float("nan")},
-        {"rotate": float("inf")},
-        {"flip": "diagonal"},
-        {"crop": "square"},
-        {"crop": "0:1"},
-        {"crop": "101:1"},
-        {"crop": {"type": "box", "left": 0.5, "right": 0.5}},
-        {"crop": {"type": "box", "top": 0.6, "bottom": 0.5}},
-        {"crop": {"type": "box", "left": -0.1}},
-        {"hue": 5},
-    ],
+    table("adjustments")["without_meaning"],
 )
 def test_what_has_no_meaning_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError):

