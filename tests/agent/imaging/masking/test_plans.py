@@ -20,7 +20,7 @@ from tests.adapters.masks import (
     work_size,
 )
 from tests.adapters.pixels import read_rgb
-from tests.bench.masking_simulator import frames, photograph, png
+from tests.bench.masking_simulator import frames, png
 from tests.support.masking_scenes import FRAMES, HEIGHT, WIDTH, photo, rectangle, scene, stored
 
 SIZES = st.integers(16, 3000)
@@ -194,7 +194,3 @@ def test_the_work_frame_has_about_a_megapixel() -> None:
     width, height = work_size(5504, 3072)
     assert width * height == pytest.approx(1_100_000, rel=0.01)
     assert width / height == pytest.approx(5504 / 3072, rel=0.01)
-
-
-def test_photographs_are_made_alike_each_time() -> None:
-    np.testing.assert_array_equal(photograph("coffee", 200, 100, 3), photograph("coffee", 200, 100, 3))
