@@ -116,10 +116,7 @@ def test_every_suffix_has_its_type() -> None:
     assert tuple(MIME_OF_SUFFIX) == SUFFIXES
 
 
-@each_case(
-    ("name", "is_known"),
-    table("archive_attacks")["file_names"],
-)
+@each_case(("name", "is_known"), table("archive_attacks")["file_names"])
 def test_no_other_name_is_known(name: str, is_known: bool) -> None:
     assert is_file_name(name) is is_known
     assert not is_folder_name(name)

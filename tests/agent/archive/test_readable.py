@@ -267,9 +267,6 @@ def test_no_title_becomes_html_in_the_list_of_conversations(text: str) -> None:
     assert [one["href"] for tag, one in parts.tags if tag == "a"] == ["conversations/0001/conversation.html"]
 
 
-@each_case(
-    ("address", "link"),
-    table("archive_attacks")["links"],
-)
+@each_case(("address", "link"), table("archive_attacks")["links"])
 def test_only_addresses_of_web_pages_become_links(address: str, link: str) -> None:
     assert web_address(address) == (link or None)

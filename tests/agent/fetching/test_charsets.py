@@ -9,10 +9,7 @@ from tests.support.tables import table
 FOX = "狐狸跳过了那只懒狗。"
 
 
-@each_case(
-    ("charset", "codec", "text"),
-    table("web_addresses")["charsets"],
-)
+@each_case(("charset", "codec", "text"), table("web_addresses")["charsets"])
 def test_what_the_server_says_is_how_it_is_read(charset: str, codec: str, text: str) -> None:
     assert decoded(text.encode(codec), charset, is_markup=False) == text
 

@@ -53,10 +53,7 @@ async def test_a_name_that_nobody_knows_is_out_of_reach(url: str) -> None:
     assert error.code is ErrorCode.PAGE_UNREACHABLE
 
 
-@each_case(
-    "location",
-    table("web_addresses")["redirects"],
-)
+@each_case("location", table("web_addresses")["redirects"])
 async def test_a_redirect_is_checked_as_the_first_address_is(location: str) -> None:
     async with web() as served:
         _know(served)

@@ -10,10 +10,7 @@ from tests.support.cases import each_case
 from tests.support.tables import table
 
 
-@each_case(
-    ("written", "spelled"),
-    table("web_addresses")["spellings"],
-)
+@each_case(("written", "spelled"), table("web_addresses")["spellings"])
 def test_an_address_has_one_spelling(written: str, spelled: str) -> None:
     assert normalized(written) == spelled
     assert normalized(spelled) == spelled
@@ -33,10 +30,7 @@ def test_a_link_is_followed_from_where_it_stands(location: str) -> None:
     assert "b" in str(followed(web_url("http://example.org/b/a"), location))
 
 
-@each_case(
-    "location",
-    table("web_addresses")["not_followed"],
-)
+@each_case("location", table("web_addresses")["not_followed"])
 def test_a_link_is_checked_as_an_address_is(location: str) -> None:
     with pytest.raises(ToolArgumentError):
         followed(web_url("http://example.org/"), location)

@@ -20,10 +20,7 @@ def picture(handle: str) -> Picture:
     return Picture(handle=handle, image=image, turn_id="t", created_at=datetime(2026, 11, 20, tzinfo=UTC))
 
 
-@each_case(
-    ("written", "left"),
-    table("intents")["facts_left_out"],
-)
+@each_case(("written", "left"), table("intents")["facts_left_out"])
 def test_the_planners_own_facts_are_taken_out(written: str, left: str) -> None:
     assert without_facts(written) == left
 

@@ -432,10 +432,7 @@ async def code_or_size(data: bytes) -> str | tuple[int, int]:
     return opened(taken).size
 
 
-@each_case(
-    ("name", "shown"),
-    table("intents")["picture_names"],
-)
+@each_case(("name", "shown"), table("intents")["picture_names"])
 def test_a_name_is_made_fit_for_a_sentence(name: str, shown: str) -> None:
     assert shown_name(name) == shown
 

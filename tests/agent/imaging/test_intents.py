@@ -53,18 +53,12 @@ def test_without_a_mask_the_agents_word_counts_and_silence_means_what_the_pictur
     assert action_of(arguments, has_mask=False, is_edit=is_edit) == action
 
 
-@each_case(
-    ("arguments", "unsure"),
-    table("intents")["unsure"],
-)
+@each_case(("arguments", "unsure"), table("intents")["unsure"])
 def test_half_sure_or_less_and_an_unknown_action_are_unsure(arguments: dict[str, Any], unsure: bool) -> None:
     assert is_unsure(parse_arguments({"prompt": "a fox", **arguments})) is unsure
 
 
-@each_case(
-    ("text", "asks"),
-    table("intents")["asks"],
-)
+@each_case(("text", "asks"), table("intents")["asks"])
 def test_words_that_ask_are_told_from_words_that_announce(text: str, asks: bool) -> None:
     assert holds_question(text) is asks
 
@@ -88,10 +82,7 @@ def test_the_planner_may_say_unknown_but_never_inpainting() -> None:
     assert "0.5 or less" in properties["confidence"]["description"]
 
 
-@each_case(
-    ("text", "action"),
-    table("intents")["actions"],
-)
+@each_case(("text", "action"), table("intents")["actions"])
 def test_the_built_in_model_is_sure_of_every_wish_that_it_understands(text: str, action: str) -> None:
     wish = understand(text, True)
     assert isinstance(wish, Draw | Edit)

@@ -68,10 +68,7 @@ async def test_strictness_is_kept() -> None:
     assert await results(*scripts) == ["object", "undefined", "undefined"]
 
 
-@each_case(
-    ("code", "name", "message", "line"),
-    table("scripts")["errors"],
-)
+@each_case(("code", "name", "message", "line"), table("scripts")["errors"])
 async def test_an_error_has_its_name_its_message_and_its_line(code: str, name: str, message: str, line: int) -> None:
     came = await run(code)
     assert came.error is not None
