@@ -16,7 +16,6 @@ from agent.imaging.masking import (
     Reason,
     Verdict,
     drift,
-    feather_mask,
     finish_edit,
     grow_mask,
     invert_mask,
@@ -28,7 +27,7 @@ from agent.imaging.masking import (
     regrow,
     wobble,
 )
-from agent.imaging.masking.crops import chosen_crop, continued, in_frame, work_size
+from agent.imaging.masking.crops import chosen_crop, in_frame
 from agent.imaging.masking.expansions import margins_for
 from agent.imaging.masking.masks import packed, unpacked
 
@@ -46,9 +45,7 @@ __all__ = [
     "Reason",
     "Verdict",
     "chosen_crop",
-    "continued",
     "drift",
-    "feather_mask",
     "finish_edit",
     "grow_mask",
     "in_frame",
@@ -63,5 +60,4 @@ __all__ = [
     "regrow",
     "unpacked",
     "wobble",
-    "work_size",
 ]

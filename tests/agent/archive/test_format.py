@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
 import tracemalloc
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -28,12 +25,11 @@ from tests.adapters.archives import (
     check_json,
     is_file_name,
     is_folder_name,
-    json_schema,
     parsed,
 )
 from tests.agent.archive.format_page import COMMAND, PAGE, page
-from tests.agent.archive.shelf import contents, kept_turns, place
 from tests.support.cases import each_case
+from tests.support.tables import table
 
 
 def test_the_page_is_the_one_the_code_makes() -> None:
@@ -55,84 +51,11 @@ def test_an_archive_holds_every_field_but_those_that_must_stay_at_home(
     assert archived.model_fields.keys() - of_the_archive == value.model_fields.keys() - stays_at_home
 
 
-KINDS: dict[str, tuple[type, ...]] = {
-    "string": (str,),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-    "null": (type(None),),
-}
-
-
-async def test_what_is_written_is_what_the_schema_describes(tmp_path: Path) -> None:
-    here = place(tmp_path)
-    [key] = await here.keep(kept_turns())
-    files = contents((await here.archive.export_conversation(key, "local")).path)
-    schema = json_schema()
-    for name, kind in (("manifest.json", "Manifest"), ("conversations/0001/conversation.json", "ArchivedConversation")):
-        assert list(described(json.loads(files[name]), {"$ref": f"#/$defs/{kind}"}, schema["$defs"])) == []
-
-
-def described(value: Any, schema: Any, known: dict[str, Any], place: str = "") -> Any:
-    """Yield the places of a JSON value that a schema does not describe, as far as this schema goes."""
-    if "$ref" in schema:
-        schema = known[schema["$ref"].rpartition("/")[2]]
-    if choices := schema.get("anyOf", schema.get("oneOf")):
-        found = [list(described(value, one, known, place)) for one in choices]
-        yield from min(found, key=len)
-    elif "const" in schema:
-        yield from [] if value == schema["const"] else [place]
-    elif "enum" in schema:
-        yield from [] if value in schema["enum"] else [place]
-    elif schema.get("type") == "object":
-        if not isinstance(value, dict):
-            yield place
-            return
-        fields = schema.get("properties", {})
-        further = schema.get("additionalProperties", True)
-        yield from (f"{place}.{name} is missing" for name in schema.get("required", ()) if name not in value)
-        for name, one in value.items():
-            if name in fields:
-                yield from described(one, fields[name], known, f"{place}.{name}")
-            elif further is False:
-                yield f"{place}.{name}"
-            elif isinstance(further, dict):
-                yield from described(one, further, known, f"{place}.{name}")
-    elif schema.get("type") == "array":
-        if not isinstance(value, list):
-            yield place
-            return
-        firsts = schema.get("prefixItems", [])
-        for at, one in enumerate(value):
-            yield from described(one, firsts[at] if firsts else schema.get("items", {}), known, f"{place}.{at}")
-    elif "type" in schema:
-        yield from [] if isinstance(value, KINDS[schema["type"]]) else [place]
-        if isinstance(value, str) and "pattern" in schema and not re.search(schema["pattern"], value):
-            yield place
-
-
 def test_every_suffix_has_its_type() -> None:
     assert tuple(MIME_OF_SUFFIX) == SUFFIXES
 
 
-@each_case(
-    ("name", "is_known"),
-    [
-        ("manifest.json", True),
-        ("conversations/0001/conversation.json", True),
-        ("conversations/12345/conversation.html", True),
-        (f"pictures/{'0f' * 32}.heic", True),
-        (f"blobs/{'0f' * 32}", True),
-        (f"files/{'0f' * 32}", True),
-        (f"files/{'0f' * 32}.html", False),
-        ("manifest.json\n", False),
-        ("conversations/0001/picture.png", False),
-        (f"pictures/{'0F' * 32}.png", False),
-        (f"pictures/{'0f' * 32}.svg", False),
-        ("files/a.txt", False),
-        ("", False),
-    ],
-)
+@each_case(("name", "is_known"), table("archive_attacks")["file_names"])
 def test_no_other_name_is_known(name: str, is_known: bool) -> None:
     assert is_file_name(name) is is_known
     assert not is_folder_name(name)

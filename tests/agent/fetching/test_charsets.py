@@ -4,24 +4,12 @@ import pytest
 
 from tests.adapters.fetcher import decoded
 from tests.support.cases import each_case
+from tests.support.tables import table
 
 FOX = "狐狸跳过了那只懒狗。"
 
 
-@each_case(
-    ("charset", "codec", "text"),
-    [
-        ("gb2312", "gbk", "朱镕基与狐狸"),
-        ("gbk", "gb18030", FOX),
-        ("big5", "big5", "狐狸與狗"),
-        ("shift_jis", "cp932", "きつね①"),
-        ("euc-kr", "cp949", "여우"),
-        ("iso-8859-1", "cp1252", "a “fox”"),
-        ("windows-1251", "cp1251", "лиса"),
-        ("utf-8", "utf-8", FOX),
-        ("utf-16le", "utf-16-le", FOX),
-    ],
-)
+@each_case(("charset", "codec", "text"), table("web_addresses")["charsets"])
 def test_what_the_server_says_is_how_it_is_read(charset: str, codec: str, text: str) -> None:
     assert decoded(text.encode(codec), charset, is_markup=False) == text
 

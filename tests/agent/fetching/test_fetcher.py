@@ -57,7 +57,7 @@ async def test_a_proxy_of_the_environment_is_not_asked(monkeypatch: pytest.Monke
         assert (await fetch(served)).content == "direct"
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@each_case("status", [301, 302, 303, 307, 308])
 async def test_a_redirect_is_followed(status: int) -> None:
     async with web() as served:
         served.redirect("/", "//other.test/there?x=1", status)
@@ -76,21 +76,6 @@ async def test_five_redirects_are_followed_and_no_more() -> None:
         error = await refused(served, "/0")
     assert "too many redirects" in str(error)
     assert len(served.requests) == 6
-
-
-async def test_a_loop_of_redirects_ends() -> None:
-    async with web() as served:
-        served.redirect("/", "/")
-        assert "too many redirects" in str(await refused(served))
-
-
-@pytest.mark.parametrize("status", ["404 Not Found", "403 Forbidden", "500 Oops", "304 Not Modified", "300 Choices"])
-async def test_a_page_that_is_not_given_out_says_its_status(status: str) -> None:
-    async with web() as served:
-        served.pages["/"] = answer(b"", "text/html", status=status)
-        error = await refused(served)
-    assert error.code is ErrorCode.PAGE_REFUSED
-    assert error.info.parameters == {"name": "site.test", "status": int(status[:3])}
 
 
 @pytest.mark.parametrize(
@@ -136,14 +121,6 @@ async def test_a_name_that_is_never_resolved_is_given_up() -> None:
         with pytest.raises(NetworkFailure) as caught:
             await fetcher.fetch("http://site.test/")
     assert caught.value.code is ErrorCode.PAGE_TOO_SLOW
-
-
-async def test_nobody_there_is_said_so() -> None:
-    async with web() as served:
-        served.names.port_here = 9
-        error = await refused(served)
-    assert error.code is ErrorCode.PAGE_UNREACHABLE
-    assert "nobody answers" in str(error)
 
 
 async def test_the_next_address_is_tried_when_one_does_not_answer() -> None:
@@ -251,13 +228,6 @@ async def test_of_a_long_page_the_beginning_is_kept() -> None:
         assert (await fetch(served, "/exact", FetchLimits(max_bytes=999))).is_truncated
 
 
-async def test_a_pdf_that_is_too_long_is_refused() -> None:
-    async with web() as served:
-        served.page("/", b"%PDF-1.7" + b" " * 1000, "application/pdf")
-        assert "too large" in str(await refused(served, limits=FetchLimits(max_bytes=999)))
-        assert isinstance((await fetch(served)).content, bytes)
-
-
 async def test_a_gzip_bomb_costs_no_more_than_what_may_be_kept() -> None:
     packer = zlib.compressobj(9, wbits=31)
     bomb = b"".join(packer.compress(bytes([32]) * 1_000_000) for _ in range(200)) + packer.flush()
@@ -291,15 +261,6 @@ async def test_a_packed_page_is_unpacked_also_in_small_chunks() -> None:
             assert (page.content, page.is_truncated) == (text, False)
 
 
-async def test_many_pages_come_at_once() -> None:
-    async with web() as served:
-        for number in range(40):
-            served.page(f"/{number}", str(number).encode(), "text/plain")
-        async with Fetcher(served.guard) as fetcher:
-            pages = await asyncio.gather(*(fetcher.fetch(f"http://site.test/{number}") for number in range(40)))
-    assert [page.content for page in pages] == [str(number) for number in range(40)]
-
-
 async def test_tls_stays_on_the_name_while_the_address_is_dialled() -> None:
     authority = trustme.CA()
     server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
@@ -315,26 +276,3 @@ async def test_tls_stays_on_the_name_while_the_address_is_dialled() -> None:
         async with Fetcher(served.guard) as fetcher:
             with pytest.raises(NetworkFailure, match="certificate"):
                 await fetcher.fetch("https://site.test/")
-
-
-def hanging() -> tuple[Handler, asyncio.Event]:
-    is_asked = asyncio.Event()
-
-    async def hang(writer: asyncio.StreamWriter) -> None:
-        is_asked.set()
-        await drop_by_drop(b"HTTP/1.1 200 OK\r\n\r\n")(writer)
-
-    return hang, is_asked
-
-
-async def test_a_stopped_call_leaves_no_connection() -> None:
-    async with web() as served:
-        served.pages["/"], is_asked = hanging()
-        served.page("/after", b"after", "text/plain")
-        async with Fetcher(served.guard) as fetcher:
-            fetching = asyncio.create_task(fetcher.fetch("http://site.test/"))
-            await is_asked.wait()
-            fetching.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await fetching
-            assert (await fetcher.fetch("http://site.test/after")).content == "after"

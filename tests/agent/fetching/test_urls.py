@@ -7,26 +7,10 @@ from hypothesis import strategies as st
 from agent.errors import ToolArgumentError
 from tests.adapters.fetcher import MAX_URL_CHARACTERS, followed, normalized, web_url
 from tests.support.cases import each_case
+from tests.support.tables import table
 
 
-@each_case(
-    ("written", "spelled"),
-    [
-        ("http://Example.ORG", "http://example.org/"),
-        ("HTTPS://example.org:443/a?b=c#d", "https://example.org/a?b=c"),
-        ("http://example.org.:80/", "http://example.org/"),
-        ("http://example.org:/x", "http://example.org/x"),
-        ("https://example.org:80/x", "https://example.org:80/x"),
-        ("http://example.org?q=1", "http://example.org/?q=1"),
-        ("http://example.org/?", "http://example.org/?"),
-        ("https://zh.wikipedia.org/wiki/狐狸?页=1", "https://zh.wikipedia.org/wiki/%E7%8B%90%E7%8B%B8?%E9%A1%B5=1"),
-        ("https://MÜNCHEN.de/", "https://xn--mnchen-3ya.de/"),
-        ("https://mu\u0308nchen.de/", "https://xn--mnchen-3ya.de/"),
-        ("http://8.8.8.8/", "http://8.8.8.8/"),
-        ("http://[2606:4700:0:0::1111]/", "http://[2606:4700::1111]/"),
-        ("http://a.org/%7Eb/%7eb/~b/../c", "http://a.org/%7Eb/%7eb/~b/../c"),
-    ],
-)
+@each_case(("written", "spelled"), table("web_addresses")["spellings"])
 def test_an_address_has_one_spelling(written: str, spelled: str) -> None:
     assert normalized(written) == spelled
     assert normalized(spelled) == spelled
@@ -41,25 +25,12 @@ def test_what_may_not_be_asked_for_has_no_spelling() -> None:
     assert normalized("ftp://example.org/") == ""
 
 
-@each_case("location", ["b", "/b", "//other.org/b", "https://other.org/b", "?b", "../../b", "#b", ""])
+@each_case("location", table("web_addresses")["followed"])
 def test_a_link_is_followed_from_where_it_stands(location: str) -> None:
     assert "b" in str(followed(web_url("http://example.org/b/a"), location))
 
 
-@each_case(
-    "location",
-    [
-        "javascript:alert(1)",
-        "//127.1/",
-        "http:///x",
-        "/a b",
-        "/a\tb",
-        "\\\\evil.org",
-        "//[::1",
-        "//a@b.org/",
-        "data:,x",
-    ],
-)
+@each_case("location", table("web_addresses")["not_followed"])
 def test_a_link_is_checked_as_an_address_is(location: str) -> None:
     with pytest.raises(ToolArgumentError):
         followed(web_url("http://example.org/"), location)

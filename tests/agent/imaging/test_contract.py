@@ -20,6 +20,7 @@ from tests.adapters.requests import (
     normalize,
 )
 from tests.support.cases import each_case
+from tests.support.tables import table
 
 CATALOGUE = load_catalogue()
 MODELS = image_models(CATALOGUE, "gemini")
@@ -48,46 +49,20 @@ def normalized(
 
 @each_case(
     ("locked", "may_search", "search_needed", "policy", "asked_in_words", "wish", "model", "is_grounded"),
-    [
-        # 1. The person's lock.
-        ("flash", False, False, LLM_ONLY, False, "pro", "flash", False),
-        ("pro", False, False, LLM_ONLY, False, None, "pro", False),
-        ("flash", True, True, IMAGE_ONLY, False, "pro", "flash", True),
-        ("flash", True, True, LLM_ONLY, False, "pro", "flash", False),
-        # 2. Search needed, and only the image model may search: Pro with grounding.
-        ("auto", True, True, IMAGE_ONLY, False, None, "pro", True),
-        ("auto", True, True, IMAGE_ONLY, False, "flash", "pro", True),
-        # 3. Search needed, and only the agent may search: as the agent wishes, no grounding.
-        ("auto", True, True, LLM_ONLY, False, None, "flash", False),
-        ("auto", True, True, LLM_ONLY, False, "flash", "flash", False),
-        ("auto", True, True, LLM_ONLY, False, "pro", "pro", False),
-        # ... both: as when only the agent may, and grounding too when the words ask for search and verification.
-        ("auto", True, True, BOTH, False, None, "flash", False),
-        ("auto", True, True, BOTH, True, None, "flash", True),
-        ("auto", True, True, BOTH, True, "pro", "pro", True),
-        # 4. The person asked for high quality.
-        ("auto", False, False, LLM_ONLY, False, "pro", "pro", False),
-        ("auto", True, False, IMAGE_ONLY, False, "pro", "pro", False),
-        # 5. Flash.
-        ("auto", False, False, LLM_ONLY, False, None, "flash", False),
-        ("auto", True, False, IMAGE_ONLY, False, None, "flash", False),
-        # Search is a permission: without it nothing is needed, grounded or preferred.
-        ("auto", False, True, IMAGE_ONLY, False, None, "flash", False),
-        ("auto", False, True, BOTH, True, None, "flash", False),
-    ],
+    table("intents")["rules"],
 )
 def test_the_model_is_chosen_by_the_first_rule_that_fits(
     locked: str,
     may_search: bool,
     search_needed: bool,
-    policy: SearchPolicy,
+    policy: str,
     asked_in_words: bool,
-    wish: str | None,
+    wish: str,
     model: str,
     is_grounded: bool,
 ) -> None:
     request = normalized(
-        {"model": wish, "use_grounding": True},
+        {"model": wish or None, "use_grounding": True},
         {"image_model": locked, "allow_search": may_search, "search_policy": policy},
         search_needed=search_needed,
         search_requested_in_words=asked_in_words,
@@ -101,35 +76,33 @@ def test_a_model_that_cannot_search_is_never_grounded() -> None:
     assert not request.use_grounding
 
 
-def test_what_nobody_chose_is_filled_with_the_defaults() -> None:
-    request = normalized()
-    assert (request.aspect_ratio, request.resolution, request.number_of_images) == ("16:9", "1K", 1)
-    assert set(request.filled.values()) == {"default", "locked"}
+@each_case(
+    ("arguments", "settings", "values", "origin"),
+    [
+        ({}, {}, ("flash", "16:9", "1K", 1), {"default"}),
+        # The agent's legal values are taken, its illegal ones give way to the defaults.
+        ({"aspect_ratio": "8:1", "resolution": "4K", "number_of_images": 3}, {}, ("flash", "8:1", "4K", 3), {"agent"}),
+        ({"model": "pro", "aspect_ratio": "8:1", "resolution": "512"}, {}, ("pro", "16:9", "1K", 1), {"default"}),
+        # Locks win over the agent, and the model that obeys them is taken.
+        (
+            {"aspect_ratio": "1:1", "resolution": "1K", "number_of_images": 1, "model": "pro"},
+            {"aspect_ratio": "9:16", "resolution": "2K", "number_of_images": 4, "image_model": "flash"},
+            ("flash", "9:16", "2K", 4),
+            {"locked"},
+        ),
+        ({"model": "pro"}, {"aspect_ratio": "8:1"}, ("flash", "8:1", "1K", 1), {"locked", "default"}),
+    ],
+)
+def test_what_is_locked_counts_before_what_the_agent_says_and_that_before_the_defaults(
+    arguments: dict[str, Any], settings: dict[str, Any], values: tuple[str, str, str, int], origin: set[str]
+) -> None:
+    request = normalized(arguments, settings)
+    model, *others = values
+    assert request.model == MODELS[model]
+    assert [request.aspect_ratio, request.resolution, request.number_of_images] == others
+    assert {request.filled[name] for name in ("aspect_ratio", "resolution", "number_of_images")} == origin
     assert request.filled["use_grounding"] == "locked", "the person did not permit a search"
-
-
-def test_the_agents_legal_values_are_taken() -> None:
-    request = normalized({"aspect_ratio": "8:1", "resolution": "4K", "number_of_images": 3})
-    assert (request.aspect_ratio, request.resolution, request.number_of_images) == ("8:1", "4K", 3)
-    assert (
-        request.filled["aspect_ratio"] == request.filled["resolution"] == request.filled["number_of_images"] == "agent"
-    )
-
-
-def test_the_agents_illegal_values_give_way_to_the_defaults() -> None:
-    request = normalized({"model": "pro", "aspect_ratio": "8:1", "resolution": "512"})
-    assert (request.model, request.aspect_ratio, request.resolution) == (MODELS["pro"], "16:9", "1K")
-    assert request.filled["aspect_ratio"] == "default"
-
-
-def test_locks_win_over_the_agent() -> None:
-    request = normalized(
-        {"aspect_ratio": "1:1", "resolution": "1K", "number_of_images": 1, "model": "pro"},
-        {"aspect_ratio": "9:16", "resolution": "2K", "number_of_images": 4, "image_model": "flash"},
-    )
-    assert (request.aspect_ratio, request.resolution, request.number_of_images) == ("9:16", "2K", 4)
-    assert request.model == MODELS["flash"]
-    assert {request.filled[name] for name in ("model", "aspect_ratio", "resolution", "number_of_images")} == {"locked"}
+    assert (request.filled["model"] == "locked") is bool(settings)
 
 
 @pytest.mark.parametrize(
@@ -152,12 +125,6 @@ def test_a_lock_that_the_model_cannot_obey_is_refused_not_overridden(
         normalized({}, settings, provider=provider)
     assert caught.value.code is ErrorCode.SETTING_NOT_SUPPORTED
     assert str(caught.value) == sentence
-
-
-def test_left_to_the_agent_the_model_that_obeys_the_locks_is_taken() -> None:
-    request = normalized({"model": "pro"}, {"aspect_ratio": "8:1"})
-    assert (request.model, request.aspect_ratio) == (MODELS["flash"], "8:1")
-    assert request.filled["model"] == "locked"
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from agent.messages import ImageOrigin, ImagePart
 from agent.pictures import Fact, Picture
 from tests.adapters.language import compose, without_facts, without_legend
 from tests.support.cases import each_case
+from tests.support.tables import table
 
 FACT = Fact(item="The tower is 330 m high", source="https://example.org/tower")
 
@@ -19,24 +20,7 @@ def picture(handle: str) -> Picture:
     return Picture(handle=handle, image=image, turn_id="t", created_at=datetime(2026, 11, 20, tzinfo=UTC))
 
 
-@each_case(
-    ("written", "left"),
-    [
-        ("a [FACTS]x[/FACTS] b", "a b"),
-        ("a [facts] x [/Facts] b", "a b"),
-        ("a [ FACTS ]x[ / FACTS ] b", "a b"),
-        ("a [FACTS]x[FACTS]y[/FACTS]z[/FACTS] b", "a b"),
-        ("a [FACTS]x[FACTS]y[/FACTS] b", "a b"),
-        ("a [FACTS]x[/FACTS] b [FACTS]y[/FACTS] c", "a b c"),
-        ("a [FACTS] x to the end", "a"),
-        ("a [FACTS] x\n- y\n\nb", "a \n\nb"),
-        ("a [/FACTS] b", "a   b"),
-        ("a [FA[FACTS]x[/FACTS]CTS] b", "a [FA CTS] b"),
-        ("[FACTS] all of it", "all of it"),
-        ("no block", "no block"),
-        ("", ""),
-    ],
-)
+@each_case(("written", "left"), table("intents")["facts_left_out"])
 def test_the_planners_own_facts_are_taken_out(written: str, left: str) -> None:
     assert without_facts(written) == left
 

@@ -18,6 +18,7 @@ from tests.adapters.requests import (
 )
 from tests.adapters.sketch import Draw, Edit, image_call, understand
 from tests.support.cases import each_case
+from tests.support.tables import table
 
 SAID = ["generate_image", "edit_image", "adjust_parameters", "inpainting", "unknown", "repaint", None]
 DECLARATION = declaration(load_catalogue(), "sketch")
@@ -52,38 +53,12 @@ def test_without_a_mask_the_agents_word_counts_and_silence_means_what_the_pictur
     assert action_of(arguments, has_mask=False, is_edit=is_edit) == action
 
 
-@each_case(
-    ("arguments", "unsure"),
-    [
-        ({}, False),
-        ({"confidence": 0.9}, False),
-        ({"confidence": 0.51}, False),
-        ({"confidence": 0.5}, True),
-        ({"confidence": "40%"}, True),
-        ({"confidence": 0}, True),
-        ({"confidence": "low"}, False),
-        ({"action": "unknown"}, True),
-        ({"action": "unknown", "confidence": 1}, True),
-        ({"action": "edit_image", "confidence": 0.2}, True),
-        ({"action": "repaint"}, False),
-    ],
-)
+@each_case(("arguments", "unsure"), table("intents")["unsure"])
 def test_half_sure_or_less_and_an_unknown_action_are_unsure(arguments: dict[str, Any], unsure: bool) -> None:
     assert is_unsure(parse_arguments({"prompt": "a fox", **arguments})) is unsure
 
 
-@each_case(
-    ("text", "asks"),
-    [
-        ("Which of the two foxes?", True),
-        ("要改哪一部分？", True),
-        ("你想要白天的吗", True),
-        ("Day or night? Tell me and I paint it.", True),
-        ("I will paint a red fox.", False),
-        ("好的，我来画一只红狐。", False),
-        ("", False),
-    ],
-)
+@each_case(("text", "asks"), table("intents")["asks"])
 def test_words_that_ask_are_told_from_words_that_announce(text: str, asks: bool) -> None:
     assert holds_question(text) is asks
 
@@ -107,17 +82,7 @@ def test_the_planner_may_say_unknown_but_never_inpainting() -> None:
     assert "0.5 or less" in properties["confidence"]["description"]
 
 
-@each_case(
-    ("text", "action"),
-    [
-        ("a red fox in the snow", "generate_image"),
-        ("draw two cats, watercolour", "generate_image"),
-        ("画一只红狐", "generate_image"),
-        ("make it brighter", "adjust_parameters"),
-        ("把它调亮一点", "adjust_parameters"),
-        ("crop #1 to a square", "adjust_parameters"),
-    ],
-)
+@each_case(("text", "action"), table("intents")["actions"])
 def test_the_built_in_model_is_sure_of_every_wish_that_it_understands(text: str, action: str) -> None:
     wish = understand(text, True)
     assert isinstance(wish, Draw | Edit)

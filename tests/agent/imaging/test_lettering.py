@@ -24,30 +24,8 @@ def test_one_of_several_texts_is_enough() -> None:
 
 
 def test_the_words_asked_for_are_those_beside_a_word_that_asks() -> None:
-    asked = [
-        ("a café poster with the headline “Slow mornings”", ("Slow mornings",)),
-        ('Bold serif lettering "SLOW MORNINGS" across the top, and a small line "since 1987"', ("SLOW MORNINGS",)),
-        ("a banner, “GRAND OPENING” in gold letters", ("GRAND OPENING",)),
-        ('three jars with the labels "Salt", "Pepper" and "Tea"', ("Salt", "Pepper", "Tea")),
-        ("a sign that reads 'Don't feed the cats'", ("Don't feed the cats",)),
-        ("change the word “SALE” to “SOLD OUT”", ("SOLD OUT",)),
-        ("replace “Monday” with “Friday” on the sign", ("Friday",)),
-        ("remove the word “SALE”", ()),
-        ("the word “OPEN”, not “CLOSED”", ("OPEN",)),
-        ('in the style of the film "Metropolis", with the title "DAWN"', ("DAWN",)),
-        ("a cat named “Tom”", ()),
-        ("a “steampunk” city", ()),
-        ("a mug “Good Morning”", ()),
-        ("the sign says “OPEN”. A second sign says “Open”.", ("OPEN",)),
-        ("招牌上写着“老张面馆”", ("老张面馆",)),
-        ("标题是「慢下来」，副标题『山居岁月』", ("慢下来", "山居岁月")),
-        ("给杯子印上“早安”字样", ("早安",)),
-        ("“恭喜发财”四个大字", ("恭喜发财",)),
-        ("把“特价”改成“售罄”", ("售罄",)),
-        ("“赛博朋克”风格的城市，招牌写着“夜”", ("夜",)),
-        ("去掉文字“特价”", ()),
-    ]
-    assert {text: read for text, words in asked if (read := asked_lettering(text)) != words} == {}
+    asked = table("lettering")["asked"]
+    assert {text: read for text, words in asked if (read := asked_lettering(text)) != tuple(words)} == {}
 
 
 def test_facts_in_a_prompt_ask_for_nothing() -> None:
@@ -57,35 +35,12 @@ def test_facts_in_a_prompt_ask_for_nothing() -> None:
 
 
 def test_words_are_read_whatever_their_case_width_and_lines() -> None:
-    same = [
-        ("Slow mornings", "SLOW\nMORNINGS"),
-        ("SLOW MORNINGS", "Café Luna — slow mornings since 1987"),
-        ("Slow mornings", "SLOW MOR-\nNINGS"),
-        ("Slow mornings", "slowmornings"),
-        ("Don't panic!", "DON’T PANIC"),
-        ("Summer Sale 50% off", "SUMMER 50% OFF\nSALE"),
-        ("ＯＰＥＮ", "open"),
-        ("恭喜发财", "恭 喜\n发 财！"),
-        ("老张面馆", "老张面馆 since 1990"),
-        ("春风得意", "得意\n春风"),
-        ("Café", "CAFÉ"),
-        ("OPEN 24小时", "open24小时"),
-    ]
+    same = table("lettering")["same"]
     assert [(asked, read) for asked, read in same if not reads_as(asked, read)] == []
 
 
 def test_other_letters_are_other_words() -> None:
-    others = [
-        ("Slow mornings", "SLOW MORNIGNS"),
-        ("OPEN", "OPENN"),
-        ("OPEN", "REOPEN"),
-        ("OPEN", ""),
-        ("夏日特卖", "夏日持卖"),
-        ("恭喜发财", "恭喜發財"),
-        ("Café", "CAFE"),
-        ("very very good", "very good"),
-        ("SALE 50%", "SALE 60%"),
-    ]
+    others = table("lettering")["others"]
     assert [(asked, read) for asked, read in others if reads_as(asked, read)] == []
 
 

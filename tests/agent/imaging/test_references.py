@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -93,14 +94,6 @@ def before(pictures: tuple[Picture, ...], turn_id: str) -> Conversation:
     return Conversation(id="c", owner="local", title="", created_at=NOW, updated_at=NOW, turns=turns, pictures=past)
 
 
-def handles(references: ResolvedReferences) -> list[str]:
-    return [one.handle for one in references.pictures]
-
-
-def base(references: ResolvedReferences) -> str | None:
-    return references.base.handle if references.base else None
-
-
 HISTORY = (
     picture("#1", "1"),
     picture("#2", "1"),
@@ -110,91 +103,61 @@ HISTORY = (
 )
 
 
-def test_user_uploaded_only_shows_this_turns_uploads() -> None:
-    assert handles(resolved(ReferenceMode.USER_UPLOADED_ONLY, *HISTORY, picture("#5", "now"))) == ["#5"]
+FIVE, NOW_TWO = picture("#5", "now"), (picture("#5", "now"), picture("#6", "now"))
+SIX, SEVEN, EIGHT = (picture(handle, "5", GENERATED) for handle in ("#6", "#7", "#8"))
+MARKED = SIX.model_copy(update={"is_marked": True})
+SAME = (picture("#7", "5", GENERATED, digest="same"), picture("#8", "now", digest="same"))
+UPLOADED_ONLY, LAST, ALL = (
+    ReferenceMode.USER_UPLOADED_ONLY,
+    ReferenceMode.LAST_GENERATED,
+    ReferenceMode.ALL_USER_UPLOADED,
+)
+LAST_N, EDIT, ADJUST = ReferenceMode.LAST_N, ImageAction.EDIT, ImageAction.ADJUST
 
 
-def test_user_uploaded_only_falls_back_to_the_newest_turn_that_had_uploads() -> None:
-    assert handles(resolved(ReferenceMode.USER_UPLOADED_ONLY, *HISTORY)) == ["#4"]
-    assert handles(resolved(ReferenceMode.USER_UPLOADED_ONLY, *HISTORY[:3])) == ["#1", "#2"]
-
-
-def test_last_generated_shows_the_newest_generated_picture_and_this_turns_uploads() -> None:
-    references = resolved(ReferenceMode.LAST_GENERATED, *HISTORY, picture("#5", "now"))
-    assert handles(references) == ["#3b", "#5"]
-    assert base(references) == "#3b"
-
-
-def test_last_generated_shows_one_of_several_the_marked_else_the_newest() -> None:
-    several = (picture("#6", "5", GENERATED), picture("#7", "5", GENERATED), picture("#8", "5", GENERATED))
-    assert handles(resolved(ReferenceMode.LAST_GENERATED, *HISTORY, *several)) == ["#8"]
-    marked = several[0].model_copy(update={"is_marked": True})
-    assert handles(resolved(ReferenceMode.LAST_GENERATED, *HISTORY, marked, *several[1:])) == ["#6"]
-
-
-def test_a_mark_of_an_older_turn_does_not_win_over_the_newest_turn() -> None:
-    old = picture("#6", "5", GENERATED, is_marked=True)
-    assert handles(resolved(ReferenceMode.LAST_GENERATED, old, picture("#7", "6", GENERATED))) == ["#7"]
-
-
-def test_the_marked_one_of_identical_pictures_keeps_its_own_name() -> None:
-    marked = picture("#6", "5", GENERATED, digest="same", is_marked=True)
-    twin = picture("#7", "5", GENERATED, digest="same")
-    reuploaded = picture("#8", "now", digest="same")
-    references = resolved(ReferenceMode.LAST_GENERATED, marked, twin, reuploaded)
-    assert (handles(references), base(references)) == (["#6"], "#6")
-
-
-def test_last_generated_without_any_shows_only_this_turns_uploads() -> None:
-    assert handles(resolved(ReferenceMode.LAST_GENERATED, picture("#1"), picture("#2", "now"))) == ["#2"]
-
-
-def test_all_user_uploaded_shows_every_upload_oldest_first() -> None:
-    assert handles(resolved(ReferenceMode.ALL_USER_UPLOADED, *HISTORY, picture("#5", "now"))) == [
-        "#1",
-        "#2",
-        "#4",
-        "#5",
-    ]
-
-
-def test_last_n_counts_pictures_of_any_origin_this_turns_uploads_among_them() -> None:
-    assert handles(resolved(ReferenceMode.LAST_N, *HISTORY, picture("#5", "now"), count=2)) == ["#3b", "#5"]
-    assert handles(resolved(ReferenceMode.LAST_N, *HISTORY, count=99)) == [one.handle for one in HISTORY]
-
-
-def test_last_n_counts_a_picture_that_is_there_twice_once() -> None:
-    twice = (picture("#1", digest="a"), picture("#2", digest="b"), picture("#3", digest="b"))
-    assert handles(resolved(ReferenceMode.LAST_N, *twice, count=2)) == ["#1", "#3"]
-
-
-def test_without_mode_and_handles_this_turns_uploads_are_shown() -> None:
-    assert handles(resolved(None, *HISTORY, picture("#5", "now"), picture("#6", "now"))) == ["#5", "#6"]
-    assert handles(resolved(None, *HISTORY)) == []
-    assert handles(resolved(None)) == []
-
-
-def test_a_change_that_names_nothing_starts_from_this_turns_upload_else_from_the_newest_picture() -> None:
-    assert base(resolved(None, *HISTORY, picture("#5", "now"), action=ImageAction.EDIT)) == "#5"
-    assert base(resolved(None, *HISTORY, action=ImageAction.ADJUST)) == "#3b"
-    assert base(resolved(None, *HISTORY[:4], action=ImageAction.EDIT)) == "#4"
-
-
-def test_a_new_picture_has_no_base_whatever_it_leans_on() -> None:
-    references = resolved(None, *HISTORY, named=("#3",), action=ImageAction.GENERATE)
-    assert (handles(references), base(references)) == (["#3"], None)
-
-
-def test_it_is_left_open_which_of_several_uploads_is_the_base() -> None:
-    assert base(resolved(ReferenceMode.ALL_USER_UPLOADED, *HISTORY)) is None
-    assert base(resolved(ReferenceMode.USER_UPLOADED_ONLY, *HISTORY)) == "#4"
-
-
-@pytest.mark.parametrize("mode", [None, *ReferenceMode])
-def test_handles_come_before_any_mode_and_keep_their_order(mode: ReferenceMode | None) -> None:
-    references = resolved(mode, *HISTORY, picture("#5", "now"), named=("#3b", "1", "#3B"))
-    assert handles(references) == ["#3b", "#1"]
-    assert base(references) == "#3b"
+@each_case(
+    ("mode", "pictures", "more", "handles", "base"),
+    [
+        # This turn's uploads, else those of the newest turn that had some.
+        (UPLOADED_ONLY, (*HISTORY, FIVE), {}, "#5", "#5"),
+        (UPLOADED_ONLY, HISTORY, {}, "#4", "#4"),
+        (UPLOADED_ONLY, HISTORY[:3], {}, "#1 #2", ""),
+        # The newest generated picture, of several the marked one, and this turn's uploads.
+        (LAST, (*HISTORY, FIVE), {}, "#3b #5", "#3b"),
+        (LAST, (*HISTORY, SIX, SEVEN, EIGHT), {}, "#8", "#8"),
+        (LAST, (*HISTORY, MARKED, SEVEN, EIGHT), {}, "#6", "#6"),
+        (LAST, (MARKED, picture("#7", "6", GENERATED)), {}, "#7", "#7"),
+        (LAST, (picture("#1"), picture("#2", "now")), {}, "#2", "#2"),
+        # The marked one of identical pictures keeps its own name.
+        (LAST, (picture("#6", "5", GENERATED, digest="same", is_marked=True), *SAME), {}, "#6", "#6"),
+        # Every upload, the oldest first; which of several is the base is left open.
+        (ALL, (*HISTORY, FIVE), {}, "#1 #2 #4 #5", ""),
+        (ALL, HISTORY, {}, "#1 #2 #4", ""),
+        # The last of any origin, what is there twice once.
+        (LAST_N, (*HISTORY, FIVE), {"count": 2}, "#3b #5", ""),
+        (LAST_N, HISTORY, {"count": 99}, "#1 #2 #3 #4 #3b", ""),
+        (LAST_N, (picture("#1"), picture("#2", digest="b"), picture("#3", digest="b")), {"count": 2}, "#1 #3", ""),
+        # Without mode and handles this turn's uploads.
+        (None, (*HISTORY, *NOW_TWO), {}, "#5 #6", ""),
+        (None, HISTORY, {}, "", ""),
+        (None, (), {}, "", ""),
+        # A change that names nothing starts from this turn's upload, else from the newest picture.
+        (None, (*HISTORY, FIVE), {"action": EDIT}, "#5", "#5"),
+        (None, HISTORY, {"action": ADJUST}, "#3b", "#3b"),
+        (None, HISTORY[:4], {"action": EDIT}, "#4", "#4"),
+        # A new picture has no base, whatever it leans on.
+        (None, HISTORY, {"named": ("#3",), "action": ImageAction.GENERATE}, "#3", ""),
+        # Handles come before any mode and keep their order.
+        *((mode, (*HISTORY, FIVE), {"named": ("#3b", "1", "#3B")}, "#3b #1", "#3b") for mode in (None, *ReferenceMode)),
+    ],
+)
+def test_the_pictures_that_are_shown_are_those_of_the_mode_or_those_named(
+    mode: ReferenceMode | None, pictures: tuple[Picture, ...], more: dict[str, Any], handles: str, base: str
+) -> None:
+    found = resolved(mode, *pictures, **more)
+    assert " ".join(one.handle for one in found.pictures) == handles
+    assert (found.base.handle if found.base else "") == base
+    assert found.left_out == 0
 
 
 def test_an_unknown_handle_is_refused() -> None:
@@ -202,14 +165,12 @@ def test_an_unknown_handle_is_refused() -> None:
         resolved(None, *HISTORY, named=("#1", "#9"))
 
 
-def test_beyond_the_models_limit_the_oldest_are_left_out_and_counted() -> None:
+def test_beyond_the_models_limit_the_oldest_are_left_out_and_counted_but_never_the_one_to_be_changed() -> None:
     references = resolved(ReferenceMode.ALL_USER_UPLOADED, *HISTORY, limit=2)
-    assert (handles(references), references.left_out) == (["#2", "#4"], 1)
-
-
-def test_the_picture_to_be_changed_is_never_left_out() -> None:
+    assert ([one.handle for one in references.pictures], references.left_out) == (["#2", "#4"], 1)
     references = resolved(None, *HISTORY, named=("#1", "#4", "#2"), limit=2)
-    assert (handles(references), base(references), references.left_out) == (["#1", "#4"], "#1", 1)
+    assert ([one.handle for one in references.pictures], references.left_out) == (["#1", "#4"], 1)
+    assert references.base == HISTORY[0]
 
 
 def signed(handle: str, model: str = FLASH.id, signature: bytes | None = b"s") -> ImagePart:

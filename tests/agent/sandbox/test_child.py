@@ -10,8 +10,6 @@ import pytest
 
 from tests.adapters.sandbox import FOLDER
 
-ROOM = FOLDER
-
 PROBE = """
 import errno, json, mmap, os, resource, signal, socket, sys
 sys.path.append(sys.argv[1])
@@ -59,11 +57,15 @@ os._exit(0)
 """
 
 
+def said(code: str, *arguments: str) -> str:
+    """Return what a bare Python says that runs this code beside the child's own."""
+    command = [sys.executable, "-I", "-S", "-c", code, str(FOLDER), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env={}, timeout=60, check=True).stdout.strip()
+
+
 def probed(how: str, *attempts: str) -> tuple[str, dict[str, str]]:
     """Return why there is no filter, and how these attempts went, or all of them."""
-    command = [sys.executable, "-I", "-S", "-c", PROBE, str(ROOM), how, *attempts]
-    done = subprocess.run(command, capture_output=True, text=True, env={}, timeout=60, check=True)
-    told = json.loads(done.stdout)
+    told = json.loads(said(PROBE, how, *attempts))
     return told["why"], told["outcome"]
 
 
@@ -90,9 +92,7 @@ def test_it_imports_nothing_of_the_project_and_nothing_slow() -> None:
     code = (
         "import sys; sys.path.append(sys.argv[1]); import child, seccomp, json; print(json.dumps(sorted(sys.modules)))"
     )
-    command = [sys.executable, "-I", "-S", "-c", code, str(ROOM)]
-    done = subprocess.run(command, capture_output=True, text=True, env={}, timeout=60, check=True)
-    loaded = set(json.loads(done.stdout))
+    loaded = set(json.loads(said(code)))
     assert not {name for name in loaded if name.partition(".")[0] in {"agent", "webui", "pydantic"}}
     assert not loaded & {"asyncio", "dataclasses", "inspect", "subprocess", "threading", "typing"}
 
@@ -102,8 +102,6 @@ def test_a_kernel_without_filters_is_told_and_is_no_error() -> None:
         "import os, sys; sys.path.append(sys.argv[1]); import seccomp;"
         "os.uname = lambda: type('Name', (), {'machine': 'pdp11'}); print(seccomp.install())"
     )
-    command = [sys.executable, "-I", "-S", "-c", code, str(ROOM)]
-    done = subprocess.run(command, capture_output=True, text=True, env={}, timeout=60, check=True)
-    assert done.stdout.strip() == (
+    assert said(code) == (
         "no filter is known for pdp11" if sys.platform.startswith("linux") else f"{sys.platform} has no seccomp"
     )

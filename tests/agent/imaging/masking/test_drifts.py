@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.adapters.masks import Drift, MaskProblem, MaskRefusal, Verdict, drift, keep_only, packed
-from tests.bench.masking_simulator import Answer, Bytes, Redrawing, photograph
+from tests.bench.masking_simulator import Answer, Bytes, Redrawing
 from tests.support.masking_scenes import HEIGHT, WIDTH, composite, done, photo, rectangle, stored, values
 
 TWO_PLACES = ((slice(100, 180), slice(120, 220)), (slice(330, 420), slice(420, 540)))
@@ -45,19 +45,6 @@ def test_shift_zoom_and_turn_are_told() -> None:
     assert found.changed_share < 0.02
 
 
-def test_another_ratio_is_told() -> None:
-    found = told(photo("camera"), Answer(photo("camera"), Redrawing(size=(640, 480))).data)
-    assert found.ratio_change == pytest.approx((640 / 480) / (WIDTH / HEIGHT))
-    assert found.is_comparable
-
-
-def test_another_picture_cannot_be_compared() -> None:
-    found = told(photo("camera"), stored(photograph("brick", WIDTH, HEIGHT)))
-    assert not found.is_comparable
-    assert found.changed_share == 1
-    assert (values(found.changed) == 255).all()
-
-
 def test_one_change_is_kept_and_the_other_undone() -> None:
     original = photo("astronaut")
     edited = Answer(with_changes(), Redrawing(shift=(4, 2), gain=(1.05, 1.0, 0.96), redraw=0.2)).data
@@ -69,12 +56,6 @@ def test_one_change_is_kept_and_the_other_undone() -> None:
     np.testing.assert_array_equal(result[area == 0], original[area == 0])
     kept = TWO_PLACES[1]
     assert np.median(np.abs(result - with_changes())[kept]) < 12
-
-
-def test_nothing_is_kept_of_another_picture() -> None:
-    other = stored(photograph("brick", WIDTH, HEIGHT))
-    outcome = done(keep_only(stored(photo("camera")), other, packed(rectangle(10, 10, 90, 90))))
-    assert outcome.composite is None
 
 
 def test_bad_input_is_refused() -> None:

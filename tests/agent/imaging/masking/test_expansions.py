@@ -11,14 +11,13 @@ from tests.adapters.masks import (
     MaskProblem,
     MaskRefusal,
     Verdict,
-    continued,
     finish_edit,
     margins_for,
     plan_expansion,
 )
 from tests.adapters.pixels import read_rgb
 from tests.bench.masking_simulator import Answer, drifting, frames
-from tests.support.masking_scenes import FRAMES, HEIGHT, WIDTH, Pixels, composite, done, photo, stored, values
+from tests.support.masking_scenes import FRAMES, HEIGHT, WIDTH, Pixels, composite, done, photo, stored
 
 
 def planned(pixels: Pixels, margins: Margins | float) -> EditPlan:
@@ -57,30 +56,6 @@ def test_every_pixel_of_the_picture_stays_in_the_wider_one(kind: str) -> None:
     assert outcome.outside == WIDTH * HEIGHT
 
 
-def test_the_new_part_shows_the_answer() -> None:
-    plan = planned(photo(), Margins(right=160))
-    result = composite(finish_edit(plan, answered(plan))).astype(int)
-    canvas = read_rgb(plan.original).astype(int)
-    deep = (slice(40, HEIGHT - 40), slice(WIDTH + 40, WIDTH + 120))
-    assert np.median(np.abs(result - (255 - canvas))[deep]) < 12
-
-
-def test_the_mask_is_the_new_part() -> None:
-    plan = planned(photo(), Margins(left=10, top=20))
-    mask = values(plan.mask)
-    assert (plan.width, plan.height) == (WIDTH + 10, HEIGHT + 20)
-    assert (mask[20:, 10:] == 0).all()
-    assert int((mask == 255).sum()) == mask.size - WIDTH * HEIGHT
-
-
-def test_the_model_is_shown_all_of_the_wider_picture() -> None:
-    plan = planned(photo(width=400, height=300), Margins(right=100, left=100))
-    assert (plan.width, plan.height) == (600, 300)
-    assert plan.areas == 1
-    assert plan.box.left <= 0
-    assert plan.box.right >= 600
-
-
 @given(st.integers(1, 3000), st.integers(1, 3000), st.floats(0.1, 10))
 @settings(max_examples=200)
 def test_margins_come_to_the_ratio_evenly(width: int, height: int, ratio: float) -> None:
@@ -92,20 +67,6 @@ def test_margins_come_to_the_ratio_evenly(width: int, height: int, ratio: float)
     assert abs(sides.top - sides.bottom) <= 1
     # Half a pixel is what whole numbers cost.
     assert abs(wide - high * ratio) <= max(1.0, ratio)
-
-
-def test_a_ratio_can_be_asked_for() -> None:
-    plan = planned(photo(width=400, height=400), 1.5)
-    assert (plan.width, plan.height) == (600, 400)
-
-
-@pytest.mark.parametrize("kind", [np.uint8, np.uint16])
-def test_what_continues_the_picture_leaves_it_as_it_is(kind: type[np.uint8] | type[np.uint16]) -> None:
-    noise = np.random.default_rng(1).integers(0, np.iinfo(kind).max, (30, 50, 4))
-    pixels: Pixels = np.asarray(noise, kind)
-    wide = continued(pixels, 3, 7, 11, 0)
-    assert wide.dtype == kind
-    np.testing.assert_array_equal(wide[3:33, 11:], pixels)
 
 
 @pytest.mark.parametrize("margins", [Margins(), Margins(left=-5, right=9), WIDTH / HEIGHT])

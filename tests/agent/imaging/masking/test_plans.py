@@ -17,11 +17,10 @@ from tests.adapters.masks import (
     in_frame,
     packed,
     plan_edit,
-    work_size,
 )
 from tests.adapters.pixels import read_rgb
-from tests.bench.masking_simulator import frames, photograph, png
-from tests.support.masking_scenes import FRAMES, HEIGHT, WIDTH, photo, rectangle, scene, stored
+from tests.bench.masking_simulator import frames, png
+from tests.support.masking_scenes import FRAMES, HEIGHT, WIDTH, photo, rectangle, stored
 
 SIZES = st.integers(16, 3000)
 BY_SIZE = (("1K",), ("1K", "2K", "4K"), ("4K",))
@@ -70,21 +69,6 @@ def test_a_mask_has_no_holes_in_the_frame(left: int, top: int, width: int, heigh
     assert abs(first_column - left * width / 100) <= 1
 
 
-def test_a_small_area_is_sent_with_what_surrounds_it() -> None:
-    plan = planned(photo(), rectangle(300, 250, 310, 260))
-    assert min(plan.box.width, plan.box.height) >= 384
-    assert plan.box.holds(Box(252, 202, 106, 106))
-    assert Box(0, 0, WIDTH, HEIGHT).holds(plan.box)
-
-
-def test_what_is_sent_is_the_crop_at_the_frames_size() -> None:
-    plan = planned(photo(), rectangle(300, 250, 310, 260))
-    sent = read_rgb(plan.crop)
-    assert sent.shape == (plan.frame.height_px, plan.frame.width_px, 3)
-    shown = photo()[plan.box.top : plan.box.bottom, plan.box.left : plan.box.right]
-    assert np.abs(sent.mean(axis=(0, 1)) - shown.mean(axis=(0, 1))).max() < 0.5
-
-
 def test_the_marked_copy_differs_in_the_area_alone() -> None:
     plan = planned(photo(), rectangle(300, 250, 340, 290))
     differs = (read_rgb(plan.crop) != read_rgb(plan.marked)).any(axis=2)
@@ -115,13 +99,6 @@ def test_without_a_larger_frame_the_softer_result_is_said_before_paying() -> Non
     assert said.parameters == {"factor": round(2000 / 1024, 2)}
 
 
-def test_several_areas_near_each_other_share_a_crop() -> None:
-    plan = planned(photo(), rectangle(200, 200, 230, 230) | rectangle(260, 240, 300, 280))
-    assert plan.areas == 2
-    assert plan.box.width < WIDTH
-    assert not plan.notices
-
-
 def test_areas_far_apart_are_edited_at_once_and_the_loss_is_said() -> None:
     picture, size = np.full((2000, 2000), 90, np.uint8), (2000, 2000)
     mask = rectangle(40, 40, 120, 120, size) | rectangle(1850, 1850, 1950, 1950, size)
@@ -136,33 +113,6 @@ def test_a_mask_over_everything_is_said() -> None:
     assert plan.covers_all
     assert Notice.COVERS_ALL in notices(plan)
     assert plan.box.holds(Box(0, 0, WIDTH, HEIGHT))
-
-
-def test_a_mask_that_leaves_too_little_is_said_before_paying() -> None:
-    mask = np.full((HEIGHT, WIDTH), 255, np.uint8)
-    mask[:30] = 0
-    plan = planned(photo(), mask)
-    assert not plan.covers_all
-    assert Notice.LITTLE_TO_ALIGN_BY in notices(plan)
-
-
-def test_a_flat_surrounding_is_little_to_align_by() -> None:
-    plan = planned(np.full((HEIGHT, WIDTH, 3), 128, np.uint8), rectangle(250, 200, 350, 300))
-    assert Notice.LITTLE_TO_ALIGN_BY in notices(plan)
-
-
-def test_a_photograph_with_room_round_the_mask_brings_no_notice() -> None:
-    assert not planned(photo(), rectangle(250, 200, 350, 300)).notices
-
-
-def test_a_panorama_under_a_high_mask_is_sent_with_its_edge_continued() -> None:
-    picture = photo("gravel", 1500, 200)
-    plan = planned(picture, rectangle(400, 0, 700, 200, (1500, 200)))
-    assert plan.box.holds(Box(400, 0, 300, 200))
-    sent = read_rgb(plan.crop)
-    assert sent.shape[:2] == (plan.frame.height_px, plan.frame.width_px)
-    said = [each for each in plan.notices if each.notice is Notice.BEYOND_THE_PICTURE]
-    assert bool(said) is not Box(0, 0, 1500, 200).holds(plan.box)
 
 
 @pytest.mark.parametrize(
@@ -182,19 +132,3 @@ def test_what_cannot_be_planned_is_refused(mask: np.ndarray, offered: tuple[Fram
 def test_a_picture_that_cannot_be_read_is_refused() -> None:
     refused = plan_edit(b"no picture", Mask(4, 4, b""), FRAMES)
     assert refused == MaskRefusal(MaskProblem.PICTURE_UNREADABLE)
-
-
-def test_the_same_input_gives_the_same_plan() -> None:
-    mask = rectangle(250, 200, 350, 300)
-    assert scene(photo(), mask).plan == scene(photo(), mask).plan
-
-
-def test_the_work_frame_has_about_a_megapixel() -> None:
-    assert work_size(1264, 848) == (1264, 848)
-    width, height = work_size(5504, 3072)
-    assert width * height == pytest.approx(1_100_000, rel=0.01)
-    assert width / height == pytest.approx(5504 / 3072, rel=0.01)
-
-
-def test_photographs_are_made_alike_each_time() -> None:
-    np.testing.assert_array_equal(photograph("coffee", 200, 100, 3), photograph("coffee", 200, 100, 3))

@@ -170,13 +170,6 @@ def test_secrets_and_home_folders_are_blacked_out() -> None:
         assert hidden not in text
 
 
-def test_an_upload_was_not_made_here() -> None:
-    found = recipe_of(PHOTO, None)
-    assert (found.words, found.prompt, found.settings, found.edit) == ("", "", None, None)
-    assert (found.source_type, found.made_with_ai) == (None, False)
-    assert (found.width, found.height) == (48, 32)
-
-
 @each_case(
     ("one", "source"),
     [
@@ -221,10 +214,3 @@ def test_an_edit_is_told_with_its_kind() -> None:
     exact = recipe_of(adjusted(3, "#1"), None)
     assert exact.edit == "adjustment"
     assert [(change.kind, change.amount) for change in exact.changes] == [(ChangeKind.BRIGHTER, 20)]
-
-
-def test_what_is_too_long_for_a_file_is_cut() -> None:
-    many = tuple(Reference(handle=f"#{number}", role="subject") for number in range(200))
-    found = recipe_of(picture(1, told=receipt(prompt="p" * 50_000, references=many)), None)
-    assert len(found.prompt) == 20_000
-    assert len(found.parents) == 64

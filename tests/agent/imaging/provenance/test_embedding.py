@@ -24,13 +24,10 @@ from tests.agent.imaging.provenance.samples import (
     JPEGS,
     PNGS,
     PROMPT,
-    SRGB,
     WEBPS,
-    WORDS,
     every_frame,
     jpeg_segment,
     png_chunk,
-    png_chunks,
     recipe,
     recipes,
     saved,
@@ -85,51 +82,6 @@ def test_any_recipe_is_read_back_as_it_was_written(told: Recipe, name: str) -> N
     assert read(embed(data, mime_type, told)) == told
 
 
-@each_case("name", FILES)
-def test_a_second_recipe_takes_the_place_of_the_first(name: str) -> None:
-    mime_type, data = FILES[name]
-    second = recipe(words="a numbat", prompt="A numbat.", facts=())
-    told = embed(embed(data, mime_type, recipe()), mime_type, second)
-    assert told == embed(data, mime_type, second)
-    assert told.count(b"<aivista:Recipe>") == 1
-    assert b"quokka" not in told
-    assert "quokka".encode("utf-16-be") not in told
-
-
-@each_case("name", FILES)
-def test_the_file_grows_by_little_more_than_what_is_told(name: str) -> None:
-    mime_type, data = FILES[name]
-    growth = len(embed(data, mime_type, recipe())) - len(data)
-    assert growth < 2 * len(to_json(recipe()).encode()) + 3000
-
-
-@each_case("name", PNGS)
-def test_a_png_with_a_recipe_is_sound(name: str) -> None:
-    told = embed(PNGS[name], "image/png", recipe())
-    kinds = [kind for kind, _ in png_chunks(told)]
-    assert kinds[0] == b"IHDR"
-    assert kinds[-1] == b"IEND"
-    assert kinds.index(b"iTXt") < kinds.index(b"IDAT")
-    with Image.open(io.BytesIO(told)) as picture:
-        picture.verify()
-    others = [one for one in png_chunks(told) if one[0] not in (b"iTXt", b"tEXt")]
-    assert others == list(png_chunks(PNGS[name]))
-
-
-@each_case("name", WEBPS)
-def test_a_webp_with_a_recipe_is_sound(name: str) -> None:
-    before, told = dict(webp_chunks(WEBPS[name])), embed(WEBPS[name], "image/webp", recipe())
-    chunks = list(webp_chunks(told))
-    assert chunks[0][0] == b"VP8X"
-    assert len({kind for kind, _ in chunks if kind != b"ANMF"}) == len([kind for kind, _ in chunks if kind != b"ANMF"])
-    assert [kind for kind, _ in chunks][-2:] == [b"EXIF", b"XMP "]
-    assert chunks[0][1][0] & 0b1100 == 0b1100
-    width, height = (int.from_bytes(chunks[0][1][at : at + 3], "little") + 1 for at in (4, 7))
-    assert (width, height) == shown(WEBPS[name]).size
-    kept = {kind: body for kind, body in before.items() if kind not in (b"VP8X", b"EXIF")}
-    assert kept.items() <= dict(chunks).items()
-
-
 @pytest.mark.parametrize("name", ["png", "jpeg", "webp"])
 def test_others_find_the_prompt_where_they_look_for_it(name: str) -> None:
     mime_type, data = FILES[{"webp": "lossy webp"}.get(name, name)]
@@ -144,36 +96,19 @@ def test_others_find_the_prompt_where_they_look_for_it(name: str) -> None:
     assert "Steps" not in text
 
 
-def test_a_prompt_beyond_latin_reaches_others_as_well() -> None:
-    picture = shown(embed(PNGS["png"], "image/png", recipe(prompt=WORDS)))
-    assert picture.info["parameters"].startswith(WORDS)
-
-
-@pytest.mark.parametrize("name", ["turned png", "turned jpeg", "turned webp"])
-def test_a_turned_picture_stays_turned(name: str) -> None:
-    mime_type, data = FILES[name]
-    assert shown(embed(data, mime_type, recipe())).getexif()[0x0112] == 6
-
-
-@pytest.mark.parametrize("form", ["JPEG", "WEBP"])
-def test_exif_of_a_camera_stays_as_it_is(form: str) -> None:
+@each_case("form", ["JPEG", "WEBP"])
+@each_case("who", ["a camera", "another program"])
+def test_exif_of_a_camera_and_the_comment_of_another_program_stay_as_they_are(form: str, who: str) -> None:
     exif = Image.Exif()
-    exif[0x010F] = "Leica"
-    exif[0x0112] = 3
+    if who == "a camera":
+        exif[0x010F] = "Leica"
+        exif[0x0112] = 3
+    else:
+        exif.get_ifd(0x8769)[0x9286] = b"UNICODE\0" + "their prompt\nSteps: 20, Seed: 1, Size: 8x8".encode("utf-16-be")
     data = saved(scene(), form, exif=exif.tobytes())
     told = embed(data, f"image/{form.lower()}", recipe())
     assert shown(told).info["exif"] == shown(data).info["exif"]
-    assert told.index(b"Leica") < told.index(b"xmpmeta")
-    assert read(told) == recipe()
-
-
-@pytest.mark.parametrize("form", ["JPEG", "WEBP"])
-def test_the_comment_of_another_program_stays_as_it_is(form: str) -> None:
-    exif = Image.Exif()
-    exif.get_ifd(0x8769)[0x9286] = b"UNICODE\0" + "their prompt\nSteps: 20, Seed: 1, Size: 8x8".encode("utf-16-be")
-    data = saved(scene(), form, exif=exif.tobytes())
-    told = embed(data, f"image/{form.lower()}", recipe())
-    assert shown(told).info["exif"] == shown(data).info["exif"]
+    assert who != "a camera" or (told.index(b"Leica") < told.index(b"xmpmeta") and read(told) == recipe())
 
 
 def test_parameters_of_another_program_stay_as_they_are() -> None:
@@ -261,12 +196,6 @@ def test_content_credentials_and_all_else_stay_where_they_are() -> None:
     assert not any(has_credentials(data) for _, data in FILES.values())
 
 
-def test_a_profile_stays() -> None:
-    for name in ("png with profile", "jpeg with profile", "webp with profile"):
-        mime_type, data = FILES[name]
-        assert shown(embed(data, mime_type, recipe())).info["icc_profile"] == SRGB
-
-
 def test_what_follows_a_pictures_end_stays() -> None:
     for mime_type, data in (FILES["png"], FILES["jpeg"], FILES["lossy webp"]):
         assert embed(data + b"tail", mime_type, recipe()).endswith(b"tail")
@@ -316,12 +245,3 @@ def test_a_kind_that_carries_none_comes_back_unchanged(form: str) -> None:
     data = saved(scene(), form)
     assert embed(data, f"image/{form.lower()}", recipe()) == data
     assert read(data) is None
-
-
-@pytest.mark.parametrize("name", ["png", "jpeg", "lossy webp"])
-def test_a_damaged_file_comes_back_unchanged(name: str) -> None:
-    mime_type, data = FILES[name]
-    assert embed(data[: 40 if name != "jpeg" else 100], mime_type, recipe()) == data[: 40 if name != "jpeg" else 100]
-    assert embed(b"", mime_type, recipe()) == b""
-    other = FILES["jpeg" if name == "png" else "png"][1]
-    assert embed(other, mime_type, recipe()) == other

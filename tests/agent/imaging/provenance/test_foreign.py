@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.adapters.recipes import ForeignRecipe, ForeignTool, read, read_graph
 from tests.agent.imaging.provenance.samples import PNGS, png_chunk, with_chunks
 from tests.support.cases import each_case
+from tests.support.tables import table
 
 
 def file_with(**texts: str) -> bytes:
@@ -33,27 +34,7 @@ def node(kind: str, **inputs: object) -> dict[str, object]:
 
 
 def simple_graph(**changes: object) -> dict[str, Any]:
-    return {
-        "3": node(
-            "KSampler",
-            seed=815,
-            steps=28,
-            cfg=6.5,
-            sampler_name="dpmpp_2m",
-            scheduler="karras",
-            model=["4", 0],
-            positive=["6", 0],
-            negative=["7", 0],
-            latent_image=["5", 0],
-        ),
-        "4": node("CheckpointLoaderSimple", ckpt_name="dream.safetensors"),
-        "5": node("EmptyLatentImage", width=832, height=1216, batch_size=1),
-        "6": node("CLIPTextEncode", text="a heron at dawn", clip=["4", 1]),
-        "7": node("CLIPTextEncode", text="blurry, text", clip=["4", 1]),
-        "8": node("VAEDecode", samples=["3", 0], vae=["4", 2]),
-        "9": node("SaveImage", images=["8", 0]),
-        **changes,
-    }
+    return {**table("foreign_recipes")["simple"], **changes}
 
 
 def test_the_prompts_and_settings_of_a_graph_are_read_from_its_nodes() -> None:
@@ -73,30 +54,7 @@ def test_the_prompts_and_settings_of_a_graph_are_read_from_its_nodes() -> None:
 
 
 def test_words_are_followed_through_strings_primitives_reroutes_and_guidance() -> None:
-    graph = simple_graph(
-        **{
-            "6": node("CLIPTextEncodeSDXL", text_g=["20", 0], text_l=["21", 0]),
-            "7": node("ConditioningZeroOut", conditioning=["6", 0]),
-            "20": node("StringConcatenate", string_a=["22", 0], string_b="in the rain", delimiter=", "),
-            "21": node("Reroute", **{"": ["20", 0]}),
-            "22": node("PrimitiveString", value="a heron"),
-            "3": node(
-                "KSamplerAdvanced",
-                noise_seed=["23", 0],
-                steps=4,
-                cfg=1,
-                sampler_name="euler",
-                model=["24", 0],
-                positive=["25", 0],
-                negative=["7", 0],
-                latent_image=["5", 0],
-            ),
-            "23": node("PrimitiveInt", value=77),
-            "24": node("LoraLoader", lora_name="x", model=["4", 0]),
-            "25": node("FluxGuidance", guidance=3.5, conditioning=["26", 0]),
-            "26": node("ControlNetApplyAdvanced", positive=["6", 0], negative=["7", 0], image=["5", 0]),
-        }
-    )
+    graph = simple_graph(**table("foreign_recipes")["followed"])
     read = read_graph(json.dumps(graph))
     assert "a heron" in read["prompt"]
     assert "in the rain" in read["prompt"]
@@ -105,27 +63,7 @@ def test_words_are_followed_through_strings_primitives_reroutes_and_guidance() -
 
 
 def test_the_custom_sampler_of_flux_is_followed_to_its_guider_noise_and_scheduler() -> None:
-    graph = {
-        "1": node(
-            "SamplerCustomAdvanced",
-            noise=["2", 0],
-            guider=["3", 0],
-            sampler=["4", 0],
-            sigmas=["5", 0],
-            latent_image=["6", 0],
-        ),
-        "2": node("RandomNoise", noise_seed=12),
-        "3": node("BasicGuider", model=["7", 0], conditioning=["8", 0]),
-        "4": node("KSamplerSelect", sampler_name="euler"),
-        "5": node("BasicScheduler", scheduler="simple", steps=20, model=["7", 0]),
-        "6": node("EmptySD3LatentImage", width=1024, height=768),
-        "7": node("UNETLoader", unet_name="flux1-dev.sft"),
-        "8": node("FluxGuidance", guidance=3.5, conditioning=["9", 0]),
-        "9": node("CLIPTextEncodeFlux", clip_l="a fox", t5xxl="a fox in the snow, soft light", clip=["10", 0]),
-        "10": node("DualCLIPLoader", clip_name1="clip_l", clip_name2="t5"),
-        "11": node("VAEDecode", samples=["1", 0]),
-        "12": node("SaveImage", images=["11", 0]),
-    }
+    graph = table("foreign_recipes")["flux"]
     assert read_graph(json.dumps(graph)) == {
         "prompt": "a fox\na fox in the snow, soft light",
         "negative_prompt": "",
@@ -161,19 +99,7 @@ def test_of_two_samplers_in_a_row_the_first_tells_the_prompt() -> None:
 
 
 def test_a_graph_as_it_was_drawn_is_read_by_its_links_and_places() -> None:
-    drawn = {
-        "nodes": [
-            {
-                "id": 3,
-                "type": "KSampler",
-                "widgets_values": [815, "randomize", 28, 6.5, "euler", "normal", 1],
-                "inputs": [{"name": "positive", "link": 1}, {"name": "negative", "link": 2}],
-            },
-            {"id": 6, "type": "CLIPTextEncode", "widgets_values": ["a heron"], "inputs": []},
-            {"id": 7, "type": "SomebodysPromptNode", "widgets_values": ["blurry", 3]},
-        ],
-        "links": [[1, 6, 0, 3, 1, "CONDITIONING"], [2, 7, 0, 3, 2, "CONDITIONING"], "nonsense", [3]],
-    }
+    drawn = table("foreign_recipes")["drawn"]
     found = found_in(workflow=json.dumps(drawn))
     assert (found.prompt, found.negative_prompt) == ("a heron", "blurry")
     assert (found.seed, found.steps, found.sampler) == ("815", "28", "euler")
@@ -231,74 +157,7 @@ def test_a_long_prompt_of_a_graph_is_cut() -> None:
     assert len(found_in(prompt=json.dumps(graph)).prompt) == 20_000
 
 
-OTHERS = {
-    ForeignTool.FOOOCUS: (
-        {
-            "parameters": json.dumps(
-                {
-                    "prompt": "a fox",
-                    "negative_prompt": "text",
-                    "steps": 30,
-                    "guidance_scale": 4.0,
-                    "sampler": "dpmpp_2m_sde_gpu",
-                    "seed": "5",
-                    "base_model": "juggernaut",
-                    "resolution": "(1152, 896)",
-                }
-            )
-        },
-        {"sampler": "dpmpp_2m_sde_gpu", "cfg_scale": "4", "model": "juggernaut", "size": "(1152, 896)"},
-    ),
-    ForeignTool.SWARMUI: (
-        {
-            "parameters": json.dumps(
-                {
-                    "sui_image_params": {
-                        "prompt": "a fox",
-                        "negativeprompt": "text",
-                        "model": "sdxl",
-                        "seed": 5,
-                        "steps": 30,
-                        "cfgscale": 7.5,
-                        "width": 1024,
-                        "height": 512,
-                    }
-                }
-            )
-        },
-        {"cfg_scale": "7.5", "model": "sdxl", "size": "1024x512"},
-    ),
-    ForeignTool.INVOKEAI: (
-        {
-            "invokeai_metadata": json.dumps(
-                {
-                    "positive_prompt": "a fox",
-                    "negative_prompt": "text",
-                    "seed": 5,
-                    "steps": 30,
-                    "cfg_scale": 7,
-                    "scheduler": "euler",
-                    "model": {"name": "sd-1.5", "hash": "x"},
-                    "width": 640,
-                    "height": 512,
-                }
-            )
-        },
-        {"sampler": "euler", "model": "sd-1.5", "size": "640x512"},
-    ),
-    ForeignTool.NOVELAI: (
-        {
-            "Software": "NovelAI",
-            "Description": "a fox",
-            "Comment": json.dumps({"prompt": "a fox", "uc": "text", "seed": 5, "steps": 30, "scale": 5.5}),
-        },
-        {"cfg_scale": "5.5"},
-    ),
-    ForeignTool.DRAW_THINGS: (
-        {"parameters": json.dumps({"c": "a fox", "uc": "text", "seed": 5, "steps": 30, "model": "m", "size": "8x8"})},
-        {"model": "m", "size": "8x8"},
-    ),
-}
+OTHERS = {ForeignTool(tool): (texts, said) for tool, texts, said in table("foreign_recipes")["others"]}
 
 
 @pytest.mark.parametrize("tool", OTHERS)
