@@ -39,7 +39,6 @@ from tests.wire_server import (
     MalformedCall,
     MidStreamError,
     PictureAnswer,
-    Search,
     Text,
     TextOnly,
     WireRequest,
@@ -427,20 +426,6 @@ async def test_a_rejected_signature_is_mended_once(server: GeminiServer, setting
         assert receipt is not None
         assert receipt.attempts == 2
         assert server.violations == []
-
-
-async def test_an_unreadable_search_is_repaired_once_then_told(server: GeminiServer, settings: Settings) -> None:
-    server.on_text(search(), Search("It is 330 m high."), Text('{"facts": [], "prompt_draft": ""}'), Text("330 m."))
-    server.on_text(search(), Search("It is 330 m high."), Text("I said: 330 m."))
-    async with Studio(on_gemini(settings, server.url)) as studio:
-        conversation = await studio.new_conversation()
-        events = await run(studio, conversation.id, "how high?", allow_search=True)
-        assert isinstance(events[-1], TurnDone)
-        error, node = await fail(studio, conversation.id, "search")
-        assert (error.code, node) == (ErrorCode.SEARCH_UNREADABLE, "searcher")
-        assert "turn the search off" in error.message
-        await expect_on_record(studio, conversation.id, error)
-        await draw(server, studio, conversation.id, "a fox")
 
 
 async def test_of_three_pictures_each_fails_or_succeeds_alone(server: GeminiServer, settings: Settings) -> None:

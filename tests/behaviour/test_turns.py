@@ -8,14 +8,13 @@ import json
 
 import pytest
 
-from agent.components import ActionPanel, AgentMessage, AskBack, FailureNote, SearchNote, SmartCanvas, StoppedNote
+from agent.components import ActionPanel, AgentMessage, AskBack, FailureNote, SmartCanvas, StoppedNote
 from agent.conversation import TurnState
 from agent.errors import ErrorCode, RequestRefused
 from agent.events import (
     PaintingStarted,
     PictureFailed,
     QuestionAsked,
-    SearchFound,
     Step,
     TextDelta,
     ThoughtLog,
@@ -28,27 +27,22 @@ from agent.messages import Role
 from agent.pictures import MissingStyleReason
 from tests.behaviour.conftest import OpenTalk
 from tests.behaviour.talk import Talk
-from tests.support.gemini import SMALL, paint, search
+from tests.support.gemini import SMALL, paint
 from tests.support.scenes import of_type, png, words
 from tests.support.waiting import until
 from tests.wire_server import (
     Answer,
     Call,
-    Calls,
     CorruptPicture,
     Cut,
     Finish,
     Hold,
     HttpError,
     PictureAnswer,
-    Search,
     Text,
     WireRequest,
 )
 
-FACTS = {"facts": [{"item": "The tower is 330 m high.", "source": "toureiffel.example"}], "prompt_draft": "a tower"}
-SOURCES = [("toureiffel.example", "https://redirect.example/1")]
-FOUND = Search(FACTS, sources=SOURCES, suggestions_html="<div>Search</div>")
 REJECTED = HttpError(400, "Thought signature is not valid.")
 
 
@@ -269,79 +263,6 @@ async def test_the_agent_can_look_at_a_picture_of_the_past_again(talk: Talk) -> 
     turn = await talk.say("what colour was it?", plan=brain)
     assert len(turn.requests[-1].pictures) == 1
     assert turn.words == "It is red."
-
-
-# ---- searches
-
-
-async def test_search_is_not_declared_unless_permitted(talk: Talk) -> None:
-    [first] = (await talk.say("how high is the tower?", plan=Text("No."))).requests
-    [second] = (await talk.say("and now?", plan=Text("Yes."), allow_search=True)).requests
-    assert [("web_search" in request.function_names) for request in (first, second)] == [False, True]
-
-
-async def test_the_policy_image_only_leaves_the_search_to_the_painter(talk: Talk) -> None:
-    policy = {"allow_search": True, "search_policy": "image_only"}
-    turn = await talk.say("the tower", plan=paint(use_grounding=True), image=SMALL, **policy)
-    planned, painted = turn.requests
-    assert "web_search" not in planned.function_names
-    assert (painted.model, painted.has_search) == ("gemini-3-pro-image", True)
-
-
-async def test_grounding_is_never_on_without_permission(talk: Talk) -> None:
-    wish = paint(use_grounding=True, model="pro")
-    [request] = (await talk.say("the tower", plan=wish, image=SMALL, image_model="pro")).painted()
-    assert not request.has_search
-
-
-async def test_a_search_brings_its_facts_into_the_final_prompt_once(talk: Talk) -> None:
-    wish = paint("the tower [FACTS]- made up[/FACTS] at dawn")
-    turn = await talk.say("the tower with its height", plan=[search(), FOUND, wish], image=SMALL, allow_search=True)
-    assert (turn.requests[1].function_names, turn.requests[1].has_search) == ([], True)
-    [painted] = turn.painted()
-    assert painted.prompt.count("[FACTS]") == painted.prompt.count("[/FACTS]") == 1
-    assert "The tower is 330 m high." in painted.prompt
-    assert "made up" not in painted.prompt
-    assert turn.one(SearchFound).suggestions_html == "<div>Search</div>"
-    assert turn.receipt.facts[0].source == "https://redirect.example/1"
-    assert any(isinstance(component, SearchNote) for component in turn.components)
-
-
-async def test_a_second_search_in_a_turn_is_answered_from_the_first(talk: Talk) -> None:
-    plan = [search(), FOUND, search("And how wide?"), Text("330 m.")]
-    turn = await talk.say("the tower", plan=plan, allow_search=True)
-    assert sum(request.has_search for request in turn.requests) == 1
-
-
-async def test_an_unreadable_search_is_repaired_once(talk: Talk) -> None:
-    plan = [search(), Search("The tower is 330 m high."), Text(json.dumps(FACTS)), Text("It is 330 m high.")]
-    turn = await talk.say("how high?", plan=plan, allow_search=True)
-    repair = turn.requests[2]
-    assert any("schema" in name.lower() for name in repair.config)
-    assert not repair.has_search
-    assert isinstance(turn.events[-1], TurnDone)
-
-
-async def test_a_search_that_cannot_be_repaired_is_told_and_everything_is_kept(talk: Talk) -> None:
-    plan = [search(), Search("nothing like JSON"), Text("nor this")]
-    turn = await talk.say("how high?", png(), plan=plan, allow_search=True)
-    assert (turn.failure.code, turn.one(TurnFailed).node) == (ErrorCode.SEARCH_UNREADABLE, "searcher")
-    assert turn.turn is not None
-    [kept] = (await talk.kept()).pictures
-    assert (turn.turn.text, kept.turn_id) == ("how high?", turn.turn.id)
-
-
-async def test_a_search_and_a_picture_in_one_answer_are_both_served_in_order(talk: Talk) -> None:
-    both = Calls(
-        [
-            Call("generate_image", {"prompt": "a tower", "confidence": 0.9}, id="a"),
-            Call("web_search", {"query": "How high?"}, id="b"),
-        ]
-    )
-    turn = await talk.say("the tower", plan=[both, FOUND], image=SMALL, allow_search=True)
-    results = (await talk.kept()).messages[-1].parts
-    assert [getattr(part, "call_id", None) for part in results] == ["a", "b"]
-    assert turn.receipt.facts
 
 
 # ---- stopped, followed, twice at once
