@@ -8,11 +8,10 @@ import json
 
 import pytest
 
-from agent.components import ActionPanel, AgentMessage, AskBack, FailureNote, SmartCanvas, StoppedNote
+from agent.components import ActionPanel, AgentMessage, AskBack, FailureNote, SmartCanvas
 from agent.conversation import TurnState
 from agent.errors import ErrorCode, RequestRefused
 from agent.events import (
-    PaintingStarted,
     PictureFailed,
     QuestionAsked,
     Step,
@@ -21,7 +20,6 @@ from agent.events import (
     TurnDone,
     TurnFailed,
     TurnStarted,
-    TurnStopped,
 )
 from agent.messages import Role
 from agent.pictures import MissingStyleReason
@@ -265,17 +263,7 @@ async def test_the_agent_can_look_at_a_picture_of_the_past_again(talk: Talk) -> 
     assert turn.words == "It is red."
 
 
-# ---- stopped, followed, twice at once
-
-
-async def test_stop_keeps_the_words_that_came_and_the_conversation_goes_on(talk: Talk) -> None:
-    turn = await talk.stop_at(TextDelta, "tell me", plan=Hold(Text("One two three", chunks=3), after_chunks=1))
-    assert isinstance(turn.events[-1], TurnStopped)
-    assert turn.turn is not None
-    assert turn.turn.state is TurnState.STOPPED
-    assert turn.components == (AgentMessage(text=turn.words.strip()), StoppedNote())
-    await until(lambda: not talk.models.held)
-    assert (await talk.say("are you there?", plan=Text("Here I am."))).words == "Here I am."
+# ---- followed, twice at once
 
 
 async def test_a_second_turn_waits_for_the_first(talk: Talk) -> None:
@@ -289,22 +277,6 @@ async def test_a_second_turn_waits_for_the_first(talk: Talk) -> None:
     events = (await second).events
     assert any(isinstance(event, ThoughtLog) and event.step is Step.WAITING for event in events)
     assert [turn.text for turn in (await talk.kept()).turns] == ["one", "two"]
-
-
-async def test_a_picture_that_comes_after_stop_lands_in_the_conversation_marked_so(talk: Talk) -> None:
-    turn = await talk.stop_at(PaintingStarted, "a fox", plan=paint(), image=Hold(SMALL))
-    assert isinstance(turn.events[-1], TurnStopped)
-    await until(lambda: talk.models.held)
-    talk.models.release()
-
-    async def late() -> bool:
-        return any(isinstance(one, SmartCanvas) for one in (await talk.kept()).turns[0].components)
-
-    await until(late)
-    kept = await talk.kept()
-    assert kept.turns[0].state is TurnState.STOPPED
-    assert [(one.handle, one.after_stop) for one in kept.pictures] == [("#1", True)]
-    assert [type(component) for component in kept.turns[0].components[-2:]] == [StoppedNote, SmartCanvas]
 
 
 async def test_a_turn_goes_on_when_nobody_listens_and_can_be_followed_again(talk: Talk) -> None:
