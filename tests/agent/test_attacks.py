@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -56,7 +57,7 @@ class Chat:
         (taken,) = (await self.studio.archive.import_archive(archive.path, "local")).conversations
         return replace(self, id=taken.id)
 
-    async def say(self, text: str, *images: bytes, **chosen: object) -> list[TurnEvent]:
+    async def say(self, text: str, *images: bytes, **chosen: Any) -> list[TurnEvent]:
         """Run a turn."""
         return await run(self.studio, self.id, text, *images, **chosen)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 
 import pytest
@@ -196,12 +195,6 @@ async def test_the_same_call_three_times_ends_the_turn(talk: Talk) -> None:
     turn = await talk.say("round and round", plan=lambda request: Call("list_files"))
     assert (turn.failure.code, len(turn.requests)) == (ErrorCode.TOO_MANY_STEPS, 3)
     assert (await talk.kept()).messages[-1].role is Role.TOOL
-
-
-async def test_sixteen_steps_are_the_most(talk: Talk) -> None:
-    numbers = itertools.count()
-    turn = await talk.say("on and on", plan=lambda request: Call("list_files", {"page": next(numbers)}))
-    assert (turn.failure.code, len(turn.requests)) == (ErrorCode.TOO_MANY_STEPS, 16)
 
 
 async def test_pictures_of_the_past_are_placeholders_for_the_text_model(talk: Talk) -> None:
