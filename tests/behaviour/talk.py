@@ -17,6 +17,7 @@ from agent.events import PictureReady, TextDelta, TurnEvent, TurnFailed, TurnSta
 from agent.pictures import Picture, Receipt
 from agent.plans import Decision, PlanEdit
 from agent.requests import UploadSource
+from agent.trace import TraceStep
 from tests.support.gemini import KEY
 from tests.support.scenes import of_type, only
 from tests.support.waiting import until
@@ -157,6 +158,10 @@ class Talk:
         report: dict[str, Any] = await self.studio.report(self.id, turn.id, owner=self.owner)
         calls: list[Any] = report["calls"]
         return calls
+
+    async def trace(self, turn: TurnResult | Turn | None = None) -> tuple[TraceStep, ...]:
+        """Return the steps of a turn on record, or of all of them."""
+        return await self.studio.trace(self.id, turn.id if turn else None, owner=self.owner)
 
     async def rests(self) -> None:
         """Return when no turn of it is at work."""
