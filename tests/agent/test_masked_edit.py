@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -54,8 +56,8 @@ async def test_outside_the_mask_no_pixel_of_the_stored_file_changes_and_receipt_
     async with scene.studio() as studio:
         conversation = await uploaded(studio)
         # A pointing word is no question where there is a mask.
-        mask, shape = mask_over("1", AREA, 16), {"aspect_ratio": "21:9", "resolution": "4K"}
-        events = await run(studio, conversation, "change this part", mask=mask, editing="#1", **shape)
+        chosen: dict[str, Any] = {"editing": "#1", "aspect_ratio": "21:9", "resolution": "4K"}
+        events = await run(studio, conversation, "change this part", mask=mask_over("1", AREA, 16), **chosen)
         turn = await newest(studio, conversation)
         await run(studio, conversation, "thank you")
         before, after = await studio.picture(conversation, "#1"), await studio.picture(conversation, "#1b")
