@@ -77,7 +77,7 @@ async def test_without_a_key_each_picture_is_changed_inside_its_own_mask(
         assert (edit.verdict, edit.changed_outside, edit.outside) == ("good", 0, int((area == 0).sum()))
 
 
-async def test_the_planner_hears_of_every_mask_and_each_call_gets_the_mask_of_its_picture(
+async def test_the_planner_hears_of_every_mask_and_each_call_gets_that_of_its_picture_and_so_does_one_painted_again(
     settings: Settings, server: GeminiServer
 ) -> None:
     async with Studio(on_gemini(settings, server.url)) as studio:
@@ -85,6 +85,10 @@ async def test_the_planner_hears_of_every_mask_and_each_call_gets_the_mask_of_it
         server.on_text(cups("1", "#2"))
         events = await run(studio, conversation, "put a cup here", mask=masks(), editing="#2", review="off")
         turn = await newest(studio, conversation)
+        request = await studio.repeated(conversation, "#2b")
+        assert request is not None
+        assert [one.handle for one in request.masks] == ["#2"]
+        repeated = [event async for event in studio.run_turn(conversation, request)]
     told = server.requests[1].prompt
     assert "[The person marked #2 as the picture to change.]" in told
     assert told.index("a mask over #2.]") < told.index("a mask over #1.]"), "the marked one comes first"
@@ -94,6 +98,9 @@ async def test_the_planner_hears_of_every_mask_and_each_call_gets_the_mask_of_it
         kept = pixels_of(read_now(settings, edits[handle].mask))[..., 0]
         assert ((kept > 127) == (area > 0)).all()
         assert edits[handle].changed_outside == 0
+    again = only(repeated, PictureReady).picture
+    assert again.parents == ("#2",)
+    assert ((pixels_of(read_now(settings, edit_of(again).mask))[..., 0] > 127) == (SECOND > 0)).all()
 
 
 async def test_a_turn_that_failed_is_sent_again_with_all_its_masks(settings: Settings, server: GeminiServer) -> None:
@@ -106,19 +113,3 @@ async def test_a_turn_that_failed_is_sent_again_with_all_its_masks(settings: Set
         await run(studio, conversation, "hello")
         events = [event async for event in studio.retry(conversation, turn.id)]
     assert {one.picture.parents[0] for one in of_type(events, PictureReady)} == {"#1", "#2"}
-
-
-async def test_one_of_the_pictures_is_painted_again_inside_its_own_mask(
-    settings: Settings, server: GeminiServer
-) -> None:
-    async with Studio(on_gemini(settings, server.url)) as studio:
-        conversation = await two_photos(studio, server)
-        server.on_text(cups("#1", "#2"))
-        await run(studio, conversation, "put a cup here", mask=masks(), review="off")
-        request = await studio.repeated(conversation, "#2b")
-        assert request is not None
-        assert [one.handle for one in request.masks] == ["#2"]
-        events = [event async for event in studio.run_turn(conversation, request)]
-    again = only(events, PictureReady).picture
-    assert again.parents == ("#2",)
-    assert ((pixels_of(read_now(settings, edit_of(again).mask))[..., 0] > 127) == (SECOND > 0)).all()

@@ -35,10 +35,11 @@ async def test_one_wish_is_painted_by_both_at_the_same_time_and_shown_as_one_she
             both_are_asked.set()
         return Line((Hold(both_are_asked), *by_model(asked).parts))
 
-    scene = Scene(settings, text=[calls(generate("a red fox"))], pictures=held)
+    review = '{"score": 0.9, "checklist": [], "lettering": "", "feedback": "Good.", "suggestions": []}'
+    scene = Scene(settings, text=[calls(generate("a red fox")), says(review), says(review)], pictures=held)
     async with scene.studio() as studio:
         conversation = await studio.new_conversation()
-        events = await run(studio, conversation.id, "a red fox", image_model="both", review="off")
+        events = await run(studio, conversation.id, "a red fox", image_model="both")
         kept = await studio.conversation(conversation.id)
         made = [await studio.picture(conversation.id, handle) for handle in ("#1", "#2")]
     requests = [one.request for one in scene.provider.asked if one.request]
@@ -56,6 +57,8 @@ async def test_one_wish_is_painted_by_both_at_the_same_time_and_shown_as_one_she
     assert [shown[handle].data for handle in canvas.handles] == [png(1376, 768, "red"), png(1376, 768, "blue")]
     painting = next(line for line in of_type(events, ThoughtLog) if line.step is Step.PAINTING)
     assert painting.parameters == {"count": 2, "model": "Flash + Pro, 1K"}
+    # Both are looked at when one is due.
+    assert [one.review is not None and one.review.score for one in kept.pictures] == [0.9, 0.9]
     # The planner hears which of them made which picture.
     [result] = [part for part in kept.turns[0].messages[-1].parts if isinstance(part, ToolResultPart)]
     told = result.content["pictures"]
@@ -121,16 +124,6 @@ async def test_a_ratio_that_only_one_of_them_obeys_is_refused_naming_the_other(s
         events = await run(studio, conversation.id, "a fox", image_model="both", aspect_ratio="1:8")
     error = only(events, TurnFailed).error
     assert (error.code, error.parameters["model"]) == (ErrorCode.SETTING_NOT_SUPPORTED, "Pro")
-
-
-async def test_both_are_looked_at_when_one_is_due(settings: Settings) -> None:
-    review = '{"score": 0.9, "checklist": [], "lettering": "", "feedback": "Good.", "suggestions": []}'
-    scene = Scene(settings, text=[calls(generate()), says(review), says(review)], pictures=by_model)
-    async with scene.studio() as studio:
-        conversation = await studio.new_conversation()
-        await run(studio, conversation.id, "a fox", image_model="both")
-        kept = await studio.conversation(conversation.id)
-    assert [one.review is not None and one.review.score for one in kept.pictures] == [0.9, 0.9]
 
 
 async def test_where_one_painter_plays_both_parts_it_is_refused_with_a_sentence(settings: Settings) -> None:
