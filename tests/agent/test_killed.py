@@ -128,13 +128,15 @@ class Tower:
         return answer
 
 
-async def killed(server: GeminiServer, home: Path, moment: str = "", confirm: str = "") -> str:
-    """Run the turn in a process that kills itself at the moment, or is killed once a call is held; return the
-    conversation's id."""
+async def killed(server: GeminiServer, home: Path, moment: str = "", confirm: str = "", steps: int = 0) -> str:
+    """Run the turn in a process that kills itself at the moment, or is killed once a call is held and so many steps
+    are on record; return the conversation's id."""
     with StudioChild(CHILD, str(home), server.url, KEY, WISH, moment, confirm) as child:
         conversation_id = await child.line()
         if not moment:
             await asyncio.to_thread(server.wait_for_held)
+            traced = "SELECT number FROM trace_steps ORDER BY number"
+            await turns.until(lambda: len(turns.rows(home / "aivista.db", traced)) >= steps)
             child.kill()
         assert await child.ended() == -signal.SIGKILL
     return conversation_id
@@ -215,12 +217,12 @@ async def test_a_turn_whose_studio_was_killed_goes_on_at_the_next_start(
     assert server.violations == []
 
 
-@pytest.mark.parametrize("kind", ["plan", "search", "paint"])
+@pytest.mark.parametrize(("kind", "ended"), [("plan", 0), ("search", 2), ("paint", 2)])
 async def test_a_call_that_was_on_its_way_is_never_made_again_without_a_click(
-    server: GeminiServer, gemini: Settings, tower: Tower, kind: str
+    server: GeminiServer, gemini: Settings, tower: Tower, kind: str, ended: int
 ) -> None:
     tower.held = kind
-    conversation_id = await killed(server, gemini.home)
+    conversation_id = await killed(server, gemini.home, steps=ended)
     before = Counter(tower.asked)
     async with Studio(gemini) as studio:
         _, turn = await at_rest(studio, conversation_id)
@@ -231,6 +233,15 @@ async def test_a_call_that_was_on_its_way_is_never_made_again_without_a_click(
         assert isinstance((await retried(studio, conversation_id, turn))[-1], TurnDone)
         assert tower.asked == ONCE + Counter({kind: 1})
         assert "unknown" not in journal(gemini.home).values()
+        # The steps that had ended are on record, and the turn goes on behind them.
+        steps = await studio.trace(conversation_id, turn.id)
+        assert [step.number for step in steps] == list(range(1, len(steps) + 1))
+        [lost] = [step for step in steps if step.source == "journal"]
+        assert (lost.attempts, lost.number > ended) == (0, True)
+        assert lost.error is not None
+        assert lost.error.code is ErrorCode.CALL_UNKNOWN
+        assert [(step.source, step.attempts) for step in steps if step.name == lost.name][-1] == ("sent", 1)
+        assert next(step.name for step in steps if step.asks_for == "words") == "planner:1"
     assert server.violations == []
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -14,11 +16,11 @@ from agent.events import (
     TurnFailed,
 )
 from agent.messages import PromptMessage, Role, TextPart, ToolResultPart
-from agent.requests import Mask
+from agent.requests import Expansion, Mask
 from agent.settings import Settings
-from agent.studio import Studio
 from tests.adapters.masks import packed
 from tests.adapters.scripted import Asked, Line, Painting, calls, says
+from tests.support.cases import each_case
 from tests.support.masked_turns import (
     SIGNATURE,
     changed,
@@ -34,7 +36,7 @@ from tests.support.masked_turns import (
     uploaded,
 )
 from tests.support.masking_scenes import photo, rectangle, stored
-from tests.support.scenes import Scene, generate, of_type, only, run, words
+from tests.support.scenes import Scene, generate, of_type, only, png, run, words
 from tests.support.turns import newest
 
 PHOTO = stored(photo())
@@ -47,11 +49,17 @@ def told(asked: Asked) -> PromptMessage:
     return next(message for message in reversed(asked.messages) if message.role is Role.PROMPT)
 
 
-async def test_outside_the_mask_no_pixel_of_the_stored_file_changes(settings: Settings) -> None:
-    scene = Scene(settings, text=planned(), pictures=painter(settings))
+async def test_outside_the_mask_no_pixel_of_the_stored_file_changes_and_receipt_and_planner_say_so(
+    settings: Settings,
+) -> None:
+    scene = Scene(settings, text=planned("a cup", says("So be it.")), pictures=painter(settings))
     async with scene.studio() as studio:
         conversation = await uploaded(studio)
-        events = await run(studio, conversation, "a red cup here", mask=mask_over("#1", AREA))
+        # A pointing word is no question where there is a mask.
+        chosen: dict[str, Any] = {"editing": "#1", "aspect_ratio": "21:9", "resolution": "4K"}
+        events = await run(studio, conversation, "change this part", mask=mask_over("1", AREA, 16), **chosen)
+        turn = await newest(studio, conversation)
+        await run(studio, conversation, "thank you")
         before, after = await studio.picture(conversation, "#1"), await studio.picture(conversation, "#1b")
         raw = read_now(settings, edit_of(after.picture).raw)
     picture = only(events, PictureReady).picture
@@ -64,24 +72,21 @@ async def test_outside_the_mask_no_pixel_of_the_stored_file_changes(settings: Se
     assert (edit.verdict, edit.reason, edit.kind) == ("good", "same_picture", "mask")
     assert (edit.changed_outside, edit.outside) == (0, int((AREA == 0).sum()))
     assert edit.shift_px > 3
+    assert edit.placement is not None
+    assert (turn.editing, turn.feather_px, edit.placement.feather_px) == ("#1", 16, 16)
     assert raw.startswith(b"\xff\xd8")
     assert after.picture == picture
-
-
-async def test_the_receipt_holds_the_result_against_the_pictures_own_size(settings: Settings) -> None:
-    scene = Scene(settings, text=planned(), pictures=painter(settings))
-    async with scene.studio() as studio:
-        conversation = await uploaded(studio)
-        events = await run(
-            studio, conversation, "a cup", mask=mask_over("#1", AREA), aspect_ratio="21:9", resolution="4K"
-        )
-    started = only(events, PaintingStarted)
+    # The result is held against the picture's own size.
+    started, receipt = only(events, PaintingStarted), picture.receipt
     assert (started.width, started.height) == (640, 520)
-    receipt = only(events, PictureReady).picture.receipt
     assert receipt is not None
     assert (receipt.asked_resolution, receipt.asked_aspect_ratio) == ("640×520", None)
     assert (receipt.width, receipt.height, receipt.shortfalls) == (640, 520, ())
     assert receipt.price_usd > 0
+    assert "[The person painted a mask over #1.]" in told(scene.provider.asked[1]).text
+    results = [part for message in scene.provider.asked[-1].messages for part in message.parts]
+    [result] = [part for part in results if isinstance(part, ToolResultPart)]
+    assert "every pixel outside the marked part is as it was" in str(result.content)
 
 
 async def test_the_model_is_sent_the_crop_the_marked_copy_the_references_and_what_must_stay(settings: Settings) -> None:
@@ -113,28 +118,6 @@ async def test_the_model_is_sent_the_crop_the_marked_copy_the_references_and_wha
     # The outline of the tint is drawn on both sides of the mask's border.
     assert (tinted.any(axis=2)[white]).mean() > 0.99
     assert 0.05 < white.mean() < 0.5
-
-
-async def test_the_planner_hears_of_the_mask_and_what_came_of_it(settings: Settings) -> None:
-    script = planned("a cup", says("So be it."))
-    scene = Scene(settings, text=script, pictures=painter(settings))
-    async with scene.studio() as studio:
-        conversation = await uploaded(studio)
-        await run(studio, conversation, "put a cup here", mask=mask_over("#1", AREA))
-        await run(studio, conversation, "thank you")
-    planner = scene.provider.asked[1]
-    assert "[The person painted a mask over #1.]" in told(planner).text
-    results = [part for message in scene.provider.asked[-1].messages for part in message.parts]
-    [result] = [part for part in results if isinstance(part, ToolResultPart)]
-    assert "every pixel outside the marked part is as it was" in str(result.content)
-
-
-async def test_a_pointing_word_with_a_mask_is_no_question(settings: Settings) -> None:
-    scene = Scene(settings, text=planned(), pictures=painter(settings))
-    async with scene.studio() as studio:
-        conversation = await uploaded(studio)
-        events = await run(studio, conversation, "change this part", mask=mask_over("#1", AREA))
-    assert only(events, PictureReady).picture.edit is not None
 
 
 async def test_a_picture_that_was_pasted_is_never_sent_back_as_the_models_own(settings: Settings) -> None:
@@ -258,49 +241,44 @@ async def test_the_review_looks_at_what_was_pasted_and_a_refused_answer_is_tried
     assert "Keep the framing" in mended.messages[0].text
 
 
-EMPTY = packed(np.zeros((52, 64), np.uint8)).data
-FULL = packed(np.full((52, 64), 255, np.uint8)).data
+EMPTY, FULL = packed(np.zeros((52, 64), np.uint8)).data, packed(np.full((52, 64), 255, np.uint8)).data
+ONE, TWO = Mask(FULL, "#1"), Mask(FULL, "#2")
 
 
-@pytest.mark.parametrize(
-    ("mask", "editing", "code"),
+@each_case(
+    ("masks", "editing", "expand", "code"),
     [
-        (Mask(EMPTY, "#1"), None, ErrorCode.MASK_EMPTY),
-        (Mask(packed(np.full((64, 64), 255, np.uint8)).data, "#1"), None, ErrorCode.MASK_WRONG_SHAPE),
-        (Mask(b"no picture at all", "#1"), None, ErrorCode.MASK_UNREADABLE),
-        (Mask(FULL + bytes(21 << 20), "#1"), None, ErrorCode.MASK_TOO_LARGE),
-        (Mask(FULL, "#9"), None, ErrorCode.PICTURE_NOT_FOUND),
-        (Mask(FULL, "#1"), "#2", ErrorCode.MASK_OF_ANOTHER_PICTURE),
+        ([Mask(EMPTY, "#1")], None, None, ErrorCode.MASK_EMPTY),
+        ([Mask(packed(np.full((64, 64), 255, np.uint8)).data, "#1")], None, None, ErrorCode.MASK_WRONG_SHAPE),
+        ([Mask(b"no picture at all", "#1")], None, None, ErrorCode.MASK_UNREADABLE),
+        ([Mask(FULL + bytes(21 << 20), "#1")], None, None, ErrorCode.MASK_TOO_LARGE),
+        ([Mask(FULL, "#9")], None, None, ErrorCode.PICTURE_NOT_FOUND),
+        ([ONE], "#2", None, ErrorCode.MASK_OF_ANOTHER_PICTURE),
+        ([ONE, Mask(FULL, "1")], None, None, ErrorCode.MASKED_TWICE),
+        ([ONE, Mask(FULL, "#9")], None, None, ErrorCode.PICTURE_NOT_FOUND),
+        ([ONE, Mask(b"no picture", "#2")], None, None, ErrorCode.MASK_UNREADABLE),
+        ([ONE] * 17, None, None, ErrorCode.TOO_MANY_PICTURES),
+        ([ONE, TWO], "#3", None, ErrorCode.MASK_OF_ANOTHER_PICTURE),
+        ([ONE, TWO], None, Expansion("#1", left=1), ErrorCode.MASK_AND_EXPANSION),
     ],
 )
-async def test_a_mask_that_cannot_be_used_is_refused_before_anything_is_asked(
-    settings: Settings, mask: Mask, editing: str | None, code: ErrorCode
+async def test_masks_that_cannot_be_used_are_refused_before_anything_is_asked(
+    settings: Settings, masks: list[Mask], editing: str | None, expand: Expansion | None, code: ErrorCode
 ) -> None:
-    scene = Scene(settings, text=[says("Two.")])
+    scene = Scene(settings, text=[says("Three.")])
+    mask = masks[0] if len(masks) == 1 else masks
     async with scene.studio() as studio:
-        conversation = await studio.new_conversation()
-        await run(studio, conversation.id, "Look.", PHOTO, stored(photo("chelsea")))
-        events = await run(studio, conversation.id, "a cup", mask=mask, editing=editing)
-        kept = await studio.conversation(conversation.id)
+        conversation = (await studio.new_conversation()).id
+        await run(studio, conversation, "Look.", PHOTO, stored(photo("chelsea")), png())
+        events = await run(studio, conversation, "a cup", mask=mask, editing=editing, expand=expand)
+        kept = await studio.conversation(conversation)
     failed = only(events, TurnFailed)
     assert (failed.error.code, failed.error.actor.value) == (code, "you")
     assert len(scene.provider.asked) == 1
     assert len(kept.turns) == 1
 
 
-async def test_a_mask_on_the_marked_picture_itself_is_taken(settings: Settings) -> None:
-    scene = Scene(settings, text=planned(), pictures=painter(settings))
-    async with scene.studio() as studio:
-        conversation = await uploaded(studio)
-        events = await run(studio, conversation, "a cup", mask=mask_over("1", AREA, 16), editing="#1")
-        turn = await newest(studio, conversation)
-    assert (turn.editing, turn.feather_px) == ("#1", 16)
-    edit = edit_of(only(events, PictureReady).picture)
-    assert edit.placement is not None
-    assert edit.placement.feather_px == 16
-
-
-@pytest.mark.parametrize(("arguments", "is_painted"), [({"action": "unknown"}, True), ({"confidence": 0.4}, False)])
+@each_case(("arguments", "is_painted"), [({"action": "unknown"}, True), ({"confidence": 0.4}, False)])
 async def test_with_a_mask_only_doubt_about_the_wish_asks_back(
     settings: Settings, arguments: dict[str, object], is_painted: bool
 ) -> None:
@@ -311,19 +289,3 @@ async def test_with_a_mask_only_doubt_about_the_wish_asks_back(
         events = await run(studio, conversation, "put it here", mask=mask_over("#1", AREA))
     assert bool(of_type(events, PictureReady)) is is_painted
     assert ("What shall it be?" in words(events)) is not is_painted
-
-
-async def test_the_built_in_model_works_inside_the_mask_and_the_pixels_outside_are_counted(settings: Settings) -> None:
-    async with Studio(settings) as studio:
-        conversation = await studio.new_conversation()
-        await run(studio, conversation.id, "Look at this.", PHOTO)
-        events = await run(studio, conversation.id, "make it much darker", mask=mask_over("#1", AREA))
-        before = await studio.picture(conversation.id, "#1")
-        pictures = (await studio.conversation(conversation.id)).pictures
-        after = await studio.picture(conversation.id, pictures[-1].handle)
-    picture = only(events, PictureReady).picture
-    assert edit_of(picture).verdict == "good"
-    assert (changed(pixels_of(before.data), pixels_of(after.data))[AREA == 0] == 0).all()
-    assert pixels_of(after.data)[AREA > 0].mean() < pixels_of(before.data)[AREA > 0].mean() - 10
-    assert (edit_of(picture).changed_outside, edit_of(picture).outside) == (0, int((AREA == 0).sum()))
-    assert of_type(events, PictureReviewed) == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 
 import numpy as np
-import pytest
 from PIL import Image
 
 from agent.errors import ErrorCode
@@ -55,7 +54,7 @@ async def test_outside_the_mask_no_pixel_of_a_picture_just_sent_changes(settings
         conversation = (await studio.new_conversation()).id
         await run(studio, conversation, "Look at this.", OTHER)
         mask = mask_over("upload:2", AREA, 16)
-        events = await run(studio, conversation, "a red cup here", OTHER, PHOTO, mask=mask)
+        events = await run(studio, conversation, "a red cup here", OTHER, PHOTO, mask=mask, editing="upload:2")
         turn = await newest(studio, conversation)
         before, after = await studio.picture(conversation, "#3"), await studio.picture(conversation, "#3b")
     assert [upload.handle for upload in turn.uploads] == ["#2", "#3"]
@@ -69,17 +68,11 @@ async def test_outside_the_mask_no_pixel_of_a_picture_just_sent_changes(settings
     picture = only(events, PictureReady).picture
     assert (picture.handle, picture.parents) == ("#3b", ("#3",))
     assert (edit_of(picture).verdict, edit_of(picture).changed_outside) == ("good", 0)
-
-
-async def test_the_planner_hears_which_of_the_pictures_just_sent_is_marked(settings: Settings) -> None:
-    scene = Scene(settings, text=ONE_CUP, pictures=painter(settings))
-    async with scene.studio() as studio:
-        conversation = (await studio.new_conversation()).id
-        await run(studio, conversation, "a cup", OTHER, PHOTO, mask=mask_over("upload:2", AREA))
-    planner = told(scene.provider.asked[0])
-    assert "[The person marked #2 as the picture to change.]" in planner.text
-    assert "[The person painted a mask over #2.]" in planner.text
-    assert [image.handle for image in planner.images] == ["#1", "#2"]
+    # The planner hears which of them is marked.
+    planner = told(scene.provider.asked[1])
+    assert "[The person marked #3 as the picture to change.]" in planner.text
+    assert "[The person painted a mask over #3.]" in planner.text
+    assert [image.handle for image in planner.images] == ["#2", "#3"]
 
 
 async def test_a_picture_just_sent_grows_on_the_sides_that_were_chosen(settings: Settings) -> None:
@@ -110,15 +103,7 @@ async def test_a_mask_fits_a_photo_as_it_stands_upright(settings: Settings) -> N
     assert edit_of(only(events, PictureReady).picture).changed_outside == 0
 
 
-async def test_the_same_picture_may_be_marked_by_the_same_name(settings: Settings) -> None:
-    async with Studio(settings) as studio:
-        conversation = (await studio.new_conversation()).id
-        mask = mask_over("upload:1", AREA)
-        events = await run(studio, conversation, "darker", PHOTO, mask=mask, editing="upload:1")
-    assert only(events, PictureReady).picture.parents == ("#1",)
-
-
-@pytest.mark.parametrize(
+@each_case(
     ("mask", "expand", "editing", "code", "sentence"),
     [
         (Mask(FULL, "upload:2"), None, None, ErrorCode.UPLOAD_MISSING, "Picture 2 of this message"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import stat
 from collections.abc import Iterator
-from pathlib import Path
 
 import cv2
 import numpy as np
@@ -23,6 +22,7 @@ from tests.adapters.masks import packed
 from tests.adapters.pixels import Raster, encode_png, open_picture
 from tests.adapters.records import ImageStore
 from tests.adapters.scripted import Asked, Line, Painting, calls, says
+from tests.support.cases import each_case
 from tests.support.gemini import on_gemini, paint
 from tests.support.icc import rgb_profile
 from tests.support.masked_turns import edit_of, mask_over, painter, pixels_of, planned, uploaded
@@ -55,12 +55,15 @@ def receipt_of(picture: Picture) -> Receipt:
     return picture.receipt
 
 
-async def test_an_upload_is_kept_to_the_bit_and_the_file_it_was_lies_where_only_its_user_reads(
+async def test_an_upload_is_kept_once_to_the_bit_and_the_file_it_was_lies_where_only_its_user_reads(
     settings: Settings,
 ) -> None:
-    async with Scene(settings, text=[says("I see.")]).studio() as studio:
+    async with Scene(settings, text=[says("I see."), says("I see it again.")]).studio() as studio:
         conversation = await uploaded(studio, SCAN)
         kept = await studio.picture(conversation, "#1")
+        request = await studio.request_of(conversation, (await newest(studio, conversation)).id)
+        await send(studio, conversation, request)
+        again = await studio.picture(conversation, "#2")
     assert np.array_equal(pixels_of(kept.data), deep())
     assert open_picture(kept.data).profile == PROFILE
     assert (kept.picture.image.bit_depth, kept.picture.image.width) == (16, 640)
@@ -71,6 +74,9 @@ async def test_an_upload_is_kept_to_the_bit_and_the_file_it_was_lies_where_only_
     assert path.read_bytes() == SCAN
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    # Sent again it is the very same.
+    assert (again.picture.image.digest, again.picture.original) == (kept.picture.image.digest, original)
+    assert [one for one in (settings.home / "originals").rglob("*") if one.is_file()] == [path]
 
 
 async def test_a_masked_edit_of_16_bits_and_a_wide_profile_changes_nothing_outside(settings: Settings) -> None:
@@ -116,7 +122,7 @@ def redraw_whole(_asked: Asked) -> Line:
     return Line((Painting(sink.getvalue()),))
 
 
-@pytest.mark.parametrize("words", ["crop to a square", "裁成方形"])
+@each_case("words", ["crop to a square", "裁成方形"])
 async def test_an_exact_adjustment_keeps_16_bits(settings: Settings, words: str) -> None:
     async with Scene(settings, text=[says("I see.")]).studio() as studio:
         conversation = await uploaded(studio, SCAN)
@@ -127,66 +133,57 @@ async def test_an_exact_adjustment_keeps_16_bits(settings: Settings, words: str)
     assert np.array_equal(pixels_of(data), deep()[:, 60:580])
 
 
-@pytest.mark.parametrize("words", ["sepia", "invert the colours", "scale it to 50%"])
-async def test_the_sketch_models_operations_keep_16_bits_and_the_size(settings: Settings, words: str) -> None:
+async def sketched(
+    settings: Settings, words: str, data: bytes, area: np.ndarray[tuple[int, ...], np.dtype[np.uint8]] | None = None
+) -> tuple[Picture, bytes]:
+    """Return what the sketch model makes of an upload, inside a mask perhaps."""
+    mask = None if area is None else Mask(packed(area).data, "upload:1", 2)
     async with Studio(settings) as studio:
         conversation = (await studio.new_conversation()).id
-        events = await run(studio, conversation, words, SCAN)
-        made = only(events, PictureReady).picture
-        data = (await studio.picture(conversation, made.handle)).data
-    scale = 0.5 if "50" in words else 1
+        made = only(await run(studio, conversation, words, data, mask=mask), PictureReady).picture
+        assert receipt_of(made).reductions == ()
+        return made, (await studio.picture(conversation, made.handle)).data
+
+
+@each_case(("words", "scale"), [("sepia", 1), ("invert the colours", 1), ("scale it to 50%", 0.5)])
+async def test_the_sketch_models_operations_keep_16_bits_and_the_size(
+    settings: Settings, words: str, scale: float
+) -> None:
+    made, data = await sketched(settings, words, SCAN)
     assert (made.image.width, made.image.height, made.image.bit_depth) == (640 * scale, 520 * scale, 16)
     assert open_picture(data).bit_depth == 16
-    assert receipt_of(made).reductions == ()
 
 
 async def test_the_sketch_model_works_inside_a_mask_on_the_very_pixels(settings: Settings) -> None:
     large = np.asarray(Image.fromarray(photo()).resize((2400, 1950), Image.Resampling.LANCZOS))
     area = rectangle(300, 200, 1900, 1700, (2400, 1950))
-    async with Studio(settings) as studio:
-        conversation = (await studio.new_conversation()).id
-        mask = Mask(packed(area).data, "upload:1", 2)
-        events = await run(studio, conversation, "invert the colours", encode_png(Raster(large)), mask=mask)
-        made = only(events, PictureReady).picture
-        after = pixels_of((await studio.picture(conversation, made.handle)).data)
+    _, data = await sketched(settings, "invert the colours", encode_png(Raster(large)), area)
+    after = pixels_of(data)
     assert not (after != large).any(axis=2)[area == 0].any()
     inner = (slice(240, 1660), slice(340, 1860))
     # Nothing was resampled, aligned or toned on the way.
     assert np.array_equal(after[inner], 255 - large[inner])
-    assert receipt_of(made).reductions == ()
 
 
-@pytest.mark.parametrize(
-    "words", ["make it red", "erase it", "blur it", "pixelate it", "fill it with blue", "brighter"]
+@each_case(
+    "words",
+    ["make it red", "erase it", "blur it", "pixelate it", "fill it with blue", "brighter", "invert the colours"],
 )
 async def test_the_sketch_model_works_inside_a_mask_with_all_bits_in_the_pictures_own_profile(
     settings: Settings, words: str
 ) -> None:
     before = deep()
-    async with Studio(settings) as studio:
-        conversation = (await studio.new_conversation()).id
-        mask = Mask(packed(AREA).data, "upload:1", 2)
-        events = await run(studio, conversation, words, SCAN, mask=mask)
-        made = only(events, PictureReady).picture
-        result = open_picture((await studio.picture(conversation, made.handle)).data)
+    made, data = await sketched(settings, words, SCAN, AREA)
+    result = open_picture(data)
     assert (result.bit_depth, result.profile, made.image.bit_depth) == (16, PROFILE, 16)
     assert not (result.pixels != before).any(axis=2)[AREA == 0].any()
     inner = result.pixels[AREA > 0]
     assert (inner != before[AREA > 0]).any(axis=1).mean() > 0.9
     # A picture of 8 bits that was made deeper has only every 257th level.
     assert words.startswith("fill") or (inner % 257 != 0).mean() > 0.8
-    assert receipt_of(made).reductions == ()
-
-
-async def test_what_the_sketch_model_turns_round_inside_a_mask_comes_back_to_the_last_bit(settings: Settings) -> None:
-    async with Studio(settings) as studio:
-        conversation = (await studio.new_conversation()).id
-        events = await run(
-            studio, conversation, "invert the colours", SCAN, mask=Mask(packed(AREA).data, "upload:1", 2)
-        )
-        result = pixels_of((await studio.picture(conversation, only(events, PictureReady).picture.handle)).data)
-    inner = cv2.erode(AREA, np.ones((9, 9), np.uint8)) > 0
-    assert np.array_equal(result[inner], 65535 - deep()[inner])
+    if words.startswith("invert"):
+        well_inside = cv2.erode(AREA, np.ones((9, 9), np.uint8)) > 0
+        assert np.array_equal(result.pixels[well_inside], 65535 - before[well_inside])
 
 
 async def test_a_model_elsewhere_is_sent_a_small_copy_in_8_bits_and_the_receipt_says_so(
@@ -231,20 +228,9 @@ async def test_an_ordinary_picture_is_sent_as_it_is_kept_and_nothing_is_said(
     assert not list(settings.home.rglob("*.4096.png"))
 
 
-async def test_sent_again_an_upload_is_the_very_same_and_not_kept_twice(settings: Settings) -> None:
-    scene = Scene(settings, text=[says("I see."), says("I see it again.")])
-    async with scene.studio() as studio:
-        conversation = await uploaded(studio, SCAN)
-        first = await newest(studio, conversation)
-        request = await studio.request_of(conversation, first.id)
-        await send(studio, conversation, request)
-        one, two = [await studio.picture(conversation, handle) for handle in ("#1", "#2")]
-    assert two.picture.image.digest == one.picture.image.digest
-    assert two.picture.original == one.picture.original
-    assert len([path for path in (settings.home / "originals").rglob("*") if path.is_file()]) == 1
-
-
-async def test_visitors_may_send_less_and_all_of_one_message_has_a_limit(settings: Settings) -> None:
+async def test_visitors_may_send_less_all_of_one_message_has_a_limit_and_what_is_refused_leaves_no_file(
+    settings: Settings,
+) -> None:
     heavy = b"\x89PNG\r\n\x1a\n" + bytes(21 << 20)
     async with Scene(settings).studio() as studio:
         visitors = (await studio.new_conversation("visitor")).id
@@ -252,22 +238,16 @@ async def test_visitors_may_send_less_and_all_of_one_message_has_a_limit(setting
         [*_, refused] = await send(studio, visitors, TurnRequest(text="look", images=[heavy]), "visitor")
         assert isinstance(refused, TurnFailed)
         assert "at most 20 MB" in refused.error.message
+        assert isinstance((await run(studio, own, "look", SCAN, b"no picture"))[-1], TurnFailed)
         [*_, refused] = await send(studio, own, TurnRequest(text="look", images=[heavy] * 16))
     assert isinstance(refused, TurnFailed)
     assert refused.error.code is ErrorCode.PICTURES_TOO_LARGE
     assert "337 MB together; at most 320 MB" in refused.error.message
-
-
-async def test_a_message_that_is_refused_leaves_no_file(settings: Settings) -> None:
-    async with Scene(settings).studio() as studio:
-        conversation = (await studio.new_conversation()).id
-        events = await run(studio, conversation, "look", SCAN, b"no picture")
-    assert isinstance(events[-1], TurnFailed)
     folders = (settings.home / "pictures", settings.home / "originals")
     assert [path for folder in folders for path in folder.rglob("*") if path.is_file()] == []
 
 
-async def test_a_copy_is_made_once_and_looks_like_the_picture(tmp_path: Path, settings: Settings) -> None:
+async def test_a_copy_is_made_once_and_looks_like_the_picture(settings: Settings) -> None:
     async with Scene(settings, text=[says("I see.")]).studio() as studio:
         conversation = await uploaded(studio, encode_png(Raster(deep())))
         image = (await studio.picture(conversation, "#1")).picture.image
@@ -282,7 +262,7 @@ async def test_a_copy_is_made_once_and_looks_like_the_picture(tmp_path: Path, se
 SCREENSHOT = (1179, 2556)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("size", "answer", "asked", "kinds"),
     [
         (SCREENSHOT, (768, 1376), {}, [ReductionKind.SHAPE]),

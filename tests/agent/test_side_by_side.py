@@ -25,11 +25,21 @@ def by_model(asked: Asked) -> Line:
     return picture(colour="red" if asked.model.id == FLASH else "blue")
 
 
-async def test_one_wish_is_painted_by_both_and_shown_as_one_sheet(settings: Settings) -> None:
-    scene = Scene(settings, text=[calls(generate("a red fox"))], pictures=by_model)
+async def test_one_wish_is_painted_by_both_at_the_same_time_and_shown_as_one_sheet(settings: Settings) -> None:
+    asked_models: set[str] = set()
+    both_are_asked = asyncio.Event()
+
+    def held(asked: Asked) -> Line:
+        asked_models.add(asked.model.id)
+        if len(asked_models) == 2:
+            both_are_asked.set()
+        return Line((Hold(both_are_asked), *by_model(asked).parts))
+
+    review = '{"score": 0.9, "checklist": [], "lettering": "", "feedback": "Good.", "suggestions": []}'
+    scene = Scene(settings, text=[calls(generate("a red fox")), says(review), says(review)], pictures=held)
     async with scene.studio() as studio:
         conversation = await studio.new_conversation()
-        events = await run(studio, conversation.id, "a red fox", image_model="both", review="off")
+        events = await run(studio, conversation.id, "a red fox", image_model="both")
         kept = await studio.conversation(conversation.id)
         made = [await studio.picture(conversation.id, handle) for handle in ("#1", "#2")]
     requests = [one.request for one in scene.provider.asked if one.request]
@@ -47,44 +57,13 @@ async def test_one_wish_is_painted_by_both_and_shown_as_one_sheet(settings: Sett
     assert [shown[handle].data for handle in canvas.handles] == [png(1376, 768, "red"), png(1376, 768, "blue")]
     painting = next(line for line in of_type(events, ThoughtLog) if line.step is Step.PAINTING)
     assert painting.parameters == {"count": 2, "model": "Flash + Pro, 1K"}
-
-
-async def test_the_planner_hears_which_model_made_which_picture(settings: Settings) -> None:
-    scene = Scene(settings, text=[calls(generate())], pictures=by_model)
-    async with scene.studio() as studio:
-        conversation = await studio.new_conversation()
-        await run(studio, conversation.id, "a fox", image_model="both", review="off")
-        kept = await studio.conversation(conversation.id)
+    # Both are looked at when one is due.
+    assert [one.review is not None and one.review.score for one in kept.pictures] == [0.9, 0.9]
+    # The planner hears which of them made which picture.
     [result] = [part for part in kept.turns[0].messages[-1].parts if isinstance(part, ToolResultPart)]
     told = result.content["pictures"]
     assert isinstance(told, list)
     assert [one["model"] for one in told if isinstance(one, dict)] == ["Flash", "Pro"]
-
-
-async def test_both_are_asked_before_either_answers(settings: Settings) -> None:
-    asked_models: set[str] = set()
-    both_are_asked = asyncio.Event()
-
-    def held(asked: Asked) -> Line:
-        asked_models.add(asked.model.id)
-        if len(asked_models) == 2:
-            both_are_asked.set()
-        return Line((Hold(both_are_asked), *by_model(asked).parts))
-
-    scene = Scene(settings, text=[calls(generate())], pictures=held)
-    async with scene.studio() as studio:
-        conversation = await studio.new_conversation()
-        events = await run(studio, conversation.id, "a fox", image_model="both", review="off")
-    assert len(of_type(events, PictureReady)) == 2
-
-
-async def test_several_of_each_are_several_of_each(settings: Settings) -> None:
-    scene = Scene(settings, text=[calls(generate(number_of_images=2))], pictures=by_model)
-    async with scene.studio() as studio:
-        conversation = await studio.new_conversation()
-        await run(studio, conversation.id, "two foxes", image_model="both", review="off")
-    requests = [one.request for one in scene.provider.asked if one.request]
-    assert sorted((one.model.id, one.take) for one in requests) == sorted((m, n) for m in (FLASH, PRO) for n in (1, 2))
 
 
 async def test_when_one_of_the_two_refuses_the_other_is_shown_with_the_reason(settings: Settings) -> None:
@@ -104,7 +83,7 @@ async def test_when_one_of_the_two_refuses_the_other_is_shown_with_the_reason(se
     assert (kinds.count(SmartCanvas), kinds.count(FailureNote)) == (1, 1)
 
 
-async def test_the_plan_says_what_each_would_cost(settings: Settings) -> None:
+async def test_the_plan_says_what_several_of_each_would_cost(settings: Settings) -> None:
     scene = Scene(settings, text=[calls(generate(number_of_images=2))], pictures=by_model)
     async with scene.studio() as studio:
         conversation = await studio.new_conversation()
@@ -118,6 +97,8 @@ async def test_the_plan_says_what_each_would_cost(settings: Settings) -> None:
     assert 0 < flash < pro
     assert plan.price_usd == pytest.approx(flash + pro)
     assert len(of_type(painted, PictureReady)) == 4
+    requests = [one.request for one in scene.provider.asked if one.request]
+    assert sorted((one.model.id, one.take) for one in requests) == sorted((m, n) for m in (FLASH, PRO) for n in (1, 2))
     card = next(one for one in kept.turns[0].components if isinstance(one, PlanCard))
     assert card.state == "run"
 
@@ -143,16 +124,6 @@ async def test_a_ratio_that_only_one_of_them_obeys_is_refused_naming_the_other(s
         events = await run(studio, conversation.id, "a fox", image_model="both", aspect_ratio="1:8")
     error = only(events, TurnFailed).error
     assert (error.code, error.parameters["model"]) == (ErrorCode.SETTING_NOT_SUPPORTED, "Pro")
-
-
-async def test_both_are_looked_at_when_one_is_due(settings: Settings) -> None:
-    review = '{"score": 0.9, "checklist": [], "lettering": "", "feedback": "Good.", "suggestions": []}'
-    scene = Scene(settings, text=[calls(generate()), says(review), says(review)], pictures=by_model)
-    async with scene.studio() as studio:
-        conversation = await studio.new_conversation()
-        await run(studio, conversation.id, "a fox", image_model="both")
-        kept = await studio.conversation(conversation.id)
-    assert [one.review is not None and one.review.score for one in kept.pictures] == [0.9, 0.9]
 
 
 async def test_where_one_painter_plays_both_parts_it_is_refused_with_a_sentence(settings: Settings) -> None:

@@ -11,33 +11,21 @@ from typing import Annotated
 import pytest
 
 from agent.errors import ErrorCode
-from agent.events import Step, ThoughtLog, TurnDone, TurnFailed
+from agent.events import Step, ThoughtLog, TurnDone, TurnEvent, TurnFailed
 from agent.messages import Role, ToolCallPart
 from agent.settings import Settings
-from tests.adapters.scripted import Asked, Line, calls, says
+from tests.adapters.scripted import Asked, Line, Script, calls, says
 from tests.adapters.tools import Tool, ToolAnswer, ToolContext, tool
+from tests.support.cases import each_case
 from tests.support.scenes import Scene, generate, of_type, only, picture, run, words
 from tests.support.tool_calls import call, results
 
 
-class Meeting:
-    """Where two calls wait for each other: one after the other they would wait for ever."""
-
-    def __init__(self) -> None:
-        self.barrier = asyncio.Barrier(2)
-
-    async def come(self) -> None:
-        await self.barrier.wait()
-
-
-def meet(meeting: Meeting) -> Tool:
-    @tool()
-    async def meet_someone(context: ToolContext, name: Annotated[str, "Who comes."]) -> ToolAnswer:
-        """Come to a place where somebody else comes at the same time."""
-        await meeting.come()
-        return ToolAnswer({"met_by": name})
-
-    return meet_someone
+async def turn(settings: Settings, script: Script, *tools: Tool, text: str = "do it") -> tuple[Scene, list[TurnEvent]]:
+    """Run a turn with these tools."""
+    scene = Scene(settings, text=script, tools=tools)
+    async with scene.studio() as studio:
+        return scene, await run(studio, (await studio.new_conversation()).id, text)
 
 
 @tool()
@@ -67,38 +55,42 @@ async def read_encyclopedia(context: ToolContext) -> ToolAnswer:
 async def test_calls_of_one_answer_run_side_by_side_and_are_answered_in_order_with_their_ids(
     settings: Settings,
 ) -> None:
-    both = calls(
-        call("meet_someone", "a", name="Ann"), call("weigh", "b", thing="egg"), call("meet_someone", "c", name="Bob")
+    # One after the other they would wait for ever.
+    barrier = asyncio.Barrier(2)
+
+    @tool()
+    async def meet_someone(context: ToolContext, name: Annotated[str, "Who comes."]) -> ToolAnswer:
+        """Come to a place where somebody else comes at the same time."""
+        await barrier.wait()
+        return ToolAnswer({"met_by": name})
+
+    ann, egg, bob = (
+        call("meet_someone", "a", name="Ann"),
+        call("weigh", "b", thing="egg"),
+        call("meet_someone", "c", name="Bob"),
     )
-    scene = Scene(settings, text=[both, says("They met.")], tools=[meet(Meeting()), weigh])
-    async with scene.studio() as studio:
-        conversation = await studio.new_conversation()
-        events = await run(studio, conversation.id, "let Ann and Bob meet")
-    assert [(one.call_id, one.content) for one in results(scene.provider.asked[1])] == [
-        ("a", {"met_by": "Ann"}),
-        ("b", {"grams": 3}),
-        ("c", {"met_by": "Bob"}),
-    ]
+    scene, events = await turn(settings, [calls(ann, egg, bob), says("They met.")], meet_someone, weigh)
+    answers = [("a", {"met_by": "Ann"}), ("b", {"grams": 3}), ("c", {"met_by": "Bob"})]
+    assert [(one.call_id, one.content) for one in results(scene.provider.asked[1])] == answers
     assert words(events) == "They met."
 
 
-async def test_the_agent_may_call_one_tool_after_another_before_it_answers(settings: Settings) -> None:
-    script = [
-        calls(call("weigh", thing="a")),
-        calls(call("weigh", thing="ab")),
-        calls(call("weigh", thing="abc")),
-        says("Six."),
-    ]
-    scene = Scene(settings, text=script, tools=[weigh])
+async def test_the_agent_may_call_one_tool_after_another_before_it_answers_and_the_steps_name_each(
+    settings: Settings,
+) -> None:
+    things = ["a", "an   egg", "abc"]
+    scene = Scene(settings, text=[*(calls(call("weigh", thing=one)) for one in things), says("Six.")], tools=[weigh])
     async with scene.studio() as studio:
         conversation = await studio.new_conversation()
         events = await run(studio, conversation.id, "weigh all of it")
-        turn = (await studio.conversation(conversation.id)).turns[0]
+        kept = (await studio.conversation(conversation.id)).turns[0]
     assert isinstance(events[-1], TurnDone)
-    assert [message.role for message in turn.messages] == [Role.PROMPT, *[Role.MODEL, Role.TOOL] * 3, Role.MODEL]
+    assert [message.role for message in kept.messages] == [Role.PROMPT, *[Role.MODEL, Role.TOOL] * 3, Role.MODEL]
+    lines = [one.parameters for one in of_type(events, ThoughtLog) if one.step is Step.TOOL]
+    assert lines == [{"name": "weigh", "object": one} for one in ("a", "an egg", "abc")]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("wrong", "said"),
     [
         (call("fly"), "There is no tool named fly. Tools: generate_image, "),
@@ -110,10 +102,7 @@ async def test_the_agent_may_call_one_tool_after_another_before_it_answers(setti
 async def test_a_call_that_cannot_be_done_goes_back_as_an_error_the_model_can_mend(
     settings: Settings, wrong: ToolCallPart, said: str
 ) -> None:
-    scene = Scene(settings, text=[calls(wrong), says("Then not.")], tools=[weigh, break_down])
-    async with scene.studio() as studio:
-        conversation = await studio.new_conversation()
-        events = await run(studio, conversation.id, "try it")
+    scene, events = await turn(settings, [calls(wrong), says("Then not.")], weigh, break_down)
     (result,) = results(scene.provider.asked[1])
     assert result.is_error
     assert said in str(result.content["error"])
@@ -144,56 +133,29 @@ async def test_where_no_process_can_be_started_the_model_hears_it_and_the_turn_g
         assert isinstance((await run(studio, conversation.id, "a red fox"))[-1], TurnDone)
 
 
-async def test_the_same_call_three_times_ends_the_turn(settings: Settings) -> None:
-    def stubborn(asked: Asked) -> Line:
-        return calls(call("weigh", thing="egg"))
-
-    scene = Scene(settings, text=stubborn, tools=[weigh])
-    async with scene.studio() as studio:
-        conversation = await studio.new_conversation()
-        events = await run(studio, conversation.id, "weigh it")
-    assert only(events, TurnFailed).error.code is ErrorCode.TOO_MANY_STEPS
-    assert len(scene.provider.asked) == 3
-
-
-async def test_sixteen_steps_end_the_turn(settings: Settings) -> None:
+@each_case(("is_stubborn", "most"), [(True, 3), (False, 16)])
+async def test_the_same_call_three_times_or_sixteen_steps_end_the_turn(
+    settings: Settings, is_stubborn: bool, most: int
+) -> None:
     def endless(asked: Asked) -> Line:
-        return calls(call("weigh", thing=f"thing {len(asked.messages)}"))
+        return calls(call("weigh", thing="egg" if is_stubborn else f"thing {len(asked.messages)}"))
 
-    scene = Scene(settings, text=endless, tools=[weigh])
-    async with scene.studio() as studio:
-        conversation = await studio.new_conversation()
-        events = await run(studio, conversation.id, "weigh everything")
+    scene, events = await turn(settings, endless, weigh)
     assert only(events, TurnFailed).error.code is ErrorCode.TOO_MANY_STEPS
-    assert len(scene.provider.asked) == 16
+    assert len(scene.provider.asked) == most
 
 
 async def test_a_tool_that_may_be_called_twice_a_turn_is_not_run_a_third_time(settings: Settings) -> None:
     asks = [call("ask_oracle", question=one) for one in ("first?", "second?", "third?")]
-    scene = Scene(settings, text=[calls(*asks[:1]), calls(*asks[1:]), says("Enough.")], tools=[ask_oracle])
-    async with scene.studio() as studio:
-        conversation = await studio.new_conversation()
-        await run(studio, conversation.id, "ask it")
+    scene, _ = await turn(settings, [calls(*asks[:1]), calls(*asks[1:]), says("Enough.")], ask_oracle)
     answered = results(scene.provider.asked[2])
     assert [one.is_error for one in answered] == [False, True]
     assert "ask_oracle can be called 2 times in a turn" in str(answered[1].content["error"])
 
 
 async def test_what_a_tool_found_is_cut_where_it_would_fill_the_model_with_it(settings: Settings) -> None:
-    scene = Scene(settings, text=[calls(call("read_encyclopedia")), says("Long.")], tools=[read_encyclopedia])
-    async with scene.studio() as studio:
-        conversation = await studio.new_conversation()
-        await run(studio, conversation.id, "read it")
+    scene, _ = await turn(settings, [calls(call("read_encyclopedia")), says("Long.")], read_encyclopedia)
     (result,) = results(scene.provider.asked[1])
     assert result.content["untrusted"] is True
     assert len(str(result.content)) < 70_000
     assert str(result.content["text"]).endswith("[truncated]")
-
-
-async def test_the_line_of_steps_names_the_tool_and_what_it_is_about(settings: Settings) -> None:
-    scene = Scene(settings, text=[calls(call("weigh", thing="an   egg")), says("Three.")], tools=[weigh])
-    async with scene.studio() as studio:
-        conversation = await studio.new_conversation()
-        events = await run(studio, conversation.id, "weigh it")
-    lines = [one.parameters for one in of_type(events, ThoughtLog) if one.step is Step.TOOL]
-    assert lines == [{"name": "weigh", "object": "an egg"}]

@@ -17,6 +17,7 @@ from agent.events import PictureReady, TextDelta, TurnEvent, TurnFailed, TurnSta
 from agent.pictures import Picture, Receipt
 from agent.plans import Decision, PlanEdit
 from agent.requests import UploadSource
+from agent.trace import TraceStep
 from tests.support.gemini import KEY
 from tests.support.scenes import of_type, only
 from tests.support.waiting import until
@@ -24,6 +25,7 @@ from tests.wire_server import Answer, Brain, GeminiServer, WireRequest
 
 Event = TypeVar("Event", bound=TurnEvent)
 Script = Answer | Brain | Sequence[Answer] | None
+_KEY = SecretStr(KEY)
 
 
 @dataclass(frozen=True)
@@ -124,22 +126,24 @@ class Talk:
     ) -> TurnResult:
         """Run the plan of a turn, changed perhaps, or drop it."""
         before, decision = self._script(plan, image), Decision(run=run, edits=edits)
-        events = self.studio.decide(self.id, turn.id, decision, owner=self.owner, key=SecretStr(KEY))
+        events = self.studio.decide(self.id, turn.id, decision, owner=self.owner, key=_KEY)
         return await self._result([event async for event in events], before)
 
-    async def retry(self, turn: TurnResult | Turn, plan: Script = None, image: Script = None) -> TurnResult:
+    async def retry(
+        self, turn: TurnResult | Turn, plan: Script = None, image: Script = None, key: SecretStr = _KEY
+    ) -> TurnResult:
         """Have a turn that failed, or was cut off, go on."""
         before = self._script(plan, image)
-        events = self.studio.retry(self.id, turn.id, owner=self.owner, key=SecretStr(KEY))
+        events = self.studio.retry(self.id, turn.id, owner=self.owner, key=key)
         return await self._result([event async for event in events], before)
 
-    def run(self, text: str, *images: UploadSource, **chosen: Any) -> Any:
+    def run(self, text: str, *images: UploadSource, key: SecretStr = _KEY, **chosen: Any) -> Any:
         """Return the stream of a turn, nothing scripted for it."""
         names = {"editing", "references", "roles", "mask", "expand", "request_id", "instead_of", "maximum_usd"}
         asked = {name: chosen.pop(name) for name in names & chosen.keys()}
         settings = TurnSettings.model_validate({"review": "off", **chosen})
         request = TurnRequest(text=text, images=images, settings=settings, **asked)
-        return self.studio.run_turn(self.id, request, owner=self.owner, key=SecretStr(KEY))
+        return self.studio.run_turn(self.id, request, owner=self.owner, key=key)
 
     async def another(self) -> Talk:
         """Return a further conversation of the same owner."""
@@ -154,6 +158,10 @@ class Talk:
         report: dict[str, Any] = await self.studio.report(self.id, turn.id, owner=self.owner)
         calls: list[Any] = report["calls"]
         return calls
+
+    async def trace(self, turn: TurnResult | Turn | None = None) -> tuple[TraceStep, ...]:
+        """Return the steps of a turn on record, or of all of them."""
+        return await self.studio.trace(self.id, turn.id if turn else None, owner=self.owner)
 
     async def rests(self) -> None:
         """Return when no turn of it is at work."""
