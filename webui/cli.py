@@ -227,8 +227,9 @@ def _end_soon(code: int) -> None:
 
     def end() -> None:
         time.sleep(_THREADS_S)
-        left = [thread.name for thread in threading.enumerate() if not thread.daemon and thread.is_alive()]
-        logging.getLogger(__name__).warning("ended without waiting for %s", ", ".join(left))
+        left = {thread for thread in threading.enumerate() if not thread.daemon} - {threading.main_thread()}
+        names = ", ".join(thread.name for thread in left)
+        logging.getLogger(__name__).warning("ended without waiting for %s", names)
         os._exit(code)
 
     threading.Thread(target=end, daemon=True).start()

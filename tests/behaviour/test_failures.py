@@ -94,7 +94,7 @@ SILENCE: list[Fault] = [
     (Hold(Text("late")), E.PROVIDER_TIMEOUT, "provider", "for 50 s"),
     (Hold(Text("One two three", chunks=3), after_chunks=2), E.PROVIDER_TIMEOUT, "provider", "for 50 s"),
 ]
-# One finish reason of every kind is among them; `test_gemini_answer` knows what each of the others comes to.
+# One finish reason of every kind is among them; `test_endings` knows what each of the others comes to.
 ELSEWHERE: dict[Place, list[Fault]] = {
     "search": IN_WORDS,
     "text": [

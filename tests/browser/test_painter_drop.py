@@ -295,17 +295,21 @@ def the_mask_keeps_to_its_file_while_others_come_and_go_and_yields_to_a_marked_p
         expect(chip(page)).to_have_count(0)
         expect(page.locator("#pt-canvas")).to_be_hidden()
     with step("the chip stays where it is through a turn of another message"):
-        # The file is there before the studio has taken the words: it is no part of them.
+        # The file, and more words, are there before the studio has taken the first: they are no part of them.
         kept: list[Route] = []
         page.route(JOIN, lambda route: kept.append(route))
         say(page, "draw a boat, 4:3")
+        composer(page).press_sequentially("and then")
         drop_on_stage(page)
         page.unroute(JOIN)
+        expect(composer(page)).to_have_value("and then")
         across(page)
         expect(chip(page)).to_contain_text("· mask")
         chip(page).evaluate("line => { window.before = line; }")
         expect(pictures(page)).to_have_count(1)
         expect_rest(page)
+        expect(composer(page)).to_have_value("and then")
+        composer(page).fill("")
         page.locator("#chat .acts [data-act=reference]").first.click()
         expect(page.locator("#ctx .ctx")).to_contain_text("#1")
         expect(chip(page)).to_contain_text("· mask")

@@ -145,8 +145,7 @@
   addEventListener("click", event => { if (event.target.closest?.("#box .submit-button") && (text().trim() || $("#box .thumbnail-item"))) sent(); }, true);
 
   // Pictures of elsewhere begin a conversation: the words that were written for them go there, too.
-  const empty = () => put("");
-  window.aivistaDrafts = { goAlong: () => { goesAlongUntil = Date.now() + ALONG_MS; }, leave, stay, empty };
+  window.aivistaDrafts = { goAlong: () => { goesAlongUntil = Date.now() + ALONG_MS; }, leave, stay, put };
 
   const watch = () => {
     const top = $("#top");

@@ -52,11 +52,11 @@
     headers.set("x-aivista-request", mine.id);
     // Python holds words back that were said to a conversation which has gone on elsewhere.
     if (mine.seen) headers.set("x-aivista-seen", mine.seen);
-    // Taken: the box is free for the next words, unless they stand there already. A file may have come meanwhile.
+    // Taken: what was sent leaves the box; words that were typed behind it meanwhile stay, and so does a file that came.
     const taken = () => {
       if (press?.id !== mine.id) return;
       press = null;
-      if (text() === mine.text) window.aivistaDrafts.empty();
+      if (text().startsWith(mine.text)) window.aivistaDrafts.put(text().slice(mine.text.length));
       // Python takes the pictures out; where that got lost they would go with the next words as well.
       if (mine.files) setTimeout(() => { if (!text() && files() === mine.files) window.aivistaAttached.clear(); }, FILES_MS);
     };
