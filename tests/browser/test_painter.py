@@ -140,7 +140,8 @@ def a_mask_survives_turns_failures_and_a_reload_and_arrives_at_the_server_as_it_
         expect(page.locator("#ctx .ctx")).to_have_count(0)
     with step("what is painted while a turn is at work outlasts its end"):
         say(page, "draw a whale")
-        expect(page.locator("#chat .live")).to_be_visible()
+        # Looked for whenever the page is drawn: a sketch is at work for less time than lies between two other looks.
+        page.wait_for_function("document.querySelector('#chat .live')")
         stroke(page, (0.2, 0.5), (0.6, 0.5))
         expect(page.locator("#ctx")).to_contain_text(re.compile(r"Editing\s*#1\s*· mask \d+ %"))
         expect(share(page)).to_have_text(re.compile(r"^\d+ % painted$"))
