@@ -131,13 +131,17 @@ def gemini_studio(gemini: GeminiProcess, tmp_path_factory: pytest.TempPathFactor
 @pytest.fixture(autouse=True)
 def _own_answers(request: pytest.FixtureRequest) -> Iterator[None]:
     """What a test scripts is for its own turns: all of them rest before the next test begins. None breaks a rule."""
-    server: GeminiProcess | None = request.getfixturevalue("gemini") if "gemini" in request.fixturenames else None
-    if server is not None:
-        server.control(clear=True)
-    yield
-    if server is None:
+    if "gemini" not in request.fixturenames:
+        yield
         return
+    server: GeminiProcess = request.getfixturevalue("gemini")
+    # The tab is closed after this: a turn that was sent and has not begun is on the page alone.
+    tabs: list[Page] = [request.getfixturevalue(name) for name in ("page", "phone") if name in request.fixturenames]
+    server.control(clear=True)
+    yield
     server.control(release=True)
+    for tab in tabs:
+        expect(tab.locator("#said-now, #chat .live")).to_have_count(0)
     if "gemini_studio" in request.fixturenames:
         wait_until(request.getfixturevalue("gemini_studio").is_at_rest)
     assert server.read("violations") == []

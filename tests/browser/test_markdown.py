@@ -108,6 +108,7 @@ def test_an_answer_in_markdown_is_drawn_and_ones_own_words_as_typed(answer: Loca
             expect(bubble).to_have_text(typed, use_inner_text=True)
             assert bubble.evaluate("element => element.innerText") == typed
             assert bubble.get_attribute("dir") == "auto"
+            expect_rest(page)
 
 
 def test_what_stands_under_a_message_is_not_cut_off_on_a_phone(
