@@ -2,7 +2,7 @@
 // shows them in the thread, and a press that was not taken yet has the same id as the one before.
 (() => {
   const $ = selector => document.querySelector(selector);
-  const LONGEST_MS = 60_000, FILES_MS = 5000;
+  const LONGEST_MS = 60_000, FILES_MS = 5000, LOOK_MS = 200;
   const text = () => $("#box textarea")?.value || "";
   const files = () => [...document.querySelectorAll("#box .thumbnail-item img")].map(one => one.src).join(" ");
   const rows = () => document.querySelectorAll("#chat .message-row").length;
@@ -18,8 +18,11 @@
     // Rows of a turn that fails at once stand there for a moment only.
     const count = rows(), watch = new MutationObserver(() => { if (rows() !== count) hide(); });
     watch.observe($("#chat"), { childList: true, subtree: true });
+    // Nor does anything come of a turn that fails before it stands there: its words come back into the box.
+    let hasLeft = false;
+    const look = setInterval(() => { hasLeft ||= text() !== words; if (hasLeft && text() === words) hide(); }, LOOK_MS);
     const last = setTimeout(hide, LONGEST_MS);
-    unwatch = () => { watch.disconnect(); clearTimeout(last); };
+    unwatch = () => { watch.disconnect(); clearInterval(look); clearTimeout(last); };
   };
   const pressed = event => {
     const isSend = event.type === "click"
