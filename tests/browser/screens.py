@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeAlias
 
 from playwright.sync_api import Page, expect
 
 from tests.page.hands import attach, composer, expect_rest, pictures, say
+
+# The name of a screen and where on the page is what it adds to those before it.
+Screen: TypeAlias = tuple[str, str]
 
 
 def show_tab(page: Page, name: str) -> None:
@@ -22,9 +26,9 @@ def open_dialog(page: Page, name: str) -> None:
     expect(page.get_by_role("dialog").locator("visible=true")).to_be_visible()
 
 
-def screens(page: Page, photo: Path) -> Iterator[str]:
-    """Go through all screens of an open conversation with two pictures; yield the name of each when it stands."""
-    yield "conversation"
+def screens(page: Page, photo: Path) -> Iterator[Screen]:
+    """Go through all screens of an open conversation with two pictures; yield each when it stands."""
+    yield "conversation", "html"
     yield from _conversation(page)
     yield from _composer(page, photo)
     yield from _rail(page)
@@ -41,33 +45,33 @@ def plan(page: Page, wish: str) -> None:
     expect_rest(page)
 
 
-def _conversation(page: Page) -> Iterator[str]:
+def _conversation(page: Page) -> Iterator[Screen]:
     receipt, sliders = page.locator("#chat details.receipt").last, page.locator("#chat details.sliders").last
     receipt.locator("summary").click()
     expect(receipt.locator("dl")).to_be_visible()
-    yield "receipt"
+    yield "receipt", "#chat details.receipt"
     receipt.locator("summary").click()
     sliders.locator("summary").click()
     expect(sliders.locator("input").first).to_be_visible()
-    yield "sliders"
+    yield "sliders", "#chat details.sliders"
     sliders.locator("summary").click()
     page.locator("#chat [data-branch=edit]").last.click()
     expect(page.locator("#chat .said-form:not([hidden])")).to_be_visible()
-    yield "message edited"
+    yield "message edited", "#chat .said-form"
     page.keyboard.press("Escape")
     page.locator("#chat details.more > summary").last.click()
     expect(page.locator("#chat details.more[open] > div")).to_be_visible()
-    yield "copies"
+    yield "copies", "#chat details.more"
     page.locator("#chat details.more > summary").last.click()
 
 
-def _composer(page: Page, photo: Path) -> Iterator[str]:
+def _composer(page: Page, photo: Path) -> Iterator[Screen]:
     attach(page, photo)
     for number, act in enumerate(("reference", "edit"), 1):
         page.locator(f"#chat .acts [data-act={act}]").nth(number - 1).click()
         expect(page.locator("#ctx .ctx")).to_have_count(number)
     composer(page).fill("a picture of it, at night")
-    yield "composer"
+    yield "composer", "#composer"
     page.locator("#box .thumbnail-item .delete-button").click()
     for _ in range(2):
         count = page.locator("#ctx .ctx").count()
@@ -77,7 +81,7 @@ def _composer(page: Page, photo: Path) -> Iterator[str]:
     page.locator("#aspect-ratio input").click()
     # Gradio fades it in, whatever somebody prefers.
     expect(page.locator("#aspect-ratio .options")).to_have_css("opacity", "1")
-    yield "ratios"
+    yield "ratios", "#aspect-ratio"
     page.keyboard.press("Escape")
     # Its field opens it again whenever it gets the focus back.
     page.locator("#aspect-ratio input").blur()
@@ -86,88 +90,89 @@ def _composer(page: Page, photo: Path) -> Iterator[str]:
     if more.is_visible():
         more.click()
         expect(page.locator("#aids-menu")).to_be_visible()
-        yield "aids"
+        yield "aids", "#aids-menu"
         page.keyboard.press("Escape")
     page.evaluate("document.querySelector('[data-aid=presets]').click()")
     expect(page.locator("#presets form.save")).to_be_visible()
-    yield "presets"
+    yield "presets", "#presets"
     page.keyboard.press("Escape")
     expect(page.locator("#presets")).to_be_hidden()
 
 
-def _rail(page: Page) -> Iterator[str]:
+def _rail(page: Page) -> Iterator[Screen]:
     chats = page.locator("#tabs .to-chats")
     is_drawer = chats.is_visible()
     if is_drawer:
         chats.click()
         expect(page.locator("html[data-rail-open]")).to_have_count(1)
-    yield "rail"
+    yield "rail", "#rail"
     # In the list it is seen when its row is pointed at.
     page.locator("#rail-rows .opener").first.hover()
     page.locator("#rail-rows .opener").first.click()
     expect(page.locator("#menu-conversation")).to_be_visible()
-    yield "menu"
+    yield "menu", "#menu-conversation"
     page.keyboard.press("Escape")
     if is_drawer:
         page.keyboard.press("Escape")
         expect(page.locator("html[data-rail-open]")).to_have_count(0)
 
 
-def _canvas(page: Page) -> Iterator[str]:
+def _canvas(page: Page) -> Iterator[Screen]:
     pictures(page).first.click()
     expect(page.locator("#canvas .cv-pic img")).to_be_visible()
-    yield "canvas"
+    yield "canvas", "#canvas"
     page.locator("#canvas [data-paint=open]").first.click()
     expect(page.locator("#pt-canvas")).to_be_focused()
     page.keyboard.press("ArrowLeft")
-    yield "painter"
+    yield "painter", "html"
     page.locator("#pt [data-paint=mode][data-mode=expand], #pt [data-mode=expand]").first.click()
-    yield "expand"
+    yield "expand", "#pt"
     page.keyboard.press("Escape")
     show_tab(page, "canvas")  # on a phone the painter leads back to the conversation
     page.locator("#canvas [data-act=compare]").first.click()
     expect(page.locator("#canvas .cmp")).to_be_visible()
-    yield "compare"
+    yield "compare", "#canvas"
 
 
-def _other_tabs(page: Page) -> Iterator[str]:
+def _other_tabs(page: Page) -> Iterator[Screen]:
     show_tab(page, "gallery")
     expect(page.locator("#gallery .gal-cell").first).to_be_visible()
-    yield "gallery"
+    yield "gallery", "#gallery"
     page.locator("#gallery .gal-sift").click()
     expect(page.locator("#gallery .gal-pop:popover-open")).to_be_visible()
-    yield "filters"
+    yield "filters", "#gallery .gal-pop"
     page.keyboard.press("Escape")
     page.locator("#gallery .gal-tick").first.click()
     expect(page.locator("#gallery .gal-bar")).to_be_visible()
-    yield "gallery chosen"
+    yield "gallery chosen", "#gallery"
     page.locator("#gallery .gal-drop").click()
     show_tab(page, "tree")
     expect(page.locator("#tr-pane .tr-node").first).to_be_visible()
-    yield "tree"
+    yield "tree", "#tree"
     page.locator("#tr-pane .tr-more").first.click()
     expect(page.locator("#tr-menu")).to_be_visible()
-    yield "tree menu"
+    yield "tree menu", "#tr-menu"
     page.keyboard.press("Escape")
     show_tab(page, "files")
-    yield "files"
+    yield "files", "#files"
     show_tab(page, "trace")
     expect(page.locator("#trace .trc-turn").first).to_be_visible()
-    yield "trace"
+    yield "trace", "#trace"
 
 
-def _dialogs(page: Page) -> Iterator[str]:
+def _dialogs(page: Page) -> Iterator[Screen]:
     for name in ("settings", "styles", "shortcuts", "prompts"):
         open_dialog(page, name)
         if name == "styles":
             # A few of them show what all do.
             page.locator("#sty-list [data-style=family][data-id=chinese]").click()
             expect(page.locator("#sty-list .sty-cards")).to_have_attribute("data-family", "chinese")
-        yield name
+        # What lies behind the first of them is looked at once more.
+        yield name, "html" if name == "settings" else f"#{name}"
         if name == "styles":
             page.locator("#styles [data-style=new]").click()
             expect(page.locator("#sty-fields")).to_be_visible()
-            yield "new style"
+            yield "new style", "#styles"
             page.locator("#sty-fields [data-style=cancel]").click()
             expect(page.locator("#sty-list .sty-cards")).to_be_visible()
         page.keyboard.press("Escape")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
 from typing import TypeAlias
@@ -21,14 +21,8 @@ _SCRIPTS = Path(__file__).parents[1] / "page"
 WIDE: ViewportSize = {"width": 1440, "height": 900}
 PHONE: ViewportSize = {"width": 390, "height": 844}
 Left: TypeAlias = Callable[[Page], list[str]]
-# Every rule of axe's; of another theme, which changes colours alone, those of colours.
-_ALL: dict[str, object] = {"resultTypes": ["violations"]}
-_COLOURS: dict[str, object] = {
-    "resultTypes": ["violations"],
-    "runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]},
-}
-# What stands beside every other screen as it stood on the first, and takes half of the time to look at.
-_BESIDE = ("#rail", "#chat")
+# What another theme changes, and a narrower window does not.
+_COLOURS: dict[str, object] = {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}}
 # What closes when anything else is done.
 _MENUS = ("ratios", "aids", "presets", "menu", "filters", "tree menu")
 _AXE = resources.files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
@@ -46,11 +40,12 @@ _NAMES = re.compile(
 )
 
 
-def faults(page: Page, options: dict[str, object] = _ALL, beside: Sequence[str] = ()) -> list[str]:
-    """Return what axe finds wrong on the page as it is now, but for the parts `beside` what is looked at."""
+def faults(page: Page, where: str = "html", rules: dict[str, object] | None = None) -> list[str]:
+    """Return what axe finds wrong there on the page as it is now, by `rules` or by all."""
     if not page.evaluate("'axe' in window"):
         page.evaluate(_AXE)
-    where = {"include": ["html"], "exclude": list(beside)}
+    # All style sheets are loaded for a single rule, about turned screens.
+    options = {"resultTypes": ["violations"], "preload": where == "html", **(rules or {})}
     found = page.evaluate("([where, options]) => axe.run(where, options)", [where, options])["violations"]
     return [
         f"{one['impact']} {one['id']}: {node['target']} {node['html'][:90]}" for one in found for node in one["nodes"]
@@ -117,9 +112,8 @@ def test_no_screen_has_a_fault_a_word_of_another_language_or_too_small_a_target(
     open_page(page, studio.url)
     found = [f"start: {one}" for one in [*at_last(page, faults), *at_last(page, left), *small_targets(page)]]
     open_at(page, studio.sketched(*wishes), 2)
-    for name in screens(page, photo):
-        beside = () if name == "conversation" else _BESIDE
-        found += [f"{name}: {one}" for one in [*faults(page, beside=beside), *left(page), *small_targets(page)]]
+    for name, where in screens(page, photo):
+        found += [f"{name}: {one}" for one in [*faults(page, where), *left(page), *small_targets(page)]]
         if name in _MENUS:
             continue
         page.keyboard.press("Shift")  # from here on the focus is seen, as for anybody who works with keys
@@ -129,7 +123,7 @@ def test_no_screen_has_a_fault_a_word_of_another_language_or_too_small_a_target(
             continue
         page.emulate_media(color_scheme="dark", reduced_motion="reduce")
         expect(page.locator("body.dark")).to_be_attached()
-        found += [f"{name}, dark: {one}" for one in faults(page, _COLOURS, beside)]
+        found += [f"{name}, dark: {one}" for one in faults(page, where, _COLOURS)]
         page.emulate_media(color_scheme="light", reduced_motion="reduce")
         expect(page.locator("body.dark")).to_have_count(0)
     open_page(page, studio.url)

@@ -25,7 +25,7 @@ from tests.support.waiting import wait_until
 @pytest.fixture(scope="module")
 def told(studio: PageProcess) -> str:
     """Two conversations, one in English and one in Chinese; the address of the English one."""
-    address = f"{studio.url}/?c={studio.sketch('draw a red fox in the snow')}"
+    address = studio.sketched("draw a red fox in the snow")
     studio.sketch("画一座雪山，夜晚，有月亮")
     return address
 

@@ -15,7 +15,7 @@ from tests.page.journeys import Called, step
 @pytest.fixture(scope="module")
 def addresses(studio: PageProcess) -> list[str]:
     """Two conversations, each with a picture."""
-    return [f"{studio.url}/?c={studio.sketch(wish)}" for wish in ("draw a red fox in the snow", "draw a lighthouse")]
+    return [studio.sketched(wish) for wish in ("draw a red fox in the snow", "draw a lighthouse")]
 
 
 def pane(page: Page, name: str) -> Locator:

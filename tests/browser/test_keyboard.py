@@ -16,7 +16,7 @@ def test_the_keys_of_the_page_the_gallery_and_the_painter_are_listed_and_single_
     page: Page, gemini_studio: PageProcess
 ) -> None:
     called = Called(page)
-    open_at(page, f"{gemini_studio.url}/?c={gemini_studio.sketch('draw a boat, 4:3')}", 1)
+    open_at(page, gemini_studio.sketched("draw a boat, 4:3"), 1)
     with step("the list of keys opens by key and by button, and its switch turns single keys off"):
         composer(page).press("?")
         expect(composer(page)).to_have_value("?")

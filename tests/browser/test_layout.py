@@ -98,7 +98,7 @@ def the_thread_follows_until_one_scrolls_up_and_what_one_reads_or_unfolds_stays_
 
 def the_stage_is_as_wide_as_it_was_drawn_and_shows_the_newest_picture(page: Page, studio: PageProcess) -> None:
     called = Called(page)
-    open_at(page, f"{studio.url}/?c={studio.sketch('draw a green whale', 'make it darker')}", 2)
+    open_at(page, studio.sketched("draw a green whale", "make it darker"), 2)
     page.locator("#top [data-act=stage]").click()
     expect(page.locator("#canvas .cv-pic img")).to_be_visible()
     edge = called.within.get_by_role("separator", name=called.words("tabs.edge"))

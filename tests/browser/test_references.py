@@ -15,7 +15,7 @@ from tests.wire_server import GeminiProcess
 def test_pictures_are_adjusted_exactly_and_given_as_references_with_a_role(page: Page, studio: PageProcess) -> None:
     called, roles = Called(page), page.locator("#roles textarea, #roles input")
     receipt = page.locator("#chat .receipt").last
-    open_at(page, f"{studio.url}/?c={studio.sketch('draw a red fox in the snow')}", 1)
+    open_at(page, studio.sketched("draw a red fox in the snow"), 1)
     with step("an adjustment says what was done and that it was free"):
         paint(page, "make it a bit warmer")
         expect_loaded(pictures(page).last)

@@ -112,7 +112,6 @@ class PageProcess:
         self._flags = flags
         self._is_cold = is_cold
         self._environment = clean_environment(**(environment or {}))
-        self._drawn: dict[tuple[Wish, ...], str] = {}
         self.said = ""
 
     def is_at_rest(self) -> bool:
@@ -125,21 +124,12 @@ class PageProcess:
         return f"http://127.0.0.1:{self.port}"
 
     def sketched(self, *wishes: Wish) -> str:
-        """Return the address of a new conversation in which these wishes were drawn, one turn for each.
-
-        The turns run beside the page and not in it, which takes a fraction of the time, and once: who asks is given a
-        copy of the conversation, who asks for the same wishes another.
-        """
-        if wishes not in self._drawn:
-            self._drawn[wishes] = self.sketch(*wishes)
-        return f"{self.url}/?c={self._sketch(self._drawn[wishes])}"
+        """Return the address of a new conversation in which these wishes were drawn, one turn for each."""
+        return f"{self.url}/?c={self.sketch(*wishes)}"
 
     def sketch(self, *wishes: Wish) -> str:
-        """Draw the wishes in a new conversation beside the page; return its id."""
-        return self._sketch(wishes)
-
-    def _sketch(self, what: str | Sequence[Wish]) -> str:
-        arguments = [str(self.home), json.dumps(what)]
+        """Draw the wishes in a new conversation beside the page, which takes a fraction of the time; return its id."""
+        arguments = [str(self.home), json.dumps(wishes)]
         with tempfile.TemporaryFile("w+") as errors:
             process = start(arguments, errors, environment=self._environment, code=_SKETCHING)
             assert process.stdout is not None

@@ -15,25 +15,18 @@ from agent.studio import Studio
 from tests.page.process import Wish
 
 
-async def _made(home: Path, told: str | Sequence[Wish]) -> str:
+async def _drawn(home: Path, wishes: Sequence[Wish]) -> str:
     catalogue = os.environ.get("AIVISTA_CATALOGUE")
     settings = Settings(home=home, provider="sketch", catalogue_file=Path(catalogue) if catalogue else None)
     async with Studio(settings) as studio:
-        if isinstance(told, str):
-            return (await studio.duplicate_conversation(told)).id
-        return await _drawn(studio, told)
-
-
-async def _drawn(studio: Studio, wishes: Sequence[Wish]) -> str:
-    conversation = await studio.new_conversation()
-    for wish in wishes:
-        words, editing = (wish, None) if isinstance(wish, str) else wish
-        async for _ in studio.run_turn(conversation.id, TurnRequest(text=words, editing=editing)):
-            pass
-    return conversation.id
+        conversation = await studio.new_conversation()
+        for wish in wishes:
+            words, editing = (wish, None) if isinstance(wish, str) else wish
+            async for _ in studio.run_turn(conversation.id, TurnRequest(text=words, editing=editing)):
+                pass
+        return conversation.id
 
 
 def main() -> None:
-    """Take a home and a list of wishes, or the id of a conversation; draw the wishes, or copy the conversation, and
-    print the id of the new one."""
-    print(asyncio.run(_made(Path(sys.argv[1]), json.loads(sys.argv[2]))))
+    """Take a home and a list of wishes; draw the wishes and print the id of the new conversation."""
+    print(asyncio.run(_drawn(Path(sys.argv[1]), json.loads(sys.argv[2]))))
