@@ -24,7 +24,7 @@ from tests.support.waiting import until
 from tests.wire_server import Answer, Brain, GeminiServer, WireRequest
 
 Event = TypeVar("Event", bound=TurnEvent)
-Script = Answer | Brain | Sequence[Answer] | None
+Script = Answer | Brain | Sequence[Answer | Brain] | None
 _KEY = SecretStr(KEY)
 
 

@@ -6,16 +6,15 @@ import math
 
 import numpy as np
 import pytest
-import pytest_asyncio
 
 from agent.errors import ErrorCode
 from agent.events import PaintingStarted
-from agent.pictures import EditRecord, Margins, Picture
+from agent.pictures import Margins
 from agent.requests import Expansion, Mask
 from tests.behaviour.talk import Talk
 from tests.bench.masking_simulator import Redrawing
 from tests.support.gemini import paint
-from tests.support.masked_turns import changed, painted_inside, pixels_of, read_now
+from tests.support.masked_turns import changed, edit_of, painted_inside, pixels_of, read_now
 from tests.support.masking_scenes import photo, stored
 from tests.wire_server import Text
 
@@ -26,26 +25,10 @@ SIZE = (640 + 160 + 64, 520 + 26)
 TABLE = paint("more of the table")
 
 
-@pytest_asyncio.fixture(loop_scope="module")
-async def shown(talk: Talk) -> Talk:
-    """A conversation with a photo."""
-    await talk.say("Look.", PHOTO, plan=Text("I see."))
-    return talk
-
-
-def edit_of(picture: Picture) -> EditRecord:
-    assert picture.edit is not None
-    return picture.edit
-
-
-async def data_of(talk: Talk, handle: str) -> bytes:
-    return (await talk.studio.picture(talk.id, handle, talk.owner)).data
-
-
 async def test_every_pixel_of_the_original_is_in_the_wider_picture(shown: Talk) -> None:
     locks = {"aspect_ratio": "1:1", "resolution": "4K"}
     turn = await shown.say("wider", plan=TABLE, image=painted_inside(), expand=WIDER, **locks)
-    before, after = pixels_of(await data_of(shown, "#1")), pixels_of(await data_of(shown, "#1b"))
+    before, after = pixels_of((await shown.picture("#1")).data), pixels_of((await shown.picture("#1b")).data)
     edit = edit_of(turn.picture)
     assert (edit.kind, edit.verdict, edit.margins, edit.changed_outside) == ("expansion", "good", MARGINS, 0)
     assert (edit.outside, turn.picture.parents) == (640 * 520, ("#1",))
@@ -75,12 +58,12 @@ async def test_an_answer_with_spill_leaves_the_original_as_it_is_until_the_perso
     spills = painted_inside(Redrawing(shift=(5.0, 4.0), bleed_px=16))
     await shown.say("wider", plan=TABLE, image=spills, expand=Expansion("#1", right=0.5))
     asked = len(shown.models.requests)
-    before, after = pixels_of(await data_of(shown, "#1")), pixels_of(await data_of(shown, "#1b"))
+    before, after = pixels_of((await shown.picture("#1")).data), pixels_of((await shown.picture("#1b")).data)
     grown = await shown.studio.grow_mask(shown.id, "#1b", shown.owner)
     assert (after[:, :640] == before).all()
     assert (grown.image.width, grown.image.height) == (960, 520)
     assert len(shown.models.requests) == asked
-    assert (pixels_of(await data_of(shown, grown.handle))[:, :500] == before[:, :500]).all()
+    assert (pixels_of((await shown.picture(grown.handle)).data)[:, :500] == before[:, :500]).all()
     assert (edit_of(grown).margins, edit_of(grown).changed_outside) == (Margins(right=320), 0)
 
 
