@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import math
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from agent.errors import ErrorCode
-from agent.events import PaintingStarted
+from agent.events import PaintingStarted, PlanReady
+from agent.messages import ImageOrigin
 from agent.pictures import Margins
 from agent.requests import Expansion, Mask
 from tests.behaviour.talk import Talk
@@ -16,6 +19,7 @@ from tests.bench.masking_simulator import Redrawing
 from tests.support.gemini import paint
 from tests.support.masked_turns import changed, edit_of, painted_inside, pixels_of, read_now
 from tests.support.masking_scenes import photo, stored
+from tests.support.scenes import png
 from tests.wire_server import Text
 
 PHOTO = stored(photo())
@@ -102,3 +106,45 @@ async def test_an_expansion_sent_again_grows_by_the_same(shown: Talk) -> None:
     assert again.turn is not None
     assert (first.margins, again.turn.margins) == (MARGINS, MARGINS)
     assert (again.picture.image.width, again.picture.image.height) == SIZE
+
+
+# ---- in words
+
+
+def colours(data: bytes) -> Image.Image:
+    with Image.open(io.BytesIO(data)) as image:
+        return image.convert("RGB")
+
+
+TEAL = png(640, 480, "teal")
+
+
+@pytest.mark.parametrize(
+    ("text", "size", "corner"),
+    [
+        ("outpaint to 16:9", (854, 480), (107, 0)),
+        ("扩展画面到16:9", (854, 480), (107, 0)),
+        ("往左边扩一点", (800, 480), (160, 0)),
+        ("show more around it", (960, 720), (160, 120)),
+    ],
+)
+async def test_without_a_key_what_is_there_is_continued(
+    sketch: Talk, text: str, size: tuple[int, int], corner: tuple[int, int]
+) -> None:
+    made = (await sketch.say(text, TEAL)).picture
+    before, after = [colours((await sketch.picture(handle)).data) for handle in ("#1", "#1b")]
+    left, top = corner
+    assert after.size == size
+    assert after.crop((left, top, left + 640, top + 480)).tobytes() == before.tobytes()
+    assert (made.image.origin, edit_of(made).kind) == (ImageOrigin.EDITED, "expansion")
+
+
+async def test_with_a_key_the_agent_is_told_how_far_the_picture_grows_and_grows_it_exactly(talk: Talk) -> None:
+    plan = paint("the same teal wall goes on", action="edit_image", handles=["#1"])
+    turn = await talk.say("outpaint to 16:9", TEAL, plan=plan)
+    assert turn.record.margins == Margins(left=107, right=107)
+    assert "made larger beyond its edges" in turn.requests[0].last_text
+    # Of a picture of one colour there is little to align by: the person is asked before it is paid for.
+    assert turn.one(PlanReady).plans[0].notices == ("little_to_align_by",)
+    there = await talk.say("outpaint to 4:3", TEAL)
+    assert (there.failure.code, there.requests) == (ErrorCode.EXPANSION_EMPTY, [])

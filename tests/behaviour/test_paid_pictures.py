@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import re
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agent import Settings, TurnRequest, TurnSettings
 from agent.components import FailureNote, PlanCard, SmartCanvas
 from agent.errors import ErrorCode
 from agent.events import PaintingStarted, PictureFailed, PictureReady, PlanReady, Step, ThoughtLog, TurnDone
 from agent.pictures import Blank
 from agent.plans import PlanEdit
+from tests.adapters.scripted import Asked, Line, calls
+from tests.adapters.scripted import Hold as Gated
 from tests.behaviour.talk import Talk
 from tests.support.gemini import REVIEWED, SMALL, paint
-from tests.support.scenes import of_type, png
+from tests.support.scenes import Scene, generate, of_type, only, picture, png, run
 from tests.support.waiting import until
 from tests.wire_server import Finish, Hold, PictureAnswer, WireRequest
 
@@ -65,6 +70,41 @@ async def test_an_empty_picture_is_marked_for_good(talk: Talk, colour: str, blan
 
 async def test_what_the_studio_draws_itself_is_never_called_empty(sketch: Talk) -> None:
     assert (await sketch.say("Draw a night sky")).picture.blank is None
+
+
+async def test_pictures_that_come_in_another_order_stand_in_the_order_of_the_request_everywhere(tmp_path: Path) -> None:
+    colours, gates, asked = ("red", "lime", "blue", "white"), [asyncio.Event() for _ in range(4)], count()
+
+    def painter(_: Asked) -> Line:
+        place = next(asked)
+        return Line((Gated(gates[place]), *picture(colour=colours[place]).parts))
+
+    again = generate("the same at night", action="edit", reference_mode="LAST_GENERATED")
+    scene = Scene(Settings(home=tmp_path), text=[calls(generate(number_of_images=3)), calls(again)], pictures=painter)
+    arrived: list[str] = []
+    # The last one asked answers first, and each that comes lets the one before it come.
+    gates[2].set()
+    gates[3].set()
+    async with scene.studio() as studio:
+        conversation = await studio.new_conversation()
+        request = TurnRequest(text="three foxes", settings=TurnSettings(review=False))
+        async for event in studio.run_turn(conversation.id, request):
+            if isinstance(event, PictureReady):
+                arrived.append(event.picture.handle)
+                assert event.picture.handle == f"#{event.index + 1}", "each stands in the place it was asked for"
+                gates[event.index - 1].set()
+        kept = await studio.conversation(conversation.id)
+        shown = [(await studio.picture(conversation.id, one.handle)).data for one in kept.pictures]
+        made = only(await run(studio, conversation.id, "the last one at night", review=False), PictureReady).picture
+    assert (arrived, [one.handle for one in kept.pictures]) == (["#3", "#2", "#1"], ["#1", "#2", "#3"])
+    assert shown == [png(1376, 768, colour) for colour in colours[:3]]
+    assert SmartCanvas(handles=("#1", "#2", "#3")) in kept.turns[0].components
+    told = next(one for one in reversed(scene.provider.asked) if one.request is None).messages
+    listed = "".join(message.text for message in told)
+    assert "#1 (painted here; a red fox), #2 (painted here; a red fox), #3 (painted here; a red fox)" in listed
+    # The newest is the last one that was asked for, not the last to arrive.
+    assert "When no picture is named, #3 is the one to change." in listed
+    assert (made.handle, made.parents) == ("#3b", ("#3",))
 
 
 # ---- painted again

@@ -46,7 +46,7 @@ async def test_settings_that_no_model_can_obey_are_refused_before_the_planner_is
 async def test_a_lock_that_one_model_obeys_is_obeyed_and_the_edit_of_a_part_keeps_its_shape(talk: Talk) -> None:
     turn = await talk.say("a tall red fox", plan=paint(), image=SMALL, aspect_ratio="1:8")
     assert turn.receipt.asked_aspect_ratio == "1:8"
-    locks = {"image_model": "pro", "aspect_ratio": "1:8"}
+    locks: dict[str, Any] = {"image_model": "pro", "aspect_ratio": "1:8"}
     turn = await talk.say("more sky", plan=Text("I only looked."), expand=Expansion("#1", top=20), **locks)
     assert turn.words == "I only looked."
 
