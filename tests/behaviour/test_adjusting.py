@@ -125,8 +125,7 @@ async def test_adjustments_follow_one_another_in_the_same_family_and_the_next_ch
     talk: Talk,
 ) -> None:
     await talk.say("a red fox", plan=paint(), image=SMALL)
-    confirmed = {"confirm": True, "number_of_images": 4}
-    turns = [await talk.say("make it brighter"), await talk.say("对比度 +10", **confirmed)]
+    turns = [await talk.say("make it brighter"), await talk.say("对比度 +10", confirm=True, number_of_images=4)]
     turns += [await talk.say("make #1 black and white")]
     made = [(turn.picture.handle, turn.picture.parents) for turn in turns]
     assert made == [("#1b", ("#1",)), ("#1c", ("#1b",)), ("#1d", ("#1",))]

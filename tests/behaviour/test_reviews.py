@@ -1,4 +1,4 @@
-"""Reviews: which pictures are looked at, what the model is shown, which go round again, and that it never costs a turn."""
+"""Reviews: which pictures are looked at, what the model is shown, which go round again; none of it costs a turn."""
 
 from __future__ import annotations
 

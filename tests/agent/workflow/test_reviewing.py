@@ -143,7 +143,7 @@ def test_words_that_read_differently_are_below_the_bar_whatever_the_model_thinks
 def test_a_reason_the_model_gave_itself_is_kept() -> None:
     said = [{"asked": "慢下来", "is_met": "no", "seen": "写成了“漫下来”"}]
     changed: dict[str, Any] = {"checklist": said, "score": 0.4, "lettering": "漫下来", "feedback": "标题写错了。"}
-    review = read(asked("慢下来", kind=AskedKind.TEXT), (), in_chinese=True, **changed)
+    review = found(json.dumps({**FOX, **changed}), asked("慢下来", kind=AskedKind.TEXT), in_chinese=True)
     assert (review.score, review.feedback, review.checklist[0].why) == (0.4, "标题写错了。", "写成了“漫下来”")
     assert review.suggestions[0] == "文字必须逐字写成“慢下来”。"
 
