@@ -137,9 +137,7 @@ async def test_the_pictures_of_an_earlier_tools_result_move_into_its_content(alb
     )
 
 
-async def test_signatures_of_words_stay_and_a_signed_picture_is_placed_and_fetched_without_its_own(
-    album: Album,
-) -> None:
+async def test_signatures_of_words_stay_and_a_signed_picture_is_placed_and_fetched_without_one(album: Album) -> None:
     part = await album.add("#2", origin=ImageOrigin.GENERATED)
     signed = part.model_copy(update={"thought_signature": SIGNATURE, "signed_by": "m"})
     words = TextPart(text="", thought_signature=SIGNATURE, signed_by="m")

@@ -158,12 +158,7 @@ def test_a_home_is_absolute_and_a_flag_wins_over_the_variable(tmp_path: Path) ->
 @each_case("value", ["soon", "-1", "0", "inf", "nan", "1e999"])
 @each_case(
     "name",
-    [
-        "AIVISTA_TEXT_TIMEOUT_S",
-        "AIVISTA_IMAGE_TIMEOUT_S",
-        "AIVISTA_HISTORY_CACHE_TTL_S",
-        "AIVISTA_HISTORY_CACHE_MB",
-    ],
+    ["AIVISTA_TEXT_TIMEOUT_S", "AIVISTA_IMAGE_TIMEOUT_S", "AIVISTA_HISTORY_CACHE_TTL_S", "AIVISTA_HISTORY_CACHE_MB"],
 )
 def test_a_number_that_makes_no_sense_names_its_variable(name: str, value: str) -> None:
     with pytest.raises(SettingsError, match=name) as error:

@@ -50,7 +50,4 @@ def test_words_need_no_answer() -> None:
 
 def test_no_signature_is_left_for_the_retry_and_nothing_else_changes() -> None:
     [bare] = without_old_signatures([PromptMessage(role=Role.MODEL, parts=(TextPart(text="Now."), CALL))])
-    assert bare.parts == (
-        TextPart(text="Now."),
-        CALL.model_copy(update={"thought_signature": None, "signed_by": None}),
-    )
+    assert bare.parts == (TextPart(text="Now."), CALL.model_copy(update={"thought_signature": None, "signed_by": None}))
