@@ -62,19 +62,12 @@ CHAIN = (made("#1", "a"), made("#1b", "b", base="#1"), made("#1c", "c", base="#1
 TURNS = (turn("a", canvas("#1")), turn("b", canvas("#1b")), turn("c", canvas("#1c")))
 
 
-def test_without_any_picture_there_is_nothing_to_change() -> None:
-    assert talk(turn("a", AgentMessage(text="Hello.")), pictures=()).edit_target is None
-
-
-def test_it_is_the_newest_picture() -> None:
+def test_it_is_the_newest_picture_whatever_is_said_after_it() -> None:
+    hello = AgentMessage(text="Hello.")
+    assert talk(turn("a", hello), pictures=()).edit_target is None
     assert talk(*TURNS, pictures=CHAIN).edit_target == "#1c"
-
-
-def test_a_turn_of_words_alone_changes_nothing() -> None:
-    assert talk(*TURNS, turn("d", AgentMessage(text="Thanks.")), pictures=CHAIN).edit_target == "#1c"
-
-
-def test_an_upload_is_the_one_to_change_until_something_is_made_of_it() -> None:
+    assert talk(*TURNS, turn("d", hello), pictures=CHAIN).edit_target == "#1c"
+    # An upload is the one to change until something is made of it.
     pictures = (*CHAIN, uploaded("#2", "d"))
     assert talk(*TURNS, turn("d"), pictures=pictures).edit_target == "#2"
     with_edit = (*pictures, made("#2b", "d", base="#2"))
@@ -91,12 +84,9 @@ def test_of_several_it_is_the_marked_one_else_the_best_reviewed_else_the_newest(
     assert talk(shown, pictures=marked).edit_target == "#2"
 
 
-def test_an_attempt_that_a_review_sent_back_is_not_the_one() -> None:
+def test_an_attempt_that_a_review_sent_back_and_a_picture_that_was_not_pasted_are_not_the_one() -> None:
     pictures = (made("#1", "a"), made("#2", "a"))
     assert talk(turn("a", canvas("#1", earlier=("#2",))), pictures=pictures).edit_target == "#1"
-
-
-def test_a_picture_that_was_not_pasted_is_not_the_one() -> None:
     record = EditRecord(kind="mask", verdict="refused", reason="", base=part("#1"), mask=part("m"), raw=part("#1b"))
     refused = made("#1b", "b", base="#1", edit=record)
     assert talk(*TURNS[:2], pictures=(CHAIN[0], refused)).edit_target == "#1"
@@ -113,25 +103,17 @@ def test_a_part_kept_by_hand_later_is_the_one_though_it_belongs_to_an_older_turn
     assert talk(*turns, pictures=(*CHAIN, early)).edit_target == "#1c"
 
 
-def test_going_back_makes_the_earlier_picture_the_one() -> None:
-    talked = talk(*TURNS, turn("d", went("undo", "#1b", "#1c")), pictures=CHAIN)
-    assert talked.edit_target == "#1b"
-    assert talked.edit_history.redone().target == "#1c"
-    assert talked.edit_history.undone().target == "#1"
-
-
-def test_what_was_undone_is_no_longer_ahead_once_something_new_was_made() -> None:
+def test_going_back_makes_the_earlier_picture_the_one_until_something_new_is_made() -> None:
+    undone = turn("d", went("undo", "#1b", "#1c"))
+    history = talk(*TURNS, undone, pictures=CHAIN).edit_history
+    assert (history.target, history.redone().target, history.undone().target) == ("#1b", "#1c", "#1")
     pictures = (*CHAIN, made("#1d", "e", base="#1b"))
-    turns = (*TURNS, turn("d", went("undo", "#1b", "#1c")), turn("e", canvas("#1d")))
-    history = talk(*turns, pictures=pictures).edit_history
+    history = talk(*TURNS, undone, turn("e", canvas("#1d")), pictures=pictures).edit_history
     assert [state.handle for state in history.states] == ["#1", "#1b", "#1d"]
     assert history.redone().target == "#1d"
-
-
-def test_going_back_to_a_picture_can_be_undone_itself() -> None:
+    # Going back to a picture can be undone itself.
     history = talk(*TURNS, turn("d", went("back_to", "#1", "#1c")), pictures=CHAIN).edit_history
-    assert history.target == "#1"
-    assert history.undone().target == "#1c"
+    assert (history.target, history.undone().target) == ("#1", "#1c")
 
 
 def test_a_change_of_an_older_picture_leads_back_to_that_one() -> None:

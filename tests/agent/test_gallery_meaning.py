@@ -53,7 +53,7 @@ def tokens(asked: list[list[str]]) -> int:
     return sum(len(text) // 4 + 1 for texts in asked for text in texts)
 
 
-async def test_words_find_what_means_the_same_and_the_day_knows_what_it_cost(
+async def test_words_find_what_means_the_same_once_for_all_and_the_day_knows_what_it_cost(
     server: GeminiServer, studio: Studio
 ) -> None:
     conversation = await studio.new_conversation()
@@ -70,41 +70,32 @@ async def test_words_find_what_means_the_same_and_the_day_knows_what_it_cost(
     assert after.price_usd - before.price_usd == pytest.approx(tokens(asked) * PRICE_A_TOKEN)
     assert (await studio.spend.month("local")).price_usd == pytest.approx(after.price_usd)
     assert await studio.spend.conversation(conversation.id, "local") == turns
+    # The same words are paid for once.
+    await searched(studio, MEANS_THE_KITTEN)
+    assert (embedded(server), await studio.spend.day("local")) == (asked, after)
     assert server.violations == []
 
 
-async def test_the_same_words_are_paid_for_once(server: GeminiServer, studio: Studio) -> None:
-    conversation = await studio.new_conversation()
-    await draw(server, studio, conversation.id, "the kitten")
-    await searched(studio, MEANS_THE_KITTEN)
-    spent, asked = await studio.spend.day("local"), len(embedded(server))
-    await searched(studio, MEANS_THE_KITTEN)
-    assert len(embedded(server)) == asked
-    assert await studio.spend.day("local") == spent
-
-
-async def test_nothing_is_asked_when_the_days_cap_is_used_up(server: GeminiServer, studio: Studio) -> None:
-    conversation = await studio.new_conversation()
-    await draw(server, studio, conversation.id, "the kitten")
-    spent = await studio.spend.day("local")
-    await studio.preferences.keep("local", Preferences(cap_day_usd=spent.price_usd))
-    page = await searched(studio, GalleryQuery(words="kitten"))
-    assert why(page.items) == [("#1", (FoundBy.WORDS,))]
-    assert embedded(server) == []
-    await studio.preferences.keep("local", Preferences(cap_day_usd=spent.price_usd + 1))
-    page = await searched(studio, GalleryQuery(words="kitten"))
-    assert why(page.items) == [("#1", (FoundBy.WORDS, FoundBy.MEANING))]
-
-
-async def test_reading_stops_in_the_middle_when_the_cap_is_reached(server: GeminiServer, studio: Studio) -> None:
-    conversation = await studio.new_conversation()
-    await draw(server, studio, conversation.id, "the kitten")
-    spent = await studio.spend.day("local")
-    # The first call, by which unlike is measured, costs more than is left; none is made after it.
-    await studio.preferences.keep("local", Preferences(cap_day_usd=spent.price_usd + PRICE_A_TOKEN))
-    page = await searched(studio, GalleryQuery(words="kitten"))
-    assert why(page.items) == [("#1", (FoundBy.WORDS,))]
-    assert len(embedded(server)) == 1
+@pytest.mark.parametrize(
+    ("left_usd", "calls", "found_by"),
+    [
+        (0, 0, (FoundBy.WORDS,)),
+        # The first call, by which unlike is measured, costs more than is left; none is made after it.
+        (PRICE_A_TOKEN, 1, (FoundBy.WORDS,)),
+        (1, 3, (FoundBy.WORDS, FoundBy.MEANING)),
+    ],
+)
+async def test_nothing_is_asked_when_the_days_cap_is_used_up_and_reading_stops_where_it_is_reached(
+    server: GeminiServer, studio: Studio, left_usd: float, calls: int, found_by: tuple[FoundBy, ...]
+) -> None:
+    query = GalleryQuery(words="kitten")
+    await draw(server, studio, (await studio.new_conversation()).id, "the kitten")
+    spent_usd = (await studio.spend.day("local")).price_usd
+    await studio.preferences.keep("local", Preferences(cap_day_usd=spent_usd))
+    assert (why((await searched(studio, query)).items), embedded(server)) == ([("#1", (FoundBy.WORDS,))], [])
+    await studio.preferences.keep("local", Preferences(cap_day_usd=spent_usd + left_usd))
+    assert why((await searched(studio, query)).items) == [("#1", found_by)]
+    assert len(embedded(server)) == calls
 
 
 async def test_each_visitor_asks_with_their_own_key_and_pays_for_it(settings: Settings, server: GeminiServer) -> None:

@@ -28,32 +28,29 @@ def test_what_is_no_handle_is_not_read_as_one(written: str) -> None:
     assert parse_handle(written) is None
 
 
-def test_uploads_and_fresh_pictures_take_the_next_free_number() -> None:
-    assert next_number([]) == "#1"
-    assert next_number(["#1", "#2", "#2c"]) == "#3"
-    assert next_number(["#9", "#10"]) == "#11"
+@each_case(
+    ("taken", "free"),
+    [([], "#1"), (["#1", "#2", "#2c"], "#3"), (["#9", "#10"], "#11"), (["#4"], "#5")],
+)
+def test_uploads_and_fresh_pictures_take_the_next_free_number(taken: list[str], free: str) -> None:
+    assert next_number(taken) == allot_handle(taken, base=None) == free
 
 
-def test_an_edit_stays_in_the_family_and_takes_the_next_letter() -> None:
-    assert next_letter("#7", ["#7"]) == "#7b"
-    assert next_letter("#7", ["#7", "#7b"]) == "#7c"
-    assert next_letter("#7b", ["#7", "#7b", "#8", "#8f"]) == "#7c"
-
-
-def test_after_z_come_two_letters() -> None:
-    assert next_letter("#7", ["#7", "#7z"]) == "#7aa"
-    assert next_letter("#7", ["#7", "#7aa"]) == "#7ab"
-    assert next_letter("#7", ["#7", "#7az"]) == "#7ba"
-
-
-def test_a_name_in_the_middle_is_not_given_again() -> None:
-    assert next_letter("#7", ["#7", "#7d"]) == "#7e"
-    assert next_number(["#4"]) == "#5"
-
-
-def test_a_picture_with_a_base_joins_its_family_and_one_without_starts_its_own() -> None:
-    assert allot_handle(["#1", "#2"], base="#1") == "#1b"
-    assert allot_handle(["#1", "#2"], base=None) == "#3"
+@each_case(
+    ("base", "taken", "free"),
+    [
+        ("#7", ["#7"], "#7b"),
+        ("#7", ["#7", "#7b"], "#7c"),
+        ("#7b", ["#7", "#7b", "#8", "#8f"], "#7c"),
+        # After z come two letters, and a name in the middle is not given again.
+        ("#7", ["#7", "#7z"], "#7aa"),
+        ("#7", ["#7", "#7aa"], "#7ab"),
+        ("#7", ["#7", "#7az"], "#7ba"),
+        ("#7", ["#7", "#7d"], "#7e"),
+    ],
+)
+def test_an_edit_stays_in_the_family_and_takes_the_next_letter(base: str, taken: list[str], free: str) -> None:
+    assert next_letter(base, taken) == allot_handle(taken, base=base) == free
 
 
 def test_a_base_that_is_no_handle_is_refused() -> None:

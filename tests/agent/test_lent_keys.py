@@ -37,22 +37,18 @@ async def price_of_a_turn(studio: Studio, owner: str, key: SecretStr | None = No
     return last.price_usd
 
 
-async def test_a_visitor_without_a_key_is_served_without_one(settings: Settings, gemini: GeminiProcess) -> None:
+async def test_the_operators_key_serves_the_operator_and_others_only_where_it_is_lent(
+    settings: Settings, gemini: GeminiProcess
+) -> None:
     async with Studio(settings) as studio:
         assert studio.provider_name(None, "visitor-a") == "sketch"
         assert await price_of_a_turn(studio, "visitor-a") == 0
         assert gemini.read("requests") == []
-
-
-async def test_the_operator_and_whoever_brings_a_key_are_served_by_it(settings: Settings) -> None:
-    async with Studio(settings) as studio:
         assert await price_of_a_turn(studio, OPERATOR) > 0
         assert await price_of_a_turn(studio, "visitor-a", OWN) > 0
-
-
-async def test_where_it_is_lent_the_operators_key_serves_everybody(settings: Settings) -> None:
     async with Studio(settings.model_copy(update={"lends_keys": True})) as studio:
         assert await price_of_a_turn(studio, "visitor-a") > 0
+    assert (settings.lent_key("visitor-a"), settings.lent_key(OPERATOR)) == (None, settings.gemini_api_key)
 
 
 @pytest.mark.parametrize(("key", "name"), [(None, "openai"), (SecretStr("sk-operators-own-01"), "sketch")])
@@ -63,8 +59,3 @@ async def test_a_server_of_the_operators_serves_others_where_it_needs_no_key(
     async with Studio(Settings(home=tmp_path, openai=server, lends_keys=False)) as studio:
         assert studio.provider_name(None, "visitor-a") == name
         assert studio.provider_name(None, OPERATOR) == "openai"
-
-
-def test_the_key_that_is_lent_is_told_by_the_owner(settings: Settings) -> None:
-    assert settings.lent_key("visitor-a") is None
-    assert settings.lent_key(OPERATOR) == settings.gemini_api_key

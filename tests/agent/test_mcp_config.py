@@ -42,12 +42,7 @@ def test_the_whole_file_is_read(tmp_path: Path) -> None:
     files, far, near = servers["files"], servers["far"], servers["near"]
     assert isinstance(files, StdioServer)
     # Nothing is filled in, here neither.
-    assert (files.command, files.args[2], files.trusted, files.tools) == (
-        "npx",
-        "/srv/${HOME}",
-        True,
-        ("read_file",),
-    )
+    assert (files.command, files.args[2], files.trusted, files.tools) == ("npx", "/srv/${HOME}", True, ("read_file",))
     assert isinstance(far, HttpServer)
     assert (far.timeout_s, far.trusted, far.allow_local, far.tools) == (5.0, False, False, None)
     assert isinstance(near, HttpServer)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -168,33 +170,35 @@ async def test_one_studio_serves_some_by_gemini_and_the_others_by_its_own_server
     assert (google.violations, server.violations) == ([], [])
 
 
-async def test_a_server_that_only_talks_leaves_the_painting_to_sketch(settings: Settings, tmp_path: Path) -> None:
+@asynccontextmanager
+async def local(settings: Settings, folder: Path, **fields: Any) -> AsyncIterator[tuple[OpenAIServer, Studio, str]]:
+    """Give a server, a studio on it, and a conversation; no rule of the API is broken in the end."""
     with OpenAIServer() as server:
-        async with Studio(with_openai(settings, server, tmp_path, image_model=None)) as studio:
-            conversation = await studio.new_conversation()
-            server.on_chat(asks_for("a red fox in the snow", aspect_ratio="16:9"))
-            assert pictures(await run(studio, conversation.id, "Draw a red fox.")) == ["#1"]
-            server.on_chat(asks_for("make it darker", handles=["#1"]))
-            assert pictures(await run(studio, conversation.id, "At dusk.")) == ["#1b"]
-            picture = await studio.picture(conversation.id, "#1")
-    assert (server.violations, server.pictures) == ([], [])
+        async with Studio(with_openai(settings, server, folder, **fields)) as studio:
+            yield server, studio, (await studio.new_conversation()).id
+        assert server.violations == []
+
+
+async def test_a_server_that_only_talks_leaves_the_painting_to_sketch(settings: Settings, tmp_path: Path) -> None:
+    async with local(settings, tmp_path, image_model=None) as (server, studio, key):
+        server.on_chat(asks_for("a red fox in the snow", aspect_ratio="16:9"))
+        assert pictures(await run(studio, key, "Draw a red fox.")) == ["#1"]
+        server.on_chat(asks_for("make it darker", handles=["#1"]))
+        assert pictures(await run(studio, key, "At dusk.")) == ["#1b"]
+        picture = await studio.picture(key, "#1")
+        assert server.pictures == []
     assert picture.receipt is not None
-    assert picture.receipt.is_sketch
-    with Image.open(io.BytesIO(picture.data)) as image:
-        assert image.size == (1376, 768)
+    assert (picture.receipt.is_sketch, pixels(picture.data)[0]) == (True, (1376, 768))
 
 
 async def test_a_model_without_tools_paints_too(settings: Settings, tmp_path: Path) -> None:
-    with OpenAIServer() as server:
-        async with Studio(with_openai(settings, server, tmp_path, text_model="simple")) as studio:
-            conversation = await studio.new_conversation()
-            call = '{"name": "generate_image", "arguments": {"prompt": "a red fox", "confidence": 0.9}}'
-            server.on_chat(Text(f"Here it comes.\n<tool_call>{call}</tool_call>", chunks=9))
-            events = await run(studio, conversation.id, "Draw a red fox.")
-            assert (pictures(events), words(events).strip()) == (["#1"], "Here it comes.")
-            await run(studio, conversation.id, "Thank you")
-            kept = await studio.conversation(conversation.id)
-    assert server.violations == []
+    call = '{"name": "generate_image", "arguments": {"prompt": "a red fox", "confidence": 0.9}}'
+    async with local(settings, tmp_path, text_model="simple") as (server, studio, key):
+        server.on_chat(Text(f"Here it comes.\n<tool_call>{call}</tool_call>", chunks=9))
+        events = await run(studio, key, "Draw a red fox.")
+        assert (pictures(events), words(events).strip()) == (["#1"], "Here it comes.")
+        await run(studio, key, "Thank you")
+        kept = await studio.conversation(key)
     calls = [part for message in kept.messages for part in message.parts if isinstance(part, ToolCallPart)]
     assert [call.name for call in calls] == ["generate_image"]
 
@@ -203,24 +207,17 @@ async def test_a_model_without_tools_paints_too(settings: Settings, tmp_path: Pa
 async def test_a_turn_that_failed_leaves_a_history_that_goes_on(
     settings: Settings, tmp_path: Path, reply: openai_server.Answer
 ) -> None:
-    with OpenAIServer() as server:
-        async with Studio(with_openai(settings, server, tmp_path)) as studio:
-            conversation = await studio.new_conversation()
-            server.on_chat(Text("Hello."), reply)
-            await run(studio, conversation.id, "Hi")
-            await run(studio, conversation.id, "Draw a fox")
-            server.on_chat(Text("Here."))
-            again = await run(studio, conversation.id, "Once more")
-    assert isinstance(again[-1], TurnDone)
-    assert server.violations == []
+    async with local(settings, tmp_path) as (server, studio, key):
+        server.on_chat(Text("Hello."), reply)
+        await run(studio, key, "Hi")
+        await run(studio, key, "Draw a fox")
+        server.on_chat(Text("Here."))
+        assert isinstance((await run(studio, key, "Once more"))[-1], TurnDone)
 
 
 async def test_a_painter_that_cannot_change_pictures_says_so(settings: Settings, tmp_path: Path) -> None:
-    with OpenAIServer() as server:
-        async with Studio(with_openai(settings, server, tmp_path, image_model="sign-painter")) as studio:
-            conversation = await studio.new_conversation()
-            server.on_chat(asks_for("a fox"), asks_for("darker", handles=["#1"]))
-            assert pictures(await run(studio, conversation.id, "Draw a fox.")) == ["#1"]
-            events = await run(studio, conversation.id, "At dusk.")
-    assert only(events, TurnFailed).error.code is ErrorCode.TOO_MANY_REFERENCES
-    assert len(server.pictures) == 1
+    async with local(settings, tmp_path, image_model="sign-painter") as (server, studio, key):
+        server.on_chat(asks_for("a fox"), asks_for("darker", handles=["#1"]))
+        assert pictures(await run(studio, key, "Draw a fox.")) == ["#1"]
+        failed = only(await run(studio, key, "At dusk."), TurnFailed)
+        assert (failed.error.code, len(server.pictures)) == (ErrorCode.TOO_MANY_REFERENCES, 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
+import re
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -47,18 +47,10 @@ class Took:
 def call(name: str, after_s: float = 0.0, **changes: Any) -> CallRecord:
     """Return a call of the turn `t2` that began `after_s` seconds after the turn."""
     at = NOW + timedelta(seconds=after_s)
-    values: dict[str, Any] = {
-        "conversation_id": "c1",
-        "turn_id": "t2",
-        "name": name,
-        "model": "text-model",
-        "state": CallState.DONE,
-        "attempts": 1,
-        "created_at": at,
-        "updated_at": at + timedelta(seconds=1.25),
-        "price_usd": 0.002,
-    }
-    return CallRecord(**{**values, **changes})
+    times: dict[str, Any] = {"created_at": at, "updated_at": at + timedelta(seconds=1.25)}
+    values: dict[str, Any] = {"turn_id": "t2", "model": "text-model", "state": CallState.DONE, "attempts": 1}
+    paid = {"price_usd": 0.002, **values, **changes}
+    return CallRecord(conversation_id="c1", name=name, **times, **paid)
 
 
 def failed_turn(turn_id: str = "t2", **changes: Any) -> Turn:
@@ -84,17 +76,9 @@ def conversation_of(*turns: Turn, pictures: tuple[Picture, ...] = ()) -> Convers
     )
 
 
-def texts(value: Any) -> Iterator[str]:
-    """Return every text of a JSON value, names included."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for name, one in value.items():
-            yield name
-            yield from texts(one)
-    elif isinstance(value, list):
-        for one in value:
-            yield from texts(one)
+def report_of(turn: Turn, *calls: CallRecord, pictures: tuple[Picture, ...] = (), **more: Any) -> Any:
+    """Return the report of a turn that is its conversation's only one."""
+    return turn_report(conversation_of(turn, pictures=pictures), turn, calls, **more)
 
 
 def talk(text: str, turn_id: str = "t2") -> Turn:
@@ -115,7 +99,7 @@ def last_text(report: dict[str, Any]) -> str:
 def test_the_steps_have_their_times_and_the_nodes_theirs() -> None:
     turn = failed_turn()
     timings = [Took("planner", 1.23456), Took("executor", 5)]
-    report = turn_report(conversation_of(turn), turn, (), timings=timings)
+    report = report_of(turn, timings=timings)
     assert report["steps"] == [
         {"step": "thinking", "at_s": 0.5, "seconds": 1.5, "parameters": {}},
         {"step": "painting", "at_s": 2.0, "seconds": 5.25, "parameters": {"count": 2}},
@@ -133,29 +117,15 @@ def test_every_paid_call_of_the_turn_is_listed_in_the_order_of_time() -> None:
         call("planner:1", 0, turn_id="t1"),
     ]
     painted = picture("#2", "t2").model_copy(update={"call": "executor:0:1", "round": 2})
-    report: Any = turn_report(conversation_of(turn, pictures=(painted, picture("#9", "t1"))), turn, calls)
+    report = report_of(turn, *calls, pictures=(painted, picture("#9", "t1")))
     first, second, third = report["calls"]
-    assert first == {
-        "name": "planner:1",
-        "node": "planner",
-        "model": "text-model",
-        "state": "done",
-        "attempts": 1,
-        "started_at": "2026-11-20T12:30:15.123+00:00",
-        "ended_at": "2026-11-20T12:30:16.373+00:00",
-        "seconds": 1.25,
-        "tokens": {**usage.model_dump(), "total_tokens": 11},
-        "price_usd": 0.002,
-        "error_code": None,
-    }
+    times = {"started_at": "2026-11-20T12:30:15.123+00:00", "ended_at": "2026-11-20T12:30:16.373+00:00"}
+    names = {"name": "planner:1", "node": "planner", "model": "text-model", "state": "done", "error_code": None}
+    tokens = {**usage.model_dump(), "total_tokens": 11}
+    assert first == {**names, **times, "attempts": 1, "seconds": 1.25, "tokens": tokens, "price_usd": 0.002}
     assert second["node"] == "executor"
     assert second["tokens"]["image_tokens"] == 1290, "as its picture's receipt says"
-    assert (third["state"], third["attempts"], third["error_code"], third["tokens"]) == (
-        "failed",
-        4,
-        "overloaded",
-        None,
-    )
+    assert [third[name] for name in ("state", "attempts", "error_code", "tokens")] == ["failed", 4, "overloaded", None]
     [shown] = report["pictures"]
     assert (shown["handle"], shown["call"], shown["round"]) == ("#2", "executor:0:1", 2)
     assert shown["receipt"]["prompt"] == "a fox\u0000 狐\n[FACTS]"
@@ -179,7 +149,7 @@ def test_the_history_goes_up_to_the_turn_and_ends_with_it_as_given() -> None:
 
 def test_pictures_are_references_and_signatures_lengths() -> None:
     turn = failed_turn()
-    report: Any = turn_report(conversation_of(turn, pictures=(picture("#2", "t2"),)), turn, ())
+    report = report_of(turn, pictures=(picture("#2", "t2"),))
     prompt, asked, result, painted = report["messages"]
     image = prompt["parts"][0]
     assert set(image) == {"type", "handle", "digest", "mime_type", "size_bytes", "width", "height", "origin"}
@@ -225,7 +195,7 @@ def test_no_secret_is_in_the_report_wherever_it_was() -> None:
     made = made.model_copy(update={"receipt": receipt, "review": review, "call": GOOGLE})
     calls = [call(f"{GOOGLE}:1", model=SECRET.get_secret_value())]
     versions = {"gradio": GOOGLE, "home": str(Path.home())}
-    report = turn_report(conversation_of(turn, pictures=(made,)), turn, calls, secrets=[SECRET], versions=versions)
+    report = report_of(turn, *calls, pictures=(made,), secrets=[SECRET], versions=versions)
     text = report_text(report)
     assert CANARY not in text
     assert text.count(HIDDEN) >= 15
@@ -239,7 +209,7 @@ def test_data_in_a_text_is_told_by_its_length() -> None:
     wrapped = "\n".join("QUJD" * 19 for _ in range(9))
     said = f"a data:image/png;base64,{base64}= b {base64} c\n{wrapped}\n\nd"
     turn = talk(said)
-    text = last_text(turn_report(conversation_of(turn), turn, ()))
+    text = last_text(report_of(turn))
     assert "iVBOR" not in text
     assert "QUJD" not in text
     assert text.startswith("a [2223 characters of data] b [2200 characters of data] c\n[")
@@ -253,7 +223,7 @@ def test_long_texts_and_lists_say_what_was_cut_from_them() -> None:
         role=Role.MODEL, parts=(ToolCallPart(name="t", arguments={"numbers": list(range(3000)), "n": float("nan")}),)
     )
     turn = turn.model_copy(update={"messages": (*turn.messages, asked)})
-    report: Any = turn_report(conversation_of(turn), turn, ())
+    report = report_of(turn)
     said = report["messages"][1]["parts"][0]["text"]
     assert said.startswith("many words many")
     assert said.endswith("words many words ")
@@ -293,7 +263,7 @@ def test_the_report_never_exceeds_its_size(case: str, limit_bytes: int) -> None:
     turn = begun_turn("t2").model_copy(update=HUGE[case])
     calls = [call(f"executor:{number}", number, price_usd=0.1) for number in range(300)]
     pictures = tuple(picture(f"#{number}", "t2") for number in range(40))
-    report: Any = turn_report(conversation_of(turn, pictures=pictures), turn, calls, limit_bytes=limit_bytes)
+    report = report_of(turn, *calls, pictures=pictures, limit_bytes=limit_bytes)
     text = report_text(report)
     assert len(text.encode()) <= max(limit_bytes, 16 << 10)
     assert json.loads(text)["turn"]["id"] == "t2"
@@ -306,7 +276,7 @@ def test_even_a_message_that_cannot_be_made_small_leaves_a_report() -> None:
         tree = [tree, tree, tree]
     asked = PromptMessage(role=Role.MODEL, parts=(ToolCallPart(name="t", arguments={"tree": tree}),))
     turn = failed_turn(messages=(*failed_turn().messages, asked))
-    report: Any = turn_report(conversation_of(turn), turn, (), limit_bytes=16 << 10)
+    report = report_of(turn, limit_bytes=16 << 10)
     assert report["messages"] == []
     assert report["left_out"]["messages"] == len(turn.messages)
     assert report["error"]["code"] == "overloaded"
@@ -314,7 +284,7 @@ def test_even_a_message_that_cannot_be_made_small_leaves_a_report() -> None:
 
 def test_the_log_is_told_of_a_failure_in_one_line_of_codes(caplog: pytest.LogCaptureFixture) -> None:
     turn = failed_turn(text="two\nlines\u2028 狐狸")
-    log_report(turn_report(conversation_of(turn), turn, ()))
+    log_report(report_of(turn))
     [record] = caplog.records
     assert record.levelno == logging.ERROR
     assert len(record.getMessage().splitlines()) == 1
@@ -342,4 +312,4 @@ async def test_the_report_of_a_real_failure_tells_all_but_the_key(settings: Sett
     assert [message["role"] for message in report["messages"]][:2] == ["prompt", "model"]
     assert report["steps"][0]["step"] == "thinking"
     assert CANARY not in report_text(report)
-    assert not [text for text in texts(report) if len(text) > 2000]
+    assert not re.search(r'"[^"]{2001,}"', report_text(report))

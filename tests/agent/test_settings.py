@@ -95,12 +95,6 @@ def test_googles_name_of_the_key_wins_as_in_its_sdk(environ: dict[str, str], key
     assert (found.get_secret_value() if found else None) == key
 
 
-def test_the_key_is_never_shown() -> None:
-    settings = Settings.from_env({"GEMINI_API_KEY": KEY})
-    for shown in (repr(settings), str(settings), f"{settings.model_dump()}", settings.model_dump_json()):
-        assert KEY not in shown
-
-
 SERVER = {"AIVISTA_OPENAI_BASE_URL": "http://127.0.0.1:11434/v1", "AIVISTA_OPENAI_TEXT_MODEL": "talker"}
 
 
@@ -155,29 +149,22 @@ def test_a_home_is_absolute_and_a_flag_wins_over_the_variable(tmp_path: Path) ->
     assert Settings.from_env({"AIVISTA_HOME": "here"}, home=tmp_path).home == tmp_path
 
 
-@each_case("value", ["soon", "-1", "0", "inf", "nan", "1e999"])
+TIMES = ("AIVISTA_TEXT_TIMEOUT_S", "AIVISTA_IMAGE_TIMEOUT_S", "AIVISTA_HISTORY_CACHE_TTL_S", "AIVISTA_HISTORY_CACHE_MB")
+CAPS = ("AIVISTA_CAP_DAY_USD", "AIVISTA_CAP_CONVERSATION_USD")
+
+
 @each_case(
-    "name",
+    ("name", "value"),
     [
-        "AIVISTA_TEXT_TIMEOUT_S",
-        "AIVISTA_IMAGE_TIMEOUT_S",
-        "AIVISTA_HISTORY_CACHE_TTL_S",
-        "AIVISTA_HISTORY_CACHE_MB",
+        *((name, value) for name in TIMES for value in ("soon", "-1", "0", "inf", "nan", "1e999")),
+        *((name, value) for name in CAPS for value in ("much", "-1", "inf", "nan", "1e999", "$5")),
     ],
 )
 def test_a_number_that_makes_no_sense_names_its_variable(name: str, value: str) -> None:
     with pytest.raises(SettingsError, match=name) as error:
         Settings.from_env({name: value})
     assert value in str(error.value)
-
-
-@each_case("value", ["much", "-1", "inf", "nan", "1e999", "$5"])
-@each_case("name", ["AIVISTA_CAP_DAY_USD", "AIVISTA_CAP_CONVERSATION_USD"])
-def test_a_cap_that_is_no_amount_names_its_variable(name: str, value: str) -> None:
-    with pytest.raises(SettingsError, match=name) as error:
-        Settings.from_env({name: value})
-    assert value in str(error.value)
-    assert Settings.from_env({name: ""}) == Settings.from_env({})
+    assert name in TIMES or Settings.from_env({name: ""}) == Settings.from_env({})
 
 
 def test_settings_cannot_be_changed_and_refuse_unknown_fields(tmp_path: Path) -> None:

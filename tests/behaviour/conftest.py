@@ -21,9 +21,11 @@ import pytest_asyncio
 
 from agent import Settings, Studio
 from tests.behaviour.talk import Talk
+from tests.support.clock import Clock
 from tests.support.gemini import on_gemini
+from tests.support.masking_scenes import photo, stored
 from tests.support.waiting import until
-from tests.wire_server import GeminiServer
+from tests.wire_server import GeminiServer, Text
 
 _HERE = Path(__file__).parent
 OpenTalk = Callable[..., AbstractAsyncContextManager[Talk]]
@@ -81,6 +83,26 @@ def open_talk(models: GeminiServer, tmp_path: Path) -> OpenTalk:
             await _ended(talk)
 
     return opened
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def sketch(open_talk: OpenTalk) -> AsyncIterator[Talk]:
+    """A conversation in which the built-in models draw, and nobody else is asked."""
+    async with open_talk(provider="sketch") as talk:
+        yield talk
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def shown(talk: Talk) -> Talk:
+    """A conversation with a photograph, #1."""
+    await talk.say("Look.", stored(photo()), plan=Text("I see."))
+    return talk
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The clock by which patience runs out."""
+    return Clock(monkeypatch)
 
 
 async def _begun(studio: Studio, models: GeminiServer) -> Talk:

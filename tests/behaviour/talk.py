@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -14,7 +14,7 @@ from agent.components import Component
 from agent.conversation import Conversation, Turn
 from agent.errors import ErrorInfo
 from agent.events import PictureReady, TextDelta, TurnEvent, TurnFailed, TurnStarted
-from agent.pictures import Picture, Receipt
+from agent.pictures import Picture, Receipt, StoredPicture
 from agent.plans import Decision, PlanEdit
 from agent.requests import UploadSource
 from agent.trace import TraceStep
@@ -24,7 +24,7 @@ from tests.support.waiting import until
 from tests.wire_server import Answer, Brain, GeminiServer, WireRequest
 
 Event = TypeVar("Event", bound=TurnEvent)
-Script = Answer | Brain | Sequence[Answer] | None
+Script = Answer | Brain | Sequence[Answer | Brain] | None
 _KEY = SecretStr(KEY)
 
 
@@ -108,6 +108,22 @@ class Talk:
         before = self._script(plan, image)
         return await self._result([event async for event in self.run(text, *images, **chosen)], before)
 
+    async def follow(
+        self, on_event: Callable[[TurnEvent], Awaitable[object]], text: str, *, plan: Script = None, **chosen: Any
+    ) -> TurnResult:
+        """Run a turn, and do something about each event before the next one is heard."""
+        before, events = self._script(plan, chosen.pop("image", None)), list[TurnEvent]()
+        async for event in self.run(text, **chosen):
+            events.append(event)
+            await on_event(event)
+        return await self._result(events, before)
+
+    async def send(self, request: TurnRequest, plan: Script = None, image: Script = None) -> TurnResult:
+        """Run a request as it is."""
+        before = self._script(plan, image)
+        events = self.studio.run_turn(self.id, request, owner=self.owner, key=_KEY)
+        return await self._result([event async for event in events], before)
+
     async def stop_at(
         self, kind: type[TurnEvent], text: str, *, plan: Script = None, image: Script = None, **chosen: Any
     ) -> TurnResult:
@@ -152,6 +168,10 @@ class Talk:
     async def kept(self) -> Conversation:
         """Return the conversation as it is on record."""
         return await self.studio.conversation(self.id, self.owner)
+
+    async def picture(self, handle: str) -> StoredPicture:
+        """Return a picture with its file."""
+        return await self.studio.picture(self.id, handle, self.owner)
 
     async def calls(self, turn: TurnResult | Turn) -> list[Any]:
         """Return what the report of a turn says of its calls, the oldest first."""

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import math
 
 import numpy as np
 import pytest
-import pytest_asyncio
+from PIL import Image
 
 from agent.errors import ErrorCode
-from agent.events import PaintingStarted
-from agent.pictures import EditRecord, Margins, Picture
+from agent.events import PaintingStarted, PlanReady
+from agent.messages import ImageOrigin
+from agent.pictures import Margins
 from agent.requests import Expansion, Mask
 from tests.behaviour.talk import Talk
 from tests.bench.masking_simulator import Redrawing
 from tests.support.gemini import paint
-from tests.support.masked_turns import changed, painted_inside, pixels_of, read_now
+from tests.support.masked_turns import changed, edit_of, painted_inside, pixels_of, read_now
 from tests.support.masking_scenes import photo, stored
+from tests.support.scenes import png
 from tests.wire_server import Text
 
 PHOTO = stored(photo())
@@ -26,26 +29,10 @@ SIZE = (640 + 160 + 64, 520 + 26)
 TABLE = paint("more of the table")
 
 
-@pytest_asyncio.fixture(loop_scope="module")
-async def shown(talk: Talk) -> Talk:
-    """A conversation with a photo."""
-    await talk.say("Look.", PHOTO, plan=Text("I see."))
-    return talk
-
-
-def edit_of(picture: Picture) -> EditRecord:
-    assert picture.edit is not None
-    return picture.edit
-
-
-async def data_of(talk: Talk, handle: str) -> bytes:
-    return (await talk.studio.picture(talk.id, handle, talk.owner)).data
-
-
 async def test_every_pixel_of_the_original_is_in_the_wider_picture(shown: Talk) -> None:
     locks = {"aspect_ratio": "1:1", "resolution": "4K"}
     turn = await shown.say("wider", plan=TABLE, image=painted_inside(), expand=WIDER, **locks)
-    before, after = pixels_of(await data_of(shown, "#1")), pixels_of(await data_of(shown, "#1b"))
+    before, after = pixels_of((await shown.picture("#1")).data), pixels_of((await shown.picture("#1b")).data)
     edit = edit_of(turn.picture)
     assert (edit.kind, edit.verdict, edit.margins, edit.changed_outside) == ("expansion", "good", MARGINS, 0)
     assert (edit.outside, turn.picture.parents) == (640 * 520, ("#1",))
@@ -75,12 +62,12 @@ async def test_an_answer_with_spill_leaves_the_original_as_it_is_until_the_perso
     spills = painted_inside(Redrawing(shift=(5.0, 4.0), bleed_px=16))
     await shown.say("wider", plan=TABLE, image=spills, expand=Expansion("#1", right=0.5))
     asked = len(shown.models.requests)
-    before, after = pixels_of(await data_of(shown, "#1")), pixels_of(await data_of(shown, "#1b"))
+    before, after = pixels_of((await shown.picture("#1")).data), pixels_of((await shown.picture("#1b")).data)
     grown = await shown.studio.grow_mask(shown.id, "#1b", shown.owner)
     assert (after[:, :640] == before).all()
     assert (grown.image.width, grown.image.height) == (960, 520)
     assert len(shown.models.requests) == asked
-    assert (pixels_of(await data_of(shown, grown.handle))[:, :500] == before[:, :500]).all()
+    assert (pixels_of((await shown.picture(grown.handle)).data)[:, :500] == before[:, :500]).all()
     assert (edit_of(grown).margins, edit_of(grown).changed_outside) == (Margins(right=320), 0)
 
 
@@ -119,3 +106,45 @@ async def test_an_expansion_sent_again_grows_by_the_same(shown: Talk) -> None:
     assert again.turn is not None
     assert (first.margins, again.turn.margins) == (MARGINS, MARGINS)
     assert (again.picture.image.width, again.picture.image.height) == SIZE
+
+
+# ---- in words
+
+
+def colours(data: bytes) -> Image.Image:
+    with Image.open(io.BytesIO(data)) as image:
+        return image.convert("RGB")
+
+
+TEAL = png(640, 480, "teal")
+
+
+@pytest.mark.parametrize(
+    ("text", "size", "corner"),
+    [
+        ("outpaint to 16:9", (854, 480), (107, 0)),
+        ("扩展画面到16:9", (854, 480), (107, 0)),
+        ("往左边扩一点", (800, 480), (160, 0)),
+        ("show more around it", (960, 720), (160, 120)),
+    ],
+)
+async def test_without_a_key_what_is_there_is_continued(
+    sketch: Talk, text: str, size: tuple[int, int], corner: tuple[int, int]
+) -> None:
+    made = (await sketch.say(text, TEAL)).picture
+    before, after = [colours((await sketch.picture(handle)).data) for handle in ("#1", "#1b")]
+    left, top = corner
+    assert after.size == size
+    assert after.crop((left, top, left + 640, top + 480)).tobytes() == before.tobytes()
+    assert (made.image.origin, edit_of(made).kind) == (ImageOrigin.EDITED, "expansion")
+
+
+async def test_with_a_key_the_agent_is_told_how_far_the_picture_grows_and_grows_it_exactly(talk: Talk) -> None:
+    plan = paint("the same teal wall goes on", action="edit_image", handles=["#1"])
+    turn = await talk.say("outpaint to 16:9", TEAL, plan=plan)
+    assert turn.record.margins == Margins(left=107, right=107)
+    assert "made larger beyond its edges" in turn.requests[0].last_text
+    # Of a picture of one colour there is little to align by: the person is asked before it is paid for.
+    assert turn.one(PlanReady).plans[0].notices == ("little_to_align_by",)
+    there = await talk.say("outpaint to 4:3", TEAL)
+    assert (there.failure.code, there.requests) == (ErrorCode.EXPANSION_EMPTY, [])

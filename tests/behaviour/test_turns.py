@@ -205,6 +205,16 @@ async def test_pictures_of_the_past_are_placeholders_for_the_text_model(talk: Ta
     assert "#1" in second.text
 
 
+async def test_the_list_of_pictures_goes_with_the_newest_message_alone_and_is_not_kept(talk: Talk) -> None:
+    await talk.say("a red fox", plan=paint(subject="a red fox"), image=SMALL)
+    turns = [await talk.say("look", png(), plan=Text("Seen.")), await talk.say("and now?", plan=Text("Still."))]
+    for turn, listed in zip(turns, ("look", "and now?"), strict=True):
+        [request] = turn.requests
+        assert [listed in str(one) for one in request.contents if "[PICTURES]" in str(one)] == [True]
+    assert turns[0].requests[0].last_text.startswith("lookPicture #2:[PICTURES]\n#1 (painted here; a red fox)")
+    assert "[PICTURES]" not in "".join(message.text for message in (await talk.kept()).messages)
+
+
 async def test_the_agent_can_look_at_a_picture_of_the_past_again(talk: Talk) -> None:
     def brain(request: WireRequest) -> Answer:
         if request.function_responses:

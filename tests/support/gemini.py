@@ -10,10 +10,12 @@ from agent.events import PictureReady, TurnDone, TurnEvent
 from agent.settings import Settings
 from agent.studio import Studio
 from tests.support.scenes import of_type, run
-from tests.wire_server import Call, GeminiServer, PictureAnswer
+from tests.wire_server import Call, GeminiServer, PictureAnswer, Text
 
 KEY = "AIzaSyNobodysKeyForTheTests00000000001"
 SMALL = PictureAnswer(width=64, height=36)
+# A picture that passes its review.
+REVIEWED = Text('{"score": 0.9, "checklist": [], "lettering": "", "feedback": "Good.", "suggestions": []}')
 
 
 def on_gemini(settings: Settings, url: str, key: str = KEY, **changes: Any) -> Settings:

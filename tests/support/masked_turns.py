@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import cv2
 import numpy as np
@@ -14,18 +13,14 @@ from agent.messages import ImagePart
 from agent.pictures import EditRecord, Picture
 from agent.requests import Mask
 from agent.settings import Settings
-from agent.studio import Studio
 from tests.adapters.masks import packed
-from tests.adapters.pixels import open_picture, read_rgb
+from tests.adapters.pixels import open_picture
 from tests.adapters.records import ImageStore
-from tests.adapters.scripted import Asked, Line, Painting, calls, says
 from tests.bench.masking_simulator import Answer as SimulatedAnswer
 from tests.bench.masking_simulator import Bytes, Redrawing, edited
-from tests.support.masking_scenes import Pixels, photo, stored
-from tests.support.scenes import generate, run
+from tests.support.masking_scenes import Pixels
 from tests.wire_server import Answer, PictureAnswer, WireRequest
 
-SIGNATURE = b"the painter's own"
 DRIFTED = Redrawing(shift=(9.0, -6.0), scale=1.02, gain=(1.06, 0.97, 0.95), offset=(4.0, -3.0, 6.0))
 
 
@@ -43,20 +38,6 @@ def read_now(settings: Settings, image: ImagePart) -> bytes:
 def pixels_of(data: bytes) -> Pixels:
     """Return a file's pixels, height by width by channels, as deep as they are."""
     return open_picture(data).pixels
-
-
-def painter(settings: Settings, how: Redrawing = DRIFTED, keep_px: int = 8) -> Callable[[Asked], Line]:
-    """Return an image model that paints something new inside the mask and drifts everywhere."""
-
-    def paint(asked: Asked) -> Line:
-        request = asked.request
-        assert request is not None
-        assert request.mask is not None
-        sent = read_rgb(read_now(settings, request.messages[-1].images[0]))
-        area = pixels_of(read_now(settings, request.mask))[..., 0]
-        return Line((Painting(redrawn(sent, area, how, keep_px), "image/jpeg", signature=SIGNATURE),))
-
-    return paint
 
 
 def painted_inside(how: Redrawing = DRIFTED) -> Callable[[WireRequest], Answer]:
@@ -104,29 +85,6 @@ def jpeg(picture: Bytes) -> bytes:
     """Return a picture as a model delivers it."""
     _, data = cv2.imencode(".jpg", cv2.cvtColor(picture, cv2.COLOR_RGB2BGR))
     return data.tobytes()
-
-
-def in_turn(*answers: Line | Callable[[Asked], Line]) -> Callable[[Asked], Line]:
-    """Return an image model that gives one answer after the other."""
-    waiting = iter(answers)
-
-    def paint(asked: Asked) -> Line:
-        answer = next(waiting)
-        return answer if isinstance(answer, Line) else answer(asked)
-
-    return paint
-
-
-async def uploaded(studio: Studio, data: bytes | None = None) -> str:
-    """Return a conversation whose picture #1 was sent (the photograph), one answer of the text model used up."""
-    conversation = await studio.new_conversation()
-    await run(studio, conversation.id, "Look at this.", data or stored(photo()))
-    return conversation.id
-
-
-def planned(prompt: str = "a red cup on the table", *others: Line, **arguments: Any) -> list[Line]:
-    """Return the answers of a planner that looks at an upload first and then asks for a picture."""
-    return [says("I see."), calls(generate(prompt, **arguments), text="A cup."), *others]
 
 
 def edit_of(picture: Picture) -> EditRecord:

@@ -18,7 +18,6 @@ from tests.wire_server.models import Kind
 
 until = waiting.until
 AT_WORK = frozenset({TurnState.RUNNING, TurnState.INTERRUPTED})
-OVER = frozenset({TurnState.DONE, TurnState.STOPPED})
 
 
 async def send(studio: Studio, conversation_id: str, request: TurnRequest, owner: str = "local") -> list[TurnEvent]:

@@ -57,33 +57,23 @@ async def test_the_model_writes_the_wish_out_and_the_day_knows_what_it_cost(
     assert server.violations == []
 
 
-async def test_the_chosen_text_model_writes(server: GeminiServer, studio: Studio) -> None:
-    server.on_text(Text("one"), Text("two"))
-    for name in ("flash", "thinking"):
-        await studio.fuller_wish(Wish.model_validate({"text": "a fox", "text_model": name}))
-    assert len({asked.model for asked in server.requests}) == 2
-
-
-async def test_the_model_is_told_what_the_chips_say_and_whether_a_picture_changes(
+async def test_the_chosen_model_writes_and_is_told_what_the_chips_say_and_whether_a_picture_changes(
     server: GeminiServer, studio: Studio
 ) -> None:
-    server.on_text(Text("one"), Text("two"))
+    server.on_text(*[Text("one")] * 3)
     await studio.fuller_wish(Wish(text="一只狐狸", aspect_ratio="21:9", number_of_images=3))
-    await studio.fuller_wish(Wish(text="make the sky darker", pictures="change"))
-    new, change = (asked.system for asked in server.requests)
+    await studio.fuller_wish(Wish.model_validate({"text": "darker", "pictures": "change", "text_model": "thinking"}))
+    await studio.fuller_wish(Wish(text="a poster with this cup", pictures="beside"))
+    new, change, beside = (asked.system for asked in server.requests)
     assert ("21:9" in new, "3 pictures" in new, "Chinese characters" in new) == (True, True, True)
     assert ("a wish for a new picture" in new, "a wish to change a picture" in new) == (True, False)
     assert ("a wish for a new picture" in change, "a wish to change a picture" in change) == (False, True)
     assert "90 words" in change
+    assert "Pictures that you do not see go with it" in beside
+    assert len({asked.model for asked in server.requests}) == 2
 
 
-async def test_of_pictures_that_go_along_nothing_is_invented(server: GeminiServer, studio: Studio) -> None:
-    server.on_text(Text("one"))
-    await studio.fuller_wish(Wish(text="a poster with this cup", pictures="beside"))
-    assert "Pictures that you do not see go with it" in server.requests[0].system
-
-
-@pytest.mark.parametrize(
+@each_case(
     ("answer", "shown"),
     [
         (f"“{FULL}”", FULL),
@@ -109,22 +99,20 @@ async def test_nothing_is_asked_when_the_days_cap_is_used_up(server: GeminiServe
     assert (await studio.spend.day("local")).price_usd == pytest.approx(first.price_usd)
 
 
-async def test_a_refusal_of_the_provider_is_said_and_what_it_cost_is_kept(server: GeminiServer, studio: Studio) -> None:
-    server.on_text(Blocked(), HttpError(400, "API key not valid. Please pass a valid API key."))
-    assert await refusal(studio, Wish(text="a fox")) is ErrorCode.PROMPT_BLOCKED
-    assert await refusal(studio, Wish(text="a fox")) is not ErrorCode.INTERNAL
+async def test_what_gives_no_wish_is_said(server: GeminiServer, studio: Studio) -> None:
+    fox = Wish(text="a fox")
+    server.on_text(
+        Blocked(), HttpError(400, "API key not valid. Please pass a valid API key."), Text("[WISH]\n[/WISH]")
+    )
+    assert await refusal(studio, fox) is ErrorCode.PROMPT_BLOCKED
+    assert await refusal(studio, fox) is ErrorCode.KEY_INVALID
+    assert await refusal(studio, fox) is ErrorCode.ANSWER_UNREADABLE
     assert await studio.conversations() == []
-
-
-async def test_an_answer_that_says_nothing_is_no_wish(server: GeminiServer, studio: Studio) -> None:
-    server.on_text(Text("[WISH]\n[/WISH]"))
-    assert await refusal(studio, Wish(text="a fox")) is ErrorCode.ANSWER_UNREADABLE
-
-
-async def test_an_empty_and_a_too_long_wish_cost_nothing(server: GeminiServer, studio: Studio) -> None:
+    # What is empty or too long costs nothing.
+    asked = len(server.requests)
     assert await refusal(studio, Wish(text=" \n ")) is ErrorCode.NOTHING_SENT
     assert await refusal(studio, Wish(text="x" * (MAX_CHARACTERS + 1))) is ErrorCode.WISH_TOO_LONG
-    assert server.requests == []
+    assert len(server.requests) == asked
 
 
 async def test_without_a_key_rules_write_it_for_nothing(settings: Settings) -> None:
@@ -153,12 +141,7 @@ def test_every_word_that_the_rules_add_is_one_that_the_sketch_obeys(wish: str) -
 @each_case(
     "wish",
     [
-        "make it warmer",
-        "把这张调亮一点",
-        "hello",
-        "Draw a fox in a forest at night",
-        "画夜里的城市",
-        "",
+        *("make it warmer", "把这张调亮一点", "hello", "Draw a fox in a forest at night", "画夜里的城市", ""),
         "what can you do?",
     ],
 )

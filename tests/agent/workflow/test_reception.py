@@ -20,11 +20,7 @@ from tests.support.tables import table
 
 def picture(number: int) -> Picture:
     image = ImagePart(
-        digest=f"{number:064x}",
-        md5=f"{number:032x}",
-        mime_type="image/png",
-        size_bytes=1,
-        origin=ImageOrigin.GENERATED,
+        digest=f"{number:064x}", md5=f"{number:032x}", mime_type="image/png", size_bytes=1, origin=ImageOrigin.GENERATED
     )
     return Picture(handle=f"#{number}", image=image, turn_id="before", created_at=datetime(2026, 1, 1, tzinfo=UTC))
 
@@ -43,12 +39,7 @@ def asked(
     has_area: bool = False,
 ) -> Question | None:
     return question_before(
-        text,
-        has_uploads=has_uploads,
-        editing=editing,
-        references=references,
-        has_area=has_area,
-        pictures=pictures,
+        text, has_uploads=has_uploads, editing=editing, references=references, has_area=has_area, pictures=pictures
     )
 
 

@@ -7,7 +7,9 @@ import hashlib
 import logging
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 from langgraph.errors import NodeError
@@ -74,10 +76,18 @@ def scene(settings: Settings, *styles: str) -> Scene:
     return Scene(settings, text=styled(*styles), pictures=lambda asked: picture())
 
 
-async def paint_once(studio: Studio) -> list[TurnEvent]:
-    """Run the same turn in a conversation of its own, so that every one costs the same."""
-    conversation = await studio.new_conversation()
-    return await run(studio, conversation.id, "a red fox", budget_usd=1.0)
+@asynccontextmanager
+async def reading(settings: Settings, *styles: str) -> AsyncIterator[tuple[Studio, ToyEmbedder]]:
+    """Give a studio whose embedding model is a toy."""
+    story, toy = scene(settings, *styles), ToyEmbedder()
+    async with story.studio() as studio:
+        story.provider.embeds = toy
+        yield studio, toy
+
+
+async def say(studio: Studio, text: str = "a red fox") -> list[TurnEvent]:
+    """Run a turn in a conversation of its own, so that every one costs the same."""
+    return await run(studio, (await studio.new_conversation()).id, text, budget_usd=1.0)
 
 
 class OnVectors:
@@ -116,185 +126,141 @@ def told(events: list[TurnEvent]) -> list[str]:
     return [str(log.parameters["names"]) for log in of_type(events, ThoughtLog) if log.step is Step.STYLES]
 
 
+def missing(events: list[TurnEvent]) -> MissingStyle:
+    found = receipt_of(events).missing_style
+    assert found is not None
+    return found
+
+
 async def test_a_style_that_is_named_is_found_and_told_and_asks_no_embedding_model(settings: Settings) -> None:
-    story, toy = scene(settings, "ukiyo-e"), ToyEmbedder()
-    async with story.studio() as studio:
-        story.provider.embeds = toy
-        events = await paint_once(studio)
+    async with reading(settings, "ukiyo-e") as (studio, toy):
+        events = await say(studio)
     assert names(events)[0] == "Ukiyo-e woodblock print"
     assert "Style:\nUkiyo-e woodblock print: " in receipt_of(events).prompt
     assert told(events) == [", ".join(names(events))]
     assert toy.asked == []
 
 
-async def test_a_description_is_put_to_the_model_once_it_has_read_the_library(settings: Settings) -> None:
-    story, toy = scene(settings, NOIR), ToyEmbedder()
-    async with story.studio() as studio:
-        story.provider.embeds = toy
-        first = await paint_once(studio)
-        await has_read(studio, toy)
-        read = len(toy.asked)
-        second = await paint_once(studio)
-    assert names(first) == told(first) == ["Film noir"]
-    assert read > len(curated_styles())
-    assert names(second) == told(second) == ["Film noir"]
-    assert toy.asked[read:] == [NOIR]
-
-
-async def test_a_turn_pays_for_its_own_wish_and_not_for_the_reading(settings: Settings) -> None:
-    story, toy = scene(settings, NOIR), ToyEmbedder()
-    async with story.studio() as studio:
-        story.provider.embeds = toy
-        first = await paint_once(studio)
-        await has_read(studio, toy)
-        second = await paint_once(studio)
-    before, after = only(first, TurnDone), only(second, TurnDone)
-    assert after.usage.prompt_tokens == before.usage.prompt_tokens + 10
-    assert after.price_usd - before.price_usd == pytest.approx(10 * MODEL.prices[-1].prompt / 1_000_000)
-
-
-async def test_the_library_is_read_once_for_every_studio_on_this_disk(settings: Settings) -> None:
-    for number in range(2):
-        story, toy = scene(settings, NOIR), ToyEmbedder()
-        async with story.studio() as studio:
-            story.provider.embeds = toy
-            await paint_once(studio)
-            await has_read(studio, toy)
-        assert (len(toy.asked) > 1) is (number == 0)
-
-
-async def test_no_turn_waits_for_the_reading(settings: Settings) -> None:
-    story, toy = scene(settings, NOIR), ToyEmbedder()
-    toy.open.clear()
-    async with story.studio() as studio:
-        story.provider.embeds = toy
-        events = await paint_once(studio)
-        assert isinstance(events[-1], TurnDone)
+async def test_a_description_is_put_to_the_model_once_it_has_read_the_library_which_it_does_once_beside_the_turns(
+    settings: Settings,
+) -> None:
+    async with reading(settings, NOIR) as (studio, toy):
+        toy.open.clear()
+        first = await say(studio)
         toy.open.set()
         await has_read(studio, toy)
+        read = len(toy.asked)
+        second = await say(studio)
+        assert names(first) == told(first) == names(second) == told(second) == ["Film noir"]
+        assert (read > len(curated_styles()), toy.asked[read:]) == (True, [NOIR])
+        # A turn pays for its own wish and not for the reading.
+        before, after = only(first, TurnDone), only(second, TurnDone)
+        assert after.usage.prompt_tokens == before.usage.prompt_tokens + 10
+        assert after.price_usd - before.price_usd == pytest.approx(10 * MODEL.prices[-1].prompt / 1_000_000)
+    # It is read once for every studio on this disk.
+    async with reading(settings, NOIR) as (studio, toy):
+        await say(studio)
+        await has_read(studio, toy)
+    assert len(toy.asked) <= 1
 
 
-async def test_without_an_embedding_model_a_style_is_found_by_how_people_describe_it(settings: Settings) -> None:
-    async with scene(settings, NOIR).studio() as studio:
-        events = await paint_once(studio)
-    assert names(events) == told(events) == ["Film noir"]
-    assert "Style:\nFilm noir: " in receipt_of(events).prompt
-
-
-async def test_one_word_of_the_person_is_enough_where_the_agent_names_no_style(settings: Settings) -> None:
-    async with scene(settings, "").studio() as studio:
-        conversation = await studio.new_conversation()
-        events = await run(studio, conversation.id, "a red fox, noir")
-    assert names(events) == ["Film noir"]
+@pytest.mark.parametrize(
+    ("style", "said", "found"),
+    [
+        (NOIR, "a red fox", "Film noir"),
+        # One word of the person is enough where the agent names no style.
+        ("", "a red fox, noir", "Film noir"),
+        # Of several guesses only the likeliest goes into the prompt.
+        ("thin black lines with hatching for shadows, no colour", "a red fox", "Pen and ink drawing"),
+    ],
+)
+async def test_without_an_embedding_model_a_style_is_found_by_how_people_describe_it(
+    settings: Settings, style: str, said: str, found: str
+) -> None:
+    async with scene(settings, style).studio() as studio:
+        events = await say(studio, said)
+    assert names(events) == told(events) == [found]
+    assert f"Style:\n{found}: " in receipt_of(events).prompt
 
 
 async def test_a_style_that_the_library_has_not_goes_in_as_words_and_is_told(settings: Settings) -> None:
     async with scene(settings, "the school of Xyzzy").studio() as studio:
-        conversation = await studio.new_conversation()
-        events = await run(studio, conversation.id, "a fox in the style of the school of Xyzzy")
-    receipt = receipt_of(events)
-    assert receipt.styles == ()
-    assert receipt.missing_style == MissingStyle(
-        requested="the school of Xyzzy", reason=MissingStyleReason.UNKNOWN, is_asked_for=True
-    )
-    assert receipt.prompt.endswith("Style: the school of Xyzzy.")
+        events = await say(studio, "a fox in the style of the school of Xyzzy")
+    unknown = MissingStyleReason.UNKNOWN
+    assert receipt_of(events).styles == ()
+    assert missing(events) == MissingStyle(requested="the school of Xyzzy", reason=unknown, is_asked_for=True)
+    assert receipt_of(events).prompt.endswith("Style: the school of Xyzzy.")
     assert missed(events) == [("the school of Xyzzy", "unknown")]
-
-
-async def test_of_several_guesses_only_the_likeliest_goes_into_the_prompt(settings: Settings) -> None:
-    async with scene(settings, "thin black lines with hatching for shadows, no colour").studio() as studio:
-        events = await paint_once(studio)
-    assert names(events) == ["Pen and ink drawing"]
 
 
 async def test_a_model_that_cannot_read_is_told_in_the_log_alone(
     settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
-    story, toy = scene(settings, NOIR), ToyEmbedder()
-    toy.failure = NetworkFailure(ErrorCode.CONNECTION_FAILED, service="Google")
-    async with story.studio() as studio:
-        story.provider.embeds = toy
-        events = await paint_once(studio)
-        assert isinstance(events[-1], TurnDone)
+    async with reading(settings, NOIR) as (studio, toy):
+        toy.failure = NetworkFailure(ErrorCode.CONNECTION_FAILED, service="Google")
+        assert isinstance((await say(studio))[-1], TurnDone)
     # A studio that closes waits for what was begun.
     assert "did not read the styles" in caplog.text
 
 
 async def test_a_model_that_fails_again_and_again_is_left_alone_for_a_while(settings: Settings) -> None:
-    story, toy = scene(settings, NOIR), ToyEmbedder()
-    async with story.studio() as studio:
-        story.provider.embeds = toy
-        await paint_once(studio)
+    async with reading(settings, NOIR) as (studio, toy):
+        await say(studio)
         await has_read(studio, toy)
         toy.failure, read = NetworkFailure(ErrorCode.CONNECTION_FAILED, service="Google"), len(toy.asked)
         for _ in range(8):
-            events = await paint_once(studio)
-            assert isinstance(events[-1], TurnDone)
+            assert isinstance((await say(studio))[-1], TurnDone)
     assert len(toy.asked) - read == 5
 
 
 async def test_several_requests_each_get_their_own_styles_and_one_line_tells_of_all(settings: Settings) -> None:
-    story = scene(settings, "ukiyo-e", "", "pixel art")
-    async with story.studio() as studio:
-        events = await paint_once(studio)
-    found = {ready.picture.handle: ready.picture.receipt for ready in of_type(events, PictureReady)}
-    firsts = sorted(receipt.styles[0].name if receipt and receipt.styles else "" for receipt in found.values())
+    async with scene(settings, "ukiyo-e", "", "pixel art").studio() as studio:
+        events = await say(studio)
+    receipts = [ready.picture.receipt for ready in of_type(events, PictureReady)]
+    firsts = sorted(receipt.styles[0].name if receipt and receipt.styles else "" for receipt in receipts)
     assert firsts == ["", "Pixel art", "Ukiyo-e woodblock print"]
     [line] = told(events)
-    assert "Pixel art" in line
-    assert "Ukiyo-e" in line
+    assert ("Pixel art" in line, "Ukiyo-e" in line) == (True, True)
 
 
-async def test_a_sketch_is_drawn_in_the_style_and_its_prompt_keeps_the_plain_words(settings: Settings) -> None:
-    async with Studio(settings) as studio:
-        conversation = await studio.new_conversation()
-        events = await run(studio, conversation.id, "draw a red fox in the style of ukiyo-e")
-    assert names(events) == told(events) == ["Ukiyo-e woodblock print"]
-    assert "Style:" not in receipt_of(events).prompt
-    assert receipt_of(events).missing_style is None
-
-
-async def test_the_sketch_model_says_that_it_has_no_look_for_ones_own_style(settings: Settings) -> None:
-    async with Studio(settings) as studio:
-        await studio.styles.add({"name": {"en": "Haiku moon"}, "phrases": ["pale moon over reeds"]})
-        conversation = await studio.new_conversation()
-        events = await run(studio, conversation.id, "draw a pond in haiku moon style")
-    missing = receipt_of(events).missing_style
-    assert missing is not None
-    assert (missing.requested, missing.reason) == ("Haiku moon", MissingStyleReason.NOT_DRAWN)
-
-
-async def test_a_broken_library_leaves_the_prompt_as_it_was_and_the_log_says_so(
-    settings: Settings, caplog: pytest.LogCaptureFixture
+async def test_a_sketch_is_drawn_in_the_style_with_plain_words_and_tells_of_one_that_it_has_not(
+    settings: Settings,
 ) -> None:
+    async with Studio(settings) as studio:
+        drawn = await say(studio, "draw a red fox in the style of ukiyo-e")
+        await studio.styles.add({"name": {"en": "Haiku moon"}, "phrases": ["pale moon over reeds"]})
+        wishes = "draw a pond in haiku moon style", "draw a castle in the style of Xyzzy", "画一只猫，阿巴阿巴风格"
+        lacking = [missing(await say(studio, wish)) for wish in wishes]
+    assert names(drawn) == told(drawn) == ["Ukiyo-e woodblock print"]
+    assert ("Style:" in receipt_of(drawn).prompt, receipt_of(drawn).missing_style) == (False, None)
+    unknown = MissingStyleReason.UNKNOWN
+    assert [(one.requested, one.reason) for one in lacking] == [
+        ("Haiku moon", MissingStyleReason.NOT_DRAWN),
+        ("Xyzzy", unknown),
+        ("阿巴阿巴", unknown),
+    ]
+    assert [one.is_asked_for for one in lacking[1:]] == [True, True]
+
+
+async def test_a_broken_library_and_one_that_takes_too_long_are_gone_without_and_the_log_says_so(
+    settings: Settings, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    hurried = settings.model_copy(update={"home": tmp_path / "slow", "patiences": Patiences(retriever_s=0.3)})
+    async with reading(hurried, NOIR) as (studio, toy):
+        await studio.styles.learn_meaning(OnVectors(toy))
+        toy.open.clear()
+        late = await say(studio)
+    assert (type(late[-1]), names(late)) == (TurnDone, [])
+    assert (missing(late).requested, missing(late).reason) == (NOIR, MissingStyleReason.LATE)
+    assert receipt_of(late).prompt.endswith(f"Style: {NOIR}.")
+    assert "the style library failed, the prompt goes on without it" in caplog.text
+    caplog.clear()
     settings.home.mkdir(parents=True)
     (settings.home / "styles").write_text("in the way of the folder")
     async with scene(settings, "ukiyo-e").studio() as studio:
-        events = await paint_once(studio)
-    assert receipt_of(events).prompt.endswith("Style: ukiyo-e.")
-    assert missed(events) == [("ukiyo-e", "failed")]
-    missing = receipt_of(events).missing_style
-    assert missing is not None
-    assert missing.reason is MissingStyleReason.FAILED
-    assert "the style library failed, the prompt goes on without it" in caplog.text
-
-
-async def test_a_library_that_takes_too_long_is_gone_without(
-    settings: Settings, caplog: pytest.LogCaptureFixture
-) -> None:
-    hurried = settings.model_copy(update={"patiences": Patiences(retriever_s=0.3)})
-    story, toy = scene(hurried, NOIR), ToyEmbedder()
-    async with story.studio() as studio:
-        story.provider.embeds = toy
-        await studio.styles.learn_meaning(OnVectors(toy))
-        toy.open.clear()
-        events = await paint_once(studio)
-    assert isinstance(events[-1], TurnDone)
-    assert names(events) == []
-    missing = receipt_of(events).missing_style
-    assert missing is not None
-    assert (missing.requested, missing.reason) == (NOIR, MissingStyleReason.LATE)
-    assert receipt_of(events).prompt.endswith(f"Style: {NOIR}.")
+        broken = await say(studio)
+    assert receipt_of(broken).prompt.endswith("Style: ukiyo-e.")
+    assert (missed(broken), missing(broken).reason) == ([("ukiyo-e", "failed")], MissingStyleReason.FAILED)
     assert "the style library failed, the prompt goes on without it" in caplog.text
 
 
@@ -330,7 +296,7 @@ async def test_over_http_the_wish_goes_to_gemini_and_its_tokens_to_the_turn(sett
         async def once(studio: Studio) -> TurnDone:
             server.on_text(paint("a red fox", style=NOIR))
             server.on_image(SMALL)
-            return only(await paint_once(studio), TurnDone)
+            return only(await say(studio), TurnDone)
 
         async with Studio(there) as studio:
             first = await once(studio)
@@ -341,15 +307,3 @@ async def test_over_http_the_wish_goes_to_gemini_and_its_tokens_to_the_turn(sett
         assert embedded(server)[3:] == [[NOIR]]
         assert second.usage.prompt_tokens - first.usage.prompt_tokens == len(NOIR) // 4 + 1
         assert server.violations == []
-
-
-async def test_the_sketch_model_tells_of_a_style_that_nobody_knows(settings: Settings) -> None:
-    async with Studio(settings) as studio:
-        conversation = await studio.new_conversation()
-        english = await run(studio, conversation.id, "draw a castle in the style of Xyzzy")
-        chinese = await run(studio, conversation.id, "画一只猫，阿巴阿巴风格")
-    for events, requested in ((english, "Xyzzy"), (chinese, "阿巴阿巴")):
-        missing = receipt_of(events).missing_style
-        assert missing is not None
-        assert (missing.requested, missing.reason) == (requested, MissingStyleReason.UNKNOWN)
-        assert missing.is_asked_for

@@ -7,15 +7,7 @@ from collections.abc import AsyncIterator, Iterable
 
 import pytest
 
-from agent.errors import (
-    AivistaError,
-    Charge,
-    ErrorCode,
-    NetworkFailure,
-    ProviderFailure,
-    RateLimited,
-    error_from_info,
-)
+from agent.errors import AivistaError, Charge, ErrorCode, NetworkFailure, ProviderFailure, RateLimited, error_from_info
 from agent.messages import CompletionChunk, TextPart
 from agent.workflow.hearing import Answer
 from agent.workflow.retrying import Breaker, Breakers, Patience, hear_patiently
