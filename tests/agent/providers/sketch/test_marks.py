@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,8 @@ from tests.adapters.records import ImageStore
 from tests.adapters.requests import declaration, expansion_note, mask_note
 from tests.adapters.scripted import ChatOptions
 from tests.adapters.sketch import SketchProvider
+from tests.support.cases import each_case
+from tests.support.prompts import arguments_of, said, words_of
 
 CATALOGUE = load_catalogue()
 MARKED = "[The person marked #3 as the picture to change.]"
@@ -23,10 +24,6 @@ REFERENCES = "[The person marked as references: #1, #2b.]"
 EMPTY = "[The person sent an empty message.]"
 MASK = mask_note("#3")
 LARGER = expansion_note("#3", 400, 300, Margins(left=100, top=0, right=0, bottom=30))
-
-
-def said(*texts: str, role: Role = Role.PROMPT) -> PromptMessage:
-    return PromptMessage(role=role, parts=tuple(TextPart(text=text) for text in texts))
 
 
 def painted(handle: str, prompt: str, **arguments: JsonValue) -> list[PromptMessage]:
@@ -57,136 +54,106 @@ def planner(tmp_path: Path) -> Planner:
     return Planner(tmp_path)
 
 
-def words(chunks: Sequence[CompletionChunk]) -> str:
-    return "".join(chunk.part.text for chunk in chunks if isinstance(chunk.part, TextPart))
-
-
-def calls(chunks: Sequence[CompletionChunk]) -> list[dict[str, JsonValue]]:
-    return [chunk.part.arguments for chunk in chunks if isinstance(chunk.part, ToolCallPart)]
-
-
-@pytest.mark.parametrize("notes", [(MARKED,), (REFERENCES,), (MARKED, REFERENCES)])
+@each_case("notes", [(MARKED,), (REFERENCES,), (MARKED, REFERENCES)])
 async def test_a_note_ends_in_no_subject_and_no_prompt(planner: Planner, notes: tuple[str, ...]) -> None:
-    (call,) = calls(await planner.hear(said("draw a red fox", *notes)))
-
+    (call,) = arguments_of(await planner.hear(said("draw a red fox", *notes)))
     assert (call["subject"], call["prompt"]) == ("a red fox", "a red fox")
     assert "handles" not in call
 
 
-@pytest.mark.parametrize("note", [MARKED, REFERENCES, MASK, EMPTY])
+@each_case("note", [MARKED, REFERENCES, MASK, EMPTY])
 async def test_a_note_ends_in_no_title(planner: Planner, note: str) -> None:
     schema: dict[str, JsonValue] = {"type": "object", "properties": {"title": {"type": "string"}}}
     chunks = await planner.hear(said("draw a red fox", note), options=ChatOptions(response_schema=schema))
+    assert json.loads(words_of(chunks)) == {"title": "draw a red fox"}
 
-    assert json.loads(words(chunks)) == {"title": "draw a red fox"}
 
-
-@pytest.mark.parametrize("note", [MARKED, MASK])
-async def test_the_marked_picture_is_the_one_to_be_changed(planner: Planner, note: str) -> None:
-    chunks = await planner.hear(said("make it a bit warmer", note))
-    (call,) = calls(chunks)
-
-    assert words(chunks) == "Changing #3: a little warmer."
-    assert (call["handles"], call["subject"], call["prompt"]) == (["#3"], "#3", "make it a bit warmer")
+@each_case(
+    ("note", "wish", "told"),
+    [
+        *((note, "make it a bit warmer", "Changing #3: a little warmer.") for note in (MARKED, MASK)),
+        (MASK, "a bit brighter", "Changing #3: a little brighter."),
+        (MASK, "sepia", "Changing #3: sepia."),
+        (MASK, "blur it", "Changing #3: blurred."),
+        (MASK, "make it red", "Changing #3: another colour."),
+        (MASK, "remove this", "Changing #3: filled in from around it."),
+        (MASK, "fill it with blue stripes", "Changing #3: filled with stripes."),
+        (MASK, "add the text “Hi”", "Changing #3: with the words “Hi”."),
+        (MASK, "调暖一点", "好的，正在修改 #3：变暖一点。"),
+        (MASK, "改成蓝色", "好的，正在修改 #3：换颜色。"),
+        (MASK, "擦掉", "好的，正在修改 #3：用周围的画面补上。"),
+        (MASK, "填充波点", "好的，正在修改 #3：填充波点。"),
+        (MASK, "打马赛克", "好的，正在修改 #3：打马赛克。"),
+    ],
+)
+async def test_the_marked_picture_is_the_one_to_be_changed(planner: Planner, note: str, wish: str, told: str) -> None:
+    chunks = await planner.hear(said(wish, note))
+    (call,) = arguments_of(chunks)
+    assert words_of(chunks) == told
+    assert (call["handles"], call["subject"], call["prompt"]) == (["#3"], "#3", wish)
 
 
 async def test_the_marked_picture_comes_before_those_named_in_words(planner: Planner) -> None:
-    (call,) = calls(await planner.hear(said("much brighter than #2", MARKED)))
-
-    assert call["handles"] == ["#3", "#2"]
-    assert call["prompt"] == "#3: much brighter than #2"
+    (call,) = arguments_of(await planner.hear(said("much brighter than #2", MARKED)))
+    assert (call["handles"], call["prompt"]) == (["#3", "#2"], "#3: much brighter than #2")
 
 
-@pytest.mark.parametrize(
-    ("wish", "told"),
-    [
-        ("a bit brighter", "Changing #3: a little brighter."),
-        ("sepia", "Changing #3: sepia."),
-        ("blur it", "Changing #3: blurred."),
-        ("make it red", "Changing #3: another colour."),
-        ("remove this", "Changing #3: filled in from around it."),
-        ("fill it with blue stripes", "Changing #3: filled with stripes."),
-        ("add the text “Hi”", "Changing #3: with the words “Hi”."),
-        ("调暖一点", "好的，正在修改 #3：变暖一点。"),
-        ("改成蓝色", "好的，正在修改 #3：换颜色。"),
-        ("擦掉", "好的，正在修改 #3：用周围的画面补上。"),
-        ("填充波点", "好的，正在修改 #3：填充波点。"),
-        ("打马赛克", "好的，正在修改 #3：打马赛克。"),
-    ],
-)
-async def test_what_can_be_done_inside_a_mask_is_called_for(planner: Planner, wish: str, told: str) -> None:
-    chunks = await planner.hear(said(wish, MASK))
-    (call,) = calls(chunks)
-
-    assert words(chunks) == told
-    assert (call["handles"], call["prompt"]) == (["#3"], wish)
-
-
-@pytest.mark.parametrize(("wish", "prompt"), [("", "extend it"), ("extend it", "extend it"), ("向外延伸", "向外延伸")])
+@each_case(("wish", "prompt"), [("", "extend it"), ("extend it", "extend it"), ("向外延伸", "向外延伸")])
 async def test_a_picture_can_grow_by_what_it_shows(planner: Planner, wish: str, prompt: str) -> None:
-    (call,) = calls(await planner.hear(said(wish or EMPTY, LARGER)))
-
+    (call,) = arguments_of(await planner.hear(said(wish or EMPTY, LARGER)))
     assert (call["handles"], call["prompt"]) == (["#3"], prompt)
 
 
-@pytest.mark.parametrize("wish", ["a beach", "make it red", "画一片大海", "extend it with a beach"])
-async def test_something_new_beyond_the_edges_is_answered_in_words(planner: Planner, wish: str) -> None:
-    chunks = await planner.hear(said(wish, LARGER))
-
-    assert ("Beyond the edges" in words(chunks)) or ("在边缘之外" in words(chunks))
-    assert calls(chunks) == []
-
-
-@pytest.mark.parametrize(
-    "wish", ["a red hat", "画一顶帽子", "rotate left", "make it half the size", "put a cat here", "放一只猫"]
+@each_case(
+    ("note", "wishes", "told"),
+    [
+        (LARGER, ["a beach", "make it red", "extend it with a beach"], "Beyond the edges"),
+        (LARGER, ["画一片大海"], "在边缘之外"),
+        (MASK, ["a red hat", "rotate left", "make it half the size", "put a cat here"], "Inside a mask"),
+        (MASK, ["画一顶帽子", "放一只猫"], "在蒙版里"),
+    ],
 )
-async def test_what_a_mask_cannot_hold_is_answered_in_words(planner: Planner, wish: str) -> None:
-    chunks = await planner.hear(said(wish, MASK))
-
-    assert ("Inside a mask" in words(chunks)) or ("在蒙版里" in words(chunks))
-    assert calls(chunks) == []
+async def test_what_a_mask_or_a_wider_frame_cannot_hold_is_answered_in_words(
+    planner: Planner, note: str, wishes: list[str], told: str
+) -> None:
+    for wish in wishes:
+        chunks = await planner.hear(said(wish, note))
+        assert told in words_of(chunks)
+        assert arguments_of(chunks) == []
 
 
 async def test_once_more_carries_over_what_the_first_call_said(planner: Planner) -> None:
     first = painted("#3", "a fox, watercolour", subject="a fox", style="watercolour", aspect_ratio="4:3")
     chunks = await planner.hear(said("draw a fox"), *first, said("paint it again", MARKED))
-    (call,) = calls(chunks)
-
-    assert words(chunks) == "Here comes another take of #3: a fox."
+    (call,) = arguments_of(chunks)
+    assert words_of(chunks) == "Here comes another take of #3: a fox."
     assert call == {
-        "action": "generate_image",
-        "subject": "a fox",
-        "style": "watercolour",
-        "confidence": 0.9,
-        "prompt": "a fox, watercolour [take 2]",
-        "aspect_ratio": "4:3",
+        **{"action": "generate_image", "subject": "a fox", "style": "watercolour", "confidence": 0.9},
+        **{"prompt": "a fox, watercolour [take 2]", "aspect_ratio": "4:3"},
     }
 
 
 async def test_a_picture_named_in_words_or_the_one_made_last_is_painted_once_more(planner: Planner) -> None:
     history = [said("draw"), *painted("#1", "a fox"), said("draw"), *painted("#2", "a lighthouse", number_of_images=2)]
     for wish, prompt in (("vary it", "a lighthouse [variation 3]"), ("paint #1 again", "a fox [take 2]")):
-        (call,) = calls(await planner.hear(*history, said(wish)))
-        assert call["prompt"] == prompt
+        assert [call["prompt"] for call in arguments_of(await planner.hear(*history, said(wish)))] == [prompt]
 
 
 async def test_an_edit_leads_back_to_what_was_painted_first(planner: Planner) -> None:
     edit = painted("#1b", "make it warmer", action="adjust_parameters")
     chunks = await planner.hear(said("draw"), *painted("#1", "a fox"), said("warmer"), *edit, said("再画一次"))
-    (call,) = calls(chunks)
-
+    (call,) = arguments_of(chunks)
     assert call["prompt"] == "a fox [take 2]"
-    assert words(chunks) == "好的，我来画 #1b 的一个新画法：a fox。从最初的描述重新画起，后来的调整不带过来。"
+    assert words_of(chunks) == "好的，我来画 #1b 的一个新画法：a fox。从最初的描述重新画起，后来的调整不带过来。"
 
 
-@pytest.mark.parametrize("wish", ["paint it again", "再画一次", "vary it", "给这张图做一个变体"])
+@each_case("wish", ["paint it again", "再画一次", "vary it", "给这张图做一个变体"])
 async def test_a_picture_without_a_wish_is_answered_in_words(planner: Planner, wish: str) -> None:
     upload = said("[Picture:history_0123abcd] (#3, uploaded by the user)", "hello")
     for history in ([upload], [upload, *painted("#3b", "make it warmer", action="adjust_parameters")]):
         chunks = await planner.hear(*history, said(wish, MARKED))
-
-        assert ("I cannot paint this picture once more" in words(chunks)) or ("没法再画一次" in words(chunks))
-        assert calls(chunks) == []
+        assert ("I cannot paint this picture once more" in words_of(chunks)) or ("没法再画一次" in words_of(chunks))
+        assert arguments_of(chunks) == []
 
 
 async def test_an_answer_to_another_call_beside_it_is_not_taken_for_the_pictures(planner: Planner) -> None:
@@ -201,6 +168,5 @@ async def test_an_answer_to_another_call_beside_it_is_not_taken_for_the_pictures
         PromptMessage(role=Role.MODEL, parts=(other, call)),
         PromptMessage(role=Role.TOOL, parts=results),
     ]
-
-    assert calls(await planner.hear(*history, said("paint it again", MARKED)))[0]["prompt"] == "a fox [take 2]"
-    assert calls(await planner.hear(*history, said("paint #9 again"))) == []
+    assert arguments_of(await planner.hear(*history, said("paint it again", MARKED)))[0]["prompt"] == "a fox [take 2]"
+    assert arguments_of(await planner.hear(*history, said("paint #9 again"))) == []

@@ -84,7 +84,6 @@ async def test_sliders_adjust_the_marked_picture_by_exactly_these_amounts(studio
     for text in (FOX[language], "draw a lighthouse"):
         await made(studio, conversation.id, text)
     picture = await made(studio, conversation.id, amounts_sentence(load_words(language), AMOUNTS), editing="#1")
-
     expected = apply_adjustment(await data_of(studio, conversation.id, "#1"), ADJUSTED)
     assert picture.handle == "#1b"
     assert await data_of(studio, conversation.id, "#1b") == expected.data
@@ -99,7 +98,6 @@ async def test_once_more_and_a_variation_paint_the_same_wish_as_other_pictures(s
     again = await made(studio, conversation.id, pressed("regenerate", language), editing="#1")
     variation = await made(studio, conversation.id, pressed("vary", language), editing="#1")
     later = await made(studio, conversation.id, pressed("regenerate", language), editing=again.handle)
-
     assert [prompt_of(one) for one in (again, variation, later)] == [
         f"{wish} [take 2]", f"{wish} [variation 3]", f"{wish} [take 4]",
     ]  # fmt: skip
