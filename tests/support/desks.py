@@ -89,9 +89,17 @@ async def at_gemini(server: GeminiServer, key: str = GEMINI_KEY, **options: Any)
 
 @asynccontextmanager
 async def at_openai(
-    server: OpenAIServer, folder: Path, key: str | None = OPENAI_KEY, *, image_timeout_s: float = 60, **fields: Any
+    server: OpenAIServer,
+    folder: Path | None = None,
+    key: str | None = OPENAI_KEY,
+    *,
+    text_timeout_s: float = 60,
+    image_timeout_s: float = 60,
+    **fields: Any,
 ) -> AsyncIterator[OpenAIDesk]:
-    """Give the provider of OpenAI's API at a server, which knows the operator's own models beside the catalogue's."""
+    """Give the provider of OpenAI's API at a server; with a folder it knows the operator's own models as well."""
     settings, shelf = openai_settings(server, key=key, **fields), Shelf()
-    async with aclosing(OpenAIProvider(settings, shelf, image_timeout_s=image_timeout_s)) as provider:
-        yield Desk(provider, server, load_catalogue(own=own_catalogue(folder), openai=settings), shelf)
+    own = own_catalogue(folder) if folder else None
+    made = OpenAIProvider(settings, shelf, text_timeout_s=text_timeout_s, image_timeout_s=image_timeout_s)
+    async with aclosing(made) as provider:
+        yield Desk(provider, server, load_catalogue(own=own, openai=settings), shelf)
