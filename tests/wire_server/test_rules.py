@@ -128,17 +128,18 @@ def test_a_body_over_the_limit_is_refused(raw: Raw) -> None:
 
 
 @each_case(
-    ("rule", "entry"),
+    ("rule", "entries"),
     [
-        ("embedding", {"model": "models/other", "content": {"parts": [{"text": "x"}]}}),
-        ("embedding", {"content": {"parts": [{"text": "x"}]}, "outputDimensionality": 4000}),
-        ("empty_contents", {"content": {"parts": [{"text": ""}]}}),
-        ("unknown_field", {"contents": {"parts": [{"text": "x"}]}}),
+        ("embedding", [{"model": "models/other", "content": {"parts": [{"text": "x"}]}}]),
+        ("embedding", [{"content": {"parts": [{"text": "x"}]}, "outputDimensionality": 4000}]),
+        ("empty_contents", [{"content": {"parts": [{"text": ""}]}}]),
+        ("empty_contents", []),
+        ("unknown_field", [{"contents": {"parts": [{"text": "x"}]}}]),
     ],
 )
-def test_a_wrong_embedding_request_is_refused(server: GeminiServer, raw: Raw, rule: str, entry: Json) -> None:
+def test_a_wrong_embedding_request_is_refused(server: GeminiServer, raw: Raw, rule: str, entries: list[Json]) -> None:
     server.clear()
-    assert raw.post({"requests": [entry]}, "gemini-embedding-2", "batchEmbedContents").status_code == 400
+    assert raw.post({"requests": entries}, "gemini-embedding-2", "batchEmbedContents").status_code == 400
     assert rules(server) == [rule]
 
 
