@@ -24,10 +24,9 @@ from tests.wire_server.answers import (
     Text,
     TextOnly,
 )
-from tests.wire_server.process import GeminiProcess
 from tests.wire_server.refusals import Violation, error_body, key_body, quota_body
 from tests.wire_server.request import WireRequest
-from tests.wire_server.server import Brain, GeminiServer
+from tests.wire_server.server import Brain, GeminiProcess, GeminiServer
 from tests.wire_server.serving import Disconnect
 from tests.wire_server.steps import Answer
 

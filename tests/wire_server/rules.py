@@ -86,10 +86,8 @@ def check_contents(contents: list[Json]) -> None:
         refuse(content.get("role") not in ("user", "model"), "role", _BAD_ROLE)
         _check_parts(content, f"GenerateContentRequest.contents[{number}]")
     refuse(contents[0]["role"] != "user", "turn_order", "Please ensure that multiturn requests start with a user turn.")
-    if contents[-1]["role"] != "user":
-        raise Refused(
-            "turn_order", "Please ensure that multiturn requests end with a user role or a function response."
-        )
+    sentence = "Please ensure that multiturn requests end with a user role or a function response."
+    refuse(contents[-1]["role"] != "user", "turn_order", sentence)
     _check_pairing(contents)
 
 

@@ -1,10 +1,19 @@
-"""The strict Gemini API as a test uses it."""
+"""The strict Gemini API as a test uses it: in a thread, or in a process of its own."""
 
 from __future__ import annotations
 
+import json
+import sys
+import urllib.request
 from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
 from random import Random
+from types import TracebackType
+from typing import Any, Self
 
+from tests.support.lines import read_line, running
+from tests.support.waiting import PATIENCE_S, wait_until
 from tests.wire_server.control import Control
 from tests.wire_server.models import Kind
 from tests.wire_server.refusals import Json
@@ -13,6 +22,7 @@ from tests.wire_server.service import Service
 from tests.wire_server.serving import MAX_BODY_BYTES, Serving
 from tests.wire_server.steps import Answer
 
+ROOT = Path(__file__).parents[2]
 # Looks at the request and says what to answer; None leaves it to the default.
 Brain = Callable[[WireRequest], Answer | None]
 
@@ -87,3 +97,40 @@ class GeminiServer(Serving):
         self._service.clear()
         # Behind whatever was released before.
         self._soon(self._service.gate.clear)
+
+
+class GeminiProcess:
+    """`python -m tests.wire_server` for as long as a `with` block lasts."""
+
+    def __init__(self, *arguments: str) -> None:
+        self._arguments = arguments
+        self.url = ""
+
+    def __enter__(self) -> Self:
+        command = [sys.executable, "-m", "tests.wire_server", "--port", "0", *self._arguments]
+        with ExitStack() as stack:
+            self.url = read_line(*stack.enter_context(running(command, cwd=ROOT)))
+            self._open = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open.close()
+
+    def control(self, **orders: Any) -> Any:
+        """Script the server; return its state."""
+        return self._ask("/_control", json.dumps(orders).encode())
+
+    def release(self) -> None:
+        """Let the held answers go on, once there are any. Raises TimeoutError when none comes."""
+        wait_until(lambda: self.read("state")["held"])
+        self.control(release=True)
+
+    def read(self, what: str) -> Any:
+        """Return `requests`, `violations`, `disconnects` or `state`."""
+        return self._ask(f"/_{what}")
+
+    def _ask(self, path: str, body: bytes | None = None) -> Any:
+        with urllib.request.urlopen(f"{self.url}{path}", body, timeout=PATIENCE_S) as answer:
+            return json.load(answer)

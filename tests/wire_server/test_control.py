@@ -18,8 +18,8 @@ from tests.support.lines import read_line, running
 from tests.support.waiting import PATIENCE_S
 from tests.wire_server import Answer, Call, Calls, GeminiProcess, Grounding, Hold, PictureAnswer, Text, WireRequest
 from tests.wire_server.control import answer_from_json
-from tests.wire_server.process import ROOT
 from tests.wire_server.raw import BANANA, FLASH, HI, Raw
+from tests.wire_server.server import ROOT
 
 
 def shouting(request: WireRequest) -> Answer:
