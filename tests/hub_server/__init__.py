@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tests.hub_server.server import HubServer
-from tests.hub_server.spaces import Space
+from tests.hub_server.server import HubServer, Space
 
 __all__ = ["HubServer", "Space"]

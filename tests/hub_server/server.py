@@ -2,29 +2,168 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import re
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
-from tests.hub_server.spaces import HARDWARE, Refused, Space, check_front_matter
-from tests.support.waiting import join
+from tests.support.threaded_servers import Handler, ThreadedServer
+
+yaml: Any = import_module("yaml")
 
 USER = "ada"
 TOKEN = "hf_" + "t0ken" * 7
 READ_TOKEN = "hf_" + "r3ad0nly" * 4
 _SPACE = re.compile(r"/api/spaces/([\w.-]+/[\w.-]+)(?:/(.+))?")
+HARDWARE = frozenset({"cpu-basic", "cpu-upgrade", "t4-small"})
+COLOURS = frozenset({"red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray"})
+_TEXT = {"sdk", "title", "emoji", "colorFrom", "colorTo", "license", "short_description", "suggested_hardware"}
+_FIELDS = _TEXT | {"app_port", "app_file", "sdk_version", "python_version", "pinned", "fullWidth", "header"}
 
 
-class HubServer:
-    """A Hub with one user, `ada`, for as long as a `with` block lasts.
+class Refused(Exception):
+    """The Hub says no: the status, the reason, and where that is which stands in the way."""
+
+    def __init__(self, status: int, reason: str, url: str = "") -> None:
+        super().__init__(reason)
+        self.url = url
+        self.status = status
+        self.reason = reason
+
+
+@dataclass
+class Space:
+    """A Space as the Hub holds it: its files by path, its secrets, variables, hardware and volumes."""
+
+    sdk: str
+    private: bool = False
+    files: dict[str, bytes] = field(default_factory=lambda: {".gitattributes": b"*.bin filter=lfs\n"})
+    secrets: dict[str, str] = field(default_factory=dict)
+    variables: dict[str, str] = field(default_factory=dict)
+    hardware: str = "cpu-basic"
+    sleep_s: int | None = None
+    volumes: list[dict[str, Any]] = field(default_factory=list)
+    commits: list[str] = field(default_factory=list)
+
+    def runtime(self) -> dict[str, Any]:
+        """Return the runtime as the Hub tells it."""
+        return {
+            "stage": "RUNNING",
+            "hardware": {"current": self.hardware, "requested": self.hardware},
+            "gcTimeout": self.sleep_s,
+            "volumes": self.volumes or None,
+        }
+
+    def tree(self) -> list[dict[str, Any]]:
+        """Return every file as the Hub lists it."""
+        return [
+            {"type": "file", "path": path, "oid": blob_id(content), "size": len(content)}
+            for path, content in sorted(self.files.items())
+        ]
+
+    def commit(self, lines: list[dict[str, Any]]) -> str:
+        """Make a commit of its lines; return its id. Raises Refused for one that does not fit."""
+        header, *changes = lines
+        if header["key"] != "header" or not header["value"]["summary"]:
+            raise Refused(400, "a commit begins with its header")
+        if not changes:
+            raise Refused(400, "an empty commit")
+        files = dict(self.files)
+        for change in changes:
+            path = change["value"]["path"]
+            match change["key"]:
+                case "file" if change["value"]["encoding"] == "base64":
+                    files[path] = base64.b64decode(change["value"]["content"], validate=True)
+                case "deletedFile" if path in files:
+                    del files[path]
+                case "deletedFile":
+                    raise Refused(404, "A file with this name doesn't exist")
+                case other:
+                    raise Refused(400, f"no such change: {other}")
+        check_front_matter(files.get("README.md", b"").decode())
+        self.files = files
+        self.commits.append(header["value"]["summary"])
+        return hashlib.sha1(repr(sorted(files)).encode(), usedforsecurity=False).hexdigest()
+
+
+def blob_id(content: bytes) -> str:
+    """Return the name that git gives to a content."""
+    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+
+
+def check_front_matter(readme: str) -> None:
+    """Raise Refused where the README's front matter is not what the Hub takes."""
+    before, _, rest = readme.partition("---\n")
+    matter, mark, _ = rest.partition("\n---\n")
+    if before or not mark:
+        raise Refused(400, "the README has no front matter")
+    fields = yaml.safe_load(matter)
+    unknown = fields.keys() - _FIELDS
+    wrong = [name for name in _TEXT & fields.keys() if not isinstance(fields[name], str)]
+    if unknown or wrong:
+        raise Refused(400, f"these fields are not taken: {sorted(unknown) + wrong}")
+    if fields["sdk"] not in ("gradio", "docker") or not fields["title"]:
+        raise Refused(400, '"sdk" must be one of [gradio, docker]')
+    if fields["colorFrom"] not in COLOURS or fields["colorTo"] not in COLOURS:
+        raise Refused(400, '"colorFrom" must be one of the colours')
+    if len(fields.get("short_description", "")) > 60:
+        raise Refused(400, '"short_description" length must be less than or equal to 60 characters long')
+
+
+class _Handler(Handler):
+    owner: ClassVar[HubServer]
+
+    def do_GET(self) -> None:
+        self._handle("GET")
+
+    def do_POST(self) -> None:
+        self._handle("POST")
+
+    def do_PUT(self) -> None:
+        self._handle("PUT")
+
+    def _handle(self, method: str) -> None:
+        hub, url, content = self.owner, urlsplit(self.path), self.body()
+        try:
+            self._authorize(method)
+            changes = method != "GET" and not url.path.endswith(("validate-yaml", "preupload/main"))
+            answer = hub.answer(method, url.path, parse_qs(url.query), self._read(content))
+            if changes:
+                hub.writes.append(f"{method} {url.path}")
+        except Refused as refused:
+            if refused.status in (400, 404) and "Repository not found" not in refused.reason:
+                hub.violations.append(refused.reason)
+            code = {"X_Error_Code": "RepoNotFound"} if refused.status == 404 else {}
+            told = {"error": refused.reason, "errors": [{"message": refused.reason}], "url": refused.url}
+            self.answer(refused.status, told, **code)
+        else:
+            self.answer(200, answer)
+
+    def _authorize(self, method: str) -> None:
+        token = (self.headers.get("Authorization") or "").removeprefix("Bearer ")
+        if token not in (TOKEN, READ_TOKEN):
+            raise Refused(401, "Invalid username or password.")
+        if token == READ_TOKEN and method != "GET":
+            raise Refused(403, "Forbidden: the token is for reading")
+
+    def _read(self, content: bytes) -> Any:
+        if "ndjson" in (self.headers.get("Content-Type") or ""):
+            return [json.loads(line) for line in content.splitlines() if line]
+        return json.loads(content) if content else {}
+
+
+class HubServer(ThreadedServer):
+    """A Hub with one user, `ada`, for as long as a `with` block lasts; `url` is the address for HF_ENDPOINT.
 
     `writes` are the requests that change something, as method and path; `violations` what a client did that the Hub
     does not take.
     """
+
+    handler = _Handler
 
     def __init__(self) -> None:
         self.spaces: dict[str, Space] = {}
@@ -32,26 +171,6 @@ class HubServer:
         self.writes: list[str] = []
         self.violations: list[str] = []
         self.wants_payment = False
-
-    def __enter__(self) -> Self:
-        handler = type("Handler", (_Handler,), {"server_hub": self})
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        join(self._thread)
-
-    @property
-    def url(self) -> str:
-        """The address for HF_ENDPOINT."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def answer(self, method: str, path: str, query: dict[str, list[str]], body: Any) -> Any:
         """Return what the Hub answers. Raises Refused."""
@@ -145,60 +264,3 @@ def _mode(space: Space, file: dict[str, Any]) -> dict[str, Any]:
     if not 0 <= file["size"] < 10_000_000:
         raise Refused(400, f"{file['path']} is too large")
     return {"path": file["path"], "uploadMode": "regular", "shouldIgnore": False, "oid": None}
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server_hub: ClassVar[HubServer]
-
-    def do_GET(self) -> None:
-        self._handle("GET")
-
-    def do_POST(self) -> None:
-        self._handle("POST")
-
-    def do_PUT(self) -> None:
-        self._handle("PUT")
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing on the terminal."""
-
-    def _handle(self, method: str) -> None:
-        hub, url = self.server_hub, urlsplit(self.path)
-        content = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        try:
-            self._authorize(method)
-            changes = method != "GET" and not url.path.endswith(("validate-yaml", "preupload/main"))
-            answer = hub.answer(method, url.path, parse_qs(url.query), self._read(content))
-            if changes:
-                hub.writes.append(f"{method} {url.path}")
-        except Refused as refused:
-            if refused.status in (400, 404) and "Repository not found" not in refused.reason:
-                hub.violations.append(refused.reason)
-            self._send(
-                refused.status, {"error": refused.reason, "errors": [{"message": refused.reason}], "url": refused.url}
-            )
-        else:
-            self._send(200, answer)
-
-    def _authorize(self, method: str) -> None:
-        token = (self.headers.get("Authorization") or "").removeprefix("Bearer ")
-        if token not in (TOKEN, READ_TOKEN):
-            raise Refused(401, "Invalid username or password.")
-        if token == READ_TOKEN and method != "GET":
-            raise Refused(403, "Forbidden: the token is for reading")
-
-    def _read(self, content: bytes) -> Any:
-        if "ndjson" in (self.headers.get("Content-Type") or ""):
-            return [json.loads(line) for line in content.splitlines() if line]
-        return json.loads(content) if content else {}
-
-    def _send(self, status: int, answer: Any) -> None:
-        body = json.dumps(answer).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        if status == 404:
-            self.send_header("X-Error-Code", "RepoNotFound")
-        self.end_headers()
-        self.wfile.write(body)

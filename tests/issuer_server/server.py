@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import secrets
-import threading
 import time
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from joserfc import jwt
 from joserfc.jwk import RSAKey
 
-from tests.support.waiting import join
+from tests.support.threaded_servers import Handler, ThreadedServer
 
 CLIENT_ID = "client-of-the-space"
 CLIENT_SECRET = "secret-" + "of-the-space"
@@ -33,12 +29,34 @@ class _Grant:
     nonce: str
 
 
-class IssuerServer:
+class _Handler(Handler):
+    owner: ClassVar[IssuerServer]
+
+    def do_GET(self) -> None:
+        place = urlsplit(self.path)
+        match place.path:
+            case "/.well-known/openid-configuration":
+                self.answer(200, self.owner.metadata())
+            case "/oauth/jwks":
+                self.answer(200, {"keys": [self.owner.key.as_dict(private=False)]})
+            case "/oauth/authorize":
+                self.answer(302, {}, Location=self.owner.authorize(_first(place.query)))
+            case _:
+                self.answer(404, {"error": "not_found"})
+
+    def do_POST(self) -> None:
+        tokens = self.owner.token(_first(self.body().decode()), self.headers.get("authorization", ""))
+        self.answer(*((200, tokens) if tokens is not None else (400, {"error": "invalid_grant"})))
+
+
+class IssuerServer(ThreadedServer):
     """An issuer with one person at its page, who allows whatever is asked, for as long as a `with` block lasts.
 
-    `account` is who that is, `signs_with` the key of its ID tokens (None: its own), `violations` what a program did
-    that the issuer does not take.
+    `url` is the address for OPENID_PROVIDER_URL, `account` who that person is, `signs_with` the key of its ID tokens
+    (None: its own), `violations` what a program did that the issuer does not take.
     """
+
+    handler = _Handler
 
     def __init__(self) -> None:
         self.account = {"sub": "62f0c0ffee", "preferred_username": "ada", "name": "Ada L."}
@@ -46,26 +64,6 @@ class IssuerServer:
         self.key = RSAKey.generate_key(2048, parameters={"kid": "one", "use": "sig", "alg": "RS256"})
         self.signs_with: RSAKey | None = None
         self._grants: dict[str, _Grant] = {}
-
-    def __enter__(self) -> Self:
-        handler = type("Handler", (_Handler,), {"issuer": self})
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        join(self._thread)
-
-    @property
-    def url(self) -> str:
-        """The address for OPENID_PROVIDER_URL."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def metadata(self) -> dict[str, Any]:
         """Return what is found at the well-known place."""
@@ -101,54 +99,14 @@ class IssuerServer:
         if grant is None or not is_answered or asked.get("redirect_uri") != grant.redirect_uri:
             return None
         now = int(time.time())
-        claims = {
-            "iss": self.url,
-            "aud": CLIENT_ID,
-            "iat": now,
-            "exp": now + 300,
-            "nonce": grant.nonce,
-            **grant.account,
-        }
+        times = {"iat": now, "exp": now + 300}
+        claims = {"iss": self.url, "aud": CLIENT_ID, "nonce": grant.nonce, **times, **grant.account}
         signed = jwt.encode({"alg": "RS256", "kid": "one"}, claims, self.signs_with or self.key)
         return {"access_token": "hf_oauth_" + "x" * 20, "token_type": "bearer", "expires_in": 3600, "id_token": signed}
 
     def _expect(self, is_so: bool, otherwise: str) -> None:
         if not is_so:
             self.violations.append(otherwise)
-
-
-class _Handler(BaseHTTPRequestHandler):
-    issuer: ClassVar[IssuerServer]
-
-    def do_GET(self) -> None:
-        place = urlsplit(self.path)
-        match place.path:
-            case "/.well-known/openid-configuration":
-                self._answer(200, self.issuer.metadata())
-            case "/oauth/jwks":
-                self._answer(200, {"keys": [self.issuer.key.as_dict(private=False)]})
-            case "/oauth/authorize":
-                self.send_response(302)
-                self.send_header("Location", self.issuer.authorize(_first(place.query)))
-                self.end_headers()
-            case _:
-                self._answer(404, {"error": "not_found"})
-
-    def do_POST(self) -> None:
-        asked = _first(self.rfile.read(int(self.headers.get("content-length", 0))).decode())
-        tokens = self.issuer.token(asked, self.headers.get("authorization", ""))
-        self._answer(*((200, tokens) if tokens is not None else (400, {"error": "invalid_grant"})))
-
-    def _answer(self, status: int, body: dict[str, Any]) -> None:
-        data = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
 
 
 def _first(query: str) -> dict[str, str]:

@@ -16,9 +16,9 @@ from tests.openai_server.answers import (
     Raw,
     Text,
 )
-from tests.openai_server.refusals import Violation, error_body
-from tests.openai_server.request import ChatRequest, PictureRequest
+from tests.openai_server.request import ChatRequest, PictureRequest, error_body
 from tests.openai_server.server import OpenAIServer
+from tests.wire_server.refusals import Violation
 
 __all__ = [
     "Answer",

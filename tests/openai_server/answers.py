@@ -10,9 +10,10 @@ from typing import Literal
 
 import orjson
 
-from tests.openai_server.refusals import Json
 from tests.openai_server.request import ChatRequest, PictureRequest
 from tests.wire_server.pictures import paint
+from tests.wire_server.refusals import Json
+from tests.wire_server.steps import Failure, HangUp, WaitForRelease
 
 USAGE: Json = {
     "prompt_tokens": 40,
@@ -36,33 +37,15 @@ class Event:
     data: Json | bytes
 
 
-@dataclass(frozen=True)
-class WaitForRelease:
-    """Nothing until the test calls `release`."""
-
-
-@dataclass(frozen=True)
-class HangUp:
-    """The connection closes without the end of the answer."""
-
-
-@dataclass(frozen=True)
-class Whole:
-    """An answer that is no stream: its status, its body and its headers."""
-
-    status: int
-    body: Json | bytes
-    headers: dict[str, str] = field(default_factory=dict)
-
-
-Step = Event | WaitForRelease | HangUp | Whole
+Request = ChatRequest | PictureRequest
+Step = Event | WaitForRelease | HangUp | Failure
 
 
 class Answer(ABC):
     """One scripted answer."""
 
     @abstractmethod
-    def steps(self, request: ChatRequest | PictureRequest) -> Iterator[Step]:
+    def steps(self, request: Request) -> Iterator[Step]:
         """Yield what happens, in order."""
 
 
@@ -91,7 +74,7 @@ class Text(Answer):
     thoughts_field: str = "reasoning_content"
     finish_reason: str | None = "stop"
 
-    def steps(self, request: ChatRequest | PictureRequest) -> Iterator[Step]:
+    def steps(self, request: Request) -> Iterator[Step]:
         yield _chunk({"role": "assistant", "content": ""})
         if self.thoughts:
             for piece in _pieces(self.thoughts, 2):
@@ -130,7 +113,7 @@ class Calls(Answer):
     numbering: Literal["index", "zero", "none"] = "index"
     finish_reason: str = "tool_calls"
 
-    def steps(self, request: ChatRequest | PictureRequest) -> Iterator[Step]:
+    def steps(self, request: Request) -> Iterator[Step]:
         yield _chunk({"role": "assistant", "content": None})
         if self.thoughts:
             yield _chunk({"reasoning_content": self.thoughts})
@@ -157,7 +140,7 @@ class Events(Answer):
 
     events: Sequence[Json | bytes]
 
-    def steps(self, request: ChatRequest | PictureRequest) -> Iterator[Step]:
+    def steps(self, request: Request) -> Iterator[Step]:
         yield from map(Event, self.events)
         yield Event(b"[DONE]")
 
@@ -170,8 +153,8 @@ class Raw(Answer):
     status: int = 200
     content_type: str = "application/json"
 
-    def steps(self, request: ChatRequest | PictureRequest) -> Iterator[Step]:
-        yield Whole(self.status, self.body, {"content-type": self.content_type})
+    def steps(self, request: Request) -> Iterator[Step]:
+        yield Failure(self.status, self.body, {"content-type": self.content_type})
 
 
 @dataclass(frozen=True)
@@ -184,9 +167,9 @@ class HttpError(Answer):
     body: Json | bytes | None = None
     headers: dict[str, str] = field(default_factory=dict)
 
-    def steps(self, request: ChatRequest | PictureRequest) -> Iterator[Step]:
+    def steps(self, request: Request) -> Iterator[Step]:
         error = {"message": self.message, "type": "some_error", "param": None, "code": self.code}
-        yield Whole(self.status, {"error": error} if self.body is None else self.body, self.headers)
+        yield Failure(self.status, {"error": error} if self.body is None else self.body, self.headers)
 
 
 @dataclass(frozen=True)
@@ -196,7 +179,7 @@ class MidStreamError(Answer):
     after_chunks: int
     event: Json
 
-    def steps(self, request: ChatRequest | PictureRequest) -> Iterator[Step]:
+    def steps(self, request: Request) -> Iterator[Step]:
         yield from list(Text("one two three four", chunks=4).steps(request))[: self.after_chunks]
         yield Event(self.event)
 
@@ -207,7 +190,7 @@ class Cut(Answer):
 
     after_chunks: int
 
-    def steps(self, request: ChatRequest | PictureRequest) -> Iterator[Step]:
+    def steps(self, request: Request) -> Iterator[Step]:
         yield from list(Text("one two three four", chunks=4).steps(request))[: self.after_chunks]
         yield HangUp()
 
@@ -219,7 +202,7 @@ class Hold(Answer):
     answer: Answer
     after_chunks: int = 0
 
-    def steps(self, request: ChatRequest | PictureRequest) -> Iterator[Step]:
+    def steps(self, request: Request) -> Iterator[Step]:
         for sent, step in enumerate(self.answer.steps(request)):
             if sent == self.after_chunks:
                 yield WaitForRelease()
@@ -233,13 +216,13 @@ class Picture(Answer):
     mime_type: str = "image/png"
     usage: Json | None = None
 
-    def steps(self, request: ChatRequest | PictureRequest) -> Iterator[Step]:
+    def steps(self, request: Request) -> Iterator[Step]:
         assert isinstance(request, PictureRequest)
         data = paint(*request.size, self.mime_type, f"{request.prompt} {request.number}")
         body: Json = {"created": 1, "data": [{"b64_json": base64.b64encode(data).decode()}]}
         if self.usage is not None:
             body["usage"] = self.usage
-        yield Whole(200, body)
+        yield Failure(200, body)
 
 
 @dataclass(frozen=True)
@@ -248,7 +231,6 @@ class PictureAt(Answer):
 
     url: str = "{server}/files/one.png"
 
-    def steps(self, request: ChatRequest | PictureRequest) -> Iterator[Step]:
-        yield Whole(
-            200, {"created": 1, "data": [{"url": self.url.replace("{server}", "http://" + request.headers["host"])}]}
-        )
+    def steps(self, request: Request) -> Iterator[Step]:
+        url = self.url.replace("{server}", f"http://{request.headers['host']}")
+        yield Failure(200, {"created": 1, "data": [{"url": url}]})

@@ -1,14 +1,82 @@
-"""One request as the server took it: what a test asserts on and what a brain decides by."""
+"""One request as the server took it: what a test asserts on and what a brain decides by; and what is refused."""
 
 from __future__ import annotations
 
 import base64
 import json
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.openai_server.form import FormFile
-from tests.openai_server.refusals import Json
+from tests.wire_server import refusals
+from tests.wire_server.refusals import Json
+
+
+class Refused(refusals.Refused):
+    """A request that some server of this API would not take."""
+
+    def __init__(self, rule: str, message: str, *, status: int = 400, code: str | None = None) -> None:
+        super().__init__(rule, message, status)
+        self.body = error_body(message, code=code)
+
+
+def refuse(is_broken: object, rule: str, message: str, *, status: int = 400, code: str | None = None) -> None:
+    """Raise Refused when the rule is broken."""
+    if is_broken:
+        raise Refused(rule, message, status=status, code=code)
+
+
+def error_body(message: str, *, code: str | None = None, kind: str = "invalid_request_error") -> Json:
+    """Return the API's JSON for an error."""
+    return {"error": {"message": message, "type": kind, "param": None, "code": code}}
+
+
+_DISPOSITION = re.compile(r'form-data; name="([^"]+)"(?:; filename="([^"]+)")?')
+
+
+@dataclass(frozen=True)
+class FormFile:
+    """A file of a form: the field it came under, its name, its type and its bytes."""
+
+    field: str
+    name: str
+    mime_type: str
+    data: bytes
+
+
+def parse_form(body: bytes, content_type: str) -> tuple[dict[str, str], list[FormFile]]:
+    """Return the fields and the files of a form, in order. Raises Refused when it is none."""
+    match = re.fullmatch(r"multipart/form-data; boundary=([\w'()+,./:=?-]{1,70})", content_type)
+    if match is None:
+        raise Refused("content_type", f"Unsupported content type: {content_type}", status=415)
+    mark = b"--" + match[1].encode()
+    head, *pieces = body.split(mark)
+    if head or not pieces or pieces.pop().strip() != b"--":
+        raise Refused("form", "The form does not begin and end with its boundary.")
+    fields: dict[str, str] = {}
+    files: list[FormFile] = []
+    for piece in pieces:
+        _take(piece, fields, files)
+    return fields, files
+
+
+def _take(piece: bytes, fields: dict[str, str], files: list[FormFile]) -> None:
+    head, separator, data = piece.removeprefix(b"\r\n").partition(b"\r\n\r\n")
+    if not separator or not data.endswith(b"\r\n"):
+        raise Refused("form", "A part of the form has no end.")
+    data = data[:-2]
+    lines = [line.partition(":") for line in head.decode("utf-8").split("\r\n")]
+    headers = {name.lower(): value.strip() for name, _, value in lines}
+    match = _DISPOSITION.fullmatch(headers.get("content-disposition", ""))
+    if match is None:
+        raise Refused("form", f"A part of the form has no name: {headers}")
+    name, filename = match[1], match[2]
+    if filename is None:
+        if name in fields:
+            raise Refused("form", f"The field {name} stands twice in the form.")
+        fields[name] = data.decode("utf-8")
+    else:
+        files.append(FormFile(name, filename, headers.get("content-type", ""), data))
 
 
 @dataclass(frozen=True)

@@ -1,121 +1,155 @@
-"""The server in a thread: real HTTP on a free port of this machine, for as long as a `with` block lasts."""
+"""The server of OpenAI's API as a test uses it, and the way from a request's path to its answer."""
 
 from __future__ import annotations
 
-import asyncio
-import queue
-import threading
 from collections.abc import Callable
-from types import TracebackType
-from typing import Self
 
-from tests.openai_server.answers import Answer
-from tests.openai_server.refusals import Violation
-from tests.openai_server.request import ChatRequest, PictureRequest
-from tests.openai_server.service import Service
-from tests.support.waiting import join
-from tests.wire_server.connection import Connection
-from tests.wire_server.records import PATIENCE_S
+import orjson
 
-_MAX_BODY_BYTES = 100 << 20
+from tests.openai_server import rules
+from tests.openai_server.answers import Answer, Event, Picture, Text
+from tests.openai_server.models import MODELS, ServedModel
+from tests.openai_server.request import ChatRequest, PictureRequest, Refused, parse_form, refuse
+from tests.wire_server.connection import Connection, HttpRequest
+from tests.wire_server.pictures import paint
+from tests.wire_server.refusals import Json, Violation
+from tests.wire_server.serving import MAX_BODY_BYTES, Disconnect, Gate, Records, Script, Serving
+from tests.wire_server.steps import Failure, HangUp, WaitForRelease
+
+Request = ChatRequest | PictureRequest
+
+_JSON = {"content-type": "application/json"}
+_STREAM = {"content-type": "text/event-stream; charset=utf-8"}
+_HEADERS = {
+    *("host", "accept", "accept-encoding", "connection", "user-agent", "content-type", "content-length"),
+    "authorization",
+}
+_CHAT, _GENERATIONS, _EDITS = "/v1/chat/completions", "/v1/images/generations", "/v1/images/edits"
 
 
-class OpenAIServer:
+class OpenAIServer(Serving):
     """A strict server of chats and pictures. With a `key` of None it wants none, and takes it ill to be given one.
 
     Use as a context manager; an exception of a test's own brain is raised on leaving. The address ends in `/v1`.
+    `chats` and `pictures` are the calls whose bodies could be read, `fetched` the paths of the files that were fetched.
     """
 
     def __init__(self, *, key: str | None = None) -> None:
-        self._service = Service(key)
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._stopping: asyncio.Event | None = None
-        self._thread: threading.Thread | None = None
-        self.url = ""
-
-    def __enter__(self) -> Self:
-        started: queue.Queue[str | BaseException] = queue.Queue()
-        self._thread = threading.Thread(target=self._run, args=(started,), name="openai-server", daemon=True)
-        self._thread.start()
-        first = started.get(timeout=PATIENCE_S)
-        if isinstance(first, BaseException):
-            raise first
-        self.url = first
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._loop is not None and self._stopping is not None and self._thread is not None:
-            self._loop.call_soon_threadsafe(self._stopping.set)
-            join(self._thread)
-        if error is None and self._service.faults:
-            raise self._service.faults[0]
-
-    @property
-    def chats(self) -> list[ChatRequest]:
-        """Every call of the text models whose body could be read."""
-        return self._service.chats
-
-    @property
-    def pictures(self) -> list[PictureRequest]:
-        """Every call of the image models whose body could be read."""
-        return self._service.pictures
-
-    @property
-    def fetched(self) -> list[str]:
-        """The paths of the files that were fetched."""
-        return self._service.fetched
-
-    @property
-    def violations(self) -> list[Violation]:
-        """Every rule broken."""
-        return self._service.violations
+        self._key = key
+        self._script: Script[Answer] = Script()
+        records = Records()
+        super().__init__(self._answer, records, Gate(records), most_bytes=MAX_BODY_BYTES, path="/v1")
+        self.chats: list[ChatRequest] = []
+        self.pictures: list[PictureRequest] = []
+        self.fetched: list[str] = []
 
     def on_chat(self, *answers: Answer | Callable[[ChatRequest], Answer | None]) -> None:
         """Queue answers of the text models; a callable answers whenever the queue is empty."""
-        for answer in answers:
-            if isinstance(answer, Answer):
-                self._service.chat_answers.append(answer)
-            else:
-                self._service.chat_brain = answer
+        self._script.add("chat", *answers)
 
     def on_picture(self, *answers: Answer | Callable[[PictureRequest], Answer | None]) -> None:
         """Queue answers of the image models; a callable answers whenever the queue is empty."""
-        for answer in answers:
-            if isinstance(answer, Answer):
-                self._service.picture_answers.append(answer)
-            else:
-                self._service.picture_brain = answer
+        self._script.add("picture", *answers)
 
-    def release(self) -> None:
-        """Let every held answer go on."""
-        assert self._loop is not None, "the server is not running"
-        self._loop.call_soon_threadsafe(self._service.release)
-
-    def wait_for_held(self) -> None:
-        """Return when an answer is held. From a coroutine, in a thread."""
-        self._service.wait_until(lambda: self._service.held > 0)
-
-    def wait_for_disconnect(self) -> None:
-        """Return when a client has left before the end of its answer. From a coroutine, in a thread."""
-        self._service.wait_until(lambda: self._service.disconnects > 0)
-
-    def _run(self, started: queue.Queue[str | BaseException]) -> None:
+    async def _answer(self, http: HttpRequest, connection: Connection) -> None:
+        number = self._records.next_number()
         try:
-            asyncio.run(self._live(started))
-        except BaseException as fault:
-            started.put(fault)
+            await self._serve(http, connection, number)
+        except Refused as refusal:
+            self._records.add(Violation(refusal.rule, refusal.message, number))
+            connection.write_whole(refusal.status, _JSON, orjson.dumps(refusal.body))
+        except Exception as fault:
+            self._records.add(fault)
+            connection.hang_up()
 
-    async def _live(self, started: queue.Queue[str | BaseException]) -> None:
-        self._loop = loop = asyncio.get_running_loop()
-        self._stopping = asyncio.Event()
-        connections: set[Connection] = set()
-        listener = await loop.create_server(
-            lambda: Connection(self._service.handle, _MAX_BODY_BYTES, connections), "127.0.0.1", 0
-        )
-        started.put(f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}/v1")
-        await self._stopping.wait()
-        listener.close()
-        await asyncio.gather(*(connection.stop() for connection in tuple(connections)))
-        await listener.wait_closed()
+    async def _serve(self, http: HttpRequest, connection: Connection, number: int) -> None:
+        self._check_headers(http)
+        if http.method == "GET" and http.path.startswith("/files/"):
+            self._file(http.path, connection)
+            return
+        path = f"Invalid URL ({http.method} {http.path})"
+        refuse(http.method != "POST" or http.path not in (_CHAT, _GENERATIONS, _EDITS), "path", path, status=404)
+        kept = {name: value for name, value in http.headers.items() if name != "authorization"}
+        if http.path == _CHAT:
+            chat = self._chat(http, kept, number)
+            await self._play(self._script.next("chat", chat, Text("Hello.")), chat, connection)
+        else:
+            picture = self._picture(http, kept, number)
+            await self._play(self._script.next("picture", picture, Picture()), picture, connection)
+
+    def _file(self, path: str, connection: Connection) -> None:
+        self.fetched.append(path)
+        if "missing" in path:
+            connection.write_whole(404, {}, b"")
+        else:
+            connection.write_whole(200, {"content-type": "image/png"}, paint(1024, 1024, "image/png", path))
+
+    def _chat(self, http: HttpRequest, headers: dict[str, str], number: int) -> ChatRequest:
+        body = _parsed(http)
+        request = ChatRequest(number, headers, body)
+        self.chats.append(request)
+        rules.check_chat(body, _model(body.get("model"), paints=False))
+        return request
+
+    def _picture(self, http: HttpRequest, headers: dict[str, str], number: int) -> PictureRequest:
+        if http.path == _EDITS:
+            fields, files = parse_form(bytes(http.body), http.headers.get("content-type", ""))
+            request = PictureRequest(number, headers, True, fields, files)
+            self.pictures.append(request)
+            rules.check_edit(fields, files, _model(fields.get("model"), paints=True))
+            return request
+        body = _parsed(http)
+        fields = rules.check_generation(body, _model(body.get("model"), paints=True))
+        request = PictureRequest(number, headers, False, fields)
+        self.pictures.append(request)
+        return request
+
+    def _check_headers(self, http: HttpRequest) -> None:
+        given = http.headers.get("authorization")
+        wanted = None if self._key is None else f"Bearer {self._key}"
+        sentence = f"Incorrect API key provided: {given}"
+        refuse(given != wanted, "key", sentence, status=401, code="invalid_api_key")
+        unknown = sorted(set(http.headers) - _HEADERS)
+        refuse(unknown, "header", f"{unknown} tells more than was asked")
+
+    async def _play(self, answer: Answer, request: Request, connection: Connection) -> None:
+        left = Disconnect(request.number, request.model, "", 0)
+        connection.on_lost = lambda: self._records.add(left)
+        for step in answer.steps(request):
+            match step:
+                case WaitForRelease():
+                    await self._gate.wait()
+                case HangUp():
+                    connection.hang_up()
+                    return
+                case Failure():
+                    body = step.body if isinstance(step.body, bytes) else orjson.dumps(step.body)
+                    connection.write_whole(step.status, {**_JSON, **step.headers}, body)
+                    return
+                case Event():
+                    data = step.data if isinstance(step.data, bytes) else orjson.dumps(step.data)
+                    if not connection.has_begun:
+                        connection.write_head(200, _STREAM)
+                    connection.write_piece(b"data: %b\n\n" % data)
+            await connection.drain()
+        connection.write_end()
+
+
+def _parsed(http: HttpRequest) -> Json:
+    content_type = http.headers.get("content-type")
+    is_json = content_type == "application/json"
+    refuse(not is_json, "content_type", f"Unsupported content type: {content_type}", status=415)
+    try:
+        body = orjson.loads(http.body)
+    except orjson.JSONDecodeError as fault:
+        raise Refused("json", f"We could not parse the JSON body of your request: {fault}") from fault
+    if not isinstance(body, dict):
+        raise Refused("json", "The body must be an object.")
+    return body
+
+
+def _model(name: object, *, paints: bool) -> ServedModel:
+    model = MODELS.get(str(name))
+    if model is None or model.paints is not paints:
+        raise Refused("model", f"The model `{name}` does not exist", status=404, code="model_not_found")
+    return model

@@ -15,18 +15,14 @@ from PIL import Image
 
 from tests.openai_server import HttpError, OpenAIServer
 from tests.support.cases import each_case
+from tests.support.prompts import png
 from tests.support.tables import filled, table
 
 KEY = "a-key"
 
 
-def png() -> bytes:
-    out = io.BytesIO()
-    Image.new("RGB", (4, 4), "red").save(out, "PNG")
-    return out.getvalue()
-
-
-DATA = base64.b64encode(png()).decode()
+PNG = png()
+DATA = base64.b64encode(PNG).decode()
 PICTURE = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{DATA}"}}
 MISNAMED = {"type": "image_url", "image_url": {"url": f"data:image/jpeg;base64,{DATA}"}}
 ELSEWHERE = {"type": "image_url", "image_url": {"url": "http://127.0.0.1/one.png"}}
@@ -35,12 +31,10 @@ TOOL = {"type": "function", "function": {"name": "look", "description": "", "par
 HELLO = {"role": "user", "content": "Hello"}
 CALLING = {"role": "assistant", "content": "", "tool_calls": [CALL]}
 RESULT = {"role": "tool", "tool_call_id": "c1", "content": "{}"}
-GOOD: dict[str, Any] = {
-    "model": "talker",
-    "messages": [HELLO],
-    "stream": True,
-    "stream_options": {"include_usage": True},
-}
+USAGE = {"include_usage": True}
+GOOD: dict[str, Any] = {"model": "talker", "messages": [HELLO], "stream": True, "stream_options": USAGE}
+PAINT = {"model": "painter", "prompt": "a fox", "n": 1, "size": "1024x1024", "response_format": "b64_json"}
+CHAT, GENERATE, EDIT = "/chat/completions", "/images/generations", "/images/edits"
 RULES = table("openai_rules")
 WORDS = {
     **{"$hello": HELLO, "$calling": CALLING, "$result": RESULT, "$call": CALL, "$tool": TOOL, "$long id": "x" * 41},
@@ -60,129 +54,116 @@ def http(server: OpenAIServer) -> Iterator[httpx2.Client]:
         yield client
 
 
+def broken(server: OpenAIServer) -> list[str]:
+    """Return the rules broken since the last time."""
+    rules = [violation.rule for violation in server.violations]
+    server.violations.clear()
+    return rules
+
+
 @each_case("change", RULES["taken"])
 def test_what_every_server_takes_is_taken(server: OpenAIServer, http: httpx2.Client, change: dict[str, Any]) -> None:
-    answer = http.post("/chat/completions", json=GOOD | filled(change, WORDS))
+    answer = http.post(CHAT, json=GOOD | filled(change, WORDS))
     assert answer.status_code == 200
     assert answer.text.endswith("data: [DONE]\n\n")
-    assert server.violations == []
+    assert broken(server) == []
 
 
-@each_case(("change", "rule"), RULES["refused"])
+@each_case(
+    ("path", "good", "change", "rule"),
+    [
+        *((CHAT, GOOD, *row) for row in RULES["refused"]),
+        *((GENERATE, PAINT, *row) for row in RULES["refused_pictures"]),
+    ],
+)
 def test_what_some_server_refuses_is_refused(
-    server: OpenAIServer, http: httpx2.Client, change: dict[str, Any], rule: str
+    server: OpenAIServer, http: httpx2.Client, path: str, good: dict[str, Any], change: dict[str, Any], rule: str
 ) -> None:
-    server.violations.clear()
-    answer = http.post("/chat/completions", json=GOOD | filled(change, WORDS))
+    answer = http.post(path, json=good | filled(change, WORDS))
     assert answer.status_code in (400, 404)
     assert answer.json()["error"]["message"]
-    assert [violation.rule for violation in server.violations] == [rule]
-
-
-PAINT = {"model": "painter", "prompt": "a fox", "n": 1, "size": "1024x1024", "response_format": "b64_json"}
+    assert broken(server) == [rule]
 
 
 def test_a_picture_comes_in_the_size_asked_for(server: OpenAIServer, http: httpx2.Client) -> None:
-    body = http.post("/images/generations", json=PAINT | {"size": "1536x1024"}).json()
+    body = http.post(GENERATE, json=PAINT | {"size": "1536x1024"}).json()
     with Image.open(io.BytesIO(base64.b64decode(body["data"][0]["b64_json"]))) as picture:
         assert picture.size == (1536, 1024)
-    assert server.violations == []
-
-
-@each_case(("change", "rule"), RULES["refused_pictures"])
-def test_a_generation_that_some_server_refuses_is_refused(
-    server: OpenAIServer, http: httpx2.Client, change: dict[str, Any], rule: str
-) -> None:
-    server.violations.clear()
-    assert http.post("/images/generations", json=PAINT | change).status_code in (400, 404)
-    assert [violation.rule for violation in server.violations] == [rule]
+    assert broken(server) == []
 
 
 @each_case(
-    ("field", "file", "change", "rule"),
+    ("field", "file", "change", "rules"),
     [
-        ("image[]", ("a.png", png(), "image/png"), {}, None),
-        ("image", ("a.png", png(), "image/png"), {}, "image"),
-        ("image[]", ("a.jpg", png(), "image/png"), {}, "image"),
-        ("image[]", ("a.jpg", png(), "image/jpeg"), {}, "image"),
-        ("image[]", ("a.png", b"no picture", "image/png"), {}, "image"),
-        ("image[]", ("a.png", png(), "image/png"), {"model": "sign-painter"}, "edits"),
-        ("image[]", ("a.png", png(), "image/png"), {"prompt": ""}, "prompt"),
-        ("mask", ("a.png", png(), "image/png"), {}, "image"),
+        ("image[]", ("a.png", PNG, "image/png"), {}, []),
+        ("image", ("a.png", PNG, "image/png"), {}, ["image"]),
+        ("image[]", ("a.jpg", PNG, "image/png"), {}, ["image"]),
+        ("image[]", ("a.jpg", PNG, "image/jpeg"), {}, ["image"]),
+        ("image[]", ("a.png", b"no picture", "image/png"), {}, ["image"]),
+        ("image[]", ("a.png", PNG, "image/png"), {"model": "sign-painter"}, ["edits"]),
+        ("image[]", ("a.png", PNG, "image/png"), {"prompt": ""}, ["prompt"]),
+        ("mask", ("a.png", PNG, "image/png"), {}, ["image"]),
     ],
 )
 def test_an_edit_is_a_form_with_files(
-    server: OpenAIServer,
-    http: httpx2.Client,
-    field: str,
-    file: tuple[str, bytes, str],
-    change: dict[str, str],
-    rule: str | None,
+    server: OpenAIServer, http: httpx2.Client, field: str, file: Any, change: dict[str, str], rules: list[str]
 ) -> None:
-    server.violations.clear()
-    fields = {"model": "painter", "prompt": "darker", **change}
-    answer = http.post("/images/edits", data=fields, files=[(field, file)])
-    assert answer.status_code == (200 if rule is None else 400)
-    assert [violation.rule for violation in server.violations] == ([] if rule is None else [rule])
+    answer = http.post(EDIT, data={"model": "painter", "prompt": "darker", **change}, files=[(field, file)])
+    assert answer.status_code == (400 if rules else 200)
+    assert broken(server) == rules
+
+
+FORM = {"content-type": "multipart/form-data; boundary=x"}
 
 
 @each_case(
-    ("body", "content_type", "rule"),
+    ("path", "sent", "headers", "rule"),
     [
-        (b"", "multipart/form-data; boundary=x", "form"),
-        (b"--x\r\nno head--x--", "multipart/form-data; boundary=x", "form"),
-        (b"--x\r\n\r\nno name\r\n--x--\r\n", "multipart/form-data; boundary=x", "form"),
-        (b"{}", "application/json", "content_type"),
+        (EDIT, b"", FORM, "form"),
+        (EDIT, b"--x\r\nno head--x--", FORM, "form"),
+        (EDIT, b"--x\r\n\r\nno name\r\n--x--\r\n", FORM, "form"),
+        (EDIT, b"{}", {"content-type": "application/json"}, "content_type"),
+        (CHAT, json.dumps(GOOD).encode(), {}, "content_type"),
+        (CHAT, GOOD, {"authorization": "Bearer another"}, "key"),
+        (CHAT, GOOD, {"openai-organization": "org"}, "header"),
+        ("/completions", GOOD, {}, "path"),
     ],
 )
-def test_what_is_no_form_is_refused(
-    server: OpenAIServer, http: httpx2.Client, body: bytes, content_type: str, rule: str
+def test_forms_keys_headers_and_paths_are_held_to(
+    server: OpenAIServer, http: httpx2.Client, path: str, sent: Any, headers: dict[str, str], rule: str
 ) -> None:
-    server.violations.clear()
-    http.post("/images/edits", content=body, headers={"content-type": content_type})
-    assert [violation.rule for violation in server.violations] == [rule]
-
-
-@each_case(
-    ("path", "headers", "rule"),
-    [
-        ("/chat/completions", {"authorization": "Bearer another"}, "key"),
-        ("/chat/completions", {"openai-organization": "org"}, "header"),
-        ("/completions", {}, "path"),
-    ],
-)
-def test_keys_headers_and_paths_are_held_to(
-    server: OpenAIServer, http: httpx2.Client, path: str, headers: dict[str, str], rule: str
-) -> None:
-    server.violations.clear()
-    http.post(path, json=GOOD, headers=headers)
-    assert [violation.rule for violation in server.violations] == [rule]
+    content: dict[str, Any] = {"content" if isinstance(sent, bytes) else "json": sent}
+    http.post(path, headers=headers, **content)
+    assert broken(server) == [rule]
 
 
 def test_a_server_without_a_key_refuses_to_be_given_one() -> None:
     with OpenAIServer() as server, httpx2.Client(trust_env=False) as http:
         given = {"authorization": f"Bearer {KEY}"}
-        assert http.post(f"{server.url}/chat/completions", json=GOOD, headers=given).status_code == 401
-        assert http.post(f"{server.url}/chat/completions", json=GOOD).status_code == 200
+        assert http.post(f"{server.url}{CHAT}", json=GOOD, headers=given).status_code == 401
+        assert http.post(f"{server.url}{CHAT}", json=GOOD).status_code == 200
 
 
-def test_a_scripted_failure_breaks_no_rule(server: OpenAIServer, http: httpx2.Client) -> None:
+def test_a_scripted_failure_breaks_no_rule_and_a_refused_request_uses_none_up(
+    server: OpenAIServer, http: httpx2.Client
+) -> None:
     server.on_chat(HttpError(503, "busy"))
-    assert http.post("/chat/completions", content=json.dumps(GOOD)).status_code == 415
-    assert http.post("/chat/completions", json=GOOD).json()["error"]["message"] == "busy"
-    assert [violation.rule for violation in server.violations] == ["content_type"]
+    assert http.post(CHAT, content=json.dumps(GOOD)).status_code == 415
+    assert broken(server) == ["content_type"]
+    assert http.post(CHAT, json=GOOD).json()["error"]["message"] == "busy"
+    assert broken(server) == []
 
 
 def test_a_fault_of_the_tests_own_brain_is_raised_on_leaving() -> None:
-    def broken(_: object) -> None:
+    def failing(_: object) -> None:
         raise LookupError("the test's own")
 
     server = OpenAIServer()
-    server.on_chat(broken)
+    server.on_chat(failing)
     with pytest.raises(LookupError):
         _ask_once(server)
 
 
 def _ask_once(server: OpenAIServer) -> None:
     with server, httpx2.Client(trust_env=False) as http, contextlib.suppress(httpx2.HTTPError):
-        http.post(f"{server.url}/chat/completions", json=GOOD)
+        http.post(f"{server.url}{CHAT}", json=GOOD)

@@ -11,6 +11,7 @@ import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import repeat
 
 import trustme
 
@@ -55,10 +56,24 @@ def resetting() -> Iterator[str]:
 
 
 @contextmanager
-def speaking(answer: bytes) -> Iterator[str]:
-    """These bytes come in the place of an answer."""
-    with _serving(lambda client: client.sendall(answer)) as url:
+def speaking(answer: bytes, *, once: bool = False) -> Iterator[str]:
+    """These bytes come in the place of an answer; when `once`, whoever asks again gets none."""
+    answers = repeat(answer, 1) if once else repeat(answer)
+    with _serving(lambda client: client.sendall(next(answers, b""))) as url:
         yield url
+
+
+@contextmanager
+def silent() -> Iterator[tuple[str, threading.Event]]:
+    """No answer comes, however long the client waits; the event says that one has asked."""
+    asked = threading.Event()
+
+    def wait(client: socket.socket) -> None:
+        asked.set()
+        client.recv(1)
+
+    with _serving(wait) as url:
+        yield url, asked
 
 
 @contextmanager

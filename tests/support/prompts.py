@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from PIL import Image
+from pydantic import JsonValue
 
 from agent.errors import ErrorInfo
 from agent.messages import (
@@ -50,6 +51,22 @@ def message_of(chunks: Iterable[CompletionChunk]) -> PromptMessage:
 def calls_of(chunks: Iterable[CompletionChunk]) -> list[ToolCallPart]:
     """Return the calls among these chunks."""
     return [chunk.part for chunk in chunks if isinstance(chunk.part, ToolCallPart)]
+
+
+def words_of(chunks: Iterable[CompletionChunk]) -> str:
+    """Return the words of these chunks, joined."""
+    return "".join(chunk.part.text for chunk in chunks if isinstance(chunk.part, TextPart))
+
+
+def arguments_of(chunks: Iterable[CompletionChunk]) -> list[dict[str, JsonValue]]:
+    """Return the arguments of each call among these chunks."""
+    return [call.arguments for call in calls_of(chunks)]
+
+
+def said(*parts: ContentPart | str, role: Role = Role.PROMPT) -> PromptMessage:
+    """Return a message of somebody's, its texts given as they are."""
+    texts = (TextPart(text=part) if isinstance(part, str) else part for part in parts)
+    return PromptMessage(role=role, parts=tuple(texts))
 
 
 def error_of(chunks: Sequence[CompletionChunk]) -> ErrorInfo:

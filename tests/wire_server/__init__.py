@@ -6,27 +6,29 @@ from tests.wire_server.answers import (
     Blocked,
     Call,
     Calls,
+    CorruptPicture,
     Cut,
+    Delay,
+    DelayBetweenChunks,
     Empty,
     Events,
     Finish,
     Garbage,
     Grounding,
+    Hold,
     HttpError,
     MalformedCall,
     MidStreamError,
+    PictureAnswer,
     Search,
     Text,
+    TextOnly,
 )
-from tests.wire_server.picture_answers import CorruptPicture, PictureAnswer, TextOnly
-from tests.wire_server.process import GeminiProcess
-from tests.wire_server.records import Disconnect
 from tests.wire_server.refusals import Violation, error_body, key_body, quota_body
 from tests.wire_server.request import WireRequest
-from tests.wire_server.script import Brain
-from tests.wire_server.server import GeminiServer
+from tests.wire_server.server import Brain, GeminiProcess, GeminiServer
+from tests.wire_server.serving import Disconnect
 from tests.wire_server.steps import Answer
-from tests.wire_server.timing import Delay, DelayBetweenChunks, Hold
 
 __all__ = [
     "Answer",

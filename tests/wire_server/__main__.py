@@ -6,8 +6,7 @@ import argparse
 import importlib
 import signal
 
-from tests.wire_server.script import Brain
-from tests.wire_server.server import GeminiServer
+from tests.wire_server.server import Brain, GeminiServer
 
 
 def main() -> None:

@@ -1,17 +1,32 @@
-"""What a text model can be told to answer, and everything that can go wrong with any model."""
+"""What a model can be told to answer: words and pictures, everything that can go wrong, and how long it takes."""
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import orjson
 
+from tests.wire_server.models import nearest_ratio, pixels
+from tests.wire_server.pictures import look_at, paint
 from tests.wire_server.refusals import INTERNAL, OVERLOADED, Json, error_body
-from tests.wire_server.signatures import CALL_BYTES, TEXT_BYTES
-from tests.wire_server.steps import Answer, Asked, Failure, HangUp, Piece, Raw, Step, Whole
+from tests.wire_server.request import WireRequest
+from tests.wire_server.signatures import CALL_BYTES, HUGE_BYTES, PICTURE_BYTES, TEXT_BYTES
+from tests.wire_server.steps import (
+    Answer,
+    Asked,
+    Failure,
+    HangUp,
+    Pause,
+    Piece,
+    Raw,
+    Step,
+    WaitForRelease,
+    Whole,
+)
 
 _CHIP = (
     "<style>.chip { border: solid 1px; border-radius: 16px; padding: 5px 16px; }</style>\n"
@@ -257,6 +272,135 @@ class Events(Answer):
             yield Raw(event if isinstance(event, bytes) else orjson.dumps(event))
 
 
+# Pictures.
+
+
+@dataclass(frozen=True)
+class PictureAnswer(Answer):
+    """A generated picture, as big as was asked unless told otherwise, signed as image models sign.
+
+    `data` gives the picture's bytes; `least_bytes` makes a painted one heavy; `is_huge` gives the signatures their
+    real weight of 1.2 MB of base64 each; `drafts` come first as thoughts when thoughts were asked for; `count` is
+    how many pictures the one answer brings. `is_thought` marks them as thoughts; `declared` is the type that they are
+    said to have. Without `has_details` its tokens are counted, but not as those of a picture.
+    """
+
+    is_for_images: ClassVar[bool] = True
+
+    width: int | None = None
+    height: int | None = None
+    text_before: str = ""
+    text_after: str = ""
+    mime: str = "image/jpeg"
+    data: bytes | None = None
+    least_bytes: int = 0
+    signature_bytes: int = PICTURE_BYTES
+    is_huge: bool = False
+    count: int = 1
+    drafts: int = 0
+    is_thought: bool = False
+    declared: str | None = None
+    thoughts: str = ""
+    grounding: Grounding | None = None
+    has_details: bool = True
+
+    def steps(self, asked: Asked) -> Iterator[Step]:
+        size_bytes = HUGE_BYTES if self.is_huge else self.signature_bytes
+        yield from thinking(asked, self.thoughts)
+        for number in range(self.drafts if asked.request.shows_thoughts else 0):
+            yield Piece(({**self._part(asked, f"draft {number}"), "thought": True},))
+        if self.text_before:
+            yield Piece((asked.signed({"text": self.text_before}, size_bytes),))
+        tokens = asked.request.known_model.image_tokens.get(_size(asked.request), 1120)
+        for number in range(self.count):
+            part = self._part(asked, f"{number}")
+            part = {**part, "thought": True} if self.is_thought else asked.signed(part, size_bytes)
+            yield Piece((part,), image_tokens=tokens, has_details=self.has_details)
+        if self.text_after:
+            yield Piece(({"text": self.text_after},))
+        metadata = self.grounding.metadata() if self.grounding else None
+        yield Piece(({"text": ""},), finish_reason="STOP", grounding=metadata)
+
+    def _part(self, asked: Asked, name: str) -> Json:
+        data = self.data
+        if data is None:
+            width, height = _frame(asked.request)
+            subject = f"{asked.request.prompt} {asked.request.number} {name}"
+            data = paint(self.width or width, self.height or height, self.mime, subject, self.least_bytes)
+        return {"inlineData": {"mimeType": self.declared or self.mime, "data": base64.b64encode(data).decode()}}
+
+
+@dataclass(frozen=True)
+class CorruptPicture(Answer):
+    """A picture that breaks off halfway, properly signed."""
+
+    is_for_images: ClassVar[bool] = True
+
+    mime: str = "image/jpeg"
+
+    def steps(self, asked: Asked) -> Iterator[Step]:
+        whole = paint(256, 256, self.mime, asked.request.prompt)
+        return PictureAnswer(data=whole[: len(whole) // 2], mime=self.mime).steps(asked)
+
+
+@dataclass(frozen=True)
+class TextOnly(Answer):
+    """Words instead of a picture, ending in STOP: a refusal, or a question back."""
+
+    is_for_images: ClassVar[bool] = True
+
+    text: str = "I can't create that picture."
+
+    def steps(self, asked: Asked) -> Iterator[Step]:
+        return Text(self.text, signed="none").steps(asked)
+
+
+# Answers that take their time.
+
+
+@dataclass(frozen=True)
+class Delay(Answer):
+    """Another answer, after so many seconds of nothing."""
+
+    seconds: float
+    answer: Answer
+
+    def steps(self, asked: Asked) -> Iterator[Step]:
+        yield Pause(self.seconds)
+        yield from self.answer.steps(asked)
+
+
+@dataclass(frozen=True)
+class DelayBetweenChunks(Answer):
+    """Another answer, with so many seconds between its chunks."""
+
+    seconds: float
+    answer: Answer
+
+    def steps(self, asked: Asked) -> Iterator[Step]:
+        for number, step in enumerate(self.answer.steps(asked)):
+            if number:
+                yield Pause(self.seconds)
+            yield step
+
+
+@dataclass(frozen=True)
+class Hold(Answer):
+    """Another answer, which stops after so many chunks until the test calls `release`: no sleeping needed."""
+
+    answer: Answer
+    after_chunks: int = 0
+
+    def steps(self, asked: Asked) -> Iterator[Step]:
+        sent, is_held = 0, False
+        for step in self.answer.steps(asked):
+            if not is_held and sent >= self.after_chunks:
+                yield WaitForRelease()
+                is_held = True
+            yield step
+            sent += isinstance(step, Piece)
+
+
 def split(text: str, chunks: int | None) -> list[str]:
     """Return the text in so many pieces of about the same length; three when not said, fewer of a short text."""
     count = min(3, max(1, len(text))) if chunks is None else chunks
@@ -270,3 +414,20 @@ def thinking(asked: Asked, thoughts: str) -> Iterator[Step]:
     """Yield the thoughts when the request wants to see them. Thoughts carry no signature."""
     if thoughts and asked.request.shows_thoughts:
         yield Piece(({"text": thoughts, "thought": True},))
+
+
+def _size(request: WireRequest) -> str:
+    size: str = request.config.get("imageConfig", {}).get("imageSize", "1K")
+    return size
+
+
+def _frame(request: WireRequest) -> tuple[int, int]:
+    """Return the pixels asked for; without a ratio, the last input picture's, else a square."""
+    ratio = request.config.get("imageConfig", {}).get("aspectRatio")
+    if ratio is None:
+        ratio = "1:1"
+        inputs = request.blobs
+        facts = look_at(inputs[-1][1]["data"]) if inputs else None
+        if facts is not None:
+            ratio = nearest_ratio(facts.width, facts.height, request.known_model.ratios)
+    return pixels(ratio, _size(request))

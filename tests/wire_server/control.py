@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from tests.wire_server import answers, picture_answers, timing
+from tests.wire_server import answers
 from tests.wire_server.connection import Connection, HttpRequest
 from tests.wire_server.models import Kind
 from tests.wire_server.refusals import Json
@@ -18,11 +18,14 @@ from tests.wire_server.steps import Answer
 
 _ANSWERS: dict[str, type[Answer]] = {
     found.__name__: found
-    for module in (answers, picture_answers, timing)
-    for found in vars(module).values()
+    for found in vars(answers).values()
     if isinstance(found, type) and issubclass(found, Answer) and found is not Answer
 }
 _LONGEST_TEXT = 2_000
+_ORDERS = {
+    *("clear", "release", "on_text", "on_image", "always_text", "always_image", "reject", "withhold"),
+    *("deny_key", "deny_model"),
+}
 
 
 def answer_from_json(data: Json) -> Answer:
@@ -78,24 +81,11 @@ class Control:
                 raise ValueError(f"no such control: {http.method} {http.path}")
 
     def _script(self, orders: Json) -> None:
-        if unknown := set(orders) - {
-            "clear",
-            "release",
-            "on_text",
-            "on_image",
-            "always_text",
-            "always_image",
-            "reject",
-            "withhold",
-            "deny_key",
-            "deny_model",
-        }:
+        if unknown := set(orders) - _ORDERS:
             raise ValueError(f"unknown orders: {sorted(unknown)}")
         service = self._service
         if orders.get("clear"):
-            service.script.clear()
-            service.records.clear()
-            service.permissions.clear()
+            service.clear()
             service.gate.clear()
         for kind in (Kind.TEXT, Kind.IMAGE):
             queued = [answer_from_json(entry) for entry in orders.get(f"on_{kind}", [])]
@@ -103,11 +93,10 @@ class Control:
             if always := orders.get(f"always_{kind}"):
                 service.script.add(kind, _Always(answer_from_json(always)))
         service.rejected_keys.update(orders.get("reject", []))
-        service.permissions.withheld.update(orders.get("withhold", []))
+        service.withheld.update(orders.get("withhold", []))
         if denied := orders.get("deny_key"):
-            service.permissions.deny_key(denied["error"]["code"], denied)
-        for model, body in orders.get("deny_model", {}).items():
-            service.permissions.deny_model(model, body["error"]["code"], body)
+            service.denied_keys[None] = denied
+        service.denied_models.update(orders.get("deny_model", {}))
         if orders.get("release"):
             service.gate.open()
 

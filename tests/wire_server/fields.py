@@ -6,123 +6,15 @@ import re
 from functools import cache
 from typing import Any
 
+from tests.support.tables import table
 from tests.wire_server.refusals import Json, Refused, unknown_field
 
-# Field → what it holds: a message of SHAPES, a list of it in brackets, or a JSON type. `any` is not looked into:
-# names inside arguments, results and schemas are the caller's own.
+# Field by field of each message, what it holds.
 SHAPES: dict[str, dict[str, str]] = {
-    "GenerateContentRequest": {
-        "model": "string",
-        "contents": "[Content]",
-        "systemInstruction": "Content",
-        "tools": "[Tool]",
-        "toolConfig": "ToolConfig",
-        "safetySettings": "[SafetySetting]",
-        "generationConfig": "GenerationConfig",
-        "cachedContent": "string",
-        "serviceTier": "string",
-        "store": "boolean",
-    },
-    "Content": {"role": "string", "parts": "[Part]"},
-    "Part": {
-        "text": "string",
-        "inlineData": "Blob",
-        "fileData": "FileData",
-        "functionCall": "FunctionCall",
-        "functionResponse": "FunctionResponse",
-        "executableCode": "any",
-        "codeExecutionResult": "any",
-        "toolCall": "any",
-        "toolResponse": "any",
-        "thought": "boolean",
-        "thoughtSignature": "string",
-        "videoMetadata": "any",
-        "mediaResolution": "any",
-        "partMetadata": "any",
-    },
-    "Blob": {"mimeType": "string", "data": "string"},
-    "FileData": {"mimeType": "string", "fileUri": "string"},
-    "FunctionCall": {"id": "string", "name": "string", "args": "object"},
-    "FunctionResponse": {
-        "id": "string",
-        "name": "string",
-        "response": "object",
-        "parts": "[FunctionResponsePart]",
-        "willContinue": "boolean",
-        "scheduling": "string",
-    },
-    "FunctionResponsePart": {"inlineData": "FunctionResponseBlob", "fileData": "FileData"},
-    "FunctionResponseBlob": {"mimeType": "string", "data": "string", "displayName": "string"},
-    "Tool": {
-        "functionDeclarations": "[FunctionDeclaration]",
-        "googleSearch": "GoogleSearch",
-        "googleMaps": "any",
-        "urlContext": "any",
-        "codeExecution": "any",
-        "fileSearch": "any",
-        "computerUse": "any",
-        "mcpServers": "any",
-    },
-    "FunctionDeclaration": {
-        "name": "string",
-        "description": "string",
-        "behavior": "string",
-        "parameters": "object",
-        "parametersJsonSchema": "object",
-        "response": "object",
-        "responseJsonSchema": "object",
-    },
-    "GoogleSearch": {"searchTypes": "SearchTypes", "timeRangeFilter": "any"},
-    "SearchTypes": {"webSearch": "any", "imageSearch": "any"},
-    "ToolConfig": {
-        "functionCallingConfig": "FunctionCallingConfig",
-        "retrievalConfig": "any",
-        "includeServerSideToolInvocations": "boolean",
-    },
-    "FunctionCallingConfig": {"mode": "string", "allowedFunctionNames": "[string]"},
-    "SafetySetting": {"category": "string", "threshold": "string"},
-    "GenerationConfig": {
-        "stopSequences": "[string]",
-        "responseMimeType": "string",
-        "responseSchema": "object",
-        "responseJsonSchema": "object",
-        "_responseJsonSchema": "object",
-        "responseModalities": "[string]",
-        "candidateCount": "number",
-        "maxOutputTokens": "number",
-        "temperature": "number",
-        "topP": "number",
-        "topK": "number",
-        "seed": "number",
-        "presencePenalty": "number",
-        "frequencyPenalty": "number",
-        "responseLogprobs": "boolean",
-        "logprobs": "number",
-        "enableEnhancedCivicAnswers": "boolean",
-        "speechConfig": "any",
-        "thinkingConfig": "ThinkingConfig",
-        "imageConfig": "ImageConfig",
-        "mediaResolution": "string",
-    },
-    "ThinkingConfig": {"includeThoughts": "boolean", "thinkingLevel": "string", "thinkingBudget": "number"},
-    "ImageConfig": {"aspectRatio": "string", "imageSize": "string"},
-    "CountTokensRequest": {"contents": "[Content]", "generateContentRequest": "GenerateContentRequest"},
-    "BatchEmbedContentsRequest": {"requests": "[EmbedContentRequest]"},
-    "EmbedContentRequest": {
-        "model": "string",
-        "content": "Content",
-        "taskType": "string",
-        "title": "string",
-        "outputDimensionality": "number",
-        "autoTruncate": "boolean",
-    },
+    shape: {name: kind for kind, names in fields.items() for name in names.split()}
+    for shape, fields in table("wire_fields").items()
 }
-_JSON_TYPES: dict[str, type | tuple[type, ...]] = {
-    "string": str,
-    "boolean": bool,
-    "number": (int, float),
-    "object": dict,
-}
+_JSON_TYPES: dict[str, Any] = {"string": str, "boolean": bool, "number": (int, float), "object": dict}
 
 
 def normalized(body: object, shape: str = "GenerateContentRequest") -> Json:

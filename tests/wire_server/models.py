@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 MAX_PICTURES = 14
 # Pixels at 1K, width first; 512, 2K and 4K are this times 0.5, 2 and 4.
@@ -69,52 +70,42 @@ def nearest_ratio(width: int, height: int, ratios: frozenset[str]) -> str:
     return min(sorted(ratios), key=lambda ratio: abs(_PIXELS_1K[ratio][0] / _PIXELS_1K[ratio][1] - width / height))
 
 
-def _text(name: str, *levels: str) -> WireModel:
-    return WireModel(name, Kind.TEXT, frozenset(levels), has_search=True)
-
-
 _FLASH_TOKENS = {"512": 747, "1K": 1120, "2K": 1680, "4K": 2520}
 _PRO_TOKENS = {"1K": 1120, "2K": 1120, "4K": 2000}
-_ANY_LEVEL = frozenset({"MINIMAL", "LOW", "MEDIUM", "HIGH"})
+_THREE, _FOUR = "LOW MEDIUM HIGH", "MINIMAL LOW MEDIUM HIGH"
+
+
+def _model(name: str, levels: str, kind: Kind = Kind.TEXT, *, has_search: bool = True, **fields: Any) -> WireModel:
+    return WireModel(name, kind, frozenset(levels.split()), has_search=has_search, **fields)
+
+
+def _painter(name: str, levels: str, *sizes: str, tokens: dict[str, int], **fields: Any) -> WireModel:
+    given = {"ratios": COMMON_RATIOS, "sizes": frozenset(sizes), "image_tokens": tokens, **fields}
+    return _model(name, levels, Kind.IMAGE, **given)
+
+
 _ALL = (
-    _text("gemini-3.8-flash", "LOW", "MEDIUM", "HIGH"),
-    _text("gemini-3.6-flash", "MINIMAL", "LOW", "MEDIUM", "HIGH"),
-    _text("gemini-3.5-flash-lite", "MINIMAL", "LOW", "MEDIUM", "HIGH"),
-    _text("gemini-4-hydrogen", "LOW", "MEDIUM", "HIGH", "XHIGH"),
-    _text("gemini-4-argon", "LOW", "MEDIUM", "HIGH"),
-    _text("gemini-4-carbon", "LOW", "MEDIUM", "HIGH"),
-    _text("gemini-3.1-pro-preview", "LOW", "MEDIUM", "HIGH"),
-    WireModel(
-        name="gemini-nano-banana-2.1",
-        kind=Kind.IMAGE,
-        thinking_levels=frozenset({"MINIMAL", "MEDIUM", "HIGH"}),
+    _model("gemini-3.8-flash", _THREE),
+    _model("gemini-3.6-flash", _FOUR),
+    _model("gemini-3.5-flash-lite", _FOUR),
+    _model("gemini-4-hydrogen", "LOW MEDIUM HIGH XHIGH"),
+    _model("gemini-4-argon", _THREE),
+    _model("gemini-4-carbon", _THREE),
+    _model("gemini-3.1-pro-preview", _THREE),
+    _painter(
+        "gemini-nano-banana-2.1",
+        "MINIMAL MEDIUM HIGH",
+        *("1K", "2K", "4K"),
+        tokens=_FLASH_TOKENS,
         ratios=ALL_RATIOS,
-        sizes=frozenset({"1K", "2K", "4K"}),
-        has_search=True,
         has_image_search=True,
-        image_tokens=_FLASH_TOKENS,
     ),
-    WireModel(
-        name="gemini-3-pro-image",
-        kind=Kind.IMAGE,
-        thinking_levels=_ANY_LEVEL,
-        ratios=COMMON_RATIOS,
-        sizes=frozenset({"1K", "2K", "4K"}),
-        has_search=True,
-        image_tokens=_PRO_TOKENS,
-    ),
-    WireModel(
-        name="gemini-3.1-flash-lite-image",
-        kind=Kind.IMAGE,
-        thinking_levels=frozenset({"MINIMAL", "HIGH"}),
-        ratios=COMMON_RATIOS,
-        sizes=frozenset({"1K"}),
-        image_tokens=_FLASH_TOKENS,
-    ),
+    _painter("gemini-3-pro-image", _FOUR, "1K", "2K", "4K", tokens=_PRO_TOKENS),
+    _painter("gemini-3.1-flash-lite-image", "MINIMAL HIGH", "1K", tokens=_FLASH_TOKENS, has_search=False),
     # Legacy, still answering: no size, no thinking, no search.
-    WireModel("gemini-2.5-flash-image", Kind.IMAGE, ratios=COMMON_RATIOS, image_tokens={"1K": 1290}),
-    WireModel("gemini-embedding-2", Kind.EMBEDDING, dimensions=3072),
-    WireModel("gemini-embedding-001", Kind.EMBEDDING, dimensions=3072),
+    _painter("gemini-2.5-flash-image", "", tokens={"1K": 1290}, has_search=False),
+    _model("gemini-embedding-2", "", Kind.EMBEDDING, has_search=False, dimensions=3072),
+    _model("gemini-embedding-001", "", Kind.EMBEDDING, has_search=False, dimensions=3072),
 )
 MODELS = {model.name: model for model in _ALL}
 RETIRED = frozenset(

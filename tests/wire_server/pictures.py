@@ -21,7 +21,7 @@ _PALETTES = (
     ("#cdeac0", "#ff928b", "#386641"),
     ("#e0d7ff", "#ffb703", "#5a4fcf"),
 )
-_MIME_OF_FORMAT = {"JPEG": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp"}
+_MIME_OF_FORMAT = {"JPEG": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp", "GIF": "image/gif"}
 _LONGEST_SEGMENT = 65_000
 
 

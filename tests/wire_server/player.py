@@ -9,8 +9,8 @@ import orjson
 
 from tests.wire_server.chunks import Writer
 from tests.wire_server.connection import Connection
-from tests.wire_server.records import Records
 from tests.wire_server.refusals import Json
+from tests.wire_server.serving import Gate
 from tests.wire_server.steps import (
     Answer,
     Asked,
@@ -31,40 +31,6 @@ _COMMON_HEADERS = {
 }
 JSON_HEADERS = {"content-type": "application/json; charset=UTF-8", **_COMMON_HEADERS}
 STREAM_HEADERS = {"content-type": "text/event-stream", "content-disposition": "attachment", **_COMMON_HEADERS}
-
-
-class Gate:
-    """Holds answers until it is opened; opening lets go of those that wait now, else of the next one."""
-
-    def __init__(self, records: Records) -> None:
-        self._records = records
-        self._waiting: set[asyncio.Future[None]] = set()
-        self._lets_next_pass = False
-
-    async def wait(self) -> None:
-        """Return when the gate is next opened, or at once when it was opened for this one before it came."""
-        if self._lets_next_pass:
-            self._lets_next_pass = False
-            return
-        future = asyncio.get_running_loop().create_future()
-        self._waiting.add(future)
-        self._records.add_held(1)
-        try:
-            await future
-        finally:
-            self._waiting.discard(future)
-            self._records.add_held(-1)
-
-    def open(self) -> None:
-        """Let every waiting answer go on, or the next that comes: its request may still be on its way."""
-        self._lets_next_pass = not self._waiting
-        for future in self._waiting:
-            if not future.done():
-                future.set_result(None)
-
-    def clear(self) -> None:
-        """Let nothing pass that has not come yet."""
-        self._lets_next_pass = False
 
 
 class Player:

@@ -19,14 +19,16 @@ class Raw:
     url: str
     http: httpx2.Client
 
-    def post(self, body: Any, model: str = FLASH, method: str = "generateContent") -> httpx2.Response:
-        """Post a body to a method of a model."""
+    def post(
+        self, body: Any, model: str = FLASH, method: str = "generateContent", *, url: str = "", **options: Any
+    ) -> httpx2.Response:
+        """Post a body to a method of a model, of another server perhaps."""
         query = "?alt=sse" if method.startswith("stream") else ""
-        return self.http.post(f"{self.url}/v1beta/models/{model}:{method}{query}", json=body)
+        return self.http.post(f"{url or self.url}/v1beta/models/{model}:{method}{query}", json=body, **options)
 
-    def parts(self, body: Any, model: str = FLASH) -> list[dict[str, Any]]:
+    def parts(self, body: Any, model: str = FLASH, **options: Any) -> list[dict[str, Any]]:
         """Post a body that is taken; return the parts of the answer."""
-        response = self.post(body, model)
+        response = self.post(body, model, **options)
         assert response.status_code == 200, response.text
         parts: list[dict[str, Any]] = response.json()["candidates"][0]["content"]["parts"]
         return parts

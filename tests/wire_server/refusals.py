@@ -52,10 +52,16 @@ class Refused(Exception):
 class Declared(Exception):
     """An error that the test itself declared: it breaks no rule. Carries the whole answer."""
 
-    def __init__(self, status: int, body: Json) -> None:
-        super().__init__(str(status))
-        self.status = status
+    def __init__(self, body: Json) -> None:
+        self.status: int = body["error"]["code"]
+        super().__init__(str(self.status))
         self.body = body
+
+
+def refuse(is_broken: object, rule: str, message: str) -> None:
+    """Raise Refused when the rule is broken."""
+    if is_broken:
+        raise Refused(rule, message)
 
 
 def error_body(status: int, message: str, details: list[Json] | None = None) -> Json:

@@ -1,28 +1,33 @@
-"""The server in a thread: real HTTP on a free port of this machine, for as long as a `with` block lasts."""
+"""The strict Gemini API as a test uses it: in a thread, or in a process of its own."""
 
 from __future__ import annotations
 
-import asyncio
-import queue
-import threading
+import json
+import sys
+import urllib.request
 from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
 from random import Random
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
-from tests.support.waiting import join
-from tests.wire_server.connection import Connection
+from tests.support.lines import read_line, running
+from tests.support.waiting import PATIENCE_S, wait_until
 from tests.wire_server.control import Control
 from tests.wire_server.models import Kind
-from tests.wire_server.records import PATIENCE_S, Disconnect
-from tests.wire_server.refusals import Json, Violation
+from tests.wire_server.refusals import Json
 from tests.wire_server.request import WireRequest
-from tests.wire_server.script import Brain
 from tests.wire_server.service import Service
+from tests.wire_server.serving import MAX_BODY_BYTES, Serving
 from tests.wire_server.steps import Answer
 
+ROOT = Path(__file__).parents[2]
+# Looks at the request and says what to answer; None leaves it to the default.
+Brain = Callable[[WireRequest], Answer | None]
 
-class GeminiServer:
+
+class GeminiServer(Serving):
     """A strict Gemini API. Use as a context manager; an exception of a test's own brain is raised on leaving.
 
     `keeps_bodies=False` keeps only the sizes of requests, for measurements.
@@ -32,61 +37,22 @@ class GeminiServer:
         self,
         *,
         keeps_bodies: bool = True,
-        max_body_bytes: int = 100 * 1024 * 1024,
+        max_body_bytes: int = MAX_BODY_BYTES,
         port: int = 0,
         text: Brain | None = None,
         image: Brain | None = None,
     ) -> None:
-        self._service = Service(keeps_bodies=keeps_bodies, max_body_bytes=max_body_bytes)
-        self._service.control = Control(self._service).handle
-        self._port = port
-        self._thread: threading.Thread | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._stopping: asyncio.Event | None = None
-        self.url = ""
-        if text is not None:
-            self.on_text(text)
-        if image is not None:
-            self.on_image(image)
-
-    def __enter__(self) -> Self:
-        started: queue.Queue[str | BaseException] = queue.Queue()
-        self._thread = threading.Thread(target=self._run, args=(started,), name="gemini-server", daemon=True)
-        self._thread.start()
-        first = started.get(timeout=PATIENCE_S)
-        if isinstance(first, BaseException):
-            raise first
-        self.url = first
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._loop is not None and self._stopping is not None and self._thread is not None:
-            self._loop.call_soon_threadsafe(self._stopping.set)
-            join(self._thread)
-        if error is None and self._service.records.faults:
-            raise self._service.records.faults[0]
+        self._service = service = Service(keeps_bodies=keeps_bodies, max_body_bytes=max_body_bytes)
+        service.control = Control(service).handle
+        super().__init__(service.handle, service.records, service.gate, port=port, most_bytes=max_body_bytes)
+        for kind, brain in ((Kind.TEXT, text), (Kind.IMAGE, image)):
+            if brain is not None:
+                service.script.add(kind, brain)
 
     @property
     def requests(self) -> list[WireRequest]:
         """Every request whose body could be read, in the order of arrival."""
         return self._service.records.requests
-
-    @property
-    def violations(self) -> list[Violation]:
-        """Every rule broken."""
-        return self._service.records.violations
-
-    @property
-    def disconnects(self) -> list[Disconnect]:
-        """Every client that left before the end of its answer."""
-        return self._service.records.disconnects
-
-    @property
-    def held(self) -> int:
-        """How many answers are held now."""
-        return self._service.records.held
 
     @property
     def remaining(self) -> int:
@@ -116,59 +82,55 @@ class GeminiServer:
 
     def withhold(self, *models: str) -> None:
         """Offer these models to no key: the list is without them, and asking for one is a 404."""
-        self._service.permissions.withheld.update(models)
+        self._service.withheld.update(models)
 
     def deny_key(self, body: Json, key: str | None = None) -> None:
         """Answer every request with this key, or with any, with this error, the list of models included."""
-        self._service.permissions.deny_key(body["error"]["code"], body, key)
+        self._service.denied_keys[key] = body
 
     def deny_model(self, model: str, body: Json) -> None:
         """Answer every request for this model with this error; the list still has it."""
-        self._service.permissions.deny_model(model, body["error"]["code"], body)
-
-    def release(self) -> None:
-        """Let every held answer go on, or the next that is held."""
-        assert self._loop is not None, "the server is not running"
-        self._loop.call_soon_threadsafe(self._service.gate.open)
+        self._service.denied_models[model] = body
 
     def clear(self) -> None:
         """Forget what was scripted and seen. Signatures stay: a conversation may go on."""
-        self._service.script.clear()
-        self._service.records.clear()
-        self._service.permissions.clear()
+        self._service.clear()
         # Behind whatever was released before.
-        assert self._loop is not None, "the server is not running"
-        self._loop.call_soon_threadsafe(self._service.gate.clear)
+        self._soon(self._service.gate.clear)
 
-    def wait_until(self, is_true: Callable[[], bool], timeout_s: float = PATIENCE_S) -> None:
-        """Return when the claim about what was seen holds. Raises TimeoutError. From a coroutine, in a thread."""
-        self._service.records.wait_until(is_true, timeout_s)
 
-    def wait_for_held(self, count: int = 1, timeout_s: float = PATIENCE_S) -> None:
-        """Return when so many answers are held."""
-        self.wait_until(lambda: self.held >= count, timeout_s)
+class GeminiProcess:
+    """`python -m tests.wire_server` for as long as a `with` block lasts."""
 
-    def wait_for_disconnect(self, count: int = 1, timeout_s: float = PATIENCE_S) -> Disconnect:
-        """Return the newest disconnect when there have been so many."""
-        self.wait_until(lambda: len(self.disconnects) >= count, timeout_s)
-        return self.disconnects[-1]
+    def __init__(self, *arguments: str) -> None:
+        self._arguments = arguments
+        self.url = ""
 
-    def _run(self, started: queue.Queue[str | BaseException]) -> None:
-        try:
-            asyncio.run(self._live(started))
-        except BaseException as fault:
-            started.put(fault)
+    def __enter__(self) -> Self:
+        command = [sys.executable, "-m", "tests.wire_server", "--port", "0", *self._arguments]
+        with ExitStack() as stack:
+            self.url = read_line(*stack.enter_context(running(command, cwd=ROOT)))
+            self._open = stack.pop_all()
+        return self
 
-    async def _live(self, started: queue.Queue[str | BaseException]) -> None:
-        self._loop = loop = asyncio.get_running_loop()
-        self._stopping = asyncio.Event()
-        connections: set[Connection] = set()
-        service = self._service
-        listener = await loop.create_server(
-            lambda: Connection(service.handle, service.max_body_bytes, connections), "127.0.0.1", self._port
-        )
-        started.put(f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}")
-        await self._stopping.wait()
-        listener.close()
-        await asyncio.gather(*(connection.stop() for connection in tuple(connections)))
-        await listener.wait_closed()
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open.close()
+
+    def control(self, **orders: Any) -> Any:
+        """Script the server; return its state."""
+        return self._ask("/_control", json.dumps(orders).encode())
+
+    def release(self) -> None:
+        """Let the held answers go on, once there are any. Raises TimeoutError when none comes."""
+        wait_until(lambda: self.read("state")["held"])
+        self.control(release=True)
+
+    def read(self, what: str) -> Any:
+        """Return `requests`, `violations`, `disconnects` or `state`."""
+        return self._ask(f"/_{what}")
+
+    def _ask(self, path: str, body: bytes | None = None) -> Any:
+        with urllib.request.urlopen(f"{self.url}{path}", body, timeout=PATIENCE_S) as answer:
+            return json.load(answer)

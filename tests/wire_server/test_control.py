@@ -9,17 +9,17 @@ import urllib.error
 from collections.abc import Iterator
 from typing import Any
 
-import httpx2
 import pytest
 from google import genai
 from google.genai import types
 
+from tests.support.cases import each_case
 from tests.support.lines import read_line, running
 from tests.support.waiting import PATIENCE_S
 from tests.wire_server import Answer, Call, Calls, GeminiProcess, Grounding, Hold, PictureAnswer, Text, WireRequest
 from tests.wire_server.control import answer_from_json
-from tests.wire_server.process import ROOT
-from tests.wire_server.raw import BANANA, FLASH, HI
+from tests.wire_server.raw import BANANA, FLASH, HI, Raw
+from tests.wire_server.server import ROOT
 
 
 def shouting(request: WireRequest) -> Answer:
@@ -41,28 +41,21 @@ def sdk(process: GeminiProcess) -> Iterator[genai.Client]:
         yield client
 
 
-def test_a_brain_can_be_named_on_the_command_line() -> None:
+def test_a_brain_can_be_named_on_the_command_line(raw: Raw) -> None:
     with GeminiProcess("--text-brain", f"{__name__}:shouting") as running:
-        response = httpx2.post(
-            f"{running.url}/v1beta/models/{FLASH}:generateContent",
-            json=HI,
-            headers={"x-goog-api-key": "k"},
-            trust_env=False,
-        )
-        assert response.json()["candidates"][0]["content"]["parts"][0]["text"] == "HI"
+        assert raw.parts(HI, url=running.url)[0]["text"] == "HI"
 
 
 def test_answers_are_queued_over_http(process: GeminiProcess, sdk: genai.Client) -> None:
     state = process.control(on_text=[{"kind": "Text", "text": "Hi there.", "chunks": 4}])
     assert state["remaining"] == 1
-    texts = [chunk.text for chunk in sdk.models.generate_content_stream(model=FLASH, contents="hi")]
-    assert len(texts) == 5
-    assert "".join(text or "" for text in texts) == "Hi there."
+    texts = [chunk.text or "" for chunk in sdk.models.generate_content_stream(model=FLASH, contents="hi")]
+    assert (len(texts), "".join(texts)) == (5, "Hi there.")
     assert sdk.models.generate_content(model=FLASH, contents="hi").text == "Always."
     assert process.read("state")["remaining"] == 0
 
 
-def test_what_was_seen_is_read_over_http(process: GeminiProcess, sdk: genai.Client) -> None:
+def test_what_was_seen_is_read_over_http(process: GeminiProcess, sdk: genai.Client, raw: Raw) -> None:
     paint = types.GenerateContentConfig(response_modalities=["IMAGE"])
     (part,) = sdk.models.generate_content(model=BANANA, contents="a fox", config=paint).parts or []
     assert part.inline_data
@@ -77,30 +70,19 @@ def test_what_was_seen_is_read_over_http(process: GeminiProcess, sdk: genai.Clie
     assert base64.urlsafe_b64decode(whole) == part.inline_data.data
     assert process.read("state")["bytes"] == first["size_bytes"] + second["size_bytes"]
     assert process.read("violations") == []
+    raw.post(HI, url=process.url, headers={"x-goog-api-key": ""})
+    assert [violation["rule"] for violation in process.read("violations")] == ["api_key"]
 
 
-def test_violations_are_read_over_http(process: GeminiProcess, sdk: genai.Client) -> None:
-    httpx2.post(f"{process.url}/v1beta/models/{FLASH}:generateContent", json=HI, trust_env=False)
-    (violation,) = process.read("violations")
-    assert violation["rule"] == "api_key"
-
-
-def test_a_key_is_rejected_over_http(process: GeminiProcess) -> None:
+def test_a_key_is_rejected_over_http(process: GeminiProcess, raw: Raw) -> None:
     process.control(reject=["spent-key"])
-    response = httpx2.post(
-        f"{process.url}/v1beta/models/{FLASH}:generateContent",
-        json=HI,
-        headers={"x-goog-api-key": "spent-key"},
-        trust_env=False,
-    )
-    assert response.status_code == 400
-    assert response.json()["error"]["details"][0]["reason"] == "API_KEY_INVALID"
+    response = raw.post(HI, url=process.url, headers={"x-goog-api-key": "spent-key"})
+    assert (response.status_code, response.json()["error"]["details"][0]["reason"]) == (400, "API_KEY_INVALID")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@each_case("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_process_ends_when_told_even_twice(number: signal.Signals) -> None:
-    command = [sys.executable, "-m", "tests.wire_server"]
-    with running(command, cwd=ROOT) as (child, errors):
+    with running([sys.executable, "-m", "tests.wire_server"], cwd=ROOT) as (child, errors):
         assert read_line(child, errors).startswith("http://127.0.0.1:")
         child.send_signal(number)
         child.send_signal(number)
@@ -109,12 +91,10 @@ def test_the_process_ends_when_told_even_twice(number: signal.Signals) -> None:
         assert errors.read() == ""
 
 
-@pytest.mark.parametrize(
+@each_case(
     "orders",
     [
-        {"on_text": [{"kind": "Song"}]},
-        {"on_text": [{"kind": "Text", "words": "hi"}]},
-        {"on_text": [{"text": "hi"}]},
+        *({"on_text": [answer]} for answer in ({"kind": "Song"}, {"kind": "Text", "words": "hi"}, {"text": "hi"})),
         {"sing": True},
     ],
 )
@@ -125,11 +105,23 @@ def test_orders_that_make_no_sense_are_a_400(process: GeminiProcess, orders: dic
         assert response.code == 400
 
 
-def test_every_answer_can_be_written_in_json() -> None:
-    assert answer_from_json({"kind": "Text", "text": "hi", "chunks": 2}) == Text("hi", chunks=2)
-    calls = {"kind": "Calls", "calls": [{"name": "draw", "args": {"answer": 1}}]}
-    assert answer_from_json(calls) == Calls([Call("draw", {"answer": 1})])
-    picture = {"kind": "PictureAnswer", "data": {"base64": "eA=="}, "grounding": {"queries": ["fox"]}}
-    assert answer_from_json(picture) == PictureAnswer(data=b"x", grounding=Grounding(queries=["fox"]))
-    held = {"kind": "Hold", "answer": {"kind": "Text", "text": "hi"}, "after_chunks": 1}
-    assert answer_from_json(held) == Hold(Text("hi"), after_chunks=1)
+@each_case(
+    ("written", "answer"),
+    [
+        ({"kind": "Text", "text": "hi", "chunks": 2}, Text("hi", chunks=2)),
+        (
+            {"kind": "Calls", "calls": [{"name": "draw", "args": {"answer": 1}}]},
+            Calls([Call("draw", {"answer": 1})]),
+        ),
+        (
+            {"kind": "PictureAnswer", "data": {"base64": "eA=="}, "grounding": {"queries": ["fox"]}},
+            PictureAnswer(data=b"x", grounding=Grounding(queries=["fox"])),
+        ),
+        (
+            {"kind": "Hold", "answer": {"kind": "Text", "text": "hi"}, "after_chunks": 1},
+            Hold(Text("hi"), after_chunks=1),
+        ),
+    ],
+)
+def test_every_answer_can_be_written_in_json(written: dict[str, Any], answer: Answer) -> None:
+    assert answer_from_json(written) == answer

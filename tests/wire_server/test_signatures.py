@@ -139,15 +139,14 @@ def test_a_painted_turn_comes_back_whole_and_once(
         assert server.violations == []
 
 
-def test_each_step_of_the_turn_owes_its_own(server: GeminiServer, raw: Raw, call: Json) -> None:
+def test_each_step_of_the_turn_owes_its_own_and_a_call_of_an_earlier_turn_may_have_lost_it(
+    server: GeminiServer, raw: Raw, call: Json
+) -> None:
     server.on_text(Call("draw", {"what": "hen"}))
     second = raw.parts({"contents": [ASK, turn(call), ANSWERED]})[0]
     raw.parts({"contents": [ASK, turn(call), ANSWERED, turn(second), ANSWERED]})
     message = refusal(raw, {"contents": [ASK, turn(call), ANSWERED, turn(without_signature(second)), ANSWERED]})
     assert "position 4" in message
-
-
-def test_a_call_of_an_earlier_turn_may_have_lost_it(raw: Raw, call: Json) -> None:
     raw.parts({"contents": [ASK, turn(without_signature(call)), ANSWERED, turn({"text": "Done."}), AGAIN]})
 
 
@@ -156,16 +155,15 @@ def test_only_the_first_of_parallel_calls_owes_one(server: GeminiServer, raw: Ra
     first, second = raw.parts({"contents": [ASK]})
     both = {"role": "user", "parts": [RESULT, RESULT]}
     raw.parts({"contents": [ASK, turn(first, second), both]})
-    moved = {**second, "thoughtSignature": first["thoughtSignature"]}
+    moved = signed(second, first["thoughtSignature"])
     assert refusal(raw, {"contents": [ASK, turn(moved, without_signature(first)), both]}) == CORRUPTED
 
 
-@pytest.mark.parametrize("dummy", ["skip_thought_signature_validator", "context_engineering_is_the_way_to_go"])
-@pytest.mark.parametrize("is_encoded", [False, True])
-def test_a_dummy_passes_on_a_call(raw: Raw, dummy: str, is_encoded: bool) -> None:
-    signature = base64.urlsafe_b64encode(dummy.encode()).decode() if is_encoded else dummy
-    foreign = {"functionCall": {"name": "draw", "args": {}}, "thoughtSignature": signature}
-    raw.parts({"contents": [ASK, turn(foreign), ANSWERED]})
+@each_case("dummy", ["skip_thought_signature_validator", "context_engineering_is_the_way_to_go"])
+def test_a_dummy_passes_on_a_call_bare_or_encoded(raw: Raw, dummy: str) -> None:
+    for signature in (dummy, base64.urlsafe_b64encode(dummy.encode()).decode()):
+        foreign = signed({"functionCall": {"name": "draw", "args": {}}}, signature)
+        raw.parts({"contents": [ASK, turn(foreign), ANSWERED]})
 
 
 def test_a_text_signature_is_optional_but_stays_on_its_empty_part(server: GeminiServer, raw: Raw) -> None:
@@ -173,45 +171,38 @@ def test_a_text_signature_is_optional_but_stays_on_its_empty_part(server: Gemini
     text, empty = raw.parts({"contents": [ASK]})
     raw.parts({"contents": [ASK, turn(text, empty), AGAIN]})
     raw.parts({"contents": [ASK, turn(text), AGAIN]})
-    merged = {**text, "thoughtSignature": empty["thoughtSignature"]}
+    merged = signed(text, empty["thoughtSignature"])
     assert refusal(raw, {"contents": [ASK, turn(merged), AGAIN]}) == CORRUPTED
 
 
-def test_the_same_picture_in_a_user_turn_owes_nothing(raw: Raw, painted: list[Json]) -> None:
+def test_the_same_picture_in_a_user_turn_owes_nothing_and_another_may_not_have_its_signature(
+    server: GeminiServer, raw: Raw, painted: list[Json]
+) -> None:
     reference = {"role": "user", "parts": [without_signature(painted[1]), {"text": "bluer"}]}
     raw.parts({"contents": [reference], **PAINTING}, PRO)
-
-
-def test_a_signature_on_another_picture_is_refused(server: GeminiServer, raw: Raw, painted: list[Json]) -> None:
     server.on_image(PictureAnswer(64, 64))
     (other,) = raw.parts({"contents": [ASK], **PAINTING}, BANANA)
-    moved = {**other, "thoughtSignature": painted[1]["thoughtSignature"]}
+    moved = signed(other, painted[1]["thoughtSignature"])
     assert refusal(raw, {"contents": [ASK, turn(moved), AGAIN], **PAINTING}, BANANA) == CORRUPTED
 
 
-def test_huge_signatures_make_the_round_trip_through_the_sdk(server: GeminiServer, sdk: genai.Client) -> None:
+def content(role: str, *parts: types.Part) -> types.Content:
+    return types.Content(role=role, parts=list(parts))
+
+
+def test_what_was_signed_makes_the_round_trip_through_the_sdk(server: GeminiServer, sdk: genai.Client) -> None:
     server.on_image(PictureAnswer(text_before="Here.", is_huge=True))
     config = types.GenerateContentConfig(response_modalities=["TEXT", "IMAGE"])
-    first = sdk.models.generate_content(model=BANANA, contents="a fox", config=config)
-    contents = [
-        types.Content(role="user", parts=[types.Part(text="a fox")]),
-        types.Content(role="model", parts=first.parts),
-        types.Content(role="user", parts=[types.Part(text="bluer")]),
-    ]
+    ask, again = content("user", types.Part(text="a fox")), content("user", types.Part(text="bluer"))
+    first = sdk.models.generate_content(model=BANANA, contents=[ask], config=config)
+    contents = [ask, content("model", *first.parts or []), again]
     assert sdk.models.generate_content(model=BANANA, contents=contents, config=config).parts
     assert server.requests[-1].size_bytes > 2_400_000
-    assert server.violations == []
-
-
-def test_the_sdk_returns_a_streamed_call_as_it_came(server: GeminiServer, sdk: genai.Client) -> None:
+    # A streamed call comes back as it came.
     server.on_text(Call("draw", {"what": "fox"}, id="call-1", text_before="On it."))
     chunks = list(sdk.models.generate_content_stream(model=FLASH, contents="a fox"))
     parts = [part for chunk in chunks for part in chunk.parts or [] if part.text or part.function_call]
     result = types.FunctionResponse(name="draw", id="call-1", response={"ok": True})
-    contents = [
-        types.Content(role="user", parts=[types.Part(text="a fox")]),
-        types.Content(role="model", parts=parts),
-        types.Content(role="user", parts=[types.Part(function_response=result)]),
-    ]
+    contents = [ask, content("model", *parts), content("user", types.Part(function_response=result))]
     assert sdk.models.generate_content(model=FLASH, contents=contents).text == "Hello."
     assert server.violations == []

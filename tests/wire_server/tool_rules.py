@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from tests.wire_server.models import Kind, WireModel
-from tests.wire_server.refusals import Json, Refused
+from tests.wire_server.refusals import Json, Refused, refuse
 
 _MODES = frozenset({"MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED"})
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}")
@@ -18,39 +18,12 @@ _MIXED = "Please enable tool_config.include_server_side_tool_invocations to use 
 _MIXED_NOTE = "google_search and function declarations in one request: the design keeps them in two."
 _TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
 # The keywords the API documents, and those it is known to ignore in peace.
-_KEYWORDS = frozenset(
-    [
-        "$id",
-        "$defs",
-        "$ref",
-        "$anchor",
-        "type",
-        "format",
-        "title",
-        "description",
-        "enum",
-        "items",
-        "prefixItems",
-        "minItems",
-        "maxItems",
-        "minimum",
-        "maximum",
-        "anyOf",
-        "oneOf",
-        "properties",
-        "additionalProperties",
-        "required",
-        "propertyOrdering",
-        "default",
-        "pattern",
-        "minLength",
-        "maxLength",
-        "minProperties",
-        "maxProperties",
-        "example",
-        "nullable",
-    ]
-)
+_KEYWORDS = {
+    *("$id", "$defs", "$ref", "$anchor", "type", "format", "title", "description", "enum", "items", "prefixItems"),
+    *("minItems", "maxItems", "minimum", "maximum", "anyOf", "oneOf", "properties", "additionalProperties", "required"),
+    *("propertyOrdering", "default", "pattern", "minLength", "maxLength", "minProperties", "maxProperties", "example"),
+    "nullable",
+}
 
 
 def check_tools(body: Json, model: WireModel) -> list[str]:
@@ -59,8 +32,7 @@ def check_tools(body: Json, model: WireModel) -> list[str]:
     declared = [entry for tool in tools for entry in tool.get("functionDeclarations", [])]
     built_in = any(set(tool) - {"functionDeclarations"} for tool in tools)
     config: Json = body.get("toolConfig", {})
-    if any(not tool for tool in tools):
-        raise Refused("empty_tool", "Each tool must declare exactly one kind of tool.")
+    refuse(any(not tool for tool in tools), "empty_tool", "Each tool must declare exactly one kind of tool.")
     if declared and model.kind is Kind.IMAGE:
         raise Refused("functions_on_image_model", "Function calling is not enabled for this model")
     for number, entry in enumerate(declared):
@@ -72,15 +44,13 @@ def check_tools(body: Json, model: WireModel) -> list[str]:
     _check_calling_config(config.get("functionCallingConfig"), names)
     if not (declared and built_in):
         return []
-    if not config.get("includeServerSideToolInvocations"):
-        raise Refused("mixed_tools", _MIXED)
+    refuse(not config.get("includeServerSideToolInvocations"), "mixed_tools", _MIXED)
     return [_MIXED_NOTE]
 
 
 def _check_search(tools: list[Json], model: WireModel) -> None:
     searches = [tool["googleSearch"] for tool in tools if "googleSearch" in tool]
-    if searches and not model.has_search:
-        raise Refused("search_on_model", "Search as tool is not enabled for this model")
+    refuse(searches and not model.has_search, "search_on_model", "Search as tool is not enabled for this model")
     kinds = searches[0].get("searchTypes", {}) if searches else {}
     if "imageSearch" in kinds and not model.has_image_search:
         raise Refused("search_on_model", "Image search is not enabled for this model")
@@ -89,23 +59,20 @@ def _check_search(tools: list[Json], model: WireModel) -> None:
 def _check_calling_config(config: Json | None, names: list[str]) -> None:
     if config is None:
         return
-    if not names:
-        raise Refused("function_calling_config", "Function calling config is set without function_declarations.")
+    refuse(not names, "function_calling_config", "Function calling config is set without function_declarations.")
     mode = config.get("mode", "AUTO").upper()
     if mode not in _MODES:
         raise Refused("function_calling_config", f"Invalid value at 'tool_config.function_calling_config.mode': {mode}")
     allowed = config.get("allowedFunctionNames", [])
-    if allowed and mode not in ("ANY", "VALIDATED"):
-        sentence = "Please set allowed_function_names only when function calling mode is ANY."
-        raise Refused("function_calling_config", sentence)
+    sentence = "Please set allowed_function_names only when function calling mode is ANY."
+    refuse(allowed and mode not in ("ANY", "VALIDATED"), "function_calling_config", sentence)
     if unknown := set(allowed) - set(names):
         sentence = f"allowed_function_names contains names that are not declared: {sorted(unknown)}"
         raise Refused("function_calling_config", sentence)
 
 
 def _check_declaration(entry: Json, path: str) -> None:
-    if not _NAME.fullmatch(entry.get("name", "")):
-        raise Refused("declaration", f"* {path}.name: {_NAME_RULE}\n")
+    refuse(not _NAME.fullmatch(entry.get("name", "")), "declaration", f"* {path}.name: {_NAME_RULE}\n")
     if "parameters" in entry and "parametersJsonSchema" in entry:
         raise Refused("declaration", f"* {path}: parameters and parameters_json_schema are mutually exclusive\n")
     schema = entry.get("parametersJsonSchema", entry.get("parameters"))
@@ -118,28 +85,24 @@ def _check_declaration(entry: Json, path: str) -> None:
 
 def check_schema(schema: Any, path: str) -> None:
     """Refuse what is no JSON schema the API understands."""
-    if not isinstance(schema, dict):
-        raise Refused("schema", f"* {path}: must be an object\n")
+    refuse(not isinstance(schema, dict), "schema", f"* {path}: must be an object\n")
     if unknown := set(schema) - _KEYWORDS:
         raise Refused("schema", f"Invalid JSON payload received. Unknown name \"{min(unknown)}\" at '{path}'")
     kinds = schema.get("type", [])
     kinds = [kinds] if isinstance(kinds, str) else kinds
-    if any(str(kind).lower() not in _TYPES for kind in kinds):
-        raise Refused("schema", f"* {path}.type: {kinds} is not a type\n")
+    refuse(any(str(kind).lower() not in _TYPES for kind in kinds), "schema", f"* {path}.type: {kinds} is not a type\n")
     if not kinds and not {"$ref", "anyOf", "oneOf", "enum"} & set(schema):
         raise Refused("schema", f"* {path}.type: must be specified\n")
     if "array" in kinds and "items" not in schema and "prefixItems" not in schema:
         raise Refused("schema", f"* {path}.items: missing field.\n")
-    if "enum" in schema and not schema["enum"]:
-        raise Refused("schema", f"* {path}.enum: cannot be empty\n")
+    refuse("enum" in schema and not schema["enum"], "schema", f"* {path}.enum: cannot be empty\n")
     _check_members(schema, path)
 
 
 def _check_members(schema: Json, path: str) -> None:
     properties = schema.get("properties", {})
     for number, name in enumerate(schema.get("required", [])):
-        if name not in properties:
-            raise Refused("schema", f"* {path}.required[{number}]: property is not defined\n")
+        refuse(name not in properties, "schema", f"* {path}.required[{number}]: property is not defined\n")
     for name, member in properties.items():
         check_schema(member, f"{path}.properties[{name}]")
     if isinstance(schema.get("items"), dict):

@@ -30,21 +30,15 @@ DAY = date(2026, 11, 20)
 PAINTERS = [entry for entry in CATALOGUE.entries if entry.role in (ModelRole.IMAGE_FLASH, ModelRole.IMAGE_PRO)]
 
 
-def test_each_role_has_its_default_at_gemini() -> None:
+def test_each_role_has_its_default_at_gemini_and_sketch_plays_every_role_of_a_turn_for_nothing() -> None:
     assert {role.value: CATALOGUE.model(role, "gemini").id for role in ModelRole} == {
-        "flash": "gemini-3.8-flash",
-        "thinking": "gemini-4-argon",
-        "image_flash": "gemini-nano-banana-2.1",
-        "image_pro": "gemini-3-pro-image",
-        "embedding": "gemini-embedding-2",
+        **{"flash": "gemini-3.8-flash", "thinking": "gemini-4-argon", "image_flash": "gemini-nano-banana-2.1"},
+        **{"image_pro": "gemini-3-pro-image", "embedding": "gemini-embedding-2"},
     }
     assert CATALOGUE.by_id("nobody") is None
-
-
-@pytest.mark.parametrize("role", [role for role in ModelRole if role is not ModelRole.EMBEDDING])
-def test_the_built_in_provider_plays_every_role_of_a_turn_for_nothing(role: ModelRole) -> None:
-    entry = CATALOGUE.model(role, "sketch")
-    assert entry.price_usd(TokenUsage(prompt_tokens=10**9, image_tokens=10**9, search_queries=9), DAY) == 0
+    much = TokenUsage(prompt_tokens=10**9, image_tokens=10**9, search_queries=9)
+    turn = set(ModelRole) - {ModelRole.EMBEDDING}
+    assert {CATALOGUE.model(role, "sketch").price_usd(much, DAY) for role in turn} == {0}
 
 
 @each_case("entry", PAINTERS)
@@ -129,14 +123,11 @@ def test_a_role_that_does_not_exist_or_that_nobody_plays_names_its_variable() ->
     assert caught.value.info.parameters["name"] == override_variable(ModelRole.FLASH) == "AIVISTA_MODEL_FLASH"
 
 
-def test_a_known_name_brings_its_own_capabilities() -> None:
-    entry = load_catalogue({"image_flash": "gemini-3.1-flash-lite-image"}).model(ModelRole.IMAGE_FLASH, "gemini")
-    assert entry.resolutions == ("1K",)
-    assert not entry.has_grounding
-
-
-def test_a_known_name_may_play_another_role() -> None:
-    entry = load_catalogue({"thinking": "gemini-3.8-flash"}).model(ModelRole.THINKING, "gemini")
+def test_a_known_name_brings_its_own_capabilities_and_may_play_another_role() -> None:
+    catalogue = load_catalogue({"image_flash": "gemini-3.1-flash-lite-image", "thinking": "gemini-3.8-flash"})
+    lite = catalogue.model(ModelRole.IMAGE_FLASH, "gemini")
+    assert (lite.resolutions, lite.has_grounding) == (("1K",), False)
+    entry = catalogue.model(ModelRole.THINKING, "gemini")
     assert (entry.id, entry.role) == ("gemini-3.8-flash", ModelRole.THINKING)
     assert entry.prices == CATALOGUE.model(ModelRole.FLASH, "gemini").prices
 
@@ -165,12 +156,8 @@ def test_an_unknown_model_of_a_server_plays_every_role_of_its_kind_and_is_named_
         entry = catalogue.model(role, "openai")
         assert (entry.id, entry.aspect_ratios, entry.has_edits) == ("Qwen/Qwen-Paints", ("1:1", "2:3", "3:2"), True)
         assert entry.pixels("3:2", "1K") == (1536, 1024)
-
-
-def test_the_providers_do_not_disturb_each_other() -> None:
-    catalogue = load_catalogue(openai=LOCAL)
-    for role in ModelRole:
-        assert catalogue.model(role, "gemini") == CATALOGUE.model(role, "gemini")
+    # The providers do not disturb each other.
+    assert all(catalogue.model(role, "gemini") == CATALOGUE.model(role, "gemini") for role in ModelRole)
 
 
 def test_a_known_model_of_a_server_brings_what_its_role_needs() -> None:
@@ -184,16 +171,11 @@ def test_a_known_model_of_a_server_brings_what_its_role_needs() -> None:
     assert catalogue.model(ModelRole.FLASH, "openai").price_usd(TokenUsage(output_tokens=1_000_000), DAY) == 1.2
 
 
-def test_a_server_without_a_painter_leaves_it_to_sketch() -> None:
-    catalogue = load_catalogue(openai=LOCAL.model_copy(update={"image_model": None}))
-    for role in IMAGE_ROLES:
-        assert catalogue.model(role, "openai") == CATALOGUE.model(role, "sketch")
-
-
-def test_another_thinking_model_of_the_server_is_named_by_its_variable() -> None:
-    catalogue = load_catalogue({"thinking": "deepseek-v4-pro"}, openai=LOCAL)
-    assert catalogue.model(ModelRole.THINKING, "openai").id == "deepseek-v4-pro"
-    assert catalogue.model(ModelRole.FLASH, "openai").id == "Qwen/Qwen-Talks"
+def test_a_server_without_a_painter_leaves_it_to_sketch_and_its_thinking_model_is_named_by_a_variable() -> None:
+    paintless = LOCAL.model_copy(update={"image_model": None})
+    catalogue = load_catalogue({"thinking": "deepseek-v4-pro"}, openai=paintless)
+    assert all(catalogue.model(role, "openai") == CATALOGUE.model(role, "sketch") for role in IMAGE_ROLES)
+    assert [catalogue.model(role, "openai").id for role in TEXT_ROLES] == ["Qwen/Qwen-Talks", "deepseek-v4-pro"]
 
 
 OWN = """
@@ -220,10 +202,15 @@ max_references = 1
 """
 
 
+def own(folder: Path, text: str | None) -> Path:
+    path = folder / "models.toml"
+    if text is not None:
+        path.write_text(text, "utf-8")
+    return path
+
+
 def test_the_operators_own_file_says_what_a_model_can(tmp_path: Path) -> None:
-    path = tmp_path / "models.toml"
-    path.write_text(OWN, "utf-8")
-    catalogue = catalogue_of(Settings(home=tmp_path, openai=LOCAL, catalogue_file=path))
+    catalogue = catalogue_of(Settings(home=tmp_path, openai=LOCAL, catalogue_file=own(tmp_path, OWN)))
     talker = catalogue.model(ModelRole.THINKING, "openai")
     assert (talker.label, talker.has_vision, talker.json_mode) == ("Qwen", True, JsonMode.NONE)
     assert talker.price_usd(TokenUsage(prompt_tokens=1_000_000), DAY) == 1.0
@@ -231,34 +218,32 @@ def test_the_operators_own_file_says_what_a_model_can(tmp_path: Path) -> None:
     assert painter.sizes == {"1K": {"16:9": (1280, 720)}}
 
 
-@pytest.mark.parametrize(
+TALKER = "[[model]]\nid = 'x'\nrole = 'flash'\nprovider = 'openai'\nlabel = 'X'\n"
+
+
+@each_case(
     ("text", "problem"),
     [
         (None, "cannot be read"),
         ("model = [", "not TOML"),
         ("model = 1", "must hold"),
         ("[[model]]\nid = 'x'", "role"),
-        ("[[model]]\nid = 'x'\nrole = 'flash'\nprovider = 'openai'\nlabel = 'X'\nsees = true", "sees"),
-        ("[[model]]\nid = 'x'\nrole = 'flash'\nprovider = 'openai'\nlabel = 'X'\nsize_table = 'gone'", "gone"),
+        (f"{TALKER}sees = true", "sees"),
+        (f"{TALKER}size_table = 'gone'", "gone"),
     ],
 )
 def test_a_file_that_cannot_be_used_names_its_variable(tmp_path: Path, text: str | None, problem: str) -> None:
-    path = tmp_path / "models.toml"
-    if text is not None:
-        path.write_text(text, "utf-8")
     with pytest.raises(SettingsError, match=problem) as caught:
-        load_catalogue(own=path)
+        load_catalogue(own=own(tmp_path, text))
     assert caught.value.info.parameters["name"] == "AIVISTA_CATALOGUE"
 
 
-@pytest.mark.parametrize("edition", ["README.md", "README.zh-CN.md"])
+@each_case("edition", ["README.md", "README.zh-CN.md"])
 def test_the_readmes_example_of_such_a_file_is_one(tmp_path: Path, edition: str) -> None:
     text = (Path(__file__).parents[3] / edition).read_text("utf-8")
     [example] = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
-    path = tmp_path / "models.toml"
-    path.write_text(example, "utf-8")
     local = LOCAL.model_copy(update={"text_model": "gemma3:27b", "image_model": "qwen-image"})
-    catalogue = load_catalogue(own=path, openai=local)
+    catalogue = load_catalogue(own=own(tmp_path, example), openai=local)
     talker, painter = catalogue.model(ModelRole.FLASH, "openai"), catalogue.model(ModelRole.IMAGE_FLASH, "openai")
     assert (talker.has_vision, talker.has_tools, talker.json_mode) == (True, False, JsonMode.OBJECT)
     assert painter.pixels("16:9", "1K") == (1664, 928)

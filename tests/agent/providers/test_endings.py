@@ -24,17 +24,16 @@ from google.genai import errors, types
 from pydantic import SecretStr
 
 from agent.errors import Actor, AivistaError, Charge, ErrorInfo
-from agent.messages import CompletionChunk, PromptMessage, Role, TextPart
+from agent.messages import CompletionChunk
 from tests import openai_server as openai_wire
 from tests import wire_server
 from tests.adapters.catalogue import ModelEntry, ModelRole, load_catalogue
-from tests.adapters.providers import TEXT_ENDS, Asked, Endpoint, GeminiProvider, OpenAIProvider, as_ours, failure_of
-from tests.adapters.scripted import ImageRequest
+from tests.adapters.providers import TEXT_ENDS, Asked, Endpoint, as_ours, failure_of
 from tests.openai_server import OpenAIServer
 from tests.support import broken_servers as broken
 from tests.support.cases import each_case
-from tests.support.openai import openai_settings
-from tests.support.shelf import Shelf
+from tests.support.desks import GeminiDesk, OpenAIDesk, at_gemini, at_openai
+from tests.support.prompts import prompt
 from tests.support.tables import filled, table
 from tests.wire_server import (
     Answer,
@@ -160,10 +159,6 @@ def outcome(info: ErrorInfo | None) -> End | None:
     return End(info.code.value, info.actor, info.can_retry, info.charged) if info is not None else None
 
 
-def prompt() -> PromptMessage:
-    return PromptMessage(role=Role.PROMPT, parts=(TextPart(text="a fox"),))
-
-
 @pytest.fixture(autouse=True)
 def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
@@ -171,24 +166,25 @@ def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name.lower(), raising=False)
 
 
+async def came_of(desk: GeminiDesk | OpenAIDesk, talker: str, painter: str, *, for_picture: bool) -> ErrorInfo | None:
+    call = desk.painting(painter, prompt("a fox")) if for_picture else desk.stream(talker, prompt("a fox"))
+    async with aclosing(call) as chunks:
+        return await ending(chunks)
+
+
 async def asked_of_gemini(served: Any, *, for_picture: bool) -> ErrorInfo | None:
+    patience_s = SHORT_S if isinstance(served, Hold) else LONG_S
+    options: dict[str, Any] = {"text_timeout_s": patience_s, "image_timeout_s": patience_s}
     with ExitStack() as stack:
+        server = stack.enter_context(GeminiServer())
         if isinstance(served, Answer):
-            server = stack.enter_context(GeminiServer())
             server.on_image(served)
             server.on_text(served)
-            url = server.url
         else:
-            url = stack.enter_context(served())
-        patience_s = SHORT_S if isinstance(served, Hold) else LONG_S
-        provider = GeminiProvider(KEY, Shelf(), base_url=url, text_timeout_s=patience_s, image_timeout_s=patience_s)
-        request = ImageRequest(model=PAINTER, messages=(prompt(),))
-        call = provider.generate(request) if for_picture else provider.stream(FLASH, [prompt()])
-        async with aclosing(call) as chunks:
-            info = await ending(chunks)
-        await provider.aclose()
-        if isinstance(served, Answer):
-            assert len(server.requests) == 1, "nothing is tried twice here"
+            options["base_url"] = stack.enter_context(served())
+        async with at_gemini(server, KEY, **options) as desk:
+            info = await came_of(desk, FLASH.id, PAINTER.id, for_picture=for_picture)
+        assert len(server.requests) == isinstance(served, Answer), "nothing is tried twice here"
         return info
 
 
@@ -221,26 +217,19 @@ async def test_gemini(served: Any, expected: End | None, for_picture: bool) -> N
 
 
 async def asked_of_openai(served: Any, *, for_picture: bool) -> ErrorInfo | None:
+    patience_s = SHORT_S if isinstance(served, openai_wire.Hold) else LONG_S
+    options: dict[str, Any] = {"text_timeout_s": patience_s, "image_timeout_s": patience_s}
     with ExitStack() as stack:
         server = stack.enter_context(OpenAIServer(key=KEY))
-        fields: dict[str, Any] = {}
         if isinstance(served, openai_wire.Answer):
             server.on_picture(served)
             server.on_chat(served)
         else:
-            fields = {"base_url": f"{stack.enter_context(served())}/v1"}
-        settings = openai_settings(server, key=KEY, **fields)
-        models = load_catalogue(openai=settings)
-        talker, painter = (models.model(role, "openai") for role in (ModelRole.FLASH, ModelRole.IMAGE_FLASH))
-        patience_s = SHORT_S if isinstance(served, openai_wire.Hold) else LONG_S
-        provider = OpenAIProvider(settings, Shelf(), text_timeout_s=patience_s, image_timeout_s=patience_s)
-        request = ImageRequest(model=painter, messages=(prompt(),))
-        call = provider.generate(request) if for_picture else provider.stream(talker, [prompt()])
-        async with aclosing(call) as chunks:
-            info = await ending(chunks)
-        await provider.aclose()
-        if isinstance(served, openai_wire.Answer):
-            assert len(server.chats) + len(server.pictures) == 1, "nothing is tried twice here"
+            options["base_url"] = f"{stack.enter_context(served())}/v1"
+        async with at_openai(server, key=KEY, **options) as desk:
+            info = await came_of(desk, "talker", "painter", for_picture=for_picture)
+        asked = len(server.chats) + len(server.pictures)
+        assert asked == isinstance(served, openai_wire.Answer), "nothing is tried twice here"
         return info
 
 
@@ -263,19 +252,15 @@ async def test_a_server_of_openais_api(served: Any, expected: End | None, for_pi
 # A proxy between the studio and the server.
 
 
-@pytest.mark.parametrize("status", [b"403 Forbidden", b"407 Proxy Authentication Required", b"502 Bad Gateway"])
-async def test_a_proxy_that_lets_nothing_through(status: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    with broken.speaking(b"HTTP/1.1 " + status + b"\r\ncontent-length: 0\r\n\r\n") as proxy:
-        monkeypatch.setenv("HTTPS_PROXY", proxy)
-        elsewhere = partial(nullcontext, "https://models.example.org")
-        assert outcome(await asked_of_gemini(elsewhere, for_picture=False)) == end("proxy_failed free")
-        assert outcome(await asked_of_openai(elsewhere, for_picture=False)) == end("proxy_failed free")
-
-
-async def test_a_proxy_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_proxy_that_lets_nothing_through_or_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere = partial(nullcontext, "https://models.example.org")
+    for status in (b"403 Forbidden", b"407 Proxy Authentication Required", b"502 Bad Gateway"):
+        with broken.speaking(b"HTTP/1.1 " + status + b"\r\ncontent-length: 0\r\n\r\n") as proxy:
+            monkeypatch.setenv("HTTPS_PROXY", proxy)
+            assert outcome(await asked_of_gemini(elsewhere, for_picture=False)) == end("proxy_failed free")
+            assert outcome(await asked_of_openai(elsewhere, for_picture=False)) == end("proxy_failed free")
     with broken.refusing() as proxy:
         monkeypatch.setenv("HTTPS_PROXY", proxy)
-        elsewhere = partial(nullcontext, "https://models.example.org")
         assert outcome(await asked_of_gemini(elsewhere, for_picture=True)) == end("connection_failed free")
 
 
@@ -288,29 +273,16 @@ MISUSES = {
     "SSEError",
 }
 # Before anything was answered the SDK itself is at fault; afterwards what came is.
+SDK_ERRORS = {"APIError", "ClientError", "ServerError"}
 SDK_EXCEPTIONS = {
-    "APIError",
-    "ClientError",
-    "ServerError",
-    "UnknownFunctionCallArgumentError",
-    "UnsupportedFunctionError",
-    "FunctionInvocationError",
-    "UnknownApiResponseError",
-    "ContinuationInterruptedError",
-    "ExperimentalWarning",
+    *("UnknownFunctionCallArgumentError", "UnsupportedFunctionError", "FunctionInvocationError"),
+    *("UnknownApiResponseError", "ContinuationInterruptedError", "ExperimentalWarning"),
 }
 OPENAI_EXCEPTIONS = {name: needed(written) for name, written in TABLE["openai_exceptions"].items()}
 STATUS_OF = {
-    "APIStatusError": 418,
-    "AuthenticationError": 401,
-    "BadRequestError": 400,
-    "ConflictError": 409,
-    "InternalServerError": 500,
-    "NotFoundError": 404,
-    "OAuthError": 400,
-    "PermissionDeniedError": 403,
-    "RateLimitError": 429,
-    "UnprocessableEntityError": 422,
+    **{"APIStatusError": 418, "AuthenticationError": 401, "BadRequestError": 400, "ConflictError": 409},
+    **{"InternalServerError": 500, "NotFoundError": 404, "OAuthError": 400, "PermissionDeniedError": 403},
+    **{"RateLimitError": 429, "UnprocessableEntityError": 422},
 }
 
 
@@ -323,19 +295,9 @@ def exceptions_of(module: Any) -> dict[str, type[Exception]]:
 
 
 def asked(model: ModelEntry = FLASH) -> Asked:
-    endpoint = Endpoint(
-        base_url="https://models.example.org",
-        service="models.example.org",
-        api="API",
-        key=SecretStr(KEY),
-        url_variable="THE_URL",
-        key_variable="THE_KEY",
-    )
+    where: dict[str, Any] = {"base_url": "https://models.example.org", "service": "models.example.org", "api": "API"}
+    endpoint = Endpoint(**where, key=SecretStr(KEY), url_variable="THE_URL", key_variable="THE_KEY")
     return Asked(endpoint, model, "THE_MODEL", 60.0, [SecretStr(KEY)], "/chat/completions")
-
-
-def test_the_tables_miss_no_exception_of_the_http_client() -> None:
-    assert set(exceptions_of(httpx2)) == {*HTTP_EXCEPTIONS, *MISUSES}
 
 
 def misread(found: Iterable[tuple[str, ErrorInfo, End]]) -> list[tuple[str, ErrorInfo]]:
@@ -343,61 +305,41 @@ def misread(found: Iterable[tuple[str, ErrorInfo, End]]) -> list[tuple[str, Erro
     return [(name, info) for name, info, end in found if outcome(info) != end or KEY in info.model_dump_json()]
 
 
-def test_every_exception_of_the_http_client_has_its_meaning() -> None:
+def made(kind: type[Exception], **fields: Any) -> Exception:
+    """Return an exception that quotes the key, whatever it wants to be made of."""
+    error = kind.__new__(kind)
+    Exception.__init__(error, f"no {KEY}")
+    for field, value in fields.items():
+        setattr(error, field, value)
+    return error
+
+
+def test_the_tables_miss_nothing_that_the_sdks_know() -> None:
+    assert set(exceptions_of(httpx2)) == {*HTTP_EXCEPTIONS, *MISUSES}
+    assert set(exceptions_of(errors)) == SDK_ERRORS | SDK_EXCEPTIONS
+    assert set(exceptions_of(openai)) == set(OPENAI_EXCEPTIONS)
+    reasons = {reason.value for reason in types.FinishReason}
+    assert {name for name, *_ in TABLE["finishes"]} == {*reasons, "OF_NEXT_YEAR"}
+    assert {name for name, _ in TABLE["openai_finishes"]} == {*TEXT_ENDS, "of_next_year"}
+
+
+def test_every_exception_of_the_http_client_and_of_the_sdks_has_its_meaning() -> None:
     found = []
     for name, expected in HTTP_EXCEPTIONS.items():
-        error = exceptions_of(httpx2)[name].__new__(exceptions_of(httpx2)[name], f"no {KEY}")
-        Exception.__init__(error, f"no {KEY}")
+        error = made(exceptions_of(httpx2)[name])
         found.append((name, failure_of(error, asked(), has_response=True).info, expected))
         found.append((name, as_ours(error, asked()).info, expected))
-    assert misread(found) == []
-
-
-def test_the_tables_miss_no_exception_of_googles_sdk() -> None:
-    assert set(exceptions_of(errors)) == SDK_EXCEPTIONS
-
-
-def test_what_googles_sdk_trips_over_is_told_by_whether_anything_was_answered() -> None:
-    found = []
-    for name in sorted(SDK_EXCEPTIONS - {"APIError", "ClientError", "ServerError"}):
+    for name in sorted(SDK_EXCEPTIONS):
         error = exceptions_of(errors)[name](f"no {KEY}")
         found.append((name, failure_of(error, asked(), has_response=True).info, needed("answer_unreadable perhaps")))
         found.append((name, failure_of(error, asked(), has_response=False).info, needed("not_sent free")))
-    assert misread(found) == []
-
-
-def test_the_tables_miss_no_exception_of_openais_sdk() -> None:
-    assert set(exceptions_of(openai)) == set(OPENAI_EXCEPTIONS)
-
-
-def test_every_exception_of_openais_sdk_has_its_meaning() -> None:
-    request, found = httpx2.Request("POST", "https://models.example.org"), []
+    request = httpx2.Request("POST", "https://models.example.org")
     for name, expected in OPENAI_EXCEPTIONS.items():
-        kind = exceptions_of(openai)[name]
-        error = kind.__new__(kind)
-        Exception.__init__(error, f"no {KEY}")
-        response = httpx2.Response(STATUS_OF.get(name, 200), request=request)
-        for field, value in {
-            "message": f"no {KEY}",
-            "body": None,
-            "code": None,
-            "type": None,
-            "response": response,
-            "status_code": response.status_code,
-        }.items():
-            setattr(error, field, value)
-        found.append((name, as_ours(error, asked()).info, expected))
+        status = STATUS_OF.get(name, 200)
+        fields: dict[str, Any] = {"message": f"no {KEY}", "body": None, "code": None, "type": None}
+        fields |= {"response": httpx2.Response(status, request=request), "status_code": status}
+        found.append((name, as_ours(made(exceptions_of(openai)[name], **fields), asked()).info, expected))
     assert misread(found) == []
-
-
-def test_the_tables_miss_no_end_that_googles_sdk_knows() -> None:
-    assert {name for name, *_ in TABLE["finishes"]} == {reason.value for reason in types.FinishReason} | {
-        "OF_NEXT_YEAR"
-    }
-
-
-def test_the_tables_miss_no_end_of_a_server_of_openais_api() -> None:
-    assert {name for name, _ in TABLE["openai_finishes"]} == {*TEXT_ENDS, "of_next_year"}
 
 
 async def test_aiohttp_is_never_used_even_where_it_is_installed(tmp_path: Path) -> None:
@@ -411,14 +353,15 @@ async def test_aiohttp_is_never_used_even_where_it_is_installed(tmp_path: Path) 
     )
     program = """
 import asyncio, sys
-from tests.agent.providers.test_endings import FLASH, Shelf, prompt
+from tests.agent.providers.test_endings import FLASH, prompt
+from tests.support.shelf import Shelf
 from agent.providers.gemini import GeminiProvider
 import google.genai._api_client as sdk
 assert sdk.has_aiohttp
 
 async def main(url):
     provider = GeminiProvider("AIzaSyNobodysKey", Shelf(), base_url=url)
-    said = [chunk.part.text async for chunk in provider.stream(FLASH, [prompt()]) if chunk.part is not None]
+    said = [chunk.part.text async for chunk in provider.stream(FLASH, [prompt("a fox")]) if chunk.part is not None]
     await provider.aclose()
     print("".join(said))
 
@@ -426,40 +369,35 @@ asyncio.run(main(sys.argv[1]))
 """
     with GeminiServer() as server:
         server.on_text(Text("Here I am."))
-        ran = await asyncio.to_thread(
-            subprocess.run,
-            [sys.executable, "-c", program, server.url],
-            cwd=Path(__file__).parents[3],
-            env={"PYTHONPATH": f"{tmp_path}:.", "PATH": ""},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        command = [sys.executable, "-c", program, server.url]
+        where: dict[str, Any] = {"cwd": Path(__file__).parents[3], "env": {"PYTHONPATH": f"{tmp_path}:.", "PATH": ""}}
+        run = partial(subprocess.run, command, capture_output=True, text=True, check=False, **where)
+        ran = await asyncio.to_thread(run)
     assert (ran.stdout.strip(), ran.returncode) == ("Here I am.", 0), ran.stderr
 
 
 # The words of what is told.
 
 
-async def test_what_ends_for_an_unknown_reason_is_told_in_the_providers_own_words() -> None:
+async def told(served: Any, *, for_picture: bool = True) -> ErrorInfo:
+    info = await asked_of_gemini(served, for_picture=for_picture)
+    assert info is not None
+    return info
+
+
+async def test_a_refusal_and_an_unknown_reason_are_told_in_the_providers_own_words() -> None:
     message = "Model failed to generate content due to internal error."
     for for_picture in (False, True):
-        info = await asked_of_gemini(Finish("OTHER", message), for_picture=for_picture)
-        assert info is not None
+        info = await told(Finish("OTHER", message), for_picture=for_picture)
         assert f"for an unknown reason (OTHER: {message})" in info.message
         assert "policy" not in info.message
-
-
-async def test_a_refusal_keeps_the_providers_own_words() -> None:
     message = "The model output could not be generated. Support code: 42876398."
-    info = await asked_of_gemini(Finish("IMAGE_SAFETY", message), for_picture=True)
-    assert info is not None
+    info = await told(Finish("IMAGE_SAFETY", message))
     assert (info.parameters["reason"], info.provider_detail) == ("IMAGE_SAFETY", message)
 
 
 async def test_a_wrong_address_is_told_with_its_variable_and_the_words_of_the_page() -> None:
-    info = await asked_of_gemini(page(404, "Not here &amp; not there"), for_picture=False)
-    assert info is not None
+    info = await told(page(404, "Not here &amp; not there"), for_picture=False)
     assert "GOOGLE_GEMINI_BASE_URL" in info.message
     assert "AIVISTA_MODEL" not in info.message
     assert "<" not in info.provider_detail
@@ -468,8 +406,7 @@ async def test_a_wrong_address_is_told_with_its_variable_and_the_words_of_the_pa
 
 async def test_an_answer_given_up_at_once_names_no_time_that_nobody_waited() -> None:
     for served in (failed(504, "Deadline expired before operation could complete."), failed(408, "Request timeout")):
-        info = await asked_of_gemini(served, for_picture=True)
-        assert info is not None
+        info = await told(served)
         assert float(str(info.parameters["seconds"])) < LONG_S
         assert f"{LONG_S:g} s" not in info.message
 
@@ -490,10 +427,7 @@ async def test_an_answer_given_up_at_once_names_no_time_that_nobody_waited() -> 
 )
 @each_case("status", [429, 503])
 async def test_both_apis_say_when_to_come_back(status: int, headers: dict[str, str], seconds: int | None) -> None:
-    infos = [
-        await asked_of_gemini(HttpError(status, "busy", headers=headers), for_picture=False),
-        await asked_of_openai(openai_wire.HttpError(status, "busy", headers=headers), for_picture=False),
-    ]
-    for info in infos:
+    for ask, error in ((asked_of_gemini, HttpError), (asked_of_openai, openai_wire.HttpError)):
+        info = await ask(error(status, "busy", headers=headers), for_picture=False)
         assert info is not None
         assert info.parameters.get("seconds") == seconds

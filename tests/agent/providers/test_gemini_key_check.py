@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import socket
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
 from typing import Any
 
 import pytest
@@ -12,25 +12,27 @@ from pydantic import SecretStr
 from agent.errors import ErrorCode, ErrorInfo
 from tests.adapters.catalogue import ModelEntry, ModelRole, load_catalogue
 from tests.adapters.providers import GeminiConnection, KeyDesk, KeyDiagnosis, check_key
+from tests.support import broken_servers as broken
+from tests.support.cases import each_case
 from tests.wire_server import GeminiServer, error_body, key_body, quota_body
 
 KEY = "AIzaSyNobodysKeyForTheTests00000000001"
-PRO = "gemini-3-pro-image"
+FLASH, BANANA, PRO = "gemini-3.8-flash", "gemini-nano-banana-2.1", "gemini-3-pro-image"
 ROLES = (ModelRole.FLASH, ModelRole.THINKING, ModelRole.IMAGE_FLASH, ModelRole.IMAGE_PRO)
 MODELS = [load_catalogue().model(role, "gemini") for role in ROLES]
 
 
 @pytest.fixture
-def server() -> Iterator[GeminiServer]:
-    with GeminiServer() as running:
-        yield running
-
-
-@pytest.fixture
 async def connection(server: GeminiServer) -> AsyncIterator[GeminiConnection]:
-    opened = GeminiConnection(KEY, base_url=server.url)
-    yield opened
-    await opened.aclose()
+    async with aclosing(GeminiConnection(KEY, base_url=server.url)) as opened:
+        yield opened
+
+
+async def problem_of(key: str, url: str) -> ErrorCode | None:
+    """Return what a check of every model finds wrong with the key itself."""
+    async with aclosing(GeminiConnection(key, base_url=url)) as connection:
+        diagnosis = await check_key(connection, MODELS, tries_models=True)
+    return diagnosis.problem.code if diagnosis.problem else None
 
 
 def of(diagnosis: KeyDiagnosis, role: ModelRole) -> ErrorCode | None:
@@ -63,7 +65,7 @@ async def test_the_list_alone_costs_no_call_and_finds_what_is_not_offered(
 _NO_BILLING = quota_body("day", limit=0, model=PRO)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("body", "code", "is_usable"),
     [
         (_NO_BILLING, ErrorCode.BILLING_REQUIRED, False),
@@ -79,6 +81,7 @@ _NO_BILLING = quota_body("day", limit=0, model=PRO)
 async def test_what_stands_in_the_way_of_one_model_is_found_by_trying_it(
     server: GeminiServer, connection: GeminiConnection, body: Any, code: ErrorCode | None, is_usable: bool
 ) -> None:
+    server.clear()
     server.deny_model(PRO, body)
     diagnosis = await check_key(connection, MODELS, tries_models=True)
     assert diagnosis.problem is None
@@ -95,7 +98,7 @@ _LOCATION = error_body(400, "User location is not supported for the API use.")
 _LOCATION["error"]["status"] = "FAILED_PRECONDITION"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("body", "code"),
     [
         (key_body("API_KEY_INVALID", "API key not valid. Please pass a valid API key.", 400), ErrorCode.KEY_INVALID),
@@ -118,6 +121,7 @@ _LOCATION["error"]["status"] = "FAILED_PRECONDITION"
 async def test_what_is_wrong_with_the_key_itself_is_told_once_and_without_it(
     server: GeminiServer, connection: GeminiConnection, body: Any, code: ErrorCode
 ) -> None:
+    server.clear()
     server.deny_key(body)
     diagnosis = await check_key(connection, MODELS, tries_models=True)
     assert diagnosis.problem is not None
@@ -128,35 +132,25 @@ async def test_what_is_wrong_with_the_key_itself_is_told_once_and_without_it(
     assert server.requests == []
 
 
-async def test_a_fault_of_the_key_that_only_a_call_finds_is_told_once(
-    server: GeminiServer, connection: GeminiConnection
-) -> None:
+async def test_a_fault_of_the_key_that_only_a_call_finds_is_told_once(server: GeminiServer) -> None:
     for model in MODELS:
         server.deny_model(model.id, _LOCATION)
-    diagnosis = await check_key(connection, MODELS, tries_models=True)
-    assert diagnosis.problem is not None
-    assert diagnosis.problem.code is ErrorCode.REGION_UNSUPPORTED
+    assert await problem_of(KEY, server.url) is ErrorCode.REGION_UNSUPPORTED
 
 
 async def test_a_network_that_is_down_says_so_and_greys_nothing() -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # bound, never listening: every connection is refused
-        nowhere = GeminiConnection(KEY, base_url=f"http://127.0.0.1:{taken.getsockname()[1]}")
-        diagnosis = await check_key(nowhere, MODELS, tries_models=True)
-        await nowhere.aclose()
+    with broken.refusing() as url:
+        async with aclosing(GeminiConnection(KEY, base_url=url)) as nowhere:
+            diagnosis = await check_key(nowhere, MODELS, tries_models=True)
     assert diagnosis.problem is not None
     assert diagnosis.problem.code is ErrorCode.CONNECTION_FAILED
     assert diagnosis.why_not(PRO) is None
 
 
-@pytest.mark.parametrize(("key", "code"), [("", ErrorCode.KEY_MISSING), ("我的密钥", ErrorCode.KEY_INVALID)])
-async def test_what_cannot_be_a_key_is_refused_before_anything_is_sent(
-    server: GeminiServer, key: str, code: ErrorCode
-) -> None:
-    connection = GeminiConnection(key, base_url=server.url)
-    diagnosis = await check_key(connection, MODELS, tries_models=True)
-    assert diagnosis.problem is not None
-    assert diagnosis.problem.code is code
+async def test_what_cannot_be_a_key_is_refused_before_anything_is_sent(server: GeminiServer) -> None:
+    assert await problem_of("", server.url) is ErrorCode.KEY_MISSING
+    assert await problem_of("我的密钥", server.url) is ErrorCode.KEY_INVALID
+    assert server.requests == []
 
 
 class Desk:
@@ -170,11 +164,14 @@ class Desk:
 
     async def _check(self, key: SecretStr, models: Sequence[ModelEntry], /, *, tries_models: bool) -> KeyDiagnosis:
         self.asked.append(tries_models)
-        connection = GeminiConnection(key.get_secret_value(), base_url=self.url)
-        try:
+        async with aclosing(GeminiConnection(key.get_secret_value(), base_url=self.url)) as connection:
             return await check_key(connection, models, tries_models=tries_models)
-        finally:
-            await connection.aclose()
+
+    def why_not(self, key: SecretStr, model: str) -> ErrorInfo | None:
+        """Return what is known to stand in the way of a model."""
+        known = self.desk.known(key)
+        assert known is not None
+        return known.why_not(model)
 
 
 async def test_what_a_test_found_is_known_for_an_hour_and_only_of_that_key(server: GeminiServer) -> None:
@@ -193,22 +190,6 @@ async def test_what_a_test_found_is_known_for_an_hour_and_only_of_that_key(serve
     assert KEY not in repr(vars(held.desk))
 
 
-def test_what_a_turn_found_of_a_model_is_forgotten_as_soon_as_that_model_answers(server: GeminiServer) -> None:
-    held, key = Desk(server.url), SecretStr(KEY)
-    used_up = ErrorInfo(code=ErrorCode.QUOTA_EXHAUSTED, parameters={"model": "Flash"})
-    assert held.desk.learn(key, used_up, (ModelRole.FLASH, ModelRole.THINKING))
-    assert not held.desk.unlearn(key, ())
-    assert not held.desk.unlearn(key, [PRO])
-    known = held.desk.known(key)
-    assert known is not None
-    assert known.why_not("gemini-3.8-flash") == used_up
-    assert held.desk.unlearn(key, ["gemini-3.8-flash", PRO])
-    known = held.desk.known(key)
-    assert known is not None
-    assert known.why_not("gemini-3.8-flash") is None
-    assert not held.desk.unlearn(key, ["gemini-3.8-flash"])
-
-
 async def test_a_network_that_failed_is_asked_again_the_next_time(server: GeminiServer) -> None:
     held, key = Desk(server.url), SecretStr(KEY)
     server.deny_key(error_body(407, "Proxy Authentication Required"))
@@ -218,27 +199,26 @@ async def test_a_network_that_failed_is_asked_again_the_next_time(server: Gemini
     assert (await held.desk.listed(key)).problem is None
 
 
-def test_what_a_turn_finds_of_a_key_is_remembered(server: GeminiServer) -> None:
-    held, key, roles = Desk(server.url), SecretStr(KEY), (ModelRole.IMAGE_FLASH, ModelRole.IMAGE_PRO)
+def test_what_a_turn_finds_of_a_key_is_remembered_and_of_a_model_forgotten_as_soon_as_that_one_answers() -> None:
+    held, key, roles = Desk("http://127.0.0.1:9"), SecretStr(KEY), (ModelRole.IMAGE_FLASH, ModelRole.IMAGE_PRO)
     busy = ErrorInfo(code=ErrorCode.OVERLOADED, parameters={"model": "Pro"})
     assert not held.desk.learn(key, busy, roles)
     assert held.desk.known(key) is None
     billing = ErrorInfo(code=ErrorCode.BILLING_REQUIRED, parameters={"model": "Flash"})
     assert held.desk.learn(key, billing, roles)
-    known = held.desk.known(key)
-    assert known is not None
-    assert known.why_not("gemini-nano-banana-2.1") == billing
+    assert held.why_not(key, BANANA) == billing
     # The text model is called Flash as well.
-    assert known.why_not("gemini-3.8-flash") is None
+    assert held.why_not(key, FLASH) is None
     assert held.desk.learn(key, billing.model_copy(update={"parameters": {"model": "Pro"}}), roles)
-    known = held.desk.known(key)
-    assert known is not None
-    assert known.why_not(PRO) is not None
-    assert known.why_not("gemini-nano-banana-2.1") == billing
+    assert held.why_not(key, PRO) is not None
+    assert held.why_not(key, BANANA) == billing
+    assert not held.desk.unlearn(key, ())
+    assert not held.desk.unlearn(key, [FLASH])
+    assert held.desk.unlearn(key, [FLASH, PRO])
+    assert (held.why_not(key, PRO), held.why_not(key, BANANA)) == (None, billing)
+    assert not held.desk.unlearn(key, [PRO])
     assert held.desk.learn(key, ErrorInfo(code=ErrorCode.KEY_LEAKED), roles)
-    known = held.desk.known(key)
-    assert known is not None
-    assert known.why_not("gemini-3.8-flash") is not None
+    assert held.why_not(key, FLASH) is not None
     assert held.desk.unlearn(key, [PRO])
     assert held.desk.known(key) is None
     assert not held.desk.unlearn(key, [PRO])

@@ -37,6 +37,9 @@ from tests.adapters.providers import (
     to_wire,
 )
 from tests.adapters.scripted import ChatOptions, ImageRequest, ToolDeclaration
+from tests.support.cases import each_case
+from tests.support.prompts import answer as model
+from tests.support.prompts import results as tool
 
 CATALOGUE = load_catalogue()
 FLASH = CATALOGUE.model(ModelRole.FLASH, "gemini")
@@ -45,34 +48,21 @@ PRO = CATALOGUE.model(ModelRole.IMAGE_PRO, "gemini")
 SIGNATURE = bytes(range(256))
 TOOL = ToolDeclaration(name="look", description="Looks.", parameters={"type": "object", "properties": {}})
 DATA = {"a": b"picture a", "b": b"picture b"}
+FOREIGN: dict[str, Any] = {"thought_signature": SIGNATURE, "signed_by": "another-model"}
+LOOK = ToolCallPart(name="look")
 
 
-def image(digest: str = "a", signature: bytes | None = None, signed_by: str | None = None) -> ImagePart:
-    return ImagePart(
-        digest=digest,
-        md5="0" * 32,
-        mime_type="image/png",
-        size_bytes=9,
-        origin=ImageOrigin.UPLOADED,
-        thought_signature=signature,
-        signed_by=signed_by,
-    )
+def image(digest: str = "a", **fields: Any) -> ImagePart:
+    kept: dict[str, Any] = {"md5": "0" * 32, "mime_type": "image/png", "size_bytes": 9}
+    return ImagePart(digest=digest, origin=ImageOrigin.UPLOADED, **kept, **fields)
 
 
 def prompt(*parts: ContentPart) -> PromptMessage:
     return PromptMessage(role=Role.PROMPT, parts=parts)
 
 
-def model(*parts: ContentPart) -> PromptMessage:
-    return PromptMessage(role=Role.MODEL, parts=parts)
-
-
-def tool(*parts: ContentPart) -> PromptMessage:
-    return PromptMessage(role=Role.TOOL, parts=parts)
-
-
-def words(text: str) -> TextPart:
-    return TextPart(text=text)
+def words(text: str, **fields: Any) -> TextPart:
+    return TextPart(text=text, **fields)
 
 
 def b64(data: bytes) -> str:
@@ -83,166 +73,167 @@ def blob(digest: str) -> Wire:
     return {"inlineData": {"mimeType": "image/png", "data": b64(DATA[digest])}}
 
 
-def written(*messages: PromptMessage, by: ModelEntry = FLASH) -> list[Wire]:
-    return to_wire(by, messages, DATA)
+def user(*parts: Wire) -> Wire:
+    return {"role": "user", "parts": list(parts)}
+
+
+def said(*parts: Wire) -> Wire:
+    return {"role": "model", "parts": list(parts)}
 
 
 # To the wire: the conversation.
 
-
-def test_a_text_of_another_model_loses_its_signature_and_an_empty_one_its_place() -> None:
-    foreign: dict[str, Any] = {"thought_signature": SIGNATURE, "signed_by": "another-model"}
-    [content] = written(model(TextPart(text="so", **foreign), TextPart(text="", **foreign)))
-    assert content["parts"] == [{"text": "so"}]
+CALL: Wire = {"functionCall": {"name": "look", "args": {}}}
 
 
-def test_only_the_first_call_of_a_foreign_step_gets_the_stand_in_signature() -> None:
-    foreign = ToolCallPart(name="look", thought_signature=SIGNATURE, signed_by="another-model")
-    [content] = written(model(words("well"), foreign, ToolCallPart(name="look")))
-    assert content["parts"] == [
-        {"text": "well"},
-        {"functionCall": {"name": "look", "args": {}}, "thoughtSignature": b64(DUMMY_SIGNATURE)},
-        {"functionCall": {"name": "look", "args": {}}},
-    ]
-
-
-def test_thoughts_and_grounding_stay_here() -> None:
-    answer = model(TextPart(text="hm", is_thought=True), words("so"), GroundingPart(queries=("q",)))
-    assert written(answer) == [{"role": "model", "parts": [{"text": "so"}]}]
-
-
-def test_a_message_with_nothing_to_say_is_left_out() -> None:
-    assert written(prompt(words("a")), model(words("")), prompt(words("b"))) == [
-        {"role": "user", "parts": [{"text": "a"}, {"text": "b"}]}
-    ]
-
-
-@pytest.mark.parametrize(
-    "picture", [image(), image(signature=SIGNATURE, signed_by=PRO.id)], ids=["unsigned", "foreign"]
+@each_case(
+    ("why", "messages", "contents"),
+    [
+        (
+            "a text of another model loses its signature, and an empty one its place",
+            [model(words("so", **FOREIGN), words("", **FOREIGN))],
+            [said({"text": "so"})],
+        ),
+        (
+            "only the first call of a foreign step gets the stand-in signature",
+            [model(words("well"), ToolCallPart(name="look", **FOREIGN), LOOK)],
+            [said({"text": "well"}, {**CALL, "thoughtSignature": b64(DUMMY_SIGNATURE)}, CALL)],
+        ),
+        (
+            "thoughts and grounding stay here",
+            [model(words("hm", is_thought=True), words("so"), GroundingPart(queries=("q",)))],
+            [said({"text": "so"})],
+        ),
+        (
+            "a message with nothing to say is left out",
+            [prompt(words("a")), model(words("")), prompt(words("b"))],
+            [user({"text": "a"}, {"text": "b"})],
+        ),
+        (
+            "a moved picture stands in a user turn of its own when none follows",
+            [model(image()), model(words("so"))],
+            [user(blob("a")), said({"text": "so"})],
+        ),
+        *(
+            (
+                "a picture without its own signature moves to the user turn that follows",
+                [prompt(words("draw")), model(words("here"), picture), prompt(words("redder"))],
+                [user({"text": "draw"}), said({"text": "here"}), user(blob("a"), {"text": "redder"})],
+            )
+            for picture in (image(), image(thought_signature=SIGNATURE, signed_by=PRO.id))
+        ),
+    ],
 )
-def test_a_picture_without_its_own_signature_moves_to_the_user_turn_that_follows(picture: ImagePart) -> None:
-    contents = written(prompt(words("draw")), model(words("here"), picture), prompt(words("redder")), by=PAINTER)
-    assert contents[1:] == [
-        {"role": "model", "parts": [{"text": "here"}]},
-        {"role": "user", "parts": [blob("a"), {"text": "redder"}]},
-    ]
+def test_a_conversation_is_written(why: str, messages: list[PromptMessage], contents: list[Wire]) -> None:
+    by = PAINTER if "own signature" in why else FLASH
+    assert to_wire(by, messages, DATA) == contents
 
 
-def test_a_moved_picture_stands_in_a_user_turn_of_its_own_when_none_follows() -> None:
-    assert written(model(image()), model(words("so"))) == [
-        {"role": "user", "parts": [blob("a")]},
-        {"role": "model", "parts": [{"text": "so"}]},
-    ]
+def test_a_picture_never_comes_between_a_call_and_its_result() -> None:
+    def kinds(content: Wire) -> list[str]:
+        return [name for part in content["parts"] for name in part]
 
-
-def test_a_moved_picture_never_comes_between_a_call_and_its_result() -> None:
-    contents = written(model(image(), ToolCallPart(name="look")), tool(ToolResultPart(name="look")))
-    assert [list(part) for part in contents[1]["parts"]] == [["functionResponse"], ["inlineData"]]
-
-
-def test_a_tools_pictures_follow_all_results_for_a_model_that_cannot_take_them_inside() -> None:
+    moved = to_wire(FLASH, [model(image(), LOOK), tool(ToolResultPart(name="look"))], DATA)
+    assert kinds(moved[1]) == ["functionResponse", "inlineData"]
+    # A tool's pictures follow all results for a model that cannot take them inside.
     old = FLASH.model_copy(update={"has_image_tool_results": False})
+    calls = model(ToolCallPart(name="one"), ToolCallPart(name="two"))
     results = tool(ToolResultPart(name="one", images=(image(),)), ToolResultPart(name="two"))
-    contents = written(
-        model(ToolCallPart(name="one"), ToolCallPart(name="two")), results, prompt(words("and?")), by=old
-    )
-    assert [list(part) for part in contents[1]["parts"]] == [["functionResponse"], ["functionResponse"], ["inlineData"]]
-    assert contents[2] == {"role": "user", "parts": [{"text": "and?"}]}
+    contents = to_wire(old, [calls, results, prompt(words("and?"))], DATA)
+    assert kinds(contents[1]) == ["functionResponse", "functionResponse", "inlineData"]
+    assert contents[2] == user({"text": "and?"})
 
 
 def test_every_picture_is_read_once_wherever_it_stands() -> None:
-    draft = image("draft").model_copy(update={"is_thought": True})
+    draft = image("draft", is_thought=True)
     messages = [prompt(image("a")), model(image("a"), draft), tool(ToolResultPart(name="look", images=(image("b"),)))]
     assert list(pictures_to_send(messages)) == ["a", "b"]
 
 
 # To the wire: the settings.
 
+SCHEMA: dict[str, Any] = {"type": "object", "properties": {"facts": {"type": "string"}}}
+PLAIN = FLASH.model_copy(update={"thinking_levels": (), "thinking_level": None})
+DECLARED = {"name": "look", "description": "Looks.", "parametersJsonSchema": TOOL.parameters}
 
-def test_tools_are_declared_with_their_schema_and_the_model_is_held_to_it() -> None:
-    body = chat_settings(FLASH, [TOOL], ChatOptions(system="Be kind."))
-    assert body == {
-        "generationConfig": {"thinkingConfig": {"thinkingLevel": "LOW", "includeThoughts": False}},
-        "systemInstruction": {"parts": [{"text": "Be kind."}]},
-        "tools": [
+
+def thinking(level: str, **more: Any) -> Wire:
+    return {"generationConfig": {"thinkingConfig": {"thinkingLevel": level, "includeThoughts": False}, **more}}
+
+
+@each_case(
+    ("by", "tools", "options", "body"),
+    [
+        # Tools are declared with their schema, and the model is held to it.
+        (
+            FLASH,
+            [TOOL],
+            ChatOptions(system="Be kind."),
             {
-                "functionDeclarations": [
-                    {"name": "look", "description": "Looks.", "parametersJsonSchema": TOOL.parameters}
-                ]
-            }
-        ],
-        "toolConfig": {"functionCallingConfig": {"mode": "VALIDATED"}},
-    }
+                **thinking("LOW"),
+                "systemInstruction": {"parts": [{"text": "Be kind."}]},
+                "tools": [{"functionDeclarations": [DECLARED]}],
+                "toolConfig": {"functionCallingConfig": {"mode": "VALIDATED"}},
+            },
+        ),
+        # A search is the only tool, and may answer in JSON.
+        (
+            FLASH,
+            [],
+            ChatOptions(google_search=True, response_schema=SCHEMA, thinking_level="high"),
+            {
+                **thinking("HIGH", responseMimeType="application/json", responseJsonSchema=SCHEMA),
+                "tools": [{"googleSearch": {}}],
+            },
+        ),
+        # A thinking level that the model lacks falls back to its own; one that does not think is sent none.
+        (FLASH, [], ChatOptions(thinking_level="minimal"), thinking("LOW")),
+        (PLAIN, [], ChatOptions(thinking_level="high"), {"generationConfig": {}}),
+    ],
+)
+def test_only_what_a_model_takes_is_asked_of_it(
+    by: ModelEntry, tools: list[ToolDeclaration], options: ChatOptions, body: Wire
+) -> None:
+    assert chat_settings(by, tools, options) == body
 
 
-def test_a_search_is_the_only_tool_and_may_answer_in_json() -> None:
-    schema: dict[str, Any] = {"type": "object", "properties": {"facts": {"type": "string"}}}
-    body = chat_settings(FLASH, (), ChatOptions(google_search=True, response_schema=schema, thinking_level="high"))
-    assert body == {
-        "generationConfig": {
-            "thinkingConfig": {"thinkingLevel": "HIGH", "includeThoughts": False},
-            "responseMimeType": "application/json",
-            "responseJsonSchema": schema,
-        },
-        "tools": [{"googleSearch": {}}],
-    }
+MODALITIES = {"responseModalities": ["TEXT", "IMAGE"]}
 
 
-def test_a_thinking_level_the_model_lacks_falls_back_to_its_own() -> None:
-    body = chat_settings(FLASH, (), ChatOptions(thinking_level="minimal"))
-    assert body["generationConfig"]["thinkingConfig"]["thinkingLevel"] == "LOW"
+@each_case(
+    ("by", "settings", "frame", "tools"),
+    [
+        (PAINTER, {}, None, None),
+        (PAINTER, {"resolution": "2K"}, {"imageSize": "2K"}, None),
+        (PRO, {"aspect_ratio": "16:9", "resolution": "4K"}, {"aspectRatio": "16:9", "imageSize": "4K"}, None),
+        # Grounding searches pictures only where the model can.
+        (PAINTER, {"use_grounding": True}, None, {"searchTypes": {"webSearch": {}, "imageSearch": {}}}),
+        (PRO, {"use_grounding": True}, None, {}),
+    ],
+)
+def test_only_the_chosen_settings_of_a_picture_are_sent(
+    by: ModelEntry, settings: dict[str, Any], frame: Wire | None, tools: Wire | None
+) -> None:
+    config = MODALITIES if frame is None else {**MODALITIES, "imageConfig": frame}
+    body: Wire = {"generationConfig": config} | ({} if tools is None else {"tools": [{"googleSearch": tools}]})
+    assert image_settings(ImageRequest(model=by, messages=(prompt(words("a fox")),), **settings)) == body
 
 
-def test_a_model_that_does_not_think_is_sent_no_thinking() -> None:
-    plain = FLASH.model_copy(update={"thinking_levels": (), "thinking_level": None})
-    assert chat_settings(plain, (), ChatOptions(thinking_level="high")) == {"generationConfig": {}}
-
-
-def test_functions_and_the_search_in_one_request_are_refused() -> None:
-    with pytest.raises(DesignRuleBroken):
-        chat_settings(FLASH, [TOOL], ChatOptions(google_search=True))
-
-
-def test_a_search_of_a_model_without_one_is_refused() -> None:
-    blind = FLASH.model_copy(update={"has_grounding": False})
-    with pytest.raises(DesignRuleBroken):
-        chat_settings(blind, (), ChatOptions(google_search=True))
-
-
-def picture_request(by: ModelEntry, **settings: Any) -> ImageRequest:
-    return ImageRequest(model=by, messages=(prompt(words("a fox")),), **settings)
-
-
-def test_only_the_chosen_settings_of_a_picture_are_sent() -> None:
-    modalities = {"responseModalities": ["TEXT", "IMAGE"]}
-    assert image_settings(picture_request(PAINTER)) == {"generationConfig": modalities}
-    assert image_settings(picture_request(PAINTER, resolution="2K")) == {
-        "generationConfig": {**modalities, "imageConfig": {"imageSize": "2K"}}
-    }
-    assert image_settings(picture_request(PRO, aspect_ratio="16:9", resolution="4K")) == {
-        "generationConfig": {**modalities, "imageConfig": {"aspectRatio": "16:9", "imageSize": "4K"}}
-    }
-
-
-def test_grounding_searches_pictures_only_where_the_model_can() -> None:
-    assert image_settings(picture_request(PAINTER, use_grounding=True))["tools"] == [
-        {"googleSearch": {"searchTypes": {"webSearch": {}, "imageSearch": {}}}}
-    ]
-    assert image_settings(picture_request(PRO, use_grounding=True))["tools"] == [{"googleSearch": {}}]
-
-
-def test_grounding_of_an_image_model_without_a_search_is_refused() -> None:
-    lite = CATALOGUE.by_id("gemini-3.1-flash-lite-image")
+def test_what_the_design_never_asks_for_is_refused() -> None:
+    blind, lite = FLASH.model_copy(update={"has_grounding": False}), CATALOGUE.by_id("gemini-3.1-flash-lite-image")
     assert lite is not None
+    for by, tools in ((FLASH, [TOOL]), (blind, [])):
+        with pytest.raises(DesignRuleBroken):
+            chat_settings(by, tools, ChatOptions(google_search=True))
     with pytest.raises(DesignRuleBroken):
-        image_settings(picture_request(lite, use_grounding=True))
+        image_settings(ImageRequest(model=lite, messages=(prompt(words("a fox")),), use_grounding=True))
 
 
 # From the wire.
 
 
 def response(*parts: Wire, usage: Wire | None = None, **candidate: Any) -> types.GenerateContentResponse:
-    content = {"role": "model", "parts": list(parts)} if parts else {"role": "model"}
+    content = said(*parts) if parts else {"role": "model"}
     body: Wire = {"candidates": [{"content": content, **candidate}]}
     if usage is not None:
         body["usageMetadata"] = usage
@@ -260,9 +251,7 @@ def last_chunk(by: ModelEntry, *responses: types.GenerateContentResponse) -> Com
     return list(reader.end())[-1]
 
 
-def last_error(by: ModelEntry, *responses: types.GenerateContentResponse) -> ErrorCode | None:
-    error = last_chunk(by, *responses).error
-    return error.code if error else None
+PICTURE = {"inlineData": {"mimeType": "image/png", "data": b64(b"x")}}
 
 
 def test_a_picture_comes_with_its_type_and_signature_and_a_draft_not_at_all() -> None:
@@ -285,8 +274,7 @@ def test_parts_survive_the_way_in_and_out_unchanged() -> None:
         {"text": "", "thoughtSignature": b64(SIGNATURE)},
     ]
     parts = parts_of(AnswerReader(FLASH).read(response(*answer)))
-    [content] = written(model(*(part for part in parts if part is not None)))
-    assert content == {"role": "model", "parts": answer}
+    assert to_wire(FLASH, [model(*(part for part in parts if part is not None))], DATA) == [said(*answer)]
 
 
 def test_usage_is_split_by_kind_and_the_last_count_stands() -> None:
@@ -311,42 +299,23 @@ def test_usage_is_split_by_kind_and_the_last_count_stands() -> None:
 
 
 def test_grounding_is_gathered_into_one_part_and_its_queries_are_counted() -> None:
-    first = response(
-        {"text": "so"},
-        groundingMetadata={
-            "webSearchQueries": ["fox", ""],
-            "groundingChunks": [
-                {"web": {"uri": "https://a.example/1", "title": "a.example"}},
-                {"web": {"uri": "javascript:alert(1)", "title": "no"}},
-            ],
-        },
-    )
-    last = response(
-        finishReason="STOP",
-        groundingMetadata={
-            "webSearchQueries": ["fox"],
-            "imageSearchQueries": ["red fox"],
-            "groundingChunks": [
-                {"web": {"uri": "https://a.example/1", "title": "a.example"}},
-                {"image": {"sourceUri": "https://b.example/2", "domain": "b.example"}},
-            ],
-            "searchEntryPoint": {"renderedContent": "<style></style><a>fox</a>"},
-        },
-    )
+    web = {"web": {"uri": "https://a.example/1", "title": "a.example"}}
+    script = {"web": {"uri": "javascript:alert(1)", "title": "no"}}
+    seen = {"image": {"sourceUri": "https://b.example/2", "domain": "b.example"}}
+    html = "<style></style><a>fox</a>"
+    early = {"webSearchQueries": ["fox", ""], "groundingChunks": [web, script]}
+    late = {
+        **{"webSearchQueries": ["fox"], "imageSearchQueries": ["red fox"], "groundingChunks": [web, seen]},
+        "searchEntryPoint": {"renderedContent": html},
+    }
     reader = AnswerReader(FLASH)
-    assert parts_of(reader.read(first)) == [TextPart(text="so")]
-    assert not list(reader.read(last))
+    assert parts_of(reader.read(response({"text": "so"}, groundingMetadata=early))) == [TextPart(text="so")]
+    assert not list(reader.read(response(finishReason="STOP", groundingMetadata=late)))
     grounding, end = reader.end()
-    assert grounding.part == GroundingPart(
-        queries=("fox", "red fox"),
-        sources=(
-            Source(title="a.example", url="https://a.example/1"),
-            Source(title="b.example", url="https://b.example/2"),
-        ),
-        suggestions_html="<style></style><a>fox</a>",
-    )
-    assert end.usage == TokenUsage(search_queries=2)
-    assert end.finish_reason == "STOP"
+    sources = [Source(title=f"{name}.example", url=f"https://{name}.example/{n}") for name, n in (("a", 1), ("b", 2))]
+    queries = ("fox", "red fox")
+    assert grounding.part == GroundingPart(queries=queries, sources=tuple(sources), suggestions_html=html)
+    assert (end.usage, end.finish_reason) == (TokenUsage(search_queries=2), "STOP")
 
 
 def test_the_same_words_asked_of_the_web_and_of_its_pictures_are_two_queries() -> None:
@@ -359,24 +328,17 @@ def test_the_same_words_asked_of_the_web_and_of_its_pictures_are_two_queries() -
     assert end.usage == TokenUsage(search_queries=2)
 
 
-@pytest.mark.parametrize(
-    ("details", "words", "tokens"), [([], 0, 1290), ([{"modality": "TEXT", "tokenCount": 90}], 90, 1200)]
-)
+@each_case(("details", "words", "tokens"), [([], 0, 1290), ([{"modality": "TEXT", "tokenCount": 90}], 90, 1200)])
 def test_a_picture_whose_tokens_are_not_named_apart_is_priced_as_one(
     details: list[Wire], words: int, tokens: int
 ) -> None:
     usage = {"candidatesTokenCount": 1290, "candidatesTokensDetails": details}
-    picture = {"inlineData": {"mimeType": "image/png", "data": b64(b"x")}}
-    last = last_chunk(PAINTER, response(picture, finishReason="STOP", usage=usage))
+    last = last_chunk(PAINTER, response(PICTURE, finishReason="STOP", usage=usage))
     assert last.usage == TokenUsage(output_tokens=words, image_tokens=tokens)
 
 
-def test_a_picture_that_arrived_is_good_whatever_the_reason_says() -> None:
-    picture = {"inlineData": {"mimeType": "image/png", "data": b64(b"x")}}
-    assert last_error(PAINTER, response(picture, finishReason="MAX_TOKENS")) is None
-
-
-def test_words_instead_of_a_picture_are_quoted() -> None:
+def test_a_picture_that_arrived_is_good_whatever_the_reason_says_and_words_instead_of_one_are_quoted() -> None:
+    assert last_chunk(PAINTER, response(PICTURE, finishReason="MAX_TOKENS")).error is None
     error = last_chunk(PAINTER, response({"text": "I can't. " * 60}), response(finishReason="STOP")).error
     assert error is not None
     assert error.code is ErrorCode.TEXT_INSTEAD_OF_PICTURE

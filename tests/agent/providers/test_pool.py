@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from agent.messages import PromptMessage, Role, TextPart
 from agent.settings import OpenAISettings, Settings
-from tests.adapters.catalogue import ModelRole, catalogue_of
+from tests.adapters.catalogue import ModelRole, load_catalogue
 from tests.adapters.providers import NO_KEY, ProviderPool
 from tests.adapters.records import ImageStore
 from tests.adapters.scripted import Provider
+from tests.support.cases import each_case
+from tests.support.prompts import prompt, words_of
 from tests.wire_server import GeminiServer, Hold, Text
 
 KEY = SecretStr("AIzaOfAVisitor")
@@ -39,7 +40,7 @@ async def make(tmp_path: Path) -> AsyncIterator[MakePool]:
         await one.aclose()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("fields", "key", "name", "kind"),
     [
         ({}, None, "sketch", "SketchProvider"),
@@ -74,22 +75,19 @@ async def test_a_provider_is_made_once(make: MakePool) -> None:
     assert await pool.gemini(KEY) is await pool.provider(KEY)
 
 
-async def answer(provider: Provider, settings: Settings) -> str:
-    model = catalogue_of(settings).model(ModelRole.FLASH, "gemini")
-    asked = [PromptMessage(role=Role.PROMPT, parts=(TextPart(text="Say something."),))]
-    chunks = [chunk async for chunk in provider.stream(model, asked)]
-    return "".join(chunk.part.text for chunk in chunks if isinstance(chunk.part, TextPart))
+async def answer(provider: Provider) -> str:
+    model = load_catalogue().model(ModelRole.FLASH, "gemini")
+    return words_of([chunk async for chunk in provider.stream(model, [prompt("Say something.")])])
 
 
-async def test_a_client_that_makes_room_is_closed_under_no_call_and_serves_whoever_still_holds_it(
-    make: MakePool, tmp_path: Path
+async def test_a_client_that_makes_room_is_closed_under_no_call_and_serves_whoever_holds_it(
+    make: MakePool,
 ) -> None:
     with GeminiServer() as server:
-        settings = Settings(home=tmp_path, gemini_base_url=server.url)
         pool = make(gemini_base_url=server.url, most_clients=1)
         held = await pool.provider(KEY)
         server.on_text(Hold(Text("It goes on.", chunks=2), after_chunks=1))
-        under_way = asyncio.create_task(answer(held, settings))
+        under_way = asyncio.create_task(answer(held))
         await asyncio.to_thread(server.wait_for_held)
         other = await pool.provider(SecretStr("AIzaOfAnotherVisitor"))
         server.release()
@@ -97,6 +95,6 @@ async def test_a_client_that_makes_room_is_closed_under_no_call_and_serves_whoev
         assert server.disconnects == []
         server.on_text(Text("Still here."), Text("Here as well."))
         # Its connections were closed when the call had ended; a turn that holds it notices nothing.
-        assert await answer(held, settings) == "Still here."
-        assert await answer(other, settings) == "Here as well."
+        assert await answer(held) == "Still here."
+        assert await answer(other) == "Here as well."
         assert await pool.provider(KEY) is not held

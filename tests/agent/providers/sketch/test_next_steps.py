@@ -47,10 +47,6 @@ async def made(studio: Studio, conversation_id: str, text: str, editing: str | N
     return only(await run(studio, conversation_id, text, editing=editing), PictureReady).picture
 
 
-async def data_of(studio: Studio, conversation_id: str, handle: str) -> bytes:
-    return (await studio.picture(conversation_id, handle)).data
-
-
 def prompt_of(picture: Picture) -> str:
     assert picture.receipt is not None
     return picture.receipt.prompt
@@ -79,19 +75,7 @@ def test_each_button_is_read_as_what_it_says(language: str) -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-async def test_sliders_adjust_the_marked_picture_by_exactly_these_amounts(studio: Studio, language: str) -> None:
-    conversation = await studio.new_conversation()
-    for text in (FOX[language], "draw a lighthouse"):
-        await made(studio, conversation.id, text)
-    picture = await made(studio, conversation.id, amounts_sentence(load_words(language), AMOUNTS), editing="#1")
-
-    expected = apply_adjustment(await data_of(studio, conversation.id, "#1"), ADJUSTED)
-    assert picture.handle == "#1b"
-    assert await data_of(studio, conversation.id, "#1b") == expected.data
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-async def test_once_more_and_a_variation_paint_the_same_wish_as_other_pictures(studio: Studio, language: str) -> None:
+async def test_a_marked_picture_is_painted_again_and_adjusted_by_these_amounts(studio: Studio, language: str) -> None:
     conversation = await studio.new_conversation()
     first = await made(studio, conversation.id, FOX[language])
     await made(studio, conversation.id, "draw a lighthouse")
@@ -99,10 +83,13 @@ async def test_once_more_and_a_variation_paint_the_same_wish_as_other_pictures(s
     again = await made(studio, conversation.id, pressed("regenerate", language), editing="#1")
     variation = await made(studio, conversation.id, pressed("vary", language), editing="#1")
     later = await made(studio, conversation.id, pressed("regenerate", language), editing=again.handle)
-
     assert [prompt_of(one) for one in (again, variation, later)] == [
         f"{wish} [take 2]", f"{wish} [variation 3]", f"{wish} [take 4]",
     ]  # fmt: skip
     assert {one.alt for one in (again, variation, later)} == {first.alt}
     assert len({one.image.digest for one in (first, again, variation, later)}) == 4
     assert (again.image.width, again.image.height) == (first.image.width, first.image.height)
+    # Sliders adjust the marked picture itself.
+    adjusted = await made(studio, conversation.id, amounts_sentence(load_words(language), AMOUNTS), editing="#1")
+    original, changed = [(await studio.picture(conversation.id, handle)).data for handle in ("#1", adjusted.handle)]
+    assert (adjusted.handle, changed) == ("#1e", apply_adjustment(original, ADJUSTED).data)

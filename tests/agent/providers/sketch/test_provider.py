@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from PIL import Image, ImageStat
@@ -12,7 +13,6 @@ from pydantic import JsonValue
 from agent.errors import DesignRuleBroken, ErrorCode, RequestRefused
 from agent.messages import (
     CompletionChunk,
-    ContentPart,
     ImageOrigin,
     ImagePart,
     PromptMessage,
@@ -21,60 +21,42 @@ from agent.messages import (
     ToolCallPart,
     ToolResultPart,
 )
+from agent.pictures import Margins
 from tests.adapters.catalogue import ModelRole, load_catalogue
 from tests.adapters.language import Adjustment
 from tests.adapters.pixels import apply_adjustment
+from tests.adapters.requests import declaration, expansion_note, mask_note
 from tests.adapters.scripted import ChatOptions, ImageRequest, ToolDeclaration
 from tests.adapters.sketch import SketchProvider
 from tests.support.cases import each_case
+from tests.support.prompts import arguments_of, said, words_of
 from tests.support.shelf import Shelf
 
 _CATALOGUE = load_catalogue()
 _TEXT_MODEL = _CATALOGUE.model(ModelRole.FLASH, "sketch")
 _IMAGE_MODEL = _CATALOGUE.model(ModelRole.IMAGE_FLASH, "sketch")
-_NAMES = (
-    "prompt", "subject", "style", "confidence", "aspect_ratio", "number_of_images", "reference_mode", "handles",
-)  # fmt: skip
-
-
-def _tool() -> ToolDeclaration:
-    choices: list[JsonValue] = ["generate_image", "adjust_parameters"]
-    action: dict[str, JsonValue] = {"type": "string", "enum": choices}
-    properties: dict[str, JsonValue] = {"action": action, **{name: {} for name in _NAMES}}
-    return ToolDeclaration(name="generate_image", description="", parameters={"properties": properties})
-
-
-def _said(*parts: ContentPart | str, role: Role = Role.PROMPT) -> PromptMessage:
-    return PromptMessage(
-        role=role, parts=tuple(TextPart(text=part) if isinstance(part, str) else part for part in parts)
-    )
 
 
 async def _stream(
     *messages: PromptMessage, tools: Sequence[ToolDeclaration] | None = None, options: ChatOptions | None = None
 ) -> list[CompletionChunk]:
     provider = SketchProvider(Shelf())
-    chosen = [_tool()] if tools is None else tools
+    chosen = [declaration(_CATALOGUE, "sketch")] if tools is None else tools
     return [chunk async for chunk in provider.stream(_TEXT_MODEL, messages, chosen, options or ChatOptions())]
 
 
-def _words(chunks: Sequence[CompletionChunk]) -> str:
-    return "".join(chunk.part.text for chunk in chunks if isinstance(chunk.part, TextPart))
-
-
-def _calls(chunks: Sequence[CompletionChunk]) -> list[dict[str, JsonValue]]:
-    return [chunk.part.arguments for chunk in chunks if isinstance(chunk.part, ToolCallPart)]
-
-
-async def _make(
-    shelf: Shelf, *messages: PromptMessage, ratio: str | None = None, resolution: str | None = None
-) -> ImagePart:
-    request = ImageRequest(model=_IMAGE_MODEL, messages=messages, aspect_ratio=ratio, resolution=resolution)
+async def _make(shelf: Shelf, *messages: PromptMessage, ratio: str | None = None, **fields: Any) -> ImagePart:
+    request = ImageRequest(model=_IMAGE_MODEL, messages=messages, aspect_ratio=ratio, **fields)
     chunks = [chunk async for chunk in SketchProvider(shelf).generate(request)]
     assert chunks[-1].finish_reason == "STOP"
     assert chunks[-1].usage is not None
     (part,) = [chunk.part for chunk in chunks if isinstance(chunk.part, ImagePart)]
     return part
+
+
+async def _made_inside(shelf: Shelf, wish: str, image: Image.Image, mask: Image.Image) -> ImagePart:
+    """Return what comes of a wish for the part of a picture that a mask covers."""
+    return await _make(shelf, said(wish, await shelf.upload(image)), ratio="1:1", mask=await shelf.upload(mask))
 
 
 def _gradient(size: tuple[int, int] = (120, 80)) -> Image.Image:
@@ -83,51 +65,44 @@ def _gradient(size: tuple[int, int] = (120, 80)) -> Image.Image:
 
 
 async def test_words_stream_in_several_chunks_then_the_call_then_usage() -> None:
-    chunks = await _stream(_said("draw a red fox in the snow"))
+    chunks = await _stream(said("draw a red fox in the snow"))
     kinds = [type(chunk.part).__name__ for chunk in chunks]
-
     assert kinds.count("TextPart") >= 5
     assert kinds[-2:] == ["ToolCallPart", "NoneType"]
-    assert chunks[-1].finish_reason == "STOP"
-    assert chunks[-1].usage is not None
-    assert chunks[-1].usage.prompt_tokens > 0
-    assert chunks[-1].usage.output_tokens > 0
-    assert _words(chunks) == "Here comes a sketch: a red fox in the snow."
-
-
-async def test_a_paced_answer_says_the_same() -> None:
-    provider = SketchProvider(Shelf(), pace_s=0.0001)
-    chunks = [chunk async for chunk in provider.stream(_TEXT_MODEL, [_said("你好")])]
-
-    assert _words(chunks).startswith("你好！")
+    assert words_of(chunks) == "Here comes a sketch: a red fox in the snow."
+    usage = chunks[-1].usage
+    assert usage is not None
+    assert (chunks[-1].finish_reason, usage.prompt_tokens > 0, usage.output_tokens > 0) == ("STOP", True, True)
+    # A paced answer says the same.
+    paced = SketchProvider(Shelf(), pace_s=0.0001).stream(_TEXT_MODEL, [said("你好")])
+    assert words_of([chunk async for chunk in paced]).startswith("你好！")
 
 
 async def test_a_drawing_is_called_for_with_the_whole_wish_and_with_nothing_undeclared() -> None:
-    wish = _said("Paint three pictures of a lighthouse, watercolour, 4:3")
-
-    assert _calls(await _stream(wish)) == [
+    wish = said("Paint three pictures of a lighthouse, watercolour, 4:3")
+    assert arguments_of(await _stream(wish)) == [
         {
             **{"action": "generate_image", "subject": "a lighthouse, watercolour", "style": "watercolour"},
             **{"confidence": 0.9, "prompt": "a lighthouse, watercolour", "aspect_ratio": "4:3", "number_of_images": 3},
         }
     ]
-    assert _calls(await _stream(wish, tools=[])) == []
+    assert arguments_of(await _stream(wish, tools=[])) == []
 
 
 async def test_an_edit_says_which_pictures_it_is_for() -> None:
     upload = await Shelf().upload(_gradient())
-    cat, hello = _said("draw a cat"), _said("hello", "[Picture:history_0123abcd] (#1, uploaded)")
-    made = [_said("[Picture:history_0123abcd] (#1, generated)", role=role) for role in (Role.MODEL, Role.TOOL)]
+    cat, hello = said("draw a cat"), said("hello", "[Picture:history_0123abcd] (#1, uploaded)")
+    made = [said("[Picture:history_0123abcd] (#1, generated)", role=role) for role in (Role.MODEL, Role.TOOL)]
     result = PromptMessage(role=Role.TOOL, parts=(ToolResultPart(name="generate_image", images=(upload,)),))
     for messages, mode, handles in (
-        ([_said(upload, "make it a bit brighter")], "USER_UPLOADED_ONLY", None),
-        ([cat, made[0], _said("再亮一点")], "LAST_GENERATED", None),
-        ([cat, made[1], _said("再亮一点")], "LAST_GENERATED", None),
-        ([hello, _said("Hello!", role=Role.MODEL), _said("make it darker")], "USER_UPLOADED_ONLY", None),
-        ([cat, result, _said("make it darker")], "LAST_GENERATED", None),
-        ([_said("make #3 darker")], "LAST_GENERATED", ["#3"]),
+        ([said(upload, "make it a bit brighter")], "USER_UPLOADED_ONLY", None),
+        ([cat, made[0], said("再亮一点")], "LAST_GENERATED", None),
+        ([cat, made[1], said("再亮一点")], "LAST_GENERATED", None),
+        ([hello, said("Hello!", role=Role.MODEL), said("make it darker")], "USER_UPLOADED_ONLY", None),
+        ([cat, result, said("make it darker")], "LAST_GENERATED", None),
+        ([said("make #3 darker")], "LAST_GENERATED", ["#3"]),
     ):
-        (call,) = _calls(await _stream(*messages))
+        (call,) = arguments_of(await _stream(*messages))
         wish = messages[-1].text
         assert (call["action"], call["prompt"], call.get("reference_mode"), call.get("handles")) == (
             *("adjust_parameters", wish, mode), handles,
@@ -135,19 +110,10 @@ async def test_an_edit_says_which_pictures_it_is_for() -> None:
 
 
 async def test_only_declared_arguments_and_legal_values_are_sent() -> None:
-    bare = ToolDeclaration(
-        name="generate_image",
-        description="",
-        parameters={
-            "properties": {
-                "prompt": {"type": "string"},
-                "action": {"enum": ["generate", "adjust"]},
-                "aspect_ratio": {"enum": ["1:1"]},
-            }
-        },
-    )
-    (call,) = _calls(await _stream(_said("draw a cat, 16:9"), tools=[bare]))
-
+    properties: dict[str, JsonValue] = {"prompt": {"type": "string"}, "aspect_ratio": {"enum": ["1:1"]}}
+    declared: dict[str, JsonValue] = {"properties": properties | {"action": {"enum": ["generate", "adjust"]}}}
+    bare = ToolDeclaration(name="generate_image", description="", parameters=declared)
+    (call,) = arguments_of(await _stream(said("draw a cat, 16:9"), tools=[bare]))
     assert call == {"action": "generate", "prompt": "a cat"}
 
 
@@ -166,16 +132,14 @@ async def test_only_declared_arguments_and_legal_values_are_sent() -> None:
     ],
 )
 async def test_what_cannot_be_painted_is_answered_in_words_alone(wish: str, expected: str) -> None:
-    chunks = await _stream(_said(wish))
-
-    assert expected in _words(chunks)
-    assert _calls(chunks) == []
+    chunks = await _stream(said(wish))
+    assert expected in words_of(chunks)
+    assert arguments_of(chunks) == []
 
 
 async def test_an_edit_says_what_it_does() -> None:
-    chunks = await _stream(_said("make #2 much warmer, rotate left, crop to square, add the text “Hi”, blur the sky"))
-
-    assert _words(chunks) == (
+    chunks = await _stream(said("make #2 much warmer, rotate left, crop to square, add the text “Hi”, blur the sky"))
+    assert words_of(chunks) == (
         "Changing #2: much warmer, rotated 90° to the left, cropped to 1:1, with the words “Hi”."
         " I leave out “blur the sky”: that needs a Gemini key."
     )
@@ -191,14 +155,13 @@ async def test_an_edit_says_what_it_does() -> None:
 )
 async def test_after_a_tools_answer_the_turn_is_closed(wish: str, content: dict[str, JsonValue], expected: str) -> None:
     result = ToolResultPart(name="generate_image", content=content, is_error="handle" not in str(content))
-    chunks = await _stream(_said(wish), PromptMessage(role=Role.TOOL, parts=(result,)))
-
-    assert (_words(chunks), _calls(chunks)) == (expected, [])
+    chunks = await _stream(said(wish), PromptMessage(role=Role.TOOL, parts=(result,)))
+    assert (words_of(chunks), arguments_of(chunks)) == (expected, [])
 
 
 async def test_search_and_functions_in_one_request_are_refused() -> None:
     with pytest.raises(DesignRuleBroken):
-        await _stream(_said("draw a cat"), options=ChatOptions(google_search=True))
+        await _stream(said("draw a cat"), options=ChatOptions(google_search=True))
 
 
 async def test_a_form_is_answered_as_json_that_fits() -> None:
@@ -216,9 +179,8 @@ async def test_a_form_is_answered_as_json_that_fits() -> None:
         },
         "$defs": {"Point": {"type": "object", "properties": {"x": {"type": "number"}}}},
     }
-    chunks = await _stream(_said("draw a red fox"), tools=[], options=ChatOptions(response_schema=schema))
-
-    assert json.loads(_words(chunks)) == {
+    chunks = await _stream(said("draw a red fox"), tools=[], options=ChatOptions(response_schema=schema))
+    assert json.loads(words_of(chunks)) == {
         "title": "draw a r",
         "advice": "",
         "score": 1,
@@ -230,12 +192,11 @@ async def test_a_form_is_answered_as_json_that_fits() -> None:
     }
 
 
-@pytest.mark.parametrize("wish", ["Brightness +20, contrast -10.", "亮度 +20，对比度 -10。", "#1: 亮度+20，对比度-10"])
+@each_case("wish", ["Brightness +20, contrast -10.", "亮度 +20，对比度 -10。", "#1: 亮度+20，对比度-10"])
 async def test_amounts_are_those_of_the_studios_own_adjustment(wish: str) -> None:
     shelf = Shelf()
     base = await shelf.upload(_gradient(), "#1")
-    part = await _make(shelf, _said(base, wish))
-
+    part = await _make(shelf, said(base, wish))
     assert (
         shelf.held[part.digest]
         == apply_adjustment(shelf.held[base.digest], Adjustment(brightness=20, contrast=-10)).data
@@ -247,8 +208,7 @@ async def test_a_mark_behind_a_prompt_is_another_take_and_neither_it_nor_facts_s
     base = await shelf.upload(_gradient(), "#1")
     facts = "a lighthouse\n\n[FACTS]\n- It is striped. (example.org)\n[/FACTS]"
     wishes = ("a lighthouse", "a lighthouse [take 1]", facts, "a lighthouse [take 2]", "a lighthouse [variation 2]")
-    first, same, with_facts, second, varied = [await _make(shelf, _said(base, wish)) for wish in wishes]
-
+    first, same, with_facts, second, varied = [await _make(shelf, said(base, wish)) for wish in wishes]
     assert first.digest == same.digest == with_facts.digest
     assert len({first.digest, second.digest, varied.digest}) == 3
     strips = {shelf.image(one).crop((0, 690, 700, 768)).tobytes() for one in (second, varied)}
@@ -262,8 +222,7 @@ async def test_facts_legends_and_what_to_avoid_do_not_confuse_an_edit() -> None:
         "flip it\n\nAvoid: blur, sepia\n\n[FACTS]\n- make it darker (example.org)\n[/FACTS]"
         "\n\n[IMAGES]\nImage 1 is #3.\nImage 2 is #4.\n[/IMAGES]"
     )
-    part = await _make(shelf, _said("Picture #3:", base, prompt))
-
+    part = await _make(shelf, said("Picture #3:", base, prompt))
     assert shelf.image(part).tobytes() == _gradient().transpose(Image.Transpose.FLIP_LEFT_RIGHT).tobytes()
 
 
@@ -271,9 +230,9 @@ async def test_the_base_is_the_first_the_named_or_the_newest_picture() -> None:
     shelf = Shelf()
     wide, tall = await shelf.upload(_gradient((60, 40)), "#1"), await shelf.upload(_gradient((30, 90)), "#2")
     for messages, size in (
-        ([_said(wide, tall, "make it brighter")], (60, 40)),
-        ([_said(wide, tall, "make #2 brighter")], (30, 90)),
-        ([_said(wide, "a cat"), _said(tall, role=Role.MODEL), _said("make it brighter")], (30, 90)),
+        ([said(wide, tall, "make it brighter")], (60, 40)),
+        ([said(wide, tall, "make #2 brighter")], (30, 90)),
+        ([said(wide, "a cat"), said(tall, role=Role.MODEL), said("make it brighter")], (30, 90)),
     ):
         part = await _make(shelf, *messages)
         light = ImageStat.Stat(shelf.image(part)).mean[0]
@@ -290,9 +249,8 @@ async def test_a_sketch_is_a_png_of_the_asked_pixels_and_stored(
 ) -> None:
     shelf = Shelf()
     shown = [await shelf.upload(_gradient())] if with_a_picture else []
-    part = await _make(shelf, _said(*shown, "draw a lighthouse"), ratio=ratio, resolution="1K")
+    part = await _make(shelf, said(*shown, "draw a lighthouse"), ratio=ratio, resolution="1K")
     picture = shelf.image(part)
-
     assert (part.mime_type, part.origin) == ("image/png", ImageOrigin.GENERATED)
     assert (picture.size, picture.format, picture.info) == (size, "PNG", {})
 
@@ -303,7 +261,7 @@ async def test_a_base_picture_that_is_gone_or_cannot_be_read_is_refused_in_a_sen
     broken = await shelf.write(b"not a picture", "image/png", ImageOrigin.UPLOADED)
     for base, code in ((gone, ErrorCode.PICTURE_NOT_FOUND), (broken, ErrorCode.PICTURE_UNREADABLE)):
         with pytest.raises(RequestRefused) as caught:
-            await _make(shelf, _said(base, "make it brighter"))
+            await _make(shelf, said(base, "make it brighter"))
         assert caught.value.code is code
 
 
@@ -324,31 +282,15 @@ async def test_a_ratio_that_is_not_the_pictures_own_is_a_lock_and_wins(
 ) -> None:
     shelf = Shelf()
     base = await shelf.upload(_gradient(size))
-
-    assert shelf.image(await _make(shelf, _said(base, wish), ratio=ratio)).size == expected
-
-
-async def _made_inside(shelf: Shelf, wish: str, image: Image.Image, mask: Image.Image) -> ImagePart:
-    """Return what comes of a wish for the part of a picture that a mask covers."""
-    request = ImageRequest(
-        model=_IMAGE_MODEL,
-        messages=(_said(wish, await shelf.upload(image)),),
-        aspect_ratio="1:1",
-        mask=await shelf.upload(mask),
-    )
-    chunks = [chunk async for chunk in SketchProvider(shelf).generate(request)]
-    assert chunks[-1].finish_reason == "STOP"
-    (part,) = [chunk.part for chunk in chunks if isinstance(chunk.part, ImagePart)]
-    return part
+    assert shelf.image(await _make(shelf, said(base, wish), ratio=ratio)).size == expected
 
 
-@pytest.mark.parametrize("wish", ["make it blue", "改成蓝色", "#3: make it blue\n\nAvoid: red"])
+@each_case("wish", ["make it blue", "改成蓝色", "#3: make it blue\n\nAvoid: red"])
 async def test_with_a_mask_only_what_it_covers_changes_and_the_whole_comes_back(wish: str) -> None:
     shelf, picture, mask = Shelf(), _gradient((90, 60)), Image.new("L", (90, 60), 0)
     mask.paste(255, (30, 20, 60, 40))
     part = await _made_inside(shelf, wish, picture, mask)
     result = shelf.image(part).convert("RGB")
-
     assert part.origin is ImageOrigin.EDITED
     assert result.size == picture.size
     red, _, blue = ImageStat.Stat(result.crop((30, 20, 60, 40))).mean
@@ -357,22 +299,159 @@ async def test_with_a_mask_only_what_it_covers_changes_and_the_whole_comes_back(
     assert result.tobytes() == picture.tobytes()
 
 
-@pytest.mark.parametrize("wish", ["put a cat here", "放一只猫", "hello", "extend it with a beach"])
+@each_case("wish", ["put a cat here", "放一只猫", "hello", "extend it with a beach"])
 async def test_with_a_mask_nothing_is_painted_that_was_not_understood(wish: str) -> None:
     shelf = Shelf()
     with pytest.raises(RequestRefused) as refused:
         await _made_inside(shelf, wish, _gradient(), Image.new("L", (120, 80), 255))
-
     assert refused.value.code is ErrorCode.PART_NOT_SUPPORTED
     assert len(shelf.held) == 2
 
 
-@pytest.mark.parametrize(
-    ("before", "said", "in_chinese"),
+@each_case(
+    ("before", "wish", "in_chinese"),
     [("画一只猫", "asdfgh", True), ("画一只猫", "make it better", False), ("draw a cat", "asdfgh", False)],
 )
 async def test_letters_that_make_no_words_are_answered_in_the_language_of_the_conversation(
-    before: str, said: str, in_chinese: bool
+    before: str, wish: str, in_chinese: bool
 ) -> None:
-    answer = _words(await _stream(_said(before), _said("好的", role=Role.MODEL), _said(said)))
+    answer = words_of(await _stream(said(before), said("好的", role=Role.MODEL), said(wish)))
     assert any("\u4e00" <= sign <= "\u9fff" for sign in answer) == in_chinese
+
+
+# What the person marked in the page beside their words: it decides which picture, and ends in nothing that is said.
+
+MARKED = "[The person marked #3 as the picture to change.]"
+REFERENCES = "[The person marked as references: #1, #2b.]"
+EMPTY = "[The person sent an empty message.]"
+MASK = mask_note("#3")
+LARGER = expansion_note("#3", 400, 300, Margins(left=100, top=0, right=0, bottom=30))
+
+
+def painted(handle: str, prompt: str, **arguments: JsonValue) -> list[PromptMessage]:
+    """Return the messages by which a picture was asked for and came."""
+    call = ToolCallPart(name="generate_image", arguments={"action": "generate_image", "prompt": prompt, **arguments})
+    seen = [{"handle": handle, "width": 1376, "height": 768}, f"[Picture:history_0123abcd] ({handle}, generated)"]
+    result = ToolResultPart(name="generate_image", content={"pictures": list(seen)})
+    return [
+        PromptMessage(role=Role.MODEL, parts=(TextPart(text="Here it comes."), call)),
+        PromptMessage(role=Role.TOOL, parts=(result,)),
+    ]
+
+
+@each_case("notes", [(MARKED,), (REFERENCES,), (MARKED, REFERENCES)])
+async def test_a_note_ends_in_no_subject_and_no_prompt(notes: tuple[str, ...]) -> None:
+    (call,) = arguments_of(await _stream(said("draw a red fox", *notes)))
+    assert (call["subject"], call["prompt"]) == ("a red fox", "a red fox")
+    assert "handles" not in call
+
+
+@each_case("note", [MARKED, REFERENCES, MASK, EMPTY])
+async def test_a_note_ends_in_no_title(note: str) -> None:
+    schema: dict[str, JsonValue] = {"type": "object", "properties": {"title": {"type": "string"}}}
+    chunks = await _stream(said("draw a red fox", note), tools=[], options=ChatOptions(response_schema=schema))
+    assert json.loads(words_of(chunks)) == {"title": "draw a red fox"}
+
+
+@each_case(
+    ("note", "wish", "told"),
+    [
+        *((note, "make it a bit warmer", "Changing #3: a little warmer.") for note in (MARKED, MASK)),
+        (MASK, "a bit brighter", "Changing #3: a little brighter."),
+        (MASK, "sepia", "Changing #3: sepia."),
+        (MASK, "blur it", "Changing #3: blurred."),
+        (MASK, "make it red", "Changing #3: another colour."),
+        (MASK, "remove this", "Changing #3: filled in from around it."),
+        (MASK, "fill it with blue stripes", "Changing #3: filled with stripes."),
+        (MASK, "add the text “Hi”", "Changing #3: with the words “Hi”."),
+        (MASK, "调暖一点", "好的，正在修改 #3：变暖一点。"),
+        (MASK, "改成蓝色", "好的，正在修改 #3：换颜色。"),
+        (MASK, "擦掉", "好的，正在修改 #3：用周围的画面补上。"),
+        (MASK, "填充波点", "好的，正在修改 #3：填充波点。"),
+        (MASK, "打马赛克", "好的，正在修改 #3：打马赛克。"),
+    ],
+)
+async def test_the_marked_picture_is_the_one_to_be_changed(note: str, wish: str, told: str) -> None:
+    chunks = await _stream(said(wish, note))
+    (call,) = arguments_of(chunks)
+    assert words_of(chunks) == told
+    assert (call["handles"], call["subject"], call["prompt"]) == (["#3"], "#3", wish)
+
+
+async def test_the_marked_picture_comes_before_those_named_in_words() -> None:
+    (call,) = arguments_of(await _stream(said("much brighter than #2", MARKED)))
+    assert (call["handles"], call["prompt"]) == (["#3", "#2"], "#3: much brighter than #2")
+
+
+@each_case(("wish", "prompt"), [("", "extend it"), ("extend it", "extend it"), ("向外延伸", "向外延伸")])
+async def test_a_picture_can_grow_by_what_it_shows(wish: str, prompt: str) -> None:
+    (call,) = arguments_of(await _stream(said(wish or EMPTY, LARGER)))
+    assert (call["handles"], call["prompt"]) == (["#3"], prompt)
+
+
+@each_case(
+    ("note", "wishes", "told"),
+    [
+        (LARGER, ["a beach", "make it red", "extend it with a beach"], "Beyond the edges"),
+        (LARGER, ["画一片大海"], "在边缘之外"),
+        (MASK, ["a red hat", "rotate left", "make it half the size", "put a cat here"], "Inside a mask"),
+        (MASK, ["画一顶帽子", "放一只猫"], "在蒙版里"),
+    ],
+)
+async def test_what_a_mask_or_a_wider_frame_cannot_hold_is_answered_in_words(
+    note: str, wishes: list[str], told: str
+) -> None:
+    for wish in wishes:
+        chunks = await _stream(said(wish, note))
+        assert told in words_of(chunks)
+        assert arguments_of(chunks) == []
+
+
+async def test_once_more_carries_over_what_the_first_call_said() -> None:
+    first = painted("#3", "a fox, watercolour", subject="a fox", style="watercolour", aspect_ratio="4:3")
+    chunks = await _stream(said("draw a fox"), *first, said("paint it again", MARKED))
+    (call,) = arguments_of(chunks)
+    assert words_of(chunks) == "Here comes another take of #3: a fox."
+    assert call == {
+        **{"action": "generate_image", "subject": "a fox", "style": "watercolour", "confidence": 0.9},
+        **{"prompt": "a fox, watercolour [take 2]", "aspect_ratio": "4:3"},
+    }
+
+
+async def test_a_picture_named_in_words_or_the_one_made_last_is_painted_once_more() -> None:
+    history = [said("draw"), *painted("#1", "a fox"), said("draw"), *painted("#2", "a lighthouse", number_of_images=2)]
+    for wish, prompt in (("vary it", "a lighthouse [variation 3]"), ("paint #1 again", "a fox [take 2]")):
+        assert [call["prompt"] for call in arguments_of(await _stream(*history, said(wish)))] == [prompt]
+
+
+async def test_an_edit_leads_back_to_what_was_painted_first() -> None:
+    edit = painted("#1b", "make it warmer", action="adjust_parameters")
+    chunks = await _stream(said("draw"), *painted("#1", "a fox"), said("warmer"), *edit, said("再画一次"))
+    (call,) = arguments_of(chunks)
+    assert call["prompt"] == "a fox [take 2]"
+    assert words_of(chunks) == "好的，我来画 #1b 的一个新画法：a fox。从最初的描述重新画起，后来的调整不带过来。"
+
+
+@each_case("wish", ["paint it again", "再画一次", "vary it", "给这张图做一个变体"])
+async def test_a_picture_without_a_wish_is_answered_in_words(wish: str) -> None:
+    upload = said("[Picture:history_0123abcd] (#3, uploaded by the user)", "hello")
+    for history in ([upload], [upload, *painted("#3b", "make it warmer", action="adjust_parameters")]):
+        chunks = await _stream(*history, said(wish, MARKED))
+        assert ("I cannot paint this picture once more" in words_of(chunks)) or ("没法再画一次" in words_of(chunks))
+        assert arguments_of(chunks) == []
+
+
+async def test_an_answer_to_another_call_beside_it_is_not_taken_for_the_pictures() -> None:
+    other = ToolCallPart(name="get_history_image", arguments={"image_id": "0" * 32})
+    call = ToolCallPart(name="generate_image", arguments={"prompt": "a fox"})
+    results = (
+        ToolResultPart(name="get_history_image", content={"pictures": [{"handle": "#9"}]}),
+        ToolResultPart(name="generate_image", content={"pictures": [{"handle": "#3"}, "[Picture:history_0] (#3)"]}),
+    )
+    history = [
+        said("draw"),
+        PromptMessage(role=Role.MODEL, parts=(other, call)),
+        PromptMessage(role=Role.TOOL, parts=results),
+    ]
+    assert arguments_of(await _stream(*history, said("paint it again", MARKED)))[0]["prompt"] == "a fox [take 2]"
+    assert arguments_of(await _stream(*history, said("paint #9 again"))) == []

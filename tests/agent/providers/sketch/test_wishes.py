@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import pytest
-
 from tests.adapters.language import Adjustment
 from tests.adapters.sketch import (
     AddText,
@@ -89,31 +87,30 @@ def test_a_wish_for_a_picture_is_drawn() -> None:
     wrong = []
     for wish, *expected in WISHES["drawn"]:
         draw = understand(wish, has_pictures=False)
-        read = isinstance(draw, Draw) and [
-            draw.subject,
-            draw.aspect_ratio or "",
-            draw.number_of_images or 0,
-            draw.style,
-        ]
-        if read != expected:
+        assert isinstance(draw, Draw), wish
+        if [draw.subject, draw.aspect_ratio or "", draw.number_of_images or 0, draw.style] != expected:
             wrong.append((wish, draw))
     assert wrong == []
 
 
-def test_a_wish_for_a_change_gives_its_operations_in_order() -> None:
+def test_a_wish_for_a_change_gives_its_operations_in_order_also_beside_other_wishes() -> None:
     assert misunderstood(edits("edited")) == {}
+    assert misunderstood(edits("mixed")) == {}
 
 
 def test_what_is_neither_is_answered_in_words() -> None:
     assert misunderstood(answers("answered")) == {}
+    assert misunderstood(answers("answered_inside"), read_area_wish) == {}
 
 
-def test_a_change_without_any_picture_asks_for_one() -> None:
-    wishes = ("make it brighter", "再亮一点", "crop it", "remove the background")
-    assert misunderstood(((wish, AskBack(Reason.NO_PICTURE)) for wish in wishes), without_pictures) == {}
+def test_without_any_picture_a_change_asks_for_one_and_once_more_asks_what_to_paint() -> None:
+    changes = ("make it brighter", "再亮一点", "crop it", "remove the background")
+    again = ("再来一张", "paint it again", "vary it")
+    for wishes, reason in ((changes, Reason.NO_PICTURE), (again, Reason.NO_SUBJECT)):
+        assert misunderstood(((wish, AskBack(reason)) for wish in wishes), without_pictures) == {}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("wish", "handles"),
     [
         ("make #3 darker", ("#3",)),
@@ -121,82 +118,49 @@ def test_a_change_without_any_picture_asks_for_one() -> None:
         ("把＃4变暗一些", ("#4",)),
         ("make #3 and #1 darker, #3 first", ("#3", "#1")),
         ("make it brighter", ()),
+        # A colour code is no handle.
+        ("draw a circle in #ff0000 and #123456", ()),
     ],
 )
 def test_handles_named_in_words_are_found(wish: str, handles: tuple[str, ...]) -> None:
-    understood = understand(wish, has_pictures=True)
-
-    assert isinstance(understood, Edit)
+    understood = whole(wish)
+    assert isinstance(understood, Draw if "draw" in wish else Edit)
     assert understood.handles == handles
 
 
-def test_a_colour_code_is_not_a_handle() -> None:
-    understood = understand("draw a circle in #ff0000 and #123456", has_pictures=False)
-
-    assert isinstance(understood, Draw)
-    assert understood.handles == ()
-
-
 def test_what_needs_eyes_is_left_out_of_an_edit_and_named() -> None:
-    understood = understand("make the photo brighter, blur the background", has_pictures=True)
-
+    understood = whole("make the photo brighter, blur the background")
     assert understood == Edit((adjust(brightness=30),), left_out=("blur the background",))
 
 
-@pytest.mark.parametrize(("wish", "count"), [("draw nine pictures of a cat", None), ("draw 9 pictures of a cat", 4)])
-def test_more_than_four_pictures_are_four(wish: str, count: int | None) -> None:
-    understood = understand(wish, has_pictures=False)
-
-    assert isinstance(understood, Draw)
-    assert understood.number_of_images == count
-
-
-def test_a_very_long_wish_keeps_a_short_subject() -> None:
-    understood = understand("draw a cat " + "with a very long tail " * 9000, has_pictures=False)
-
-    assert isinstance(understood, Draw)
-    assert len(understood.subject) <= 160
-
-
-def test_amounts_count_also_beside_other_wishes() -> None:
-    assert misunderstood(edits("mixed")) == {}
+def test_more_than_four_pictures_are_four_and_a_very_long_wish_keeps_a_short_subject() -> None:
+    long = "draw a cat " + "with a very long tail " * 9000
+    wishes = ("draw nine pictures of a cat", "draw 9 pictures of a cat", long)
+    nine, four, cat = (understand(wish, has_pictures=False) for wish in wishes)
+    assert isinstance(nine, Draw)
+    assert isinstance(four, Draw)
+    assert isinstance(cat, Draw)
+    assert (nine.number_of_images, four.number_of_images) == (None, 4)
+    assert len(cat.subject) <= 160
 
 
 def test_a_turn_leaves_no_ratio_to_ask_for() -> None:
-    turned = understand("crop to 16:9 and rotate right", has_pictures=True)
-
-    assert turned == Edit((adjust(rotate=90, crop="9:16"),))
+    assert whole("crop to 16:9 and rotate right") == Edit((adjust(rotate=90, crop="9:16"),))
 
 
 def retakes(wishes: Iterable[str]) -> dict[str, Retake | None]:
     """Return each wish with the retake it is understood as, or none."""
-    understood = {wish: understand(wish, has_pictures=True) for wish in wishes}
-    return {wish: found if isinstance(found, Retake) else None for wish, found in understood.items()}
+    return {wish: found if isinstance(found := whole(wish), Retake) else None for wish in wishes}
 
 
-def test_the_same_wish_once_more_is_understood() -> None:
-    again = WISHES["again"]
-    expected = {wish: (RetakeKind.AGAIN, ("#3",) if "3" in wish else ()) for wish in again}
-    assert {wish: (found.kind, found.handles) for wish, found in retakes(again).items() if found} == expected
-
-
-def test_a_wish_for_a_variation_is_understood() -> None:
+def test_the_same_wish_once_more_and_a_variation_are_understood_and_what_is_neither() -> None:
+    expected = {wish: (RetakeKind.AGAIN, ("#3",) if "3" in wish else ()) for wish in WISHES["again"]}
+    assert {wish: (one.kind, one.handles) for wish, one in retakes(WISHES["again"]).items() if one} == expected
     found = retakes(WISHES["variations"])
     assert {wish: one for wish, one in found.items() if one is None or one.kind is not RetakeKind.VARIATION} == {}
-
-
-def test_a_wish_for_more_than_once_more_is_no_retake() -> None:
-    assert {wish: found for wish, found in retakes(WISHES["neither_again_nor_variation"]).items() if found} == {}
-
-
-def test_a_retake_says_how_many() -> None:
+    assert {wish: one for wish, one in retakes(WISHES["neither_again_nor_variation"]).items() if one} == {}
     counts = {"make three variations of this picture": 3, "再画两张": 2, "another take": None}
-    assert {wish: found.number_of_images for wish, found in retakes(counts).items() if found} == counts
-
-
-def test_once_more_without_any_picture_asks_what_to_paint() -> None:
-    wishes = ("再来一张", "paint it again", "vary it")
-    assert misunderstood(((wish, AskBack(Reason.NO_SUBJECT)) for wish in wishes), without_pictures) == {}
+    assert {wish: one.number_of_images for wish, one in retakes(counts).items() if one} == counts
 
 
 def test_what_is_no_wish_for_the_whole_picture_changes_none() -> None:
@@ -232,10 +196,6 @@ def test_patterns_inside_a_mask_are_understood() -> None:
             assert (fill.colour == fill.ground) is (written["fill"] == "plain"), wish
 
 
-def test_what_cannot_be_done_inside_a_mask_is_answered_in_words() -> None:
-    assert misunderstood(answers("answered_inside"), read_area_wish) == {}
-
-
 def test_a_thing_beside_what_can_be_done_is_left_out_and_named() -> None:
     assert read_area_wish("remove the hat and add a cap") == Edit((Erase(),), left_out=("add a cap",))
 
@@ -250,5 +210,4 @@ def test_colours_are_found_by_name_and_code(words: str, count: int) -> None:
 
 def test_light_and_dark_of_a_colour_differ_from_it() -> None:
     light, plain, dark = (sum(find_colours(words)[0]) for words in ("light green", "green", "深绿"))
-
     assert light > plain > dark

@@ -1,22 +1,18 @@
-"""Rules of `/chat/completions`: each is one that some server of this API holds its clients to."""
+"""Rules of this API: each is one that some server of it holds its clients to."""
 
 from __future__ import annotations
 
 import base64
 import json
 import re
-from io import BytesIO
 from typing import Any
 
-from PIL import Image
-
 from tests.openai_server.models import ServedModel
-from tests.openai_server.refusals import Json, Refused
-from tests.openai_server.request import text_of
+from tests.openai_server.request import FormFile, Refused, refuse, text_of
+from tests.wire_server.pictures import look_at
+from tests.wire_server.refusals import Json
 
-_FIELDS = frozenset(
-    ["model", "messages", "stream", "stream_options", "tools", "response_format", "reasoning_effort"],
-)
+_FIELDS = {"model", "messages", "stream", "stream_options", "tools", "response_format", "reasoning_effort"}
 _MESSAGE_FIELDS = {
     "system": {"role", "content"},
     "user": {"role", "content"},
@@ -25,26 +21,24 @@ _MESSAGE_FIELDS = {
 }
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _LONGEST_ID = 40
-_FORMAT = {"image/png": "PNG", "image/jpeg": "JPEG", "image/webp": "WEBP", "image/gif": "GIF"}
 
 
 def check_chat(body: Json, model: ServedModel) -> None:
     """Refuse a body that some server would not take for this model."""
     if unknown := set(body) - _FIELDS:
         raise Refused("unknown_field", f"Unrecognized request argument supplied: {min(unknown)}")
-    if body.get("stream") is not True or body.get("stream_options") != {"include_usage": True}:
-        raise Refused("stream", "This server streams, and says what an answer costs when it is asked to.")
-    messages = body.get("messages")
-    if not isinstance(messages, list) or not messages:
-        raise Refused("messages", "messages must be a list with something in it")
+    streams = body.get("stream") is True and body.get("stream_options") == {"include_usage": True}
+    refuse(not streams, "stream", "This server streams, and says what an answer costs.")
+    messages: Any = body.get("messages")
+    refuse(not isinstance(messages, list) or not messages, "messages", "messages must be a list with something in it")
     for number, message in enumerate(messages):
         _check_message(message, number, model)
     _check_order(messages)
     _check_pairing(messages)
     _check_tools(body.get("tools"), model)
     _check_format(body.get("response_format"), messages, model)
-    if body.get("reasoning_effort", "low") not in ("low", "high", "max"):
-        raise Refused("reasoning_effort", "reasoning_effort must be low, high or max")
+    effort = body.get("reasoning_effort", "low")
+    refuse(effort not in ("low", "high", "max"), "reasoning_effort", "reasoning_effort must be low, high or max")
 
 
 def _check_message(message: Any, number: int, model: ServedModel) -> None:
@@ -53,8 +47,7 @@ def _check_message(message: Any, number: int, model: ServedModel) -> None:
         raise Refused("role", f"messages[{number}].role: {role!r} is not one of {sorted(_MESSAGE_FIELDS)}")
     if unknown := set(message) - _MESSAGE_FIELDS[role]:
         raise Refused("unknown_field", f"messages[{number}]: {min(unknown)} is not a field of {role}")
-    if role == "system" and number > 0:
-        raise Refused("order", "The system's message must be the first.")
+    refuse(role == "system" and number > 0, "order", "The system's message must be the first.")
     content = message.get("content")
     if role == "user" and isinstance(content, list):
         _check_parts(content, number, model)
@@ -81,19 +74,13 @@ def _check_parts(parts: list[Any], number: int, model: ServedModel) -> None:
 
 
 def _check_picture(url: str, model: ServedModel) -> None:
-    if not model.has_vision:
-        raise Refused("vision", f"{model.name} is not a multimodal model")
+    refuse(not model.has_vision, "vision", f"{model.name} is not a multimodal model")
     match = re.fullmatch(r"data:(image/\w+);base64,([A-Za-z0-9+/]+=*)", url)
-    if match is None:
-        raise Refused("picture", "image_url.url must be a picture as a data URL")
-    try:
-        with Image.open(BytesIO(base64.b64decode(match[2]))) as picture:
-            picture.load()
-            kind = picture.format
-    except (OSError, SyntaxError, ValueError) as fault:
-        raise Refused("picture", f"The picture cannot be read: {fault}") from fault
-    if _FORMAT.get(match[1]) != kind:
-        raise Refused("picture", f"The picture is {kind}, not {match[1]}")
+    facts = look_at(match[2]) if match else None
+    refuse(match is None or facts is None, "picture", "image_url.url must be a readable picture as a data URL")
+    assert match
+    assert facts
+    refuse(facts.mime_type != match[1], "picture", f"The picture is {facts.mime_type}, not {match[1]}")
 
 
 def _check_answer(message: Json, number: int, model: ServedModel) -> None:
@@ -102,12 +89,10 @@ def _check_answer(message: Json, number: int, model: ServedModel) -> None:
         raise Refused("thoughts", f"messages[{number}].reasoning_content is not taken by {model.name}")
     if calls is None:
         return
-    if not model.has_tools:
-        raise Refused("tools", f"{model.name} does not support tools")
+    refuse(not model.has_tools, "tools", f"{model.name} does not support tools")
     if model.wants_thoughts and "reasoning_content" not in message:
         raise Refused("thoughts", "The reasoning_content in the thinking mode must be passed back to the API.")
-    if not isinstance(calls, list) or not calls:
-        raise Refused("tool_calls", f"messages[{number}].tool_calls must not be empty")
+    refuse(not isinstance(calls, list) or not calls, "tool_calls", f"messages[{number}].tool_calls must not be empty")
     for call in calls:
         _check_call(call, f"messages[{number}].tool_calls")
     ids = [call["id"] for call in calls]
@@ -128,27 +113,22 @@ def _check_call(call: Any, path: str) -> None:
             raise Refused("tool_calls", f"{path}: {call!r:.80} is not a call")
     if not 1 <= len(call_id) <= _LONGEST_ID:
         raise Refused("tool_call_id", f"{path}: an id has 1 to {_LONGEST_ID} characters, not {len(call_id)}")
-    if not _NAME.fullmatch(name):
-        raise Refused("tool_calls", f"{path}: {name!r} is not the name of a function")
+    refuse(not _NAME.fullmatch(name), "tool_calls", f"{path}: {name!r} is not the name of a function")
     try:
         given = json.loads(arguments)
     except ValueError as fault:
         raise Refused("tool_calls", f"{path}: arguments are not JSON") from fault
-    if not isinstance(given, dict):
-        raise Refused("tool_calls", f"{path}: arguments are not an object")
+    refuse(not isinstance(given, dict), "tool_calls", f"{path}: arguments are not an object")
 
 
 def _check_order(messages: list[Json]) -> None:
     """Hold the person and the model to turns, as the chat templates of Mistral's models do."""
     spoken = [m["role"] for m in messages if m["role"] in ("user", "assistant") and not m.get("tool_calls")]
-    if any((role == "user") != (place % 2 == 0) for place, role in enumerate(spoken)):
-        sentence = "After the optional system message, conversation roles must alternate user/assistant/user/assistant"
-        raise Refused("order", sentence)
+    sentence = "After the optional system message, conversation roles must alternate user/assistant/user/assistant"
+    refuse(any((role == "user") != (place % 2 == 0) for place, role in enumerate(spoken)), "order", sentence)
     roles = [message["role"] for message in messages if message["role"] != "system"]
-    if roles[0] != "user":
-        raise Refused("order", "The person speaks first.")
-    if roles[-1] not in ("user", "tool"):
-        raise Refused("order", "Expected last role user or tool.")
+    refuse(roles[0] != "user", "order", "The person speaks first.")
+    refuse(roles[-1] not in ("user", "tool"), "order", "Expected last role user or tool.")
 
 
 def _check_pairing(messages: list[Json]) -> None:
@@ -164,17 +144,14 @@ def _check_pairing(messages: list[Json]) -> None:
             sentence = "an assistant message with 'tool_calls' must be followed by tool messages to each tool_call_id"
             raise Refused("tool_call_id", f"messages[{number}]: {sentence}; missing: {waiting}")
         waiting = [call["id"] for call in message.get("tool_calls") or []]
-    if waiting:
-        raise Refused("tool_call_id", f"these calls have no result: {waiting}")
+    refuse(waiting, "tool_call_id", f"these calls have no result: {waiting}")
 
 
 def _check_tools(tools: Any, model: ServedModel) -> None:
     if tools is None:
         return
-    if not model.has_tools:
-        raise Refused("tools", f"{model.name} does not support tools")
-    if not isinstance(tools, list) or not tools:
-        raise Refused("tools", "tools must not be empty")
+    refuse(not model.has_tools, "tools", f"{model.name} does not support tools")
+    refuse(not isinstance(tools, list) or not tools, "tools", "tools must not be empty")
     names = []
     for tool in tools:
         match tool:
@@ -204,3 +181,54 @@ def _check_format(wanted: Any, messages: list[Json], model: ServedModel) -> None
                 raise Refused("response_format", "Prompt must contain the word 'json' in some form")
         case _:
             raise Refused("response_format", f"{wanted!r:.80} is not a response_format")
+
+
+# Pictures.
+
+_PICTURE_FIELDS = frozenset(["model", "prompt", "n", "size", "response_format"])
+_ENDINGS = {"image/png": ".png", "image/jpeg": ".jpg", "image/webp": ".webp"}
+
+
+def check_generation(body: Json, model: ServedModel) -> dict[str, str]:
+    """Return the fields of a JSON body as text. Raises Refused when the model would not take it."""
+    refuse(not isinstance(body.get("n", 1), int), "n", "n must be a number")
+    fields = {name: _as_text(name, value) for name, value in body.items()}
+    _check_fields(fields, model)
+    return fields
+
+
+def check_edit(fields: dict[str, str], files: list[FormFile], model: ServedModel) -> None:
+    """Refuse a form that the model would not take."""
+    refuse(not model.has_edits, "edits", f"{model.name} changes no pictures")
+    _check_fields(fields, model)
+    refuse(not files, "image", "Missing required parameter: 'image'.")
+    for file in files:
+        _check_file(file)
+
+
+def _as_text(name: str, value: Any) -> str:
+    refuse(not isinstance(value, int if name == "n" else str), "type", f"{name} is {type(value).__name__}")
+    return str(value)
+
+
+def _check_fields(fields: dict[str, str], model: ServedModel) -> None:
+    if unknown := set(fields) - _PICTURE_FIELDS:
+        raise Refused("unknown_field", f"Unknown parameter: '{min(unknown)}'.", code="unknown_parameter")
+    refuse(not fields.get("prompt", "").strip(), "prompt", "Missing required parameter: 'prompt'.")
+    refuse(fields.get("n", "1") != "1", "n", "One picture at a time.")
+    if "size" in fields and fields["size"] not in model.sizes:
+        raise Refused("size", f"Invalid size '{fields['size']}'. Supported sizes are {', '.join(model.sizes)}.")
+    if "response_format" in fields:
+        if not model.has_response_format:
+            raise Refused("unknown_field", "Unknown parameter: 'response_format'.", code="unknown_parameter")
+        if fields["response_format"] not in ("b64_json", "url"):
+            raise Refused("response_format", f"Invalid value: '{fields['response_format']}'.")
+
+
+def _check_file(file: FormFile) -> None:
+    refuse(file.field != "image[]", "image", f"Several pictures come under image[], not under {file.field}")
+    if not file.name.endswith(_ENDINGS.get(file.mime_type, "no type")):
+        raise Refused("image", f"{file.name} is said to be {file.mime_type or 'nothing'}")
+    facts = look_at(base64.b64encode(file.data).decode())
+    is_right = facts is not None and facts.mime_type == file.mime_type
+    refuse(not is_right, "image", f"{file.name} is {facts}, not {file.mime_type}")

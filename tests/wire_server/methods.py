@@ -1,12 +1,20 @@
-"""ListModels: what the key is offered, a page at a time."""
+"""What answers without a script: the list of models, a page at a time, and vectors of texts.
+
+Texts that share words point the same way.
+"""
 
 from __future__ import annotations
 
 import base64
+import hashlib
+import math
+import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from tests.wire_server.models import Kind, WireModel
 from tests.wire_server.refusals import Json, Refused
+from tests.wire_server.request import text_of
 
 _PAGE = 50
 _MOST = 1000
@@ -59,3 +67,34 @@ def _start(token: str) -> int:
         return int(number) if name == "models" else -1
     except ValueError:
         raise Refused("page_token", "Page token is invalid.") from None
+
+
+def vector(text: str, dimensions: int) -> list[float]:
+    """Return the sum of the words' own directions, of length 1."""
+    words = re.findall(r"\w+", text.lower()) or [text]
+    sums = [float(sum(column)) for column in zip(*(_direction(word, dimensions) for word in words), strict=True)]
+    length = math.sqrt(sum(value * value for value in sums)) or 1.0
+    return [value / length for value in sums]
+
+
+def embedded(body: Json, dimensions: int) -> Json:
+    """Return the response of batchEmbedContents, or of embedContent for a single content."""
+    if "requests" in body:
+        usage = _spent(body["requests"])
+        return {"embeddings": [_embedding(entry, dimensions) for entry in body["requests"]], "usageMetadata": usage}
+    return {"embedding": _embedding(body, dimensions), "usageMetadata": _spent([body])}
+
+
+def _spent(entries: list[Json]) -> Json:
+    # Here it is `promptTokenDetails`; an answer in words has `promptTokensDetails`.
+    tokens = sum(len(text_of(entry["content"])) // 4 + 1 for entry in entries)
+    return {"promptTokenCount": tokens, "promptTokenDetails": [{"modality": "TEXT", "tokenCount": tokens}]}
+
+
+def _embedding(entry: Json, dimensions: int) -> Json:
+    return {"values": vector(text_of(entry["content"]), int(entry.get("outputDimensionality", dimensions)))}
+
+
+@lru_cache(maxsize=512)
+def _direction(word: str, dimensions: int) -> tuple[float, ...]:
+    return tuple(value - 127.5 for value in hashlib.shake_256(word.encode()).digest(dimensions))
