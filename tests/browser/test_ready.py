@@ -206,6 +206,8 @@ def test_what_is_typed_and_sent_while_another_conversation_is_opened_belongs_to_
         expect_rest(page)
         expect(page.locator("#chat")).not_to_contain_text("lighthouse")
         assert page.url != address
+        # The list gets a row above the other one, which would move from under the pointer.
+        expect(page.locator("#rail-rows [aria-current=page]")).to_contain_text("teapot")
     with step("where no answer comes nothing is sent, and all words are there again"):
         old.click()
         expect(rows).to_have_text(re.compile("draw a lighthouse"))
