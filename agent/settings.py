@@ -1,26 +1,30 @@
-"""What the person chose for a turn, and what the operator chose for the studio."""
+"""What the person chose for a turn, and what the operator chose for the studio: each field of that with the environment
+variable that it is read from."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, cast
+from urllib.parse import urlsplit
 
 from platformdirs import user_data_path
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
-from agent import variables
 from agent.errors import SettingsError
 from agent.mcp_config import INHERITED, MCP_CONFIG, McpServer, read_mcp_config
 from agent.messages import whole_characters, without_nulls
-from agent.variables import CALLER_NAME, ProviderChoice
 
 __all__ = [
     "CALLER_NAME",
+    "MODEL_PREFIX",
     "OPERATOR",
     "ImageModelChoice",
+    "Kind",
     "OpenAISettings",
     "Patiences",
     "ProviderChoice",
@@ -31,16 +35,18 @@ __all__ = [
     "TelemetrySettings",
     "TextModelChoice",
     "TurnSettings",
+    "Variable",
+    "variables",
+    "variables_of",
 ]
 
 TextModelChoice = Literal["flash", "thinking"]
 ImageModelChoice = Literal["auto", "flash", "pro", "both"]
 ReviewChoice = Literal["off", "on", "always"]
+ProviderChoice = Literal["gemini", "openai", "sketch"]
 
 OPERATOR = "local"
 """The owner of what is made on one's own machine, where nobody signs in."""
-
-_PUBLIC_GRACE_S = 20.0
 
 
 class SearchPolicy(StrEnum):
@@ -119,6 +125,176 @@ class TurnSettings(BaseModel):
         return "off" if isinstance(value, bool) else value
 
 
+# ---- environment variables
+
+CALLER_NAME = "[a-z][a-z0-9_-]{0,31}"
+"""What the name of a token of the HTTP API looks like, as a pattern."""
+MODEL_PREFIX = "AIVISTA_MODEL_"
+"""What the variable of every role begins with; the rest is the role in capitals."""
+_SHORTEST_TOKEN = 16
+_MB = 1 << 20
+_ON, _OFF = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+
+
+class Kind(NamedTuple):
+    """How a value is written, in words, and how it is read: `read` is given the variable's name and what it holds,
+    stripped and not empty, and raises SettingsError where that cannot be read. `bounds` are pydantic's, for whoever
+    gives the value from Python."""
+
+    words: str
+    read: Callable[[str, str], object]
+    bounds: Mapping[str, Any] = {}
+
+
+class Variable(NamedTuple):
+    """The environment variable that a field is read from, and the part of the reference where it stands. Unset, empty
+    and blank are the same: then the field's default holds, which `otherwise` says in words where it does not say it
+    itself."""
+
+    group: str
+    name: str
+    kind: Kind
+    meaning: str
+    otherwise: str = ""
+
+    def of(self, environ: Mapping[str, str]) -> Any:
+        """Return the value in this environment, or None. Raises SettingsError naming the variable."""
+        raw = environ.get(self.name, "").strip()
+        return self.kind.read(self.name, raw) if raw else None
+
+
+def _path(_name: str, raw: str) -> Path:
+    return Path(raw).expanduser().absolute()
+
+
+def _number(name: str, raw: str, problem: str) -> float:
+    try:
+        return float(raw)
+    except ValueError:
+        raise SettingsError(name, raw, problem) from None
+
+
+def _positive(name: str, raw: str) -> float:
+    value = _number(name, raw, "it must be a number")
+    if not 0 < value < float("inf"):
+        raise SettingsError(name, raw, "it must be greater than zero")
+    return value
+
+
+def _seconds_or_none(name: str, raw: str) -> float:
+    value = _number(name, raw, "it must be a number")
+    if not 0 <= value < float("inf"):
+        raise SettingsError(name, raw, "it must be zero or more")
+    return value
+
+
+def _count(name: str, raw: str) -> int:
+    if not (raw.isascii() and raw.isdigit() and int(raw) > 0):
+        raise SettingsError(name, raw, "it must be a whole number greater than zero")
+    return int(raw)
+
+
+def _bytes_of_megabytes(name: str, raw: str) -> int:
+    return int(_positive(name, raw) * _MB)
+
+
+def _dollars(name: str, raw: str) -> float:
+    value = _number(name, raw, "it must be a number of US dollars, such as 2.50")
+    if not 0 <= value < float("inf"):
+        raise SettingsError(name, raw, "it must be zero or more")
+    return value
+
+
+def _switch(name: str, raw: str) -> bool:
+    if raw.lower() not in (*_ON, *_OFF):
+        raise SettingsError(name, raw, "it must be on or off")
+    return raw.lower() in _ON
+
+
+def _secret(name: str, raw: str) -> SecretStr:
+    if not (raw.isascii() and raw.isprintable()) or " " in raw:
+        raise SettingsError(name, "…", "it holds characters that no key has")
+    return SecretStr(raw)
+
+
+def _address(name: str, raw: str) -> str:
+    try:
+        url = urlsplit(raw)
+        is_address = url.scheme in ("https", "http") and bool(url.hostname) and url.port != 0
+    except ValueError:
+        is_address = False
+    if "@" in raw:
+        # Not quoted: it may hold a password.
+        raise SettingsError(name, "…", "it must hold no name or password; give the key in a variable of its own")
+    if not is_address or url.query or url.fragment:
+        raise SettingsError(name, raw, "it must be an address like http://127.0.0.1:11434/v1")
+    return raw.rstrip("/")
+
+
+def _provider(name: str, raw: str) -> ProviderChoice:
+    match raw.lower():
+        case "gemini" | "openai" | "sketch" as chosen:
+            return chosen
+        case _:
+            raise SettingsError(name, raw, "it must be gemini, openai or sketch")
+
+
+def _tokens(name: str, raw: str) -> Mapping[str, SecretStr]:
+    """Return the tokens by name. None of them is ever quoted."""
+    found: dict[str, SecretStr] = {}
+    for pair in filter(None, (one.strip() for one in raw.split(","))):
+        caller, _, token = pair.partition(":")
+        if not re.fullmatch(CALLER_NAME, caller):
+            raise SettingsError(name, "…", "it must be name:token pairs; a name has small letters, digits, - or _")
+        if len(token) < _SHORTEST_TOKEN or not (token.isascii() and token.isprintable()) or " " in token:
+            raise SettingsError(name, "…", f"a token needs at least {_SHORTEST_TOKEN} plain characters")
+        if caller in found:
+            raise SettingsError(name, "…", f"it names {caller} twice")
+        found[caller] = SecretStr(token)
+    return found
+
+
+_FROM_ZERO = {"ge": 0, "allow_inf_nan": False}
+_TEXT = Kind("text", lambda _name, raw: raw)
+_PATH = Kind("a path; `~` is your own folder", _path)
+_SECONDS = Kind("seconds, more than 0", _positive, {"gt": 0})
+_SECONDS_OR_NONE = Kind("seconds, 0 or more", _seconds_or_none, _FROM_ZERO)
+# The pause itself may be none, for whoever asks from Python.
+_PAUSE = _SECONDS._replace(bounds={"ge": 0})
+_RATE = Kind("a number, more than 0", _positive, {"gt": 0})
+_COUNT = Kind("a whole number, more than 0", _count, {"gt": 0})
+_MEGABYTES = Kind("megabytes, more than 0", _bytes_of_megabytes, {"gt": 0})
+_DOLLARS = Kind("US dollars, 0 or more", _dollars, _FROM_ZERO)
+_SWITCH = Kind("`on` or `off`", _switch)
+_KEY = Kind("a key", _secret)
+# What Google's keys may hold is Google's business, and the key is tried where it is typed in.
+_GOOGLE_KEY = Kind("a key", lambda _name, raw: SecretStr(raw))
+_ADDRESS = Kind("an `http` or `https` address without name, password, query or fragment", _address)
+_PROVIDER = Kind("`gemini`, `openai` or `sketch`", _provider)
+_TOKENS = Kind("`name:token` pairs with commas between them; a token has 16 characters or more", _tokens)
+
+
+def _field(
+    group: str, default: Any, name: str, kind: Kind, meaning: str, otherwise: str = "", *, also: Variable | None = None
+) -> Any:
+    """Return a field that is read from a variable, and from one more, which wins."""
+    extra: Any = {"variables": [Variable(group, name, kind, meaning, otherwise), *filter(None, [also])]}
+    return Field(default, json_schema_extra=extra, **kind.bounds)
+
+
+_kept = partial(_field, "What is kept")
+_gemini = partial(_field, "Gemini")
+_models = partial(_field, "Models")
+_server = partial(_field, "A server that speaks OpenAI's API")
+_money = partial(_field, "Money")
+_patience = partial(_field, "Patience")
+_reach = partial(_field, "Who reaches the studio")
+_otel = partial(_field, "OpenTelemetry")
+
+
+# ---- the operator's
+
+
 class OpenAISettings(BaseModel):
     """A server that speaks OpenAI's API: for words, and for pictures there or at an address of their own.
 
@@ -127,12 +303,26 @@ class OpenAISettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    base_url: str
-    text_model: str
-    api_key: SecretStr | None = None
-    image_model: str | None = None
-    image_base_url: str | None = None
-    image_api_key: SecretStr | None = None
+    base_url: str = _server(
+        ..., "AIVISTA_OPENAI_BASE_URL", _ADDRESS, "A server that speaks OpenAI's API; it takes Gemini's place."
+    )
+    text_model: str = _server(..., "AIVISTA_OPENAI_TEXT_MODEL", _TEXT, "Its model for words; needed with the address.")
+    api_key: SecretStr | None = _server(
+        None, "AIVISTA_OPENAI_API_KEY", _KEY, "Its key; it goes to no other server.", "no key is sent"
+    )
+    image_model: str | None = _server(
+        None, "AIVISTA_OPENAI_IMAGE_MODEL", _TEXT, "Its model for pictures.", "the sketch model paints"
+    )
+    image_base_url: str | None = _server(
+        None, "AIVISTA_OPENAI_IMAGE_BASE_URL", _ADDRESS, "Another server for pictures.", "the same server"
+    )
+    image_api_key: SecretStr | None = _server(
+        None,
+        "AIVISTA_OPENAI_IMAGE_API_KEY",
+        _KEY,
+        "The key of the server for pictures.",
+        "the other key, at the same server only",
+    )
 
 
 class Patiences(BaseModel):
@@ -143,10 +333,24 @@ class Patiences(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    planner_s: float = Field(default=60.0, gt=0)
-    searcher_s: float = Field(default=60.0, gt=0)
-    retriever_s: float = Field(default=5.0, gt=0)
-    critic_s: float = Field(default=30.0, gt=0)
+    planner_s: float = _patience(
+        60.0, "AIVISTA_PLANNER_TIMEOUT_S", _SECONDS, "How long planning may give no sign of life before the turn fails."
+    )
+    searcher_s: float = _patience(
+        60.0,
+        "AIVISTA_SEARCHER_TIMEOUT_S",
+        _SECONDS,
+        "How long a search may give no sign of life before the turn fails.",
+    )
+    retriever_s: float = _patience(
+        5.0, "AIVISTA_RETRIEVER_TIMEOUT_S", _SECONDS, "How long a turn waits for styles; then it goes on without."
+    )
+    critic_s: float = _patience(
+        30.0,
+        "AIVISTA_CRITIC_TIMEOUT_S",
+        _SECONDS,
+        "How long a review may give no sign of life; then the picture passes unreviewed.",
+    )
 
 
 class TelemetrySettings(BaseModel):
@@ -158,62 +362,202 @@ class TelemetrySettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    endpoint: str
-    with_contents: bool = False
-    service_name: str = "aivista"
+    endpoint: str = _otel(
+        ...,
+        "OTEL_EXPORTER_OTLP_ENDPOINT",
+        _TEXT,
+        "The collector, as in OpenTelemetry's SDK; `/v1/traces` is added.",
+        also=Variable(
+            "OpenTelemetry",
+            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+            _TEXT,
+            "The collector's whole address for traces; it wins.",
+        ),
+    )
+    with_contents: bool = _otel(
+        False, "AIVISTA_OTEL_CONTENTS", _SWITCH, "The words of prompts and answers go along with the spans."
+    )
+    service_name: str = _otel("aivista", "OTEL_SERVICE_NAME", _TEXT, "What the studio is called in its spans.")
 
 
 class Settings(BaseModel):
     """What the operator chose: where everything lives, keys, base URL, time limits. Unknown fields are refused.
 
-    Times are in seconds, sizes in bytes. Without a `provider` it is Gemini where there is a key, else the `openai`
-    server, else sketch. With `reuse_plans` the same request to the text model within an hour is answered from the
-    cache. `catalogue_file` holds models of the operator's own, in the form of `catalogue.toml`. `cap_conversation_usd`
-    and `cap_day_usd`, in US dollars, count for everyone who has chosen none. `trace_limit_bytes` is what the traces of
-    all turns may take; those of the oldest are let go. `visitor_limit_bytes` and `visitor_limit_pictures` are what each
-    owner but `OPERATOR` may keep. `shutdown_grace_s` is as `grace_s` says.
-
-    `is_public` says that people may come who are not the operator; without `lends_keys` the keys here pay for nobody
-    but the owner `OPERATOR`. Where it `is_behind_proxy` that one's word counts for who asks. `mcp_servers` are the
-    servers that give their tools, by name, and `mcp_inherited` is what their programs get of the operator's
-    environment. `api_tokens` are those of the HTTP API by the name of who has them, beside those that are kept in the
-    home; the two rates are for each of them.
+    Times are in seconds, sizes in bytes; what a field is for stands with its variable. Without a `provider` it is
+    Gemini where there is a key, else the `openai` server, else sketch. `model_overrides` are names of models by role.
+    Without `lends_keys` the keys here pay for nobody but the owner `OPERATOR`. `mcp_servers` are the servers that give
+    their tools, by name, and `mcp_inherited` is what their programs get of the operator's environment. `api_tokens` are
+    those of the HTTP API by the name of who has them, beside those that are kept in the home.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    home: Path
-    gemini_api_key: SecretStr | None = None
-    gemini_base_url: str | None = None
-    gemini_api_version: str = "v1beta"
-    provider: ProviderChoice | None = None
-    openai: OpenAISettings | None = None
-    catalogue_file: Path | None = None
+    home: Path = _kept(
+        ...,
+        "AIVISTA_HOME",
+        _PATH,
+        "The folder for everything that is kept. The flag `--home` wins.",
+        "the platform's user-data folder, on Linux `~/.local/share/aivista`",
+    )
+    history_cache_ttl_s: float = _kept(
+        7200.0, "AIVISTA_HISTORY_CACHE_TTL_S", _SECONDS, "How long an earlier picture is cached since it was last used."
+    )
+    history_cache_limit_bytes: int = _kept(
+        1024 * _MB,
+        "AIVISTA_HISTORY_CACHE_MB",
+        _MEGABYTES,
+        "How much room the cache of earlier pictures may take.",
+        "`1024`",
+    )
+    trace_limit_bytes: int = _kept(
+        200 * _MB,
+        "AIVISTA_TRACE_MB",
+        _MEGABYTES,
+        "How much room the traces of all turns may take; the oldest are let go.",
+        "`200`",
+    )
+    visitor_limit_bytes: int = _kept(
+        1024 * _MB,
+        "AIVISTA_VISITOR_MB",
+        _MEGABYTES,
+        "How much each visitor may keep, trash included: pictures, files and words. The operator may keep as much "
+        "as the disk holds.",
+        "`1024`",
+    )
+    visitor_limit_pictures: int = _kept(
+        2000, "AIVISTA_VISITOR_PICTURES", _COUNT, "How many pictures each visitor may keep, trash included."
+    )
+
+    gemini_api_key: SecretStr | None = _gemini(
+        None,
+        "GEMINI_API_KEY",
+        _GOOGLE_KEY,
+        "Your Gemini key, for everybody who reaches the page and has typed in none.",
+        also=Variable(
+            "Gemini", "GOOGLE_API_KEY", _GOOGLE_KEY, "The same; it wins over `GEMINI_API_KEY`, as in Google's SDK."
+        ),
+    )
+    gemini_base_url: str | None = _gemini(
+        None,
+        "GOOGLE_GEMINI_BASE_URL",
+        _TEXT,
+        "Another address of the Gemini API, of a gateway for instance; `http` or `https`.",
+        "Google's",
+    )
+    gemini_api_version: str = _gemini("v1beta", "AIVISTA_GEMINI_API_VERSION", _TEXT, "The version of the Gemini API.")
+
+    provider: ProviderChoice | None = _models(
+        None,
+        "AIVISTA_PROVIDER",
+        _PROVIDER,
+        "Whose models work, whatever else is set.",
+        "Gemini where there is a key, else your own server, else sketch",
+    )
+    catalogue_file: Path | None = _models(
+        None, "AIVISTA_CATALOGUE", _PATH, "A file about models of your own, in the form of the built-in catalogue."
+    )
     model_overrides: Mapping[str, str] = Field(default_factory=dict)
-    text_timeout_s: float = Field(default=60.0, gt=0)
-    image_timeout_s: float = Field(default=300.0, gt=0)
-    text_deadline_s: float = Field(default=300.0, gt=0)
-    image_deadline_s: float = Field(default=600.0, gt=0)
+    openai: OpenAISettings | None = None
+
+    cap_day_usd: float | None = _money(
+        None,
+        "AIVISTA_CAP_DAY_USD",
+        _DOLLARS,
+        "What a person may spend a day before being asked, for whoever has chosen nothing else on the page.",
+        "no limit",
+    )
+    cap_conversation_usd: float | None = _money(
+        None, "AIVISTA_CAP_CONVERSATION_USD", _DOLLARS, "The same for one conversation.", "no limit"
+    )
+    reuse_plans: bool = _money(
+        False,
+        "AIVISTA_REUSE_PLANS",
+        _SWITCH,
+        "The very same request to the model for words within an hour is answered from disk and not paid again.",
+    )
+
+    text_timeout_s: float = _patience(
+        60.0, "AIVISTA_TEXT_TIMEOUT_S", _SECONDS, "How long to wait for the next piece of an answer in words."
+    )
+    image_timeout_s: float = _patience(
+        300.0, "AIVISTA_IMAGE_TIMEOUT_S", _SECONDS, "How long to wait for the next piece of a picture."
+    )
+    text_deadline_s: float = _patience(
+        300.0,
+        "AIVISTA_TEXT_DEADLINE_S",
+        _SECONDS,
+        "How long an answer in words may take in all, even if it keeps coming.",
+    )
+    image_deadline_s: float = _patience(
+        600.0, "AIVISTA_IMAGE_DEADLINE_S", _SECONDS, "How long a picture may take in all, even if it keeps coming."
+    )
     patiences: Patiences = Patiences()
-    retry_budget_s: float = Field(default=60.0, ge=0)
-    shutdown_grace_s: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    reuse_plans: bool = False
-    history_cache_ttl_s: float = Field(default=7200.0, gt=0)
-    history_cache_limit_bytes: int = Field(default=1 << 30, gt=0)
-    cap_conversation_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    cap_day_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    trace_limit_bytes: int = Field(default=200 << 20, gt=0)
-    visitor_limit_bytes: int = Field(default=1 << 30, gt=0)
-    visitor_limit_pictures: int = Field(default=2000, gt=0)
-    telemetry: TelemetrySettings | None = None
-    is_public: bool = False
-    is_behind_proxy: bool = False
+    retry_budget_s: float = _patience(
+        60.0,
+        "AIVISTA_RETRY_BUDGET_S",
+        _PAUSE,
+        "How long one call may wait in all to be tried again when the model is busy.",
+    )
+    shutdown_grace_s: float | None = _patience(
+        None,
+        "AIVISTA_SHUTDOWN_GRACE_S",
+        _SECONDS_OR_NONE,
+        "How long turns that are at work may go on when the studio is told to end; a second signal ends the wait. "
+        "What is not done by then goes on at the next start.",
+        "`20` where others come, `0` on your own machine",
+    )
+
+    is_public: bool = _reach(
+        False,
+        "AIVISTA_PUBLIC",
+        _SWITCH,
+        "Others than you reach the studio, by a proxy for instance: it then uses no MCP server of its own machine, "
+        "and its HTTP API asks for a token. `--share`, and a `--host` other than this machine, say so by "
+        "themselves.",
+    )
+    api_tokens: Mapping[str, SecretStr] = _reach(
+        {},
+        "AIVISTA_API_TOKENS",
+        _TOKENS,
+        "Tokens of the HTTP API, beside those made with `aivista token`.",
+        "none is needed on your own machine",
+    )
+    api_requests_per_minute: float = _reach(
+        600.0, "AIVISTA_API_REQUESTS_PER_MINUTE", _RATE, "How often the owner of a token may ask the HTTP API."
+    )
+    api_turns_per_minute: float = _reach(
+        60.0, "AIVISTA_API_TURNS_PER_MINUTE", _RATE, "How often the owner of a token may begin a turn."
+    )
+    is_behind_proxy: bool = _reach(
+        False,
+        "AIVISTA_BEHIND_PROXY",
+        _SWITCH,
+        "Visitors come through a proxy of yours: its `X-Forwarded-For` says who asks, by which rates are counted. "
+        "Only where nobody can come past it.",
+    )
     lends_keys: bool = True
-    mcp_servers: Mapping[str, McpServer] = Field(default_factory=dict)
+    mcp_servers: Mapping[str, McpServer] = _reach(
+        {},
+        "AIVISTA_MCP_CONFIG",
+        _PATH,
+        "The file that lists MCP servers whose tools the agent may call.",
+        "`mcp.toml` in the home folder, where there is one",
+    )
     mcp_inherited: Mapping[str, str] = Field(default_factory=dict)
-    api_tokens: Mapping[str, SecretStr] = Field(default_factory=dict)
-    api_requests_per_minute: float = Field(default=600.0, gt=0)
-    api_turns_per_minute: float = Field(default=60.0, gt=0)
+
+    telemetry: TelemetrySettings | None = _otel(
+        None,
+        "AIVISTA_OTEL",
+        _SWITCH,
+        "The trace as OpenTelemetry spans (needs the extra `opentelemetry`).",
+        "on where an endpoint is set; `on` without one means a collector at `http://localhost:4318`",
+        also=Variable(
+            "OpenTelemetry",
+            "OTEL_SDK_DISABLED",
+            _TEXT,
+            "`true` turns spans off, whatever else is set, as in OpenTelemetry's SDK.",
+        ),
+    )
 
     def lent_key(self, owner: str) -> SecretStr | None:
         """Return the operator's Gemini key, where it pays for what this owner does."""
@@ -233,114 +577,93 @@ class Settings(BaseModel):
     def from_env(cls, environ: Mapping[str, str], *, home: Path | None = None) -> Settings:
         """Read the settings from environment variables; `home` wins over `AIVISTA_HOME`.
 
-        `GOOGLE_API_KEY` wins over `GEMINI_API_KEY`, as in Google's SDK. A model is overridden by
-        `AIVISTA_MODEL_<ROLE>`, for example `AIVISTA_MODEL_IMAGE_PRO`.
-
-        `AIVISTA_OPENAI_BASE_URL` with `AIVISTA_OPENAI_TEXT_MODEL` names a server that speaks OpenAI's API.
-        `OTEL_EXPORTER_OTLP_ENDPOINT` names a collector of OpenTelemetry spans, as in its SDK.
-
-        MCP servers are read from `AIVISTA_MCP_CONFIG`, else from `mcp.toml` in the home where there is one.
+        A model is overridden by `AIVISTA_MODEL_<ROLE>`, for example `AIVISTA_MODEL_IMAGE_PRO`. MCP servers are read
+        from `AIVISTA_MCP_CONFIG`, else from `mcp.toml` in the home where there is one.
 
         Raises SettingsError naming the variable that cannot be read.
         """
-        home = _home(environ, home)
-        openai = _openai(environ)
-        provider = variables.CHOSEN_PROVIDER.of(environ)
-        if provider == "openai" and openai is None:
-            name = variables.OPENAI_BASE_URL.name
-            raise SettingsError(name, "", f"{variables.CHOSEN_PROVIDER.name} is openai, so say where its server is")
+        told = _told(cls, environ)
+        told["home"] = home = _home(told.get("home"), home)
+        mcp_config = told.get("mcp_servers")
+        told["mcp_servers"] = read_mcp_config(mcp_config or home / MCP_CONFIG, is_required=mcp_config is not None)
         return cls(
-            home=home,
-            gemini_api_key=variables.GOOGLE_API_KEY.of(environ) or variables.GEMINI_KEY.of(environ),
-            gemini_base_url=variables.GEMINI_BASE_URL.of(environ),
-            gemini_api_version=variables.GEMINI_API_VERSION.of(environ),
-            provider=provider,
-            openai=openai,
-            catalogue_file=variables.CATALOGUE.of(environ),
-            model_overrides=_model_overrides(environ),
-            text_timeout_s=variables.TEXT_TIMEOUT_S.of(environ),
-            image_timeout_s=variables.IMAGE_TIMEOUT_S.of(environ),
-            text_deadline_s=variables.TEXT_DEADLINE_S.of(environ),
-            image_deadline_s=variables.IMAGE_DEADLINE_S.of(environ),
-            patiences=Patiences(
-                planner_s=variables.PLANNER_TIMEOUT_S.of(environ),
-                searcher_s=variables.SEARCHER_TIMEOUT_S.of(environ),
-                retriever_s=variables.RETRIEVER_TIMEOUT_S.of(environ),
-                critic_s=variables.CRITIC_TIMEOUT_S.of(environ),
-            ),
-            reuse_plans=variables.REUSE_PLANS.of(environ),
-            retry_budget_s=variables.RETRY_BUDGET_S.of(environ),
-            shutdown_grace_s=variables.SHUTDOWN_GRACE_S.of(environ),
-            history_cache_ttl_s=variables.HISTORY_CACHE_TTL_S.of(environ),
-            history_cache_limit_bytes=variables.HISTORY_CACHE_BYTES.of(environ),
-            cap_conversation_usd=variables.CAP_CONVERSATION_USD.of(environ),
-            cap_day_usd=variables.CAP_DAY_USD.of(environ),
-            trace_limit_bytes=variables.TRACE_BYTES.of(environ),
-            visitor_limit_bytes=variables.VISITOR_BYTES.of(environ),
-            visitor_limit_pictures=variables.VISITOR_PICTURES.of(environ),
-            telemetry=_telemetry(environ),
-            is_public=variables.PUBLIC.of(environ),
-            is_behind_proxy=variables.BEHIND_PROXY.of(environ),
-            mcp_servers=_mcp_servers(environ, home),
-            mcp_inherited={name: environ[name] for name in INHERITED if name in environ},
-            api_tokens=variables.API_TOKENS.of(environ),
-            api_requests_per_minute=variables.API_REQUESTS_PER_MINUTE.of(environ),
-            api_turns_per_minute=variables.API_TURNS_PER_MINUTE.of(environ),
+            **told
+            | {
+                "openai": _openai(environ, is_chosen=told.get("provider") == "openai"),
+                "patiences": Patiences(**_told(Patiences, environ)),
+                "telemetry": _telemetry(environ),
+                "model_overrides": _model_overrides(environ),
+                "mcp_inherited": {name: environ[name] for name in INHERITED if name in environ},
+            }
         )
 
 
-def _home(environ: Mapping[str, str], given: Path | None) -> Path:
-    home = given or variables.HOME.of(environ) or user_data_path("aivista", appauthor=False).absolute()
+_PUBLIC_GRACE_S = 20.0
+
+
+def variables() -> Iterator[tuple[Variable, object]]:
+    """Yield every variable, but for those of `MODEL_PREFIX`, of which there is one for each role, with what holds
+    without it (None where nothing does)."""
+    for cls in (Settings, OpenAISettings, Patiences, TelemetrySettings):
+        for name, field in cls.model_fields.items():
+            for variable in variables_of(cls, name):
+                yield variable, None if field.is_required() else field.get_default(call_default_factory=True)
+
+
+def variables_of(cls: type[BaseModel], field: str) -> list[Variable]:
+    """Return what a field is read from; the last that is set counts."""
+    extra = cast("dict[str, Any] | None", cls.model_fields[field].json_schema_extra)
+    variables: list[Variable] = extra["variables"] if extra else []
+    return variables
+
+
+def _told(cls: type[BaseModel], environ: Mapping[str, str]) -> dict[str, Any]:
+    """Return the fields that the environment holds."""
+    read = {name: [variable.of(environ) for variable in variables_of(cls, name)] for name in cls.model_fields}
+    held = {name: [value for value in values if value is not None] for name, values in read.items()}
+    return {name: values[-1] for name, values in held.items() if values}
+
+
+def _home(told: Path | None, given: Path | None) -> Path:
+    home = given or told or user_data_path("aivista", appauthor=False).absolute()
     file = next((place for place in (home, *home.parents) if os.path.isfile(place)), None)
     if file is not None:
-        name = "home" if given is not None else variables.HOME.name
+        name = "home" if given is not None else variables_of(Settings, "home")[0].name
         raise SettingsError(name, home, f"{'it' if file == home else file} is a file; name a folder")
     return home
 
 
 def _model_overrides(environ: Mapping[str, str]) -> dict[str, str]:
-    prefix = variables.MODEL_PREFIX
     return {
-        name.removeprefix(prefix).lower(): value for name, value in environ.items() if name.startswith(prefix) and value
+        name.removeprefix(MODEL_PREFIX).lower(): value
+        for name, value in environ.items()
+        if name.startswith(MODEL_PREFIX) and value
     }
 
 
-def _openai(environ: Mapping[str, str]) -> OpenAISettings | None:
-    base_url = variables.OPENAI_BASE_URL.of(environ)
-    if base_url is None:
+def _openai(environ: Mapping[str, str], *, is_chosen: bool) -> OpenAISettings | None:
+    def missing(field: str, why: str) -> SettingsError:
+        return SettingsError(variables_of(OpenAISettings, field)[0].name, "", why)
+
+    told = _told(OpenAISettings, environ)
+    if "base_url" not in told:
+        if is_chosen:
+            name = variables_of(Settings, "provider")[0].name
+            raise missing("base_url", f"{name} is openai, so say where its server is")
         return None
-    text_model = variables.OPENAI_TEXT_MODEL.of(environ)
-    if text_model is None:
-        raise SettingsError(variables.OPENAI_TEXT_MODEL.name, "", f"say which model of {base_url} shall answer")
-    image_model = variables.OPENAI_IMAGE_MODEL.of(environ)
-    image_base_url = variables.OPENAI_IMAGE_BASE_URL.of(environ)
-    if image_base_url is not None and image_model is None:
-        raise SettingsError(variables.OPENAI_IMAGE_MODEL.name, "", f"say which model of {image_base_url} shall paint")
-    return OpenAISettings(
-        base_url=base_url,
-        text_model=text_model,
-        api_key=variables.OPENAI_KEY.of(environ),
-        image_model=image_model,
-        image_base_url=image_base_url,
-        image_api_key=variables.OPENAI_IMAGE_KEY.of(environ),
-    )
-
-
-def _mcp_servers(environ: Mapping[str, str], home: Path) -> dict[str, McpServer]:
-    chosen = variables.MCP_CONFIG_FILE.of(environ)
-    return read_mcp_config(chosen or home / MCP_CONFIG, is_required=chosen is not None)
+    if "text_model" not in told:
+        raise missing("text_model", f"say which model of {told['base_url']} shall answer")
+    if "image_base_url" in told and "image_model" not in told:
+        raise missing("image_model", f"say which model of {told['image_base_url']} shall paint")
+    return OpenAISettings(**told)
 
 
 def _telemetry(environ: Mapping[str, str]) -> TelemetrySettings | None:
     """Return where spans go; `AIVISTA_OTEL` turns them off, or on for a collector on this machine."""
-    wish = variables.OTEL.of(environ)
-    base = variables.OTEL_ENDPOINT.of(environ)
-    endpoint = variables.OTEL_TRACES_ENDPOINT.of(environ)
-    is_off = (variables.OTEL_DISABLED.of(environ) or "").lower() == "true"
-    if is_off or wish is False or not (wish or base or endpoint):
+    wish, disabled = (one.of(environ) for one in variables_of(Settings, "telemetry"))
+    base, endpoint = (one.of(environ) for one in variables_of(TelemetrySettings, "endpoint"))
+    told = _told(TelemetrySettings, environ)
+    if wish is False or str(disabled).lower() == "true" or not (wish or base or endpoint):
         return None
-    return TelemetrySettings(
-        endpoint=endpoint or f"{(base or 'http://localhost:4318').rstrip('/')}/v1/traces",
-        with_contents=variables.OTEL_CONTENTS.of(environ),
-        service_name=variables.OTEL_SERVICE_NAME.of(environ),
-    )
+    told["endpoint"] = endpoint or f"{(base or 'http://localhost:4318').rstrip('/')}/v1/traces"
+    return TelemetrySettings(**told)

@@ -50,7 +50,6 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "agent.style_rendering",
         "agent.trace",
         "agent.untrusted",
-        "agent.variables",
     ),
 )
 GROUND = len(FLOORS) - 1

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agent.providers.catalogue import ModelRole, load_catalogue, override_variable
-from agent.variables import VARIABLES, AnyVariable
+from agent.settings import Variable, variables
 from tests.page import run_command
 
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
@@ -66,30 +66,34 @@ def page() -> str:
     return _PAGE.format(command=COMMAND, variables=variables, flags=flags, commands=commands)
 
 
+_HEADINGS = (
+    *("What is kept", "Gemini", "Models", "A server that speaks OpenAI's API", "Money", "Patience"),
+    *("Who reaches the studio", "OpenTelemetry"),
+)
+
+
 def _sections() -> Iterator[str]:
-    for heading, group in VARIABLES.items():
-        rows = [_row(one) for one in group]
+    for heading in _HEADINGS:
+        rows = [_row(one, default) for one, default in variables() if one.group == heading]
         if heading == "Models":
             rows += _roles()
         yield "\n".join((f"### {heading}\n", *_HEAD, *rows))
 
 
-def _row(one: AnyVariable) -> str:
-    return f"| `{one.name}` | {one.kind.words} | {_otherwise(one)} | {one.meaning} |"
+def _row(one: Variable, default: object) -> str:
+    return f"| `{one.name}` | {one.kind.words} | {one.otherwise or _said(default)} | {one.meaning} |"
 
 
-def _otherwise(one: AnyVariable) -> str:
-    if one.otherwise:
-        return one.otherwise
-    match one.default:
+def _said(default: object) -> str:
+    match default:
         case None:
             return "none"
         case bool():
-            return "`on`" if one.default else "`off`"
+            return "`on`" if default else "`off`"
         case float():
-            return f"`{one.default:g}`"
+            return f"`{default:g}`"
         case _:
-            return f"`{one.default}`"
+            return f"`{default}`"
 
 
 def _roles() -> Iterator[str]:

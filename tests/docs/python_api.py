@@ -10,6 +10,8 @@ from enum import Enum
 from pathlib import Path
 from typing import get_args
 
+from pydantic import BaseModel
+
 import agent
 from agent.archive.archive import Archive, ExportedArchive
 from agent.archive.importing import ImportReport
@@ -45,6 +47,7 @@ from agent.settings import (
     TelemetrySettings,
     TextModelChoice,
     TurnSettings,
+    variables_of,
 )
 from agent.storage.gallery import Gallery
 from agent.storage.gallery_values import GalleryItem, GalleryMatch, GalleryPage, GalleryQuery
@@ -176,6 +179,10 @@ def _outline(cls: type) -> str:
 def _member(node: ast.stmt, lines: Sequence[str], cls: type) -> str:
     """Return a field, or a method up to the end of its docstring; nothing for what is private or of a library's."""
     match node:
+        case ast.AnnAssign(target=ast.Name(id=name)) if issubclass(cls, BaseModel) and variables_of(cls, name):
+            default = "" if cls.model_fields[name].is_required() else f" = {cls.model_fields[name].default!r}"
+            read_from = ", ".join(one.name for one in variables_of(cls, name))
+            return f"    {name}: {ast.unparse(node.annotation)}{default}  # {read_from}"
         case ast.AnnAssign(target=ast.Name(id=name)) if not name.startswith("_") and name != "model_config":
             return "\n".join(lines[node.lineno - 1 : node.end_lineno])
         case ast.FunctionDef(name="__init__") if cls is Studio:
