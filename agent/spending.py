@@ -192,7 +192,7 @@ def estimate(
     outcomes = _painters(catalogue, provider, settings)
     turn = _Turn(settings, text_model, on, shown, text, context_tokens, shown_unmarked)
     models = [text_model, *(model for outcome in outcomes for model in outcome)]
-    unpriced = [one.label for one in models if not one.prices and one.provider != "sketch"]
+    unpriced = [one.label for one in models if not (one.prices or one.is_free)]
     parts = [
         *turn.planner(characters),
         turn.search(),
@@ -314,7 +314,7 @@ class _Turn:
         """Return what looking at the pictures costs: sure where it is due whatever is painted."""
         setting, count = self.settings.review, self.settings.number_of_images or 1
         price = review_price(self.text_model, self.on)
-        paid = [[one for one in outcome if one.provider != "sketch"] for outcome in outcomes]
+        paid = [[one for one in outcome if one.is_reviewed] for outcome in outcomes]
         is_due = self._is_reviewed(outcomes)
         counts = [count * len(one) for one in paid] if setting != "off" else [0]
         is_sure = setting == "always" or self._has_lettering or all(map(_has_best, outcomes))
@@ -364,7 +364,7 @@ class _Turn:
 
 
 def _has_best(outcome: Outcome) -> bool:
-    return any(model.role is ModelRole.IMAGE_PRO and model.provider != "sketch" for model in outcome)
+    return any(model.role is ModelRole.IMAGE_PRO and model.is_reviewed for model in outcome)
 
 
 # Caps

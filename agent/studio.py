@@ -213,8 +213,8 @@ class Studio(KeptThings):
         self._images.reserve.give_back()
 
     async def _warm_up(self) -> None:
-        # Only Gemini has an embedding model, and only its vectors stand in LanceDB, which takes seconds to load.
-        has_meaning = self._providers.name(None) == "gemini"
+        # Where there is an embedding model, its vectors stand in LanceDB, which takes seconds to load.
+        has_meaning = self._meters.has_model(self._providers.name(None))
         with contextlib.suppress(AivistaError):
             await self._styles.warm_up(with_meaning=has_meaning)
 

@@ -22,7 +22,7 @@ from agent.messages import (
     ToolResultPart,
 )
 from agent.providers.base import ChatOptions, ToolDeclaration
-from agent.providers.catalogue import ModelEntry, ModelRole
+from agent.providers.catalogue import ModelEntry
 
 # What a painter may write and think for one picture. Recorded answers of Gemini's hold 180 to 1,190.
 PICTURE_WORDS_TOKENS = 2000
@@ -35,18 +35,12 @@ _MESSAGE_TOKENS = 8
 _SIGNED_TOKENS = 100
 _LEAST_OUTPUT_TOKENS = 256
 _MOST_OUTPUT_TOKENS = 65_536
-# What a picture counts for by its size, as published: Gemini's best model charges 1K and 2K alike.
-_PICTURE_TOKENS = {"512": 747, "1K": 1120, "2K": 1680, "4K": 2520}
-_BEST_PICTURE_TOKENS = {"1K": 1120, "2K": 1120, "4K": 2000}
-# The dearest picture that OpenAI's API is known to make.
-_OTHERS_PICTURE_TOKENS = 6240
 
 
 def picture_tokens(model: ModelEntry, resolution: str | None) -> int:
     """Return what a picture of the model's is counted for."""
-    is_best = model.role is ModelRole.IMAGE_PRO and model.provider == "gemini"
-    sizes = _BEST_PICTURE_TOKENS if is_best else _PICTURE_TOKENS
-    return sizes.get(resolution or "1K", sizes["1K"])
+    sizes = model.picture_tokens
+    return sizes.get(resolution or "1K", sizes.get("1K", 0))
 
 
 def text_tokens(text: str) -> int:
@@ -113,12 +107,11 @@ def worst_picture_usd(
     model: ModelEntry, resolution: str | None, prompt_tokens: int, on: date, *, is_grounded: bool = False
 ) -> float:
     """Return the most that one picture can cost, in US dollars."""
-    is_gemini = model.provider == "gemini"
     usage = TokenUsage(
         prompt_tokens=prompt_tokens,
         tool_tokens=_SEARCHED_TOKENS if is_grounded else 0,
-        output_tokens=PICTURE_WORDS_TOKENS if is_gemini else 0,
-        image_tokens=picture_tokens(model, resolution) if is_gemini else _OTHERS_PICTURE_TOKENS,
+        output_tokens=PICTURE_WORDS_TOKENS,
+        image_tokens=model.most_picture_tokens or picture_tokens(model, resolution),
         search_queries=MOST_QUERIES if is_grounded else 0,
     )
     return model.price_usd(usage, on)

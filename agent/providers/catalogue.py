@@ -57,7 +57,13 @@ class ModelEntry(Value):
 
     `sizes` maps each resolution the model takes to its pixels per aspect ratio, width first; a model without sizes
     gets no resolution. `max_references` counts pictures in one request, of which at most `max_characters` are people.
-    `prices` are in order of their day.
+    `prices` are in order of their day; a picture is counted for its `picture_tokens` by resolution, and where that does
+    not settle it for `most_picture_tokens` at most.
+
+    `is_free` is what costs nothing (without prices a model may cost anything), `is_sketch` what draws by rules. Of an
+    image model, `works_on_originals` says that it changes the very pixels it is given and not a picture that it is
+    shown, `takes_masks` that it keeps to a mask by itself, `keeps_shape` that a changed picture has the shape it had,
+    `is_reviewed` that a model can judge what it painted.
 
     Models differ most behind OpenAI's API: `has_vision` says that a text model sees pictures, `has_tools` that it
     takes functions, `returns_thoughts` that what it thought goes back with its calls; `has_edits` that an image model
@@ -84,7 +90,15 @@ class ModelEntry(Value):
     returns_thoughts: bool = False
     has_edits: bool = True
     has_response_format: bool = False
+    is_free: bool = False
+    is_reviewed: bool = True
+    is_sketch: bool = False
+    keeps_shape: bool = False
+    takes_masks: bool = False
+    works_on_originals: bool = False
     typical_seconds: float = 0.0
+    picture_tokens: dict[str, int] = Field(default_factory=dict)
+    most_picture_tokens: int | None = None
     prices: tuple[Prices, ...] = ()
 
     @property
@@ -158,9 +172,9 @@ def load_catalogue(
     Raises SettingsError for a role that does not exist and for a file that cannot be used.
     """
     bundled = tomllib.loads(resources.files("agent.providers").joinpath("catalogue.toml").read_text(encoding="utf-8"))
-    entries = _entries(bundled, {})
+    entries = _entries(bundled, bundled)
     if own is not None:
-        entries = [*_read_own(own, bundled["sizes"]), *entries]
+        entries = [*_read_own(own, bundled), *entries]
     if openai is not None:
         entries = _with_openai(entries, openai)
     for name, model_id in (overrides or {}).items():
@@ -195,9 +209,9 @@ def _named(entries: Iterable[ModelEntry], role: ModelRole, model_id: str) -> Mod
     return unknown.model_copy(update={"id": model_id, "role": role, "label": model_id.rpartition("/")[2][:40]})
 
 
-def _read_own(path: Path, tables: SizeTables) -> list[ModelEntry]:
+def _read_own(path: Path, bundled: Mapping[str, Any]) -> list[ModelEntry]:
     try:
-        return _entries(tomllib.loads(path.read_text(encoding="utf-8")), tables)
+        return _entries(tomllib.loads(path.read_text(encoding="utf-8")), bundled)
     except OSError as error:
         problem = f"it cannot be read ({error.strerror or error})"
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -212,13 +226,14 @@ def _read_own(path: Path, tables: SizeTables) -> list[ModelEntry]:
     raise SettingsError("AIVISTA_CATALOGUE", path, problem)
 
 
-def _entries(data: dict[str, Any], tables: SizeTables) -> list[ModelEntry]:
-    known = tables | data.get("sizes", {})
-    return [_entry(row, known) for row in data.get("model", ())]
+def _entries(data: Mapping[str, Any], bundled: Mapping[str, Any]) -> list[ModelEntry]:
+    tables = bundled["sizes"] | data.get("sizes", {})
+    return [_entry(row, tables, bundled["providers"]) for row in data.get("model", ())]
 
 
-def _entry(row: dict[str, object], tables: SizeTables) -> ModelEntry:
-    fields = dict(row)
+def _entry(row: dict[str, object], tables: SizeTables, providers: Mapping[str, dict[str, object]]) -> ModelEntry:
+    """Return the model of a row, which is as all of its provider are where it does not say otherwise."""
+    fields = providers.get(str(row.get("provider")), {}) | row
     if "size_table" in fields:
         table = tables[str(fields.pop("size_table"))]
         ratios = fields.get("aspect_ratios", ())

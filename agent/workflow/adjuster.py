@@ -117,7 +117,7 @@ def called_adjustment(call: ToolCallPart, deps: Deps, target: str | None) -> Adj
     them. Raises ToolArgumentError when the words name no adjustment, or no picture.
     """
     arguments = parse_arguments(call.arguments)
-    if arguments.action is not ImageAction.ADJUST or deps.turn.has_area or deps.provider_name == "sketch":
+    if arguments.action is not ImageAction.ADJUST or deps.turn.has_area or deps.text_model.is_sketch:
         return None
     handle = next(iter(arguments.handles), None) or deps.turn.editing or target
     known = {picture.handle: picture.image for picture in deps.conversation.all_pictures}

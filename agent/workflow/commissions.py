@@ -209,7 +209,7 @@ async def _for_one(state: TurnProgress, deps: Deps, index: int, settings: TurnSe
     call, edit = state["calls"][index], _edit_of(state, index)
     planned = parse_arguments(_edited(call, edit))
     matches = state["styles"].get(index, [])
-    arguments = _without_shape(deps, with_styles(planned, matches, is_sketch=deps.provider_name == "sketch"))
+    arguments = _without_shape(deps, with_styles(planned, matches, is_sketch=deps.text_model.is_sketch))
     arguments = with_locks(arguments, settings)
     conversation = await deps.records.get(deps.conversation.id, deps.conversation.owner)
     pictures = without_own(conversation, deps.turn.id)

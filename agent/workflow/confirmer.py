@@ -43,7 +43,7 @@ def _is_beyond_trust(state: TurnProgress, deps: Deps, orders: Mapping[int, Commi
     """Return whether something from outside is before the model and more pictures are asked for than the one that a
     turn may always have, or than the person has locked, said in this very message, or painted masks over: what they
     cost must not be for a web page to decide."""
-    paid = [one.request for order in orders.values() for one in order.each if one.request.model.provider != "sketch"]
+    paid = [one.request for order in orders.values() for one in order.each if not one.request.model.is_free]
     chosen = deps.turn.settings.number_of_images or named_number(deps.turn.text)
     most = chosen * (2 if deps.turn.settings.image_model == "both" else 1) * max(1, len(deps.turn.masked))
     return sum(one.number_of_images for one in paid) > most and deps.trust(state).is_tainted
@@ -132,8 +132,8 @@ def _as_edited(deps: Deps, plan: Plan, decided: Decision) -> Plan:
 
 
 def _needs_consent(order: Commission) -> bool:
-    # A sketch costs nothing, so there is nothing to agree to.
-    paid = [one.part for one in order.each if one.part is not None and one.request.model.provider != "sketch"]
+    # To what costs nothing there is nothing to agree.
+    paid = [one.part for one in order.each if one.part is not None and not one.request.model.is_free]
     return any(needs_consent(part.plan.notices) for part in paid)
 
 
@@ -168,6 +168,6 @@ def _price(deps: Deps, order: Commission, one: Commission) -> ModelPrice:
 
 def _each_usd(deps: Deps, order: Commission, one: Commission) -> float:
     price_usd = one.price_usd(today())
-    if one.request.model.provider != "sketch" and review_due(deps, order.work()):
+    if one.request.model.is_reviewed and review_due(deps, order.work()):
         price_usd += review_price(deps.text_model, today())
     return price_usd

@@ -62,7 +62,7 @@ def review_due(deps: Deps, work: Work) -> bool:
     """
     setting = deps.turn.settings.review
     models = [request.model for request in work.requests]
-    if setting == "off" or models[0].provider == "sketch":
+    if setting == "off" or not models[0].is_reviewed:
         return False
     if setting == "always":
         return True
@@ -219,7 +219,7 @@ def _advised(
     settings = deps.turn.settings
     advised, price_of_all_usd = {}, 0.0
     for index, work in works.items():
-        may_repeat = work.request.model.provider != "sketch" and not deps.stopped.is_set()
+        may_repeat = work.request.model.is_reviewed and not deps.stopped.is_set()
         advice: dict[int, str] = {}
         for attempt in work.newest() if may_repeat else ():
             review = reviews.get(attempt.handle or "")

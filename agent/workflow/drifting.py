@@ -25,10 +25,10 @@ logger = logging.getLogger(__name__)
 async def note_drifts(works: Iterable[Work], deps: Deps) -> None:
     """Put on record what each of the works' newest pictures changed of the one it was made from.
 
-    Left out: pictures made anew, those whose mask kept the rest (`Picture.edit`), and the sketch model's, which works
-    on the picture's own pixels.
+    Left out: pictures made anew, those whose mask kept the rest (`Picture.edit`), and those of a model that works on
+    the picture's own pixels.
     """
-    handles = [one.handle for work in works if work.request.model.provider != "sketch" for one in work.newest()]
+    handles = [one.handle for work in works if not work.request.model.works_on_originals for one in work.newest()]
     conversation = await deps.records.get(deps.conversation.id, deps.conversation.owner)
     edited = [one for one in conversation.all_pictures if one.handle in handles and _is_due(one)]
     found = await asyncio.gather(*(_note(deps, conversation, one) for one in edited), return_exceptions=True)

@@ -88,13 +88,13 @@ async def fuller_wish(wish: Wish, writer: Writer) -> FullerWish:
         raise RequestRefused(ErrorCode.NOTHING_SENT)
     if len(text) > MAX_CHARACTERS:
         raise RequestRefused(ErrorCode.WISH_TOO_LONG, limit=MAX_CHARACTERS)
-    if writer.provider_name == "sketch":
+    model = writer.catalogue.model(ModelRole(wish.text_model), writer.provider_name)
+    if model.is_sketch:
         if wish.pictures != "none":
             return FullerWish(text=text, by="nobody")
         from agent.providers.sketch.fuller import fuller_wish as fuller_by_rules
 
         return FullerWish(text=fuller_by_rules(text), by="rules")
-    model = writer.catalogue.model(ModelRole(wish.text_model), writer.provider_name)
     answer = await _ask(wish, text, model, writer)
     if answer.error is not None:
         raise error_from_info(answer.error)

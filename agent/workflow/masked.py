@@ -81,7 +81,7 @@ async def plan_part(deps: Deps, picture: Picture, model: ModelEntry) -> PartEdit
 
     Raises RequestRefused when the model cannot do it or the picture's file cannot be read.
     """
-    takes_mask = model.provider == "sketch"
+    takes_mask = model.takes_masks
     if not takes_mask and not (model.has_edits and model.max_references >= PLACES_NEEDED):
         raise RequestRefused(ErrorCode.PART_NOT_SUPPORTED, model=model.label)
     original = await deps.images.read(picture.image)

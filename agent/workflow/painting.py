@@ -218,8 +218,7 @@ async def _record(deps: Deps, order: Commission, made: _Made) -> Picture:
     size["bit_depth"] = probed.bit_depth
     sized = made.image.model_copy(update={**size, "thought_signature": None, "signed_by": None})
     # What the studio draws itself is never empty.
-    is_ours = order.request.model.provider == "sketch"
-    blank = None if is_ours else await asyncio.to_thread(blank_of, data)
+    blank = None if order.request.model.is_sketch else await asyncio.to_thread(blank_of, data)
     finished = await finish_part(deps, order.part, sized) if order.part else None
     captions = await _captions(deps, order, await deps.images.read(finished.image) if finished else data)
     base = order.references.base
@@ -251,7 +250,7 @@ async def _record(deps: Deps, order: Commission, made: _Made) -> Picture:
 
 
 async def _captions(deps: Deps, order: Commission, data: bytes) -> tuple[Caption, ...]:
-    if order.request.model.provider != "sketch":
+    if not order.request.model.is_sketch:
         return ()
     words = asked_lettering(order.request.prompt) or asked_lettering(deps.turn.text)
     return await asyncio.to_thread(captions_in, data, words)
@@ -300,7 +299,7 @@ def _receipt(deps: Deps, order: Commission, made: _Made, image: ImagePart, finis
         seconds=round(made.seconds, 3),
         attempts=made.attempts,
         finish_reason=answer.finish_reason,
-        is_sketch=request.model.provider == "sketch",
+        is_sketch=request.model.is_sketch,
         asked=order.asked,
         shortfalls=tuple(
             one for one in shortfalls(asked.pixels, (width, height), asked.resolution) if one in _chosen(order)
@@ -309,10 +308,10 @@ def _receipt(deps: Deps, order: Commission, made: _Made, image: ImagePart, finis
 
 
 def _chosen(order: Commission) -> set[str]:
-    """Return what of the shape the picture is held to: a sketch keeps that of the picture it changes, where nobody
-    chose another."""
+    """Return what of the shape the picture is held to: a model may keep that of the picture it changes, where
+    nobody chose another."""
     settings = {"aspect_ratio", "resolution"}
-    if order.request.model.provider != "sketch" or order.references.base is None:
+    if not order.request.model.keeps_shape or order.references.base is None:
         return settings
     return {name for name in settings if order.request.filled.get(name, "default") != "default"}
 
@@ -320,8 +319,7 @@ def _chosen(order: Commission) -> set[str]:
 def reductions(order: Commission, image: ImagePart, finished: Finished | None) -> tuple[Reduction, ...]:
     """Return where less than a picture's own size or bit depth was used to make `image`."""
     base, part = order.references.base, order.part
-    # The sketch model works on the pictures themselves.
-    is_shown = order.request.model.provider != "sketch"
+    is_shown = not order.request.model.works_on_originals
     found = []
     for one in order.references.pictures if is_shown else ():
         # Of a picture that is changed in a part only that part is shown.
@@ -347,7 +345,7 @@ def reductions(order: Commission, image: ImagePart, finished: Finished | None) -
 async def _lost_transparency(deps: Deps, order: Commission, data: bytes) -> tuple[Reduction, ...]:
     """Return that the picture is opaque where the one it was made of is not."""
     base = order.references.base
-    if base is None or order.part is not None or order.request.model.provider == "sketch":
+    if base is None or order.part is not None or order.request.model.works_on_originals:
         return ()
     try:
         before = await deps.images.read(base.image)

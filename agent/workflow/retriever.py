@@ -113,7 +113,7 @@ async def _search(deps: Deps, name: str, call: ToolCallPart) -> tuple[list[Style
         return [], spent, _missing(style, said, MissingStyleReason.FAILED) if style else None
     matches = _meant(matches)
     problem = _missing(style, said, MissingStyleReason.UNKNOWN) if style and not matches else None
-    if deps.provider_name == "sketch":
+    if deps.text_model.is_sketch:
         matches, not_drawn = _drawn(matches, said)
         # Its rules read "photo" and "retro" as styles, too, which nobody asked for by that word.
         problem = not_drawn or (problem if _SAYS_STYLE.search(said) else None)

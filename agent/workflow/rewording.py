@@ -60,7 +60,7 @@ async def _may_ask(state: TurnProgress, deps: Deps) -> bool:
 
     Words that it refused itself are not sent to it once more.
     """
-    if state["failed_node"] != "executor" or deps.provider_name == "sketch":
+    if state["failed_node"] != "executor" or deps.text_model.is_sketch:
         return False
     if state["spend"].price_usd >= deps.budget_usd:
         return False

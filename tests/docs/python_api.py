@@ -180,7 +180,11 @@ def _member(node: ast.stmt, lines: Sequence[str], cls: type) -> str:
     """Return a field, or a method up to the end of its docstring; nothing for what is private or of a library's."""
     match node:
         case ast.AnnAssign(target=ast.Name(id=name)) if issubclass(cls, BaseModel) and variables_of(cls, name):
-            default = "" if cls.model_fields[name].is_required() else f" = {cls.model_fields[name].default!r}"
+            default = (
+                ""
+                if cls.model_fields[name].is_required()
+                else f" = {cls.model_fields[name].default!r}".replace("'", '"')
+            )
             read_from = ", ".join(one.name for one in variables_of(cls, name))
             return f"    {name}: {ast.unparse(node.annotation)}{default}  # {read_from}"
         case ast.AnnAssign(target=ast.Name(id=name)) if not name.startswith("_") and name != "model_config":
