@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from tests.support.cases import each_case
+from tests.support.tables import table
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted(path for folder in ("agent", "webui") for path in (ROOT / folder).rglob("*.py"))
@@ -124,26 +125,7 @@ def test_arrows_point_down() -> None:
     assert [f"{module} imports {target}" for module, target in arrows if points_up(module, target)] == []
 
 
-@each_case(
-    ("module", "line", "is_wrong"),
-    [
-        ("agent.imaging.x", "from agent.workflow import graph", True),
-        ("agent.imaging.x", "from agent.tools.base import error_result", True),
-        ("agent.imaging.x", "import agent.studio", True),
-        ("agent.imaging.x", "from agent import Studio", True),
-        ("agent.imaging.x", "from webui import words", True),
-        ("agent.imaging.x", "def late():\n    from ..workflow import graph", True),
-        ("agent.imaging.x", "from agent.handles import resolve", False),
-        ("agent.imaging.x", "from . import handles", False),
-        ("agent.imaging.x", "from agent.providers.base import Provider", False),
-        ("agent.imaging.x", "from agent import messages", False),
-        ("agent.imaging.x", "import json", False),
-        ("agent.storage.x", "from agent.providers import base", True),
-        ("agent.messages", "from agent.providers import base", True),
-        ("agent.messages", "from agent.errors import ErrorInfo", False),
-        ("webui.x", "from agent import Studio", False),
-    ],
-)
+@each_case(("module", "line", "is_wrong"), table("doors")["arrows"])
 def test_the_rule_sees_which_arrows_point_up(module: str, line: str, is_wrong: bool) -> None:
     targets = list(imported_by(ast.parse(line), module))
     assert targets

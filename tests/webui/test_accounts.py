@@ -78,9 +78,7 @@ async def way_back(client: httpx2.AsyncClient) -> str:
     return str(allowed.headers["location"])
 
 
-async def test_signing_in_brings_along_what_was_made_before_and_is_the_same_owner_anywhere(
-    space: Space,
-) -> None:
+async def test_signing_in_brings_along_what_was_made_before_and_is_the_same_owner_anywhere(space: Space) -> None:
     for _ in range(2):
         async with space.browser() as ada:
             before = space.visitor(ada).owner
@@ -129,11 +127,7 @@ async def test_what_does_not_fit_signs_nobody_in(space: Space) -> None:
 
 
 @pytest.mark.parametrize(
-    "failure",
-    [
-        StorageFailure(ErrorCode.DISK_FULL),
-        SettingsError("styles.json", "[", "no list of styles"),
-    ],
+    "failure", [StorageFailure(ErrorCode.DISK_FULL), SettingsError("styles.json", "[", "no list of styles")]
 )
 async def test_what_cannot_be_brought_along_is_told_and_may_be_tried_again(space: Space, failure: AivistaError) -> None:
     space.failure = failure
@@ -157,11 +151,7 @@ async def test_an_issuer_that_cannot_be_reached_is_told(space: Space) -> None:
 
 
 def test_a_space_offers_the_sign_in_where_hugging_face_gave_it_all_it_takes() -> None:
-    told = {
-        "OPENID_PROVIDER_URL": "https://huggingface.co/",
-        "OAUTH_CLIENT_ID": "a",
-        "OAUTH_CLIENT_SECRET": "b",
-    }
+    told = {"OPENID_PROVIDER_URL": "https://huggingface.co/", "OAUTH_CLIENT_ID": "a", "OAUTH_CLIENT_SECRET": "b"}
     issuer = Issuer.from_env(told)
     assert issuer is not None
     assert issuer.url == "https://huggingface.co"

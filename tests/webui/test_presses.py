@@ -447,12 +447,7 @@ def test_what_somebody_wrote_is_markup_nowhere(ann: Person) -> None:
         ann.press("recipe-bus", {"act": act, "told": one}) for act in ("found", "read") for one in (file, foreign)
     ]
     cells = ann.http.get("/aivista/gallery/page", params={"words": "fox"}).json()["cells"]
-    written = [
-        ann.look(),
-        ann.look("find", hostile),
-        cells,
-        ann.tree(key)["tr-pane"],
-    ]
+    written = [ann.look(), ann.look("find", hostile), cells, ann.tree(key)["tr-pane"]]
     written += [style(ann, "find", query=hostile, family="mine")["sty-list"], trace + "".join(steps)]
     written += [str(one) for part in recipes for one in part.values()]
     written += [str(ann.preset("save", name=hostile[:60])["presets"])]

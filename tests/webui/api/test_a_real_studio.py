@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import time
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +22,6 @@ from tests.test_readme import run_example
 
 PAGE = Path(__file__).parents[3] / "docs" / "api.md"
 TOLD = "http://127.0.0.1:7860"
-
-
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageProcess]:
-    with PageProcess(home=tmp_path_factory.mktemp("page") / "home") as running:
-        yield running
 
 
 def examples(language: str) -> list[str]:
@@ -51,8 +44,8 @@ def run_shell(code: str, folder: Path) -> str:
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
-def test_the_examples_with_curl_run_as_they_stand(page: PageProcess, tmp_path: Path) -> None:
-    picture, direct, _ = [example.replace(TOLD, page.url) for example in examples("sh")]
+def test_the_examples_with_curl_run_as_they_stand(own: PageProcess, tmp_path: Path) -> None:
+    picture, direct, _ = [example.replace(TOLD, own.url) for example in examples("sh")]
     said = run_shell(picture, tmp_path)
     assert said.count("event: done") == 2
     assert '"user_text":"a red fox in the snow, watercolour"' in said
@@ -64,8 +57,8 @@ def test_the_examples_with_curl_run_as_they_stand(page: PageProcess, tmp_path: P
     assert '"state":"done"' in said
 
 
-def test_the_examples_in_python_run_as_they_stand(page: PageProcess, tmp_path: Path) -> None:
-    ours, openai = [example.replace(TOLD, page.url) for example in examples("python")]
+def test_the_examples_in_python_run_as_they_stand(own: PageProcess, tmp_path: Path) -> None:
+    ours, openai = [example.replace(TOLD, own.url) for example in examples("python")]
     assert run_example(ours, tmp_path).splitlines()[-1] == "done done"
     with Image.open(tmp_path / "lighthouse.png") as picture:
         assert picture.format == "PNG"
@@ -78,16 +71,16 @@ def test_the_examples_in_python_run_as_they_stand(page: PageProcess, tmp_path: P
         assert picture.width > picture.height
 
 
-def test_the_problem_that_the_docs_show_is_the_one_that_comes(page: PageProcess) -> None:
+def test_the_problem_that_the_docs_show_is_the_one_that_comes(own: PageProcess) -> None:
     [shown] = map(json.loads, examples("json"))
-    with httpx.Client(base_url=page.url) as client:
+    with httpx.Client(base_url=own.url) as client:
         conversation = client.post("/api/v1/conversations").json()["id"]
         answer = client.get(f"/api/v1/conversations/{conversation}/pictures/9")
     assert answer.json() == shown
 
 
-def test_every_address_of_the_docs_is_a_route_and_the_schema_holds_no_other(page: PageProcess) -> None:
-    with httpx.Client(base_url=page.url) as client:
+def test_every_address_of_the_docs_is_a_route_and_the_schema_holds_no_other(own: PageProcess) -> None:
+    with httpx.Client(base_url=own.url) as client:
         found = client.get("/api/v1/openapi.json").json()
         assert client.get("/openapi.json").status_code in (404, 405)
     table = re.findall(r"^\| (`(?:GET|POST).*?) \|", PAGE.read_text("utf-8"), re.MULTILINE)
@@ -97,9 +90,9 @@ def test_every_address_of_the_docs_is_a_route_and_the_schema_holds_no_other(page
     assert all(path.startswith(("/api/v1/", "/v1/")) for path in found["paths"])
 
 
-def test_a_stream_comes_as_it_is_told_whatever_encoding_the_client_takes(page: PageProcess) -> None:
+def test_a_stream_comes_as_it_is_told_whatever_encoding_the_client_takes(own: PageProcess) -> None:
     arrived: list[float] = []
-    with httpx.Client(base_url=page.url, headers={"Accept-Encoding": "br, gzip, deflate"}, timeout=60) as client:
+    with httpx.Client(base_url=own.url, headers={"Accept-Encoding": "br, gzip, deflate"}, timeout=60) as client:
         conversation = client.post("/api/v1/conversations").json()["id"]
         body = {"text": "a red fox", "settings": {"review": "off"}}
         with client.stream("POST", f"/api/v1/conversations/{conversation}/turns", json=body) as answer:
@@ -110,10 +103,10 @@ def test_a_stream_comes_as_it_is_told_whatever_encoding_the_client_takes(page: P
     assert len(set(arrived)) > 3
 
 
-def test_the_page_and_the_api_share_what_is_on_ones_own_machine(page: PageProcess) -> None:
-    with urllib.request.urlopen(page.url, timeout=20) as answer:
+def test_the_page_and_the_api_share_what_is_on_ones_own_machine(own: PageProcess) -> None:
+    with urllib.request.urlopen(own.url, timeout=20) as answer:
         cookie = answer.headers["set-cookie"].partition(";")[0]
-    with httpx.Client(base_url=page.url, headers={"Cookie": cookie}) as browser:
+    with httpx.Client(base_url=own.url, headers={"Cookie": cookie}) as browser:
         conversation = browser.post("/api/v1/conversations").json()["id"]
         assert browser.get(f"/aivista/trace/{conversation}").json() == {"turns": [], "has_more": False}
 

@@ -71,9 +71,7 @@ async def test_a_masked_edit_changes_no_pixel_outside_of_the_transparent_area(tm
     mask.save(mask_sink, "PNG")
     async with served(tmp_path) as one, openai_client(one) as client:
         made = await client.images.edit(
-            image=("photo.png", sink.getvalue()),
-            mask=("mask.png", mask_sink.getvalue()),
-            prompt="make it red",
+            image=("photo.png", sink.getvalue()), mask=("mask.png", mask_sink.getvalue()), prompt="make it red"
         )
     assert made.data is not None
     after = np.asarray(opened(made.data[0].b64_json).convert("RGB"))

@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.api import data_url, png
 from tests.support.cases import each_case
+from tests.support.tables import table
 from webui.api.problems import RefusalCode, Refused
 from webui.api.uploads import KEPT_S, MOST_BYTES_OF_ONE_OWNER, UploadShelf, data_of
 
@@ -34,21 +35,7 @@ def test_when_there_is_no_room_the_owners_oldest_goes_first() -> None:
     assert shelf.get("ben", his).data == b"b"
 
 
-@each_case(
-    "url",
-    [
-        "",
-        "up_",
-        "http://127.0.0.1/a.png",
-        "file:///etc/passwd",
-        "/etc/passwd",
-        "data:image/png,plain",
-        "data:text/html;base64,PGI+",
-        "data:image/png;base64,not base64!",
-        " data:image/png;base64,AAAA",
-        "data:image/png;base64,AAAA\n",
-    ],
-)
+@each_case("url", table("api_requests")["no_data_urls"])
 def test_an_address_that_would_have_to_be_fetched_is_refused(url: str) -> None:
     with pytest.raises(Refused) as caught:
         data_of(url)

@@ -12,6 +12,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
 from agent.settings import OPERATOR
+from tests.support.tables import table
 from webui.page_gate.gate import House, PageGate
 from webui.page_gate.limits import Limits, Rate
 from webui.sessions import COOKIE, Sessions
@@ -91,17 +92,7 @@ async def test_a_fresh_cookie_for_each_request_is_counted_by_its_address(place: 
     assert (await place.browser(address="93.184.216.2").post("/aivista/files")).status_code == 200
 
 
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("POST", "/import"),
-        ("GET", "/export"),
-        ("HEAD", "/export"),
-        ("GET", "/export/abc"),
-        ("POST", "/aivista/gallery/zip"),
-        ("GET", "/aivista/files/abc/zip"),
-    ],
-)
+@pytest.mark.parametrize(("method", "path"), table("page_requests")["long_ones"])
 async def test_of_what_takes_long_one_is_at_work_for_a_visitor(place: Place, method: str, path: str) -> None:
     ann, bob = place.browser(), place.browser()
     place.behind.goes_on.clear()
@@ -141,15 +132,7 @@ async def test_where_nobody_else_comes_nothing_is_counted(tmp_path: Path) -> Non
     assert {one.status_code for one in answers} == {200}
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "session_hash=mine&session_hash=victims",
-        "session_hash=mine&session_hash=",
-        "session_hash=&session_hash=mine",
-        "session_hash=mine&session%5Fhash=victims",
-    ],
-)
+@pytest.mark.parametrize("query", table("page_requests")["two_sessions"])
 async def test_a_stream_is_asked_for_by_one_session(place: Place, query: str) -> None:
     answer = await place.browser(OPERATOR).get(f"/gradio_api/queue/data?{query}")
     assert answer.status_code == 422
