@@ -15,7 +15,8 @@ import pytest
 from PIL import Image
 
 from tests.adapters.catalogue import ModelRole
-from tests.page import PageProcess, clean_environment, run_command
+from tests.page import PageProcess, clean_environment
+from tests.support.commands import done
 
 ROOT = Path(__file__).parents[1]
 EDITIONS = ["README.md", "README.zh-CN.md"]
@@ -113,35 +114,19 @@ def variables_of_the_code() -> set[str]:
     for path in [*ROOT.glob("agent/**/*.py"), *ROOT.glob("webui/**/*.py")]:
         tree = ast.parse(path.read_text("utf-8"))
         prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
-                found |= _variables_in(node.value)
+        texts = {one.value for one in ast.walk(tree) if isinstance(one, ast.Constant) and id(one) not in prose}
+        found |= {text for text in texts if isinstance(text, str) and ANY_VARIABLE.fullmatch(text)}
+        if "AIVISTA_MODEL_" in texts:
+            found |= {f"AIVISTA_MODEL_{role.value.upper()}" for role in ModelRole}
     return found
 
 
-def _variables_in(text: str) -> set[str]:
-    if text == "AIVISTA_MODEL_":
-        return {text + role.value.upper() for role in ModelRole}
-    return set(ANY_VARIABLE.findall(text)) if ANY_VARIABLE.fullmatch(text) else set()
-
-
 @pytest.mark.parametrize("edition", EDITIONS)
-def test_every_flag_of_the_readme_is_one_of_the_command_and_the_other_way_round(edition: str) -> None:
-    asked = run_command("--help")
-    assert asked.returncode == 0
-    flags = set(EVERY_FLAG.findall(asked.stdout)) - {"--help"}
+def test_every_flag_and_every_variable_of_the_readme_is_one_of_the_code_and_the_other_way_round(edition: str) -> None:
+    flags = set(EVERY_FLAG.findall(done("--help"))) - {"--help"}
     assert {flag for cell, *_ in settings_rows(edition) for flag in EVERY_FLAG.findall(cell)} == flags
-
-
-@pytest.mark.parametrize("edition", EDITIONS)
-def test_every_variable_of_the_readme_is_one_of_the_code_and_the_other_way_round(edition: str) -> None:
     assert named_variables(edition) == variables_of_the_code()
-
-
-@pytest.mark.parametrize("edition", EDITIONS)
-def test_no_variable_is_named_outside_the_table_that_is_not_in_it(edition: str) -> None:
-    text = (ROOT / edition).read_text("utf-8")
-    assert set(ANY_VARIABLE.findall(text)) <= named_variables(edition)
+    assert set(ANY_VARIABLE.findall((ROOT / edition).read_text("utf-8"))) <= named_variables(edition)
 
 
 def test_both_editions_have_the_same_settings_and_the_same_commands() -> None:
@@ -151,11 +136,3 @@ def test_both_editions_have_the_same_settings_and_the_same_commands() -> None:
     shells = [re.findall(r"```sh\n(.*?)```", (ROOT / edition).read_text("utf-8"), re.DOTALL) for edition in EDITIONS]
     assert shells[0] == shells[1]
     assert len(shells[0]) >= 2
-
-
-@pytest.mark.parametrize("edition", EDITIONS)
-def test_every_link_within_the_repository_leads_somewhere(edition: str) -> None:
-    targets = re.findall(r"\]\(([^)#]+)", (ROOT / edition).read_text("utf-8"))
-    inside = [target for target in targets if "://" not in target]
-    assert inside
-    assert [target for target in inside if not (ROOT / target).exists()] == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
 
 import httpx2
 import pytest
@@ -16,6 +15,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from agent.settings import OPERATOR
+from tests.support.clock import Standing
 from webui.sessions import COOKIE, Sessions
 from webui.sign_in import LET_IN_COOKIE, SIGN_IN, WAS_IN_COOKIE, SignIn, WayIn
 from webui.sign_in_limits import MOST_WAITING, TRIES_AT_ONCE, SignInLimits
@@ -24,16 +24,6 @@ PASSWORD = "a red fox"
 PAGE = {"Accept": "text/html,application/xhtml+xml"}
 # Not of the documentation's addresses, which are not public.
 GUESSERS, GUESTS = "93.184.216.34", "93.184.216.35"
-
-
-@dataclass
-class Clock:
-    """A clock that stands."""
-
-    now: float = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 Browser = Callable[..., AbstractAsyncContextManager[httpx2.AsyncClient]]
@@ -135,7 +125,7 @@ async def test_with_the_password_the_studio_opens_and_stays_open_until_there_is_
 async def test_a_wrong_password_is_told_and_one_who_guesses_waits_longer_each_time(
     browser: Browser, way_in: WayIn
 ) -> None:
-    clock = Clock()
+    clock = Standing()
     way_in.limits = SignInLimits(clock, pace=1000)
     pauses, refused = [], None
     async with browser(GUESSERS) as guesser:

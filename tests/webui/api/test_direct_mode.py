@@ -12,7 +12,7 @@ import pytest
 
 from agent.errors import ErrorCode, ErrorInfo
 from agent.history_images import TOOL_NAME
-from agent.messages import ImagePart, TextPart
+from agent.messages import ImagePart, Role
 from agent.providers.scripted import Asked, Line, calls, says
 from tests.support.api import (
     ANNA,
@@ -92,11 +92,10 @@ async def test_a_context_that_comes_again_with_its_answer_goes_on_in_its_convers
 
 async def test_pictures_of_the_past_are_placeholders_and_are_recalled_by_their_id(tmp_path: Path) -> None:
     def script(said: Asked) -> Line:
-        if results(said):
+        if said.messages[-1].role is Role.TOOL:
             return says("It is blue.")
-        told = "".join(part.text for one in said.messages for part in one.parts if isinstance(part, TextPart))
-        [found] = re.findall(r"(\[Picture:history_[^\]]*)\]", told)
-        return calls(call(TOOL_NAME, "c1", image_id=found))
+        told = "".join(message.text for message in said.messages)
+        return calls(call(TOOL_NAME, "c1", image_id=re.findall(r"\[Picture:history_[^\]]*", told)[0]))
 
     context: list[Message] = [["human", [text("keep this"), picture(png("blue"))]], ["assistant", "Kept."]]
     async with served(tmp_path, text=script) as one, one.client() as client:

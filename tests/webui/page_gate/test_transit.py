@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from webui.page_gate.comers import Comer
+from tests.webui.page_gate.test_limits import comer
 from webui.page_gate.transit import KEPT_S, Transit, given_folder
 from webui.sessions import Sessions, Visitor
 from webui.words import load_words
@@ -30,10 +30,6 @@ def transit(folder: Path) -> Transit:
     return Transit(folder, Sessions(b"s" * 32, is_shared=True), most_bytes_of_one=10 * MB)
 
 
-def comer(name: str, address: str | None = "93.184.216.1") -> Comer:
-    return Comer(name, address, WORDS)
-
-
 def file_in(folder: Path, name: str) -> str:
     path = folder / name
     path.parent.mkdir(exist_ok=True)
@@ -49,13 +45,10 @@ def test_a_file_that_nobody_is_known_to_have_sent_is_nobodys(transit: Transit, f
     assert transit.is_of(f"{folder}/./abc/../abc/a.png", "ann")
     assert not transit.is_of(path, "bob")
     assert not transit.is_of(str(folder), "ann")
+    for no_file in ("\0", "/tmp/a\0b", "\ud800"):
+        assert not transit.is_of(no_file, "ann")
     # What is no upload is left to whoever looks after it.
     assert transit.is_of("/etc/hostname", "bob")
-
-
-@pytest.mark.parametrize("path", ["\0", "/tmp/a\0b", "\ud800"])
-def test_what_no_file_can_be_called_is_nobodys(transit: Transit, path: str) -> None:
-    assert not transit.is_of(path, "ann")
 
 
 async def test_what_is_sent_while_the_folder_is_looked_through_keeps_its_owner(transit: Transit, folder: Path) -> None:

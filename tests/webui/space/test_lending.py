@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from agent.conversation import Conversation
 from agent.errors import ErrorCode
-from agent.events import TurnDone, TurnFailed, TurnPaused
+from agent.events import TurnDone, TurnEvent, TurnFailed, TurnPaused
 from agent.plans import Decision, PlanEdit
 from agent.settings import OPERATOR, Settings, TurnSettings
 from agent.storage.gallery_values import GalleryQuery
@@ -21,7 +21,7 @@ from tests.support.gemini import SMALL, on_gemini, paint
 from tests.support.scenes import only
 from tests.support.turns import started
 from tests.support.waiting import until
-from tests.webui.space.conftest import all_of, leave, purse, settled
+from tests.webui.space.test_limited import all_of, purse, settled
 from tests.wire_server import GeminiServer, Hold, HttpError, Text
 from tests.wire_server.models import Kind
 from webui.space.limited import LimitedStudio
@@ -55,6 +55,13 @@ async def lending(settings: Settings, pays: Pays = HALF, owner: str = ANN) -> As
 
 def asking(text: str = "a red fox", chosen: TurnSettings | None = None) -> TurnRequest:
     return TurnRequest(text=text, settings=chosen or TurnSettings())
+
+
+async def leave(events: AsyncIterator[TurnEvent]) -> None:
+    """Close a page on its first event."""
+    await anext(events)
+    assert isinstance(events, AsyncGenerator)
+    await events.aclose()
 
 
 async def over(studio: Studio, conversation_id: str) -> Conversation:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -12,26 +13,32 @@ from agent.events import Step, ThoughtLog, TurnDone, TurnEvent, TurnFailed
 from agent.settings import OPERATOR, Settings
 from agent.studio import Studio, TurnRequest
 from agent.workflow.fuller_wishes import Wish
-from tests.webui.space.conftest import all_of, purse, settled
+from tests.support.clock import Standing
 from tests.wire_server import GeminiProcess
-from webui.space.limited import WINDOW_S, Gate, LimitedStudio
+from webui.space.limited import PURSE, WINDOW_S, Gate, LimitedStudio
 from webui.space.spacefile import Limits, Pays
 
 FOX = TurnRequest(text="Draw a red fox in the snow, watercolour")
 KEY = SecretStr("AIza-visitors-own-0001")
 
 
-class Clock:
-    """Seconds, as the test says."""
+async def all_of(events: AsyncIterator[TurnEvent]) -> list[TurnEvent]:
+    return [event async for event in events]
 
-    now = 0.0
 
-    def __call__(self) -> float:
-        return self.now
+async def settled(studio: Studio) -> None:
+    """Wait for what outlives a turn."""
+    for task in list(studio._kept):
+        await task
+
+
+async def purse(studio: Studio) -> float:
+    """Return what of the owner's was spent today."""
+    return (await studio.spend.day(PURSE)).price_usd
 
 
 def test_a_visitor_comes_so_often_in_ten_minutes_and_the_others_do_not_mind() -> None:
-    clock = Clock()
+    clock = Standing(0.0)
     gate = Gate(2, clock)
     for _ in range(2):
         gate.enter("a")
