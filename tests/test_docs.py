@@ -27,9 +27,6 @@ def text_of(name: str) -> str:
     return (DOCS / name).read_text("utf-8")
 
 
-# Made from the code.
-
-
 @pytest.mark.parametrize("made", PAGES, ids=lambda made: made.PAGE.stem)
 def test_a_page_that_is_made_from_the_code_is_the_one_it_makes(made: ModuleType) -> None:
     assert made.PAGE.read_text("utf-8") == made.page(), "it has changed: run `python -m tests.docs`"
@@ -68,9 +65,6 @@ def test_the_tree_of_the_architecture_names_every_leaf_and_every_file_of_the_wor
     assert files - named - {"__init__.py"} == set(), "these are new"
 
 
-# Links.
-
-
 def anchors_of(path: Path) -> set[str]:
     """Return what a heading of the page can be reached by, as GitHub makes it."""
     headings = re.findall(
@@ -94,9 +88,6 @@ def test_every_link_of_a_page_leads_somewhere(name: str) -> None:
 
 def test_the_index_leads_to_every_page() -> None:
     assert {name for name in NAMES if f"]({name}" not in text_of("README.md")} == {"README.md"}
-
-
-# What a person sees.
 
 
 def sentences() -> list[re.Pattern[str]]:

@@ -84,9 +84,6 @@ def test_the_client_example_gets_a_picture_from_a_running_studio(
         assert min(picture.size) > 500
 
 
-# Flags and variables.
-
-
 def settings_rows(edition: str) -> list[list[str]]:
     """Return the rows of the table of settings: flag, variable, what it is, otherwise."""
     text = (ROOT / edition).read_text("utf-8")

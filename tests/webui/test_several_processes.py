@@ -133,6 +133,11 @@ async def test_page_mcp_server_and_script_paint_in_turns_and_at_once_and_nothing
         kept = await three.script.conversation(conversation.id)
         handles = [f"#{number}" for number in range(1, 13)]
         assert await three.page_shows(conversation.id) == handles
+        # One request is one turn in whichever process it comes.
+        other, ways = await three.script.new_conversation(), [three.page_paints, three.mcp_paints] * 10
+        once = await asyncio.gather(*(way(other.id, "Draw a red fox", "press-1") for way in ways))
+        once.append(await three.page_paints(other.id, "Draw a red fox", "press-1"))
+        kept_once = await three.script.conversation(other.id)
     assert sorted(handle for one in made for handle in one) == sorted(handles)
     assert [turn.state for turn in kept.turns] == [TurnState.DONE] * 12
     assert in_a_line(kept)
@@ -140,22 +145,10 @@ async def test_page_mcp_server_and_script_paint_in_turns_and_at_once_and_nothing
     made_in = {turn.id: turn.text for turn in kept.turns}
     told = {wish: handle for (_, wish), (handle,) in zip(wishes, made, strict=True)}
     assert {made_in[picture.turn_id]: picture.handle for picture in kept.pictures} == told
-    assert list(paid(home).values()) == [1] * 12
+    assert once == [["#1"]] * 21
+    assert len(kept_once.turns) == len(kept_once.pictures) == 1
+    assert list(paid(home).values()) == [1] * 13
     assert Housekeeping(home).check().findings == ()
-
-
-async def test_one_request_is_one_turn_in_whichever_process_it_comes(tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    async with writers(home) as three:
-        conversation = await three.script.new_conversation()
-        ways = [three.page_paints, three.mcp_paints] * 10
-        made = await asyncio.gather(*(way(conversation.id, "Draw a red fox", "press-1") for way in ways))
-        again = await three.page_paints(conversation.id, "Draw a red fox", "press-1")
-        kept = await three.script.conversation(conversation.id)
-    assert made == [["#1"]] * 20
-    assert again == ["#1"]
-    assert len(kept.turns) == len(kept.pictures) == 1
-    assert list(paid(home).values()) == [1]
 
 
 @pytest.fixture

@@ -55,18 +55,6 @@ def say(page: PageProcess, text: str, client: httpx2.Client | None = None, conve
     return answer
 
 
-def test_no_conversation_of_one_visitor_goes_on_for_another_but_a_signed_link_opens_to_whoever_has_it(
-    public: PageProcess,
-) -> None:
-    with browser(public) as ada, browser(public) as ben:
-        mine = say(public, "draw a fox", ada)
-        theirs = say(public, "and now?", ben, mine["conversation"])
-        assert theirs["error"]["code"] == "conversation_not_found"
-        link = mine["pictures"][0]["url"]
-        assert ben.get(link).headers["content-type"].startswith("image/")
-        assert ben.get(link.replace("sig=", "sig=0")).status_code == 404
-
-
 def test_visitors_draw_without_the_operators_key_and_the_operator_with_it_and_out_of_their_sight(
     public: PageProcess, operator: httpx2.Client, gemini: GeminiProcess
 ) -> None:

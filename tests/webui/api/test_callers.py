@@ -232,9 +232,6 @@ async def test_a_callers_own_key_serves_that_request_alone_and_is_nowhere_kept(
     assert [data for data in kept if CANARY.encode() in data] == []
 
 
-# Tokens.
-
-
 def test_a_token_is_told_once_kept_as_a_hash_and_known_at_once(tmp_path: Path) -> None:
     file = TokenFile(tmp_path)
     tokens = Tokens(file, {}, is_open=True)

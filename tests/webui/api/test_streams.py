@@ -179,25 +179,20 @@ def test_an_id_names_the_telling_the_event_and_the_frame_and_one_that_is_none_of
     assert [one for one in foreign if Cursor.read(one) is not None] == []
 
 
-async def test_a_turn_that_is_silent_sends_heartbeats() -> None:
-    silent = asyncio.Event()
-    telling = Tellings().begin("c", "anna", ending(silent))
-    follow = telling.follow(0, 0.01)
+async def test_a_turn_that_is_silent_sends_heartbeats_and_its_telling_is_let_go_some_while_after_its_end() -> None:
+    silent, over, now_s = asyncio.Event(), asyncio.Event(), 0.0
+    tellings = Tellings(clock=lambda: now_s)
+    ended, goes_on = (tellings.begin("c", "anna", ending(one)) for one in (silent, asyncio.Event()))
+    follow = ended.follow(0, 0.01)
     assert [await anext(follow) for _ in range(3)] == [None, None, None]
     silent.set()
     assert [one async for one in follow if one is not None] == [(0, DONE)]
-
-
-async def test_a_telling_is_let_go_some_while_after_its_end_and_not_before() -> None:
-    now_s, over = 0.0, asyncio.Event()
-    tellings = Tellings(clock=lambda: now_s)
-    over.set()
-    ended, goes_on = tellings.begin("c", "anna", ending(over)), tellings.begin("c", "anna", ending(asyncio.Event()))
     await until(lambda: ended.is_over)
     await asyncio.sleep(0)
     assert tellings.find(ended.id, "c", "ben") is None
     now_s = KEPT_S + 1
     assert tellings.find(ended.id, "c", "anna") is ended
+    over.set()
     tellings.begin("c", "anna", ending(over))
     assert tellings.find(ended.id, "c", "anna") is None
     assert tellings.find(goes_on.id, "c", "anna") is goes_on

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 
-from tests.support.commands import done, refused
+from tests.support import commands
 from tests.webui.space.conftest import Clone
 from webui.space.building import BuiltSpace, build, open_project
 from webui.space.spacefile import SpaceProblem, read_spacefile
@@ -109,7 +109,8 @@ def test_a_secret_in_a_file_or_a_variable_that_the_studio_cannot_read_stops_it(c
 
 def test_the_command_says_what_it_built_and_refuses_in_a_sentence(clone: Clone, tmp_path: Path) -> None:
     flags = ("space", "build", "--project", str(root := clone()))
-    assert done(*flags).startswith(f"Built {root / 'build' / 'space'}: ")
+    assert commands.done(*flags).startswith(f"Built {root / 'build' / 'space'}: ")
     assert (root / "build" / "space" / "app.py").exists()
     os.unlink(root / "requirements.lock")
-    assert refused(*flags) == f"aivista: there is no requirements.lock in {root}; run this in a clone of the project.\n"
+    told = f"aivista: there is no requirements.lock in {root}; run this in a clone of the project.\n"
+    assert commands.refused(*flags) == told
