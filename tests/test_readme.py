@@ -10,6 +10,7 @@ import sys
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -37,17 +38,11 @@ def run_example(code: str, folder: Path, **environment: str) -> str:
     """Run an example as its reader would, in a folder of their own; return what it printed."""
     script = folder / "example.py"
     script.write_text(code, "utf-8")
-    ended = subprocess.run(
-        [sys.executable, "-X", "utf8", "-W", "error::ResourceWarning", str(script)],
-        cwd=folder,
-        env=clean_environment(**environment),
-        capture_output=True,
-        encoding="utf-8",
-        timeout=_PATIENCE_S,
-        check=False,
-    )
+    command = [sys.executable, "-X", "utf8", "-W", "error::ResourceWarning", str(script)]
+    told: dict[str, Any] = {"cwd": folder, "env": clean_environment(**environment), "timeout": _PATIENCE_S}
+    ended = subprocess.run(command, capture_output=True, encoding="utf-8", check=False, **told)
     assert ended.returncode == 0, ended.stderr
-    return ended.stdout
+    return str(ended.stdout)
 
 
 @pytest.mark.parametrize("edition", EDITIONS)

@@ -60,8 +60,11 @@ def test_visitors_draw_without_the_operators_key_and_the_operator_with_it_and_ou
 ) -> None:
     gemini.control(clear=True)
     with browser(public) as ada:
-        assert say(public, "draw a fox", ada)["pictures"]
+        link = say(public, "draw a fox", ada)["pictures"][0]["url"]
         assert gemini.read("requests") == []
+        # A link that was signed for a picture opens it to whoever has it, whatever their cookie.
+        assert operator.get(link).headers["content-type"].startswith("image/")
+        assert operator.get(link.replace("sig=", "sig=0")).status_code == 404
         drawn = say(public, "draw a fox", operator)
         assert (drawn["error"], gemini.read("requests") != []) == (None, True)
         for one, status in ((operator, 200), (ada, 404)):

@@ -149,29 +149,22 @@ async def test_half_a_character_is_taken_as_a_sign_that_nobody_knows(tmp_path: P
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_more_than_fits_is_refused_before_it_is_read_and_while_it_comes(quiet: httpx.AsyncClient) -> None:
-    declared = await quiet.post("/api/v1/conversations", content=b" " * (3 << 20))
-    assert (declared.status_code, declared.json()["code"]) == (413, "body_too_large")
+async def test_what_is_not_there_or_does_not_fit_is_refused_in_the_callers_language(quiet: httpx.AsyncClient) -> None:
+    missing = await quiet.get("/api/v1/nothing", headers={"Accept-Language": "zh-CN,zh;q=0.9"})
+    assert (missing.status_code, missing.json()["code"]) == (404, "no_such_address")
+    assert "地址" in missing.json()["detail"]
+    wrong = await quiet.request("TRACE", "/api/v1/conversations")
+    assert (wrong.status_code, "GET" in wrong.headers["Allow"]) == (405, True)
+    assert (await quiet.get("/v1/nothing")).json()["error"]["code"] == "no_such_address"
 
     async def endless() -> AsyncIterator[bytes]:
         for _ in range(40):
             yield b" " * 100_000
 
+    declared = await quiet.post("/api/v1/conversations", content=b" " * (3 << 20))
     streamed = await quiet.post("/api/v1/styles", content=endless(), headers={"Content-Type": "application/json"})
-    assert (streamed.status_code, streamed.json()["code"]) == (413, "body_too_large")
-
-
-@pytest.mark.asyncio(loop_scope="module")
-async def test_what_is_not_there_is_said_in_the_callers_language(quiet: httpx.AsyncClient) -> None:
-    chinese = {"Accept-Language": "zh-CN,zh;q=0.9"}
-    missing = await quiet.get("/api/v1/nothing", headers=chinese)
-    assert (missing.status_code, missing.json()["code"]) == (404, "no_such_address")
-    assert "地址" in missing.json()["detail"]
-    wrong = await quiet.request("TRACE", "/api/v1/conversations")
-    assert wrong.status_code == 405
-    assert "GET" in wrong.headers["Allow"]
-    openai = (await quiet.get("/v1/nothing")).json()
-    assert openai["error"]["code"] == "no_such_address"
+    for answer in (declared, streamed):
+        assert (answer.status_code, answer.json()["code"]) == (413, "body_too_large")
 
 
 async def test_each_owner_has_a_rate_of_requests_and_of_turns(tmp_path: Path) -> None:

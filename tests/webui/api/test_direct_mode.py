@@ -191,7 +191,5 @@ def test_of_the_places_the_oldest_are_forgotten_and_each_is_given_once() -> None
     contexts = Contexts()
     for number in range(2001):
         contexts.keep("anna", [f"d{number}", f"e{number}"], Place(f"c{number}", None))
-    assert contexts.take("anna", "d0") is None
-    assert contexts.take("ben", "d2000") is None
-    assert contexts.take("anna", "e2000") == Place("c2000", None)
-    assert contexts.take("anna", "d2000") is None
+    asked_for = (("anna", "d0"), ("ben", "d2000"), ("anna", "e2000"), ("anna", "d2000"))
+    assert [contexts.take(*one) for one in asked_for] == [None, None, Place("c2000", None), None]

@@ -121,13 +121,20 @@ async def test_failures_of_the_model_and_of_the_token_are_openais_errors(tmp_pat
                 await client.images.generate(prompt="a fox")
 
 
-async def test_what_would_pass_a_cap_is_not_painted(tmp_path: Path) -> None:
-    async with served(tmp_path, text=[paints()], cap_day_usd=0.01) as one, openai_client(one) as client:
+async def test_what_would_pass_a_cap_is_not_painted_and_what_was_painted_before_a_failure_is_handed_over(
+    tmp_path: Path,
+) -> None:
+    async with served(tmp_path / "capped", text=[paints()], cap_day_usd=0.01) as one, openai_client(one) as client:
         with pytest.raises(openai.APIStatusError) as caught:
             await client.images.generate(prompt="a fox")
         assert caught.value.code == "needs_decision"
         assert one.provider is not None
         assert all(asked.request is None for asked in one.provider.asked)
+    lines = [paints(number_of_images=4), Line(error=ErrorInfo(code=ErrorCode.PROMPT_BLOCKED))]
+    async with served(tmp_path, text=lines, pictures=[painted()] * 4) as one, openai_client(one) as client:
+        made = await client.images.generate(prompt="a red fox", n=8)
+        assert made.data is not None
+        assert len(made.data) == 4
 
 
 NOTHING = ("model", "n", "size", "quality", "response_format", "user", "background", "output_format", "stream")
@@ -148,11 +155,3 @@ async def test_null_and_an_empty_field_are_the_same_as_left_out_and_an_unknown_o
             answer = await client.post("/v1/images/edits", data={"prompt": "red", **fields}, files=files)
             assert answer.status_code == 422
             assert "depth: Extra inputs are not permitted" in answer.json()["error"]["message"]
-
-
-async def test_what_was_painted_before_a_failure_is_handed_over(tmp_path: Path) -> None:
-    lines = [paints(number_of_images=4), Line(error=ErrorInfo(code=ErrorCode.PROMPT_BLOCKED))]
-    async with served(tmp_path, text=lines, pictures=[painted()] * 4) as one, openai_client(one) as client:
-        made = await client.images.generate(prompt="a red fox", n=8)
-        assert made.data is not None
-        assert len(made.data) == 4
