@@ -65,9 +65,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageProcess]:
 
 
 @pytest.mark.parametrize("edition", EDITIONS)
-def test_the_client_example_gets_a_picture_from_a_running_studio(
-    edition: str, page: PageProcess, tmp_path: Path
-) -> None:
+def test_the_client_example_gets_a_picture_of_a_running_studio(edition: str, page: PageProcess, tmp_path: Path) -> None:
     code = python_examples(edition)["client"]
     assert code.count("http://127.0.0.1:7860") == 1
     said = run_example(code.replace("http://127.0.0.1:7860", page.url), tmp_path).splitlines()

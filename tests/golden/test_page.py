@@ -112,9 +112,7 @@ def around(parts: list[dict[str, Any]]) -> list[str]:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_everything_that_a_conversation_can_hold_and_what_stands_around_it_reads_as_it_did_and_has_a_name(
-    kept: Kept, golden: Golden, language: str
-) -> None:
+def test_a_conversation_and_what_stands_around_it_read_as_they_did(kept: Kept, golden: Golden, language: str) -> None:
     for name, conversation in kept.ids.items():
         parts = fetched(kept.page.url, conversation, language)
         lines, beside = as_read(parts), around(parts)

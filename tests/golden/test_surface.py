@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -50,7 +51,7 @@ async def test_the_mcp_server_offers_what_is_on_record(golden: Golden, tmp_path:
 
 def test_every_failure_has_the_code_the_actor_and_the_charge_that_are_on_record(golden: Golden) -> None:
     sentences = {language: error_sentences(language) for language in ("en", "zh-CN")}
-    told: dict[str, dict[str, object]] = {
+    told: dict[str, Any] = {
         code.value: {"actor": code.actor.value, "can_retry": code.can_retry, "charged": code.charge.value}
         | {language: said[code.value] for language, said in sentences.items()}
         for code in ErrorCode

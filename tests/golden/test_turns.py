@@ -68,9 +68,7 @@ PICTURES["$sea"] = url_of(png("blue", (64, 36)))
 
 
 @pytest.mark.parametrize("name", table("golden_turns"))
-async def test_the_models_receive_and_a_client_is_told_what_is_on_record(
-    name: str, golden: Golden, tmp_path: Path
-) -> None:
+async def test_models_receive_and_a_client_is_told_what_is_on_record(name: str, golden: Golden, tmp_path: Path) -> None:
     plain, turn = Plain(), filled(table("golden_turns")[name], PICTURES)
     with GeminiServer() as server:
         chosen: dict[str, Any] = {"gemini_api_key": SecretStr(KEY), "gemini_base_url": server.url, "retry_budget_s": 0}

@@ -126,9 +126,7 @@ async def test_what_does_not_fit_signs_nobody_in(space: Space) -> None:
         assert not space.visitor(ada).is_known
 
 
-async def test_what_cannot_be_brought_along_is_told_and_may_be_tried_again_and_an_issuer_that_is_gone_is_told(
-    space: Space,
-) -> None:
+async def test_what_cannot_be_brought_along_and_an_issuer_that_is_gone_are_told(space: Space) -> None:
     for failure in (StorageFailure(ErrorCode.DISK_FULL), SettingsError("styles.json", "[", "no list of styles")):
         space.failure, space.handed_over = failure, []
         async with space.browser() as ada:

@@ -101,9 +101,7 @@ def test_a_thread_that_is_stuck_does_not_hold_the_studio_up(tmp_path: Path) -> N
         assert studio.wait(60) == 0
 
 
-def test_a_studio_for_one_that_listens_on_the_network_answers_to_its_domain_and_to_no_other_name(
-    tmp_path: Path,
-) -> None:
+def test_a_studio_for_one_on_the_network_answers_to_its_domain_and_to_no_other_name(tmp_path: Path) -> None:
     flags = ("--host", "0.0.0.0", "--domain", "studio.example.org")
     with PageProcess(*flags, home=tmp_path, environment={"AIVISTA_SINGLE_USER": "1"}) as page:
         for host, status in ("studio.example.org", 200), ("localhost", 200), ("evil.test", 403):
@@ -117,9 +115,7 @@ _PROXIES = {
 }
 
 
-def test_proxies_that_nobody_can_read_do_not_stop_the_start_and_a_password_closes_the_page_and_the_api(
-    tmp_path: Path,
-) -> None:
+def test_proxies_that_nobody_can_read_stop_no_start_and_a_password_closes_page_and_api(tmp_path: Path) -> None:
     with PageProcess("--password", "a red fox", home=tmp_path, environment=_PROXIES, is_cold=True) as page:
         for path in ("/", "/api/v1/conversations", "/v1/models"):
             assert httpx.get(page.url + path, trust_env=False).status_code == 401

@@ -78,9 +78,7 @@ async def test_check_names_what_is_damaged_and_what_gc_would_remove(kept: Filled
     assert ("Everything is fine" in told.stdout, unnamed.exists()) == (False, True)
 
 
-def test_without_a_home_or_records_or_with_a_flag_that_belongs_elsewhere_it_is_told_in_a_sentence(
-    tmp_path: Path,
-) -> None:
+def test_without_a_home_or_records_or_with_a_wrong_flag_it_is_told_in_a_sentence(tmp_path: Path) -> None:
     missing, empty, file = tmp_path / "missing", tmp_path / "empty", tmp_path / "file"
     empty.mkdir()
     file.write_text("x")

@@ -107,9 +107,7 @@ def test_the_settings_go_by_name(client: Client, gemini: GeminiProcess) -> None:
     assert models == {"text": "gemini-4-argon", "image": "gemini-3-pro-image"}
 
 
-def test_with_confirm_the_turn_rests_with_its_plan_until_it_is_run_or_dropped(
-    client: Client, gemini: GeminiProcess
-) -> None:
+def test_with_confirm_the_turn_rests_until_its_plan_is_run_or_dropped(client: Client, gemini: GeminiProcess) -> None:
     gemini.control(on_text=[paint(), paint(count=2)])
     rests = chat(client, "draw a fox", confirm=True)[-1]
     last = chat(client, "", conversation=rests["conversation"], decision="drop")[-1]
@@ -139,9 +137,7 @@ def test_a_question_of_the_agent_is_part_of_its_words(client: Client, text: str)
     assert ("What would you like to see?" in last["text"], last["error"]) == (True, None)
 
 
-def test_an_upload_is_taken_in_and_one_that_is_no_picture_is_named(
-    client: Client, gemini: GeminiProcess, tmp_path: Path
-) -> None:
+def test_an_upload_is_taken_in_and_no_picture_is_named(client: Client, gemini: GeminiProcess, tmp_path: Path) -> None:
     photo, fake = tmp_path / "photo.png", tmp_path / "holiday.png"
     Image.new("RGB", (64, 48), "teal").save(photo)
     gemini.control(on_text=[{"kind": "Text", "text": "A teal card."}])

@@ -119,9 +119,7 @@ def test_a_session_of_the_page_opens_to_nobody_but_the_browser_that_began_it(per
     assert victim.told(event)[-1]["success"]
 
 
-def test_a_session_has_a_name_that_a_browser_makes_up_and_one_that_is_not_there_leaves_nothing_in_the_log(
-    own: PageProcess, stranger: Stranger
-) -> None:
+def test_a_session_has_a_browsers_name_and_none_that_is_missing_is_logged(own: PageProcess, stranger: Stranger) -> None:
     number, before = stranger.number("stop"), own.errors
     for session in ("", "../x", "x" * 65, "a b", "ü", 7, ["x"], {"x": 1}):
         assert stranger.join(number, stranger.plain(number), session_hash=session).status_code == 422
@@ -229,9 +227,7 @@ def test_a_name_that_was_pointed_at_this_machine_finds_nothing(own: PageProcess,
 
 
 @each_case("origin", ["http://evil.test", "null", "http://localhost:9999", "https://{host}.evil.test"])
-def test_a_page_of_another_site_can_neither_read_nor_send_nor_upload(
-    stranger: Stranger, own: PageProcess, origin: str
-) -> None:
+def test_a_page_of_another_site_cannot_read_send_or_upload(stranger: Stranger, own: PageProcess, origin: str) -> None:
     headers = {"Origin": origin.format(host="127.0.0.1")}
     for path in ("/", "/config", "/gradio_api/queue/data?session_hash=x"):
         assert stranger.http.get(path, headers=headers).status_code == 403
@@ -255,9 +251,7 @@ def test_a_program_that_is_turned_away_reads_why_in_the_form_it_knows(own: PageP
         assert (told.get("error") or told)["code"] == code
 
 
-def test_one_visitor_cannot_fill_the_studio_with_files_and_one_beyond_the_limit_leaves_nothing_behind(
-    person: Callable[..., Person],
-) -> None:
+def test_one_visitor_cannot_fill_the_studio_with_files(person: Callable[..., Person]) -> None:
     greedy, other = person(), person()
     [path] = other.upload("small.png", png("blue")).json()
     before = set(Path(path).parents[1].rglob("*"))

@@ -38,9 +38,7 @@ def chat(gemini_studio: PageProcess, **body: Any) -> str:
 
 
 @each_case("failure", FAILURES)
-def test_a_failure_is_told_without_the_words_it_was_about(
-    gemini_studio: PageProcess, gemini: GeminiProcess, failure: str
-) -> None:
+def test_a_failure_is_told_without_its_words(gemini_studio: PageProcess, gemini: GeminiProcess, failure: str) -> None:
     gemini.control(clear=True, **FAILURES[failure])
     before = len(gemini_studio.errors)
     answered = chat(gemini_studio, messages=[["human", f"draw {WORDS}"]])

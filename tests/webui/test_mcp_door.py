@@ -177,9 +177,7 @@ async def test_what_cannot_be_done_is_refused_in_a_sentence(tmp_path: Path) -> N
                 await client.read_resource(uri)
 
 
-async def test_a_plan_waits_for_a_decision_and_a_repeated_call_paints_nothing_more_even_after_a_restart(
-    tmp_path: Path,
-) -> None:
+async def test_a_plan_waits_and_a_repeated_call_paints_nothing_more_even_after_a_restart(tmp_path: Path) -> None:
     async with on_pipes(tmp_path) as client:
         offered = {tool.name: tool.annotations for tool in (await client.list_tools()).tools}
         reading = {name for name, one in offered.items() if one is not None and one.read_only_hint}

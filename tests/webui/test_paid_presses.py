@@ -68,9 +68,7 @@ def test_a_lock_that_the_chosen_model_does_not_obey_goes_back_to_auto(ann: Perso
         assert (changed["aspect-ratio"] == "auto") is not kept, model
 
 
-def test_caps_are_amounts_and_a_plan_says_which_it_would_pass_and_by_how_much(
-    ann: Person, gemini: GeminiProcess
-) -> None:
+def test_caps_are_amounts_and_a_plan_says_which_it_passes_and_by_how_much(ann: Person, gemini: GeminiProcess) -> None:
     def saved(day: Any, conversation: Any = None) -> str:
         changed = ann.press("s-caps-save", None, s_cap_day=day, s_cap_conversation=conversation)
         return words(changed["s-caps-note"])
@@ -93,9 +91,7 @@ def plan(person: Person, gemini: GeminiProcess, **chips: Any) -> tuple[str, str]
     return person.rows()[0], re.findall(r'data-act="drop_plan" data-arg="(\w+)"', told)[-1]
 
 
-def test_a_plan_is_run_as_it_was_changed_once_and_only_within_what_its_model_offers(
-    ann: Person, gemini: GeminiProcess
-) -> None:
+def test_a_plan_is_run_once_as_it_was_changed_within_what_its_model_offers(ann: Person, gemini: GeminiProcess) -> None:
     key, turn = plan(ann, gemini, image_model="pro")
 
     def run(which: str = turn, **edit: Any) -> str:
@@ -122,9 +118,7 @@ def test_a_plan_is_run_as_it_was_changed_once_and_only_within_what_its_model_off
     assert len(pictures_asked(gemini)) == 1
 
 
-def test_a_quota_that_failed_once_is_forgotten_by_the_next_success_and_the_choice_stays(
-    ann: Person, gemini: GeminiProcess
-) -> None:
+def test_a_quota_is_forgotten_by_the_next_success_and_the_choice_stays(ann: Person, gemini: GeminiProcess) -> None:
     """Nobody is moved from Flash to Thinking, which costs more, because a minute was busy."""
     gemini.control(on_text=[{"kind": "HttpError", "status": 429, "body": quota_body("day")}])
     failed = ann.send("hello")

@@ -18,6 +18,7 @@ from tests.support.cases import each_case
 from tests.support.tables import filled, table
 from tests.support.waiting import wait_until
 from tests.webui.people import Person, words
+from tests.webui.test_addresses import change
 
 GONE = "no longer exists"
 
@@ -44,9 +45,7 @@ def test_names_pins_and_copies_are_kept_and_shown_above_the_open_conversation(an
     assert (len(title), title.endswith("(copy)")) == (120, True)
 
 
-def test_what_is_deleted_comes_back_from_where_it_was_open_or_from_the_trash_until_it_goes_for_good(
-    ann: Person, ben: Person
-) -> None:
+def test_what_is_deleted_comes_back_until_it_goes_for_good(ann: Person, ben: Person) -> None:
     stays, first, second = (ann.says(text) for text in ("hello there", "good morning", "good evening"))
     changed = ann.changes("delete", first, first)
     assert changed["conversation"] == ""
@@ -162,17 +161,9 @@ def gallery(person: Person) -> dict[str, int]:
     return {one.get("data-handle"): int(one.get("data-id")) for one in reversed(cells)}
 
 
-def delete(person: Person, *ids: int) -> None:
-    body = {"act": "delete", "ids": ids}
-    answer = person.http.post("/aivista/gallery/change", json=body, headers={"Origin": person.url})
-    assert answer.status_code == 200, answer.text
-
-
-def test_a_deleted_picture_stands_in_the_tree_as_a_ghost_and_leaves_the_thread_the_stage_and_the_composer(
-    ann: Person, ben: Person
-) -> None:
+def test_a_deleted_picture_is_a_ghost_in_the_tree_and_nowhere_else(ann: Person, ben: Person) -> None:
     key = ann.says("draw a red fox", "make it darker", "make it brighter", "draw a boat")
-    delete(ann, gallery(ann)["#1b"])
+    change(ann, "delete", gallery(ann)["#1b"])
     shown = nodes(ann.tree(key))
     assert set(shown) == {"#1", "#1b", "#1c", "#2"}
     assert (shown["#1c"].get("data-parents"), shown["#1b"].get("data-parents")) == ("#1b", "#1")
@@ -209,7 +200,7 @@ def test_pictures_of_the_gallery_are_opened_compared_and_used_here_or_elsewhere(
         assert press("compare", *which) == {}
     joined = press("reference", 0, 1, editing="#2")
     assert (joined["references"], joined["editing"]) == ("#1", "#2")
-    delete(ann, ids[1])
+    change(ann, "delete", ids[1])
     gone = press("changed", 1, opened="#2", editing="#2")
     assert "No picture is open" in words(gone["canvas"])
     assert (gone["editing"], "/2?size" in json.dumps(gone["chat"])) == ("", False)
@@ -404,8 +395,7 @@ def test_what_somebody_wrote_is_markup_nowhere(ann: Person) -> None:
     ann.changes("rename", key, key, text=hostile)
     [*_, turn] = turns(ann, key)
     ids = gallery(ann)
-    change = {"act": "tag", "ids": list(ids.values()), "tag": hostile[:60]}
-    assert ann.http.post("/aivista/gallery/change", json=change).status_code == 200
+    change(ann, "tag", *ids.values(), tag=hostile[:60])
     style(ann, "save", fields=dict.fromkeys(MOON, hostile) | {"name_en": f"{hostile[:40]} moon"})
     trace = ann.http.get(f"/aivista/trace/{key}/{turn}").json()["html"]
     numbers = [one.get("data-number") for one in elements(trace, "//*[@data-number]")]

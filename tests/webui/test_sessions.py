@@ -57,11 +57,10 @@ def test_a_cookie_of_ours_is_known_and_a_forged_one_is_not() -> None:
 
 
 def test_each_cookie_is_its_own_owner_where_others_come_and_all_are_one_elsewhere() -> None:
-    for is_shared in (True, False):
+    for is_shared, count in ((True, 4), (False, 1)):
         ours = sessions(is_shared=is_shared)
         owners = {ours.owner(ours.token_of(ours.new_cookie())) for _ in range(3)} | {ours.owner(None)}
-        assert len(owners) == (4 if is_shared else 1)
-        assert ("local" in owners) is not is_shared
+        assert (len(owners), "local" in owners) == (count, not is_shared)
     visitor = sessions().visitor(Asked({COOKIE: sessions().new_cookie("account-1")}))
     assert (visitor.owner, visitor.is_known) == ("local", False)
 
@@ -129,9 +128,7 @@ def test_the_language_comes_from_the_cookie_or_the_browser() -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes are POSIX's")
-def test_the_secret_and_a_kept_key_are_private_whole_and_read_again(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_secret_and_a_kept_key_are_private_and_read_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     home = tmp_path / "new" / "home"
     kept = KeptKey(home)
     assert kept.read() is None
@@ -171,10 +168,9 @@ def test_the_key_of_the_session_goes_first_and_where_others_come_none_is_kept_an
     ours = open_sessions(Settings(home=tmp_path, is_public=is_public), is_shared=is_shared, language=None)
     kept = None if is_shared or is_public else KEY
     assert (ours.kept is None, ours.key(ME)) == (kept is None, kept)
-    ours.hold_key(ME, OTHER)
-    assert (ours.key(ME), ours.session_key(ME)) == (OTHER, OTHER)
-    ours.hold_key(ME, None)
-    assert (ours.key(ME), ours.session_key(ME)) == (kept, None)
+    for held, used in ((OTHER, OTHER), (None, kept)):
+        ours.hold_key(ME, held)
+        assert (ours.key(ME), ours.session_key(ME)) == (used, held)
 
 
 def test_the_command_lets_no_key_into_its_log_nor_into_the_web_servers(tmp_path: Path) -> None:

@@ -120,9 +120,7 @@ def paid(home: Path) -> dict[str, int]:
     return {f"{turn_id} {name}": attempts for turn_id, name, attempts in rows}
 
 
-async def test_page_mcp_server_and_script_paint_in_turns_and_at_once_and_nothing_is_lost_or_paid_twice(
-    tmp_path: Path,
-) -> None:
+async def test_page_mcp_server_and_script_paint_and_nothing_is_lost_or_paid_twice(tmp_path: Path) -> None:
     home = tmp_path / "home"
     async with writers(home) as three:
         conversation = await three.script.new_conversation()
@@ -157,9 +155,7 @@ def server() -> Iterator[GeminiServer]:
         yield running
 
 
-async def test_a_process_killed_in_mid_turn_holds_up_nobody_and_its_call_is_not_made_again(
-    server: GeminiServer, tmp_path: Path
-) -> None:
+async def test_a_process_killed_in_mid_turn_holds_up_nobody(server: GeminiServer, tmp_path: Path) -> None:
     home = tmp_path / "home"
     server.on_text(lambda request: paint("a fox"))
     server.on_image(SMALL, Hold(SMALL), lambda request: SMALL)
@@ -214,9 +210,7 @@ async def test_stop_reaches_a_turn_of_another_process(server: GeminiServer, tmp_
     assert [(one.handle, one.after_stop) for one in kept.pictures] == [("#1", True)]
 
 
-async def test_a_turn_whose_process_was_killed_is_taken_over_by_the_page_and_paid_once(
-    server: GeminiServer, tmp_path: Path
-) -> None:
+async def test_a_turn_of_a_killed_process_is_taken_over_and_paid_once(server: GeminiServer, tmp_path: Path) -> None:
     home, painted = tmp_path / "home", 0
     environment = {"GEMINI_API_KEY": KEY, "GOOGLE_GEMINI_BASE_URL": server.url}
     with PageProcess(home=home, environment=environment) as page:

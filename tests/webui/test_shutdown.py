@@ -59,9 +59,7 @@ async def not_ready(client: httpx.AsyncClient) -> Any:
     return await until(refusal)
 
 
-async def test_a_turn_that_ends_within_the_grace_has_its_picture_and_nobody_begins_another(
-    server: GeminiServer, tmp_path: Path
-) -> None:
+async def test_a_turn_that_ends_within_the_grace_has_its_picture(server: GeminiServer, tmp_path: Path) -> None:
     with page_on(server, tmp_path) as page:
         async with httpx.AsyncClient(base_url=page.url, timeout=60) as client:
             assert (await client.get("/readyz")).json() == {"status": "ready"}
@@ -84,9 +82,7 @@ async def test_a_turn_that_ends_within_the_grace_has_its_picture_and_nobody_begi
         assert (await studio.conversation(other)).turns == ()
 
 
-async def test_a_second_signal_ends_the_wait_and_the_next_start_tells_the_truth(
-    server: GeminiServer, tmp_path: Path
-) -> None:
+async def test_a_second_signal_ends_the_wait_and_the_next_start_is_true(server: GeminiServer, tmp_path: Path) -> None:
     with page_on(server, tmp_path) as page:
         client = httpx.AsyncClient(base_url=page.url, timeout=60)
         async with client, painting(client, server) as (conversation, events):

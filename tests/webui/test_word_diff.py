@@ -25,9 +25,7 @@ def joined(pieces: list[tuple[Kind, str]], without: Kind) -> str:
 
 
 @each_case(("before", "after"), CASES)
-def test_both_texts_can_be_read_from_the_pieces_and_on_the_page_is_read_what_would_be_sent(
-    before: str, after: str
-) -> None:
+def test_both_texts_can_be_read_from_the_pieces_and_the_page_shows_what_is_sent(before: str, after: str) -> None:
     pieces = word_diff(before, after)
     assert joined(pieces, "removed") == after
     assert re.sub(r"\s", "", joined(pieces, "added")) == re.sub(r"\s", "", before)

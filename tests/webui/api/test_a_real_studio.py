@@ -63,9 +63,7 @@ def test_the_examples_in_python_run_as_they_stand(own: PageProcess, tmp_path: Pa
         assert picture.width > picture.height
 
 
-def test_the_problem_that_the_docs_show_is_the_one_that_comes_and_their_addresses_are_the_routes(
-    own: PageProcess,
-) -> None:
+def test_the_docs_show_the_problem_that_comes_and_the_addresses_that_there_are(own: PageProcess) -> None:
     [shown] = map(json.loads, examples("json"))
     with httpx.Client(base_url=own.url) as client:
         client.get("/")

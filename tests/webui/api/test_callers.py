@@ -50,9 +50,7 @@ def calls_of(paths: dict[str, Any]) -> list[tuple[str, str]]:
     return [(method.upper(), path) for path, methods in paths.items() for method in methods]
 
 
-async def test_the_schema_names_our_routes_alone_documents_each_and_none_answers_without_a_token(
-    shared: Served,
-) -> None:
+async def test_the_schema_documents_our_routes_alone_and_none_answers_without_a_token(shared: Served) -> None:
     found = await schema(shared)
     assert all(path.startswith(("/api/v1/", "/v1/")) for path in found["paths"])
     operations = [one for methods in found["paths"].values() for one in methods.values()]
@@ -179,9 +177,7 @@ async def test_each_owner_has_a_rate_of_requests_and_of_turns(tmp_path: Path) ->
         assert [(await client.get(path)).status_code for client in (anna, anna, ben)] == [200, 429, 200]
 
 
-def test_no_token_is_needed_where_nobody_else_comes_and_no_password_is_asked_for_and_the_callers_language_wins(
-    tmp_path: Path,
-) -> None:
+def test_no_token_is_needed_where_nobody_else_comes_and_no_password_is_asked_for(tmp_path: Path) -> None:
     sessions = Sessions(b"s" * 32)
     for is_public, has_password in ((False, False), (True, False), (False, True), (True, True)):
         settings = Settings(home=tmp_path, is_public=is_public)
@@ -200,7 +196,7 @@ def test_a_bucket_fills_at_its_rate() -> None:
     assert buckets.take("ben") == 0
 
 
-async def test_a_callers_own_key_serves_that_request_alone_and_is_nowhere_kept(
+async def test_a_callers_own_key_serves_one_request_and_is_not_kept(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with GeminiServer() as gemini:
@@ -242,9 +238,7 @@ def test_a_token_is_told_once_kept_as_a_hash_and_known_at_once(tmp_path: Path) -
     assert [file.remove("anna"), tokens.owner(f"Bearer {token}"), file.remove("anna")] == [True, None, False]
 
 
-def test_a_file_of_tokens_that_cannot_be_read_lets_nobody_in_and_the_name_local_is_the_pages_owner(
-    tmp_path: Path,
-) -> None:
+def test_a_file_of_tokens_that_cannot_be_read_lets_nobody_in_and_local_is_the_pages_owner(tmp_path: Path) -> None:
     file, given = TokenFile(tmp_path), {"local": SecretStr("a-token-of-the-operator")}
     assert Tokens(file, given, is_open=False).owner("bearer  a-token-of-the-operator") == "local"
     assert Tokens(file, {}, is_open=False).owner("") is None

@@ -49,9 +49,7 @@ async def test_a_turn_streams_words_steps_and_a_picture_and_ends_with_done(clien
         assert (await client.get(image["url"], params={"form": form})).content.startswith(b"\x89PNG")
 
 
-async def test_conversations_are_listed_named_pinned_searched_deleted_brought_back_and_gone_for_good(
-    client: httpx.AsyncClient,
-) -> None:
+async def test_conversations_are_named_pinned_searched_deleted_and_brought_back(client: httpx.AsyncClient) -> None:
     async def listed(**asked: str) -> list[str]:
         return [one["id"] for one in (await client.get(CONVERSATIONS, params=asked)).json()["conversations"]]
 
@@ -77,9 +75,7 @@ async def test_conversations_are_listed_named_pinned_searched_deleted_brought_ba
     assert await listed() == [third]
 
 
-async def test_a_turn_is_read_back_with_its_answer_its_trace_its_cost_and_its_place_in_the_gallery(
-    client: httpx.AsyncClient,
-) -> None:
+async def test_a_turn_is_read_back_with_its_trace_its_cost_and_in_the_gallery(client: httpx.AsyncClient) -> None:
     conversation = await begun(client)
     path = f"{CONVERSATIONS}/{conversation}"
 
@@ -107,9 +103,7 @@ async def test_a_turn_is_read_back_with_its_answer_its_trace_its_cost_and_its_pl
     assert (await got("/api/v1/gallery/facets"))["total"] == 1
 
 
-async def test_going_back_in_words_is_told_and_the_conversation_names_the_picture_to_change(
-    client: httpx.AsyncClient,
-) -> None:
+async def test_going_back_is_told_and_the_conversation_names_the_picture_to_change(client: httpx.AsyncClient) -> None:
     conversation = await begun(client)
     photo = (await client.post("/api/v1/uploads", files={"file": ("sea.png", png("steelblue", (64, 64)))})).json()
     await sent(client, conversation, "make it warmer", images=[photo["id"]])
@@ -123,9 +117,7 @@ async def test_going_back_in_words_is_told_and_the_conversation_names_the_pictur
     assert [one.event for one in events if one.event == "image"] == []
 
 
-async def test_a_picture_is_sent_ahead_as_a_data_url_or_in_a_form_and_edited_within_a_mask(
-    client: httpx.AsyncClient,
-) -> None:
+async def test_a_picture_is_sent_ahead_in_an_address_or_a_form_and_edited_in_a_mask(client: httpx.AsyncClient) -> None:
     photo, mask = png("steelblue", (256, 256)), Image.new("L", (256, 256))
     mask.paste(255, (96, 96, 160, 160))
     sink = io.BytesIO()

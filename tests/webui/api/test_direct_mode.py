@@ -125,9 +125,7 @@ async def test_a_context_that_was_never_seen_becomes_a_conversation_with_handles
         assert (whole["title"], whole["price_usd"]) == ("my cat", events[-1].data["price_usd"])
 
 
-async def test_what_was_painted_is_edited_by_the_next_call_whether_its_picture_is_sent_back_or_not(
-    tmp_path: Path,
-) -> None:
+async def test_what_was_painted_is_edited_by_the_next_call_that_sends_it_back(tmp_path: Path) -> None:
     lines = [paints(said="A fox."), paints("The fox at night", "At night.", reference_mode="LAST_GENERATED")]
     async with served(tmp_path, text=lines, pictures=[painted(), painted("navy")]) as one, one.client() as client:
         events = await chat(client, ["human", "a fox"])

@@ -121,9 +121,7 @@ async def test_failures_of_the_model_and_of_the_token_are_openais_errors(tmp_pat
                 await client.images.generate(prompt="a fox")
 
 
-async def test_what_would_pass_a_cap_is_not_painted_and_what_was_painted_before_a_failure_is_handed_over(
-    tmp_path: Path,
-) -> None:
+async def test_no_cap_is_passed_and_what_was_painted_before_a_failure_is_handed_over(tmp_path: Path) -> None:
     async with served(tmp_path / "capped", text=[paints()], cap_day_usd=0.01) as one, openai_client(one) as client:
         with pytest.raises(openai.APIStatusError) as caught:
             await client.images.generate(prompt="a fox")

@@ -112,9 +112,7 @@ async def test_of_what_takes_long_one_is_at_work_for_a_visitor(place: Place, met
     assert (await ann.request(method, path)).status_code == 429
 
 
-async def test_the_operator_is_held_by_no_limit_and_where_nobody_else_comes_nothing_is_counted(
-    place: Place, tmp_path: Path
-) -> None:
+async def test_nothing_is_counted_of_the_operator_and_where_nobody_else_comes(place: Place, tmp_path: Path) -> None:
     own = place.browser(OPERATOR)
     for _ in range(40):
         for path in ("/export", "/gradio_api/queue/data?session_hash=abc"):

@@ -83,9 +83,7 @@ async def test_what_is_too_old_is_gone_and_nobodys(folder: Path) -> None:
     assert not transit.is_of(path, "ann")
 
 
-def test_what_a_visitor_is_given_is_for_them_alone_and_for_the_operator_where_nobody_else_comes(
-    transit: Transit, folder: Path
-) -> None:
+def test_what_a_visitor_is_given_is_for_them_alone(transit: Transit, folder: Path) -> None:
     sessions = transit.sessions
     ann, bob = (Visitor(token, sessions.owner(token), WORDS) for token in ("ann", "bob"))
     name = given_folder(sessions, ann)
@@ -101,9 +99,7 @@ def test_what_a_visitor_is_given_is_for_them_alone_and_for_the_operator_where_no
     assert Transit(folder, alone).is_of(given, alone.owner(None))
 
 
-async def test_a_fresh_cookie_for_each_upload_makes_no_more_room_and_what_is_under_way_takes_its_room_already(
-    transit: Transit,
-) -> None:
+async def test_a_fresh_cookie_makes_no_more_room_and_what_is_under_way_takes_it_already(transit: Transit) -> None:
     before, ann = await transit.room(), comer("ann", "8.8.8.8")
     sending = transit.begin(ann, 6 * MB)
     assert (transit.room_of(ann), await transit.room()) == (4 * MB, before - 6 * MB)

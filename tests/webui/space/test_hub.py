@@ -80,9 +80,7 @@ def test_a_space_is_created_with_all_that_its_spacefile_says(hub: HubServer, pus
     assert "with secret SEARCH_PASS, variable AIVISTA_TEXT_TIMEOUT_S, ada/foxes-data at /data" in said[1]
 
 
-def test_a_dry_run_says_the_same_and_changes_nothing_as_does_one_where_all_is_as_it_should_be(
-    hub: HubServer, pusher: Pusher
-) -> None:
+def test_a_dry_run_and_one_where_all_is_as_it_should_be_change_nothing(hub: HubServer, pusher: Pusher) -> None:
     told = pusher.push("--dry-run", SEARCH_PASS=SECRET)
     assert (hub.spaces, hub.buckets, hub.writes) == ({}, set(), [])
     done = pusher.push(SEARCH_PASS=SECRET)
@@ -131,9 +129,7 @@ def test_a_key_that_is_of_no_use_on_the_space_is_told_of(hub: HubServer, clone: 
     assert "still holds the secret GEMINI_API_KEY" in said[-2]
 
 
-def test_what_is_missing_and_what_the_hub_refuses_is_said_in_a_sentence(
-    hub: HubServer, pusher: Pusher, clone: Clone
-) -> None:
+def test_what_is_missing_or_refused_is_said_in_a_sentence(hub: HubServer, pusher: Pusher, clone: Clone) -> None:
     assert "the secret SEARCH_PASS, which your environment does not hold" in pusher.refused()
     clone()
     for flags, token, said in (

@@ -88,9 +88,7 @@ async def test_turns_in_line_whose_pages_are_closed_are_each_counted_once(home: 
         assert await purse(studio) == pytest.approx(kept.price_usd)
 
 
-async def test_what_a_turn_had_cost_before_the_studio_ended_is_not_paid_again(
-    home: Settings, gemini: GeminiServer
-) -> None:
+async def test_what_a_turn_cost_before_the_studio_ended_is_not_paid_again(home: Settings, gemini: GeminiServer) -> None:
     gemini.on_image(Hold(SMALL))
     async with lending(home) as (studio, conversation):
         await leave(studio.run_turn(conversation, asking(), owner=ANN))
@@ -106,9 +104,7 @@ async def test_what_a_turn_had_cost_before_the_studio_ended_is_not_paid_again(
         assert await purse(restarted) == pytest.approx(paid_usd)
 
 
-async def test_a_picture_that_comes_after_stop_is_set_aside_until_then_and_counted(
-    home: Settings, gemini: GeminiServer
-) -> None:
+async def test_a_picture_after_stop_is_set_aside_until_then_and_counted(home: Settings, gemini: GeminiServer) -> None:
     gemini.on_text(Text("Hello."))
     gemini.on_image(Hold(SMALL))
     async with lending(home, Pays(who="owner", cap_day_usd=1, cap_turn_usd=0.6)) as (studio, conversation):
@@ -161,7 +157,7 @@ async def test_a_plan_that_was_made_dearer_is_not_run(home: Settings, gemini: Ge
         assert painted(gemini) == 0
 
 
-async def test_a_turn_that_began_with_a_key_of_their_own_does_not_go_on_beyond_what_is_lent(
+async def test_a_turn_begun_with_their_own_key_does_not_go_on_beyond_the_loan(
     home: Settings, gemini: GeminiServer
 ) -> None:
     gemini.on_image(*[HttpError(500)] * 4)
@@ -184,9 +180,7 @@ async def test_to_drop_a_plan_needs_nothing_of_the_cap(home: Settings, gemini: G
         assert painted(gemini) == 0
 
 
-async def test_pictures_read_for_a_search_after_it_was_answered_are_counted(
-    home: Settings, gemini: GeminiServer
-) -> None:
+async def test_pictures_read_for_a_search_that_was_answered_are_counted(home: Settings, gemini: GeminiServer) -> None:
     gemini.on_image(SMALL)
     async with lending(home) as (studio, conversation):
         await all_of(studio.run_turn(conversation, asking(), owner=ANN))
