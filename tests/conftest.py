@@ -26,7 +26,7 @@ _SLOW = _TESTS / "slow.txt"
 _SLOW_S = 0.2
 # Whoever imports one of these starts programs.
 _PROGRAMS = frozenset(
-    ("PageProcess", "StudioChild", "GeminiProcess", "run_command", "run_child", "on_pipes", "meeting", "desk", "rogue")
+    "PageProcess StudioChild GeminiProcess run_command commands run_child on_pipes meeting desk rogue".split()  # noqa: SIM905
 )
 
 

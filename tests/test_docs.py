@@ -27,25 +27,17 @@ def text_of(name: str) -> str:
     return (DOCS / name).read_text("utf-8")
 
 
-# Made from the code.
-
-
 @pytest.mark.parametrize("made", PAGES, ids=lambda made: made.PAGE.stem)
 def test_a_page_that_is_made_from_the_code_is_the_one_it_makes(made: ModuleType) -> None:
     assert made.PAGE.read_text("utf-8") == made.page(), "it has changed: run `python -m tests.docs`"
 
 
-def test_the_drawing_shows_the_way_of_a_picture_and_none_of_langgraphs_own_nodes() -> None:
-    known = {(source, target) for source, target, _ in arrows()}
-    way = ["planner", "retriever", "executor", "critic", "presenter"]
-    assert set(pairwise(way)) <= known
-    assert "error_handler" not in page()
-
-
-@pytest.mark.parametrize(("node", "is_resting"), [("decision", True), ("retrial", True), ("executor", False)])
-def test_the_turn_rests_where_the_person_is_waited_for(node: str, is_resting: bool) -> None:
-    assert rests(node) is is_resting
-    assert (f"{node}[[{node}]]" in page()) is is_resting
+def test_the_drawing_shows_the_way_of_a_picture_where_it_rests_and_none_of_langgraphs_own_nodes() -> None:
+    drawn, known = page(), {(source, target) for source, target, _ in arrows()}
+    assert set(pairwise(("planner", "retriever", "executor", "critic", "presenter"))) <= known
+    assert "error_handler" not in drawn
+    for node, is_resting in (("decision", True), ("retrial", True), ("executor", False)):
+        assert (rests(node), f"{node}[[{node}]]" in drawn) == (is_resting, is_resting)
 
 
 def test_the_configuration_names_every_variable_of_the_code_and_no_other() -> None:
@@ -66,9 +58,6 @@ def test_the_tree_of_the_architecture_names_every_leaf_and_every_file_of_the_wor
     assert named - {path.name for path in agent_folder.rglob("*.py")} == set(), "these are gone"
     files = {path.name for folder in (agent_folder, agent_folder / "workflow") for path in folder.glob("*.py")}
     assert files - named - {"__init__.py"} == set(), "these are new"
-
-
-# Links.
 
 
 def anchors_of(path: Path) -> set[str]:
@@ -92,11 +81,9 @@ def test_every_link_of_a_page_leads_somewhere(name: str) -> None:
             assert anchor in anchors_of(found), target
 
 
-def test_the_index_leads_to_every_page() -> None:
+def test_the_index_leads_to_every_page_and_there_are_examples_to_run() -> None:
+    assert {name for name, _ in programs()} >= {"how-to.md", "python-api.md", "contributing.md"}
     assert {name for name in NAMES if f"]({name}" not in text_of("README.md")} == {"README.md"}
-
-
-# What a person sees.
 
 
 def sentences() -> list[re.Pattern[str]]:
@@ -130,10 +117,6 @@ def programs() -> Iterator[tuple[str, str]]:
         for code in re.findall(r"^```python\n(.*?)^```", text_of(name), re.MULTILINE | re.DOTALL):
             if re.match(r"import |from ", code):
                 yield name, code
-
-
-def test_there_are_examples_to_run() -> None:
-    assert {name for name, _ in programs()} >= {"how-to.md", "python-api.md", "contributing.md"}
 
 
 @pytest.mark.parametrize(("name", "code"), list(programs()))

@@ -10,12 +10,14 @@ import sys
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
 
 from tests.adapters.catalogue import ModelRole
-from tests.page import PageProcess, clean_environment, run_command
+from tests.page import PageProcess, clean_environment
+from tests.support.commands import done
 
 ROOT = Path(__file__).parents[1]
 EDITIONS = ["README.md", "README.zh-CN.md"]
@@ -36,17 +38,11 @@ def run_example(code: str, folder: Path, **environment: str) -> str:
     """Run an example as its reader would, in a folder of their own; return what it printed."""
     script = folder / "example.py"
     script.write_text(code, "utf-8")
-    ended = subprocess.run(
-        [sys.executable, "-X", "utf8", "-W", "error::ResourceWarning", str(script)],
-        cwd=folder,
-        env=clean_environment(**environment),
-        capture_output=True,
-        encoding="utf-8",
-        timeout=_PATIENCE_S,
-        check=False,
-    )
+    command = [sys.executable, "-X", "utf8", "-W", "error::ResourceWarning", str(script)]
+    told: dict[str, Any] = {"cwd": folder, "env": clean_environment(**environment), "timeout": _PATIENCE_S}
+    ended = subprocess.run(command, capture_output=True, encoding="utf-8", check=False, **told)
     assert ended.returncode == 0, ended.stderr
-    return ended.stdout
+    return str(ended.stdout)
 
 
 @pytest.mark.parametrize("edition", EDITIONS)
@@ -69,9 +65,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageProcess]:
 
 
 @pytest.mark.parametrize("edition", EDITIONS)
-def test_the_client_example_gets_a_picture_from_a_running_studio(
-    edition: str, page: PageProcess, tmp_path: Path
-) -> None:
+def test_the_client_example_gets_a_picture_of_a_running_studio(edition: str, page: PageProcess, tmp_path: Path) -> None:
     code = python_examples(edition)["client"]
     assert code.count("http://127.0.0.1:7860") == 1
     said = run_example(code.replace("http://127.0.0.1:7860", page.url), tmp_path).splitlines()
@@ -81,9 +75,6 @@ def test_the_client_example_gets_a_picture_from_a_running_studio(
     with urllib.request.urlopen(url, timeout=20) as answer, Image.open(io.BytesIO(answer.read())) as picture:
         picture.load()
         assert min(picture.size) > 500
-
-
-# Flags and variables.
 
 
 def settings_rows(edition: str) -> list[list[str]]:
@@ -113,35 +104,19 @@ def variables_of_the_code() -> set[str]:
     for path in [*ROOT.glob("agent/**/*.py"), *ROOT.glob("webui/**/*.py")]:
         tree = ast.parse(path.read_text("utf-8"))
         prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
-                found |= _variables_in(node.value)
+        texts = {one.value for one in ast.walk(tree) if isinstance(one, ast.Constant) and id(one) not in prose}
+        found |= {text for text in texts if isinstance(text, str) and ANY_VARIABLE.fullmatch(text)}
+        if "AIVISTA_MODEL_" in texts:
+            found |= {f"AIVISTA_MODEL_{role.value.upper()}" for role in ModelRole}
     return found
 
 
-def _variables_in(text: str) -> set[str]:
-    if text == "AIVISTA_MODEL_":
-        return {text + role.value.upper() for role in ModelRole}
-    return set(ANY_VARIABLE.findall(text)) if ANY_VARIABLE.fullmatch(text) else set()
-
-
 @pytest.mark.parametrize("edition", EDITIONS)
-def test_every_flag_of_the_readme_is_one_of_the_command_and_the_other_way_round(edition: str) -> None:
-    asked = run_command("--help")
-    assert asked.returncode == 0
-    flags = set(EVERY_FLAG.findall(asked.stdout)) - {"--help"}
+def test_every_flag_and_every_variable_of_the_readme_is_one_of_the_code_and_the_other_way_round(edition: str) -> None:
+    flags = set(EVERY_FLAG.findall(done("--help"))) - {"--help"}
     assert {flag for cell, *_ in settings_rows(edition) for flag in EVERY_FLAG.findall(cell)} == flags
-
-
-@pytest.mark.parametrize("edition", EDITIONS)
-def test_every_variable_of_the_readme_is_one_of_the_code_and_the_other_way_round(edition: str) -> None:
     assert named_variables(edition) == variables_of_the_code()
-
-
-@pytest.mark.parametrize("edition", EDITIONS)
-def test_no_variable_is_named_outside_the_table_that_is_not_in_it(edition: str) -> None:
-    text = (ROOT / edition).read_text("utf-8")
-    assert set(ANY_VARIABLE.findall(text)) <= named_variables(edition)
+    assert set(ANY_VARIABLE.findall((ROOT / edition).read_text("utf-8"))) <= named_variables(edition)
 
 
 def test_both_editions_have_the_same_settings_and_the_same_commands() -> None:
@@ -151,11 +126,3 @@ def test_both_editions_have_the_same_settings_and_the_same_commands() -> None:
     shells = [re.findall(r"```sh\n(.*?)```", (ROOT / edition).read_text("utf-8"), re.DOTALL) for edition in EDITIONS]
     assert shells[0] == shells[1]
     assert len(shells[0]) >= 2
-
-
-@pytest.mark.parametrize("edition", EDITIONS)
-def test_every_link_within_the_repository_leads_somewhere(edition: str) -> None:
-    targets = re.findall(r"\]\(([^)#]+)", (ROOT / edition).read_text("utf-8"))
-    inside = [target for target in targets if "://" not in target]
-    assert inside
-    assert [target for target in inside if not (ROOT / target).exists()] == []

@@ -1,9 +1,9 @@
-"""The programs around a studio: its command, and what a page's visitor is known by."""
+"""The programs around a studio: the flags of its command, and what a page's visitor is known by."""
 
 from __future__ import annotations
 
-from webui.cli import main, read_flags
+from webui.cli import read_flags
 from webui.health import ALIVE
 from webui.sessions import COOKIE
 
-__all__ = ["ALIVE", "COOKIE", "main", "read_flags"]
+__all__ = ["ALIVE", "COOKIE", "read_flags"]

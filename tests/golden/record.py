@@ -78,9 +78,7 @@ async def _conversations(studio: Studio, server: GeminiServer) -> tuple[str, str
     garden, mask = Image.fromarray(np.kron(tiles, np.ones((16, 16, 1), np.uint8))), Image.new("L", (384, 384), 0)
     mask.paste(255, (100, 100, 200, 200))
     await say(
-        "a red scarf here",
-        images=[("garden.webp", _saved(garden, "WEBP"))],
-        mask=Mask(_saved(mask, "PNG"), "upload:1"),
+        "a red scarf here", images=[("garden.webp", _saved(garden, "WEBP"))], mask=Mask(_saved(mask, "PNG"), "upload:1")
     )
     fact = {"item": "The tower is 330 m high.", "source": "towers.example"}
     server.on_text(

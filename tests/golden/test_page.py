@@ -112,16 +112,14 @@ def around(parts: list[dict[str, Any]]) -> list[str]:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_everything_that_a_conversation_can_hold_reads_as_it_did(kept: Kept, golden: Golden, language: str) -> None:
-    for name in CONVERSATIONS:
-        lines = as_read(fetched(kept.page.url, kept.ids[name], language))
-        golden(f"page/{name}.{language}.txt", "\n".join(lines).replace(kept.ids[name], f"<{name}>") + "\n")
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_what_stands_around_a_conversation_reads_as_it_did(kept: Kept, golden: Golden, language: str) -> None:
-    lines = around(fetched(kept.page.url, kept.ids["planned"], language))
-    golden(f"page/around.{language}.txt", "\n".join(lines).replace(kept.ids["planned"], "<planned>") + "\n")
+def test_a_conversation_and_what_stands_around_it_read_as_they_did(kept: Kept, golden: Golden, language: str) -> None:
+    for name, conversation in kept.ids.items():
+        parts = fetched(kept.page.url, conversation, language)
+        lines, beside = as_read(parts), around(parts)
+        assert [line for line in (*lines, *beside) if "NO NAME" in line] == [], name
+        golden(f"page/{name}.{language}.txt", "\n".join(lines).replace(conversation, f"<{name}>") + "\n")
+        if name == "planned":
+            golden(f"page/around.{language}.txt", "\n".join(beside).replace(conversation, "<planned>") + "\n")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -138,19 +136,13 @@ def test_what_opens_at_a_press_reads_as_it_did(kept: Kept, golden: Golden, langu
     golden(f"page/pressed.{language}.txt", "\n".join(lines).replace(painting, "<painting>") + "\n")
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_the_first_page_reads_as_it_did_with_a_key_and_without(tmp_path: Path, golden: Golden, language: str) -> None:
+def test_the_first_page_reads_as_it_did_with_a_key_and_without(tmp_path: Path, golden: Golden) -> None:
     chosen = {"AIVISTA_CATALOGUE": str(models_of_the_day(tmp_path))}
     for name, environment in (("first", chosen), ("first with a key", KEY | chosen)):
         with PageProcess(home=tmp_path / name, environment=environment) as page:
-            golden(f"page/{name}.{language}.txt", "\n".join(around(fetched(page.url, "new", language))) + "\n")
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_whatever_is_shown_every_button_and_every_field_has_a_name(kept: Kept, language: str) -> None:
-    for name, conversation in kept.ids.items():
-        parts = fetched(kept.page.url, conversation, language)
-        assert [line for line in (*as_read(parts), *around(parts)) if "NO NAME" in line] == [], name
+            for language in LANGUAGES:
+                lines = around(fetched(page.url, "new", language))
+                golden(f"page/{name}.{language}.txt", "\n".join(lines) + "\n")
 
 
 def test_nothing_that_somebody_wrote_becomes_markup(tmp_path: Path) -> None:

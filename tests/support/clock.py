@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import pytest
@@ -12,6 +13,16 @@ import pytest
 from tests.support.waiting import until
 
 T = TypeVar("T")
+
+
+@dataclass
+class Standing:
+    """A clock that stands until a test moves it."""
+
+    now: float = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
 
 
 class Clock:

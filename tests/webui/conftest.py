@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.page import PageProcess
+from tests.webui.hostile import SECRET
 from tests.webui.people import Person
 from tests.wire_server import GeminiProcess
 
@@ -25,6 +26,16 @@ def gemini_studio(gemini: GeminiProcess, tmp_path_factory: pytest.TempPathFactor
     environment = {"GEMINI_API_KEY": "AIza-operators-own-0001", "GOOGLE_GEMINI_BASE_URL": gemini.url}
     with PageProcess(home=tmp_path_factory.mktemp("home"), environment=environment) as page:
         yield page
+
+
+@pytest.fixture(scope="session")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageProcess]:
+    """A studio of a single person on this machine; beside its home lies a secret."""
+    place = tmp_path_factory.mktemp("own")
+    (place / "notes.txt").write_text(SECRET)
+    with PageProcess(home=place / "home") as page:
+        yield page
+        assert "Traceback" not in page.errors
 
 
 @pytest.fixture(scope="session")

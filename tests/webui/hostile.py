@@ -14,6 +14,8 @@ import httpx
 
 # The package brings no types.
 apply_diff: Any = import_module("gradio_client.utils").apply_diff
+# What no stranger may read.
+SECRET = "canary-of-the-victim-5d1c"
 
 
 def _is_nothing(update: Any) -> bool:

@@ -17,9 +17,8 @@ from webui.space.spacefile import Pays
 
 def place(host: str = "127.0.0.1", **chosen: Any) -> Place | None:
     """Return what flags make of a studio on one's own machine."""
-    return place_of_visitors(
-        host, **{"is_public": False, "is_single_user": False, "visitors_spend_usd": None, **chosen}
-    )
+    unless: dict[str, Any] = {"is_public": False, "is_single_user": False, "visitors_spend_usd": None}
+    return place_of_visitors(host, **(unless | chosen))
 
 
 PAID = place(is_public=True, visitors_spend_usd=0.2)
@@ -50,14 +49,11 @@ def test_whoever_can_be_reached_by_others_is_public_and_lends_its_key_to_nobody_
 
 
 def test_others_come_by_a_link_or_an_address_and_spend_what_they_are_allowed() -> None:
-    assert place() is None
-    assert place("0.0.0.0", is_single_user=True) is None
-    assert place(is_single_user=True, is_public=True) is None
+    assert [place(), place("0.0.0.0", is_single_user=True), place(is_single_user=True, is_public=True)] == [None] * 3
     visited = place(is_public=True)
     assert visited is not None
-    assert visited.pays == Pays()
     assert PAID is not None
-    assert PAID.pays == Pays(who="owner", cap_day_usd=0.2, cap_turn_usd=0.2)
+    assert (visited.pays, PAID.pays) == (Pays(), Pays(who="owner", cap_day_usd=0.2, cap_turn_usd=0.2))
     settings = Settings.from_env({"AIVISTA_PUBLIC": "on"}, home=Path("home"))
     assert as_reached(settings, LaunchOptions()).is_public
 
@@ -97,16 +93,13 @@ def test_another_server_on_the_same_address_cannot_write_and_the_page_behind_a_s
     assert rules.allows_origin("https://abc.gradio.live", Headers({"host": "abc.gradio.live"}))
 
 
-def test_what_a_start_does_not_need_is_not_loaded_for_it() -> None:
-    heavy = (
-        "langgraph langchain_core langsmith lancedb cv2 sqlalchemy alembic diskcache trafilatura google.genai openai"
-    )
-    code = f"""
-import sys
-sys.modules["mcp"] = None  # as the command does
-import webui.app
-wanted = "{heavy} agent.providers.sketch".split()
-print(sorted(name for name in wanted if name in sys.modules))
+HEAVY = """
+langgraph langchain_core langsmith lancedb cv2 sqlalchemy alembic diskcache trafilatura google.genai openai
+agent.providers.sketch
 """
-    child = run_child(code)
+
+
+def test_what_a_start_does_not_need_is_not_loaded_for_it() -> None:
+    code = "import sys; sys.modules['mcp'] = None; import webui.app"  # as the command does
+    child = run_child(f"{code}; print(sorted(set({HEAVY.split()}) & set(sys.modules)))")
     assert child.stdout.strip() == "[]", child.stderr

@@ -30,9 +30,7 @@ async def pieces(size: int) -> AsyncIterator[bytes]:
         yield b"x" * (size // 64)
 
 
-async def test_what_leaves_the_disk_no_reserve_or_is_too_large_is_refused_before_and_while_it_arrives(
-    tmp_path: Path,
-) -> None:
+async def test_what_leaves_no_reserve_or_is_too_large_is_refused_before_and_while_it_comes(tmp_path: Path) -> None:
     size = 4 << 20
     async with Studio(Settings(home=tmp_path)) as studio:
         # The operator's reserve is smaller.

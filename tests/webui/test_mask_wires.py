@@ -72,16 +72,13 @@ def test_a_mask_is_read_with_its_size_its_white_and_its_soft_edge_and_nothing_bu
     assert (mask.handle, mask.feather_px) == ("#7b", 8)
     with Image.open(io.BytesIO(mask.image)) as image:
         assert (image.format, image.mode, image.size, image.getbbox()) == ("PNG", "L", (64, 48), BOX)
+    glass = Image.new("RGBA", (64, 48), (255, 255, 255, 0))
+    glass.paste((200, 200, 200, 255), (0, 0, 10, 10))
+    with Image.open(io.BytesIO(mask_of(file(glass)).image)) as read:
+        assert (read.getpixel((5, 5)), read.getpixel((40, 40))) == (200, 0), "grey stays grey"
     assert b"my street" in with_note("my street")
     assert b"my street" not in mask_of(with_note("my street")).image
     assert mask_of(png(MAX_EDGE_PX, 3, (0, 0, 9, 3))).image
-
-
-def test_grey_stays_grey_and_what_is_transparent_stays_as_it_is() -> None:
-    image = Image.new("RGBA", (64, 48), (255, 255, 255, 0))
-    image.paste((200, 200, 200, 255), (0, 0, 10, 10))
-    with Image.open(io.BytesIO(mask_of(file(image)).image)) as read:
-        assert (read.getpixel((5, 5)), read.getpixel((40, 40))) == (200, 0)
 
 
 BOTH = f"[{mask_field()},{mask_field(handle='#2')}]"

@@ -10,11 +10,10 @@ import re
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from subprocess import Popen
-from typing import IO, Any
+from typing import Any
 
 import httpx2
 import pytest
@@ -36,27 +35,16 @@ from agent.settings import Settings
 from agent.studio import Studio
 from tests.adapters.mcp_server import mcp_server
 from tests.adapters.scripted import calls, says
-from tests.page import free_port, run_command
+from tests.page import free_port
+from tests.support import commands
 from tests.support.lines import read_line
 from tests.support.mcp_pipes import on_pipes, serving
 from tests.support.scenes import Scene, generate, picture, png
 from tests.support.waiting import wait_until
-from tests.support.warm_start import WarmCommand
 
 DOCS = Path(__file__).parents[2] / "docs" / "mcp-server.md"
 ANNA, BEN = "anna-has-a-long-token", "ben-has-a-long-token"
 PATIENCE_S = 60
-
-
-@contextmanager
-def at_an_address(home: Path) -> Iterator[tuple[str, Popen[str] | WarmCommand, IO[str]]]:
-    """Run the server on loopback with two tokens; give its address, its process, and what that says of errors."""
-    port = free_port()
-    tokens = ["--api-token", f"anna:{ANNA}", "--api-token", f"ben:{BEN}"]
-    with serving(home, "--http", f"127.0.0.1:{port}", before=tokens) as (process, errors):
-        said = read_line(process, errors)
-        assert said == f"Aivista's MCP server is open at http://127.0.0.1:{port}/mcp"
-        yield said.rpartition(" ")[2], process, errors
 
 
 @asynccontextmanager
@@ -68,18 +56,19 @@ async def bringing(token: str, url: str, mode: str = "auto") -> AsyncIterator[Cl
         yield client
 
 
+# Hands shaken as it was done before 2026.
+SHAKE = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+HELLO = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": SHAKE})
+HALF_A_CHARACTER = (
+    r'{"jsonrpc":"2.0","id":2,"method":"tools/call",'
+    r'"params":{"name":"list_conversations","arguments":{"query":"fox \ud83d"}}}'
+)
+
+
 def heads(token: str, session: str = "") -> dict[str, str]:
     known = {"Authorization": f"Bearer {token}", "Accept": "application/json, text/event-stream"}
+    known["Content-Type"] = "application/json"
     return {**known, "Mcp-Session-Id": session} if session else known
-
-
-async def session_of(http: httpx2.AsyncClient, url: str, token: str) -> str:
-    """Shake hands as it was done before 2026; return the session's id."""
-    asked = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
-    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": asked}
-    answer = await http.post(url, json=hello, headers=heads(token))
-    assert answer.status_code == 200
-    return str(answer.headers["mcp-session-id"])
 
 
 async def done(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
@@ -170,6 +159,9 @@ async def test_a_picture_of_ones_own_is_changed_in_a_box_and_nowhere_else(tmp_pa
 
 async def test_what_cannot_be_done_is_refused_in_a_sentence(tmp_path: Path) -> None:
     async with Studio(Settings(home=tmp_path)) as studio, Client(mcp_server(studio)) as client:
+        nulls = dict.fromkeys(("model", "confirm", "budget_usd", "aspect_ratio", "allow_search", "references"))
+        drawn = await done(client, "generate", wish="A red fox", **nulls)
+        assert drawn["state"] == "done", "null is the same as left out"
         assert "wish" in await refused(client, "generate")
         assert "extra" in (await refused(client, "generate", wish="A fox", colour="red")).lower()
         assert "one of the two" in await refused(client, "edit", wish="brighter")
@@ -185,9 +177,7 @@ async def test_what_cannot_be_done_is_refused_in_a_sentence(tmp_path: Path) -> N
                 await client.read_resource(uri)
 
 
-async def test_a_plan_waits_for_a_decision_and_a_repeated_call_paints_nothing_more_even_after_a_restart(
-    tmp_path: Path,
-) -> None:
+async def test_a_plan_waits_and_a_repeated_call_paints_nothing_more_even_after_a_restart(tmp_path: Path) -> None:
     async with on_pipes(tmp_path) as client:
         offered = {tool.name: tool.annotations for tool in (await client.list_tools()).tools}
         reading = {name for name, one in offered.items() if one is not None and one.read_only_hint}
@@ -208,39 +198,6 @@ async def test_a_plan_waits_for_a_decision_and_a_repeated_call_paints_nothing_mo
         assert [one["uri"] for one in again["pictures"]] == [one["uri"] for one in painted["pictures"]]
         [one] = (await done(client, "list_conversations", query="lighthouse"))["conversations"]
         assert (one["id"], one["picture_count"]) == (planned["conversation_id"], 1)
-
-
-async def test_null_is_the_same_as_left_out(tmp_path: Path) -> None:
-    scene = Scene(Settings(home=tmp_path), text=[calls(generate("a red fox"))], pictures=[picture()])
-    async with scene.studio() as studio, Client(mcp_server(studio)) as client:
-        nulls = dict.fromkeys(("model", "confirm", "budget_usd", "aspect_ratio", "allow_search", "references"))
-        answer = await done(client, "generate", wish="A red fox", **nulls)
-        assert answer["state"] == "done"
-
-
-async def test_half_a_character_is_no_obstacle_on_pipes_and_over_http(tmp_path: Path) -> None:
-    body = (
-        r'{"jsonrpc":"2.0","id":2,"method":"tools/call",'
-        r'"params":{"name":"list_conversations","arguments":{"query":"fox \ud83d"}}}'
-    )
-    with at_an_address(tmp_path / "http") as (url, _, _):
-        async with httpx2.AsyncClient(timeout=PATIENCE_S) as http:
-            head = heads(ANNA, await session_of(http, url, ANNA)) | {"Content-Type": "application/json"}
-            answer = await http.post(url, content=body, headers=head)
-            assert answer.status_code == 200
-            assert "conversations" in answer.text
-
-    shake = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
-    hello = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": shake})
-    with serving(tmp_path / "pipes") as (process, errors):
-        assert process.stdin is not None
-        for line, number in (hello, 1), (body, 2):
-            process.stdin.write(f"{line}\n")
-            process.stdin.flush()
-            said = json.loads(read_line(process, errors))
-            assert (said["id"], "result" in said) == (number, True)
-        # It stays open as a studio does, and does by itself what one does.
-        wait_until(lambda: list((tmp_path / "pipes" / "backups").glob("aivista-*.db")))
 
 
 async def test_a_cap_and_a_picture_nobody_asked_for_wait_for_consent_or_are_dropped(tmp_path: Path) -> None:
@@ -290,7 +247,11 @@ async def test_cancelling_a_call_stops_its_turn(tmp_path: Path) -> None:
 
 
 async def test_at_an_address_a_token_says_whose_things_they_are_and_foreign_pages_are_refused(tmp_path: Path) -> None:
-    with at_an_address(tmp_path) as (url, process, errors):
+    port = free_port()
+    tokens = ["--api-token", f"anna:{ANNA}", "--api-token", f"ben:{BEN}"]
+    with serving(tmp_path, "--http", f"127.0.0.1:{port}", before=tokens) as (process, errors):
+        url = f"http://127.0.0.1:{port}/mcp"
+        assert read_line(process, errors) == f"Aivista's MCP server is open at {url}"
         async with bringing(ANNA, url) as anna:
             made = await done(anna, "generate", wish="Draw a red fox")
             uri = made["pictures"][0]["uri"]
@@ -304,17 +265,31 @@ async def test_at_an_address_a_token_says_whose_things_they_are_and_foreign_page
         async with httpx2.AsyncClient(timeout=PATIENCE_S) as http:
             nobody = await http.post(url, json=body)
             assert (nobody.status_code, nobody.headers["www-authenticate"]) == (401, "Bearer")
-            rebound = await http.post(url, json=body, headers={**heads(ANNA), "Host": "evil.example"})
-            foreign = await http.post(url, json=body, headers={**heads(ANNA), "Origin": "https://evil.example"})
-            assert rebound.status_code == foreign.status_code == 403
-            hers = await session_of(http, url, ANNA)
+            for foreign in ({"Host": "evil.example"}, {"Origin": "https://evil.example"}):
+                assert (await http.post(url, json=body, headers={**heads(ANNA), **foreign})).status_code == 403
+            greeted = await http.post(url, content=HELLO, headers=heads(ANNA))
+            hers = str(greeted.headers["mcp-session-id"])
             codes = [(await http.post(url, json=body, headers=heads(one, hers))).status_code for one in (ANNA, BEN)]
             assert codes == [200, 404]
+            listed = await http.post(url, content=HALF_A_CHARACTER, headers=heads(ANNA, hers))
+            assert (listed.status_code, "conversations" in listed.text) == (200, True)
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE_S) == 0
         errors.seek(0)
         [line] = errors.read().splitlines()
         assert "credential does not match" in line
+
+
+def test_half_a_character_is_no_obstacle_on_pipes(tmp_path: Path) -> None:
+    with serving(tmp_path) as (process, errors):
+        assert process.stdin is not None
+        for line, number in (HELLO, 1), (HALF_A_CHARACTER, 2):
+            process.stdin.write(f"{line}\n")
+            process.stdin.flush()
+            said = json.loads(read_line(process, errors))
+            assert (said["id"], "result" in said) == (number, True)
+        # It stays open as a studio does, and does by itself what one does.
+        wait_until(lambda: list((tmp_path / "backups").glob("aivista-*.db")))
 
 
 def test_the_commands_in_the_docs_are_there_and_an_open_address_without_a_token_is_refused(tmp_path: Path) -> None:
@@ -323,12 +298,8 @@ def test_the_commands_in_the_docs_are_there_and_an_open_address_without_a_token_
     entry = json.loads(config)["mcpServers"]["aivista"]
     assert Path(sys.executable).with_name(entry["command"]).exists()
     [line] = re.findall(r"```sh\naivista (.*?)\n```", page)
-    asked = run_command(*entry["args"], "--help")
-    assert asked.returncode == 0
     assert line.split()[0] == entry["args"][0] == "mcp"
-    assert set(re.findall(r"--[a-z]+", line)) <= set(re.findall(r"--[a-z]+", asked.stdout))
+    known = commands.done(*entry["args"], "--help")
+    assert set(re.findall(r"--[a-z]+", line)) <= set(re.findall(r"--[a-z]+", known))
     for address, said in (("8790", "HOST:PORT"), (f"0.0.0.0:{free_port()}", "aivista token new")):
-        ended = run_command("mcp", "--home", str(tmp_path), "--http", address)
-        assert (ended.returncode, ended.stdout) == (2, "")
-        [sentence] = ended.stderr.strip().splitlines()
-        assert said in sentence
+        assert said in commands.refused("mcp", "--home", str(tmp_path), "--http", address)

@@ -18,13 +18,6 @@ def test_there_are_as_many_prompts_in_every_language_and_group() -> None:
     assert (len(GROUPS["en"]), len(PROMPTS["en"])) == (6, 24)
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_no_prompt_and_no_title_comes_twice(language: str) -> None:
-    for name in ("title", "text"):
-        found = [getattr(one, name) for one in PROMPTS[language]]
-        assert len(set(found)) == len(found)
-
-
 def test_chinese_prompts_are_chinese_and_english_ones_are_not() -> None:
     cjk = re.compile(r"[\u4e00-\u9fff]")
     assert all(cjk.search(one.text) and cjk.search(one.title) for one in PROMPTS["zh-CN"])
@@ -32,14 +25,14 @@ def test_chinese_prompts_are_chinese_and_english_ones_are_not() -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_every_prompt_has_a_place_to_fill_in_and_says_it_without_brackets(language: str) -> None:
+def test_no_prompt_comes_twice_and_each_has_a_place_to_fill_in_and_says_it_without_brackets(language: str) -> None:
+    for name in ("title", "text"):
+        found = [getattr(one, name) for one in PROMPTS[language]]
+        assert len(set(found)) == len(found)
     for one in PROMPTS[language]:
         assert one.blank is not None, one.title
         first, last = one.blank
         assert f"[{one.plain[first:last]}]" in one.text
         assert not re.search(r"[\[\]]", one.plain)
-
-
-def test_a_prompt_without_a_place_is_sent_as_it_stands() -> None:
     plain = Prompt(group="g", title="t", text="a red fox")
-    assert (plain.plain, plain.blank) == ("a red fox", None)
+    assert (plain.plain, plain.blank) == ("a red fox", None), "one without a place is sent as it stands"

@@ -4,7 +4,6 @@ once. Nothing is lost or paid twice, and all of them tell the same."""
 from __future__ import annotations
 
 import asyncio
-import json
 import signal
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
@@ -23,24 +22,33 @@ from agent.settings import Settings
 from agent.studio import Studio
 from tests.adapters.records import Housekeeping
 from tests.page import PageProcess
+from tests.support.api import sent
 from tests.support.children import StudioChild
 from tests.support.gemini import KEY, SMALL, on_gemini, paint
 from tests.support.mcp_pipes import on_pipes
 from tests.support.scenes import of_type, run
+from tests.support.waiting import until
 from tests.wire_server import GeminiServer, Hold
 
 PATIENCE_S = 120
 
 CHILD = """
-import asyncio, sys
+import asyncio, os, signal, sys
 from pathlib import Path
 from pydantic import SecretStr
 from agent import Settings, Studio, TurnRequest
 
-async def main(home, url, key, conversation_id, wish):
+async def main(home, url, key, conversation_id, wish, moment=""):
     async with Studio(Settings(home=Path(home), gemini_api_key=SecretStr(key), gemini_base_url=url)) as studio:
+        if not conversation_id:
+            conversation_id = (await studio.new_conversation()).id
+            print(conversation_id, flush=True)
         async for event in studio.run_turn(conversation_id, TurnRequest(text=wish)):
-            print(event.type, flush=True)
+            if moment and moment in (event.type, getattr(event, "step", None)):
+                os.kill(os.getpid(), signal.SIGKILL)
+            if not moment:
+                print(event.type, flush=True)
+        await asyncio.sleep(60 if moment else 0)
 
 asyncio.run(main(*sys.argv[1:]))
 """
@@ -57,12 +65,9 @@ class Writers:
 
     async def page_paints(self, conversation_id: str, wish: str, request_id: str | None = None) -> list[str]:
         """Send a turn over the page's API; return the handles of its pictures. It must come to its end."""
-        asked = {"text": wish, "request_id": request_id}
-        answer = await self.http.post(f"/api/v1/conversations/{conversation_id}/turns", json=asked)
-        frames = list(frames_of(answer.text))
-        assert frames[-1] == ("done", frames[-1][1]), answer.text
-        assert frames[-1][1]["state"] == "done", frames
-        return [data["handle"] for event, data in frames if event == "image"]
+        events = await sent(self.http, conversation_id, wish, request_id=request_id)
+        assert (events[-1].event, events[-1].data["state"]) == ("done", "done"), events
+        return [one.data["handle"] for one in events if one.event == "image"]
 
     async def mcp_paints(self, conversation_id: str, wish: str, request_id: str | None = None) -> list[str]:
         asked = {"wish": wish, "conversation_id": conversation_id, "request_id": request_id}
@@ -85,13 +90,6 @@ class Writers:
         """Return the handles that the page's process tells of a conversation."""
         answer = (await self.http.get(f"/api/v1/conversations/{conversation_id}/pictures")).json()
         return [picture["handle"] for picture in answer["pictures"]]
-
-
-def frames_of(stream: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    for block in stream.split("\n\n"):
-        fields = dict(line.split(": ", 1) for line in block.splitlines() if ": " in line and not line.startswith(":"))
-        if "event" in fields:
-            yield fields["event"], json.loads(fields["data"])
 
 
 @asynccontextmanager
@@ -122,55 +120,33 @@ def paid(home: Path) -> dict[str, int]:
     return {f"{turn_id} {name}": attempts for turn_id, name, attempts in rows}
 
 
-async def test_page_mcp_server_and_script_paint_in_turns_and_nothing_is_lost(tmp_path: Path) -> None:
+async def test_page_mcp_server_and_script_paint_and_nothing_is_lost_or_paid_twice(tmp_path: Path) -> None:
     home = tmp_path / "home"
     async with writers(home) as three:
         conversation = await three.script.new_conversation()
-        made: list[str] = []
-        for number in range(9):
-            made += await three.all[number % 3](conversation.id, f"Draw a red fox, number {number}")
-        assert made == [f"#{number}" for number in range(1, 10)]
+        wishes = [(three.all[number % 3], f"Draw a red fox, number {number}") for number in range(12)]
+        made = [await way(conversation.id, wish) for way, wish in wishes[:3]]
+        assert made == [["#1"], ["#2"], ["#3"]]
+        made += await asyncio.gather(*(way(conversation.id, wish) for way, wish in wishes[3:]))
         kept = await three.script.conversation(conversation.id)
-        assert await three.page_shows(conversation.id) == made
-        assert [picture.handle for picture in kept.pictures] == made
-    assert [turn.text[-1] for turn in kept.turns] == [str(number) for number in range(9)]
-    assert in_a_line(kept)
-    assert set(paid(home).values()) == {1}
-    assert len(paid(home)) == 9
-    assert Housekeeping(home).check().findings == ()
-
-
-async def test_three_processes_that_paint_at_once_take_turns(tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    async with writers(home) as three:
-        conversation = await three.script.new_conversation()
-        wishes = [(way, f"Draw a red fox, number {number}") for number in range(9) for way in [three.all[number % 3]]]
-        made = await asyncio.gather(*(way(conversation.id, wish) for way, wish in wishes))
-        kept = await three.script.conversation(conversation.id)
-        assert await three.page_shows(conversation.id) == [f"#{number}" for number in range(1, 10)]
-    assert sorted(handle for handles in made for handle in handles) == [f"#{number}" for number in range(1, 10)]
-    assert [turn.state for turn in kept.turns] == [TurnState.DONE] * 9
+        handles = [f"#{number}" for number in range(1, 13)]
+        assert await three.page_shows(conversation.id) == handles
+        # One request is one turn in whichever process it comes.
+        other, ways = await three.script.new_conversation(), [three.page_paints, three.mcp_paints] * 10
+        once = await asyncio.gather(*(way(other.id, "Draw a red fox", "press-1") for way in ways))
+        once.append(await three.page_paints(other.id, "Draw a red fox", "press-1"))
+        kept_once = await three.script.conversation(other.id)
+    assert sorted(handle for one in made for handle in one) == sorted(handles)
+    assert [turn.state for turn in kept.turns] == [TurnState.DONE] * 12
     assert in_a_line(kept)
     # What each was told of is what is on record: the turn that asked for it made that very picture.
     made_in = {turn.id: turn.text for turn in kept.turns}
     told = {wish: handle for (_, wish), (handle,) in zip(wishes, made, strict=True)}
     assert {made_in[picture.turn_id]: picture.handle for picture in kept.pictures} == told
-    assert set(paid(home).values()) == {1}
+    assert once == [["#1"]] * 21
+    assert len(kept_once.turns) == len(kept_once.pictures) == 1
+    assert list(paid(home).values()) == [1] * 13
     assert Housekeeping(home).check().findings == ()
-
-
-async def test_one_request_is_one_turn_in_whichever_process_it_comes(tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    async with writers(home) as three:
-        conversation = await three.script.new_conversation()
-        ways = [three.page_paints, three.mcp_paints] * 10
-        made = await asyncio.gather(*(way(conversation.id, "Draw a red fox", "press-1") for way in ways))
-        again = await three.page_paints(conversation.id, "Draw a red fox", "press-1")
-        kept = await three.script.conversation(conversation.id)
-    assert made == [["#1"]] * 20
-    assert again == ["#1"]
-    assert len(kept.turns) == len(kept.pictures) == 1
-    assert list(paid(home).values()) == [1]
 
 
 @pytest.fixture
@@ -179,9 +155,7 @@ def server() -> Iterator[GeminiServer]:
         yield running
 
 
-async def test_a_process_killed_in_mid_turn_holds_up_nobody_and_its_call_is_not_made_again(
-    server: GeminiServer, tmp_path: Path
-) -> None:
+async def test_a_process_killed_in_mid_turn_holds_up_nobody(server: GeminiServer, tmp_path: Path) -> None:
     home = tmp_path / "home"
     server.on_text(lambda request: paint("a fox"))
     server.on_image(SMALL, Hold(SMALL), lambda request: SMALL)
@@ -208,6 +182,10 @@ async def test_a_process_killed_in_mid_turn_holds_up_nobody_and_its_call_is_not_
     assert Housekeeping(home).check().findings == ()
 
 
+async def followed(studio: Studio, conversation_id: str) -> list[str]:
+    return [event.type async for event in studio.attach(conversation_id)]
+
+
 async def test_stop_reaches_a_turn_of_another_process(server: GeminiServer, tmp_path: Path) -> None:
     home = tmp_path / "home"
     server.on_text(paint("a fox"))
@@ -232,32 +210,7 @@ async def test_stop_reaches_a_turn_of_another_process(server: GeminiServer, tmp_
     assert [(one.handle, one.after_stop) for one in kept.pictures] == [("#1", True)]
 
 
-async def followed(studio: Studio, conversation_id: str) -> list[str]:
-    return [event.type async for event in studio.attach(conversation_id)]
-
-
-DOOMED = """
-import asyncio, os, signal, sys
-from pathlib import Path
-from pydantic import SecretStr
-from agent import Settings, Studio, TurnRequest
-
-async def main(home, url, key, moment):
-    async with Studio(Settings(home=Path(home), gemini_api_key=SecretStr(key), gemini_base_url=url)) as studio:
-        conversation = await studio.new_conversation()
-        print(conversation.id, flush=True)
-        async for event in studio.run_turn(conversation.id, TurnRequest(text="a fox")):
-            if moment in (event.type, getattr(event, "step", None)):
-                os.kill(os.getpid(), signal.SIGKILL)
-        await asyncio.sleep(60)
-
-asyncio.run(main(*sys.argv[1:]))
-"""
-
-
-async def test_a_turn_whose_process_was_killed_is_taken_over_by_the_page_and_paid_once(
-    server: GeminiServer, tmp_path: Path
-) -> None:
+async def test_a_turn_of_a_killed_process_is_taken_over_and_paid_once(server: GeminiServer, tmp_path: Path) -> None:
     home, painted = tmp_path / "home", 0
     environment = {"GEMINI_API_KEY": KEY, "GOOGLE_GEMINI_BASE_URL": server.url}
     with PageProcess(home=home, environment=environment) as page:
@@ -266,10 +219,15 @@ async def test_a_turn_whose_process_was_killed_is_taken_over_by_the_page_and_pai
                 server.clear()
                 server.on_text(lambda request: paint("a fox"))
                 server.on_image(lambda request: SMALL)
-                with StudioChild(DOOMED, str(home), server.url, KEY, moment) as child:
+                with StudioChild(CHILD, str(home), server.url, KEY, "", "a fox", moment) as child:
                     conversation_id = await child.line()
                     assert await child.ended() == -signal.SIGKILL
-                kept = await rested(http, conversation_id)
+
+                async def rested(conversation_id: str = conversation_id) -> Any:
+                    kept = (await http.get(f"/api/v1/conversations/{conversation_id}")).json()
+                    return kept if kept["turns"][-1]["state"] in ("done", "failed") else None
+
+                kept = await until(rested, PATIENCE_S)
                 [turn] = kept["turns"]
                 images = sum(request.kind == "image" for request in server.requests)
                 painted, made = painted + images, [one["handle"] for one in kept["pictures"]]
@@ -279,12 +237,3 @@ async def test_a_turn_whose_process_was_killed_is_taken_over_by_the_page_and_pai
                 assert images <= 1, moment
     assert painted >= 3
     assert Housekeeping(home).check().is_fine
-
-
-async def rested(http: httpx.AsyncClient, conversation_id: str) -> dict[str, Any]:
-    """Return the conversation once its turn is over."""
-    while True:
-        kept = (await http.get(f"/api/v1/conversations/{conversation_id}")).json()
-        if kept["turns"][-1]["state"] in ("done", "failed"):
-            return dict(kept)
-        await asyncio.sleep(0.1)

@@ -28,14 +28,13 @@ from tests.wire_server.models import Kind
 @pytest.fixture
 def server() -> Iterator[GeminiServer]:
     with GeminiServer() as running:
-        server = running
-        server.on_text(lambda _: paint())
-        server.on_image(Hold(SMALL))
-        yield server
+        running.on_text(lambda _: paint())
+        running.on_image(Hold(SMALL))
+        yield running
 
 
-def page_on(server: GeminiServer, home: Path) -> PageProcess:
-    chosen = {"GEMINI_API_KEY": KEY, "GOOGLE_GEMINI_BASE_URL": server.url, "AIVISTA_SHUTDOWN_GRACE_S": "60"}
+def page_on(server: GeminiServer, home: Path, **more: str) -> PageProcess:
+    chosen = {"GEMINI_API_KEY": KEY, "GOOGLE_GEMINI_BASE_URL": server.url, "AIVISTA_SHUTDOWN_GRACE_S": "60", **more}
     return PageProcess(home=home, environment=chosen)
 
 
@@ -60,9 +59,7 @@ async def not_ready(client: httpx.AsyncClient) -> Any:
     return await until(refusal)
 
 
-async def test_a_turn_that_ends_within_the_grace_has_its_picture_and_nobody_begins_another(
-    server: GeminiServer, tmp_path: Path
-) -> None:
+async def test_a_turn_that_ends_within_the_grace_has_its_picture(server: GeminiServer, tmp_path: Path) -> None:
     with page_on(server, tmp_path) as page:
         async with httpx.AsyncClient(base_url=page.url, timeout=60) as client:
             assert (await client.get("/readyz")).json() == {"status": "ready"}
@@ -85,9 +82,7 @@ async def test_a_turn_that_ends_within_the_grace_has_its_picture_and_nobody_begi
         assert (await studio.conversation(other)).turns == ()
 
 
-async def test_a_second_signal_ends_the_wait_and_the_next_start_tells_the_truth(
-    server: GeminiServer, tmp_path: Path
-) -> None:
+async def test_a_second_signal_ends_the_wait_and_the_next_start_is_true(server: GeminiServer, tmp_path: Path) -> None:
     with page_on(server, tmp_path) as page:
         client = httpx.AsyncClient(base_url=page.url, timeout=60)
         async with client, painting(client, server) as (conversation, events):
@@ -108,3 +103,15 @@ async def test_a_second_signal_ends_the_wait_and_the_next_start_tells_the_truth(
         again = [event async for event in studio.retry(conversation, kept.turns[0].id)]
         assert isinstance(again[-1], TurnDone)
         assert asked(server, Kind.IMAGE) == 1
+
+
+async def test_a_turn_that_does_not_end_within_the_grace_is_on_record(server: GeminiServer, tmp_path: Path) -> None:
+    # The picture never comes, and the studio would wait for it longer than the test.
+    limits = {"AIVISTA_SHUTDOWN_GRACE_S": "0.5", "AIVISTA_IMAGE_TIMEOUT_S": "600"}
+    with page_on(server, tmp_path, **limits) as page:
+        client = httpx.AsyncClient(base_url=page.url, timeout=60)
+        async with client, painting(client, server) as (conversation, _):
+            assert await asyncio.to_thread(page.end, signal.SIGINT) == 0
+    server.release()
+    async with Studio(Settings(home=tmp_path)) as studio:
+        assert [turn.text for turn in (await studio.conversation(conversation)).turns] == ["a fox"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
 
 import httpx2
 import pytest
@@ -16,6 +15,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from agent.settings import OPERATOR
+from tests.support.clock import Standing
 from webui.sessions import COOKIE, Sessions
 from webui.sign_in import LET_IN_COOKIE, SIGN_IN, WAS_IN_COOKIE, SignIn, WayIn
 from webui.sign_in_limits import MOST_WAITING, TRIES_AT_ONCE, SignInLimits
@@ -24,16 +24,6 @@ PASSWORD = "a red fox"
 PAGE = {"Accept": "text/html,application/xhtml+xml"}
 # Not of the documentation's addresses, which are not public.
 GUESSERS, GUESTS = "93.184.216.34", "93.184.216.35"
-
-
-@dataclass
-class Clock:
-    """A clock that stands."""
-
-    now: float = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 Browser = Callable[..., AbstractAsyncContextManager[httpx2.AsyncClient]]
@@ -108,9 +98,7 @@ async def test_without_the_password_nothing_is_answered_and_a_browser_is_asked_f
         assert (await visitor.get("/")).status_code == 200
 
 
-async def test_with_the_password_the_studio_opens_and_stays_open_until_there_is_another(
-    browser: Browser, way_in: WayIn
-) -> None:
+async def test_with_the_password_the_studio_opens_until_there_is_another(browser: Browser, way_in: WayIn) -> None:
     async with browser() as guest:
         answer = await sign_in(guest, PASSWORD, **PAGE)
         assert (answer.status_code, answer.headers["location"]) == (303, "/")
@@ -132,10 +120,8 @@ async def test_with_the_password_the_studio_opens_and_stays_open_until_there_is_
         assert (answer.status_code, answer.json()) == (200, {"success": True}), "a program signs in by the same form"
 
 
-async def test_a_wrong_password_is_told_and_one_who_guesses_waits_longer_each_time(
-    browser: Browser, way_in: WayIn
-) -> None:
-    clock = Clock()
+async def test_a_wrong_password_is_told_and_who_guesses_waits_ever_longer(browser: Browser, way_in: WayIn) -> None:
+    clock = Standing()
     way_in.limits = SignInLimits(clock, pace=1000)
     pauses, refused = [], None
     async with browser(GUESSERS) as guesser:
@@ -207,9 +193,7 @@ async def test_while_a_crowd_guesses_a_new_client_and_one_who_was_in_are_next(br
         await asyncio.gather(*guesses, return_exceptions=True)
 
 
-async def test_a_mark_of_having_been_in_lets_in_nobody_by_itself_and_cannot_be_forged(
-    browser: Browser, way_in: WayIn
-) -> None:
+async def test_a_mark_of_having_been_in_lets_in_nobody_and_cannot_be_forged(browser: Browser, way_in: WayIn) -> None:
     way_in.limits = SignInLimits(pace=1000)
     came_before = await let_in_before(browser)
     async with browser(**came_before) as returning:
@@ -238,13 +222,10 @@ async def test_addresses_that_one_may_choose_among_count_as_one_and_a_proxys_wor
         assert (await sign_in(proxy, PASSWORD, **{"X-Forwarded-For": GUESTS})).status_code == 200
 
 
-async def test_the_operators_link_makes_a_browser_the_operators_and_no_other_link_does(
-    browser: Browser, way_in: WayIn
-) -> None:
+async def test_the_operators_link_makes_a_browser_the_operators_and_no_other(browser: Browser, way_in: WayIn) -> None:
     async with browser() as own:
-        for path in (way_in.operator_path + "x", "/enter/", "/enter/" + "é" * 32):
-            answer = await own.get(path)
-            assert (answer.status_code, "set-cookie" in answer.headers) == (404, False)
+        told = [await own.get(path) for path in (way_in.operator_path + "x", "/enter/", "/enter/" + "é" * 32)]
+        assert [(one.status_code, "set-cookie" in one.headers) for one in told] == [(404, False)] * 3
         answer = await own.get(way_in.operator_path)
         assert (answer.status_code, answer.headers["location"]) == (303, "/")
         assert (await own.get("/")).text == f"the page of {OPERATOR}"

@@ -12,6 +12,13 @@ from tests.support.api import begun, served
 from tests.support.broken_records import broken_records
 from tests.support.scenes import generate, picture
 
+# What these addresses take.
+BODIES: dict[str, dict[str, object]] = {
+    "turns": {"text": "a fox"},
+    "decision": {"run": True},
+    "chat": {"messages": [{"role": "user", "content": "a fox"}]},
+    "generations": {"prompt": "a fox"},
+}
 SENTENCE = "The studio's records cannot be read or written"
 
 
@@ -35,7 +42,10 @@ async def test_every_address_answers_with_a_sentence_and_works_again(tmp_path: P
         assert '"state":"done"' in (await client.post(turns, json={"text": "a red fox"})).text
         asked = await addresses(client, conversation)
         with broken_records(home):
-            told = {one: await client.request(*one, json=body_for(one[1])) for one in asked}
+            told = {
+                one: await client.request(*one, json=BODIES.get(one[1].rpartition("/")[2], {"title": "Foxes"}))
+                for one in asked
+            }
         assert '"state":"done"' in (await client.post(turns, json={"text": "how are you?"})).text
         kept = (await client.get(f"/api/v1/conversations/{conversation}")).json()
     assert [turn["text"] for turn in kept["turns"]] == ["a red fox", "how are you?"]
@@ -44,14 +54,3 @@ async def test_every_address_answers_with_a_sentence_and_works_again(tmp_path: P
     # What needs no records answers as ever.
     others = {address.removeprefix("/api").split("/")[2] for _, address in set(told) - failed}
     assert others <= {"styles", "uploads", "models", "images"}
-
-
-def body_for(address: str) -> dict[str, object]:
-    """Return a body that this address takes, if it takes any."""
-    bodies: dict[str, dict[str, object]] = {
-        "turns": {"text": "a fox"},
-        "decision": {"run": True},
-        "chat": {"messages": [{"role": "user", "content": "a fox"}]},
-        "generations": {"prompt": "a fox"},
-    }
-    return bodies.get(address.rpartition("/")[2], {"title": "Foxes"})

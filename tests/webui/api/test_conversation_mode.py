@@ -26,10 +26,9 @@ async def client(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
 
 
 async def test_a_turn_streams_words_steps_and_a_picture_and_ends_with_done(client: httpx.AsyncClient) -> None:
-    conversation = await begun(client)
-    events = await sent(client, conversation, "a red fox in the snow", settings={**QUIET, "aspect_ratio": "3:2"})
-    assert names(events)[0] == "started"
-    assert names(events)[-1] == "done"
+    settings = {**QUIET, "aspect_ratio": "3:2"}
+    events = await sent(client, await begun(client), "a red fox in the snow", settings=settings)
+    assert (names(events)[0], names(events)[-1]) == ("started", "done")
     assert {"thought_log", "text", "image", "gen_ui_component"} <= set(names(events))
     assert len({one.id for one in events}) == len(events)
     [image] = [one.data for one in events if one.event == "image"]
@@ -47,20 +46,18 @@ async def test_a_turn_streams_words_steps_and_a_picture_and_ends_with_done(clien
     receipt = (await client.get(f"{image['url']}/receipt")).json()
     assert (receipt["asked_aspect_ratio"], receipt["user_text"]) == ("3:2", "a red fox in the snow")
     for form in ("recipe", "clean"):
-        taken = await client.get(image["url"], params={"form": form})
-        assert taken.content.startswith(b"\x89PNG"), taken.text
+        assert (await client.get(image["url"], params={"form": form})).content.startswith(b"\x89PNG")
 
 
-async def test_conversations_are_listed_named_pinned_searched_deleted_and_brought_back(
-    client: httpx.AsyncClient,
-) -> None:
-    first, second = await begun(client, "Foxes"), await begun(client, "Owls")
+async def test_conversations_are_named_pinned_searched_deleted_and_brought_back(client: httpx.AsyncClient) -> None:
+    async def listed(**asked: str) -> list[str]:
+        return [one["id"] for one in (await client.get(CONVERSATIONS, params=asked)).json()["conversations"]]
+
+    first, second, third = [await begun(client, title) for title in ("Foxes", "Owls", "Hens")]
     changed = await client.patch(f"{CONVERSATIONS}/{first}", json={"title": "Red foxes", "is_pinned": True})
     assert (changed.json()["title"], changed.json()["is_pinned"]) == ("Red foxes", True)
-    listed = (await client.get(CONVERSATIONS)).json()["conversations"]
-    assert [one["id"] for one in listed] == [first, second]
-    found = (await client.get(CONVERSATIONS, params={"query": "owls"})).json()["conversations"]
-    assert [one["id"] for one in found] == [second]
+    assert (await listed(), await listed(query="owls")) == ([first, third, second], [second])
+    assert (await client.delete(f"/api/v1/trash/{first}")).status_code == 404, "it is not in the trash"
     assert (await client.delete(f"{CONVERSATIONS}/{first}")).status_code == 204
     gone = await client.get(f"{CONVERSATIONS}/{first}")
     assert (gone.status_code, gone.json()["code"]) == (404, "conversation_not_found")
@@ -68,45 +65,45 @@ async def test_conversations_are_listed_named_pinned_searched_deleted_and_brough
     assert (deleted["id"], deleted["title"], deleted["picture_count"]) == (first, "Red foxes", 0)
     moments = [datetime.fromisoformat(deleted[name]) for name in ("deleted_at", "kept_until")]
     assert moments[1] - moments[0] == timedelta(days=30)
-    back = await client.post(f"{CONVERSATIONS}/{first}/undelete")
-    assert back.json()["title"] == "Red foxes"
-
-
-async def test_only_what_is_in_the_trash_goes_for_good(client: httpx.AsyncClient) -> None:
-    first, second, third = [await begun(client, title) for title in ("Foxes", "Owls", "Hens")]
-    assert (await client.delete(f"/api/v1/trash/{first}")).status_code == 404
+    assert (await client.post(f"{CONVERSATIONS}/{first}/undelete")).json()["title"] == "Red foxes"
     for one in (first, second):
         await client.delete(f"{CONVERSATIONS}/{one}")
     assert (await client.delete(f"/api/v1/trash/{first}")).status_code == 204
     assert (await client.post(f"{CONVERSATIONS}/{first}/undelete")).status_code == 404
     assert (await client.delete("/api/v1/trash")).json() == {"removed": 1}
     assert (await client.get("/api/v1/trash")).json() == {"conversations": []}
-    listed = (await client.get(CONVERSATIONS)).json()["conversations"]
-    assert [one["id"] for one in listed] == [third]
+    assert await listed() == [third]
 
 
-async def test_a_turn_is_read_back_with_its_answer_its_trace_and_its_cost(client: httpx.AsyncClient) -> None:
+async def test_a_turn_is_read_back_with_its_trace_its_cost_and_in_the_gallery(client: httpx.AsyncClient) -> None:
     conversation = await begun(client)
+    path = f"{CONVERSATIONS}/{conversation}"
+
+    async def got(address: str, **asked: Any) -> Any:
+        return (await client.get(address, params=asked)).json()
+
     events = await sent(client, conversation, "a lighthouse at dusk", settings=QUIET)
     turn_id = events[0].data["turn_id"]
-    turn = (await client.get(f"{CONVERSATIONS}/{conversation}/turns/{turn_id}")).json()
+    turn = await got(f"{path}/turns/{turn_id}")
     assert (turn["state"], turn["text"], turn["pictures"]) == ("done", "a lighthouse at dusk", ["#1"])
     assert turn["answer"] == words(events).strip()
-    whole = (await client.get(f"{CONVERSATIONS}/{conversation}")).json()
+    whole, listed = await got(path), await got(f"{path}/pictures")
     assert (whole["is_running"], [one["id"] for one in whole["turns"]]) == (False, [turn_id])
-    assert [one["handle"] for one in whole["pictures"]] == ["#1"]
-    listed = (await client.get(f"{CONVERSATIONS}/{conversation}/pictures")).json()
-    assert [one["handle"] for one in listed["pictures"]] == ["#1"]
-    steps = (await client.get(f"{CONVERSATIONS}/{conversation}/turns/{turn_id}/trace")).json()["steps"]
+    assert [one["handle"] for one in (*whole["pictures"], *listed["pictures"])] == ["#1", "#1"]
+    steps = (await got(f"{path}/turns/{turn_id}/trace"))["steps"]
     assert {"model", "node"} <= {step["kind"] for step in steps}
-    assert (await client.get(f"{CONVERSATIONS}/{conversation}/trace")).json()["steps"] == steps
-    usage = (await client.get("/api/v1/usage", params={"conversation_id": conversation})).json()
+    assert (await got(f"{path}/trace"))["steps"] == steps
+    usage = await got("/api/v1/usage", conversation_id=conversation)
     assert usage["conversation"]["total_tokens"] == usage["day"]["total_tokens"]
+    shown = [(one["conversation_id"], one["picture"]["handle"]) for one in (await got("/api/v1/gallery"))["items"]]
+    assert shown == [(conversation, "#1")]
+    found = await got("/api/v1/gallery", words="lighthouse", limit=5)
+    assert (found["found"], found["items"][0]["match"]["found_by"]) == (1, ["words"])
+    assert (await got("/api/v1/gallery", words="zeppelin"))["items"] == []
+    assert (await got("/api/v1/gallery/facets"))["total"] == 1
 
 
-async def test_going_back_in_words_is_told_and_the_conversation_names_the_picture_to_change(
-    client: httpx.AsyncClient,
-) -> None:
+async def test_going_back_is_told_and_the_conversation_names_the_picture_to_change(client: httpx.AsyncClient) -> None:
     conversation = await begun(client)
     photo = (await client.post("/api/v1/uploads", files={"file": ("sea.png", png("steelblue", (64, 64)))})).json()
     await sent(client, conversation, "make it warmer", images=[photo["id"]])
@@ -120,9 +117,7 @@ async def test_going_back_in_words_is_told_and_the_conversation_names_the_pictur
     assert [one.event for one in events if one.event == "image"] == []
 
 
-async def test_a_picture_is_sent_ahead_as_a_data_url_or_in_a_form_and_edited_within_a_mask(
-    client: httpx.AsyncClient,
-) -> None:
+async def test_a_picture_is_sent_ahead_in_an_address_or_a_form_and_edited_in_a_mask(client: httpx.AsyncClient) -> None:
     photo, mask = png("steelblue", (256, 256)), Image.new("L", (256, 256))
     mask.paste(255, (96, 96, 160, 160))
     sink = io.BytesIO()
@@ -215,30 +210,12 @@ async def test_the_library_is_searched_and_grown(client: httpx.AsyncClient) -> N
     assert (await client.get(own)).json()["code"] == "style_not_found"
 
 
-async def test_the_gallery_shows_what_was_made_and_finds_it_by_words(client: httpx.AsyncClient) -> None:
+async def test_null_is_the_same_as_left_out_and_an_unknown_file_of_a_form_is_refused(client: httpx.AsyncClient) -> None:
     conversation = await begun(client)
-    await sent(client, conversation, "a red fox in the snow", settings=QUIET)
-    page = (await client.get("/api/v1/gallery")).json()
-    assert [(one["conversation_id"], one["picture"]["handle"]) for one in page["items"]] == [(conversation, "#1")]
-    found = (await client.get("/api/v1/gallery", params={"words": "fox", "limit": 5})).json()
-    assert (found["found"], found["items"][0]["match"]["found_by"]) == (1, ["words"])
-    assert (await client.get("/api/v1/gallery", params={"words": "zeppelin"})).json()["items"] == []
-    assert (await client.get("/api/v1/gallery/facets")).json()["total"] == 1
-
-
-async def test_null_is_the_same_as_left_out(tmp_path: Path) -> None:
-    async with served(tmp_path) as one, one.client() as client:
-        conversation = await begun(client)
-        nulls = dict.fromkeys(("images", "mask", "expand", "editing", "references", "roles", "request_id"))
-        settings = dict.fromkeys(("text_model", "image_model", "allow_search", "review", "confirm"))
-        events = await sent(client, conversation, "a red fox", **nulls, settings=settings)
-        assert names(events)[-1] == "done"
-
-
-async def test_an_unknown_file_of_a_form_is_refused(tmp_path: Path) -> None:
-    async with served(tmp_path, text=[]) as one, one.client() as client:
-        conversation = await begun(client)
-        form: list[tuple[str, Any]] = [("request", (None, '{"text": "a fox"}')), ("depth", ("a.png", png()))]
-        answer = await client.post(f"/api/v1/conversations/{conversation}/turns", files=form)
-        assert answer.status_code == 422
-        assert "depth: Extra inputs are not permitted" in answer.json()["detail"]
+    nulls = dict.fromkeys(("images", "mask", "expand", "editing", "references", "roles", "request_id"))
+    settings = dict.fromkeys(("text_model", "image_model", "allow_search", "review", "confirm"))
+    assert names(await sent(client, conversation, "a red fox", **nulls, settings=settings))[-1] == "done"
+    form: list[tuple[str, Any]] = [("request", (None, '{"text": "a fox"}')), ("depth", ("a.png", png()))]
+    answer = await client.post(f"{CONVERSATIONS}/{conversation}/turns", files=form)
+    assert answer.status_code == 422
+    assert "depth: Extra inputs are not permitted" in answer.json()["detail"]

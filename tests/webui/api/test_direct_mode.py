@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 from agent.errors import ErrorCode, ErrorInfo
 from agent.history_images import TOOL_NAME
-from agent.messages import ImagePart, TextPart
+from agent.messages import ImagePart, Role
 from agent.providers.scripted import Asked, Line, calls, says
 from tests.support.api import (
     ANNA,
@@ -28,6 +29,8 @@ from tests.support.api import (
     talks,
     words,
 )
+from tests.support.cases import each_case
+from tests.support.tables import table
 from tests.support.tool_calls import call, results
 from webui.api.contexts import Contexts, Place
 
@@ -62,43 +65,41 @@ def asked(one: Served) -> Asked:
     return one.provider.asked[-1]
 
 
-async def conversations(client: httpx.AsyncClient) -> int:
-    return len((await client.get("/api/v1/conversations")).json()["conversations"])
-
-
 async def test_a_context_that_comes_again_with_its_answer_goes_on_in_its_conversation(tmp_path: Path) -> None:
-    async with served(tmp_path, text=talks("One.", "Two.", "Three.")) as one, one.client() as client:
+    lines = talks("One.", "Two.", "Two, otherwise.", "Three.")
+    async with served(tmp_path, text=lines) as one, one.client() as client:
         first: list[Message] = [["human", [text("count"), picture(png())]]]
-        events = await chat(client, *first)
+        events, same = [await chat(client, *first, request_id="r") for _ in range(2)]
+        assert (same[0].data, words(same)) == (events[0].data, "One."), "the same request runs once"
         second: list[Message] = [*first, ["assistant", words(events)], ["human", "go on"]]
         again = await chat(client, *second)
         assert conversation_of(again) == conversation_of(events)
-        last = await chat(client, *second, ["assistant", [text(" Two.\n")]], ["human", [text("and on")]])
-        assert conversation_of(last) == conversation_of(events)
-        assert await conversations(client) == 1
+        # Told once more it is another conversation, in which the model is told the same.
+        other = await chat(client, *second)
+        assert conversation_of(other) != conversation_of(events)
+        assert one.provider is not None
+        told = [[message.text for message in asked.messages] for asked in one.provider.asked[-2:]]
+        assert told[0] == told[1]
+        # Messages with a role and a content are the same context.
+        spelled = [{"role": "user", "content": first[0][1]}, {"role": "assistant", "content": [text("One.")]}]
+        spelled += [{"role": "user", "content": "go on"}, {"role": "assistant", "content": [text(" Two.\n")]}]
+        body = {"messages": [*spelled, {"role": "user", "content": [text("and on")]}], "request_id": None}
+        last = await stream(client, "POST", "/api/v1/chat", json=body | {"settings": {**QUIET, "image_model": None}})
+        assert (words(last), conversation_of(last)) == ("Three.", conversation_of(events))
+        assert len((await client.get("/api/v1/conversations")).json()["conversations"]) == 2
         assert [message.text for message in asked(one).messages if message.role == "model"] == ["One.", "Two."]
 
 
 async def test_pictures_of_the_past_are_placeholders_and_are_recalled_by_their_id(tmp_path: Path) -> None:
-    recalled: list[Line] = []
-
     def script(said: Asked) -> Line:
-        if recalled:
-            return recalled.pop(0)
-        placeholder = next(
-            part.text
-            for message in said.messages
-            for part in message.parts
-            if isinstance(part, TextPart) and "[Picture:history_" in part.text
-        )
-        recalled.append(says("It is blue."))
-        return calls(call(TOOL_NAME, "c1", image_id=placeholder.partition("]")[0]))
+        if said.messages[-1].role is Role.TOOL:
+            return says("It is blue.")
+        told = "".join(message.text for message in said.messages)
+        return calls(call(TOOL_NAME, "c1", image_id=re.findall(r"\[Picture:history_[^\]]*", told)[0]))
 
-    photo = png("blue")
-    context: list[Message] = [["human", [text("keep this"), picture(photo)]], ["assistant", "Kept."]]
+    context: list[Message] = [["human", [text("keep this"), picture(png("blue"))]], ["assistant", "Kept."]]
     async with served(tmp_path, text=script) as one, one.client() as client:
-        events = await chat(client, *context, ["human", "which colour was it?"])
-        assert words(events) == "It is blue."
+        assert words(await chat(client, *context, ["human", "which colour was it?"])) == "It is blue."
         assert one.provider is not None
         first, second = one.provider.asked
         assert not any(isinstance(part, ImagePart) for message in first.messages for part in message.parts)
@@ -117,23 +118,14 @@ async def test_a_context_that_was_never_seen_becomes_a_conversation_with_handles
         events = await chat(client, *context, ["human", [text("yes"), picture(png("black"))]])
         assert events[0].data["uploads"] == ["#4"]
         whole = (await client.get(f"/api/v1/conversations/{conversation_of(events)}")).json()
-        assert [(one["handle"], one["origin"]) for one in whole["pictures"]] == [
-            ("#1", "uploaded"),
-            ("#2", "uploaded"),
-            ("#3", "generated"),
-            ("#4", "uploaded"),
-        ]
-        assert [(one["text"], one["answer"]) for one in whole["turns"]] == [
-            ("my cat", "Here is a dog."),
-            ("and a hat?", ""),
-            ("yes", "A hat."),
-        ]
+        shown = [f"{one['handle']} {one['origin']}" for one in whole["pictures"]]
+        assert shown == ["#1 uploaded", "#2 uploaded", "#3 generated", "#4 uploaded"]
+        told = [(one["text"], one["answer"]) for one in whole["turns"]]
+        assert told == [("my cat", "Here is a dog."), ("and a hat?", ""), ("yes", "A hat.")]
         assert (whole["title"], whole["price_usd"]) == ("my cat", events[-1].data["price_usd"])
 
 
-async def test_what_was_painted_is_edited_by_the_next_call_whether_its_picture_is_sent_back_or_not(
-    tmp_path: Path,
-) -> None:
+async def test_what_was_painted_is_edited_by_the_next_call_that_sends_it_back(tmp_path: Path) -> None:
     lines = [paints(said="A fox."), paints("The fox at night", "At night.", reference_mode="LAST_GENERATED")]
     async with served(tmp_path, text=lines, pictures=[painted(), painted("navy")]) as one, one.client() as client:
         events = await chat(client, ["human", "a fox"])
@@ -144,18 +136,6 @@ async def test_what_was_painted_is_edited_by_the_next_call_whether_its_picture_i
         assert conversation_of(edited) == conversation_of(events)
         [image] = [event.data for event in edited if event.event == "image"]
         assert image["parents"] == ["#1"]
-
-
-async def test_the_same_context_twice_at_once_is_two_conversations(tmp_path: Path) -> None:
-    async with served(tmp_path, text=talks("One.", "Two.", "Two, otherwise.")) as one, one.client() as client:
-        context: list[Message] = [["human", "count"], ["assistant", words(await chat(client, ["human", "count"]))]]
-        first = await chat(client, *context, ["human", "go on"])
-        second = await chat(client, *context, ["human", "go on"])
-        assert conversation_of(first) != conversation_of(second)
-        # Both told the model the same.
-        assert one.provider is not None
-        told = [[message.text for message in asked.messages] for asked in one.provider.asked[-2:]]
-        assert told[0] == told[1]
 
 
 async def test_a_turn_that_failed_is_sent_again_in_its_place(tmp_path: Path) -> None:
@@ -182,68 +162,21 @@ async def test_a_plan_of_a_context_is_decided_in_its_conversation_and_the_contex
         assert conversation_of(thanks) == conversation_of(events)
 
 
-async def test_the_same_request_twice_runs_once(tmp_path: Path) -> None:
-    async with served(tmp_path, text=talks("Once.")) as one, one.client() as client:
-        first, second = [await chat(client, ["human", "hello"], request_id="r") for _ in range(2)]
-        assert first[0].data == second[0].data
-        assert words(second) == "Once."
-
-
 async def test_nobody_goes_on_in_the_conversation_of_another(tmp_path: Path) -> None:
-    async with (
-        served(tmp_path, text=talks("One.", "Two."), api_tokens=TOKENS) as one,
-        one.client(ANNA) as anna,
-        one.client(BEN) as ben,
-    ):
+    lines = talks("One.", "Two.")
+    async with served(tmp_path, text=lines, api_tokens=TOKENS) as one, one.client(ANNA) as anna, one.client(BEN) as ben:
         hers = await chat(anna, ["human", "count"])
         his = await chat(ben, ["human", "count"], ["assistant", "One."], ["human", "go on"])
         assert conversation_of(hers) != conversation_of(his)
-        path = f"/api/v1/conversations/{conversation_of(hers)}"
-        assert ((await ben.get(path)).status_code, (await anna.get(path)).status_code) == (404, 200)
 
 
-async def test_messages_with_a_role_and_a_content_are_the_same_context(tmp_path: Path) -> None:
-    async with served(tmp_path, text=talks("One.", "Two.")) as one, one.client() as client:
-        first = await chat(client, ["human", "count"])
-        told = [
-            {"role": "user", "content": [text("count")]},
-            {"role": "assistant", "content": words(first)},
-            {"role": "user", "content": "go on"},
-        ]
-        body = {"messages": told, "settings": {**QUIET, "image_model": None}, "request_id": None}
-        second = await stream(client, "POST", "/api/v1/chat", json=body)
-        assert words(second) == "Two."
-        assert conversation_of(second) == conversation_of(first)
+BAD = [["human", [picture(b"\x89PNG bad")]], ["assistant", "x"], ["human", "y"]]
+CONTEXTS = [*table("api_requests")["contexts"], (BAD, 422, "picture_unreadable")]
+CONTEXTS += [([["human", [at(url)]]], *told) for url, *told in table("api_requests")["addresses"]]
 
 
-@pytest.mark.parametrize(
-    ("messages", "status", "code"),
-    [
-        ([], 422, "unreadable"),
-        ([["assistant", "hello"]], 400, "context_order"),
-        ([["human", "a"], ["assistant", "b"]], 400, "context_order"),
-        ([["system", "obey"], ["human", "a"]], 422, "unreadable"),
-        ([["human", [at("http://127.0.0.1/x.png")]]], 400, "data_urls_only"),
-        ([["human", [at("file:///etc/passwd")]]], 400, "data_urls_only"),
-        (
-            [["human", [at("data:text/html;base64,PGI+")]]],
-            400,
-            "data_urls_only",
-        ),
-        ([["human", [at("data:image/png;base64,%%")]]], 400, "data_urls_only"),
-        (
-            [["human", [at("data:image/png;base64,AAAA")]]],
-            422,
-            "picture_unreadable",
-        ),
-        ([["human", [picture(b"\x89PNG bad")]], ["assistant", "x"], ["human", "y"]], 422, "picture_unreadable"),
-        ([["human", "a", "b"]], 422, "unreadable"),
-        ([{"role": "system", "content": "obey"}, {"role": "user", "content": "a"}], 422, "unreadable"),
-        ([{"role": "user"}], 422, "unreadable"),
-        ([["human", [{"type": "file", "file": "x"}]]], 422, "unreadable"),
-    ],
-)
 @pytest.mark.asyncio(loop_scope="module")
+@each_case(("messages", "status", "code"), CONTEXTS)
 async def test_a_context_that_cannot_be_one_is_refused_in_a_sentence(
     messages: list[Any], status: int, code: str, quiet: httpx.AsyncClient
 ) -> None:
@@ -256,7 +189,5 @@ def test_of_the_places_the_oldest_are_forgotten_and_each_is_given_once() -> None
     contexts = Contexts()
     for number in range(2001):
         contexts.keep("anna", [f"d{number}", f"e{number}"], Place(f"c{number}", None))
-    assert contexts.take("anna", "d0") is None
-    assert contexts.take("ben", "d2000") is None
-    assert contexts.take("anna", "e2000") == Place("c2000", None)
-    assert contexts.take("anna", "d2000") is None
+    asked_for = (("anna", "d0"), ("ben", "d2000"), ("anna", "e2000"), ("anna", "d2000"))
+    assert [contexts.take(*one) for one in asked_for] == [None, None, Place("c2000", None), None]

@@ -17,7 +17,6 @@ from agent.providers.scripted import Hold, Line, calls, says
 from agent.requests import TurnRequest
 from agent.tools.base import Arguments, Reason, ToolAnswer, ToolContext, tool
 from tests.support.api import Told, begun, names, painted, paints, sent, served, stream, told, words
-from tests.support.cases import each_case
 from tests.support.tool_calls import call, results
 from tests.support.turns import until
 from webui.api.streams import Cursor
@@ -161,54 +160,39 @@ async def test_a_call_that_needs_consent_waits_for_it(is_allowed: bool, tmp_path
         assert (result.content.get("sent") == "Hello") is is_allowed
 
 
-async def test_the_same_request_twice_runs_once(tmp_path: Path) -> None:
-    async with served(tmp_path, text=[says("Once.")]) as one, one.client() as client:
+async def test_no_words_of_a_model_can_begin_another_event_and_the_same_request_twice_runs_once(tmp_path: Path) -> None:
+    hostile = "\n\nevent: done\ndata: {}\n\r\n\u2028id: 7\n\n"
+    async with served(tmp_path, text=[Line((TextPart(text=hostile),))]) as one, one.client() as client:
         conversation = await begun(client)
-        first = await sent(client, conversation, "hello", request_id="r1")
-        second = await sent(client, conversation, "hello", request_id="r1")
+        first, second = [await sent(client, conversation, "hello", request_id="r1") for _ in range(2)]
+        assert (words(first), words(second).strip()) == (hostile, hostile.strip())
+        assert names(first).count("done") == 1
         assert first[0].data["turn_id"] == second[0].data["turn_id"]
-        assert words(second) == "Once."
         assert one.provider is not None
         assert len(one.provider.asked) == 1
 
 
-async def test_no_words_of_a_model_can_begin_another_event(tmp_path: Path) -> None:
-    hostile = "\n\nevent: done\ndata: {}\n\r\n\u2028id: 7\n\n"
-    async with served(tmp_path, text=[Line((TextPart(text=hostile),))]) as one, one.client() as client:
-        events = await sent(client, await begun(client), "hello")
-        assert words(events) == hostile
-        assert names(events).count("done") == 1
-
-
-@each_case("sent_id", ["", "x", "-", "a-b.c", "a-1", "a-1.", "a-.1", "a-1.1.1", "a--1.0", "a-１.0", "-0.0"])
-def test_an_id_that_is_none_of_ours_names_no_place(sent_id: str) -> None:
-    assert Cursor.read(sent_id) is None
-
-
-def test_an_id_names_the_telling_the_event_and_the_frame() -> None:
+def test_an_id_names_the_telling_the_event_and_the_frame_and_one_that_is_none_of_ours_no_place() -> None:
     cursor = Cursor("0a1b", 12, 3)
     assert Cursor.read(str(cursor)) == cursor
+    foreign = ("", "x", "-", "a-b.c", "a-1", "a-1.", "a-.1", "a-1.1.1", "a--1.0", "a-１.0", "-0.0")
+    assert [one for one in foreign if Cursor.read(one) is not None] == []
 
 
-async def test_a_turn_that_is_silent_sends_heartbeats() -> None:
-    silent = asyncio.Event()
-    telling = Tellings().begin("c", "anna", ending(silent))
-    follow = telling.follow(0, 0.01)
+async def test_a_turn_that_is_silent_sends_heartbeats_and_its_telling_is_let_go_some_while_after_its_end() -> None:
+    silent, over, now_s = asyncio.Event(), asyncio.Event(), 0.0
+    tellings = Tellings(clock=lambda: now_s)
+    ended, goes_on = (tellings.begin("c", "anna", ending(one)) for one in (silent, asyncio.Event()))
+    follow = ended.follow(0, 0.01)
     assert [await anext(follow) for _ in range(3)] == [None, None, None]
     silent.set()
     assert [one async for one in follow if one is not None] == [(0, DONE)]
-
-
-async def test_a_telling_is_let_go_some_while_after_its_end_and_not_before() -> None:
-    now_s, over = 0.0, asyncio.Event()
-    tellings = Tellings(clock=lambda: now_s)
-    over.set()
-    ended, goes_on = tellings.begin("c", "anna", ending(over)), tellings.begin("c", "anna", ending(asyncio.Event()))
     await until(lambda: ended.is_over)
     await asyncio.sleep(0)
     assert tellings.find(ended.id, "c", "ben") is None
     now_s = KEPT_S + 1
     assert tellings.find(ended.id, "c", "anna") is ended
+    over.set()
     tellings.begin("c", "anna", ending(over))
     assert tellings.find(ended.id, "c", "anna") is None
     assert tellings.find(goes_on.id, "c", "anna") is goes_on

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from webui.page_gate.comers import Comer
+from tests.webui.page_gate.test_limits import comer
 from webui.page_gate.transit import KEPT_S, Transit, given_folder
 from webui.sessions import Sessions, Visitor
 from webui.words import load_words
@@ -30,10 +30,6 @@ def transit(folder: Path) -> Transit:
     return Transit(folder, Sessions(b"s" * 32, is_shared=True), most_bytes_of_one=10 * MB)
 
 
-def comer(name: str, address: str | None = "93.184.216.1") -> Comer:
-    return Comer(name, address, WORDS)
-
-
 def file_in(folder: Path, name: str) -> str:
     path = folder / name
     path.parent.mkdir(exist_ok=True)
@@ -49,13 +45,10 @@ def test_a_file_that_nobody_is_known_to_have_sent_is_nobodys(transit: Transit, f
     assert transit.is_of(f"{folder}/./abc/../abc/a.png", "ann")
     assert not transit.is_of(path, "bob")
     assert not transit.is_of(str(folder), "ann")
+    for no_file in ("\0", "/tmp/a\0b", "\ud800"):
+        assert not transit.is_of(no_file, "ann")
     # What is no upload is left to whoever looks after it.
     assert transit.is_of("/etc/hostname", "bob")
-
-
-@pytest.mark.parametrize("path", ["\0", "/tmp/a\0b", "\ud800"])
-def test_what_no_file_can_be_called_is_nobodys(transit: Transit, path: str) -> None:
-    assert not transit.is_of(path, "ann")
 
 
 async def test_what_is_sent_while_the_folder_is_looked_through_keeps_its_owner(transit: Transit, folder: Path) -> None:
@@ -95,22 +88,24 @@ def test_what_a_visitor_is_given_is_for_them_alone(transit: Transit, folder: Pat
     ann, bob = (Visitor(token, sessions.owner(token), WORDS) for token in ("ann", "bob"))
     name = given_folder(sessions, ann)
     path = file_in(folder, f"{name}/a.png")
-    assert transit.is_of(path, "ann")
-    assert not transit.is_of(path, "bob")
+    assert [transit.is_of(path, one) for one in ("ann", "bob")] == [True, False]
     assert not transit.is_of(path.replace("given-", "given-0"), "ann")
     assert given_folder(sessions, ann) != name
     signature = given_folder(sessions, bob).rpartition("-")[2]
     assert not transit.is_of(file_in(folder, f"{name.rpartition('-')[0]}-{signature}/a.png"), "bob")
+    alone = Sessions(b"s" * 32)
+    visitor = Visitor(alone.token_of(alone.new_cookie()), alone.owner(None), WORDS)
+    given = file_in(folder, f"{given_folder(alone, visitor)}/a.png")
+    assert Transit(folder, alone).is_of(given, alone.owner(None))
 
 
-def test_where_nobody_else_comes_the_operator_is_given_it_in_every_browser(folder: Path) -> None:
-    sessions = Sessions(b"s" * 32)
-    transit = Transit(folder, sessions)
-    visitor = Visitor(sessions.token_of(sessions.new_cookie()), sessions.owner(None), WORDS)
-    assert transit.is_of(file_in(folder, f"{given_folder(sessions, visitor)}/a.png"), sessions.owner(None))
-
-
-def test_a_fresh_cookie_for_each_upload_makes_no_more_room(transit: Transit) -> None:
+async def test_a_fresh_cookie_makes_no_more_room_and_what_is_under_way_takes_it_already(transit: Transit) -> None:
+    before, ann = await transit.room(), comer("ann", "8.8.8.8")
+    sending = transit.begin(ann, 6 * MB)
+    assert (transit.room_of(ann), await transit.room()) == (4 * MB, before - 6 * MB)
+    transit.end(sending, MB)
+    # From now on it is what lies in the folder.
+    assert (transit.room_of(ann), await transit.room()) == (9 * MB, before)
     for number in range(4):
         one = comer(f"fresh {number}")
         assert transit.room_of(one) == 10 * MB
@@ -121,14 +116,3 @@ def test_a_fresh_cookie_for_each_upload_makes_no_more_room(transit: Transit) -> 
     for number in range(8):
         transit.end(transit.begin(comer(f"anybody {number}", None), 10 * MB), 10 * MB)
     assert transit.room_of(comer("anybody", None)) == 0
-
-
-async def test_what_is_under_way_takes_its_room_already(transit: Transit) -> None:
-    before, ann = await transit.room(), comer("ann")
-    sending = transit.begin(ann, 6 * MB)
-    assert transit.room_of(ann) == 4 * MB
-    assert await transit.room() == before - 6 * MB
-    transit.end(sending, MB)
-    assert transit.room_of(ann) == 9 * MB
-    # From now on it is what lies in the folder.
-    assert await transit.room() == before

@@ -12,14 +12,12 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 
-from tests.page import run_command
+from tests.support import commands
 from tests.webui.space.conftest import Clone
 from webui.space.building import BuiltSpace, build, open_project
 from webui.space.spacefile import SpaceProblem, read_spacefile
 
 yaml: Any = import_module("yaml")
-
-DOCKER = '[runs_on]\npython = "3.12"\n'
 
 
 def built(root: Path, out: Path, **environ: str) -> BuiltSpace:
@@ -32,32 +30,21 @@ def front_matter(space: BuiltSpace) -> dict[str, Any]:
     return fields
 
 
-def test_the_front_matter_says_what_the_spacefile_does(clone: Clone, tmp_path: Path) -> None:
-    space = built(clone('short_description = "draws: foxes"\n[runs_on]\nhardware = "cpu-upgrade"\n'), tmp_path / "out")
-    assert front_matter(space) == {
-        "title": "Foxes & Co: 狐",
-        "emoji": "🦊",
-        "colorFrom": "red",
-        "colorTo": "gray",
-        "sdk": "docker",
-        "app_port": 7860,
-        "pinned": False,
-        "fullWidth": True,
-        "header": "mini",
-        "license": "apache-2.0",
-        "suggested_hardware": "cpu-upgrade",
-        "short_description": "draws: foxes",
-    }
-
-
-def test_every_requirement_is_pinned_and_the_spacefile_comes_along(clone: Clone, tmp_path: Path) -> None:
-    space = built(clone(), tmp_path / "out")
+def test_the_space_holds_what_its_spacefile_says_with_every_requirement_pinned(clone: Clone, tmp_path: Path) -> None:
+    more = 'short_description = "draws: foxes"\n[runs_on]\nhardware = "cpu-upgrade"\npackages = ["fonts-noto-cjk"]\n'
+    space = built(clone(more), tmp_path / "out")
+    fields = front_matter(space)
+    assert fields["title"] == "Foxes & Co: 狐"
+    told = {"emoji": "🦊", "colorFrom": "red", "colorTo": "gray", "sdk": "docker", "app_port": 7860, "pinned": False}
+    told |= {"fullWidth": True, "header": "mini", "license": "apache-2.0", "title": fields["title"]}
+    assert fields == told | {"suggested_hardware": "cpu-upgrade", "short_description": "draws: foxes"}
+    assert read_spacefile(space.folder / "Spacefile") == read_spacefile(tmp_path / "clone" / "Spacefile")
     lines = (space.folder / "requirements.txt").read_text("utf-8").splitlines()[1:]
     assert len(lines) > 80
-    for line in lines:
-        [pinned] = Requirement(line).specifier
-        assert pinned.operator == "=="
-    assert read_spacefile(space.folder / "Spacefile") == read_spacefile(tmp_path / "clone" / "Spacefile")
+    assert [line for line in lines if [one.operator for one in Requirement(line).specifier] != ["=="]] == []
+    assert (space.folder / "packages.txt").read_text() == "fonts-noto-cjk\n"
+    text = (space.folder / "Dockerfile").read_text("utf-8")
+    assert text.index("xargs -a packages.txt apt-get install") < text.index("USER user")
 
 
 def test_the_whole_program_is_in_it_and_knows_its_version(clone: Clone, tmp_path: Path) -> None:
@@ -71,18 +58,9 @@ def test_the_whole_program_is_in_it_and_knows_its_version(clone: Clone, tmp_path
 
 
 def test_the_dockerfile_takes_the_spaces_python_user_and_port(clone: Clone, tmp_path: Path) -> None:
-    text = (built(clone(DOCKER), tmp_path / "out").folder / "Dockerfile").read_text("utf-8")
+    text = (built(clone('[runs_on]\npython = "3.12"\n'), tmp_path / "out").folder / "Dockerfile").read_text("utf-8")
     assert text.startswith("FROM python:3.12-slim-bookworm\n")
-    assert "--uid 1000 user" in text
-    assert "EXPOSE 7860" in text
-    assert "packages.txt" not in text
-
-
-def test_debian_packages_are_installed_before_the_user_comes(clone: Clone, tmp_path: Path) -> None:
-    space = built(clone('[runs_on]\npackages = ["fonts-noto-cjk"]\n'), tmp_path / "out")
-    assert (space.folder / "packages.txt").read_text() == "fonts-noto-cjk\n"
-    text = (space.folder / "Dockerfile").read_text("utf-8")
-    assert text.index("xargs -a packages.txt apt-get install") < text.index("USER user")
+    assert [one in text for one in ("--uid 1000 user", "EXPOSE 7860", "packages.txt")] == [True, True, False]
 
 
 def test_gradios_sdk_is_refused_while_its_extras_do_not_go_with_the_lock_file(clone: Clone, tmp_path: Path) -> None:
@@ -95,10 +73,9 @@ def test_gradios_sdk_gets_its_version_and_python_where_they_go_together(clone: C
     root = clone('[runs_on]\nsdk = "gradio"\n')
     lock = (root / "requirements.lock").read_text("utf-8")
     (root / "requirements.lock").unlink()
-    fitting = re.sub(
-        r"^mcp==\S+", "mcp==1.25.0", re.sub(r"^pydantic==\S+", "pydantic==2.12.5", lock, flags=re.M), flags=re.M
-    )
-    (root / "requirements.lock").write_text(fitting, "utf-8")
+    for name, version in (("mcp", "1.25.0"), ("pydantic", "2.12.5")):
+        lock = re.sub(rf"^{name}==\S+", f"{name}=={version}", lock, flags=re.M)
+    (root / "requirements.lock").write_text(lock, "utf-8")
     space = built(root, tmp_path / "out")
     fields = front_matter(space)
     assert (fields["sdk"], fields["app_file"], fields["python_version"]) == ("gradio", "app.py", "3.11")
@@ -119,27 +96,21 @@ def test_it_is_built_anew_over_itself_and_over_nothing_else(clone: Clone, tmp_pa
     assert [path.name for path in other.iterdir()] == ["letters.txt"]
 
 
-def test_a_secret_in_a_file_stops_it(clone: Clone, tmp_path: Path) -> None:
+def test_a_secret_in_a_file_or_a_variable_that_the_studio_cannot_read_stops_it(clone: Clone, tmp_path: Path) -> None:
     root = clone('secrets = ["SEARCH_TOKEN"]\n')
     (root / "webui" / "notes.txt").write_text("my token is s3cr3t-t0ken")
     with pytest.raises(SpaceProblem, match=r"webui/notes\.txt holds the value of SEARCH_TOKEN") as caught:
         built(root, tmp_path / "out", SEARCH_TOKEN="s3cr3t-t0ken")
     assert "s3cr3t" not in str(caught.value)
+    with pytest.raises(SpaceProblem, match="variables: AIVISTA_TEXT_TIMEOUT_S is 'soon'"):
+        built(clone('[variables]\nAIVISTA_TEXT_TIMEOUT_S = "soon"\n'), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
-def test_a_variable_that_the_studio_cannot_read_is_named(clone: Clone, tmp_path: Path) -> None:
-    with pytest.raises(SpaceProblem, match="variables: AIVISTA_TEXT_TIMEOUT_S is 'soon'"):
-        built(clone('[variables]\nAIVISTA_TEXT_TIMEOUT_S = "soon"\n'), tmp_path / "out")
-
-
 def test_the_command_says_what_it_built_and_refuses_in_a_sentence(clone: Clone, tmp_path: Path) -> None:
-    root = clone()
-    done = run_command("space", "build", "--project", str(root))
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith(f"Built {root / 'build' / 'space'}: ")
+    flags = ("space", "build", "--project", str(root := clone()))
+    assert commands.done(*flags).startswith(f"Built {root / 'build' / 'space'}: ")
     assert (root / "build" / "space" / "app.py").exists()
     os.unlink(root / "requirements.lock")
-    ended = run_command("space", "build", "--project", str(root))
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr == f"aivista: there is no requirements.lock in {root}; run this in a clone of the project.\n"
+    told = f"aivista: there is no requirements.lock in {root}; run this in a clone of the project.\n"
+    assert commands.refused(*flags) == told

@@ -80,14 +80,16 @@ def test_a_space_is_created_with_all_that_its_spacefile_says(hub: HubServer, pus
     assert "with secret SEARCH_PASS, variable AIVISTA_TEXT_TIMEOUT_S, ada/foxes-data at /data" in said[1]
 
 
-def test_a_dry_run_says_the_same_and_changes_nothing(hub: HubServer, pusher: Pusher) -> None:
+def test_a_dry_run_and_one_where_all_is_as_it_should_be_change_nothing(hub: HubServer, pusher: Pusher) -> None:
     told = pusher.push("--dry-run", SEARCH_PASS=SECRET)
     assert (hub.spaces, hub.buckets, hub.writes) == ({}, set(), [])
     done = pusher.push(SEARCH_PASS=SECRET)
     assert [line.removeprefix("would ") for line in told[:-1]] == done[:-1]
     assert all(line.startswith("would ") for line in told[:-1])
-    pusher.root.joinpath("webui", "new.py").write_text('"""New."""\n')
     writes = list(hub.writes)
+    # A secret that is on the Space already need not be at hand.
+    assert pusher.push() == ["everything is up to date", f"The Space is at {hub.url}/spaces/{REPO}"]
+    pusher.root.joinpath("webui", "new.py").write_text('"""New."""\n')
     assert "would commit 1 changed file (webui/new.py)" in pusher.push("--dry-run")
     assert hub.writes == writes
 
@@ -115,14 +117,6 @@ def test_a_space_that_is_there_is_brought_up_to_date_in_one_commit(hub: HubServe
     assert ("notes.txt" in space.files, ".gitattributes" in space.files, len(space.commits)) == (False, True, 2)
 
 
-def test_nothing_is_done_where_all_is_as_it_should_be(hub: HubServer, pusher: Pusher) -> None:
-    pusher.push(SEARCH_PASS=SECRET)
-    writes = list(hub.writes)
-    # A secret that is on the Space already need not be at hand.
-    assert pusher.push() == ["everything is up to date", f"The Space is at {hub.url}/spaces/{REPO}"]
-    assert hub.writes == writes
-
-
 @pytest.mark.parametrize(("flag", "repo_id"), [("studio", "ada/studio"), ("ada/atelier", "ada/atelier")])
 def test_the_name_may_be_given(hub: HubServer, pusher: Pusher, flag: str, repo_id: str) -> None:
     pusher.push("--repo", flag, SEARCH_PASS=SECRET)
@@ -135,35 +129,20 @@ def test_a_key_that_is_of_no_use_on_the_space_is_told_of(hub: HubServer, clone: 
     assert "still holds the secret GEMINI_API_KEY" in said[-2]
 
 
-def test_a_secret_that_is_nowhere_is_asked_for_before_anything_is_done(hub: HubServer, pusher: Pusher) -> None:
+def test_what_is_missing_or_refused_is_said_in_a_sentence(hub: HubServer, pusher: Pusher, clone: Clone) -> None:
     assert "the secret SEARCH_PASS, which your environment does not hold" in pusher.refused()
-    assert hub.writes == []
-
-
-def test_without_a_token_it_says_how_to_get_one(hub: HubServer, pusher: Pusher) -> None:
-    assert "run `hf auth login`" in pusher.refused(token="", SEARCH_PASS=SECRET)
-    assert "run `hf auth login`" in pusher.refused("--dry-run", token="", SEARCH_PASS=SECRET)
-
-
-@pytest.mark.parametrize(
-    ("flags", "token", "said"),
-    [
+    clone()
+    for flags, token, said in (
+        ([], "", "run `hf auth login`"),
+        (["--dry-run"], "", "run `hf auth login`"),
         ([], "hf_unknown" * 4, "does not know the token"),
         ([], READ_TOKEN, "the token may not write to ada/foxes-co"),
         (["--repo", "bob/studio"], TOKEN, "the token may not write to bob/studio"),
         (["--repo", "a/b/c"], TOKEN, "a/b/c is no name for a Space"),
-    ],
-)
-def test_what_the_hub_refuses_is_said_in_a_sentence(
-    hub: HubServer, clone: Clone, tmp_path: Path, flags: list[str], token: str, said: str
-) -> None:
-    assert said in Pusher(hub, clone(), tmp_path).refused(*flags, token=token)
-    assert hub.spaces == {}
-
-
-def test_a_hub_that_wants_money_or_is_not_there_is_told_of(hub: HubServer, clone: Clone, tmp_path: Path) -> None:
-    pusher = Pusher(hub, clone(), tmp_path)
+    ):
+        assert said in pusher.refused(*flags, token=token)
     hub.wants_payment = True
     assert "wants the owner of ada/foxes-co to pay" in pusher.refused()
     assert "HF_HUB_OFFLINE is set" in pusher.refused(HF_HUB_OFFLINE="1")
     assert "the Hub cannot be reached" in pusher.refused(HF_ENDPOINT="http://127.0.0.1:9")
+    assert (hub.spaces, hub.writes) == ({}, [])

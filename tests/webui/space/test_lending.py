@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
 
+from agent.conversation import Conversation
 from agent.errors import ErrorCode
 from agent.events import TurnDone, TurnEvent, TurnFailed, TurnPaused
 from agent.plans import Decision, PlanEdit
@@ -19,13 +21,15 @@ from tests.support.gemini import SMALL, on_gemini, paint
 from tests.support.scenes import only
 from tests.support.turns import started
 from tests.support.waiting import until
+from tests.webui.space.test_limited import all_of, purse, settled
 from tests.wire_server import GeminiServer, Hold, HttpError, Text
 from tests.wire_server.models import Kind
-from webui.space.limited import PURSE, LimitedStudio
+from webui.space.limited import LimitedStudio
 from webui.space.spacefile import Limits, Pays
 
 ANN, BOB = "visitor-ann", "visitor-bob"
 OWN = SecretStr("AIza-visitors-own-0001")
+CONFIRM = TurnSettings(confirm=True)
 HALF = Pays(who="owner", cap_day_usd=5, cap_turn_usd=0.5)
 DEAR = TurnSettings(image_model="pro", resolution="4K", number_of_images=4, review="off")
 
@@ -33,6 +37,7 @@ DEAR = TurnSettings(image_model="pro", resolution="4K", number_of_images=4, revi
 @pytest.fixture
 def gemini() -> Iterator[GeminiServer]:
     with GeminiServer() as running:
+        running.on_text(paint())
         yield running
 
 
@@ -41,16 +46,15 @@ def home(tmp_path: Path, gemini: GeminiServer) -> Settings:
     return on_gemini(Settings(home=tmp_path), gemini.url)
 
 
-def lending(settings: Settings, pays: Pays = HALF) -> LimitedStudio:
-    return LimitedStudio(settings, Limits(), pays)
+@asynccontextmanager
+async def lending(settings: Settings, pays: Pays = HALF, owner: str = ANN) -> AsyncIterator[tuple[Studio, str]]:
+    """Open a studio that lends its owner's key, and a conversation of somebody's there."""
+    async with LimitedStudio(settings, Limits(), pays) as studio:
+        yield studio, (await studio.new_conversation(owner)).id
 
 
-def asking(text: str = "hello", settings: TurnSettings | None = None) -> TurnRequest:
-    return TurnRequest(text=text, settings=settings or TurnSettings())
-
-
-async def all_of(events: AsyncIterator[TurnEvent]) -> list[TurnEvent]:
-    return [event async for event in events]
+def asking(text: str = "a red fox", chosen: TurnSettings | None = None) -> TurnRequest:
+    return TurnRequest(text=text, settings=chosen or TurnSettings())
 
 
 async def leave(events: AsyncIterator[TurnEvent]) -> None:
@@ -60,19 +64,11 @@ async def leave(events: AsyncIterator[TurnEvent]) -> None:
     await events.aclose()
 
 
-async def over(studio: Studio, conversation_id: str, owner: str = ANN) -> None:
-    """Return when nothing of a conversation runs any more, and everything that outlives a turn is done."""
-    await until(lambda: not studio.is_running(conversation_id, owner))
+async def over(studio: Studio, conversation_id: str) -> Conversation:
+    """Return a conversation of Ann's when nothing of it runs any more, and everything that outlives a turn is done."""
+    await until(lambda: not studio.is_running(conversation_id, ANN))
     await settled(studio)
-
-
-async def settled(studio: Studio) -> None:
-    for task in list(studio._kept):
-        await task
-
-
-async def purse(studio: Studio) -> float:
-    return (await studio.spend.day(PURSE)).price_usd
+    return await studio.conversation(conversation_id, ANN)
 
 
 def painted(gemini: GeminiServer) -> int:
@@ -80,71 +76,58 @@ def painted(gemini: GeminiServer) -> int:
 
 
 async def test_turns_in_line_whose_pages_are_closed_are_each_counted_once(home: Settings, gemini: GeminiServer) -> None:
+    gemini.clear()
     gemini.on_text(Hold(Text("One.")), Text("Two."), Text("Three."))
-    async with lending(home) as studio:
-        conversation = await studio.new_conversation(ANN)
+    async with lending(home) as (studio, conversation):
         for text in ("one", "two", "three"):
-            await leave(studio.run_turn(conversation.id, asking(text), owner=ANN))
+            await leave(studio.run_turn(conversation, asking(text), owner=ANN))
         await asyncio.to_thread(gemini.wait_for_held)
         gemini.release()
-        await over(studio, conversation.id)
-        kept = await studio.conversation(conversation.id, ANN)
+        kept = await over(studio, conversation)
         assert [turn.price_usd > 0 for turn in kept.turns] == [True] * 3
         assert await purse(studio) == pytest.approx(kept.price_usd)
 
 
-async def test_what_a_turn_had_cost_before_the_studio_ended_is_not_paid_again(
-    home: Settings, gemini: GeminiServer
-) -> None:
-    gemini.on_text(paint())
+async def test_what_a_turn_cost_before_the_studio_ended_is_not_paid_again(home: Settings, gemini: GeminiServer) -> None:
     gemini.on_image(Hold(SMALL))
-    async with lending(home) as studio:
-        conversation = await studio.new_conversation(ANN)
-        await leave(studio.run_turn(conversation.id, asking("a red fox"), owner=ANN))
+    async with lending(home) as (studio, conversation):
+        await leave(studio.run_turn(conversation, asking(), owner=ANN))
         await asyncio.to_thread(gemini.wait_for_held)
         paid_usd = await purse(studio)
         assert paid_usd > 0
     gemini.release()
-    async with lending(home) as restarted:
+    async with lending(home) as (restarted, _):
         await settled(restarted)
-        await over(restarted, conversation.id)
-        [turn] = (await restarted.conversation(conversation.id, ANN)).turns
+        [turn] = (await over(restarted, conversation)).turns
         # Whether the picture was painted nobody knows, and it is not asked for again.
         assert turn.price_usd == pytest.approx(paid_usd)
         assert await purse(restarted) == pytest.approx(paid_usd)
 
 
-async def test_a_picture_that_comes_after_stop_is_set_aside_until_then_and_counted(
-    home: Settings, gemini: GeminiServer
-) -> None:
-    gemini.on_text(paint(), Text("Hello."))
+async def test_a_picture_after_stop_is_set_aside_until_then_and_counted(home: Settings, gemini: GeminiServer) -> None:
+    gemini.on_text(Text("Hello."))
     gemini.on_image(Hold(SMALL))
-    async with lending(home, Pays(who="owner", cap_day_usd=1, cap_turn_usd=0.6)) as studio:
-        conversation = await studio.new_conversation(ANN)
-        await leave(studio.run_turn(conversation.id, asking("a red fox"), owner=ANN))
+    async with lending(home, Pays(who="owner", cap_day_usd=1, cap_turn_usd=0.6)) as (studio, conversation):
+        await leave(studio.run_turn(conversation, asking(), owner=ANN))
         await asyncio.to_thread(gemini.wait_for_held)
-        await studio.cancel(conversation.id, ANN)
+        await studio.cancel(conversation, ANN)
         other = await studio.new_conversation(BOB)
-        refused = await all_of(studio.run_turn(other.id, asking(), owner=BOB))
+        refused = await all_of(studio.run_turn(other.id, asking("hello"), owner=BOB))
         assert only(refused, TurnFailed).error.code is ErrorCode.OWNER_CAP_USED_UP
         gemini.release()
-        await over(studio, conversation.id)
-        kept = await studio.conversation(conversation.id, ANN)
+        kept = await over(studio, conversation)
         assert len(kept.pictures) == 1
         assert await purse(studio) == pytest.approx(kept.price_usd)
-        assert isinstance((await all_of(studio.run_turn(other.id, asking(), owner=BOB)))[-1], TurnDone)
+        assert isinstance((await all_of(studio.run_turn(other.id, asking("hello"), owner=BOB)))[-1], TurnDone)
 
 
 @pytest.mark.parametrize("budget_usd", [None, 40.0])
 async def test_pictures_beyond_what_is_lent_for_a_turn_are_not_painted(
     home: Settings, gemini: GeminiServer, budget_usd: float | None
 ) -> None:
-    gemini.on_text(paint())
-    async with lending(home) as studio:
-        conversation = await studio.new_conversation(ANN)
+    async with lending(home) as (studio, conversation):
         chosen = DEAR.model_copy(update={"budget_usd": budget_usd})
-        events = await all_of(studio.run_turn(conversation.id, asking("a red fox", chosen), owner=ANN))
-        error = only(events, TurnFailed).error
+        error = only(await all_of(studio.run_turn(conversation, asking(chosen=chosen), owner=ANN)), TurnFailed).error
         assert (error.code, error.parameters["cap"], error.can_retry) == (ErrorCode.TURN_TOO_DEAR, "0.50", False)
         assert float(error.parameters["price"]) > 0.5
         assert "$0.50" in error.message
@@ -155,65 +138,52 @@ async def test_pictures_beyond_what_is_lent_for_a_turn_are_not_painted(
 async def test_the_owner_and_whoever_brings_a_key_paint_what_they_like(
     home: Settings, gemini: GeminiServer, owner: str, key: SecretStr | None
 ) -> None:
-    gemini.on_text(paint())
-    async with lending(home) as studio:
-        conversation = await studio.new_conversation(owner)
-        events = await all_of(studio.run_turn(conversation.id, asking("a red fox", DEAR), owner=owner, key=key))
+    async with lending(home, owner=owner) as (studio, conversation):
+        events = await all_of(studio.run_turn(conversation, asking(chosen=DEAR), owner=owner, key=key))
         assert isinstance(events[-1], TurnDone)
-        assert painted(gemini) == 4
-        assert await purse(studio) == 0
+        assert (painted(gemini), await purse(studio)) == (4, 0)
 
 
 async def test_a_plan_that_was_made_dearer_is_not_run(home: Settings, gemini: GeminiServer) -> None:
-    gemini.on_text(paint())
-    async with lending(home) as studio:
-        conversation = await studio.new_conversation(ANN)
-        shown = await all_of(studio.run_turn(conversation.id, asking("a fox", TurnSettings(confirm=True)), owner=ANN))
+    async with lending(home) as (studio, conversation):
+        shown = await all_of(studio.run_turn(conversation, asking(chosen=CONFIRM), owner=ANN))
         assert isinstance(shown[-1], TurnPaused)
         edit = PlanEdit(model="pro", resolution="4K", number_of_images=4)
-        decision = Decision(run=True, edits=(edit,))
-        events = await all_of(studio.decide(conversation.id, started(shown), decision, owner=ANN))
-        assert only(events, TurnFailed).error.code is ErrorCode.TURN_TOO_DEAR
-        again = await all_of(studio.retry(conversation.id, started(shown), owner=ANN))
-        assert only(again, TurnFailed).error.code is ErrorCode.TURN_TOO_DEAR
+        for going_on in (
+            studio.decide(conversation, started(shown), Decision(run=True, edits=(edit,)), owner=ANN),
+            studio.retry(conversation, started(shown), owner=ANN),
+        ):
+            assert only(await all_of(going_on), TurnFailed).error.code is ErrorCode.TURN_TOO_DEAR
         assert painted(gemini) == 0
 
 
-async def test_a_turn_that_began_with_a_key_of_their_own_does_not_go_on_beyond_what_is_lent(
+async def test_a_turn_begun_with_their_own_key_does_not_go_on_beyond_the_loan(
     home: Settings, gemini: GeminiServer
 ) -> None:
-    gemini.on_text(paint())
     gemini.on_image(*[HttpError(500)] * 4)
-    async with lending(home) as studio:
-        conversation = await studio.new_conversation(ANN)
-        events = await all_of(studio.run_turn(conversation.id, asking("a red fox", DEAR), owner=ANN, key=OWN))
+    async with lending(home) as (studio, conversation):
+        events = await all_of(studio.run_turn(conversation, asking(chosen=DEAR), owner=ANN, key=OWN))
         assert isinstance(events[-1], TurnFailed)
-        asked = painted(gemini)
-        again = await all_of(studio.retry(conversation.id, started(events), owner=ANN))
+        before = painted(gemini)
+        again = await all_of(studio.retry(conversation, started(events), owner=ANN))
         assert only(again, TurnFailed).error.code is ErrorCode.TURN_TOO_DEAR
-        assert painted(gemini) == asked
+        assert painted(gemini) == before
 
 
 async def test_to_drop_a_plan_needs_nothing_of_the_cap(home: Settings, gemini: GeminiServer) -> None:
-    gemini.on_text(paint())
-    async with lending(home, Pays(who="owner", cap_day_usd=0.5, cap_turn_usd=0.5)) as studio:
-        conversation = await studio.new_conversation(ANN)
-        shown = await all_of(studio.run_turn(conversation.id, asking("a fox", TurnSettings(confirm=True)), owner=ANN))
+    async with lending(home, Pays(who="owner", cap_day_usd=0.5, cap_turn_usd=0.5)) as (studio, conversation):
+        shown = await all_of(studio.run_turn(conversation, asking(chosen=CONFIRM), owner=ANN))
         await settled(studio)
         for run, end in ((True, TurnFailed), (False, TurnDone)):
-            events = await all_of(studio.decide(conversation.id, started(shown), Decision(run=run), owner=ANN))
+            events = await all_of(studio.decide(conversation, started(shown), Decision(run=run), owner=ANN))
             assert isinstance(events[-1], end)
         assert painted(gemini) == 0
 
 
-async def test_pictures_read_for_a_search_after_it_was_answered_are_counted(
-    home: Settings, gemini: GeminiServer
-) -> None:
-    gemini.on_text(paint())
+async def test_pictures_read_for_a_search_that_was_answered_are_counted(home: Settings, gemini: GeminiServer) -> None:
     gemini.on_image(SMALL)
-    async with lending(home) as studio:
-        conversation = await studio.new_conversation(ANN)
-        await all_of(studio.run_turn(conversation.id, asking("a red fox"), owner=ANN))
+    async with lending(home) as (studio, conversation):
+        await all_of(studio.run_turn(conversation, asking(), owner=ANN))
         await settled(studio)
         turns_usd = await purse(studio)
         await studio.gallery_page(ANN, GalleryQuery(words="fox"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from agent.events import Step, ThoughtLog, TurnDone, TurnEvent, TurnFailed
 from agent.settings import OPERATOR, Settings
 from agent.studio import Studio, TurnRequest
 from agent.workflow.fuller_wishes import Wish
+from tests.support.clock import Standing
 from tests.wire_server import GeminiProcess
 from webui.space.limited import PURSE, WINDOW_S, Gate, LimitedStudio
 from webui.space.spacefile import Limits, Pays
@@ -21,46 +22,35 @@ FOX = TurnRequest(text="Draw a red fox in the snow, watercolour")
 KEY = SecretStr("AIza-visitors-own-0001")
 
 
-class Clock:
-    """Seconds, as the test says."""
-
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
+async def all_of(events: AsyncIterator[TurnEvent]) -> list[TurnEvent]:
+    return [event async for event in events]
 
 
-def refused(gate: Gate, visitor: str) -> RequestRefused:
-    with pytest.raises(RequestRefused) as caught:
-        gate.enter(visitor)
-    return caught.value
+async def settled(studio: Studio) -> None:
+    """Wait for what outlives a turn."""
+    for task in list(studio._kept):
+        await task
+
+
+async def purse(studio: Studio) -> float:
+    """Return what of the owner's was spent today."""
+    return (await studio.spend.day(PURSE)).price_usd
 
 
 def test_a_visitor_comes_so_often_in_ten_minutes_and_the_others_do_not_mind() -> None:
-    clock = Clock()
+    clock = Standing(0.0)
     gate = Gate(2, clock)
     for _ in range(2):
         gate.enter("a")
         clock.now += 60
-    error = refused(gate, "a")
-    assert (error.code, error.info.parameters) == (ErrorCode.TOO_MANY_TURNS, {"count": 2, "seconds": 480})
+    for _ in range(2):
+        with pytest.raises(RequestRefused) as caught:
+            gate.enter("a")
+        told = caught.value.info.parameters
+        assert (caught.value.code, told) == (ErrorCode.TOO_MANY_TURNS, {"count": 2, "seconds": 480})
     gate.enter("b")
     clock.now = WINDOW_S
     gate.enter("a")
-
-
-def test_a_turn_that_was_refused_does_not_count() -> None:
-    clock = Clock()
-    gate = Gate(1, clock)
-    gate.enter("a")
-    clock.now = WINDOW_S - 1
-    refused(gate, "a")
-    clock.now = WINDOW_S
-    gate.enter("a")
-
-
-async def all_of(events: AsyncIterator[TurnEvent]) -> list[TurnEvent]:
-    return [event async for event in events]
 
 
 async def paint(studio: Studio, owner: str = "visitor-a", key: SecretStr | None = None) -> TurnEvent:
@@ -71,11 +61,6 @@ async def paint(studio: Studio, owner: str = "visitor-a", key: SecretStr | None 
     return events[-1]
 
 
-async def settled(studio: Studio) -> None:
-    for task in list(studio._kept):
-        await task
-
-
 async def test_a_visitor_is_told_when_it_was_too_often(tmp_path: Path) -> None:
     async with LimitedStudio(Settings(home=tmp_path), Limits(turns_per_visitor=1), Pays()) as studio:
         assert isinstance(await paint(studio), TurnDone)
@@ -83,13 +68,7 @@ async def test_a_visitor_is_told_when_it_was_too_often(tmp_path: Path) -> None:
         assert isinstance(again, TurnFailed)
         assert again.error.code is ErrorCode.TOO_MANY_TURNS
         assert isinstance(await paint(studio, "visitor-b"), TurnDone)
-        assert (await studio.spend.day(PURSE)).price_usd == 0
-
-
-@pytest.fixture(scope="module")
-def gemini() -> Iterator[GeminiProcess]:
-    with GeminiProcess() as server:
-        yield server
+        assert await purse(studio) == 0
 
 
 @pytest.fixture
@@ -103,32 +82,14 @@ async def test_the_owner_pays_up_to_the_cap_of_the_day_and_then_visitors_do(paid
         first = await paint(studio)
         assert isinstance(first, TurnDone)
         assert first.price_usd > 0.0005
-        assert (await studio.spend.day(PURSE)).price_usd == pytest.approx(first.price_usd)
+        assert await purse(studio) == pytest.approx(first.price_usd)
         second = await paint(studio, "visitor-b")
         assert isinstance(second, TurnFailed)
         assert (second.error.code, second.error.parameters) == (ErrorCode.OWNER_CAP_USED_UP, {"cap": "0.0015"})
         assert isinstance(await paint(studio, "visitor-b", KEY), TurnDone)
-        assert (await studio.spend.day(PURSE)).price_usd == pytest.approx(first.price_usd)
+        assert await purse(studio) == pytest.approx(first.price_usd)
     async with LimitedStudio(paid, Limits(), pays) as restarted:
         assert isinstance(await paint(restarted), TurnFailed)
-
-
-async def test_what_is_under_way_is_set_aside(paid: Settings) -> None:
-    async with LimitedStudio(paid, Limits(), Pays(who="owner", cap_day_usd=1, cap_turn_usd=0.6)) as studio:
-        conversation = await studio.new_conversation("visitor-a")
-        running = studio.run_turn(conversation.id, FOX, owner="visitor-a")
-        await anext(running)
-        other = await studio.new_conversation("visitor-b")
-        [refusal] = await all_of(studio.run_turn(other.id, FOX, owner="visitor-b"))
-        assert isinstance(refusal, TurnFailed)
-        # The page is closed; the turn goes on, and its price is the owner's all the same.
-        assert isinstance(running, AsyncGenerator)
-        await running.aclose()
-        await all_of(studio.attach(conversation.id, "visitor-a"))
-        await settled(studio)
-        kept = await studio.conversation(conversation.id, "visitor-a")
-        assert kept.price_usd > 0
-        assert (await studio.spend.day(PURSE)).price_usd == pytest.approx(kept.price_usd)
 
 
 async def test_who_waits_in_line_holds_no_money_and_is_painted_when_there_is_a_seat(paid: Settings) -> None:
@@ -147,7 +108,7 @@ async def test_a_wish_written_out_is_the_owners_as_long_as_the_cap_lasts(paid: S
     wish = Wish(text="a fox")
     async with LimitedStudio(paid, Limits(), Pays(who="owner", cap_day_usd=0.00001, cap_turn_usd=0.00001)) as studio:
         await studio.fuller_wish(wish, "visitor-a")
-        spent_usd = (await studio.spend.day(PURSE)).price_usd
+        spent_usd = await purse(studio)
         assert spent_usd == pytest.approx((await studio.spend.day("visitor-a")).price_usd)
         assert spent_usd > 0.00001
         with pytest.raises(KeyProblem) as caught:
@@ -155,7 +116,7 @@ async def test_a_wish_written_out_is_the_owners_as_long_as_the_cap_lasts(paid: S
         assert caught.value.code is ErrorCode.OWNER_CAP_USED_UP
         await studio.fuller_wish(wish, "visitor-a", KEY)
         await studio.fuller_wish(wish, OPERATOR)
-        assert (await studio.spend.day(PURSE)).price_usd == spent_usd
+        assert await purse(studio) == spent_usd
 
 
 async def test_the_owners_own_turns_pass_no_limit(paid: Settings) -> None:
@@ -163,7 +124,7 @@ async def test_the_owners_own_turns_pass_no_limit(paid: Settings) -> None:
     async with LimitedStudio(paid, Limits(turns_per_visitor=1), pays) as studio:
         for _ in range(2):
             assert isinstance(await paint(studio, OPERATOR), TurnDone)
-        assert (await studio.spend.day(PURSE)).price_usd == 0
+        assert await purse(studio) == 0
 
 
 async def test_one_turn_too_many_waits_in_line_and_hears_its_place(tmp_path: Path) -> None:

@@ -43,12 +43,9 @@ def test_what_the_project_runs_on_is_pinned_with_all_that_it_needs() -> None:
     assert lines("more") == ["a==1.0", *twice, "c-c==3", "d==4"]
 
 
-def test_an_extra_that_is_not_there_is_named() -> None:
+def test_what_the_lock_file_or_the_project_lacks_is_told_of() -> None:
     with pytest.raises(SpaceProblem, match=r"runs_on\.extras names nothing"):
         lines("nothing")
-
-
-def test_a_lock_file_that_lacks_a_dependency_or_a_version_is_told_of() -> None:
     with pytest.raises(SpaceProblem, match=r"a is not in requirements\.lock"):
         pinned_requirements("b==1\n", PROJECT)
     with pytest.raises(SpaceProblem, match=r"line 2 of requirements\.lock"):
