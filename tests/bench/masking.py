@@ -1,4 +1,4 @@
-"""How exact a masked edit is: `python -m tests.bench.masking` prints a section; `--write FILE` puts it into a page.
+"""How exact a masked edit is: `python -m tests.bench.masking` prints a section.
 
 The answers are simulated over real photographs (`masking_simulator`): no model is asked. What the figures promise of
 real answers is only as good as that simulation.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -153,27 +152,13 @@ def section(results: Results) -> str:
     return f"{_TEXT.format(heading=HEADING, machine=machine())}{report(results)}\n"
 
 
-def put_into(page: str, text: str) -> str:
-    """Return the page with this section in place of the old one, or at its end."""
-    before, found, after = page.partition(HEADING)
-    if not found:
-        return f"{page.rstrip()}\n\n{text}" if page.strip() else text
-    _, next_heading, rest = after.partition("\n## ")
-    return f"{before}{text}{next_heading}{rest}"
-
-
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.masking")
     parser.add_argument("--cases", type=int, default=60, help="rigid cases; half as many of each other kind")
     parser.add_argument("--no-costs", action="store_true", help="leave out time and memory")
-    parser.add_argument("--write", type=Path, help="the Markdown file to write the section into")
     given = parser.parse_args()
-    text = section(measured(given.cases, not given.no_costs))
-    print(text)
-    if given.write:
-        page = given.write.read_text(encoding="utf-8") if given.write.exists() else ""
-        given.write.write_text(put_into(page, text), encoding="utf-8")
+    print(section(measured(given.cases, not given.no_costs)))
 
 
 if __name__ == "__main__":
