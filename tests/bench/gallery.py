@@ -19,11 +19,8 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from agent.storage.conversations import ConversationStore
-from agent.storage.gallery import Gallery
-from agent.storage.gallery_values import GalleryQuery, moment_cursor
-from agent.storage.gallery_words import read_some
-from agent.storage.images import ImageStore
+from tests.adapters.gallery import Gallery, moment_cursor, read_some
+from tests.adapters.records import ConversationStore, GalleryQuery, ImageStore
 from tests.bench.growing import Grown, as_markdown, asked_of_both, insert, picture_of
 from tests.bench.measuring import machine
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from agent.messages import ImageOrigin, ImagePart
 from agent.pictures import Picture, Receipt
-from agent.storage.rows import picture_row
+from tests.adapters.records import picture_row
 from tests.bench.measuring import in_turn, spread, timed
 
 TARGET = 3.0

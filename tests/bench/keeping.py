@@ -23,9 +23,7 @@ from agent.components import AgentMessage, SmartCanvas
 from agent.conversation import Turn, TurnState
 from agent.messages import PromptMessage, Role, TextPart, TokenUsage
 from agent.settings import TurnSettings
-from agent.storage.conversations import ConversationStore
-from agent.storage.images import ImageStore
-from agent.storage.rows import turn_row
+from tests.adapters.records import ConversationStore, ImageStore, turn_row
 from tests.bench.growing import Grown, as_markdown, asked_of_both, insert, picture_of
 from tests.bench.measuring import timed
 
