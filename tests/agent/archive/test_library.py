@@ -43,16 +43,23 @@ async def test_a_library_holds_every_conversation_the_oldest_first_also_beyond_a
     assert {one.title for one in many.conversations} == {str(number) for number in range(450)}
 
 
-async def test_nobody_elses_conversations_are_exported(tmp_path: Path) -> None:
+async def test_nobody_elses_conversations_are_exported_and_a_home_that_cannot_be_written_is_told(
+    tmp_path: Path,
+) -> None:
     here = place(tmp_path)
     [key] = await here.keep(kept_turns())
     with pytest.raises(RequestRefused) as refused:
         await here.archive.export_conversation(key, "somebody else")
     assert refused.value.code is ErrorCode.CONVERSATION_NOT_FOUND
     exported = await here.archive.export_library("somebody else")
-    assert sorted(contents(exported.path)) == ["index.html", "manifest.json"]
-    assert exported.name == "aivista-library.zip"
+    assert (exported.name, sorted(contents(exported.path))) == ("aivista-library.zip", ["index.html", "manifest.json"])
     assert (await here.archive.import_archive(exported.path, "local")).conversations == ()
+    exported.remove()
+    (tmp_path / "exports").rmdir()
+    (tmp_path / "exports").write_text("in the way")
+    with pytest.raises(StorageFailure) as failure:
+        await here.archive.export_library("local")
+    assert str(tmp_path) not in str(failure.value)
 
 
 async def test_two_exports_of_the_same_are_the_same_bytes(tmp_path: Path) -> None:
@@ -138,14 +145,6 @@ async def test_one_file_in_too_many_workspaces_is_not_exported_either(tmp_path: 
     with pytest.raises(RequestRefused) as refused:
         await here.archive.export_library("local")
     assert refused.value.code is ErrorCode.EXPORT_TOO_LARGE
-
-
-async def test_a_home_that_cannot_be_written_is_told(tmp_path: Path) -> None:
-    here = place(tmp_path)
-    (tmp_path / "exports").write_text("in the way")
-    with pytest.raises(StorageFailure) as failure:
-        await here.archive.export_library("local")
-    assert str(tmp_path) not in str(failure.value)
 
 
 def test_a_full_disk_is_told_and_nothing_is_left_half_written(tmp_path: Path) -> None:
