@@ -14,15 +14,10 @@ from agent.errors import ErrorCode, RequestRefused
 from tests.adapters.language import Adjustment, CropBox, CropRatio, Flip
 from tests.adapters.pixels import Adjusted, Raster, apply_adjustment, eight_bits, encode_png, open_picture, preview
 from tests.support.cases import each_case
+from tests.support.pixels import encoded
 
 WEIGHTS = np.array((0.2126, 0.7152, 0.0722))
 TONES = ("brightness", "contrast", "saturation", "warmth", "sharpness")
-
-
-def encoded(image: Image.Image, form: str = "PNG", **options: object) -> bytes:
-    sink = io.BytesIO()
-    image.save(sink, form, **options)
-    return sink.getvalue()
 
 
 def decoded(adjusted: Adjusted) -> Image.Image:

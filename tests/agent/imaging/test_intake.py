@@ -32,6 +32,7 @@ from tests.adapters.pixels import (
 )
 from tests.support.cases import each_case
 from tests.support.icc import grey_profile, rgb_profile
+from tests.support.pixels import encoded
 from tests.support.tables import table
 
 # 16 by 16 pixels; no encoder that Pillow comes with writes more than 8 bits.
@@ -46,12 +47,6 @@ CODES_OF_A_BAD_FILE = {ErrorCode.PICTURE_UNREADABLE, ErrorCode.PICTURE_TRUNCATED
 SRGB = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
 BEHIND = b"<script>alert(1)</script>PK\x03\x04"
 SECRETS = (b"IGNORE", b"ignore", b"script", b"PK\x03\x04")
-
-
-def encoded(image: Image.Image, form: str = "PNG", **options: object) -> bytes:
-    sink = io.BytesIO()
-    image.save(sink, form, **options)
-    return sink.getvalue()
 
 
 def noise(width: int, height: int) -> Image.Image:

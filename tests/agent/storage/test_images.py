@@ -12,6 +12,7 @@ from agent.messages import ImageOrigin, ImagePart
 from tests.adapters.records import ImageStore
 from tests.support.cases import each_case
 from tests.support.children import run_child
+from tests.support.pixels import encoded
 
 DATA = b"\x89PNG not really" * 100
 
@@ -26,9 +27,7 @@ def stored_file(home: Path, part: ImagePart) -> Path:
 
 
 def picture_bytes(width: int, height: int, mode: str = "RGB", kind: str = "PNG") -> bytes:
-    out = io.BytesIO()
-    Image.new(mode, (width, height), (255, 0, 0, 100) if mode == "RGBA" else "red").save(out, kind)
-    return out.getvalue()
+    return encoded(Image.new(mode, (width, height), (255, 0, 0, 100) if mode == "RGBA" else "red"), kind)
 
 
 @pytest.fixture

@@ -12,17 +12,16 @@ from agent.messages import ImageOrigin, ImagePart
 from agent.settings import Settings
 from agent.studio import TurnRequest
 from tests.adapters.scripted import calls, says
+from tests.support.pixels import encoded
 from tests.support.scenes import Scene, generate, picture, run
 from tests.support.tool_calls import call, results
 
 
-def quartered(width: int = 400, height: int = 200) -> bytes:
+def quartered() -> bytes:
     """Return a picture whose top right quarter is blue."""
-    picture = Image.new("RGB", (width, height), "red")
-    picture.paste(Image.new("RGB", (width // 2, height // 2), "blue"), (width // 2, 0))
-    out = io.BytesIO()
-    picture.save(out, "PNG")
-    return out.getvalue()
+    picture = Image.new("RGB", (400, 200), "red")
+    picture.paste(Image.new("RGB", (200, 100), "blue"), (200, 0))
+    return encoded(picture)
 
 
 async def look(settings: Settings, **arguments: JsonValue) -> tuple[dict[str, JsonValue], Image.Image | None]:

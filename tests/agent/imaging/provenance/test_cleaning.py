@@ -17,13 +17,13 @@ from tests.agent.imaging.provenance.samples import (
     png_chunk,
     png_chunks,
     recipe,
-    saved,
     scene,
     webp_chunks,
     webp_of,
     with_chunks,
 )
 from tests.support.cases import each_case
+from tests.support.pixels import encoded
 
 TRACES = ("quokka", "Photorealistic", "aivista", "Aivista", "parameters", "xmpmeta", "短尾", "Rottnest", "Gemini")
 
@@ -60,7 +60,7 @@ def test_of_a_cameras_exif_only_the_way_up_stays(form: str, orientation_told: in
     exif[0x010F] = "secret place"
     exif.get_ifd(0x8825)[2] = (48.0, 12.0, 30.5)
     exif.get_ifd(0x8769)[0x9286] = b"ASCII\0\0\0secret place"
-    data = saved(scene(), form, exif=exif.tobytes(), icc_profile=None)
+    data = encoded(scene(), form, exif=exif.tobytes(), icc_profile=None)
     bare = clean(data, f"image/{form.lower()}")
     assert traces(data)
     assert traces(bare) == []

@@ -30,13 +30,13 @@ from tests.agent.imaging.provenance.samples import (
     png_chunk,
     recipe,
     recipes,
-    saved,
     scene,
     webp_chunks,
     webp_of,
     with_chunks,
 )
 from tests.support.cases import each_case
+from tests.support.pixels import encoded
 
 FOREIGN_XMP = b"""<?xpacket begin="\xef\xbb\xbf" id="W5M0MpCehiHzreSzNTczkc9d"?>
 <x:xmpmeta xmlns:x="adobe:ns:meta/"><r:RDF xmlns:r="http://www.w3.org/1999/02/22-rdf-syntax-ns#">
@@ -102,7 +102,7 @@ def test_exif_of_a_camera_and_the_comment_of_another_program_stay_as_they_are(fo
     camera[0x010F], camera[0x0112] = "Leica", 3
     program.get_ifd(0x8769)[0x9286] = b"UNICODE\0" + "their prompt\nSteps: 20, Seed: 1, Size: 8x8".encode("utf-16-be")
     for exif in (camera, program):
-        data = saved(scene(), form, exif=exif.tobytes())
+        data = encoded(scene(), form, exif=exif.tobytes())
         told = embed(data, f"image/{form.lower()}", recipe())
         assert shown(told).info["exif"] == shown(data).info["exif"]
         assert exif is program or (told.index(b"Leica") < told.index(b"xmpmeta") and read(told) == recipe())
@@ -184,12 +184,12 @@ def test_content_credentials_and_all_else_stay_where_they_are() -> None:
 def test_what_follows_a_pictures_end_stays_also_a_second_picture_and_a_kind_that_carries_none_is_unchanged() -> None:
     for mime_type, data in (FILES["png"], FILES["jpeg"], FILES["lossy webp"]):
         assert embed(data + b"tail", mime_type, recipe()).endswith(b"tail")
-    data = saved(scene(), "MPO", save_all=True, append_images=[scene("L").convert("RGB")])
+    data = encoded(scene(), "MPO", save_all=True, append_images=[scene("L").convert("RGB")])
     told = embed(data, "image/jpeg", recipe())
     assert len(every_frame(data)) == 2
     assert (every_frame(told), read(told)) == (every_frame(data), recipe())
     for form in ("GIF", "AVIF"):
-        data = saved(scene(), form)
+        data = encoded(scene(), form)
         assert (embed(data, f"image/{form.lower()}", recipe()), read(data)) == (data, None)
 
 
