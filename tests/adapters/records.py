@@ -18,6 +18,7 @@ from agent.storage.gallery_values import GalleryQuery
 from agent.storage.housekeeping import Housekeeping
 from agent.storage.images import ImageStore
 from agent.storage.journal import CallState
+from agent.storage.rows import picture_row, turn_row
 from agent.storage.workspace import Limits as WorkspaceLimits
 from agent.storage.workspace import WorkspaceStore
 
@@ -33,7 +34,9 @@ __all__ = [
     "faults_in",
     "gallery_ids",
     "keep",
+    "picture_row",
     "pictures_in_gallery",
+    "turn_row",
     "turns_with_checkpoints",
 ]
 

@@ -1,4 +1,4 @@
-"""How exact a masked edit is: `python -m tests.bench.masking` prints a section; `--write FILE` puts it into a page.
+"""How exact a masked edit is: `python -m tests.bench.masking` prints a section.
 
 The answers are simulated over real photographs (`masking_simulator`): no model is asked. What the figures promise of
 real answers is only as good as that simulation.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -76,58 +75,55 @@ def _each(count: int, how: Callable[[int], Redrawing]) -> list[Genuine]:
 
 def report(results: Results) -> str:
     """Return the section's text."""
-    everyone = [*results.rigid, *results.plain, *results.wobbling, *results.redrawn, *results.spilling]
+    rigid, wobbling, skies, others = results.rigid, results.wobbling, results.skies, results.not_skies
+    everyone = [*rigid, *results.plain, *wobbling, *results.redrawn, *results.spilling]
     refused = [verdict for verdicts in results.refused.values() for verdict in verdicts]
-    rows = [
-        "| what | measured | target |",
-        "| --- | --- | --- |",
-        f"| pixels changed outside the mask, {len(everyone)} edits | {sum(c.changed_outside for c in everyone)} | 0 |",
-        _row(
-            "alignment, drift: worst point of each case", [c.worst_px for c in results.rigid], "p95 ≤ 0.1, worst ≤ 0.5"
-        ),
-        _row("alignment, 1 px wobble: along the border", [c.border_px for c in results.wobbling], "median ≤ 0.6"),
-        _row("the same without bending", [c.straight_px for c in results.wobbling], ""),
-        _row("colour in the ring, mean CIEDE2000 of each case", [c.ring_difference for c in results.rigid], "≤ 0.5"),
-        _row(
-            "the same of answers without a cast: redrawing and JPEG alone",
-            [c.ring_difference for c in results.plain],
-            "",
-        ),
-        _row("gradient along the border over the original's", [c.seam for c in results.rigid], "median ≤ 1.05"),
-        f"| drift taken for wobble | {sum(c.is_bent for c in results.rigid)} of {len(results.rigid)} | none |",
-        f"| wobble seen | {sum(c.is_bent for c in results.wobbling)} of {len(results.wobbling)} | all |",
-        f"| genuine answers refused | {_count(everyone, Verdict.REFUSED)} of {len(everyone)} | none |",
-        f"| genuine answers unsure | {_count(everyone, Verdict.UNSURE)} of {len(everyone)} | |",
-        f"| lowest correlation and tile share of a genuine answer | {min(c.correlation for c in everyone):.2f}, "
-        f"{min(c.tile_share for c in everyone):.2f} | above 0.50, 0.65 |",
-        f"| other pictures refused | {refused.count(Verdict.REFUSED)} of {len(refused)} | all |",
-        f"| other pictures taken as good | {refused.count(Verdict.GOOD)} of {len(refused)} | none |",
-        f"| genuine answers over a plain sky refused | {results.skies.count(Verdict.REFUSED)} of {len(results.skies)} "
-        "| none |",
-        f"| the same unsure | {results.skies.count(Verdict.UNSURE)} of {len(results.skies)} | |",
-        f"| photographs in place of a plain sky refused | {results.not_skies.count(Verdict.REFUSED)} of "
-        f"{len(results.not_skies)} | all |",
+    verdicts = [case.verdict for case in everyone]
+    lowest = f"{min(c.correlation for c in everyone):.2f}, {min(c.tile_share for c in everyone):.2f}"
+    colour = "colour in the ring, mean CIEDE2000 of each case"
+    without_a_cast = "the same of answers without a cast: redrawing and JPEG alone"
+    rows: list[tuple[str, object, str]] = [
+        ("what", "measured", "target"),
+        ("---", "---", "---"),
+        (f"pixels changed outside the mask, {len(everyone)} edits", sum(c.changed_outside for c in everyone), "0"),
+        _row("alignment, drift: worst point of each case", [c.worst_px for c in rigid], "p95 ≤ 0.1, worst ≤ 0.5"),
+        _row("alignment, 1 px wobble: along the border", [c.border_px for c in wobbling], "median ≤ 0.6"),
+        _row("the same without bending", [c.straight_px for c in wobbling], ""),
+        _row(colour, [c.ring_difference for c in rigid], "≤ 0.5"),
+        _row(without_a_cast, [c.ring_difference for c in results.plain], ""),
+        _row("gradient along the border over the original's", [c.seam for c in rigid], "median ≤ 1.05"),
+        ("drift taken for wobble", _share([c.is_bent for c in rigid], True), "none"),
+        ("wobble seen", _share([c.is_bent for c in wobbling], True), "all"),
+        ("genuine answers refused", _share(verdicts, Verdict.REFUSED), "none"),
+        ("genuine answers unsure", _share(verdicts, Verdict.UNSURE), ""),
+        ("lowest correlation and tile share of a genuine answer", lowest, "above 0.50, 0.65"),
+        ("other pictures refused", _share(refused, Verdict.REFUSED), "all"),
+        ("other pictures taken as good", _share(refused, Verdict.GOOD), "none"),
+        ("genuine answers over a plain sky refused", _share(skies, Verdict.REFUSED), "none"),
+        ("the same unsure", _share(skies, Verdict.UNSURE), ""),
+        ("photographs in place of a plain sky refused", _share(others, Verdict.REFUSED), "all"),
         _spill_row(results),
     ]
-    return "\n".join([*rows, "", *_cost_rows(results.costs)])
+    table = [f"| {name} | {measured} | {target} |" for name, measured, target in rows]
+    return "\n".join([*table, "", *_cost_rows(results.costs)])
 
 
-def _row(name: str, values: Sequence[float], target: str) -> str:
+def _share(found: Sequence[object], what: object) -> str:
+    return f"{list(found).count(what)} of {len(found)}"
+
+
+def _row(name: str, values: Sequence[float], target: str) -> tuple[str, str, str]:
     known = np.array([value for value in values if not np.isnan(value)])
     middle, high = np.percentile(known, [50, 95])
-    return f"| {name}, {len(known)} cases | median {middle:.3f}, p95 {high:.3f}, worst {known.max():.3f} | {target} |"
+    return f"{name}, {len(known)} cases", f"median {middle:.3f}, p95 {high:.3f}, worst {known.max():.3f}", target
 
 
-def _count(cases: Sequence[Genuine], verdict: Verdict) -> int:
-    return sum(case.verdict is verdict for case in cases)
-
-
-def _spill_row(results: Results) -> str:
+def _spill_row(results: Results) -> tuple[str, str, str]:
     found = [case.spill_px - case.needed_px for case in results.spilling if case.spill_px]
     alarms = sum(case.spill_px > 0 for case in results.rigid)
     missed = f"{len(found)} of {len(results.spilling)} found"
     off = f", suggested minus needed: median {np.median(found):+.1f} px" if found else ""
-    return f"| change beyond the mask | {missed}{off}; {alarms} of {len(results.rigid)} false | all, none false |"
+    return "change beyond the mask", f"{missed}{off}; {alarms} of {len(results.rigid)} false", "all, none false"
 
 
 def _cost_rows(measured_costs: Sequence[Cost]) -> list[str]:
@@ -153,27 +149,13 @@ def section(results: Results) -> str:
     return f"{_TEXT.format(heading=HEADING, machine=machine())}{report(results)}\n"
 
 
-def put_into(page: str, text: str) -> str:
-    """Return the page with this section in place of the old one, or at its end."""
-    before, found, after = page.partition(HEADING)
-    if not found:
-        return f"{page.rstrip()}\n\n{text}" if page.strip() else text
-    _, next_heading, rest = after.partition("\n## ")
-    return f"{before}{text}{next_heading}{rest}"
-
-
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.masking")
     parser.add_argument("--cases", type=int, default=60, help="rigid cases; half as many of each other kind")
     parser.add_argument("--no-costs", action="store_true", help="leave out time and memory")
-    parser.add_argument("--write", type=Path, help="the Markdown file to write the section into")
     given = parser.parse_args()
-    text = section(measured(given.cases, not given.no_costs))
-    print(text)
-    if given.write:
-        page = given.write.read_text(encoding="utf-8") if given.write.exists() else ""
-        given.write.write_text(put_into(page, text), encoding="utf-8")
+    print(section(measured(given.cases, not given.no_costs)))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ model was asked, and real answers may differ in ways that nobody has put in here
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from tests.adapters.masks import Frame
+from tests.support.pixels import encoded
 
 Bytes = NDArray[np.uint8]
 Floats = NDArray[np.float32]
@@ -179,16 +179,12 @@ class Answer:
 
 def png(pixels: NDArray[np.generic]) -> bytes:
     """Return the picture (RGB order) as PNG."""
-    sink = io.BytesIO()
-    Image.fromarray(pixels).save(sink, "PNG", compress_level=1)
-    return sink.getvalue()
+    return encoded(Image.fromarray(pixels), compress_level=1)
 
 
 def jpeg(pixels: Bytes, quality: int) -> bytes:
     """Return the picture as JPEG."""
-    sink = io.BytesIO()
-    Image.fromarray(pixels).save(sink, "JPEG", quality=quality, subsampling=0 if quality > 90 else 2)
-    return sink.getvalue()
+    return encoded(Image.fromarray(pixels), "JPEG", quality=quality, subsampling=0 if quality > 90 else 2)
 
 
 def drifting(seed: int, **more: float) -> Redrawing:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import platform
 import statistics
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -39,42 +41,33 @@ def compared(name: str, bare: Sequence[float], ours: Sequence[float], target: st
     return Figure(name, spread(bare, scale, unit), spread(ours, scale, unit), spread(ratios, 1.0, "x"), target)
 
 
+async def timed(work: Callable[[], Awaitable[object]]) -> float:
+    """Return the seconds that something takes."""
+    started_s = time.perf_counter()
+    await work()
+    return time.perf_counter() - started_s
+
+
 async def in_turn(
     first: Callable[[], Awaitable[float]], second: Callable[[], Awaitable[float]], runs: int, warm_up: int
 ) -> tuple[list[float], list[float]]:
     """Run two ways alternately and return what each took, without the warm-up."""
-    firsts, seconds = [], []
-    for number in range(warm_up + runs):
-        one, other = await first(), await second()
-        if number >= warm_up:
-            firsts.append(one)
-            seconds.append(other)
-    return firsts, seconds
+    both = [(await first(), await second()) for _ in range(warm_up + runs)][warm_up:]
+    return [one for one, _ in both], [other for _, other in both]
 
 
 def resident_mb() -> float:
     """Return the memory that this process holds now, in megabytes; not a number where the system does not tell."""
-    try:
-        with open("/proc/self/statm", encoding="ascii") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
-    except OSError:
-        return float("nan")
+    file = Path("/proc/self/statm")
+    return int(file.read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6 if file.exists() else float("nan")
 
 
 def machine() -> str:
     """Return a line about where the figures come from."""
-    model = next((line.split(":")[1].strip() for line in _cpu_info() if line.startswith("model name")), "")
-    return (
-        f"{os.cpu_count()} cores {model or platform.machine()}, {platform.system()}, Python {platform.python_version()}"
-    )
-
-
-def _cpu_info() -> list[str]:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            return file.readlines()
-    except OSError:
-        return []
+    file = Path("/proc/cpuinfo")
+    lines = file.read_text("utf-8").splitlines() if file.exists() else []
+    model = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+    return f"{os.cpu_count()} cores {model}, {platform.system()}, Python {platform.python_version()}"
 
 
 def as_markdown(figures: Sequence[Figure]) -> str:

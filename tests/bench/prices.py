@@ -11,7 +11,7 @@ import asyncio
 import io
 import statistics
 import tempfile
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -117,6 +117,22 @@ def _paints(desk: Desk, count: int = 1, **arguments: Any) -> None:
     desk.server.on_image(*[PictureAnswer() for _ in range(count)])
 
 
+def painted(
+    wish: str = _WISH, *, count: int = 1, reviews: tuple[str, ...] = (), is_planned: bool = False, **more: Any
+) -> Path_:
+    """Return the path of a wish that is painted so often; `chosen` is what is set in the page, the rest is called."""
+    chosen = more.pop("chosen", {})
+
+    async def path(desk: Desk) -> None:
+        _paints(desk, count, **more)
+        desk.server.on_text(*map(Text, reviews))
+        await desk.send(wish, chosen=chosen)
+        if is_planned:
+            await desk.run_plan()
+
+    return path
+
+
 async def _drawn(desk: Desk) -> None:
     """Have a picture in the conversation that does not count."""
     _paints(desk)
@@ -134,49 +150,6 @@ async def talk_with_search(desk: Desk) -> None:
     desk.server.on_text(search(), Search(facts, queries=("height of the tower", "tower height 2026")))
     desk.server.on_text(Text("It is 330 metres high. " * 8))
     await desk.send("How high is the tower?", chosen={"allow_search": True})
-
-
-async def one_left_to_the_agent(desk: Desk) -> None:
-    _paints(desk)
-    await desk.send(_WISH)
-
-
-async def one_of_flash(desk: Desk) -> None:
-    _paints(desk)
-    await desk.send(_WISH, chosen={"image_model": "flash"})
-
-
-async def one_of_pro_reviewed(desk: Desk) -> None:
-    _paints(desk)
-    desk.server.on_text(Text(_GOOD))
-    await desk.send(_WISH, chosen={"image_model": "pro"})
-
-
-async def one_of_pro_unreviewed(desk: Desk) -> None:
-    _paints(desk)
-    await desk.send(_WISH, chosen={"image_model": "pro", "review": "off"})
-
-
-async def pro_chosen_by_the_agent(desk: Desk) -> None:
-    _paints(desk, model="pro")
-    desk.server.on_text(Text(_GOOD))
-    await desk.send(_WISH + ", in the highest quality")
-    await desk.run_plan()
-
-
-async def several_in_words(desk: Desk) -> None:
-    _paints(desk, 4, number_of_images=4)
-    await desk.send("four pictures of " + _WISH)
-
-
-async def several_locked_2k(desk: Desk) -> None:
-    _paints(desk, 3)
-    await desk.send(_WISH, chosen={"image_model": "flash", "number_of_images": "3", "resolution": "2K"})
-
-
-async def both_models(desk: Desk) -> None:
-    _paints(desk, 2)
-    await desk.send(_WISH, chosen={"image_model": "both", "review": "off"})
 
 
 async def grounded_picture(desk: Desk) -> None:
@@ -246,47 +219,11 @@ async def reference(desk: Desk) -> None:
     await desk.send("an owl in the same style", references=("#1",))
 
 
-async def style(desk: Desk) -> None:
-    _paints(desk, style="ukiyo-e")
-    await desk.send("a red fox as a ukiyo-e woodblock print")
-
-
-async def always_reviewed(desk: Desk) -> None:
-    _paints(desk)
-    desk.server.on_text(Text(_GOOD))
-    await desk.send(_WISH, chosen={"review": "always"})
-
-
-async def repainted_by_the_review(desk: Desk) -> None:
-    _paints(desk)
-    desk.server.on_text(Text(_POOR), Text(_GOOD))
-    desk.server.on_image(PictureAnswer())
-    await desk.send(_WISH, chosen={"review": "always"})
-
-
-async def pro_repainted_by_the_review(desk: Desk) -> None:
-    _paints(desk)
-    desk.server.on_text(Text(_POOR), Text(_GOOD))
-    desk.server.on_image(PictureAnswer())
-    await desk.send(_WISH, chosen={"image_model": "pro"})
-
-
-async def plan_card(desk: Desk) -> None:
-    _paints(desk)
-    await desk.send(_WISH, chosen={"confirm": True})
-    await desk.run_plan()
-
-
 async def retry_after_a_failure(desk: Desk) -> None:
     desk.server.on_text(paint(_WISH))
     desk.server.on_image(HttpError(500, "An internal error has occurred."), PictureAnswer())
     await desk.send(_WISH)
     await desk.go_on()
-
-
-async def thinking(desk: Desk) -> None:
-    _paints(desk)
-    await desk.send(_WISH, chosen={"text_model": "thinking"})
 
 
 async def after_ten_messages(desk: Desk) -> None:
@@ -298,20 +235,27 @@ async def after_ten_messages(desk: Desk) -> None:
     await desk.send(_WISH)
 
 
-PATHS: tuple[Path_, ...] = (
-    *(talk, talk_with_search, one_left_to_the_agent, one_of_flash, one_of_pro_unreviewed, one_of_pro_reviewed),
-    *(pro_chosen_by_the_agent, several_in_words, several_locked_2k, both_models, edit_in_words, masked_edit),
-    *(
-        masked_edits_of_two,
-        expansion,
-        reference,
-        style,
-        always_reviewed,
-        repainted_by_the_review,
-        pro_repainted_by_the_review,
-    ),
-    *(grounded_picture, without_token_details, plan_card, retry_after_a_failure, thinking, after_ten_messages),
-)
+one_left_to_the_agent = painted()
+one_of_flash = painted(chosen={"image_model": "flash"})
+one_of_pro_unreviewed = painted(chosen={"image_model": "pro", "review": "off"})
+one_of_pro_reviewed = painted(chosen={"image_model": "pro"}, reviews=(_GOOD,))
+pro_chosen_by_the_agent = painted(f"{_WISH}, in the highest quality", model="pro", reviews=(_GOOD,), is_planned=True)
+several_in_words = painted(f"four pictures of {_WISH}", count=4, number_of_images=4)
+several_locked_2k = painted(count=3, chosen={"image_model": "flash", "number_of_images": "3", "resolution": "2K"})
+both_models = painted(count=2, chosen={"image_model": "both", "review": "off"})
+style = painted("a red fox as a ukiyo-e woodblock print", style="ukiyo-e")
+always_reviewed = painted(chosen={"review": "always"}, reviews=(_GOOD,))
+repainted_by_the_review = painted(count=2, chosen={"review": "always"}, reviews=(_POOR, _GOOD))
+pro_repainted_by_the_review = painted(count=2, chosen={"image_model": "pro"}, reviews=(_POOR, _GOOD))
+plan_card = painted(chosen={"confirm": True}, is_planned=True)
+thinking = painted(chosen={"text_model": "thinking"})
+
+_NAMES = """talk, talk_with_search, one_left_to_the_agent, one_of_flash, one_of_pro_unreviewed, one_of_pro_reviewed,
+pro_chosen_by_the_agent, several_in_words, several_locked_2k, both_models, edit_in_words, masked_edit,
+masked_edits_of_two, expansion, reference, style, always_reviewed, repainted_by_the_review,
+pro_repainted_by_the_review, grounded_picture, without_token_details, plan_card, retry_after_a_failure, thinking,
+after_ten_messages"""
+PATHS: dict[str, Path_] = {name: globals()[name] for name in _NAMES.replace("\n", " ").split(", ")}
 
 
 async def run_path(path: Path_, home: Path, server: GeminiServer, seed: int) -> Paid:
@@ -324,13 +268,13 @@ async def run_path(path: Path_, home: Path, server: GeminiServer, seed: int) -> 
         return await desk.paid()
 
 
-async def measured(paths: Iterable[Path_], seeds: Iterable[int]) -> dict[str, list[Paid]]:
+async def measured(paths: Mapping[str, Path_], seeds: Iterable[int]) -> dict[str, list[Paid]]:
     """Return what every path was told to cost and cost, once for each seed."""
-    found: dict[str, list[Paid]] = {path.__name__: [] for path in paths}
+    found: dict[str, list[Paid]] = {name: [] for name in paths}
     for seed in seeds:
-        for path in paths:
+        for name, path in paths.items():
             with tempfile.TemporaryDirectory() as home, GeminiServer() as server:
-                found[path.__name__].append(await run_path(path, Path(home), server, seed))
+                found[name].append(await run_path(path, Path(home), server, seed))
                 assert server.violations == []
     return found
 

@@ -24,7 +24,7 @@ from agent.providers.catalogue import load_catalogue
 from agent.settings import Settings
 from agent.studio import Studio, TurnRequest
 from agent.tools.registry import TOOLS
-from tests.bench.measuring import Figure, compared, in_turn, spread
+from tests.bench.measuring import Figure, compared, in_turn, spread, timed
 from tests.wire_server import GeminiProcess
 
 MODEL = "gemini-3.8-flash"
@@ -105,24 +105,13 @@ async def turn_figures(home: Path, url: str, runs: int) -> list[Figure]:
             conversation = await studio.new_conversation()
             return await our_turn(studio, conversation.id, text)
 
-        async def whole(turn: Callable[[], Awaitable[float]]) -> float:
-            started_s = time.perf_counter()
-            await turn()
-            return time.perf_counter() - started_s
+        async def whole(text: str) -> tuple[list[float], list[float]]:
+            return await in_turn(
+                lambda: timed(lambda: bare_turn(client, [text], config)), lambda: timed(lambda: ours(text)), runs, 5
+            )
 
         first = await in_turn(lambda: bare_turn(client, ["tell me"], config), lambda: ours("tell me"), runs, 20)
-        text = await in_turn(
-            lambda: whole(lambda: bare_turn(client, ["tell me"], config)),
-            lambda: whole(lambda: ours("tell me")),
-            runs,
-            5,
-        )
-        tool = await in_turn(
-            lambda: whole(lambda: bare_turn(client, ["use the tool"], config)),
-            lambda: whole(lambda: ours("use the tool")),
-            runs,
-            5,
-        )
+        text, tool = await whole("tell me"), await whole("use the tool")
     return [
         compared("first token of a text turn", *first, "≤ 2x", 1000, " ms"),
         compared("a whole text turn, 50 chunks", *text, "≤ 1.7x", 1000, " ms"),
@@ -170,9 +159,7 @@ async def crowd_figure(home: Path, url: str, ways: Ways, people: int, rounds: in
 
 
 async def _rate(people: int, turn: Callable[[int], Awaitable[object]]) -> float:
-    started_s = time.perf_counter()
-    await asyncio.gather(*(turn(number) for number in range(people)))
-    return people / (time.perf_counter() - started_s)
+    return people / await timed(lambda: asyncio.gather(*(turn(number) for number in range(people))))
 
 
 async def upload_figure(home: Path, server: GeminiProcess) -> Figure:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import io
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -21,13 +20,12 @@ from agent.pictures import Picture, Receipt, StyleUse
 from tests.adapters.gallery import Gallery
 from tests.adapters.records import ConversationStore, GalleryQuery, ImageStore
 from tests.support.histories import NOW, begun_turn
+from tests.support.pixels import encoded
 
 
 def png(image: Image.Image | str, size: tuple[int, int] = (64, 36)) -> bytes:
     """Return an image, or a plain colour, as the bytes of a PNG."""
-    sink = io.BytesIO()
-    (image if isinstance(image, Image.Image) else Image.new("RGB", size, image)).save(sink, "PNG")
-    return sink.getvalue()
+    return encoded(image if isinstance(image, Image.Image) else Image.new("RGB", size, image))
 
 
 def receipt(prompt: str, words: str = "", model: str = "Flash", styles: tuple[str, ...] = ()) -> Receipt:

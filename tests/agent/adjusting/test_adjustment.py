@@ -16,40 +16,22 @@ def test_what_has_no_meaning_is_refused(wrong: dict[str, object]) -> None:
         Adjustment.model_validate(wrong)
 
 
-@pytest.mark.parametrize("written", ["16:9", " 16 : 9 ", "16x9", "16×9", "16：9"])
-def test_a_ratio_may_be_written_as_people_write_it(written: str) -> None:
-    crop = Adjustment.model_validate({"crop": written}).crop
-    assert crop == CropRatio(width=16, height=9)
-    assert isinstance(crop, CropRatio)
-    assert crop.text == "16:9"
-
-
-def test_crops_without_end_are_refused() -> None:
-    adjustment = Adjustment()
+def test_a_ratio_may_be_written_as_people_write_it_and_crops_without_end_are_refused() -> None:
+    for written in ("16:9", " 16 : 9 ", "16x9", "16×9", "16：9"):
+        crop = Adjustment.model_validate({"crop": written}).crop
+        assert isinstance(crop, CropRatio)
+        assert (crop, crop.text) == (CropRatio(width=16, height=9), "16:9")
+    adjustment, narrower = Adjustment(), Adjustment(crop=CropBox(right=0.9))
     for _ in range(16):
-        adjustment = adjustment.combine(Adjustment(crop=CropBox(right=0.9)))
+        adjustment = adjustment.combine(narrower)
     with pytest.raises(ValueError, match="at most 16 crops"):
-        adjustment.combine(Adjustment(crop=CropBox(right=0.9)))
+        adjustment.combine(narrower)
 
 
-def test_no_adjustment_is_no_change() -> None:
-    assert describe(Adjustment()) == ()
-
-
-def test_every_part_is_told_in_a_fixed_order() -> None:
-    adjustment = Adjustment.model_validate(
-        {
-            "crop": "16:9",
-            "flip": "horizontal",
-            "rotate": -90,
-            "sharpness": -5,
-            "warmth": 15,
-            "saturation": -40,
-            "contrast": 60,
-            "brightness": -30,
-        }
-    )
-    assert describe(adjustment) == (
+def test_every_part_is_told_in_a_fixed_order_and_of_several_crops_the_last() -> None:
+    frame: dict[str, object] = {"crop": "16:9", "flip": "horizontal", "rotate": -90}
+    tones = {"sharpness": -5, "warmth": 15, "saturation": -40, "contrast": 60, "brightness": -30}
+    assert describe(Adjustment.model_validate({**frame, **tones})) == (
         Change(kind=ChangeKind.DARKER, amount=30),
         Change(kind=ChangeKind.MORE_CONTRAST, amount=60),
         Change(kind=ChangeKind.LESS_SATURATION, amount=40),
@@ -59,13 +41,8 @@ def test_every_part_is_told_in_a_fixed_order() -> None:
         Change(kind=ChangeKind.FLIPPED_HORIZONTALLY),
         Change(kind=ChangeKind.CROPPED_TO_RATIO, ratio="16:9"),
     )
-
-
-def test_no_colour_at_all_is_black_and_white() -> None:
+    assert describe(Adjustment()) == ()
     assert describe(Adjustment(saturation=-100)) == (Change(kind=ChangeKind.BLACK_AND_WHITE),)
-
-
-def test_the_last_of_several_crops_is_told() -> None:
     both = Adjustment.model_validate({"crop": "1:1"}).combine(Adjustment(crop=CropBox(right=0.5)))
     assert [change.kind for change in describe(both)] == [ChangeKind.CROPPED]
 

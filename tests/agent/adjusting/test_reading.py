@@ -12,10 +12,6 @@ READ = table("adjustments")["read"]
 LEFT_ALONE = table("adjustments")["left_alone"]
 
 
-def test_the_list_is_long_enough_to_say_something() -> None:
-    assert len(READ) + len(LEFT_ALONE) == len({words for words, _ in READ} | set(LEFT_ALONE)) >= 200
-
-
 def wrongly_read(expected: Iterable[tuple[str, dict[str, object] | None]]) -> dict[str, Adjustment | None]:
     """Return the words that are not read as expected, and as what they are read."""
     return {
@@ -25,18 +21,14 @@ def wrongly_read(expected: Iterable[tuple[str, dict[str, object] | None]]) -> di
     }
 
 
-def test_a_wish_for_an_adjustment_alone_is_read() -> None:
-    assert wrongly_read(READ) == {}
-
-
-def test_anything_beyond_is_left_alone() -> None:
-    assert wrongly_read((words, None) for words in LEFT_ALONE) == {}
-
-
-def test_one_word_too_many_and_nothing_is_read() -> None:
+def test_a_wish_for_an_adjustment_alone_is_read_and_with_one_word_too_many_nothing() -> None:
+    assert len(READ) + len(LEFT_ALONE) == len({words for words, _ in READ} | set(LEFT_ALONE)) >= 200
+    assert wrongly_read(READ) == wrongly_read((words, None) for words in LEFT_ALONE) == {}
     english = ("and add a bird", "like in a film", "except the sky", "for the poster", "in Paris")
     more = (*english, "，加一只鸟", "的天空", "，除了天空")
     assert wrongly_read((f"{wish.rstrip('.。!?？')} {one}", None) for wish, _ in READ for one in more) == {}
+    assert read_adjustment("please " * 20 + "brighter") is not None
+    assert read_adjustment("please " * 40 + "brighter") is None
 
 
 def test_politeness_and_a_handle_change_nothing() -> None:
@@ -51,8 +43,3 @@ def test_politeness_and_a_handle_change_nothing() -> None:
 def test_any_words_are_read_or_left_alone_but_never_fail(words: str) -> None:
     adjustment = read_adjustment(words)
     assert adjustment is None or not adjustment.is_identity
-
-
-def test_a_long_message_is_more_than_an_adjustment() -> None:
-    assert read_adjustment("please " * 20 + "brighter") is not None
-    assert read_adjustment("please " * 40 + "brighter") is None

@@ -20,43 +20,46 @@ from tests.support.histories import NOW
 OF_A_CONVERSATION = ["conversation.html", "conversation.json", "conversation.md"]
 
 
-async def test_a_library_holds_every_conversation_the_oldest_first(tmp_path: Path) -> None:
-    here, there = place(tmp_path / "here"), place(tmp_path / "there")
+def listed(archive: Path) -> Manifest:
+    return Manifest.model_validate_json(contents(archive)["manifest.json"])
+
+
+async def test_a_library_holds_every_conversation_the_oldest_first_also_beyond_a_page_of_the_list(
+    tmp_path: Path,
+) -> None:
+    here, there, full = place(tmp_path / "here"), place(tmp_path / "there"), place(tmp_path / "full")
     newer = kept_turns("newer").model_copy(update={"created_at": NOW + timedelta(days=1)})
     await here.keep(newer, kept_turns("older"))
     exported = await here.archive.export_library("local")
-    manifest = Manifest.model_validate_json(contents(exported.path)["manifest.json"])
-    assert [(one.folder, one.title) for one in manifest.conversations] == [
-        ("conversations/0001", "older"),
-        ("conversations/0002", "newer"),
-    ]
+    told = [(one.folder, one.title) for one in listed(exported.path).conversations]
+    assert told == [("conversations/0001", "older"), ("conversations/0002", "newer")]
     report = await there.archive.import_archive(exported.path, "local")
-    assert [(one.title, one.turn_count, one.picture_count) for one in report.conversations] == [
-        ("older", 3, 4),
-        ("newer", 3, 4),
-    ]
+    taken = [(one.title, one.turn_count, one.picture_count) for one in report.conversations]
+    assert taken == [("older", 3, 4), ("newer", 3, 4)]
     assert report.picture_count == len(digests(newer))
-
-
-async def test_more_conversations_than_a_page_of_the_list_are_all_there(tmp_path: Path) -> None:
-    here = place(tmp_path)
     empty = kept_turns().model_copy(update={"turns": (), "pictures": (), "head": None})
-    await here.keep(*(empty.model_copy(update={"title": str(number)}) for number in range(450)))
-    exported = await here.archive.export_library("local")
-    manifest = Manifest.model_validate_json(contents(exported.path)["manifest.json"])
-    assert {one.title for one in manifest.conversations} == {str(number) for number in range(450)}
+    await full.keep(*(empty.model_copy(update={"title": str(number)}) for number in range(450)))
+    many = listed((await full.archive.export_library("local")).path)
+    assert {one.title for one in many.conversations} == {str(number) for number in range(450)}
 
 
-async def test_nobody_elses_conversations_are_exported(tmp_path: Path) -> None:
+async def test_nobody_elses_conversations_are_exported_and_a_home_that_cannot_be_written_is_told(
+    tmp_path: Path,
+) -> None:
     here = place(tmp_path)
     [key] = await here.keep(kept_turns())
     with pytest.raises(RequestRefused) as refused:
         await here.archive.export_conversation(key, "somebody else")
     assert refused.value.code is ErrorCode.CONVERSATION_NOT_FOUND
     exported = await here.archive.export_library("somebody else")
-    assert sorted(contents(exported.path)) == ["index.html", "manifest.json"]
-    assert exported.name == "aivista-library.zip"
+    assert (exported.name, sorted(contents(exported.path))) == ("aivista-library.zip", ["index.html", "manifest.json"])
     assert (await here.archive.import_archive(exported.path, "local")).conversations == ()
+    exported.remove()
+    (tmp_path / "exports").rmdir()
+    (tmp_path / "exports").write_text("in the way")
+    with pytest.raises(StorageFailure) as failure:
+        await here.archive.export_library("local")
+    assert str(tmp_path) not in str(failure.value)
 
 
 async def test_two_exports_of_the_same_are_the_same_bytes(tmp_path: Path) -> None:
@@ -86,22 +89,19 @@ async def test_two_imports_of_one_archive_stand_side_by_side(tmp_path: Path) -> 
     assert there.files() == files
 
 
-async def test_an_archive_is_its_users_alone_and_goes_when_it_is_removed(tmp_path: Path) -> None:
+async def test_an_archive_is_its_users_alone_and_goes_when_it_is_removed_or_with_a_later_export(
+    tmp_path: Path,
+) -> None:
     here = place(tmp_path / "home")
     [key] = await here.keep(kept_turns("Draw: a/b  “fox” ../.. 狐狸, please, and more words"))
     exported = await here.archive.export_conversation(key, "local")
     assert exported.path.parent == here.home / "exports"
-    assert stat.S_IMODE(exported.path.stat().st_mode) == 0o600
-    assert stat.S_IMODE(exported.path.parent.stat().st_mode) == 0o700
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (exported.path, exported.path.parent)] == [0o600, 0o700]
     assert exported.size_bytes == exported.path.stat().st_size
     assert exported.name == "aivista-Draw-a-b-fox-狐狸-please-2026-11-20.zip"
     exported.remove()
     exported.remove()
     assert not any(name.startswith("exports") for name in here.files())
-
-
-async def test_what_nobody_removed_goes_with_a_later_export(tmp_path: Path) -> None:
-    here = place(tmp_path)
     old, new = await here.archive.export_library("local"), await here.archive.export_library("local")
     long_ago_s = time.time() - 2 * 86_400
     os.utime(old.path, (long_ago_s, long_ago_s))
@@ -135,27 +135,16 @@ async def test_what_could_not_be_taken_in_again_is_not_exported_and_leaves_nothi
 
 
 async def test_one_file_in_too_many_workspaces_is_not_exported_either(tmp_path: Path) -> None:
-    limits = Limits(ratio=4, ratio_from_bytes=2000)
+    here, there = place(tmp_path / "here", Limits(ratio=4, ratio_from_bytes=2000)), place(tmp_path / "there")
     file = FILES[0].model_copy(update={"content": bytes(1000)})
-    for count in (4, 5):
-        here, there = place(tmp_path / f"here-{count}", limits), place(tmp_path / f"there-{count}")
-        await here.keep(*[kept_turns(signature=b"s").model_copy(update={"files": (file,)})] * count)
-        if count == 5:
-            with pytest.raises(RequestRefused) as refused:
-                await here.archive.export_library("local")
-            assert refused.value.code is ErrorCode.EXPORT_TOO_LARGE
-        else:
-            exported = await here.archive.export_library("local")
-            report = await there.archive.import_archive(exported.path, "local")
-            assert len(report.conversations) == count
-
-
-async def test_a_home_that_cannot_be_written_is_told(tmp_path: Path) -> None:
-    here = place(tmp_path)
-    (tmp_path / "exports").write_text("in the way")
-    with pytest.raises(StorageFailure) as failure:
+    whole = kept_turns(signature=b"s").model_copy(update={"files": (file,)})
+    await here.keep(*[whole] * 4)
+    exported = await here.archive.export_library("local")
+    assert len((await there.archive.import_archive(exported.path, "local")).conversations) == 4
+    await here.keep(whole)
+    with pytest.raises(RequestRefused) as refused:
         await here.archive.export_library("local")
-    assert str(tmp_path) not in str(failure.value)
+    assert refused.value.code is ErrorCode.EXPORT_TOO_LARGE
 
 
 def test_a_full_disk_is_told_and_nothing_is_left_half_written(tmp_path: Path) -> None:

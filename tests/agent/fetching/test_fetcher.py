@@ -13,7 +13,7 @@ from agent.errors import AivistaError, ErrorCode, NetworkFailure, ToolArgumentEr
 from tests.adapters.fetcher import Endpoint, FetchedPage, Fetcher, FetchLimits, Guard
 from tests.support.cases import each_case
 from tests.support.clock import Clock
-from tests.support.web import HERE, Handler, Web, answer, drop_by_drop, endless, packed, pieces, web
+from tests.support.web import HERE, Web, answer, drop_by_drop, endless, packed, pieces, web
 
 IMPATIENT = FetchLimits(connect_s=0.5, read_s=0.5, overall_s=0.5)
 
@@ -29,67 +29,50 @@ async def refused(served: Web, path: str = "/", limits: FetchLimits | None = Non
     return caught.value
 
 
-async def test_a_page_comes_as_text_with_the_address_where_it_was_found() -> None:
+async def test_a_page_comes_with_the_address_where_it_was_found_and_nothing_is_sent_that_says_who_asks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
     async with web() as served:
         served.page("/wiki/%E7%8B%90?a=b", "<p>狐狸</p>".encode())
         page = await fetch(served, "/wiki/狐?a=b#part")
-    assert page == FetchedPage("http://site.test/wiki/%E7%8B%90?a=b", "text/html", "<p>狐狸</p>")
-
-
-async def test_nothing_is_sent_that_says_who_asks() -> None:
-    async with web() as served:
         served.page("/", b"x", "text/plain", "Set-Cookie: a=b")
         served.redirect("/from", "http://other.test/")
         async with Fetcher(served.guard) as fetcher:
             await fetcher.fetch("http://site.test/")
             await fetcher.fetch("http://site.test/from")
+    assert page == FetchedPage("http://site.test/wiki/%E7%8B%90?a=b", "text/html", "<p>狐狸</p>")
     for asked in served.requests:
         assert set(asked.headers) == {"host", "user-agent", "accept", "accept-encoding"}
         assert asked.headers["accept-encoding"] == "gzip"
-    assert [asked.headers["host"] for asked in served.requests] == ["site.test", "site.test", "other.test"]
+    assert [asked.headers["host"] for asked in served.requests] == ["site.test"] * 3 + ["other.test"]
 
 
-async def test_a_proxy_of_the_environment_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
-        monkeypatch.setenv(name, "http://127.0.0.1:9")
+async def test_five_redirects_of_any_kind_are_followed_and_no_more() -> None:
     async with web() as served:
-        served.page("/", b"direct", "text/plain")
-        assert (await fetch(served)).content == "direct"
-
-
-@each_case("status", [301, 302, 303, 307, 308])
-async def test_a_redirect_is_followed(status: int) -> None:
-    async with web() as served:
-        served.redirect("/", "//other.test/there?x=1", status)
-        served.page("/there?x=1", b"here", "text/plain")
-        page = await fetch(served)
-    assert (page.url, page.content) == ("http://other.test/there?x=1", "here")
-
-
-async def test_five_redirects_are_followed_and_no_more() -> None:
-    async with web() as served:
-        for number in range(6):
-            served.redirect(f"/{number}", f"/{number + 1}")
+        for number, status in enumerate((302, 301, 302, 303, 307, 308)):
+            served.redirect(f"/{number}", f"//other.test/{number + 1}", status)
         served.page("/6", b"the end", "text/plain")
-        assert (await fetch(served, "/1")).content == "the end"
+        page = await fetch(served, "/1")
+        assert (page.url, page.content) == ("http://other.test/6", "the end")
         served.requests.clear()
-        error = await refused(served, "/0")
-    assert "too many redirects" in str(error)
+        assert "too many redirects" in str(await refused(served, "/0"))
     assert len(served.requests) == 6
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        pytest.param(drop_by_drop(b"HTTP/1.1 200 OK\r\nX-Slow: "), id="headers drop by drop"),
-        pytest.param(drop_by_drop(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"), id="a body drop by drop"),
-        pytest.param(drop_by_drop(b"", pause_s=60), id="nothing at all"),
-        pytest.param(drop_by_drop(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", pause_s=60), id="a body that hangs"),
-    ],
-)
-async def test_a_slow_server_is_given_up(body: Handler) -> None:
+SLOW = {
+    "headers drop by drop": drop_by_drop(b"HTTP/1.1 200 OK\r\nX-Slow: "),
+    "a body drop by drop": drop_by_drop(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"),
+    "nothing at all": drop_by_drop(b"", pause_s=60),
+    "a body that hangs": drop_by_drop(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", pause_s=60),
+}
+
+
+@each_case("how", SLOW)
+async def test_a_slow_server_is_given_up(how: str) -> None:
     async with web() as served:
-        served.pages["/"] = body
+        served.pages["/"] = SLOW[how]
         error = await refused(served, limits=IMPATIENT)
     assert isinstance(error, NetworkFailure)
     assert error.code is ErrorCode.PAGE_TOO_SLOW
@@ -132,28 +115,27 @@ async def test_the_next_address_is_tried_when_one_does_not_answer() -> None:
             assert (await fetcher.fetch("http://two.test/")).content == "the second"
 
 
-@each_case(
-    "raw",
-    [
-        pytest.param(b"SSH-2.0-OpenSSH_9.9\r\n", id="an SSH banner"),
-        pytest.param(b"", id="a connection closed at once"),
-        pytest.param(b"\x15\x03\x01\x00\x02\x02\x46", id="a TLS alert"),
-        pytest.param(b"HTTP/1.1 200 OK\r\nX: " + b"a" * 5_000_000 + b"\r\n\r\n", id="a header of 5 MB"),
-        pytest.param(b"HTTP/1.1 200 OK\r\n" + b"X: a\r\n" * 200_000 + b"\r\n", id="a million bytes of headers"),
-        pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort", id="a body shorter than announced"),
-        pytest.param(
-            b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999\r\n\r\nshort", id="a huge length, then little"
-        ),
-        pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\nx", id="a length of 5000 digits"),
-        pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", id="a length below nothing"),
-        pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx", id="two lengths"),
-        pytest.param(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n", id="a broken chunk"),
-        pytest.param(b"HTTP/1.1 2000 OK\r\n\r\n", id="a status of four digits"),
-    ],
-)
-async def test_what_is_no_whole_answer_of_a_web_server_is_refused(raw: bytes) -> None:
+BEGUN = b"HTTP/1.1 200 OK\r\n"
+NO_ANSWERS = {
+    "an SSH banner": b"SSH-2.0-OpenSSH_9.9\r\n",
+    "a connection closed at once": b"",
+    "a TLS alert": b"\x15\x03\x01\x00\x02\x02\x46",
+    "a header of 5 MB": BEGUN + b"X: " + b"a" * 5_000_000 + b"\r\n\r\n",
+    "a million bytes of headers": BEGUN + b"X: a\r\n" * 200_000 + b"\r\n",
+    "a body shorter than announced": BEGUN + b"Content-Length: 100\r\n\r\nshort",
+    "a huge length, then little": BEGUN + b"Content-Length: 99999999999999\r\n\r\nshort",
+    "a length of 5000 digits": BEGUN + b"Content-Length: " + b"9" * 5000 + b"\r\n\r\nx",
+    "a length below nothing": BEGUN + b"Content-Length: -1\r\n\r\n",
+    "two lengths": BEGUN + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\nxx",
+    "a broken chunk": BEGUN + b"Transfer-Encoding: chunked\r\n\r\nZZ\r\n",
+    "a status of four digits": b"HTTP/1.1 2000 OK\r\n\r\n",
+}
+
+
+@each_case("what", NO_ANSWERS)
+async def test_what_is_no_whole_answer_of_a_web_server_is_refused(what: str) -> None:
     async with web() as served:
-        served.pages["/"] = raw
+        served.pages["/"] = NO_ANSWERS[what]
         error = await refused(served)
     assert isinstance(error, NetworkFailure)
     assert error.code is ErrorCode.PAGE_UNREACHABLE
@@ -186,34 +168,24 @@ async def test_what_cannot_be_read_as_text_is_refused(raw: bytes, problem: str) 
 
 
 @each_case(
-    "kind",
+    ("body", "said", "kind"),
     [
-        *("text/plain", "TEXT/HTML;charset=utf-8", "text/markdown", "text/csv", "application/json", "application/xml"),
-        *("application/ld+json", "application/rss+xml", "application/xhtml+xml"),
+        *((b"<a/>", kind, kind) for kind in ("text/plain", "text/markdown", "text/csv", "application/json")),
+        *((b"<a/>", f"application/{kind}xml", f"application/{kind}xml") for kind in ("", "rss+", "xhtml+")),
+        *((b"<a/>", "TEXT/HTML;charset=utf-8", "text/html"), (b"<a/>", "application/ld+json", "application/ld+json")),
+        *((b"  <!DOCTYPE html><p>x", None, "text/html"), (b"\xef\xbb\xbf<html>", None, "text/html")),
+        *((b"<?xml version='1.0'?><a/>", None, "application/xml"), (b"just words", None, "text/plain")),
+        *((b"%PDF-1.7\n\0\0", None, "application/pdf"), (b"", None, "text/plain")),
     ],
 )
-async def test_text_json_and_xml_are_read(kind: str) -> None:
+async def test_text_json_and_xml_are_read_and_an_answer_without_a_type_is_looked_at(
+    body: bytes, said: str | None, kind: str
+) -> None:
     async with web() as served:
-        served.page("/", b"<a/>", kind)
+        served.page("/", body, said)
         page = await fetch(served)
-    assert (page.media_type, page.content) == (kind.partition(";")[0].lower(), "<a/>")
-
-
-@each_case(
-    ("body", "kind"),
-    [
-        (b"  <!DOCTYPE html><p>x", "text/html"),
-        (b"\xef\xbb\xbf<html>", "text/html"),
-        (b"<?xml version='1.0'?><a/>", "application/xml"),
-        (b"just words", "text/plain"),
-        (b"%PDF-1.7\n\0\0", "application/pdf"),
-        (b"", "text/plain"),
-    ],
-)
-async def test_an_answer_without_a_type_is_looked_at(body: bytes, kind: str) -> None:
-    async with web() as served:
-        served.page("/", body, None)
-        assert (await fetch(served)).media_type == kind
+    assert page.media_type == kind
+    assert said is None or page.content == "<a/>"
 
 
 async def test_of_a_long_page_the_beginning_is_kept() -> None:
@@ -246,15 +218,9 @@ async def test_a_gzip_bomb_costs_no_more_than_what_may_be_kept() -> None:
 
 async def test_a_packed_page_is_unpacked_also_in_small_chunks() -> None:
     text = "".join(f"line {number}\n" for number in range(5000))
+    head = BEGUN + b"Content-Type: text/plain\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n"
     async with web() as served:
         served.pages["/"] = packed(text.encode(), "text/plain")
-        lines = (
-            b"HTTP/1.1 200 OK",
-            b"Content-Type: text/plain",
-            b"Content-Encoding: gzip",
-            b"Transfer-Encoding: chunked",
-        )
-        head = b"\r\n".join([*lines, b"\r\n"])
         served.pages["/chunks"] = head + b"".join(pieces(gzip.compress(text.encode(), mtime=0), 7))
         for path in ("/", "/chunks"):
             page = await fetch(served, path)

@@ -25,24 +25,15 @@ async def refusal(url: str, names: Names) -> AivistaError | None:
     return None
 
 
-async def test_an_address_that_hides_another_is_refused() -> None:
+async def test_an_address_that_hides_another_and_a_name_that_leads_anywhere_private_are_refused() -> None:
     wrong = []
-    for url in (*ADDRESSES, *SPELLINGS):
+    for url, leads_to in {**dict.fromkeys((*ADDRESSES, *SPELLINGS)), **NAMES}.items():
         names = Names()
-        error = await refusal(url, names)
-        if error is None or error.code is not ErrorCode.ADDRESS_REFUSED or names.asked:
+        if leads_to:
+            names.lead(url, *leads_to)
+        error = await refusal(f"http://{url}/" if leads_to else url, names)
+        if error is None or error.code is not ErrorCode.ADDRESS_REFUSED or names.asked != ([url] if leads_to else []):
             wrong.append((url, error, names.asked))
-    assert wrong == []
-
-
-async def test_a_name_that_leads_anywhere_private_is_refused() -> None:
-    wrong = []
-    for name, addresses in NAMES.items():
-        names = Names()
-        names.lead(name, *addresses)
-        error = await refusal(f"http://{name}/", names)
-        if error is None or error.code is not ErrorCode.ADDRESS_REFUSED or names.asked != [name]:
-            wrong.append((name, error, names.asked))
     assert wrong == []
 
 
@@ -68,27 +59,20 @@ async def test_a_redirect_is_checked_as_the_first_address_is(location: str) -> N
         assert "127" not in str(caught.value)
 
 
-async def test_a_name_is_looked_up_once_and_what_was_checked_is_what_is_dialled() -> None:
-    async with web() as served:
-        served.names.lead("rebinding.test", "127.0.0.1")
-        served.names.lead("rebinding.test", "10.0.0.1")
-        served.page("/", b"<p>first")
-        async with Fetcher(served.guard) as fetcher:
-            assert (await fetcher.fetch("http://rebinding.test/")).content == "<p>first"
-            assert served.names.asked == ["rebinding.test"]
-            with pytest.raises(ToolArgumentError, match="not public"):
-                await fetcher.fetch("http://rebinding.test/")
-
-
-async def test_a_name_that_changes_between_two_hops_is_refused_at_the_second() -> None:
-    async with web() as served:
-        served.names.lead("rebinding.test", "127.0.0.1")
-        served.names.lead("rebinding.test", "169.254.169.254")
-        served.redirect("/", "/latest/meta-data")
-        async with Fetcher(served.guard) as fetcher:
-            with pytest.raises(ToolArgumentError):
-                await fetcher.fetch("http://rebinding.test/")
-        assert len(served.requests) == 1
+async def test_a_name_is_looked_up_once_for_each_hop_and_what_was_checked_is_what_is_dialled() -> None:
+    for place, said in (("10.0.0.1", "not public"), ("169.254.169.254", "leads on to an address that is none")):
+        async with web() as served:
+            served.names.lead("rebinding.test", "127.0.0.1")
+            served.names.lead("rebinding.test", place)
+            served.page("/", b"<p>first")
+            served.redirect("/hop", "/latest/meta-data")
+            async with Fetcher(served.guard) as fetcher:
+                if place == "10.0.0.1":
+                    assert (await fetcher.fetch("http://rebinding.test/")).content == "<p>first"
+                    assert served.names.asked == ["rebinding.test"]
+                with pytest.raises(ToolArgumentError, match=said):
+                    await fetcher.fetch("http://rebinding.test/hop")
+            assert len(served.requests) == 1
 
 
 def _know(served: Web) -> None:

@@ -12,28 +12,21 @@ from tests.support.tables import table
 
 @each_case(("written", "spelled"), table("web_addresses")["spellings"])
 def test_an_address_has_one_spelling(written: str, spelled: str) -> None:
-    assert normalized(written) == spelled
-    assert normalized(spelled) == spelled
+    assert normalized(written) == normalized(spelled) == spelled
 
 
-def test_addresses_that_a_server_can_tell_apart_stay_apart() -> None:
+def test_addresses_that_a_server_can_tell_apart_stay_apart_and_what_may_not_be_asked_for_has_no_spelling() -> None:
     different = ["http://a.org/a", "http://a.org/%61", "http://a.org/A", "http://a.org/a?", "http://a.org/a/"]
     assert len({normalized(url) for url in different}) == len(different)
-
-
-def test_what_may_not_be_asked_for_has_no_spelling() -> None:
     assert normalized("ftp://example.org/") == ""
 
 
-@each_case("location", table("web_addresses")["followed"])
-def test_a_link_is_followed_from_where_it_stands(location: str) -> None:
-    assert "b" in str(followed(web_url("http://example.org/b/a"), location))
-
-
-@each_case("location", table("web_addresses")["not_followed"])
-def test_a_link_is_checked_as_an_address_is(location: str) -> None:
-    with pytest.raises(ToolArgumentError):
-        followed(web_url("http://example.org/"), location)
+def test_a_link_is_followed_from_where_it_stands_and_checked_as_an_address_is() -> None:
+    start = web_url("http://example.org/b/a")
+    assert [one for one in table("web_addresses")["followed"] if "b" not in str(followed(start, one))] == []
+    for location in table("web_addresses")["not_followed"]:
+        with pytest.raises(ToolArgumentError):
+            followed(web_url("http://example.org/"), location)
 
 
 def test_the_length_holds_for_what_is_sent() -> None:

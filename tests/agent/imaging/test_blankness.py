@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import io
-
 from PIL import Image
 
 from agent.pictures import Blank
 from tests.adapters.pixels import blank_of
 from tests.support.cases import each_case
-
-
-def encoded(image: Image.Image, kind: str = "PNG", **how: int) -> bytes:
-    out = io.BytesIO()
-    image.save(out, kind, **how)
-    return out.getvalue()
+from tests.support.pixels import encoded
 
 
 def noisy(value: int) -> Image.Image:

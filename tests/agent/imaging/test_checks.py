@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import io
-
-import pytest
 from PIL import Image
 
 from agent.pictures import Caption, EditRecord
@@ -13,13 +10,8 @@ from tests.adapters.requests import captions_in, refused_review
 from tests.adapters.sketch import Position, paint, write_into
 from tests.support.cases import each_case
 from tests.support.histories import image_part
+from tests.support.pixels import encoded
 from tests.support.scenes import png
-
-
-def as_png(image: Image.Image) -> bytes:
-    out = io.BytesIO()
-    image.save(out, "PNG")
-    return out.getvalue()
 
 
 @each_case("size", [(1376, 768), (768, 1376), (1024, 1024)])
@@ -28,41 +20,31 @@ def as_png(image: Image.Image) -> bytes:
     [("a café poster with the headline “Slow mornings”", "Slow mornings"), ("海报，标题是“慢下来”", "慢下来")],
 )
 def test_lettering_that_was_painted_is_seen(prompt: str, words: str, size: tuple[int, int]) -> None:
-    sketch = as_png(paint(prompt, "poster", "", size))
+    sketch = encoded(paint(prompt, "poster", "", size))
     assert captions_in(sketch, asked_lettering(prompt)) == (Caption(text=words, is_written=True),)
 
 
-@pytest.mark.parametrize(
-    "painted", ["a café poster", "a café poster with the headline “Fast mornings”", "a night city “SALE”"]
-)
+@each_case("painted", ["a café poster", "a café poster with the headline “Fast mornings”", "a night city “SALE”"])
 def test_lettering_that_is_missing_or_another_is_noticed(painted: str) -> None:
-    sketch = as_png(paint(painted, "Slow mornings", "", (1376, 768)))
+    sketch = encoded(paint(painted, "Slow mornings", "", (1376, 768)))
     assert captions_in(sketch, ("Slow mornings",)) == (Caption(text="Slow mornings", is_written=False),)
 
 
-@pytest.mark.parametrize("position", list(Position))
+@each_case("position", Position)
 def test_words_added_to_a_photo_are_seen_wherever_they_stand(position: Position) -> None:
     photo = Image.effect_noise((900, 600), 60).convert("RGB")
-    written = as_png(write_into(photo, "Slow mornings", position))
+    written = encoded(write_into(photo, "Slow mornings", position))
     assert captions_in(written, ("Slow mornings",))[0].is_written
-    assert not captions_in(as_png(photo), ("Slow mornings",))[0].is_written
+    assert not captions_in(encoded(photo), ("Slow mornings",))[0].is_written
 
 
-def test_without_lettering_in_the_wish_there_is_nothing_to_tell() -> None:
+def test_nothing_is_told_without_lettering_in_the_wish_or_without_a_picture_or_of_what_was_not_pasted() -> None:
     assert captions_in(png(64, 36), asked_lettering("a cat named “Tom”")) == ()
-
-
-def test_of_what_is_no_picture_nothing_is_told() -> None:
     assert captions_in(b"nothing", ("Slow mornings",)) == ()
-
-
-@pytest.mark.parametrize(
-    ("reason", "says"), [("another_framing", "another framing"), ("another_picture", "another pict")]
-)
-def test_an_answer_that_was_not_pasted_claims_nothing_about_what_is_outside_the_mask(reason: str, says: str) -> None:
     part = image_part("#1")
-    edit = EditRecord(kind="mask", verdict="refused", reason=reason, base=part, mask=part, raw=part)
-    review = refused_review(edit)
-    assert says in review.feedback
-    assert review.checklist == ()
-    assert not review.has_passed
+    for reason, says in (("another_framing", "another framing"), ("another_picture", "another pict")):
+        review = refused_review(
+            EditRecord(kind="mask", verdict="refused", reason=reason, base=part, mask=part, raw=part)
+        )
+        assert says in review.feedback
+        assert (review.checklist, review.has_passed) == ((), False)

@@ -70,10 +70,19 @@ def test_the_model_is_chosen_by_the_first_rule_that_fits(
     assert (request.model, request.use_grounding) == (MODELS[model], is_grounded)
 
 
-def test_a_model_that_cannot_search_is_never_grounded() -> None:
+def test_the_declaration_offers_what_the_models_obey_and_grounding_only_where_it_is_permitted_and_possible() -> None:
+    parameters: Any = declaration(CATALOGUE, "gemini", may_ground=True).parameters
+    properties = parameters["properties"]
+    assert parameters["required"] == ["prompt"]
+    assert set(properties) == set(GenerateImageArgs.model_fields)
+    assert properties["aspect_ratio"]["enum"] == list(MODELS["flash"].aspect_ratios)
+    assert properties["resolution"]["enum"] == ["1K", "2K", "4K"]
+    assert "1:4, 1:8, 4:1, 8:1 only with flash." in properties["aspect_ratio"]["description"]
+    assert all(schema["description"] for schema in properties.values())
+    for tool in (declaration(CATALOGUE, "gemini"), declaration(CATALOGUE, "sketch", may_ground=True)):
+        assert "use_grounding" not in dict(tool.parameters["properties"])  # type: ignore[arg-type]
     settings = {"allow_search": True, "search_policy": IMAGE_ONLY}
-    request = normalized({}, settings, provider="sketch", search_needed=True)
-    assert not request.use_grounding
+    assert not normalized({}, settings, provider="sketch", search_needed=True).use_grounding
 
 
 @each_case(
@@ -127,15 +136,9 @@ def test_a_lock_that_the_model_cannot_obey_is_refused_not_overridden(
     assert str(caught.value) == sentence
 
 
-@pytest.mark.parametrize(
-    ("pixels", "ratio"),
-    [((1376, 768), "16:9"), ((4000, 3000), "4:3"), ((1080, 1920), "9:16"), ((1000, 1010), "1:1"), ((9000, 100), "8:1")],
-)
-def test_an_edit_keeps_the_ratio_nearest_to_the_edited_picture(pixels: tuple[int, int], ratio: str) -> None:
-    assert normalized(edited_pixels=pixels).aspect_ratio == ratio
-
-
-def test_the_agents_ratio_wins_over_the_edited_pictures() -> None:
+def test_an_edit_keeps_the_ratio_nearest_to_the_edited_picture_unless_the_agent_says_another() -> None:
+    shapes = {(1376, 768): "16:9", (4000, 3000): "4:3", (1080, 1920): "9:16", (1000, 1010): "1:1", (9000, 100): "8:1"}
+    assert {pixels: normalized(edited_pixels=pixels).aspect_ratio for pixels in shapes} == shapes
     assert normalized({"aspect_ratio": "1:1"}, edited_pixels=(1600, 900)).aspect_ratio == "1:1"
 
 
@@ -185,22 +188,6 @@ def test_every_request_is_one_the_model_obeys_and_holds_every_lock(
     assert not request.use_grounding or (request.model.has_grounding and settings["allow_search"])
     for lock in ("aspect_ratio", "resolution", "number_of_images"):
         assert getattr(request, lock) == settings.get(lock, getattr(request, lock))
-
-
-def test_the_declaration_offers_what_the_models_obey_and_demands_only_the_prompt() -> None:
-    parameters: Any = declaration(CATALOGUE, "gemini", may_ground=True).parameters
-    assert parameters["required"] == ["prompt"]
-    assert set(parameters["properties"]) == set(GenerateImageArgs.model_fields)
-    assert parameters["properties"]["aspect_ratio"]["enum"] == list(MODELS["flash"].aspect_ratios)
-    assert parameters["properties"]["resolution"]["enum"] == ["1K", "2K", "4K"]
-    assert "1:4, 1:8, 4:1, 8:1 only with flash." in parameters["properties"]["aspect_ratio"]["description"]
-    assert all(schema["description"] for schema in parameters["properties"].values())
-
-
-def test_grounding_is_declared_only_where_it_is_permitted_and_possible() -> None:
-    for tool in (declaration(CATALOGUE, "gemini"), declaration(CATALOGUE, "sketch", may_ground=True)):
-        properties: Any = tool.parameters["properties"]
-        assert "use_grounding" not in properties
 
 
 def test_the_final_prompt_says_what_to_avoid_and_what_was_found() -> None:

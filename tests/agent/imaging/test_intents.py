@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from tests.adapters.catalogue import load_catalogue
 from tests.adapters.requests import (
     action_of,
@@ -20,37 +18,24 @@ from tests.adapters.sketch import Draw, Edit, image_call, understand
 from tests.support.cases import each_case
 from tests.support.tables import table
 
-SAID = ["generate_image", "edit_image", "adjust_parameters", "inpainting", "unknown", "repaint", None]
 DECLARATION = declaration(load_catalogue(), "sketch")
 
 
-@each_case("said", SAID)
-@each_case("is_edit", [True, False])
-def test_a_mask_forces_a_change_inside_it_whatever_the_agent_says(said: str | None, is_edit: bool) -> None:
-    arguments = parse_arguments({"prompt": "a fox", "action": said})
-    assert action_of(arguments, has_mask=True, is_edit=is_edit) == "inpainting"
+ACTIONS = [
+    *((None, True, "edit_image"), (None, False, "generate_image"), ("repaint", True, "edit_image")),
+    *(("generate_image", True, "generate_image"), ("edit_image", False, "edit_image")),
+    *(("adjust_parameters", True, "adjust_parameters"), ("inpainting", True, "edit_image")),
+    *(("Inpainting", False, "edit_image"), ("unknown", True, "unknown"), ("unknown", False, "unknown")),
+]
 
 
-@each_case(
-    ("said", "is_edit", "action"),
-    [
-        (None, True, "edit_image"),
-        (None, False, "generate_image"),
-        ("repaint", True, "edit_image"),
-        ("generate_image", True, "generate_image"),
-        ("edit_image", False, "edit_image"),
-        ("adjust_parameters", True, "adjust_parameters"),
-        ("inpainting", True, "edit_image"),
-        ("Inpainting", False, "edit_image"),
-        ("unknown", True, "unknown"),
-        ("unknown", False, "unknown"),
-    ],
-)
-def test_without_a_mask_the_agents_word_counts_and_silence_means_what_the_pictures_say(
+@each_case(("said", "is_edit", "action"), ACTIONS)
+def test_without_a_mask_the_agents_word_counts_or_what_the_pictures_say_and_a_mask_forces_a_change_inside_it(
     said: str | None, is_edit: bool, action: str
 ) -> None:
     arguments = parse_arguments({"prompt": "a fox", "action": said})
     assert action_of(arguments, has_mask=False, is_edit=is_edit) == action
+    assert action_of(arguments, has_mask=True, is_edit=is_edit) == "inpainting"
 
 
 @each_case(("arguments", "unsure"), table("intents")["unsure"])
@@ -58,19 +43,11 @@ def test_half_sure_or_less_and_an_unknown_action_are_unsure(arguments: dict[str,
     assert is_unsure(parse_arguments({"prompt": "a fox", **arguments})) is unsure
 
 
-@each_case(("text", "asks"), table("intents")["asks"])
-def test_words_that_ask_are_told_from_words_that_announce(text: str, asks: bool) -> None:
-    assert holds_question(text) is asks
-
-
-@pytest.mark.parametrize("handle", ["#3", "#7b", "#12aa"])
-def test_the_note_of_a_mask_is_known_again(handle: str) -> None:
-    assert is_mask_note(mask_note(handle))
-
-
-@pytest.mark.parametrize("text", ["", "a mask over #3", "[The person marked #3 as the picture to change.]"])
-def test_other_words_are_no_note_of_a_mask(text: str) -> None:
-    assert not is_mask_note(text)
+def test_words_that_ask_are_told_from_words_that_announce_and_the_note_of_a_mask_from_both() -> None:
+    assert [text for text, asks in table("intents")["asks"] if holds_question(text) is not asks] == []
+    assert all(is_mask_note(mask_note(handle)) for handle in ("#3", "#7b", "#12aa"))
+    others = ("", "a mask over #3", "[The person marked #3 as the picture to change.]")
+    assert not any(map(is_mask_note, others))
 
 
 def test_the_planner_may_say_unknown_but_never_inpainting() -> None:

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.adapters.language import claims_a_picture
-from tests.support.cases import each_case
 from tests.support.tables import table
 
-CLAIMS = table("picture_claims")["claims"]
-TALK = table("picture_claims")["talk"]
+WISH = "draw a red fox in the snow"
+QUESTIONS = ("What did you paint first?", "你刚才画了什么？", "which one is the newest?")
 
 
-@each_case("answer", CLAIMS)
-def test_an_answer_claims_a_picture(answer: str) -> None:
-    assert claims_a_picture(answer, "draw a red fox in the snow")
-
-
-@each_case("answer", TALK)
-def test_an_answer_claims_none(answer: str) -> None:
-    assert not claims_a_picture(answer, "draw a red fox in the snow")
-
-
-@pytest.mark.parametrize("wish", ["What did you paint first?", "你刚才画了什么？", "which one is the newest?"])
-def test_a_question_is_answered_in_words(wish: str) -> None:
-    assert not claims_a_picture("I painted a fox, and then I made the sky pink.", wish)
+def test_an_answer_claims_a_picture_but_to_a_question() -> None:
+    told = table("picture_claims")
+    assert [answer for answer in told["claims"] if not claims_a_picture(answer, WISH)] == []
+    assert [answer for answer in told["talk"] if claims_a_picture(answer, WISH)] == []
+    painted = "I painted a fox, and then I made the sky pink."
+    assert [question for question in QUESTIONS if claims_a_picture(painted, question)] == []

@@ -52,17 +52,6 @@ async def test_a_picture_taken_away_tells_its_recipe_and_shows_the_same_pixels(r
     assert read(original.data) is None
 
 
-async def test_what_cannot_be_taken_apart_is_not_called_clean(records: Filled) -> None:
-    conversation = await records.conversation()
-    await records.add(conversation, data=b"\x89PNG\r\n\x1a\nbroken")
-    desk = desk_of(records)
-    with pytest.raises(RequestRefused) as refused:
-        await desk.clean(conversation, "#1", "local")
-    assert refused.value.code is ErrorCode.PICTURE_UNREADABLE
-    # With its recipe it is to be had all the same, as it is.
-    assert (await desk.with_recipe(conversation, "#1", "local")).data == b"\x89PNG\r\n\x1a\nbroken"
-
-
 async def test_a_recipe_leads_back_to_its_picture_else_to_what_it_was_made_from(records: Filled) -> None:
     conversation = await records.conversation()
     await records.add(conversation)
@@ -92,9 +81,15 @@ async def test_a_kept_shortfall_stays_kept(records: Filled) -> None:
         await desk_of(records).keep_shortfall(conversation, "#9", "local")
 
 
-async def test_the_turn_a_picture_came_with_is_found_in_whichever_branch(records: Filled) -> None:
+async def test_what_cannot_be_taken_apart_is_not_called_clean_and_its_turn_is_found(records: Filled) -> None:
     conversation = await records.conversation(turn_id="t-first")
-    await records.add(conversation)
-    turn = await desk_of(records).turn_of(conversation, "#1", "local")
+    await records.add(conversation, data=b"\x89PNG\r\n\x1a\nbroken")
+    desk = desk_of(records)
+    with pytest.raises(RequestRefused) as refused:
+        await desk.clean(conversation, "#1", "local")
+    assert refused.value.code is ErrorCode.PICTURE_UNREADABLE
+    # With its recipe it is to be had all the same, as it is.
+    assert (await desk.with_recipe(conversation, "#1", "local")).data == b"\x89PNG\r\n\x1a\nbroken"
+    turn = await desk.turn_of(conversation, "#1", "local")
     assert turn is not None
     assert turn.id == "t-first"

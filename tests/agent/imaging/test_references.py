@@ -38,30 +38,12 @@ def picture(
     is_marked: bool = False,
     prompt: str | None = None,
 ) -> Picture:
-    image = ImagePart(
-        digest=digest or f"digest{handle}", md5="m", mime_type="image/png", size_bytes=1, origin=origin, handle=handle
-    )
-    receipt = None
-    if prompt is not None:
-        receipt = Receipt(
-            prompt=prompt,
-            user_text="",
-            model=FLASH.id,
-            model_label=FLASH.label,
-            asked_aspect_ratio=None,
-            asked_resolution=None,
-            width=1,
-            height=1,
-            mime_type="image/png",
-        )
-    return Picture(
-        handle=handle,
-        image=image,
-        turn_id=turn_id,
-        created_at=NOW,
-        is_marked=is_marked,
-        receipt=receipt,
-    )
+    kept = {"digest": digest or f"digest{handle}", "md5": "m", "mime_type": "image/png", "size_bytes": 1}
+    image = ImagePart.model_validate({**kept, "origin": origin, "handle": handle})
+    told = {"prompt": prompt, "user_text": "", "model": FLASH.id, "model_label": FLASH.label, "mime_type": "image/png"}
+    size = {"asked_aspect_ratio": None, "asked_resolution": None, "width": 1, "height": 1}
+    receipt = None if prompt is None else Receipt.model_validate({**told, **size})
+    return Picture(handle=handle, image=image, turn_id=turn_id, created_at=NOW, is_marked=is_marked, receipt=receipt)
 
 
 def resolved(
@@ -160,17 +142,14 @@ def test_the_pictures_that_are_shown_are_those_of_the_mode_or_those_named(
     assert found.left_out == 0
 
 
-def test_an_unknown_handle_is_refused() -> None:
-    with pytest.raises(ToolArgumentError, match="no picture #9"):
-        resolved(None, *HISTORY, named=("#1", "#9"))
-
-
 def test_beyond_the_models_limit_the_oldest_are_left_out_and_counted_but_never_the_one_to_be_changed() -> None:
     references = resolved(ReferenceMode.ALL_USER_UPLOADED, *HISTORY, limit=2)
     assert ([one.handle for one in references.pictures], references.left_out) == (["#2", "#4"], 1)
     references = resolved(None, *HISTORY, named=("#1", "#4", "#2"), limit=2)
     assert ([one.handle for one in references.pictures], references.left_out) == (["#1", "#4"], 1)
     assert references.base == HISTORY[0]
+    with pytest.raises(ToolArgumentError, match="no picture #9"):
+        resolved(None, *HISTORY, named=("#1", "#9"))
 
 
 def signed(handle: str, model: str = FLASH.id, signature: bytes | None = b"s") -> ImagePart:
@@ -190,11 +169,6 @@ def shown(*pictures: Picture) -> ResolvedReferences:
     return ResolvedReferences(pictures=pictures, base=pictures[0] if pictures else None)
 
 
-def test_words_alone_make_one_prompt() -> None:
-    messages = build_image_messages("a fox", shown(), None, FLASH)
-    assert messages == (PromptMessage(role=Role.PROMPT, parts=(TextPart(text="a fox"),)),)
-
-
 def test_the_base_goes_back_in_the_model_turn_that_made_it_after_the_prompt_of_its_receipt() -> None:
     words = TextPart(text="Here it is.", thought_signature=b"t", signed_by=FLASH.id)
     messages = build_image_messages("bluer", shown(MADE, *OTHERS), answer(words, signed("#3")), FLASH)
@@ -203,13 +177,19 @@ def test_the_base_goes_back_in_the_model_turn_that_made_it_after_the_prompt_of_i
     assert messages[1].parts == (words, signed("#3"))
     assert [image.handle for image in messages[2].images] == ["#1", "#4"]
     assert messages[2].text == "bluer"
-
-
-def test_thoughts_and_search_notes_stay_out_of_the_replayed_turn() -> None:
     draft = signed("#9", signature=None).model_copy(update={"is_thought": True})
-    thought = TextPart(text="hm", is_thought=True)
-    messages = build_image_messages("x", shown(MADE), answer(thought, draft, signed("#3"), GroundingPart()), FLASH)
-    assert messages[1].parts == (signed("#3"),)
+    thoughts = answer(TextPart(text="hm", is_thought=True), draft, signed("#3"), GroundingPart())
+    assert build_image_messages("x", shown(MADE), thoughts, FLASH)[1].parts == (signed("#3"),)
+    bare = picture("#3", origin=GENERATED)
+    assert build_image_messages("x", shown(bare), answer(signed("#3")), FLASH)[0].text == "Make a picture."
+
+
+def test_words_alone_make_one_prompt_and_a_retry_shows_the_same_pictures_in_the_same_order_in_one() -> None:
+    messages = build_image_messages("a fox", shown(), None, FLASH)
+    assert messages == (PromptMessage(role=Role.PROMPT, parts=(TextPart(text="a fox"),)),)
+    assert without_signatures(messages) == messages
+    messages = build_image_messages("bluer", shown(MADE, *OTHERS), answer(signed("#3")), FLASH)
+    assert without_signatures(messages) == build_image_messages("bluer", shown(MADE, *OTHERS), None, FLASH)
 
 
 @each_case(
@@ -231,23 +211,6 @@ def test_a_base_that_may_not_go_back_as_the_models_stands_unsigned_in_the_prompt
     assert [message.role for message in messages] == [Role.PROMPT]
     assert [image.handle for image in messages[0].images] == ["#3", "#1", "#4"]
     assert all(image.thought_signature is None and image.signed_by is None for image in messages[0].images)
-
-
-def test_a_picture_without_a_receipt_is_replayed_after_some_prompt() -> None:
-    bare = picture("#3", origin=GENERATED)
-    messages = build_image_messages("bluer", shown(bare), answer(signed("#3")), FLASH)
-    assert messages[0].text == "Make a picture."
-
-
-def test_the_retry_shows_the_same_pictures_in_the_same_order_in_one_prompt() -> None:
-    messages = build_image_messages("bluer", shown(MADE, *OTHERS), answer(signed("#3")), FLASH)
-    retry = without_signatures(messages)
-    assert retry == build_image_messages("bluer", shown(MADE, *OTHERS), None, FLASH)
-
-
-def test_the_retry_of_words_alone_is_the_same_request() -> None:
-    messages = build_image_messages("a fox", shown(), None, FLASH)
-    assert without_signatures(messages) == messages
 
 
 some_parts = st.lists(

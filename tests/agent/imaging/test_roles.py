@@ -26,23 +26,20 @@ def known(handle: str) -> Picture:
     return Picture(handle=handle, image=image, turn_id="t", created_at=datetime(2026, 1, 1, tzinfo=UTC))
 
 
-def test_every_role_has_one_sentence_of_its_own() -> None:
+def test_every_role_has_one_sentence_of_its_own_and_the_planner_is_told_of_it() -> None:
     assert set(ROLE_SENTENCES) == set(ReferenceRole)
     assert len(set(ROLE_SENTENCES.values())) == len(ReferenceRole)
-    for role, sentence in ROLE_SENTENCES.items():
-        assert sentence.startswith(f"{role.capitalize()}: ")
+    assert all(sentence.startswith(f"{role.capitalize()}: ") for role, sentence in ROLE_SENTENCES.items())
+    properties: Any = declaration(CATALOGUE, "gemini").parameters["properties"]
+    roles = properties["reference_roles"]["items"]["properties"]["role"]["enum"]
+    assert roles == [role.value for role in ReferenceRole]
 
 
-def test_the_legend_says_what_each_picture_is_for() -> None:
+def test_the_legend_says_what_each_picture_is_for_also_a_single_one() -> None:
     sent = compose("a castle", None, [], [known("#2"), known("#5")], {"#5": ReferenceRole.STYLE})
-    assert sent.endswith(
-        "[IMAGES]\nImage 1 is #2.\n"
-        "Image 2 is #5. Style: take only its colours and brushwork, not its content.\n[/IMAGES]"
-    )
+    line = "Image 2 is #5. Style: take only its colours and brushwork, not its content."
+    assert sent.endswith(f"[IMAGES]\nImage 1 is #2.\n{line}\n[/IMAGES]")
     assert without_legend(sent) == "a castle"
-
-
-def test_a_single_picture_with_a_role_has_its_line() -> None:
     assert "Image 1 is #5. Pose: " in compose("a dancer", None, [], [known("#5")], {"#5": ReferenceRole.POSE})
     assert compose("a dancer", None, [], [known("#5")], {"#9": ReferenceRole.POSE}) == "a dancer"
 
@@ -67,19 +64,9 @@ def test_what_the_planner_says_of_roles_is_read_and_the_rest_left_out(
     assert tuple((use.handle, use.role.value) for use in arguments.reference_roles) == read
 
 
-def test_the_planner_is_told_of_every_role() -> None:
-    properties = declaration(CATALOGUE, "gemini").parameters["properties"]
-    assert isinstance(properties, dict)
-    roles: Any = properties["reference_roles"]
-    assert roles["items"]["properties"]["role"]["enum"] == [role.value for role in ReferenceRole]
-
-
-def test_the_persons_word_counts_before_the_agents() -> None:
+def test_the_persons_word_counts_before_the_agents_and_a_role_there_is_not_is_refused() -> None:
     said = [ReferenceUse(handle="#2", role=ReferenceRole.POSE), ReferenceUse(handle="#3", role=ReferenceRole.FACE)]
     assert merged_roles({"#2": ReferenceRole.STYLE}, said) == {"#2": ReferenceRole.STYLE, "#3": ReferenceRole.FACE}
-
-
-def test_a_role_there_is_not_is_refused_with_the_ones_there_are() -> None:
     with pytest.raises(RequestRefused, match="mood") as refused:
         read_roles({"#2": "mood"})
     assert refused.value.code is ErrorCode.SETTING_NOT_SUPPORTED
@@ -105,20 +92,14 @@ def test_more_of_a_kind_than_the_model_keeps_are_refused_naming_the_limit(
     assert model.label in str(refused.value)
 
 
-def test_subjects_and_products_count_together_and_styles_not_at_all() -> None:
-    styles = [ReferenceRole.STYLE] * 8
-    check_limits(PRO, (), [*[ReferenceRole.SUBJECT] * 3, *[ReferenceRole.PRODUCT] * 3, *styles])
-    with pytest.raises(RequestRefused):
-        check_limits(PRO, (), [*[ReferenceRole.SUBJECT] * 4, *[ReferenceRole.PRODUCT] * 3])
-
-
-def test_more_marked_references_than_the_model_is_shown_are_refused() -> None:
+def test_subjects_and_products_count_together_and_styles_not_at_all_and_all_that_are_marked() -> None:
+    subject, product, style = ReferenceRole.SUBJECT, ReferenceRole.PRODUCT, ReferenceRole.STYLE
     handles = [f"#{number}" for number in range(1, 16)]
+    check_limits(PRO, (), [subject] * 3 + [product] * 3 + [style] * 8)
     check_limits(FLASH, handles[:14], ())
+    check_limits(SKETCH, (), [ReferenceRole.FACE] * 12)  # It states no limit.
+    with pytest.raises(RequestRefused):
+        check_limits(PRO, (), [subject] * 4 + [product] * 3)
     with pytest.raises(RequestRefused) as refused:
         check_limits(FLASH, handles, ())
     assert refused.value.code is ErrorCode.TOO_MANY_REFERENCES
-
-
-def test_a_model_that_states_no_limit_has_none() -> None:
-    check_limits(SKETCH, (), [ReferenceRole.FACE] * 12)

@@ -12,12 +12,9 @@ READ = table("undo")["read"]
 LEFT_ALONE = table("undo")["left_alone"]
 
 
-def test_going_back_or_forward_is_understood_with_what_else_is_asked_for() -> None:
+def test_going_back_or_forward_is_understood_with_what_else_is_asked_for_and_nothing_that_only_sounds_like_it() -> None:
     wishes = [(read_undo(text), (text, move, rest)) for text, move, rest in READ]
     assert [said for wish, said in wishes if wish is None or (wish.move, wish.rest) != said[1:]] == []
-
-
-def test_what_only_sounds_like_it_is_left_alone() -> None:
     assert [text for text in LEFT_ALONE if read_undo(text) is not None] == []
 
 

@@ -22,7 +22,7 @@ from tests.support.turns import decide, newest
 CANARY = "canary-7f3a91c2d4"
 
 
-async def test_its_tools_stand_beside_our_own_and_answer_in_a_turn(settings: Settings) -> None:
+async def test_its_tools_stand_beside_our_own_and_answer_in_a_turn_also_what_went_wrong(settings: Settings) -> None:
     async with meeting(settings, {"desk": desk()}) as met:
         events = await met.turn(calls(call("desk_weigh", "w1", thing="egg")), says("Three grams."))
         assert {"desk_weigh", "desk_write_note", "view_image"} <= met.tools
@@ -30,6 +30,9 @@ async def test_its_tools_stand_beside_our_own_and_answer_in_a_turn(settings: Set
         answer, state = met.answer, met.state("desk")
         # What a server says of itself is put before no model.
         assert "mallory" not in repr(met.asked).lower()
+    async with meeting(settings, {"desk": desk()}) as met:
+        refused = await met.turn(calls(call("desk_refuse")), says("I see."))
+        refusal = met.answer
     assert told.description == "The tool weigh of the server desk. Weigh a thing and tell its grams."
     assert told.parameters["required"] == ["thing"]
     assert words(events) == "Three grams."
@@ -39,6 +42,9 @@ async def test_its_tools_stand_beside_our_own_and_answer_in_a_turn(settings: Set
     lines = [one.parameters for one in of_type(events, ThoughtLog) if one.step is Step.TOOL]
     assert lines == [{"name": "weigh", "object": "egg", "server": "desk"}]
     assert (state.tools, state.problem) == (6, None)
+    assert isinstance(refused[-1], TurnDone)
+    assert (refusal.is_error, refusal.content["untrusted"]) == (True, True)
+    assert "the drawer is locked" in str(refusal.content["error"])
 
 
 async def test_a_tool_that_does_not_say_it_only_reads_asks_with_its_exact_arguments(
@@ -109,13 +115,3 @@ async def test_pictures_are_looked_at_before_they_are_kept_and_files_come_as_wor
     assert len(left_out) == 2
     assert "SVG" in str(left_out[0])
     assert "audio/midi" in str(left_out[1])
-
-
-async def test_what_goes_wrong_in_a_tool_the_model_reads_in_the_servers_words(settings: Settings) -> None:
-    async with meeting(settings, {"desk": desk()}) as met:
-        events = await met.turn(calls(call("desk_refuse")), says("I see."))
-        answer = met.answer
-    assert isinstance(events[-1], TurnDone)
-    assert answer.is_error
-    assert "the drawer is locked" in str(answer.content["error"])
-    assert answer.content["untrusted"] is True

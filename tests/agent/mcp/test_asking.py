@@ -58,20 +58,19 @@ async def test_a_tool_that_changes_between_the_question_and_the_click_does_not_r
     assert "has changed since the person was asked" in str(answer.content["error"])
 
 
-async def test_an_untrusted_server_asks_once_something_from_outside_is_in_the_turn(settings: Settings) -> None:
+async def test_an_untrusted_server_asks_once_something_from_outside_is_there_also_in_every_later_turn(
+    settings: Settings,
+) -> None:
     async with meeting(settings, {"rogue": rogue()}) as met:
-        events = await met.turn(calls(call(ACT, how="well")), calls(call(ACT, how="well again")))
-    (ask,) = only(events, ConsentAsked).asks
-    assert ask.reason == "may_change_something"
-    assert "well again" in ask.arguments
-
-
-async def test_it_asks_in_every_later_turn_as_well(settings: Settings) -> None:
+        at_once = await met.turn(calls(call(ACT, how="well")), calls(call(ACT, how="well again")))
     async with meeting(settings, {"rogue": rogue()}) as met:
         await met.turn(calls(call(ACT, how="well")), says("Good."))
         await met.turn(says("You are welcome."), text="thanks")
-        events = await met.turn(calls(call(ACT, how="well again")))
-    assert only(events, ConsentAsked).asks[0].reason == "may_change_something"
+        later = await met.turn(calls(call(ACT, how="well again")))
+    for events in (at_once, later):
+        (ask,) = only(events, ConsentAsked).asks
+        assert ask.reason == "may_change_something"
+        assert "well again" in ask.arguments
 
 
 async def test_a_trusted_server_that_only_reads_asks_nothing(settings: Settings) -> None:
@@ -79,6 +78,5 @@ async def test_a_trusted_server_that_only_reads_asks_nothing(settings: Settings)
         again = [calls(call(ACT, how=f"well {number}")) for number in range(3)]
         events = await met.turn(*again, says("Good."))
     assert isinstance(events[-1], TurnDone)
-    assert [one.parameters["name"] for one in events if isinstance(one, ThoughtLog) and one.step is Step.TOOL] == [
-        "act"
-    ] * 3
+    used = [one.parameters["name"] for one in events if isinstance(one, ThoughtLog) and one.step is Step.TOOL]
+    assert used == ["act"] * 3

@@ -6,26 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.adapters.mcp import offered_name
-from tests.support.cases import each_case
 from tests.wire_server.tool_rules import _NAME
 
 OURS = frozenset({"view_image", "web_search"})
 
 
-def test_a_plain_name_follows_the_servers() -> None:
+def test_a_plain_name_follows_the_servers_and_another_one_is_made_legal_and_never_one_of_ours() -> None:
     assert offered_name("files", "read_file", OURS) == "files_read_file"
     assert offered_name("my-files", "read_file", OURS) == "my_files_read_file"
-
-
-@each_case("tool", ["read.file", "read-file", "读", "x" * 80, "", "a b"])
-def test_another_name_is_made_legal_and_ends_in_a_digest_of_its_own(tool: str) -> None:
-    name = offered_name("files", tool, OURS)
-    assert _NAME.fullmatch(name)
-    assert name.startswith("files")
-    assert name != offered_name("files", f"{tool}.", OURS)
-
-
-def test_a_name_of_ours_is_not_given_away() -> None:
+    for tool in ("read.file", "read-file", "读", "x" * 80, "", "a b"):
+        name = offered_name("files", tool, OURS)
+        assert _NAME.fullmatch(name)
+        assert name.startswith("files")
+        assert name != offered_name("files", f"{tool}.", OURS)
     assert offered_name("view", "image", OURS) not in OURS
     assert offered_name("web", "search", OURS).startswith("web_search_")
 

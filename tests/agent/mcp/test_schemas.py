@@ -24,9 +24,11 @@ def told_whole(schema: dict[str, Any]) -> dict[str, Any]:
     return known
 
 
-def test_what_every_provider_knows_is_told_as_it_is() -> None:
+def test_what_every_provider_knows_is_told_as_it_is_and_no_arguments_as_an_empty_object() -> None:
     member = {"type": "string", "description": "Where.", "enum": ["a", "b"], "minLength": 1, "pattern": "^[ab]$"}
     assert told(place=member) == {"place": member}
+    for nothing in ({}, {"type": "object", "anyOf": [{"required": ["a"]}]}):
+        assert told_whole(nothing) == {"type": "object", "properties": {}}
 
 
 @each_case(
@@ -80,11 +82,6 @@ def test_references_are_put_in_their_place_and_circles_are_cut() -> None:
         },
         "required": ["tree"],
     }
-
-
-def test_a_tool_without_arguments_has_an_empty_object() -> None:
-    assert told_whole({}) == {"type": "object", "properties": {}}
-    assert told_whole({"type": "object", "anyOf": [{"required": ["a"]}]}) == {"type": "object", "properties": {}}
 
 
 def nested(depth: int) -> dict[str, Any]:

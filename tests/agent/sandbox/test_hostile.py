@@ -51,31 +51,23 @@ async def test_promises_are_counted() -> None:
     assert told <= {Ending.TOO_MANY_JOBS, Ending.TOO_SLOW, Ending.TOO_MUCH_MEMORY}
 
 
-async def test_a_stopped_script_is_told_its_limit_and_what_it_logged() -> None:
+async def test_a_stopped_script_is_told_its_limit_and_a_loop_that_the_engine_cannot_stop_is_killed() -> None:
     (run,) = (await outcomes({"": "console.log('so far'); while (true);"}, cpu_s=0.25)).values()
     assert run.error is not None
     assert run.error.message == "the script was stopped: it may compute for 0.25 s, 30 s in all"
     assert [line.text for line in run.console] == ["so far"]
-
-
-async def test_a_loop_that_the_engine_cannot_stop_is_killed() -> None:
     run = await Sandbox(wall_s=0.5).run("Array.prototype.reverse.call({ length: 2 ** 53 - 1 })", {})
     assert run.error is not None
     assert (run.error.ending, run.protection) == (Ending.TOO_SLOW, None)
 
 
-async def test_one_that_survives_its_memory_bomb_still_answers() -> None:
-    code = "let a = []; try { while (true) a.push(new Array(1000).fill(1)); } catch { a = null; } 'alive'"
-    (run,) = (await outcomes({"": code}, cpu_s=10.0)).values()
-    assert (run.result, run.error) == ("alive", None)
-
-
-async def test_what_waits_or_calls_back_from_outside_is_gone() -> None:
+async def test_one_that_survives_its_memory_bomb_answers_and_what_calls_back_from_outside_is_gone() -> None:
+    survivor = "let a = []; try { while (true) a.push(new Array(1000).fill(1)); } catch { a = null; } 'alive'"
     names = "std os bjson scriptArgs process require Deno Bun fetch XMLHttpRequest WebAssembly Worker SharedArrayBuffer"
     names += " Atomics FinalizationRegistry setTimeout setInterval print load gc __start__ __loadScript"
-    code = f"{names.split()!r}.filter((name) => typeof globalThis[name] !== 'undefined')"
-    (run,) = (await outcomes({"": code})).values()
-    assert run.result == []
+    there = f"{names.split()!r}.filter((name) => typeof globalThis[name] !== 'undefined')"
+    runs = await outcomes({"survivor": survivor, "there": there}, cpu_s=10.0)
+    assert [(run.result, run.error) for run in runs.values()] == [("alive", None), ([], None)]
 
 
 async def test_a_reply_cannot_be_forged() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from pydantic import JsonValue
 
 from tests.adapters.sandbox import Protection, Spoken, read_reply
@@ -17,25 +16,13 @@ def with_result(text: str) -> bytes:
     return json.dumps(ANSWER).replace("[1]", text).encode()
 
 
-def test_a_plain_answer_is_read() -> None:
-    reply = read_reply(Spoken(json.dumps(ANSWER).encode()))
-    assert reply is not None
-    assert (reply.result, reply.written, reply.protection) == ([1], {}, Protection.SECCOMP)
-
-
-@pytest.mark.parametrize(
-    ("has_limits", "unfiltered", "protection"),
-    [
-        (True, "", Protection.SECCOMP),
-        (True, "refused", Protection.PROCESS_LIMITS),
-        (False, "none", Protection.ENGINE_LIMITS),
-    ],
-)
-def test_the_child_says_what_protects(has_limits: bool, unfiltered: str, protection: Protection) -> None:
-    said = {**ANSWER, "has_limits": has_limits, "unfiltered": unfiltered}
-    reply = read_reply(Spoken(json.dumps(said).encode()))
-    assert reply is not None
-    assert reply.protection is protection
+def test_a_plain_answer_is_read_and_says_what_protects() -> None:
+    protections = {(True, ""): Protection.SECCOMP, (True, "refused"): Protection.PROCESS_LIMITS}
+    for (has_limits, unfiltered), protection in {**protections, (False, "none"): Protection.ENGINE_LIMITS}.items():
+        said = {**ANSWER, "has_limits": has_limits, "unfiltered": unfiltered}
+        reply = read_reply(Spoken(json.dumps(said).encode()))
+        assert reply is not None
+        assert (reply.result, reply.written, reply.protection) == ([1], {}, protection)
 
 
 @each_case(

@@ -35,37 +35,20 @@ async def results(*scripts: str) -> list[JsonValue]:
     return [one.result for one in runs]
 
 
-async def test_a_script_gives_the_value_of_its_last_expression() -> None:
+async def test_a_script_gives_the_value_of_its_last_expression_as_json_or_in_words() -> None:
     scripts = ("1 + 2", "let a = 2; a * 21", "'狐' + '\\u{1f98a}'", "var x = 1", "", "// nothing", "if (true) { 'in' }")
     assert await results(*scripts) == [3, 42, "狐🦊", None, None, None, "in"]
+    for kind in ("values", "awaiting"):
+        told = table("scripts")[kind]
+        assert await results(*told) == [json.loads(value) for value in told.values()]
 
 
-async def test_a_value_comes_back_as_json_or_in_words() -> None:
-    scripts = table("scripts")["values"]
-    assert await results(*scripts) == [json.loads(value) for value in scripts.values()]
-
-
-async def test_await_and_return_work_at_the_top_level() -> None:
-    scripts = table("scripts")["awaiting"]
-    assert await results(*scripts) == [json.loads(value) for value in scripts.values()]
-
-
-async def test_a_script_is_run_once_although_it_is_read_twice() -> None:
-    came = await run("console.log('ran'); throw new SyntaxError('mine, not the parser\\'s; return await')")
-    assert [line.text for line in came.console] == ["ran"]
-    assert came.error is not None
-    assert (came.error.name, came.error.line) == ("SyntaxError", 1)
-
-
-async def test_what_stands_before_a_script_costs_it_nothing() -> None:
+async def test_what_stands_before_a_script_costs_it_nothing_and_strictness_is_kept() -> None:
     scripts = (f"{'/' * 5000}\n1", f"{'/* * */ ' * 2000}2", f"{'// await (x)' * 300}\n3", "\n" * 9999 + "4")
     assert await results(*scripts) == [1, 2, 3, 4]
-
-
-async def test_strictness_is_kept() -> None:
     sloppy = "(function () { return typeof this })()"
-    scripts = (sloppy, f"'use strict'; {sloppy}", f'// first\n/* then */ "use strict"\nreturn {sloppy}')
-    assert await results(*scripts) == ["object", "undefined", "undefined"]
+    scripts = (sloppy, f"'use strict'; {sloppy}", f'// first\n/* then */ "use strict"\nreturn {sloppy}', "1")
+    assert await results(*scripts) == ["object", "undefined", "undefined", 1]
 
 
 @each_case(("code", "name", "message", "line"), table("scripts")["errors"])
@@ -103,12 +86,18 @@ async def test_the_console_is_kept_in_order_with_its_levels() -> None:
     ]
 
 
-async def test_the_console_measures_time() -> None:
+async def test_a_script_is_run_once_although_it_is_read_twice_and_its_time_is_its_own() -> None:
+    started = time.monotonic()
+    came = await run("console.log('ran'); throw new SyntaxError('mine, not the parser\\'s; return await')")
+    assert 0 < came.seconds <= time.monotonic() - started
+    assert [line.text for line in came.console] == ["ran"]
+    assert came.error is not None
+    assert (came.error.name, came.error.line) == ("SyntaxError", 1)
     came = await run("console.time('t'); console.timeLog('t'); console.timeEnd('t')")
     assert [re.sub(r"\d+", "0", line.text) for line in came.console] == ["t: 0 ms", "t: 0 ms"]
 
 
-async def test_files_come_in_and_go_out() -> None:
+async def test_files_come_in_and_go_out_and_a_script_that_fails_writes_none() -> None:
     code = """
     const { n } = JSON.parse(files['notes/b.json'])
     writeFile('out/c.txt', readFile('三.txt').repeat(n))
@@ -116,28 +105,22 @@ async def test_files_come_in_and_go_out() -> None:
     writeFile('a.txt', readFile('a.txt') + '!')
     """
     came = await run(code)
-    assert came.error is None
-    assert came.written == {"out/c.txt": "狐狸 🦊" * 7, "a.txt": "ALPHA!"}
+    assert (came.error, came.written) == (None, {"out/c.txt": "狐狸 🦊" * 7, "a.txt": "ALPHA!"})
     assert (set(came.read), came.has_listed) == ({"notes/b.json", "三.txt", "a.txt"}, False)
-
-
-async def test_the_names_of_the_files_can_be_listed() -> None:
     came = await run("[Object.keys(files), 'a.txt' in files, files['nothing'], 'toString' in files]")
-    assert came.result == [list(FILES), True, None, False]
-    assert (came.read, came.has_listed) == ((), True)
-
-
-async def test_a_script_that_fails_writes_nothing() -> None:
+    assert (came.result, came.read, came.has_listed) == ([list(FILES), True, None, False], (), True)
     came = await run("writeFile('half.txt', 'x'); console.log('wrote'); null.x")
-    assert came.written == {}
-    assert [line.text for line in came.console] == ["wrote"]
+    assert (came.written, [line.text for line in came.console]) == ({}, ["wrote"])
 
 
-async def test_two_runs_share_nothing() -> None:
+async def test_two_runs_share_nothing_and_a_large_workspace_fits() -> None:
     sandbox = Sandbox(wall_s=30.0)
     await sandbox.run("globalThis.kept = 1; Array.prototype.kept = 2; writeFile('kept', 'x')", {})
     after = await sandbox.run("[typeof kept, [].kept ?? null, Object.keys(files)]", {})
     assert after.result == ["undefined", None, []]
+    files = {f"{i}.txt": "狐é\n\0" * 40_000 for i in range(20)}
+    came = await run("Object.values(files).join('').length", files)
+    assert (came.result, came.error, len(came.read)) == (4 * 40_000 * 20, None, 20)
 
 
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="children are counted in /proc")
@@ -193,33 +176,21 @@ async def test_what_is_too_large_is_not_run() -> None:
         assert (came.error.ending, came.protection) == (Ending.TOO_LARGE, None)
 
 
-async def test_a_large_workspace_fits() -> None:
-    files = {f"{i}.txt": "狐é\n\0" * 40_000 for i in range(20)}
-    came = await run("Object.values(files).join('').length", files)
-    assert (came.result, came.error) == (4 * 40_000 * 20, None)
-    assert len(came.read) == 20
-
-
-async def test_a_child_that_cannot_be_started_is_an_error_and_no_exception(
+async def test_a_child_that_cannot_be_started_or_dies_is_an_error_and_no_exception(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "no-python"))
-    assert_failed(await run("1"))
-
-
-async def test_a_child_that_dies_is_an_error_and_no_exception(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for number, script in enumerate(
-        ("exit 3", "kill -9 $$", "cat >/dev/null; echo not JSON", "yes | head -c 40000000")
-    ):
+    dying = ("exit 3", "kill -9 $$", "cat >/dev/null; echo not JSON", "yes | head -c 40000000")
+    for number, script in enumerate((None, *dying)):
         stand_in = tmp_path / f"python{number}"
-        stand_in.write_text(f"#!/bin/sh\nPATH=/usr/bin:/bin; {script}\n")
-        stand_in.chmod(0o700)
+        if script is not None:
+            stand_in.write_text(f"#!/bin/sh\nPATH=/usr/bin:/bin; {script}\n")
+            stand_in.chmod(0o700)
         monkeypatch.setattr(sys, "executable", str(stand_in))
         assert_failed(await run("1", {"large": "x" * 1_000_000}))
 
 
 async def test_the_engine_missing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    # As if it were not installed: an entry of None is how Python notes a module that cannot be had.
+    # As if it were not installed.
     monkeypatch.setattr(sys, "path", [])
     monkeypatch.delitem(sys.modules, "_quickjs", raising=False)
     sys.path_importer_cache.clear()
@@ -236,12 +207,6 @@ async def test_what_protects_is_said_once_in_the_log(caplog: pytest.LogCaptureFi
     assert len(caplog.records) == 1
     assert ("seccomp" in caplog.text) == ("without" not in caplog.text)
     assert {one.protection for one in runs} <= {Protection.SECCOMP, Protection.PROCESS_LIMITS}
-
-
-async def test_the_time_of_a_run_is_its_own() -> None:
-    started = time.monotonic()
-    came = await run("1")
-    assert 0 < came.seconds <= time.monotonic() - started
 
 
 def assert_failed(came: Run) -> None:

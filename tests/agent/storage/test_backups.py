@@ -50,32 +50,17 @@ async def test_what_came_after_the_backup_is_taken_over_if_it_has_pictures(setti
         assert len((await studio.conversation(conversation.id)).pictures) == 3
 
 
-async def test_a_database_damaged_in_the_middle_is_gone_back_from_and_what_can_be_read_is_kept(
+async def test_a_database_that_could_not_be_read_is_told_of_with_its_backups_until_one_is_restored(
     settings: Settings,
 ) -> None:
-    backups = Backups(settings.home)
+    backups, path = Backups(settings.home), settings.home / "aivista.db"
     async with scene(settings).studio() as studio:
         conversation = await studio.new_conversation()
         await run(studio, conversation.id, "a red fox")
         made = backups.make(NOW)
-    path = settings.home / "aivista.db"
-    data = bytearray(path.read_bytes())
-    data[len(data) // 3 : len(data) // 3 + 20_000] = b"\xff" * 20_000
-    path.write_bytes(data)
-    backups.restore(made.name, NOW)
-    async with scene(settings).studio() as studio:
-        assert len((await studio.conversation(conversation.id)).pictures) == 1
-
-
-async def test_a_database_that_could_not_be_read_is_told_of_with_its_backups_until_one_is_restored(
-    settings: Settings,
-) -> None:
-    backups = Backups(settings.home)
-    async with scene(settings).studio() as studio:
-        await run(studio, (await studio.new_conversation()).id, "a red fox")
-        made = backups.make(NOW)
         assert await studio.lost_records() is None
-    (settings.home / "aivista.db").write_bytes(b"no database" * 1000)
+    whole = path.read_bytes()
+    path.write_bytes(b"no database" * 1000)
     for _ in range(2):
         async with scene(settings).studio() as studio:
             lost = await studio.lost_records()
@@ -85,6 +70,14 @@ async def test_a_database_that_could_not_be_read_is_told_of_with_its_backups_unt
     backups.restore(made.name, datetime.now(UTC))
     async with scene(settings).studio() as studio:
         assert await studio.lost_records() is None
+    # Damaged in the middle: what can be read is kept.
+    for beside in settings.home.glob("aivista.db-*"):
+        beside.unlink()
+    third = len(whole) // 3
+    path.write_bytes(whole[:third] + b"\xff" * 20_000 + whole[third + 20_000 :])
+    backups.restore(made.name, NOW)
+    async with scene(settings).studio() as studio:
+        assert len((await studio.conversation(conversation.id)).pictures) == 1
 
 
 async def test_a_damaged_backup_is_not_gone_back_to_and_what_cannot_be_verified_is_not_kept(settings: Settings) -> None:

@@ -88,13 +88,7 @@ class Poison:
         return os.mkdir, (str(self.path),)
 
 
-FOREIGN: list[tuple[int, object]] = [
-    (1, b"j{{{{"),
-    (1, b"j1"),
-    (1, zlib.compress(b"x")),
-    (1, b""),
-    (3, "text"),
-]
+FOREIGN = ((1, b"j{{{{"), (1, b"j1"), (1, zlib.compress(b"x")), (1, b""), (3, "text"))
 
 
 @KINDS

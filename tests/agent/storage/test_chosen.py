@@ -62,12 +62,20 @@ async def test_the_operators_caps_count_until_somebody_chooses_for_good_and_pres
     assert modes(tmp_path) == {"preferences.json": 0o600, "presets.json": 0o600}
 
 
-@pytest.mark.parametrize("cap", [-0.01, float("nan"), float("inf"), float("-inf"), "much"])
-async def test_a_cap_that_is_no_amount_is_refused(tmp_path: Path, cap: object) -> None:
+async def test_a_cap_that_is_no_amount_is_refused_and_a_preset_that_cannot_be_read_takes_no_other_with_it(
+    tmp_path: Path,
+) -> None:
     for kind in (type(await of(tmp_path).of("ann")), TurnSettings):
         for name in ("cap_day_usd", "cap_conversation_usd"):
-            with pytest.raises(ValidationError):
-                kind.model_validate({name: cap})
+            for cap in (-0.01, float("nan"), float("inf"), float("-inf"), "much"):
+                with pytest.raises(ValidationError):
+                    kind.model_validate({name: cap})
+    await of(tmp_path).presets.save("ann", "Poster", POSTER)
+    kept = json.loads((tmp_path / "presets.json").read_text())
+    kept["ann"].append({"id": "b", "name": "Of a later version", "settings": {"image_model": "holographic"}})
+    kept["bob"] = ["nonsense", None]
+    (tmp_path / "presets.json").write_text(json.dumps(kept))
+    assert (await names(tmp_path), await names(tmp_path, "bob")) == (["Poster"], [])
 
 
 @pytest.mark.parametrize(
@@ -111,15 +119,6 @@ async def test_a_file_that_cannot_be_read_for_a_moment_is_not_written_over(tmp_p
     assert failed.value.code is ErrorCode.STORAGE_BROKEN
     aside.replace(path)
     assert await caps(tmp_path, "local") == [2.5]
-
-
-async def test_a_preset_that_cannot_be_read_takes_no_other_with_it(tmp_path: Path) -> None:
-    await of(tmp_path).presets.save("ann", "Poster", POSTER)
-    kept = json.loads((tmp_path / "presets.json").read_text())
-    kept["ann"].append({"id": "b", "name": "Of a later version", "settings": {"image_model": "holographic"}})
-    kept["bob"] = ["nonsense", None]
-    (tmp_path / "presets.json").write_text(json.dumps(kept))
-    assert (await names(tmp_path), await names(tmp_path, "bob")) == (["Poster"], [])
 
 
 async def test_a_name_stands_for_one_preset_and_there_are_not_more_than_a_menu_can_show(tmp_path: Path) -> None:

@@ -10,7 +10,9 @@ from PIL import Image
 from agent.errors import ErrorCode, RequestRefused, StorageFailure
 from agent.messages import ImageOrigin, ImagePart
 from tests.adapters.records import ImageStore
+from tests.support.cases import each_case
 from tests.support.children import run_child
+from tests.support.pixels import encoded
 
 DATA = b"\x89PNG not really" * 100
 
@@ -25,9 +27,7 @@ def stored_file(home: Path, part: ImagePart) -> Path:
 
 
 def picture_bytes(width: int, height: int, mode: str = "RGB", kind: str = "PNG") -> bytes:
-    out = io.BytesIO()
-    Image.new(mode, (width, height), (255, 0, 0, 100) if mode == "RGBA" else "red").save(out, kind)
-    return out.getvalue()
+    return encoded(Image.new(mode, (width, height), (255, 0, 0, 100) if mode == "RGBA" else "red"), kind)
 
 
 @pytest.fixture
@@ -45,48 +45,36 @@ async def test_only_their_user_may_read_folders_and_files(home: Path) -> None:
     assert {path.stat().st_mode & 0o777 for path in files_below(home)} == {0o600}
 
 
-@pytest.mark.parametrize("damage", [b"", DATA[:-1], DATA.replace(b"n", b"m")], ids=["emptied", "truncated", "altered"])
-async def test_a_damaged_picture_is_refused_by_its_handle_and_mended_by_sending_it_again(
-    home: Path, damage: bytes
-) -> None:
+async def test_a_damaged_picture_is_refused_by_its_handle_and_mended_by_sending_it_again(home: Path) -> None:
     store = ImageStore(home)
     part = (await store.write(DATA, "image/png", ImageOrigin.UPLOADED)).model_copy(update={"handle": "#7"})
-    stored_file(home, part).write_bytes(damage)
-    with pytest.raises(RequestRefused, match="#7") as refused:
-        await store.read(part)
-    assert refused.value.code is ErrorCode.PICTURE_FILE_MISSING
-    await store.write(DATA, "image/png", ImageOrigin.UPLOADED)
-    assert await store.read(part) == DATA
-    blob = await store.write_blob(DATA)
-    (home / "blobs" / blob[:2] / blob).write_bytes(damage)
-    with pytest.raises(StorageFailure, match=blob[:8]):
-        await store.read_blob(blob)
+    for damage in (b"", DATA[:-1], DATA.replace(b"n", b"m")):
+        stored_file(home, part).write_bytes(damage)
+        with pytest.raises(RequestRefused, match="#7") as refused:
+            await ImageStore(home).read(part)
+        assert refused.value.code is ErrorCode.PICTURE_FILE_MISSING
+        await store.write(DATA, "image/png", ImageOrigin.UPLOADED)
+        assert await ImageStore(home).read(part) == DATA
+        blob = await store.write_blob(DATA)
+        (home / "blobs" / blob[:2] / blob).write_bytes(damage)
+        with pytest.raises(StorageFailure, match=blob[:8]):
+            await ImageStore(home).read_blob(blob)
 
 
-async def test_a_missing_picture_is_refused(home: Path) -> None:
-    store = ImageStore(home)
-    part = await store.write(DATA, "image/png", ImageOrigin.UPLOADED)
-    stored_file(home, part).unlink()
-    named = part.model_copy(update={"handle": "#7"})
-    for attempt, code in (
-        (store.read(part), ErrorCode.PICTURE_GONE),
-        (store.thumbnail(part.digest, 64), ErrorCode.PICTURE_GONE),
-        (store.read(named), ErrorCode.PICTURE_FILE_MISSING),
-        (store.thumbnail(part.digest, 64, "#7"), ErrorCode.PICTURE_FILE_MISSING),
-    ):
-        with pytest.raises(RequestRefused) as refused:
-            await attempt
-        assert refused.value.code is code
-        assert part.digest[:8] not in refused.value.info.message
-
-
-async def test_a_picture_is_found_after_its_type_was_mended_and_a_type_nobody_knows_leads_nowhere(home: Path) -> None:
+async def test_a_missing_picture_is_refused_and_one_whose_type_was_mended_is_found(home: Path) -> None:
     store = ImageStore(home)
     part = await store.write(DATA, "image/png", ImageOrigin.GENERATED)
-    mended = part.model_copy(update={"mime_type": "image/jpeg"})
-    assert await store.read(mended) == DATA
+    assert await store.read(part.model_copy(update={"mime_type": "image/jpeg"})) == DATA
     strange = await store.write(DATA[1:], "image/../../x", ImageOrigin.UPLOADED)
     assert stored_file(home, strange).name == f"{strange.digest}.bin"
+    stored_file(home, part).unlink()
+    for handle, code in ((None, ErrorCode.PICTURE_GONE), ("#7", ErrorCode.PICTURE_FILE_MISSING)):
+        named = part.model_copy(update={"handle": handle})
+        for attempt in (store.read(named), store.thumbnail(part.digest, 64, *([handle] if handle else []))):
+            with pytest.raises(RequestRefused) as refused:
+                await attempt
+            assert refused.value.code is code
+            assert part.digest[:8] not in refused.value.info.message
 
 
 @pytest.mark.parametrize("digest", ["../../etc/passwd", "a" * 63, "A" * 64, "a" * 64 + "\n", "", "a" * 64 + "/.."])
@@ -100,9 +88,7 @@ async def test_a_path_is_never_built_from_outside_text(home: Path, digest: str) 
         await store.read_blob(digest)
 
 
-@pytest.mark.parametrize(
-    ("mode", "kind"), [("RGB", "JPEG"), ("RGBA", "PNG"), ("P", "PNG"), ("L", "WEBP"), ("1", "PNG")]
-)
+@each_case(("mode", "kind"), [("RGB", "JPEG"), ("RGBA", "PNG"), ("P", "PNG"), ("L", "WEBP"), ("1", "PNG")])
 async def test_a_thumbnail_keeps_the_shape_and_is_made_once(home: Path, mode: str, kind: str) -> None:
     store = ImageStore(home)
     part = await store.write(picture_bytes(400, 200, mode, kind), f"image/{kind.lower()}", ImageOrigin.UPLOADED)

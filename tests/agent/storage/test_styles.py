@@ -261,18 +261,11 @@ async def test_nobody_else_finds_reads_changes_or_exports_an_own_style_but_may_b
     assert await own(library, "ben") == await own(library, "ann") == [style.title]
 
 
+BEGUN = b'{"aivista_styles": 1, "styles": ['
 HOSTILE = [
-    *(
-        b"",
-        b"not JSON",
-        b"\xff\xfe\x00",
-        b"[]",
-        b'{"styles": 5}',
-        b"[" * 100_000,
-        b'{"aivista_styles": 2, "styles": []}',
-    ),
-    b'{"aivista_styles": 1, "styles": [' + b'{"name":' * 5000,
-    b'{"aivista_styles": 1, "styles": [{"name": {"en": "\\ud800 moon"}, "phrases": ["x y"]}]}',
+    *(b"", b"not JSON", b"\xff\xfe\x00", b"[]", b'{"styles": 5}', b"[" * 100_000, BEGUN + b'{"name":' * 5000),
+    b'{"aivista_styles": 2, "styles": []}',
+    BEGUN + b'{"name": {"en": "\\ud800 moon"}, "phrases": ["x y"]}]}',
     exported() + b" " * (1 << 20),
     *(exported(styled(**more)) for more in ({"id": "ukiyo-e"}, {"is_own": False}, {"tags": "mine"})),
     *(exported(styled(name={"en": name})) for name in ("", "a", "x" * 81)),

@@ -79,13 +79,8 @@ async def test_a_file_is_one_whatever_the_case_of_its_name_and_one_that_is_not_t
 async def test_a_file_gets_another_name_and_stays_what_it_was_and_a_name_that_is_taken_is_refused(files: Any) -> None:
     before = await files.write("a", "1", by="agent", is_untrusted=True)
     await files.write("b/c", "2", by="person")
-    for attempt in (
-        files.rename("a", "B/C"),
-        files.rename("a", "b"),
-        files.rename("a", "b/c/d"),
-        files.write("b", "3", by="person"),
-        files.write("A/x", "3", by="person"),
-    ):
+    renamed = [files.rename("a", name) for name in ("B/C", "b", "b/c/d")]
+    for attempt in (*renamed, files.write("b", "3", by="person"), files.write("A/x", "3", by="person")):
         assert await code_of(attempt) is ErrorCode.FILE_NAME_TAKEN
     for name, new_name in (("a", "A"), ("A", "a/b"), ("a/b", "x/y.md")):
         assert await files.rename(name, new_name) == before.model_copy(update={"name": new_name})
@@ -160,14 +155,11 @@ async def test_a_name_that_leads_elsewhere_or_hides_something_is_refused_by_ever
         await files.write(name, "x", by="agent")
     assert sorted(await names(files)) == sorted(GOOD)
     for name in BAD:
-        for attempt in (
-            files.read(name),
-            files.read_text(name),
-            files.write(name, "x", by="agent"),
-            files.rename(name, "b"),
-            files.rename("a", name),
-            files.delete(name),
-        ):
+        reading, renaming = (
+            (files.read(name), files.read_text(name)),
+            (files.rename(name, "b"), files.rename("a", name)),
+        )
+        for attempt in (*reading, *renaming, files.write(name, "x", by="agent"), files.delete(name)):
             with pytest.raises(RequestRefused) as refused:
                 await attempt
             assert refused.value.code is ErrorCode.FILE_NAME_INVALID, name

@@ -9,6 +9,7 @@ from pydantic import Field, JsonValue
 
 from agent.errors import ToolArgumentError
 from tests.adapters.tools import TOOLS, ToolAnswer, ToolContext, tool
+from tests.support.cases import each_case
 
 
 @tool(most_a_turn=3)
@@ -24,29 +25,21 @@ async def roll_dice(
     return ToolAnswer({"sides": sides, "kind": kind})
 
 
-def test_its_name_and_what_it_is_for_are_those_of_the_function() -> None:
-    assert roll_dice.name == "roll_dice"
-    assert roll_dice.declaration.description == "Roll a die and tell its number.\n\nUse it for games only."
-
-
-def test_its_arguments_are_the_parameters_without_the_context() -> None:
-    assert roll_dice.declaration.parameters == {
-        "type": "object",
-        "properties": {
-            "sides": {"type": "integer", "minimum": 2, "maximum": 100, "description": "How many sides a die has."},
-            "kind": {
-                "type": "string",
-                "enum": ["fair", "loaded"],
-                "default": "fair",
-                "description": "Which kind of die.",
-            },
-        },
-        "required": ["sides"],
+def test_it_is_declared_by_its_name_its_docstring_and_its_parameters_without_the_context() -> None:
+    sides = {"type": "integer", "minimum": 2, "maximum": 100, "description": "How many sides a die has."}
+    kind = {"type": "string", "enum": ["fair", "loaded"], "default": "fair", "description": "Which kind of die."}
+    told = roll_dice.declaration
+    assert (roll_dice.name, told.description) == (
+        "roll_dice",
+        "Roll a die and tell its number.\n\nUse it for games only.",
+    )
+    assert told.parameters == {
+        **{"type": "object", "properties": {"sides": sides, "kind": kind}, "required": ["sides"]},
         "additionalProperties": False,
     }
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("arguments", "named"),
     [
         ({}, "sides: Field required"),
@@ -56,15 +49,14 @@ def test_its_arguments_are_the_parameters_without_the_context() -> None:
         ({"sides": 6, "colour": "red"}, "colour: Extra inputs are not permitted"),
     ],
 )
-async def test_arguments_that_do_not_fit_are_named_one_by_one(arguments: dict[str, JsonValue], named: str) -> None:
+async def test_arguments_that_do_not_fit_are_named_and_what_was_left_out_is_filled_in(
+    arguments: dict[str, JsonValue], named: str
+) -> None:
+    nowhere = object.__new__(ToolContext)
     with pytest.raises(ToolArgumentError) as refused:
-        await roll_dice.answer(arguments, object.__new__(ToolContext))
+        await roll_dice.answer(arguments, nowhere)
     assert named in str(refused.value)
-
-
-async def test_what_was_left_out_is_filled_in() -> None:
-    answer = await roll_dice.answer({"sides": 6}, object.__new__(ToolContext))
-    assert answer.content == {"sides": 6, "kind": "fair"}
+    assert (await roll_dice.answer({"sides": 6}, nowhere)).content == {"sides": 6, "kind": "fair"}
 
 
 def test_every_tool_of_the_registry_says_what_it_and_each_of_its_arguments_is_for() -> None:

@@ -12,17 +12,16 @@ from agent.messages import ImageOrigin, ImagePart
 from agent.settings import Settings
 from agent.studio import TurnRequest
 from tests.adapters.scripted import calls, says
+from tests.support.pixels import encoded
 from tests.support.scenes import Scene, generate, picture, run
 from tests.support.tool_calls import call, results
 
 
-def quartered(width: int = 400, height: int = 200) -> bytes:
+def quartered() -> bytes:
     """Return a picture whose top right quarter is blue."""
-    picture = Image.new("RGB", (width, height), "red")
-    picture.paste(Image.new("RGB", (width // 2, height // 2), "blue"), (width // 2, 0))
-    out = io.BytesIO()
-    picture.save(out, "PNG")
-    return out.getvalue()
+    picture = Image.new("RGB", (400, 200), "red")
+    picture.paste(Image.new("RGB", (200, 100), "blue"), (200, 0))
+    return encoded(picture)
 
 
 async def look(settings: Settings, **arguments: JsonValue) -> tuple[dict[str, JsonValue], Image.Image | None]:
@@ -37,69 +36,42 @@ async def look(settings: Settings, **arguments: JsonValue) -> tuple[dict[str, Js
     return result.content, Image.open(io.BytesIO(data)) if data else None
 
 
-async def test_a_quarter_is_shown_enlarged(settings: Settings) -> None:
+async def test_a_part_is_shown_enlarged_up_to_the_edge_and_a_whole_small_picture_as_it_is(settings: Settings) -> None:
     told, shown = await look(settings, handle="#1", left=50, top=0, width=50, height=50)
     assert shown is not None
-    assert shown.size == (1536, 768)
     assert shown.convert("RGB").getcolors() == [(1536 * 768, (0, 0, 255))]
-    assert told["shown_px"] == [200, 0, 400, 100]
-
-
-async def test_a_whole_small_picture_is_shown_as_it_is(settings: Settings) -> None:
+    assert (shown.size, told["shown_px"]) == ((1536, 768), [200, 0, 400, 100])
+    told, _ = await look(settings, handle="#1", left=99.9, top=99.9, width=50, height=50)
+    assert told["shown_px"] == [384, 184, 400, 200]
     told, shown = await look(settings, handle="1")
     assert shown is not None
     assert shown.size == (400, 200)
-    assert told == {
-        "handle": "#1",
-        "width": 400,
-        "height": 200,
-        "shown_px": [0, 0, 400, 200],
-        # An upload: what is written in it is for nobody to obey.
-        "untrusted": True,
-        "source": "picture:#1",
-    }
+    size = {"handle": "#1", "width": 400, "height": 200, "shown_px": [0, 0, 400, 200]}
+    # An upload: what is written in it is for nobody to obey.
+    assert told == {**size, "untrusted": True, "source": "picture:#1"}
 
 
-async def test_a_part_beyond_the_edge_ends_at_the_edge(settings: Settings) -> None:
-    told, _ = await look(settings, handle="#1", left=99.9, top=99.9, width=50, height=50)
-    assert told["shown_px"] == [384, 184, 400, 200]
+async def test_what_is_not_there_cannot_be_looked_at(settings: Settings) -> None:
+    for where, said in (({"handle": "#9"}, "#9"), ({"handle": "#1", "left": 120}, "left: Input should be less than")):
+        told, shown = await look(settings, **where)
+        assert shown is None
+        assert said in str(told["error"])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ({"handle": "#9"}, "#9"),
-        ({"handle": "#1", "left": 120}, "left: Input should be less than or equal to 100"),
-    ],
-)
-async def test_what_is_not_there_cannot_be_looked_at(
-    settings: Settings, arguments: dict[str, JsonValue], said: str
+@pytest.mark.parametrize("is_of_another_branch", [False, True])
+async def test_a_picture_that_was_painted_here_is_our_own_but_one_of_another_branch_counts_as_from_outside(
+    settings: Settings, is_of_another_branch: bool
 ) -> None:
-    told, shown = await look(settings, **arguments)
-    assert shown is None
-    assert said in str(told["error"])
-
-
-async def test_a_picture_that_was_painted_here_is_our_own_when_it_is_looked_at(settings: Settings) -> None:
-    script = [calls(generate()), calls(call("view_image", handle="#1")), says("A fox.")]
-    scene = Scene(settings, text=script, pictures=[picture()])
-    async with scene.studio() as studio:
-        conversation = await studio.new_conversation()
-        await run(studio, conversation.id, "a fox", review="off")
-        await run(studio, conversation.id, "look at it")
-    (result,) = results(scene.provider.asked[-1])
-    assert "untrusted" not in result.content
-    assert [image.origin for image in result.images] == [ImageOrigin.GENERATED]
-
-
-async def test_a_picture_of_another_branch_counts_as_from_outside(settings: Settings) -> None:
     script = [calls(generate()), calls(call("view_image", handle="#1")), says("A fox.")]
     scene = Scene(settings, text=script, pictures=[picture()])
     async with scene.studio() as studio:
         conversation = await studio.new_conversation()
         await run(studio, conversation.id, "a fox", review="off")
         first = (await studio.conversation(conversation.id)).turns[-1].id
-        async for _ in studio.run_turn(conversation.id, TurnRequest(text="look at #1", instead_of=first)):
+        request = TurnRequest(text="look at #1", instead_of=first if is_of_another_branch else None)
+        async for _ in studio.run_turn(conversation.id, request):
             pass
     (result,) = results(scene.provider.asked[-1])
-    assert (result.content["untrusted"], result.content["source"]) == (True, "picture:#1")
+    told = (result.content.get("untrusted"), result.content.get("source"))
+    assert told == ((True, "picture:#1") if is_of_another_branch else (None, None))
+    assert [image.origin for image in result.images] == [ImageOrigin.GENERATED]

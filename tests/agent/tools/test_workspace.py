@@ -65,62 +65,53 @@ async def test_a_file_is_written_read_listed_and_deleted(desk: Desk) -> None:
     assert [one.name for one in await desk.files.list()] == ["mine.bin"]
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "code"),
-    [
-        (read_file, {"name": "nowhere.md"}, ErrorCode.FILE_NOT_FOUND),
-        (read_file, {"name": "data.bin"}, ErrorCode.FILE_NOT_TEXT),
-        (read_file, {"name": "../../etc/passwd"}, ErrorCode.FILE_NAME_INVALID),
-        (read_file, {"name": "data.bin", "from_line": 0}, ErrorCode.BAD_TOOL_ARGUMENTS),
-        (write_file, {"name": "/etc/passwd", "content": "x"}, ErrorCode.FILE_NAME_INVALID),
-        (write_file, {"name": "a", "content": "x" * (1 << 20) + "x"}, ErrorCode.FILE_TOO_LARGE),
-        (write_file, {"name": "a"}, ErrorCode.BAD_TOOL_ARGUMENTS),
-        (delete_file, {"name": "nowhere.md"}, ErrorCode.FILE_NOT_FOUND),
-    ],
-)
-async def test_what_cannot_be_done_is_told_in_a_sentence(
-    desk: Desk, tool: Tool, arguments: dict[str, JsonValue], code: ErrorCode
-) -> None:
+REFUSED: list[tuple[Tool, dict[str, JsonValue], ErrorCode]] = [
+    (read_file, {"name": "nowhere.md"}, ErrorCode.FILE_NOT_FOUND),
+    (read_file, {"name": "data.bin"}, ErrorCode.FILE_NOT_TEXT),
+    (read_file, {"name": "../../etc/passwd"}, ErrorCode.FILE_NAME_INVALID),
+    (read_file, {"name": "data.bin", "from_line": 0}, ErrorCode.BAD_TOOL_ARGUMENTS),
+    (write_file, {"name": "/etc/passwd", "content": "x"}, ErrorCode.FILE_NAME_INVALID),
+    (write_file, {"name": "a", "content": "x" * (1 << 20) + "x"}, ErrorCode.FILE_TOO_LARGE),
+    (write_file, {"name": "a"}, ErrorCode.BAD_TOOL_ARGUMENTS),
+    (delete_file, {"name": "nowhere.md"}, ErrorCode.FILE_NOT_FOUND),
+]
+
+
+async def test_what_cannot_be_done_is_told_in_a_sentence(desk: Desk) -> None:
     await desk.files.write("data.bin", b"\xff", by="person")
-    with pytest.raises(AivistaError) as failure:
-        await desk.use(tool, **arguments)
-    assert failure.value.code is code
-    assert [one.name for one in await desk.files.list()] == ["data.bin"]
+    for tool, arguments, code in REFUSED:
+        with pytest.raises(AivistaError) as failure:
+            await desk.use(tool, **arguments)
+        assert failure.value.code is code, arguments
+        assert [one.name for one in await desk.files.list()] == ["data.bin"]
 
 
 # Pieces of a file
 
 
-@pytest.mark.parametrize(
-    ("lines", "text"),
-    [
-        ({}, "one\ntwo\r\nthree\u2028still three"),
-        ({"from_line": 2}, "two\r\nthree\u2028still three"),
-        ({"from_line": 2, "to_line": 2}, "two\r\n"),
-        ({"to_line": 1}, "one\n"),
-        ({"from_line": 3, "to_line": 99}, "three\u2028still three"),
-    ],
-)
-async def test_some_lines_are_read_as_editors_count_them(desk: Desk, lines: dict[str, JsonValue], text: str) -> None:
-    await desk.files.write("a.txt", "one\ntwo\r\nthree\u2028still three", by="person")
-    read = await desk.use(read_file, name="a.txt", **lines)
-    assert read.content == {"name": "a.txt", "lines": 3, "from_line": lines.get("from_line", 1), "text": text}
+LINES: list[tuple[dict[str, JsonValue], str]] = [
+    ({}, "one\ntwo\r\nthree\u2028still three"),
+    ({"from_line": 2}, "two\r\nthree\u2028still three"),
+    ({"from_line": 2, "to_line": 2}, "two\r\n"),
+    ({"to_line": 1}, "one\n"),
+    ({"from_line": 3, "to_line": 99}, "three\u2028still three"),
+]
 
 
-@pytest.mark.parametrize("lines", [{"from_line": 4}, {"from_line": 3, "to_line": 2}])
-async def test_lines_that_are_none_of_the_file_are_told(desk: Desk, lines: dict[str, JsonValue]) -> None:
-    await desk.files.write("a.txt", "1\n2\n3\n", by="person")
-    read = await desk.use(read_file, name="a.txt", **lines)
-    assert read.is_error
-    assert "a.txt has 3 lines" in str(read.content["error"])
+async def test_some_lines_are_read_as_editors_count_them_and_those_that_are_none_are_told(desk: Desk) -> None:
+    await desk.files.write("a.txt", LINES[0][1], by="person")
+    await desk.files.write("empty.txt", "", by="person")
+    for lines, text in LINES:
+        read = await desk.use(read_file, name="a.txt", **lines)
+        assert read.content == {"name": "a.txt", "lines": 3, "from_line": lines.get("from_line", 1), "text": text}
+    for wrong in ({"from_line": 4}, {"from_line": 3, "to_line": 2}):
+        read = await desk.use(read_file, name="a.txt", **wrong)
+        assert read.is_error
+        assert "a.txt has 3 lines" in str(read.content["error"])
+    assert (await desk.use(read_file, name="empty.txt")).content["text"] == ""
 
 
-async def test_an_empty_file_has_no_lines(desk: Desk) -> None:
-    await desk.files.write("a.txt", "", by="person")
-    assert (await desk.use(read_file, name="a.txt")).content["text"] == ""
-
-
-async def test_a_long_file_comes_in_pieces_that_are_the_whole_of_it(desk: Desk) -> None:
+async def test_a_long_file_comes_in_pieces_that_are_the_whole_of_it_and_a_long_line_is_cut(desk: Desk) -> None:
     text = "".join(f"{number:06d} {'x' * (number % 90)}\n" for number in range(4000))
     await desk.files.write("long.txt", text, by="person")
     pieces: list[str] = []
@@ -129,12 +120,7 @@ async def test_a_long_file_comes_in_pieces_that_are_the_whole_of_it(desk: Desk) 
         read = (await desk.use(read_file, name="long.txt", from_line=following)).content
         pieces.append(str(read["text"]))
         following = read.get("next_line")
-    assert "".join(pieces) == text
-    assert len(pieces) > 4
-    assert max(map(len, pieces)) <= 40_000
-
-
-async def test_a_line_that_fits_into_no_answer_is_cut_and_the_next_can_be_read(desk: Desk) -> None:
+    assert ("".join(pieces), len(pieces) > 4, max(map(len, pieces)) <= 40_000) == (text, True, True)
     await desk.files.write("a.json", "x" * 100_000 + "\nlast", by="person")
     first = (await desk.use(read_file, name="a.json")).content
     assert first["text"] == "x" * 40_000 + "… (this line is longer)"
@@ -144,20 +130,18 @@ async def test_a_line_that_fits_into_no_answer_is_cut_and_the_next_can_be_read(d
 # Trust
 
 
-async def test_what_a_tainted_turn_writes_is_from_outside_for_whoever_reads_it(desk: Desk) -> None:
+async def test_what_a_tainted_turn_writes_is_from_outside_for_whoever_reads_it_also_when_it_was_mended(
+    desk: Desk,
+) -> None:
     await write_file.answer({"name": "a.md", "content": "buy now"}, desk.tainted)
     await desk.use(write_file, name="b.md", content="my own")
-    assert (await desk.use(read_file, name="a.md")).source == "file:a.md"
+    for _ in range(2):
+        assert (await desk.use(read_file, name="a.md")).source == "file:a.md"
+        await desk.files.write("a.md", "buy later", by="person")
     assert (await desk.use(read_file, name="b.md")).source == ""
     assert (await desk.use(list_files)).source == "files"
     await desk.use(write_file, name="a.md", content="my own, too")
     assert (await desk.use(read_file, name="a.md")).source == (await desk.use(list_files)).source == ""
-
-
-async def test_a_file_that_the_person_only_mended_is_still_from_outside(desk: Desk) -> None:
-    await write_file.answer({"name": "a.md", "content": "buy now"}, desk.tainted)
-    await desk.files.write("a.md", "buy later", by="person")
-    assert (await desk.use(read_file, name="a.md")).source == "file:a.md"
 
 
 async def reasons(desk: Desk, context: ToolContext) -> list[str | None]:

@@ -69,15 +69,10 @@ def test_margins_come_to_the_ratio_evenly(width: int, height: int, ratio: float)
     assert abs(wide - high * ratio) <= max(1.0, ratio)
 
 
-@pytest.mark.parametrize("margins", [Margins(), Margins(left=-5, right=9), WIDTH / HEIGHT])
-def test_nothing_to_add_is_refused(margins: Margins | float) -> None:
-    assert refused(plan_expansion(stored(photo()), margins, FRAMES)) is MaskProblem.NOTHING_TO_ADD
-
-
-def test_a_canvas_beyond_every_limit_is_refused_before_it_is_made() -> None:
+def test_nothing_to_add_a_canvas_beyond_every_limit_and_bad_input_are_refused() -> None:
+    nothing: tuple[Margins | float, ...] = (Margins(), Margins(left=-5, right=9), WIDTH / HEIGHT)
+    for margins in nothing:
+        assert refused(plan_expansion(stored(photo()), margins, FRAMES)) is MaskProblem.NOTHING_TO_ADD
     assert refused(plan_expansion(stored(photo()), Margins(left=200_000), FRAMES)) is MaskProblem.TOO_LARGE
-
-
-def test_bad_input_is_refused() -> None:
     assert refused(plan_expansion(b"", Margins(left=9), frames("1K"))) is MaskProblem.PICTURE_UNREADABLE
     assert refused(plan_expansion(stored(photo()), Margins(left=9), ())) is MaskProblem.NO_FRAME

@@ -20,6 +20,7 @@ from tests.adapters.masks import (
 )
 from tests.adapters.pixels import read_rgb
 from tests.bench.masking_simulator import frames, png
+from tests.support.cases import each_case
 from tests.support.masking_scenes import FRAMES, HEIGHT, WIDTH, photo, rectangle, stored
 
 SIZES = st.integers(16, 3000)
@@ -85,50 +86,36 @@ def test_the_marker_is_a_colour_the_picture_lacks(colour: tuple[int, int, int], 
     assert planned(pixels, rectangle(100, 100, 200, 200, (400, 400))).marker != not_named
 
 
-def test_a_larger_frame_is_asked_for_only_when_the_crop_is_clearly_larger() -> None:
-    picture = np.full((2000, 2000), 90, np.uint8)
-    offered = frames("1K", "2K", "4K")
-    assert planned(picture, rectangle(400, 400, 1000, 1000, (2000, 2000)), offered).frame.size == "1K"
-    assert planned(picture, rectangle(300, 300, 1100, 1100, (2000, 2000)), offered).frame.size == "2K"
-
-
-def test_without_a_larger_frame_the_softer_result_is_said_before_paying() -> None:
-    picture = np.full((2000, 2000), 90, np.uint8)
-    plan = planned(picture, rectangle(200, 200, 1800, 1800, (2000, 2000)), frames("1K"))
-    (said,) = [said for said in plan.notices if said.notice is Notice.SOFTER]
-    assert said.parameters == {"factor": round(2000 / 1024, 2)}
-
-
-def test_areas_far_apart_are_edited_at_once_and_the_loss_is_said() -> None:
+def test_a_larger_frame_is_asked_for_where_it_helps_and_a_loss_is_said_before_paying() -> None:
     picture, size = np.full((2000, 2000), 90, np.uint8), (2000, 2000)
-    mask = rectangle(40, 40, 120, 120, size) | rectangle(1850, 1850, 1950, 1950, size)
-    plan = planned(picture, mask, frames("1K"))
-    assert plan.box.holds(Box(40, 40, 1910, 1910))
-    assert Notice.AREAS_FAR_APART in notices(plan)
-    assert Notice.AREAS_FAR_APART not in notices(planned(picture, mask, frames("1K", "2K", "4K")))
+    small, every = frames("1K"), frames("1K", "2K", "4K")
+    assert planned(picture, rectangle(400, 400, 1000, 1000, size), every).frame.size == "1K"
+    assert planned(picture, rectangle(300, 300, 1100, 1100, size), every).frame.size == "2K"
+    softer = planned(picture, rectangle(200, 200, 1800, 1800, size), small)
+    (said,) = [said for said in softer.notices if said.notice is Notice.SOFTER]
+    assert said.parameters == {"factor": round(2000 / 1024, 2)}
+    apart = rectangle(40, 40, 120, 120, size) | rectangle(1850, 1850, 1950, 1950, size)
+    at_once = planned(picture, apart, small)
+    assert at_once.box.holds(Box(40, 40, 1910, 1910))
+    assert Notice.AREAS_FAR_APART in notices(at_once)
+    assert Notice.AREAS_FAR_APART not in notices(planned(picture, apart, every))
+    whole = planned(photo(), np.full((HEIGHT, WIDTH), 255, np.uint8))
+    assert (whole.covers_all, Notice.COVERS_ALL in notices(whole)) == (True, True)
+    assert whole.box.holds(Box(0, 0, WIDTH, HEIGHT))
 
 
-def test_a_mask_over_everything_is_said() -> None:
-    plan = planned(photo(), np.full((HEIGHT, WIDTH), 255, np.uint8))
-    assert plan.covers_all
-    assert Notice.COVERS_ALL in notices(plan)
-    assert plan.box.holds(Box(0, 0, WIDTH, HEIGHT))
-
-
-@pytest.mark.parametrize(
-    ("mask", "offered", "problem"),
+@each_case(
+    ("picture", "mask", "offered", "problem"),
     [
-        (np.zeros((HEIGHT, WIDTH), np.uint8), FRAMES, MaskProblem.EMPTY),
-        (np.full((HEIGHT, HEIGHT), 255, np.uint8), FRAMES, MaskProblem.WRONG_RATIO),
-        (rectangle(1, 1, 9, 9), (), MaskProblem.NO_FRAME),
+        (png(photo()), packed(np.zeros((HEIGHT, WIDTH), np.uint8)), FRAMES, MaskProblem.EMPTY),
+        (png(photo()), packed(np.full((HEIGHT, HEIGHT), 255, np.uint8)), FRAMES, MaskProblem.WRONG_RATIO),
+        (png(photo()), packed(rectangle(1, 1, 9, 9)), (), MaskProblem.NO_FRAME),
+        (b"no picture", Mask(4, 4, b""), FRAMES, MaskProblem.PICTURE_UNREADABLE),
     ],
 )
-def test_what_cannot_be_planned_is_refused(mask: np.ndarray, offered: tuple[Frame, ...], problem: MaskProblem) -> None:
-    refused = plan_edit(png(photo()), packed(mask), offered)
+def test_what_cannot_be_planned_is_refused(
+    picture: bytes, mask: Mask, offered: tuple[Frame, ...], problem: MaskProblem
+) -> None:
+    refused = plan_edit(picture, mask, offered)
     assert isinstance(refused, MaskRefusal)
     assert refused.problem is problem
-
-
-def test_a_picture_that_cannot_be_read_is_refused() -> None:
-    refused = plan_edit(b"no picture", Mask(4, 4, b""), FRAMES)
-    assert refused == MaskRefusal(MaskProblem.PICTURE_UNREADABLE)

@@ -26,6 +26,7 @@ from tests.adapters.recipes import (
     RecipeStyle,
     SourceType,
 )
+from tests.support.pixels import encoded
 
 WORDS = "a quokka & its <friend> at the kiosk, 一只短尾矮袋鼠 🦘"
 PROMPT = "Photorealistic quokka beside a kiosk.\nSoft light, 35 mm."
@@ -125,13 +126,6 @@ def turned(orientation: int = 6) -> bytes:
     return exif.tobytes()
 
 
-def saved(picture: Picture, form: str, **options: object) -> bytes:
-    """Return the picture as a file."""
-    sink = io.BytesIO()
-    picture.save(sink, form, **options)
-    return sink.getvalue()
-
-
 def _deep() -> Picture:
     return Image.frombytes("I;16", (48, 32), random.Random(3).randbytes(48 * 32 * 2))
 
@@ -207,36 +201,36 @@ def webp_of(*chunks: tuple[bytes, bytes]) -> bytes:
 
 
 PNGS = {
-    "png": saved(scene(), "PNG"),
-    "grey png": saved(scene("L"), "PNG"),
-    "png with alpha": saved(scene("RGBA"), "PNG"),
-    "grey png with alpha": saved(scene("LA"), "PNG"),
-    "deep grey png": saved(_deep(), "PNG"),
+    "png": encoded(scene(), "PNG"),
+    "grey png": encoded(scene("L"), "PNG"),
+    "png with alpha": encoded(scene("RGBA"), "PNG"),
+    "grey png with alpha": encoded(scene("LA"), "PNG"),
+    "deep grey png": encoded(_deep(), "PNG"),
     "deep colour png": _deep_colour(),
-    "palette png": saved(scene().convert("P"), "PNG"),
-    "transparent palette png": saved(scene("RGBA").quantize(16), "PNG", transparency=3),
-    "png with profile": saved(scene(), "PNG", icc_profile=SRGB, dpi=(72, 72)),
-    "turned png": saved(scene(), "PNG", exif=turned()),
-    "animated png": saved(scene("RGBA"), "PNG", **_frames()),
+    "palette png": encoded(scene().convert("P"), "PNG"),
+    "transparent palette png": encoded(scene("RGBA").quantize(16), "PNG", transparency=3),
+    "png with profile": encoded(scene(), "PNG", icc_profile=SRGB, dpi=(72, 72)),
+    "turned png": encoded(scene(), "PNG", exif=turned()),
+    "animated png": encoded(scene("RGBA"), "PNG", **_frames()),
 }
 JPEGS = {
-    "jpeg": saved(scene(), "JPEG"),
-    "grey jpeg": saved(scene("L"), "JPEG"),
-    "progressive jpeg": saved(scene(), "JPEG", progressive=True, quality=95, subsampling=0),
-    "jpeg with restarts": saved(scene(), "JPEG", restart_marker_rows=1),
-    "turned jpeg": saved(scene(), "JPEG", exif=turned()),
-    "jpeg with profile": saved(scene(), "JPEG", icc_profile=SRGB, progressive=True),
-    "cmyk jpeg": saved(scene("CMYK"), "JPEG"),
+    "jpeg": encoded(scene(), "JPEG"),
+    "grey jpeg": encoded(scene("L"), "JPEG"),
+    "progressive jpeg": encoded(scene(), "JPEG", progressive=True, quality=95, subsampling=0),
+    "jpeg with restarts": encoded(scene(), "JPEG", restart_marker_rows=1),
+    "turned jpeg": encoded(scene(), "JPEG", exif=turned()),
+    "jpeg with profile": encoded(scene(), "JPEG", icc_profile=SRGB, progressive=True),
+    "cmyk jpeg": encoded(scene("CMYK"), "JPEG"),
 }
 WEBPS = {
-    "lossy webp": saved(scene(), "WEBP", quality=70),
-    "lossless webp": saved(scene(), "WEBP", lossless=True),
-    "lossy webp with alpha": saved(scene("RGBA"), "WEBP", quality=70),
-    "lossless webp with alpha": saved(scene("RGBA"), "WEBP", lossless=True),
-    "webp with profile": saved(scene(), "WEBP", icc_profile=SRGB),
-    "turned webp": saved(scene(), "WEBP", exif=turned()),
-    "odd webp": saved(scene(size=(31, 17)), "WEBP", lossless=True),
-    "animated webp": saved(scene("RGBA"), "WEBP", **_frames()),
+    "lossy webp": encoded(scene(), "WEBP", quality=70),
+    "lossless webp": encoded(scene(), "WEBP", lossless=True),
+    "lossy webp with alpha": encoded(scene("RGBA"), "WEBP", quality=70),
+    "lossless webp with alpha": encoded(scene("RGBA"), "WEBP", lossless=True),
+    "webp with profile": encoded(scene(), "WEBP", icc_profile=SRGB),
+    "turned webp": encoded(scene(), "WEBP", exif=turned()),
+    "odd webp": encoded(scene(size=(31, 17)), "WEBP", lossless=True),
+    "animated webp": encoded(scene("RGBA"), "WEBP", **_frames()),
 }
 FILES = {
     **{name: ("image/png", data) for name, data in PNGS.items()},

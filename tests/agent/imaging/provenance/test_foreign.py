@@ -53,54 +53,17 @@ def test_the_prompts_and_settings_of_a_graph_are_read_from_its_nodes() -> None:
     )
 
 
-def test_words_are_followed_through_strings_primitives_reroutes_and_guidance() -> None:
-    graph = simple_graph(**table("foreign_recipes")["followed"])
-    read = read_graph(json.dumps(graph))
+def test_words_are_followed_through_reroutes_guiders_and_the_links_and_places_of_a_drawing() -> None:
+    read = read_graph(json.dumps(simple_graph(**table("foreign_recipes")["followed"])))
     assert "a heron" in read["prompt"]
     assert "in the rain" in read["prompt"]
     assert read["negative_prompt"] == ""
     assert (read["seed"], read["steps"], read["model"]) == ("77", "4", "dream.safetensors")
-
-
-def test_the_custom_sampler_of_flux_is_followed_to_its_guider_noise_and_scheduler() -> None:
-    graph = table("foreign_recipes")["flux"]
-    assert read_graph(json.dumps(graph)) == {
-        "prompt": "a fox\na fox in the snow, soft light",
-        "negative_prompt": "",
-        "seed": "12",
-        "steps": "20",
-        "cfg_scale": "",
-        "sampler": "euler",
-        "model": "flux1-dev.sft",
-        "size": "1024x768",
+    assert read_graph(json.dumps(table("foreign_recipes")["flux"])) == {
+        **{"prompt": "a fox\na fox in the snow, soft light", "negative_prompt": "", "seed": "12", "steps": "20"},
+        **{"cfg_scale": "", "sampler": "euler", "model": "flux1-dev.sft", "size": "1024x768"},
     }
-
-
-def test_of_two_samplers_in_a_row_the_first_tells_the_prompt() -> None:
-    second = node(
-        "KSampler",
-        seed=1,
-        steps=9,
-        cfg=2,
-        positive=["31", 0],
-        negative=["7", 0],
-        latent_image=["32", 0],
-        model=["4", 0],
-    )
-    graph = simple_graph(
-        **{
-            "30": second,
-            "31": node("CLIPTextEncode", text="sharper"),
-            "32": node("LatentUpscale", samples=["3", 0], width=1, height=1),
-            "8": node("VAEDecode", samples=["30", 0]),
-        }
-    )
-    assert read_graph(json.dumps(graph))["prompt"] == "a heron at dawn"
-
-
-def test_a_graph_as_it_was_drawn_is_read_by_its_links_and_places() -> None:
-    drawn = table("foreign_recipes")["drawn"]
-    found = found_in(workflow=json.dumps(drawn))
+    found = found_in(workflow=json.dumps(table("foreign_recipes")["drawn"]))
     assert (found.prompt, found.negative_prompt) == ("a heron", "blurry")
     assert (found.seed, found.steps, found.sampler) == ("815", "28", "euler")
 
@@ -152,9 +115,17 @@ def test_no_graph_whatsoever_raises(value: object) -> None:
     assert all(isinstance(text, str) for text in read.values())
 
 
-def test_a_long_prompt_of_a_graph_is_cut() -> None:
-    graph = simple_graph(**{"6": node("CLIPTextEncode", text="x" * 50_000)})
-    assert len(found_in(prompt=json.dumps(graph)).prompt) == 20_000
+def test_of_two_samplers_in_a_row_the_first_tells_the_prompt_and_a_long_one_is_cut() -> None:
+    links = {"positive": ["31", 0], "negative": ["7", 0], "latent_image": ["32", 0], "model": ["4", 0]}
+    second = {
+        "30": node("KSampler", seed=1, steps=9, cfg=2, **links),
+        "31": node("CLIPTextEncode", text="sharper"),
+        "32": node("LatentUpscale", samples=["3", 0], width=1, height=1),
+        "8": node("VAEDecode", samples=["30", 0]),
+    }
+    assert read_graph(json.dumps(simple_graph(**second)))["prompt"] == "a heron at dawn"
+    long = simple_graph(**{"6": node("CLIPTextEncode", text="x" * 50_000)})
+    assert len(found_in(prompt=json.dumps(long)).prompt) == 20_000
 
 
 OTHERS = {ForeignTool(tool): (texts, said) for tool, texts, said in table("foreign_recipes")["others"]}

@@ -26,13 +26,30 @@ def test_the_text_is_the_prompt_and_one_line_of_pairs() -> None:
     }
 
 
-def test_the_persons_words_stand_for_a_prompt_that_was_not_sent() -> None:
+def test_the_persons_words_stand_for_a_prompt_that_was_not_sent_and_it_all_fits_into_a_segment_of_a_jpeg() -> None:
     assert parameters_text(recipe(prompt="", words="a bit brighter")).startswith("a bit brighter\n")
     assert parameters_text(recipe(prompt="", words=" ")) == ""
+    long = "\U0001f998" * 999
+    longest = recipe(prompt=long * 50, styles=[{"name": long}] * 99, model_label=long)
+    assert len(written(8, parameters_text(longest))) < 65_000
+
+
+def test_what_another_program_wrote_is_not_taken_for_ours() -> None:
+    assert not is_ours("a cat\nSteps: 20, Size: 8x8, Version: v1.9.3")
+    assert not is_ours("Version: Aivista is a nice name")
+    assert look(written(1, "a cat")).is_foreign
+    found = foreign_recipe("note: a cat, size: small", {})
+    assert found is not None
+    assert found.prompt == "note: a cat, size: small"
+    block = written(6, "")
+    preview = look(block[:-4] + len(block).to_bytes(4, "big") + bytes(6))
+    assert (preview.orientation, preview.is_foreign, look(block).is_foreign) == (6, True, False)
+    assert look(b"no tiff").is_foreign
+    assert look(block[:-1]).is_foreign
 
 
 @given(recipes())
-def test_our_own_text_is_known_again_and_gives_back_its_prompt(told: Recipe) -> None:
+def test_our_own_text_is_known_again_also_in_exif_and_gives_back_its_prompt(told: Recipe) -> None:
     text = parameters_text(told)
     assert is_ours(text) or not text
     found = foreign_recipe(text, {})
@@ -40,40 +57,5 @@ def test_our_own_text_is_known_again_and_gives_back_its_prompt(told: Recipe) -> 
     if found is not None and "Negative prompt:" not in told.prompt + told.words:
         assert found.tool is ForeignTool.PARAMETERS
         assert found.prompt == (told.prompt or told.words).strip().replace("\r\n", "\n")
-
-
-@given(recipes())
-def test_our_own_comment_in_exif_is_known_again(told: Recipe) -> None:
-    text = parameters_text(told)
-    found = look(written(5, text))
-    assert found.orientation == 5
-    assert found.comment == text
-    assert not found.is_foreign
-
-
-def test_the_text_of_another_program_is_not_taken_for_ours() -> None:
-    assert not is_ours("a cat\nSteps: 20, Size: 8x8, Version: v1.9.3")
-    assert not is_ours("Version: Aivista is a nice name")
-    assert look(written(1, "a cat")).is_foreign
-
-
-def test_a_prompt_alone_has_no_line_of_pairs_to_lose() -> None:
-    found = foreign_recipe("note: a cat, size: small", {})
-    assert found is not None
-    assert found.prompt == "note: a cat, size: small"
-
-
-def test_a_comment_fits_into_a_segment_of_a_jpeg() -> None:
-    longest = recipe(
-        prompt="\U0001f998" * 50_000, styles=[{"name": "\U0001f998" * 999}] * 99, model_label="\U0001f998" * 999
-    )
-    assert len(written(8, parameters_text(longest))) < 65_000
-
-
-def test_exif_with_a_preview_or_any_other_word_is_not_ours() -> None:
-    block = written(6, "")
-    preview = block[:-4] + len(block).to_bytes(4, "big") + bytes(6)
-    assert not look(block).is_foreign
-    assert (look(preview).orientation, look(preview).is_foreign) == (6, True)
-    assert look(b"no tiff").is_foreign
-    assert look(block[:-1]).is_foreign
+    seen = look(written(5, text))
+    assert (seen.orientation, seen.comment, seen.is_foreign) == (5, text, False)
