@@ -183,7 +183,7 @@ _OF_FIELD: dict[tuple[type[BaseModel], str], st.SearchStrategy[Any]] = {
     (EditRecord, "reason"): st.sampled_from([one.value for one in Reason]),
     (Plan, "notices"): st.lists(st.sampled_from([one.value for one in Notice]), max_size=1).map(tuple),
     (PlanCard, "plans"): st.deferred(lambda: st.lists(_model(Plan), min_size=1, max_size=2)).map(tuple),
-    # Not taken over by an import, see test_adopting.
+    # Not taken over by an import.
     (SearchNote, "suggestions_html"): st.just(""),
 }
 _OF_TYPE: dict[Any, st.SearchStrategy[Any]] = {
