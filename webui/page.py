@@ -67,8 +67,8 @@ TURNS_AT_ONCE = 64
 
 
 class _Blocks(gr.Blocks):
-    """Gradio's, which builds each output of an event anew at every step, with its schema: a third of what a turn takes
-    of the processor. Here what a handler leaves alone is left alone."""
+    """Gradio's, which builds each output of an event anew at every step, with its schema: a quarter of what a turn
+    takes of the processor. Here what a handler leaves alone is left alone."""
 
     async def postprocess_data(self, block_fn: Any, predictions: Any, state: Any) -> list[Any]:
         outputs = block_fn.outputs
