@@ -7,6 +7,7 @@
   const files = () => [...document.querySelectorAll("#box .thumbnail-item img")].map(one => one.src).join(" ");
   const rows = () => document.querySelectorAll("#chat .message-row").length;
   let press = null;  // what was pressed last and is not taken yet
+  let left = "";  // what was taken out of the box last
   let unwatch = () => {};
 
   const hide = () => { unwatch(); $("#said-now")?.remove(); };
@@ -19,8 +20,8 @@
     const count = rows(), watch = new MutationObserver(() => { if (rows() !== count) hide(); });
     watch.observe($("#chat"), { childList: true, subtree: true });
     // Nor does anything come of a turn that fails before it stands there: its words come back into the box.
-    let hasLeft = false;
-    const look = setInterval(() => { hasLeft ||= text() !== words; if (hasLeft && text() === words) hide(); }, LOOK_MS);
+    left = "";
+    const look = setInterval(() => { if (left === words && text() === words) hide(); }, LOOK_MS);
     const last = setTimeout(hide, LONGEST_MS);
     unwatch = () => { watch.disconnect(); clearInterval(look); clearTimeout(last); };
   };
@@ -60,6 +61,7 @@
       if (press?.id !== mine.id) return;
       press = null;
       if (text().startsWith(mine.text)) window.aivistaDrafts.put(text().slice(mine.text.length));
+      left = mine.text;
       // Python takes the pictures out; where that got lost they would go with the next words as well.
       if (mine.files) setTimeout(() => { if (!text() && files() === mine.files) window.aivistaAttached.clear(); }, FILES_MS);
     };
