@@ -155,11 +155,10 @@ def test_no_step_leads_beyond_the_ends(history: EditHistory, steps: int) -> None
         assert (moved.target is None) == (not history.states)
 
 
-@given(histories)
-def test_redo_takes_an_undo_back(history: EditHistory) -> None:
-    undone = history.undone()
-    if undone.position != history.position:
-        assert undone.redone().target == history.target
+@given(histories, st.integers(1, 12))
+def test_redo_takes_an_undo_back(history: EditHistory, steps: int) -> None:
+    undone = history.undone(steps)
+    assert undone.redone(history.position - undone.position).target == history.target
 
 
 def test_a_long_conversation_is_read_in_no_time_that_grows_with_its_square() -> None:
