@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from agent.conversation import Conversation, ConversationInfo, DeletedConversation
-from agent.imaging.recipe_desk import RecipeDesk
+from agent.imaging.recipe_desk import RecipeService
 from agent.messages import whole_characters
 from agent.pictures import StoredPicture
 from agent.redaction import secrets_of
@@ -26,7 +26,7 @@ from agent.trace import TraceStep
 
 if TYPE_CHECKING:
     from agent.archive.archive import Archive
-    from agent.storage.finding import FoundConversation
+    from agent.storage.finding import ConversationHit
 
 
 class LostRecords(NamedTuple):
@@ -54,7 +54,7 @@ class KeptThings:
         self._workspaces = WorkspaceStore(self._records, room=self._quota)
         self._spend = SpendBook(self._records)
         self._preferences = PreferenceStore(settings)
-        self._recipes = RecipeDesk(self._records, self._images, secrets_of(settings))
+        self._recipes = RecipeService(self._records, self._images, secrets_of(settings))
         self._archive: Archive | None = None
 
     # Conversations
@@ -81,7 +81,7 @@ class KeptThings:
 
     async def search_conversations(
         self, query: str, owner: str = "local", limit: int = 30
-    ) -> Sequence[FoundConversation]:
+    ) -> Sequence[ConversationHit]:
         """Return the owner's conversations that hold every word of the query, the newest first, each with where."""
         return await self._records.search(owner, whole_characters(query), limit)
 
@@ -163,7 +163,7 @@ class KeptThings:
         return self._gallery
 
     @property
-    def recipes(self) -> RecipeDesk:
+    def recipes(self) -> RecipeService:
         """Pictures taken away with their recipe or without, and found again by one."""
         return self._recipes
 

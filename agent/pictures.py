@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import Field
 
 from agent.adjusting.adjustment import Adjustment
-from agent.adjusting.describing import Change
+from agent.adjusting.describing import AdjustmentChange
 from agent.messages import ImagePart, PromptMessage, Source, TokenUsage, Value
 from agent.reviews import AskedItem, Review
 from agent.settings import ReferenceMode
@@ -162,7 +162,7 @@ class Receipt(Value):
     finish_reason: str = ""
     is_sketch: bool = False
     shortfalls: tuple[str, ...] = ()
-    changes: tuple[Change, ...] = ()
+    changes: tuple[AdjustmentChange, ...] = ()
     adjustment: Adjustment | None = None
     has_credentials: bool = False
     asked: tuple[AskedItem, ...] = ()

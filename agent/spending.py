@@ -104,7 +104,7 @@ class Estimate(Value):
         return not self.unpriced and self.high_usd <= 0
 
 
-def told_usd(amount: float) -> str:
+def format_usd(amount: float) -> str:
     """Return dollars as a sentence tells them, without the sign: whole cents, more digits below one cent."""
     return f"{amount:.4f}" if 0 < amount < 0.01 else f"{amount:.2f}"
 
@@ -154,7 +154,7 @@ def answer_price(settings: TurnSettings, text_model: ModelEntry, on: date, *, ch
     return sum(part.high_usd for part in _Turn(settings, text_model, on, shown).planner(characters))
 
 
-def wish_price(text_model: ModelEntry, on: date) -> float:
+def expand_prompt_price(text_model: ModelEntry, on: date) -> float:
     """Return about what it costs to have a short wish written out, in US dollars."""
     thoughts = _THOUGHT_TOKENS[text_model.role] if text_model.thinking_levels else 0
     usage = TokenUsage(prompt_tokens=_WISH_PROMPT_TOKENS, output_tokens=_WISH_OUTPUT_TOKENS, thought_tokens=thoughts)

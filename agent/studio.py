@@ -34,7 +34,7 @@ from agent.storage.gallery_values import GalleryPage, GalleryQuery
 from agent.storage.model_pictures import ModelPictures
 from agent.tools.script_files import ScriptRun, run_file
 from agent.workflow.again import repeated, request_of
-from agent.workflow.fuller_wishes import FullerWish, Wish, fuller_wish
+from agent.workflow.fuller_wishes import ExpandedPrompt, PromptToExpand, fuller_wish
 from agent.workflow.maximum import turn_estimate
 from agent.workflow.outliving import Outliving
 from agent.workflow.retrying import Breakers
@@ -446,7 +446,9 @@ class Studio(KeptThings):
         """What keys are good for: which models they may use, and why not the others."""
         return self._keys
 
-    async def fuller_wish(self, wish: Wish, owner: str = OPERATOR, key: SecretStr | None = None) -> FullerWish:
+    async def fuller_wish(
+        self, wish: PromptToExpand, owner: str = OPERATOR, key: SecretStr | None = None
+    ) -> ExpandedPrompt:
         """Return a short wish written out in full, which is not sent. Raises what `fuller_wishes.fuller_wish` does."""
         provider = await self._provider(self._key(owner, key))
         name, book = self.provider_name(key, owner), self._book(owner, key)

@@ -21,7 +21,7 @@ _REMOVED = re.compile(f"[{_INVISIBLE}]+")
 _LINE_ENDS = re.compile("\r\n?|[\u0085\u2028\u2029]")
 
 
-def plain(text: str) -> str:
+def plain_text(text: str) -> str:
     """Return the text without zero-width, bidirectional, tag and control characters; every line ends in a line feed.
 
     Doing it twice changes nothing more. A joined emoji falls into its parts: what joins them can hide words too.

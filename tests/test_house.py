@@ -17,7 +17,7 @@ SWALLOWING_NAMES = {"utils", "util", "helpers", "helper", "common", "shared", "m
 FORBIDDEN_IN_AGENT = {"gradio", "gradio_client", "webui"}
 
 LEAVES = """
-adjusting components conversation error_codes errors events expansion_words handles lineage mcp_config
+adjusting components conversation error_codes errors events expansion_words handles mcp_config
 messages picture_limits pictures pixels plans prompts proxies requests redaction reviews settings
 style_rendering trace untrusted
 """
@@ -119,6 +119,19 @@ def test_the_agent_knows_no_screen() -> None:
         if target.partition(".")[0] in FORBIDDEN_IN_AGENT
     ]
     assert wrong == []
+
+
+def test_all_above_the_agent_needs_one_import() -> None:
+    # But for the studio of a place where others come, which is to become values that the studio is given.
+    above = [path for path in SOURCES if path not in AGENT and path.name != "limited.py"]
+    assert len(above) > 50
+    inside = [
+        f"{path.relative_to(ROOT)} imports {node.module}"
+        for path in above
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("agent.")
+    ]
+    assert inside == [], "list the name in `agent/__init__.pyi`"
 
 
 def reads_of_the_environment(path: Path) -> Iterator[int]:

@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 
-from agent.errors import AivistaError
+from agent import AivistaError
 from webui.icons import icon
 from webui.root_path import public_url
 from webui.sessions import COOKIE, OWNED_LIFE_S, Sessions, Visitor

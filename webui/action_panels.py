@@ -7,8 +7,7 @@ from html import escape
 
 from pydantic import Field, ValidationError
 
-from agent.components import ActionPanel, PanelAction, PanelButton, PanelSlider
-from agent.messages import Value
+from agent import ActionPanel, PanelAction, PanelButton, PanelSlider, Value
 from webui.cards import THREAD_EDGE_PX, View, button
 from webui.icons import icon
 from webui.whole_json import whole_json

@@ -15,10 +15,7 @@ from urllib.parse import urlsplit
 
 from starlette.middleware import Middleware
 
-from agent.errors import AivistaError
-from agent.picture_limits import MAX_UPLOAD_MEGABYTES
-from agent.settings import Settings
-from agent.studio import Studio
+from agent import MAX_UPLOAD_MEGABYTES, AivistaError, Settings, Studio
 from webui.accounts import Accounts
 from webui.api.mounting import api_mounts
 from webui.closing import Ending

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from agent.pictures import Blank, Picture
+from agent import Blank, Picture
 from webui.cards import View, button
 from webui.icons import icon
 from webui.words import Words

@@ -10,11 +10,7 @@ from typing import Any
 import gradio as gr
 from pydantic import Field, ValidationError
 
-from agent.conversation import Conversation, Turn
-from agent.errors import AivistaError, ErrorCode, RequestRefused
-from agent.imaging.intake import check_request
-from agent.messages import Value
-from agent.requests import TurnRequest
+from agent import AivistaError, Conversation, ErrorCode, RequestRefused, Turn, TurnRequest, Value, check_request
 from webui.live import LiveTurn, resumed
 from webui.panels.chat import to_messages
 from webui.panels.flat import flat

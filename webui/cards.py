@@ -11,9 +11,7 @@ from dataclasses import dataclass, field
 from html import escape
 from urllib.parse import quote, urlsplit
 
-from agent.errors import ErrorInfo
-from agent.messages import ImagePart, Source
-from agent.pictures import Picture
+from agent import ErrorInfo, ImagePart, Picture, Source
 from webui.icons import icon
 from webui.offers import Offer
 from webui.words import Words

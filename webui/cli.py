@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, NoReturn, cast
 from webui import cli_mcp, cli_space, cli_visitors
 
 if TYPE_CHECKING:
-    from agent.settings import Settings
+    from agent import Settings
     from webui.app import Server
     from webui.space.place import Place
 
@@ -186,9 +186,7 @@ def _check_port(host: str, port: int) -> None:
 
 
 def _run(flags: argparse.Namespace, home: Path | None) -> int:
-    from agent.errors import SettingsError
-    from agent.providers.catalogue import catalogue_of
-    from agent.settings import Settings
+    from agent import Settings, SettingsError, catalogue_of
 
     try:
         settings = Settings.from_env(_environment(flags), home=home)
@@ -203,7 +201,7 @@ def open_studio(flags: argparse.Namespace, settings: Settings, place: Place | No
 
     Raises Unusable when the home cannot be written, or the records cannot be opened.
     """
-    from agent.errors import AivistaError
+    from agent import AivistaError
 
     _prepare_log(settings)
     _prepare_home(settings.home)
@@ -251,8 +249,7 @@ def _environment(flags: argparse.Namespace) -> dict[str, str]:
 
 
 def _look_after_tokens(flags: argparse.Namespace, home: Path | None) -> int:
-    from agent.errors import AivistaError, SettingsError
-    from agent.settings import Settings
+    from agent import AivistaError, Settings, SettingsError
 
     try:
         settings = Settings.from_env(os.environ, home=home)
@@ -268,9 +265,7 @@ def _look_after_tokens(flags: argparse.Namespace, home: Path | None) -> int:
 
 
 def _serve_mcp(flags: argparse.Namespace, home: Path | None) -> int:
-    from agent.errors import AivistaError, SettingsError
-    from agent.providers.catalogue import catalogue_of
-    from agent.settings import Settings
+    from agent import AivistaError, Settings, SettingsError, catalogue_of
 
     if flags.http is not None:
         _check_port(*flags.http)
@@ -288,8 +283,7 @@ def _serve_mcp(flags: argparse.Namespace, home: Path | None) -> int:
 
 
 def _keep_house(flags: argparse.Namespace, home: Path | None) -> int:
-    from agent.errors import AivistaError, SettingsError
-    from agent.settings import Settings
+    from agent import AivistaError, Settings, SettingsError
 
     try:
         settings = Settings.from_env(os.environ, home=home)
@@ -315,7 +309,7 @@ def _keep_house(flags: argparse.Namespace, home: Path | None) -> int:
 
 def _prepare_log(settings: Settings) -> None:
     """Send the log to the terminal, with no key in it, whoever writes to it."""
-    from agent.redaction import RedactingFilter, secrets_of
+    from agent import RedactingFilter, secrets_of
     from webui.kept_key import KeptKey
 
     # The key that is kept may be another one by the next line of the log.

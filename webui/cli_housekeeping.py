@@ -6,9 +6,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from agent.storage.backups import Backups
-from agent.storage.housekeeping import Housekeeping
-from agent.storage.housekeeping_values import CheckReport, Heap, SweepReport, Trouble
+from agent import Backups, CheckProblem, CheckReport, FileTotals, Housekeeping, SweepReport
 
 FINE, FOUND = 0, 1
 # A turn writes a few pictures and their signatures.
@@ -16,17 +14,18 @@ _LITTLE_ROOM_BYTES = 100_000_000
 _MOST_LINES = 50
 
 _TROUBLES = {
-    Trouble.DATABASE_DAMAGED: "The database is damaged: {what}. Please end the studio and go back to a backup with "
-    "“aivista restore”.",
-    Trouble.REFERENCE_BROKEN: "A record has lost what it belongs to: {what}.",
-    Trouble.PICTURE_MISSING: "The file of picture {what} is missing.",
-    Trouble.PICTURE_DAMAGED: "The picture {what} is damaged; sending it again mends it.",
-    Trouble.BLOB_MISSING: "The signature {what} is missing: its picture cannot go back to the model as its own.",
-    Trouble.BLOB_DAMAGED: "The signature {what} is damaged: its picture cannot go back to the model as its own.",
-    Trouble.FILE_UNREADABLE: "The file {what} cannot be read.",
-    Trouble.WORKSPACE_FILE_DAMAGED: "The file {what} is damaged; writing it again mends it.",
-    Trouble.STYLE_INDEX_UNREADABLE: "The index {what} cannot be read; it is made anew at the next search for a style.",
-    Trouble.GALLERY_INDEX_UNREADABLE: "The index {what} cannot be read; it is made anew at the next search.",
+    CheckProblem.DATABASE_DAMAGED: "The database is damaged: {what}. Please end the studio and go back to a "
+    "backup with “aivista restore”.",
+    CheckProblem.REFERENCE_BROKEN: "A record has lost what it belongs to: {what}.",
+    CheckProblem.PICTURE_MISSING: "The file of picture {what} is missing.",
+    CheckProblem.PICTURE_DAMAGED: "The picture {what} is damaged; sending it again mends it.",
+    CheckProblem.BLOB_MISSING: "The signature {what} is missing: its picture cannot go back to the model as its own.",
+    CheckProblem.BLOB_DAMAGED: "The signature {what} is damaged: its picture cannot go back to the model as its own.",
+    CheckProblem.FILE_UNREADABLE: "The file {what} cannot be read.",
+    CheckProblem.WORKSPACE_FILE_DAMAGED: "The file {what} is damaged; writing it again mends it.",
+    CheckProblem.STYLE_INDEX_UNREADABLE: "The index {what} cannot be read; it is made anew at the next search for a "
+    "style.",
+    CheckProblem.GALLERY_INDEX_UNREADABLE: "The index {what} cannot be read; it is made anew at the next search.",
 }
 
 
@@ -119,7 +118,7 @@ def _checked(home: Path, report: CheckReport) -> list[str]:
     return lines + _room(report.free_bytes)
 
 
-def _heaps(*heaps: tuple[str, Heap], is_zero_told: bool = False) -> list[str]:
+def _heaps(*heaps: tuple[str, FileTotals], is_zero_told: bool = False) -> list[str]:
     return [
         _line(heap.files, name, f", {heap.size_bytes / 1e6:.1f} MB") or f"no {name}"
         for name, heap in heaps

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agent.settings import Settings
+    from agent import Settings
 
 
 class McpProblem(Exception):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from webui.root_path import ROOT_PATH
 
 if TYPE_CHECKING:
-    from agent.settings import Settings
+    from agent import Settings
     from webui.space.place import Place
 
 

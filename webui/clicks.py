@@ -9,10 +9,7 @@ from dataclasses import dataclass, field
 import gradio as gr
 from pydantic import ValidationError
 
-from agent.conversation import Conversation
-from agent.errors import AivistaError, RequestRefused
-from agent.messages import Value
-from agent.pictures import ReferenceRole
+from agent import AivistaError, Conversation, ReferenceRole, RequestRefused, Value
 from webui.action_panels import PAINTING, amounts_sentence, pressed_sentence, read_amounts, read_press
 from webui.panels.canvas import canvas_html
 from webui.panels.chat import Wish, wish_of

@@ -10,7 +10,7 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from agent.studio import Studio
+from agent import Studio
 
 _STREAMS_S = 1.0
 _STUDIO_S = 10.0

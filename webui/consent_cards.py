@@ -12,10 +12,7 @@ from html import escape
 
 from pydantic import JsonValue
 
-from agent.components import ConsentCard
-from agent.fetching.urls import host_of
-from agent.plans import Ask
-from agent.untrusted import plain
+from agent import Ask, ConsentCard, host_of, plain_text
 from webui.cards import View, button
 from webui.icons import icon
 from webui.words import Words
@@ -106,7 +103,7 @@ def _seen(words: Words, text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _is_unseen(sign: str) -> bool:
-    return unicodedata.category(sign) in _UNSEEN or plain(sign) == ""
+    return unicodedata.category(sign) in _UNSEEN or plain_text(sign) == ""
 
 
 def _arguments(text: str) -> list[tuple[str, str]]:

@@ -131,7 +131,7 @@ def difference(first: bytes, second: bytes, edge_px: int) -> Difference:
 
 
 def _opened(data: bytes) -> Image.Image:
-    from agent.pixels import image_of, open_picture
+    from agent import image_of, open_picture
 
     image = image_of(open_picture(data))
     return image.convert("RGBA" if image.mode in ("LA", "RGBA") else "RGB")

@@ -8,8 +8,7 @@ from typing import Any
 import gradio as gr
 from pydantic import Field, ValidationError
 
-from agent.conversation import Conversation
-from agent.messages import Value
+from agent import Conversation, Value
 from webui.clicks import MAX_REFERENCES
 from webui.panels.composer import Chosen
 from webui.panels.flat import flat

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from agent.pictures import DriftRecord, EditRecord, Picture, PixelSize, Reduction, ReductionKind
+from agent import DriftRecord, EditRecord, Picture, PixelSize, Reduction, ReductionKind
 from webui.cards import View, button
 from webui.icons import icon
 from webui.words import Words

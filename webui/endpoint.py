@@ -7,13 +7,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent.components import AgentMessage, AskBack, PlanCard, SmartCanvas, TargetNote
-from agent.conversation import Conversation, TurnState
-from agent.errors import ErrorCode, ErrorInfo, RequestRefused
-from agent.events import TurnEvent, TurnFailed, TurnPaused, TurnStopped
-from agent.pictures import Picture
-from agent.plans import Decision
-from agent.studio import TurnRequest
+from agent import (
+    AgentMessage,
+    AskBack,
+    Conversation,
+    Decision,
+    ErrorCode,
+    ErrorInfo,
+    Picture,
+    PlanCard,
+    RequestRefused,
+    SmartCanvas,
+    TargetNote,
+    TurnEvent,
+    TurnFailed,
+    TurnPaused,
+    TurnRequest,
+    TurnState,
+    TurnStopped,
+)
 from webui.live import LiveTurn, advance_all, resumed
 from webui.pacing import batches
 from webui.panels.composer import Chosen

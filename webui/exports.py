@@ -15,15 +15,21 @@ from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from agent.archive.archive import ExportedArchive
-from agent.archive.format import Language, Limits
-from agent.archive.importing import ImportReport
-from agent.archive.papers import Paper
-from agent.archive.refusals import too_large
-from agent.errors import AivistaError, ErrorCode, StorageFailure
-from agent.settings import OPERATOR
-from agent.storage.private_files import make_private_folder, storage_failure
-from agent.studio import Studio
+from agent import (
+    OPERATOR,
+    AivistaError,
+    ArchiveLanguage,
+    ArchiveLimits,
+    ErrorCode,
+    ExportedArchive,
+    ImportReport,
+    ReadableFormat,
+    StorageFailure,
+    Studio,
+    archive_too_large,
+    make_private_folder,
+    storage_failure,
+)
 from webui.sessions import Sessions, Visitor
 from webui.words import Words
 
@@ -49,7 +55,7 @@ def _free_bytes(folder: Path) -> int:
 def export_routes(
     studio: Callable[[], Studio],
     sessions: Sessions,
-    limits: Limits | None = None,
+    limits: ArchiveLimits | None = None,
     free_bytes: Callable[[Path], int] = _free_bytes,
 ) -> list[Route]:
     """Return the routes `/export/{conversation}`, `/export` for all conversations, and `/import`.
@@ -60,7 +66,7 @@ def export_routes(
     the sentence to show, and the id of the newest conversation that came in. `free_bytes` tells what is free on the
     disk of a folder: where others come, theirs have less room than the operator's, and must leave a reserve.
     """
-    most = (limits or Limits()).archive_bytes
+    most = (limits or ArchiveLimits()).archive_bytes
 
     def room_for(visitor: Visitor) -> _Room:
         if not sessions.is_shared or visitor.owner == OPERATOR:
@@ -127,12 +133,12 @@ class _TemporaryFile(FileResponse):
 
 
 async def _made(studio: Studio, request: Request, owner: str, words: Words) -> ExportedArchive:
-    language, conversation_id = cast(Language, words.language), request.path_params.get("conversation")
+    language, conversation_id = cast(ArchiveLanguage, words.language), request.path_params.get("conversation")
     if conversation_id is None:
         return await studio.archive.export_library(owner, language=language)
     kind = request.query_params.get("kind", "zip")
     if kind in ("md", "html"):
-        return await studio.archive.export_paper(conversation_id, owner, cast(Paper, kind), language=language)
+        return await studio.archive.export_paper(conversation_id, owner, cast(ReadableFormat, kind), language=language)
     return await studio.archive.export_conversation(conversation_id, owner, language=language)
 
 
@@ -145,7 +151,7 @@ async def _taken_in(studio: Studio, request: Request, owner: str, room: _Room) -
     # No archive has twenty digits of bytes.
     size = int(announced[:20]) if announced.isascii() and announced.isdigit() else 0
     if size > room.archive_bytes:
-        raise too_large(room.archive_bytes)
+        raise archive_too_large(room.archive_bytes)
     folder = studio.settings.home / _IMPORTS
 
     def write(file: BinaryIO, piece: bytes) -> None:
@@ -172,7 +178,7 @@ async def _pieces(request: Request, limit_bytes: int) -> AsyncIterator[bytes]:
     async for chunk in request.stream():
         count += len(chunk)
         if count > limit_bytes:
-            raise too_large(limit_bytes)
+            raise archive_too_large(limit_bytes)
         held += chunk
         if len(held) >= _WRITE_AT_ONCE:
             yield bytes(held)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import Literal, TypeAlias
 
-from agent.conversation import WorkspaceFile
+from agent import WorkspaceFile
 
 Kind: TypeAlias = Literal["text", "long", "picture", "bytes"]
 MOST_EDITED_BYTES = 256 << 10

@@ -17,12 +17,19 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from agent.conversation import Conversation, WorkspaceFile
-from agent.errors import AivistaError, ErrorCode, RequestRefused
-from agent.messages import Value
-from agent.storage.workspace import NEW, FileInfo, Workspace
-from agent.storage.workspace_names import checked_name
-from agent.tools.script_files import ScriptRun
+from agent import (
+    NEW_FILE,
+    AivistaError,
+    Conversation,
+    ErrorCode,
+    FileInfo,
+    RequestRefused,
+    ScriptRun,
+    Value,
+    Workspace,
+    WorkspaceFile,
+    checked_file_name,
+)
 from webui.file_kinds import is_program, kind_of, language_of, picture_type
 from webui.panels.file_views import differences_html, run_html
 from webui.sessions import COOKIE, Sessions, Visitor
@@ -50,7 +57,7 @@ _STATUS = {
 }
 
 Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=1000)]
-Version: TypeAlias = Annotated[int, Field(ge=NEW, lt=1 << 62)]
+Version: TypeAlias = Annotated[int, Field(ge=NEW_FILE, lt=1 << 62)]
 
 
 class FileSource(Protocol):
@@ -206,7 +213,7 @@ class _Pages:
         """Save what was sent under `name`: a new file, or with `replace` whatever is there."""
         # One byte more than a file may have is enough for the workspace to refuse it by name.
         data = (await _body(asked.request, _MOST_UPLOAD_BYTES))[: _MOST_UPLOAD_BYTES + 1]
-        expected = None if asked.request.query_params.get("replace") == "1" else NEW
+        expected = None if asked.request.query_params.get("replace") == "1" else NEW_FILE
         # What a file from elsewhere says, nobody here has written.
         info = await asked.workspace.write(asked.name, data, by="person", expected_version=expected, is_untrusted=True)
         return _json({"file": _told(info)})
@@ -229,7 +236,7 @@ class _Pages:
         back = Back.model_validate_json(await _body(asked.request, _MOST_JSON_BYTES))
         for file in self.bin.files(asked.visitor.owner, asked.conversation_id, back.token):
             await asked.workspace.write(
-                file.name, file.content, by=file.written_by, expected_version=NEW, is_untrusted=file.is_untrusted
+                file.name, file.content, by=file.written_by, expected_version=NEW_FILE, is_untrusted=file.is_untrusted
             )
         self.bin.forget(back.token)
         return await self.list(asked)
@@ -269,7 +276,7 @@ def file_routes(studio: Callable[[], FileSource], sessions: Sessions, thrown: Bi
     }
 
     async def begin(visitor: Visitor, request: Request) -> Response:
-        name = checked_name(Named.model_validate_json(await _body(request, _MOST_JSON_BYTES)).name)
+        name = checked_file_name(Named.model_validate_json(await _body(request, _MOST_JSON_BYTES)).name)
         conversation = await studio().new_conversation(visitor.owner)
         # Without a title it is not listed before a message was sent, and its files would be out of sight.
         await studio().rename_conversation(conversation.id, name.rpartition("/")[2], visitor.owner)

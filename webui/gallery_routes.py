@@ -16,12 +16,19 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from agent.errors import AivistaError, RequestRefused
-from agent.imaging.recipe_desk import RecipeDesk
-from agent.messages import Value
-from agent.pictures import EXACT_ADJUSTMENT_LABEL
-from agent.storage.gallery import Gallery
-from agent.storage.gallery_values import LONGEST_TAG, GalleryItem, GalleryPage, GalleryQuery, Source
+from agent import (
+    EXACT_ADJUSTMENT_LABEL,
+    MAX_TAG_CHARACTERS,
+    AivistaError,
+    Gallery,
+    GalleryItem,
+    GalleryPage,
+    GalleryQuery,
+    GallerySource,
+    RecipeService,
+    RequestRefused,
+    Value,
+)
 from webui.media import download_name
 from webui.panels.gallery import LONGEST_QUERY, cells_html
 from webui.sessions import COOKIE, Sessions, Visitor
@@ -39,7 +46,7 @@ Ids: TypeAlias = Annotated[tuple[int, ...], Field(min_length=1, max_length=MOST_
 Short: TypeAlias = Annotated[str, Field(max_length=100)]
 
 
-class GallerySource(Protocol):
+class HasGallery(Protocol):
     """Whose pictures are shown: the studio's."""
 
     @property
@@ -48,7 +55,7 @@ class GallerySource(Protocol):
         ...
 
     @property
-    def recipes(self) -> RecipeDesk:
+    def recipes(self) -> RecipeService:
         """Pictures as they are taken away."""
         ...
 
@@ -62,11 +69,11 @@ class Asked(Value):
 
     words: str = Field(default="", max_length=LONGEST_QUERY)
     conversation: Short | None = None
-    source: Source | None = None
+    source: GallerySource | None = None
     starred: Literal["1"] | None = None
     model: Short | None = None
     shape: Short | None = None
-    tag: str | None = Field(default=None, max_length=LONGEST_TAG)
+    tag: str | None = Field(default=None, max_length=MAX_TAG_CHARACTERS)
     day_from: date | None = None
     day_to: date | None = None
     similar: int | None = None
@@ -96,7 +103,7 @@ class Change(Value):
 
     act: Literal["star", "unstar", "tag", "untag", "delete", "undelete"]
     ids: Ids
-    tag: str = Field(default="", max_length=LONGEST_TAG)
+    tag: str = Field(default="", max_length=MAX_TAG_CHARACTERS)
 
 
 class Wanted(Value):
@@ -143,7 +150,7 @@ class Shelf:
 
 @dataclass(frozen=True)
 class _Pages:
-    studio: Callable[[], GallerySource]
+    studio: Callable[[], HasGallery]
     sessions: Sessions
     shelf: Shelf
 
@@ -224,7 +231,7 @@ class _Pages:
         )
 
 
-def gallery_routes(studio: Callable[[], GallerySource], sessions: Sessions, shelf: Shelf | None = None) -> list[Route]:
+def gallery_routes(studio: Callable[[], HasGallery], sessions: Sessions, shelf: Shelf | None = None) -> list[Route]:
     """Return the routes below `/aivista/gallery`: GET `page`, `facets`, `zip/{name}`; POST `change`, `zip`.
 
     Without our cookie they answer 403, to what cannot be read 400, to what the owner does not have 404, and 500 when

@@ -11,12 +11,7 @@ from typing import Annotated, Any, Literal
 import gradio as gr
 from pydantic import Field, ValidationError
 
-from agent.conversation import Conversation
-from agent.errors import AivistaError
-from agent.messages import Value
-from agent.pictures import ReferenceRole
-from agent.storage.gallery_values import GalleryItem
-from agent.storage.private_files import storage_failure
+from agent import AivistaError, Conversation, GalleryItem, ReferenceRole, Value, storage_failure
 from webui.clicks import MAX_REFERENCES, read_references
 from webui.media import download_name
 from webui.page_gate.transit import given_folder

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from agent.storage.private_files import storage_failure, write_private_file
+from agent import storage_failure, write_private_file
 
 _NAME = "gemini.key"
 _LONGEST_BYTES = 1024

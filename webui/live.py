@@ -6,35 +6,37 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TypeAlias, assert_never
 
-from agent.components import (
+from agent import (
     ActionPanel,
     AgentMessage,
     AskBack,
     Component,
-    ConsentCard,
-    FailureNote,
-    InterruptedNote,
-    PlanCard,
-    SearchNote,
-    Steps,
-    StoppedNote,
-    TargetNote,
-)
-from agent.conversation import Turn
-from agent.errors import ErrorInfo
-from agent.events import (
     ConsentAsked,
+    ConsentCard,
+    ErrorInfo,
+    FailureNote,
+    ImagePart,
+    InterruptedNote,
     PaintingStarted,
+    Picture,
     PictureFailed,
     PictureReady,
     PictureReviewed,
+    PlanCard,
     PlanReady,
     QuestionAsked,
+    Review,
     SearchFound,
+    SearchNote,
+    StepKind,
+    Steps,
     StepTraced,
+    StoppedNote,
     TargetChanged,
+    TargetNote,
     TextDelta,
     ThoughtLog,
+    Turn,
     TurnDone,
     TurnEvent,
     TurnFailed,
@@ -42,10 +44,6 @@ from agent.events import (
     TurnStarted,
     TurnStopped,
 )
-from agent.messages import ImagePart
-from agent.pictures import Picture
-from agent.reviews import Review
-from agent.trace import StepKind
 from webui.usual_times import Usual
 
 Ending: TypeAlias = TurnDone | TurnFailed | TurnStopped | TurnPaused

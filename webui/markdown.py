@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 from unicodedata import category, east_asian_width
 from urllib.parse import urlsplit
 
-from agent.messages import Source
-from agent.tools.trust import urls_in
+from agent import Source, urls_in
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

@@ -14,9 +14,7 @@ from typing import Annotated
 from PIL import Image
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
-from agent.messages import Value
-from agent.picture_limits import MAX_PICTURES_PER_MESSAGE, harden_pillow
-from agent.requests import Expansion, Mask, upload_number
+from agent import MAX_PICTURES_PER_MESSAGE, Expansion, Mask, Value, harden_pillow, upload_number
 from webui.whole_json import whole_json
 
 MAX_EDGE_PX = 1024

@@ -11,10 +11,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from agent.errors import AivistaError, ErrorCode, RequestRefused
-from agent.imaging.recipe_desk import PictureFile
-from agent.pictures import Picture
-from agent.studio import Studio
+from agent import AivistaError, ErrorCode, Picture, PictureFile, RequestRefused, Studio
 from webui.recipes import recipe_routes
 from webui.sessions import COOKIE, Sessions, Visitor
 from webui.words import load_words

@@ -6,9 +6,7 @@ import json
 from collections.abc import Mapping
 from html import escape
 
-from agent.errors import ErrorInfo
-from agent.providers.catalogue import Catalogue, ModelRole
-from agent.providers.key_check import KeyDiagnosis
+from agent import Catalogue, ErrorInfo, KeyDiagnosis, ModelRole
 from webui.cards import button
 from webui.icons import icon
 from webui.next_steps import next_step

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from agent.errors import ErrorCode
+from agent import ErrorCode
 
 _KEYS = "aistudio.google.com/apikey"
 _BILLING = "ai.studio/projects"

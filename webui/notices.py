@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from agent.errors import Actor, Charge, ErrorCode, ErrorInfo
+from agent import Actor, Charge, ErrorCode, ErrorInfo
 from webui.cards import View, button
 from webui.icons import icon
 from webui.next_steps import next_step

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agent.errors import ErrorInfo
-from agent.providers.catalogue import Catalogue, ModelRole
-from agent.providers.key_check import KeyDiagnosis
+from agent import Catalogue, ErrorInfo, KeyDiagnosis, ModelRole
 
 _ROLES = {"flash": ModelRole.IMAGE_FLASH, "pro": ModelRole.IMAGE_PRO}
 

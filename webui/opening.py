@@ -12,7 +12,7 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
-from agent.conversation import Conversation
+from agent import Conversation
 from webui.clicks import Clicks
 from webui.panels.composer import Chosen
 from webui.rail_wiring import Look, Rail

@@ -12,9 +12,7 @@ from typing import Any, NamedTuple
 
 import gradio as gr
 
-from agent.errors import AivistaError, ErrorCode, ErrorInfo
-from agent.providers.catalogue import Catalogue
-from agent.studio import Studio
+from agent import AivistaError, Catalogue, ErrorCode, ErrorInfo, Studio
 from webui.branches import wire_branches
 from webui.clicks import Clicks, Context, read_click, read_references
 from webui.draft_wiring import wire_drafts

@@ -17,7 +17,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agent.errors import AivistaError
+from agent import AivistaError
 from webui.guard import LOOPBACK
 from webui.opening import Opening
 from webui.screen import Updates

@@ -11,9 +11,7 @@ from typing import Protocol
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from agent.conversation import Conversation
-from agent.errors import AivistaError, ErrorCode, RequestRefused
-from agent.studio import StoredPicture
+from agent import AivistaError, Conversation, ErrorCode, RequestRefused, StoredPicture
 from webui.sessions import Sessions
 from webui.words import Words
 

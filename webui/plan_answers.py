@@ -6,10 +6,7 @@ from collections.abc import Sequence
 
 from pydantic import ValidationError
 
-from agent.errors import ErrorCode, RequestRefused
-from agent.imaging.intake import check_request, is_blank
-from agent.messages import Value
-from agent.plans import Decision, Plan, PlanEdit
+from agent import Decision, ErrorCode, Plan, PlanEdit, RequestRefused, Value, check_request, is_blank_text
 from webui.offers import Offer
 from webui.plan_cards import offer_of
 from webui.whole_json import whole_json
@@ -67,7 +64,7 @@ def _changed(edit: PlanEdit, plan: Plan) -> PlanEdit:
 
 def _check(words: Words, edit: PlanEdit, plan: Plan, offers: Sequence[Offer]) -> None:
     if edit.prompt is not None:
-        if is_blank(edit.prompt):
+        if is_blank_text(edit.prompt):
             raise RequestRefused(ErrorCode.NOTHING_SENT)
         check_request(edit.prompt, 0)
     name = edit.model or plan.model

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
-from agent.plans import Plan
+from agent import Plan
 from webui.cards import View, button, thumbs
 from webui.edit_cards import notice_lines
 from webui.icons import icon

@@ -9,10 +9,7 @@ from typing import Any
 import gradio as gr
 from pydantic import Field, ValidationError
 
-from agent.errors import AivistaError
-from agent.messages import Value
-from agent.storage.preferences import PreferenceStore
-from agent.storage.presets import Preset, PresetStore
+from agent import AivistaError, PreferenceStore, Preset, PresetStore, Value
 from webui.panels.composer import Chosen
 from webui.panels.flat import flat
 from webui.panels.presets import Typed, presets_html

@@ -15,8 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from agent.adjusting import Adjustment
-from agent.components import PanelSetting
+from agent import Adjustment, PanelSetting
 from webui.picture_work import HEADERS, PictureSource, Workbench, refusal
 from webui.sessions import Sessions
 
@@ -93,7 +92,7 @@ async def _small(
     studio: PictureSource, copies: SmallCopies, conversation_id: str, handle: str, owner: str
 ) -> tuple[bytes, Adjustment]:
     """Return a small copy in the picture's frame, and the light and colour that it lacks of it."""
-    from agent.adjusting.applying import preview
+    from agent import preview_adjustment
 
     conversation = await studio.conversation(conversation_id, owner)
     picture = conversation.picture(handle)
@@ -103,7 +102,7 @@ async def _small(
     found = copies.find(key)
     if found is None:
         stored = await studio.picture(conversation_id, original.handle, owner)
-        found = (await asyncio.to_thread(preview, stored.data, frame, EDGE_PX)).data
+        found = (await asyncio.to_thread(preview_adjustment, stored.data, frame, EDGE_PX)).data
         copies.keep(key, found)
     return found, Adjustment.model_validate(before.model_dump(include=set(SETTINGS)))
 
@@ -112,9 +111,9 @@ def adjusted(small: bytes, adjustment: Adjustment) -> tuple[bytes, str]:
     """Return the small picture adjusted, and its type: JPEG, or WebP where something can be seen through."""
     from PIL import Image
 
-    from agent.adjusting.applying import preview
+    from agent import preview_adjustment
 
-    made = preview(small, adjustment, EDGE_PX)
+    made = preview_adjustment(small, adjustment, EDGE_PX)
     sink = io.BytesIO()
     with Image.open(io.BytesIO(made.data)) as image:
         kept = {"icc_profile": image.info.get("icc_profile")}

@@ -9,7 +9,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from agent.messages import Value
+from agent import Value
 
 _BLANK = re.compile(r"\[([^\[\]]+)\]")
 

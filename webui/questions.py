@@ -5,8 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import assert_never
 
-from agent.events import TargetChanged
-from agent.plans import Question
+from agent import Question, TargetChanged
 from webui.cards import View, button
 from webui.icons import icon
 from webui.panels.painter import choose_button_html

@@ -10,11 +10,7 @@ from typing import Any
 import gradio as gr
 from pydantic import Field, ValidationError
 
-from agent.errors import AivistaError
-from agent.messages import Value
-from agent.settings import OPERATOR
-from agent.storage.preferences import PreferenceStore
-from agent.storage.titles import MAX_TITLE_CHARACTERS
+from agent import MAX_TITLE_CHARACTERS, OPERATOR, AivistaError, PreferenceStore, Value
 from webui.accounts import account_html
 from webui.clicks import Clicks
 from webui.panels import conversations as panel

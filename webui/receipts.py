@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from agent.adjusting import Change
-from agent.pictures import EXACT_ADJUSTMENT, MissingStyle, MissingStyleReason, Picture, Receipt, ReferenceRole, shape_of
+from agent import (
+    EXACT_ADJUSTMENT,
+    AdjustmentChange,
+    MissingStyle,
+    MissingStyleReason,
+    Picture,
+    Receipt,
+    ReferenceRole,
+    shape_of,
+)
 from webui.cards import View, button, source_links
 from webui.edit_cards import reduction_text
 from webui.icons import icon
@@ -176,7 +184,7 @@ def _model(words: Words, receipt: Receipt) -> str:
     return words("composer.sketch") if receipt.is_sketch else receipt.model_label
 
 
-def changes_text(words: Words, changes: Sequence[Change]) -> str:
+def changes_text(words: Words, changes: Sequence[AdjustmentChange]) -> str:
     """Return what an exact adjustment did, in words."""
     said = (words(f"change.{one.kind}", amount=f"{one.amount:g}", ratio=one.ratio) for one in changes)
     return words("did.join").join(said)

@@ -9,13 +9,19 @@ from typing import Any
 import gradio as gr
 from pydantic import Field, ValidationError
 
-from agent.conversation import Conversation, Turn
-from agent.errors import AivistaError
-from agent.imaging.provenance import ForeignRecipe, Found, Recipe
-from agent.messages import Value
-from agent.pictures import Picture, Receipt
-from agent.settings import TurnSettings
-from agent.studio import TurnRequest
+from agent import (
+    AivistaError,
+    Conversation,
+    ForeignRecipe,
+    FoundRecipe,
+    Picture,
+    Receipt,
+    Recipe,
+    Turn,
+    TurnRequest,
+    TurnSettings,
+    Value,
+)
 from webui.clicks import Clicks
 from webui.live import LiveTurn
 from webui.panels import recipes as panel
@@ -88,7 +94,9 @@ class Recipes:
         except AivistaError as error:
             gr.Warning(visitor.words.error(error.info))
 
-    async def _of_file(self, visitor: Visitor, tab: Tab, act: str, found: Found, at: At) -> AsyncIterator[Updates]:
+    async def _of_file(
+        self, visitor: Visitor, tab: Tab, act: str, found: FoundRecipe, at: At
+    ) -> AsyncIterator[Updates]:
         """Yield what a click on the card does with what a file says."""
         match act, found:
             case "found", _:

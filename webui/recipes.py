@@ -13,10 +13,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from agent.imaging.provenance import ForeignRecipe, Found, Recipe, RecipeSettings, RefusedRecipe, read
-from agent.messages import Value
-from agent.picture_limits import upload_limit_megabytes
-from agent.settings import TurnSettings
+from agent import (
+    ForeignRecipe,
+    FoundRecipe,
+    Recipe,
+    RecipeSettings,
+    RefusedRecipe,
+    TurnSettings,
+    Value,
+    read_recipe,
+    upload_limit_megabytes,
+)
 from webui.panels.composer import AUTO, Chosen
 from webui.picture_work import Workbench, refusal
 from webui.sessions import COOKIE, Sessions, Visitor
@@ -34,12 +41,12 @@ class Told(Value):
     refused: RefusedRecipe | None = None
 
     @property
-    def found(self) -> Found:
+    def found(self) -> FoundRecipe:
         """What it is."""
         return self.recipe or self.foreign or self.refused
 
 
-def told(found: Found) -> Told | None:
+def told(found: FoundRecipe) -> Told | None:
     """Return what was found as the page keeps it; None for nothing."""
     match found:
         case Recipe():
@@ -52,7 +59,7 @@ def told(found: Found) -> Told | None:
             return None
 
 
-def read_told(text: str) -> Found:
+def read_told(text: str) -> FoundRecipe:
     """Return what the page sent back, or None when it sent something else."""
     if not text or len(text) > MAX_FOUND_CHARACTERS:
         return None
@@ -109,7 +116,7 @@ def recipe_routes(sessions: Sessions) -> list[Route]:
             return refusal(_too_large(sessions.visitor(request)), 413)
 
         async def work(_owner: str) -> Response:
-            found = told(await asyncio.to_thread(read, data))
+            found = told(await asyncio.to_thread(read_recipe, data))
             if found is None:
                 return Response(status_code=204, headers=_PRIVATE)
             return Response(found.model_dump_json(exclude_none=True), media_type="application/json", headers=_PRIVATE)

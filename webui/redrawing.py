@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 import gradio as gr
 
-from agent.conversation import Conversation
-from agent.pictures import ReferenceRole
+from agent import Conversation, ReferenceRole
 from webui.panels.canvas import empty_canvas_html
 from webui.panels.chat import to_messages
 from webui.render import render_conversation

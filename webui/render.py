@@ -7,27 +7,33 @@ from dataclasses import dataclass
 from html import escape
 from typing import Literal, TypeAlias, assert_never
 
-from agent.components import (
+from agent import (
     ActionPanel,
     AgentMessage,
     AskBack,
     Component,
     ConsentCard,
+    Conversation,
+    ErrorInfo,
     FailureNote,
+    ImagePart,
     InterruptedNote,
     Outcome,
+    Picture,
     PlanCard,
     SearchNote,
     SmartCanvas,
+    Source,
     Steps,
     StoppedNote,
     TargetNote,
+    Turn,
+    TurnDone,
+    TurnFailed,
+    TurnPaused,
+    TurnState,
+    TurnStopped,
 )
-from agent.conversation import Conversation, Turn, TurnState
-from agent.errors import ErrorInfo
-from agent.events import TurnDone, TurnFailed, TurnPaused, TurnStopped
-from agent.messages import ImagePart, Source
-from agent.pictures import Picture
 from webui import cards, notices
 from webui.action_panels import action_panel
 from webui.blank_notes import blank_mark, blank_note

@@ -11,8 +11,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from agent.errors import AivistaError, RequestRefused
-from agent.report import report_text
+from agent import AivistaError, RequestRefused, report_text
 from webui.sessions import Sessions
 
 _HEADERS = {

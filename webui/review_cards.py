@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from agent.pictures import Picture
-from agent.reviews import ChecklistItem, Review
+from agent import ChecklistItem, Picture, Review
 from webui.cards import THUMB_EDGE_PX, View, tag
 from webui.icons import icon
 from webui.words import Words

@@ -7,8 +7,7 @@ from collections.abc import Collection, Mapping
 
 from pydantic import TypeAdapter, ValidationError
 
-from agent.messages import Value
-from agent.pictures import ReferenceRole
+from agent import ReferenceRole, Value
 
 _ROLES = TypeAdapter(dict[str, str])
 

@@ -11,14 +11,19 @@ from typing import Any
 import gradio as gr
 from pydantic import SecretStr
 
-from agent.conversation import Conversation, TurnState
-from agent.errors import ErrorInfo, RequestRefused
-from agent.picture_limits import upload_limit_megabytes
-from agent.pictures import ReferenceRole
-from agent.providers.catalogue import IMAGE_ROLES, TEXT_ROLES
-from agent.providers.key_check import KeyDiagnosis
-from agent.settings import OPERATOR
-from agent.studio import Studio
+from agent import (
+    IMAGE_ROLES,
+    OPERATOR,
+    TEXT_ROLES,
+    Conversation,
+    ErrorInfo,
+    KeyDiagnosis,
+    ReferenceRole,
+    RequestRefused,
+    Studio,
+    TurnState,
+    upload_limit_megabytes,
+)
 from webui.cards import View
 from webui.model_limits import Limits, limits_html, limits_of
 from webui.offers import Offer, image_offers

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from html import escape
 
-from agent.picture_limits import MAX_UPLOAD_MEGABYTES
+from agent import MAX_UPLOAD_MEGABYTES
 from webui.words import Words
 
 # Gradio 6.31's own English, by what it is called here: names of parts, and what its notices say.

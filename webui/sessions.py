@@ -16,7 +16,7 @@ from typing import Protocol
 
 from pydantic import SecretStr
 
-from agent.settings import OPERATOR, Settings
+from agent import OPERATOR, Settings
 from webui.kept_key import KeptKey
 from webui.words import Words, choose_language, load_words
 

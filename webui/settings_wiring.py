@@ -8,8 +8,7 @@ from typing import Any
 import gradio as gr
 from pydantic import SecretStr
 
-from agent.errors import AivistaError
-from agent.settings import OPERATOR
+from agent import OPERATOR, AivistaError
 from webui.model_limits import BUS
 from webui.panels.flat import flat
 from webui.panels.key_verdict import note_html, problem_html, verdict_html

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agent.settings import OPERATOR
+from agent import OPERATOR
 from webui.icons import icon
 from webui.page_gate.comers import address_of
 from webui.root_path import root_path

@@ -10,15 +10,21 @@ from math import ceil
 
 from pydantic import Field, ValidationError
 
-from agent.conversation import Conversation
-from agent.messages import Value
-from agent.picture_limits import MAX_PICTURES_PER_MESSAGE
-from agent.plans import CapPassed, Plan
-from agent.providers.catalogue import Catalogue, ModelRole
-from agent.spending import Estimate, EstimatePart, PartKind
-from agent.storage.preferences import Preferences
-from agent.storage.spend import SpendSums
-from agent.workflow.maximum import turn_estimate
+from agent import (
+    MAX_PICTURES_PER_MESSAGE,
+    CapPassed,
+    Catalogue,
+    Conversation,
+    Estimate,
+    EstimatePart,
+    ModelRole,
+    PartKind,
+    Plan,
+    Preferences,
+    SpendSums,
+    Value,
+    turn_estimate,
+)
 from webui.icons import icon
 from webui.panels.composer import Chosen
 from webui.tabs import Tab

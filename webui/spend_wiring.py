@@ -9,8 +9,7 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
-from agent.errors import StorageFailure
-from agent.storage.preferences import PreferenceStore
+from agent import PreferenceStore, StorageFailure
 from webui.panels.composer import Chosen
 from webui.panels.key_verdict import note_html, problem_html
 from webui.panels.settings import cap_updates, read_caps

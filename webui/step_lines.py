@@ -9,8 +9,7 @@ from itertools import pairwise
 from typing import assert_never
 from urllib.parse import urlsplit
 
-from agent.components import Outcome
-from agent.events import Step, ThoughtLog
+from agent import Outcome, Step, ThoughtLog
 from webui.icons import icon
 from webui.usual_times import Usual
 from webui.words import Words

@@ -10,10 +10,20 @@ from typing import Any, assert_never
 
 import gradio as gr
 
-from agent.conversation import Conversation, Turn, TurnState
-from agent.errors import AivistaError
-from agent.events import Step, ThoughtLog, TurnDone, TurnEvent, TurnFailed, TurnPaused, TurnStopped
-from agent.providers.catalogue import ModelRole
+from agent import (
+    AivistaError,
+    Conversation,
+    ModelRole,
+    Step,
+    ThoughtLog,
+    Turn,
+    TurnDone,
+    TurnEvent,
+    TurnFailed,
+    TurnPaused,
+    TurnState,
+    TurnStopped,
+)
 from webui import notices
 from webui.cards import View
 from webui.live import Ending, LiveTurn, Painting, advance_all

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from agent.storage.style_values import MatchKind, Style, StyleMatch
+from agent import MatchKind, Style, StyleMatch
 from webui.words import Words
 
 MINE = "mine"

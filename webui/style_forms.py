@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from agent.errors import ErrorCode, ErrorInfo
-from agent.storage.style_values import Style
+from agent import ErrorCode, ErrorInfo, Style
 from webui.words import Words
 
 # A name with one such letter is a Chinese one.

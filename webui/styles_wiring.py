@@ -11,11 +11,17 @@ from typing import Annotated, Any
 import gradio as gr
 from pydantic import Field, ValidationError
 
-from agent.errors import AivistaError, ErrorCode, RequestRefused
-from agent.messages import Value
-from agent.storage.own_styles import MOST_BYTES
-from agent.storage.style_values import Style, StyleDraft, StyleMatch
-from agent.storage.styles import StyleLibrary
+from agent import (
+    MAX_STYLE_IMAGE_BYTES,
+    AivistaError,
+    ErrorCode,
+    RequestRefused,
+    Style,
+    StyleDraft,
+    StyleLibrary,
+    StyleMatch,
+    Value,
+)
 from webui.panels import styles as panel
 from webui.panels.composer import Chosen
 from webui.panels.styles import LONGEST_QUERY, StylesPanel
@@ -139,7 +145,7 @@ class Styles:
                 return {self.panel.note: said, **await self._list(visitor, shelf)}
             case "import":
                 # The page sends no more of a file than shows that it is too large.
-                taken = await self.library.import_styles(click.text[: MOST_BYTES + 1].encode(), owner)
+                taken = await self.library.import_styles(click.text[: MAX_STYLE_IMAGE_BYTES + 1].encode(), owner)
                 said = panel.note_html(words.counted("styles.imported", len(taken)))
                 return {self.panel.note: said, **await self._list(visitor, shelf)}
             case "export":

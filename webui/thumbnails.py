@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from itertools import pairwise
 
-from agent.pictures import Picture
+from agent import Picture
 from webui.cards import THREAD_EDGE_PX, View
 
 # Longer edges: for frames of a contact sheet, for a picture as wide as the thread, and the same on a fine screen.

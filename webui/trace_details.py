@@ -8,16 +8,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import Any
+from typing import Any, TypeAlias
 
 from pydantic import JsonValue
 
-from agent.errors import ErrorInfo
-from agent.messages import TokenUsage
-from agent.trace import Json, StepKind, TraceStep
+from agent import ErrorInfo, StepKind, TokenUsage, TraceStep
 from webui.cards import View
 from webui.panels.trace import copy_button, dollars, node_name, took, trace_url
 from webui.words import Words
+
+Json: TypeAlias = dict[str, JsonValue]
 
 THUMB_EDGE_PX = 192
 # A longer text is folded, and of a long history the newest messages are unfolded.

@@ -12,11 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from agent.conversation import Conversation, TurnState
-from agent.errors import AivistaError, ErrorCode, RequestRefused
-from agent.report import report_text
-from agent.storage.traces import Traces
-from agent.trace import TraceStep
+from agent import AivistaError, Conversation, ErrorCode, RequestRefused, Traces, TraceStep, TurnState, report_text
 from webui.cards import View
 from webui.panels.trace import TracedTurn, inside_html, turn_html
 from webui.sessions import COOKIE, Sessions, Visitor

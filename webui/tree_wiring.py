@@ -8,12 +8,9 @@ from typing import Any
 import gradio as gr
 from pydantic import Field, ValidationError
 
-from agent.conversation import Conversation
-from agent.errors import AivistaError
-from agent.lineage import Lineage, lineage
-from agent.messages import Value
-from agent.storage.gallery_values import MOST_ON_A_PAGE, GalleryQuery
+from agent import MAX_GALLERY_PAGE, AivistaError, Conversation, GalleryQuery, Value
 from webui.clicks import read_references
+from webui.lineage import Lineage, lineage
 from webui.panels import tree as panel
 from webui.panels.tree import TreePanel
 from webui.redrawing import OnPage, redrawn
@@ -97,7 +94,7 @@ class Trees:
         """Return the tree; pictures that the gallery does not have any more are gone from it."""
         gallery, ids, after = self.screen.studio().gallery, dict[str, int](), None
         while True:
-            query = GalleryQuery(conversation_id=conversation.id, limit=MOST_ON_A_PAGE, after=after)
+            query = GalleryQuery(conversation_id=conversation.id, limit=MAX_GALLERY_PAGE, after=after)
             page = await gallery.page(visitor.owner, query)
             ids |= {item.picture.handle: item.id for item in page.items}
             after = page.next

@@ -10,12 +10,20 @@ from typing import Any
 
 import gradio as gr
 
-from agent.components import ConsentCard, PlanCard
-from agent.conversation import Conversation, Turn, TurnState
-from agent.errors import AivistaError, ErrorCode, ErrorInfo, RequestRefused
-from agent.pictures import ReferenceRole
-from agent.plans import Decision
-from agent.studio import TurnRequest
+from agent import (
+    AivistaError,
+    ConsentCard,
+    Conversation,
+    Decision,
+    ErrorCode,
+    ErrorInfo,
+    PlanCard,
+    ReferenceRole,
+    RequestRefused,
+    Turn,
+    TurnRequest,
+    TurnState,
+)
 from webui import notices
 from webui.action_panels import PanelPress, pressed_sentence
 from webui.live import LiveTurn, resumed

@@ -9,11 +9,7 @@ from math import log
 from statistics import median
 from typing import Protocol
 
-from agent.errors import AivistaError
-from agent.events import PaintingStarted
-from agent.pictures import Receipt
-from agent.providers.catalogue import Catalogue
-from agent.storage.gallery_values import GalleryPage, GalleryQuery
+from agent import AivistaError, Catalogue, GalleryPage, GalleryQuery, PaintingStarted, Receipt
 
 # So many of the newest pictures are looked at, and so many of the right size count: models get faster and slower.
 _LOOKED_AT = 40

@@ -10,8 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from agent.conversation import Conversation
-from agent.errors import AivistaError, RequestRefused
+from agent import AivistaError, Conversation, RequestRefused
 from webui.sessions import COOKIE, Sessions
 
 _HEADERS = {

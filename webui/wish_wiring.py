@@ -9,9 +9,7 @@ from typing import Any, Literal
 import gradio as gr
 from pydantic import Field, ValidationError
 
-from agent.errors import AivistaError
-from agent.messages import Value
-from agent.workflow.fuller_wishes import FullerWish, Wish
+from agent import AivistaError, ExpandedPrompt, PromptToExpand, Value
 from webui.panels.composer import Chosen
 from webui.panels.conversations import stamp_html
 from webui.panels.flat import flat
@@ -49,11 +47,11 @@ def pictures_of(click: WishClick, editing: str, references: str) -> Literal["non
     return "beside" if references or click.files else "none"
 
 
-async def written_out(screen: Screen, visitor: Visitor, wish: Wish) -> FullerWish:
+async def written_out(screen: Screen, visitor: Visitor, wish: PromptToExpand) -> ExpandedPrompt:
     """Return the wish written out. Whoever leaves meanwhile has paid for it: it is put on record all the same."""
     studio = screen.studio()
     asked = studio.fuller_wish(wish, visitor.owner, screen.sessions.key(visitor))
-    written: FullerWish = await asyncio.shield(studio.keep_alive(asked))
+    written: ExpandedPrompt = await asyncio.shield(studio.keep_alive(asked))
     return written
 
 
@@ -67,7 +65,7 @@ def wire_wish(screen: Screen) -> None:
         if click is None:
             return {composer.fuller: gr.skip()}
         visitor, settings = screen.sessions.visitor(request), Chosen.model_validate(chips).turn_settings()
-        wish = Wish(
+        wish = PromptToExpand(
             text=click.text,
             text_model=settings.text_model,
             pictures=pictures_of(click, editing, references),

@@ -9,7 +9,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from agent.errors import ErrorInfo, error_sentences
+from agent import ErrorInfo, error_sentences
 
 LANGUAGES: tuple[str, ...] = ("en", "zh-CN")
 

@@ -46,7 +46,7 @@ def adjusted(raster: Raster, adjustment: Adjustment) -> Raster:
     return _toned(replace(raster, pixels=framed(raster.pixels, adjustment)), adjustment)
 
 
-def preview(data: bytes, adjustment: Adjustment, edge_px: int) -> Adjusted:
+def preview_adjustment(data: bytes, adjustment: Adjustment, edge_px: int) -> Adjusted:
     """Return what `apply_adjustment` gives, small and with 8 bits: the longer edge is at most `edge_px`.
 
     It is never enlarged, and made small before it is adjusted, so that the cost is that of a small picture; a crop is

@@ -30,7 +30,7 @@ class ChangeKind(StrEnum):
     CROPPED = "cropped"
 
 
-class Change(Value):
+class AdjustmentChange(Value):
     """One change. `amount` is never negative: 1 to 100, degrees for a turn, 0 where there is nothing to count.
 
     `ratio` is the shape that is left, such as `1:1`, for CROPPED_TO_RATIO alone.
@@ -50,7 +50,7 @@ _TONES: tuple[tuple[str, ChangeKind, ChangeKind], ...] = (
 )
 
 
-def describe(adjustment: Adjustment) -> tuple[Change, ...]:
+def describe(adjustment: Adjustment) -> tuple[AdjustmentChange, ...]:
     """Return the changes in a fixed order, light and colour first and the frame last; none for no adjustment.
 
     Of crops that follow one another the last is told, because its shape is the one that is seen.
@@ -58,30 +58,30 @@ def describe(adjustment: Adjustment) -> tuple[Change, ...]:
     return (*_tones(adjustment), *_frame(adjustment))
 
 
-def _tones(adjustment: Adjustment) -> list[Change]:
+def _tones(adjustment: Adjustment) -> list[AdjustmentChange]:
     found = []
     for name, more, less in _TONES:
         amount = getattr(adjustment, name)
         if name == "saturation" and amount == -LIMIT:
-            found.append(Change(kind=ChangeKind.BLACK_AND_WHITE))
+            found.append(AdjustmentChange(kind=ChangeKind.BLACK_AND_WHITE))
         elif amount:
-            found.append(Change(kind=more if amount > 0 else less, amount=abs(amount)))
+            found.append(AdjustmentChange(kind=more if amount > 0 else less, amount=abs(amount)))
     return found
 
 
-def _frame(adjustment: Adjustment) -> list[Change]:
+def _frame(adjustment: Adjustment) -> list[AdjustmentChange]:
     found = []
     if adjustment.rotate:
         kind = ChangeKind.TURNED_RIGHT if adjustment.rotate > 0 else ChangeKind.TURNED_LEFT
-        found.append(Change(kind=kind, amount=abs(adjustment.rotate)))
+        found.append(AdjustmentChange(kind=kind, amount=abs(adjustment.rotate)))
     match adjustment.flip:
         case Flip.HORIZONTAL:
-            found.append(Change(kind=ChangeKind.FLIPPED_HORIZONTALLY))
+            found.append(AdjustmentChange(kind=ChangeKind.FLIPPED_HORIZONTALLY))
         case Flip.VERTICAL:
-            found.append(Change(kind=ChangeKind.FLIPPED_VERTICALLY))
+            found.append(AdjustmentChange(kind=ChangeKind.FLIPPED_VERTICALLY))
     match adjustment.crop:
         case CropRatio(text=ratio):
-            found.append(Change(kind=ChangeKind.CROPPED_TO_RATIO, ratio=ratio))
+            found.append(AdjustmentChange(kind=ChangeKind.CROPPED_TO_RATIO, ratio=ratio))
         case CropBox():
-            found.append(Change(kind=ChangeKind.CROPPED))
+            found.append(AdjustmentChange(kind=ChangeKind.CROPPED))
     return found

@@ -15,11 +15,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from agent.archive.context import ToldMessage, whole_of_context
+from agent.archive.context import ContextMessage, whole_of_context
 from agent.archive.exporting import Exporter, Readable
-from agent.archive.format import Language, Limits, ListedConversation
+from agent.archive.format import ArchiveLanguage, ArchiveLimits, ListedConversation
 from agent.archive.importing import Importer, ImportReport, Taking, Writable
-from agent.archive.papers import Paper, write_paper
+from agent.archive.papers import ReadableFormat, write_paper
 from agent.archive.reading import ArchiveReader
 from agent.archive.refusals import unreadable
 from agent.archive.writing import ArchiveWriter
@@ -71,17 +71,17 @@ class Archive:
     """
 
     def __init__(
-        self, store: Shelf, images: Pictures, home: Path, limits: Limits | None = None, room: Room | None = None
+        self, store: Shelf, images: Pictures, home: Path, limits: ArchiveLimits | None = None, room: Room | None = None
     ) -> None:
         self._store = store
         self._images = images
         self._home = home
-        self._limits = limits or Limits()
+        self._limits = limits or ArchiveLimits()
         self._room = room
         self._one_at_a_time = asyncio.Semaphore(1)
 
     async def export_conversation(
-        self, conversation_id: str, owner: str, *, language: Language = "en"
+        self, conversation_id: str, owner: str, *, language: ArchiveLanguage = "en"
     ) -> ExportedArchive:
         """Return one conversation as an archive.
 
@@ -95,7 +95,7 @@ class Archive:
         return await self._exported(add_to, language, whole.title)
 
     async def export_paper(
-        self, conversation_id: str, owner: str, kind: Paper, *, language: Language = "en"
+        self, conversation_id: str, owner: str, kind: ReadableFormat, *, language: ArchiveLanguage = "en"
     ) -> ExportedArchive:
         """Return one conversation as a file to be read, which cannot be taken in again: a web page with its pictures in
         it, or Markdown, in a ZIP with its pictures where it has any.
@@ -110,7 +110,7 @@ class Archive:
 
         return await self._filed(write)
 
-    async def export_library(self, owner: str, *, language: Language = "en") -> ExportedArchive:
+    async def export_library(self, owner: str, *, language: ArchiveLanguage = "en") -> ExportedArchive:
         """Return all conversations of the owner as one archive, the oldest first; it may be empty.
 
         Raises RequestRefused when they are too large for one, StorageFailure.
@@ -144,7 +144,7 @@ class Archive:
                     await self._room.check(owner, new_bytes=sizes, new_pictures=pictures)
                 return await Importer(reader, self._store, self._images, self._home, owner).run()
 
-    async def take_context(self, told: Sequence[ToldMessage], owner: str) -> Conversation:
+    async def take_context(self, told: Sequence[ContextMessage], owner: str) -> Conversation:
         """Return a new conversation of the owner's that was held elsewhere. It has cost nothing here.
 
         Raises RequestRefused for what no message may hold, StorageFailure.
@@ -153,7 +153,7 @@ class Archive:
             await self._room.check(owner)
         return await self._store.add_whole(owner, await whole_of_context(told, self._images))
 
-    def _reader(self, source: Path | BinaryIO, limits: Limits, opened: contextlib.ExitStack) -> ArchiveReader:
+    def _reader(self, source: Path | BinaryIO, limits: ArchiveLimits, opened: contextlib.ExitStack) -> ArchiveReader:
         try:
             file = opened.enter_context(source.open("rb")) if isinstance(source, Path) else source
         except OSError as error:
@@ -169,7 +169,7 @@ class Archive:
                 break
         return [info.id for info in sorted(found.values(), key=lambda info: (info.created_at, info.id))]
 
-    async def _exported(self, add_to: _AddTo, language: Language, called: str) -> ExportedArchive:
+    async def _exported(self, add_to: _AddTo, language: ArchiveLanguage, called: str) -> ExportedArchive:
         async def write(file: BinaryIO) -> str:
             listed = await self._written(file, add_to, language)
             return _file_name(called, max((one.updated_at for one in listed), default=None))
@@ -194,7 +194,7 @@ class Archive:
                 raise
         return ExportedArchive(path, name, size_bytes)
 
-    async def _written(self, file: BinaryIO, add_to: _AddTo, language: Language) -> Sequence[ListedConversation]:
+    async def _written(self, file: BinaryIO, add_to: _AddTo, language: ArchiveLanguage) -> Sequence[ListedConversation]:
         writer = ArchiveWriter(file, self._limits)
         exporter = Exporter(writer, self._images, language)
         try:

@@ -18,7 +18,7 @@ from agent.archive.format import (
     ArchivedPicture,
     ArchivedTurn,
     ArchivedWorkspaceFile,
-    Limits,
+    ArchiveLimits,
     SignaturePlace,
 )
 from agent.archive.json_guard import check_json
@@ -263,7 +263,7 @@ def _check_ask(ask: Ask) -> None:
     """Hold what the page reads of a call: why it waited, and its arguments, which are JSON as far as they go."""
     _hold(ask.reason in get_args(AskReason), "a reason nobody knows")
     try:
-        check_json(ask.arguments.encode(), "", Limits())
+        check_json(ask.arguments.encode(), "", ArchiveLimits())
     except RequestRefused as refused:
         raise _Wrong("arguments too deep") from refused
 

@@ -11,7 +11,7 @@ from typing import Protocol
 from agent.components import AgentMessage, Component, SmartCanvas
 from agent.conversation import Turn, TurnState, WholeConversation
 from agent.handles import allot_handle
-from agent.imaging.intake import check_request, take_in
+from agent.imaging.intake import check_request, take_in_image
 from agent.messages import ContentPart, ImageOrigin, ImagePart, PromptMessage, Role, TextPart
 from agent.pictures import Picture
 from agent.settings import TurnSettings
@@ -19,7 +19,7 @@ from agent.storage.titles import title_of
 
 
 @dataclass(frozen=True)
-class ToldMessage:
+class ContextMessage:
     """What somebody said: the person, or else the assistant; `pictures` are names (or nothing) and bytes."""
 
     is_person: bool
@@ -34,7 +34,7 @@ class Writable(Protocol):
         """Store a picture."""
 
 
-async def whole_of_context(told: Sequence[ToldMessage], images: Writable) -> WholeConversation:
+async def whole_of_context(told: Sequence[ContextMessage], images: Writable) -> WholeConversation:
     """Return the conversation: a turn for each message of the person's, with what the assistant answered to it.
 
     Pictures of the person's are uploads, those of the assistant's generated ones, though without a receipt; each gets
@@ -72,16 +72,16 @@ class _File:
     bit_depth: int
 
 
-async def _taken_in(message: ToldMessage) -> list[_File]:
+async def _taken_in(message: ContextMessage) -> list[_File]:
     check_request(message.text, len(message.pictures))
     files = []
     for number, (name, data) in enumerate(message.pictures, 1):
-        taken = await take_in(data, name or f"Picture {number}")
+        taken = await take_in_image(data, name or f"Picture {number}")
         files.append(_File(taken.data, taken.mime_type, taken.width, taken.height, taken.bit_depth))
     return files
 
 
-async def _stored(file: _File, message: ToldMessage, images: Writable, handles: list[str]) -> ImagePart:
+async def _stored(file: _File, message: ContextMessage, images: Writable, handles: list[str]) -> ImagePart:
     origin = ImageOrigin.UPLOADED if message.is_person else ImageOrigin.GENERATED
     part = await images.write(file.data, file.mime_type, origin)
     handles.append(allot_handle(handles, base=None))
@@ -100,7 +100,7 @@ def _new_turn(text: str, parent: str | None, now: datetime) -> Turn:
     )
 
 
-def _with_message(turn: Turn, message: ToldMessage, added: Sequence[ImagePart]) -> Turn:
+def _with_message(turn: Turn, message: ContextMessage, added: Sequence[ImagePart]) -> Turn:
     words: tuple[ContentPart, ...] = (TextPart(text=message.text),) if message.text else ()
     if not words and not added:
         return turn

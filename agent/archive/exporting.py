@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Protocol
 
-from agent.archive.format import INDEX, Language, ListedConversation, conversation_folder
+from agent.archive.format import INDEX, ArchiveLanguage, ListedConversation, conversation_folder
 from agent.archive.kinds import suffix_of
 from agent.archive.markdown import markdown
 from agent.archive.packing import packed
@@ -33,7 +33,7 @@ class Readable(Protocol):
 class Exporter:
     """Puts conversations into one archive; call `add` for each, then `finish`."""
 
-    def __init__(self, writer: ArchiveWriter, images: Readable, language: Language) -> None:
+    def __init__(self, writer: ArchiveWriter, images: Readable, language: ArchiveLanguage) -> None:
         self._writer = writer
         self._images = images
         self._language = language

@@ -28,7 +28,7 @@ MANIFEST = "manifest.json"
 INDEX = "index.html"
 SUFFIXES = ("png", "jpg", "webp", "gif", "heic", "avif")
 
-Language: TypeAlias = Literal["en", "zh-CN"]
+ArchiveLanguage: TypeAlias = Literal["en", "zh-CN"]
 
 _CONVERSATION = "conversations/[0-9]{4,5}"
 _ANY_FILE = re.compile(
@@ -41,7 +41,7 @@ _MOST_VERSIONS = 1 << 31
 
 
 @dataclass(frozen=True)
-class Limits:
+class ArchiveLimits:
     """What an archive may hold at most, in bytes and counts; one that is made keeps them, too.
 
     A picture of 64 megapixels with alpha, or of 32 with 16 bits, that cannot be compressed has 256 MB and a little. All
@@ -59,7 +59,7 @@ class Limits:
     ratio_from_bytes: int = 64 << 20
 
     @property
-    def of_visitors(self) -> Limits:
+    def of_visitors(self) -> ArchiveLimits:
         """The limits of an archive that a stranger sends: while its JSON is read, nobody else is answered."""
         return replace(self, json_bytes=min(self.json_bytes, 16 << 20), json_values=min(self.json_values, 400_000))
 
@@ -121,7 +121,7 @@ class Manifest(Value):
     version: Literal[1, 2]
     app_version: str
     created_at: Moment | None
-    language: Language
+    language: ArchiveLanguage
     conversations: tuple[ListedConversation, ...]
     files: tuple[ArchivedFile, ...]
     lost: tuple[Digest, ...] = ()

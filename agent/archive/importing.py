@@ -16,11 +16,11 @@ from agent.archive.kinds import MIME_OF_SUFFIX, suffix_of
 from agent.archive.new_files import NewFiles
 from agent.archive.packing import unpacked
 from agent.archive.reading import ArchiveReader
-from agent.archive.refusals import not_a_picture, too_large
+from agent.archive.refusals import archive_too_large, not_a_picture
 from agent.archive.walking import images_in
 from agent.conversation import Conversation, WholeConversation
 from agent.errors import AivistaError, ProviderFailure
-from agent.imaging.intake import probe
+from agent.imaging.intake import probe_image
 from agent.messages import ImageOrigin, ImagePart, Value
 
 
@@ -126,7 +126,7 @@ class Importer:
         if suffix_of(data) != suffix:
             raise not_a_picture(name)
         try:
-            probed = await probe(data)
+            probed = await probe_image(data)
         except ProviderFailure as error:
             raise not_a_picture(name) from error
         md5 = await asyncio.to_thread(_md5, data)
@@ -139,7 +139,7 @@ class Importer:
         # A file that stands in the archive once is kept as often as workspaces name it.
         self._file_bytes += sum(file.size_bytes for file in conversation.files)
         if self._file_bytes > self._reader.most_bytes:
-            raise too_large(self._reader.most_bytes)
+            raise archive_too_large(self._reader.most_bytes)
 
     async def _keep_pictures(self, digests: Iterable[str]) -> None:
         names = self._reader.pictures

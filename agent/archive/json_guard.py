@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from agent.archive.format import Limits
-from agent.archive.refusals import inconsistent, too_large
+from agent.archive.format import ArchiveLimits
+from agent.archive.refusals import archive_too_large, inconsistent
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -17,7 +17,7 @@ _NEXT_SIGN = re.compile(rb'(?:"(?:[^"\\]++|\\.)*+"|[^"\[\]{},]++)*+([\[\]{},])',
 _STEPS = {b"[": 1, b"{": 1, b"]": -1, b"}": -1, b",": 0}
 
 
-def parsed(data: bytes, model: type[Model], name: str, limits: Limits) -> Model:
+def parsed(data: bytes, model: type[Model], name: str, limits: ArchiveLimits) -> Model:
     """Return the value of a JSON file of an archive.
 
     Raises RequestRefused: too large, too deep, or not of that model; `name` is the file's, for the sentence.
@@ -31,10 +31,10 @@ def parsed(data: bytes, model: type[Model], name: str, limits: Limits) -> Model:
         raise inconsistent(name, f"{place}: {first['msg']}") from error
 
 
-def check_json(data: bytes, name: str, limits: Limits) -> None:
+def check_json(data: bytes, name: str, limits: ArchiveLimits) -> None:
     """Return when the JSON can be parsed without filling the memory. Raises RequestRefused."""
     if len(data) > limits.json_bytes:
-        raise too_large(limits.json_bytes)
+        raise archive_too_large(limits.json_bytes)
     depth = values = place = 0
     # Where a string never ends there is no next sign, and the parser says so.
     while sign := _NEXT_SIGN.match(data, place):

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import BinaryIO, Literal, TypeAlias
 
 from agent.archive.exporting import Readable
-from agent.archive.format import Language, Limits
+from agent.archive.format import ArchiveLanguage, ArchiveLimits
 from agent.archive.kinds import MIME_OF_SUFFIX, suffix_of
 from agent.archive.markdown import markdown
 from agent.archive.readable import conversation_page
@@ -21,13 +21,18 @@ from agent.conversation import WholeConversation
 from agent.errors import RequestRefused
 from agent.messages import ImagePart
 
-Paper: TypeAlias = Literal["md", "html"]
+ReadableFormat: TypeAlias = Literal["md", "html"]
 # What is said holds no quote that is not escaped, so this is only ever the address of a picture.
 _PICTURE = re.compile(r'(?<=src=")pictures/([0-9a-f]{64})\.([a-z]+)(?=")')
 
 
 async def write_paper(
-    kind: Paper, file: BinaryIO, whole: WholeConversation, images: Readable, language: Language, limits: Limits
+    kind: ReadableFormat,
+    file: BinaryIO,
+    whole: WholeConversation,
+    images: Readable,
+    language: ArchiveLanguage,
+    limits: ArchiveLimits,
 ) -> str:
     """Write the conversation into the file and return what its name ends with: html, md, or md.zip for Markdown
     with pictures, which cannot hold them itself. One picture at a time is in memory.
@@ -53,7 +58,7 @@ async def write_paper(
 class _Paper:
     """A file that is being written."""
 
-    def __init__(self, file: BinaryIO, images: Readable, limits: Limits) -> None:
+    def __init__(self, file: BinaryIO, images: Readable, limits: ArchiveLimits) -> None:
         self._file = file
         self._images = images
         self._limits = limits

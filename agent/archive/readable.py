@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, TypeAlias
 
-from agent.archive.format import Language
+from agent.archive.format import ArchiveLanguage
 from agent.archive.readable_words import word
 from agent.components import (
     AgentMessage,
@@ -95,12 +95,12 @@ Block: TypeAlias = Heading | Said | Note | Shown | Facts | Links | Code
 class Page:
     """What a page is made from: its language, its title and its blocks."""
 
-    language: Language
+    language: ArchiveLanguage
     title: str
     blocks: tuple[Block, ...]
 
 
-def conversation_page(whole: WholeConversation, language: Language, addresses: Mapping[str, str]) -> Page:
+def conversation_page(whole: WholeConversation, language: ArchiveLanguage, addresses: Mapping[str, str]) -> Page:
     """Return the conversation: the branch that is shown, then the turns of all others.
 
     `addresses` leads from a picture's digest to its file, from where the page lies; a lost one is not in it.
@@ -128,7 +128,7 @@ def moment_text(moment: datetime) -> str:
 class _Telling:
     """A conversation that is being told."""
 
-    def __init__(self, whole: WholeConversation, language: Language, addresses: Mapping[str, str]) -> None:
+    def __init__(self, whole: WholeConversation, language: ArchiveLanguage, addresses: Mapping[str, str]) -> None:
         self._whole = whole
         self._language = language
         self._addresses = addresses

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agent.archive.format import Language
+from agent.archive.format import ArchiveLanguage
 
 _ENGLISH: Mapping[str, str] = {
     "untitled": "Untitled conversation",
@@ -98,9 +98,9 @@ _CHINESE: Mapping[str, str] = {
     "question.not_painted": "说明没有画出图片。",
     "question.no_mask": "消息没有附带蒙版，询问指的是哪一部分。",
 }
-WORDS: Mapping[Language, Mapping[str, str]] = {"en": _ENGLISH, "zh-CN": _CHINESE}
+WORDS: Mapping[ArchiveLanguage, Mapping[str, str]] = {"en": _ENGLISH, "zh-CN": _CHINESE}
 
 
-def word(language: Language, key: str, **parameters: object) -> str:
+def word(language: ArchiveLanguage, key: str, **parameters: object) -> str:
     """Return a heading or a line of the page."""
     return WORDS[language][key].format(**parameters)

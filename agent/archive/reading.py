@@ -24,13 +24,13 @@ from agent.archive.format import (
     VERSION,
     ArchivedConversation,
     ArchivedFile,
-    Limits,
+    ArchiveLimits,
     Manifest,
     is_file_name,
     is_folder_name,
 )
 from agent.archive.json_guard import parsed
-from agent.archive.refusals import damaged, too_large, unreadable, unsafe
+from agent.archive.refusals import archive_too_large, damaged, unreadable, unsafe
 from agent.errors import ErrorCode, RequestRefused
 
 # What Python's zipfile raises of hostile bytes, as found by feeding it such.
@@ -59,12 +59,12 @@ class ArchiveReader:
     Raises RequestRefused, when it is made and at every call: what it says is fit for whoever sent the archive.
     """
 
-    def __init__(self, file: BinaryIO, limits: Limits) -> None:
+    def __init__(self, file: BinaryIO, limits: ArchiveLimits) -> None:
         self._limits = limits
         file.seek(0, io.SEEK_END)
         self._size_bytes = file.tell()
         if self._size_bytes > limits.archive_bytes:
-            raise too_large(limits.archive_bytes)
+            raise archive_too_large(limits.archive_bytes)
         file.seek(0)
         if file.read(2) != b"PK":
             raise unreadable("not a ZIP")
@@ -125,7 +125,7 @@ class ArchiveReader:
     def _checked_entries(self) -> dict[str, zipfile.ZipInfo]:
         limits, entries = self._limits, self._zip.infolist()
         if len(entries) > limits.files:
-            raise too_large(limits.archive_bytes)
+            raise archive_too_large(limits.archive_bytes)
         files = {}
         for entry in entries:
             _check_entry(entry)
@@ -134,10 +134,10 @@ class ArchiveReader:
             if entry.filename in files:
                 raise unsafe(entry.filename)
             if entry.file_size > limits.file_bytes:
-                raise too_large(limits.file_bytes)
+                raise archive_too_large(limits.file_bytes)
             files[entry.filename] = entry
         if sum(entry.file_size for entry in files.values()) > self.most_bytes:
-            raise too_large(self.most_bytes)
+            raise archive_too_large(self.most_bytes)
         return files
 
     def _read_manifest(self) -> Manifest:
@@ -191,7 +191,7 @@ class ArchiveReader:
 class _Careful(io.BufferedIOBase):
     """The file for zipfile, which reads the whole list of files at once, as long as the archive claims it to be."""
 
-    def __init__(self, file: BinaryIO, limits: Limits) -> None:
+    def __init__(self, file: BinaryIO, limits: ArchiveLimits) -> None:
         self._file = file
         self._limits = limits
 
@@ -200,7 +200,7 @@ class _Careful(io.BufferedIOBase):
         most = self._limits.directory_bytes
         data = self._file.read(most + 1 if size is None or size < 0 else min(size, most + 1))
         if len(data) > most:
-            raise too_large(self._limits.archive_bytes)
+            raise archive_too_large(self._limits.archive_bytes)
         return data
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:

@@ -17,7 +17,7 @@ def unsafe(name: str) -> RequestRefused:
     return RequestRefused(ErrorCode.ARCHIVE_UNSAFE, name=shown(name))
 
 
-def too_large(limit_bytes: int) -> RequestRefused:
+def archive_too_large(limit_bytes: int) -> RequestRefused:
     """Return the refusal of an archive, or of a file in it, that is larger than may be."""
     return RequestRefused(ErrorCode.ARCHIVE_TOO_LARGE, limit=_megabytes(limit_bytes))
 

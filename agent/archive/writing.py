@@ -7,7 +7,16 @@ import hashlib
 import zipfile
 from typing import BinaryIO
 
-from agent.archive.format import FORMAT, MANIFEST, VERSION, ArchivedFile, Language, Limits, ListedConversation, Manifest
+from agent.archive.format import (
+    FORMAT,
+    MANIFEST,
+    VERSION,
+    ArchivedFile,
+    ArchiveLanguage,
+    ArchiveLimits,
+    ListedConversation,
+    Manifest,
+)
 from agent.archive.refusals import export_too_large
 
 # The first moment that a ZIP can name: when something was written says nothing of what it is.
@@ -22,7 +31,7 @@ class ArchiveWriter:
     Raises RequestRefused(EXPORT_TOO_LARGE) when it would grow beyond what can be taken in again, and OSError.
     """
 
-    def __init__(self, file: BinaryIO, limits: Limits) -> None:
+    def __init__(self, file: BinaryIO, limits: ArchiveLimits) -> None:
         self._zip = zipfile.ZipFile(file, "w")
         self._limits = limits
         self._files: list[ArchivedFile] = []
@@ -63,7 +72,11 @@ class ArchiveWriter:
             raise export_too_large(most)
 
     def finish(
-        self, app_version: str, language: Language, conversations: tuple[ListedConversation, ...], lost: frozenset[str]
+        self,
+        app_version: str,
+        language: ArchiveLanguage,
+        conversations: tuple[ListedConversation, ...],
+        lost: frozenset[str],
     ) -> None:
         """Write the manifest and end the archive."""
         manifest = Manifest(

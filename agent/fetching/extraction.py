@@ -23,7 +23,7 @@ from agent.fetching.fetcher import FetchedPage
 from agent.fetching.media import is_html, unreadable
 from agent.fetching.urls import normalized, web_url
 from agent.messages import Value
-from agent.untrusted import plain
+from agent.untrusted import plain_text
 
 logger = logging.getLogger(__name__)
 
@@ -102,11 +102,11 @@ class PageExtraction:
         # Cut before and after: of three megabytes only what can be kept is looked at.
         limit = self._limits.max_characters
         whole = answer.text
-        text = plain(whole[: 2 * limit]).strip()
+        text = plain_text(whole[: 2 * limit]).strip()
         is_cut = page.is_truncated or answer.is_truncated or len(text) > limit or len(whole) > 2 * limit
         if is_cut:
             text = f"{text[:limit].rstrip()}\n\n{TRUNCATED}"
-        title = " ".join(plain(answer.title[: 4 * _MAX_TITLE_CHARACTERS]).split())
+        title = " ".join(plain_text(answer.title[: 4 * _MAX_TITLE_CHARACTERS]).split())
         return ReadPage(page.url, title[:_MAX_TITLE_CHARACTERS], text, _links(answer.links), is_cut)
 
     async def _in_child(self, page: FetchedPage, kind: str, data: bytes) -> _Answer:
@@ -145,7 +145,7 @@ def _links(found: Iterable[tuple[str, str]]) -> tuple[Link, ...]:
     for url, text in found:
         spelled = normalized(url)
         if spelled and spelled not in links:
-            links[spelled] = Link(spelled, plain(text).strip())
+            links[spelled] = Link(spelled, plain_text(text).strip())
         if len(links) == MOST_LINKS:
             break
     return tuple(links.values())

@@ -81,7 +81,7 @@ class Probed:
     bit_depth: int
 
 
-async def take_in(data: bytes, name: str, *, limit_megabytes: int = MAX_UPLOAD_MEGABYTES) -> TakenIn:
+async def take_in_image(data: bytes, name: str, *, limit_megabytes: int = MAX_UPLOAD_MEGABYTES) -> TakenIn:
     """Return the upload as a clean PNG; `name` is the file's name, for the sentence when it cannot be used.
 
     Runs in a thread, two at a time in the whole process and large ones alone: at most about 1 GB.
@@ -93,7 +93,7 @@ async def take_in(data: bytes, name: str, *, limit_megabytes: int = MAX_UPLOAD_M
     return await asyncio.get_running_loop().run_in_executor(_decoders(), work)
 
 
-async def probe(data: bytes) -> Probed:
+async def probe_image(data: bytes) -> Probed:
     """Return type and size of a picture that a model delivered, after decoding all of it; the bytes stay as they are.
 
     Runs where `take_in` runs. Raises ProviderFailure(BROKEN_PICTURE).
@@ -112,7 +112,7 @@ def check_request(text: str, picture_count: int) -> None:
         raise RequestRefused(ErrorCode.TOO_MANY_PICTURES, count=picture_count, limit=MAX_PICTURES_PER_MESSAGE)
 
 
-def is_blank(text: str) -> bool:
+def is_blank_text(text: str) -> bool:
     """Return whether the text says nothing in words: empty, space, punctuation or emoji only."""
     return not any(unicodedata.category(sign)[0] in "LN" and sign not in INVISIBLE_LETTERS for sign in text)
 

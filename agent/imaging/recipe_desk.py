@@ -63,7 +63,7 @@ class PictureFile:
     data: bytes
 
 
-class RecipeDesk:
+class RecipeService:
     """Hands out the pictures of every owner; nobody gets, or finds, those of another.
 
     `secrets` are never told in a recipe. Every call that names a picture raises RequestRefused when the owner has none

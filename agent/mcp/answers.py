@@ -23,7 +23,7 @@ from mcp_types import (
 from pydantic import JsonValue, SecretStr
 
 from agent.errors import AivistaError
-from agent.imaging.intake import take_in
+from agent.imaging.intake import take_in_image
 from agent.messages import ImageOrigin, ImagePart
 from agent.providers.base import PictureBytes
 from agent.redaction import object_without_secrets
@@ -91,7 +91,7 @@ class _Gathered:
             self.left_out.append(f"{name}: there are more than {_MOST_PICTURES} pictures")
             return
         try:
-            clean = await take_in(base64.b64decode(encoded, validate=True), name)
+            clean = await take_in_image(base64.b64decode(encoded, validate=True), name)
         except binascii.Error:
             self.left_out.append(f"{name}: it is not encoded as a picture")
         except AivistaError as error:

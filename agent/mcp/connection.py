@@ -29,12 +29,12 @@ from mcp_types import Tool as ListedTool
 from agent.mcp.limits import CONNECT_S, FIRST_PAUSE_S, LIST_LASTS_S, LONGEST_PAUSE_S, TOO_LONG
 from agent.mcp.offers import Offer, offers_of
 from agent.mcp.pins import Pins
-from agent.mcp.states import Problem, ServerState
+from agent.mcp.states import ServerProblem, ServerState
 from agent.mcp.stdio import StdioLink
 from agent.mcp.streamable_http import HttpLink
 from agent.mcp_config import McpServer, StdioServer
 from agent.redaction import without_secrets
-from agent.untrusted import plain
+from agent.untrusted import plain_text
 
 _MOST_PAGES = 20
 _MOST_LISTED = 500
@@ -67,7 +67,7 @@ class Connection:
         self.server = server
         self.offers: tuple[Offer, ...] = ()
         self.away: tuple[Offer, ...] = ()
-        self._problem: Problem | None = "not_asked"
+        self._problem: ServerProblem | None = "not_asked"
         self._inherited = inherited
         self._pins = pins
         self._taken = taken
@@ -139,7 +139,7 @@ class Connection:
             link = self._link()
             try:
                 await self._connected(link)
-                problem: Problem = "ended" if isinstance(link, StdioLink) else "unreachable"
+                problem: ServerProblem = "ended" if isinstance(link, StdioLink) else "unreachable"
                 error: Exception | None = None
             # Of whatever kind it is: the SDK, its transports and a hostile server may raise anything.
             except Exception as raised:
@@ -176,7 +176,7 @@ class Connection:
                 async with asyncio.timeout(self.server.timeout_s):
                     await self._list(client)
 
-    def _disconnected(self, problem: Problem, error: Exception | None, link: StdioLink | HttpLink) -> None:
+    def _disconnected(self, problem: ServerProblem, error: Exception | None, link: StdioLink | HttpLink) -> None:
         if self._client is not None:
             # The next turn may wait a moment for it again.
             self._settled.clear()
@@ -236,7 +236,7 @@ class Connection:
         return self._hidden(said)
 
     def _hidden(self, text: str) -> str:
-        return without_secrets(" ".join(plain(text).split()), self.server.secrets)[:_SAID_CHARACTERS]
+        return without_secrets(" ".join(plain_text(text).split()), self.server.secrets)[:_SAID_CHARACTERS]
 
 
 def _single(error: Exception) -> Iterator[Exception]:
@@ -247,7 +247,7 @@ def _single(error: Exception) -> Iterator[Exception]:
         yield error
 
 
-def _problem_of(error: Exception, link: StdioLink | HttpLink) -> Problem:
+def _problem_of(error: Exception, link: StdioLink | HttpLink) -> ServerProblem:
     kinds = tuple(_single(error))
     if isinstance(link, HttpLink) and link.is_refused:
         return "address_refused"

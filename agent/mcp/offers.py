@@ -12,7 +12,7 @@ from mcp_types import Tool as ListedTool
 from agent.mcp.naming import offered_name
 from agent.mcp.schemas import UnusableSchema, reduced
 from agent.providers.base import ToolDeclaration
-from agent.untrusted import plain
+from agent.untrusted import plain_text
 
 _DESCRIPTION_CHARACTERS = 1200
 _NAME_CHARACTERS = 256
@@ -59,9 +59,9 @@ def offers_of(
 
 
 def _offer(server: str, listed: ListedTool, taken: Collection[str]) -> Offer:
-    if not 0 < len(listed.name) <= _NAME_CHARACTERS or plain(listed.name) != listed.name:
+    if not 0 < len(listed.name) <= _NAME_CHARACTERS or plain_text(listed.name) != listed.name:
         raise UnusableSchema("its name cannot be shown")
-    told = plain(listed.description or "").strip()
+    told = plain_text(listed.description or "").strip()
     if len(told) > _DESCRIPTION_CHARACTERS:
         told = told[:_DESCRIPTION_CHARACTERS].rstrip() + "…"
     declaration = ToolDeclaration(

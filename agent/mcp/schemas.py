@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from agent.untrusted import plain
+from agent.untrusted import plain_text
 
 MAX_SCHEMA_CHARACTERS = 24_000
 _MAX_NODES = 600
@@ -114,11 +114,11 @@ class _Copy:
     def _words(self, schema: Mapping[str, Any]) -> _Schema:
         told: _Schema = {}
         description = schema.get("description")
-        if isinstance(description, str) and (shown := " ".join(plain(description).split())):
+        if isinstance(description, str) and (shown := " ".join(plain_text(description).split())):
             told["description"] = shown[:_DESCRIPTION_CHARACTERS]
         for name in ("format", "pattern"):
             value = schema.get(name)
-            if isinstance(value, str) and len(value) <= _NAME_CHARACTERS and plain(value) == value:
+            if isinstance(value, str) and len(value) <= _NAME_CHARACTERS and plain_text(value) == value:
                 told[name] = value
         return told
 
@@ -127,7 +127,7 @@ class _Copy:
         kinds = [one for one in (kind if isinstance(kind, list) else [kind]) if one in _TYPES]
         choices = [schema["const"]] if "const" in schema else _list(schema.get("enum"))
         choices = [one for one in choices if _is_scalar(one)][:_MAX_NODES]
-        if any(isinstance(one, str) and plain(one) != one for one in choices):
+        if any(isinstance(one, str) and plain_text(one) != one for one in choices):
             raise UnusableSchema("its schema hides characters in a value")
         found: _Schema = {"enum": choices} if choices else {}
         if not kinds and choices and all(isinstance(one, str) for one in choices):
@@ -159,7 +159,7 @@ class _Copy:
     def _properties(self, given: Mapping[str, Any], seen: tuple[str, ...], depth: int) -> _Schema:
         properties: _Schema = {}
         for name, member in given.items():
-            if plain(name) != name or not 0 < len(name) <= _NAME_CHARACTERS:
+            if plain_text(name) != name or not 0 < len(name) <= _NAME_CHARACTERS:
                 raise UnusableSchema("its schema has a name that cannot be shown")
             copied = self.of(member, seen, depth + 1)
             if copied is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Problem = Literal[
+ServerProblem = Literal[
     "not_asked",
     "not_when_public",
     "connecting",
@@ -29,4 +29,4 @@ class ServerState:
 
     name: str
     tools: int = 0
-    problem: Problem | None = None
+    problem: ServerProblem | None = None

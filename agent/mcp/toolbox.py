@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from agent.mcp.limits import TURN_WAITS_S
-from agent.mcp.states import Problem, ServerState
+from agent.mcp.states import ServerProblem, ServerState
 from agent.mcp_config import McpServer, StdioServer
 from agent.settings import Settings
 from agent.tools.base import Tool
@@ -55,7 +55,7 @@ class Toolbox:
     def servers(self) -> tuple[ServerState, ...]:
         """Return how it stands with each of the operator's servers, in the order of the file."""
         known = self._servers.states() if self._servers is not None else {}
-        otherwise: Problem = "not_asked" if self._opening is None else "connecting"
+        otherwise: ServerProblem = "not_asked" if self._opening is None else "connecting"
         return tuple(
             known.get(name) or ServerState(name, problem=otherwise if name in self._usable else "not_when_public")
             for name in self._settings.mcp_servers

@@ -33,7 +33,7 @@ from agent.errors import (
     SettingsError,
 )
 from agent.providers.catalogue import ModelEntry
-from agent.untrusted import plain
+from agent.untrusted import plain_text
 
 _LONGEST_DETAIL = 500
 _LONGEST_IN_SENTENCE = 200
@@ -117,7 +117,7 @@ def clean(text: str, keys: Sequence[SecretStr]) -> str:
     text = _KEYS.sub("[key]", text)
     if is_web_page(text):
         text = _words_of_page(text)
-    return " ".join(plain(text).split())[:_LONGEST_DETAIL]
+    return " ".join(plain_text(text).split())[:_LONGEST_DETAIL]
 
 
 def info_without_keys(info: ErrorInfo, keys: Sequence[SecretStr]) -> ErrorInfo:

@@ -18,7 +18,7 @@ class Protection(StrEnum):
     ENGINE_LIMITS = "engine_limits"
 
 
-class Ending(StrEnum):
+class ScriptEnding(StrEnum):
     """Why a script did not come to its end."""
 
     THROWN = "thrown"
@@ -40,13 +40,13 @@ class ConsoleLine(Value):
 class ScriptError(Value):
     """What ended the script: the name and message of what it threw, or of the limit; `line` counts from 1."""
 
-    ending: Ending
+    ending: ScriptEnding
     name: str
     message: str
     line: int | None = None
 
 
-class Run(Value):
+class ScriptResult(Value):
     """What came of a script.
 
     `result` is the value of its last expression, or what it returned; `None` also when there is none. `written` are

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 from agent.sandbox.process import Spoken, ask_child
 from agent.sandbox.reply import Reply, read_reply
-from agent.sandbox.run import Ending, Protection, Run, ScriptError
+from agent.sandbox.run import Protection, ScriptEnding, ScriptError, ScriptResult
 
 _log = logging.getLogger(__name__)
 
@@ -54,14 +54,14 @@ class Sandbox:
         self._places = asyncio.Semaphore(at_once or os.cpu_count() or 1)
         self._has_told = False
 
-    async def run(self, code: str, files: Mapping[str, str]) -> Run:
+    async def run(self, code: str, files: Mapping[str, str]) -> ScriptResult:
         """Run JavaScript with these files, text by name, to read; return what came of it, failures too.
 
         Nothing is kept from one run to the next. When the caller is cancelled, the child is killed.
         """
         refused = _refusal(code, files)
         if refused is not None:
-            return Run(error=refused)
+            return ScriptResult(error=refused)
         job = await asyncio.to_thread(self._job, code, dict(files))
         async with self._places:
             started = time.monotonic()
@@ -69,15 +69,15 @@ class Sandbox:
             seconds = time.monotonic() - started
         return await asyncio.to_thread(self._told, spoken, seconds)
 
-    def _told(self, spoken: Spoken, seconds: float) -> Run:
+    def _told(self, spoken: Spoken, seconds: float) -> ScriptResult:
         reply = read_reply(spoken)
         if reply is None and spoken.was_late:
-            return Run(error=self._too_slow(), seconds=seconds)
+            return ScriptResult(error=self._too_slow(), seconds=seconds)
         if reply is None:
             _log.warning("A script could not be run: %s.", spoken.problem)
-            return Run(error=_broken(spoken.problem), seconds=seconds)
+            return ScriptResult(error=_broken(spoken.problem), seconds=seconds)
         self._tell(reply)
-        return Run(
+        return ScriptResult(
             result=reply.result,
             error=self._error(reply),
             console=reply.console,
@@ -112,23 +112,24 @@ class Sandbox:
     def _error(self, reply: Reply) -> ScriptError | None:
         """Return why the script did not come to its end, or None when it did."""
         if _is_out_of_memory(reply):
-            return _limit(Ending.TOO_MUCH_MEMORY, f"the script used up its {self._heap_bytes >> 20} MB of memory")
+            return _limit(ScriptEnding.TOO_MUCH_MEMORY, f"the script used up its {self._heap_bytes >> 20} MB of memory")
         if reply.stopped == "jobs":
-            return _limit(Ending.TOO_MANY_JOBS, f"the script was stopped after {MAX_PROMISE_JOBS} promise jobs")
+            return _limit(ScriptEnding.TOO_MANY_JOBS, f"the script was stopped after {MAX_PROMISE_JOBS} promise jobs")
         if "interrupted" in reply.stopped:
             return self._too_slow()
         if reply.stopped or reply.unreadable:
             return _broken((reply.stopped or reply.unreadable)[:200])
         if reply.error is not None:
             thrown = reply.error
-            return ScriptError(ending=Ending.THROWN, name=thrown.name, message=thrown.message, line=thrown.line)
+            return ScriptError(ending=ScriptEnding.THROWN, name=thrown.name, message=thrown.message, line=thrown.line)
         if reply.state == "pending":
-            return _limit(Ending.NEVER_SETTLED, "the script waits for a promise that never settled")
+            return _limit(ScriptEnding.NEVER_SETTLED, "the script waits for a promise that never settled")
         return None
 
     def _too_slow(self) -> ScriptError:
         return _limit(
-            Ending.TOO_SLOW, f"the script was stopped: it may compute for {self._cpu_s:g} s, {self._wall_s:g} s in all"
+            ScriptEnding.TOO_SLOW,
+            f"the script was stopped: it may compute for {self._cpu_s:g} s, {self._wall_s:g} s in all",
         )
 
     def _tell(self, reply: Reply) -> None:
@@ -155,11 +156,11 @@ def _refusal(code: str, files: Mapping[str, str]) -> ScriptError | None:
     """Return why a script is not even started, or None."""
     size = len(code.encode("utf-8", "surrogatepass"))
     if size > MAX_CODE_BYTES:
-        return _limit(Ending.TOO_LARGE, f"the script has {size} bytes; at most {MAX_CODE_BYTES} can be run")
+        return _limit(ScriptEnding.TOO_LARGE, f"the script has {size} bytes; at most {MAX_CODE_BYTES} can be run")
     length = sum(len(text) for text in files.values())
     if length > MAX_INPUT_CHARACTERS:
         return _limit(
-            Ending.TOO_LARGE,
+            ScriptEnding.TOO_LARGE,
             f"the files have {length} characters; at most {MAX_INPUT_CHARACTERS} can be given to a script",
         )
     return None
@@ -170,11 +171,11 @@ def _is_out_of_memory(reply: Reply) -> bool:
     return "out of memory" in reply.stopped or "out of memory" in reply.unreadable or thrown == "out of memory"
 
 
-def _limit(ending: Ending, message: str) -> ScriptError:
+def _limit(ending: ScriptEnding, message: str) -> ScriptError:
     return ScriptError(ending=ending, name="Stopped", message=message)
 
 
 def _broken(detail: str) -> ScriptError:
     return ScriptError(
-        ending=Ending.SANDBOX_FAILED, name="SandboxFailed", message=f"scripts cannot be run here now: {detail}"
+        ending=ScriptEnding.SANDBOX_FAILED, name="SandboxFailed", message=f"scripts cannot be run here now: {detail}"
     )

@@ -17,7 +17,7 @@ _JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
 Place = Literal["title", "said", "answered", "prompt"]
 
 
-class FoundConversation(Value):
+class ConversationHit(Value):
     """A conversation in which all words of a query stand.
 
     `excerpt` is a piece of its title, of what the person said or the agent answered, or of a picture's prompt
@@ -65,13 +65,11 @@ def split_words(wording: Wording) -> str:
     return words_of("\n".join(dict.fromkeys(passage.text for passage in wording.passages() if passage.text)))
 
 
-def as_found(info: ConversationInfo, wording: Wording, query: str) -> FoundConversation:
+def as_found(info: ConversationInfo, wording: Wording, query: str) -> ConversationHit:
     """Return what is shown of a conversation that was found: its passage that holds most of the query's words."""
     best = _best(wording.passages(), query)
     excerpt = excerpt_of(best.text, query)
-    return FoundConversation(
-        info=info, place=best.place, excerpt=excerpt.text, marks=excerpt.marks, turn_id=best.turn_id
-    )
+    return ConversationHit(info=info, place=best.place, excerpt=excerpt.text, marks=excerpt.marks, turn_id=best.turn_id)
 
 
 def _best(passages: Iterable[Passage], query: str) -> Passage:

@@ -21,7 +21,7 @@ from agent.storage.gallery_index import VectorTables
 from agent.storage.gallery_meaning import PictureMeaning
 from agent.storage.gallery_similar import Alike, SimilarPictures
 from agent.storage.gallery_tasks import Tasks
-from agent.storage.gallery_values import FoundBy, GalleryFacets, GalleryItem, GalleryMatch, GalleryQuery
+from agent.storage.gallery_values import GalleryFacets, GalleryFoundBy, GalleryItem, GalleryMatch, GalleryQuery
 from agent.storage.gallery_words import Term
 from agent.storage.images import ImageStore
 from agent.storage.style_meaning import TextEmbedder
@@ -42,7 +42,7 @@ class Ranking:
     """What a search found, the best first: ids, why, how alike; and whether every picture could be looked at."""
 
     ids: tuple[int, ...]
-    found_by: Mapping[int, tuple[FoundBy, ...]] = field(default_factory=dict)
+    found_by: Mapping[int, tuple[GalleryFoundBy, ...]] = field(default_factory=dict)
     likeness: Mapping[int, float] = field(default_factory=dict)
     is_whole: bool = True
 
@@ -132,18 +132,18 @@ class GallerySearch:
         said, meant, alike = await asyncio.gather(
             self._by_words(owner, query), self._by_meaning(owner, query, embedder), self._alike(owner, query.similar_to)
         )
-        lists = [(FoundBy.WORDS, said.ids), (FoundBy.MEANING, meant)] if query.words.strip() else []
+        lists = [(GalleryFoundBy.WORDS, said.ids), (GalleryFoundBy.MEANING, meant)] if query.words.strip() else []
         likeness, is_whole = alike.found, said.is_whole and alike.is_whole
         if query.similar_to is not None:
             if query.words.strip():
                 lists = [(found_by, [one for one in ids if one in likeness]) for found_by, ids in lists]
                 likeness = {one: much for one, much in likeness.items() if any(one in ids for _, ids in lists)}
-            lists.append((FoundBy.LOOKS, list(likeness)))
+            lists.append((GalleryFoundBy.LOOKS, list(likeness)))
         order = fused([ids for _, ids in lists])
         # Nobody leafs further; with filters few of them may be left.
         order = order if query.has_filters else order[:_MOST_FOUND]
         allowed = await self._reading(lambda connection: gallery_rows.allowed(connection, owner, query, order))
-        found_by: dict[int, tuple[FoundBy, ...]] = defaultdict(tuple)
+        found_by: dict[int, tuple[GalleryFoundBy, ...]] = defaultdict(tuple)
         for why, ids in lists:
             for one in ids:
                 found_by[one] = (*found_by[one], why)

@@ -12,16 +12,16 @@ from pydantic import Field
 from agent.messages import Value
 from agent.pictures import Picture
 
-MOST_ON_A_PAGE = 200
-LONGEST_TAG = 64
+MAX_GALLERY_PAGE = 200
+MAX_TAG_CHARACTERS = 64
 # Of a deleted picture as of a deleted conversation; then the file goes, and with it the way back.
 KEPT_FOR = timedelta(days=30)
 
-Source = Literal["made", "uploaded", "edited"]
-Place = Literal["tag", "title", "words", "prompt", "alt", "lettering", "style", "model"]
+GallerySource = Literal["made", "uploaded", "edited"]
+GalleryPlace = Literal["tag", "title", "words", "prompt", "alt", "lettering", "style", "model"]
 
 
-class FoundBy(StrEnum):
+class GalleryFoundBy(StrEnum):
     """Why a search found a picture. The page has a word for each under `gallery.found_by.<name>`."""
 
     WORDS = "words"
@@ -31,7 +31,7 @@ class FoundBy(StrEnum):
 
 def plain_tag(tag: str) -> str:
     """Return a tag as it is kept: on one line, its accents in Unicode's form NFC, not too long; empty for none."""
-    return " ".join(unicodedata.normalize("NFC", tag).split())[:LONGEST_TAG].strip()
+    return " ".join(unicodedata.normalize("NFC", tag).split())[:MAX_TAG_CHARACTERS].strip()
 
 
 class GalleryQuery(Value):
@@ -42,11 +42,11 @@ class GalleryQuery(Value):
     """
 
     after: str | None = None
-    limit: int = Field(default=60, ge=1, le=MOST_ON_A_PAGE)
+    limit: int = Field(default=60, ge=1, le=MAX_GALLERY_PAGE)
     conversation_id: str | None = None
     model: str | None = None
     shape: str | None = None
-    source: Source | None = None
+    source: GallerySource | None = None
     day_from: date | None = None
     day_to: date | None = None
     is_starred: bool | None = None
@@ -73,8 +73,8 @@ class GalleryMatch(Value):
     looks like the other picture.
     """
 
-    found_by: tuple[FoundBy, ...]
-    place: Place | None = None
+    found_by: tuple[GalleryFoundBy, ...]
+    place: GalleryPlace | None = None
     excerpt: str = ""
     similarity: float | None = None
 

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, select, text
 from agent.pictures import Picture
 from agent.storage.curated_styles import curated_styles
 from agent.storage.gallery_rows import ITEM, WITH_CONVERSATION, ItemRow, tags_of
-from agent.storage.gallery_values import Place
+from agent.storage.gallery_values import GalleryPlace
 from agent.storage.own_styles import owner_key
 from agent.storage.rows import picture_of
 from agent.storage.style_words import is_ideograph
@@ -98,7 +98,9 @@ def _owner_word(owner: str) -> str:
     return f"owner{owner_key(owner)}"
 
 
-def texts_of(picture: Picture, title: str, tags: Sequence[str], model: str, said: str | None) -> dict[Place, str]:
+def texts_of(
+    picture: Picture, title: str, tags: Sequence[str], model: str, said: str | None
+) -> dict[GalleryPlace, str]:
     """Return all words that belong to a picture, by where they stand; `said` is what an upload was sent with."""
     receipt, review = picture.receipt, picture.review
     styles = [name for style in (receipt.styles if receipt else ()) for name in (style.name, *_other_names(style.name))]
@@ -205,9 +207,9 @@ def _found(connection: Connection, query: str, most: int) -> list[int]:
     return list(connection.scalars(_FIND, {"query": query, "most": most}))
 
 
-def place_of(texts: dict[Place, str], terms: Sequence[Term]) -> tuple[Place, str] | None:
+def place_of(texts: dict[GalleryPlace, str], terms: Sequence[Term]) -> tuple[GalleryPlace, str] | None:
     """Return where most of the terms stand, and the piece of that text around them; None where none does."""
-    best: tuple[int, Place, list[str]] | None = None
+    best: tuple[int, GalleryPlace, list[str]] | None = None
     for place, content in texts.items():
         words = words_of(content[:_LONGEST_TEXT]).split()
         found = [word for term in terms if (word := term.found_in(words)) is not None]

@@ -27,7 +27,7 @@ from agent.storage.housekeeping_files import (
     stored_files,
 )
 from agent.storage.housekeeping_rows import NAME, AnotherVersion, KeptPicture, KeptRecords
-from agent.storage.housekeeping_values import CheckReport, Finding, Heap, SweepReport, Trouble
+from agent.storage.housekeeping_values import CheckProblem, CheckReport, FileTotals, Finding, SweepReport
 from agent.storage.liveness import LifeSign
 
 T = TypeVar("T")
@@ -95,9 +95,9 @@ class _Sweep:
 
     def run(self) -> SweepReport:
         conversations = self._tried(self._conversations, 0)
-        pictures, thumbnails, blobs = self._tried(self._unnamed, (Heap(), Heap(), Heap()))
-        leftover = self._tried(lambda: self._removed(self._old(leftovers(self._home))), Heap())
-        leftover += self._tried(lambda: self._removed(self._old_archives()), Heap())
+        pictures, thumbnails, blobs = self._tried(self._unnamed, (FileTotals(), FileTotals(), FileTotals()))
+        leftover = self._tried(lambda: self._removed(self._old(leftovers(self._home))), FileTotals())
+        leftover += self._tried(lambda: self._removed(self._old_archives()), FileTotals())
         return SweepReport(
             is_dry_run=self._is_dry_run,
             conversations=conversations,
@@ -121,13 +121,13 @@ class _Sweep:
         self._records.forget_words(self._deleted_before)
         return count
 
-    def _unnamed(self) -> tuple[Heap, Heap, Heap]:
+    def _unnamed(self) -> tuple[FileTotals, FileTotals, FileTotals]:
         aside = sorted(self._home.glob(f"{NAME}.unreadable-*"))
         if aside:
             self._problems.append(
                 f"Pictures are kept: {aside[0].name} may name them. Move it away when you do not need it any more."
             )
-            return Heap(), Heap(), Heap()
+            return FileTotals(), FileTotals(), FileTotals()
         # Before the records are read: what is recorded meanwhile is among these files or too young.
         files = {folder: self._old(stored_files(self._home, folder)) for folder in (PICTURES, ORIGINALS, BLOBS)}
         named = self._records.named_digests() - self._records.let_go(self._deleted_before)
@@ -157,11 +157,11 @@ class _Sweep:
     def _old(self, files: Iterable[_File]) -> list[_File]:
         return [one for one in files if one.written_at_s < self._written_before_s]
 
-    def _removed(self, files: Iterable[StoredFile | Leftover]) -> Heap:
-        heap = Heap()
+    def _removed(self, files: Iterable[StoredFile | Leftover]) -> FileTotals:
+        heap = FileTotals()
         for one in files:
             if self._is_dry_run or self._is_removed(one.path):
-                heap += Heap(files=1, size_bytes=one.size_bytes)
+                heap += FileTotals(files=1, size_bytes=one.size_bytes)
         return heap
 
     def _is_removed(self, path: Path) -> bool:
@@ -204,8 +204,8 @@ class _Check:
         # What people see, and the files they sent.
         originals = [one for one in pictures if not one.is_thumbnail] + list(stored_files(self._home, ORIGINALS))
         heaps = {
-            "pictures": self._whole(originals, Trouble.PICTURE_DAMAGED),
-            "blobs": self._whole(blobs, Trouble.BLOB_DAMAGED),
+            "pictures": self._whole(originals, CheckProblem.PICTURE_DAMAGED),
+            "blobs": self._whole(blobs, CheckProblem.BLOB_DAMAGED),
             "leftovers": _heap(leftovers(self._home)),
         }
         counts = {}
@@ -232,14 +232,14 @@ class _Check:
             raise
         except StorageFailure as failure:
             complaints, broken = [str(failure.info.parameters.get("detail", failure))], []
-        self._findings += [Finding(trouble=Trouble.DATABASE_DAMAGED, what=one) for one in complaints]
-        self._findings += [Finding(trouble=Trouble.REFERENCE_BROKEN, what=one) for one in broken]
+        self._findings += [Finding(trouble=CheckProblem.DATABASE_DAMAGED, what=one) for one in complaints]
+        self._findings += [Finding(trouble=CheckProblem.REFERENCE_BROKEN, what=one) for one in broken]
         return not complaints
 
-    def _whole(self, files: Iterable[StoredFile], damaged: Trouble) -> Heap:
-        heap = Heap()
+    def _whole(self, files: Iterable[StoredFile], damaged: CheckProblem) -> FileTotals:
+        heap = FileTotals()
         for one in files:
-            heap += Heap(files=1, size_bytes=one.size_bytes)
+            heap += FileTotals(files=1, size_bytes=one.size_bytes)
             where = str(one.path.relative_to(self._home))
             try:
                 if not is_whole(one):
@@ -249,7 +249,7 @@ class _Check:
                 continue
             except OSError as error:
                 what = f"{where} ({error.strerror or type(error).__name__})"
-                self._findings.append(Finding(trouble=Trouble.FILE_UNREADABLE, what=what))
+                self._findings.append(Finding(trouble=CheckProblem.FILE_UNREADABLE, what=what))
         return heap
 
     def _missing_pictures(self, kept: Iterable[KeptPicture], have: set[str]) -> None:
@@ -257,35 +257,35 @@ class _Check:
             for digest in sorted((one.parts | {one.digest}) - have):
                 part = "" if digest == one.digest else ", a part of its edit"
                 what = f"{one.handle} in “{one.title}”{part} ({digest[:8]})"
-                self._findings.append(Finding(trouble=Trouble.PICTURE_MISSING, what=what))
+                self._findings.append(Finding(trouble=CheckProblem.PICTURE_MISSING, what=what))
 
     def _missing_blobs(self, have: set[str]) -> None:
         missing = sorted(self._records.blob_digests() - have)
-        self._findings += [Finding(trouble=Trouble.BLOB_MISSING, what=digest[:16]) for digest in missing]
+        self._findings += [Finding(trouble=CheckProblem.BLOB_MISSING, what=digest[:16]) for digest in missing]
 
-    def _workspace_files(self) -> Heap:
-        heap = Heap()
+    def _workspace_files(self) -> FileTotals:
+        heap = FileTotals()
         for one in self._records.files():
-            heap += Heap(files=1, size_bytes=one.size_bytes)
+            heap += FileTotals(files=1, size_bytes=one.size_bytes)
             if not one.is_whole:
                 what = f"{one.name} in “{one.title}”"
-                self._findings.append(Finding(trouble=Trouble.WORKSPACE_FILE_DAMAGED, what=what))
+                self._findings.append(Finding(trouble=CheckProblem.WORKSPACE_FILE_DAMAGED, what=what))
         return heap
 
     def _indexes(self) -> None:
         from agent.storage.housekeeping_indexes import GALLERY, STYLES, unreadable_tables
 
         for folder, trouble in (
-            (STYLES, Trouble.STYLE_INDEX_UNREADABLE),
-            (GALLERY, Trouble.GALLERY_INDEX_UNREADABLE),
+            (STYLES, CheckProblem.STYLE_INDEX_UNREADABLE),
+            (GALLERY, CheckProblem.GALLERY_INDEX_UNREADABLE),
         ):
             self._findings += [Finding(trouble=trouble, what=one) for one in unreadable_tables(self._home, folder)]
 
 
-def _heap(files: Iterable[StoredFile | Leftover]) -> Heap:
-    heap = Heap()
+def _heap(files: Iterable[StoredFile | Leftover]) -> FileTotals:
+    heap = FileTotals()
     for one in files:
-        heap += Heap(files=1, size_bytes=one.size_bytes)
+        heap += FileTotals(files=1, size_bytes=one.size_bytes)
     return heap
 
 

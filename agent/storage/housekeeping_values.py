@@ -7,7 +7,7 @@ from enum import StrEnum
 from agent.messages import Value
 
 
-class Trouble(StrEnum):
+class CheckProblem(StrEnum):
     """What can be wrong with what is kept."""
 
     DATABASE_DAMAGED = "database_damaged"
@@ -26,18 +26,18 @@ class Finding(Value):
     """One thing that is wrong, and where: a picture or a workspace's file and its conversation, a file below the home,
     or a row."""
 
-    trouble: Trouble
+    trouble: CheckProblem
     what: str
 
 
-class Heap(Value):
+class FileTotals(Value):
     """Some files and how large they are together."""
 
     files: int = 0
     size_bytes: int = 0
 
-    def __add__(self, other: Heap) -> Heap:
-        return Heap(files=self.files + other.files, size_bytes=self.size_bytes + other.size_bytes)
+    def __add__(self, other: FileTotals) -> FileTotals:
+        return FileTotals(files=self.files + other.files, size_bytes=self.size_bytes + other.size_bytes)
 
 
 class CheckReport(Value):
@@ -51,12 +51,12 @@ class CheckReport(Value):
     findings: tuple[Finding, ...] = ()
     conversations: int = 0
     records: int = 0
-    files: Heap = Heap()
-    pictures: Heap = Heap()
-    blobs: Heap = Heap()
-    unnamed: Heap = Heap()
-    thumbnails: Heap = Heap()
-    leftovers: Heap = Heap()
+    files: FileTotals = FileTotals()
+    pictures: FileTotals = FileTotals()
+    blobs: FileTotals = FileTotals()
+    unnamed: FileTotals = FileTotals()
+    thumbnails: FileTotals = FileTotals()
+    leftovers: FileTotals = FileTotals()
     free_bytes: int | None = None
 
     @property
@@ -73,17 +73,17 @@ class SweepReport(Value):
 
     is_dry_run: bool = False
     conversations: int = 0
-    pictures: Heap = Heap()
-    thumbnails: Heap = Heap()
-    blobs: Heap = Heap()
-    leftovers: Heap = Heap()
+    pictures: FileTotals = FileTotals()
+    thumbnails: FileTotals = FileTotals()
+    blobs: FileTotals = FileTotals()
+    leftovers: FileTotals = FileTotals()
     signs: int = 0
     vectors: int = 0
     problems: tuple[str, ...] = ()
     free_bytes: int | None = None
 
     @property
-    def total(self) -> Heap:
+    def total(self) -> FileTotals:
         """All files together."""
         return self.pictures + self.thumbnails + self.blobs + self.leftovers
 

@@ -16,7 +16,7 @@ from agent.storage.titles import checked_title
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from agent.storage.finding import FoundConversation
+    from agent.storage.finding import ConversationHit
     from agent.storage.kept_rows import KeptRows, WholeRows
 
 # Turns are written between two batches: each takes the database's thread for some milliseconds.
@@ -106,7 +106,7 @@ class KeptConversations(OpenedRecords):
         """Return the id of the owner's conversation that changed last, of those that have a title."""
         return await self._call(lambda: self._records.kept.newest(owner))
 
-    async def search(self, owner: str, query: str, limit: int = 30) -> Sequence[FoundConversation]:
+    async def search(self, owner: str, query: str, limit: int = 30) -> Sequence[ConversationHit]:
         """Return the owner's conversations that hold every word of the query, the newest first.
 
         Searched are titles, what the person said, what the agent answered and the pictures' prompts, in every branch.

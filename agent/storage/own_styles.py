@@ -17,7 +17,7 @@ from agent.storage.private_files import file_state, locked_file, storage_failure
 from agent.storage.style_values import Style, StyleDraft, StyleFile
 
 MOST_STYLES = 200
-MOST_BYTES = 1 << 20
+MAX_STYLE_IMAGE_BYTES = 1 << 20
 
 _STYLES = TypeAdapter(tuple[Style, ...])
 
@@ -151,8 +151,8 @@ def draft_of(fields: Mapping[str, object]) -> StyleDraft:
 
 def drafts_of(data: bytes) -> tuple[StyleDraft, ...]:
     """Return the styles of an exported file. Raises RequestRefused."""
-    if len(data) > MOST_BYTES:
-        raise RequestRefused(ErrorCode.STYLES_REFUSED, problem=f"it is larger than {MOST_BYTES >> 20} MB")
+    if len(data) > MAX_STYLE_IMAGE_BYTES:
+        raise RequestRefused(ErrorCode.STYLES_REFUSED, problem=f"it is larger than {MAX_STYLE_IMAGE_BYTES >> 20} MB")
     try:
         file = StyleFile.model_validate_json(data)
     except ValidationError as error:

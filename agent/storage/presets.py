@@ -15,7 +15,7 @@ from agent.settings import TurnSettings
 from agent.storage.owner_file import OwnerFile
 
 MOST_PRESETS = 40
-MAX_NAME_CHARACTERS = 60
+MAX_PRESET_NAME_CHARACTERS = 60
 
 _NAME = "presets.json"
 # As many owners as have preferences; whoever changed theirs longest ago is forgotten first.
@@ -118,8 +118,8 @@ class PresetStore:
 def checked_name(name: str) -> str:
     """Return the name in one line, without space around it. Raises RequestRefused(PRESET_NAME_INVALID)."""
     plain = " ".join(name.split())
-    if not plain or len(plain) > MAX_NAME_CHARACTERS or not plain.isprintable():
-        raise RequestRefused(ErrorCode.PRESET_NAME_INVALID, limit=MAX_NAME_CHARACTERS)
+    if not plain or len(plain) > MAX_PRESET_NAME_CHARACTERS or not plain.isprintable():
+        raise RequestRefused(ErrorCode.PRESET_NAME_INVALID, limit=MAX_PRESET_NAME_CHARACTERS)
     return plain
 
 

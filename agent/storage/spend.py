@@ -71,21 +71,21 @@ class SpendBook:
         """Return what the owner spent on a local day, today without one."""
         from agent.storage import spend_rows
 
-        first = day or today()
+        first = day or local_today()
         return await self._store.read(lambda on: spend_rows.of_days(on, owner, first, first + timedelta(days=1)))
 
     async def month(self, owner: str, day: date | None = None) -> Spent:
         """Return what the owner spent in the month of the day, this one without one."""
         from agent.storage import spend_rows
 
-        first, following = month_of(day or today())
+        first, following = month_of(day or local_today())
         return await self._store.read(lambda on: spend_rows.of_days(on, owner, first, following))
 
     async def sums(self, owner: str, day: date | None = None) -> SpendSums:
         """Return the two sums that always stand on the page, without their tokens."""
         from agent.storage import spend_rows
 
-        now = day or today()
+        now = day or local_today()
 
         def read(on: Connection) -> SpendSums:
             month, this_day = month_of(now), (now, now + timedelta(days=1))
@@ -100,14 +100,14 @@ class SpendBook:
         """Return what the owner spent on a local day, today without one, in no turn that is on record."""
         from agent.storage import spend_rows
 
-        first = day or today()
+        first = day or local_today()
         return await self._store.read(lambda on: spend_rows.beside_turns(on, owner, first, first + timedelta(days=1)))
 
     async def add(self, owner: str, price_usd: float, tokens: int, day: date | None = None) -> None:
         """Put on record what was spent on a local day, today without one, in no turn."""
         from agent.storage import spend_rows
 
-        now = day or today()
+        now = day or local_today()
         await self._store.in_transaction(lambda on: spend_rows.add(on, owner, now, price_usd, tokens))
 
     async def reserve(self, turn_id: str, price_usd: float) -> None:
@@ -133,14 +133,14 @@ class SpendBook:
         """Return what the owner spent on the local day, today without one, but for one turn; `known` as above."""
         from agent.storage import spend_rows
 
-        first = day or today()
+        first = day or local_today()
         following = first + timedelta(days=1)
         return await self._store.after_writes(
             lambda on: spend_rows.days_without(on, owner, first, following, turn_id, known)
         )
 
 
-def today() -> date:
+def local_today() -> date:
     """Return the local day."""
     return datetime.now().astimezone().date()
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 from agent.conversation import WorkspaceFile, Writer
 from agent.errors import ErrorCode, RequestRefused
 from agent.messages import Value
-from agent.storage.workspace_names import checked_name
+from agent.storage.workspace_names import checked_file_name
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 T = TypeVar("T")
 
-NEW = 0
+NEW_FILE = 0
 """The version that is expected of a file which must not be there yet."""
 
 
@@ -107,7 +107,7 @@ class Workspace:
         """Return a file with what it holds. Raises RequestRefused(FILE_NOT_FOUND)."""
         from agent.storage import workspace_rows
 
-        called = checked_name(name)
+        called = checked_file_name(name)
         return await self.records.read(lambda on: workspace_rows.file(on, self.place, called))
 
     async def read_text(self, name: str) -> str:
@@ -149,7 +149,7 @@ class Workspace:
         """
         from agent.storage import workspace_rows
 
-        called = checked_name(name)
+        called = checked_file_name(name)
         # Half a character, which a model may write, has no UTF-8.
         data = content.encode("utf-8", "replace") if isinstance(content, str) else content
         if len(data) > self.limits.file_bytes:
@@ -166,12 +166,12 @@ class Workspace:
         """
         from agent.storage import workspace_rows
 
-        called, wanted = checked_name(name), checked_name(new_name)
+        called, wanted = checked_file_name(name), checked_file_name(new_name)
         return await self.records.in_transaction(lambda on: workspace_rows.rename(on, self.place, called, wanted))
 
     async def delete(self, name: str, *, expected_version: int | None = None) -> None:
         """Delete a file for good. Raises RequestRefused: FILE_NOT_FOUND, FILE_CHANGED."""
         from agent.storage import workspace_rows
 
-        called = checked_name(name)
+        called = checked_file_name(name)
         await self.records.in_transaction(lambda on: workspace_rows.remove(on, self.place, called, expected_version))

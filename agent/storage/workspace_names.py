@@ -23,7 +23,7 @@ _INVISIBLE = frozenset(
 _SHOWN_CHARACTERS = 60
 
 
-def checked_name(name: str) -> str:
+def checked_file_name(name: str) -> str:
     """Return the name as it is kept: in Unicode's form NFC. Raises RequestRefused(FILE_NAME_INVALID).
 
     It has 1 to 120 letters and digits of any script, `_`, `.`, `-`, spaces, and `/` between folders. No folder is

@@ -7,8 +7,8 @@ from typing import Annotated
 from pydantic import JsonValue
 
 from agent.errors import ErrorCode, ErrorInfo
-from agent.sandbox.run import Ending, Run, ScriptError
-from agent.storage.workspace import NEW
+from agent.sandbox.run import ScriptEnding, ScriptError, ScriptResult
+from agent.storage.workspace import NEW_FILE
 from agent.tools.base import ToolAnswer, ToolContext, tool
 from agent.tools.script_files import Written, foreign_source, write_all
 
@@ -30,7 +30,7 @@ async def run_javascript(
     is_untrusted = context.trust.is_tainted or source != ""
     # Once something from outside is in the turn or in the program, a file that is there already is not overwritten:
     # what a program writes is only known when nobody can be asked any more.
-    expected = NEW if is_untrusted else None
+    expected = NEW_FILE if is_untrusted else None
     written = await write_all(
         context.workspace, run.written, by="agent", is_untrusted=is_untrusted, expected_version=expected
     )
@@ -43,7 +43,7 @@ def _why(error: ErrorInfo) -> str:
     return error.message
 
 
-def _told(run: Run) -> dict[str, JsonValue]:
+def _told(run: ScriptResult) -> dict[str, JsonValue]:
     """Return what came of the program, without what there is nothing to say of."""
     told: dict[str, JsonValue] = {}
     if run.error is None:
@@ -60,7 +60,7 @@ def _told(run: Run) -> dict[str, JsonValue]:
 
 
 def _error_told(error: ScriptError) -> str:
-    if error.ending is not Ending.THROWN:
+    if error.ending is not ScriptEnding.THROWN:
         return error.message
     return f"{error.name}: {error.message}" + (f" (line {error.line})" if error.line is not None else "")
 

@@ -13,7 +13,7 @@ from pydantic import Field
 from agent.conversation import Writer
 from agent.errors import ErrorCode, ErrorInfo, RequestRefused
 from agent.messages import Value
-from agent.sandbox.run import Run
+from agent.sandbox.run import ScriptResult
 from agent.sandbox.runner import Sandbox
 from agent.storage.workspace import Workspace
 
@@ -29,7 +29,7 @@ class ScriptRun(Value):
     """What came of a file that was run as a program: the run, which files it wrote, and why it could not others."""
 
     name: str
-    run: Run
+    run: ScriptResult
     written: tuple[str, ...] = ()
     refused: dict[str, ErrorInfo] = Field(default_factory=dict)
 
@@ -49,7 +49,7 @@ async def run_file(workspace: Workspace, sandbox: Sandbox, name: str) -> ScriptR
     return ScriptRun(name=file.name, run=run, written=written.names, refused=written.refused)
 
 
-async def foreign_source(workspace: Workspace, run: Run) -> str:
+async def foreign_source(workspace: Workspace, run: ScriptResult) -> str:
     """Return which files that hold something from outside the program has seen, as a source, or nothing."""
     if not run.read and not run.has_listed:
         return ""

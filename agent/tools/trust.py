@@ -19,7 +19,7 @@ from agent.components import Component, SearchNote
 from agent.conversation import Turn
 from agent.fetching.urls import host_of, normalized
 from agent.messages import ContentPart, ImageOrigin, ImagePart, PromptMessage, ToolResultPart, Value
-from agent.untrusted import plain
+from agent.untrusted import plain_text
 
 MOST_CHARACTERS = 64_000
 READ_URL = "read_url"
@@ -166,7 +166,7 @@ def framed(content: Mapping[str, JsonValue], source: str) -> dict[str, JsonValue
     if not source:
         return _Capped(MOST_CHARACTERS).taken_from(content)
     shown = _Capped(MOST_CHARACTERS, is_outside=True).taken_from(content)
-    return {**shown, _MARK: True, "source": plain(source)[:2048]}
+    return {**shown, _MARK: True, "source": plain_text(source)[:2048]}
 
 
 class _Capped:
@@ -194,6 +194,6 @@ class _Capped:
     def _text(self, text: str) -> str:
         # Cut first: of ten megabytes only what can be kept is looked at.
         cut = text[: max(0, self._room)]
-        shown = (plain(cut) if self._is_outside else cut) + (_CUT if len(cut) < len(text) else "")
+        shown = (plain_text(cut) if self._is_outside else cut) + (_CUT if len(cut) < len(text) else "")
         self._room -= len(shown) + 4
         return shown

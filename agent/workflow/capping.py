@@ -21,10 +21,10 @@ from agent.spending import (
     SoFar,
     answer_price,
     caps_of,
+    format_usd,
     left_usd,
     passed,
     picture_price,
-    told_usd,
     used_up,
 )
 from agent.storage.spend import SpendBook, UnderWay
@@ -83,7 +83,7 @@ def beyond_the_loan(state: TurnProgress, deps: Deps, price_usd: float = 0.0) -> 
         return None
     # Rounded up: it must not read as the cap itself.
     amounts: dict[str, str | int | float] = {
-        "cap": told_usd(loan.most_usd),
+        "cap": format_usd(loan.most_usd),
         "price": f"{ceil(all_usd * 100) / 100:.2f}",
     }
     return ErrorInfo(code=ErrorCode.TURN_TOO_DEAR, parameters=amounts)
@@ -142,7 +142,7 @@ async def cap_in_the_way(state: TurnProgress, deps: Deps) -> CapPassed | None:
 
 def refused_by_cap(cap: CapPassed) -> ErrorInfo:
     """Return that a cap is used up, as the end of a turn."""
-    amounts: dict[str, str | int | float] = {"cap": told_usd(cap.cap_usd), "spent": told_usd(cap.spent_usd)}
+    amounts: dict[str, str | int | float] = {"cap": format_usd(cap.cap_usd), "spent": format_usd(cap.spent_usd)}
     return ErrorInfo(code=_CODES[cap.cap], parameters=amounts)
 
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from agent.errors import ErrorCode, RequestRefused
 from agent.plans import CapPassed
 from agent.providers.catalogue import ModelEntry
-from agent.spending import Caps, SoFar, told_usd, used_up
+from agent.spending import Caps, SoFar, format_usd, used_up
 from agent.storage.spend import SpendBook
 from agent.workflow.hearing import Answer
 
@@ -35,7 +35,9 @@ class DayCalls:
         """Note that a call leaves now. Raises RequestRefused(DAY_CAP_USED_UP) when it must not be made."""
         cap = await self.passed() if model.prices else None
         if cap is not None:
-            raise RequestRefused(ErrorCode.DAY_CAP_USED_UP, cap=told_usd(cap.cap_usd), spent=told_usd(cap.spent_usd))
+            raise RequestRefused(
+                ErrorCode.DAY_CAP_USED_UP, cap=format_usd(cap.cap_usd), spent=format_usd(cap.spent_usd)
+            )
         return ""
 
     async def end(self, name: str, model: ModelEntry, answer: Answer) -> None:

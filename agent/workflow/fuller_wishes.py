@@ -42,7 +42,7 @@ _KINDS = {
 }
 
 
-class Wish(Value):
+class PromptToExpand(Value):
     """A wish as it stands in the composer: its words, what the pictures that go along are for, and what the chips say.
 
     Of `pictures` one is to be changed, they lie beside the wish, or there are none. `aspect_ratio` and
@@ -56,7 +56,7 @@ class Wish(Value):
     number_of_images: int | None = None
 
 
-class FullerWish(Value):
+class ExpandedPrompt(Value):
     """A wish written out, and what that cost. `by` says whether a model wrote it or rules did, or that `nobody` could:
     there are rules for new pictures only. `label` is the model."""
 
@@ -77,7 +77,7 @@ class Writer:
     calls: DayCalls
 
 
-async def fuller_wish(wish: Wish, writer: Writer) -> FullerWish:
+async def fuller_wish(wish: PromptToExpand, writer: Writer) -> ExpandedPrompt:
     """Return the wish written out. What the model costs is in the book before this returns or raises.
 
     Raises RequestRefused for an empty or a too long wish and when the day's cap is used up, and the failures of the
@@ -91,10 +91,10 @@ async def fuller_wish(wish: Wish, writer: Writer) -> FullerWish:
     model = writer.catalogue.model(ModelRole(wish.text_model), writer.provider_name)
     if model.is_sketch:
         if wish.pictures != "none":
-            return FullerWish(text=text, by="nobody")
+            return ExpandedPrompt(text=text, by="nobody")
         from agent.providers.sketch.fuller import fuller_wish as fuller_by_rules
 
-        return FullerWish(text=fuller_by_rules(text), by="rules")
+        return ExpandedPrompt(text=fuller_by_rules(text), by="rules")
     answer = await _ask(wish, text, model, writer)
     if answer.error is not None:
         raise error_from_info(answer.error)
@@ -102,10 +102,10 @@ async def fuller_wish(wish: Wish, writer: Writer) -> FullerWish:
     if not written or len(written) > _LONGEST_ANSWER:
         raise ProviderFailure(ErrorCode.ANSWER_UNREADABLE, model=model.label)
     price_usd = model.price_usd(answer.usage, datetime.now(UTC).date())
-    return FullerWish(text=written, by="model", label=model.label, price_usd=price_usd)
+    return ExpandedPrompt(text=written, by="model", label=model.label, price_usd=price_usd)
 
 
-async def _ask(wish: Wish, text: str, model: ModelEntry, writer: Writer) -> Answer:
+async def _ask(wish: PromptToExpand, text: str, model: ModelEntry, writer: Writer) -> Answer:
     ask = PromptMessage(role=Role.PROMPT, parts=(TextPart(text=f"[WISH]\n{text}\n[/WISH]"),))
     options = ChatOptions(system=_system(wish, text))
 
@@ -126,7 +126,7 @@ async def _ask(wish: Wish, text: str, model: ModelEntry, writer: Writer) -> Answ
     return answer
 
 
-def _system(wish: Wish, text: str) -> str:
+def _system(wish: PromptToExpand, text: str) -> str:
     # The sketch model is not loaded before it is asked for something: every start would wait for it.
     from agent.providers.sketch.phrases import is_chinese
 

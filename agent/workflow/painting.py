@@ -15,7 +15,7 @@ from agent.errors import AivistaError, ErrorCode, ErrorInfo, StorageFailure
 from agent.imaging import masking
 from agent.imaging.blankness import blank_of, is_see_through
 from agent.imaging.checks import captions_in
-from agent.imaging.intake import probe
+from agent.imaging.intake import probe_image
 from agent.imaging.lettering import asked_lettering
 from agent.imaging.provenance import has_credentials
 from agent.imaging.references import without_signatures
@@ -213,7 +213,7 @@ async def _record(deps: Deps, order: Commission, made: _Made) -> Picture:
     if before is not None:
         return before
     data = await deps.images.read(made.image)
-    probed = await probe(data)
+    probed = await probe_image(data)
     size: dict[str, str | int] = {"mime_type": probed.mime_type, "width": probed.width, "height": probed.height}
     size["bit_depth"] = probed.bit_depth
     sized = made.image.model_copy(update={**size, "thought_signature": None, "signed_by": None})

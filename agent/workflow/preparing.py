@@ -14,7 +14,7 @@ from typing import TypeVar
 from agent.conversation import Conversation, MaskedPicture, Turn
 from agent.errors import ErrorCode, RequestRefused
 from agent.expansion_words import read_expansion
-from agent.imaging.intake import check_request, shown_name, take_in
+from agent.imaging.intake import check_request, shown_name, take_in_image
 from agent.imaging.intents import expansion_note, mask_note
 from agent.imaging.roles import read_roles
 from agent.messages import ImageOrigin, ImagePart
@@ -265,7 +265,7 @@ async def _take_in(
 
 
 async def _staged(data: bytes, name: str, handle: str, images: ImageStore, limit_megabytes: int) -> _Upload:
-    clean = await take_in(data, name, limit_megabytes=limit_megabytes)
+    clean = await take_in_image(data, name, limit_megabytes=limit_megabytes)
     staged = await images.stage(clean.data, clean.mime_type, ImageOrigin.UPLOADED)
     try:
         file = await images.stage_original(data)

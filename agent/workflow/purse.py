@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from math import ceil
 
 from agent.errors import ErrorCode, ErrorInfo
-from agent.spending import A_TRIFLE_USD, told_usd
+from agent.spending import A_TRIFLE_USD, format_usd
 
 
 @dataclass
@@ -57,8 +57,8 @@ class Purse:
     def refusal(self) -> ErrorInfo:
         """Return that the next call could pass the maximum, as the end of a turn."""
         amounts: dict[str, str | int | float] = {
-            "maximum": told_usd(self.limit_usd),
-            "spent": told_usd(self.paid_usd),
+            "maximum": format_usd(self.limit_usd),
+            "spent": format_usd(self.paid_usd),
             "more": f"{ceil(self.more_usd * 100) / 100:.2f}",
         }
         return ErrorInfo(code=ErrorCode.MAXIMUM_REACHED, parameters=amounts)

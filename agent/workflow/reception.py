@@ -10,7 +10,7 @@ from langgraph.types import Command
 
 from agent.components import AskBack
 from agent.events import QuestionAsked
-from agent.imaging.intake import is_blank
+from agent.imaging.intake import is_blank_text
 from agent.imaging.intents import is_mask_note
 from agent.imaging.part_wish import points_at_a_part, refers_to_a_mask
 from agent.messages import PromptMessage, Role, TextPart
@@ -88,7 +88,7 @@ def question_before(
         return "no_mask"
     if has_uploads or editing or references:
         return None
-    if is_blank(_LETTERED_EMOJI.sub("", text)):
+    if is_blank_text(_LETTERED_EMOJI.sub("", text)):
         return "empty"
     return "which_part" if points_at_a_part(text, picture_count=len(pictures)) else None
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from agent.archive.archive import Archive
-from agent.archive.context import ToldMessage
+from agent import Archive, ArchiveLanguage, ArchiveLimits, ContextMessage
 from agent.archive.format import (
     FORMAT,
     SUFFIXES,
@@ -12,8 +11,6 @@ from agent.archive.format import (
     ArchivedPicture,
     ArchivedTurn,
     ArchivedWorkspaceFile,
-    Language,
-    Limits,
     Manifest,
     is_file_name,
     is_folder_name,
@@ -35,15 +32,15 @@ __all__ = [
     "VERSION",
     "WORDS",
     "Archive",
+    "ArchiveLanguage",
+    "ArchiveLimits",
     "ArchivedConversation",
     "ArchivedPicture",
     "ArchivedTurn",
     "ArchivedWorkspaceFile",
-    "Language",
-    "Limits",
+    "ContextMessage",
     "Manifest",
     "Page",
-    "ToldMessage",
     "check_json",
     "conversation_page",
     "escaped",

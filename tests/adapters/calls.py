@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from langgraph.checkpoint.base import empty_checkpoint
 
-from agent.messages import Value
+from agent import Value
 from agent.storage.checkpoints import NAME as CHECKPOINTS
 from agent.storage.checkpoints import Checkpoints
 from agent.storage.journal import CallRecord, CallState, Heard

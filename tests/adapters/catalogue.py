@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
-from agent.providers.catalogue import (
-    IMAGE_ROLES,
-    TEXT_ROLES,
-    Catalogue,
-    JsonMode,
-    ModelEntry,
-    ModelRole,
-    Prices,
-    catalogue_of,
-    load_catalogue,
-    override_variable,
-)
+from agent import IMAGE_ROLES, TEXT_ROLES, Catalogue, ModelEntry, ModelRole, catalogue_of
+from agent.providers.catalogue import JsonMode, Prices, load_catalogue, override_variable
 
 __all__ = [
     "IMAGE_ROLES",

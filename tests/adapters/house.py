@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from agent.storage.backups import Backup, Backups
-from agent.storage.housekeeping import Housekeeping
-from agent.storage.housekeeping_values import Trouble
+from agent import Backups, CheckProblem, Housekeeping
+from agent.storage.backups import Backup
 from agent.storage.tidying import tidy_if_due
 
-__all__ = ["Backup", "Backups", "Housekeeping", "Trouble", "tidy_if_due"]
+__all__ = ["Backup", "Backups", "CheckProblem", "Housekeeping", "tidy_if_due"]

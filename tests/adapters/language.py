@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from agent.adjusting import Adjustment, Change, ChangeKind, CropBox, CropRatio, Flip, describe, read_adjustment
+from agent import Adjustment, AdjustmentChange, ChangeKind, CropBox, CropRatio, Flip
+from agent.adjusting import describe, read_adjustment
 from agent.expansion_words import read_expansion
 from agent.handles import Handle, allot_handle, handles_in, next_letter, next_number, parse_handle, resolve
 from agent.imaging.arguments import GenerateImageArgs, ImageAction, ReferenceUse, parse_arguments
@@ -29,7 +30,7 @@ __all__ = [
     "MOST_PICTURES",
     "ROLE_SENTENCES",
     "Adjustment",
-    "Change",
+    "AdjustmentChange",
     "ChangeKind",
     "CropBox",
     "CropRatio",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
+from agent import MatchKind, StyleLibrary, StyleMatch
 from agent.storage.curated_styles import curated_descriptions, curated_styles
-from agent.storage.style_values import MatchKind, StyleMatch
-from agent.storage.styles import StyleLibrary
 
 __all__ = ["MatchKind", "StyleLibrary", "StyleMatch", "curated_descriptions", "curated_styles"]

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from agent.adjusting.applying import Adjusted, apply_adjustment, preview
+from agent import (
+    MODEL_COPY_SIDE_PX,
+    check_request,
+    image_of,
+    is_blank_text,
+    open_picture,
+    preview_adjustment,
+    probe_image,
+    take_in_image,
+)
+from agent.adjusting.applying import Adjusted, apply_adjustment
 from agent.adjusting.toning import toned
 from agent.imaging.blankness import blank_of
-from agent.imaging.intake import TakenIn, check_request, is_blank, probe, shown_name, take_in
-from agent.picture_limits import MODEL_COPY_SIDE_PX
+from agent.imaging.intake import TakenIn, shown_name
 from agent.pixels import (
     Raster,
     eight_bits,
     encode_png,
     from_srgb,
-    image_of,
     in_srgb,
-    open_picture,
     pixels_of,
     read_rgb,
     resized,
@@ -36,17 +43,17 @@ __all__ = [
     "from_srgb",
     "image_of",
     "in_srgb",
-    "is_blank",
+    "is_blank_text",
     "open_picture",
     "pixels_of",
-    "preview",
-    "probe",
+    "preview_adjustment",
+    "probe_image",
     "read_rgb",
     "resized",
     "shown_name",
     "shown_rgb",
     "small_copy",
-    "take_in",
+    "take_in_image",
     "to_srgb",
     "toned",
 ]

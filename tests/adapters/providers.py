@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agent import KeyDiagnosis
 from agent.providers.gemini import GeminiProvider
 from agent.providers.gemini_answer import AnswerReader, ArrivedPicture
 from agent.providers.gemini_connection import GeminiConnection
@@ -10,7 +11,6 @@ from agent.providers.gemini_failures import failure_of
 from agent.providers.gemini_key_check import check_key
 from agent.providers.gemini_wire import DUMMY_SIGNATURE, Wire, chat_settings, image_settings, pictures_to_send, to_wire
 from agent.providers.http_failures import Asked, Endpoint
-from agent.providers.key_check import KeyDiagnosis
 from agent.providers.key_desk import KeyDesk
 from agent.providers.openai_answer import TEXT_ENDS
 from agent.providers.openai_compatible import OpenAIProvider

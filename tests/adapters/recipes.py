@@ -6,20 +6,15 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
+from agent import ForeignRecipe, Recipe, RecipeRefusal, RecipeService, RecipeSettings, RefusedRecipe, read_recipe
 from agent.imaging.provenance import (
-    ForeignRecipe,
     ForeignTool,
     ParentDigest,
-    Recipe,
-    RecipeSettings,
-    Refusal,
-    RefusedRecipe,
     SourceType,
     clean,
     embed,
     has_credentials,
     pixels_digest,
-    read,
     reading,
     recipe_of,
 )
@@ -37,7 +32,6 @@ from agent.imaging.provenance.recipe import (
     RecipeStyle,
     to_json,
 )
-from agent.imaging.recipe_desk import RecipeDesk
 
 __all__ = [
     "LONG_TEXT_CHARACTERS",
@@ -47,13 +41,13 @@ __all__ = [
     "ParentDigest",
     "Recipe",
     "RecipeChange",
-    "RecipeDesk",
     "RecipeFact",
     "RecipeMargins",
+    "RecipeRefusal",
+    "RecipeService",
     "RecipeSettings",
     "RecipeSource",
     "RecipeStyle",
-    "Refusal",
     "RefusedRecipe",
     "SourceType",
     "clean",
@@ -64,8 +58,8 @@ __all__ = [
     "look",
     "parameters_text",
     "pixels_digest",
-    "read",
     "read_graph",
+    "read_recipe",
     "recipe_in",
     "recipe_of",
     "to_json",
@@ -75,4 +69,4 @@ __all__ = [
 
 def recipe_in(data: bytes) -> Any:
     """Return what the file tells of how its picture was made, as what JSON can hold; None where it tells nothing."""
-    return to_jsonable_python(reading.read(data))
+    return to_jsonable_python(reading.read_recipe(data))

@@ -7,15 +7,10 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
-from agent import Studio
-from agent.conversation import Turn, TurnState
-from agent.messages import ImageOrigin
-from agent.pictures import Picture
+from agent import GalleryQuery, Housekeeping, ImageOrigin, Picture, Studio, Turn, TurnState
 from agent.storage import checkpoints
 from agent.storage.conversations import ConversationStore
 from agent.storage.disk_reserve import DiskReserve
-from agent.storage.gallery_values import GalleryQuery
-from agent.storage.housekeeping import Housekeeping
 from agent.storage.images import ImageStore
 from agent.storage.journal import CallState
 from agent.storage.rows import picture_row, turn_row

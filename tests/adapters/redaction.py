@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from agent import RedactingFilter, plain_text, secrets_of, urls_in
 from agent.redaction import (
     HIDDEN,
     TOO_DEEP,
-    RedactingFilter,
     json_without_secrets,
     object_without_secrets,
-    secrets_of,
     without_homes,
     without_secrets,
 )
-from agent.tools.trust import MOST_CHARACTERS, Trust, comparable, framed, trust_before, trust_of, urls_in, uses_of_tools
-from agent.untrusted import plain
+from agent.tools.trust import MOST_CHARACTERS, Trust, comparable, framed, trust_before, trust_of, uses_of_tools
 
 __all__ = [
     "HIDDEN",
@@ -25,7 +23,7 @@ __all__ = [
     "framed",
     "json_without_secrets",
     "object_without_secrets",
-    "plain",
+    "plain_text",
     "secrets_of",
     "trust_before",
     "trust_of",

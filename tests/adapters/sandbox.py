@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agent import sandbox
+from agent import ScriptEnding, ScriptError, ScriptResult, sandbox
 from agent.sandbox.process import Spoken
 from agent.sandbox.reply import read_reply
-from agent.sandbox.run import Ending, Protection, Run, ScriptError
+from agent.sandbox.run import Protection
 from agent.sandbox.runner import MAX_CODE_BYTES, MAX_INPUT_CHARACTERS, Sandbox
 
 # Where the script lies that is run in the sandbox.
@@ -17,11 +17,11 @@ __all__ = [
     "FOLDER",
     "MAX_CODE_BYTES",
     "MAX_INPUT_CHARACTERS",
-    "Ending",
     "Protection",
-    "Run",
     "Sandbox",
+    "ScriptEnding",
     "ScriptError",
+    "ScriptResult",
     "Spoken",
     "read_reply",
 ]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from agent.tools.base import Arguments, Reason, Tool, ToolAnswer, ToolContext, tool
+from agent import Tool, ToolAnswer, ToolContext, tool
+from agent.tools.base import Arguments, Reason
 from agent.tools.read_url import read_url
 from agent.tools.registry import TOOLS
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.settings import Settings
+from agent import Settings
 from tests.support.clock import Clock
 
 

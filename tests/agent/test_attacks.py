@@ -12,11 +12,20 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from agent.conversation import Turn
-from agent.events import ConsentAsked, PlanReady, TurnDone, TurnEvent, TurnPaused
-from agent.messages import GroundingPart, Source, TextPart, ToolCallPart
-from agent.settings import Settings
-from agent.studio import Studio
+from agent import (
+    ConsentAsked,
+    GroundingPart,
+    PlanReady,
+    Settings,
+    Source,
+    Studio,
+    TextPart,
+    ToolCallPart,
+    Turn,
+    TurnDone,
+    TurnEvent,
+    TurnPaused,
+)
 from tests.adapters.fetcher import Fetcher, PageExtraction, PageReader, ReadingLimits
 from tests.adapters.markdown import markdown_html
 from tests.adapters.scripted import Asked, Line, calls, says

@@ -13,9 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.conversation import TurnState
-from agent.settings import Settings
-from agent.studio import Studio
+from agent import Settings, Studio, TurnState
 from tests.adapters.records import Housekeeping
 from tests.page import clean_environment
 from tests.support.scenes import run

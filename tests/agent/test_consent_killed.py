@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 from typing import Annotated
 
-from agent.conversation import TurnState
-from agent.settings import Settings
+from agent import Settings, TurnState
 from tests.adapters.scripted import calls, says
 from tests.adapters.tools import Arguments, Reason, ToolAnswer, ToolContext, tool
 from tests.support.children import StudioChild

@@ -7,13 +7,24 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.components import AgentMessage, Component, SmartCanvas, TargetNote
-from agent.conversation import Conversation, EditHistory, EditState, Turn
-from agent.events import TargetChanged, TargetMove
-from agent.messages import ImageOrigin, ImagePart
-from agent.pictures import EditRecord, Picture
-from agent.reviews import Review
-from agent.settings import TurnSettings
+from agent import (
+    AgentMessage,
+    Component,
+    Conversation,
+    EditHistory,
+    EditRecord,
+    EditState,
+    ImageOrigin,
+    ImagePart,
+    Picture,
+    Review,
+    SmartCanvas,
+    TargetChanged,
+    TargetMove,
+    TargetNote,
+    Turn,
+    TurnSettings,
+)
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -5,7 +5,7 @@ import re
 import pytest
 from pydantic import ValidationError
 
-from agent.errors import (
+from agent import (
     Actor,
     AivistaError,
     Charge,

@@ -13,10 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import ErrorCode, StorageFailure
-from agent.events import PictureFailed, PictureReady, TurnDone, TurnFailed
-from agent.settings import Settings
-from agent.studio import Studio
+from agent import ErrorCode, PictureFailed, PictureReady, Settings, StorageFailure, Studio, TurnDone, TurnFailed
 from tests.adapters.records import DiskReserve
 from tests.support.gemini import on_gemini, paint
 from tests.support.scenes import of_type, run

@@ -7,11 +7,18 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from pydantic import SecretStr
 
-from agent.errors import ErrorCode, NetworkFailure
-from agent.settings import Settings
-from agent.storage.gallery_values import FoundBy, GalleryItem, GalleryPage, GalleryQuery
-from agent.storage.preferences import Preferences
-from agent.studio import Studio, TurnRequest
+from agent import (
+    ErrorCode,
+    GalleryFoundBy,
+    GalleryItem,
+    GalleryPage,
+    GalleryQuery,
+    NetworkFailure,
+    Preferences,
+    Settings,
+    Studio,
+    TurnRequest,
+)
 from tests.adapters.catalogue import ModelRole, load_catalogue
 from tests.adapters.scripted import calls
 from tests.agent.workflow.test_retriever import ToyEmbedder, embedded
@@ -44,7 +51,7 @@ async def searched(studio: Studio, query: GalleryQuery, owner: str = "local") ->
     return await studio.gallery_page(owner, query)
 
 
-def why(items: tuple[GalleryItem, ...]) -> list[tuple[str, tuple[FoundBy, ...]]]:
+def why(items: tuple[GalleryItem, ...]) -> list[tuple[str, tuple[GalleryFoundBy, ...]]]:
     return [(item.picture.handle, item.match.found_by if item.match else ()) for item in items]
 
 
@@ -61,7 +68,7 @@ async def test_words_find_what_means_the_same_once_for_all_and_the_day_knows_wha
     await draw(server, studio, conversation.id, "mountain lake")
     before, turns = await studio.spend.day("local"), await studio.spend.conversation(conversation.id, "local")
     page = await searched(studio, MEANS_THE_KITTEN)
-    assert why(page.items) == [("#1", (FoundBy.MEANING,))]
+    assert why(page.items) == [("#1", (GalleryFoundBy.MEANING,))]
     asked = embedded(server)
     assert asked[-1] == [MEANS_THE_KITTEN.words], "the pictures are read first, then the words are asked once"
     assert sum(texts == [MEANS_THE_KITTEN.words] for texts in asked) == 1
@@ -79,20 +86,20 @@ async def test_words_find_what_means_the_same_once_for_all_and_the_day_knows_wha
 @pytest.mark.parametrize(
     ("left_usd", "calls", "found_by"),
     [
-        (0, 0, (FoundBy.WORDS,)),
+        (0, 0, (GalleryFoundBy.WORDS,)),
         # The first call, by which unlike is measured, costs more than is left; none is made after it.
-        (PRICE_A_TOKEN, 1, (FoundBy.WORDS,)),
-        (1, 3, (FoundBy.WORDS, FoundBy.MEANING)),
+        (PRICE_A_TOKEN, 1, (GalleryFoundBy.WORDS,)),
+        (1, 3, (GalleryFoundBy.WORDS, GalleryFoundBy.MEANING)),
     ],
 )
 async def test_nothing_is_asked_when_the_days_cap_is_used_up_and_reading_stops_where_it_is_reached(
-    server: GeminiServer, studio: Studio, left_usd: float, calls: int, found_by: tuple[FoundBy, ...]
+    server: GeminiServer, studio: Studio, left_usd: float, calls: int, found_by: tuple[GalleryFoundBy, ...]
 ) -> None:
     query = GalleryQuery(words="kitten")
     await draw(server, studio, (await studio.new_conversation()).id, "the kitten")
     spent_usd = (await studio.spend.day("local")).price_usd
     await studio.preferences.keep("local", Preferences(cap_day_usd=spent_usd))
-    assert (why((await searched(studio, query)).items), embedded(server)) == ([("#1", (FoundBy.WORDS,))], [])
+    assert (why((await searched(studio, query)).items), embedded(server)) == ([("#1", (GalleryFoundBy.WORDS,))], [])
     await studio.preferences.keep("local", Preferences(cap_day_usd=spent_usd + left_usd))
     assert why((await searched(studio, query)).items) == [("#1", found_by)]
     assert len(embedded(server)) == calls
@@ -119,7 +126,7 @@ async def test_without_a_key_words_alone_are_gone_by(settings: Settings) -> None
         conversation = await studio.new_conversation()
         await run(studio, conversation.id, "draw a red fox")
         page = await studio.gallery_page("local", GalleryQuery(words="fox"))
-        assert why(page.items) == [("#1", (FoundBy.WORDS,))]
+        assert why(page.items) == [("#1", (GalleryFoundBy.WORDS,))]
         assert not (settings.home / "gallery").exists()
 
 

@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.errors import ErrorCode, ToolArgumentError
-from agent.messages import ImageOrigin, ImagePart
-from agent.pictures import Picture
+from agent import ErrorCode, ImageOrigin, ImagePart, Picture, ToolArgumentError
 from tests.adapters.language import Handle, allot_handle, handles_in, next_letter, next_number, parse_handle, resolve
 from tests.support.cases import each_case
 

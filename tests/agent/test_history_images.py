@@ -9,11 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from agent.conversation import Conversation
-from agent.errors import ErrorCode, RequestRefused
+from agent import (
+    ContentPart,
+    Conversation,
+    ErrorCode,
+    ImageOrigin,
+    ImagePart,
+    Picture,
+    PromptMessage,
+    RequestRefused,
+    Role,
+    TextPart,
+    ToolResultPart,
+)
 from agent.history_images import fetch_history_image, replace_history_images
-from agent.messages import ContentPart, ImageOrigin, ImagePart, PromptMessage, Role, TextPart, ToolResultPart
-from agent.pictures import Picture
 from agent.storage.cache import HistoryImageCache
 from agent.storage.images import ImageStore
 from tests.support.cases import each_case

@@ -14,13 +14,20 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from agent.components import FailureNote, PlanCard, SmartCanvas
-from agent.conversation import Conversation, Turn, TurnState
-from agent.errors import ErrorCode
-from agent.events import TurnDone, TurnEvent
-from agent.plans import Decision
-from agent.settings import Settings
-from agent.studio import Studio
+from agent import (
+    Conversation,
+    Decision,
+    ErrorCode,
+    FailureNote,
+    PlanCard,
+    Settings,
+    SmartCanvas,
+    Studio,
+    Turn,
+    TurnDone,
+    TurnEvent,
+    TurnState,
+)
 from tests.adapters.records import Housekeeping
 from tests.support import turns
 from tests.support.children import StudioChild

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from agent.events import TurnDone
-from agent.settings import OPERATOR, OpenAISettings, Settings
-from agent.studio import Studio, TurnRequest
+from agent import OPERATOR, OpenAISettings, Settings, Studio, TurnDone, TurnRequest
 from tests.wire_server import GeminiProcess
 
 FOX = TurnRequest(text="Draw a red fox in the snow, watercolour")

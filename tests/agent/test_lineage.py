@@ -9,8 +9,7 @@ from itertools import pairwise
 
 import pytest
 
-from agent.messages import ImageOrigin
-from agent.pictures import Picture
+from agent import ImageOrigin, Picture
 from tests.adapters.trees import Kin, Lineage, lineage
 from tests.support.cases import each_case
 from tests.support.histories import NOW, image_part

@@ -7,24 +7,28 @@ from collections import Counter
 
 import pytest
 
-from agent.components import PlanCard, SmartCanvas
-from agent.conversation import Conversation, TurnState
-from agent.errors import ErrorCode
-from agent.events import (
+from agent import (
+    Conversation,
+    ErrorCode,
     PictureReady,
     PictureReviewed,
+    PlanCard,
+    PlanEdit,
     PlanReady,
+    Settings,
+    SmartCanvas,
     Step,
+    Studio,
     ThoughtLog,
     TurnDone,
     TurnEvent,
     TurnFailed,
     TurnPaused,
+    TurnRequest,
+    TurnSettings,
+    TurnState,
     TurnStopped,
 )
-from agent.plans import PlanEdit
-from agent.settings import Settings, TurnSettings
-from agent.studio import Studio, TurnRequest
 from tests.support.gemini import SMALL, on_gemini, spoken
 from tests.support.scenes import of_type, only, run
 from tests.support.turns import decide, rows, send, started

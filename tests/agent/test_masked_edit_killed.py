@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.conversation import TurnState
-from agent.settings import Settings
-from agent.studio import Studio
+from agent import Settings, Studio, TurnState
 from tests.support.children import StudioChild
 from tests.support.gemini import KEY, on_gemini
 from tests.support.masked_turns import changed, mask_over, painted_inside, pixels_of

@@ -7,13 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from agent.components import PlanCard
-from agent.conversation import TurnState
-from agent.errors import ErrorCode
-from agent.events import PlanReady, TurnDone, TurnFailed
-from agent.messages import TokenUsage, ToolCallPart
-from agent.settings import Settings, TurnSettings
-from agent.studio import Studio, TurnRequest
+from agent import (
+    ErrorCode,
+    PlanCard,
+    PlanReady,
+    Settings,
+    Studio,
+    TokenUsage,
+    ToolCallPart,
+    TurnDone,
+    TurnFailed,
+    TurnRequest,
+    TurnSettings,
+    TurnState,
+)
 from tests.adapters.scripted import Asked, Line, calls, says
 from tests.bench import prices
 from tests.bench.prices import run_path

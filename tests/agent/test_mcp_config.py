@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import SettingsError
-from agent.settings import Settings
+from agent import Settings, SettingsError
 from tests.adapters.mcp import HttpServer, StdioServer, read_mcp_config
 from tests.adapters.redaction import secrets_of
 

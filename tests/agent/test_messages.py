@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from agent.messages import (
+from agent import (
     CompletionChunk,
     ContentPart,
     GroundingPart,

@@ -12,12 +12,18 @@ import pytest
 from PIL import Image
 from pydantic import SecretStr
 
-from agent.conversation import TurnState
-from agent.errors import ErrorCode
-from agent.events import PictureReady, TextDelta, TurnDone, TurnEvent, TurnFailed
-from agent.messages import ToolCallPart
-from agent.settings import Settings
-from agent.studio import Studio
+from agent import (
+    ErrorCode,
+    PictureReady,
+    Settings,
+    Studio,
+    TextDelta,
+    ToolCallPart,
+    TurnDone,
+    TurnEvent,
+    TurnFailed,
+    TurnState,
+)
 from tests import openai_server, wire_server
 from tests.openai_server import ChatRequest, OpenAIServer, PictureRequest
 from tests.support.openai import with_openai

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image, ImageCms, ImageOps
 
-from agent.errors import ErrorCode, RequestRefused
+from agent import ErrorCode, RequestRefused
 from tests.adapters.pixels import (
     Raster,
     encode_png,

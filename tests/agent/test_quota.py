@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent import Settings, Studio, TurnRequest
-from agent.errors import ErrorCode, RequestRefused
-from agent.events import Step, ThoughtLog, TurnEvent, TurnFailed
+from agent import ErrorCode, RequestRefused, Settings, Step, Studio, ThoughtLog, TurnEvent, TurnFailed, TurnRequest
 from tests.support.turns import send
 
 USED_UP = ErrorCode.VISITOR_QUOTA_USED_UP

@@ -24,7 +24,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue, SecretStr
 
-from agent.settings import OpenAISettings, Settings
+from agent import OpenAISettings, Settings
 from tests.adapters.redaction import (
     HIDDEN,
     TOO_DEEP,

@@ -13,18 +13,33 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from agent.components import AgentMessage, FailureNote, Steps
-from agent.conversation import Conversation, Turn, TurnState
-from agent.errors import ErrorCode, ErrorInfo
-from agent.events import Step, ThoughtLog, TurnFailed
-from agent.messages import PromptMessage, Role, TextPart, TokenUsage, ToolCallPart, ToolResultPart
-from agent.pictures import Picture
+from agent import (
+    AgentMessage,
+    Conversation,
+    ErrorCode,
+    ErrorInfo,
+    FailureNote,
+    Picture,
+    PromptMessage,
+    Review,
+    Role,
+    Settings,
+    Step,
+    Steps,
+    Studio,
+    TextPart,
+    ThoughtLog,
+    TokenUsage,
+    ToolCallPart,
+    ToolResultPart,
+    Turn,
+    TurnFailed,
+    TurnState,
+    report_text,
+)
 from agent.redaction import HIDDEN
-from agent.report import LIMIT_BYTES, log_report, report_text, turn_report
-from agent.reviews import Review
-from agent.settings import Settings
+from agent.report import LIMIT_BYTES, log_report, turn_report
 from agent.storage.journal import CallRecord, CallState, Heard
-from agent.studio import Studio
 from tests.support.cases import each_case
 from tests.support.gemini import on_gemini, paint
 from tests.support.histories import LARGE_SIGNATURE, NOW, SMALL_SIGNATURE, begun_turn, finished, image_part, picture

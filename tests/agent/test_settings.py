@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from agent.errors import SettingsError
-from agent.settings import OpenAISettings, SearchPolicy, Settings, TurnSettings
+from agent import OpenAISettings, SearchPolicy, Settings, SettingsError, TurnSettings
 from tests.support.cases import each_case
 
 KEY = "AIza" + "C4N4RY_" * 5

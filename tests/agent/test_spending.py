@@ -8,23 +8,20 @@ from typing import Any
 
 import pytest
 
-from agent.events import TurnDone
-from agent.plans import CapPassed
-from agent.settings import OpenAISettings, SearchPolicy, Settings, TurnSettings
-from agent.spending import (
-    Caps,
+from agent import (
+    CapPassed,
     Estimate,
+    OpenAISettings,
     PartKind,
-    SoFar,
-    caps_of,
-    estimate,
-    left_usd,
-    passed,
+    SearchPolicy,
+    Settings,
+    Studio,
+    TurnDone,
+    TurnSettings,
     picture_price,
     review_price,
-    used_up,
 )
-from agent.studio import Studio
+from agent.spending import Caps, SoFar, caps_of, estimate, left_usd, passed, used_up
 from tests.adapters.catalogue import Catalogue, ModelRole, Prices, load_catalogue
 from tests.support.cases import each_case
 from tests.support.gemini import on_gemini, paint

@@ -16,11 +16,8 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from agent.errors import ErrorCode, ErrorInfo
-from agent.messages import TokenUsage
-from agent.settings import Settings, TelemetrySettings
+from agent import ErrorCode, ErrorInfo, Retry, Settings, StepKind, TelemetrySettings, TokenUsage, TraceStep
 from agent.telemetry import Telemetry, telemetry_of
-from agent.trace import Retry, StepKind, TraceStep
 from tests.adapters.scripted import calls
 from tests.support.cases import each_case
 from tests.support.children import run_child

@@ -10,10 +10,7 @@ from typing import Annotated
 
 import pytest
 
-from agent.errors import ErrorCode
-from agent.events import Step, ThoughtLog, TurnDone, TurnEvent, TurnFailed
-from agent.messages import Role, ToolCallPart
-from agent.settings import Settings
+from agent import ErrorCode, Role, Settings, Step, ThoughtLog, ToolCallPart, TurnDone, TurnEvent, TurnFailed
 from tests.adapters.scripted import Asked, Line, Script, calls, says
 from tests.adapters.tools import Tool, ToolAnswer, ToolContext, tool
 from tests.support.cases import each_case

@@ -6,9 +6,7 @@ import hashlib
 
 import pytest
 
-from agent.conversation import TurnState
-from agent.settings import Settings
-from agent.studio import Studio
+from agent import Settings, Studio, TurnState
 from tests.support.children import StudioChild
 from tests.support.gemini import KEY, on_gemini
 from tests.wire_server import Answer, Call, GeminiServer, PictureAnswer, Text, WireRequest

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.errors import ErrorCode, RequestRefused
-from agent.settings import Settings
-from agent.studio import Studio
+from agent import ErrorCode, RequestRefused, Settings, Studio
 
 
 async def test_a_copy_and_an_import_have_the_files_and_nobody_else_does(settings: Settings) -> None:

@@ -9,15 +9,27 @@ from typing import Any, TypeVar
 
 from pydantic import SecretStr
 
-from agent import Studio, TurnRequest, TurnSettings
-from agent.components import Component
-from agent.conversation import Conversation, Turn
-from agent.errors import ErrorInfo
-from agent.events import PictureReady, TextDelta, TurnEvent, TurnFailed, TurnStarted
-from agent.pictures import Picture, Receipt, StoredPicture
-from agent.plans import Decision, PlanEdit
-from agent.requests import UploadSource
-from agent.trace import TraceStep
+from agent import (
+    Component,
+    Conversation,
+    Decision,
+    ErrorInfo,
+    Picture,
+    PictureReady,
+    PlanEdit,
+    Receipt,
+    StoredPicture,
+    Studio,
+    TextDelta,
+    TraceStep,
+    Turn,
+    TurnEvent,
+    TurnFailed,
+    TurnRequest,
+    TurnSettings,
+    TurnStarted,
+    UploadSource,
+)
 from tests.support.gemini import KEY
 from tests.support.scenes import of_type, only
 from tests.support.waiting import until

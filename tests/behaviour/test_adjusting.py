@@ -13,15 +13,31 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from agent import Settings, Studio
-from agent.components import ActionPanel, FailureNote, SmartCanvas, Steps
-from agent.conversation import Conversation, Turn, TurnState
-from agent.errors import ErrorCode
-from agent.events import PaintingStarted, Step, ThoughtLog, TurnDone, TurnFailed, TurnStopped
-from agent.messages import ImageOrigin, ImagePart
-from agent.pictures import EXACT_ADJUSTMENT, Picture, StoredPicture
-from agent.settings import TurnSettings
-from tests.adapters.language import Adjustment, Change, ChangeKind, adjustment_wish, read_adjustment
+from agent import (
+    EXACT_ADJUSTMENT,
+    ActionPanel,
+    Conversation,
+    ErrorCode,
+    FailureNote,
+    ImageOrigin,
+    ImagePart,
+    PaintingStarted,
+    Picture,
+    Settings,
+    SmartCanvas,
+    Step,
+    Steps,
+    StoredPicture,
+    Studio,
+    ThoughtLog,
+    Turn,
+    TurnDone,
+    TurnFailed,
+    TurnSettings,
+    TurnState,
+    TurnStopped,
+)
+from tests.adapters.language import Adjustment, AdjustmentChange, ChangeKind, adjustment_wish, read_adjustment
 from tests.adapters.pixels import apply_adjustment
 from tests.behaviour.talk import Talk
 from tests.support.cases import each_case
@@ -100,7 +116,7 @@ async def test_an_adjustment_asks_no_model_costs_nothing_and_the_page_gets_all_t
     assert (turn.requests, done.price_usd, done.usage.total_tokens) == ([], 0.0, 0)
     assert (await talk.picture("#1b")).data == apply_adjustment(BLUE, Adjustment(warmth=30)).data
     assert (made.parents, made.image.origin) == (("#1",), ImageOrigin.EDITED)
-    assert receipt.changes == (Change(kind=ChangeKind.WARMER, amount=30),)
+    assert receipt.changes == (AdjustmentChange(kind=ChangeKind.WARMER, amount=30),)
     assert (receipt.model, receipt.price_usd, receipt.shortfalls) == (EXACT_ADJUSTMENT, 0.0, ())
     assert (receipt.is_sketch, turn.record.state) == (False, TurnState.DONE)
     turn = await talk.say("crop #1b to 1:1")

@@ -11,10 +11,7 @@ import pillow_heif
 import pytest
 from PIL import Image, PngImagePlugin
 
-from agent.errors import Actor, ErrorCode
-from agent.events import TurnDone
-from agent.requests import TurnRequest, UploadSource
-from agent.settings import TurnSettings
+from agent import Actor, ErrorCode, TurnDone, TurnRequest, TurnSettings, UploadSource
 from tests.behaviour.conftest import OpenTalk
 from tests.behaviour.talk import Talk
 from tests.support.gemini import SMALL, paint

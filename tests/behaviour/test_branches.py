@@ -6,10 +6,18 @@ import asyncio
 
 import pytest
 
-from agent.components import PlanCard, SmartCanvas
-from agent.conversation import Conversation, TurnState
-from agent.errors import ErrorCode, RequestRefused
-from agent.events import Step, ThoughtLog, TurnDone, TurnPaused
+from agent import (
+    Conversation,
+    ErrorCode,
+    PlanCard,
+    RequestRefused,
+    SmartCanvas,
+    Step,
+    ThoughtLog,
+    TurnDone,
+    TurnPaused,
+    TurnState,
+)
 from tests.adapters.records import turns_with_checkpoints
 from tests.behaviour.conftest import OpenTalk
 from tests.behaviour.talk import Talk, TurnResult

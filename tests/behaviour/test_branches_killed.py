@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agent import Settings, Studio
-from agent.components import FailureNote
-from agent.conversation import Turn, TurnState
-from agent.errors import ErrorCode
+from agent import ErrorCode, FailureNote, Settings, Studio, Turn, TurnState
 from tests.behaviour.talk import Talk
 from tests.support.children import StudioChild
 from tests.support.gemini import on_gemini

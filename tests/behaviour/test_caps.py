@@ -15,20 +15,25 @@ import pytest_asyncio
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
-from agent import Settings, Studio
-from agent.components import ConsentCard, FailureNote, PlanCard
-from agent.conversation import TurnState
-from agent.errors import ErrorCode
-from agent.events import (
+from agent import (
+    CapPassed,
     ConsentAsked,
+    ConsentCard,
+    ErrorCode,
+    FailureNote,
     PaintingStarted,
     PictureReady,
+    Plan,
+    PlanCard,
+    PlanEdit,
     PlanReady,
+    Settings,
+    Studio,
     TurnDone,
     TurnFailed,
     TurnPaused,
+    TurnState,
 )
-from agent.plans import CapPassed, Plan, PlanEdit
 from tests.behaviour.conftest import OpenTalk
 from tests.behaviour.talk import Talk, TurnResult
 from tests.support.gemini import SMALL, paint

@@ -9,11 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from agent import Studio
-from agent.components import SmartCanvas
-from agent.conversation import Conversation, TurnState
-from agent.errors import ErrorCode
-from agent.events import PaintingStarted, Step, TextDelta, ThoughtLog, TurnDone, TurnEvent, TurnPaused, TurnStarted
+from agent import (
+    Conversation,
+    ErrorCode,
+    PaintingStarted,
+    SmartCanvas,
+    Step,
+    Studio,
+    TextDelta,
+    ThoughtLog,
+    TurnDone,
+    TurnEvent,
+    TurnPaused,
+    TurnStarted,
+    TurnState,
+)
 from tests.behaviour.conftest import OpenTalk, settings_in
 from tests.behaviour.talk import Talk
 from tests.support.gemini import SMALL, paint

@@ -9,13 +9,28 @@ from pathlib import Path
 
 import pytest
 
-from agent import Settings, Studio
-from agent.components import AskBack, PlanCard, SmartCanvas
-from agent.conversation import Turn, TurnState
-from agent.errors import ErrorCode
-from agent.events import PaintingStarted, PlanReady, Step, ThoughtLog, TurnDone, TurnFailed, TurnPaused, TurnStarted
-from agent.messages import Role, ToolResultPart
-from agent.plans import Plan, PlanEdit
+from agent import (
+    AskBack,
+    ErrorCode,
+    PaintingStarted,
+    Plan,
+    PlanCard,
+    PlanEdit,
+    PlanReady,
+    Role,
+    Settings,
+    SmartCanvas,
+    Step,
+    Studio,
+    ThoughtLog,
+    ToolResultPart,
+    Turn,
+    TurnDone,
+    TurnFailed,
+    TurnPaused,
+    TurnStarted,
+    TurnState,
+)
 from tests.behaviour.conftest import OpenTalk
 from tests.behaviour.talk import Talk, TurnResult
 from tests.support import turns

@@ -11,11 +11,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from agent import Studio
-from agent.components import ConsentCard
-from agent.conversation import TurnState
-from agent.events import ConsentAsked, PlanReady, TurnDone, TurnPaused
-from agent.plans import Ask
+from agent import Ask, ConsentAsked, ConsentCard, PlanReady, Studio, TurnDone, TurnPaused, TurnState
 from tests.adapters.tools import letter_tools
 from tests.behaviour.conftest import settings_in
 from tests.behaviour.talk import Talk, TurnResult

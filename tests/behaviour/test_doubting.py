@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent.components import AskBack, SmartCanvas
-from agent.conversation import TurnState
-from agent.events import QuestionAsked, TurnDone
+from agent import AskBack, QuestionAsked, SmartCanvas, TurnDone, TurnState
 from tests.adapters.language import ASK_INSTEAD
 from tests.behaviour.talk import Script, Talk, TurnResult
 from tests.support.cases import each_case

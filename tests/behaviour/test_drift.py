@@ -7,9 +7,7 @@ import logging
 import numpy as np
 import pytest
 
-from agent.errors import ErrorCode, RequestRefused
-from agent.events import TurnDone
-from agent.requests import Mask
+from agent import ErrorCode, Mask, RequestRefused, TurnDone
 from tests.adapters.masks import packed
 from tests.behaviour.conftest import OpenTalk
 from tests.behaviour.talk import Talk, TurnResult

@@ -9,11 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from agent.errors import ErrorCode
-from agent.events import PaintingStarted, PlanReady
-from agent.messages import ImageOrigin
-from agent.pictures import Margins
-from agent.requests import Expansion, Mask
+from agent import ErrorCode, Expansion, ImageOrigin, Margins, Mask, PaintingStarted, PlanReady
 from tests.behaviour.talk import Talk
 from tests.bench.masking_simulator import Redrawing
 from tests.support.gemini import paint

@@ -11,12 +11,22 @@ from typing import Any, Literal
 import pytest
 from pydantic import SecretStr
 
-from agent.components import AgentMessage, FailureNote, SmartCanvas, Steps
-from agent.conversation import TurnState
-from agent.errors import ErrorCode as E
-from agent.events import PictureFailed, Step, TurnDone, TurnFailed
-from agent.messages import GroundingPart, Role, ToolCallPart
-from agent.settings import Settings
+from agent import (
+    AgentMessage,
+    FailureNote,
+    GroundingPart,
+    PictureFailed,
+    Role,
+    Settings,
+    SmartCanvas,
+    Step,
+    Steps,
+    ToolCallPart,
+    TurnDone,
+    TurnFailed,
+    TurnState,
+)
+from agent import ErrorCode as E
 from tests.adapters.scripted import Asked, Line, calls, finds
 from tests.behaviour.conftest import OpenTalk
 from tests.behaviour.talk import Talk, TurnResult

@@ -7,10 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent.components import SearchNote
-from agent.errors import ErrorCode
-from agent.events import SearchFound, TurnDone, TurnFailed
-from agent.messages import Source
+from agent import ErrorCode, SearchFound, SearchNote, Source, TurnDone, TurnFailed
 from tests.behaviour.conftest import OpenTalk
 from tests.behaviour.talk import Talk
 from tests.support.cases import each_case

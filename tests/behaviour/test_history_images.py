@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.events import TurnDone
+from agent import TurnDone
 from tests.behaviour.conftest import OpenTalk
 from tests.support.scenes import png
 from tests.wire_server import Answer, Call, Text, WireRequest

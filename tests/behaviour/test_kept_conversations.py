@@ -7,10 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from agent.components import SmartCanvas
-from agent.conversation import TurnState
-from agent.errors import ErrorCode, ErrorInfo, RequestRefused
-from agent.events import TurnDone, TurnEvent, TurnStopped
+from agent import ErrorCode, ErrorInfo, RequestRefused, SmartCanvas, TurnDone, TurnEvent, TurnState, TurnStopped
 from tests.adapters.records import gallery_ids
 from tests.behaviour.conftest import OpenTalk
 from tests.behaviour.talk import Talk

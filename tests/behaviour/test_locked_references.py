@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from agent.settings import ReferenceMode, TurnSettings
+from agent import ReferenceMode, TurnSettings
 from tests.behaviour.talk import Talk, TurnResult
 from tests.support.gemini import SMALL, paint
 from tests.support.scenes import png

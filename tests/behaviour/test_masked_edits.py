@@ -12,11 +12,22 @@ import pytest
 import pytest_asyncio
 from PIL import Image
 
-from agent.components import PlanCard, SmartCanvas
-from agent.errors import ErrorCode, RequestRefused
-from agent.events import PaintingStarted, PictureReviewed, PlanReady, TurnDone, TurnPaused, TurnStopped
-from agent.pictures import Margins
-from agent.requests import Expansion, Mask, upload_number
+from agent import (
+    ErrorCode,
+    Expansion,
+    Margins,
+    Mask,
+    PaintingStarted,
+    PictureReviewed,
+    PlanCard,
+    PlanReady,
+    RequestRefused,
+    SmartCanvas,
+    TurnDone,
+    TurnPaused,
+    TurnStopped,
+    upload_number,
+)
 from tests.adapters.masks import packed
 from tests.adapters.pixels import read_rgb
 from tests.behaviour.conftest import OpenTalk

@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageColor
 
-from agent.errors import ErrorCode, RequestRefused
-from agent.pictures import Picture, PixelSize, Receipt, Reduction, ReductionKind
-from agent.requests import Mask
+from agent import ErrorCode, Mask, Picture, PixelSize, Receipt, Reduction, ReductionKind, RequestRefused
 from tests.adapters.masks import packed
 from tests.adapters.pixels import Raster, encode_png, open_picture
 from tests.adapters.records import ImageStore

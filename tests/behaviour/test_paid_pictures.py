@@ -10,12 +10,24 @@ from typing import Any
 
 import pytest
 
-from agent import Settings, TurnRequest, TurnSettings
-from agent.components import FailureNote, PlanCard, SmartCanvas
-from agent.errors import ErrorCode
-from agent.events import PaintingStarted, PictureFailed, PictureReady, PlanReady, Step, ThoughtLog, TurnDone
-from agent.pictures import Blank
-from agent.plans import PlanEdit
+from agent import (
+    Blank,
+    ErrorCode,
+    FailureNote,
+    PaintingStarted,
+    PictureFailed,
+    PictureReady,
+    PlanCard,
+    PlanEdit,
+    PlanReady,
+    Settings,
+    SmartCanvas,
+    Step,
+    ThoughtLog,
+    TurnDone,
+    TurnRequest,
+    TurnSettings,
+)
 from tests.adapters.scripted import Asked, Line, calls
 from tests.adapters.scripted import Hold as Gated
 from tests.behaviour.talk import Talk

@@ -13,13 +13,27 @@ from typing import Any, Literal
 import pytest
 import pytest_asyncio
 
-from agent import Settings
-from agent.components import AgentMessage, FailureNote, SearchNote, SmartCanvas
-from agent.conversation import TurnState
-from agent.errors import Charge, ErrorCode
-from agent.events import PictureReviewed, SearchFound, Step, TextDelta, ThoughtLog, TurnDone, TurnEvent, TurnFailed
-from agent.messages import Source, TextPart
-from agent.settings import Patiences
+from agent import (
+    AgentMessage,
+    Charge,
+    ErrorCode,
+    FailureNote,
+    Patiences,
+    PictureReviewed,
+    SearchFound,
+    SearchNote,
+    Settings,
+    SmartCanvas,
+    Source,
+    Step,
+    TextDelta,
+    TextPart,
+    ThoughtLog,
+    TurnDone,
+    TurnEvent,
+    TurnFailed,
+    TurnState,
+)
 from tests.adapters.scripted import Hold as Gated
 from tests.adapters.scripted import Line, calls, says
 from tests.behaviour.conftest import OpenTalk

@@ -6,10 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent.errors import Actor, Charge, ErrorCode
-from agent.events import TurnDone
-from agent.pictures import ReferenceRole
-from agent.requests import Expansion
+from agent import Actor, Charge, ErrorCode, Expansion, ReferenceRole, TurnDone
 from tests.behaviour.talk import Talk
 from tests.support.cases import each_case
 from tests.support.gemini import SMALL, paint, search

@@ -5,9 +5,17 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from agent.conversation import TurnState
-from agent.errors import ErrorCode
-from agent.events import PlanReady, QuestionAsked, TextDelta, TurnDone, TurnFailed, TurnPaused, TurnStopped
+from agent import (
+    ErrorCode,
+    PlanReady,
+    QuestionAsked,
+    TextDelta,
+    TurnDone,
+    TurnFailed,
+    TurnPaused,
+    TurnState,
+    TurnStopped,
+)
 from tests.behaviour.conftest import OpenTalk
 from tests.behaviour.talk import Talk, TurnResult
 from tests.support.gemini import SMALL, paint

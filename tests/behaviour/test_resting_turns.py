@@ -9,11 +9,24 @@ from dataclasses import replace
 
 import pytest
 
-from agent.components import AgentMessage, AskBack, PlanCard, Steps
-from agent.conversation import Turn, TurnState
-from agent.errors import ErrorCode
-from agent.events import PlanReady, Step, ThoughtLog, TurnDone, TurnEvent, TurnFailed, TurnPaused, TurnStopped
-from agent.plans import Decision
+from agent import (
+    AgentMessage,
+    AskBack,
+    Decision,
+    ErrorCode,
+    PlanCard,
+    PlanReady,
+    Step,
+    Steps,
+    ThoughtLog,
+    Turn,
+    TurnDone,
+    TurnEvent,
+    TurnFailed,
+    TurnPaused,
+    TurnState,
+    TurnStopped,
+)
 from tests.behaviour.conftest import OpenTalk
 from tests.behaviour.talk import Talk, TurnResult
 from tests.support.gemini import SMALL, paint, search

@@ -7,11 +7,24 @@ from collections.abc import Sequence
 
 import pytest
 
-from agent.components import AgentMessage, AskBack, Component, FailureNote, SmartCanvas
-from agent.conversation import Turn, TurnState
-from agent.errors import ErrorCode, RequestRefused
-from agent.events import PictureReady, Step, ThoughtLog, TurnDone, TurnFailed, TurnStopped
-from agent.messages import Role
+from agent import (
+    AgentMessage,
+    AskBack,
+    Component,
+    ErrorCode,
+    FailureNote,
+    PictureReady,
+    RequestRefused,
+    Role,
+    SmartCanvas,
+    Step,
+    ThoughtLog,
+    Turn,
+    TurnDone,
+    TurnFailed,
+    TurnState,
+    TurnStopped,
+)
 from tests.behaviour.conftest import OpenTalk
 from tests.behaviour.talk import Talk, TurnResult
 from tests.support.gemini import SMALL, paint

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from agent import Studio
-from agent.events import Step, ThoughtLog, TurnDone
+from agent import Step, Studio, ThoughtLog, TurnDone
 from tests.behaviour.conftest import OpenTalk, settings_in
 from tests.behaviour.talk import Talk, TurnResult
 from tests.support.gemini import SMALL, paint, search

@@ -11,13 +11,21 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from agent.components import FailureNote, SmartCanvas
-from agent.conversation import TurnState
-from agent.events import PictureReady, PictureReviewed, Step, ThoughtLog, TurnDone, TurnEvent
-from agent.messages import TokenUsage
-from agent.reviews import Review
-from agent.settings import Settings
-from agent.studio import Studio
+from agent import (
+    FailureNote,
+    PictureReady,
+    PictureReviewed,
+    Review,
+    Settings,
+    SmartCanvas,
+    Step,
+    Studio,
+    ThoughtLog,
+    TokenUsage,
+    TurnDone,
+    TurnEvent,
+    TurnState,
+)
 from tests import openai_server
 from tests.adapters.catalogue import ModelRole, load_catalogue
 from tests.adapters.language import prompt

@@ -7,10 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent import Settings
-from agent.components import FailureNote
-from agent.errors import ErrorCode, ErrorInfo
-from agent.events import Step, ThoughtLog, TurnFailed, TurnPaused
+from agent import ErrorCode, ErrorInfo, FailureNote, Settings, Step, ThoughtLog, TurnFailed, TurnPaused
 from tests.adapters.language import reworded_by_rule
 from tests.adapters.scripted import Asked, Line, calls
 from tests.behaviour.talk import Talk, TurnResult

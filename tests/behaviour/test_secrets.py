@@ -13,10 +13,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from agent import Settings
-from agent.errors import AivistaError, ErrorCode
-from agent.events import TurnDone
-from agent.messages import PromptMessage, Role, TextPart
+from agent import AivistaError, ErrorCode, PromptMessage, Role, Settings, TextPart, TurnDone
 from tests.adapters.catalogue import ModelRole, load_catalogue
 from tests.adapters.providers import GeminiProvider
 from tests.adapters.records import ImageStore

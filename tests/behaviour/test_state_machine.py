@@ -20,9 +20,17 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
 from pydantic import SecretStr
 
-from agent import Settings, Studio, TurnRequest, TurnSettings
-from agent.conversation import Conversation
-from agent.events import PaintingStarted, TurnDone, TurnEvent, TurnStopped
+from agent import (
+    Conversation,
+    PaintingStarted,
+    Settings,
+    Studio,
+    TurnDone,
+    TurnEvent,
+    TurnRequest,
+    TurnSettings,
+    TurnStopped,
+)
 from tests.adapters.records import faults_in, pictures_in_gallery
 from tests.support.gemini import KEY, SMALL, on_gemini, paint
 from tests.support.scenes import png

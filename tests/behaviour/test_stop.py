@@ -9,10 +9,22 @@ from typing import Any
 
 import pytest
 
-from agent.components import AgentMessage, SmartCanvas, StoppedNote
-from agent.conversation import Conversation, TurnState
-from agent.events import PictureReady, Step, TextDelta, ThoughtLog, TurnDone, TurnFailed, TurnStarted, TurnStopped
-from agent.messages import Role
+from agent import (
+    AgentMessage,
+    Conversation,
+    PictureReady,
+    Role,
+    SmartCanvas,
+    Step,
+    StoppedNote,
+    TextDelta,
+    ThoughtLog,
+    TurnDone,
+    TurnFailed,
+    TurnStarted,
+    TurnState,
+    TurnStopped,
+)
 from tests.behaviour.conftest import OpenTalk
 from tests.behaviour.talk import Talk, TurnResult
 from tests.support.children import children_that_run

@@ -14,11 +14,20 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from agent.errors import ErrorCode, RequestRefused
-from agent.events import StepTraced, TurnDone, TurnStopped
-from agent.messages import TextPart, TokenUsage
-from agent.settings import Patiences, Settings
-from agent.trace import StepKind, StepSummary, TraceStep
+from agent import (
+    ErrorCode,
+    Patiences,
+    RequestRefused,
+    Settings,
+    StepKind,
+    StepSummary,
+    StepTraced,
+    TextPart,
+    TokenUsage,
+    TraceStep,
+    TurnDone,
+    TurnStopped,
+)
 from tests.adapters.redaction import HIDDEN
 from tests.adapters.scripted import Embedding, Line, calls
 from tests.behaviour.conftest import OpenTalk

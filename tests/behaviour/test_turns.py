@@ -7,20 +7,24 @@ import json
 
 import pytest
 
-from agent.components import ActionPanel, AgentMessage, AskBack, SmartCanvas
-from agent.conversation import TurnState
-from agent.errors import ErrorCode, RequestRefused
-from agent.events import (
+from agent import (
+    ActionPanel,
+    AgentMessage,
+    AskBack,
+    ErrorCode,
+    MissingStyleReason,
     QuestionAsked,
+    RequestRefused,
+    Role,
+    SmartCanvas,
     Step,
     TextDelta,
     ThoughtLog,
     TurnDone,
     TurnFailed,
     TurnStarted,
+    TurnState,
 )
-from agent.messages import Role
-from agent.pictures import MissingStyleReason
 from tests.behaviour.conftest import OpenTalk
 from tests.behaviour.talk import Talk
 from tests.support.gemini import SMALL, paint

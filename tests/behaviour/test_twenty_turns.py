@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent.conversation import TurnState
-from agent.events import PictureReady, Step, ThoughtLog, TurnDone
-from agent.pictures import EXACT_ADJUSTMENT
+from agent import EXACT_ADJUSTMENT, PictureReady, Step, ThoughtLog, TurnDone, TurnState
 from tests.behaviour.conftest import OpenTalk
 from tests.behaviour.talk import Talk
 from tests.support.gemini import paint, search

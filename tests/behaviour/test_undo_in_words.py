@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.components import ActionPanel, AgentMessage, TargetNote
-from agent.events import TargetChanged, TurnDone
+from agent import ActionPanel, AgentMessage, TargetChanged, TargetNote, TurnDone
 from tests.behaviour.conftest import OpenTalk
 from tests.behaviour.talk import Talk
 from tests.support.gemini import SMALL, paint

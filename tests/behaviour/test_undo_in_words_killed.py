@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent import Settings, Studio
-from agent.components import SmartCanvas, TargetNote
+from agent import Settings, SmartCanvas, Studio, TargetNote
 from tests.support.children import StudioChild
 from tests.support.scenes import png
 from tests.support.turns import at_rest

@@ -22,9 +22,8 @@ def parts() -> list[tuple[str, bool]]:
     import tempfile
     from pathlib import Path
 
+    from agent import Settings, Studio
     from agent.providers.catalogue import load_catalogue
-    from agent.settings import Settings
-    from agent.studio import Studio
     from webui.page import build_page
     from webui.sessions import open_sessions
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from agent.messages import ImageOrigin, ImagePart
-from agent.pictures import Picture, Receipt
+from agent import ImageOrigin, ImagePart, Picture, Receipt
 from tests.adapters.records import picture_row
 from tests.bench.measuring import in_turn, spread, timed
 

@@ -19,10 +19,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from agent.components import AgentMessage, SmartCanvas
-from agent.conversation import Turn, TurnState
-from agent.messages import PromptMessage, Role, TextPart, TokenUsage
-from agent.settings import TurnSettings
+from agent import AgentMessage, PromptMessage, Role, SmartCanvas, TextPart, TokenUsage, Turn, TurnSettings, TurnState
 from tests.adapters.records import ConversationStore, ImageStore, turn_row
 from tests.bench.growing import Grown, as_markdown, asked_of_both, insert, picture_of
 from tests.bench.measuring import timed

@@ -18,13 +18,7 @@ from typing import Any
 
 from PIL import Image, ImageDraw
 
-from agent.components import PlanCard
-from agent.conversation import TurnState
-from agent.plans import Decision
-from agent.requests import Expansion, Mask
-from agent.settings import Settings
-from agent.spending import Estimate
-from agent.studio import Studio, TurnRequest
+from agent import Decision, Estimate, Expansion, Mask, PlanCard, Settings, Studio, TurnRequest, TurnState
 from tests.bench.measuring import machine
 from tests.support.gemini import on_gemini, paint, search
 from tests.wire_server import Call, Calls, GeminiServer, Grounding, HttpError, PictureAnswer, Search, Text

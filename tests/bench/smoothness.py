@@ -18,9 +18,7 @@ from typing import Any
 
 from playwright.sync_api import Browser
 
-from agent.requests import TurnRequest
-from agent.settings import Settings, TurnSettings
-from agent.studio import Studio
+from agent import Settings, Studio, TurnRequest, TurnSettings
 from tests.bench.browser import Spent, Tab, running_chromium, watched_tab
 from tests.bench.measuring import machine
 from tests.page import PageProcess

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent.storage.styles import StyleLibrary
+from agent import StyleLibrary
 
 WISHES = Path(__file__).parent / "styles_wishes.toml"
 HALVES = ("tuning", "held_out")

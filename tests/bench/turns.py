@@ -17,12 +17,10 @@ from google.genai import types
 from PIL import Image
 from pydantic import SecretStr
 
-from agent.events import TextDelta, TurnDone, TurnEvent, TurnFailed
+from agent import Settings, Studio, TextDelta, TurnDone, TurnEvent, TurnFailed, TurnRequest
 from agent.imaging.contract import declaration
 from agent.prompts import prompt
 from agent.providers.catalogue import load_catalogue
-from agent.settings import Settings
-from agent.studio import Studio, TurnRequest
 from agent.tools.registry import TOOLS
 from tests.bench.measuring import Figure, compared, in_turn, spread, timed
 from tests.wire_server import GeminiProcess

@@ -17,11 +17,19 @@ from typing import Any
 
 from google.genai import types
 
-from agent.events import PictureReady, PictureReviewed, Step, ThoughtLog, TurnDone
+from agent import (
+    ModelRole,
+    PictureReady,
+    PictureReviewed,
+    Step,
+    Studio,
+    ThoughtLog,
+    TurnDone,
+    TurnRequest,
+    TurnSettings,
+)
 from agent.prompts import prompt
-from agent.providers.catalogue import ModelRole, load_catalogue
-from agent.settings import TurnSettings
-from agent.studio import Studio, TurnRequest
+from agent.providers.catalogue import load_catalogue
 from agent.workflow.reviewing import REVIEW_SCHEMA
 from tests.bench.brains import STYLE
 from tests.bench.measuring import Figure, in_turn, resident_mb, spread, with_worst

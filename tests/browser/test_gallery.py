@@ -11,7 +11,7 @@ import httpx
 import pytest
 from playwright.sync_api import APIResponse, Locator, Page, Route, expect
 
-from tests.adapters.recipes import Recipe, read
+from tests.adapters.recipes import Recipe, read_recipe
 from tests.page import PageProcess
 from tests.page.hands import (
     begin_anew,
@@ -302,11 +302,11 @@ def pictures_are_chosen_taken_away_starred_and_deleted_by_mouse_and_by_keys(
         assert len(files) == 2
         assert any("red-fox" in name for name in files)
         assert any("鲸鱼" in name for name in files)
-        assert all(isinstance(read(data), Recipe) for data in files.values())
+        assert all(isinstance(read_recipe(data), Recipe) for data in files.values())
         bar(page).get_by_role("button", name="Other copies").click()
         files = downloaded(page, page.get_by_role("menuitem", name="Clean copy"), folder / "clean.zip")
         assert all(name.endswith("-clean.png") for name in files)
-        assert [read(data) for data in files.values()] == [None, None]
+        assert [read_recipe(data) for data in files.values()] == [None, None]
         assert list((studio.home / "temporary").iterdir()) == []
         page.keyboard.press("Escape")
         expect(bar(page)).to_be_hidden()

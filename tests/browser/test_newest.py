@@ -8,8 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from playwright.sync_api import BrowserContext, Page, expect
 
-from agent.settings import Settings
-from agent.studio import Studio
+from agent import Settings, Studio
 from tests.page import PageProcess
 from tests.page.hands import composer, expect_loaded, expect_rest, open_at, open_page, pictures, say
 from tests.page.journeys import step

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import BrowserContext, CDPSession, FloatRect, Locator, Page, Request, expect
 
-from agent.requests import Expansion
+from agent import Expansion
 from tests.page import PageProcess
 from tests.page.hands import attach, begin_anew, composer, expect_rest, open_at, pictures, say
 from tests.page.journeys import Called, step

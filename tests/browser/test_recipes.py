@@ -10,7 +10,7 @@ from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 
-from tests.adapters.recipes import Recipe, embed, read
+from tests.adapters.recipes import Recipe, embed, read_recipe
 from tests.page import PageProcess
 from tests.page.hands import Held, attach, begin_anew, composer, drop, expect_rest, open_at, open_page, pictures, say
 from tests.page.journeys import step
@@ -61,10 +61,10 @@ def card(page: Page) -> Locator:
 
 
 def a_downloaded_picture_tells_its_recipe_and_a_clean_copy_nothing(taken: Taken) -> None:
-    recipe = read(taken.file.read_bytes())
+    recipe = read_recipe(taken.file.read_bytes())
     assert isinstance(recipe, Recipe)
     assert (recipe.words, recipe.asked_aspect_ratio) == (WISH, "3:2")
-    assert read(taken.clean.read_bytes()) is None
+    assert read_recipe(taken.clean.read_bytes()) is None
     assert b"fox" not in taken.clean.read_bytes()
     with Image.open(taken.file) as first, Image.open(taken.clean) as second:
         assert first.tobytes() == second.tobytes()

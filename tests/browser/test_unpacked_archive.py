@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
-from agent.components import AgentMessage
-from agent.conversation import WholeConversation
+from agent import AgentMessage, WholeConversation
 from tests.agent.archive.shelf import kept_turns, place
 
 SCRIPT = "<script>document.title = 'taken over'</script><img src=x onerror=\"document.title = 'taken over'\">"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from agent.providers.catalogue import ModelRole, load_catalogue, override_variable
-from agent.settings import Variable, variables
+from agent import ModelRole, Variable, variables
+from agent.providers.catalogue import load_catalogue, override_variable
 from tests.page import run_command
 
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"

@@ -13,52 +13,72 @@ from typing import get_args
 from pydantic import BaseModel
 
 import agent
-from agent.archive.archive import Archive, ExportedArchive
-from agent.archive.importing import ImportReport
-from agent.components import Component
-from agent.conversation import Conversation, ConversationInfo, Turn, TurnState
-from agent.error_codes import Actor
-from agent.errors import AivistaError, ErrorInfo, RateLimited
-from agent.events import Step, TurnEvent
-from agent.imaging.recipe_desk import PictureFile, RecipeDesk
-from agent.messages import ImagePart, Source, TokenUsage
-from agent.pictures import (
+from agent import (
+    Actor,
+    AivistaError,
+    Archive,
+    Ask,
+    Component,
+    Conversation,
+    ConversationInfo,
+    Decision,
     DriftRecord,
     EditRecord,
+    ErrorInfo,
+    Expansion,
+    ExportedArchive,
     Fact,
-    Picture,
-    Receipt,
-    Reference,
-    ReferenceRole,
-    StoredPicture,
-    StyleUse,
-)
-from agent.plans import Ask, Decision, Plan, PlanEdit
-from agent.requests import Expansion, Mask, TurnRequest
-from agent.reviews import Review
-from agent.settings import (
+    Gallery,
+    GalleryItem,
+    GalleryMatch,
+    GalleryPage,
+    GalleryQuery,
     ImageModelChoice,
+    ImagePart,
+    ImportReport,
+    Mask,
     OpenAISettings,
     Patiences,
+    Picture,
+    PictureFile,
+    Plan,
+    PlanEdit,
+    Preferences,
+    PreferenceStore,
     ProviderChoice,
+    RateLimited,
+    Receipt,
+    RecipeService,
+    Reference,
+    ReferenceRole,
+    Review,
     ReviewChoice,
     SearchPolicy,
     Settings,
+    Source,
+    SpendBook,
+    Spent,
+    Step,
+    StepSummary,
+    StoredPicture,
+    Studio,
+    Style,
+    StyleDraft,
+    StyleLibrary,
+    StyleUse,
     TelemetrySettings,
     TextModelChoice,
+    TokenUsage,
+    Traces,
+    TraceStep,
+    Turn,
+    TurnEvent,
+    TurnRequest,
     TurnSettings,
+    TurnState,
+    Workspace,
     variables_of,
 )
-from agent.storage.gallery import Gallery
-from agent.storage.gallery_values import GalleryItem, GalleryMatch, GalleryPage, GalleryQuery
-from agent.storage.preferences import Preferences, PreferenceStore
-from agent.storage.spend import SpendBook, Spent
-from agent.storage.style_values import Style, StyleDraft
-from agent.storage.styles import StyleLibrary
-from agent.storage.traces import Traces
-from agent.storage.workspace import Workspace
-from agent.studio import Studio
-from agent.trace import StepSummary, TraceStep
 
 PAGE = Path(__file__).parents[2] / "docs" / "python-api.md"
 COMMAND = "python -m tests.docs"
@@ -77,7 +97,7 @@ SECTIONS: dict[str, tuple[type, ...]] = {
         *(Workspace, StyleLibrary, Style, StyleDraft),
         *(SpendBook, Spent, PreferenceStore, Preferences, Traces),
     ),
-    "Taking along": (Archive, ExportedArchive, ImportReport, RecipeDesk, PictureFile),
+    "Taking along": (Archive, ExportedArchive, ImportReport, RecipeService, PictureFile),
     "Settings of the operator": (Settings, OpenAISettings, Patiences, TelemetrySettings),
     "Errors": (AivistaError, RateLimited, ErrorInfo, Actor),
 }
@@ -91,15 +111,14 @@ CHOICES = {
 _PAGE = """# The Python API
 
 Made from the code by `{command}`; a test compares. `Studio` is the whole program without a screen: the page, the
-[HTTP API](api.md) and the [MCP server](mcp-server.md) go through it as well. `from agent import Studio, Settings,
-TurnRequest, TurnSettings, StoredPicture` is enough to begin; each name below stands with the module it is from.
+[HTTP API](api.md) and the [MCP server](mcp-server.md) go through it as well. Every name below is imported from `agent`;
+a module is loaded when one of its names is first asked for.
 
 ```python
 import asyncio
 import os
 
-from agent import Settings, Studio, TurnRequest, TurnSettings
-from agent.events import PictureReady, TextDelta, TurnFailed
+from agent import PictureReady, Settings, Studio, TextDelta, TurnFailed, TurnRequest, TurnSettings
 
 
 async def main() -> None:
@@ -132,6 +151,12 @@ asyncio.run(main())
 * Choices: {choices}.
 
 {sections}
+
+## The other names
+
+| name | what it is |
+| --- | --- |
+{others}
 """
 
 
@@ -139,7 +164,7 @@ def page() -> str:
     """Return the whole page."""
     sections = (f"## {heading}\n\n" + "\n\n".join(map(_entry, names)) for heading, names in SECTIONS.items())
     choices = (f"`{name}` is {_alternatives(get_args(choice))}" for name, choice in CHOICES.items())
-    return _PAGE.format(command=COMMAND, choices="; ".join(choices), sections="\n\n".join(sections))
+    return _PAGE.format(command=COMMAND, choices="; ".join(choices), sections="\n\n".join(sections), others=_others())
 
 
 def _alternatives(values: Sequence[str]) -> str:
@@ -148,12 +173,27 @@ def _alternatives(values: Sequence[str]) -> str:
 
 
 def _entry(cls: type) -> str:
-    parts = [f"### {cls.__name__}", f"`from {_module(cls)} import {cls.__name__}`", _said(cls), _outline(cls)]
+    parts = [f"### {cls.__name__}", _said(cls), _outline(cls)]
     return "\n\n".join(filter(None, parts))
 
 
-def _module(cls: type) -> str:
-    return "agent" if cls.__name__ in agent.__all__ else cls.__module__
+def _others() -> str:
+    """Return a row for each public name that has no entry of its own, with the first sentence it says of itself."""
+    shown = {cls.__name__ for names in SECTIONS.values() for cls in names}
+    others = (
+        (name, getattr(agent, name))
+        for name in sorted({*agent.__all__} - shown, key=lambda name: (name.casefold(), name))
+    )
+    return "\n".join(f"| `{name}` | {_in_short(other)} |" for name, other in others)
+
+
+def _in_short(other: object) -> str:
+    if alternatives := get_args(other):
+        are_words = all(isinstance(one, str) for one in alternatives)
+        return _alternatives(alternatives) if are_words else "one of several types"
+    if isinstance(other, type) or callable(other):
+        return inspect.cleandoc(other.__doc__ or "").partition("\n\n")[0].replace("\n", " ")
+    return ", ".join(f"`{one}`" for one in other) if isinstance(other, tuple) else f"`{other!r}`"
 
 
 def _said(cls: type) -> str:

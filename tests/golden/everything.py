@@ -11,54 +11,70 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
-from agent.adjusting.adjustment import Adjustment, Flip
-from agent.adjusting.describing import Change, ChangeKind
-from agent.components import (
+from agent import (
+    EXACT_ADJUSTMENT,
+    EXACT_ADJUSTMENT_LABEL,
     ActionPanel,
+    Adjustment,
+    AdjustmentChange,
     AgentMessage,
+    Ask,
     AskBack,
+    AskedItem,
+    AskedKind,
+    Blank,
+    CapPassed,
+    Caption,
+    ChangeKind,
+    Charge,
+    ChecklistItem,
     Component,
     ConsentCard,
+    DriftRecord,
+    EditNotice,
+    EditRecord,
+    ErrorCode,
+    ErrorInfo,
+    Fact,
     FailureNote,
+    Flip,
+    ImageOrigin,
+    ImagePart,
     InterruptedNote,
+    MissingStyle,
+    MissingStyleReason,
+    ModelPrice,
     PanelAction,
     PanelButton,
     PanelSetting,
     PanelSlider,
-    PlanCard,
-    SearchNote,
-    SmartCanvas,
-    Steps,
-    StoppedNote,
-    TargetNote,
-)
-from agent.conversation import Turn, TurnState
-from agent.errors import Charge, ErrorCode, ErrorInfo
-from agent.events import Step, TargetChanged, ThoughtLog
-from agent.messages import ImageOrigin, ImagePart, Source, TokenUsage
-from agent.pictures import (
-    EXACT_ADJUSTMENT,
-    EXACT_ADJUSTMENT_LABEL,
-    Blank,
-    Caption,
-    DriftRecord,
-    EditNotice,
-    EditRecord,
-    Fact,
-    MissingStyle,
-    MissingStyleReason,
     Picture,
     PixelSize,
+    Plan,
+    PlanCard,
+    Question,
     Receipt,
     Reduction,
     ReductionKind,
     Reference,
+    ReferenceMode,
     ReferenceRole,
+    Review,
+    SearchNote,
+    SmartCanvas,
+    Source,
+    Step,
+    Steps,
+    StoppedNote,
     StyleUse,
+    TargetChanged,
+    TargetNote,
+    ThoughtLog,
+    TokenUsage,
+    Turn,
+    TurnSettings,
+    TurnState,
 )
-from agent.plans import Ask, CapPassed, ModelPrice, Plan, Question
-from agent.reviews import AskedItem, AskedKind, ChecklistItem, Review
-from agent.settings import ReferenceMode, TurnSettings
 
 HOSTILE = """'"><b class=hostile onmouseover=alert(1)>&lt;b class=hostile&gt;"""
 # What no person writes, no model and no server: an archive that says otherwise is refused.
@@ -426,7 +442,7 @@ def _adjusted() -> Receipt:
         user_text="a little brighter",
         price_usd=0,
         references=(Reference(handle="#2", role="base"),),
-        changes=tuple(Change(kind=kind, amount=7, ratio="1:1") for kind in ChangeKind),
+        changes=tuple(AdjustmentChange(kind=kind, amount=7, ratio="1:1") for kind in ChangeKind),
         adjustment=adjustment,
     )
 

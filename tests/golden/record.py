@@ -17,9 +17,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from agent import Settings, Studio, TurnRequest, TurnSettings
-from agent.plans import Decision
-from agent.requests import Mask
+from agent import Decision, Mask, Settings, Studio, TurnRequest, TurnSettings
 from tests.adapters.records import GalleryQuery
 from tests.golden.test_turns import paint, review, sent_back
 from tests.support.gemini import on_gemini

@@ -11,8 +11,7 @@ import httpx
 import pytest
 from mcp import Client
 
-from agent import Settings, Studio
-from agent.errors import ErrorCode, error_sentences
+from agent import ErrorCode, Settings, Studio, error_sentences
 from tests.adapters.mcp_server import mcp_server
 from tests.golden.conftest import Golden
 from tests.page import PageProcess, run_command

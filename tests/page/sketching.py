@@ -9,9 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from agent.requests import TurnRequest
-from agent.settings import Settings
-from agent.studio import Studio
+from agent import Settings, Studio, TurnRequest
 from tests.page.process import Wish
 
 

@@ -20,11 +20,8 @@ from pydantic import SecretStr
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
-from agent.messages import ToolCallPart
+from agent import Settings, Studio, Tool, ToolCallPart
 from agent.providers.scripted import Line, Painting, Script, ScriptedProvider, calls, says
-from agent.settings import Settings
-from agent.studio import Studio
-from agent.tools.base import Tool
 from webui.api.mounting import api_mounts
 from webui.guard import Guard, HostRules
 from webui.media import media_routes

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 import pytest
 
-from agent.messages import CompletionChunk, ImageOrigin, ImagePart, PromptMessage
+from agent import CompletionChunk, ImageOrigin, ImagePart, PromptMessage
 from tests.adapters.catalogue import Catalogue, ModelEntry, load_catalogue
 from tests.adapters.providers import GeminiProvider, OpenAIProvider
 from tests.adapters.scripted import ImageRequest

@@ -14,9 +14,7 @@ from typing import Any
 
 from PIL import Image
 
-from agent.conversation import TurnState
-from agent.messages import ImageOrigin, ImagePart
-from agent.pictures import Picture, Receipt, StyleUse
+from agent import ImageOrigin, ImagePart, Picture, Receipt, StyleUse, TurnState
 from tests.adapters.gallery import Gallery
 from tests.adapters.records import ConversationStore, GalleryQuery, ImageStore
 from tests.support.histories import NOW, begun_turn

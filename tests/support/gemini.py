@@ -6,9 +6,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from agent.events import PictureReady, TurnDone, TurnEvent
-from agent.settings import Settings
-from agent.studio import Studio
+from agent import PictureReady, Settings, Studio, TurnDone, TurnEvent
 from tests.support.scenes import of_type, run
 from tests.wire_server import Call, GeminiServer, PictureAnswer, Text
 

@@ -5,24 +5,37 @@ from __future__ import annotations
 import hashlib
 from datetime import UTC, datetime, timedelta
 
-from agent.components import AgentMessage, Component, FailureNote, SearchNote, SmartCanvas, Steps, StoppedNote
-from agent.conversation import Turn, TurnState
-from agent.errors import ErrorCode, ErrorInfo
-from agent.events import Step, ThoughtLog
-from agent.messages import (
+from agent import (
+    AgentMessage,
+    Component,
+    ErrorCode,
+    ErrorInfo,
+    Fact,
+    FailureNote,
     GroundingPart,
     ImageOrigin,
     ImagePart,
+    Picture,
     PromptMessage,
+    Receipt,
+    Reference,
     Role,
+    SearchNote,
+    SearchPolicy,
+    SmartCanvas,
     Source,
+    Step,
+    Steps,
+    StoppedNote,
     TextPart,
+    ThoughtLog,
     TokenUsage,
     ToolCallPart,
     ToolResultPart,
+    Turn,
+    TurnSettings,
+    TurnState,
 )
-from agent.pictures import Fact, Picture, Receipt, Reference
-from agent.settings import SearchPolicy, TurnSettings
 
 NOW = datetime(2026, 11, 20, 12, 30, 15, 123456, tzinfo=UTC)
 SMALL_SIGNATURE = bytes(range(256))

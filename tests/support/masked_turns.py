@@ -9,10 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import cv2
 import numpy as np
 
-from agent.messages import ImagePart
-from agent.pictures import EditRecord, Picture
-from agent.requests import Mask
-from agent.settings import Settings
+from agent import EditRecord, ImagePart, Mask, Picture, Settings
 from tests.adapters.masks import packed
 from tests.adapters.pixels import open_picture
 from tests.adapters.records import ImageStore

@@ -9,10 +9,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from agent.events import TurnEvent
-from agent.messages import ToolResultPart
-from agent.settings import Settings
-from agent.studio import Studio
+from agent import Settings, Studio, ToolResultPart, TurnEvent
 from tests.adapters.mcp import McpServer, ServerState
 from tests.adapters.scripted import Asked, Line, says
 from tests.support.scenes import Scene, run

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from agent.settings import OpenAISettings, Settings
+from agent import OpenAISettings, Settings
 from tests.openai_server import OpenAIServer
 
 CATALOGUE = """

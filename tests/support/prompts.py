@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from PIL import Image
 from pydantic import JsonValue
 
-from agent.errors import ErrorInfo
-from agent.messages import (
+from agent import (
     CompletionChunk,
     ContentPart,
+    ErrorInfo,
     ImagePart,
     PromptMessage,
     Role,

@@ -11,11 +11,7 @@ from typing import TypeVar
 from PIL import Image
 from pydantic import JsonValue
 
-from agent.events import TextDelta, TurnEvent
-from agent.messages import ToolCallPart
-from agent.requests import Expansion, Mask
-from agent.settings import Settings, TurnSettings
-from agent.studio import Studio, TurnRequest
+from agent import Expansion, Mask, Settings, Studio, TextDelta, ToolCallPart, TurnEvent, TurnRequest, TurnSettings
 from tests.adapters.fetcher import PageReader
 from tests.adapters.scripted import Line, Painting, PictureBytes, Script, ScriptedProvider
 from tests.adapters.tools import Tool

@@ -7,8 +7,7 @@ import io
 
 from PIL import Image
 
-from agent.errors import ErrorCode, RequestRefused
-from agent.messages import ImageOrigin, ImagePart
+from agent import ErrorCode, ImageOrigin, ImagePart, RequestRefused
 
 
 class Shelf:

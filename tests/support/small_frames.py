@@ -6,7 +6,7 @@ import re
 from importlib import resources
 from pathlib import Path
 
-from agent.settings import Settings
+from agent import Settings
 
 
 def with_small_frames(settings: Settings, folder: Path) -> Settings:

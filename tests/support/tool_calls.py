@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import JsonValue
 
-from agent.messages import PromptMessage, Role, ToolCallPart, ToolResultPart
+from agent import PromptMessage, Role, ToolCallPart, ToolResultPart
 from tests.adapters.scripted import Asked
 
 

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+from agent import ToolContext
 from agent.fetching.reading import PageReader
 from agent.sandbox.runner import Sandbox
 from agent.storage.cache import HistoryImageCache
@@ -13,7 +14,6 @@ from agent.storage.conversations import ConversationStore
 from agent.storage.images import ImageStore
 from agent.storage.model_pictures import ModelPictures
 from agent.storage.workspace import Limits, WorkspaceStore
-from agent.tools.base import ToolContext
 from agent.tools.trust import Trust
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import Any
 
-from agent.trace import StepKind, TraceStep
+from agent import StepKind, TraceStep
 from tests.support.histories import NOW
 from tests.wire_server import WireRequest
 

@@ -8,10 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from agent.conversation import Conversation, Turn, TurnState
-from agent.events import TurnEvent, TurnStarted
-from agent.plans import Decision, PlanEdit
-from agent.studio import Studio, TurnRequest
+from agent import Conversation, Decision, PlanEdit, Studio, Turn, TurnEvent, TurnRequest, TurnStarted, TurnState
 from tests.support import waiting
 from tests.wire_server import GeminiServer
 from tests.wire_server.models import Kind

@@ -13,7 +13,7 @@ from joserfc.jwk import RSAKey
 from pydantic import SecretStr
 from starlette.applications import Starlette
 
-from agent.errors import AivistaError, ErrorCode, SettingsError, StorageFailure
+from agent import AivistaError, ErrorCode, SettingsError, StorageFailure
 from tests.issuer_server import CLIENT_ID, CLIENT_SECRET, IssuerServer
 from webui.accounts import Accounts, Issuer, account_html, owner_of
 from webui.sessions import COOKIE, Sessions, Visitor

@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.datastructures import Headers
 
-from agent.settings import Settings
+from agent import Settings
 from tests.support.cases import each_case
 from tests.support.children import run_child
 from webui.app import LaunchOptions, as_reached, host_rules

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.messages import ImageOrigin
+from agent import ImageOrigin
 from tests.adapters.records import WorkspaceStore
 from tests.page import PageProcess, run_command
 from tests.support.commands import done, refused

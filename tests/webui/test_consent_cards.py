@@ -6,8 +6,7 @@ import json
 import re
 from html import escape
 
-from agent.components import ConsentCard
-from agent.plans import Ask
+from agent import Ask, ConsentCard
 from tests.support.cases import each_case
 from webui.cards import View
 from webui.consent_cards import closed_consent, open_consent

@@ -8,9 +8,8 @@ from pathlib import Path
 import httpx
 from starlette.applications import Starlette
 
-from agent import Studio
-from agent.settings import OPERATOR, Settings
-from tests.adapters.archives import Limits
+from agent import OPERATOR, Settings, Studio
+from tests.adapters.archives import ArchiveLimits
 from webui.exports import export_routes
 from webui.sessions import COOKIE, Sessions
 from webui.words import load_words
@@ -19,7 +18,7 @@ ZIP, SESSIONS = {"Content-Type": "application/zip"}, Sessions(b"s" * 32, is_shar
 TOLD = load_words("en")
 
 
-def browser(studio: Studio, owner: str | None = None, limits: Limits | None = None) -> httpx.AsyncClient:
+def browser(studio: Studio, owner: str | None = None, limits: ArchiveLimits | None = None) -> httpx.AsyncClient:
     app = Starlette(routes=export_routes(lambda: studio, SESSIONS, limits, lambda folder: 1 << 30))
     cookies = {COOKIE: SESSIONS.new_cookie(owner)}
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1", cookies=cookies)
@@ -39,7 +38,7 @@ async def test_what_leaves_no_reserve_or_is_too_large_is_refused_before_and_whil
                 for content in (b"x" * size, pieces(size)):
                     answer = await page.post("/import", content=content, headers=ZIP)
                     assert answer.json()["text"] == TOLD(said)
-        async with browser(studio, limits=Limits(archive_bytes=1000)) as page:
+        async with browser(studio, limits=ArchiveLimits(archive_bytes=1000)) as page:
             for content in (b"x" * 1024, pieces(1024)):
                 assert (await page.post("/import", content=content, headers=ZIP)).status_code == 413
     assert [path for folder in ("exports", "imports") for path in (tmp_path / folder).glob("*")] == []

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.messages import Source
+from agent import Source
 from tests.adapters.markdown import MOST_FORMATTED_CHARACTERS, markdown_html, own_words_html
 from tests.support.cases import each_case
 from tests.support.tables import filled, table

@@ -11,7 +11,7 @@ from typing import Any
 
 from PIL import Image, PngImagePlugin
 
-from agent.requests import Expansion, Mask
+from agent import Expansion, Mask
 from tests.support.cases import each_case
 from webui.mask_wires import MAX_EDGE_PX, MAX_FIELD_CHARACTERS, MAX_GROWTH, Painted, WireRefusal, read_painted
 

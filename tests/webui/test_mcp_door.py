@@ -30,9 +30,7 @@ from mcp_types import (
 )
 from PIL import Image
 
-from agent.messages import ToolCallPart
-from agent.settings import Settings
-from agent.studio import Studio
+from agent import Settings, Studio, ToolCallPart
 from tests.adapters.mcp_server import mcp_server
 from tests.adapters.scripted import calls, says
 from tests.page import free_port

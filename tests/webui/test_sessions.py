@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from agent.errors import StorageFailure
-from agent.settings import Settings
+from agent import Settings, StorageFailure
 from tests.support.cases import each_case
 from tests.support.children import run_child
 from tests.support.clock import Standing

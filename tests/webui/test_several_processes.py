@@ -16,10 +16,7 @@ import httpx
 import pytest
 from mcp import Client
 
-from agent.conversation import Conversation, TurnState
-from agent.events import PictureReady, TurnDone
-from agent.settings import Settings
-from agent.studio import Studio
+from agent import Conversation, PictureReady, Settings, Studio, TurnDone, TurnState
 from tests.adapters.records import Housekeeping
 from tests.page import PageProcess
 from tests.support.api import sent

@@ -12,10 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from agent.conversation import TurnState
-from agent.events import TurnDone
-from agent.settings import Settings
-from agent.studio import Studio
+from agent import Settings, Studio, TurnDone, TurnState
 from tests.page import PageProcess
 from tests.support.api import Told, begun, told
 from tests.support.gemini import KEY, SMALL, on_gemini, paint

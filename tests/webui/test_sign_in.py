@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from agent.settings import OPERATOR
+from agent import OPERATOR
 from tests.support.clock import Standing
 from webui.sessions import COOKIE, Sessions
 from webui.sign_in import LET_IN_COOKIE, SIGN_IN, WAS_IN_COOKIE, SignIn, WayIn

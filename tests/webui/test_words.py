@@ -10,8 +10,7 @@ from string import Formatter
 
 import agent
 import webui
-from agent.errors import ErrorCode, ErrorInfo
-from agent.events import Step
+from agent import ErrorCode, ErrorInfo, Step
 from tests.adapters.words import LANGUAGES, choose_language, load_words, shortcuts
 from tests.support.cases import each_case
 from tests.support.tables import filled, table

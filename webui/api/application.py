@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException as RouteMissing
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect
 
-from agent.errors import AivistaError, ErrorCode, ErrorInfo
+from agent import AivistaError, ErrorCode, ErrorInfo
 from webui.api import conversations, direct, files, library, openai_images, pictures, trash, turns, upload_routes
 from webui.api.door import KEY_HEADER, OPENAPI_PATH, Door, Gate
 from webui.api.problems import (

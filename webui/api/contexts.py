@@ -19,7 +19,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from agent.archive.context import ToldMessage
+from agent import ContextMessage
 
 _MOST = 2000
 
@@ -64,7 +64,7 @@ class Contexts:
         _shorten(self._requests)
 
 
-def digest_of(told: Sequence[ToldMessage]) -> str:
+def digest_of(told: Sequence[ContextMessage]) -> str:
     """Return the digest of a context. How its words are spaced makes no difference; its pictures count by content."""
     return digest_of_lines([line_of(one.is_person, one.text, map(sha256_of, picture_bytes(one))) for one in told])
 
@@ -79,7 +79,7 @@ def line_of(is_person: bool, text: str, picture_digests: Iterable[str]) -> str:
     return json.dumps([is_person, " ".join(text.split()), list(picture_digests)])
 
 
-def picture_bytes(told: ToldMessage) -> list[bytes]:
+def picture_bytes(told: ContextMessage) -> list[bytes]:
     """Return the bytes of the message's pictures."""
     return [data for _, data in told.pictures]
 

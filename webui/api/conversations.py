@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import Field
 
-from agent.messages import Asked, Value
+from agent import Asked, Value
 from webui.api.door import TheCaller, TheDoor
 from webui.api.views import ConversationView, WholeView, listed_view, whole_view
 

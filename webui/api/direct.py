@@ -13,13 +13,18 @@ from fastapi import APIRouter
 from fastapi.responses import StreamingResponse
 from pydantic import Field, StringConstraints
 
-from agent.archive.context import ToldMessage
-from agent.components import SmartCanvas
-from agent.errors import AivistaError, RequestRefused
-from agent.events import PictureReady, TurnDone, TurnPaused
-from agent.messages import Asked
-from agent.settings import TurnSettings
-from agent.studio import TurnRequest
+from agent import (
+    AivistaError,
+    Asked,
+    ContextMessage,
+    PictureReady,
+    RequestRefused,
+    SmartCanvas,
+    TurnDone,
+    TurnPaused,
+    TurnRequest,
+    TurnSettings,
+)
 from webui.api.contexts import Place, digest_of, digest_of_lines, line_of, picture_bytes, sha256_of
 from webui.api.door import Caller, Door, TheDoor, ThePayer
 from webui.api.problems import RefusalCode, Refused
@@ -103,8 +108,8 @@ class _Call:
 
     door: Door
     caller: Caller
-    context: tuple[ToldMessage, ...]
-    said: ToldMessage
+    context: tuple[ContextMessage, ...]
+    said: ContextMessage
 
     async def answer(self, body: ChatBody) -> StreamingResponse:
         contexts, owner = self.door.contexts, self.caller.owner
@@ -183,12 +188,12 @@ class _Call:
         }
 
 
-def _told(role: Role, content: str | Sequence[Content]) -> ToldMessage:
+def _told(role: Role, content: str | Sequence[Content]) -> ContextMessage:
     is_person = role != "assistant"
     if isinstance(content, str):
-        return ToldMessage(is_person, content)
+        return ContextMessage(is_person, content)
     words = "\n".join(one.text for one in content if isinstance(one, TextContent))
-    return ToldMessage(is_person, words, tuple(_pictures(content)))
+    return ContextMessage(is_person, words, tuple(_pictures(content)))
 
 
 def _pictures(content: Sequence[Content]) -> Iterator[tuple[str, bytes]]:

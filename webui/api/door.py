@@ -13,9 +13,7 @@ from pydantic import SecretStr
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agent.picture_limits import MAX_MESSAGE_MEGABYTES, MAX_UPLOAD_MEGABYTES, MAX_VISITOR_UPLOAD_MEGABYTES
-from agent.settings import OPERATOR
-from agent.studio import Studio
+from agent import MAX_MESSAGE_MEGABYTES, MAX_UPLOAD_MEGABYTES, MAX_VISITOR_UPLOAD_MEGABYTES, OPERATOR, Studio
 from webui.api.contexts import Contexts
 from webui.api.problems import RefusalCode, Refused, answer_with, problem_of_refusal
 from webui.api.rates import Buckets

@@ -8,8 +8,7 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Header, Request, Response
 
-from agent.messages import Value
-from agent.storage.workspace import NEW, FileInfo
+from agent import NEW_FILE, FileInfo, Value
 from webui.api.door import TheCaller, TheDoor
 from webui.api.pictures import SAFE
 from webui.api.problems import RefusalCode, Refused
@@ -60,7 +59,7 @@ async def write_file(
     if_none_match: IfNoneMatch = "",
 ) -> FileInfo:
     """Write a file, a new one or in the place of what it holds: the body as it is. One without a body is refused."""
-    expected = NEW if if_none_match.strip() == "*" else _version(if_match)
+    expected = NEW_FILE if if_none_match.strip() == "*" else _version(if_match)
     data = await request.body()
     if not data:
         # A body that was forgotten must not empty a file.

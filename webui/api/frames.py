@@ -7,11 +7,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, assert_never
 
-from agent.components import ActionPanel, SmartCanvas
-from agent.conversation import Turn
-from agent.errors import ErrorInfo
-from agent.events import (
+from agent import (
+    ActionPanel,
     ConsentAsked,
+    ErrorInfo,
     PaintingStarted,
     PictureFailed,
     PictureReady,
@@ -19,10 +18,12 @@ from agent.events import (
     PlanReady,
     QuestionAsked,
     SearchFound,
+    SmartCanvas,
     StepTraced,
     TargetChanged,
     TextDelta,
     ThoughtLog,
+    Turn,
     TurnDone,
     TurnEvent,
     TurnFailed,

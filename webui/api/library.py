@@ -8,10 +8,18 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import Field
 
-from agent.messages import Value
-from agent.storage.gallery_values import GalleryFacets, GalleryItem, GalleryMatch, GalleryQuery
-from agent.storage.spend import Spent, today
-from agent.storage.style_values import Style, StyleDraft, StyleMatch
+from agent import (
+    GalleryFacets,
+    GalleryItem,
+    GalleryMatch,
+    GalleryQuery,
+    Spent,
+    Style,
+    StyleDraft,
+    StyleMatch,
+    Value,
+    local_today,
+)
 from webui.api.door import TheCaller, TheDoor
 from webui.api.views import PictureView, picture_view
 
@@ -135,8 +143,8 @@ async def read_usage(
         of_conversation = _cost(await book.conversation(conversation_id, caller.owner))
     return Usage(
         at=now,
-        day=_cost(await book.day(caller.owner, today())),
-        month=_cost(await book.month(caller.owner, today())),
+        day=_cost(await book.day(caller.owner, local_today())),
+        month=_cost(await book.month(caller.owner, local_today())),
         conversation=of_conversation,
     )
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from starlette.routing import Mount
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agent.settings import Settings
-from agent.studio import Studio
+from agent import Settings, Studio
 from webui.sessions import Sessions
 
 if TYPE_CHECKING:

@@ -19,17 +19,29 @@ from fastapi import APIRouter, Request
 from PIL import Image
 from pydantic import Field, StringConstraints
 
-from agent.components import SmartCanvas
-from agent.errors import AivistaError, ErrorCode, ProviderFailure, RequestRefused, error_from_info
-from agent.events import PictureReady, TurnFailed, TurnPaused
-from agent.imaging.intake import probe
-from agent.messages import Asked, TokenUsage, Value
-from agent.picture_limits import MAX_MASK_MEGABYTES
-from agent.pictures import Picture
-from agent.plans import Decision
-from agent.providers.catalogue import ModelEntry, ModelRole
-from agent.requests import Mask, TurnRequest
-from agent.settings import TurnSettings
+from agent import (
+    MAX_MASK_MEGABYTES,
+    AivistaError,
+    Asked,
+    Decision,
+    ErrorCode,
+    Mask,
+    ModelEntry,
+    ModelRole,
+    Picture,
+    PictureReady,
+    ProviderFailure,
+    RequestRefused,
+    SmartCanvas,
+    TokenUsage,
+    TurnFailed,
+    TurnPaused,
+    TurnRequest,
+    TurnSettings,
+    Value,
+    error_from_info,
+    probe_image,
+)
 from webui.api.door import Caller, Door, TheCaller, TheDoor, ThePayer, take_one
 from webui.api.problems import RefusalCode, Refused
 from webui.api.streams import Streams
@@ -299,7 +311,7 @@ async def _mask_of(data: bytes) -> bytes:
     if len(data) > MAX_MASK_MEGABYTES << 20:
         raise RequestRefused(ErrorCode.MASK_TOO_LARGE, limit=MAX_MASK_MEGABYTES)
     try:
-        probed = await probe(data)
+        probed = await probe_image(data)
     except ProviderFailure as error:
         raise RequestRefused(ErrorCode.MASK_UNREADABLE) from error
     if probed.mime_type not in ("image/png", "image/webp"):

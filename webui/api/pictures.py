@@ -7,8 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
-from agent.messages import Value
-from agent.pictures import Receipt
+from agent import Receipt, Value
 from webui.api.door import TheCaller, TheDoor
 from webui.api.problems import RefusalCode, Refused
 from webui.api.views import PictureView, picture_view

@@ -9,8 +9,7 @@ from typing import Any
 from pydantic import Field
 from starlette.responses import JSONResponse
 
-from agent.errors import Actor, Charge, ErrorCode, ErrorInfo
-from agent.messages import Value
+from agent import Actor, Charge, ErrorCode, ErrorInfo, Value
 from webui.words import Words
 
 PROBLEM_TYPE = "application/problem+json"

@@ -8,11 +8,18 @@ from typing import Any
 
 from fastapi.responses import StreamingResponse
 
-from agent.conversation import Turn, TurnState
-from agent.errors import AivistaError, ErrorCode, RequestRefused, error_from_info
-from agent.events import TurnEvent, TurnFailed
-from agent.studio import Studio
-from agent.workflow.replay import told_again
+from agent import (
+    AivistaError,
+    ErrorCode,
+    RequestRefused,
+    Studio,
+    Turn,
+    TurnEvent,
+    TurnFailed,
+    TurnState,
+    error_from_info,
+    told_again,
+)
 from webui.api.door import Caller, Door
 from webui.api.frames import EVENTS, HEARTBEAT, Teller, written
 from webui.api.tellings import Ended, Telling

@@ -9,8 +9,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
-from agent.errors import AivistaError, ErrorCode, ErrorInfo
-from agent.events import PictureReady, StepTraced, TurnEvent, TurnFailed, TurnStarted
+from agent import AivistaError, ErrorCode, ErrorInfo, PictureReady, StepTraced, TurnEvent, TurnFailed, TurnStarted
 
 KEPT_S = 600.0
 MOST_KEPT = 500

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from pydantic import SecretStr, TypeAdapter, ValidationError
 
-from agent.settings import CALLER_NAME
-from agent.storage.private_files import storage_failure, write_private_file
+from agent import CALLER_NAME, storage_failure, write_private_file
 
 TOKENS_FILE = "api_tokens.json"
 PAGE_OWNER = "local"

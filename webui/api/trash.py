@@ -6,8 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from agent.conversation import DeletedConversation
-from agent.messages import Value
+from agent import DeletedConversation, Value
 from webui.api.door import TheCaller, TheDoor
 
 router = APIRouter(prefix="/api/v1/trash", tags=["conversations"])

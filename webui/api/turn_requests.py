@@ -9,10 +9,7 @@ from fastapi import Request
 from pydantic import Field, StringConstraints
 from starlette.datastructures import FormData, UploadFile
 
-from agent.messages import Asked
-from agent.picture_limits import MAX_PICTURES_PER_MESSAGE
-from agent.requests import Expansion, Mask, TurnRequest
-from agent.settings import TurnSettings
+from agent import MAX_PICTURES_PER_MESSAGE, Asked, Expansion, Mask, TurnRequest, TurnSettings
 from webui.api.problems import RefusalCode, Refused
 from webui.api.uploads import UploadShelf
 from webui.whole_json import whole_json

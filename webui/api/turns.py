@@ -7,10 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Request, Response
 from fastapi.responses import StreamingResponse
 
-from agent.errors import ErrorCode, RequestRefused
-from agent.messages import Value
-from agent.plans import Decision
-from agent.trace import TraceStep
+from agent import Decision, ErrorCode, RequestRefused, TraceStep, Value
 from webui.api.door import TheCaller, TheDoor, ThePayer
 from webui.api.streams import DOCUMENTED, Streams
 from webui.api.turn_requests import TURN_BODY, read_turn

@@ -7,13 +7,14 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, File, Form, UploadFile
 
-from agent.errors import ErrorCode, RequestRefused
-from agent.imaging.intake import take_in
-from agent.messages import Value
-from agent.picture_limits import (
+from agent import (
     MAX_MASK_MEGABYTES,
     MAX_UPLOAD_MEGABYTES,
     MAX_VISITOR_UPLOAD_MEGABYTES,
+    ErrorCode,
+    RequestRefused,
+    Value,
+    take_in_image,
     upload_limit_megabytes,
 )
 from webui.api.door import TheCaller, TheDoor
@@ -46,7 +47,7 @@ async def upload(
     name, data = file.filename or "", await file.read()
     width = height = None
     if kind == "picture":
-        taken = await take_in(data, name, limit_megabytes=upload_limit_megabytes(caller.owner))
+        taken = await take_in_image(data, name, limit_megabytes=upload_limit_megabytes(caller.owner))
         width, height = taken.width, taken.height
     elif len(data) > MAX_MASK_MEGABYTES << 20:
         raise RequestRefused(ErrorCode.MASK_TOO_LARGE, limit=MAX_MASK_MEGABYTES)

@@ -10,8 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from agent.picture_limits import MAX_MESSAGE_MEGABYTES
-from agent.settings import OPERATOR
+from agent import MAX_MESSAGE_MEGABYTES, OPERATOR
 from webui.api.problems import RefusalCode, Refused
 
 KEPT_S = 3600.0

@@ -6,12 +6,23 @@ from datetime import datetime
 
 from pydantic import Field
 
-from agent.components import AgentMessage, Component, SmartCanvas
-from agent.conversation import Conversation, ConversationInfo, Turn
-from agent.messages import TokenUsage, Value
-from agent.pictures import DriftRecord, EditNotice, EditRecord, Picture, Receipt
-from agent.reviews import Review
-from agent.settings import TurnSettings
+from agent import (
+    AgentMessage,
+    Component,
+    Conversation,
+    ConversationInfo,
+    DriftRecord,
+    EditNotice,
+    EditRecord,
+    Picture,
+    Receipt,
+    Review,
+    SmartCanvas,
+    TokenUsage,
+    Turn,
+    TurnSettings,
+    Value,
+)
 
 
 class EditView(Value):

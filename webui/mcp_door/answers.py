@@ -7,10 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from agent.conversation import ConversationInfo
-from agent.messages import Source, Value
-from agent.pictures import Fact, Picture, Receipt
-from agent.plans import Ask, Plan
+from agent import Ask, ConversationInfo, Fact, Picture, Plan, Receipt, Source, Value
 from webui.mcp_door.addresses import picture_uri, receipt_uri
 
 TurnState = Literal["done", "needs_decision", "at_work", "stopped", "failed"]

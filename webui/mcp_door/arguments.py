@@ -9,9 +9,7 @@ from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema, model_validator
 
-from agent.messages import Asked
-from agent.plans import PlanEdit
-from agent.settings import MAX_NEGATIVE_CHARACTERS, MAX_REFERENCE_COUNT, ReferenceMode, TurnSettings
+from agent import MAX_NEGATIVE_CHARACTERS, MAX_REFERENCE_COUNT, Asked, PlanEdit, ReferenceMode, TurnSettings
 
 _MOST_CHARACTERS = 28 << 20
 _DATA_URL = re.compile(r"\s*data:image/[a-z0-9.+-]{1,40};base64,", re.IGNORECASE)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pydantic import SecretStr
 
-from agent.studio import Studio
+from agent import Studio
 from webui.mcp_door.request_book import RequestBook
 
 SCOPE_KEY = "aivista.mcp.caller"

@@ -8,11 +8,14 @@ from dataclasses import dataclass, field
 
 import anyio
 
-from agent.errors import ErrorInfo
-from agent.events import (
+from agent import (
+    Ask,
     ConsentAsked,
+    ErrorInfo,
+    Picture,
     PictureFailed,
     PictureReady,
+    Plan,
     PlanReady,
     QuestionAsked,
     TargetChanged,
@@ -25,8 +28,6 @@ from agent.events import (
     TurnStarted,
     TurnStopped,
 )
-from agent.pictures import Picture
-from agent.plans import Ask, Plan
 from webui.mcp_door.callers import Call
 from webui.questions import question_sentence, target_sentence
 from webui.step_lines import step_sentence

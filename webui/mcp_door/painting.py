@@ -8,10 +8,7 @@ import io
 from mcp_types import CallToolResult
 from PIL import Image, ImageDraw
 
-from agent.imaging.intake import take_in
-from agent.plans import Decision
-from agent.requests import Mask, TurnRequest
-from agent.settings import TurnSettings
+from agent import Decision, Mask, TurnRequest, TurnSettings, take_in_image
 from webui.mcp_door.arguments import (
     Box,
     DecideArguments,
@@ -123,7 +120,7 @@ async def _mask_of(call: Call, asked: MaskedEditArguments) -> bytes:
     """Return the mask of a box, of the picture's own size."""
     assert asked.box is not None
     if asked.picture is not None:
-        taken = await take_in(asked.picture, "Picture 1")
+        taken = await take_in_image(asked.picture, "Picture 1")
         size = (taken.width, taken.height)
     else:
         conversation = await call.studio.conversation(asked.conversation_id or "", call.caller.owner)

@@ -7,7 +7,7 @@ import os
 import time
 from pathlib import Path
 
-from agent.storage.private_files import make_private_folder, storage_failure, write_private_file
+from agent import make_private_folder, storage_failure, write_private_file
 
 _FOLDER = "mcp_requests"
 _KEPT_S = 7 * 24 * 3600.0

@@ -16,9 +16,7 @@ from mcp_types import (
     TextResourceContents,
 )
 
-from agent.errors import AivistaError
-from agent.storage.gallery_values import GalleryItem, GalleryQuery
-from agent.studio import Studio
+from agent import AivistaError, GalleryItem, GalleryQuery, Studio
 from webui.mcp_door.addresses import PICTURES, RECEIPTS, picture_uri, read_uri, receipt_uri
 from webui.mcp_door.callers import Caller
 from webui.mcp_door.following import WORDS

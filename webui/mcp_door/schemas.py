@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from agent.messages import Value
+from agent import Value
 
 
 def schema_of(model: type[Value], mode: Literal["validation", "serialization"]) -> dict[str, Any]:

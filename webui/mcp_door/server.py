@@ -24,8 +24,7 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
-from agent.errors import AivistaError, ErrorCode, ErrorInfo
-from agent.studio import Studio
+from agent import AivistaError, ErrorCode, ErrorInfo, Studio
 from webui.api.rates import Buckets
 from webui.mcp_door import resources
 from webui.mcp_door.callers import SCOPE_KEY, Call, Caller, CallRefused, Report

@@ -19,8 +19,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 from pydantic import ValidationError
 
-from agent.settings import Settings
-from agent.studio import Studio
+from agent import Settings, Studio
 from webui.api.rates import Buckets
 from webui.api.tokens import TokenFile, Tokens
 from webui.guard import LOOPBACK, HostRules

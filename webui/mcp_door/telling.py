@@ -7,12 +7,19 @@ from collections.abc import Sequence
 
 from mcp_types import CallToolResult, ContentBlock, ImageContent, ResourceLink, TextContent
 
-from agent.components import SmartCanvas
-from agent.errors import AivistaError
-from agent.events import TurnDone, TurnFailed, TurnPaused, TurnStopped
-from agent.messages import Value
-from agent.pictures import Picture
-from agent.plans import Ask, CapPassed, Plan
+from agent import (
+    AivistaError,
+    Ask,
+    CapPassed,
+    Picture,
+    Plan,
+    SmartCanvas,
+    TurnDone,
+    TurnFailed,
+    TurnPaused,
+    TurnStopped,
+    Value,
+)
 from webui.mcp_door.addresses import picture_uri
 from webui.mcp_door.answers import PictureFacts, TurnAnswer, TurnState, picture_facts
 from webui.mcp_door.callers import Call

@@ -8,7 +8,7 @@ from typing import Any
 
 from mcp_types import CallToolResult, Tool, ToolAnnotations
 
-from agent.messages import Value
+from agent import Value
 from webui.mcp_door import answers, arguments, looking, painting
 from webui.mcp_door.callers import Call
 from webui.mcp_door.schemas import schema_of

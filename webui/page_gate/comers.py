@@ -10,7 +10,7 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import Scope
 
-from agent.settings import OPERATOR
+from agent import OPERATOR
 from webui.sessions import COOKIE, Sessions
 from webui.words import Words
 

@@ -25,7 +25,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agent.picture_limits import MAX_VISITOR_UPLOAD_MEGABYTES
+from agent import MAX_VISITOR_UPLOAD_MEGABYTES
 from webui.guard import PROGRAMS
 from webui.page_gate.answer_streams import AnswerStreams
 from webui.page_gate.comers import Comer, PageSessions, comer_of

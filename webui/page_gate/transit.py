@@ -13,7 +13,7 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from agent.settings import OPERATOR
+from agent import OPERATOR
 from webui.page_gate.comers import Comer
 from webui.sessions import Sessions, Visitor
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from datetime import date
 from html import escape
 
-from agent.providers.catalogue import Catalogue, ModelRole
-from agent.spending import wish_price
+from agent import Catalogue, ModelRole, expand_prompt_price
 from webui.icons import icon
 from webui.spend import dollars
 from webui.words import Words
@@ -50,7 +49,7 @@ def _price(words: Words, catalogue: Catalogue, provider: str, name: str, on: dat
     model = catalogue.model(ModelRole(name), provider)
     if not model.prices:
         return words("aids.expand_unpriced", model=model.label)
-    return words("aids.expand_price", model=model.label, price=dollars(wish_price(model, on)))
+    return words("aids.expand_price", model=model.label, price=dollars(expand_prompt_price(model, on)))
 
 
 def _button(label: str, name: str, symbol: str, told: Mapping[str, str]) -> str:

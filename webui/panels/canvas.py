@@ -6,9 +6,7 @@ from html import escape
 
 import gradio as gr
 
-from agent.conversation import Conversation
-from agent.picture_limits import MODEL_COPY_SIDE_PX, fitted_size
-from agent.pictures import Picture, PixelSize
+from agent import MODEL_COPY_SIDE_PX, Conversation, Picture, PixelSize, fitted_size
 from webui.blank_notes import blank_mark
 from webui.cards import THUMB_EDGE_PX, View, button, picture_actions, picture_alt
 from webui.edit_cards import size_text

@@ -10,8 +10,7 @@ from typing import Any, assert_never
 
 import gradio as gr
 
-from agent.conversation import Conversation
-from agent.kept_things import LostRecords
+from agent import Conversation, LostRecords
 from webui.cards import button
 from webui.icons import icon
 from webui.panels.bell import bell_html

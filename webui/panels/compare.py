@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from agent.conversation import Conversation
-from agent.errors import RequestRefused
-from agent.pictures import Picture
+from agent import Conversation, Picture, RequestRefused
 from webui.cards import View, button, picture_alt, tag
 from webui.differences import CLEAR_LEVELS
 from webui.icons import icon

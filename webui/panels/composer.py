@@ -11,11 +11,17 @@ import gradio as gr
 from gradio.blocks import Block
 from pydantic import ValidationError
 
-from agent.conversation import Conversation
-from agent.messages import Value
-from agent.pictures import ReferenceRole
-from agent.providers.catalogue import Catalogue, ModelEntry, ModelRole
-from agent.settings import MAX_NEGATIVE_CHARACTERS, ReferenceMode, TurnSettings
+from agent import (
+    MAX_NEGATIVE_CHARACTERS,
+    Catalogue,
+    Conversation,
+    ModelEntry,
+    ModelRole,
+    ReferenceMode,
+    ReferenceRole,
+    TurnSettings,
+    Value,
+)
 from webui.cards import THUMB_EDGE_PX, View
 from webui.icons import icon
 from webui.panels.flat import flat

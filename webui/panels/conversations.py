@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import gradio as gr
 
-from agent.conversation import ConversationInfo
+from agent import ConversationInfo
 from webui.cards import button
 from webui.icons import icon
 from webui.panels.flat import flat

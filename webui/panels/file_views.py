@@ -7,20 +7,19 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from html import escape
 
-from agent.sandbox.run import ConsoleLine, Ending, Run, ScriptError
-from agent.tools.script_files import ScriptRun
+from agent import ConsoleLine, ScriptEnding, ScriptError, ScriptResult, ScriptRun
 from webui.icons import icon
 from webui.words import Words
 
 _AROUND = 2
 _MOST_SHOWN = 2000
 _ENDINGS = {
-    Ending.TOO_SLOW: "files.too_slow",
-    Ending.TOO_MUCH_MEMORY: "files.too_much_memory",
-    Ending.TOO_MANY_JOBS: "files.too_many_jobs",
-    Ending.NEVER_SETTLED: "files.never_settled",
-    Ending.TOO_LARGE: "files.too_large_to_run",
-    Ending.SANDBOX_FAILED: "files.sandbox_failed",
+    ScriptEnding.TOO_SLOW: "files.too_slow",
+    ScriptEnding.TOO_MUCH_MEMORY: "files.too_much_memory",
+    ScriptEnding.TOO_MANY_JOBS: "files.too_many_jobs",
+    ScriptEnding.NEVER_SETTLED: "files.never_settled",
+    ScriptEnding.TOO_LARGE: "files.too_large_to_run",
+    ScriptEnding.SANDBOX_FAILED: "files.sandbox_failed",
 }
 
 
@@ -73,7 +72,7 @@ def _line(line: ConsoleLine) -> str:
     return f'<pre class="{line.level}">\n{escape(line.text)}</pre>'
 
 
-def _result(words: Words, run: Run) -> str:
+def _result(words: Words, run: ScriptResult) -> str:
     if run.result is None:
         return ""
     text = json.dumps(run.result, ensure_ascii=False, indent=2)

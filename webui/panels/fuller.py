@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from html import escape
 
-from agent.workflow.fuller_wishes import FullerWish
+from agent import ExpandedPrompt
 from webui.icons import icon
 from webui.spend import dollars
 from webui.word_diff import diff_html, word_diff
 from webui.words import Words
 
 
-def fuller_html(words: Words, ticket: str, before: str, written: FullerWish) -> str:
+def fuller_html(words: Words, ticket: str, before: str, written: ExpandedPrompt) -> str:
     """Return the fuller wish beside the one it came from. `ticket` names the question, so that a late answer to an
     earlier one is left alone; the page's script takes the words from `data-text`, and says `data-heard` aloud."""
     if written.by == "nobody":

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import gradio as gr
 
-from agent.storage.gallery_values import LONGEST_TAG, FoundBy, GalleryItem, GalleryMatch, Place
+from agent import MAX_TAG_CHARACTERS, GalleryFoundBy, GalleryItem, GalleryMatch, GalleryPlace
 from webui.cards import View, picture_alt, tag
 from webui.icons import icon
 from webui.panels.canvas import example_button
@@ -25,7 +25,7 @@ LONGEST_QUERY = 200
 _BUS = "window.aivistaGalleryBus = { act: data => trigger('click', data) };"
 # A picture's mark and star are drawn as masks: thousands of cells need no drawing of their own then.
 _MASKS = {"check": "check", "star": "star", "full": "star"}
-_PLACES: dict[Place, str] = {
+_PLACES: dict[GalleryPlace, str] = {
     "tag": "gallery.place_tag",
     "title": "gallery.place_title",
     "words": "gallery.place_words",
@@ -76,7 +76,7 @@ def found_why(words: Words, match: GalleryMatch) -> str:
     if match.place is not None:
         excerpt = " ".join(match.excerpt.split())
         return words("gallery.why", place=words(_PLACES[match.place]), excerpt=excerpt)
-    return words("gallery.why_meaning") if FoundBy.MEANING in match.found_by else ""
+    return words("gallery.why_meaning") if GalleryFoundBy.MEANING in match.found_by else ""
 
 
 def _cell(words: Words, item: GalleryItem) -> str:
@@ -219,7 +219,7 @@ def _tags(words: Words) -> str:
     label = escape(words("gallery.tag_name"))
     return (
         f'<div id="gal-tags" class="gal-pop" popover role="dialog" aria-label="{escape(words("gallery.tag_title"))}">'
-        f'<form class="gal-tagging" autocomplete="off"><input name="tag" maxlength="{LONGEST_TAG}" '
+        f'<form class="gal-tagging" autocomplete="off"><input name="tag" maxlength="{MAX_TAG_CHARACTERS}" '
         f'placeholder="{label}" aria-label="{label}"><button type="submit" class="b solid">'
         f'{escape(words("gallery.tag_add"))}</button></form><div class="gal-options" role="group" '
         f'aria-label="{escape(words("gallery.tags"))}"></div></div>'

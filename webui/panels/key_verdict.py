@@ -7,9 +7,7 @@ from html import escape
 
 from pydantic import SecretStr
 
-from agent.errors import Actor, ErrorInfo
-from agent.providers.catalogue import IMAGE_ROLES
-from agent.providers.key_check import KeyDiagnosis, ModelStanding
+from agent import IMAGE_ROLES, Actor, ErrorInfo, KeyDiagnosis, ModelStanding
 from webui.icons import icon
 from webui.next_steps import KEYS_PAGE, next_step, place_link
 from webui.words import Words

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from agent.settings import ReferenceMode
-from agent.storage.presets import MAX_NAME_CHARACTERS, Preset
+from agent import MAX_PRESET_NAME_CHARACTERS, Preset, ReferenceMode
 from webui.icons import icon
 from webui.panels.composer import AUTO, REFERENCE_MODES, Chosen
 from webui.ratio_shapes import shape_html
@@ -40,7 +39,7 @@ def presets_html(
     name = escape(words("presets.name"))
     return (
         f'<h2 id="presets-title">{escape(words("presets.title"))}</h2>{shown}{_said(words, said, undo=undo, bad=bad)}'
-        f'<form class="save" autocomplete="off"><input name="name" maxlength="{MAX_NAME_CHARACTERS}" required '
+        f'<form class="save" autocomplete="off"><input name="name" maxlength="{MAX_PRESET_NAME_CHARACTERS}" required '
         f'placeholder="{name}" aria-label="{name}" enterkeyhint="done" spellcheck="false">'
         f'<button type="submit" class="b line">{escape(words("presets.save"))}</button></form>'
     )

@@ -11,9 +11,7 @@ from html import escape
 
 import gradio as gr
 
-from agent.imaging.provenance import ForeignRecipe, Found, Recipe, Refusal, RefusedRecipe
-from agent.messages import Source
-from agent.pictures import ReferenceRole
+from agent import ForeignRecipe, FoundRecipe, Recipe, RecipeRefusal, ReferenceRole, RefusedRecipe, Source
 from webui.cards import source_links
 from webui.icons import icon
 from webui.panels.flat import flat
@@ -37,7 +35,7 @@ def build_recipes() -> RecipesPanel:
     return RecipesPanel(flat("recipe"), flat("recipe-bus", js_on_load=_BUS))
 
 
-def card_html(words: Words, found: Found, *, is_known: bool = False) -> str:
+def card_html(words: Words, found: FoundRecipe, *, is_known: bool = False) -> str:
     """Return the card for what a file says; `is_known` when the picture it tells of is one of the visitor's own."""
     match found:
         case Recipe():
@@ -59,10 +57,10 @@ def card_html(words: Words, found: Found, *, is_known: bool = False) -> str:
 
 def refused_sentence(words: Words, refused: RefusedRecipe) -> str:
     """Return why a recipe that is there is not read."""
-    return words("recipe.newer") if refused.reason is Refusal.NEWER else words("recipe.damaged")
+    return words("recipe.newer") if refused.reason is RecipeRefusal.NEWER else words("recipe.damaged")
 
 
-def recipe_html(words: Words, found: Found) -> str:
+def recipe_html(words: Words, found: FoundRecipe) -> str:
     """Return all that a file says, for the stage."""
     match found:
         case Recipe():

@@ -11,8 +11,7 @@ from typing import Any
 import gradio as gr
 from pydantic import SecretStr, ValidationError
 
-from agent.mcp.states import Problem, ServerState
-from agent.storage.preferences import Preferences
+from agent import Preferences, ServerProblem, ServerState
 from webui.cards import button
 from webui.panels.flat import flat
 from webui.panels.key_verdict import line, note_html
@@ -21,7 +20,7 @@ from webui.words import Words
 MAX_KEY_CHARACTERS = 400
 SESSION, MACHINE = "session", "machine"
 _KEEPS = {SESSION: "keytest.keep_session", MACHINE: "keytest.keep_machine"}
-_PROBLEMS: dict[Problem, str] = {
+_PROBLEMS: dict[ServerProblem, str] = {
     "not_asked": "mcp.not_asked",
     "not_when_public": "mcp.not_when_public",
     "connecting": "mcp.connecting",
@@ -34,7 +33,7 @@ _PROBLEMS: dict[Problem, str] = {
     "not_understood": "mcp.not_understood",
 }
 # Nothing is wrong with these: they have not been needed yet, or are on their way.
-_CALM: frozenset[Problem] = frozenset({"not_asked", "connecting", "not_when_public"})
+_CALM: frozenset[ServerProblem] = frozenset({"not_asked", "connecting", "not_when_public"})
 
 
 @dataclass(frozen=True)

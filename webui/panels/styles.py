@@ -9,7 +9,7 @@ from html import escape
 
 import gradio as gr
 
-from agent.storage.style_values import Style
+from agent import Style
 from webui.icons import icon
 from webui.panels.flat import flat
 from webui.style_finding import FAMILIES, MINE, Shown, family_name, grouped, title_of

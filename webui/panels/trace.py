@@ -15,8 +15,7 @@ from urllib.parse import quote
 
 import gradio as gr
 
-from agent.conversation import Turn, TurnState
-from agent.trace import StepKind, StepSummary
+from agent import StepKind, StepSummary, Turn, TurnState
 from webui.icons import icon
 from webui.panels.flat import flat
 from webui.words import Words

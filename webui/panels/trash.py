@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from html import escape
 
-from agent.conversation import DeletedConversation
+from agent import DeletedConversation
 from webui.cards import button
 from webui.words import Words
 

@@ -10,10 +10,10 @@ from html import escape
 
 import gradio as gr
 
-from agent.lineage import Kin, Lineage
-from agent.pictures import Picture
+from agent import Picture
 from webui.cards import View
 from webui.icons import icon
+from webui.lineage import Kin, Lineage
 from webui.panels.canvas import example_button
 from webui.panels.flat import flat
 from webui.receipts import changes_text

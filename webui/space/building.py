@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent.errors import SettingsError
-from agent.settings import Settings
+from agent import Settings, SettingsError
 from webui.space.image import dockerfile
 from webui.space.requirements import LOCK, Pin, pinned_requirements, refused_by_gradio_sdk
 from webui.space.spacefile import SPACEFILE, Spacefile, SpaceProblem, read_spacefile

@@ -11,15 +11,25 @@ from dataclasses import dataclass, field
 
 from pydantic import SecretStr
 
-from agent.errors import AivistaError, ErrorCode, KeyProblem, RequestRefused
-from agent.events import TurnEvent, TurnFailed
-from agent.plans import Decision
+from agent import (
+    OPERATOR,
+    AivistaError,
+    Decision,
+    ErrorCode,
+    ExpandedPrompt,
+    GalleryPage,
+    GalleryQuery,
+    KeyProblem,
+    PromptToExpand,
+    RequestRefused,
+    Settings,
+    Studio,
+    TurnEvent,
+    TurnFailed,
+    TurnRequest,
+)
 from agent.providers.pool import NO_KEY
-from agent.settings import OPERATOR, Settings
-from agent.spending import A_TRIFLE_USD, told_usd
-from agent.storage.gallery_values import GalleryPage, GalleryQuery
-from agent.studio import Studio, TurnRequest
-from agent.workflow.fuller_wishes import FullerWish, Wish
+from agent.spending import A_TRIFLE_USD, format_usd
 from agent.workflow.lending import Loan
 from agent.workflow.search_meters import Book
 from webui.space.spacefile import Limits, Pays
@@ -111,7 +121,9 @@ class LimitedStudio(Studio):
             key = NO_KEY
         return await super().gallery_page(owner, query, key=key)
 
-    async def fuller_wish(self, wish: Wish, owner: str = OPERATOR, key: SecretStr | None = None) -> FullerWish:
+    async def fuller_wish(
+        self, wish: PromptToExpand, owner: str = OPERATOR, key: SecretStr | None = None
+    ) -> ExpandedPrompt:
         """Write a wish out as `Studio.fuller_wish` does. Raises KeyProblem when the owner's cap is used up."""
         if self._is_paid_for(owner, key) and (problem := await self._over_the_cap()):
             raise problem
@@ -153,7 +165,7 @@ class LimitedStudio(Studio):
         spent_usd = (await self.spend.day(PURSE)).price_usd
         if spent_usd + aside_usd <= cap_usd + A_TRIFLE_USD:
             return None
-        return KeyProblem(ErrorCode.OWNER_CAP_USED_UP, cap=told_usd(cap_usd))
+        return KeyProblem(ErrorCode.OWNER_CAP_USED_UP, cap=format_usd(cap_usd))
 
     async def _into_the_purse(self, cost_usd: float) -> None:
         if cost_usd > 0:

@@ -10,8 +10,7 @@ from contextlib import ExitStack
 from ipaddress import IPv4Address
 from pathlib import Path
 
-from agent.errors import SettingsError
-from agent.settings import Settings
+from agent import Settings, SettingsError
 from webui import cli
 from webui.accounts import Issuer
 from webui.space.place import EMBEDDERS, Place, SpaceRun, kept_home

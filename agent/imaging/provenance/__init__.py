@@ -8,15 +8,15 @@ from __future__ import annotations
 from agent.imaging.provenance.composing import recipe_of
 from agent.imaging.provenance.embedding import clean, embed, has_credentials
 from agent.imaging.provenance.pixels import pixels_digest
-from agent.imaging.provenance.reading import read
+from agent.imaging.provenance.reading import read_recipe
 from agent.imaging.provenance.recipe import (
     ForeignRecipe,
     ForeignTool,
-    Found,
+    FoundRecipe,
     ParentDigest,
     Recipe,
+    RecipeRefusal,
     RecipeSettings,
-    Refusal,
     RefusedRecipe,
     SourceType,
 )
@@ -24,17 +24,17 @@ from agent.imaging.provenance.recipe import (
 __all__ = [
     "ForeignRecipe",
     "ForeignTool",
-    "Found",
+    "FoundRecipe",
     "ParentDigest",
     "Recipe",
+    "RecipeRefusal",
     "RecipeSettings",
-    "Refusal",
     "RefusedRecipe",
     "SourceType",
     "clean",
     "embed",
     "has_credentials",
     "pixels_digest",
-    "read",
+    "read_recipe",
     "recipe_of",
 ]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from agent.imaging.provenance import xmp
 from agent.imaging.provenance.embedding import carried
 from agent.imaging.provenance.foreign import foreign_recipe
-from agent.imaging.provenance.recipe import Found, Recipe, Refusal, RefusedRecipe, from_json
+from agent.imaging.provenance.recipe import FoundRecipe, Recipe, RecipeRefusal, RefusedRecipe, from_json
 
 
-def read(data: bytes) -> Found:
+def read_recipe(data: bytes) -> FoundRecipe:
     """Return what a PNG, JPEG or WebP says of how it was made; None when it says nothing, or is no such file.
 
     A recipe of ours comes first; then that one of a later version is there; then what stands where other programs look;
@@ -21,8 +21,8 @@ def read(data: bytes) -> Found:
         recipe = from_json(text) if text is not None else None
         if isinstance(recipe, Recipe):
             return recipe
-        if recipe is not None and (refused is None or recipe.reason is Refusal.NEWER):
+        if recipe is not None and (refused is None or recipe.reason is RecipeRefusal.NEWER):
             refused = recipe
-    if refused is not None and refused.reason is Refusal.NEWER:
+    if refused is not None and refused.reason is RecipeRefusal.NEWER:
         return refused
     return foreign_recipe(found.parameters, found.texts) or refused

@@ -15,7 +15,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from agent.adjusting.describing import Change
+from agent.adjusting.describing import AdjustmentChange
 from agent.messages import Value
 from agent.pictures import EditKind, Margins
 from agent.settings import ImageModelChoice, ReferenceMode, SearchPolicy, TextModelChoice
@@ -110,7 +110,7 @@ class RecipeSource(Value):
     url: _Address = ""
 
 
-class RecipeChange(Change):
+class RecipeChange(AdjustmentChange):
     """One change of an exact adjustment, its numbers finite and its ratio short."""
 
     amount: _Amount = 0
@@ -207,7 +207,7 @@ class ForeignRecipe(Value):
     raw: _RawText = ""
 
 
-class Refusal(StrEnum):
+class RecipeRefusal(StrEnum):
     """Why a recipe that is there is not read."""
 
     NEWER = "newer"
@@ -217,11 +217,11 @@ class Refusal(StrEnum):
 class RefusedRecipe(Value):
     """A recipe of ours that cannot be read: damaged, or of a later version of the studio (then `version` is told)."""
 
-    reason: Refusal
+    reason: RecipeRefusal
     version: Annotated[int, Field(ge=0)] = 0
 
 
-Found: TypeAlias = Recipe | ForeignRecipe | RefusedRecipe | None
+FoundRecipe: TypeAlias = Recipe | ForeignRecipe | RefusedRecipe | None
 
 
 def to_json(recipe: Recipe) -> str:
@@ -232,7 +232,7 @@ def to_json(recipe: Recipe) -> str:
 
 def from_json(text: bytes) -> Recipe | RefusedRecipe:
     """Return the recipe that this JSON in UTF-8 says, whoever wrote it. Never raises."""
-    damaged = RefusedRecipe(reason=Refusal.DAMAGED)
+    damaged = RefusedRecipe(reason=RecipeRefusal.DAMAGED)
     if len(text) > MAX_RECIPE_BYTES:
         return damaged
     try:
@@ -241,7 +241,7 @@ def from_json(text: bytes) -> Recipe | RefusedRecipe:
         if type(version) is not int or version > _LAST_VERSION:
             return damaged
         if version > VERSION:
-            return RefusedRecipe(reason=Refusal.NEWER, version=version)
+            return RefusedRecipe(reason=RecipeRefusal.NEWER, version=version)
         return Recipe.model_validate(value)
     # Pydantic's error is a ValueError, as are those of JSON and UTF-8; brackets may be nested without end.
     except (ValueError, RecursionError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.adjusting import A_BIT, MUCH, PLAIN, Change, ChangeKind, describe
+from agent.adjusting import A_BIT, MUCH, PLAIN, AdjustmentChange, ChangeKind, describe
 from agent.providers.sketch.operations import (
     AddText,
     Effect,
@@ -247,7 +247,7 @@ def _described(operation: Operation, *, in_chinese: bool) -> list[str]:
             return [_changed(change, in_chinese=in_chinese) for change in describe(operation)]
 
 
-def _changed(change: Change, *, in_chinese: bool) -> str:
+def _changed(change: AdjustmentChange, *, in_chinese: bool) -> str:
     words = _CHANGES[change.kind][int(in_chinese)].format(amount=change.amount, ratio=change.ratio)
     if change.kind in _COUNTED:
         return _degree(words, round(change.amount), in_chinese=in_chinese)

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tests.adapters.language import Adjustment, Change, ChangeKind, CropBox, CropRatio, Flip, describe
+from tests.adapters.language import Adjustment, AdjustmentChange, ChangeKind, CropBox, CropRatio, Flip, describe
 from tests.support.cases import each_case
 from tests.support.tables import table
 
@@ -32,17 +32,17 @@ def test_every_part_is_told_in_a_fixed_order_and_of_several_crops_the_last() -> 
     frame: dict[str, object] = {"crop": "16:9", "flip": "horizontal", "rotate": -90}
     tones = {"sharpness": -5, "warmth": 15, "saturation": -40, "contrast": 60, "brightness": -30}
     assert describe(Adjustment.model_validate({**frame, **tones})) == (
-        Change(kind=ChangeKind.DARKER, amount=30),
-        Change(kind=ChangeKind.MORE_CONTRAST, amount=60),
-        Change(kind=ChangeKind.LESS_SATURATION, amount=40),
-        Change(kind=ChangeKind.WARMER, amount=15),
-        Change(kind=ChangeKind.SOFTER, amount=5),
-        Change(kind=ChangeKind.TURNED_LEFT, amount=90),
-        Change(kind=ChangeKind.FLIPPED_HORIZONTALLY),
-        Change(kind=ChangeKind.CROPPED_TO_RATIO, ratio="16:9"),
+        AdjustmentChange(kind=ChangeKind.DARKER, amount=30),
+        AdjustmentChange(kind=ChangeKind.MORE_CONTRAST, amount=60),
+        AdjustmentChange(kind=ChangeKind.LESS_SATURATION, amount=40),
+        AdjustmentChange(kind=ChangeKind.WARMER, amount=15),
+        AdjustmentChange(kind=ChangeKind.SOFTER, amount=5),
+        AdjustmentChange(kind=ChangeKind.TURNED_LEFT, amount=90),
+        AdjustmentChange(kind=ChangeKind.FLIPPED_HORIZONTALLY),
+        AdjustmentChange(kind=ChangeKind.CROPPED_TO_RATIO, ratio="16:9"),
     )
     assert describe(Adjustment()) == ()
-    assert describe(Adjustment(saturation=-100)) == (Change(kind=ChangeKind.BLACK_AND_WHITE),)
+    assert describe(Adjustment(saturation=-100)) == (AdjustmentChange(kind=ChangeKind.BLACK_AND_WHITE),)
     both = Adjustment.model_validate({"crop": "1:1"}).combine(Adjustment(crop=CropBox(right=0.5)))
     assert [change.kind for change in describe(both)] == [ChangeKind.CROPPED]
 

@@ -10,9 +10,17 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image, ImageCms, ImageDraw, ImageFilter, PngImagePlugin
 
-from agent.errors import ErrorCode, RequestRefused
+from agent import ErrorCode, RequestRefused
 from tests.adapters.language import Adjustment, CropBox, CropRatio, Flip
-from tests.adapters.pixels import Adjusted, Raster, apply_adjustment, eight_bits, encode_png, open_picture, preview
+from tests.adapters.pixels import (
+    Adjusted,
+    Raster,
+    apply_adjustment,
+    eight_bits,
+    encode_png,
+    open_picture,
+    preview_adjustment,
+)
 from tests.support.cases import each_case
 from tests.support.pixels import encoded
 
@@ -322,7 +330,7 @@ def test_a_profile_is_kept_as_long_as_it_fits_and_other_metadata_is_left_out() -
     ],
 )
 def test_what_cannot_be_adjusted_is_refused_in_one_sentence(data: bytes, code: ErrorCode) -> None:
-    for adjust in (apply_adjustment, functools.partial(preview, edge_px=100)):
+    for adjust in (apply_adjustment, functools.partial(preview_adjustment, edge_px=100)):
         with pytest.raises(RequestRefused) as caught:
             adjust(data, Adjustment())
         assert caught.value.code is code
@@ -346,7 +354,7 @@ def test_a_preview_fits_its_edge_and_has_the_shape_of_the_result(
     width: int, height: int, edge_px: int, adjustment: Adjustment
 ) -> None:
     data = encoded(noise(width, height))
-    small, full = preview(data, adjustment, edge_px), apply_adjustment(data, adjustment)
+    small, full = preview_adjustment(data, adjustment, edge_px), apply_adjustment(data, adjustment)
     assert max(small.width, small.height) <= max(1, edge_px)
     scale = min(1.0, edge_px / max(full.width, full.height))
     assert abs(small.width - full.width * scale) <= 3
@@ -356,9 +364,9 @@ def test_a_preview_fits_its_edge_and_has_the_shape_of_the_result(
 def test_a_preview_looks_like_the_result_made_small_is_never_enlarged_and_needs_an_edge() -> None:
     data = encoded(scene(960, 640))
     adjustment = Adjustment(brightness=20, contrast=30, saturation=-40, warmth=50, sharpness=-60, rotate=5)
-    small = decoded(preview(data, adjustment, 240))
+    small = decoded(preview_adjustment(data, adjustment, 240))
     full = decoded(apply_adjustment(data, adjustment)).resize(small.size, Image.Resampling.LANCZOS)
     assert abs(pixels(small) - pixels(full)).mean() < 3
-    assert preview(encoded(noise(30, 20)), Adjustment(brightness=5), 500).width == 30
+    assert preview_adjustment(encoded(noise(30, 20)), Adjustment(brightness=5), 500).width == 30
     with pytest.raises(ValueError, match="at least 1 pixel"):
-        preview(encoded(noise(30, 20)), Adjustment(), 0)
+        preview_adjustment(encoded(noise(30, 20)), Adjustment(), 0)

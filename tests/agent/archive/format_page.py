@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.adapters.archives import FORMAT, VERSION, Limits, json_schema
+from tests.adapters.archives import FORMAT, VERSION, ArchiveLimits, json_schema
 from tests.adapters.records import WorkspaceLimits
 
 PAGE = Path(__file__).parents[3] / "docs" / "archive-format.md"
@@ -80,7 +80,7 @@ _SUFFIXES = "`png`, `jpg`, `webp`, `gif`, `heic` or `avif`"
 
 def page() -> str:
     """Return the whole page."""
-    limits, workspace = Limits(), WorkspaceLimits()
+    limits, workspace = ArchiveLimits(), WorkspaceLimits()
     return _PAGE.format(
         format=FORMAT,
         version=VERSION,

@@ -8,12 +8,20 @@ import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agent.components import SearchNote
-from agent.conversation import Conversation, ConversationInfo, WholeConversation, WorkspaceFile
-from agent.errors import ErrorCode, RequestRefused, StorageFailure
-from agent.messages import ImageOrigin, ImagePart
-from agent.pictures import Picture
-from tests.adapters.archives import Archive, Limits, images_in, with_images
+from agent import (
+    Conversation,
+    ConversationInfo,
+    ErrorCode,
+    ImageOrigin,
+    ImagePart,
+    Picture,
+    RequestRefused,
+    SearchNote,
+    StorageFailure,
+    WholeConversation,
+    WorkspaceFile,
+)
+from tests.adapters.archives import Archive, ArchiveLimits, images_in, with_images
 from tests.adapters.records import ImageStore
 from tests.agent.archive.values import PARTS, PNGS
 from tests.support.histories import LARGE_SIGNATURE, NOW, begun_turn, finished, picture
@@ -94,7 +102,7 @@ class Place:
         return [(await self.shelf.add_whole("local", whole)).id for whole in wholes]
 
 
-def place(home: Path, limits: Limits | None = None, room: int = 1000) -> Place:
+def place(home: Path, limits: ArchiveLimits | None = None, room: int = 1000) -> Place:
     """Return an empty home."""
     shelf, images = MemoryShelf(room=room), ImageStore(home)
     return Place(home, shelf, images, Archive(shelf, images, home, limits))

@@ -6,21 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from agent.conversation import TurnState
-from agent.errors import ErrorCode, RequestRefused
-from agent.messages import Role
-from agent.settings import Settings
-from agent.studio import Studio
-from tests.adapters.archives import ToldMessage
+from agent import ErrorCode, RequestRefused, Role, Settings, Studio, TurnState
+from tests.adapters.archives import ContextMessage
 from tests.support.galleries import png
 
 CONTEXT = (
-    ToldMessage(True, "my cat", (("cat.png", png("grey")), ("", png("white")))),
-    ToldMessage(False, "Here is a dog.", (("", png("brown")),)),
-    ToldMessage(False, "And another word."),
-    ToldMessage(True, "and a hat?"),
-    ToldMessage(False, ""),
-    ToldMessage(True, ""),
+    ContextMessage(True, "my cat", (("cat.png", png("grey")), ("", png("white")))),
+    ContextMessage(False, "Here is a dog.", (("", png("brown")),)),
+    ContextMessage(False, "And another word."),
+    ContextMessage(True, "and a hat?"),
+    ContextMessage(False, ""),
+    ContextMessage(True, ""),
 )
 
 
@@ -55,14 +51,14 @@ async def test_it_is_exported_and_taken_in_again_as_it_is(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("bad", "code"),
     [
-        (ToldMessage(True, "x", (("a.txt", b"no picture"),)), ErrorCode.PICTURE_UNREADABLE),
-        (ToldMessage(False, "x", (("", b"<svg></svg>"),)), ErrorCode.PICTURE_IS_SVG),
-        (ToldMessage(False, "x" * 100_001), ErrorCode.TEXT_TOO_LONG),
-        (ToldMessage(True, "x", (("", png("red")),) * 17), ErrorCode.TOO_MANY_PICTURES),
+        (ContextMessage(True, "x", (("a.txt", b"no picture"),)), ErrorCode.PICTURE_UNREADABLE),
+        (ContextMessage(False, "x", (("", b"<svg></svg>"),)), ErrorCode.PICTURE_IS_SVG),
+        (ContextMessage(False, "x" * 100_001), ErrorCode.TEXT_TOO_LONG),
+        (ContextMessage(True, "x", (("", png("red")),) * 17), ErrorCode.TOO_MANY_PICTURES),
     ],
 )
 async def test_of_a_context_with_a_message_that_cannot_be_nothing_is_kept(
-    bad: ToldMessage, code: ErrorCode, tmp_path: Path
+    bad: ContextMessage, code: ErrorCode, tmp_path: Path
 ) -> None:
     async with Studio(Settings(home=tmp_path)) as studio:
         with pytest.raises(RequestRefused) as caught:

@@ -10,9 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from agent.conversation import Turn, WholeConversation, WorkspaceFile
-from agent.errors import RequestRefused
-from agent.pictures import Picture
+from agent import Picture, RequestRefused, Turn, WholeConversation, WorkspaceFile
 from tests.adapters.archives import (
     MIME_OF_SUFFIX,
     SUFFIXES,
@@ -20,7 +18,7 @@ from tests.adapters.archives import (
     ArchivedPicture,
     ArchivedTurn,
     ArchivedWorkspaceFile,
-    Limits,
+    ArchiveLimits,
     Manifest,
     check_json,
     is_file_name,
@@ -82,7 +80,7 @@ def test_json_of_an_enemy_costs_little_memory_before_it_is_refused(data: bytes) 
     tracemalloc.start()
     try:
         with pytest.raises(RequestRefused):
-            parsed(data, Manifest, "manifest.json", Limits(json_values=100_000))
+            parsed(data, Manifest, "manifest.json", ArchiveLimits(json_values=100_000))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -93,8 +91,8 @@ def test_json_of_an_enemy_costs_little_memory_before_it_is_refused(data: bytes) 
 def test_json_is_counted_as_it_is(value: object) -> None:
     data = json.dumps(value, ensure_ascii=False).encode()
     deep = depth_of(value)
-    check_json(data, "x", Limits(json_depth=deep, json_values=signs_of(value)))
-    for limits in (Limits(json_depth=deep - 1), Limits(json_values=signs_of(value) - 1)):
+    check_json(data, "x", ArchiveLimits(json_depth=deep, json_values=signs_of(value)))
+    for limits in (ArchiveLimits(json_depth=deep - 1), ArchiveLimits(json_values=signs_of(value) - 1)):
         if deep:
             with pytest.raises(RequestRefused):
                 check_json(data, "x", limits)

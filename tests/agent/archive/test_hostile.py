@@ -20,15 +20,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent.errors import ErrorCode, RequestRefused, StorageFailure
-from agent.messages import ImageOrigin
-from tests.adapters.archives import Limits
+from agent import ErrorCode, ImageOrigin, RequestRefused, StorageFailure
+from tests.adapters.archives import ArchiveLimits
 from tests.agent.archive.shelf import Place, contents, kept_turns, place
 from tests.agent.archive.values import PNGS, png
 from tests.support.cases import each_case
 from tests.support.tables import table
 
-SMALL = Limits(
+SMALL = ArchiveLimits(
     archive_bytes=3 << 20,
     file_bytes=2 << 20,
     json_bytes=1 << 20,

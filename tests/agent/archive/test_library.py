@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import ErrorCode, RequestRefused, StorageFailure
-from tests.adapters.archives import Limits, Manifest
+from agent import ErrorCode, RequestRefused, StorageFailure
+from tests.adapters.archives import ArchiveLimits, Manifest
 from tests.agent.archive.shelf import FILES, contents, digests, kept_turns, place, with_plain_ids
 from tests.support.children import run_child
 from tests.support.histories import NOW
@@ -125,7 +125,12 @@ async def test_pictures_are_stored_as_they_are_and_words_are_packed(tmp_path: Pa
 
 
 async def test_what_could_not_be_taken_in_again_is_not_exported_and_leaves_nothing(tmp_path: Path) -> None:
-    for limits in (Limits(archive_bytes=20_000), Limits(files=5), Limits(json_bytes=1000), Limits(file_bytes=100)):
+    for limits in (
+        ArchiveLimits(archive_bytes=20_000),
+        ArchiveLimits(files=5),
+        ArchiveLimits(json_bytes=1000),
+        ArchiveLimits(file_bytes=100),
+    ):
         here = place(tmp_path, limits)
         await here.keep(kept_turns())
         with pytest.raises(RequestRefused) as refused:
@@ -135,7 +140,7 @@ async def test_what_could_not_be_taken_in_again_is_not_exported_and_leaves_nothi
 
 
 async def test_one_file_in_too_many_workspaces_is_not_exported_either(tmp_path: Path) -> None:
-    here, there = place(tmp_path / "here", Limits(ratio=4, ratio_from_bytes=2000)), place(tmp_path / "there")
+    here, there = place(tmp_path / "here", ArchiveLimits(ratio=4, ratio_from_bytes=2000)), place(tmp_path / "there")
     file = FILES[0].model_copy(update={"content": bytes(1000)})
     whole = kept_turns(signature=b"s").model_copy(update={"files": (file,)})
     await here.keep(*[whole] * 4)

@@ -12,14 +12,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from agent.components import AgentMessage, AskBack, Component, FailureNote, PlanCard, SearchNote, SmartCanvas
-from agent.conversation import WholeConversation, WorkspaceFile
-from agent.errors import ErrorCode, ErrorInfo
-from agent.messages import Source
-from agent.plans import Plan
+from agent import (
+    AgentMessage,
+    AskBack,
+    Component,
+    ErrorCode,
+    ErrorInfo,
+    FailureNote,
+    Plan,
+    PlanCard,
+    SearchNote,
+    SmartCanvas,
+    Source,
+    WholeConversation,
+    WorkspaceFile,
+)
 from tests.adapters.archives import (
     WORDS,
-    Language,
+    ArchiveLanguage,
     Page,
     conversation_page,
     escaped,
@@ -91,7 +101,7 @@ def hostile_conversation(text: str) -> WholeConversation:
     )
 
 
-def page_of(whole: WholeConversation, language: Language = "en") -> Page:
+def page_of(whole: WholeConversation, language: ArchiveLanguage = "en") -> Page:
     return conversation_page(whole, language, ADDRESSES)
 
 

@@ -10,11 +10,21 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from agent.components import Component, InterruptedNote, PlanCard, SearchNote, StoppedNote
-from agent.conversation import Turn, TurnState, WholeConversation
-from agent.errors import ErrorCode, RequestRefused
-from agent.messages import GroundingPart, ImageOrigin
-from agent.plans import Plan
+from agent import (
+    Component,
+    ErrorCode,
+    GroundingPart,
+    ImageOrigin,
+    InterruptedNote,
+    Plan,
+    PlanCard,
+    RequestRefused,
+    SearchNote,
+    StoppedNote,
+    Turn,
+    TurnState,
+    WholeConversation,
+)
 from tests.adapters.archives import Archive
 from tests.adapters.records import ConversationStore, ImageStore
 from tests.agent.archive.shelf import FILES, as_from_outside, contents, digests, kept_turns, place, with_plain_ids

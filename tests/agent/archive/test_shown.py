@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from agent import ArchiveLanguage, Conversation, WholeConversation
 from agent.archive.consistency import Contents, PictureFacts, check_conversation
-from agent.archive.format import Language
 from agent.archive.packing import packed
 from agent.archive.readable import branch_shown
-from agent.conversation import Conversation, WholeConversation
 from tests.agent.archive.values import PARTS, whole_conversations
 from webui.cards import View
 from webui.render import render_conversation
@@ -21,7 +20,7 @@ FACTS = {part.digest: PictureFacts(part.md5, "image/png", part.size_bytes, 24, 1
 @pytest.mark.parametrize("language", ["en", "zh-CN"])
 @settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(whole=whole_conversations())
-def test_whatever_is_taken_in_can_be_shown(whole: WholeConversation, language: Language) -> None:
+def test_whatever_is_taken_in_can_be_shown(whole: WholeConversation, language: ArchiveLanguage) -> None:
     archived, blobs = packed(whole)
     sizes = {file.digest: file.size_bytes for file in archived.files}
     check_conversation(archived, Contents(FACTS, frozenset(blobs), frozenset(), sizes), "conversation.json")

@@ -16,15 +16,32 @@ from PIL import Image
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from agent.adjusting.adjustment import MAX_RATIO_SIDE, Adjustment, CropBox, CropRatio
-from agent.components import PlanCard, SearchNote
-from agent.conversation import MaskedPicture, Timing, Turn, TurnState, WholeConversation, WorkspaceFile
-from agent.errors import ErrorInfo
-from agent.events import ThoughtLog
-from agent.messages import ImageOrigin, ImagePart
-from agent.pictures import EditNotice, EditRecord, Margins, Picture, Placement
-from agent.plans import Ask, Plan
-from agent.settings import TurnSettings
+from agent import (
+    MAX_RATIO_SIDE,
+    Adjustment,
+    Ask,
+    CropBox,
+    CropRatio,
+    EditNotice,
+    EditRecord,
+    ErrorInfo,
+    ImageOrigin,
+    ImagePart,
+    Margins,
+    MaskedPicture,
+    Picture,
+    Placement,
+    Plan,
+    PlanCard,
+    SearchNote,
+    ThoughtLog,
+    Timing,
+    Turn,
+    TurnSettings,
+    TurnState,
+    WholeConversation,
+    WorkspaceFile,
+)
 from tests.adapters.masks import Notice, Reason
 from tests.adapters.tools import Reason as AskReason
 

@@ -6,7 +6,7 @@ import zlib
 
 import pytest
 
-from agent.errors import ErrorCode, ToolArgumentError
+from agent import ErrorCode, ToolArgumentError
 from tests.adapters.fetcher import FetchedPage, Link, PageExtraction, ReadingLimits, ReadPage
 from tests.agent.fetching.pdfs import pdf
 from tests.support.cases import each_case

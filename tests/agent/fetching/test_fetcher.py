@@ -9,7 +9,7 @@ import zlib
 import pytest
 import trustme
 
-from agent.errors import AivistaError, ErrorCode, NetworkFailure, ToolArgumentError
+from agent import AivistaError, ErrorCode, NetworkFailure, ToolArgumentError
 from tests.adapters.fetcher import Endpoint, FetchedPage, Fetcher, FetchLimits, Guard
 from tests.support.cases import each_case
 from tests.support.clock import Clock

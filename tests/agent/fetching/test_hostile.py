@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.errors import AivistaError, ErrorCode, NetworkFailure, ToolArgumentError
+from agent import AivistaError, ErrorCode, NetworkFailure, ToolArgumentError
 from tests.adapters.fetcher import Fetcher, Guard
 from tests.support.cases import each_case
 from tests.support.tables import table

@@ -4,7 +4,7 @@ import httpcore2
 import httpx2
 import pytest
 
-from agent.errors import ErrorCode, ToolArgumentError
+from agent import ErrorCode, ToolArgumentError
 from tests.adapters.fetcher import Endpoint, Guard, GuardedBackend, GuardedTransport, SystemResolver
 from tests.support.cases import each_case
 from tests.support.web import Handler, Names, drop_by_drop, web

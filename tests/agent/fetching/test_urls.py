@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.errors import ToolArgumentError
+from agent import ToolArgumentError
 from tests.adapters.fetcher import MAX_URL_CHARACTERS, followed, normalized, web_url
 from tests.support.cases import each_case
 from tests.support.tables import table

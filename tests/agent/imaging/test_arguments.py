@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from agent.errors import ErrorCode, ToolArgumentError
+from agent import ErrorCode, ToolArgumentError
 from tests.adapters.language import GenerateImageArgs, parse_arguments
 from tests.support.cases import each_case
 from tests.support.tables import table

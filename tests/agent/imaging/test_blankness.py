@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PIL import Image
 
-from agent.pictures import Blank
+from agent import Blank
 from tests.adapters.pixels import blank_of
 from tests.support.cases import each_case
 from tests.support.pixels import encoded

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PIL import Image
 
-from agent.pictures import Caption, EditRecord
+from agent import Caption, EditRecord
 from tests.adapters.language import asked_lettering
 from tests.adapters.requests import captions_in, refused_review
 from tests.adapters.sketch import Position, paint, write_into

@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.errors import ErrorCode, RequestRefused
-from agent.pictures import Fact
-from agent.settings import SearchPolicy, TurnSettings
+from agent import ErrorCode, Fact, RequestRefused, SearchPolicy, TurnSettings
 from tests.adapters.catalogue import load_catalogue
 from tests.adapters.requests import (
     GenerateImageArgs,

@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.messages import ImageOrigin, ImagePart
-from agent.pictures import Fact, Picture
+from agent import Fact, ImageOrigin, ImagePart, Picture
 from tests.adapters.language import compose, without_facts, without_legend
 from tests.support.cases import each_case
 from tests.support.tables import table

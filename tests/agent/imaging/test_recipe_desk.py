@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from agent.errors import ErrorCode, RequestRefused
-from tests.adapters.recipes import Recipe, RecipeDesk, pixels_digest, read
+from agent import ErrorCode, RequestRefused
+from tests.adapters.recipes import Recipe, RecipeService, pixels_digest, read_recipe
 from tests.adapters.records import ConversationStore, GalleryQuery
 from tests.support.galleries import Filled, filled
 
@@ -21,12 +21,12 @@ async def records(tmp_path: Path) -> AsyncIterator[Filled]:
         yield records
 
 
-def desk_of(records: Filled) -> RecipeDesk:
-    return RecipeDesk(records.store, records.images)
+def desk_of(records: Filled) -> RecipeService:
+    return RecipeService(records.store, records.images)
 
 
 def recipe_in(data: bytes) -> Recipe:
-    found = read(data)
+    found = read_recipe(data)
     assert isinstance(found, Recipe)
     return found
 
@@ -49,7 +49,7 @@ async def test_a_picture_taken_away_tells_its_recipe_and_shows_the_same_pixels(r
     assert recipe.pixels_digest == pixels_digest(original.data) == pixels_digest(carrying.data)
     assert recipe.file_digest == original.picture.image.digest
     assert pixels(carrying.data) == pixels(original.data)
-    assert read(original.data) is None
+    assert read_recipe(original.data) is None
 
 
 async def test_a_recipe_leads_back_to_its_picture_else_to_what_it_was_made_from(records: Filled) -> None:

@@ -7,11 +7,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.conversation import Conversation, Turn
-from agent.errors import ToolArgumentError
-from agent.messages import ContentPart, GroundingPart, ImageOrigin, ImagePart, PromptMessage, Role, TextPart
-from agent.pictures import Picture, Receipt
-from agent.settings import ReferenceMode, TurnSettings
+from agent import (
+    ContentPart,
+    Conversation,
+    GroundingPart,
+    ImageOrigin,
+    ImagePart,
+    Picture,
+    PromptMessage,
+    Receipt,
+    ReferenceMode,
+    Role,
+    TextPart,
+    ToolArgumentError,
+    Turn,
+    TurnSettings,
+)
 from tests.adapters.catalogue import load_catalogue
 from tests.adapters.language import ImageAction, compose
 from tests.adapters.requests import (

@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent.errors import ErrorCode, RequestRefused
-from agent.messages import ImageOrigin, ImagePart
-from agent.pictures import Picture, ReferenceRole
+from agent import ErrorCode, ImageOrigin, ImagePart, Picture, ReferenceRole, RequestRefused
 from tests.adapters.catalogue import ModelRole, load_catalogue
 from tests.adapters.language import ROLE_SENTENCES, ReferenceUse, compose, parse_arguments, without_legend
 from tests.adapters.requests import check_limits, declaration, merged_roles, read_roles

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from agent.events import ConsentAsked, Step, ThoughtLog, TurnDone, TurnPaused
-from agent.settings import Settings
+from agent import ConsentAsked, Settings, Step, ThoughtLog, TurnDone, TurnPaused
 from tests.adapters.scripted import calls, says
 from tests.mcp_server import desk
 from tests.support.mcp_turns import meeting

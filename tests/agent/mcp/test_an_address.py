@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pydantic import SecretStr
 
-from agent.events import TurnDone
-from agent.settings import Settings
+from agent import Settings, TurnDone
 from tests.adapters.mcp import HttpServer
 from tests.adapters.scripted import calls, says
 from tests.mcp_server import desk_at_an_address

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from agent.events import ConsentAsked, Step, ThoughtLog, TurnDone
-from agent.settings import Settings
+from agent import ConsentAsked, Settings, Step, ThoughtLog, TurnDone
 from tests.adapters.scripted import calls, says
 from tests.mcp_server import rogue
 from tests.support.mcp_turns import meeting

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.events import TurnDone, TurnStopped
-from agent.settings import Settings
+from agent import Settings, TurnDone, TurnStopped
 from tests.adapters.mcp import StdioServer
 from tests.adapters.scripted import calls, says
 from tests.mcp_server import rogue

@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import SettingsError
-from agent.messages import TokenUsage
-from agent.settings import OpenAISettings, Settings
+from agent import OpenAISettings, Settings, SettingsError, TokenUsage
 from tests.adapters.catalogue import (
     IMAGE_ROLES,
     TEXT_ROLES,

@@ -23,8 +23,7 @@ import pytest
 from google.genai import errors, types
 from pydantic import SecretStr
 
-from agent.errors import Actor, AivistaError, Charge, ErrorInfo
-from agent.messages import CompletionChunk
+from agent import Actor, AivistaError, Charge, CompletionChunk, ErrorInfo
 from tests import openai_server as openai_wire
 from tests import wire_server
 from tests.adapters.catalogue import ModelEntry, ModelRole, load_catalogue

@@ -7,12 +7,16 @@ from typing import Any
 
 import pytest
 
-from agent.errors import AivistaError, ErrorCode, KeyProblem, ProviderFailure, SettingsError
-from agent.messages import (
+from agent import (
+    AivistaError,
     CompletionChunk,
+    ErrorCode,
     GroundingPart,
     ImageOrigin,
     ImagePart,
+    KeyProblem,
+    ProviderFailure,
+    SettingsError,
     Source,
     TextPart,
     ToolCallPart,

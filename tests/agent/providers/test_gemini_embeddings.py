@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from agent.errors import AivistaError, ErrorCode, KeyProblem, NetworkFailure, ProviderFailure, RateLimited
-from agent.messages import TokenUsage
+from agent import AivistaError, ErrorCode, KeyProblem, NetworkFailure, ProviderFailure, RateLimited, TokenUsage
 from tests.adapters.catalogue import ModelEntry, ModelRole, load_catalogue
 from tests.adapters.providers import GeminiConnection, GeminiEmbedder
 from tests.support import broken_servers as broken

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from agent.errors import ErrorCode, ErrorInfo
+from agent import ErrorCode, ErrorInfo
 from tests.adapters.catalogue import ModelEntry, ModelRole, load_catalogue
 from tests.adapters.providers import GeminiConnection, KeyDesk, KeyDiagnosis, check_key
 from tests.support import broken_servers as broken

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from google.genai import types
 
-from agent.errors import DesignRuleBroken, ErrorCode
-from agent.messages import (
+from agent import (
     CompletionChunk,
     ContentPart,
+    DesignRuleBroken,
+    ErrorCode,
     GroundingPart,
     ImageOrigin,
     ImagePart,

@@ -18,16 +18,21 @@ import pytest
 from PIL import Image
 from pydantic import SecretStr
 
-from agent.errors import (
+from agent import (
     AivistaError,
     DesignRuleBroken,
     ErrorCode,
+    ImageOrigin,
+    ImagePart,
     KeyProblem,
     ProviderFailure,
     RateLimited,
     RequestRefused,
+    TextPart,
+    TokenUsage,
+    ToolCallPart,
+    ToolResultPart,
 )
-from agent.messages import ImageOrigin, ImagePart, TextPart, TokenUsage, ToolCallPart, ToolResultPart
 from tests.adapters.scripted import ChatOptions
 from tests.openai_server import (
     Answer,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from agent.settings import OpenAISettings, Settings
+from agent import OpenAISettings, Settings
 from tests.adapters.catalogue import ModelRole, load_catalogue
 from tests.adapters.providers import NO_KEY, ProviderPool
 from tests.adapters.records import ImageStore

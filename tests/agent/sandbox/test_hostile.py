@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.adapters.sandbox import Ending, Run, Sandbox
+from tests.adapters.sandbox import Sandbox, ScriptEnding, ScriptResult
 from tests.support.tables import table
 
 # A script that the engine could not stop would be killed at the end of these seconds, and say nothing.
@@ -15,7 +15,7 @@ PATIENCE_S = 30.0
 SCRIPTS: dict[str, dict[str, str]] = table("scripts")
 
 
-async def outcomes(scripts: Mapping[str, str], *, cpu_s: float = 0.1) -> dict[str, Run]:
+async def outcomes(scripts: Mapping[str, str], *, cpu_s: float = 0.1) -> dict[str, ScriptResult]:
     """Return what comes of the scripts, each in a child of its own, some of them side by side."""
     sandbox = Sandbox(cpu_s=cpu_s, wall_s=PATIENCE_S)
     runs = await asyncio.gather(*(sandbox.run(code, {"secret.txt": "kept"}) for code in scripts.values()))
@@ -25,18 +25,18 @@ async def outcomes(scripts: Mapping[str, str], *, cpu_s: float = 0.1) -> dict[st
 @pytest.mark.parametrize(
     ("kind", "cpu_s", "ending"),
     [
-        ("loops", 0.1, Ending.TOO_SLOW),
-        ("native", 0.1, Ending.TOO_SLOW),
-        ("telling", 0.1, Ending.TOO_SLOW),
-        ("memory", 10.0, Ending.TOO_MUCH_MEMORY),
-        ("growing", 10.0, Ending.THROWN),
-        ("no_way_out", 0.1, Ending.THROWN),
-        ("writing", 10.0, Ending.THROWN),
-        ("never_settled", 0.1, Ending.NEVER_SETTLED),
+        ("loops", 0.1, ScriptEnding.TOO_SLOW),
+        ("native", 0.1, ScriptEnding.TOO_SLOW),
+        ("telling", 0.1, ScriptEnding.TOO_SLOW),
+        ("memory", 10.0, ScriptEnding.TOO_MUCH_MEMORY),
+        ("growing", 10.0, ScriptEnding.THROWN),
+        ("no_way_out", 0.1, ScriptEnding.THROWN),
+        ("writing", 10.0, ScriptEnding.THROWN),
+        ("never_settled", 0.1, ScriptEnding.NEVER_SETTLED),
     ],
 )
 async def test_a_script_without_end_or_measure_is_stopped_by_the_limit_it_meets(
-    kind: str, cpu_s: float, ending: Ending
+    kind: str, cpu_s: float, ending: ScriptEnding
 ) -> None:
     runs = await outcomes(SCRIPTS[kind], cpu_s=cpu_s)
     # By the child's own account.
@@ -48,7 +48,7 @@ async def test_a_script_without_end_or_measure_is_stopped_by_the_limit_it_meets(
 async def test_promises_are_counted() -> None:
     runs = await outcomes(SCRIPTS["promises"], cpu_s=10.0)
     told = {run.error.ending if run.error and run.protection else None for run in runs.values()}
-    assert told <= {Ending.TOO_MANY_JOBS, Ending.TOO_SLOW, Ending.TOO_MUCH_MEMORY}
+    assert told <= {ScriptEnding.TOO_MANY_JOBS, ScriptEnding.TOO_SLOW, ScriptEnding.TOO_MUCH_MEMORY}
 
 
 async def test_a_stopped_script_is_told_its_limit_and_a_loop_that_the_engine_cannot_stop_is_killed() -> None:
@@ -58,7 +58,7 @@ async def test_a_stopped_script_is_told_its_limit_and_a_loop_that_the_engine_can
     assert [line.text for line in run.console] == ["so far"]
     run = await Sandbox(wall_s=0.5).run("Array.prototype.reverse.call({ length: 2 ** 53 - 1 })", {})
     assert run.error is not None
-    assert (run.error.ending, run.protection) == (Ending.TOO_SLOW, None)
+    assert (run.error.ending, run.protection) == (ScriptEnding.TOO_SLOW, None)
 
 
 async def test_one_that_survives_its_memory_bomb_answers_and_what_calls_back_from_outside_is_gone() -> None:

@@ -14,7 +14,15 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from tests.adapters.sandbox import MAX_CODE_BYTES, MAX_INPUT_CHARACTERS, Ending, Protection, Run, Sandbox, ScriptError
+from tests.adapters.sandbox import (
+    MAX_CODE_BYTES,
+    MAX_INPUT_CHARACTERS,
+    Protection,
+    Sandbox,
+    ScriptEnding,
+    ScriptError,
+    ScriptResult,
+)
 from tests.support.cases import each_case
 from tests.support.children import children_that_run
 from tests.support.tables import table
@@ -23,7 +31,7 @@ from tests.support.waiting import until
 FILES = {"a.txt": "alpha", "notes/b.json": '{"n": 7}', "三.txt": "狐狸 🦊"}
 
 
-async def run(code: str, files: dict[str, str] | None = None) -> Run:
+async def run(code: str, files: dict[str, str] | None = None) -> ScriptResult:
     # Long enough for the busiest machine: what is tested here ends by itself.
     return await Sandbox(wall_s=30.0).run(code, FILES if files is None else files)
 
@@ -55,7 +63,7 @@ async def test_what_stands_before_a_script_costs_it_nothing_and_strictness_is_ke
 async def test_an_error_has_its_name_its_message_and_its_line(code: str, name: str, message: str, line: int) -> None:
     came = await run(code)
     assert came.error is not None
-    assert (came.error.ending, came.error.name, came.error.line or 0) == (Ending.THROWN, name, line)
+    assert (came.error.ending, came.error.name, came.error.line or 0) == (ScriptEnding.THROWN, name, line)
     assert came.error.message.startswith(message)
     assert came.result is None
 
@@ -173,7 +181,7 @@ async def test_what_is_too_large_is_not_run() -> None:
     many = {"a": "x" * (MAX_INPUT_CHARACTERS // 2), "b": "x" * (MAX_INPUT_CHARACTERS // 2 + 1)}
     for came in (await run(long), await run("1", many)):
         assert came.error is not None
-        assert (came.error.ending, came.protection) == (Ending.TOO_LARGE, None)
+        assert (came.error.ending, came.protection) == (ScriptEnding.TOO_LARGE, None)
 
 
 async def test_a_child_that_cannot_be_started_or_dies_is_an_error_and_no_exception(
@@ -209,9 +217,9 @@ async def test_what_protects_is_said_once_in_the_log(caplog: pytest.LogCaptureFi
     assert {one.protection for one in runs} <= {Protection.SECCOMP, Protection.PROCESS_LIMITS}
 
 
-def assert_failed(came: Run) -> None:
+def assert_failed(came: ScriptResult) -> None:
     assert isinstance(came.error, ScriptError)
-    assert came.error.ending is Ending.SANDBOX_FAILED
+    assert came.error.ending is ScriptEnding.SANDBOX_FAILED
     assert "Traceback" not in came.error.message
 
 

@@ -7,8 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agent.errors import StorageFailure
-from agent.settings import Settings
+from agent import Settings, StorageFailure
 from tests.adapters.house import Backup, Backups
 from tests.adapters.scripted import calls, says
 from tests.support.scenes import Scene, generate, picture, run

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from agent import Settings, Studio, TurnSettings
-from agent.errors import ErrorCode, RequestRefused, StorageFailure
+from agent import ErrorCode, RequestRefused, Settings, StorageFailure, Studio, TurnSettings
 
 POSTER = TurnSettings(image_model="pro", aspect_ratio="3:4", resolution="4K", number_of_images=2)
 QUICK = TurnSettings(number_of_images=4, review="off")

@@ -15,10 +15,8 @@ from pathlib import Path
 import pytest
 from PIL import Image, ImageEnhance
 
-from agent.errors import ErrorCode, NetworkFailure, RequestRefused, StorageFailure
-from agent.messages import ImageOrigin
-from agent.reviews import Review
-from tests.adapters.gallery import INDEX_FOLDER, FoundBy, GalleryItem
+from agent import ErrorCode, ImageOrigin, NetworkFailure, RequestRefused, Review, StorageFailure
+from tests.adapters.gallery import INDEX_FOLDER, GalleryFoundBy, GalleryItem
 from tests.adapters.records import GalleryQuery
 from tests.support.children import run_child
 from tests.support.galleries import Filled, WordEmbedder, filled, png
@@ -271,7 +269,7 @@ async def test_every_word_that_belongs_to_a_picture_finds_it_and_the_place_is_to
     for words, place in places.items():
         [item] = (await kept.gallery.page("local", GalleryQuery(words=words))).items
         assert item.match is not None
-        assert (item.id, item.match.place, item.match.found_by) == (made, place, (FoundBy.WORDS,)), words
+        assert (item.id, item.match.place, item.match.found_by) == (made, place, (GalleryFoundBy.WORDS,)), words
     await kept.gallery.untag("local", [made], "framed")
     assert await found(kept, "framed") == []
 
@@ -395,7 +393,7 @@ async def test_the_same_scene_in_other_light_or_cropped_is_found_and_a_damaged_p
     page = await kept.gallery.page("local", GalleryQuery(similar_to=base))
     match = page.items[0].match
     assert match is not None
-    assert (page.is_whole, match.found_by, (match.similarity or 0) > 0.9) == (True, (FoundBy.LOOKS,), True)
+    assert (page.is_whole, match.found_by, (match.similarity or 0) > 0.9) == (True, (GalleryFoundBy.LOOKS,), True)
     assert await found(kept, similar_to=damaged) == []
     assert await found(kept, similar_to=clear) == [white], "what is see-through looks as on white"
     blue = await kept.images.write(png("blue"), "image/png", ImageOrigin.GENERATED)

@@ -12,12 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from agent import Settings, Studio
-from agent.errors import StorageFailure
-from agent.messages import ImageOrigin, ImagePart
-from agent.pictures import DriftRecord, EditRecord, OriginalFile
+from agent import DriftRecord, EditRecord, ImageOrigin, ImagePart, OriginalFile, Settings, StorageFailure, Studio
 from tests.adapters.gallery import INDEX_FOLDER
-from tests.adapters.house import Housekeeping, Trouble, tidy_if_due
+from tests.adapters.house import CheckProblem, Housekeeping, tidy_if_due
 from tests.adapters.records import GalleryQuery, WorkspaceStore
 from tests.support.children import run_child
 from tests.support.galleries import Filled, WordEmbedder, filled, png
@@ -378,16 +375,19 @@ def drop_blob(home: Path, digest: str) -> None:
     blob.unlink()
 
 
-BROKEN, DATABASE = {Trouble.REFERENCE_BROKEN}, {Trouble.DATABASE_DAMAGED, Trouble.PICTURE_DAMAGED}
+BROKEN, DATABASE = (
+    {CheckProblem.REFERENCE_BROKEN},
+    {CheckProblem.DATABASE_DAMAGED, CheckProblem.PICTURE_DAMAGED},
+)
 FOLLOWS = "a turn of “Foxes” follows one that is not there before it"
-DAMAGES: list[tuple[Callable[[Path, str], object], set[Trouble], str]] = [
-    (lambda home, digest: file_of(home, digest).unlink(), {Trouble.PICTURE_MISSING}, "#1 in “Foxes”"),
-    (lambda home, digest: file_of(home, digest).write_bytes(b"x"), {Trouble.PICTURE_DAMAGED}, ".png"),
-    (drop_part, {Trouble.PICTURE_MISSING}, "#1 in “Foxes”, a part of its edit"),
-    (drop_blob, {Trouble.BLOB_MISSING}, ""),
-    (overwritten("blobs/*/*"), {Trouble.BLOB_DAMAGED}, ""),
-    (overwritten("styles/index/**/*.manifest"), {Trouble.STYLE_INDEX_UNREADABLE}, "styles/index/curated"),
-    (overwritten(f"{INDEX_FOLDER}/**/*.lance"), {Trouble.GALLERY_INDEX_UNREADABLE}, "gallery/index/looks"),
+DAMAGES: list[tuple[Callable[[Path, str], object], set[CheckProblem], str]] = [
+    (lambda home, digest: file_of(home, digest).unlink(), {CheckProblem.PICTURE_MISSING}, "#1 in “Foxes”"),
+    (lambda home, digest: file_of(home, digest).write_bytes(b"x"), {CheckProblem.PICTURE_DAMAGED}, ".png"),
+    (drop_part, {CheckProblem.PICTURE_MISSING}, "#1 in “Foxes”, a part of its edit"),
+    (drop_blob, {CheckProblem.BLOB_MISSING}, ""),
+    (overwritten("blobs/*/*"), {CheckProblem.BLOB_DAMAGED}, ""),
+    (overwritten("styles/index/**/*.manifest"), {CheckProblem.STYLE_INDEX_UNREADABLE}, "styles/index/curated"),
+    (overwritten(f"{INDEX_FOLDER}/**/*.lance"), {CheckProblem.GALLERY_INDEX_UNREADABLE}, "gallery/index/looks"),
     (told("UPDATE pictures SET conversation_id = 'x' WHERE handle = '#1'"), BROKEN, "pictures, row 1"),
     (told("UPDATE turns SET parent = 'nowhere'"), BROKEN, FOLLOWS),
     (told("UPDATE turns SET parent = id"), BROKEN, FOLLOWS),
@@ -397,7 +397,10 @@ DAMAGES: list[tuple[Callable[[Path, str], object], set[Trouble], str]] = [
         "#1 in “Foxes” is of a turn that is not there",
     ),
     (
-        *(told("UPDATE workspace_files SET content = x'00' WHERE name = '39.md'"), {Trouble.WORKSPACE_FILE_DAMAGED}),
+        *(
+            told("UPDATE workspace_files SET content = x'00' WHERE name = '39.md'"),
+            {CheckProblem.WORKSPACE_FILE_DAMAGED},
+        ),
         "39.md in “Foxes”",
     ),
     (overrun(0, 100), DATABASE, ""),

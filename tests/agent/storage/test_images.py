@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from agent.errors import ErrorCode, RequestRefused, StorageFailure
-from agent.messages import ImageOrigin, ImagePart
+from agent import ErrorCode, ImageOrigin, ImagePart, RequestRefused, StorageFailure
 from tests.adapters.records import ImageStore
 from tests.support.cases import each_case
 from tests.support.children import run_child

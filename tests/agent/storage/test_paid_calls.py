@@ -11,11 +11,7 @@ from typing import Any
 
 import pytest
 
-from agent import Settings, Studio
-from agent.components import InterruptedNote
-from agent.conversation import TurnState
-from agent.errors import ErrorCode, ErrorInfo
-from agent.events import TurnDone, TurnFailed
+from agent import ErrorCode, ErrorInfo, InterruptedNote, Settings, Studio, TurnDone, TurnFailed, TurnState
 from tests.adapters.calls import (
     CHECKPOINTS,
     CallRecord,

@@ -13,12 +13,19 @@ from pathlib import Path
 
 import pytest
 
-from agent import Settings, Studio
-from agent.components import AgentMessage
-from agent.conversation import Turn, TurnState
-from agent.errors import ErrorCode, RequestRefused, StorageFailure
-from agent.events import TurnDone, TurnFailed
-from agent.pictures import Picture
+from agent import (
+    AgentMessage,
+    ErrorCode,
+    Picture,
+    RequestRefused,
+    Settings,
+    StorageFailure,
+    Studio,
+    Turn,
+    TurnDone,
+    TurnFailed,
+    TurnState,
+)
 from tests.adapters.databases import first_start, is_newest, migrated
 from tests.adapters.records import ConversationStore, GalleryQuery, ImageStore, keep
 from tests.adapters.scripted import Asked, Line, calls, says

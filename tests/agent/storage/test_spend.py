@@ -8,10 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from agent import Settings, Studio, TurnSettings
-from agent.conversation import Turn, TurnState
-from agent.messages import TokenUsage
-from agent.pictures import Picture
+from agent import Picture, Settings, Studio, TokenUsage, Turn, TurnSettings, TurnState
 from tests.adapters.calls import CallRecord, CallState
 from tests.adapters.house import Housekeeping
 from tests.adapters.records import ConversationStore, ImageStore, keep

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from agent.errors import ErrorCode, KeyProblem, NetworkFailure, RequestRefused, StorageFailure
+from agent import ErrorCode, KeyProblem, NetworkFailure, RequestRefused, StorageFailure
 from tests.adapters.libraries import MatchKind, StyleLibrary, StyleMatch, curated_descriptions, curated_styles
 from tests.bench.styles import HALVES, NAMING, labelled, outcomes, score
 from tests.support.children import run_child

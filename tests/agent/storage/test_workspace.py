@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 
-from agent import Settings, Studio
-from agent.conversation import Writer
-from agent.errors import ErrorCode, RequestRefused
+from agent import ErrorCode, RequestRefused, Settings, Studio, Writer
 
 FILE_BYTES, TOTAL_BYTES, FILES = 1 << 20, 10 << 20, 200
 # The version that is expected of a file which must not be there yet.

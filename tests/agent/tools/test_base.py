@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import Field, JsonValue
 
-from agent.errors import ToolArgumentError
+from agent import ToolArgumentError
 from tests.adapters.tools import TOOLS, ToolAnswer, ToolContext, tool
 from tests.support.cases import each_case
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import ToolArgumentError
+from agent import ToolArgumentError
 from tests.adapters.fetcher import Fetcher, PageExtraction, PageReader, ReadingLimits
 from tests.adapters.redaction import Trust
 from tests.adapters.tools import Reason, ToolAnswer, ToolContext, read_url

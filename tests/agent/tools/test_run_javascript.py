@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from agent.errors import ToolArgumentError
+from agent import ToolAnswer, ToolArgumentError, ToolContext
 from agent.sandbox.runner import Sandbox
 from agent.storage.workspace import Limits
-from agent.tools.base import ToolAnswer, ToolContext
 from agent.tools.run_javascript import run_javascript
 from agent.tools.trust import Trust
 from tests.support.tool_contexts import tool_context

@@ -7,20 +7,21 @@ from datetime import UTC, datetime
 import pytest
 from pydantic import JsonValue
 
-from agent.components import Component, SearchNote
-from agent.conversation import Turn
-from agent.messages import (
+from agent import (
+    Component,
     ContentPart,
     ImageOrigin,
     ImagePart,
     PromptMessage,
     Role,
+    SearchNote,
     Source,
     TextPart,
     ToolCallPart,
     ToolResultPart,
+    Turn,
+    TurnSettings,
 )
-from agent.settings import TurnSettings
 from tests.adapters.redaction import (
     MOST_CHARACTERS,
     Trust,

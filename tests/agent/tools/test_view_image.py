@@ -8,9 +8,7 @@ import pytest
 from PIL import Image
 from pydantic import JsonValue
 
-from agent.messages import ImageOrigin, ImagePart
-from agent.settings import Settings
-from agent.studio import TurnRequest
+from agent import ImageOrigin, ImagePart, Settings, TurnRequest
 from tests.adapters.scripted import calls, says
 from tests.support.pixels import encoded
 from tests.support.scenes import Scene, generate, picture, run

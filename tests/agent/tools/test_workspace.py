@@ -9,11 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from agent.errors import AivistaError, ErrorCode
-from agent.events import ConsentAsked, TurnDone
-from agent.settings import Settings
-from agent.storage.workspace import Workspace
-from agent.tools.base import Tool, ToolAnswer, ToolContext
+from agent import AivistaError, ConsentAsked, ErrorCode, Settings, Tool, ToolAnswer, ToolContext, TurnDone, Workspace
 from agent.tools.trust import Trust
 from agent.tools.workspace import delete_file, list_files, overwrites, read_file, write_file
 from tests.adapters.scripted import calls, says

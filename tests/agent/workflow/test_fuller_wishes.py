@@ -6,14 +6,11 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from agent.errors import AivistaError, ErrorCode
+from agent import AivistaError, ErrorCode, Preferences, PromptToExpand, Settings, Studio
 from agent.providers.sketch.fuller import fuller_wish
 from agent.providers.sketch.painter import compose
 from agent.providers.sketch.wishes import Draw, understand
-from agent.settings import Settings
-from agent.storage.preferences import Preferences
-from agent.studio import Studio
-from agent.workflow.fuller_wishes import MAX_CHARACTERS, Wish
+from agent.workflow.fuller_wishes import MAX_CHARACTERS
 from tests.support.cases import each_case
 from tests.support.gemini import on_gemini
 from tests.wire_server import Blocked, GeminiServer, HttpError, Text
@@ -33,7 +30,7 @@ async def studio(settings: Settings, server: GeminiServer) -> AsyncIterator[Stud
         yield one
 
 
-async def refusal(studio: Studio, wish: Wish) -> ErrorCode:
+async def refusal(studio: Studio, wish: PromptToExpand) -> ErrorCode:
     with pytest.raises(AivistaError) as refused:
         await studio.fuller_wish(wish)
     return refused.value.info.code
@@ -43,7 +40,7 @@ async def test_the_model_writes_the_wish_out_and_the_day_knows_what_it_cost(
     server: GeminiServer, studio: Studio
 ) -> None:
     server.on_text(Text(FULL))
-    written = await studio.fuller_wish(Wish(text="  a red fox, watercolour "))
+    written = await studio.fuller_wish(PromptToExpand(text="  a red fox, watercolour "))
     assert (written.text, written.by) == (FULL, "model")
     assert written.price_usd > 0
     day = await studio.spend.day("local")
@@ -61,9 +58,11 @@ async def test_the_chosen_model_writes_and_is_told_what_the_chips_say_and_whethe
     server: GeminiServer, studio: Studio
 ) -> None:
     server.on_text(*[Text("one")] * 3)
-    await studio.fuller_wish(Wish(text="一只狐狸", aspect_ratio="21:9", number_of_images=3))
-    await studio.fuller_wish(Wish.model_validate({"text": "darker", "pictures": "change", "text_model": "thinking"}))
-    await studio.fuller_wish(Wish(text="a poster with this cup", pictures="beside"))
+    await studio.fuller_wish(PromptToExpand(text="一只狐狸", aspect_ratio="21:9", number_of_images=3))
+    await studio.fuller_wish(
+        PromptToExpand.model_validate({"text": "darker", "pictures": "change", "text_model": "thinking"})
+    )
+    await studio.fuller_wish(PromptToExpand(text="a poster with this cup", pictures="beside"))
     new, change, beside = (asked.system for asked in server.requests)
     assert ("21:9" in new, "3 pictures" in new, "Chinese characters" in new) == (True, True, True)
     assert ("a wish for a new picture" in new, "a wish to change a picture" in new) == (True, False)
@@ -87,20 +86,20 @@ async def test_what_models_like_to_put_around_an_answer_is_taken_off(
     server: GeminiServer, studio: Studio, answer: str, shown: str
 ) -> None:
     server.on_text(Text(answer))
-    assert (await studio.fuller_wish(Wish(text="a fox"))).text == shown
+    assert (await studio.fuller_wish(PromptToExpand(text="a fox"))).text == shown
 
 
 async def test_nothing_is_asked_when_the_days_cap_is_used_up(server: GeminiServer, studio: Studio) -> None:
     server.on_text(Text(FULL))
-    first = await studio.fuller_wish(Wish(text="a fox"))
+    first = await studio.fuller_wish(PromptToExpand(text="a fox"))
     await studio.preferences.keep("local", Preferences(cap_day_usd=first.price_usd))
-    assert await refusal(studio, Wish(text="a fox")) is ErrorCode.DAY_CAP_USED_UP
+    assert await refusal(studio, PromptToExpand(text="a fox")) is ErrorCode.DAY_CAP_USED_UP
     assert len(server.requests) == 1
     assert (await studio.spend.day("local")).price_usd == pytest.approx(first.price_usd)
 
 
 async def test_what_gives_no_wish_is_said(server: GeminiServer, studio: Studio) -> None:
-    fox = Wish(text="a fox")
+    fox = PromptToExpand(text="a fox")
     server.on_text(
         Blocked(), HttpError(400, "API key not valid. Please pass a valid API key."), Text("[WISH]\n[/WISH]")
     )
@@ -110,17 +109,17 @@ async def test_what_gives_no_wish_is_said(server: GeminiServer, studio: Studio) 
     assert await studio.conversations() == []
     # What is empty or too long costs nothing.
     asked = len(server.requests)
-    assert await refusal(studio, Wish(text=" \n ")) is ErrorCode.NOTHING_SENT
-    assert await refusal(studio, Wish(text="x" * (MAX_CHARACTERS + 1))) is ErrorCode.WISH_TOO_LONG
+    assert await refusal(studio, PromptToExpand(text=" \n ")) is ErrorCode.NOTHING_SENT
+    assert await refusal(studio, PromptToExpand(text="x" * (MAX_CHARACTERS + 1))) is ErrorCode.WISH_TOO_LONG
     assert len(server.requests) == asked
 
 
 async def test_without_a_key_rules_write_it_for_nothing(settings: Settings) -> None:
     async with Studio(settings) as studio:
-        written = await studio.fuller_wish(Wish(text="Draw a red fox"))
+        written = await studio.fuller_wish(PromptToExpand(text="Draw a red fox"))
         assert (written.by, written.price_usd) == ("rules", 0.0)
         assert written.text.startswith("Draw a red fox, ")
-        change = await studio.fuller_wish(Wish(text="Draw a red fox", pictures="change"))
+        change = await studio.fuller_wish(PromptToExpand(text="Draw a red fox", pictures="change"))
         assert (change.text, change.by) == ("Draw a red fox", "nobody")
         assert (await studio.spend.day("local")).price_usd == 0.0
 

@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from agent.errors import ErrorCode, ErrorInfo, NetworkFailure
-from agent.messages import CompletionChunk, TextPart, TokenUsage, ToolCallPart
+from agent import CompletionChunk, ErrorCode, ErrorInfo, NetworkFailure, TextPart, TokenUsage, ToolCallPart
 from tests.adapters.language import hear
 
 CALL = ToolCallPart(name="generate_image", thought_signature=b"\x00sig", signed_by="m")

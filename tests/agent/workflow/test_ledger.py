@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent.errors import ErrorCode, ErrorInfo
-from agent.messages import TextPart, TokenUsage
+from agent import ErrorCode, ErrorInfo, TextPart, TokenUsage
 from agent.storage.conversations import ConversationStore
 from agent.storage.images import ImageStore
 from agent.storage.journal import FREE_MODELS, CallState

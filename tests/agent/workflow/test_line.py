@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import asyncio
 
-from agent.errors import ErrorCode, ErrorInfo
-from agent.events import Step, TextDelta, ThoughtLog, TurnDone, TurnFailed, TurnStarted
-from agent.messages import TextPart
-from agent.settings import Settings
-from agent.storage.housekeeping import Housekeeping
-from agent.studio import TurnRequest
+from agent import (
+    ErrorCode,
+    ErrorInfo,
+    Housekeeping,
+    Settings,
+    Step,
+    TextDelta,
+    TextPart,
+    ThoughtLog,
+    TurnDone,
+    TurnFailed,
+    TurnRequest,
+    TurnStarted,
+)
 from agent.workflow.dispatch import MAX_WAITING
 from tests.adapters.scripted import Hold, Line, says
 from tests.support.scenes import Scene, of_type

@@ -5,11 +5,17 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from agent.components import SmartCanvas
-from agent.conversation import Conversation, Turn
-from agent.messages import ImageOrigin, ImagePart
-from agent.pictures import EXACT_ADJUSTMENT, Picture, Receipt
-from agent.settings import TurnSettings
+from agent import (
+    EXACT_ADJUSTMENT,
+    Conversation,
+    ImageOrigin,
+    ImagePart,
+    Picture,
+    Receipt,
+    SmartCanvas,
+    Turn,
+    TurnSettings,
+)
 from tests.adapters.language import MOST_PICTURES, pictures_listing, prompt
 from tests.support.cases import each_case
 

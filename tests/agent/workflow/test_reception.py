@@ -10,10 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.components import AskBack
-from agent.messages import ImageOrigin, ImagePart, PromptMessage, Role, TextPart
-from agent.pictures import Picture
-from agent.plans import Question
+from agent import AskBack, ImageOrigin, ImagePart, Picture, PromptMessage, Question, Role, TextPart
 from tests.adapters.language import after_unsure, asked_back, names_a_picture, question_before
 from tests.support.tables import table
 

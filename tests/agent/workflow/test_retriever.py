@@ -14,16 +14,32 @@ from pathlib import Path
 import pytest
 from langgraph.errors import NodeError
 
-from agent.errors import AivistaError, ErrorCode, NetworkFailure
-from agent.events import PictureReady, Step, ThoughtLog, TurnDone, TurnEvent
+from agent import (
+    AivistaError,
+    ErrorCode,
+    MatchKind,
+    MissingStyle,
+    MissingStyleReason,
+    NetworkFailure,
+    Patiences,
+    PictureReady,
+    PromptMessage,
+    Receipt,
+    Role,
+    Settings,
+    Step,
+    Studio,
+    StyleMatch,
+    TextPart,
+    ThoughtLog,
+    TokenUsage,
+    TurnDone,
+    TurnEvent,
+)
 from agent.imaging.arguments import GenerateImageArgs
-from agent.messages import PromptMessage, Role, TextPart, TokenUsage
-from agent.pictures import MissingStyle, MissingStyleReason, Receipt
 from agent.providers.base import Embedding
-from agent.settings import Patiences, Settings
 from agent.storage.curated_styles import curated_styles
-from agent.storage.style_values import MatchKind, MatchReason, StyleMatch
-from agent.studio import Studio
+from agent.storage.style_values import MatchReason
 from agent.workflow.retriever import unstyled, with_styles
 from agent.workflow.state import first_progress
 from tests.adapters.catalogue import ModelRole, load_catalogue

@@ -7,8 +7,17 @@ from collections.abc import AsyncIterator, Iterable
 
 import pytest
 
-from agent.errors import AivistaError, Charge, ErrorCode, NetworkFailure, ProviderFailure, RateLimited, error_from_info
-from agent.messages import CompletionChunk, TextPart
+from agent import (
+    AivistaError,
+    Charge,
+    CompletionChunk,
+    ErrorCode,
+    NetworkFailure,
+    ProviderFailure,
+    RateLimited,
+    TextPart,
+    error_from_info,
+)
 from agent.workflow.hearing import Answer
 from agent.workflow.retrying import Breaker, Breakers, Patience, hear_patiently
 from tests.support.cases import each_case

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent.reviews import PASS_SCORE, AskedItem, AskedKind, ChecklistItem, Review
+from agent import PASS_SCORE, AskedItem, AskedKind, ChecklistItem, Review
 from tests.adapters.language import read_review
 from tests.support.cases import each_case
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from agent.errors import ErrorCode
+from agent import ErrorCode
 from tests.adapters.language import read_rewordings, reworded_by_rule
 from tests.support.cases import each_case
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.pictures import Fact
+from agent import Fact
 from tests.adapters.language import parse_findings
 from tests.support.cases import each_case
 

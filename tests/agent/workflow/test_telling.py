@@ -8,10 +8,20 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from agent.messages import ImageOrigin, ImagePart, PromptMessage, Role, TextPart, ToolCallPart, ToolResultPart
+from agent import (
+    ImageOrigin,
+    ImagePart,
+    PromptMessage,
+    Role,
+    StepKind,
+    StepSummary,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    TraceStep,
+)
 from agent.providers.base import ChatOptions, Embedding, ImageRequest, ToolDeclaration
 from agent.redaction import HIDDEN, Redactor
-from agent.trace import StepKind, StepSummary, TraceStep
 from agent.workflow.hearing import Answer
 from agent.workflow.telling import STEP_BYTES, came_json, sent_json, told
 from agent.workflow.tracing import Came, Sent, TextRequest

@@ -7,8 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from agent.errors import ErrorCode, RequestRefused
-from agent.events import Step, ThoughtLog
+from agent import ErrorCode, RequestRefused, Step, ThoughtLog
 from agent.workflow.waiting_room import WaitingRoom
 from tests.support.waiting import until
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from agent.conversation import Turn
-from agent.messages import PromptMessage, Role, TextPart, ToolCallPart, ToolResultPart
-from agent.settings import TurnSettings
+from agent import PromptMessage, Role, TextPart, ToolCallPart, ToolResultPart, Turn, TurnSettings
 from tests.adapters.language import answer_open_calls, newest_messages, without_old_signatures
 
 CALL = ToolCallPart(name="generate_image", call_id="c1", thought_signature=b"s", signed_by="m")

@@ -13,9 +13,7 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from agent.errors import SettingsError
-from agent.redaction import secrets_of
-from agent.settings import Settings
+from agent import Settings, SettingsError, secrets_of
 from tests.support.api import ANNA, BEN, TOKENS, Served, begun, painted, paints, png, sent, served, stream, talks, words
 from tests.support.cases import each_case
 from tests.support.tables import table

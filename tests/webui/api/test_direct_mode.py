@@ -10,9 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from agent.errors import ErrorCode, ErrorInfo
+from agent import ErrorCode, ErrorInfo, ImagePart, Role
 from agent.history_images import TOOL_NAME
-from agent.messages import ImagePart, Role
 from agent.providers.scripted import Asked, Line, calls, says
 from tests.support.api import (
     ANNA,

@@ -15,7 +15,7 @@ import openai
 import pytest
 from PIL import Image
 
-from agent.errors import ErrorCode, ErrorInfo
+from agent import ErrorCode, ErrorInfo
 from tests.adapters.scripted import Line, says
 from tests.support.api import ANNA, TOKENS, Served, painted, paints, png, served
 

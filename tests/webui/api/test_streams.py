@@ -10,12 +10,20 @@ from typing import Annotated
 
 import pytest
 
-from agent.errors import ErrorCode, ErrorInfo
-from agent.events import TurnDone, TurnEvent
-from agent.messages import TextPart, TokenUsage
+from agent import (
+    ErrorCode,
+    ErrorInfo,
+    TextPart,
+    TokenUsage,
+    ToolAnswer,
+    ToolContext,
+    TurnDone,
+    TurnEvent,
+    TurnRequest,
+    tool,
+)
 from agent.providers.scripted import Hold, Line, calls, says
-from agent.requests import TurnRequest
-from agent.tools.base import Arguments, Reason, ToolAnswer, ToolContext, tool
+from agent.tools.base import Arguments, Reason
 from tests.support.api import Told, begun, names, painted, paints, sent, served, stream, told, words
 from tests.support.tool_calls import call, results
 from tests.support.turns import until

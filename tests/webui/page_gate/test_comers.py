@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.types import Scope
 
-from agent.settings import OPERATOR
+from agent import OPERATOR
 from tests.support.cases import each_case
 from tests.support.tables import filled, table
 from webui.page_gate.comers import address_of, comer_of

@@ -11,7 +11,7 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from agent.settings import OPERATOR
+from agent import OPERATOR
 from tests.support.tables import table
 from webui.page_gate.gate import House, PageGate
 from webui.page_gate.limits import Limits, Rate

@@ -10,13 +10,22 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from agent.conversation import Conversation
-from agent.errors import ErrorCode
-from agent.events import TurnDone, TurnEvent, TurnFailed, TurnPaused
-from agent.plans import Decision, PlanEdit
-from agent.settings import OPERATOR, Settings, TurnSettings
-from agent.storage.gallery_values import GalleryQuery
-from agent.studio import Studio, TurnRequest
+from agent import (
+    OPERATOR,
+    Conversation,
+    Decision,
+    ErrorCode,
+    GalleryQuery,
+    PlanEdit,
+    Settings,
+    Studio,
+    TurnDone,
+    TurnEvent,
+    TurnFailed,
+    TurnPaused,
+    TurnRequest,
+    TurnSettings,
+)
 from tests.support.gemini import SMALL, on_gemini, paint
 from tests.support.scenes import only
 from tests.support.turns import started

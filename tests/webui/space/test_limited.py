@@ -8,11 +8,21 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from agent.errors import ErrorCode, KeyProblem, RequestRefused
-from agent.events import Step, ThoughtLog, TurnDone, TurnEvent, TurnFailed
-from agent.settings import OPERATOR, Settings
-from agent.studio import Studio, TurnRequest
-from agent.workflow.fuller_wishes import Wish
+from agent import (
+    OPERATOR,
+    ErrorCode,
+    KeyProblem,
+    PromptToExpand,
+    RequestRefused,
+    Settings,
+    Step,
+    Studio,
+    ThoughtLog,
+    TurnDone,
+    TurnEvent,
+    TurnFailed,
+    TurnRequest,
+)
 from tests.support.clock import Standing
 from tests.wire_server import GeminiProcess
 from webui.space.limited import PURSE, WINDOW_S, Gate, LimitedStudio
@@ -105,7 +115,7 @@ async def test_who_waits_in_line_holds_no_money_and_is_painted_when_there_is_a_s
 
 
 async def test_a_wish_written_out_is_the_owners_as_long_as_the_cap_lasts(paid: Settings) -> None:
-    wish = Wish(text="a fox")
+    wish = PromptToExpand(text="a fox")
     async with LimitedStudio(paid, Limits(), Pays(who="owner", cap_day_usd=0.00001, cap_turn_usd=0.00001)) as studio:
         await studio.fuller_wish(wish, "visitor-a")
         spent_usd = await purse(studio)

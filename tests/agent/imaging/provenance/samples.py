@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageCms, ImageFilter
 from PIL.Image import Image as Picture
 
-from agent.adjusting.describing import ChangeKind
-from agent.settings import ReferenceMode, SearchPolicy
+from agent import ChangeKind, ReferenceMode, SearchPolicy
 from tests.adapters.recipes import (
     ParentDigest,
     Recipe,

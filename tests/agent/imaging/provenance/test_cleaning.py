@@ -5,8 +5,8 @@ import io
 import pytest
 from PIL import Image
 
-from agent.errors import ErrorCode, RequestRefused
-from tests.adapters.recipes import clean, embed, has_credentials, read
+from agent import ErrorCode, RequestRefused
+from tests.adapters.recipes import clean, embed, has_credentials, read_recipe
 from tests.agent.imaging.provenance.samples import (
     FILES,
     JPEGS,
@@ -45,7 +45,7 @@ def test_a_clean_copy_has_no_trace_of_the_recipe_and_the_same_pixels(name: str) 
     assert traces(told)
     bare = clean(told, mime_type)
     assert traces(bare) == []
-    assert read(bare) is None
+    assert read_recipe(bare) is None
     assert every_frame(bare) == every_frame(data)
     assert bare == clean(data, mime_type)
     assert len(bare) <= len(data)

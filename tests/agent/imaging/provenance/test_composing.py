@@ -4,28 +4,35 @@ from datetime import UTC, datetime
 
 from pydantic import SecretStr
 
-from agent.adjusting.describing import Change, ChangeKind
-from agent.messages import ImageOrigin, ImagePart, PromptMessage, Role, Source, TextPart
-from agent.pictures import (
+from agent import (
     EXACT_ADJUSTMENT,
+    AdjustmentChange,
+    ChangeKind,
     EditKind,
     EditRecord,
     EditVerdict,
     Fact,
+    ImageOrigin,
+    ImagePart,
     Margins,
     Picture,
+    PromptMessage,
     Receipt,
     Reference,
+    ReferenceMode,
+    Role,
+    Source,
     StyleUse,
+    TextPart,
+    TurnSettings,
 )
-from agent.settings import ReferenceMode, TurnSettings
 from tests.adapters.recipes import (
     ParentDigest,
     RecipeMargins,
     RecipeSource,
     SourceType,
     embed,
-    read,
+    read_recipe,
     recipe_of,
     to_json,
 )
@@ -79,7 +86,7 @@ MADE = picture(2, told=receipt())
 
 
 def adjusted(number: int, base: str) -> Picture:
-    changes = (Change(kind=ChangeKind.BRIGHTER, amount=20),)
+    changes = (AdjustmentChange(kind=ChangeKind.BRIGHTER, amount=20),)
     return picture(number, EDITED, (base,), receipt(EXACT_ADJUSTMENT, prompt="", changes=changes))
 
 
@@ -135,7 +142,7 @@ def test_a_recipe_tells_all_that_making_it_again_needs() -> None:
     assert (found.handle, found.conversation_title) == ("#3", "Kiosk")
     assert found.sources == (RecipeSource(title="Quokka", url="https://example.org/q"),)
     assert (found.source_type, found.made_with_ai) == (SourceType.TRAINED, True)
-    assert read(embed(PNGS["png"], "image/png", found)) == found
+    assert read_recipe(embed(PNGS["png"], "image/png", found)) == found
 
 
 def test_a_recipe_names_no_turn_no_call_and_no_signature_and_secrets_are_blacked_out() -> None:

@@ -16,7 +16,7 @@ from tests.adapters.recipes import (
     embed,
     has_credentials,
     pixels_digest,
-    read,
+    read_recipe,
     to_json,
 )
 from tests.agent.imaging.provenance.samples import (
@@ -57,7 +57,7 @@ def test_what_is_embedded_is_read_back_and_no_pixel_changes(name: str) -> None:
     mime_type, data = FILES[name]
     told = embed(data, mime_type, recipe())
     assert told != data
-    assert read(told) == recipe()
+    assert read_recipe(told) == recipe()
     assert every_frame(told) == every_frame(data)
     assert pixels_digest(told) == pixels_digest(data)
     shown(told).getexif()
@@ -79,7 +79,7 @@ def test_another_decoder_sees_the_same_pixels_to_the_last_bit(name: str) -> None
 @given(told=recipes(), name=st.sampled_from(sorted(FILES)))
 def test_any_recipe_is_read_back_as_it_was_written(told: Recipe, name: str) -> None:
     mime_type, data = FILES[name]
-    assert read(embed(data, mime_type, told)) == told
+    assert read_recipe(embed(data, mime_type, told)) == told
 
 
 @pytest.mark.parametrize("name", ["png", "jpeg", "webp"])
@@ -105,10 +105,10 @@ def test_exif_of_a_camera_and_the_comment_of_another_program_stay_as_they_are(fo
         data = encoded(scene(), form, exif=exif.tobytes())
         told = embed(data, f"image/{form.lower()}", recipe())
         assert shown(told).info["exif"] == shown(data).info["exif"]
-        assert exif is program or (told.index(b"Leica") < told.index(b"xmpmeta") and read(told) == recipe())
+        assert exif is program or (told.index(b"Leica") < told.index(b"xmpmeta") and read_recipe(told) == recipe())
     theirs = png_chunk(b"tEXt", b"parameters\0their prompt\nSteps: 20, Sampler: Euler, Seed: 1")
     told = embed(with_chunks(PNGS["png"], theirs), "image/png", recipe())
-    assert (told.count(b"parameters"), theirs in told, read(told)) == (1, True, recipe())
+    assert (told.count(b"parameters"), theirs in told, read_recipe(told)) == (1, True, recipe())
 
 
 def _with_xmp(kind: str, packet: bytes) -> bytes:
@@ -139,14 +139,14 @@ def test_what_another_program_said_in_xmp_stays_and_is_not_said_twice(mime_type:
     assert packet.count(b"DigitalSourceType") == 2
     assert packet.count(b"Credit") == 1
     assert packet.count(b'about="u&amp;1"') == 2
-    assert read(told) == recipe()
+    assert read_recipe(told) == recipe()
 
 
 @each_case("packet", [b"no xml", b'<!DOCTYPE x [<!ENTITY a "b">]><x>&a;</x>', b"<x/>", b"\xff\xfe<\0"])
 @each_case("mime_type", ["image/png", "image/jpeg", "image/webp"])
 def test_a_packet_that_cannot_be_read_gives_way(mime_type: str, packet: bytes) -> None:
     told = embed(_with_xmp(mime_type, packet), mime_type, recipe())
-    assert read(told) == recipe()
+    assert read_recipe(told) == recipe()
     assert b"DOCTYPE" not in told
 
 
@@ -159,7 +159,7 @@ def test_search_engines_and_agencies_are_told_what_made_it_but_not_of_an_upload(
     assert b"/compositeWithTrainedAlgorithmicMedia<" in _xmp_of(embed(JPEGS["jpeg"], "image/jpeg", edited))
     upload = Recipe(created_at=recipe().created_at, handle="#1")
     told = embed(PNGS["png"], "image/png", upload)
-    assert read(told) == upload
+    assert read_recipe(told) == upload
     assert not [word for word in (b"DigitalSourceType", b"Credit", b"parameters") if word in told]
 
 
@@ -187,10 +187,10 @@ def test_what_follows_a_pictures_end_stays_also_a_second_picture_and_a_kind_that
     data = encoded(scene(), "MPO", save_all=True, append_images=[scene("L").convert("RGB")])
     told = embed(data, "image/jpeg", recipe())
     assert len(every_frame(data)) == 2
-    assert (every_frame(told), read(told)) == (every_frame(data), recipe())
+    assert (every_frame(told), read_recipe(told)) == (every_frame(data), recipe())
     for form in ("GIF", "AVIF"):
         data = encoded(scene(), form)
-        assert (embed(data, f"image/{form.lower()}", recipe()), read(data)) == (data, None)
+        assert (embed(data, f"image/{form.lower()}", recipe()), read_recipe(data)) == (data, None)
 
 
 def test_the_longest_recipe_is_read_and_a_jpeg_without_room_carries_a_shorter_one_and_says_so() -> None:
@@ -207,9 +207,9 @@ def test_the_longest_recipe_is_read_and_a_jpeg_without_room_carries_a_shorter_on
     for told in (long, worst):
         for name in ("png", "lossy webp", "lossless webp"):
             mime_type, data = FILES[name]
-            assert read(embed(data, mime_type, told)) == told
-    assert isinstance(read(embed(JPEGS["jpeg"], "image/jpeg", worst)), Recipe)
-    found = read(embed(JPEGS["jpeg"], "image/jpeg", long))
+            assert read_recipe(embed(data, mime_type, told)) == told
+    assert isinstance(read_recipe(embed(JPEGS["jpeg"], "image/jpeg", worst)), Recipe)
+    found = read_recipe(embed(JPEGS["jpeg"], "image/jpeg", long))
     assert isinstance(found, Recipe)
     assert found.is_shortened
     assert len(found.words) >= 1000

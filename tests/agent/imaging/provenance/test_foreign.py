@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.adapters.recipes import ForeignRecipe, ForeignTool, read, read_graph
+from tests.adapters.recipes import ForeignRecipe, ForeignTool, read_graph, read_recipe
 from tests.agent.imaging.provenance.samples import PNGS, png_chunk, with_chunks
 from tests.support.cases import each_case
 from tests.support.tables import table
@@ -24,7 +24,7 @@ def file_with(**texts: str) -> bytes:
 
 
 def found_in(**texts: str) -> ForeignRecipe:
-    found = read(file_with(**texts))
+    found = read_recipe(file_with(**texts))
     assert isinstance(found, ForeignRecipe)
     return found
 
@@ -90,7 +90,7 @@ HOSTILE_GRAPHS = {
 
 @each_case("graph", HOSTILE_GRAPHS.values())
 def test_a_hostile_graph_gives_what_can_be_read_and_never_an_error(graph: str) -> None:
-    found = read(file_with(prompt=graph))
+    found = read_recipe(file_with(prompt=graph))
     assert found is None or (isinstance(found, ForeignRecipe) and len(found.prompt) <= 20_000)
 
 
@@ -160,4 +160,4 @@ def test_a_description_of_midjourney_is_parted_from_its_switches() -> None:
     ],
 )
 def test_an_ordinary_text_is_no_recipe(texts: dict[str, str]) -> None:
-    assert read(file_with(**texts)) is None
+    assert read_recipe(file_with(**texts)) is None

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from PIL import Image
 
-from agent.errors import ErrorCode, RequestRefused
+from agent import ErrorCode, RequestRefused
 from tests.adapters.recipes import pixels_digest
 from tests.agent.imaging.provenance.samples import JPEGS, PNGS, SRGB, png_chunk, scene
 from tests.support.cases import each_case

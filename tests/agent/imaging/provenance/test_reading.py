@@ -11,17 +11,17 @@ from collections.abc import Callable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent.errors import RequestRefused
+from agent import RequestRefused
 from tests.adapters.recipes import (
     ForeignRecipe,
     ForeignTool,
     Recipe,
-    Refusal,
+    RecipeRefusal,
     RefusedRecipe,
     clean,
     embed,
     has_credentials,
-    read,
+    read_recipe,
 )
 from tests.agent.imaging.provenance.samples import (
     FILES,
@@ -42,7 +42,7 @@ A1111 = (
     "masterpiece, a quokka\nsecond line\nNegative prompt: blurry,\nlowres\n"
     "Steps: 20, Sampler: Euler a, CFG scale: 7, Seed: 42, Size: 512x768, Model: v1-5"
 )
-DAMAGED = RefusedRecipe(reason=Refusal.DAMAGED)
+DAMAGED = RefusedRecipe(reason=RecipeRefusal.DAMAGED)
 
 
 def png_of(*texts: tuple[bytes, bytes]) -> bytes:
@@ -81,14 +81,14 @@ NOTHING = [b"", b"x", b"%PDF-1.7", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"RIFF
 
 @each_case("data", [*(data for _, data in FILES.values()), *NOTHING])
 def test_a_file_that_says_nothing_or_is_no_picture_gives_nothing(data: bytes) -> None:
-    assert read(data) is None
+    assert read_recipe(data) is None
 
 
 def test_a_recipe_in_xmp_alone_is_read() -> None:
     told = embed(PNGS["png"], "image/png", recipe())
     start = told.index(b"aivista\0") - 8
     length = int.from_bytes(told[start : start + 4], "big")
-    assert read(told[:start] + told[start + 12 + length :]) == recipe()
+    assert read_recipe(told[:start] + told[start + 12 + length :]) == recipe()
 
 
 def test_a_recipe_that_another_program_moved_into_an_attribute_is_read() -> None:
@@ -98,19 +98,19 @@ def test_a_recipe_that_another_program_moved_into_an_attribute_is_read() -> None
         'q:Recipe=\'{"version":1,"words":"a &gt; b","created_at":"2026-01-01T00:00:00Z"}\'/>'
         "</r:RDF></x:xmpmeta>"
     )
-    found = read(with_packet(packet.encode()))
+    found = read_recipe(with_packet(packet.encode()))
     assert isinstance(found, Recipe)
     assert found.words == "a > b"
     again = embed(with_packet(packet.encode()), "image/jpeg", recipe())
-    assert read(again) == recipe()
+    assert read_recipe(again) == recipe()
     assert again.count(b":Recipe") == 2
 
 
 def test_a_recipe_of_a_later_version_is_told_as_such() -> None:
     newer = ours(b'{"version":2,"words":"x","unheard_of":[1]}')
-    assert read(newer) == RefusedRecipe(reason=Refusal.NEWER, version=2)
+    assert read_recipe(newer) == RefusedRecipe(reason=RecipeRefusal.NEWER, version=2)
     with_theirs = with_chunks(newer, png_chunk(b"tEXt", b"parameters\0theirs"))
-    assert read(with_theirs) == RefusedRecipe(reason=Refusal.NEWER, version=2)
+    assert read_recipe(with_theirs) == RefusedRecipe(reason=RecipeRefusal.NEWER, version=2)
 
 
 BAD_RECIPES = {
@@ -124,18 +124,18 @@ BAD_RECIPES = {
 
 @each_case("name", BAD_RECIPES)
 def test_a_recipe_that_is_none_is_called_damaged(name: str) -> None:
-    assert read(ours(BAD_RECIPES[name])) == DAMAGED
+    assert read_recipe(ours(BAD_RECIPES[name])) == DAMAGED
 
 
 def test_an_address_that_is_none_of_the_web_is_left_out_and_half_a_sign_becomes_a_mark() -> None:
     begun = b'{"version":1,"created_at":"2026-01-01T00:00:00Z",'
-    found = read(ours(begun + b'"sources":[{"title":"t","url":"javascript:alert(1)"}]}'))
+    found = read_recipe(ours(begun + b'"sources":[{"title":"t","url":"javascript:alert(1)"}]}'))
     assert isinstance(found, Recipe)
     assert (found.sources[0].title, found.sources[0].url) == ("t", "")
-    found = read(ours(begun + b'"words":"a\\ud800b\\u0000c\\uffffd"}'))
+    found = read_recipe(ours(begun + b'"words":"a\\ud800b\\u0000c\\uffffd"}'))
     assert isinstance(found, Recipe)
     assert found.words == "a\ufffdbc\ufffdd"
-    assert read(embed(JPEGS["jpeg"], "image/jpeg", found)) == found
+    assert read_recipe(embed(JPEGS["jpeg"], "image/jpeg", found)) == found
 
 
 @each_case(
@@ -164,7 +164,7 @@ def test_an_address_that_is_none_of_the_web_is_left_out_and_half_a_sign_becomes_
     ],
 )
 def test_what_another_program_wrote_is_read_from_wherever_it_writes(data: bytes) -> None:
-    assert read(data) == ForeignRecipe(
+    assert read_recipe(data) == ForeignRecipe(
         tool=ForeignTool.PARAMETERS,
         prompt="masterpiece, a quokka\nsecond line",
         negative_prompt="blurry,\nlowres",
@@ -180,9 +180,9 @@ def test_what_another_program_wrote_is_read_from_wherever_it_writes(data: bytes)
 
 def test_a_chunk_with_a_wrong_sum_is_not_trusted() -> None:
     data = png_of((b"tEXt", b"parameters\0theirs"))
-    assert read(data.replace(b"theirs", b"thejrs")) is None
+    assert read_recipe(data.replace(b"theirs", b"thejrs")) is None
     bare = embed(PNGS["png"], "image/png", recipe(prompt="", words=""))
-    assert read(bare.replace(b"#3b", b"#4c")) == DAMAGED
+    assert read_recipe(bare.replace(b"#3b", b"#4c")) == DAMAGED
 
 
 def test_a_document_with_a_type_of_its_own_is_not_read_and_no_entity_is_expanded() -> None:
@@ -192,13 +192,13 @@ def test_a_document_with_a_type_of_its_own_is_not_read_and_no_entity_is_expanded
         b"<r:Description><q:Recipe>%b</q:Recipe></r:Description></r:RDF>"
     )
     bomb = b'<!DOCTYPE x [<!ENTITY a0 "ha">' + laughs + b"]>" + rdf % b"&a11;"
-    assert peak_megabytes(lambda: read(with_packet(bomb))) < 5
+    assert peak_megabytes(lambda: read_recipe(with_packet(bomb))) < 5
     for packet in (bomb, b'<!DOCTYPE x SYSTEM "file:///etc/hostname"><x/>', b"<a>" * 20_000):
-        assert read(with_packet(packet)) is None
+        assert read_recipe(with_packet(packet)) is None
     good = rdf % b'{"version":1,"created_at":"2026-01-01T00:00:00Z"}'
-    assert isinstance(read(with_packet(good)), Recipe)
+    assert isinstance(read_recipe(with_packet(good)), Recipe)
     for kind in (b"<!DOCTYPE x>", b'<!DOCTYPE x [<!ENTITY a "b">]>'):
-        assert not isinstance(read(with_packet(kind + good)), Recipe)
+        assert not isinstance(read_recipe(with_packet(kind + good)), Recipe)
 
 
 @functools.cache
@@ -212,8 +212,8 @@ def _bomb() -> bytes:
 def test_a_compression_bomb_takes_no_memory(kind: bytes, keyword: bytes) -> None:
     head = keyword + (b"\0\0" if kind == b"zTXt" else b"\0\1\0\0\0")
     data = png_of((kind, head + _bomb()))
-    assert peak_megabytes(lambda: read(data)) < 50
-    assert read(data) == (DAMAGED if keyword == b"aivista" else None)
+    assert peak_megabytes(lambda: read_recipe(data)) < 50
+    assert read_recipe(data) == (DAMAGED if keyword == b"aivista" else None)
     assert peak_megabytes(lambda: embed(data, "image/png", recipe())) < 50
     assert peak_megabytes(lambda: clean(data, "image/png")) < 50
 
@@ -238,7 +238,7 @@ def test_a_compression_bomb_takes_no_memory(kind: bytes, keyword: bytes) -> None
     ],
 )
 def test_an_absurd_file_is_read_in_little_memory_and_raises_nothing(data: bytes) -> None:
-    assert peak_megabytes(lambda: read(data)) < 50
+    assert peak_megabytes(lambda: read_recipe(data)) < 50
     for mime_type in ("image/png", "image/jpeg", "image/webp"):
         embed(data, mime_type, recipe())
     assert not has_credentials(data)
@@ -255,13 +255,13 @@ def test_a_damaged_or_truncated_file_raises_nothing_but_the_one_error(
     for _ in range(hits):
         broken[chance.randrange(len(broken))] = chance.choice([0, 255, chance.randrange(256)])
     file = bytes(broken[: max(1, int(len(broken) * cut))] if cut < 0.9 else broken)
-    assert isinstance(read(file), Recipe | ForeignRecipe | RefusedRecipe | None)
+    assert isinstance(read_recipe(file), Recipe | ForeignRecipe | RefusedRecipe | None)
     assert isinstance(embed(file, mime_type, recipe()), bytes)
     try:
         bare = clean(file, mime_type)
     except RequestRefused:
         return
-    assert read(bare) is None
+    assert read_recipe(bare) is None
 
 
 HEADS = [b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"RIFF\x60\0\0\0WEBP", b""]
@@ -270,6 +270,6 @@ HEADS = [b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"RIFF\x60\0\0\0WEBP", b""]
 @settings(max_examples=200)
 @given(st.binary(max_size=400), st.sampled_from(HEADS), st.text(max_size=300))
 def test_any_bytes_and_any_parameters_are_read_without_an_error(noise: bytes, head: bytes, text: str) -> None:
-    assert isinstance(read(head + noise), Recipe | ForeignRecipe | RefusedRecipe | None)
-    found = read(png_of((b"iTXt", b"parameters\0\0\0\0\0" + text.encode())))
+    assert isinstance(read_recipe(head + noise), Recipe | ForeignRecipe | RefusedRecipe | None)
+    found = read_recipe(png_of((b"iTXt", b"parameters\0\0\0\0\0" + text.encode())))
     assert isinstance(found, ForeignRecipe) if text.strip() else found is None

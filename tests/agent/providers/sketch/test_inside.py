@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-from agent.errors import ErrorCode, RequestRefused
+from agent import ErrorCode, RequestRefused
 from tests.adapters.language import Adjustment, Flip
 from tests.adapters.pixels import Raster, image_of, pixels_of
 from tests.adapters.sketch import (

@@ -7,11 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.components import PanelAction
-from agent.events import PictureReady
-from agent.pictures import Picture
-from agent.settings import Settings
-from agent.studio import Studio
+from agent import PanelAction, Picture, PictureReady, Settings, Studio
 from tests.adapters.language import Adjustment
 from tests.adapters.pixels import apply_adjustment
 from tests.adapters.sketch import Edit, Retake, RetakeKind, understand

@@ -10,18 +10,20 @@ import pytest
 from PIL import Image, ImageStat
 from pydantic import JsonValue
 
-from agent.errors import DesignRuleBroken, ErrorCode, RequestRefused
-from agent.messages import (
+from agent import (
     CompletionChunk,
+    DesignRuleBroken,
+    ErrorCode,
     ImageOrigin,
     ImagePart,
+    Margins,
     PromptMessage,
+    RequestRefused,
     Role,
     TextPart,
     ToolCallPart,
     ToolResultPart,
 )
-from agent.pictures import Margins
 from tests.adapters.catalogue import ModelRole, load_catalogue
 from tests.adapters.language import Adjustment
 from tests.adapters.pixels import apply_adjustment

@@ -13,8 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from agent.messages import ImageOrigin
-from agent.pictures import Picture
+from agent import ImageOrigin, Picture
 
 SHELF_COLUMNS = 3
 """How many columns a shelf has, where no single family needs more."""
