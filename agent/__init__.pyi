@@ -46,6 +46,7 @@ from .conversation import TurnState as TurnState
 from .conversation import WholeConversation as WholeConversation
 from .conversation import WorkspaceFile as WorkspaceFile
 from .conversation import Writer as Writer
+from .conversations import Conversations as Conversations
 from .error_codes import Actor as Actor
 from .error_codes import Charge as Charge
 from .error_codes import ErrorCode as ErrorCode
@@ -97,7 +98,6 @@ from .imaging.provenance.recipe import RecipeSettings as RecipeSettings
 from .imaging.provenance.recipe import RefusedRecipe as RefusedRecipe
 from .imaging.recipe_desk import PictureFile as PictureFile
 from .imaging.recipe_desk import RecipeService as RecipeService
-from .kept_things import LostRecords as LostRecords
 from .mcp.states import ServerProblem as ServerProblem
 from .mcp.states import ServerState as ServerState
 from .messages import Asked as Asked
@@ -247,7 +247,9 @@ from .storage.workspace import NEW_FILE as NEW_FILE
 from .storage.workspace import FileInfo as FileInfo
 from .storage.workspace import Workspace as Workspace
 from .storage.workspace_names import checked_file_name as checked_file_name
+from .studio import LostRecords as LostRecords
 from .studio import Studio as Studio
+from .studio import Turns as Turns
 from .tools.base import Tool as Tool
 from .tools.base import ToolAnswer as ToolAnswer
 from .tools.base import ToolContext as ToolContext
@@ -261,7 +263,10 @@ from .trace import TraceStep as TraceStep
 from .untrusted import plain_text as plain_text
 from .workflow.fuller_wishes import ExpandedPrompt as ExpandedPrompt
 from .workflow.fuller_wishes import PromptToExpand as PromptToExpand
+from .workflow.later_edits import LaterEdits as LaterEdits
 from .workflow.maximum import turn_estimate as turn_estimate
 from .workflow.replay import told_again as told_again
+from .workflow.sponsoring import Sponsor as Sponsor
+from .workflow.sponsoring import TurnLimits as TurnLimits
 
 __all__: list[str]

@@ -1,4 +1,4 @@
-"""The one door: conversations, turns and pictures. The page, the HTTP API and other people's scripts go through it."""
+"""The whole program without a screen: the page, the HTTP API, the MCP server and scripts go through it."""
 
 from __future__ import annotations
 
@@ -6,54 +6,74 @@ import asyncio
 import contextlib
 import logging
 import time
+import warnings
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import JsonValue, SecretStr
 
 from agent.conversation import Conversation, Turn, TurnState
+from agent.conversations import Conversations
 from agent.errors import AivistaError, ErrorCode, RequestRefused
-from agent.events import TurnEvent
-from agent.kept_things import KeptThings
+from agent.events import TurnEvent, TurnFailed
+from agent.imaging.recipe_desk import RecipeService
 from agent.mcp.states import ServerState
-from agent.pictures import Picture, StoredPicture
+from agent.pictures import StoredPicture
 from agent.plans import Decision
 from agent.providers.base import PictureBytes, Provider
 from agent.providers.catalogue import Catalogue, ModelRole, catalogue_of
 from agent.providers.key_desk import KeyDesk
 from agent.providers.pool import NO_KEY, ProviderPool
-from agent.requests import Mask, TurnRequest
+from agent.redaction import secrets_of
+from agent.requests import TurnRequest
 from agent.sandbox.runner import Sandbox
 from agent.settings import OPERATOR, Settings, TurnSettings
 from agent.spending import Estimate
 from agent.storage.answer_cache import AnswerCache
 from agent.storage.cache import HistoryImageCache
-from agent.storage.gallery_values import GalleryPage, GalleryQuery
+from agent.storage.conversations import ConversationStore
+from agent.storage.gallery import Gallery
+from agent.storage.images import ImageStore
 from agent.storage.model_pictures import ModelPictures
+from agent.storage.preferences import PreferenceStore
+from agent.storage.quota import Quota
+from agent.storage.spend import SpendBook
+from agent.storage.styles import StyleLibrary
+from agent.storage.workspace import Workspace, WorkspaceStore
 from agent.tools.script_files import ScriptRun, run_file
+from agent.trace import TraceStep
 from agent.workflow.again import repeated, request_of
+from agent.workflow.background import BackgroundTasks
 from agent.workflow.fuller_wishes import ExpandedPrompt, PromptToExpand, fuller_wish
 from agent.workflow.maximum import turn_estimate
-from agent.workflow.outliving import Outliving
 from agent.workflow.retrying import Breakers
-from agent.workflow.search_meters import Book, SearchMeters
+from agent.workflow.search_meters import SearchMeters
+from agent.workflow.sponsoring import (
+    Sponsor,
+    SponsorAccount,
+    SponsoredBudget,
+    TurnLimits,
+    TurnRateLimiter,
+)
 from agent.workflow.waiting_room import WaitingRoom
 
 if TYPE_CHECKING:
+    from agent.archive.archive import Archive
     from agent.fetching.reading import PageReader
     from agent.mcp.toolbox import Toolbox
     from agent.providers.sketch.restyling import FoundLook
     from agent.storage.turn_order import RunningTurn
     from agent.tools.base import Tool
-    from agent.workflow.dispatch import Dispatch
-    from agent.workflow.later_edits import Pictures
-    from agent.workflow.lending import Loan
+    from agent.workflow.dispatch import TurnScheduler
+    from agent.workflow.later_edits import LaterEdits
     from agent.workflow.live import LiveTurn
     from agent.workflow.metering import Meter
 
-__all__ = ["StoredPicture", "Studio", "TurnRequest"]
+__all__ = ["LostRecords", "StoredPicture", "Studio", "TurnRequest", "Turns"]
 
 _CLOSE_S = 1.5
 # Another process that is asked to stop a turn does so within a second.
@@ -66,6 +86,46 @@ _SAVED_AGAIN_S = 5.0
 _log = logging.getLogger(__name__)
 _REPORT_BYTES = 512 << 10
 
+# Where the methods are that Studio had; each stays for one release.
+_MOVED = {
+    "new_conversation": "conversations.create",
+    "conversation": "conversations.get",
+    "pinned_and_newest": "conversations.pinned_and_newest",
+    "newest_conversation": "conversations.newest",
+    "search_conversations": "conversations.search",
+    "rename_conversation": "conversations.rename",
+    "pin_conversation": "conversations.pin",
+    "duplicate_conversation": "conversations.duplicate",
+    "switch_branch": "conversations.switch_branch",
+    "delete_conversation": "conversations.delete",
+    "undelete_conversation": "conversations.undelete",
+    "trash": "conversations.trash",
+    "delete_forever": "conversations.delete_forever",
+    "empty_trash": "conversations.empty_trash",
+    "is_running": "turns.is_running",
+    "request_of": "turns.request_of",
+    "repeated": "turns.repeated",
+    "report": "turns.report",
+    "estimate": "turns.estimate",
+    "grow_mask": "edits.grow_mask",
+    "keep_only": "edits.keep_only",
+    "keep_transparency": "edits.keep_transparency",
+    "keep": "edits.keep",
+    "gallery_page": "gallery.page",
+    "workspace": "files",
+    "fuller_wish": "expand_prompt",
+    "keep_house": "start_housekeeping",
+}
+
+
+class LostRecords(NamedTuple):
+    """A database that could not be read: its name in the home, and the backups that there are, with the newest's
+    moment."""
+
+    name: str
+    backup_count: int
+    newest_backup_at: datetime | None
+
 
 def _find_look(text: str) -> FoundLook | None:
     # Loaded with the first sketch: no start needs the styles.
@@ -74,13 +134,22 @@ def _find_look(text: str) -> FoundLook | None:
     return find_look(text)
 
 
-class Studio(KeptThings):
+class Studio:
     """The whole program without a screen. Use it as an async context manager.
+
+    All that it keeps is below `settings.home` and belongs to an owner; nobody sees, or changes, what is another's.
+
+    * `conversations`, `turns`, `edits`: what was said and painted; `files(id)` of one conversation.
+    * `gallery`: all pictures of an owner's conversations. `recipes`: pictures with their recipe or without.
+    * `styles`: the curated styles and each owner's own. `preferences`: what each owner chose for good.
+    * `spend`: what was spent, by conversation, day and month. `traces`: the steps of every turn, by conversation;
+      whose that is, is for the caller to ask first.
+    * `archive`: conversations taken out as one file, and taken in again. `keys`: what a key is good for.
 
     `provider` makes the models that replace Gemini and sketch, for scripts and tests that bring their own; it is given
     the store that pictures are read from and written to. `tools` are further ones that the agent may call,
-    `reader` reads the web for it instead of one that dials public addresses alone. Of `turns_at_once` all further ones
-    wait in a line.
+    `reader` reads the web for it instead of one that dials public addresses alone. `limits` holds how many turns are
+    taken, `sponsor` what the operator pays for others who bring no key.
     """
 
     def __init__(
@@ -91,10 +160,16 @@ class Studio(KeptThings):
         tools: Sequence[Tool] = (),
         reader: PageReader | None = None,
         sketch_pace_s: float = 0.0,
-        turns_at_once: int | None = None,
+        limits: TurnLimits | None = None,
+        sponsor: Sponsor | None = None,
     ) -> None:
-        super().__init__(settings)
+        limits = limits or TurnLimits()
+        self.settings = settings
         self.catalogue: Catalogue = catalogue_of(settings)
+        self._images = ImageStore(settings.home)
+        self._records = ConversationStore(settings.home, self._images, trace_limit_bytes=settings.trace_limit_bytes)
+        self._quota = Quota(self._records, self._images, settings.visitor_limit_bytes, settings.visitor_limit_pictures)
+        self._workspaces = WorkspaceStore(self._records, room=self._quota)
         self._cache = HistoryImageCache(
             settings.home, ttl_s=settings.history_cache_ttl_s, limit_bytes=settings.history_cache_limit_bytes
         )
@@ -105,20 +180,48 @@ class Studio(KeptThings):
             sketch_pace_s=sketch_pace_s,
             find_look=_find_look,
         )
-        self._keys = KeyDesk(self.catalogue, self._providers.check)
-        self._breakers = Breakers()
-        self._meters = SearchMeters(self.catalogue, self._breakers, self._spend, self._cap_day_usd)
         self._own_provider = provider(ModelPictures(self._images)) if provider else None
+        self.turns = Turns(self)
+        self.conversations = Conversations(self._records, self._quota, self.turns.is_running, self.cancel)
+        self.gallery = Gallery(settings.home, self._records, self._images, embedder_of=self._embedder)
+        self.styles = StyleLibrary(settings.home)
+        self.spend = SpendBook(self._records)
+        self.recipes = RecipeService(self._records, self._images, secrets_of(settings))
+        self.traces = self._records.traces
+        self.preferences = PreferenceStore(settings)
+        self.keys = KeyDesk(self.catalogue, self._providers.check)
+        self._breakers = Breakers()
+        self._meters = SearchMeters(self.catalogue, self._breakers, self.spend, self._cap_day_usd)
         self._answers = AnswerCache(settings.home) if settings.reuse_plans else None
         self._tools = tools
         self._toolbox: Toolbox | None = None
         self._reader = reader
         self._sandbox = Sandbox()
-        self._room = WaitingRoom(turns_at_once) if turns_at_once is not None else None
-        self._dispatch: Dispatch | None = None
-        self._kept = Outliving()
+        self._room = WaitingRoom(limits.turns_at_once) if limits.turns_at_once is not None else None
+        self._rate = TurnRateLimiter(limits.turns_per_visitor) if limits.turns_per_visitor is not None else None
+        self._sponsor = SponsorAccount(sponsor, self.spend, self.keep_alive) if sponsor is not None else None
+        self._scheduler: TurnScheduler | None = None
+        self._kept = BackgroundTasks()
         self._saving: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
+
+    @cached_property
+    def archive(self) -> Archive:
+        """Conversations taken out as one file, and taken in again."""
+        from agent.archive.archive import Archive
+
+        return Archive(self._records, self._images, self.settings.home, room=self._quota)
+
+    @cached_property
+    def edits(self) -> LaterEdits:
+        """What a person does with a picture that is there, without any model."""
+        from agent.workflow.later_edits import LaterEdits
+
+        return LaterEdits(self._records, self._images)
+
+    def files(self, conversation_id: str, owner: str = "local") -> Workspace:
+        """Return the files of a conversation; each call on them asks whether that is the owner's."""
+        return self._workspaces.of(conversation_id, owner)
 
     async def __aenter__(self) -> Studio:
         await self._records.open()
@@ -131,8 +234,8 @@ class Studio(KeptThings):
     async def __aexit__(self, *_: object) -> None:
         """End running turns, on record as far as they came so that the next start goes on, and close what is open."""
         self._closing.set()
-        if self._dispatch is not None:
-            await self._dispatch.aclose()
+        if self._scheduler is not None:
+            await self._scheduler.aclose()
         if self._toolbox is not None:
             # Beside the others: what MCP servers were started must end in any case.
             self.keep_alive(self._toolbox.aclose())
@@ -141,34 +244,34 @@ class Studio(KeptThings):
             await self._saving
         if self._reader is not None:
             await self._reader.aclose()
-        if self._dispatch is not None:
-            await self._dispatch.close_checkpoints()
+        if self._scheduler is not None:
+            await self._scheduler.close_checkpoints()
         # What searches began to read asks a provider.
-        await self._gallery.aclose()
+        await self.gallery.aclose()
         await self._providers.aclose()
         await self._records.aclose()
         await self._cache.aclose()
-        await self._styles.aclose()
+        await self.styles.aclose()
         if self._answers is not None:
             await self._answers.aclose()
 
     async def wind_down(self, grace_s: float) -> None:
         """Refuse new turns, wait for those at work, at most so long, and put the rest on record; then leave it."""
         self._closing.set()
-        if self._dispatch is not None:
-            await self._dispatch.finish(grace_s)
+        if self._scheduler is not None:
+            await self._scheduler.finish(grace_s)
 
     def warm_up(self) -> None:
         """Begin to load what the first turn would wait for and no start needs; nothing while the studio closes."""
         if not self._closing.is_set():
             self.keep_alive(self._warm_up())
 
-    def keep_house(self) -> None:
+    def start_housekeeping(self) -> None:
         """Begin what a studio that stays open does by itself: tidy up, back up, go on with what others left."""
-        for work in (self.tidy_up(), self.back_up(), self.take_over()):
+        for work in (self._tidy_up(), self._back_up(), self._take_over()):
             self.keep_alive(work)
 
-    async def tidy_up(self) -> None:
+    async def _tidy_up(self) -> None:
         """Once a day, remove for good what was deleted more than 30 days ago, and at the start and each hour archives
         that nobody fetched for a day, until the studio closes."""
         from agent.storage.tidying import tidy_if_due
@@ -179,7 +282,7 @@ class Studio(KeptThings):
             # A clock that jumps says nothing of how long it was: it is looked at each hour.
             wait_s = _LOOK_WHETHER_DUE_S
 
-    async def back_up(self) -> None:
+    async def _back_up(self) -> None:
         """Once a day, back up the database, until the studio closes."""
         from agent.storage.backups import Backups
 
@@ -188,7 +291,7 @@ class Studio(KeptThings):
             await asyncio.to_thread(Backups(self.settings.home).make_if_due, datetime.now(UTC))
             wait_s = _LOOK_WHETHER_DUE_S
 
-    async def take_over(self) -> None:
+    async def _take_over(self) -> None:
         """Have turns go on whose process has died, as a start does, until the studio closes."""
         while not await self._closes_within(_LOOK_AFTER_OTHERS_S):
             with contextlib.suppress(AivistaError):
@@ -216,31 +319,29 @@ class Studio(KeptThings):
         # Where there is an embedding model, its vectors stand in LanceDB, which takes seconds to load.
         has_meaning = self._meters.has_model(self._providers.name(None))
         with contextlib.suppress(AivistaError):
-            await self._styles.warm_up(with_meaning=has_meaning)
+            await self.styles.warm_up(with_meaning=has_meaning)
 
     async def not_ready(self) -> tuple[str, ...]:
         """Return what keeps the studio from taking turns: `turns` while it closes, `records`, `disk`; or nothing."""
         return (*(("turns",) if self._closing.is_set() else ()), *await self._records.not_ready())
 
-    # Conversations
+    async def lost_records(self) -> LostRecords | None:
+        """Return what is known of records that could not be read and were set aside, until others are restored."""
+        from agent.storage.backups import Backups
 
-    async def delete_conversation(self, conversation_id: str, owner: str = "local") -> None:
-        """Stop what runs in a conversation and put it into the trash; `undelete_conversation` brings it back."""
-        await self.cancel(conversation_id, owner)
-        await self._records.delete(conversation_id, owner)
+        def look() -> LostRecords | None:
+            backups = Backups(self.settings.home)
+            name = backups.unreadable()
+            made = backups.all() if name is not None else []
+            return LostRecords(name, len(made), made[0].made_at if made else None) if name is not None else None
+
+        return await asyncio.to_thread(look)
 
     async def hand_over(self, owner: str, new_owner: str) -> None:
         """Give all that an owner made to another one; a conversation with a turn at work stays where it is."""
-        busy = self._dispatch.busy(owner) if self._dispatch is not None else ()
+        busy = self._scheduler.busy(owner) if self._scheduler is not None else ()
         await self._records.hand_over(owner, new_owner, busy)
-        await self._styles.hand_over(owner, new_owner)
-
-    async def switch_branch(self, conversation_id: str, turn_id: str, owner: str = "local") -> Conversation:
-        """Return the conversation with the branch shown that holds this turn, up to its newest turn.
-
-        Raises RequestRefused while a turn runs, and for a turn that the conversation does not have.
-        """
-        return await self._turns.switch(conversation_id, turn_id, owner)
+        await self.styles.hand_over(owner, new_owner)
 
     # Turns
 
@@ -249,9 +350,13 @@ class Studio(KeptThings):
     ) -> AsyncIterator[TurnEvent]:
         """Run one turn and stream what happens. The last event is TurnDone, TurnFailed or TurnStopped.
 
-        Bad input ends with TurnFailed, not with an exception. Closing the stream does not stop the turn.
+        Bad input, and a limit in its way, ends with TurnFailed, not with an exception. Closing the stream does not
+        stop the turn.
         """
-        live = self._turns.begin(conversation_id, request, owner, self._key(owner, key))
+        if refused := self._refused(owner):
+            yield refused
+            return
+        live = self._turns.start(conversation_id, request, owner, self._key(owner, key))
         async for event in live.follow():
             yield event
 
@@ -266,9 +371,12 @@ class Studio(KeptThings):
     ) -> AsyncIterator[TurnEvent]:
         """Run or drop the plan that a turn waits with, and stream what happens as `run_turn` does.
 
-        Ends with TurnFailed(PLAN_GONE) when it no longer waits.
+        Ends with TurnFailed(PLAN_GONE) when it no longer waits. To drop a plan passes no limit.
         """
-        live = self._turns.go_on(conversation_id, turn_id, owner, self._key(owner, key), decision=decision)
+        if decision.run and (refused := self._refused(owner)):
+            yield refused
+            return
+        live = self._turns.resume(conversation_id, turn_id, owner, self._key(owner, key), decision=decision)
         async for event in live.follow():
             yield event
 
@@ -279,40 +387,29 @@ class Studio(KeptThings):
 
         When the conversation has gone on since, the turn is sent again as a new one.
         """
-        conversation, key = await self.conversation(conversation_id, owner), self._key(owner, key)
+        if refused := self._refused(owner):
+            yield refused
+            return
+        conversation, key = await self.conversations.get(conversation_id, owner), self._key(owner, key)
         turn = conversation.turn(turn_id)
         if turn is None:
             return
         if self._turns.can_go_on(conversation, turn, key):
-            live = self._turns.go_on(conversation_id, turn_id, owner, key)
+            live = self._turns.resume(conversation_id, turn_id, owner, key)
         else:
             request = await request_of(conversation, turn, self._images)
-            live = self._turns.begin(conversation_id, request, owner, key, is_again=True)
+            live = self._turns.start(conversation_id, request, owner, key, is_again=True)
         async for event in live.follow():
             yield event
 
-    async def request_of(self, conversation_id: str, turn_id: str, owner: str = "local") -> TurnRequest:
-        """Return the request that a turn of the branch that is shown was, to be said otherwise.
-
-        Raises RequestRefused for a turn that is not there, and when the file of one of its pictures is gone.
-        """
-        conversation = await self.conversation(conversation_id, owner)
-        turn = conversation.turn(turn_id)
-        if turn is None:
-            raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
-        return await request_of(conversation, turn, self._images)
-
-    async def repeated(
-        self, conversation_id: str, handle: str, owner: str = "local", *, difference: str = ""
-    ) -> TurnRequest | None:
-        """Return the request that made a picture, to be painted once more beside it: the same prompt, references and
-        parameters, with a stated `difference` perhaps. None for a picture that cannot be painted again like that.
-
-        Raises RequestRefused for a picture that is not there, and when the file of one of its pictures is gone.
-        """
-        conversation = await self.conversation(conversation_id, owner)
-        pro = self.catalogue.model(ModelRole.IMAGE_PRO, self.provider_name())
-        return await repeated(conversation, handle, self._images, pro.id, difference)
+    def _refused(self, owner: str) -> TurnFailed | None:
+        """Count a turn of an owner's; return what it ends with where they have begun too many."""
+        try:
+            if self._rate is not None and owner != OPERATOR:
+                self._rate.enter(owner)
+        except RequestRefused as refused:
+            return TurnFailed(error=refused.info)
+        return None
 
     async def attach(self, conversation_id: str, owner: str = "local") -> AsyncIterator[TurnEvent]:
         """Follow the running turn of a conversation from its first event; end at once when none runs.
@@ -362,9 +459,202 @@ class Studio(KeptThings):
             await self._records.changed(seen, _STOP_S)
         return True
 
+    # Pictures and files
+
+    async def picture(self, conversation_id: str, handle: str, owner: str = "local") -> StoredPicture:
+        """Return a picture with its bytes. Raises RequestRefused when there is none of that handle."""
+        conversation = await self._records.get(conversation_id, owner)
+        picture = conversation.picture(handle)
+        return StoredPicture(picture, await self._images.read(picture.image))
+
+    async def unrecorded_picture(self, conversation_id: str, digest: str, owner: str = "local") -> tuple[bytes, str]:
+        """Return bytes and type of a picture that came and that the full disk takes no record of.
+
+        Raises RequestRefused when there is none of that digest.
+        """
+        await self._records.get(conversation_id, owner)
+        image = self._images.offered(conversation_id, digest)
+        return await self._images.read(image), image.mime_type
+
+    async def thumbnail(
+        self, conversation_id: str, handle: str, edge_px: int, owner: str = "local"
+    ) -> tuple[bytes, str]:
+        """Return a small version of a picture as WebP, its longer edge at most `edge_px`, and its type."""
+        conversation = await self._records.get(conversation_id, owner)
+        picture = conversation.picture(handle)
+        return await self._images.thumbnail(picture.image.digest, edge_px, picture.handle), "image/webp"
+
+    async def run_script(self, conversation_id: str, name: str, owner: str = "local") -> ScriptRun:
+        """Run a JavaScript file of a conversation over its files, in the sandbox; return what came of it.
+
+        What it writes may overwrite: the person asked for it. Raises RequestRefused: FILE_NOT_FOUND, FILE_NOT_TEXT.
+        """
+        return await run_file(self.files(conversation_id, owner), self._sandbox, name)
+
+    def mcp_servers(self) -> tuple[ServerState, ...]:
+        """Return how it stands with each server of the operator's that gives its tools; nothing is connected for it."""
+        return self._tools_of_a_turn().servers() if self.settings.mcp_servers else ()
+
+    async def trace(
+        self, conversation_id: str, turn_id: str | None = None, owner: str = "local"
+    ) -> tuple[TraceStep, ...]:
+        """Return the steps of a turn, or of all turns of every branch: what was sent, what came, how long, how much.
+
+        Raises RequestRefused when the owner has no such conversation.
+        """
+        conversation = await self._records.get(conversation_id, owner)
+        return await self.traces.steps(conversation.id, None if turn_id is None else [turn_id])
+
+    # Models
+
+    def provider_name(self, key: SecretStr | None = None, owner: str = OPERATOR) -> str:
+        """Return which provider serves an owner with this key: `gemini`, `openai` or `sketch`."""
+        return "gemini" if self._own_provider is not None else self._providers.name(self._key(owner, key))
+
+    async def expand_prompt(
+        self, wish: PromptToExpand, owner: str = OPERATOR, key: SecretStr | None = None
+    ) -> ExpandedPrompt:
+        """Return a short wish written out in full, which is not sent.
+
+        Raises what `fuller_wishes.fuller_wish` does, and KeyProblem when the sponsor's cap is used up.
+        """
+        sponsor = self._sponsor_of(owner, key)
+        if sponsor is not None and (problem := await sponsor.problem()):
+            raise problem
+        provider = await self._provider(self._key(owner, key))
+        charge = sponsor.charge if sponsor is not None else None
+        return await fuller_wish(wish, self._meters.writer(owner, provider, self.provider_name(key, owner), charge))
+
+    # Inside
+
+    @property
+    def _turns(self) -> TurnScheduler:
+        if self._scheduler is None:
+            # LangGraph takes a good part of a second to import, which the first page need not wait for.
+            from agent.fetching.reading import PageReader
+            from agent.workflow.dispatch import TurnScheduler, TurnServices
+
+            self._reader = self._reader or PageReader()
+            self._scheduler = TurnScheduler(
+                TurnServices(
+                    settings=self.settings,
+                    catalogue=self.catalogue,
+                    images=self._images,
+                    records=self._records,
+                    cache=self._cache,
+                    styles=self.styles,
+                    under_caps=self.preferences.applied,
+                    quota=self._quota,
+                    provider=self._provider,
+                    provider_name=self.provider_name,
+                    sponsored=self._sponsored,
+                    keep_alive=self.keep_alive,
+                    tools=self._tools_of_a_turn().tools,
+                    reader=self._reader,
+                    sandbox=self._sandbox,
+                    answers=self._answers,
+                    room=self._room,
+                    breakers=self._breakers,
+                    closing=self._closing,
+                )
+            )
+        return self._scheduler
+
+    def _tools_of_a_turn(self) -> Toolbox:
+        if self._toolbox is None:
+            from agent.mcp.toolbox import Toolbox
+            from agent.tools.registry import TOOLS
+
+            self._toolbox = Toolbox(self.settings, (*TOOLS.values(), *self._tools))
+        return self._toolbox
+
+    def _running(self, conversation_id: str, owner: str) -> list[LiveTurn]:
+        return self._scheduler.running(conversation_id, owner) if self._scheduler else []
+
+    async def _resume(self, abandoned: RunningTurn) -> None:
+        """Have a turn go on that a dead process left behind. Calls of unknown outcome are not made again."""
+        conversation = await self._records.conversation_of_any_owner(abandoned.conversation_id)
+        turn, key = conversation.turn(abandoned.turn_id), self._key(conversation.owner, None)
+        if turn is not None and self._turns.can_go_on(conversation, turn, key):
+            self._turns.resume(conversation.id, turn.id, conversation.owner, key, may_repeat=False)
+
+    async def _embedder(self, owner: str, key: SecretStr | None) -> Meter | None:
+        sponsor, name = self._sponsor_of(owner, key), self.provider_name(key, owner)
+        if not self._meters.has_model(name) or (sponsor is not None and await sponsor.problem()):
+            return None
+        charge = sponsor.charge if sponsor is not None else None
+        return await self._meters.of(owner, await self._provider(self._key(owner, key)), name, charge)
+
+    def _key(self, owner: str, key: SecretStr | None) -> SecretStr | None:
+        """Return the key an owner's calls are made with: None is the studio's own, where it is lent to them."""
+        is_lent = self.settings.lends_keys or owner == OPERATOR
+        return NO_KEY if key is None and not is_lent else key
+
+    def _sponsor_of(self, owner: str, key: SecretStr | None) -> SponsorAccount | None:
+        """Return who pays what an owner asks for with this key, None when they do themselves or nothing costs."""
+        if self._sponsor is None or owner == OPERATOR or key is not None:
+            return None
+        name = self.provider_name(None, owner)
+        return None if self.catalogue.model(ModelRole.FLASH, name).is_free else self._sponsor
+
+    def _sponsored(
+        self, owner: str, key: SecretStr | None, is_new: bool
+    ) -> AbstractAsyncContextManager[SponsoredBudget | None]:
+        sponsor = self._sponsor_of(owner, key)
+        return nullcontext() if sponsor is None else sponsor.budget(is_new)
+
+    async def _cap_day_usd(self, owner: str) -> float | None:
+        return (await self.preferences.of(owner)).cap_day_usd
+
+    async def _provider(self, key: SecretStr | None) -> Provider:
+        return self._own_provider or await self._providers.provider(key)
+
+    def keep_alive(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Run work that must go on whoever stops listening, and hold on to it until it is done."""
+        return self._kept.start(work)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """Return a method under the name that it had."""
+            if name not in _MOVED:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            warnings.warn(f"use `studio.{_MOVED[name]}`", DeprecationWarning, stacklevel=2)
+            return attrgetter(_MOVED[name])(self)
+
+
+class Turns:
+    """The turns of a studio, at work and on record."""
+
+    def __init__(self, studio: Studio) -> None:
+        self._studio = studio
+
     def is_running(self, conversation_id: str, owner: str = "local") -> bool:
         """Whether a turn of the conversation is at work or waits."""
-        return bool(self._running(conversation_id, owner))
+        return bool(self._studio._running(conversation_id, owner))
+
+    async def request_of(self, conversation_id: str, turn_id: str, owner: str = "local") -> TurnRequest:
+        """Return the request that a turn of the branch that is shown was, to be said otherwise.
+
+        Raises RequestRefused for a turn that is not there, and when the file of one of its pictures is gone.
+        """
+        conversation = await self._studio.conversations.get(conversation_id, owner)
+        turn = conversation.turn(turn_id)
+        if turn is None:
+            raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
+        return await request_of(conversation, turn, self._studio._images)
+
+    async def repeated(
+        self, conversation_id: str, handle: str, owner: str = "local", *, difference: str = ""
+    ) -> TurnRequest | None:
+        """Return the request that made a picture, to be painted once more beside it: the same prompt, references and
+        parameters, with a stated `difference` perhaps. None for a picture that cannot be painted again like that.
+
+        Raises RequestRefused for a picture that is not there, and when the file of one of its pictures is gone.
+        """
+        conversation = await self._studio.conversations.get(conversation_id, owner)
+        pro = self._studio.catalogue.model(ModelRole.IMAGE_PRO, self._studio.provider_name())
+        return await repeated(conversation, handle, self._studio._images, pro.id, difference)
 
     async def report(
         self, conversation_id: str, turn_id: str, *, owner: str = "local", key: SecretStr | None = None
@@ -373,86 +663,11 @@ class Studio(KeptThings):
 
         Raises RequestRefused when the owner has no such turn.
         """
-        conversation = await self._records.get(conversation_id, owner)
-        turn = await self._records.turn(conversation.id, turn_id)
+        conversation = await self._studio._records.get(conversation_id, owner)
+        turn = await self._studio._records.turn(conversation.id, turn_id)
         if turn is None:
             raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
-        return await self._turns.report(conversation, turn, key, _REPORT_BYTES)
-
-    # Tools
-
-    async def run_script(self, conversation_id: str, name: str, owner: str = "local") -> ScriptRun:
-        """Run a JavaScript file of a conversation over its files, in the sandbox; return what came of it.
-
-        What it writes may overwrite: the person asked for it. Raises RequestRefused: FILE_NOT_FOUND, FILE_NOT_TEXT.
-        """
-        return await run_file(self.workspace(conversation_id, owner), self._sandbox, name)
-
-    def mcp_servers(self) -> tuple[ServerState, ...]:
-        """Return how it stands with each server of the operator's that gives its tools; nothing is connected for it."""
-        return self._tools_of_a_turn().servers() if self.settings.mcp_servers else ()
-
-    # Masked edits
-
-    async def grow_mask(self, conversation_id: str, handle: str, owner: str = "local") -> Picture:
-        """Return a masked edit's answer under a mask that takes in what went beyond the first one: a new picture,
-        without a request. Raises RequestRefused where there is nothing to take in.
-        """
-        from agent.workflow.later_edits import grow_mask
-
-        return await grow_mask(self._pictures_of(conversation_id, owner), handle)
-
-    async def keep_only(
-        self, conversation_id: str, handle: str, owner: str = "local", *, mask: Mask | None = None
-    ) -> Picture:
-        """Return the picture that an edit was made from with the edit in the mask alone, else in all that changed: a
-        new picture, without a request. Raises RequestRefused where the two cannot be compared.
-        """
-        from agent.workflow.later_edits import keep_only
-
-        return await keep_only(self._pictures_of(conversation_id, owner), handle, mask)
-
-    async def keep_transparency(self, conversation_id: str, handle: str, owner: str = "local") -> Picture:
-        """Return an edit that came back opaque as see-through as the picture that it was made from: a new picture,
-        without a request. Raises RequestRefused for a picture that lost no transparency.
-        """
-        from agent.workflow.later_edits import keep_transparency
-
-        return await keep_transparency(self._pictures_of(conversation_id, owner), handle)
-
-    async def keep(self, conversation_id: str, handle: str, keep: bool, owner: str = "local") -> Picture:
-        """Put on record that the person keeps a masked edit, or discards it: then nothing leans on it unasked."""
-        from agent.workflow import later_edits
-
-        return await later_edits.keep(self._pictures_of(conversation_id, owner), handle, is_kept=keep)
-
-    # Searches and models
-
-    async def gallery_page(self, owner: str, query: GalleryQuery, *, key: SecretStr | None = None) -> GalleryPage:
-        """Return a page of the owner's pictures; words find by meaning as well where the key's provider can tell.
-
-        What that costs is added to what the owner spent today; it is not done when the day's cap is used up. Raises
-        what `Gallery.page` raises, and StorageFailure.
-        """
-        embedder = await self._embedder(owner, key) if query.words.strip() else None
-        return await self._gallery.page(owner, query, embedder=embedder)
-
-    def provider_name(self, key: SecretStr | None = None, owner: str = OPERATOR) -> str:
-        """Return which provider serves an owner with this key: `gemini`, `openai` or `sketch`."""
-        return "gemini" if self._own_provider is not None else self._providers.name(self._key(owner, key))
-
-    @property
-    def keys(self) -> KeyDesk:
-        """What keys are good for: which models they may use, and why not the others."""
-        return self._keys
-
-    async def fuller_wish(
-        self, wish: PromptToExpand, owner: str = OPERATOR, key: SecretStr | None = None
-    ) -> ExpandedPrompt:
-        """Return a short wish written out in full, which is not sent. Raises what `fuller_wishes.fuller_wish` does."""
-        provider = await self._provider(self._key(owner, key))
-        name, book = self.provider_name(key, owner), self._book(owner, key)
-        return await fuller_wish(wish, self._meters.writer(owner, provider, name, book))
+        return await self._studio._turns.report(conversation, turn, key, _REPORT_BYTES)
 
     def estimate(
         self,
@@ -473,8 +688,8 @@ class Studio(KeptThings):
         part of its text is told.
         """
         return turn_estimate(
-            self.catalogue,
-            self.provider_name() if provider_name is None else provider_name,
+            self._studio.catalogue,
+            self._studio.provider_name() if provider_name is None else provider_name,
             None,
             conversation,
             settings,
@@ -484,90 +699,3 @@ class Studio(KeptThings):
             pictures=pictures,
             masks=masks or int(has_mask),
         )
-
-    # Inside
-
-    @property
-    def _turns(self) -> Dispatch:
-        if self._dispatch is None:
-            # LangGraph takes a good part of a second to import, which the first page need not wait for.
-            from agent.fetching.reading import PageReader
-            from agent.workflow.dispatch import Dispatch, House
-
-            self._reader = self._reader or PageReader()
-            self._dispatch = Dispatch(
-                House(
-                    settings=self.settings,
-                    catalogue=self.catalogue,
-                    images=self._images,
-                    records=self._records,
-                    cache=self._cache,
-                    styles=self._styles,
-                    under_caps=self._preferences.applied,
-                    quota=self._quota,
-                    provider=self._provider,
-                    provider_name=self.provider_name,
-                    lend=self._lend,
-                    keep_alive=self.keep_alive,
-                    tools=self._tools_of_a_turn().tools,
-                    reader=self._reader,
-                    sandbox=self._sandbox,
-                    answers=self._answers,
-                    room=self._room,
-                    breakers=self._breakers,
-                    closing=self._closing,
-                )
-            )
-        return self._dispatch
-
-    def _tools_of_a_turn(self) -> Toolbox:
-        if self._toolbox is None:
-            from agent.mcp.toolbox import Toolbox
-            from agent.tools.registry import TOOLS
-
-            self._toolbox = Toolbox(self.settings, (*TOOLS.values(), *self._tools))
-        return self._toolbox
-
-    def _pictures_of(self, conversation_id: str, owner: str) -> Pictures:
-        from agent.workflow.later_edits import Pictures
-
-        return Pictures(conversation_id, owner, self._records, self._images)
-
-    def _running(self, conversation_id: str, owner: str) -> list[LiveTurn]:
-        return self._dispatch.running(conversation_id, owner) if self._dispatch else []
-
-    async def _resume(self, abandoned: RunningTurn) -> None:
-        """Have a turn go on that a dead process left behind. Calls of unknown outcome are not made again."""
-        conversation = await self._records.conversation_of_any_owner(abandoned.conversation_id)
-        turn, key = conversation.turn(abandoned.turn_id), self._key(conversation.owner, None)
-        if turn is not None and self._turns.can_go_on(conversation, turn, key):
-            self._turns.go_on(conversation.id, turn.id, conversation.owner, key, may_repeat=False)
-
-    async def _embedder(self, owner: str, key: SecretStr | None) -> Meter | None:
-        name, book, key = self.provider_name(key, owner), self._book(owner, key), self._key(owner, key)
-        if not self._meters.has_model(name):
-            return None
-        return await self._meters.of(owner, await self._provider(key), name, book)
-
-    def _key(self, owner: str, key: SecretStr | None) -> SecretStr | None:
-        """Return the key an owner's calls are made with: None is the studio's own, where it is lent to them."""
-        is_lent = self.settings.lends_keys or owner == OPERATOR
-        return NO_KEY if key is None and not is_lent else key
-
-    def _lend(self, owner: str, key: SecretStr | None, asks: bool) -> AbstractAsyncContextManager[Loan | None]:
-        """Return what somebody else pays a turn from, while it lasts. Raises AivistaError where it `asks` in vain."""
-        return nullcontext()
-
-    def _book(self, owner: str, key: SecretStr | None) -> Book | None:
-        """Return the account of whoever pays what an owner asks for outside of turns, None when they do themselves."""
-        return None
-
-    async def _cap_day_usd(self, owner: str) -> float | None:
-        return (await self._preferences.of(owner)).cap_day_usd
-
-    async def _provider(self, key: SecretStr | None) -> Provider:
-        return self._own_provider or await self._providers.provider(key)
-
-    def keep_alive(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Run work that must go on whoever stops listening, and hold on to it until it is done."""
-        return self._kept.start(work)

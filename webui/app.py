@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from starlette.middleware import Middleware
 
-from agent import MAX_UPLOAD_MEGABYTES, AivistaError, Settings, Studio
+from agent import MAX_UPLOAD_MEGABYTES, AivistaError, Settings, Sponsor, Studio, TurnLimits
 from webui.accounts import Accounts
 from webui.api.mounting import api_mounts
 from webui.closing import Ending
@@ -36,7 +36,6 @@ from webui.reports import report_routes
 from webui.root_path import RootPath
 from webui.sessions import open_sessions
 from webui.sign_in import SignIn, WayIn
-from webui.space.limited import LimitedStudio
 from webui.space.place import Place
 from webui.theme import aivista_theme
 from webui.trace_routes import trace_routes
@@ -77,7 +76,11 @@ def as_reached(settings: Settings, options: LaunchOptions) -> Settings:
 def _studio_of(settings: Settings, place: Place | None) -> Studio:
     if place is None:
         return Studio(settings, sketch_pace_s=SKETCH_PACE_S)
-    return LimitedStudio(settings, place.limits, place.pays, sketch_pace_s=SKETCH_PACE_S)
+    limits, pays = TurnLimits(**place.limits.model_dump()), place.pays
+    sponsor = (
+        Sponsor(cap_day_usd=pays.cap_day_usd, cap_turn_usd=pays.cap_turn_usd) if pays.cap_day_usd is not None else None
+    )
+    return Studio(settings, sketch_pace_s=SKETCH_PACE_S, limits=limits, sponsor=sponsor)
 
 
 def host_rules(options: LaunchOptions) -> HostRules:
@@ -217,7 +220,7 @@ class Server:
         self._loop = asyncio.get_running_loop()
         try:
             await self._open.enter_async_context(self._studio)
-            self._studio.keep_house()
+            self._studio.start_housekeeping()
         except AivistaError as error:
             # The server can only say that it did not start; `start` says why.
             self._failure = error

@@ -70,7 +70,7 @@ class Branches:
     ) -> AsyncIterator[Updates]:
         """Send a turn's words said otherwise, with all else as it was, and stream what follows in its place."""
         studio = self.screen.studio()
-        if studio.is_running(conversation.id, visitor.owner):
+        if studio.turns.is_running(conversation.id, visitor.owner):
             raise RequestRefused(ErrorCode.CONVERSATION_BUSY)
         turn = turn_of(conversation, click.turn)
         if turn is None:
@@ -78,7 +78,7 @@ class Branches:
         if tab.is_echo(Returned(f"{turn.id} {click.text}"), time.monotonic()):
             return
         check_request(click.text, len(turn.uploads))
-        said = await studio.request_of(conversation.id, turn.id, visitor.owner)
+        said = await studio.turns.request_of(conversation.id, turn.id, visitor.owner)
         key = self.screen.sessions.key(visitor)
         request = replace(said, text=click.text, instead_of=turn.id)
         events = studio.run_turn(conversation.id, request, owner=visitor.owner, key=key)
@@ -88,7 +88,7 @@ class Branches:
 
     async def _switch(self, visitor: Visitor, tab: Tab, conversation: Conversation, turn_id: str) -> Updates:
         """Show another branch: the thread and the bar above it. What the composer works on stays."""
-        switched = await self.screen.studio().switch_branch(conversation.id, turn_id, visitor.owner)
+        switched = await self.screen.studio().conversations.switch_branch(conversation.id, turn_id, visitor.owner)
         tab.take_over()
         view = self.screen.view(visitor, switched.id)
         return {

@@ -135,13 +135,13 @@ class Clicks:
         try:
             match click.act:
                 case "grow_mask":
-                    await studio.grow_mask(*place, visitor.owner)
+                    await studio.edits.grow_mask(*place, visitor.owner)
                 case "keep_only":
-                    await studio.keep_only(*place, visitor.owner)
+                    await studio.edits.keep_only(*place, visitor.owner)
                 case "keep_transparency":
-                    await studio.keep_transparency(*place, visitor.owner)
+                    await studio.edits.keep_transparency(*place, visitor.owner)
                 case _:
-                    await studio.keep(*place, click.act == "keep_edit", visitor.owner)
+                    await studio.edits.keep(*place, click.act == "keep_edit", visitor.owner)
         except AivistaError as error:
             gr.Warning(visitor.words.error(error.info))
             return

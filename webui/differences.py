@@ -13,7 +13,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from webui.picture_work import HEADERS, PictureSource, Workbench, refusal
+from agent import Studio
+from webui.picture_work import HEADERS, Workbench, refusal
 from webui.sessions import Sessions
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class _Overlay:
     box: tuple[int, int, int, int]
 
 
-def difference_routes(studio: Callable[[], PictureSource], sessions: Sessions) -> list[Route]:
+def difference_routes(studio: Callable[[], Studio], sessions: Sessions) -> list[Route]:
     """Return the route; both pictures are handles without `#`, `?edge=` is the longer edge of the answer in pixels.
 
     The answer is a WebP, and its header `Aivista-Difference` holds the numbers as JSON. 400 for another edge than 64

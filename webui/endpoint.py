@@ -107,8 +107,8 @@ class ChatEndpoint:
     async def _conversation(self, visitor: Visitor, conversation_id: str) -> Conversation:
         studio = self.screen.studio()
         if conversation_id:
-            return await studio.conversation(conversation_id, visitor.owner)
-        return await studio.new_conversation(visitor.owner)
+            return await studio.conversations.get(conversation_id, visitor.owner)
+        return await studio.conversations.create(visitor.owner)
 
     def _begin(
         self, visitor: Visitor, conversation: Conversation, said: Said

@@ -9,7 +9,7 @@ import secrets
 import zipfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Protocol, TypeAlias
+from typing import Annotated, Any, TypeAlias
 from urllib.parse import quote
 
 from pydantic import Field, ValidationError
@@ -20,11 +20,10 @@ from starlette.routing import Route
 from agent import (
     NEW_FILE,
     AivistaError,
-    Conversation,
     ErrorCode,
     FileInfo,
     RequestRefused,
-    ScriptRun,
+    Studio,
     Value,
     Workspace,
     WorkspaceFile,
@@ -58,26 +57,6 @@ _STATUS = {
 
 Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=1000)]
 Version: TypeAlias = Annotated[int, Field(ge=NEW_FILE, lt=1 << 62)]
-
-
-class FileSource(Protocol):
-    """Whose files are shown: the studio's."""
-
-    def workspace(self, conversation_id: str, owner: str) -> Workspace:
-        """Return the files of a conversation; each call on them asks whether that is the owner's."""
-        ...
-
-    async def run_script(self, conversation_id: str, name: str, owner: str) -> ScriptRun:
-        """Run a file of a conversation as a program."""
-        ...
-
-    async def new_conversation(self, owner: str) -> Conversation:
-        """Return a new, empty conversation."""
-        ...
-
-    async def rename_conversation(self, conversation_id: str, title: str, owner: str) -> None:
-        """Give a conversation a title."""
-        ...
 
 
 class Named(Value):
@@ -172,7 +151,7 @@ class _Asked:
 
 @dataclass(frozen=True)
 class _Pages:
-    studio: Callable[[], FileSource]
+    studio: Callable[[], Studio]
     bin: Bin
 
     async def list(self, asked: _Asked) -> Response:
@@ -255,7 +234,7 @@ class _Pages:
         return _json({"html": run_html(asked.visitor.words, done)})
 
 
-def file_routes(studio: Callable[[], FileSource], sessions: Sessions, thrown: Bin | None = None) -> list[Route]:
+def file_routes(studio: Callable[[], Studio], sessions: Sessions, thrown: Bin | None = None) -> list[Route]:
     """Return the routes below `/aivista/files`: POST alone begins a conversation, called by the name of the file that
     it is for; of `{conversation}` GET `list`, `read`, `raw`, `zip`, POST `write`, `upload`, `rename`, `delete`,
     `undelete`, `compare`, `run`.
@@ -277,14 +256,14 @@ def file_routes(studio: Callable[[], FileSource], sessions: Sessions, thrown: Bi
 
     async def begin(visitor: Visitor, request: Request) -> Response:
         name = checked_file_name(Named.model_validate_json(await _body(request, _MOST_JSON_BYTES)).name)
-        conversation = await studio().new_conversation(visitor.owner)
+        conversation = await studio().conversations.create(visitor.owner)
         # Without a title it is not listed before a message was sent, and its files would be out of sight.
-        await studio().rename_conversation(conversation.id, name.rpartition("/")[2], visitor.owner)
+        await studio().conversations.rename(conversation.id, name.rpartition("/")[2], visitor.owner)
         return _json({"conversation": conversation.id})
 
     def within(work: Callable[[_Asked], Awaitable[Response]]) -> Callable[[Visitor, Request], Awaitable[Response]]:
         def answer(visitor: Visitor, request: Request) -> Awaitable[Response]:
-            workspace = studio().workspace(request.path_params["conversation"], visitor.owner)
+            workspace = studio().files(request.path_params["conversation"], visitor.owner)
             return work(_Asked(visitor, request, workspace))
 
         return answer

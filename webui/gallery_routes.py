@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import Field, SecretStr, ValidationError
+from pydantic import Field, ValidationError
 from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
@@ -20,13 +20,11 @@ from agent import (
     EXACT_ADJUSTMENT_LABEL,
     MAX_TAG_CHARACTERS,
     AivistaError,
-    Gallery,
     GalleryItem,
-    GalleryPage,
     GalleryQuery,
     GallerySource,
-    RecipeService,
     RequestRefused,
+    Studio,
     Value,
 )
 from webui.media import download_name
@@ -44,24 +42,6 @@ _HEADERS = {"Cache-Control": "no-store", "Cross-Origin-Resource-Policy": "same-o
 
 Ids: TypeAlias = Annotated[tuple[int, ...], Field(min_length=1, max_length=MOST_AT_ONCE)]
 Short: TypeAlias = Annotated[str, Field(max_length=100)]
-
-
-class HasGallery(Protocol):
-    """Whose pictures are shown: the studio's."""
-
-    @property
-    def gallery(self) -> Gallery:
-        """The pictures of all conversations."""
-        ...
-
-    @property
-    def recipes(self) -> RecipeService:
-        """Pictures as they are taken away."""
-        ...
-
-    async def gallery_page(self, owner: str, query: GalleryQuery, *, key: SecretStr | None = None) -> GalleryPage:
-        """Return a page; words find by meaning as well where the key's provider can tell."""
-        ...
 
 
 class Asked(Value):
@@ -150,14 +130,14 @@ class Shelf:
 
 @dataclass(frozen=True)
 class _Pages:
-    studio: Callable[[], HasGallery]
+    studio: Callable[[], Studio]
     sessions: Sessions
     shelf: Shelf
 
     async def page(self, visitor: Visitor, request: Request) -> Response:
         """Answer with the cells of a page."""
         asked = Asked.model_validate({name: one for name, one in request.query_params.items() if one})
-        page = await self.studio().gallery_page(visitor.owner, asked.query, key=self.sessions.key(visitor))
+        page = await self.studio().gallery.page(visitor.owner, asked.query, key=self.sessions.key(visitor))
         answer = {"cells": cells_html(visitor.words, page.items), "next": page.next, "found": page.found}
         return _json({**answer, "is_whole": page.is_whole})
 
@@ -231,7 +211,7 @@ class _Pages:
         )
 
 
-def gallery_routes(studio: Callable[[], HasGallery], sessions: Sessions, shelf: Shelf | None = None) -> list[Route]:
+def gallery_routes(studio: Callable[[], Studio], sessions: Sessions, shelf: Shelf | None = None) -> list[Route]:
     """Return the routes below `/aivista/gallery`: GET `page`, `facets`, `zip/{name}`; POST `change`, `zip`.
 
     Without our cookie they answer 403, to what cannot be read 400, to what the owner does not have 404, and 500 when

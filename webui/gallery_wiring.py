@@ -80,7 +80,7 @@ class GalleryActs:
             if click.act == "reference":
                 yield await self._referred(visitor, tab, items, at)
                 return
-            conversation = await self.screen.studio().conversation(items[0].conversation_id, visitor.owner)
+            conversation = await self.screen.studio().conversations.get(items[0].conversation_id, visitor.owner)
             shown = self._shown(visitor, conversation, [item.picture.handle for item in items])
         except AivistaError as error:
             gr.Warning(visitor.words.error(error.info))

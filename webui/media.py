@@ -108,7 +108,7 @@ async def _file(
 async def _handle(studio: Studio, conversation_id: str, name: str, owner: str) -> str:
     if not _DIGEST.fullmatch(name):
         return name
-    conversation = await studio.conversation(conversation_id, owner)
+    conversation = await studio.conversations.get(conversation_id, owner)
     return next((picture.handle for picture in conversation.all_pictures if picture.image.digest == name), name)
 
 

@@ -6,12 +6,11 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from agent import AivistaError, Conversation, ErrorCode, RequestRefused, StoredPicture
+from agent import AivistaError, ErrorCode, RequestRefused
 from webui.sessions import Sessions
 from webui.words import Words
 
@@ -25,18 +24,6 @@ _SAFE = {
 HEADERS = {"Cache-Control": "private, max-age=86400, immutable", "Vary": "Cookie", **_SAFE}
 _REFUSED = {"Cache-Control": "no-store", **_SAFE}
 _MISSING = (ErrorCode.PICTURE_NOT_FOUND, ErrorCode.PICTURE_DELETED, ErrorCode.CONVERSATION_NOT_FOUND)
-
-
-class PictureSource(Protocol):
-    """Who holds the pictures: the studio. Both raise RequestRefused for what the owner does not have."""
-
-    async def conversation(self, conversation_id: str, owner: str = "local") -> Conversation:
-        """Return the conversation."""
-        ...
-
-    async def picture(self, conversation_id: str, handle: str, owner: str = "local") -> StoredPicture:
-        """Return a picture of a conversation with its bytes."""
-        ...
 
 
 @dataclass

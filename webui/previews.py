@@ -15,8 +15,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from agent import Adjustment, PanelSetting
-from webui.picture_work import HEADERS, PictureSource, Workbench, refusal
+from agent import Adjustment, PanelSetting, Studio
+from webui.picture_work import HEADERS, Workbench, refusal
 from webui.sessions import Sessions
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class SmallCopies:
             self._kept.popitem(last=False)
 
 
-def preview_routes(studio: Callable[[], PictureSource], sessions: Sessions) -> list[Route]:
+def preview_routes(studio: Callable[[], Studio], sessions: Sessions) -> list[Route]:
     """Return the route. The query holds amounts by name, each once and from -100 to 100; one left out is 0.
 
     400 for any other query, and what `Workbench.answer` says.
@@ -89,12 +89,12 @@ def read_query(query: QueryParams) -> Adjustment | None:
 
 
 async def _small(
-    studio: PictureSource, copies: SmallCopies, conversation_id: str, handle: str, owner: str
+    studio: Studio, copies: SmallCopies, conversation_id: str, handle: str, owner: str
 ) -> tuple[bytes, Adjustment]:
     """Return a small copy in the picture's frame, and the light and colour that it lacks of it."""
     from agent import preview_adjustment
 
-    conversation = await studio.conversation(conversation_id, owner)
+    conversation = await studio.conversations.get(conversation_id, owner)
     picture = conversation.picture(handle)
     original, before = conversation.adjusted_from(picture.handle) or (picture, Adjustment())
     frame = before.model_copy(update=dict.fromkeys(SETTINGS, 0))

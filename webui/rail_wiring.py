@@ -110,14 +110,14 @@ class Rail:
     async def _rows(self, visitor: Visitor, look: Look, current: str) -> str:
         studio, words, owner = self.screen.studio(), visitor.words, visitor.owner
         if look.query:
-            found = await studio.search_conversations(look.query, owner, _MOST_FOUND)
+            found = await studio.conversations.search(look.query, owner, _MOST_FOUND)
             rows = [FoundRow(one.info, one.excerpt, one.marks, one.place == "title") for one in found]
             return panel.found_html(words, look.query, rows, current)
         shown = look.shown
         if look.is_trash:
-            deleted = await studio.trash(owner, shown + 1)
+            deleted = await studio.conversations.trash(owner, shown + 1)
             return trash_html(words, deleted[:shown], has_more=len(deleted) > shown)
-        infos = await studio.pinned_and_newest(owner, shown + 1)
+        infos = await studio.conversations.pinned_and_newest(owner, shown + 1)
         most = sum(info.is_pinned for info in infos) + shown
         return panel.rows_html(words, infos[:most], current, has_more=len(infos) > most)
 
@@ -138,10 +138,10 @@ class Rail:
         studio, owner = self.screen.studio(), visitor.owner
         match click.act:
             case "rename":
-                await studio.rename_conversation(click.id, click.text, owner)
+                await studio.conversations.rename(click.id, click.text, owner)
                 yield await self._top(visitor, click.id, current)
             case "pin" | "unpin":
-                await studio.pin_conversation(click.id, click.act == "pin", owner)
+                await studio.conversations.pin(click.id, click.act == "pin", owner)
                 yield await self._top(visitor, click.id, current)
             case "duplicate":
                 async for updates in self._duplicate(visitor, tab, click.id):
@@ -150,13 +150,13 @@ class Rail:
                 async for updates in self._delete(visitor, tab, click.id, current):
                     yield updates
             case "forget":
-                await studio.delete_forever(click.id, owner)
+                await studio.conversations.delete_forever(click.id, owner)
                 yield self._said(visitor, visitor.words("trash.forgotten"))
             case "empty":
-                await studio.empty_trash(owner)
+                await studio.conversations.empty_trash(owner)
                 yield self._said(visitor, visitor.words("trash.emptied"))
             case "undo" | "restore":
-                back = await studio.undelete_conversation(click.id, owner)
+                back = await studio.conversations.undelete(click.id, owner)
                 yield self._said(visitor, visitor.words("kept.restored", title=self._called(visitor, back.title)))
                 if click.is_open:
                     async for updates in self._opened(visitor, tab, back.id):
@@ -164,18 +164,18 @@ class Rail:
 
     async def _duplicate(self, visitor: Visitor, tab: Tab, conversation_id: str) -> AsyncIterator[Updates]:
         studio, words = self.screen.studio(), visitor.words
-        title = (await studio.conversation(conversation_id, visitor.owner)).title
+        title = (await studio.conversations.get(conversation_id, visitor.owner)).title
         room = MAX_TITLE_CHARACTERS - len(words("kept.copy_of", title=""))
         name = words("kept.copy_of", title=title[:room]) if title else ""
-        copy = await studio.duplicate_conversation(conversation_id, visitor.owner, name)
+        copy = await studio.conversations.duplicate(conversation_id, visitor.owner, name)
         async for updates in self._opened(visitor, tab, copy.id):
             yield updates
         yield self._said(visitor, words("kept.copied"))
 
     async def _delete(self, visitor: Visitor, tab: Tab, conversation_id: str, current: str) -> AsyncIterator[Updates]:
         studio = self.screen.studio()
-        title = self._called(visitor, (await studio.conversation(conversation_id, visitor.owner)).title)
-        await studio.delete_conversation(conversation_id, visitor.owner)
+        title = self._called(visitor, (await studio.conversations.get(conversation_id, visitor.owner)).title)
+        await studio.conversations.delete(conversation_id, visitor.owner)
         was_open, said = conversation_id == current, visitor.words("kept.deleted", title=title)
         yield self._said(visitor, said, undo=conversation_id, was_open=was_open)
         if was_open:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Protocol
 
-from pydantic import JsonValue, SecretStr
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from agent import AivistaError, RequestRefused, report_text
+from agent import AivistaError, RequestRefused, Studio, report_text
 from webui.sessions import Sessions
 
 _HEADERS = {
@@ -22,18 +20,7 @@ _HEADERS = {
 }
 
 
-class ReportSource(Protocol):
-    """Who writes reports: the studio."""
-
-    async def report(
-        self, conversation_id: str, turn_id: str, *, owner: str, key: SecretStr | None
-    ) -> dict[str, JsonValue]:
-        """Return the report of a turn, `key` and the operator's hidden in it. Raises RequestRefused when the owner has
-        no such turn."""
-        ...
-
-
-def report_routes(studio: Callable[[], ReportSource], sessions: Sessions) -> list[Route]:
+def report_routes(studio: Callable[[], Studio], sessions: Sessions) -> list[Route]:
     """Return the route `/aivista/report/{conversation}/{turn}.json`.
 
     Without our cookie it answers 403, for a turn its owner does not have 404, and 500 when the records cannot be read.
@@ -46,7 +33,7 @@ def report_routes(studio: Callable[[], ReportSource], sessions: Sessions) -> lis
         conversation_id, turn_id = request.path_params["conversation"], request.path_params["turn"]
         try:
             place, key = (conversation_id, turn_id), sessions.key(visitor)
-            found = await studio().report(*place, owner=visitor.owner, key=key)
+            found = await studio().turns.report(*place, owner=visitor.owner, key=key)
         except RequestRefused:
             return _refusal(visitor.words("route.no_report"), 404)
         except AivistaError as error:

@@ -149,18 +149,18 @@ class Screen:
         if not conversation_id:
             return None
         try:
-            return await self.studio().conversation(conversation_id, visitor.owner)
+            return await self.studio().conversations.get(conversation_id, visitor.owner)
         except RequestRefused:
             return None
 
     async def newest(self, visitor: Visitor) -> Conversation | None:
         """Return the visitor's conversation that changed last."""
-        newest = await self.studio().newest_conversation(visitor.owner)
+        newest = await self.studio().conversations.newest(visitor.owner)
         return await self.conversation(visitor, newest) if newest else None
 
     def running_turn(self, conversation: Conversation) -> str:
         """Return the id of the turn that is at work, or nothing."""
-        if not self.studio().is_running(conversation.id, conversation.owner):
+        if not self.studio().turns.is_running(conversation.id, conversation.owner):
             return ""
         running = (turn.id for turn in reversed(conversation.turns) if turn.state is TurnState.RUNNING)
         return next(running, "")

@@ -6,13 +6,22 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from agent import AivistaError, Conversation, ErrorCode, RequestRefused, Traces, TraceStep, TurnState, report_text
+from agent import (
+    AivistaError,
+    Conversation,
+    ErrorCode,
+    RequestRefused,
+    Studio,
+    TraceStep,
+    TurnState,
+    report_text,
+)
 from webui.cards import View
 from webui.panels.trace import TracedTurn, inside_html, turn_html
 from webui.sessions import COOKIE, Sessions, Visitor
@@ -27,22 +36,9 @@ _HEADERS = {
 }
 
 
-class TraceSource(Protocol):
-    """Whose traces are shown: the studio's."""
-
-    async def conversation(self, conversation_id: str, owner: str) -> Conversation:
-        """Return a conversation. Raises RequestRefused when the owner has none of that id."""
-        ...
-
-    @property
-    def traces(self) -> Traces:
-        """The steps of every turn."""
-        ...
-
-
 @dataclass(frozen=True)
 class _Pages:
-    studio: Callable[[], TraceSource]
+    studio: Callable[[], Studio]
 
     async def page(self, visitor: Visitor, request: Request) -> Response:
         """Answer with the newest turns of the shown branch, with those before one (`before`), or from one on (`since`).
@@ -98,7 +94,7 @@ class _Pages:
         return await _file(await self.studio().traces.steps(conversation.id), conversation.id, conversation.id)
 
     async def _conversation(self, visitor: Visitor, request: Request) -> Conversation:
-        return await self.studio().conversation(request.path_params["conversation"], visitor.owner)
+        return await self.studio().conversations.get(request.path_params["conversation"], visitor.owner)
 
     async def _traced(self, conversation: Conversation, first: int, end: int) -> list[TracedTurn]:
         turns = conversation.turns[first:end]
@@ -117,7 +113,7 @@ class _Pages:
         return step
 
 
-def trace_routes(studio: Callable[[], TraceSource], sessions: Sessions) -> list[Route]:
+def trace_routes(studio: Callable[[], Studio], sessions: Sessions) -> list[Route]:
     """Return the routes below `/aivista/trace`: `{conversation}`, `{conversation}/{turn}` and
     `{conversation}/{turn}/{number}` for the page, and the same with `.json` as files.
 

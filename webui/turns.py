@@ -159,7 +159,9 @@ class Turns:
         difference = words("panel.vary_difference") if press.action == "vary" else ""
         if not self.screen.is_sketch(visitor):
             try:
-                request = await studio.repeated(conversation_id, press.handle, visitor.owner, difference=difference)
+                request = await studio.turns.repeated(
+                    conversation_id, press.handle, visitor.owner, difference=difference
+                )
             except AivistaError as error:
                 conversation = await self.screen.conversation(visitor, conversation_id)
                 yield self._refused(visitor, conversation, words.error(error.info))
@@ -226,7 +228,7 @@ class Turns:
 
         One that ended meanwhile is followed, too: its end has not been shown.
         """
-        return _running(conversation) is not None or self.screen.studio().is_running(
+        return _running(conversation) is not None or self.screen.studio().turns.is_running(
             conversation.id, conversation.owner
         )
 
@@ -244,7 +246,7 @@ class Turns:
         studio = self.screen.studio()
         conversation = await self.screen.conversation(visitor, conversation_id)
         if conversation is None:
-            conversation = await studio.new_conversation(visitor.owner)
+            conversation = await studio.conversations.create(visitor.owner)
         live = LiveTurn(request.text, (*((request.editing,) if request.editing else ()), *request.references))
         key = self.screen.sessions.key(visitor)
         events = studio.run_turn(conversation.id, request, owner=visitor.owner, key=key)

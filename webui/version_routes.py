@@ -4,13 +4,12 @@ a picture that came after Stop."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from agent import AivistaError, Conversation, RequestRefused
+from agent import AivistaError, RequestRefused, Studio
 from webui.sessions import COOKIE, Sessions
 
 _HEADERS = {
@@ -20,15 +19,7 @@ _HEADERS = {
 }
 
 
-class VersionSource(Protocol):
-    """Whose conversations are asked about: the studio's."""
-
-    async def conversation(self, conversation_id: str, owner: str) -> Conversation:
-        """Return a conversation. Raises RequestRefused when the owner has none of that id."""
-        ...
-
-
-def version_routes(studio: Callable[[], VersionSource], sessions: Sessions) -> list[Route]:
+def version_routes(studio: Callable[[], Studio], sessions: Sessions) -> list[Route]:
     """Return the route `/aivista/version/{conversation}`: another number after each change.
 
     Without our cookie it answers 403, for what the owner does not have 404, and 500 when the records fail; always
@@ -41,7 +32,7 @@ def version_routes(studio: Callable[[], VersionSource], sessions: Sessions) -> l
             return _json({"error": visitor.words("route.not_yours")}, 403)
         try:
             # One that is open stands in memory: to look whether it still holds takes microseconds.
-            kept = await studio().conversation(request.path_params["conversation"], visitor.owner)
+            kept = await studio().conversations.get(request.path_params["conversation"], visitor.owner)
         except AivistaError as error:
             status = 404 if isinstance(error, RequestRefused) else 500
             return _json({"error": visitor.words.error(error.info)}, status)

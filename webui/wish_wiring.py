@@ -50,7 +50,7 @@ def pictures_of(click: WishClick, editing: str, references: str) -> Literal["non
 async def written_out(screen: Screen, visitor: Visitor, wish: PromptToExpand) -> ExpandedPrompt:
     """Return the wish written out. Whoever leaves meanwhile has paid for it: it is put on record all the same."""
     studio = screen.studio()
-    asked = studio.fuller_wish(wish, visitor.owner, screen.sessions.key(visitor))
+    asked = studio.expand_prompt(wish, visitor.owner, screen.sessions.key(visitor))
     written: ExpandedPrompt = await asyncio.shield(studio.keep_alive(asked))
     return written
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,6 +27,7 @@ from agent.storage.gallery_values import (
 from agent.storage.images import ImageStore
 
 if TYPE_CHECKING:
+    from pydantic import SecretStr
     from sqlalchemy import Connection
 
     from agent.storage.gallery_search import GallerySearch, Ranking
@@ -58,7 +59,8 @@ class Gallery:
     Pictures and conversations that are deleted are not there. An id that is no picture of the owner's is passed over.
     Whatever writes goes through the records; what only reads has connections and threads of its own, so that no turn
     waits for it. Every call raises StorageFailure when the database cannot be read or written. `clock` tells seconds;
-    a search goes on without what takes longer than `patience_s`.
+    a search goes on without what takes longer than `patience_s`. `embedder_of` is the model that an owner's searches
+    may ask with a key, None where there is none.
     """
 
     def __init__(
@@ -69,12 +71,14 @@ class Gallery:
         *,
         patience_s: float = 3.0,
         clock: Callable[[], float] = time.monotonic,
+        embedder_of: Callable[[str, SecretStr | None], Awaitable[TextEmbedder | None]] | None = None,
     ) -> None:
         self._home = home
         self._records = records
         self._images = images
         self._patience_s = patience_s
         self._clock = clock
+        self._embedder_of = embedder_of
         self._facets: OrderedDict[str, tuple[float, GalleryFacets]] = OrderedDict()
         self._rankings: OrderedDict[tuple[str, GalleryQuery], _Kept] = OrderedDict()
         self._opened: GallerySearch | None = None
@@ -103,12 +107,23 @@ class Gallery:
 
     # Looking
 
-    async def page(self, owner: str, query: GalleryQuery, *, embedder: TextEmbedder | None = None) -> GalleryPage:
+    async def page(
+        self,
+        owner: str,
+        query: GalleryQuery,
+        *,
+        key: SecretStr | None = None,
+        embedder: TextEmbedder | None = None,
+    ) -> GalleryPage:
         """Return a page of the pictures: the newest first, or the best of a search.
 
-        With an embedder, words find also pictures that are about the same. Raises RequestRefused(PICTURE_GONE)
-        when the picture of `similar_to` is none of the owner's, StorageFailure when nothing can tell what looks alike.
+        With an embedder, or a key whose provider has one, words find also pictures that are about the same. What that
+        costs is added to what the owner spent today; it is not done when the day's cap is used up. Raises
+        RequestRefused(PICTURE_GONE) when the picture of `similar_to` is none of the owner's, StorageFailure when
+        nothing can tell what looks alike.
         """
+        if embedder is None and self._embedder_of is not None and query.words.strip():
+            embedder = await self._embedder_of(owner, key)
         if query.is_search:
             return await self._found(owner, query, embedder)
         items = await self._search.newest(owner, query)

@@ -75,15 +75,15 @@ def maximum_passed(state: TurnProgress, deps: Deps, needed_usd: float, most_usd:
     return (CapPassed(cap="turn", cap_usd=purse.limit_usd, spent_usd=purse.paid_usd, price_usd=most_usd),)
 
 
-def beyond_the_loan(state: TurnProgress, deps: Deps, price_usd: float = 0.0) -> ErrorInfo | None:
+def beyond_sponsored_budget(state: TurnProgress, deps: Deps, price_usd: float = 0.0) -> ErrorInfo | None:
     """Return why pictures of this price are not painted where somebody else pays, and no more words asked for: with
     what the turn has cost, they would pass what is lent for it. Nobody is asked to agree: it is not their money."""
-    loan, all_usd = deps.loan, state["spend"].price_usd + price_usd
-    if loan is None or all_usd <= loan.most_usd + A_TRIFLE_USD or _has_painted(state):
+    sponsored, all_usd = deps.sponsored, state["spend"].price_usd + price_usd
+    if sponsored is None or all_usd <= sponsored.most_usd + A_TRIFLE_USD or _has_painted(state):
         return None
     # Rounded up: it must not read as the cap itself.
     amounts: dict[str, str | int | float] = {
-        "cap": format_usd(loan.most_usd),
+        "cap": format_usd(sponsored.most_usd),
         "price": f"{ceil(all_usd * 100) / 100:.2f}",
     }
     return ErrorInfo(code=ErrorCode.TURN_TOO_DEAR, parameters=amounts)

@@ -13,6 +13,7 @@ from agent.providers.catalogue import ModelEntry
 from agent.spending import Caps, SoFar, format_usd, used_up
 from agent.storage.spend import SpendBook
 from agent.workflow.hearing import Answer
+from agent.workflow.sponsoring import ChargeFn
 
 _log = logging.getLogger(__name__)
 
@@ -22,14 +23,14 @@ class DayCalls:
     """The calls of an owner's that no turn makes: they are added to what the day has cost.
 
     None is made any more when the day's cap is used up; `cap_day_usd` tells what an owner may spend in a day. One that
-    is cut off by the studio's end has a cost that nobody knows. `book` puts what a call has cost on the account of
+    is cut off by the studio's end has a cost that nobody knows. `charge` puts what a call has cost on the account of
     whoever pays it in the owner's place, also when it ends long after the search that it was made for.
     """
 
     owner: str
     spend: SpendBook
     cap_day_usd: Callable[[str], Awaitable[float | None]]
-    book: Callable[[float], Awaitable[None]] | None = None
+    charge: ChargeFn | None = None
 
     async def send(self, model: ModelEntry) -> str:
         """Note that a call leaves now. Raises RequestRefused(DAY_CAP_USED_UP) when it must not be made."""
@@ -45,8 +46,8 @@ class DayCalls:
         price_usd = model.price_usd(answer.usage, datetime.now(UTC).date())
         _log.debug("%s was asked outside of a turn: %d tokens, $%.6f", model.id, answer.usage.total_tokens, price_usd)
         await self.spend.add(self.owner, price_usd, answer.usage.total_tokens)
-        if self.book is not None:
-            await self.book(price_usd)
+        if self.charge is not None:
+            await self.charge(price_usd)
 
     def cancel(self, name: str) -> None:
         """Note that the call was given up: what it has cost is not known."""

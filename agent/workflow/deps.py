@@ -32,10 +32,10 @@ from agent.tools.base import Tool, ToolContext
 from agent.tools.registry import TOOLS
 from agent.tools.trust import Trust, trust_before, trust_of
 from agent.workflow.ledger import Ledger
-from agent.workflow.lending import Loan
 from agent.workflow.pledges import Pledges
 from agent.workflow.purse import Purse
 from agent.workflow.retrying import Breakers, Patience
+from agent.workflow.sponsoring import SponsoredBudget
 from agent.workflow.state import Spend, TurnProgress, added_so_far
 from agent.workflow.tracing import Tracer
 
@@ -51,7 +51,7 @@ class Deps:
     when the turn goes on after it was cut off. `tools` are what the planner may call beside pictures and searches.
     `answers` is there when the operator wants the planner's answers reused; they belong to a key by its fingerprint.
     Every call and every node goes through `trace`. `reader` reads the web for all turns of a studio, and `sandbox` runs
-    their programs. `loan` is what somebody else pays the turn from, and `purse` has what is left of its maximum.
+    their programs. `sponsored` is what somebody else pays the turn from, and `purse` has what is left of its maximum.
     """
 
     conversation: Conversation
@@ -76,7 +76,7 @@ class Deps:
     patience: Patience = field(default_factory=Patience)
     breakers: Breakers = field(default_factory=Breakers)
     pledges: Pledges = field(default_factory=Pledges)
-    loan: Loan | None = None
+    sponsored: SponsoredBudget | None = None
     purse: Purse = field(default_factory=Purse)
     stopped: asyncio.Event = field(default_factory=asyncio.Event)
     cut: asyncio.Event = field(default_factory=asyncio.Event)
@@ -92,7 +92,7 @@ class Deps:
     @property
     def budget_usd(self) -> float:
         """The most that the turn may cost, chosen or lent; infinity where nothing was said."""
-        told = (self.turn.settings.budget_usd, self.loan.most_usd if self.loan else None)
+        told = (self.turn.settings.budget_usd, self.sponsored.most_usd if self.sponsored else None)
         return min((one for one in told if one is not None), default=float("inf"))
 
     @property

@@ -45,7 +45,6 @@ from agent.workflow.checkpointed import VALUES
 from agent.workflow.deps import Deps, today
 from agent.workflow.graph import turn_graph
 from agent.workflow.ledger import Ledger
-from agent.workflow.lending import Loan
 from agent.workflow.live import LiveTurn
 from agent.workflow.maximum import turn_estimate
 from agent.workflow.pledges import Pledges
@@ -53,6 +52,7 @@ from agent.workflow.preparing import kept_uploads, prepare
 from agent.workflow.purse import Purse
 from agent.workflow.replay import follow_record
 from agent.workflow.retrying import Breakers, Patience
+from agent.workflow.sponsoring import SponsoredBudget
 from agent.workflow.tracing import Tracer
 from agent.workflow.turn import Runner, before, can_go_on, superseded
 from agent.workflow.waiting_room import WaitingRoom
@@ -68,11 +68,11 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class House:
+class TurnServices:
     """What every turn of a studio works with. `provider` and `provider_name` go by the person's key; `under_caps`
     adds to a turn's settings the caps that its owner, or else the operator, has chosen. `quota` is how much each
-    owner may keep. `lend` is what somebody else pays a turn of an owner's with this key from, None where nobody
-    does; one that asks for nothing new is not refused. `tools` is asked at each turn for what it may call. Once
+    owner may keep. `sponsored` is what somebody else pays a turn of an owner's with this key from, None where
+    nobody does; one that asks for nothing new is not refused. `tools` is asked at each turn for what it may call. Once
     `closing` is set no turn begins."""
 
     settings: Settings
@@ -85,7 +85,7 @@ class House:
     under_caps: Callable[[TurnSettings, str], Awaitable[TurnSettings]]
     provider: Callable[[SecretStr | None], Awaitable[Provider]]
     provider_name: Callable[[SecretStr | None], str]
-    lend: Callable[[str, SecretStr | None, bool], AbstractAsyncContextManager[Loan | None]]
+    sponsored: Callable[[str, SecretStr | None, bool], AbstractAsyncContextManager[SponsoredBudget | None]]
     keep_alive: Callable[[Coroutine[Any, Any, Any]], asyncio.Task[Any]]
     tools: Callable[[], Awaitable[Mapping[str, Tool]]]
     reader: PageReader
@@ -103,7 +103,7 @@ class _Who:
     conversation_id: str
     owner: str
     key: SecretStr | None
-    loan: Loan | None = None
+    sponsored: SponsoredBudget | None = None
 
 
 @dataclass
@@ -120,23 +120,23 @@ class _Entry:
 _Work = Callable[[_Who, LiveTurn, _Entry], Awaitable[None]]
 
 
-class Dispatch:
+class TurnScheduler:
     """The running turns of a studio."""
 
-    def __init__(self, house: House) -> None:
-        self._house = house
+    def __init__(self, services: TurnServices) -> None:
+        self._services = services
         self._live: dict[str, list[LiveTurn]] = defaultdict(list)
         self._requests: dict[tuple[str, str, str | None], LiveTurn] = {}
         self._stop_timer: asyncio.TimerHandle | None = None
         self._pledges = Pledges()
         self._opening = asyncio.Lock()
-        self._telemetry = telemetry_of(house.settings)
+        self._telemetry = telemetry_of(services.settings)
         self._runner: Runner | None = None
 
     async def finish(self, grace_s: float) -> None:
         """Wait for the turns at work, at most so long, then `aclose`. Those in line never begin, and are told at once.
 
-        To be called once `House.closing` is set.
+        To be called once `TurnServices.closing` is set.
         """
         await asyncio.gather(*(live.cut_off() for live in self._all_live() if live.turn_id is None))
         at_work = [asyncio.create_task(live.wait()) for live in self._all_live()]
@@ -159,7 +159,7 @@ class Dispatch:
             await self._runner.checkpoints.aclose()
         if self._telemetry is not None:
             # What the last turns left to be told goes along.
-            await self._house.records.traces.settled()
+            await self._services.records.traces.settled()
             await asyncio.to_thread(self._telemetry.close)
 
     def _all_live(self) -> list[LiveTurn]:
@@ -173,7 +173,7 @@ class Dispatch:
         """Return the conversations of an owner that a turn is at work in, or waits for."""
         return frozenset(key for key, turns in self._live.items() for live in turns if live.owner == owner)
 
-    def begin(
+    def start(
         self,
         conversation_id: str,
         request: TurnRequest,
@@ -199,7 +199,7 @@ class Dispatch:
             self._requests[name] = live
         return live
 
-    def go_on(
+    def resume(
         self,
         conversation_id: str,
         turn_id: str,
@@ -220,28 +220,21 @@ class Dispatch:
         asks = decision is None or decision.run
         return self._line_up(_Who(conversation_id, owner, key), _Entry(), work, asks=asks)
 
-    async def switch(self, conversation_id: str, turn_id: str, owner: str) -> Conversation:
-        """Return the conversation with another branch shown, the one that holds the turn.
-
-        Raises RequestRefused(CONVERSATION_BUSY) while a turn runs or waits in line, TURN_NOT_FOUND.
-        """
-        if self.running(conversation_id, owner):
-            raise RequestRefused(ErrorCode.CONVERSATION_BUSY)
-        # A turn that begins just now is prepared again for the branch that is shown then.
-        return await self._house.records.switch_branch(conversation_id, turn_id, owner)
-
     def can_go_on(self, conversation: Conversation, turn: Turn, key: SecretStr | None) -> bool:
         """Return whether the turn rests as the newest of the branch that is shown, and its provider is there."""
         is_newest = bool(conversation.turns) and conversation.turns[-1].id == turn.id
-        has_provider = not turn.provider or turn.provider == self._house.provider_name(key)
+        has_provider = not turn.provider or turn.provider == self._services.provider_name(key)
         return is_newest and has_provider and can_go_on(turn)
 
     def _line_up(self, who: _Who, entry: _Entry, work: _Work, *, asks: bool = True) -> LiveTurn:
-        """Start a turn's task: it waits for those of its conversation that came before. `asks` is for `House.lend`."""
+        """Start a turn's task: it waits for those of its conversation that came before.
+
+        `asks` says that it begins something new, for `TurnServices.sponsored`.
+        """
         turns = self._live[who.conversation_id]
 
         async def in_line(live: LiveTurn) -> None:
-            if self._house.closing.is_set():
+            if self._services.closing.is_set():
                 raise RequestRefused(ErrorCode.STUDIO_CLOSING)
             try:
                 if not live.is_first.is_set():
@@ -250,7 +243,7 @@ class Dispatch:
                 await self._when_free(who, live, entry, work, asks=asks)
             finally:
                 if entry.place is not None:
-                    await self._house.records.leave_queue(entry.place)
+                    await self._services.records.leave_queue(entry.place)
 
         async def on_stop(live: LiveTurn) -> TurnStopped | TurnPaused:
             if live.cut.is_set():
@@ -273,7 +266,7 @@ class Dispatch:
 
         Raises RequestRefused(QUEUE_FULL).
         """
-        place = await self._house.records.join_queue(who.conversation_id, entry.request_id, MAX_WAITING)
+        place = await self._services.records.join_queue(who.conversation_id, entry.request_id, MAX_WAITING)
         if place.id is None and not place.same_request:
             raise RequestRefused(ErrorCode.QUEUE_FULL, count=MAX_WAITING)
         entry.place = place.id
@@ -283,8 +276,8 @@ class Dispatch:
         """Do the work once no turn of another process goes first; tell the turn from its record where it has begun."""
         while True:
             try:
-                async with self._seat(live), self._house.lend(who.owner, who.key, asks) as loan:
-                    await work(replace(who, loan=loan), live, entry)
+                async with self._seat(live), self._services.sponsored(who.owner, who.key, asks) as sponsored:
+                    await work(replace(who, sponsored=sponsored), live, entry)
                     return
             except ConversationBusy:
                 pass
@@ -303,7 +296,7 @@ class Dispatch:
 
     async def _others_first(self, who: _Who, live: LiveTurn, entry: _Entry) -> None:
         """Wait until no turn of another process goes before this one."""
-        records, told = self._house.records, 0
+        records, told = self._services.records, 0
         while True:
             seen = records.changes()
             if entry.place is None:
@@ -328,7 +321,7 @@ class Dispatch:
             await records.changed(seen, _LOOK_AGAIN_S)
 
     async def _tell_from_record(self, who: _Who, live: LiveTurn, turn_id: str) -> None:
-        async for event in follow_record(self._house.records, who.conversation_id, who.owner, turn_id):
+        async for event in follow_record(self._services.records, who.conversation_id, who.owner, turn_id):
             live.publish(event)
 
     def _look_for_stops_soon(self) -> None:
@@ -340,14 +333,14 @@ class Dispatch:
         self._stop_timer = None
         if not self._live:
             return
-        to_stop = frozenset(self._house.records.turns_to_stop())
+        to_stop = frozenset(self._services.records.turns_to_stop())
         for live in self._all_live():
             if live.turn_id in to_stop and not live.is_done:
-                self._house.keep_alive(live.stop())
+                self._services.keep_alive(live.stop())
         self._look_for_stops_soon()
 
     def _seat(self, live: LiveTurn) -> AbstractAsyncContextManager[None]:
-        return self._house.room.seat(live.publish) if self._house.room is not None else nullcontext()
+        return self._services.room.seat(live.publish) if self._services.room is not None else nullcontext()
 
     async def _record_cut(self, prepared: list[Deps], live: LiveTurn) -> TurnPaused:
         try:
@@ -358,22 +351,22 @@ class Dispatch:
         return TurnPaused(turn_id=prepared[0].turn.id, is_cut=True)
 
     async def _begin(self, who: _Who, request: TurnRequest, live: LiveTurn, entry: _Entry, *, is_again: bool) -> None:
-        house, runner, entry.prepared = self._house, await self._opened(), []
-        conversation = await house.records.get(who.conversation_id, who.owner)
+        services, runner, entry.prepared = self._services, await self._opened(), []
+        conversation = await services.records.get(who.conversation_id, who.owner)
         if request.request_id:
-            known = await house.records.requested_turn(conversation.id, request.request_id)
+            known = await services.records.requested_turn(conversation.id, request.request_id)
             if known is not None:
                 raise TurnKnown(known)
-        used = await house.quota.check(who.owner, new_pictures=len(request.images) or 1)
+        used = await services.quota.check(who.owner, new_pictures=len(request.images) or 1)
         if used >= NEARLY_FULL:
             live.publish(ThoughtLog(step=Step.NEARLY_FULL, parameters={"percent": int(used * 100)}))
-        request = replace(request, settings=await house.under_caps(request.settings, who.owner))
+        request = replace(request, settings=await services.under_caps(request.settings, who.owner))
         if request.instead_of is not None:
             # A turn that rests at the end of the branch it leaves goes on resting there.
             conversation = before(conversation, request.instead_of)
         count = len(request.images)
-        handles = await house.records.next_handles(conversation.id, count) if count else []
-        turn, uploads = await prepare(request, conversation, house.images, house.provider_name(who.key), handles)
+        handles = await services.records.next_handles(conversation.id, count) if count else []
+        turn, uploads = await prepare(request, conversation, services.images, services.provider_name(who.key), handles)
         turn = turn.model_copy(update={"maximum_usd": await self._maximum_usd(conversation, turn, request)})
         # What was taken in once is not read again, when the turn has to be prepared again.
         entry.request = replace(request, images=kept_uploads(request, uploads)) if uploads else request
@@ -382,7 +375,7 @@ class Dispatch:
             deps.ledger.know("planner:1", deps.text_model, request.repeats)
         # Before the first write: a turn stopped while it is recorded must not stay there as running.
         entry.prepared.append(deps)
-        await house.records.begin_turn(
+        await services.records.begin_turn(
             conversation.id, turn, uploads, prepared_at=conversation.version, place=entry.place
         )
         entry.place = None
@@ -392,14 +385,14 @@ class Dispatch:
 
     async def _maximum_usd(self, conversation: Conversation, turn: Turn, request: TurnRequest) -> float | None:
         """Return the most that the turn may cost: what the person was told or chose, and what it can need."""
-        house = self._house
+        services = self._services
         if turn.settings.budget_usd is not None:
             return turn.settings.budget_usd
         marked = {turn.editing, *turn.references, *(one.handle for one in turn.uploads)} - {None}
         guess = turn_estimate(
-            house.catalogue,
+            services.catalogue,
             turn.provider,
-            (await house.tools()).values(),
+            (await services.tools()).values(),
             conversation,
             turn.settings,
             today(),
@@ -422,8 +415,8 @@ class Dispatch:
         *,
         may_repeat: bool,
     ) -> None:
-        house, runner, entry.prepared = self._house, await self._opened(), []
-        conversation = await house.records.get(who.conversation_id, who.owner)
+        services, runner, entry.prepared = self._services, await self._opened(), []
+        conversation = await services.records.get(who.conversation_id, who.owner)
         turn = conversation.turn(turn_id)
         if turn is None or not self.can_go_on(conversation, turn, who.key):
             if decision is None and turn is not None and not can_go_on(turn):
@@ -435,7 +428,7 @@ class Dispatch:
             deps.purse.raise_to_hold(deps.purse.more_usd)
         entry.prepared.append(deps)
         try:
-            await house.records.take_up(conversation.id, turn, place=entry.place)
+            await services.records.take_up(conversation.id, turn, place=entry.place)
         except TurnKnown:
             if decision is not None:
                 raise RequestRefused(ErrorCode.PLAN_GONE) from None
@@ -445,7 +438,7 @@ class Dispatch:
             await runner.go_on(deps, live, decision)
         except AivistaError:
             # It never moved: it rests where it did.
-            await house.records.finish_turn(conversation.id, turn)
+            await services.records.finish_turn(conversation.id, turn)
             raise
         await self._log_failure(who, deps, live)
 
@@ -456,17 +449,17 @@ class Dispatch:
             return
         left = superseded(last)
         if left is not None:
-            await self._house.records.finish_turn(conversation.id, left)
-        self._house.records.journal.release(last.id)
+            await self._services.records.finish_turn(conversation.id, left)
+        self._services.records.journal.release(last.id)
         runner.forget(last)
 
     async def report(
         self, conversation: Conversation, turn: Turn, key: SecretStr | None, limit_bytes: int
     ) -> dict[str, JsonValue]:
         """Return what happened in a turn, for whoever shall mend it: no key, no byte of a picture."""
-        house = self._house
-        calls = list((await house.records.journal.calls(turn.id)).values())
-        steps = await house.records.traces.steps(conversation.id, [turn.id])
+        services = self._services
+        calls = list((await services.records.journal.calls(turn.id)).values())
+        steps = await services.records.traces.steps(conversation.id, [turn.id])
         versions = {"aivista": version("aivista"), "langgraph": version("langgraph")}
         return await asyncio.to_thread(
             turn_report,
@@ -484,7 +477,7 @@ class Dispatch:
         """Print the report of a turn to the log, if it failed, or any of its steps."""
         if not isinstance(live.last, TurnFailed) and not deps.trace.had_error:
             return
-        conversation = await self._house.records.get(who.conversation_id, who.owner)
+        conversation = await self._services.records.get(who.conversation_id, who.owner)
         turn = conversation.turn(deps.turn.id)
         if turn is None:
             return
@@ -503,36 +496,36 @@ class Dispatch:
         *,
         may_repeat: bool = False,
     ) -> Deps:
-        house = self._house
-        is_new, traces = turn.state is TurnState.RUNNING, house.records.traces
+        services = self._services
+        is_new, traces = turn.state is TurnState.RUNNING, services.records.traces
         first = 1 if is_new else await traces.next_number(conversation.id, turn.id)
         started_s = time.monotonic() - turn.seconds
-        calls = {} if is_new else await house.records.journal.calls(turn.id)
+        calls = {} if is_new else await services.records.journal.calls(turn.id)
         return Deps(
             conversation=conversation,
             turn=turn,
-            provider=await house.provider(who.key),
-            provider_name=house.provider_name(who.key),
-            catalogue=house.catalogue,
-            images=house.images,
-            records=house.records,
-            cache=house.cache,
-            styles=house.styles,
+            provider=await services.provider(who.key),
+            provider_name=services.provider_name(who.key),
+            catalogue=services.catalogue,
+            images=services.images,
+            records=services.records,
+            cache=services.cache,
+            styles=services.styles,
             publish=live.publish,
-            tools=await house.tools(),
-            reader=house.reader,
-            sandbox=house.sandbox,
-            answers=house.answers,
+            tools=await services.tools(),
+            reader=services.reader,
+            sandbox=services.sandbox,
+            answers=services.answers,
             key_fingerprint=self._fingerprint(who.key),
-            ledger=Ledger(house.records.journal, conversation.id, turn.id, calls, may_repeat, who.loan),
-            text_deadline_s=house.settings.text_deadline_s,
-            image_deadline_s=house.settings.image_deadline_s,
-            patience=Patience(budget_s=house.settings.retry_budget_s),
-            breakers=house.breakers,
+            ledger=Ledger(services.records.journal, conversation.id, turn.id, calls, may_repeat, who.sponsored),
+            text_deadline_s=services.settings.text_deadline_s,
+            image_deadline_s=services.settings.image_deadline_s,
+            patience=Patience(budget_s=services.settings.retry_budget_s),
+            breakers=services.breakers,
             pledges=self._pledges,
-            loan=who.loan,
+            sponsored=who.sponsored,
             purse=_purse(turn, calls.values()),
-            keep_alive=house.keep_alive,
+            keep_alive=services.keep_alive,
             stopped=live.stopped,
             cut=live.cut,
             started_s=started_s,
@@ -552,20 +545,20 @@ class Dispatch:
         async with self._opening:
             if self._runner is None:
                 checkpoints = await Checkpoints.opened(self._home, VALUES)
-                await checkpoints.keep_only(self._house.records.may_go_on)
-                self._runner = Runner(turn_graph(self._house.settings.patiences, checkpoints), checkpoints)
+                await checkpoints.keep_only(self._services.records.may_go_on)
+                self._runner = Runner(turn_graph(self._services.settings.patiences, checkpoints), checkpoints)
             return self._runner
 
     def _secrets(self, key: SecretStr | None) -> list[SecretStr]:
-        return [*secrets_of(self._house.settings), *([key] if key else [])]
+        return [*secrets_of(self._services.settings), *([key] if key else [])]
 
     def _fingerprint(self, key: SecretStr | None) -> str:
-        used = self._house.settings.gemini_api_key if key is None else key
-        return fingerprint_of(self._house.provider_name(key), used or None)
+        used = self._services.settings.gemini_api_key if key is None else key
+        return fingerprint_of(self._services.provider_name(key), used or None)
 
     @property
     def _home(self) -> Path:
-        return self._house.settings.home
+        return self._services.settings.home
 
     def _forget(self, live: LiveTurn) -> None:
         self._live[live.conversation_id].remove(live)

@@ -16,7 +16,7 @@ from agent.events import PaintingStarted, PictureFailed, PictureReady, SearchFou
 from agent.messages import ToolResultPart
 from agent.tools.base import error_result
 from agent.workflow.adjuster import AdjustmentWish, adjusted, called_adjustment, shown
-from agent.workflow.capping import beyond_the_loan
+from agent.workflow.capping import beyond_sponsored_budget
 from agent.workflow.commissions import Commission, commission, picture_call
 from agent.workflow.confirmer import caps_in_the_way, must_confirm, price_of, shown_first
 from agent.workflow.critic import review_due
@@ -48,7 +48,7 @@ async def executor(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]
         return Command(goto=target if refused else "presenter", update={**made, **settled})
     is_shown = must_confirm(state, deps, commissions)
     # A plan may still be made smaller.
-    too_dear = None if is_shown else beyond_the_loan(state, deps, price_of(state, deps, commissions))
+    too_dear = None if is_shown else beyond_sponsored_budget(state, deps, price_of(state, deps, commissions))
     if too_dear is not None:
         return _failed(too_dear, {})
     caps = await caps_in_the_way(state, deps, commissions, may_paint=not is_shown)

@@ -11,20 +11,20 @@ from agent.messages import TokenUsage, ToolCallPart
 from agent.providers.catalogue import ModelEntry
 from agent.storage.journal import FREE_MODELS, CallRecord, CallState, Heard, Journal
 from agent.workflow.hearing import Answer
-from agent.workflow.lending import Loan
+from agent.workflow.sponsoring import SponsoredBudget
 
 
 @dataclass
 class Ledger:
     """The calls of one turn. With `may_repeat` the person has said that calls of unknown outcome are made again.
-    `loan` is what they are paid from where somebody else pays."""
+    `sponsored` is what they are paid from where somebody else pays."""
 
     journal: Journal
     conversation_id: str
     turn_id: str
     known: dict[str, CallRecord] = field(default_factory=dict)
     may_repeat: bool = False
-    loan: Loan | None = None
+    sponsored: SponsoredBudget | None = None
     _unwritten: set[str] = field(default_factory=set)
     _reserved: set[str] = field(default_factory=set)
 
@@ -80,8 +80,8 @@ class Ledger:
 
     async def end(self, name: str, answer: Answer, price_usd: float, *, is_text: bool) -> None:
         """Note how the call ended."""
-        if self.loan is not None:
-            self.loan.pay(price_usd)
+        if self.sponsored is not None:
+            self.sponsored.charge(price_usd)
         if answer.error is None:
             heard = Heard(parts=tuple(answer.parts), usage=answer.usage, finish_reason=answer.finish_reason)
             self._keep(self.known[name], state=CallState.DONE, answer=heard, price_usd=price_usd, error_code=None)

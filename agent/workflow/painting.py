@@ -27,8 +27,8 @@ from agent.workflow.asking import ask_picture
 from agent.workflow.commissions import Commission, without_signatures_call
 from agent.workflow.deps import Deps, today
 from agent.workflow.hearing import Answer
-from agent.workflow.lending import in_use
 from agent.workflow.masked import Finished, finish_part, pixel_size
+from agent.workflow.sponsoring import reserved
 from agent.workflow.state import Spend
 
 _RATIO_TOLERANCE = 0.03
@@ -166,7 +166,7 @@ async def _ask(
 ) -> tuple[Answer, Spend, int]:
     # A picture that was asked for is paid for, also when its turn was stopped meanwhile: it counts from now on, before
     # there is room for it on the disk.
-    with deps.pledges.asking(deps.turn.id, name, order.price_usd(today())), in_use(deps.loan):
+    with deps.pledges.asking(deps.turn.id, name, order.price_usd(today())), reserved(deps.sponsored):
         await room.enter_async_context(deps.images.reserve.hold(order.room_bytes))
         return await _answered(deps, order, name, take, advice)
 

@@ -18,7 +18,7 @@ from agent.prompts import prompt
 from agent.providers.base import ChatOptions, ToolDeclaration
 from agent.workflow.asking import ask_text
 from agent.workflow.call_lengths import without_the_too_long
-from agent.workflow.capping import beyond_the_loan, cap_in_the_way, refused_by_cap
+from agent.workflow.capping import beyond_sponsored_budget, cap_in_the_way, refused_by_cap
 from agent.workflow.commissions import refused_by_locks
 from agent.workflow.consent import asked_about_cost
 from agent.workflow.deps import Deps, TurnRuntime, emit, say, today
@@ -45,7 +45,7 @@ async def planner(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
     """
     deps = runtime.context
     is_first = state["planner_steps"] == 0
-    refusal = beyond_the_loan(state, deps) or (refused_by_locks(deps) if is_first else None)
+    refusal = beyond_sponsored_budget(state, deps) or (refused_by_locks(deps) if is_first else None)
     cap = await cap_in_the_way(state, deps) if refusal is None else None
     if cap is not None and cap.cap_usd == 0:
         return await asked_about_cost(state, runtime, cap)

@@ -12,8 +12,18 @@ from agent.storage.checkpoints import NAME as CHECKPOINTS
 from agent.storage.checkpoints import Checkpoints
 from agent.storage.journal import CallRecord, CallState, Heard
 from agent.workflow.checkpointed import VALUES
+from agent.workflow.sponsoring import SPONSOR_ACCOUNT, WINDOW_S, TurnRateLimiter
 
-__all__ = ["CHECKPOINTS", "CallRecord", "CallState", "Heard", "foreign_values_made_of_a_checkpoint"]
+__all__ = [
+    "CHECKPOINTS",
+    "SPONSOR_ACCOUNT",
+    "WINDOW_S",
+    "CallRecord",
+    "CallState",
+    "Heard",
+    "TurnRateLimiter",
+    "foreign_values_made_of_a_checkpoint",
+]
 
 
 class ForeignValue(Value):

@@ -69,7 +69,7 @@ def set_clock(seconds):
 
 async def main(home, conversation_id, plan):
     async with Studio(Settings(home=Path(home))) as studio:
-        key = conversation_id or (await studio.new_conversation()).id
+        key = conversation_id or (await studio.conversations.create()).id
         for wish, moment, jump in json.loads(plan):
             requests = [TurnRequest(text=wish), TurnRequest(text="hello")]
             async def follow(request, may_jump):
@@ -128,7 +128,7 @@ async def test_turns_and_pictures_stay_in_order_and_no_duration_is_wrong(wrong_c
     assert datetime.now(UTC) - datetime.fromisoformat(ended_at) > timedelta(days=300)
     async with Studio(Settings(home=home)) as studio:
         await run(studio, key, "draw a lighthouse")
-        kept = await studio.conversation(key)
+        kept = await studio.conversations.get(key)
     wishes = ["draw a red fox", "draw a barn", "draw a tree", "draw a kite"]
     assert [turn.text for turn in kept.turns] == [
         *(text for one in wishes for text in (one, "hello")),

@@ -57,7 +57,7 @@ def scene(home: Path, *later: str) -> Scene:
 async def until_it_dies(home: str) -> None:
     """Run a turn, allow its call, and die while it runs."""
     async with scene(Path(home)).studio() as studio:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         await run(studio, conversation.id, "send it")
         os.environ["DIES_WHILE_SENDING"] = newest_checkpoint(Path(home))
         print(conversation.id, flush=True)

@@ -100,7 +100,7 @@ async def test_nothing_is_sent_for_a_picture_that_there_is_no_room_for(
     server.on_text(paint())
     server.on_image(PICTURE)
     async with Studio(on_the_disk(settings, disk, server)) as studio:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         disk.fill(leave_bytes=4 * MB)
         events = await run(studio, conversation.id, "a red fox")
         assert isinstance(events[-1], TurnFailed)
@@ -108,7 +108,7 @@ async def test_nothing_is_sent_for_a_picture_that_there_is_no_room_for(
         assert asked(server, Kind.IMAGE) == 0
         disk.clear()
         assert isinstance((await retry(studio, conversation.id, started(events)))[-1], TurnDone)
-        kept = await studio.conversation(conversation.id)
+        kept = await studio.conversations.get(conversation.id)
     assert [picture.handle for picture in kept.pictures] == ["#1"]
     assert asked(server, Kind.IMAGE) == 1
 
@@ -123,7 +123,7 @@ async def test_a_picture_that_comes_while_others_fill_the_disk_goes_where_room_w
     server.on_text(paint())
     server.on_image(image)
     async with Studio(on_the_disk(settings, disk, server)) as studio:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         events = await run(studio, conversation.id, "a red fox")
         assert isinstance(events[-1], TurnDone)
     disk.clear()
@@ -153,7 +153,7 @@ async def test_what_the_disk_never_had_room_for_is_offered_and_joins_the_convers
     server.on_text(paint())
     server.on_image(image)
     async with Studio(on_the_disk(settings, disk, server)) as studio:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         events = await run(studio, conversation.id, "a red fox")
         taking.set()
         thief.join()
@@ -168,7 +168,7 @@ async def test_what_the_disk_never_had_room_for_is_offered_and_joins_the_convers
             assert (mime_type, data[:2]) == ("image/jpeg", b"\xff\xd8")
         disk.clear()
         await until(lambda: pictures_on_disk(disk.folder / "home") == 1)
-        kept = await studio.conversation(conversation.id)
+        kept = await studio.conversations.get(conversation.id)
         assert [picture.handle for picture in kept.pictures] == ["#1"]
     async with Studio(on_the_disk(settings, disk, server)) as studio:
         assert (await studio.picture(conversation.id, "#1")).data
@@ -187,7 +187,7 @@ async def test_wherever_the_disk_fills_up_a_turn_pays_for_one_picture_and_has_it
     server.on_text(paint(), paint())
     server.on_image(image)
     async with Studio(on_the_disk(settings, disk, server)) as studio:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         disk.fill(leave_bytes=left_kb * 1000)
         events = await run(studio, conversation.id, "a red fox")
         disk.clear()
@@ -198,7 +198,7 @@ async def test_wherever_the_disk_fills_up_a_turn_pays_for_one_picture_and_has_it
             events = await run(studio, conversation.id, "a red fox")
         assert isinstance(events[-1], TurnDone)
     async with Studio(on_the_disk(settings, disk, server)) as studio:
-        kept = await studio.conversation(conversation.id)
+        kept = await studio.conversations.get(conversation.id)
         assert len(kept.pictures) == 1
         assert (await studio.picture(conversation.id, kept.pictures[0].handle)).data
     assert asked(server, Kind.IMAGE) == 1

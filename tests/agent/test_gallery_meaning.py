@@ -46,9 +46,9 @@ async def studio(settings: Settings, server: GeminiServer) -> AsyncIterator[Stud
 
 async def searched(studio: Studio, query: GalleryQuery, owner: str = "local") -> GalleryPage:
     """Search once more when everything is read that the first search began to read."""
-    await studio.gallery_page(owner, query)
+    await studio.gallery.page(owner, query)
     await studio.gallery.settled()
-    return await studio.gallery_page(owner, query)
+    return await studio.gallery.page(owner, query)
 
 
 def why(items: tuple[GalleryItem, ...]) -> list[tuple[str, tuple[GalleryFoundBy, ...]]]:
@@ -63,7 +63,7 @@ def tokens(asked: list[list[str]]) -> int:
 async def test_words_find_what_means_the_same_once_for_all_and_the_day_knows_what_it_cost(
     server: GeminiServer, studio: Studio
 ) -> None:
-    conversation = await studio.new_conversation()
+    conversation = await studio.conversations.create()
     await draw(server, studio, conversation.id, "the kitten")
     await draw(server, studio, conversation.id, "mountain lake")
     before, turns = await studio.spend.day("local"), await studio.spend.conversation(conversation.id, "local")
@@ -96,7 +96,7 @@ async def test_nothing_is_asked_when_the_days_cap_is_used_up_and_reading_stops_w
     server: GeminiServer, studio: Studio, left_usd: float, calls: int, found_by: tuple[GalleryFoundBy, ...]
 ) -> None:
     query = GalleryQuery(words="kitten")
-    await draw(server, studio, (await studio.new_conversation()).id, "the kitten")
+    await draw(server, studio, (await studio.conversations.create()).id, "the kitten")
     spent_usd = (await studio.spend.day("local")).price_usd
     await studio.preferences.keep("local", Preferences(cap_day_usd=spent_usd))
     assert (why((await searched(studio, query)).items), embedded(server)) == ([("#1", (GalleryFoundBy.WORDS,))], [])
@@ -109,12 +109,12 @@ async def test_each_visitor_asks_with_their_own_key_and_pays_for_it(settings: Se
     async with Studio(on_gemini(settings, server.url).model_copy(update={"gemini_api_key": None})) as studio:
         query, key = GalleryQuery(words="fox"), SecretStr(KEY)
         for owner in ("ann", "bob"):
-            conversation = await studio.new_conversation(owner)
+            conversation = await studio.conversations.create(owner)
             await send(studio, conversation.id, TurnRequest(text="draw a red fox"), owner)
-        await studio.gallery_page("ann", query)
+        await studio.gallery.page("ann", query)
         await studio.gallery.settled()
         assert server.requests == [], "without a key nobody is asked"
-        await studio.gallery_page("ann", query, key=key)
+        await studio.gallery.page("ann", query, key=key)
         await studio.gallery.settled()
         spent = [await studio.spend.day(owner) for owner in ("ann", "bob")]
     assert [one.total_tokens - one.usage.total_tokens for one in spent] == [tokens(embedded(server)), 0]
@@ -123,9 +123,9 @@ async def test_each_visitor_asks_with_their_own_key_and_pays_for_it(settings: Se
 
 async def test_without_a_key_words_alone_are_gone_by(settings: Settings) -> None:
     async with Studio(settings) as studio:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         await run(studio, conversation.id, "draw a red fox")
-        page = await studio.gallery_page("local", GalleryQuery(words="fox"))
+        page = await studio.gallery.page("local", GalleryQuery(words="fox"))
         assert why(page.items) == [("#1", (GalleryFoundBy.WORDS,))]
         assert not (settings.home / "gallery").exists()
 
@@ -138,7 +138,7 @@ async def test_a_model_that_failed_in_turns_again_and_again_is_not_asked_by_a_se
     async with story.studio() as studio:
         story.provider.embeds = toy
         for _ in range(6):
-            await run(studio, (await studio.new_conversation()).id, "a red fox")
+            await run(studio, (await studio.conversations.create()).id, "a red fox")
         asked = len(toy.asked)
         page = await searched(studio, GalleryQuery(words="fox"))
     assert len(page.items) == 6

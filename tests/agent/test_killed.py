@@ -55,7 +55,7 @@ async def main(home, url, key, wish, moment, confirm):
     settings = Settings(home=Path(home), gemini_api_key=SecretStr(key), gemini_base_url=url, patiences=PATIENT)
     chosen = TurnSettings(allow_search=True, review="always", confirm=confirm == "confirm")
     async with Studio(settings) as studio:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         print(conversation.id, flush=True)
         request = TurnRequest(text=wish, settings=chosen)
         async for event in studio.run_turn(conversation.id, request):
@@ -87,7 +87,7 @@ async def main(home, url, key, last_step):
             os.kill(os.getpid(), signal.SIGKILL)
     sys.addaudithook(count)
     async with Studio(Settings(home=Path(home), gemini_api_key=SecretStr(key), gemini_base_url=url)) as studio:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         print(conversation.id, flush=True)
         async for event in studio.run_turn(conversation.id, TurnRequest(text="a fox")):
             pass
@@ -335,7 +335,7 @@ async def test_a_turn_of_a_visitor_s_own_key_waits_for_that_key(
     conversation_id = await killed(server, gemini.home)
     before = Counter(tower.asked)
     async with Studio(gemini.model_copy(update={"gemini_api_key": None})) as studio:
-        conversation = await studio.conversation(conversation_id)
+        conversation = await studio.conversations.get(conversation_id)
         [turn] = conversation.turns
         assert turn.state is TurnState.INTERRUPTED
         assert tower.asked == before

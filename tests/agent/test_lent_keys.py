@@ -29,7 +29,7 @@ def settings(tmp_path: Path, gemini: GeminiProcess) -> Settings:
 
 
 async def price_of_a_turn(studio: Studio, owner: str, key: SecretStr | None = None) -> float:
-    conversation = await studio.new_conversation(owner)
+    conversation = await studio.conversations.create(owner)
     last = [event async for event in studio.run_turn(conversation.id, FOX, owner=owner, key=key)][-1]
     assert isinstance(last, TurnDone)
     return last.price_usd

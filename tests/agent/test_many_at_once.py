@@ -23,6 +23,7 @@ from agent import (
     TurnDone,
     TurnEvent,
     TurnFailed,
+    TurnLimits,
     TurnPaused,
     TurnRequest,
     TurnSettings,
@@ -56,7 +57,7 @@ def talker(request: WireRequest) -> Answer:
 
 async def talk(studio: Studio, mark: str, number: int) -> tuple[list[TurnEvent], Conversation]:
     """Have a picture painted, reviewed or confirmed by turns, and say thanks."""
-    conversation = await studio.new_conversation(owner=f"owner of {mark}")
+    conversation = await studio.conversations.create(owner=f"owner of {mark}")
     owner = conversation.owner
     events = await ask(studio, conversation.id, owner, f"paint {mark} please", number)
     if number % 2:
@@ -65,7 +66,7 @@ async def talk(studio: Studio, mark: str, number: int) -> tuple[list[TurnEvent],
         is_dropped = number % 10 == 1
         events += await decide(studio, conversation.id, started(events), edit, run=not is_dropped, owner=owner)
     events += await ask(studio, conversation.id, owner, f"thanks {mark}", 0)
-    return events, await studio.conversation(conversation.id, owner)
+    return events, await studio.conversations.get(conversation.id, owner)
 
 
 async def ask(studio: Studio, conversation_id: str, owner: str, text: str, number: int) -> list[TurnEvent]:
@@ -80,7 +81,7 @@ async def test_reviews_and_plans_of_many_conversations_never_mix(settings: Setti
         gemini = on_gemini(settings, server.url)
         async with Studio(gemini) as studio:
             told = await asyncio.gather(*(talk(studio, mark, number) for number, mark in enumerate(marks)))
-            assert not any(studio.is_running(kept.id, kept.owner) for _, kept in told)
+            assert not any(studio.turns.is_running(kept.id, kept.owner) for _, kept in told)
         assert server.violations == []
     for number, (events, kept) in enumerate(told):
         everything = spoken(events) + kept.model_dump_json()
@@ -123,15 +124,15 @@ async def test_of_fifty_at_once_four_are_at_work_and_the_others_come_in_their_or
             told[mark].append(event)
 
     with GeminiServer(text=answer) as server:
-        async with Studio(on_gemini(settings, server.url), turns_at_once=4) as studio:
-            conversations = [await studio.new_conversation(owner=mark) for mark in marks]
+        async with Studio(on_gemini(settings, server.url), limits=TurnLimits(turns_at_once=4)) as studio:
+            conversations = [await studio.conversations.create(owner=mark) for mark in marks]
             sent = [asyncio.create_task(say(*one)) for one in zip(marks, conversations, strict=True)]
             await asyncio.to_thread(server.wait_for_held, 4)
             await until(lambda: all(told.values()))
             assert len(begun) == 4
             server.release()
             await asyncio.gather(*sent)
-            kept = [await studio.conversation(one.id, one.owner) for one in conversations]
+            kept = [await studio.conversations.get(one.id, one.owner) for one in conversations]
     served, refused = marks[:20], marks[20:]
     assert {type(told[mark][-1]) for mark in served} == {TurnDone}
     assert {only(told[mark], TurnFailed).error.code for mark in refused} == {ErrorCode.STUDIO_BUSY}
@@ -176,7 +177,7 @@ async def test_many_stops_at_every_call_leave_every_turn_and_every_call_ended(se
         server.on_image(lambda request: held(request, SMALL))
         gemini = on_gemini(settings, server.url)
         async with Studio(gemini) as studio:
-            kept = {mark: await studio.new_conversation() for mark in moments}
+            kept = {mark: await studio.conversations.create() for mark in moments}
             turns = (run(studio, kept[mark].id, f"paint {mark}", review="always") for mark in moments)
             stops = (stop(kept[mark], moment, mark) for mark, moment in moments.items())
             endings = await asyncio.gather(*turns, *stops)
@@ -184,7 +185,7 @@ async def test_many_stops_at_every_call_leave_every_turn_and_every_call_ended(se
             server.release()
         assert server.violations == []
         async with Studio(gemini) as studio:
-            after = {mark: await studio.conversation(one.id) for mark, one in kept.items()}
+            after = {mark: await studio.conversations.get(one.id) for mark, one in kept.items()}
     assert {type(events[-1]) for events in endings if events} == {TurnStopped}
     reached = {"": [], "text": ["text"], "image": ["text", "image"], "review": ["text", "image", "review"]}
     for mark, moment in moments.items():
@@ -199,7 +200,7 @@ async def test_the_picture_of_each_is_its_own(settings: Settings) -> None:
     marks = [f"MARK{number:02}" for number in range(10)]
     with GeminiServer(text=talker) as server:
         async with Studio(on_gemini(settings, server.url)) as studio:
-            kept = [await studio.new_conversation() for _ in marks]
+            kept = [await studio.conversations.create() for _ in marks]
             events = await asyncio.gather(
                 *(run(studio, one.id, f"paint {mark}") for one, mark in zip(kept, marks, strict=True))
             )

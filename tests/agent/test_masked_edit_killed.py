@@ -31,7 +31,7 @@ from agent.requests import Mask
 async def main(home, url, key, photo, mask, moment):
     settings = Settings(home=Path(home), gemini_api_key=SecretStr(key), gemini_base_url=url)
     async with Studio(settings) as studio:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         print(conversation.id, flush=True)
         look = TurnRequest(text="Look.", images=[Path(photo)])
         edit = TurnRequest(text="a red cup", mask=Mask(Path(mask).read_bytes(), "#1"))

@@ -62,7 +62,7 @@ async def test_no_path_is_charged_more_than_its_maximum_which_is_near(
 async def test_a_dearer_model_than_was_told_is_asked_about_first(settings: Settings) -> None:
     scene = Scene(settings, text=[calls(generate(model="pro"))], pictures=[picture()])
     async with scene.studio() as studio:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         events = await run(studio, conversation.id, "a red fox", review="off")
         [cap] = only(events, PlanReady).plans[0].caps
         assert (cap.cap, cap.cap_usd) == ("turn", (await newest(studio, conversation.id)).maximum_usd)
@@ -84,7 +84,7 @@ async def test_an_answer_is_limited_to_what_is_left_and_one_that_could_pass_it_i
 
     scene = Scene(settings, text=thinks_long)
     async with scene.studio() as studio:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         failed = only(await run(studio, conversation.id, "list my files"), TurnFailed)
         turn = await newest(studio, conversation.id)
         assert failed.error.code is ErrorCode.MAXIMUM_REACHED
@@ -99,7 +99,7 @@ async def test_who_tries_again_lets_it_cost_as_much_once_more(settings: Settings
     dear = replace(calls(LOOK), usage=TokenUsage(prompt_tokens=100, output_tokens=1000))
     scene = Scene(settings, text=[dear, says("Nothing there.")])
     async with scene.studio() as studio:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         events = await run(studio, conversation.id, "list my files", budget_usd=0.0078)
         assert only(events, TurnFailed).error.code is ErrorCode.MAXIMUM_REACHED
         again = await retry(studio, conversation.id, started(events))
@@ -112,7 +112,7 @@ async def test_what_was_shown_counts_where_the_studio_would_allow_more(settings:
         server.on_text(paint())
         server.on_image(PictureAnswer(64, 36))
         async with Studio(on_gemini(settings, server.url)) as studio:
-            conversation = await studio.new_conversation()
+            conversation = await studio.conversations.create()
             request = TurnRequest("a red fox", maximum_usd=0.02)
             events = [one async for one in studio.run_turn(conversation.id, request)]
             assert only(events, PlanReady).plans[0].caps[0].cap_usd == 0.02
@@ -121,7 +121,7 @@ async def test_what_was_shown_counts_where_the_studio_would_allow_more(settings:
 
 async def test_a_sketch_has_no_maximum(settings: Settings) -> None:
     async with Studio(settings) as studio:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         await run(studio, conversation.id, "a red fox")
         assert (await newest(studio, conversation.id)).maximum_usd is None
-        assert studio.estimate(TurnSettings()).is_free
+        assert studio.turns.estimate(TurnSettings()).is_free

@@ -53,7 +53,7 @@ async def test_turns_run_on_a_server_of_ones_own_without_a_key(settings: Setting
         local = with_openai(settings, server, tmp_path, text_model="seer")
         async with Studio(local) as studio:
             assert studio.provider_name() == "openai"
-            conversation = await studio.new_conversation()
+            conversation = await studio.conversations.create()
             server.on_chat(Text("I paint what you say.", chunks=4))
             events = await run(studio, conversation.id, "Hello, what can you do?", allow_search=True)
             assert words(events) == "I paint what you say."
@@ -71,7 +71,7 @@ async def test_turns_run_on_a_server_of_ones_own_without_a_key(settings: Setting
             server.on_chat(remembers)
             assert words(await run(studio, conversation.id, "Which colour had my photo?")) == "Green."
             assert [len(chat.pictures) for chat in server.chats[-2:]] == [0, 1]
-            kept = await studio.conversation(conversation.id)
+            kept = await studio.conversations.get(conversation.id)
             photo, fox = await studio.picture(kept.id, "#2"), await studio.picture(kept.id, "#1b")
     assert server.violations == []
     assert {turn.state for turn in kept.turns} == {TurnState.DONE}
@@ -105,7 +105,7 @@ async def test_a_history_begun_on_gemini_goes_on_elsewhere_and_back(settings: Se
         )
         local = with_openai(settings, server, tmp_path, text_model="deepseek-flash")
         async with Studio(gemini) as studio:
-            conversation = await studio.new_conversation()
+            conversation = await studio.conversations.create()
             google.on_text(wire_server.Call("generate_image", {"prompt": "a fox", "confidence": 0.9}))
             google.on_text(wire_server.Text("A green field."))
             assert pictures(await run(studio, conversation.id, "Draw a fox.")) == ["#1"]
@@ -129,7 +129,7 @@ async def test_a_history_begun_on_gemini_goes_on_elsewhere_and_back(settings: Se
             await run(studio, conversation.id, "And thank you.")
         async with Studio(local) as studio:
             await run(studio, conversation.id, "Good night.")
-            kept = await studio.conversation(conversation.id)
+            kept = await studio.conversations.get(conversation.id)
     assert google.violations == []
     assert server.violations == []
     assert {turn.state for turn in kept.turns} == {TurnState.DONE}
@@ -166,7 +166,7 @@ async def test_one_studio_serves_some_by_gemini_and_the_others_by_its_own_server
         key = SecretStr("AIzaOfAVisitor")
         async with Studio(local) as studio:
             assert (studio.provider_name(), studio.provider_name(key)) == ("openai", "gemini")
-            await run(studio, (await studio.new_conversation()).id, "Hello")
+            await run(studio, (await studio.conversations.create()).id, "Hello")
             assert (await studio.keys.test(key)).is_whole
         async with Studio(local.model_copy(update={"provider": "openai"})) as studio:
             assert studio.provider_name(key) == "openai"
@@ -181,7 +181,7 @@ async def local(settings: Settings, folder: Path, **fields: Any) -> AsyncIterato
     """Give a server, a studio on it, and a conversation; no rule of the API is broken in the end."""
     with OpenAIServer() as server:
         async with Studio(with_openai(settings, server, folder, **fields)) as studio:
-            yield server, studio, (await studio.new_conversation()).id
+            yield server, studio, (await studio.conversations.create()).id
         assert server.violations == []
 
 
@@ -204,7 +204,7 @@ async def test_a_model_without_tools_paints_too(settings: Settings, tmp_path: Pa
         events = await run(studio, key, "Draw a red fox.")
         assert (pictures(events), words(events).strip()) == (["#1"], "Here it comes.")
         await run(studio, key, "Thank you")
-        kept = await studio.conversation(key)
+        kept = await studio.conversations.get(key)
     calls = [part for message in kept.messages for part in message.parts if isinstance(part, ToolCallPart)]
     assert [call.name for call in calls] == ["generate_image"]
 

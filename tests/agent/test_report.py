@@ -315,10 +315,10 @@ async def test_the_report_of_a_real_failure_tells_all_but_the_key(settings: Sett
         server.on_image(HttpError(503, f"Consumer 'api_key:{GOOGLE}' is over its limit"))
         gemini = on_gemini(settings, server.url, GOOGLE)
         async with Studio(gemini) as studio:
-            conversation = await studio.new_conversation()
+            conversation = await studio.conversations.create()
             events = await run(studio, conversation.id, f"Put my fox into the snow, key {GOOGLE}", png())
             assert isinstance(events[-1], TurnFailed)
-            kept = await studio.conversation(conversation.id)
+            kept = await studio.conversations.get(conversation.id)
     report: Any = turn_report(kept, kept.turns[-1], ())
     assert report["error"]["code"] == "overloaded"
     assert report["error"]["node"] == "executor"

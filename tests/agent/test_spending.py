@@ -260,7 +260,7 @@ async def test_an_estimate_is_near_what_the_strict_server_then_counts(
         gemini.on_text(Text('{"lettering": "", "checklist": [], "score": 0.9, "feedback": "Good.", "suggestions": []}'))
     chosen: dict[str, Any] = {"image_model": image_model, "resolution": resolution, "review": review}
     async with Studio(on_gemini(settings, gemini.url)) as studio:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         events = await run(studio, conversation.id, wish, **chosen)
         guess = estimate(
             studio.catalogue, "gemini", TurnSettings.model_validate(chosen), conversation.created_at.date()

@@ -197,7 +197,7 @@ async def test_a_real_turn_reaches_a_collector_whole(settings: Settings) -> None
         watched = settings.model_copy(update={"telemetry": telemetry})
         scene = Scene(watched, text=[calls(generate())], pictures=[picture(64, 36)])
         async with scene.studio() as studio:
-            conversation = await studio.new_conversation()
+            conversation = await studio.conversations.create()
             await run(studio, conversation.id, "a red fox")
             steps = await studio.trace(conversation.id)
     found = [
@@ -218,7 +218,7 @@ from agent import Settings, Studio, TurnRequest
 
 async def main():
     async with Studio(Settings(home=Path(sys.argv[1]), provider="sketch")) as studio:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         async for event in studio.run_turn(conversation.id, TurnRequest(text="hello")):
             pass
     print([name for name in sys.modules if name.startswith("opentelemetry.exporter")])

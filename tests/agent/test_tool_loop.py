@@ -22,7 +22,7 @@ async def turn(settings: Settings, script: Script, *tools: Tool, text: str = "do
     """Run a turn with these tools."""
     scene = Scene(settings, text=script, tools=tools)
     async with scene.studio() as studio:
-        return scene, await run(studio, (await studio.new_conversation()).id, text)
+        return scene, await run(studio, (await studio.conversations.create()).id, text)
 
 
 @tool()
@@ -78,9 +78,9 @@ async def test_the_agent_may_call_one_tool_after_another_before_it_answers_and_t
     things = ["a", "an   egg", "abc"]
     scene = Scene(settings, text=[*(calls(call("weigh", thing=one)) for one in things), says("Six.")], tools=[weigh])
     async with scene.studio() as studio:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         events = await run(studio, conversation.id, "weigh all of it")
-        kept = (await studio.conversation(conversation.id)).turns[0]
+        kept = (await studio.conversations.get(conversation.id)).turns[0]
     assert isinstance(events[-1], TurnDone)
     assert [message.role for message in kept.messages] == [Role.PROMPT, *[Role.MODEL, Role.TOOL] * 3, Role.MODEL]
     lines = [one.parameters for one in of_type(events, ThoughtLog) if one.step is Step.TOOL]
@@ -119,7 +119,7 @@ async def test_where_no_process_can_be_started_the_model_hears_it_and_the_turn_g
         pictures=[picture()],
     )
     async with scene.studio() as studio:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         # What the system says when it has no place for another process.
         monkeypatch.setattr(subprocess, "_fork_exec", fork_fails)
         events = await run(studio, conversation.id, "add them up")

@@ -27,7 +27,7 @@ def resident_bytes():
 
 async def main(home, url, key, turns):
     async with Studio(Settings(home=Path(home), gemini_api_key=SecretStr(key), gemini_base_url=url)) as studio:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         for number in range(int(turns)):
             # By then everything is loaded that a turn uses.
             if number == 20:
@@ -37,7 +37,7 @@ async def main(home, url, key, turns):
                 pass
             assert event.type == "turn_done", event
             print(number, flush=True)
-        kept = (await studio.conversation(conversation.id)).model_dump_json()
+        kept = (await studio.conversations.get(conversation.id)).model_dump_json()
         print(conversation.id, hashlib.sha256(kept.encode()).hexdigest(), resident_bytes() - before_bytes)
 
 asyncio.run(main(*sys.argv[1:]))
@@ -69,7 +69,7 @@ async def test_two_hundred_turns_are_all_kept_and_only_the_newest_of_them_are_se
     assert "wish 199" in asked[-1].text
     assert "wish 100" not in asked[-1].text
     async with Studio(gemini) as studio:
-        kept = await studio.conversation(conversation_id)
+        kept = await studio.conversations.get(conversation_id)
         assert (await studio.picture(conversation_id, "#100")).data
     assert [turn.state for turn in kept.turns] == [TurnState.DONE] * TURNS
     assert [one.handle for one in kept.pictures] == [f"#{number}" for number in range(1, TURNS // 2 + 1)]

@@ -9,15 +9,15 @@ from agent import ErrorCode, RequestRefused, Settings, Studio
 
 async def test_a_copy_and_an_import_have_the_files_and_nobody_else_does(settings: Settings) -> None:
     async with Studio(settings) as studio:
-        original = await studio.new_conversation()
-        await studio.rename_conversation(original.id, "Foxes")
-        await studio.workspace(original.id).write("notes/狐.md", "rot", by="person")
-        copy = await studio.duplicate_conversation(original.id)
+        original = await studio.conversations.create()
+        await studio.conversations.rename(original.id, "Foxes")
+        await studio.files(original.id).write("notes/狐.md", "rot", by="person")
+        copy = await studio.conversations.duplicate(original.id)
         exported = await studio.archive.export_conversation(original.id, "local")
         [taken] = (await studio.archive.import_archive(exported.path, "ann")).conversations
-        await studio.workspace(original.id).write("notes/狐.md", "weiß", by="person")
+        await studio.files(original.id).write("notes/狐.md", "weiß", by="person")
         for conversation_id, owner in ((copy.id, "local"), (taken.id, "ann")):
-            assert await studio.workspace(conversation_id, owner).all_texts() == {"notes/狐.md": "rot"}
+            assert await studio.files(conversation_id, owner).all_texts() == {"notes/狐.md": "rot"}
         with pytest.raises(RequestRefused) as refused:
-            await studio.workspace(original.id, "ann").list()
+            await studio.files(original.id, "ann").list()
         assert refused.value.code is ErrorCode.CONVERSATION_NOT_FOUND

@@ -107,7 +107,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 async def _begun(studio: Studio, models: GeminiServer) -> Talk:
     owner = f"owner-{uuid.uuid4().hex}"
-    return Talk(studio, models, (await studio.new_conversation(owner)).id, owner)
+    return Talk(studio, models, (await studio.conversations.create(owner)).id, owner)
 
 
 async def _ended(talk: Talk) -> None:

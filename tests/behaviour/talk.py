@@ -175,11 +175,11 @@ class Talk:
 
     async def another(self) -> Talk:
         """Return a further conversation of the same owner."""
-        return replace(self, id=(await self.studio.new_conversation(self.owner)).id)
+        return replace(self, id=(await self.studio.conversations.create(self.owner)).id)
 
     async def kept(self) -> Conversation:
         """Return the conversation as it is on record."""
-        return await self.studio.conversation(self.id, self.owner)
+        return await self.studio.conversations.get(self.id, self.owner)
 
     async def picture(self, handle: str) -> StoredPicture:
         """Return a picture with its file."""
@@ -187,7 +187,7 @@ class Talk:
 
     async def calls(self, turn: TurnResult | Turn) -> list[Any]:
         """Return what the report of a turn says of its calls, the oldest first."""
-        report: dict[str, Any] = await self.studio.report(self.id, turn.id, owner=self.owner)
+        report: dict[str, Any] = await self.studio.turns.report(self.id, turn.id, owner=self.owner)
         calls: list[Any] = report["calls"]
         return calls
 
@@ -197,7 +197,7 @@ class Talk:
 
     async def rests(self) -> None:
         """Return when no turn of it is at work."""
-        await until(lambda: not self.studio.is_running(self.id, self.owner))
+        await until(lambda: not self.studio.turns.is_running(self.id, self.owner))
 
     def _script(self, plan: Script, image: Script) -> int:
         for script, add in ((plan, self.models.on_text), (image, self.models.on_image)):

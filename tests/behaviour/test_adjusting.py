@@ -255,7 +255,7 @@ from agent import Settings, Studio, TurnRequest
 
 async def main(home, picture, moment):
     async with Studio(Settings(home=Path(home))) as studio:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         print(conversation.id, flush=True)
         request = TurnRequest(text="make it warmer", images=[Path(picture)])
         async for event in studio.run_turn(conversation.id, request):

@@ -66,7 +66,7 @@ async def test_what_cannot_be_used_is_refused_before_any_call(
     paths: Refused = [([tmp_path / name], UNREADABLE, f"{name} ") for name in ("gone.png", "folder.png")]
     async with open_talk() as talk:
         # The operator may send the largest ones.
-        mine = Talk(talk.studio, talk.models, (await talk.studio.new_conversation()).id, "local")
+        mine = Talk(talk.studio, talk.models, (await talk.studio.conversations.create()).id, "local")
         too_large: Refused = [([heavy], ErrorCode.PICTURE_TOO_LARGE, "raw.png is 160.1 MB; at most 160 MB")]
         for images, code, says in [*REFUSED, *paths, *too_large]:
             with subtests.test(says):
@@ -180,11 +180,11 @@ async def test_the_same_picture_sixteen_times_is_stored_once_under_sixteen_names
 
 
 async def test_half_a_character_is_a_sign_that_nobody_knows(sketch: Talk) -> None:
-    await sketch.studio.rename_conversation(sketch.id, "foxes \ud83d", sketch.owner)
+    await sketch.studio.conversations.rename(sketch.id, "foxes \ud83d", sketch.owner)
     chosen = TurnSettings(negative_prompt="snow \ude00")
     images = [("\ud83d.png", png())]
     await sketch.send(TurnRequest(text="a fox \ud83d", settings=chosen, request_id="\ud83d", images=images))
     kept = await sketch.kept()
     assert (kept.turns[0].messages[0].text, kept.title) == ("a fox \ufffd", "foxes \ufffd")
     assert chosen.negative_prompt == "snow \ufffd"
-    await sketch.studio.search_conversations("fox \ud83d", sketch.owner)
+    await sketch.studio.conversations.search("fox \ud83d", sketch.owner)

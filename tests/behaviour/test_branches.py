@@ -33,7 +33,7 @@ COUNT = Hold(Text("One two.", chunks=2), after_chunks=1)
 
 async def show(talk: Talk, turn: TurnResult) -> Conversation:
     """Show the branch of a turn."""
-    return await talk.studio.switch_branch(talk.id, turn.id, talk.owner)
+    return await talk.studio.conversations.switch_branch(talk.id, turn.id, talk.owner)
 
 
 def texts(conversation: Conversation) -> list[str]:
@@ -90,9 +90,9 @@ async def test_a_turn_that_is_not_shown_cannot_be_said_otherwise_and_one_that_is
         refused = await talk.say("c", instead_of=hidden)
         assert (refused.failure.code, refused.requests) == (ErrorCode.TURN_NOT_FOUND, [])
     with pytest.raises(RequestRefused) as missing:
-        await talk.studio.switch_branch(talk.id, "no such turn", talk.owner)
+        await talk.studio.conversations.switch_branch(talk.id, "no such turn", talk.owner)
     with pytest.raises(RequestRefused) as foreign:
-        await talk.studio.switch_branch(talk.id, first.id, "ann")
+        await talk.studio.conversations.switch_branch(talk.id, first.id, "ann")
     assert missing.value.code is ErrorCode.TURN_NOT_FOUND
     assert foreign.value.code is ErrorCode.CONVERSATION_NOT_FOUND
     assert texts(await talk.kept()) == ["b"]
@@ -283,7 +283,7 @@ async def test_a_late_picture_goes_into_its_turn_when_another_branch_is_shown_by
 async def test_the_report_of_a_turn_can_be_had_when_its_branch_is_not_shown(talk: Talk) -> None:
     first = await talk.say("a fox", plan=paint(), image=SMALL)
     await talk.say("a hen", instead_of=first.id)
-    report = await talk.studio.report(talk.id, first.id, owner=talk.owner)
+    report = await talk.studio.turns.report(talk.id, first.id, owner=talk.owner)
     pictures = report["pictures"]
     assert isinstance(pictures, list)
     assert [one["handle"] for one in pictures if isinstance(one, dict)] == ["#1"]

@@ -22,7 +22,7 @@ from tests.support.turns import send, started
 
 async def main(home, url):
     async with Studio(on_gemini(Settings(home=Path(home), retry_budget_s=0), url)) as studio:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         first = started(await run(studio, conversation.id, "a"))
         print(conversation.id, first, flush=True)
         await send(studio, conversation.id, TurnRequest(text="b", instead_of=first))
@@ -52,7 +52,7 @@ async def test_a_turn_said_otherwise_goes_on_in_its_branch_after_its_process_was
         await talk.rests()
         again = await talk.retry(rests, Text("Otherwise."))
         kept = await talk.kept()
-        shown = await studio.switch_branch(conversation_id, first)
+        shown = await studio.conversations.switch_branch(conversation_id, first)
     notes = [one.error.code for one in rests.components if isinstance(one, FailureNote)]
     assert notes == [ErrorCode.CALL_UNKNOWN], "what may have been charged is asked for again only by the person"
     assert (again.words, models.violations) == ("Otherwise.", [])

@@ -55,7 +55,7 @@ class Costs:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def costs(studio: Studio, models: GeminiServer) -> Costs:
     """What things cost here, from a turn of somebody else's."""
-    somebody = Talk(studio, models, (await studio.new_conversation("somebody")).id, "somebody")
+    somebody = Talk(studio, models, (await studio.conversations.create("somebody")).id, "somebody")
     turn = await somebody.say("a red fox", plan=paint(), confirm=True)
     return Costs(turn.record.price_usd, planned(turn).price_usd)
 
@@ -318,7 +318,7 @@ async def test_the_question_about_words_survives_a_restart(open_talk: OpenTalk) 
 
 async def test_a_sketch_is_never_asked_about(tmp_path: Path) -> None:
     async with Studio(Settings(home=tmp_path)) as studio:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         events = await run(studio, conversation.id, "draw a red fox", cap_day_usd=0.0, cap_conversation_usd=0.0)
     assert of_type(events, PictureReady)
     assert isinstance(events[-1], TurnDone)
@@ -342,7 +342,7 @@ def sums_read() -> Iterator[list[str]]:
 
 async def test_a_turn_without_caps_reads_no_sums(talk: Talk) -> None:
     # Whoever may only keep so much has that added up in every turn: the owner of the house may keep all.
-    alone = replace(talk, id=(await talk.studio.new_conversation()).id, owner="local")
+    alone = replace(talk, id=(await talk.studio.conversations.create()).id, owner="local")
     chosen: dict[str, Any]
     for chosen, reads in (({}, False), ({"cap_day_usd": 100.0}, True)):
         with sums_read() as statements:

@@ -38,7 +38,7 @@ async def at_rest(talk: Talk) -> Conversation:
 
     async def resting() -> Conversation | None:
         kept = await talk.kept()
-        is_at_work = kept.turns[-1].state in AT_WORK or talk.studio.is_running(talk.id, talk.owner)
+        is_at_work = kept.turns[-1].state in AT_WORK or talk.studio.turns.is_running(talk.id, talk.owner)
         return None if is_at_work else kept
 
     return await until(resting)
@@ -64,7 +64,7 @@ async def test_a_turn_at_work_ends_within_the_grace_and_a_new_one_is_refused_in_
         kept = await talk.kept()
         assert [one.state for one in kept.turns] == [TurnState.DONE]
         assert [one.handle for one in kept.pictures] == ["#1"]
-        assert (await talk.studio.conversation(other.id, talk.owner)).turns == ()
+        assert (await talk.studio.conversations.get(other.id, talk.owner)).turns == ()
 
 
 async def test_what_waits_in_line_is_told_at_once_and_is_nowhere_on_record(open_talk: OpenTalk) -> None:
@@ -87,7 +87,7 @@ async def test_what_waits_in_line_is_told_at_once_and_is_nowhere_on_record(open_
 
 async def begun(studio: Studio, models: GeminiServer) -> Talk:
     """Return a conversation of a studio that is left as it is: the one of `open_talk` waits until it rests."""
-    return Talk(studio, models, (await studio.new_conversation()).id, "local")
+    return Talk(studio, models, (await studio.conversations.create()).id, "local")
 
 
 def painted(models: GeminiServer) -> int:

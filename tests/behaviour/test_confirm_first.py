@@ -71,7 +71,7 @@ def sent(request: WireRequest) -> tuple[str, str, str, str]:
 async def test_nothing_is_painted_before_the_decision_and_the_plan_is_on_record(talk: Talk) -> None:
     turn = await talk.say("a red fox", plan=paint(aspect_ratio="1:1"), confirm=True)
     shown = planned(turn)
-    assert (turn.painted(), talk.studio.is_running(talk.id, talk.owner)) == ([], False)
+    assert (turn.painted(), talk.studio.turns.is_running(talk.id, talk.owner)) == ([], False)
     assert isinstance(turn.events[-1], TurnPaused)
     assert not of_type(turn.events, PaintingStarted)
     assert (turn.record.state, card(turn.record)) == (TurnState.WAITING, PlanCard(plans=(shown,), state="pending"))
@@ -226,7 +226,7 @@ async def test_two_decisions_at_the_same_moment_paint_once(talk: Talk) -> None:
 
 async def test_nobody_decides_about_the_plan_of_another_conversation_or_owner(talk: Talk) -> None:
     studio, turn = talk.studio, await talk.say("a red fox", plan=paint(), image=SMALL, confirm=True)
-    other = await studio.new_conversation(talk.owner)
+    other = await studio.conversations.create(talk.owner)
     elsewhere = await turns.decide(studio, other.id, turn.record.id, owner=talk.owner)
     nowhere = await turns.decide(studio, talk.id, "no such turn", owner=talk.owner)
     stranger = await turns.decide(studio, talk.id, turn.record.id, owner="bob")
@@ -234,7 +234,7 @@ async def test_nobody_decides_about_the_plan_of_another_conversation_or_owner(ta
     assert only(nowhere, TurnFailed).error.code is ErrorCode.PLAN_GONE
     assert only(stranger, TurnFailed).error.code is ErrorCode.CONVERSATION_NOT_FOUND
     assert not of_type(stranger, TurnStarted)
-    assert (await studio.conversation(other.id, talk.owner)).turns == ()
+    assert (await studio.conversations.get(other.id, talk.owner)).turns == ()
     assert (await talk.kept()).turns == (turn.record,)
     assert isinstance((await talk.decide(turn)).events[-1], TurnDone), "it still waits for whom it belongs to"
 
@@ -275,7 +275,7 @@ async def test_stop_after_the_decision_keeps_the_card_and_the_late_picture(open_
         talk.models.release()
         await until(lambda: not talk.models.held)
     async with open_talk() as later:
-        kept = await later.studio.conversation(talk.id, talk.owner)
+        kept = await later.studio.conversations.get(talk.id, talk.owner)
     assert [(one.handle, one.after_stop) for one in kept.pictures] == [("#1", True)]
 
 
@@ -310,11 +310,11 @@ async def test_the_price_of_a_plan_counts_pictures_sizes_and_reviews(talk: Talk)
 
 async def test_a_sketch_costs_nothing_and_waits_all_the_same(tmp_path: Path) -> None:
     async with Studio(Settings(home=tmp_path)) as studio:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         events = await run(studio, conversation.id, "draw a red fox in the snow", confirm=True)
-        assert (await studio.conversation(conversation.id)).pictures == ()
+        assert (await studio.conversations.get(conversation.id)).pictures == ()
         done = await turns.decide(studio, conversation.id, started(events))
-        kept = await studio.conversation(conversation.id)
+        kept = await studio.conversations.get(conversation.id)
     assert only(events, PlanReady).plans[0].price_usd == 0
     assert only(done, TurnDone).price_usd == kept.turns[0].price_usd == 0
     assert len(kept.pictures) == 1

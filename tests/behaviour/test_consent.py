@@ -135,7 +135,7 @@ async def test_declined_it_never_runs_and_the_model_is_told(talk: Talk, sent: li
 
 async def test_the_decision_may_come_after_a_restart(models: GeminiServer, tmp_path: Path, sent: list[str]) -> None:
     async with opened(tmp_path, models) as studio:
-        talk = Talk(studio, models, (await studio.new_conversation()).id, "local")
+        talk = Talk(studio, models, (await studio.conversations.create()).id, "local")
         turn = await talk.say("read my mail", plan=[READ, SEND, Text("Sent.")])
     async with opened(tmp_path, models) as studio:
         done = await replace(talk, studio=studio).decide(turn)
@@ -174,9 +174,9 @@ async def test_it_asks_after_a_restart_and_in_a_copy_of_the_conversation_as_well
     models: GeminiServer, tmp_path: Path, sent: list[str]
 ) -> None:
     async with opened(tmp_path, models) as studio:
-        talk = Talk(studio, models, (await studio.new_conversation()).id, "local")
+        talk = Talk(studio, models, (await studio.conversations.create()).id, "local")
         await talk.say("read my mail", plan=[READ, Text("A letter.")])
-        copy = await studio.duplicate_conversation(talk.id)
+        copy = await studio.conversations.duplicate(talk.id)
     async with opened(tmp_path, models) as studio:
         for id in (talk.id, copy.id):
             turn = await replace(talk, studio=studio, id=id).say("send it on", plan=SEND)

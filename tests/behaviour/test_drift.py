@@ -31,7 +31,7 @@ async def edited(shown: Talk, image: Answer = REDRAWN) -> TurnResult:
 
 async def refusal(talk: Talk, handle: str) -> ErrorCode:
     with pytest.raises(RequestRefused) as refused:
-        await talk.studio.keep_only(talk.id, handle, owner=talk.owner)
+        await talk.studio.edits.keep_only(talk.id, handle, owner=talk.owner)
     return refused.value.code
 
 
@@ -101,7 +101,7 @@ async def test_only_what_changed_is_kept_without_a_request(shown: Talk, is_maske
     await edited(shown)
     picture, asked = (await shown.picture("#1b")).picture, len(shown.models.requests)
     mask = Mask(packed(area).data, "#1") if is_masked else None
-    kept = await shown.studio.keep_only(shown.id, "#1b", mask=mask, owner=shown.owner)
+    kept = await shown.studio.edits.keep_only(shown.id, "#1b", mask=mask, owner=shown.owner)
     assert len(shown.models.requests) == asked
     assert (kept.handle, kept.parents) == ("#1c", ("#1", "#1b"))
     assert kept.edit is not None

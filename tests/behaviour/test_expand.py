@@ -59,7 +59,7 @@ async def test_an_answer_with_spill_leaves_the_original_as_it_is_until_the_perso
     await shown.say("wider", plan=TABLE, image=spills, expand=Expansion("#1", right=0.5))
     asked = len(shown.models.requests)
     before, after = pixels_of((await shown.picture("#1")).data), pixels_of((await shown.picture("#1b")).data)
-    grown = await shown.studio.grow_mask(shown.id, "#1b", shown.owner)
+    grown = await shown.studio.edits.grow_mask(shown.id, "#1b", shown.owner)
     assert (after[:, :640] == before).all()
     assert (grown.image.width, grown.image.height) == (960, 520)
     assert len(shown.models.requests) == asked
@@ -96,7 +96,7 @@ async def test_an_expansion_sent_again_grows_by_the_same(shown: Talk) -> None:
     first = (await shown.say("wider", plan=Text("With what?"), expand=WIDER)).turn
     assert first is not None
     await shown.say("more table", plan=Text("And then?"))
-    request = await shown.studio.request_of(shown.id, first.id, shown.owner)
+    request = await shown.studio.turns.request_of(shown.id, first.id, shown.owner)
     assert request.expand is not None
     again = await shown.say("wider", plan=TABLE, image=painted_inside(), expand=request.expand)
     assert again.turn is not None

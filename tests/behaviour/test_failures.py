@@ -288,7 +288,7 @@ async def test_a_key_that_is_revoked_is_asked_for_anew_and_nobody_else_is_held_u
     revoked, other, new = (SecretStr(f"AIzaSyTheKeyOfSomeVisitor{number:014}") for number in range(3))
     async with open_talk(lends_keys=False) as talk:
         studio, models = talk.studio, talk.models
-        ann, bob = [Talk(studio, models, (await studio.new_conversation(name)).id, name) for name in ("ann", "bob")]
+        ann, bob = [Talk(studio, models, (await studio.conversations.create(name)).id, name) for name in ("ann", "bob")]
         assert isinstance((await ann.say("Hello again.", key=revoked)).events[-1], TurnDone)
         assert isinstance((await bob.say("Hello again.", key=other)).events[-1], TurnDone)
         models.deny_key(error_body(403, "The caller does not have permission"), revoked.get_secret_value())
@@ -321,16 +321,16 @@ async def test_what_nobody_foresaw_is_one_sentence_for_the_person_and_whole_in_t
 
     scene = Scene(Settings(home=tmp_path), text=text, pictures=lambda _: trip("executor", picture()))
     async with scene.studio() as studio:
-        conversation, other = await studio.new_conversation(), await studio.new_conversation()
+        conversation, other = await studio.conversations.create(), await studio.conversations.create()
         events = await run(studio, conversation.id, WISH, allow_search=True)
         failed = only(events, TurnFailed)
         assert (failed.error.code, failed.node) == (E.INTERNAL, node)
         assert "Your words and pictures are kept; please try again." in failed.error.message
         assert "ZeroDivisionError" in caplog.text
-        kept = await studio.conversation(conversation.id)
+        kept = await studio.conversations.get(conversation.id)
         assert "secret" not in spoken(events) + kept.model_dump_json()
         assert kept.turns[-1].state is TurnState.FAILED
-        assert not studio.is_running(conversation.id)
+        assert not studio.turns.is_running(conversation.id)
         is_broken = False
         again = [event async for event in studio.retry(conversation.id, kept.turns[-1].id)]
         assert isinstance(again[-1], TurnDone)

@@ -30,7 +30,7 @@ async def held(talk: Talk, text: str) -> asyncio.Task[TurnEvent]:
 
 
 async def titles(talk: Talk) -> list[str]:
-    return [one.title for one in await talk.studio.conversations(talk.owner)]
+    return [one.title for one in await talk.studio.conversations.list(talk.owner)]
 
 
 async def test_a_conversation_is_called_what_the_model_called_the_picture(talk: Talk) -> None:
@@ -43,7 +43,7 @@ async def test_a_conversation_is_called_what_the_model_called_the_picture(talk: 
 
 
 async def test_what_the_person_called_it_stays_whatever_the_model_calls_it(talk: Talk) -> None:
-    await talk.studio.rename_conversation(talk.id, "Christmas cards", talk.owner)
+    await talk.studio.conversations.rename(talk.id, "Christmas cards", talk.owner)
     await talk.say("a fox", plan=paint(subject="a fox in the snow"), image=SMALL)
     assert await titles(talk) == ["Christmas cards"]
 
@@ -52,23 +52,23 @@ async def test_conversations_are_found_by_what_anybody_said_in_them(talk: Talk) 
     fox = await talk.another()
     await talk.say("a heron", plan=Text("一只苍鹭站在水里。"))
     await fox.say("a fox", plan=Text("Foxes are red."))
-    by_answer = await talk.studio.search_conversations("苍鹭", talk.owner)
-    by_wish = await talk.studio.search_conversations("fox", talk.owner)
+    by_answer = await talk.studio.conversations.search("苍鹭", talk.owner)
+    by_wish = await talk.studio.conversations.search("fox", talk.owner)
     assert [(one.info.id, one.place) for one in by_answer] == [(talk.id, "answered")]
     assert [one.info.id for one in by_wish] == [fox.id]
-    assert await talk.studio.search_conversations("fox", owner="ann") == []
+    assert await talk.studio.conversations.search("fox", owner="ann") == []
 
 
 async def test_deleting_stops_what_runs_and_bringing_it_back_shows_how_far_it_came(talk: Talk) -> None:
     talk.models.on_text(Hold(Text("One two.", chunks=2), after_chunks=1))
     running = await held(talk, "count")
-    await talk.studio.delete_conversation(talk.id, talk.owner)
+    await talk.studio.conversations.delete(talk.id, talk.owner)
     assert isinstance(await running, TurnStopped)
     assert await titles(talk) == []
     with pytest.raises(RequestRefused) as refused:
         await talk.kept()
     assert refused.value.code is ErrorCode.CONVERSATION_NOT_FOUND
-    back = await talk.studio.undelete_conversation(talk.id, talk.owner)
+    back = await talk.studio.conversations.undelete(talk.id, talk.owner)
     assert [(turn.text, turn.state) for turn in back.turns] == [("count", TurnState.STOPPED)]
 
 
@@ -76,10 +76,10 @@ async def test_a_picture_that_was_paid_for_is_there_when_its_conversation_is_bro
     talk.models.on_text(paint())
     talk.models.on_image(Hold(SMALL))
     running = await held(talk, "a fox")
-    await talk.studio.delete_conversation(talk.id, talk.owner)
+    await talk.studio.conversations.delete(talk.id, talk.owner)
     await running
     talk.models.release()
-    await talk.studio.undelete_conversation(talk.id, talk.owner)
+    await talk.studio.conversations.undelete(talk.id, talk.owner)
 
     async def is_shown() -> bool:
         return SmartCanvas(handles=("#1",)) in (await talk.kept()).turns[0].components
@@ -93,7 +93,7 @@ async def test_nobody_else_deletes_or_stops_a_conversation(talk: Talk) -> None:
     talk.models.on_text(Hold(Text("Well.")))
     running = await held(talk, "a")
     with pytest.raises(RequestRefused):
-        await talk.studio.delete_conversation(talk.id, "ann")
+        await talk.studio.conversations.delete(talk.id, "ann")
     assert not await talk.studio.cancel(talk.id, "ann")
     talk.models.release()
     assert isinstance(await running, TurnDone)
@@ -102,7 +102,7 @@ async def test_nobody_else_deletes_or_stops_a_conversation(talk: Talk) -> None:
 async def test_a_copy_goes_on_by_itself_and_knows_its_pictures(talk: Talk) -> None:
     # A signature of this size is no part of the row.
     await talk.say("a fox", plan=paint(), image=PictureAnswer(64, 36, signature_bytes=5000))
-    copied = await talk.studio.duplicate_conversation(talk.id, talk.owner, "Another fox")
+    copied = await talk.studio.conversations.duplicate(talk.id, talk.owner, "Another fox")
     copy = Talk(talk.studio, talk.models, copied.id, talk.owner)
     change = paint("make it blue", action="edit_image", handles=["#1"])
     [painted] = (await copy.say("make the fox blue", plan=change, image=SMALL)).painted()
@@ -115,7 +115,7 @@ async def test_a_copy_goes_on_by_itself_and_knows_its_pictures(talk: Talk) -> No
 
 async def test_a_plan_that_waits_can_be_decided_in_the_original_only(talk: Talk) -> None:
     waiting = (await talk.say("a fox", plan=paint(), confirm=True)).turn
-    copy = await talk.studio.duplicate_conversation(talk.id, talk.owner)
+    copy = await talk.studio.conversations.duplicate(talk.id, talk.owner)
     assert waiting is not None
     assert [(turn.id, turn.state) for turn in (await talk.kept()).turns] == [(waiting.id, TurnState.WAITING)]
     assert (copy.turns[0].id != waiting.id, copy.turns[0].state) == (True, TurnState.STOPPED)
@@ -126,7 +126,7 @@ async def test_opening_a_conversation_tells_the_settings_of_its_last_turn(open_t
         await talk.say("a", plan=Text("Well."), aspect_ratio="1:1")
         await talk.say("b", plan=Text("Well."), aspect_ratio="9:16", image_model="pro")
     async with open_talk() as again:
-        last = (await again.studio.conversation(talk.id, talk.owner)).turns[-1].settings
+        last = (await again.studio.conversations.get(talk.id, talk.owner)).turns[-1].settings
     assert (last.aspect_ratio, last.image_model) == ("9:16", "pro")
 
 
@@ -134,25 +134,25 @@ async def test_the_pinned_stand_first(talk: Talk) -> None:
     kept = [talk, await talk.another(), await talk.another()]
     for one in kept:
         await one.say("hello", plan=Text("Well."))
-    await talk.studio.pin_conversation(talk.id, True, talk.owner)
-    listed = await talk.studio.conversations(talk.owner)
+    await talk.studio.conversations.pin(talk.id, True, talk.owner)
+    listed = await talk.studio.conversations.list(talk.owner)
     assert [one.id for one in listed] == [kept[0].id, kept[2].id, kept[1].id]
-    assert [one.id for one in await talk.studio.conversations(talk.owner, limit=1, offset=1)] == [kept[2].id]
+    assert [one.id for one in await talk.studio.conversations.list(talk.owner, limit=1, offset=1)] == [kept[2].id]
 
 
 async def test_the_newest_is_found_behind_fifty_pinned_ones(talk: Talk) -> None:
     studio, owner = talk.studio, talk.owner
     await talk.say("hello", plan=Text("Well."))
-    await studio.pin_conversation(talk.id, True, owner)
+    await studio.conversations.pin(talk.id, True, owner)
     for _ in range(49):
-        await studio.pin_conversation((await studio.duplicate_conversation(talk.id, owner)).id, True, owner)
+        await studio.conversations.pin((await studio.conversations.duplicate(talk.id, owner)).id, True, owner)
     newest = await talk.another()
     await newest.say("hello", plan=Text("Well."))
-    assert newest.id not in [one.id for one in await studio.conversations(owner)]
-    assert await studio.newest_conversation(owner) == newest.id
-    await studio.new_conversation(owner)
-    assert await studio.newest_conversation(owner) == newest.id
-    assert await studio.newest_conversation("somebody else") is None
+    assert newest.id not in [one.id for one in await studio.conversations.list(owner)]
+    assert await studio.conversations.newest(owner) == newest.id
+    await studio.conversations.create(owner)
+    assert await studio.conversations.newest(owner) == newest.id
+    assert await studio.conversations.newest("somebody else") is None
 
 
 async def test_a_picture_that_is_not_there_is_refused_by_what_became_of_it(open_talk: OpenTalk) -> None:

@@ -140,7 +140,7 @@ async def test_an_answer_that_shows_another_picture_is_kept_beside_the_untouched
     later = await shown.say("darken it a lot at dusk", plan=DARKER, image=PLAIN)
     assert later.picture.parents == ("#1",)
     with pytest.raises(RequestRefused) as refused:
-        await shown.studio.keep(shown.id, "#1b", True, shown.owner)
+        await shown.studio.edits.keep(shown.id, "#1b", True, shown.owner)
     assert refused.value.code is ErrorCode.NOT_A_PART_EDIT
 
 
@@ -360,7 +360,7 @@ async def test_the_planner_hears_of_every_mask_and_each_call_gets_that_of_its_pi
     made = {one.parents[0]: one for one in turn.pictures}
     assert {handle: edit_of(one).changed_outside for handle, one in made.items()} == {"#1": 0, "#2": 0}
     assert ((inside(made["#1"]) == FIRST).all(), (inside(made["#2"]) == SECOND).all()) == (True, True)
-    request = await shown.studio.repeated(shown.id, made["#2"].handle, shown.owner)
+    request = await shown.studio.turns.repeated(shown.id, made["#2"].handle, shown.owner)
     assert request is not None
     assert [one.handle for one in request.masks] == ["#2"]
     again = (await shown.send(request)).picture
@@ -403,7 +403,7 @@ async def test_too_little_to_align_by_is_asked_about_first_and_the_person_judges
     home = talk.studio.settings
     assert read_now(home, judged.before) != read_now(home, judged.after)
     assert (changed(await pixels(talk, "#1"), await pixels(talk, "#1b"))[AREA == 0] == 0).all()
-    discarded = await talk.studio.keep(talk.id, "#1b", False, talk.owner)
+    discarded = await talk.studio.edits.keep(talk.id, "#1b", False, talk.owner)
     assert edit_of(discarded).is_kept is edit_of((await talk.kept()).picture("#1b")).is_kept is False
     later = await talk.say("darken it a lot at dusk", plan=DARKER, image=PLAIN)
     assert later.picture.parents == ("#1",)
@@ -412,13 +412,13 @@ async def test_too_little_to_align_by_is_asked_about_first_and_the_person_judges
 async def test_what_went_beyond_the_mask_is_taken_in_without_a_request(shown: Talk) -> None:
     async def refusal(handle: str, owner: str = shown.owner) -> ErrorCode:
         with pytest.raises(RequestRefused) as refused:
-            await shown.studio.grow_mask(shown.id, handle, owner=owner)
+            await shown.studio.edits.grow_mask(shown.id, handle, owner=owner)
         return refused.value.code
 
     spills = painted_inside(replace(DRIFTED, bleed_px=18))
     spilt = (await shown.say("a cup", plan=CUP, image=spills, mask=MASK)).picture
     asked = len(shown.models.requests)
-    grown = await shown.studio.grow_mask(shown.id, "#1b", shown.owner)
+    grown = await shown.studio.edits.grow_mask(shown.id, "#1b", shown.owner)
     assert len(shown.models.requests) == asked
     edit, before, wider = edit_of(grown), edit_of(spilt), await shown.picture(grown.handle)
     assert (before.spill_px > 6, before.grown_mask is not None) == (True, True)

@@ -54,7 +54,7 @@ async def test_an_upload_is_kept_once_to_the_bit_and_the_file_it_was_lies_where_
     async with open_talk() as talk:
         turn = await talk.say("Look.", SCAN, plan=I_SEE)
         kept = await talk.picture("#1")
-        await talk.send(await talk.studio.request_of(talk.id, turn.id, talk.owner), plan=I_SEE)
+        await talk.send(await talk.studio.turns.request_of(talk.id, turn.id, talk.owner), plan=I_SEE)
         again = await talk.picture("#2")
     assert np.array_equal(pixels_of(kept.data), deep())
     assert open_picture(kept.data).profile == PROFILE
@@ -89,7 +89,7 @@ async def test_a_kept_part_has_the_originals_size_and_bits(talk: Talk) -> None:
     plan = paint("a red cup", handles=["#1"], action="edit_image")
     await talk.say("Look.", SCAN, plan=I_SEE)
     await talk.say("a red cup on the table", plan=plan, image=answer(stored(half)))
-    kept = await talk.studio.keep_only(talk.id, "#1b", mask=Mask(packed(AREA).data, "#1"), owner=talk.owner)
+    kept = await talk.studio.edits.keep_only(talk.id, "#1b", mask=Mask(packed(AREA).data, "#1"), owner=talk.owner)
     whole = (await talk.picture("#1b")).picture
     [told] = [one for one in receipt_of(whole).reductions if one.kind is ReductionKind.RESULT]
     assert told.used == PixelSize(width=320, height=260, bit_depth=8)
@@ -203,7 +203,7 @@ async def test_visitors_may_send_less_all_of_one_message_has_a_limit_and_what_is
     heavy = b"\x89PNG\r\n\x1a\n" + bytes(21 << 20)
     async with open_talk() as talk:
         assert "at most 20 MB" in (await talk.say("look", heavy)).failure.message
-        operators = Talk(talk.studio, talk.models, (await talk.studio.new_conversation()).id, "local")
+        operators = Talk(talk.studio, talk.models, (await talk.studio.conversations.create()).id, "local")
         assert (await operators.say("look", SCAN, b"no picture")).failure.code is ErrorCode.PICTURE_UNREADABLE
         refused = (await operators.say("look", *[heavy] * 16)).failure
         assert refused.code is ErrorCode.PICTURES_TOO_LARGE
@@ -240,9 +240,9 @@ async def test_transparency_that_is_lost_is_told_and_can_be_had_back(talk: Talk)
     logo.save(file, "PNG")
     gold, painted = paint("make it gold", handles=["#1"], action="edit_image"), answer(png(1024, 1024, "gold"))
     turn = await talk.say("make it gold", file.getvalue(), plan=gold, image=painted)
-    back = await talk.studio.keep_transparency(talk.id, turn.picture.handle, owner=talk.owner)
+    back = await talk.studio.edits.keep_transparency(talk.id, turn.picture.handle, owner=talk.owner)
     with pytest.raises(RequestRefused) as refused:
-        await talk.studio.keep_transparency(talk.id, back.handle, owner=talk.owner)
+        await talk.studio.edits.keep_transparency(talk.id, back.handle, owner=talk.owner)
     opaque = await (await talk.another()).say("make it gold", png(1024, 1024), plan=gold, image=painted)
     told = [[one.kind for one in one.receipt.reductions] for one in (turn, opaque)]
     assert told == [[ReductionKind.TRANSPARENCY], []]

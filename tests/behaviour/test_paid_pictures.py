@@ -98,14 +98,14 @@ async def test_pictures_that_come_in_another_order_stand_in_the_order_of_the_req
     gates[2].set()
     gates[3].set()
     async with scene.studio() as studio:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         request = TurnRequest(text="three foxes", settings=TurnSettings(review=False))
         async for event in studio.run_turn(conversation.id, request):
             if isinstance(event, PictureReady):
                 arrived.append(event.picture.handle)
                 assert event.picture.handle == f"#{event.index + 1}", "each stands in the place it was asked for"
                 gates[event.index - 1].set()
-        kept = await studio.conversation(conversation.id)
+        kept = await studio.conversations.get(conversation.id)
         shown = [(await studio.picture(conversation.id, one.handle)).data for one in kept.pictures]
         made = only(await run(studio, conversation.id, "the last one at night", review=False), PictureReady).picture
     assert (arrived, [one.handle for one in kept.pictures]) == (["#3", "#2", "#1"], ["#1", "#2", "#3"])
@@ -137,10 +137,10 @@ async def test_the_same_request_is_sent_once_more_and_the_picture_is_a_sibling(
     photos = png(80, 60, "green"), png(60, 80, "blue")
     first = await talk.say("the fox of my photo", *photos, plan=plan, image=SMALL)
     handle = first.picture.handle
-    request = await talk.studio.repeated(talk.id, handle, talk.owner, difference=difference)
+    request = await talk.studio.turns.repeated(talk.id, handle, talk.owner, difference=difference)
     assert request is not None
     second = await talk.send(request, image=SMALL)
-    assert await talk.studio.repeated(talk.id, handle, talk.owner) is not None, "it stays, and can be repeated"
+    assert await talk.studio.turns.repeated(talk.id, handle, talk.owner) is not None, "it stays, and can be repeated"
     [before], [after] = ([one.body for one in turn.painted()] for turn in (first, second))
     words = [prompt_of(body) for body in (before, after)]
     assert before == after, "references, parameters and their order are equal, byte for byte"

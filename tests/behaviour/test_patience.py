@@ -248,7 +248,7 @@ async def test_a_planner_that_keeps_thinking_is_not_cut_however_long_it_takes(tm
     thoughts = tuple(part for gate in gates for part in (TextPart(text="Hm.", is_thought=True), Gated(gate)))
     scene = Scene(Settings(home=tmp_path), text=[Line((*thoughts, TextPart(text="Here I am.")))])
     async with scene.studio() as studio:
-        running = asyncio.create_task(run(studio, (await studio.new_conversation()).id, "hello there"))
+        running = asyncio.create_task(run(studio, (await studio.conversations.create()).id, "hello there"))
         for gate in gates:
             await until(partial(getattr, gate, "is_reached"))
             await clock.move(PATIENCE_S * 0.8)
@@ -297,7 +297,7 @@ async def test_the_patience_of_one_step_is_not_another_s(silent: Talk, clock: Cl
     saying = asyncio.create_task(silent.say("a fox", plan=paint(), image=Hold(SMALL)))
     await until(lambda: silent.models.held)
     await clock.move(PATIENCE_S * 2)
-    assert silent.studio.is_running(silent.id, silent.owner)
+    assert silent.studio.turns.is_running(silent.id, silent.owner)
     silent.models.release()
     assert isinstance((await saying).events[-1], TurnDone)
 
@@ -311,10 +311,10 @@ async def test_words_of_a_painter_that_is_not_gemini_s_are_no_picture_and_each_t
     settings = Settings(home=tmp_path, retry_budget_s=0)
     scene = Scene(settings, text=[calls(generate())], pictures=[says("I cannot."), picture()])
     async with scene.studio() as studio:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         failed = await run(studio, conversation.id, "a fox")
         events = await retry(studio, conversation.id, started(failed))
-        [after] = (await studio.conversation(conversation.id)).turns
+        [after] = (await studio.conversations.get(conversation.id)).turns
     assert only(failed, TurnFailed).error.code is ErrorCode.NO_PICTURE
     assert (len(scene.provider.asked), type(events[-1]), after.usage.prompt_tokens) == (3, TurnDone, 300)
 

@@ -124,7 +124,7 @@ async def test_a_stopped_request_is_told_as_stopped(open_talk: OpenTalk) -> None
 
 
 async def test_other_names_other_conversations_and_no_name_at_all_run_each_for_itself(talk: Talk) -> None:
-    other = replace(talk, id=(await talk.studio.new_conversation(talk.owner)).id)
+    other = replace(talk, id=(await talk.studio.conversations.create(talk.owner)).id)
     named = [(talk, "r1"), (talk, "r2"), (other, "r1"), (talk, None), (talk, None), (talk, "r1")]
     asked = [len((await one.say("hello there", request_id=name)).requests) for one, name in named]
     assert asked == [1, 1, 1, 1, 1, 0]

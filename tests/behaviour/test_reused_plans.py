@@ -31,7 +31,7 @@ async def studio(models: GeminiServer, tmp_path_factory: pytest.TempPathFactory)
 
 async def afresh(talk: Talk) -> Talk:
     """Return another conversation of the same owner."""
-    return replace(talk, id=(await talk.studio.new_conversation(talk.owner)).id)
+    return replace(talk, id=(await talk.studio.conversations.create(talk.owner)).id)
 
 
 async def twice(talk: Talk, text: str, **chosen: Any) -> tuple[TurnResult, TurnResult]:

@@ -284,9 +284,9 @@ async def priced(home: Path, script: list[float | int], budget_usd: float | None
 
     scene = Scene(Settings(home=home), text=text, pictures=lambda _: Line((Painting(png()),), usage=PAINTED))
     async with scene.studio() as studio:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         events = await run(studio, conversation.id, "a red fox", review="always", budget_usd=budget_usd)
-        kept = await studio.conversation(conversation.id)
+        kept = await studio.conversations.get(conversation.id)
     return len(of_type(events, PictureReady)), events[-1], kept
 
 
@@ -359,7 +359,7 @@ async def test_a_fault_of_our_own_lets_the_picture_pass(tmp_path: Path) -> None:
 
     scene = Scene(Settings(home=tmp_path), text=text, pictures=[Line((Painting(png()),))])
     async with scene.studio() as studio:
-        events = await run(studio, (await studio.new_conversation()).id, "a red fox", review="always")
+        events = await run(studio, (await studio.conversations.create()).id, "a red fox", review="always")
     assert (only(events, PictureReviewed).review, type(events[-1])) == (Review(), TurnDone)
 
 
@@ -391,7 +391,7 @@ async def test_a_model_without_eyes_is_not_asked(tmp_path: Path, text_model: str
         server.on_chat(openai_server.Calls([call]), openai_server.Text(REVIEWED.text))
         settings = with_openai(Settings(home=tmp_path), server, tmp_path, text_model=text_model)
         async with Studio(settings) as studio:
-            events = await run(studio, (await studio.new_conversation()).id, "A red fox.", review="always")
+            events = await run(studio, (await studio.conversations.create()).id, "A red fox.", review="always")
         assert server.violations == []
         assert len(server.chats) == (1 if score is None else 2)
         assert only(events, PictureReviewed).review.score == score

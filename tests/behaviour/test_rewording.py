@@ -57,7 +57,7 @@ async def test_a_fault_of_ours_on_the_way_does_not_hide_the_refusal(
 
     refused = Line(error=ErrorInfo(code=BLOCKED, parameters={"reason": "IMAGE_SAFETY"}))
     async with Scene(Settings(home=tmp_path), text=text, pictures=[refused]).studio() as studio:
-        failed = only(await run(studio, (await studio.new_conversation()).id, "a fox"), TurnFailed)
+        failed = only(await run(studio, (await studio.conversations.create()).id, "a fox"), TurnFailed)
     assert (failed.error.code, len(failed.rewordings)) == (BLOCKED, 3)
     assert "other words could not be asked for" in caplog.text
 

@@ -102,7 +102,7 @@ class PeopleAtWork(RuleBasedStateMachine):
     async def turn(self, one: Expected, text: str, **more: Any) -> list[TurnEvent]:
         request = TurnRequest(text=text, settings=TurnSettings(review="off", **more.pop("settings", {})), **more)
         events = [event async for event in self.studio.run_turn(one.id, request, owner=one.owner, key=SecretStr(KEY))]
-        conversation = await self.studio.conversation(one.id, one.owner)
+        conversation = await self.studio.conversations.get(one.id, one.owner)
         made = conversation.turns[-1]
         one.turns[made.id], one.shown = made.parent, made.id
         one.price_usd += made.price_usd
@@ -121,7 +121,7 @@ class PeopleAtWork(RuleBasedStateMachine):
         return self.new(owner)
 
     def new(self, owner: str) -> str:
-        made = self.wait(self.studio.new_conversation(owner))
+        made = self.wait(self.studio.conversations.create(owner))
         self.kept[made.id] = Expected(made.id, owner)
         return made.id
 
@@ -180,7 +180,7 @@ class PeopleAtWork(RuleBasedStateMachine):
         if not one.turns:
             return
         chosen = data.draw(st.sampled_from(sorted(one.turns)))
-        shown = self.wait(self.studio.switch_branch(one.id, chosen, one.owner))
+        shown = self.wait(self.studio.conversations.switch_branch(one.id, chosen, one.owner))
         assert chosen in [turn.id for turn in shown.turns]
         one.shown = shown.turns[-1].id
 
@@ -211,7 +211,7 @@ class PeopleAtWork(RuleBasedStateMachine):
         """Take the picture that comes after Stop: it was paid for."""
 
         async def late() -> Conversation | None:
-            conversation = await self.studio.conversation(one.id, one.owner)
+            conversation = await self.studio.conversations.get(one.id, one.owner)
             new = [picture for picture in conversation.all_pictures if picture.handle not in one.pictures]
             paid = [picture.receipt.price_usd for picture in new if picture.receipt is not None]
             return conversation if paid and conversation.turns[-1].price_usd >= sum(paid) else None
@@ -228,19 +228,19 @@ class PeopleAtWork(RuleBasedStateMachine):
     @rule(key=consumes(conversations), target=deleted)
     def delete(self, key: str) -> str:
         one = self.trash[key] = self.kept.pop(key)
-        self.wait(self.studio.delete_conversation(key, one.owner))
+        self.wait(self.studio.conversations.delete(key, one.owner))
         return key
 
     @rule(key=consumes(deleted), target=conversations)
     def bring_back(self, key: str) -> str:
         one = self.kept[key] = self.trash.pop(key)
-        self.wait(self.studio.undelete_conversation(key, one.owner))
+        self.wait(self.studio.conversations.undelete(key, one.owner))
         return key
 
     @rule(key=consumes(deleted))
     def delete_for_good(self, key: str) -> None:
         one = self.trash.pop(key)
-        self.wait(self.studio.delete_forever(key, one.owner))
+        self.wait(self.studio.conversations.delete_forever(key, one.owner))
 
     @rule(target=conversations, key=conversations)
     def take_along(self, key: str) -> Any:
@@ -256,7 +256,7 @@ class PeopleAtWork(RuleBasedStateMachine):
             return [info.id for info in report.conversations]
 
         [copy] = self.wait(copied())
-        there = self.wait(self.studio.conversation(copy, one.owner))
+        there = self.wait(self.studio.conversations.get(copy, one.owner))
         names = {old: new.id for old, new in zip(one.branch(), there.turns, strict=True)}
         assert len(one.turns) >= len(names)
         made = Expected(copy, one.owner, dict(one.pictures), {}, there.turns[-1].id if there.turns else None)
@@ -267,8 +267,8 @@ class PeopleAtWork(RuleBasedStateMachine):
         return multiple(copy) if len(names) == len(one.turns) else self.set_aside(made)
 
     def set_aside(self, one: Expected) -> Any:
-        self.wait(self.studio.delete_conversation(one.id, one.owner))
-        self.wait(self.studio.delete_forever(one.id, one.owner))
+        self.wait(self.studio.conversations.delete(one.id, one.owner))
+        self.wait(self.studio.conversations.delete_forever(one.id, one.owner))
         del self.kept[one.id]
         return multiple()
 
@@ -278,7 +278,7 @@ class PeopleAtWork(RuleBasedStateMachine):
         self.studio = self.start()
 
     def new_handles(self, one: Expected, count: int) -> list[str]:
-        conversation = self.wait(self.studio.conversation(one.id, one.owner))
+        conversation = self.wait(self.studio.conversations.get(one.id, one.owner))
         found = self.made(conversation, one)
         assert len(found) == count, (found, one.pictures)
         return found
@@ -288,7 +288,7 @@ class PeopleAtWork(RuleBasedStateMachine):
     @invariant()
     def every_conversation_is_as_expected(self) -> None:
         for one in self.kept.values():
-            conversation = self.wait(self.studio.conversation(one.id, one.owner))
+            conversation = self.wait(self.studio.conversations.get(one.id, one.owner))
             assert {picture.handle: picture.parents for picture in conversation.all_pictures} == one.pictures
             assert [turn.id for turn in conversation.turns] == one.branch()
             spent = self.wait(self.studio.spend.conversation(one.id, one.owner))
@@ -300,10 +300,10 @@ class PeopleAtWork(RuleBasedStateMachine):
             own = [one for one in self.kept.values() if one.owner == owner]
             pictures = sorted((one.id, handle) for one in own for handle in one.pictures)
             assert self.wait(pictures_in_gallery(self.studio, owner)) == pictures
-            listed = self.wait(self.studio.conversations(owner, 100))
+            listed = self.wait(self.studio.conversations.list(owner, 100))
             assert {info.id for info in listed} <= {one.id for one in own}
             assert {one.id for one in own if one.turns} <= {info.id for info in listed}
-            gone = self.wait(self.studio.trash(owner, 100))
+            gone = self.wait(self.studio.conversations.trash(owner, 100))
             assert {info.id for info in gone} <= {one.id for one in self.trash.values() if one.owner == owner}
 
     @invariant()

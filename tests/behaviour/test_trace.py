@@ -134,7 +134,7 @@ async def test_thoughts_are_told_as_such_and_signatures_by_their_length(tmp_path
     thought = TextPart(text="A fox, then.", is_thought=True)
     signed = TextPart(text="Hello.", thought_signature=LARGE_SIGNATURE, signed_by="text-model")
     async with Scene(Settings(home=tmp_path), text=[Line((thought, signed))]).studio() as studio:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         await run(studio, conversation.id, "hello")
         [asked] = of_kind(await studio.trace(conversation.id), StepKind.MODEL)
     told: dict[str, Any] = {"thought_signature_bytes": len(LARGE_SIGNATURE), "signed_by": "text-model"}
@@ -177,7 +177,7 @@ async def test_no_key_is_on_record_wherever_it_stood(open_talk: OpenTalk) -> Non
 async def test_a_failure_stands_at_the_call_and_at_the_node_and_in_the_report_and_a_retry_counts_on(talk: Talk) -> None:
     turn = await talk.say("a red fox", plan=paint(), image=HttpError(503))
     failed = await talk.trace(turn)
-    report: Any = await talk.studio.report(talk.id, turn.id, owner=talk.owner)
+    report: Any = await talk.studio.turns.report(talk.id, turn.id, owner=talk.owner)
     [call] = [step for step in failed if step.asks_for == "picture"]
     errors = [(step.name, step.error.code) for step in failed if step.error]
     assert errors == [("executor", ErrorCode.OVERLOADED), (call.name, ErrorCode.OVERLOADED)]
@@ -254,7 +254,7 @@ async def test_embeddings_are_steps_too_also_those_made_beside_the_turn(tmp_path
     scene, ears = Scene(settings, text=lambda _: wish, pictures=lambda _: picture(64, 36)), Ears()
     async with scene.studio() as studio:
         scene.provider.embeds = ears
-        talk = (await studio.new_conversation()).id
+        talk = (await studio.conversations.create()).id
         await run(studio, talk, "a fox like rain", review="off")
         await steps_when(lambda: studio.trace(talk), lambda steps: any(one.asks_for == "vectors" for one in steps))
         await run(studio, talk, "and a cat like rain", review="off")
@@ -277,7 +277,7 @@ async def test_a_trace_is_its_owners_alone_goes_with_its_conversation_and_does_n
         assert len(await talk.trace()) == 2
         with pytest.raises(RequestRefused):
             await talk.studio.trace(talk.id, owner="bob")
-        copy = await talk.studio.duplicate_conversation(talk.id, talk.owner)
+        copy = await talk.studio.conversations.duplicate(talk.id, talk.owner)
         assert await talk.studio.trace(copy.id, owner=talk.owner) == ()
     with sqlite3.connect(talk.studio.settings.home / "aivista.db") as database:
         database.execute("PRAGMA foreign_keys=ON")

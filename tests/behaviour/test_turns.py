@@ -253,7 +253,7 @@ async def test_a_turn_goes_on_when_nobody_listens_and_can_be_followed_again(talk
     async for event in talk.run("count"):
         if isinstance(event, TextDelta):
             break
-    assert talk.studio.is_running(talk.id, talk.owner)
+    assert talk.studio.turns.is_running(talk.id, talk.owner)
     talk.models.release()
     followed = [event async for event in talk.studio.attach(talk.id, talk.owner)]
     assert isinstance(followed[0], TurnStarted)
@@ -270,7 +270,7 @@ async def test_the_same_request_twice_runs_once(talk: Talk) -> None:
 
 async def test_a_stranger_can_neither_read_nor_use_a_conversation(talk: Talk) -> None:
     with pytest.raises(RequestRefused):
-        await talk.studio.conversation(talk.id, owner="bob")
+        await talk.studio.conversations.get(talk.id, owner="bob")
     stranger = Talk(talk.studio, talk.models, talk.id, "bob")
     events = [event async for event in stranger.run("hello there")]
     assert isinstance(events[-1], TurnFailed)

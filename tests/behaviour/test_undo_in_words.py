@@ -168,5 +168,5 @@ async def test_it_holds_after_a_restart_and_on_each_branch(open_talk: OpenTalk) 
         assert (await talk.say("redo")).one(TargetChanged).handle == "#1b"
         await talk.say("make it darker", png(colour="blue"), instead_of=first.id)
         assert (await talk.say("undo")).one(TargetChanged).handle == "#2"
-        shown = await talk.studio.switch_branch(talk.id, first.id, talk.owner)
+        shown = await talk.studio.conversations.switch_branch(talk.id, first.id, talk.owner)
     assert shown.edit_target == "#1b"

@@ -19,7 +19,7 @@ from agent import Settings, Studio, TurnRequest
 
 async def main(home, picture, moment):
     async with Studio(Settings(home=Path(home))) as studio:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         print(conversation.id, flush=True)
         for text, images in (("make it warmer", [Path(picture)]), ("undo that and make it darker", [])):
             async for event in studio.run_turn(conversation.id, TurnRequest(text=text, images=images)):

@@ -57,12 +57,12 @@ class Desk:
 
     async def begin(self) -> None:
         """Open a new conversation."""
-        self.conversation_id = (await self.studio.new_conversation()).id
+        self.conversation_id = (await self.studio.conversations.create()).id
 
     async def send(self, text: str, **sent: Any) -> None:
         """Send a message with the maximum that the page shows for it, and let the turn rest."""
         chosen = Chosen.model_validate(sent.pop("chosen", {}))
-        conversation = await self.studio.conversation(self.conversation_id)
+        conversation = await self.studio.conversations.get(self.conversation_id)
         beside = Beside(
             characters=len(text) // 500 * 500,
             files=len(sent.get("images", ())),
@@ -78,7 +78,7 @@ class Desk:
 
     async def go_on(self) -> None:
         """Press Try again, which tells how much more it may cost."""
-        turn = (await self.studio.conversation(self.conversation_id)).turns[-1]
+        turn = (await self.studio.conversations.get(self.conversation_id)).turns[-1]
         assert turn.state is TurnState.FAILED
         self.more_usd += turn.maximum_usd or 0.0
         async for _ in self.studio.retry(self.conversation_id, turn.id):
@@ -86,7 +86,7 @@ class Desk:
 
     async def run_plan(self) -> None:
         """Press Paint on the plan's card, which tells what it may cost where that is beyond the maximum."""
-        turn = (await self.studio.conversation(self.conversation_id)).turns[-1]
+        turn = (await self.studio.conversations.get(self.conversation_id)).turns[-1]
         [card] = [one for one in turn.components if isinstance(one, PlanCard)]
         caps = {cap for plan in card.plans for cap in plan.caps if cap.cap == "turn"}
         for cap in caps:
@@ -96,7 +96,7 @@ class Desk:
 
     async def paid(self) -> Paid:
         """Return what the messages since the first that counts were told to cost, and cost."""
-        turns = (await self.studio.conversation(self.conversation_id)).turns[self.first :]
+        turns = (await self.studio.conversations.get(self.conversation_id)).turns[self.first :]
         assert all(turn.state is TurnState.DONE for turn in turns), [turn.state for turn in turns]
         told = self.told[self.first :]
         maximum_usd = sum(one.most_usd for one in told) + self.more_usd
@@ -192,13 +192,13 @@ async def expansion(desk: Desk) -> None:
 
 
 async def _agree(desk: Desk) -> None:
-    turn = (await desk.studio.conversation(desk.conversation_id)).turns[-1]
+    turn = (await desk.studio.conversations.get(desk.conversation_id)).turns[-1]
     if turn.state is TurnState.WAITING:
         await desk.run_plan()
 
 
 async def _mask_of(desk: Desk) -> bytes:
-    picture = (await desk.studio.conversation(desk.conversation_id)).picture("#1").image
+    picture = (await desk.studio.conversations.get(desk.conversation_id)).picture("#1").image
     size = picture.width or 1, picture.height or 1
     mask = Image.new("L", size, 0)
     ImageDraw.Draw(mask).ellipse((size[0] // 3, size[1] // 3, size[0] // 2, size[1] // 2), fill=255)

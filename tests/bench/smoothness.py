@@ -82,7 +82,7 @@ async def _seeded(home: Path) -> tuple[str, str]:
     ids = []
     async with Studio(Settings(home=home, provider="sketch")) as studio:
         for count in (SHORT, LONG):
-            conversation = await studio.new_conversation()
+            conversation = await studio.conversations.create()
             ids.append(conversation.id)
             for number in range(count):
                 wish = f"draw {_WISHES[number % len(_WISHES)]}, number {number + 1}"

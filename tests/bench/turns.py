@@ -100,7 +100,7 @@ async def turn_figures(home: Path, url: str, runs: int) -> list[Figure]:
     async with Studio(studio_settings(home, url)) as studio:
 
         async def ours(text: str) -> float:
-            conversation = await studio.new_conversation()
+            conversation = await studio.conversations.create()
             return await our_turn(studio, conversation.id, text)
 
         async def whole(text: str) -> tuple[list[float], list[float]]:
@@ -120,7 +120,7 @@ async def turn_figures(home: Path, url: str, runs: int) -> list[Figure]:
 async def growth_figure(home: Path, url: str, turns: int) -> Figure:
     """Return the first token at the start of a long conversation beside that at its end."""
     async with Studio(studio_settings(home, url)) as studio:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         times = [await our_turn(studio, conversation.id, f"turn {number}") for number in range(turns)]
     # The window of fifty messages is full after 25 turns: from there on nothing may grow.
     early, late = times[30:60], times[-30:]
@@ -144,7 +144,7 @@ async def crowd_figure(home: Path, url: str, ways: Ways, people: int, rounds: in
     """Return turns a second with many conversations at once."""
     async with Studio(studio_settings(home, url)) as studio:
         await studio.styles.warm_up()
-        conversations = [(await studio.new_conversation()).id for _ in range(people)]
+        conversations = [(await studio.conversations.create()).id for _ in range(people)]
 
         async def bare_round() -> float:
             return await _rate(people, lambda number: ways.bare())
@@ -165,7 +165,7 @@ async def upload_figure(home: Path, server: GeminiProcess) -> Figure:
     server.control(clear=True)
     pictures = [noise_picture(number) for number in range(10)]
     async with Studio(studio_settings(home, server.url)) as studio:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         for number in range(20):
             await our_turn(studio, conversation.id, f"look at this, turn {number}", *pictures[number : number + 1])
     sizes = [request["size_bytes"] for request in server.read("requests")]

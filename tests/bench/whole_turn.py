@@ -125,7 +125,7 @@ async def _timed(
     studio: Studio, bare: Bare, wish: Callable[[], str], runs: int, clock: Callable[[], float]
 ) -> tuple[list[float], list[float]]:
     async def ours() -> float:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         return await _alone(lambda: our_turn(studio, conversation.id, wish()), clock)
 
     return await in_turn(lambda: _alone(lambda: bare.turn(wish()), clock), ours, runs, warm_up=10)
@@ -184,7 +184,7 @@ async def _grow(home: Path, url: str, turns: int) -> Grown:
     seconds, megabytes = [], []
     async with Studio(studio_settings(home, url)) as studio:
         await studio.styles.warm_up()
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         for number in range(1, turns + 1):
             started_s = time.perf_counter()
             await our_turn(studio, conversation.id, KNOWN_STYLE)

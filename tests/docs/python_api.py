@@ -21,6 +21,7 @@ from agent import (
     Component,
     Conversation,
     ConversationInfo,
+    Conversations,
     Decision,
     DriftRecord,
     EditRecord,
@@ -36,6 +37,7 @@ from agent import (
     ImageModelChoice,
     ImagePart,
     ImportReport,
+    LaterEdits,
     Mask,
     OpenAISettings,
     Patiences,
@@ -58,6 +60,7 @@ from agent import (
     Source,
     SpendBook,
     Spent,
+    Sponsor,
     Step,
     StepSummary,
     StoredPicture,
@@ -73,7 +76,9 @@ from agent import (
     TraceStep,
     Turn,
     TurnEvent,
+    TurnLimits,
     TurnRequest,
+    Turns,
     TurnSettings,
     TurnState,
     Workspace,
@@ -86,7 +91,7 @@ COMMAND = "python -m tests.docs"
 EVENTS: tuple[type, ...] = get_args(TurnEvent)
 COMPONENTS: tuple[type, ...] = get_args(get_args(Component)[0]) or get_args(Component)
 SECTIONS: dict[str, tuple[type, ...]] = {
-    "The door": (Studio,),
+    "The door": (Studio, Conversations, Turns, LaterEdits, TurnLimits, Sponsor),
     "What is sent": (TurnRequest, TurnSettings, SearchPolicy, Mask, Expansion, ReferenceRole, Decision, PlanEdit),
     "What happens": (*EVENTS, Step, Plan, Ask, Review, StepSummary, TraceStep),
     "Pictures": (StoredPicture, Picture, Receipt, Reference, StyleUse, Fact, Source, EditRecord, DriftRecord),
@@ -123,7 +128,7 @@ from agent import PictureReady, Settings, Studio, TextDelta, TurnFailed, TurnReq
 
 async def main() -> None:
     async with Studio(Settings.from_env(os.environ)) as studio:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         wide = TurnSettings(aspect_ratio="16:9", review="off")
         async for event in studio.run_turn(conversation.id, TurnRequest(text="draw a lighthouse", settings=wide)):
             match event:

@@ -43,14 +43,14 @@ async def _record(home: Path, version: str) -> None:
             for handle, kind in (("#1", "jpg"), ("#1b", "png"), ("#2", "webp")):
                 file = await studio.recipes.with_recipe(fox, handle, "local")
                 _write(f"pictures/recipe-{version}.{kind}", file.data)
-            await studio.delete_conversation(cup)
+            await studio.conversations.delete(cup)
         assert server.violations == []
     _write(f"homes/{version}.zip", _packed(home))
 
 
 async def _conversations(studio: Studio, server: GeminiServer) -> tuple[str, str]:
     """Hold two conversations with one of everything in them; return their ids."""
-    fox = (await studio.new_conversation()).id
+    fox = (await studio.conversations.create()).id
 
     async def say(text: str, conversation: str = fox, **more: Any) -> str:
         settings = TurnSettings(**more.pop("settings", {"review": "off"}))
@@ -92,15 +92,15 @@ async def _conversations(studio: Studio, server: GeminiServer) -> tuple[str, str
     await say("another fox")
     server.on_text(paint("Two foxes"))
     await say("two foxes", settings={"confirm": True})
-    await studio.rename_conversation(fox, "The fox")
-    await studio.pin_conversation(fox, True)
+    await studio.conversations.rename(fox, "The fox")
+    await studio.conversations.pin(fox, True)
     first = (await studio.gallery.page("local", GalleryQuery())).items[-1].id
     await studio.gallery.star("local", [first], True)
     await studio.gallery.tag("local", [first], "foxes")
     style = {"name": {"en": "My own ink"}, "phrases": ["black ink on wet paper"], "aliases": {"en": ["own ink"]}}
     await studio.styles.add(style)
 
-    cup = (await studio.new_conversation()).id
+    cup = (await studio.conversations.create()).id
     server.on_text(paint("一只红色的杯子"))
     planned = await say("画一只红色的杯子", cup, settings={"confirm": True})
     server.on_image(PictureAnswer(*_SMALL))

@@ -81,7 +81,7 @@ async def test_models_receive_and_a_client_is_told_what_is_on_record(name: str, 
             for body in turn["say"]:
                 told += await stream(client, "POST", f"/api/v1/conversations/{conversation}/turns", json=body)
             trace = (await client.get(f"/api/v1/conversations/{conversation}/trace")).json()
-            report: dict[str, Any] = await api.studio.report(conversation, told[0].data["turn_id"])
+            report: dict[str, Any] = await api.studio.turns.report(conversation, told[0].data["turn_id"])
         assert server.violations == []
         requests = [{"model": one.model, "method": one.method, "body": plain(one.body)} for one in server.requests]
     if name == "talk":

@@ -17,7 +17,7 @@ async def _drawn(home: Path, wishes: Sequence[Wish]) -> str:
     catalogue = os.environ.get("AIVISTA_CATALOGUE")
     settings = Settings(home=home, provider="sketch", catalogue_file=Path(catalogue) if catalogue else None)
     async with Studio(settings) as studio:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         for wish in wishes:
             words, editing = (wish, None) if isinstance(wish, str) else wish
             async for _ in studio.run_turn(conversation.id, TurnRequest(text=words, editing=editing)):

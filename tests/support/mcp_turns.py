@@ -70,7 +70,7 @@ async def meeting(
     lines = [says("Hello.")]
     scene = Scene(settings.model_copy(update={"mcp_servers": dict(servers), **changes}), text=lambda _: lines.pop(0))
     async with scene.studio() as studio:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         met = Meeting(studio, scene, conversation.id, lines)
         await met.turn(says("Hello."))
         for name in servers if is_awaited else ():

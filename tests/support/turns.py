@@ -37,14 +37,14 @@ async def retry(studio: Studio, conversation_id: str, turn_id: str) -> list[Turn
 
 async def newest(studio: Studio, conversation_id: str) -> Turn:
     """Return the newest turn on record."""
-    return (await studio.conversation(conversation_id)).turns[-1]
+    return (await studio.conversations.get(conversation_id)).turns[-1]
 
 
 async def kept_when(studio: Studio, conversation_id: str, is_so: Callable[[Conversation], bool]) -> Conversation:
     """Return the conversation on record once the claim holds of it."""
 
     async def kept() -> Conversation | None:
-        conversation = await studio.conversation(conversation_id)
+        conversation = await studio.conversations.get(conversation_id)
         return conversation if is_so(conversation) else None
 
     return await waiting.until(kept)
@@ -55,7 +55,7 @@ async def at_rest(studio: Studio, conversation_id: str) -> Conversation:
     return await kept_when(
         studio,
         conversation_id,
-        lambda kept: kept.turns[-1].state not in AT_WORK and not studio.is_running(conversation_id),
+        lambda kept: kept.turns[-1].state not in AT_WORK and not studio.turns.is_running(conversation_id),
     )
 
 

@@ -38,7 +38,7 @@ from agent import Settings, Studio, TurnRequest
 async def main(home, url, key, conversation_id, wish, moment=""):
     async with Studio(Settings(home=Path(home), gemini_api_key=SecretStr(key), gemini_base_url=url)) as studio:
         if not conversation_id:
-            conversation_id = (await studio.new_conversation()).id
+            conversation_id = (await studio.conversations.create()).id
             print(conversation_id, flush=True)
         async for event in studio.run_turn(conversation_id, TurnRequest(text=wish)):
             if moment and moment in (event.type, getattr(event, "step", None)):
@@ -120,19 +120,19 @@ def paid(home: Path) -> dict[str, int]:
 async def test_page_mcp_server_and_script_paint_and_nothing_is_lost_or_paid_twice(tmp_path: Path) -> None:
     home = tmp_path / "home"
     async with writers(home) as three:
-        conversation = await three.script.new_conversation()
+        conversation = await three.script.conversations.create()
         wishes = [(three.all[number % 3], f"Draw a red fox, number {number}") for number in range(12)]
         made = [await way(conversation.id, wish) for way, wish in wishes[:3]]
         assert made == [["#1"], ["#2"], ["#3"]]
         made += await asyncio.gather(*(way(conversation.id, wish) for way, wish in wishes[3:]))
-        kept = await three.script.conversation(conversation.id)
+        kept = await three.script.conversations.get(conversation.id)
         handles = [f"#{number}" for number in range(1, 13)]
         assert await three.page_shows(conversation.id) == handles
         # One request is one turn in whichever process it comes.
-        other, ways = await three.script.new_conversation(), [three.page_paints, three.mcp_paints] * 10
+        other, ways = await three.script.conversations.create(), [three.page_paints, three.mcp_paints] * 10
         once = await asyncio.gather(*(way(other.id, "Draw a red fox", "press-1") for way in ways))
         once.append(await three.page_paints(other.id, "Draw a red fox", "press-1"))
-        kept_once = await three.script.conversation(other.id)
+        kept_once = await three.script.conversations.get(other.id)
     assert sorted(handle for one in made for handle in one) == sorted(handles)
     assert [turn.state for turn in kept.turns] == [TurnState.DONE] * 12
     assert in_a_line(kept)
@@ -158,7 +158,7 @@ async def test_a_process_killed_in_mid_turn_holds_up_nobody(server: GeminiServer
     server.on_image(SMALL, Hold(SMALL), lambda request: SMALL)
     environment = {"GEMINI_API_KEY": KEY, "GOOGLE_GEMINI_BASE_URL": server.url}
     async with writers(home, **environment) as three:
-        conversation = await three.script.new_conversation()
+        conversation = await three.script.conversations.create()
         assert await three.page_paints(conversation.id, "a fox") == ["#1"]
         with StudioChild(CHILD, str(home), server.url, KEY, conversation.id, "a doomed fox") as child:
             assert await child.line() == "turn_started"
@@ -169,7 +169,7 @@ async def test_a_process_killed_in_mid_turn_holds_up_nobody(server: GeminiServer
             child.kill()
             assert await child.ended() == -signal.SIGKILL
             made = await asyncio.gather(*waiting)
-        kept = await three.script.conversation(conversation.id)
+        kept = await three.script.conversations.get(conversation.id)
         server.release()
     assert sorted(handle for handles in made for handle in handles) == ["#2", "#3", "#4"]
     states = [turn.state for turn in kept.turns]
@@ -189,21 +189,21 @@ async def test_stop_reaches_a_turn_of_another_process(server: GeminiServer, tmp_
     server.on_image(Hold(SMALL))
     settings = on_gemini(Settings(home=home, retry_budget_s=0), server.url)
     async with Studio(settings) as studio:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         with StudioChild(CHILD, str(home), server.url, KEY, conversation.id, "a fox") as child:
             assert await child.line() == "turn_started"
             await asyncio.to_thread(server.wait_for_held)
-            assert not studio.is_running(conversation.id)
+            assert not studio.turns.is_running(conversation.id)
             following = asyncio.create_task(followed(studio, conversation.id))
             assert await studio.cancel(conversation.id)
-            [turn] = (await studio.conversation(conversation.id)).turns
+            [turn] = (await studio.conversations.get(conversation.id)).turns
             assert turn.state is TurnState.STOPPED
             assert (await following)[-1] == "turn_stopped"
             server.release()
             while await child.line() != "turn_stopped":  # raises when there is no other line
                 pass
             assert await child.ended() == 0
-        kept = await studio.conversation(conversation.id)
+        kept = await studio.conversations.get(conversation.id)
     assert [(one.handle, one.after_stop) for one in kept.pictures] == [("#1", True)]
 
 

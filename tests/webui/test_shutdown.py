@@ -74,9 +74,9 @@ async def test_a_turn_that_ends_within_the_grace_has_its_picture(server: GeminiS
         assert page.ended() == 0
         assert "Traceback" not in page.errors
     async with Studio(on_gemini(Settings(home=tmp_path), server.url)) as studio:
-        assert [one.handle for one in (await studio.conversation(conversation)).pictures] == ["#1"]
+        assert [one.handle for one in (await studio.conversations.get(conversation)).pictures] == ["#1"]
         assert (await studio.picture(conversation, "#1")).receipt is not None
-        assert (await studio.conversation(other)).turns == ()
+        assert (await studio.conversations.get(other)).turns == ()
 
 
 async def test_a_second_signal_ends_the_wait_and_the_next_start_is_true(server: GeminiServer, tmp_path: Path) -> None:
@@ -111,4 +111,4 @@ async def test_a_turn_that_does_not_end_within_the_grace_is_on_record(server: Ge
             assert await asyncio.to_thread(page.end, signal.SIGINT) == 0
     server.release()
     async with Studio(Settings(home=tmp_path)) as studio:
-        assert [turn.text for turn in (await studio.conversation(conversation)).turns] == ["a fox"]
+        assert [turn.text for turn in (await studio.conversations.get(conversation)).turns] == ["a fox"]

@@ -45,18 +45,18 @@ async def list_conversations(
 ) -> Conversations:
     """Return the caller's conversations; those with neither a title nor a turn are left out."""
     if query.strip():
-        found = await door.studio().search_conversations(query, caller.owner, limit)
+        found = await door.studio().conversations.search(query, caller.owner, limit)
         return Conversations(conversations=tuple(listed_view(one.info, one.excerpt) for one in found))
-    listed = await door.studio().conversations(caller.owner, limit, offset)
+    listed = await door.studio().conversations.list(caller.owner, limit, offset)
     return Conversations(conversations=tuple(map(listed_view, listed)))
 
 
 @router.post("", status_code=201)
 async def create_conversation(door: TheDoor, caller: TheCaller, new: NewConversation | None = None) -> WholeView:
     """Begin a conversation."""
-    conversation = await door.studio().new_conversation(caller.owner)
+    conversation = await door.studio().conversations.create(caller.owner)
     if new is not None and new.title is not None:
-        await door.studio().rename_conversation(conversation.id, new.title, caller.owner)
+        await door.studio().conversations.rename(conversation.id, new.title, caller.owner)
     return await _whole(door, caller, conversation.id)
 
 
@@ -72,25 +72,25 @@ async def change_conversation(
 ) -> WholeView:
     """Rename or pin a conversation."""
     if change.title is not None:
-        await door.studio().rename_conversation(conversation_id, change.title, caller.owner)
+        await door.studio().conversations.rename(conversation_id, change.title, caller.owner)
     if change.is_pinned is not None:
-        await door.studio().pin_conversation(conversation_id, change.is_pinned, caller.owner)
+        await door.studio().conversations.pin(conversation_id, change.is_pinned, caller.owner)
     return await _whole(door, caller, conversation_id)
 
 
 @router.delete("/{conversation_id}", status_code=204)
 async def delete_conversation(door: TheDoor, caller: TheCaller, conversation_id: str) -> None:
     """Delete a conversation. For 30 days it can be brought back."""
-    await door.studio().delete_conversation(conversation_id, caller.owner)
+    await door.studio().conversations.delete(conversation_id, caller.owner)
 
 
 @router.post("/{conversation_id}/undelete")
 async def undelete_conversation(door: TheDoor, caller: TheCaller, conversation_id: str) -> WholeView:
     """Bring a deleted conversation back."""
-    await door.studio().undelete_conversation(conversation_id, caller.owner)
+    await door.studio().conversations.undelete(conversation_id, caller.owner)
     return await _whole(door, caller, conversation_id)
 
 
 async def _whole(door: TheDoor, caller: TheCaller, conversation_id: str) -> WholeView:
-    conversation = await door.studio().conversation(conversation_id, caller.owner)
-    return whole_view(conversation, is_running=door.studio().is_running(conversation_id, caller.owner))
+    conversation = await door.studio().conversations.get(conversation_id, caller.owner)
+    return whole_view(conversation, is_running=door.studio().turns.is_running(conversation_id, caller.owner))

@@ -140,7 +140,7 @@ class _Call:
         if place is not None and await self._stands(place):
             return place
         if not self.context:
-            return Place((await studio.new_conversation(owner)).id, None)
+            return Place((await studio.conversations.create(owner)).id, None)
         conversation = await studio.archive.take_context(self.context, owner)
         return Place(conversation.id, conversation.turns[-1].id)
 
@@ -148,11 +148,11 @@ class _Call:
         """Return whether the conversation is still as the context tells it: nobody has gone on in it since."""
         studio, owner = self.door.studio(), self.caller.owner
         try:
-            conversation = await studio.conversation(place.conversation_id, owner)
+            conversation = await studio.conversations.get(place.conversation_id, owner)
         except RequestRefused:
             return False
         newest = conversation.turns[-1].id if conversation.turns else None
-        return newest == place.newest and not studio.is_running(place.conversation_id, owner)
+        return newest == place.newest and not studio.turns.is_running(place.conversation_id, owner)
 
     async def _ended(self, telling: Telling) -> None:
         """Remember what the caller will send next, or that the same may come again."""

@@ -30,13 +30,13 @@ class Files(Value):
 @router.get("")
 async def list_files(door: TheDoor, caller: TheCaller, conversation_id: str) -> Files:
     """Return what files there are."""
-    return Files(files=await door.studio().workspace(conversation_id, caller.owner).list())
+    return Files(files=await door.studio().files(conversation_id, caller.owner).list())
 
 
 @router.get("/{name:path}", response_class=Response)
 async def read_file(door: TheDoor, caller: TheCaller, conversation_id: str, name: str) -> Response:
     """Return what a file holds, never to be shown as a page; its version is the ETag."""
-    file = await door.studio().workspace(conversation_id, caller.owner).read(name)
+    file = await door.studio().files(conversation_id, caller.owner).read(name)
     last = file.name.rpartition("/")[2]
     plain = re.sub(r"[^\w. -]", "_", last, flags=re.ASCII)
     headers = {
@@ -64,7 +64,7 @@ async def write_file(
     if not data:
         # A body that was forgotten must not empty a file.
         raise Refused(RefusalCode.UNREADABLE, problem="body")
-    workspace = door.studio().workspace(conversation_id, caller.owner)
+    workspace = door.studio().files(conversation_id, caller.owner)
     return await workspace.write(name, data, by="person", expected_version=expected, is_untrusted=True)
 
 
@@ -73,7 +73,7 @@ async def delete_file(
     door: TheDoor, caller: TheCaller, conversation_id: str, name: str, if_match: IfMatch = ""
 ) -> None:
     """Delete a file for good."""
-    workspace = door.studio().workspace(conversation_id, caller.owner)
+    workspace = door.studio().files(conversation_id, caller.owner)
     await workspace.delete(name, expected_version=_version(if_match))
 
 

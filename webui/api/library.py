@@ -120,7 +120,7 @@ async def delete_style(door: TheDoor, caller: TheCaller, style_id: str) -> None:
 @router.get("/gallery")
 async def read_gallery(door: TheDoor, caller: TheCaller, query: Annotated[GalleryQuery, Query()]) -> GalleryView:
     """Return a page of the caller's pictures: the newest first, or the best of a search in words or by likeness."""
-    page = await door.studio().gallery_page(caller.owner, query, key=caller.key)
+    page = await door.studio().gallery.page(caller.owner, query, key=caller.key)
     items = tuple(map(_item, page.items))
     return GalleryView(items=items, next=page.next, found=page.found, is_whole=page.is_whole)
 
@@ -139,7 +139,7 @@ async def read_usage(
     book, now = door.studio().spend, datetime.now().astimezone()
     of_conversation = None
     if conversation_id is not None:
-        await door.studio().conversation(conversation_id, caller.owner)
+        await door.studio().conversations.get(conversation_id, caller.owner)
         of_conversation = _cost(await book.conversation(conversation_id, caller.owner))
     return Usage(
         at=now,

@@ -199,7 +199,7 @@ class _Painting:
             mask=Mask(mask, "upload:1") if mask is not None else None,
             settings=self._settings(count),
         )
-        conversation = await studio.new_conversation(owner)
+        conversation = await studio.conversations.create(owner)
         streams = Streams(self.door, self.caller, conversation.id)
         events = studio.run_turn(conversation.id, turn, owner=owner, key=self.caller.key)
         telling = await streams.begin(events)

@@ -35,7 +35,7 @@ class Pictures(Value):
 @router.get("")
 async def list_pictures(door: TheDoor, caller: TheCaller, conversation_id: str) -> Pictures:
     """Return what pictures there are."""
-    conversation = await door.studio().conversation(conversation_id, caller.owner)
+    conversation = await door.studio().conversations.get(conversation_id, caller.owner)
     return Pictures(
         pictures=tuple(picture_view(conversation.id, one) for one in conversation.pictures),
         elsewhere=tuple(picture_view(conversation.id, one) for one in conversation.elsewhere),
@@ -81,7 +81,7 @@ async def read_thumbnail(
 @router.get("/{handle}/receipt")
 async def read_receipt(door: TheDoor, caller: TheCaller, conversation_id: str, handle: str) -> Receipt:
     """Return asked against got. An upload has no receipt, which is answered with 404."""
-    picture = (await door.studio().conversation(conversation_id, caller.owner)).picture(handle)
+    picture = (await door.studio().conversations.get(conversation_id, caller.owner)).picture(handle)
     if picture.receipt is None:
         raise Refused(RefusalCode.NO_RECEIPT, handle=picture.handle)
     return picture.receipt

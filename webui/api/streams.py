@@ -109,7 +109,7 @@ class Streams:
         What this process no longer remembers is told from the record, from its beginning. Raises RequestRefused when
         the owner has no such conversation or turn.
         """
-        conversation = await self.studio.conversation(self.conversation_id, self.caller.owner)
+        conversation = await self.studio.conversations.get(self.conversation_id, self.caller.owner)
         cursor = Cursor.read(last_event_id)
         cut = self._cut(cursor)
         if cut is not None and cursor is not None and turn_id in (None, cut.turn_id):
@@ -149,7 +149,7 @@ class Streams:
     async def _live(self) -> Telling | None:
         """Return what runs in the conversation, whoever began it."""
         known = self.door.tellings.running(self.conversation_id, self.caller.owner)
-        if known is not None or not self.studio.is_running(self.conversation_id, self.caller.owner):
+        if known is not None or not self.studio.turns.is_running(self.conversation_id, self.caller.owner):
             return known
         return await self.begin(self.studio.attach(self.conversation_id, self.caller.owner))
 
@@ -160,7 +160,7 @@ class Streams:
     async def turn(self, turn_id: str) -> Turn | None:
         """Return a turn of the branch that is shown as it is on record, or None."""
         try:
-            conversation = await self.studio.conversation(self.conversation_id, self.caller.owner)
+            conversation = await self.studio.conversations.get(self.conversation_id, self.caller.owner)
         except AivistaError:
             return None
         return conversation.turn(turn_id)
@@ -189,7 +189,7 @@ class Streams:
         ]
 
     async def _recorded(self, turn: Turn, cursor: Cursor | None) -> StreamingResponse | None:
-        conversation = await self.studio.conversation(self.conversation_id, self.caller.owner)
+        conversation = await self.studio.conversations.get(self.conversation_id, self.caller.owner)
         name = f"record{turn.id}"
         lines: list[bytes] = []
         last: Cursor | None = None

@@ -32,16 +32,16 @@ async def list_trash(
     offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
 ) -> Trash:
     """Return the caller's deleted conversations."""
-    return Trash(conversations=tuple(await door.studio().trash(caller.owner, limit, offset)))
+    return Trash(conversations=tuple(await door.studio().conversations.trash(caller.owner, limit, offset)))
 
 
 @router.delete("")
 async def empty_trash(door: TheDoor, caller: TheCaller) -> Emptied:
     """Remove all of the caller's deleted conversations for good."""
-    return Emptied(removed=await door.studio().empty_trash(caller.owner))
+    return Emptied(removed=await door.studio().conversations.empty_trash(caller.owner))
 
 
 @router.delete("/{conversation_id}", status_code=204)
 async def delete_forever(door: TheDoor, caller: TheCaller, conversation_id: str) -> None:
     """Remove a deleted conversation for good. One that is not deleted is not found here."""
-    await door.studio().delete_forever(conversation_id, caller.owner)
+    await door.studio().conversations.delete_forever(conversation_id, caller.owner)

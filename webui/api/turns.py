@@ -36,7 +36,7 @@ async def send_turn(door: TheDoor, caller: ThePayer, conversation_id: str, reque
 
     What is refused before the turn is on record is answered with a problem document instead.
     """
-    await door.studio().conversation(conversation_id, caller.owner)
+    await door.studio().conversations.get(conversation_id, caller.owner)
     turn = await read_turn(request, door.uploads, caller.owner)
     streams = Streams(door, caller, conversation_id)
     events = door.studio().run_turn(conversation_id, turn, owner=caller.owner, key=caller.key)
@@ -53,21 +53,21 @@ async def follow(door: TheDoor, caller: TheCaller, conversation_id: str, last_ev
 @router.post("/cancel")
 async def cancel(door: TheDoor, caller: TheCaller, conversation_id: str) -> Stopped:
     """Stop what runs or waits in line; what was made so far is kept."""
-    await door.studio().conversation(conversation_id, caller.owner)
+    await door.studio().conversations.get(conversation_id, caller.owner)
     return Stopped(stopped=await door.studio().cancel(conversation_id, caller.owner))
 
 
 @router.post("/turns/{turn_id}/cancel")
 async def cancel_turn(door: TheDoor, caller: TheCaller, conversation_id: str, turn_id: str) -> Stopped:
     """Stop this turn, if it runs; others of the conversation go on, and what it made so far is kept."""
-    await door.studio().conversation(conversation_id, caller.owner)
+    await door.studio().conversations.get(conversation_id, caller.owner)
     return Stopped(stopped=await door.studio().cancel(conversation_id, caller.owner, turn_id=turn_id))
 
 
 @router.get("/turns/{turn_id}")
 async def read_turn_record(door: TheDoor, caller: TheCaller, conversation_id: str, turn_id: str) -> TurnView:
     """Return a turn of the branch that is shown, as far as it is on record."""
-    conversation = await door.studio().conversation(conversation_id, caller.owner)
+    conversation = await door.studio().conversations.get(conversation_id, caller.owner)
     turn = conversation.turn(turn_id)
     if turn is None:
         raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
@@ -95,7 +95,7 @@ async def decide(
     door: TheDoor, caller: ThePayer, conversation_id: str, turn_id: str, decision: Decision
 ) -> StreamingResponse:
     """Run the plan that a turn waits with, with changes perhaps, or drop it; or let calls of tools run, or not."""
-    await door.studio().conversation(conversation_id, caller.owner)
+    await door.studio().conversations.get(conversation_id, caller.owner)
     streams = Streams(door, caller, conversation_id)
     events = door.studio().decide(conversation_id, turn_id, decision, owner=caller.owner, key=caller.key)
     return streams.answer(await streams.begin(events, after=turn_id))

@@ -25,7 +25,7 @@ from webui.mcp_door.telling import as_result, picture_content, picture_line, pic
 
 async def list_pictures(call: Call, asked: ListPicturesArguments) -> CallToolResult:
     """Return the newest pictures of a conversation, with links and without previews."""
-    conversation = await call.studio.conversation(asked.conversation_id, call.caller.owner)
+    conversation = await call.studio.conversations.get(asked.conversation_id, call.caller.owner)
     newest = conversation.pictures[-asked.limit :]
     facts = tuple(picture_facts(conversation.id, picture) for picture in newest)
     answer = PictureList(conversation_id=conversation.id, total=len(conversation.pictures), pictures=facts)
@@ -36,7 +36,7 @@ async def list_pictures(call: Call, asked: ListPicturesArguments) -> CallToolRes
 
 async def get_picture(call: Call, asked: GetPictureArguments) -> CallToolResult:
     """Return a picture to look at, and what is known of it."""
-    conversation = await call.studio.conversation(asked.conversation_id, call.caller.owner)
+    conversation = await call.studio.conversations.get(asked.conversation_id, call.caller.owner)
     picture = conversation.picture(asked.handle)
     facts = picture_facts(conversation.id, picture)
     shown = await picture_content(call, conversation.id, picture, asked.edge_px)
@@ -48,10 +48,10 @@ async def list_conversations(call: Call, asked: ListConversationsArguments) -> C
     """Return the conversations, or those that hold all words of a query."""
     facts: tuple[ConversationFacts, ...]
     if asked.query.strip():
-        found = await call.studio.search_conversations(asked.query, call.caller.owner, asked.limit)
+        found = await call.studio.conversations.search(asked.query, call.caller.owner, asked.limit)
         facts = tuple(conversation_facts(one.info, one.excerpt) for one in found)
     else:
-        infos = await call.studio.conversations(call.caller.owner, asked.limit)
+        infos = await call.studio.conversations.list(call.caller.owner, asked.limit)
         facts = tuple(conversation_facts(info) for info in infos)
     lines = [f"{one.id}: {one.title or 'Untitled'} ({one.picture_count} pictures)" for one in facts]
     text = "\n".join(lines) or "There is no such conversation yet."
@@ -60,6 +60,6 @@ async def list_conversations(call: Call, asked: ListConversationsArguments) -> C
 
 async def new_conversation(call: Call, _asked: NoArguments) -> CallToolResult:
     """Begin a conversation without a turn."""
-    conversation = await call.studio.new_conversation(call.caller.owner)
+    conversation = await call.studio.conversations.create(call.caller.owner)
     text = f"The conversation {conversation.id} is there."
     return as_result([TextContent(text=text)], NewConversation(conversation_id=conversation.id))

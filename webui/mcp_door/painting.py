@@ -61,7 +61,7 @@ async def masked_edit(call: Call, asked: MaskedEditArguments) -> CallToolResult:
 
 async def describe(call: Call, asked: DescribeArguments) -> CallToolResult:
     """Have the text model look at a picture and answer in words."""
-    conversation = await call.studio.conversation(asked.conversation_id, call.caller.owner)
+    conversation = await call.studio.conversations.get(asked.conversation_id, call.caller.owner)
     handle = conversation.picture(asked.handle).handle
     question = asked.question.strip() or "Describe what it shows."
     request = TurnRequest(
@@ -85,7 +85,7 @@ async def describe(call: Call, asked: DescribeArguments) -> CallToolResult:
 async def decide(call: Call, asked: DecideArguments) -> CallToolResult:
     """Run or drop what a turn waits with."""
     owner, key = call.caller.owner, call.caller.key
-    await call.studio.conversation(asked.conversation_id, owner)
+    await call.studio.conversations.get(asked.conversation_id, owner)
     decision = Decision(run=asked.run, edits=asked.edits)
     events = call.studio.decide(asked.conversation_id, asked.turn_id, decision, owner=owner, key=key)
     told = await follow(call, asked.conversation_id, events)
@@ -96,7 +96,7 @@ async def decide(call: Call, asked: DecideArguments) -> CallToolResult:
 async def _turn(call: Call, conversation_id: str | None, request: TurnRequest) -> CallToolResult:
     """Run a turn in the conversation, in a new one, or in the one that the very same request began."""
     place = conversation_id or await _begun(call, request.request_id)
-    await call.studio.conversation(place, call.caller.owner)
+    await call.studio.conversations.get(place, call.caller.owner)
     events = call.studio.run_turn(place, request, owner=call.caller.owner, key=call.caller.key)
     return await turn_result(call, place, await follow(call, place, events))
 
@@ -104,11 +104,11 @@ async def _turn(call: Call, conversation_id: str | None, request: TurnRequest) -
 async def _begun(call: Call, request_id: str | None) -> str:
     owner = call.caller.owner
     if request_id is None:
-        return (await call.studio.new_conversation(owner)).id
+        return (await call.studio.conversations.create(owner)).id
     known = await asyncio.to_thread(call.book.conversation_of, owner, request_id)
     if known is not None:
         return known
-    fresh = await call.studio.new_conversation(owner)
+    fresh = await call.studio.conversations.create(owner)
     return await asyncio.to_thread(call.book.begin, owner, request_id, fresh.id)
 
 
@@ -123,7 +123,7 @@ async def _mask_of(call: Call, asked: MaskedEditArguments) -> bytes:
         taken = await take_in_image(asked.picture, "Picture 1")
         size = (taken.width, taken.height)
     else:
-        conversation = await call.studio.conversation(asked.conversation_id or "", call.caller.owner)
+        conversation = await call.studio.conversations.get(asked.conversation_id or "", call.caller.owner)
         image = conversation.picture(asked.handle or "").image
         size = (image.width or 1, image.height or 1)
     return await asyncio.to_thread(_drawn, asked.box, size)

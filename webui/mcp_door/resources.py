@@ -48,7 +48,7 @@ def templates() -> ListResourceTemplatesResult:
 
 async def listed(studio: Studio, caller: Caller, cursor: str | None) -> ListResourcesResult:
     """Return a page of the newest pictures of all conversations, each with its receipt."""
-    page = await studio.gallery_page(caller.owner, GalleryQuery(after=cursor, limit=_ON_A_PAGE))
+    page = await studio.gallery.page(caller.owner, GalleryQuery(after=cursor, limit=_ON_A_PAGE))
     resources = [one for item in page.items for one in _of(item)]
     return ListResourcesResult(resources=resources, next_cursor=page.next)
 
@@ -63,7 +63,7 @@ async def read(studio: Studio, caller: Caller, uri: str) -> ReadResourceResult:
             stored = await studio.picture(address.conversation_id, address.handle, caller.owner)
             blob = base64.b64encode(stored.data).decode("ascii")
             return ReadResourceResult(contents=[BlobResourceContents(uri=uri, mime_type=stored.mime_type, blob=blob)])
-        conversation = await studio.conversation(address.conversation_id, caller.owner)
+        conversation = await studio.conversations.get(address.conversation_id, caller.owner)
         receipt = conversation.picture(address.handle).receipt
     except AivistaError as error:
         raise _missing(uri, WORDS.error(error.info)) from error

@@ -43,7 +43,7 @@ async def serve_stdio(settings: Settings) -> None:
     """
     ended = _told_to_end()
     async with Studio(settings) as studio:
-        studio.keep_house()
+        studio.start_housekeeping()
         await asyncio.to_thread(RequestBook(settings.home).forget_old)
         serving, end = asyncio.create_task(_stdio(studio)), asyncio.create_task(ended.wait())
         await asyncio.wait({serving, end}, return_when=asyncio.FIRST_COMPLETED)
@@ -68,7 +68,7 @@ async def serve_http(settings: Settings, host: str, port: int) -> None:
     settings = settings if is_open else settings.model_copy(update={"is_public": True})
     ended = _told_to_end()
     async with Studio(settings) as studio:
-        studio.keep_house()
+        studio.start_housekeeping()
         await asyncio.to_thread(RequestBook(settings.home).forget_old)
         server = mcp_server(studio, Buckets(settings.api_turns_per_minute))
         app = Gate(

@@ -113,7 +113,7 @@ async def _shown(call: Call, conversation_id: str, told: Told) -> list[Picture]:
     """Return the turn's pictures as they are now, without those that a review sent back for a better one."""
     if not told.pictures:
         return []
-    conversation = await call.studio.conversation(conversation_id, call.caller.owner)
+    conversation = await call.studio.conversations.get(conversation_id, call.caller.owner)
     turn = conversation.turn(told.turn_id)
     canvases = [one for one in (turn.components if turn else ()) if isinstance(one, SmartCanvas)]
     earlier = {handle for canvas in canvases for handle in canvas.earlier}

@@ -23,7 +23,7 @@ CONTEXT = (
 async def test_each_message_of_the_persons_is_a_turn_with_what_was_answered(tmp_path: Path) -> None:
     async with Studio(Settings(home=tmp_path)) as studio:
         made = await studio.archive.take_context(CONTEXT, "anna")
-        kept = await studio.conversation(made.id, "anna")
+        kept = await studio.conversations.get(made.id, "anna")
         assert [turn.text for turn in kept.turns] == ["my cat", "and a hat?", ""]
         assert {turn.state for turn in kept.turns} == {TurnState.DONE}
         assert [turn.parent for turn in kept.turns] == [None, *(turn.id for turn in kept.turns[:-1])]
@@ -43,7 +43,7 @@ async def test_it_is_exported_and_taken_in_again_as_it_is(tmp_path: Path) -> Non
         exported = await studio.archive.export_conversation(made.id, "anna")
         report = await studio.archive.import_archive(exported.path, "ben")
         [one] = report.conversations
-        again = await studio.conversation(one.id, "ben")
+        again = await studio.conversations.get(one.id, "ben")
         assert [turn.messages for turn in again.turns] == [turn.messages for turn in made.turns]
         assert [turn.components for turn in again.turns] == [turn.components for turn in made.turns]
 
@@ -64,5 +64,5 @@ async def test_of_a_context_with_a_message_that_cannot_be_nothing_is_kept(
         with pytest.raises(RequestRefused) as caught:
             await studio.archive.take_context((*CONTEXT, bad), "anna")
         assert caught.value.code is code
-        assert await studio.conversations("anna") == []
+        assert await studio.conversations.list("anna") == []
     assert not (tmp_path / "pictures").exists()

@@ -335,19 +335,19 @@ def test_a_machine_out_of_memory_asks_for_a_smaller_picture(tmp_path: Path) -> N
 import asyncio, resource, sys
 from PIL import Image, ImageCms, PngImagePlugin
 from agent.errors import RequestRefused
-from agent.imaging.intake import take_in
+from agent import take_in_image
 data = open(sys.argv[1], "rb").read()
 small = bytes.fromhex(sys.argv[2])
-asyncio.run(take_in(small, "small"))
+asyncio.run(take_in_image(small, "small"))
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + (100 << 20), used + (100 << 20)))
 # More often than there are places: each must be free again.
 for _ in range(4):
     try:
-        asyncio.run(take_in(data, "big.png"))
+        asyncio.run(take_in_image(data, "big.png"))
     except RequestRefused as error:
         print(error.code, error)
-taken = asyncio.run(take_in(small, "small"))
+taken = asyncio.run(take_in_image(small, "small"))
 print(taken.width, taken.height)
 """
     small = encoded(Image.new("RGB", (8, 8))).hex()

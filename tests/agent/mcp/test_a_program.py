@@ -87,7 +87,7 @@ async def test_a_secret_of_its_own_that_it_sends_back_is_seen_by_nobody(
     async with meeting(settings, {"desk": desk(env={"DESK_TOKEN": CANARY})}) as met:
         events = await met.turn(calls(call("desk_tell_environment")), says("So many."))
         turn = await newest(met.studio, met.conversation_id)
-        report = await met.studio.report(met.conversation_id, turn.id)
+        report = await met.studio.turns.report(met.conversation_id, turn.id)
         asked = repr(met.scene.provider.asked)
     assert "[secret]" in asked
     files = [path for path in settings.home.rglob("*") if path.is_file()]

@@ -484,7 +484,7 @@ from agent import Settings, Studio, TurnRequest
 
 async def main():
     async with Studio(Settings.from_env(ENVIRONMENT)) as studio:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         async for event in studio.run_turn(conversation.id, TurnRequest(text="hello")):
             print(event.type, getattr(event, "error", None) and event.error.message)
 

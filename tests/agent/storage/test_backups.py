@@ -27,11 +27,11 @@ async def test_what_came_after_the_backup_is_taken_over_if_it_has_pictures(setti
         text=[calls(generate("a red fox")), calls(generate("a blue fox")), says("Hello."), calls(generate("a boat"))],
         pictures=lambda _: picture(64, 36),
     ).studio() as studio:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         await run(studio, conversation.id, "a red fox")
         made = backups.make(NOW)
         await run(studio, conversation.id, "a blue fox")
-        talk, other = await studio.new_conversation(), await studio.new_conversation()
+        talk, other = await studio.conversations.create(), await studio.conversations.create()
         await run(studio, talk.id, "Hello")
         await run(studio, other.id, "a boat")
     assert ([one.name for one in backups.all()], made.path.stat().st_mode & 0o077) == (["20310514T120000Z"], 0)
@@ -40,13 +40,13 @@ async def test_what_came_after_the_backup_is_taken_over_if_it_has_pictures(setti
     assert report.set_aside is not None
     assert report.set_aside.is_file()
     async with scene(settings).studio() as studio:
-        kept = await studio.conversation(conversation.id)
+        kept = await studio.conversations.get(conversation.id)
         assert [one.text for one in kept.turns] == ["a red fox", "a blue fox"]
         assert [one.handle for one in kept.pictures] == ["#1", "#2"]
-        assert len((await studio.conversation(other.id)).pictures) == 1
-        assert {one.id for one in await studio.conversations()} == {conversation.id, other.id}
+        assert len((await studio.conversations.get(other.id)).pictures) == 1
+        assert {one.id for one in await studio.conversations.list()} == {conversation.id, other.id}
         await run(studio, conversation.id, "a third fox")
-        assert len((await studio.conversation(conversation.id)).pictures) == 3
+        assert len((await studio.conversations.get(conversation.id)).pictures) == 3
 
 
 async def test_a_database_that_could_not_be_read_is_told_of_with_its_backups_until_one_is_restored(
@@ -54,7 +54,7 @@ async def test_a_database_that_could_not_be_read_is_told_of_with_its_backups_unt
 ) -> None:
     backups, path = Backups(settings.home), settings.home / "aivista.db"
     async with scene(settings).studio() as studio:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         await run(studio, conversation.id, "a red fox")
         made = backups.make(NOW)
         assert await studio.lost_records() is None
@@ -76,12 +76,12 @@ async def test_a_database_that_could_not_be_read_is_told_of_with_its_backups_unt
     path.write_bytes(whole[:third] + b"\xff" * 20_000 + whole[third + 20_000 :])
     backups.restore(made.name, NOW)
     async with scene(settings).studio() as studio:
-        assert len((await studio.conversation(conversation.id)).pictures) == 1
+        assert len((await studio.conversations.get(conversation.id)).pictures) == 1
 
 
 async def test_a_damaged_backup_is_not_gone_back_to_and_what_cannot_be_verified_is_not_kept(settings: Settings) -> None:
     async with scene(settings).studio() as studio:
-        await studio.new_conversation()
+        await studio.conversations.create()
         made = Backups(settings.home).make(NOW)
     before = (settings.home / "aivista.db").read_bytes()
     made.path.write_bytes(made.path.read_bytes()[:5000])
@@ -98,7 +98,7 @@ async def test_a_damaged_backup_is_not_gone_back_to_and_what_cannot_be_verified_
 
 async def test_old_backups_go_by_the_rule(settings: Settings) -> None:
     async with scene(settings).studio() as studio:
-        await studio.new_conversation()
+        await studio.conversations.create()
     backups, made = Backups(settings.home), list[Backup]()
     for hour in range(0, 60 * 24, 12):
         made.append(backups.make(NOW + timedelta(hours=hour)))
@@ -110,7 +110,7 @@ async def test_old_backups_go_by_the_rule(settings: Settings) -> None:
 
 async def test_the_studio_makes_one_a_day_and_a_clock_that_was_ahead_hinders_none(settings: Settings) -> None:
     async with scene(settings).studio() as studio:
-        await studio.new_conversation()
+        await studio.conversations.create()
     backups = Backups(settings.home)
     assert backups.make_if_due(NOW) is not None
     assert backups.make_if_due(NOW + timedelta(hours=23)) is None

@@ -70,7 +70,7 @@ async def test_every_try_is_on_disk_before_its_bytes_leave_and_with_its_price_af
     server.on_text(talker)
     server.on_image(painter)
     async with Studio(gemini.model_copy(update={"retry_budget_s": 60})) as studio:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         events = await run(studio, conversation.id, "a red fox")
         turn = await newest(studio, conversation.id)
     assert talker.seen == [{"planner:1": ("sent", tried)} for tried in (1, 2, 3)]
@@ -91,12 +91,12 @@ async def test_a_picture_that_may_have_been_charged_is_unknown_and_what_was_refu
         for status, state in outcomes.items():
             server.on_text(paint())
             server.on_image(HttpError(status))
-            events = await run(studio, (await studio.new_conversation()).id, "a red fox")
+            events = await run(studio, (await studio.conversations.create()).id, "a red fox")
             row = calls_on_disk(gemini.home)["picture:1.0.0.1"]
             assert ended(row) == (state, 1, only(events, TurnFailed).error.code.value), status
             assert row["answer"] is None
         server.on_text(HttpError(500))
-        await run(studio, (await studio.new_conversation()).id, "hello there")
+        await run(studio, (await studio.conversations.create()).id, "hello there")
     assert ended(calls_on_disk(gemini.home)["planner:1"]) == ("failed", 1, "provider_error"), "words are not charged"
 
 
@@ -104,7 +104,7 @@ async def test_nothing_is_sent_that_is_not_on_record(server: GeminiServer, gemin
     """While another program locks the records a turn waits for it; where they take nothing it fails."""
     server.on_text(lambda request: Text("Well."))
     async with Studio(gemini) as studio:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         await run(studio, conversation.id, "hello there")
         with contextlib.closing(sqlite3.connect(gemini.home / "aivista.db", isolation_level=None)) as database:
             database.execute("BEGIN IMMEDIATE")
@@ -151,7 +151,7 @@ async def test_what_turns_that_are_over_heard_is_let_go_of_and_what_may_go_on_ke
     """Together, not at each turn, and without a restart; the calls themselves stay on record."""
     scene = Scene(settings, text=lambda asked: says("Hello."))
     async with scene.studio() as studio:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         for number in range(40):
             await run(studio, conversation.id, f"hello number {number}")
         answers = rows(settings.home / "aivista.db", "SELECT answer FROM calls")
@@ -159,13 +159,13 @@ async def test_what_turns_that_are_over_heard_is_let_go_of_and_what_may_go_on_ke
     assert len(turns_with_checkpoints(settings.home)) < 10
     scene.text, scene.pictures = [calls(generate()), calls(generate())], [REFUSED]
     async with scene.studio() as studio:
-        waits, fails = await studio.new_conversation(), await studio.new_conversation()
+        waits, fails = await studio.conversations.create(), await studio.conversations.create()
         waiting = started(await run(studio, waits.id, "a fox", confirm=True))
         failed = started(await run(studio, fails.id, "a fox"))
     for _ in range(2):
         scene.text = [says("Hello.")]
         async with scene.studio() as studio:
-            last = started(await run(studio, (await studio.new_conversation()).id, "hello there"))
+            last = started(await run(studio, (await studio.conversations.create()).id, "hello there"))
         assert {waiting, failed} <= turns_with_checkpoints(settings.home) <= {waiting, failed, last}
 
 
@@ -178,7 +178,7 @@ async def test_damaged_checkpoints_are_made_anew_and_every_conversation_still_op
 ) -> None:
     scene = Scene(settings, text=[calls(generate())])
     async with scene.studio() as studio:
-        key = (await studio.new_conversation()).id
+        key = (await studio.conversations.create()).id
         turn_id = started(await run(studio, key, "a fox", confirm=True))
     for ending in ("-wal", "-shm"):
         (settings.home / (CHECKPOINTS + ending)).unlink(missing_ok=True)
@@ -196,7 +196,7 @@ async def test_damaged_checkpoints_are_made_anew_and_every_conversation_still_op
 async def test_a_failed_turn_whose_checkpoint_was_lost_pays_nothing_twice(settings: Settings) -> None:
     scene = Scene(settings, text=[calls(generate())], pictures=[REFUSED])
     async with scene.studio() as studio:
-        key = (await studio.new_conversation()).id
+        key = (await studio.conversations.create()).id
         turn_id = started(await run(studio, key, "a fox"))
     for ending in ("", "-wal", "-shm"):
         (settings.home / (CHECKPOINTS + ending)).unlink(missing_ok=True)

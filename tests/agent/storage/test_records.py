@@ -117,8 +117,8 @@ async def test_what_is_no_database_is_set_aside_and_told_and_the_studio_opens(
     async with Studio(settings) as studio:
         lost = await studio.lost_records()
         assert (lost is not None) is is_lost
-        await run(studio, (await studio.new_conversation()).id, "hello")
-        assert len(await studio.conversations()) == 1
+        await run(studio, (await studio.conversations.create()).id, "hello")
+        assert len(await studio.conversations.list()) == 1
     if lost is not None:
         assert (settings.home / lost.name).read_bytes() == before
 
@@ -153,7 +153,7 @@ async def test_an_upgrade_that_breaks_off_leaves_the_first_version_as_it_was(set
     assert tables(settings.home / "aivista.db") == before
     in_database(settings.home, "DROP TABLE calls")
     async with Studio(settings) as studio:
-        assert await studio.conversations()
+        assert await studio.conversations.list()
     assert tables(settings.home / "aivista.db") == tables(first_start(settings.home.parent / "new"))
 
 
@@ -179,7 +179,7 @@ asyncio.run(main())
 
 
 async def test_a_failure_tells_nothing_of_what_was_written(settings: Settings, studio: Studio) -> None:
-    conversation = await studio.new_conversation()
+    conversation = await studio.conversations.create()
     in_database(settings.home, "DROP TABLE turns")
     error = only(await run(studio, conversation.id, "a secret wish"), TurnFailed).error
     assert error.code is ErrorCode.STORAGE_BROKEN
@@ -187,7 +187,7 @@ async def test_a_failure_tells_nothing_of_what_was_written(settings: Settings, s
 
 
 async def test_of_turns_that_are_recorded_together_a_bad_one_fails_alone(settings: Settings, studio: Studio) -> None:
-    kept = [(await studio.new_conversation()).id for _ in range(8)]
+    kept = [(await studio.conversations.create()).id for _ in range(8)]
     in_database(
         settings.home,
         f"CREATE TRIGGER refuse BEFORE INSERT ON turns WHEN NEW.conversation_id = '{kept[3]}'"
@@ -197,7 +197,7 @@ async def test_of_turns_that_are_recorded_together_a_bad_one_fails_alone(setting
     assert [isinstance(events[-1], TurnDone) for events in ended] == [one != kept[3] for one in kept]
     in_database(settings.home, "DROP TRIGGER refuse")
     async with Studio(settings) as again:
-        told = [[turn.text for turn in (await again.conversation(one)).turns] for one in kept]
+        told = [[turn.text for turn in (await again.conversations.get(one)).turns] for one in kept]
     assert told == [[f"number {number}"] if number != 3 else [] for number in range(8)]
 
 
@@ -214,12 +214,12 @@ async def test_turns_that_lead_nowhere_end_somewhere(
     settings: Settings, scene: Scene, damage: str, shown: list[str]
 ) -> None:
     async with scene.studio() as studio:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         for words in ("one", "two", "three"):
             await run(studio, conversation.id, words)
     in_database(settings.home, damage)
     async with scene.studio() as studio:
-        assert [turn.text for turn in (await studio.conversation(conversation.id)).turns] == shown
+        assert [turn.text for turn in (await studio.conversations.get(conversation.id)).turns] == shown
         assert isinstance((await run(studio, conversation.id, "four"))[-1], TurnDone)
 
 
@@ -232,7 +232,7 @@ async def test_a_signature_goes_back_as_it_came_and_one_that_was_lost_is_gone_wi
         server.on_text(paint(), paint("make it blue", action="edit_image", handles=["#1"]))
         server.on_image(PictureAnswer(64, 36, signature_bytes=900_000), SMALL)
         async with Studio(gemini) as studio:
-            key = (await studio.new_conversation()).id
+            key = (await studio.conversations.create()).id
             await run(studio, key, "a red fox")
         # A signature of this size is no part of a row.
         assert len((settings.home / "aivista.db").read_bytes()) < 900_000
@@ -285,19 +285,19 @@ async def test_a_picture_whose_handle_another_process_took_is_recorded_under_the
 
 def uses(studio: Studio, key: str, turn_id: str, owner: str) -> dict[str, Callable[[], Awaitable[object]]]:
     """Return all that somebody does with a conversation."""
-    files = studio.workspace(key, owner)
+    files = studio.files(key, owner)
     return {
-        "read": lambda: studio.conversation(key, owner),
-        "rename": lambda: studio.rename_conversation(key, "theirs", owner),
-        "pin": lambda: studio.pin_conversation(key, True, owner),
-        "copy": lambda: studio.duplicate_conversation(key, owner),
-        "switch": lambda: studio.switch_branch(key, turn_id, owner),
+        "read": lambda: studio.conversations.get(key, owner),
+        "rename": lambda: studio.conversations.rename(key, "theirs", owner),
+        "pin": lambda: studio.conversations.pin(key, True, owner),
+        "copy": lambda: studio.conversations.duplicate(key, owner),
+        "switch": lambda: studio.conversations.switch_branch(key, turn_id, owner),
         "picture": lambda: studio.picture(key, "#1", owner),
         "thumbnail": lambda: studio.thumbnail(key, "#1", 64, owner),
         "trace": lambda: studio.trace(key, None, owner),
-        "report": lambda: studio.report(key, turn_id, owner=owner),
-        "request": lambda: studio.request_of(key, turn_id, owner),
-        "repeat": lambda: studio.repeated(key, "#1", owner),
+        "report": lambda: studio.turns.report(key, turn_id, owner=owner),
+        "request": lambda: studio.turns.request_of(key, turn_id, owner),
+        "repeat": lambda: studio.turns.repeated(key, "#1", owner),
         "export": lambda: studio.archive.export_conversation(key, owner),
         "files": files.list,
         "texts": files.all_texts,
@@ -307,16 +307,16 @@ def uses(studio: Studio, key: str, turn_id: str, owner: str) -> dict[str, Callab
         "write": lambda: files.write("a", "theirs", by="person"),
         "file renamed": lambda: files.rename("a", "b"),
         "file deleted": lambda: files.delete("a"),
-        "delete": lambda: studio.delete_conversation(key, owner),
+        "delete": lambda: studio.conversations.delete(key, owner),
     }
 
 
 async def test_nobody_uses_what_is_somebody_elses_deleted_or_gone_for_good(studio: Studio) -> None:
-    conversation = await studio.new_conversation()
+    conversation = await studio.conversations.create()
     key = conversation.id
     await run(studio, key, "hello")
-    await studio.workspace(key).write("a", "mine", by="person")
-    turn_id = (await studio.conversation(key)).turns[0].id
+    await studio.files(key).write("a", "mine", by="person")
+    turn_id = (await studio.conversations.get(key)).turns[0].id
 
     async def reached(owner: str) -> list[str]:
         wrong = []
@@ -331,20 +331,20 @@ async def test_nobody_uses_what_is_somebody_elses_deleted_or_gone_for_good(studi
 
     for stranger in ("ann", "", "LOCAL"):
         assert await reached(stranger) == []
-        for back in (studio.undelete_conversation, studio.delete_forever):
+        for back in (studio.conversations.undelete, studio.conversations.delete_forever):
             assert await refusal(back(key, stranger)) is ErrorCode.CONVERSATION_NOT_FOUND
-        assert await studio.conversations(stranger) == []
-    before = await studio.conversation(key)
-    await studio.delete_conversation(key)
+        assert await studio.conversations.list(stranger) == []
+    before = await studio.conversations.get(key)
+    await studio.conversations.delete(key)
     assert [name for name in await reached("local") if name != "delete"] == []
-    assert await refusal(studio.undelete_conversation(key, "ann")) is ErrorCode.CONVERSATION_NOT_FOUND
-    back_again = await studio.undelete_conversation(key)
+    assert await refusal(studio.conversations.undelete(key, "ann")) is ErrorCode.CONVERSATION_NOT_FOUND
+    back_again = await studio.conversations.undelete(key)
     assert back_again.model_copy(update={"version": before.version}) == before
-    assert await studio.workspace(key).all_texts() == {"a": "mine"}
-    await studio.delete_conversation(key)
-    await studio.delete_forever(key)
+    assert await studio.files(key).all_texts() == {"a": "mine"}
+    await studio.conversations.delete(key)
+    await studio.conversations.delete_forever(key)
     assert await reached("local") == []
-    assert await refusal(studio.undelete_conversation(key)) is ErrorCode.CONVERSATION_NOT_FOUND
+    assert await refusal(studio.conversations.undelete(key)) is ErrorCode.CONVERSATION_NOT_FOUND
     tables_left = ("turns", "calls", "trace_steps", "workspace_files", "conversation_words")
     counts = [rows(studio.settings.home / "aivista.db", f"SELECT count(*) AS n FROM {name}") for name in tables_left]
     assert counts == [[{"n": 0}]] * len(tables_left)
@@ -375,14 +375,14 @@ async def test_a_conversation_is_called_by_its_first_words_or_what_the_model_cal
     scene = Scene(settings, text=[*plans, *(says("Hm.") for _ in texts)], pictures=lambda asked: painted(64, 36))
     async with scene.studio() as studio:
         for words in (*(["draw a red fox"] * len(subjects)), *texts):
-            await run(studio, (await studio.new_conversation()).id, words)
-        found = [one.title for one in await studio.conversations()][::-1]
+            await run(studio, (await studio.conversations.create()).id, words)
+        found = [one.title for one in await studio.conversations.list()][::-1]
         assert found == [*subjects.values(), *texts.values()]
-        key = (await studio.conversations())[0].id
+        key = (await studio.conversations.list())[0].id
         wrong = {"": ErrorCode.TITLE_EMPTY, " \n\0": ErrorCode.TITLE_EMPTY, "x" * 121: ErrorCode.TITLE_TOO_LONG}
-        assert {title: await refusal(studio.rename_conversation(key, title)) for title in wrong} == wrong
-        await studio.rename_conversation(key, "画" * 120)
-        assert (await studio.conversation(key)).title == "画" * 120
+        assert {title: await refusal(studio.conversations.rename(key, title)) for title in wrong} == wrong
+        await studio.conversations.rename(key, "画" * 120)
+        assert (await studio.conversations.get(key)).title == "画" * 120
 
 
 FOUND = [
@@ -407,45 +407,45 @@ async def test_conversations_are_found_by_words_of_any_script_and_no_query_is_a_
     async with Studio(settings) as studio:
 
         async def found(query: str) -> list[str]:
-            return [one.info.id for one in await studio.search_conversations(query, limit=100)]
+            return [one.info.id for one in await studio.conversations.search(query, limit=100)]
 
         for key, (text, are_found, are_not) in zip(ids, FOUND, strict=False):
             assert [query for query in are_found if key not in await found(query)] == [], text
             assert [query for query in are_not if key in await found(query)] == [], text
         for query in COMMANDS:
             assert await found(f"zebra {query}") == [], query
-        [one] = await studio.search_conversations("huhn")
+        [one] = await studio.conversations.search("huhn")
         assert (one.info.id, one.turn_id, one.place, len(one.excerpt) <= 130) == (ids[-1], "t10", "said", True)
         assert [one.excerpt[start:end] for start, end in one.marks] == ["Hühn"]
         assert (one.excerpt.startswith("…word"), one.excerpt.endswith("word…")) == (True, True)
-        await studio.rename_conversation(ids[-1], "lighthouse")
+        await studio.conversations.rename(ids[-1], "lighthouse")
         assert (await found("lighthouse"), await found("huhn")) == ([ids[-1]], [ids[-1]])
-        await studio.rename_conversation(ids[-1], "teapot")
+        await studio.conversations.rename(ids[-1], "teapot")
         assert (await found("lighthouse"), await found("teapot")) == ([], [ids[-1]])
 
 
 async def test_a_copy_has_files_stars_and_tags_of_its_own_and_none_that_were_thrown_away(settings: Settings) -> None:
     [key] = await keep(settings.home, "local", [(finished(begun_turn()), [picture(f"#{n}", "t1") for n in (1, 2, 3)])])
     async with Studio(settings) as studio:
-        files = studio.workspace(key)
+        files = studio.files(key)
         await files.write("notes/a.md", "狐", by="agent", is_untrusted=True)
         await files.write("b.bin", b"\0\xff", by="person")
         ids = {item.picture.handle: item.id for item in (await studio.gallery.page("local", GalleryQuery())).items}
         await studio.gallery.star("local", [ids["#3"]], True)
         await studio.gallery.tag("local", [ids["#1"]], "Poster")
         await studio.gallery.delete("local", [ids["#2"]])
-        copy = await studio.duplicate_conversation(key)
+        copy = await studio.conversations.duplicate(key)
         items = (await studio.gallery.page("local", GalleryQuery(conversation_id=copy.id))).items
         assert {one.picture.handle: (one.is_starred, one.tags) for one in items} == {
             "#1": (False, ("Poster",)),
             "#3": (True, ()),
         }
-        there = studio.workspace(copy.id)
+        there = studio.files(copy.id)
         assert [(one.name, one.is_untrusted) for one in await there.list()] == [("b.bin", False), ("notes/a.md", True)]
         await there.write("b.bin", "text now", by="person")
         await there.delete("notes/a.md")
         assert (await files.all_texts(), await there.all_texts()) == ({"notes/a.md": "狐"}, {"b.bin": "text now"})
-        prices = {one.id: one.price_usd for one in await studio.conversations()}
+        prices = {one.id: one.price_usd for one in await studio.conversations.list()}
         assert (prices[copy.id], prices[key]) == (0.0, 0.1)
         assert ([one.handle for one in copy.pictures], copy.gone) == (["#1", "#3"], ("#2",))
 
@@ -457,7 +457,7 @@ async def test_traces_keep_to_their_limit_and_the_oldest_turns_are_let_go_whole(
 
     changed = {"trace_limit_bytes": 100_000}
     async with Scene(settings.model_copy(update=changed), text=noise).studio() as studio:
-        keys = [(await studio.new_conversation()).id for _ in range(12)]
+        keys = [(await studio.conversations.create()).id for _ in range(12)]
         for key in keys:
             await run(studio, key, "hello")
         kept = [len(await studio.trace(key)) for key in keys]

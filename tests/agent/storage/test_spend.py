@@ -77,16 +77,16 @@ async def test_what_is_gone_for_good_still_counts_for_its_days(settings: Setting
     await keep(settings.home, "bob", [(turn("b1", at, 64.0), [])])
     async with Studio(settings) as studio:
         for key in ids:
-            await studio.delete_conversation(key, "ann")
+            await studio.conversations.delete(key, "ann")
         if way == "for good":
             for key in ids:
-                await studio.delete_forever(key, "ann")
+                await studio.conversations.delete_forever(key, "ann")
         elif way == "the trash":
-            assert await studio.empty_trash("ann") == 2
+            assert await studio.conversations.empty_trash("ann") == 2
         else:
             later = datetime.now(UTC) + timedelta(days=32)
             assert Housekeeping(settings.home, now=lambda: later).sweep().conversations == 2
-        assert await studio.trash("ann") == []
+        assert await studio.conversations.trash("ann") == []
         found = [await studio.spend.day("ann", DAY + number * ONE_DAY) for number in (0, 1)]
         assert [(one.price_usd, one.total_tokens) for one in found] == [(0.25, TOKENS), (0.5, TOKENS)]
         assert (await studio.spend.day("bob", DAY)).price_usd == 64.0
@@ -98,7 +98,7 @@ async def test_what_came_with_an_archive_counts_in_its_conversation_and_nowhere_
     async with Studio(settings) as studio:
         exported = await studio.archive.export_conversation(elsewhere, "bob")
         [taken] = (await studio.archive.import_archive(exported.path, "ann")).conversations
-        copy = await studio.duplicate_conversation(taken.id, "ann")
+        copy = await studio.conversations.duplicate(taken.id, "ann")
         book = studio.spend
         assert await book.conversation(taken.id, "ann") == await book.conversation(elsewhere, "bob")
         assert (await book.conversation(copy.id, "ann")).price_usd == 0.0
@@ -108,8 +108,8 @@ async def test_what_came_with_an_archive_counts_in_its_conversation_and_nowhere_
         ]
         assert [one.spent_usd for one in before] == [0.0, 0.0]
         for key in (taken.id, copy.id):
-            await studio.delete_conversation(key, "ann")
-        await studio.empty_trash("ann")
+            await studio.conversations.delete(key, "ann")
+        await studio.conversations.empty_trash("ann")
         assert (await book.month("ann", DAY)).price_usd == 0.0
         assert (await book.month("bob", DAY)).price_usd == 0.25
 

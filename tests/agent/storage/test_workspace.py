@@ -26,7 +26,7 @@ async def studio(settings: Settings) -> AsyncIterator[Studio]:
 @pytest.fixture
 async def files(studio: Studio) -> Any:
     """The files of a new conversation."""
-    return studio.workspace((await studio.new_conversation()).id)
+    return studio.files((await studio.conversations.create()).id)
 
 
 async def code_of(attempt: Awaitable[object]) -> ErrorCode:
@@ -44,8 +44,8 @@ async def test_what_is_written_is_read_to_the_byte_also_after_a_restart(settings
     before, data = datetime.now(UTC), b"\xff\x00\r\nfox"
     texts = {"a.txt": "\ufeff狐\r\n  🦊\n", "b/c.md": "a?!"}
     async with Studio(settings) as studio:
-        key = (await studio.new_conversation()).id
-        files = studio.workspace(key)
+        key = (await studio.conversations.create()).id
+        files = studio.files(key)
         assert (await files.list(), await files.all_texts(), await files.size()) == ((), {}, 0)
         info = await files.write("bin/passwd.bin", data, by="person")
         await files.write("a.txt", texts["a.txt"], by="agent")
@@ -53,7 +53,7 @@ async def test_what_is_written_is_read_to_the_byte_also_after_a_restart(settings
         assert (info.size_bytes, info.version, info.written_by) == (len(data), 1, "person")
         assert before <= info.updated_at <= datetime.now(UTC)
     async with Studio(settings) as studio:
-        files = studio.workspace(key)
+        files = studio.files(key)
         assert ((await files.read("bin/passwd.bin")).content, (await files.list())[2]) == (data, info)
         assert await files.all_texts() == texts
         assert (await files.read("a.txt")).content == texts["a.txt"].encode()
@@ -122,7 +122,7 @@ async def test_no_more_files_none_larger_and_no_more_in_all_than_may_be(studio: 
     await files.write("0", "y", by="person")
     await files.delete("1")
     await files.write("more", "x", by="person")
-    full = studio.workspace((await studio.new_conversation()).id)
+    full = studio.files((await studio.conversations.create()).id)
     for number in range(10):
         await full.write(f"{number}.bin", bytes(FILE_BYTES), by="person")
     assert await full.size() == TOTAL_BYTES

@@ -26,7 +26,7 @@ async def look(settings: Settings, **arguments: JsonValue) -> tuple[dict[str, Js
     """Return what the model is told and shown when it looks at an upload of this very turn."""
     scene = Scene(settings, text=[calls(call("view_image", **arguments)), says("I see.")])
     async with scene.studio() as studio:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         await run(studio, conversation.id, "look closely", quartered())
         (result,) = results(scene.provider.asked[1])
         shown: ImagePart | None = result.images[0] if result.images else None
@@ -63,9 +63,9 @@ async def test_a_picture_that_was_painted_here_is_our_own_but_one_of_another_bra
     script = [calls(generate()), calls(call("view_image", handle="#1")), says("A fox.")]
     scene = Scene(settings, text=script, pictures=[picture()])
     async with scene.studio() as studio:
-        conversation = await studio.new_conversation()
+        conversation = await studio.conversations.create()
         await run(studio, conversation.id, "a fox", review="off")
-        first = (await studio.conversation(conversation.id)).turns[-1].id
+        first = (await studio.conversations.get(conversation.id)).turns[-1].id
         request = TurnRequest(text="look at #1", instead_of=first if is_of_another_branch else None)
         async for _ in studio.run_turn(conversation.id, request):
             pass

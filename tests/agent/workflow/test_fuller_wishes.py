@@ -32,7 +32,7 @@ async def studio(settings: Settings, server: GeminiServer) -> AsyncIterator[Stud
 
 async def refusal(studio: Studio, wish: PromptToExpand) -> ErrorCode:
     with pytest.raises(AivistaError) as refused:
-        await studio.fuller_wish(wish)
+        await studio.expand_prompt(wish)
     return refused.value.info.code
 
 
@@ -40,13 +40,13 @@ async def test_the_model_writes_the_wish_out_and_the_day_knows_what_it_cost(
     server: GeminiServer, studio: Studio
 ) -> None:
     server.on_text(Text(FULL))
-    written = await studio.fuller_wish(PromptToExpand(text="  a red fox, watercolour "))
+    written = await studio.expand_prompt(PromptToExpand(text="  a red fox, watercolour "))
     assert (written.text, written.by) == (FULL, "model")
     assert written.price_usd > 0
     day = await studio.spend.day("local")
     assert day.price_usd == pytest.approx(written.price_usd)
     assert day.total_tokens > 0
-    assert await studio.conversations() == [], "nothing is sent"
+    assert await studio.conversations.list() == [], "nothing is sent"
     [asked] = server.requests
     assert "[WISH]\na red fox, watercolour\n[/WISH]" in asked.text
     assert "{" not in asked.system
@@ -58,11 +58,11 @@ async def test_the_chosen_model_writes_and_is_told_what_the_chips_say_and_whethe
     server: GeminiServer, studio: Studio
 ) -> None:
     server.on_text(*[Text("one")] * 3)
-    await studio.fuller_wish(PromptToExpand(text="一只狐狸", aspect_ratio="21:9", number_of_images=3))
-    await studio.fuller_wish(
+    await studio.expand_prompt(PromptToExpand(text="一只狐狸", aspect_ratio="21:9", number_of_images=3))
+    await studio.expand_prompt(
         PromptToExpand.model_validate({"text": "darker", "pictures": "change", "text_model": "thinking"})
     )
-    await studio.fuller_wish(PromptToExpand(text="a poster with this cup", pictures="beside"))
+    await studio.expand_prompt(PromptToExpand(text="a poster with this cup", pictures="beside"))
     new, change, beside = (asked.system for asked in server.requests)
     assert ("21:9" in new, "3 pictures" in new, "Chinese characters" in new) == (True, True, True)
     assert ("a wish for a new picture" in new, "a wish to change a picture" in new) == (True, False)
@@ -86,12 +86,12 @@ async def test_what_models_like_to_put_around_an_answer_is_taken_off(
     server: GeminiServer, studio: Studio, answer: str, shown: str
 ) -> None:
     server.on_text(Text(answer))
-    assert (await studio.fuller_wish(PromptToExpand(text="a fox"))).text == shown
+    assert (await studio.expand_prompt(PromptToExpand(text="a fox"))).text == shown
 
 
 async def test_nothing_is_asked_when_the_days_cap_is_used_up(server: GeminiServer, studio: Studio) -> None:
     server.on_text(Text(FULL))
-    first = await studio.fuller_wish(PromptToExpand(text="a fox"))
+    first = await studio.expand_prompt(PromptToExpand(text="a fox"))
     await studio.preferences.keep("local", Preferences(cap_day_usd=first.price_usd))
     assert await refusal(studio, PromptToExpand(text="a fox")) is ErrorCode.DAY_CAP_USED_UP
     assert len(server.requests) == 1
@@ -106,7 +106,7 @@ async def test_what_gives_no_wish_is_said(server: GeminiServer, studio: Studio) 
     assert await refusal(studio, fox) is ErrorCode.PROMPT_BLOCKED
     assert await refusal(studio, fox) is ErrorCode.KEY_INVALID
     assert await refusal(studio, fox) is ErrorCode.ANSWER_UNREADABLE
-    assert await studio.conversations() == []
+    assert await studio.conversations.list() == []
     # What is empty or too long costs nothing.
     asked = len(server.requests)
     assert await refusal(studio, PromptToExpand(text=" \n ")) is ErrorCode.NOTHING_SENT
@@ -116,10 +116,10 @@ async def test_what_gives_no_wish_is_said(server: GeminiServer, studio: Studio) 
 
 async def test_without_a_key_rules_write_it_for_nothing(settings: Settings) -> None:
     async with Studio(settings) as studio:
-        written = await studio.fuller_wish(PromptToExpand(text="Draw a red fox"))
+        written = await studio.expand_prompt(PromptToExpand(text="Draw a red fox"))
         assert (written.by, written.price_usd) == ("rules", 0.0)
         assert written.text.startswith("Draw a red fox, ")
-        change = await studio.fuller_wish(PromptToExpand(text="Draw a red fox", pictures="change"))
+        change = await studio.expand_prompt(PromptToExpand(text="Draw a red fox", pictures="change"))
         assert (change.text, change.by) == ("Draw a red fox", "nobody")
         assert (await studio.spend.day("local")).price_usd == 0.0
 

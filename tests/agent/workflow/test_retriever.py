@@ -103,7 +103,7 @@ async def reading(settings: Settings, *styles: str) -> AsyncIterator[tuple[Studi
 
 async def say(studio: Studio, text: str = "a red fox") -> list[TurnEvent]:
     """Run a turn in a conversation of its own, so that every one costs the same."""
-    return await run(studio, (await studio.new_conversation()).id, text, budget_usd=1.0)
+    return await run(studio, (await studio.conversations.create()).id, text, budget_usd=1.0)
 
 
 class OnVectors:

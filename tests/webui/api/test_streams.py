@@ -56,7 +56,7 @@ async def test_a_stream_that_was_cut_goes_on_after_the_last_event_while_the_turn
                 seen.append(event)
                 if words(seen) == "One, two, ":
                     break
-        assert one.studio.is_running(conversation)
+        assert one.studio.turns.is_running(conversation)
         cut = {"Last-Event-ID": seen[-1].id}
         async with client.stream("GET", f"{path}/events", headers=cut) as answer:
             go_on.set()
@@ -75,7 +75,7 @@ async def test_a_stream_that_was_cut_goes_on_after_the_last_event_while_the_turn
 async def test_whoever_comes_without_an_id_hears_the_running_turn_from_its_first_event(tmp_path: Path) -> None:
     go_on = asyncio.Event()
     async with served(tmp_path, text=[held(go_on)]) as one, one.client() as client:
-        conversation = (await one.studio.new_conversation()).id
+        conversation = (await one.studio.conversations.create()).id
         # Begun by somebody else: the page.
         page = one.studio.run_turn(conversation, TurnRequest(text="count"))
         await anext(page)

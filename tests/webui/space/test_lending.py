@@ -18,6 +18,7 @@ from agent import (
     GalleryQuery,
     PlanEdit,
     Settings,
+    Sponsor,
     Studio,
     TurnDone,
     TurnEvent,
@@ -33,13 +34,11 @@ from tests.support.waiting import until
 from tests.webui.space.test_limited import all_of, purse, settled
 from tests.wire_server import GeminiServer, Hold, HttpError, Text
 from tests.wire_server.models import Kind
-from webui.space.limited import LimitedStudio
-from webui.space.spacefile import Limits, Pays
 
 ANN, BOB = "visitor-ann", "visitor-bob"
 OWN = SecretStr("AIza-visitors-own-0001")
 CONFIRM = TurnSettings(confirm=True)
-HALF = Pays(who="owner", cap_day_usd=5, cap_turn_usd=0.5)
+HALF = Sponsor(cap_day_usd=5, cap_turn_usd=0.5)
 DEAR = TurnSettings(image_model="pro", resolution="4K", number_of_images=4, review="off")
 
 
@@ -56,10 +55,10 @@ def home(tmp_path: Path, gemini: GeminiServer) -> Settings:
 
 
 @asynccontextmanager
-async def lending(settings: Settings, pays: Pays = HALF, owner: str = ANN) -> AsyncIterator[tuple[Studio, str]]:
+async def lending(settings: Settings, pays: Sponsor = HALF, owner: str = ANN) -> AsyncIterator[tuple[Studio, str]]:
     """Open a studio that lends its owner's key, and a conversation of somebody's there."""
-    async with LimitedStudio(settings, Limits(), pays) as studio:
-        yield studio, (await studio.new_conversation(owner)).id
+    async with Studio(settings, sponsor=pays) as studio:
+        yield studio, (await studio.conversations.create(owner)).id
 
 
 def asking(text: str = "a red fox", chosen: TurnSettings | None = None) -> TurnRequest:
@@ -75,9 +74,9 @@ async def leave(events: AsyncIterator[TurnEvent]) -> None:
 
 async def over(studio: Studio, conversation_id: str) -> Conversation:
     """Return a conversation of Ann's when nothing of it runs any more, and everything that outlives a turn is done."""
-    await until(lambda: not studio.is_running(conversation_id, ANN))
+    await until(lambda: not studio.turns.is_running(conversation_id, ANN))
     await settled(studio)
-    return await studio.conversation(conversation_id, ANN)
+    return await studio.conversations.get(conversation_id, ANN)
 
 
 def painted(gemini: GeminiServer) -> int:
@@ -116,11 +115,11 @@ async def test_what_a_turn_cost_before_the_studio_ended_is_not_paid_again(home: 
 async def test_a_picture_after_stop_is_set_aside_until_then_and_counted(home: Settings, gemini: GeminiServer) -> None:
     gemini.on_text(Text("Hello."))
     gemini.on_image(Hold(SMALL))
-    async with lending(home, Pays(who="owner", cap_day_usd=1, cap_turn_usd=0.6)) as (studio, conversation):
+    async with lending(home, Sponsor(cap_day_usd=1, cap_turn_usd=0.6)) as (studio, conversation):
         await leave(studio.run_turn(conversation, asking(), owner=ANN))
         await asyncio.to_thread(gemini.wait_for_held)
         await studio.cancel(conversation, ANN)
-        other = await studio.new_conversation(BOB)
+        other = await studio.conversations.create(BOB)
         refused = await all_of(studio.run_turn(other.id, asking("hello"), owner=BOB))
         assert only(refused, TurnFailed).error.code is ErrorCode.OWNER_CAP_USED_UP
         gemini.release()
@@ -180,7 +179,7 @@ async def test_a_turn_begun_with_their_own_key_does_not_go_on_beyond_the_loan(
 
 
 async def test_to_drop_a_plan_needs_nothing_of_the_cap(home: Settings, gemini: GeminiServer) -> None:
-    async with lending(home, Pays(who="owner", cap_day_usd=0.5, cap_turn_usd=0.5)) as (studio, conversation):
+    async with lending(home, Sponsor(cap_day_usd=0.5, cap_turn_usd=0.5)) as (studio, conversation):
         shown = await all_of(studio.run_turn(conversation, asking(chosen=CONFIRM), owner=ANN))
         await settled(studio)
         for run, end in ((True, TurnFailed), (False, TurnDone)):
@@ -195,7 +194,7 @@ async def test_pictures_read_for_a_search_that_was_answered_are_counted(home: Se
         await all_of(studio.run_turn(conversation, asking(), owner=ANN))
         await settled(studio)
         turns_usd = await purse(studio)
-        await studio.gallery_page(ANN, GalleryQuery(words="fox"))
+        await studio.gallery.page(ANN, GalleryQuery(words="fox"))
         await studio.gallery.settled()
         searched_usd = (await studio.spend.beside_turns(ANN)).price_usd
         assert searched_usd > 0

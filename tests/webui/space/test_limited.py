@@ -15,18 +15,19 @@ from agent import (
     PromptToExpand,
     RequestRefused,
     Settings,
+    Sponsor,
     Step,
     Studio,
     ThoughtLog,
     TurnDone,
     TurnEvent,
     TurnFailed,
+    TurnLimits,
     TurnRequest,
 )
+from tests.adapters.calls import SPONSOR_ACCOUNT, WINDOW_S, TurnRateLimiter
 from tests.support.clock import Standing
 from tests.wire_server import GeminiProcess
-from webui.space.limited import PURSE, WINDOW_S, Gate, LimitedStudio
-from webui.space.spacefile import Limits, Pays
 
 FOX = TurnRequest(text="Draw a red fox in the snow, watercolour")
 KEY = SecretStr("AIza-visitors-own-0001")
@@ -44,12 +45,12 @@ async def settled(studio: Studio) -> None:
 
 async def purse(studio: Studio) -> float:
     """Return what of the owner's was spent today."""
-    return (await studio.spend.day(PURSE)).price_usd
+    return (await studio.spend.day(SPONSOR_ACCOUNT)).price_usd
 
 
 def test_a_visitor_comes_so_often_in_ten_minutes_and_the_others_do_not_mind() -> None:
     clock = Standing(0.0)
-    gate = Gate(2, clock)
+    gate = TurnRateLimiter(2, clock)
     for _ in range(2):
         gate.enter("a")
         clock.now += 60
@@ -65,14 +66,17 @@ def test_a_visitor_comes_so_often_in_ten_minutes_and_the_others_do_not_mind() ->
 
 async def paint(studio: Studio, owner: str = "visitor-a", key: SecretStr | None = None) -> TurnEvent:
     """Run a turn in a conversation of its own; return its last event, once it is settled."""
-    conversation = await studio.new_conversation(owner)
+    conversation = await studio.conversations.create(owner)
     events = await all_of(studio.run_turn(conversation.id, FOX, owner=owner, key=key))
     await settled(studio)
     return events[-1]
 
 
 async def test_a_visitor_is_told_when_it_was_too_often(tmp_path: Path) -> None:
-    async with LimitedStudio(Settings(home=tmp_path), Limits(turns_per_visitor=1), Pays()) as studio:
+    async with Studio(
+        Settings(home=tmp_path),
+        limits=TurnLimits(turns_per_visitor=1),
+    ) as studio:
         assert isinstance(await paint(studio), TurnDone)
         again = await paint(studio)
         assert isinstance(again, TurnFailed)
@@ -87,8 +91,8 @@ def paid(tmp_path: Path, gemini: GeminiProcess) -> Settings:
 
 
 async def test_the_owner_pays_up_to_the_cap_of_the_day_and_then_visitors_do(paid: Settings) -> None:
-    pays = Pays(who="owner", cap_day_usd=0.0015, cap_turn_usd=0.001)
-    async with LimitedStudio(paid, Limits(), pays) as studio:
+    sponsor = Sponsor(cap_day_usd=0.0015, cap_turn_usd=0.001)
+    async with Studio(paid, sponsor=sponsor) as studio:
         first = await paint(studio)
         assert isinstance(first, TurnDone)
         assert first.price_usd > 0.0005
@@ -98,17 +102,17 @@ async def test_the_owner_pays_up_to_the_cap_of_the_day_and_then_visitors_do(paid
         assert (second.error.code, second.error.parameters) == (ErrorCode.OWNER_CAP_USED_UP, {"cap": "0.0015"})
         assert isinstance(await paint(studio, "visitor-b", KEY), TurnDone)
         assert await purse(studio) == pytest.approx(first.price_usd)
-    async with LimitedStudio(paid, Limits(), pays) as restarted:
+    async with Studio(paid, sponsor=sponsor) as restarted:
         assert isinstance(await paint(restarted), TurnFailed)
 
 
 async def test_who_waits_in_line_holds_no_money_and_is_painted_when_there_is_a_seat(paid: Settings) -> None:
-    pays = Pays(who="owner", cap_day_usd=1, cap_turn_usd=0.6)
-    async with LimitedStudio(paid, Limits(turns_at_once=1), pays) as studio:
-        conversation = await studio.new_conversation("visitor-a")
+    sponsor = Sponsor(cap_day_usd=1, cap_turn_usd=0.6)
+    async with Studio(paid, limits=TurnLimits(turns_at_once=1), sponsor=sponsor) as studio:
+        conversation = await studio.conversations.create("visitor-a")
         running = studio.run_turn(conversation.id, FOX, owner="visitor-a")
         await anext(running)
-        other = await studio.new_conversation("visitor-b")
+        other = await studio.conversations.create("visitor-b")
         waited = await all_of(studio.run_turn(other.id, FOX, owner="visitor-b"))
         assert isinstance((await all_of(running))[-1], TurnDone)
         assert isinstance(waited[-1], TurnDone)
@@ -116,31 +120,31 @@ async def test_who_waits_in_line_holds_no_money_and_is_painted_when_there_is_a_s
 
 async def test_a_wish_written_out_is_the_owners_as_long_as_the_cap_lasts(paid: Settings) -> None:
     wish = PromptToExpand(text="a fox")
-    async with LimitedStudio(paid, Limits(), Pays(who="owner", cap_day_usd=0.00001, cap_turn_usd=0.00001)) as studio:
-        await studio.fuller_wish(wish, "visitor-a")
+    async with Studio(paid, sponsor=Sponsor(cap_day_usd=0.00001, cap_turn_usd=0.00001)) as studio:
+        await studio.expand_prompt(wish, "visitor-a")
         spent_usd = await purse(studio)
         assert spent_usd == pytest.approx((await studio.spend.day("visitor-a")).price_usd)
         assert spent_usd > 0.00001
         with pytest.raises(KeyProblem) as caught:
-            await studio.fuller_wish(wish, "visitor-a")
+            await studio.expand_prompt(wish, "visitor-a")
         assert caught.value.code is ErrorCode.OWNER_CAP_USED_UP
-        await studio.fuller_wish(wish, "visitor-a", KEY)
-        await studio.fuller_wish(wish, OPERATOR)
+        await studio.expand_prompt(wish, "visitor-a", KEY)
+        await studio.expand_prompt(wish, OPERATOR)
         assert await purse(studio) == spent_usd
 
 
 async def test_the_owners_own_turns_pass_no_limit(paid: Settings) -> None:
-    pays = Pays(who="owner", cap_day_usd=0.0001, cap_turn_usd=0.0001)
-    async with LimitedStudio(paid, Limits(turns_per_visitor=1), pays) as studio:
+    sponsor = Sponsor(cap_day_usd=0.0001, cap_turn_usd=0.0001)
+    async with Studio(paid, limits=TurnLimits(turns_per_visitor=1), sponsor=sponsor) as studio:
         for _ in range(2):
             assert isinstance(await paint(studio, OPERATOR), TurnDone)
         assert await purse(studio) == 0
 
 
 async def test_one_turn_too_many_waits_in_line_and_hears_its_place(tmp_path: Path) -> None:
-    settings, limits = Settings(home=tmp_path), Limits(turns_at_once=1)
-    async with LimitedStudio(settings, limits, Pays(), sketch_pace_s=0.2) as studio:
-        first, second = [await studio.new_conversation(f"visitor-{name}") for name in "ab"]
+    settings, limits = Settings(home=tmp_path), TurnLimits(turns_at_once=1)
+    async with Studio(settings, limits=limits, sketch_pace_s=0.2) as studio:
+        first, second = [await studio.conversations.create(f"visitor-{name}") for name in "ab"]
         running = studio.run_turn(first.id, FOX, owner="visitor-a")
         await anext(running)
         events = await all_of(studio.run_turn(second.id, FOX, owner="visitor-b"))

@@ -72,7 +72,7 @@ def test_each_button_is_read_as_what_it_says(language: str) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 async def test_a_marked_picture_is_painted_again_and_adjusted_by_these_amounts(studio: Studio, language: str) -> None:
-    conversation = await studio.new_conversation()
+    conversation = await studio.conversations.create()
     first = await made(studio, conversation.id, FOX[language])
     await made(studio, conversation.id, "draw a lighthouse")
     wish = prompt_of(first)

@@ -7,7 +7,7 @@ from collections.abc import Coroutine, Iterator
 from typing import Any
 
 
-class Outliving:
+class BackgroundTasks:
     """The tasks of a studio that nobody waits for."""
 
     def __init__(self) -> None:
