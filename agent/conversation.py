@@ -13,12 +13,10 @@ from typing import Literal
 from pydantic import Field
 
 from agent.adjusting.adjustment import Adjustment
-from agent.components import Component, SmartCanvas, TargetNote
 from agent.errors import ErrorCode, RequestRefused
-from agent.events import TargetChanged
+from agent.events import Component, SmartCanvas, TargetChanged, TargetNote
 from agent.messages import ImageOrigin, ImagePart, PromptMessage, TokenUsage, Value
-from agent.pictures import Margins, Picture, ReferenceRole
-from agent.reviews import PASS_SCORE
+from agent.pictures import PASS_SCORE, Margins, Picture, ReferenceRole
 from agent.settings import TurnSettings
 
 # A handle that nobody gave may be a whole text.

@@ -17,20 +17,19 @@ from agent.conversation import Conversation, Turn, TurnState
 from agent.errors import AivistaError, ErrorCode, RequestRefused
 from agent.events import TurnEvent
 from agent.kept_things import KeptThings
+from agent.library import GalleryPage, GalleryQuery
 from agent.mcp.states import ServerState
 from agent.pictures import Picture, StoredPicture
-from agent.plans import Decision
 from agent.providers.base import PictureBytes, Provider
 from agent.providers.catalogue import Catalogue, ModelRole, catalogue_of
 from agent.providers.key_desk import KeyDesk
 from agent.providers.pool import NO_KEY, ProviderPool
-from agent.requests import Mask, TurnRequest
+from agent.requests import Decision, Mask, TurnRequest
 from agent.sandbox.runner import Sandbox
 from agent.settings import OPERATOR, Settings, TurnSettings
 from agent.spending import Estimate
 from agent.storage.answer_cache import AnswerCache
 from agent.storage.cache import HistoryImageCache
-from agent.storage.gallery_values import GalleryPage, GalleryQuery
 from agent.storage.model_pictures import ModelPictures
 from agent.tools.script_files import ScriptRun, run_file
 from agent.workflow.again import repeated, request_of
