@@ -165,7 +165,6 @@ class EditHistory(Value):
         return next(made, None)
 
     def with_picture(self, picture: Picture) -> EditHistory:
-        """Return the history with a new picture as the one to change."""
         state = EditState(handle=picture.handle, is_generated=picture.image.origin is not ImageOrigin.UPLOADED)
         if self.target == picture.handle:
             return self
@@ -362,7 +361,6 @@ class WorkspaceFile(Value):
 
     @property
     def size_bytes(self) -> int:
-        """How large it is."""
         return len(self.content)
 
     @property

@@ -20,12 +20,13 @@ English.
 from __future__ import annotations
 
 import tomllib
+from collections import defaultdict
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import cache
 from importlib import resources
 from math import ceil
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -240,15 +241,6 @@ class ErrorCode(StrEnum):
 _GOOGLE: dict[str, str | int | float] = {"service": "Google", "console": "Google AI Studio"}
 
 
-# Which side of a call a policy refused: what was sent to the model, or what it made.
-_REFUSED: dict[ErrorCode, Literal["input", "output"]] = {
-    ErrorCode.PROMPT_BLOCKED: "input",
-    ErrorCode.ANSWER_BLOCKED: "output",
-    ErrorCode.PICTURE_BLOCKED: "output",
-    ErrorCode.PICTURE_RECITATION: "output",
-}
-
-
 @cache
 def error_sentences(language: str = "en") -> Mapping[str, str]:
     """Return what each failure says in a language, by its code, with `{parameters}`."""
@@ -287,7 +279,9 @@ class ErrorInfo(BaseModel):
     @property
     def refused(self) -> Literal["input", "output"] | None:
         """Whether a policy refused what was sent or what was made; None where none did."""
-        return _REFUSED.get(self.code)
+        if self.actor is not Actor.POLICY:
+            return None
+        return "input" if self.code is ErrorCode.PROMPT_BLOCKED else "output"
 
     @property
     def message(self) -> str:
@@ -296,19 +290,14 @@ class ErrorInfo(BaseModel):
 
     def sentence(self, language: str) -> str:
         """Return the sentence in a language that the page speaks."""
-        return error_sentences(language)[self.code.value].format_map(_Blank(self.sentence_parameters))
+        # A parameter that is missing reads as a question mark, never as a KeyError.
+        filled = defaultdict(lambda: "?", self.sentence_parameters)
+        return error_sentences(language)[self.code.value].format_map(filled)
 
     @property
     def sentence_parameters(self) -> dict[str, str | int | float]:
         """What fills the sentence in any language: the failure's own parameters; Google where none names a service."""
         return _GOOGLE | self.parameters
-
-
-class _Blank(dict[str, Any]):
-    """Parameters of a sentence; one that is missing reads as a question mark, never as a KeyError."""
-
-    def __missing__(self, key: str) -> str:
-        return "?"
 
 
 class AivistaError(Exception):
@@ -388,7 +377,6 @@ _CLASS_OF_ACTOR: dict[Actor, type[AivistaError]] = {
     Actor.OPERATOR: StorageFailure,
     Actor.US: AivistaError,
 }
-
 
 # Codes whose class is narrower than, or another than, that of who must act.
 _CLASS_OF_CODE: dict[ErrorCode, type[AivistaError]] = {

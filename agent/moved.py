@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
@@ -51,14 +52,13 @@ def keep_old_modules() -> None:
         sys.meta_path.append(_Finder())
 
 
-class _Finder:
+class _Finder(MetaPathFinder, Loader):
     """Finds the old modules, and makes them."""
 
-    def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> Any:
-        return ModuleSpec(name, self) if name in MOVED else None  # type: ignore[arg-type]
-
-    def create_module(self, spec: ModuleSpec) -> None:
-        return None
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        return ModuleSpec(name, self) if name in MOVED else None
 
     def exec_module(self, module: ModuleType) -> None:
         old = module.__name__

@@ -26,29 +26,16 @@ from agent.settings import OPERATOR, ReferenceMode
 
 # How large a picture may be, wherever one comes in or is decoded. `docs/sharing.md` shows these to people.
 MAX_MEGAPIXELS = 64
-MAX_DEEP_MEGAPIXELS = 32
-"""Up to so many megapixels a picture keeps 16 bits; a larger one is kept with 8, and its record says so."""
-
+MAX_DEEP_MEGAPIXELS = 32  # A larger picture is kept with 8 bits instead of its 16, and its record says so.
 MAX_SIDE_PX = 16_384
 MAX_ASPECT = 100
-
-MAX_UPLOAD_MEGABYTES = 160
-"""A photograph of 24 megapixels and 16 bits has up to 145 MB as PNG."""
-
-MAX_VISITOR_UPLOAD_MEGABYTES = 20
-"""The same for anybody but the studio's owner."""
-
-MAX_MESSAGE_MEGABYTES = 320
-"""All pictures of one message together."""
-
+MAX_UPLOAD_MEGABYTES = 160  # A photograph of 24 megapixels and 16 bits has up to 145 MB as PNG.
+MAX_VISITOR_UPLOAD_MEGABYTES = 20  # The same for anybody but the studio's owner.
+MAX_MESSAGE_MEGABYTES = 320  # All pictures of one message together.
 MAX_MASK_MEGABYTES = 20
 MAX_PICTURES_PER_MESSAGE = 16
-
-MODEL_COPY_SIDE_PX = 4096
-"""The longer side of what a model is shown of a larger picture."""
-
-LOW_MEMORY_MEGAPIXELS = 16
-"""What is offered when the machine has no memory left for a picture within the limits."""
+MODEL_COPY_SIDE_PX = 4096  # The longer side of what a model is shown of a larger picture.
+LOW_MEMORY_MEGAPIXELS = 16  # Offered when the machine has no memory left for a picture within the limits.
 
 
 def upload_limit_megabytes(owner: str) -> int:
@@ -150,11 +137,9 @@ class Review(Value):
         return not self.has_passed or any(item.is_met is False for item in self.checklist)
 
 
+# In a receipt instead of a model's id and label, where the studio itself adjusted the picture.
 EXACT_ADJUSTMENT = "exact-adjustment"
-"""Stands in a receipt for the model's id where the studio itself adjusted the picture, without any model."""
-
 EXACT_ADJUSTMENT_LABEL = "Exact adjustment"
-"""Stands there for the model's label."""
 
 
 class ReferenceRole(StrEnum):
@@ -537,25 +522,18 @@ def handles_in(text: str) -> tuple[str, ...]:
 
 
 def allot_handle(existing: Iterable[str], *, base: str | None) -> str:
-    """Return the handle for one more picture: of the family of `base` when it was made by editing that one."""
-    return next_number(existing) if base is None else next_letter(base, existing)
-
-
-def next_number(existing: Iterable[str]) -> str:
-    """Return the handle for an upload or a fresh picture."""
-    return str(Handle(max((handle.number for handle in _parsed(existing)), default=0) + 1))
-
-
-def next_letter(base: str, existing: Iterable[str]) -> str:
-    """Return the handle for a picture made by editing `base`: the number of its family with the next free letter.
+    """Return the handle for one more picture: of the family of `base` when it was made by editing that one.
 
     Raises ToolArgumentError(UNKNOWN_HANDLE) when `base` is no handle.
     """
     names = tuple(existing)
+    given = [handle for handle in map(parse_handle, names) if handle is not None]
+    if base is None:
+        return str(Handle(max((handle.number for handle in given), default=0) + 1))
     family = parse_handle(base)
     if family is None:
         raise _unknown(base, names)
-    taken = [_rank(handle.letters) for handle in (*_parsed(names), family) if handle.number == family.number]
+    taken = [_rank(handle.letters) for handle in (*given, family) if handle.number == family.number]
     return str(Handle(family.number, _letters(max(taken) + 1)))
 
 
@@ -574,10 +552,6 @@ def resolve(handle: str, pictures: Iterable[Picture]) -> Picture:
 def _unknown(handle: str, known: Iterable[str]) -> ToolArgumentError:
     shown = " ".join(handle.split())[:_SHOWN_CHARACTERS] or "(empty)"
     return ToolArgumentError(ErrorCode.UNKNOWN_HANDLE, handle=shown, known=", ".join(known) or "none yet")
-
-
-def _parsed(handles: Iterable[str]) -> list[Handle]:
-    return [handle for handle in map(parse_handle, handles) if handle is not None]
 
 
 def _rank(letters: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +17,7 @@ from agent.imaging.part_wish import names_a_picture
 from agent.imaging.picture_claims import claims_a_picture
 from agent.imaging.search_wish import requested_search_in_words
 from agent.imaging.undo_words import UndoWish, read_undo
-from agent.pictures import Handle, allot_handle, handles_in, next_letter, next_number, parse_handle, resolve
+from agent.pictures import Handle, allot_handle, handles_in, parse_handle, resolve
 from agent.prompts import prompt
 from agent.workflow.adjuster import adjustment_wish
 from agent.workflow.hearing import hear
@@ -88,3 +89,13 @@ def asked_back(question: Question, subject: str) -> tuple[TurnProgress, list[Tur
     told: list[TurnEvent] = []
     runtime: Any = SimpleNamespace(context=SimpleNamespace(publish=told.append))
     return _asked_back(runtime, question, subject), told
+
+
+def next_number(existing: Iterable[str]) -> str:
+    """Return the handle for an upload or a fresh picture."""
+    return allot_handle(existing, base=None)
+
+
+def next_letter(base: str, existing: Iterable[str]) -> str:
+    """Return the handle for a picture made by editing `base`."""
+    return allot_handle(existing, base=base)
