@@ -10,10 +10,13 @@ import os
 
 import lazy_loader
 
+from agent import moved
 from agent.proxies import mend_proxies
 
 # Here, because whoever reads the proxies may be imported next.
 for _sentence in mend_proxies(os.environ):
     logging.getLogger(__name__).warning("aivista: %s", _sentence)
+
+moved.keep_old_modules()
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

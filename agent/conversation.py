@@ -13,12 +13,10 @@ from typing import Literal
 from pydantic import Field
 
 from agent.adjusting.adjustment import Adjustment
-from agent.components import Component, SmartCanvas, TargetNote
 from agent.errors import ErrorCode, RequestRefused
-from agent.events import TargetChanged
+from agent.events import Component, SmartCanvas, TargetChanged, TargetNote
 from agent.messages import ImageOrigin, ImagePart, PromptMessage, TokenUsage, Value
-from agent.pictures import Margins, Picture, ReferenceRole
-from agent.reviews import PASS_SCORE
+from agent.pictures import PASS_SCORE, Margins, Picture, ReferenceRole
 from agent.settings import TurnSettings
 
 # A handle that nobody gave may be a whole text.
@@ -167,7 +165,6 @@ class EditHistory(Value):
         return next(made, None)
 
     def with_picture(self, picture: Picture) -> EditHistory:
-        """Return the history with a new picture as the one to change."""
         state = EditState(handle=picture.handle, is_generated=picture.image.origin is not ImageOrigin.UPLOADED)
         if self.target == picture.handle:
             return self
@@ -364,7 +361,6 @@ class WorkspaceFile(Value):
 
     @property
     def size_bytes(self) -> int:
-        """How large it is."""
         return len(self.content)
 
     @property

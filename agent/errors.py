@@ -20,47 +20,225 @@ English.
 from __future__ import annotations
 
 import tomllib
+from collections import defaultdict
 from collections.abc import Mapping
+from enum import StrEnum
 from functools import cache
 from importlib import resources
 from math import ceil
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agent.error_codes import Actor, Charge, ErrorCode
 
-__all__ = [
-    "Actor",
-    "AivistaError",
-    "Charge",
-    "ContentBlocked",
-    "DesignRuleBroken",
-    "ErrorCode",
-    "ErrorInfo",
-    "KeyProblem",
-    "NetworkFailure",
-    "ProviderFailure",
-    "RateLimited",
-    "RequestRefused",
-    "SettingsError",
-    "StorageFailure",
-    "ToolArgumentError",
-    "error_from_info",
-    "error_sentences",
-]
+class Actor(StrEnum):
+    """Who must act so that it works next time."""
+
+    MODEL = "model"
+    YOU = "you"
+    KEY = "key"
+    POLICY = "policy"
+    PROVIDER = "provider"
+    NETWORK = "network"
+    OPERATOR = "operator"
+    US = "us"
+
+
+class Charge(StrEnum):
+    """Whether the provider charges for the call that failed."""
+
+    NO = "no"
+    """Nothing was sent, or the provider did no work."""
+    YES = "yes"
+    """The call was answered: what the answer used is counted with what was spent."""
+    MAYBE = "maybe"
+    """The end of the answer never came: the provider may charge for what the studio could not count."""
+
+
+class ErrorCode(StrEnum):
+    """One code for each sentence a person may read."""
+
+    _value_: str
+    actor: Actor
+    """Who must act."""
+    can_retry: bool
+    """Whether sending the very same again can help."""
+    charge: Charge
+    """Whether the call was charged, where the failure itself does not say otherwise."""
+
+    def __new__(cls, value: str, actor: Actor, can_retry: bool = False, charge: Charge = Charge.NO) -> ErrorCode:
+        code = str.__new__(cls, value)
+        code._value_ = value
+        code.actor, code.can_retry, code.charge = actor, can_retry, charge
+        return code
+
+    # the model
+    UNKNOWN_HANDLE = "unknown_handle", Actor.MODEL
+    NO_PICTURE_TO_CHANGE = "no_picture_to_change", Actor.MODEL
+    UNKNOWN_TOOL = "unknown_tool", Actor.MODEL
+    BAD_TOOL_ARGUMENTS = "bad_tool_arguments", Actor.MODEL
+    ADDRESS_REFUSED = "address_refused", Actor.MODEL
+    PAGE_UNREADABLE = "page_unreadable", Actor.MODEL
+    PAGE_REFUSED = "page_refused", Actor.MODEL
+    # you
+    NOTHING_SENT = "nothing_sent", Actor.YOU
+    TEXT_TOO_LONG = "text_too_long", Actor.YOU
+    WISH_TOO_LONG = "wish_too_long", Actor.YOU
+    TOO_MANY_PICTURES = "too_many_pictures", Actor.YOU
+    PICTURE_TOO_LARGE = "picture_too_large", Actor.YOU
+    PICTURES_TOO_LARGE = "pictures_too_large", Actor.YOU
+    PICTURE_TOO_MANY_PIXELS = "picture_too_many_pixels", Actor.YOU
+    PICTURE_BAD_SHAPE = "picture_bad_shape", Actor.YOU
+    PICTURE_UNREADABLE = "picture_unreadable", Actor.YOU
+    PICTURE_TRUNCATED = "picture_truncated", Actor.YOU
+    PICTURE_IS_SVG = "picture_is_svg", Actor.YOU
+    TOO_MANY_REFERENCES = "too_many_references", Actor.YOU
+    TOO_MANY_FACES = "too_many_faces", Actor.YOU
+    TOO_MANY_OBJECTS = "too_many_objects", Actor.YOU
+    ONE_PAINTER_ONLY = "one_painter_only", Actor.YOU
+    SETTING_NOT_SUPPORTED = "setting_not_supported", Actor.YOU
+    CONVERSATION_NOT_FOUND = "conversation_not_found", Actor.YOU
+    PICTURE_NOT_FOUND = "picture_not_found", Actor.YOU
+    PICTURE_FILE_MISSING = "picture_file_missing", Actor.YOU
+    PICTURE_GONE = "picture_gone", Actor.YOU
+    PICTURE_DELETED = "picture_deleted", Actor.YOU
+    VISITOR_QUOTA_USED_UP = "visitor_quota_used_up", Actor.YOU, True
+    QUEUE_FULL = "queue_full", Actor.YOU, True
+    TOO_MANY_TURNS = "too_many_turns", Actor.YOU, True
+    STUDIO_BUSY = "studio_busy", Actor.YOU, True
+    STUDIO_CLOSING = "studio_closing", Actor.YOU, True
+    CONVERSATION_BUSY = "conversation_busy", Actor.YOU, True
+    TURN_NOT_FOUND = "turn_not_found", Actor.YOU
+    TITLE_EMPTY = "title_empty", Actor.YOU
+    TITLE_TOO_LONG = "title_too_long", Actor.YOU
+    PLAN_GONE = "plan_gone", Actor.YOU
+    CANNOT_GO_ON = "cannot_go_on", Actor.YOU
+    BUDGET_USED_UP = "budget_used_up", Actor.YOU, True
+    CONVERSATION_BUDGET_USED_UP = "conversation_budget_used_up", Actor.YOU, True
+    STYLE_NOT_FOUND = "style_not_found", Actor.YOU
+    STYLE_NAME_TAKEN = "style_name_taken", Actor.YOU
+    STYLES_REFUSED = "styles_refused", Actor.YOU
+    TOO_MANY_STYLES = "too_many_styles", Actor.YOU
+    PRESET_NOT_FOUND = "preset_not_found", Actor.YOU
+    PRESET_NAME_INVALID = "preset_name_invalid", Actor.YOU
+    PRESET_NAME_TAKEN = "preset_name_taken", Actor.YOU
+    TOO_MANY_PRESETS = "too_many_presets", Actor.YOU
+    DAY_CAP_USED_UP = "day_cap_used_up", Actor.YOU
+    TURN_TOO_DEAR = "turn_too_dear", Actor.YOU
+    MAXIMUM_REACHED = "maximum_reached", Actor.YOU, True
+    MASK_EMPTY = "mask_empty", Actor.YOU
+    MASK_WRONG_SHAPE = "mask_wrong_shape", Actor.YOU
+    MASK_UNREADABLE = "mask_unreadable", Actor.YOU
+    MASK_TOO_LARGE = "mask_too_large", Actor.YOU
+    MASK_OF_ANOTHER_PICTURE = "mask_of_another_picture", Actor.YOU
+    MASKED_TWICE = "masked_twice", Actor.YOU
+    MASK_AND_EXPANSION = "mask_and_expansion", Actor.YOU
+    UPLOAD_MISSING = "upload_missing", Actor.YOU
+    EXPANSION_EMPTY = "expansion_empty", Actor.YOU
+    EXPANSION_TOO_LARGE = "expansion_too_large", Actor.YOU
+    PART_NOT_SUPPORTED = "part_not_supported", Actor.YOU
+    NOT_A_PART_EDIT = "not_a_part_edit", Actor.YOU
+    NOTHING_TO_GROW = "nothing_to_grow", Actor.YOU
+    NOT_COMPARABLE = "not_comparable", Actor.YOU
+    NOTHING_CHANGED = "nothing_changed", Actor.YOU
+    NO_TRANSPARENCY_LOST = "no_transparency_lost", Actor.YOU
+    ARCHIVE_UNREADABLE = "archive_unreadable", Actor.YOU
+    ARCHIVE_NEWER = "archive_newer", Actor.YOU
+    ARCHIVE_ENCRYPTED = "archive_encrypted", Actor.YOU
+    ARCHIVE_UNSAFE = "archive_unsafe", Actor.YOU
+    ARCHIVE_TOO_LARGE = "archive_too_large", Actor.YOU
+    ARCHIVE_DAMAGED = "archive_damaged", Actor.YOU
+    ARCHIVE_PICTURE_UNREADABLE = "archive_picture_unreadable", Actor.YOU
+    ARCHIVE_INCONSISTENT = "archive_inconsistent", Actor.YOU
+    EXPORT_TOO_LARGE = "export_too_large", Actor.YOU
+    FILE_NAME_INVALID = "file_name_invalid", Actor.YOU
+    FILE_NAME_TAKEN = "file_name_taken", Actor.YOU
+    FILE_NOT_FOUND = "file_not_found", Actor.YOU
+    FILE_NOT_TEXT = "file_not_text", Actor.YOU
+    FILE_CHANGED = "file_changed", Actor.YOU
+    FILE_TOO_LARGE = "file_too_large", Actor.YOU
+    TOO_MANY_FILES = "too_many_files", Actor.YOU
+    WORKSPACE_FULL = "workspace_full", Actor.YOU
+    LANGUAGE_UNSUPPORTED = "language_unsupported", Actor.YOU, False, Charge.YES
+    CONTEXT_TOO_LONG = "context_too_long", Actor.YOU
+    REQUEST_TOO_LARGE = "request_too_large", Actor.YOU
+    PICTURE_REJECTED = "picture_rejected", Actor.YOU, True
+    # key
+    KEY_INVALID = "key_invalid", Actor.KEY
+    KEY_MISSING = "key_missing", Actor.KEY
+    OWNER_CAP_USED_UP = "owner_cap_used_up", Actor.KEY
+    KEY_FORBIDDEN = "key_forbidden", Actor.KEY
+    REGION_UNSUPPORTED = "region_unsupported", Actor.KEY
+    BILLING_REQUIRED = "billing_required", Actor.KEY
+    QUOTA_EXHAUSTED = "quota_exhausted", Actor.KEY
+    KEY_EXPIRED = "key_expired", Actor.KEY
+    KEY_LEAKED = "key_leaked", Actor.KEY
+    KEY_SUSPENDED = "key_suspended", Actor.KEY
+    KEY_RESTRICTED = "key_restricted", Actor.KEY
+    KEY_WITHOUT_API = "key_without_api", Actor.KEY
+    API_DISABLED = "api_disabled", Actor.KEY
+    CREDITS_USED_UP = "credits_used_up", Actor.KEY
+    MODEL_NOT_OFFERED = "model_not_offered", Actor.KEY
+    ACCOUNT_LIMITED = "account_limited", Actor.KEY
+    # policy
+    PROMPT_BLOCKED = "prompt_blocked", Actor.POLICY, False, Charge.YES
+    ANSWER_BLOCKED = "answer_blocked", Actor.POLICY, False, Charge.YES
+    PICTURE_BLOCKED = "picture_blocked", Actor.POLICY, False, Charge.YES
+    PICTURE_RECITATION = "picture_recitation", Actor.POLICY, False, Charge.YES
+    # provider
+    RATE_LIMITED = "rate_limited", Actor.PROVIDER, True
+    SLOW_DOWN = "slow_down", Actor.PROVIDER, True
+    OVERLOADED = "overloaded", Actor.PROVIDER, True
+    MODEL_PAUSED = "model_paused", Actor.PROVIDER, True
+    PROVIDER_ERROR = "provider_error", Actor.PROVIDER, True, Charge.MAYBE
+    PROVIDER_TIMEOUT = "provider_timeout", Actor.PROVIDER, True, Charge.MAYBE
+    PROVIDER_GAVE_UP = "provider_gave_up", Actor.PROVIDER, True, Charge.MAYBE
+    ANSWER_TOO_SLOW = "answer_too_slow", Actor.PROVIDER, True, Charge.MAYBE
+    ANSWER_UNFINISHED = "answer_unfinished", Actor.PROVIDER, True, Charge.MAYBE
+    UNKNOWN_REASON = "unknown_reason", Actor.PROVIDER, True, Charge.YES
+    TOOL_LOOP = "tool_loop", Actor.PROVIDER, True, Charge.YES
+    REQUEST_REJECTED = "request_rejected", Actor.US
+    SIGNATURE_REJECTED = "signature_rejected", Actor.PROVIDER, True
+    EMPTY_ANSWER = "empty_answer", Actor.PROVIDER, True, Charge.YES
+    ANSWER_UNREADABLE = "answer_unreadable", Actor.PROVIDER, True, Charge.MAYBE
+    TEXT_INSTEAD_OF_PICTURE = "text_instead_of_picture", Actor.PROVIDER, True, Charge.YES
+    NO_PICTURE = "no_picture", Actor.PROVIDER, True, Charge.YES
+    MALFORMED_CALL = "malformed_call", Actor.PROVIDER, True, Charge.YES
+    ANSWER_TOO_LONG = "answer_too_long", Actor.PROVIDER, True, Charge.YES
+    BROKEN_PICTURE = "broken_picture", Actor.PROVIDER, True, Charge.YES
+    SEARCH_UNREADABLE = "search_unreadable", Actor.PROVIDER, True, Charge.YES
+    TOO_MANY_STEPS = "too_many_steps", Actor.PROVIDER, True, Charge.YES
+    NODE_TIMEOUT = "node_timeout", Actor.PROVIDER, True, Charge.MAYBE
+    CALL_UNKNOWN = "call_unknown", Actor.PROVIDER, True, Charge.MAYBE
+    # network
+    PAGE_UNREACHABLE = "page_unreachable", Actor.NETWORK, True
+    PAGE_TOO_SLOW = "page_too_slow", Actor.NETWORK, True
+    CONNECTION_FAILED = "connection_failed", Actor.NETWORK, True
+    SENDING_FAILED = "sending_failed", Actor.NETWORK, True
+    STREAM_CUT = "stream_cut", Actor.NETWORK, True, Charge.MAYBE
+    PROXY_FAILED = "proxy_failed", Actor.NETWORK
+    CERTIFICATE_FAILED = "certificate_failed", Actor.NETWORK
+    TLS_FAILED = "tls_failed", Actor.NETWORK
+    # operator
+    DISK_FULL = "disk_full", Actor.OPERATOR, True
+    NO_ROOM_TO_PAINT = "no_room_to_paint", Actor.OPERATOR, True
+    PICTURE_NOT_SAVED = "picture_not_saved", Actor.OPERATOR, False, Charge.YES
+    PICTURE_NOT_RECORDED = "picture_not_recorded", Actor.OPERATOR, False, Charge.YES
+    STORAGE_BROKEN = "storage_broken", Actor.OPERATOR
+    BAD_SETTING = "bad_setting", Actor.OPERATOR
+    MODEL_NOT_FOUND = "model_not_found", Actor.OPERATOR
+    MODEL_UNFIT = "model_unfit", Actor.OPERATOR
+    WRONG_ADDRESS = "wrong_address", Actor.OPERATOR
+    WRONG_PATH = "wrong_path", Actor.OPERATOR
+    REDIRECTED = "redirected", Actor.OPERATOR
+    # us
+    DESIGN_RULE_BROKEN = "design_rule_broken", Actor.US
+    NOT_SENT = "not_sent", Actor.US, True
+    INTERNAL = "internal", Actor.US, True, Charge.MAYBE
+
 
 # `service` is whoever was asked, `console` the place where its keys are looked after.
 _GOOGLE: dict[str, str | int | float] = {"service": "Google", "console": "Google AI Studio"}
-
-
-# Which side of a call a policy refused: what was sent to the model, or what it made.
-_REFUSED: dict[ErrorCode, Literal["input", "output"]] = {
-    ErrorCode.PROMPT_BLOCKED: "input",
-    ErrorCode.ANSWER_BLOCKED: "output",
-    ErrorCode.PICTURE_BLOCKED: "output",
-    ErrorCode.PICTURE_RECITATION: "output",
-}
 
 
 @cache
@@ -101,7 +279,9 @@ class ErrorInfo(BaseModel):
     @property
     def refused(self) -> Literal["input", "output"] | None:
         """Whether a policy refused what was sent or what was made; None where none did."""
-        return _REFUSED.get(self.code)
+        if self.actor is not Actor.POLICY:
+            return None
+        return "input" if self.code is ErrorCode.PROMPT_BLOCKED else "output"
 
     @property
     def message(self) -> str:
@@ -110,19 +290,14 @@ class ErrorInfo(BaseModel):
 
     def sentence(self, language: str) -> str:
         """Return the sentence in a language that the page speaks."""
-        return error_sentences(language)[self.code.value].format_map(_Blank(self.sentence_parameters))
+        # A parameter that is missing reads as a question mark, never as a KeyError.
+        filled = defaultdict(lambda: "?", self.sentence_parameters)
+        return error_sentences(language)[self.code.value].format_map(filled)
 
     @property
     def sentence_parameters(self) -> dict[str, str | int | float]:
         """What fills the sentence in any language: the failure's own parameters; Google where none names a service."""
         return _GOOGLE | self.parameters
-
-
-class _Blank(dict[str, Any]):
-    """Parameters of a sentence; one that is missing reads as a question mark, never as a KeyError."""
-
-    def __missing__(self, key: str) -> str:
-        return "?"
 
 
 class AivistaError(Exception):
@@ -202,7 +377,6 @@ _CLASS_OF_ACTOR: dict[Actor, type[AivistaError]] = {
     Actor.OPERATOR: StorageFailure,
     Actor.US: AivistaError,
 }
-
 
 # Codes whose class is narrower than, or another than, that of who must act.
 _CLASS_OF_CODE: dict[ErrorCode, type[AivistaError]] = {

@@ -1,18 +1,83 @@
-"""The one union of events that a turn streams. Fronts match on the type and end with `assert_never`."""
+"""What a turn tells while it runs (`TurnEvent`), and what it shows and keeps (`Component`).
+
+Fronts match on the type of an event and end with `assert_never`. A turn's components, in order, are what the
+conversation looks like when it is opened again; `component_events` tells them once more.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Literal, TypeAlias
+from types import MappingProxyType
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
 from agent.errors import ErrorInfo
 from agent.messages import ImagePart, Source, TokenUsage, Value
-from agent.pictures import Picture
-from agent.plans import Ask, Plan, Question
-from agent.reviews import Review
+from agent.pictures import Picture, Review
 from agent.trace import StepSummary
+
+Question = Literal["empty", "unsure", "which_part", "no_mask", "not_painted"]
+
+
+class ModelPrice(Value):
+    """What one of the image models of a plan would cost, in US dollars."""
+
+    model_label: str
+    price_usd: float
+
+
+class CapPassed(Value):
+    """A cap that the pictures of a plan would pass: what is spent of it so far, and about what they cost, in US
+    dollars. The conversation's counts every branch, the day's every conversation of the owner's. The turn's is the
+    maximum that was told before it was sent: of that one `price_usd` is the most that the pictures can cost."""
+
+    cap: Literal["conversation", "day", "turn"]
+    cap_usd: float
+    spent_usd: float
+    price_usd: float
+
+    @property
+    def over_usd(self) -> float:
+        """By how much it would be passed."""
+        return self.spent_usd + self.price_usd - self.cap_usd
+
+
+class Plan(Value):
+    """One request for pictures as it would be sent. `call` is its place among those of the turn.
+
+    `model` is the image model's name in the page, `flash`, `pro` or, one beside the other, `both`: then `prices` are
+    those of each, and `number_of_images` counts those of each. `price_usd` an estimate for all its pictures, a
+    review of each included. `notices` are what should be known of a masked edit before it is paid for; the page has a
+    sentence for each under `notice.<code>`. `caps` are those that all plans shown with it would pass together: whoever
+    runs it lets this turn go on beyond them.
+    """
+
+    call: int
+    prompt: str
+    model: str
+    model_label: str
+    aspect_ratio: str
+    resolution: str | None = None
+    number_of_images: int = 1
+    references: tuple[str, ...] = ()
+    editing: str | None = None
+    price_usd: float = 0.0
+    seconds: float = 0.0
+    prices: tuple[ModelPrice, ...] = ()
+    notices: tuple[str, ...] = ()
+    caps: tuple[CapPassed, ...] = ()
+
+
+class Ask(Value):
+    """A call of a tool that waits for the person: its place among the turn's calls, why it waits, and its `arguments`
+    word for word, as JSON. The page has a sentence for each reason under `consent.<reason>`."""
+
+    call: int
+    tool: str
+    reason: str
+    arguments: str
 
 
 class Step(StrEnum):
@@ -216,3 +281,175 @@ TurnEvent: TypeAlias = (
     | TurnStopped
     | TurnDone
 )
+
+
+PanelAction = Literal["regenerate", "vary", "edit", "more_contrast", "warmer"]
+PanelSetting = Literal["brightness", "contrast", "saturation", "warmth", "sharpness"]
+PlanState = Literal["pending", "run", "dropped"]
+ConsentState = Literal["pending", "allowed", "refused"]
+Outcome = Literal["done", "failed", "stopped"]
+
+
+class AgentMessage(Value):
+    """Words of the agent, as Markdown from a model: never trusted as HTML."""
+
+    type: Literal["agent_message"] = "agent_message"
+    text: str
+
+
+class Steps(Value):
+    """What the agent did, one line each, and how long it took in all.
+
+    `outcome` is how the last of the work ended; the first records do not say it.
+    """
+
+    type: Literal["steps"] = "steps"
+    lines: tuple[ThoughtLog, ...]
+    seconds: float
+    outcome: Outcome | None = None
+
+
+class SmartCanvas(Value):
+    """Pictures of one request, by handle, in the order they were asked for; `earlier` are attempts that a review sent
+    back for a better one, best first."""
+
+    type: Literal["smart_canvas"] = "smart_canvas"
+    handles: tuple[str, ...]
+    earlier: tuple[str, ...] = ()
+
+
+class PanelButton(Value):
+    """Something to do next with a picture: its name on the page is `panel.<action>`, and so is what it says for the
+    person when it is pressed, `panel.<action>_said`."""
+
+    action: PanelAction
+
+
+class PanelSlider(Value):
+    """How much of a setting a picture has, from -100 to 100, 0 for none. Its name on the page is `panel.<setting>`.
+
+    `amount` is what the picture was adjusted by already, where the slider stands at first.
+    """
+
+    setting: PanelSetting
+    amount: int = Field(default=0, ge=-100, le=100)
+
+
+class ActionPanel(Value):
+    """What can be done next with a picture. Using it is a turn like any other, with the picture marked."""
+
+    type: Literal["action_panel"] = "action_panel"
+    handle: str
+    buttons: tuple[PanelButton, ...] = ()
+    sliders: tuple[PanelSlider, ...] = ()
+
+
+class PlanCard(Value):
+    """What would be painted. While it is `pending` the person can run, edit or drop it."""
+
+    type: Literal["plan_card"] = "plan_card"
+    plans: tuple[Plan, ...]
+    state: PlanState = "pending"
+
+
+class ConsentCard(Value):
+    """Calls of tools that the person is asked about. While it is `pending` nothing of it runs."""
+
+    type: Literal["consent_card"] = "consent_card"
+    asks: tuple[Ask, ...]
+    state: ConsentState = "pending"
+
+    @property
+    def is_allowed(self) -> bool:
+        """Whether the person let the calls run."""
+        return self.state == "allowed"
+
+
+class AskBack(Value):
+    """A question of the agent in the page's own words, `question.<question>`, which may name the `subject`."""
+
+    type: Literal["ask_back"] = "ask_back"
+    question: Question
+    subject: str = ""
+
+
+class TargetNote(Value):
+    """The person went back to an earlier picture, or forward again: which one their next words change since then."""
+
+    type: Literal["target_note"] = "target_note"
+    change: TargetChanged
+
+
+class SearchNote(Value):
+    """What a search rested on, and the provider's search suggestions exactly as given."""
+
+    type: Literal["search_note"] = "search_note"
+    sources: tuple[Source, ...]
+    suggestions_html: str = ""
+
+
+class FailureNote(Value):
+    """A failure in its place in the thread; `node` names the step that failed, and `rewordings` are other wishes that
+    the policy which refused this one may allow."""
+
+    type: Literal["failure_note"] = "failure_note"
+    error: ErrorInfo
+    node: str = ""
+    rewordings: tuple[str, ...] = ()
+
+
+class InterruptedNote(Value):
+    """The studio ended in the middle of the turn. `may_have_been_charged` counts calls that were sent and whose
+    answer never came. The person can have the turn go on from where it was."""
+
+    type: Literal["interrupted_note"] = "interrupted_note"
+    may_have_been_charged: int = 0
+
+
+class StoppedNote(Value):
+    """The person pressed Stop; everything above it is kept."""
+
+    type: Literal["stopped_note"] = "stopped_note"
+
+
+Component: TypeAlias = Annotated[
+    AgentMessage
+    | Steps
+    | SmartCanvas
+    | ActionPanel
+    | PlanCard
+    | ConsentCard
+    | AskBack
+    | TargetNote
+    | SearchNote
+    | FailureNote
+    | InterruptedNote
+    | StoppedNote,
+    Field(discriminator="type"),
+]
+
+
+def component_events(
+    component: Component, pictures: Mapping[str, Picture] = MappingProxyType({})
+) -> tuple[TurnEvent, ...]:
+    """Return the events that tell what a component shows, but for a decision that was taken; none for what a turn
+    shows only when it rests. `pictures` are those of the conversation by handle: of one that is gone nothing is told.
+    """
+    match component:
+        case AgentMessage():
+            return (TextDelta(text=component.text),)
+        case AskBack():
+            return (QuestionAsked(question=component.question, subject=component.subject),)
+        case TargetNote():
+            return (component.change,)
+        case SearchNote():
+            return (SearchFound(sources=component.sources, suggestions_html=component.suggestions_html),)
+        case SmartCanvas():
+            places = enumerate(component.handles)
+            return tuple(PictureReady(index=n, picture=pictures[one]) for n, one in places if one in pictures)
+        case PlanCard(state="pending"):
+            return (PlanReady(plans=component.plans),)
+        case ConsentCard(state="pending"):
+            return (ConsentAsked(asks=component.asks),)
+        case _:
+            return ()

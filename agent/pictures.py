@@ -1,26 +1,145 @@
-"""A picture of a conversation and its receipt: what was asked against what was got."""
+"""A picture of a conversation: how large it may be, what a review found of it, its receipt, and its short name.
+
+A handle is `#7`, and `#7b` … `#7z`, `#7aa` for what was made from it by editing: uploads and fresh pictures take the
+next free number, an edit keeps the family's number and takes the next letters. None is ever given twice, even when its
+picture is gone, because the conversation's words may still speak of it.
+"""
 
 from __future__ import annotations
 
+import re
+import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from math import log
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import Field
 
 from agent.adjusting.adjustment import Adjustment
 from agent.adjusting.describing import AdjustmentChange
+from agent.errors import ErrorCode, ToolArgumentError
 from agent.messages import ImagePart, PromptMessage, Source, TokenUsage, Value
-from agent.reviews import AskedItem, Review
-from agent.settings import ReferenceMode
+from agent.settings import OPERATOR, ReferenceMode
 
+# How large a picture may be, wherever one comes in or is decoded. `docs/sharing.md` shows these to people.
+MAX_MEGAPIXELS = 64
+MAX_DEEP_MEGAPIXELS = 32  # A larger picture is kept with 8 bits instead of its 16, and its record says so.
+MAX_SIDE_PX = 16_384
+MAX_ASPECT = 100
+MAX_UPLOAD_MEGABYTES = 160  # A photograph of 24 megapixels and 16 bits has up to 145 MB as PNG.
+MAX_VISITOR_UPLOAD_MEGABYTES = 20  # The same for anybody but the studio's owner.
+MAX_MESSAGE_MEGABYTES = 320  # All pictures of one message together.
+MAX_MASK_MEGABYTES = 20
+MAX_PICTURES_PER_MESSAGE = 16
+MODEL_COPY_SIDE_PX = 4096  # The longer side of what a model is shown of a larger picture.
+LOW_MEMORY_MEGAPIXELS = 16  # Offered when the machine has no memory left for a picture within the limits.
+
+
+def upload_limit_megabytes(owner: str) -> int:
+    """Return how large a file may be that this owner of conversations sends."""
+    return MAX_UPLOAD_MEGABYTES if owner == OPERATOR else MAX_VISITOR_UPLOAD_MEGABYTES
+
+
+def fitted_size(width: int, height: int, longest_px: int) -> tuple[int, int]:
+    """Return width and height of a copy whose longer side is at most so many pixels, never larger than the picture."""
+    scale = min(1.0, longest_px / max(width, height, 1))
+    return (width, height) if scale == 1 else (max(1, round(width * scale)), max(1, round(height * scale)))
+
+
+def harden_pillow() -> None:
+    """Set Pillow's process-wide limits, for every decoder in this process; may be called again.
+
+    No warning filter is set: filters are shared by all threads, so the sizes are compared where pictures are opened.
+    """
+    # What the store takes to open is little, and Pillow is much.
+    from PIL import Image, ImageFile
+
+    Image.MAX_IMAGE_PIXELS = MAX_MEGAPIXELS * 1_000_000
+    ImageFile.LOAD_TRUNCATED_IMAGES = False
+
+
+PASS_SCORE = 0.7
+
+# The first records hold checks of the studio's own; the page has a name for each under `check.<name>`.
+Check = Literal["aspect_ratio", "size", "caption", "mask"]
+
+
+class AskedKind(StrEnum):
+    """What a part of a request is about. The page has a word for each under `asked.<kind>`."""
+
+    SUBJECT = "subject"
+    COUNT = "count"
+    ATTRIBUTE = "attribute"
+    TEXT = "text"
+    STYLE = "style"
+    ABSENT = "absent"
+
+
+class AskedItem(Value):
+    """One thing that can be looked for in a picture: the person's own words for it, letter for letter.
+
+    Of `text` the picture must read exactly that; what is `absent` must not be seen.
+    """
+
+    quote: str
+    kind: AskedKind
+
+
+class ChecklistItem(Value):
+    """One thing the person asked for (`wish`, in their words) and what is seen of it (`why`).
+
+    `is_met` is None for what nobody looked at. `check` names a check of the studio's own, in the first records.
+    """
+
+    wish: str
+    is_met: bool | None
+    why: str = ""
+    kind: AskedKind | None = None
+    check: Check | None = None
+
+
+class Review(Value):
+    """What was found. A `score` of None means that nobody looked: the picture passes unreviewed.
+
+    `score`, from 0 to 1, is the reviewer's own judgement: attempts are compared by it, and it is shown to nobody.
+    `lettering` is what the text in the picture actually reads; `feedback` one sentence; `suggestions` what to change
+    in the prompt. `model_label` is who looked; it is empty where no model did.
+    """
+
+    score: float | None = Field(default=None, ge=0, le=1)
+    checklist: tuple[ChecklistItem, ...] = ()
+    lettering: str = ""
+    feedback: str = ""
+    suggestions: tuple[str, ...] = ()
+    model_label: str = ""
+
+    @property
+    def has_passed(self) -> bool:
+        """Whether the picture is good enough, or nobody could say otherwise."""
+        return self.score is None or self.score >= PASS_SCORE
+
+    @property
+    def rank(self) -> float:
+        """By which attempts are compared: an unreviewed picture counts as one that just passes."""
+        return PASS_SCORE if self.score is None else self.score
+
+    @property
+    def looked_at(self) -> tuple[ChecklistItem, ...]:
+        """What was asked for and looked at."""
+        return tuple(item for item in self.checklist if item.is_met is not None)
+
+    @property
+    def has_shortcomings(self) -> bool:
+        """Whether something that was asked for is not there, or the reviewer would send the picture back."""
+        return not self.has_passed or any(item.is_met is False for item in self.checklist)
+
+
+# In a receipt instead of a model's id and label, where the studio itself adjusted the picture.
 EXACT_ADJUSTMENT = "exact-adjustment"
-"""Stands in a receipt for the model's id where the studio itself adjusted the picture, without any model."""
-
 EXACT_ADJUSTMENT_LABEL = "Exact adjustment"
-"""Stands there for the model's label."""
 
 
 class ReferenceRole(StrEnum):
@@ -372,3 +491,80 @@ class StoredPicture:
     def receipt(self) -> Receipt | None:
         """Asked against got; an upload has none."""
         return self.picture.receipt
+
+
+_WRITTEN = re.compile(r"#?\s*(\d{1,6})([b-z]|[a-z]{2,3})?")
+# ASCII neighbours only: in Chinese a handle stands right beside the next word.
+_IN_WORDS = re.compile(r"(?<![0-9A-Za-z_&#])#(\d{1,6})([b-z]|[a-z]{2})?(?![0-9A-Za-z_])", re.IGNORECASE)
+_SHOWN_CHARACTERS = 40
+
+
+class Handle(NamedTuple):
+    """A handle taken apart; `letters` is empty for the first picture of a family."""
+
+    number: int
+    letters: str = ""
+
+    def __str__(self) -> str:
+        return f"#{self.number}{self.letters}"
+
+
+def parse_handle(written: str) -> Handle | None:
+    """Return the handle someone wrote, with or without `#`, in any case or width; None when it is none."""
+    match = _WRITTEN.fullmatch(unicodedata.normalize("NFKC", written).strip().lower())
+    return Handle(int(match[1]), match[2] or "") if match else None
+
+
+def handles_in(text: str) -> tuple[str, ...]:
+    """Return the handles named in words, each once, in order; the pictures need not exist."""
+    found = _IN_WORDS.finditer(unicodedata.normalize("NFKC", text))
+    return tuple(dict.fromkeys(str(Handle(int(match[1]), (match[2] or "").lower())) for match in found))
+
+
+def allot_handle(existing: Iterable[str], *, base: str | None) -> str:
+    """Return the handle for one more picture: of the family of `base` when it was made by editing that one.
+
+    Raises ToolArgumentError(UNKNOWN_HANDLE) when `base` is no handle.
+    """
+    names = tuple(existing)
+    given = [handle for handle in map(parse_handle, names) if handle is not None]
+    if base is None:
+        return str(Handle(max((handle.number for handle in given), default=0) + 1))
+    family = parse_handle(base)
+    if family is None:
+        raise _unknown(base, names)
+    taken = [_rank(handle.letters) for handle in (*given, family) if handle.number == family.number]
+    return str(Handle(family.number, _letters(max(taken) + 1)))
+
+
+def resolve(handle: str, pictures: Iterable[Picture]) -> Picture:
+    """Return the picture of that name, tolerant of a missing `#`, case and width, and never guessing.
+
+    Raises ToolArgumentError(UNKNOWN_HANDLE) that lists the known ones.
+    """
+    known = {picture.handle: picture for picture in pictures}
+    wanted = parse_handle(handle)
+    if wanted is None or str(wanted) not in known:
+        raise _unknown(handle, known)
+    return known[str(wanted)]
+
+
+def _unknown(handle: str, known: Iterable[str]) -> ToolArgumentError:
+    shown = " ".join(handle.split())[:_SHOWN_CHARACTERS] or "(empty)"
+    return ToolArgumentError(ErrorCode.UNKNOWN_HANDLE, handle=shown, known=", ".join(known) or "none yet")
+
+
+def _rank(letters: str) -> int:
+    # The bare number stands for "a", so the letters count 1 (none), 2 (b), … 26 (z), 27 (aa).
+    rank = 0
+    for letter in letters or "a":
+        rank = rank * 26 + ord(letter) - ord("a") + 1
+    return rank
+
+
+def _letters(rank: int) -> str:
+    letters = ""
+    while rank > 0:
+        rank, index = divmod(rank - 1, 26)
+        letters = chr(ord("a") + index) + letters
+    return letters

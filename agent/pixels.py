@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageCms, UnidentifiedImageError
 
 from agent.errors import ErrorCode, RequestRefused
-from agent.picture_limits import LOW_MEMORY_MEGAPIXELS, MAX_MEGAPIXELS, fitted_size, harden_pillow
+from agent.pictures import LOW_MEMORY_MEGAPIXELS, MAX_MEGAPIXELS, fitted_size, harden_pillow
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Floats: TypeAlias = NDArray[np.float32]

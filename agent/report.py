@@ -17,8 +17,8 @@ from typing import Protocol
 
 from pydantic import JsonValue, SecretStr
 
-from agent.components import FailureNote, Steps
 from agent.conversation import Conversation, Turn
+from agent.events import FailureNote, Steps
 from agent.messages import PromptMessage
 from agent.pictures import Picture
 from agent.redaction import object_without_secrets, without_homes

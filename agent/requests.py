@@ -1,4 +1,4 @@
-"""What a person sends: one request for a turn."""
+"""What a person sends: one request for a turn, and what they decide about a plan."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
-from agent.messages import ImagePart, ToolCallPart, whole_characters
+from pydantic import Field
+
+from agent.messages import Asked, ImagePart, ToolCallPart, whole_characters
 from agent.pictures import OriginalFile
 from agent.settings import TurnSettings
 
@@ -103,3 +105,22 @@ class TurnRequest:
         object.__setattr__(self, "text", whole_characters(self.text))
         if self.request_id is not None:
             object.__setattr__(self, "request_id", whole_characters(self.request_id))
+
+
+class PlanEdit(Asked):
+    """What the person changed in a plan before it runs; None leaves a value as it was planned."""
+
+    call: int = 0
+    prompt: str | None = Field(default=None, min_length=1)
+    model: Literal["flash", "pro", "both"] | None = None
+    aspect_ratio: str | None = None
+    resolution: str | None = None
+    number_of_images: int | None = Field(default=None, ge=1, le=4)
+
+
+class Decision(Asked):
+    """What the person decided about a plan: run it, with changes perhaps, or drop it; or about calls that wait for
+    them: let them run or not."""
+
+    run: bool
+    edits: tuple[PlanEdit, ...] = ()

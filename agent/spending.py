@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 
+from agent.events import CapPassed
 from agent.imaging.lettering import wants_lettering
 from agent.imaging.numbers import named_number
 from agent.messages import TokenUsage, Value
-from agent.plans import CapPassed
 from agent.providers.catalogue import IMAGE_ROLES, Catalogue, ModelEntry, ModelRole
 from agent.settings import SearchPolicy, TurnSettings
 from agent.worst_case import (

@@ -23,13 +23,12 @@ from agent.events import TurnEvent, TurnFailed
 from agent.imaging.recipe_desk import RecipeService
 from agent.mcp.states import ServerState
 from agent.pictures import StoredPicture
-from agent.plans import Decision
 from agent.providers.base import PictureBytes, Provider
 from agent.providers.catalogue import Catalogue, ModelRole, catalogue_of
 from agent.providers.key_desk import KeyDesk
 from agent.providers.pool import NO_KEY, ProviderPool
 from agent.redaction import secrets_of
-from agent.requests import TurnRequest
+from agent.requests import Decision, TurnRequest
 from agent.sandbox.runner import Sandbox
 from agent.settings import OPERATOR, Settings, TurnSettings
 from agent.spending import Estimate

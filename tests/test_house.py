@@ -17,9 +17,8 @@ SWALLOWING_NAMES = {"utils", "util", "helpers", "helper", "common", "shared", "m
 FORBIDDEN_IN_AGENT = {"gradio", "gradio_client", "webui"}
 
 LEAVES = """
-adjusting components conversation error_codes errors events expansion_words handles mcp_config
-messages picture_limits pictures pixels plans prompts proxies requests redaction reviews settings
-style_rendering trace untrusted
+adjusting conversation errors events expansion_words library mcp_config messages moved pictures pixels
+prompts proxies requests redaction settings style_rendering trace untrusted
 """
 # From the top down; a module may import from the floors below its own, and from its own room.
 FLOORS: tuple[tuple[str, ...], ...] = (

@@ -17,8 +17,8 @@ from agent.archive.consistency import Contents, PictureFacts
 from agent.archive.kinds import MIME_OF_SUFFIX
 from agent.archive.packing import without_file
 from agent.archive.walking import with_images
-from agent.components import Component, SearchNote
 from agent.conversation import Turn, WholeConversation
+from agent.events import Component, SearchNote
 from agent.messages import ImagePart
 from agent.pictures import Picture
 

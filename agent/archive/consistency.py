@@ -24,19 +24,15 @@ from agent.archive.format import (
 from agent.archive.json_guard import check_json
 from agent.archive.refusals import inconsistent
 from agent.archive.walking import images_in, models_in
-from agent.components import PlanCard
 from agent.conversation import Timing
 from agent.errors import ErrorInfo, RequestRefused
-from agent.events import ThoughtLog
-from agent.handles import parse_handle
+from agent.events import Ask, PlanCard, ThoughtLog
 from agent.imaging.intake import MAX_TEXT_CHARACTERS
 from agent.imaging.masking import Notice, Reason
+from agent.library import plain_tag
 from agent.messages import ImagePart, PromptMessage, SignedPart
-from agent.picture_limits import MAX_MEGAPIXELS, MAX_SIDE_PX
-from agent.pictures import EditNotice, EditRecord, Margins, Placement
-from agent.plans import Ask
+from agent.pictures import MAX_MEGAPIXELS, MAX_SIDE_PX, EditNotice, EditRecord, Margins, Placement, parse_handle
 from agent.settings import TurnSettings
-from agent.storage.gallery_values import plain_tag
 from agent.storage.titles import MAX_TITLE_CHARACTERS
 from agent.storage.workspace import Limits as WorkspaceLimits
 from agent.storage.workspace_names import is_in_the_way, is_name, key_of

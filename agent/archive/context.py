@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
-from agent.components import AgentMessage, Component, SmartCanvas
 from agent.conversation import Turn, TurnState, WholeConversation
-from agent.handles import allot_handle
+from agent.events import AgentMessage, Component, SmartCanvas
 from agent.imaging.intake import check_request, take_in_image
 from agent.messages import ContentPart, ImageOrigin, ImagePart, PromptMessage, Role, TextPart
-from agent.pictures import Picture
+from agent.pictures import Picture, allot_handle
 from agent.settings import TurnSettings
 from agent.storage.titles import title_of
 

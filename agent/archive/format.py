@@ -15,11 +15,10 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import AfterValidator, AwareDatetime, Field, StringConstraints
 from pydantic.json_schema import models_json_schema
 
-from agent.components import Component
 from agent.conversation import MaskedPicture, Timing, TurnState, Writer
+from agent.events import Component
 from agent.messages import ImagePart, PromptMessage, TokenUsage, Value
-from agent.pictures import Blank, DriftRecord, EditRecord, Margins, OriginalFile, Receipt, ReferenceRole
-from agent.reviews import Review
+from agent.pictures import Blank, DriftRecord, EditRecord, Margins, OriginalFile, Receipt, ReferenceRole, Review
 from agent.settings import TurnSettings
 
 FORMAT = "aivista-archive"

@@ -12,7 +12,8 @@ from typing import Literal, TypeAlias
 
 from agent.archive.format import ArchiveLanguage
 from agent.archive.readable_words import word
-from agent.components import (
+from agent.conversation import Turn, TurnState, WholeConversation
+from agent.events import (
     AgentMessage,
     AskBack,
     Component,
@@ -24,7 +25,6 @@ from agent.components import (
     StoppedNote,
     TargetNote,
 )
-from agent.conversation import Turn, TurnState, WholeConversation
 from agent.messages import ImagePart, Source
 from agent.pictures import Picture, Receipt
 

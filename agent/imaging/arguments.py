@@ -10,10 +10,8 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
 
 from agent.errors import ErrorCode, ToolArgumentError
-from agent.handles import parse_handle
 from agent.messages import Value
-from agent.pictures import ReferenceRole
-from agent.reviews import AskedItem, AskedKind
+from agent.pictures import AskedItem, AskedKind, ReferenceRole, parse_handle
 from agent.settings import ReferenceMode
 
 GENERATE_IMAGE = "generate_image"

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 
 from agent.imaging.lettering import asked_lettering
-from agent.reviews import AskedItem, AskedKind
+from agent.pictures import AskedItem, AskedKind
 
 MAX_ITEMS = 10
 _MAX_CHARACTERS = 160

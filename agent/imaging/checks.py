@@ -6,11 +6,10 @@ import io
 
 from PIL import Image, ImageChops, ImageFilter
 
-from agent.pictures import Caption, EditRecord
+from agent.pictures import Caption, EditRecord, Review
 from agent.providers.sketch.lettering import write_into
 from agent.providers.sketch.operations import Position
 from agent.providers.sketch.phrases import is_chinese
-from agent.reviews import Review
 
 # The sketch painter's frame, in shares of the shorter side: the paper around its painting and the strip below it.
 _MARGIN = 0.04

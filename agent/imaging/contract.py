@@ -23,10 +23,9 @@ from agent.imaging.arguments import (
 from agent.imaging.final_prompt import compose
 from agent.imaging.search_wish import requested_search_in_words
 from agent.messages import Value
-from agent.pictures import Fact, Picture, ReferenceRole
+from agent.pictures import AskedKind, Fact, Picture, ReferenceRole
 from agent.providers.base import ToolDeclaration
 from agent.providers.catalogue import Catalogue, ModelEntry, ModelRole
-from agent.reviews import AskedKind
 from agent.settings import ReferenceMode, SearchPolicy, TurnSettings
 
 __all__ = [

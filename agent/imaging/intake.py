@@ -24,7 +24,7 @@ from PIL import Image
 
 from agent.errors import ErrorCode, ProviderFailure, RequestRefused
 from agent.messages import INVISIBLE_LETTERS
-from agent.picture_limits import (
+from agent.pictures import (
     LOW_MEMORY_MEGAPIXELS,
     MAX_ASPECT,
     MAX_DEEP_MEGAPIXELS,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from agent.handles import handles_in
+from agent.pictures import handles_in
 
 _MOST_CHARACTERS = 160
 

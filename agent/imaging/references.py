@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agent.conversation import EditHistory
-from agent.handles import parse_handle, resolve
 from agent.imaging.arguments import ImageAction
 from agent.imaging.final_prompt import without_legend
 from agent.messages import ContentPart, ImageOrigin, ImagePart, PromptMessage, Role, TextPart, Value
-from agent.pictures import Picture
+from agent.pictures import Picture, parse_handle, resolve
 from agent.providers.catalogue import ModelEntry
 from agent.settings import ReferenceMode
 

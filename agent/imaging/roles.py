@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from agent.errors import ErrorCode, RequestRefused
-from agent.handles import parse_handle
 from agent.imaging.arguments import ReferenceUse
-from agent.pictures import ReferenceRole
+from agent.pictures import ReferenceRole, parse_handle
 from agent.providers.catalogue import ModelEntry
 
 _FACES = frozenset({ReferenceRole.FACE})

@@ -11,7 +11,7 @@ import unicodedata
 from dataclasses import dataclass
 
 from agent.events import TargetMove
-from agent.handles import parse_handle
+from agent.pictures import parse_handle
 
 _MOST_CHARACTERS = 2000
 

@@ -28,6 +28,7 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 
+from agent import moved
 from agent.errors import ErrorCode, StorageFailure
 from agent.storage.private_files import make_private_folder, storage_failure
 from agent.storage.writing import Writing
@@ -44,6 +45,14 @@ _TOGETHER = 32
 _log = logging.getLogger(__name__)
 
 
+class _Serializer(JsonPlusSerializer):
+    """Reads values under the modules where earlier versions had them, too; nobody need be warned of those."""
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        with moved.unsaid():
+            return super().loads_typed(data)
+
+
 class Checkpoints(SqliteSaver):
     """The checkpoints of running, waiting and failed turns below `<home>/checkpoints.db`, a turn's id its thread.
 
@@ -51,8 +60,12 @@ class Checkpoints(SqliteSaver):
     """
 
     def __init__(self, connection: sqlite3.Connection, values: Sequence[type], thread: ThreadPoolExecutor) -> None:
-        allowed = tuple((value.__module__, value.__qualname__) for value in values)
-        super().__init__(connection, serde=JsonPlusSerializer(allowed_msgpack_modules=allowed))
+        allowed = tuple(
+            (module, value.__qualname__)
+            for value in values
+            for module in (value.__module__, *moved.modules_before(value.__module__))
+        )
+        super().__init__(connection, serde=_Serializer(allowed_msgpack_modules=allowed))
         self._thread = thread
         self._joint: sqlite3.Cursor | None = None
         self._over: list[str] = []

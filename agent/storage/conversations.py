@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from agent.conversation import Conversation, Turn, TurnState
 from agent.errors import ErrorCode, RequestRefused
 from agent.messages import PromptMessage, Value
-from agent.pictures import DriftRecord, EditRecord, Picture
-from agent.reviews import Review
+from agent.pictures import DriftRecord, EditRecord, Picture, Review
 from agent.storage.kept import KeptConversations
 from agent.storage.signatures import large_signatures
 from agent.storage.titles import subject_title, title_of

@@ -7,7 +7,7 @@ from functools import lru_cache
 from importlib import resources
 from typing import Any
 
-from agent.storage.style_values import Style
+from agent.library import Style
 from agent.style_rendering import StyleLook
 
 # What an entry of the files has beside the style itself.

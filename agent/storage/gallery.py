@@ -11,8 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from agent.pictures import Picture
-from agent.storage.gallery_values import (
+from agent.library import (
     KEPT_FOR,
     GalleryFacets,
     GalleryItem,
@@ -24,6 +23,7 @@ from agent.storage.gallery_values import (
     rank_cursor,
     rank_of,
 )
+from agent.pictures import Picture
 from agent.storage.images import ImageStore
 
 if TYPE_CHECKING:

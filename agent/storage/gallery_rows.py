@@ -25,8 +25,8 @@ from sqlalchemy import (
     update,
 )
 
+from agent.library import GalleryFacets, GalleryItem, GalleryQuery, moment_of
 from agent.pictures import Picture
-from agent.storage.gallery_values import GalleryFacets, GalleryItem, GalleryQuery, moment_of
 from agent.storage.rows import picture_of
 from agent.storage.tables import CONVERSATIONS, PICTURE_TAGS, PICTURES, TURNS
 

@@ -14,6 +14,7 @@ from sqlalchemy import URL, Connection, create_engine, event
 from sqlalchemy.exc import DBAPIError
 
 from agent.errors import ErrorCode, RequestRefused
+from agent.library import GalleryFacets, GalleryFoundBy, GalleryItem, GalleryMatch, GalleryQuery
 from agent.pictures import Picture
 from agent.storage import gallery_rows, gallery_words
 from agent.storage.database import record_failure
@@ -21,7 +22,6 @@ from agent.storage.gallery_index import VectorTables
 from agent.storage.gallery_meaning import PictureMeaning
 from agent.storage.gallery_similar import Alike, SimilarPictures
 from agent.storage.gallery_tasks import Tasks
-from agent.storage.gallery_values import GalleryFacets, GalleryFoundBy, GalleryItem, GalleryMatch, GalleryQuery
 from agent.storage.gallery_words import Term
 from agent.storage.images import ImageStore
 from agent.storage.style_meaning import TextEmbedder

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, select, text
 
+from agent.library import GalleryPlace
 from agent.pictures import Picture
 from agent.storage.curated_styles import curated_styles
 from agent.storage.gallery_rows import ITEM, WITH_CONVERSATION, ItemRow, tags_of
-from agent.storage.gallery_values import GalleryPlace
 from agent.storage.own_styles import owner_key
 from agent.storage.rows import picture_of
 from agent.storage.style_words import is_ideograph

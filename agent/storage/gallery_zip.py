@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 
 from agent.errors import ErrorCode, RequestRefused
+from agent.library import GalleryItem, ZippedPictures
 from agent.pictures import Picture
-from agent.storage.gallery_values import GalleryItem, ZippedPictures
 from agent.storage.private_files import make_private_folder, storage_failure
 
 FOLDER = "temporary"

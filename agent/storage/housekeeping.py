@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from agent.errors import AivistaError, StorageFailure
-from agent.storage.gallery_values import KEPT_FOR
+from agent.library import KEPT_FOR
 from agent.storage.housekeeping_files import (
     BLOBS,
     ORIGINALS,

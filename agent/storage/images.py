@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from agent.errors import ErrorCode, RequestRefused, StorageFailure
 from agent.messages import ImageOrigin, ImagePart
-from agent.picture_limits import MODEL_COPY_SIDE_PX
+from agent.pictures import MODEL_COPY_SIDE_PX
 from agent.storage.disk_reserve import DiskReserve
 from agent.storage.private_files import ContentFolder, StagedFile, file_state, write_private_file
 

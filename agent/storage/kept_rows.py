@@ -13,8 +13,8 @@ from sqlalchemy import Connection, Row, and_, bindparam, exists, func, insert, o
 
 from agent.conversation import ConversationInfo, DeletedConversation, WorkspaceFile
 from agent.errors import ErrorCode, RequestRefused
+from agent.library import KEPT_FOR
 from agent.storage import gallery_rows, workspace_rows
-from agent.storage.gallery_values import KEPT_FOR
 from agent.storage.tables import CONVERSATIONS, PICTURES, TURNS
 from agent.storage.transactions import Transactions
 from agent.storage.trees import newest_below, shown

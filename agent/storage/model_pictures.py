@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agent.messages import ImageOrigin, ImagePart
-from agent.picture_limits import MODEL_COPY_SIDE_PX, fitted_size
+from agent.pictures import MODEL_COPY_SIDE_PX, fitted_size
 
 _PNG_START = b"\x89PNG\r\n\x1a\n"
 _RGB, _RGBA = 2, 6

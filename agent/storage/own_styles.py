@@ -13,8 +13,8 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from agent.errors import ErrorCode, RequestRefused
+from agent.library import Style, StyleDraft, StyleFile
 from agent.storage.private_files import file_state, locked_file, storage_failure, write_private_file
-from agent.storage.style_values import Style, StyleDraft, StyleFile
 
 MOST_STYLES = 200
 MAX_STYLE_IMAGE_BYTES = 1 << 20

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, and_, bindparam, func, select, union_all
 
-from agent.handles import allot_handle
+from agent.pictures import allot_handle
 from agent.storage.tables import CALLS, PICTURES
 
 _P, _C = PICTURES.c, CALLS.c

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import Field, TypeAdapter
+from pydantic import TypeAdapter
 
-from agent.messages import Value
+from agent.library import Preferences
 from agent.settings import Settings, TurnSettings
 from agent.storage.owner_file import OwnerFile
 from agent.storage.presets import PresetStore
@@ -12,13 +12,6 @@ from agent.storage.presets import PresetStore
 _NAME = "preferences.json"
 # On a shared link everybody with a cookie is an owner: whoever chose longest ago is forgotten first.
 _MOST_OWNERS = 2000
-
-
-class Preferences(Value):
-    """The caps that a person is asked at, in US dollars; None is no cap."""
-
-    cap_conversation_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    cap_day_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
 
 _FILE = TypeAdapter(dict[str, Preferences])

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, TypeAdapter, ValidationError
 
 from agent.errors import ErrorCode, RequestRefused
-from agent.messages import Value
+from agent.library import Preset
 from agent.settings import TurnSettings
 from agent.storage.owner_file import OwnerFile
 
@@ -20,14 +20,6 @@ MAX_PRESET_NAME_CHARACTERS = 60
 _NAME = "presets.json"
 # As many owners as have preferences; whoever changed theirs longest ago is forgotten first.
 _MOST_OWNERS = 2000
-
-
-class Preset(Value):
-    """Settings under a name; the name is the owner's own, and theirs once."""
-
-    id: str = Field(max_length=32)
-    name: str
-    settings: TurnSettings
 
 
 def _readable(value: object) -> object:

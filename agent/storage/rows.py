@@ -8,8 +8,8 @@ from typing import Any
 from pydantic import Field, TypeAdapter
 from sqlalchemy import Row
 
-from agent.components import Component
 from agent.conversation import Conversation, MaskedPicture, Timing, Turn, TurnState, WholeConversation, WorkspaceFile
+from agent.events import Component
 from agent.messages import ImageOrigin, ImagePart, PromptMessage, TokenUsage, Value
 from agent.pictures import (
     Blank,
@@ -20,9 +20,9 @@ from agent.pictures import (
     Picture,
     Receipt,
     ReferenceRole,
+    Review,
     shape_of,
 )
-from agent.reviews import Review
 from agent.settings import TurnSettings
 from agent.storage.signatures import PLACES, Place, put_back
 from agent.storage.trees import shown

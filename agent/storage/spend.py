@@ -14,41 +14,13 @@ from collections.abc import Collection
 from datetime import UTC, date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 
-from agent.messages import TokenUsage, Value
+from agent.library import SpendSums, Spent, UnderWay
+from agent.messages import TokenUsage
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from agent.storage.conversations import ConversationStore
-
-
-class Spent(Value):
-    """Dollars, and the tokens by kind; `other_tokens` are those of conversations that are gone and of searches, of
-    which only the number is known."""
-
-    price_usd: float = 0.0
-    usage: TokenUsage = TokenUsage()
-    other_tokens: int = 0
-
-    @property
-    def total_tokens(self) -> int:
-        """All tokens of every kind."""
-        return self.usage.total_tokens + self.other_tokens
-
-
-class SpendSums(Value):
-    """What the owner has spent this month and today, in US dollars."""
-
-    month_usd: float = 0.0
-    day_usd: float = 0.0
-
-
-class UnderWay(Value):
-    """What was spent before a turn asks for more, in US dollars, with what other turns have reserved; `models` are
-    those asked and not answered yet of turns that have reserved nothing."""
-
-    spent_usd: float = 0.0
-    models: tuple[str, ...] = ()
 
 
 class SpendBook:

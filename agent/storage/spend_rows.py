@@ -11,9 +11,10 @@ from sqlalchemy import Connection, Integer, and_, bindparam, case, func, select,
 from sqlalchemy.dialects.sqlite import insert
 
 from agent.conversation import TurnState
+from agent.library import Spent, UnderWay
 from agent.messages import TokenUsage
 from agent.storage.journal import CallState
-from agent.storage.spend import Spent, UnderWay, begins_at, spent_of
+from agent.storage.spend import begins_at, spent_of
 from agent.storage.tables import CALLS, CONVERSATIONS, SPEND_DAYS, TURNS
 
 _C, _T, _S = CONVERSATIONS.c, TURNS.c, SPEND_DAYS.c

@@ -14,8 +14,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from agent.library import MatchReason
 from agent.messages import Value
-from agent.storage.style_values import MatchReason
 
 _LIMIT_BYTES = 16 << 20
 # How long the disk is left alone after it failed: every search would wait for the same lock.

@@ -21,7 +21,7 @@ from importlib import resources
 from itertools import pairwise
 from typing import NamedTuple
 
-from agent.storage.style_values import Style
+from agent.library import Style
 from agent.storage.style_words import Words, is_ideograph, word_set
 
 _STOP_WORDS = word_set(

@@ -7,9 +7,9 @@ import statistics
 from collections.abc import Sequence
 from typing import Protocol
 
+from agent.library import Style
 from agent.messages import Value
 from agent.storage.style_table import EmbeddingModel
-from agent.storage.style_values import Style
 
 FLOOR = 0.6
 _SUREST = 0.95

@@ -15,7 +15,7 @@ from functools import lru_cache
 from importlib import resources
 from typing import NamedTuple
 
-from agent.storage.style_values import MatchKind, MatchReason, Style
+from agent.library import MatchKind, MatchReason, Style
 from agent.storage.style_words import Words, is_ideograph, word_set
 
 _PLURAL = 0.97

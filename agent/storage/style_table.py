@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from agent.library import Style
 from agent.messages import Value
 from agent.storage.lance_folder import OLD_VERSIONS_LIVE, LanceFolder, schema_metadata
-from agent.storage.style_values import Style
 
 # All that people call a style would drown what it looks like.
 _EMBEDDED_ALIASES = 8

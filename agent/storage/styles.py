@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from agent.errors import ErrorCode, RequestRefused
+from agent.library import MatchKind, MatchReason, Style, StyleDraft, StyleMatch
 from agent.storage.curated_styles import curated_descriptions, curated_styles
 from agent.storage.own_styles import OwnStyles, draft_of, owner_key
 from agent.storage.style_cache import Found, SearchCache, cache_key
@@ -19,7 +20,6 @@ from agent.storage.style_descriptions import DescribedStyle, StyleDescriptions
 from agent.storage.style_meaning import FLOOR, TextEmbedder
 from agent.storage.style_naming import Naming, StyleNames
 from agent.storage.style_table import Shelf, StyleIndex
-from agent.storage.style_values import MatchKind, MatchReason, Style, StyleDraft, StyleMatch
 from agent.storage.style_vectors import StyleVectors
 from agent.storage.style_words import Words
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Select, and_, bindparam, delete, insert, select, update
 
-from agent.components import InterruptedNote, SmartCanvas
 from agent.conversation import TurnState
+from agent.events import InterruptedNote, SmartCanvas
 from agent.messages import ImageOrigin
 from agent.storage.call_rows import lose_calls
 from agent.storage.rows import COMPONENTS

@@ -6,8 +6,8 @@ import uuid
 from collections.abc import Collection
 from datetime import datetime
 
-from agent.components import Component, ConsentCard, InterruptedNote, PlanCard, StoppedNote
 from agent.conversation import Turn, TurnState, WholeConversation
+from agent.events import Component, ConsentCard, InterruptedNote, PlanCard, StoppedNote
 from agent.messages import TokenUsage
 from agent.storage.trees import newest_below
 

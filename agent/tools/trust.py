@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pydantic import JsonValue
 
-from agent.components import Component, SearchNote
 from agent.conversation import Turn
+from agent.events import Component, SearchNote
 from agent.fetching.urls import host_of, normalized
 from agent.messages import ContentPart, ImageOrigin, ImagePart, PromptMessage, ToolResultPart, Value
 from agent.untrusted import plain_text

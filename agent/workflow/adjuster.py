@@ -21,15 +21,13 @@ from langgraph.types import Command
 from agent.adjusting import Adjustment, ChangeKind, describe, read_adjustment
 from agent.adjusting.applying import apply_adjustment
 from agent.adjusting.framing import framed_size, with_fixed_crops
-from agent.components import Component, SmartCanvas, TargetNote
 from agent.conversation import Conversation, Turn
 from agent.errors import ErrorCode, ToolArgumentError
-from agent.events import PaintingStarted, PictureReady, Step, ThoughtLog
-from agent.handles import handles_in
+from agent.events import Component, PaintingStarted, PictureReady, SmartCanvas, Step, TargetNote, ThoughtLog
 from agent.history_images import placeholder
 from agent.imaging.arguments import ImageAction, parse_arguments
 from agent.messages import ImageOrigin, ImagePart, PromptMessage, Role, TextPart, ToolCallPart
-from agent.pictures import EXACT_ADJUSTMENT, EXACT_ADJUSTMENT_LABEL, Picture, Receipt, Reference
+from agent.pictures import EXACT_ADJUSTMENT, EXACT_ADJUSTMENT_LABEL, Picture, Receipt, Reference, handles_in
 from agent.workflow.deps import Deps, TurnRuntime, emit, say
 from agent.workflow.results import next_steps
 from agent.workflow.state import TurnProgress

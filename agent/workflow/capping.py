@@ -13,7 +13,8 @@ from math import ceil
 from typing import TypeVar
 
 from agent.errors import ErrorCode, ErrorInfo
-from agent.plans import CapPassed
+from agent.events import CapPassed
+from agent.library import UnderWay
 from agent.providers.catalogue import IMAGE_ROLES
 from agent.spending import (
     A_TRIFLE_USD,
@@ -27,7 +28,7 @@ from agent.spending import (
     picture_price,
     used_up,
 )
-from agent.storage.spend import SpendBook, UnderWay
+from agent.storage.spend import SpendBook
 from agent.workflow.deps import Deps, today
 from agent.workflow.state import TurnProgress
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agent import components, conversation, error_codes, errors, events, messages, pictures, plans, reviews, settings
+from agent import conversation, errors, events, library, messages, pictures, requests, settings
 from agent.imaging import arguments, contract
 from agent.providers import catalogue
-from agent.storage import style_values
 from agent.tools import trust
 from agent.workflow import state
 
 _MODULES = (
-    *(components, conversation, error_codes, errors, events, messages, pictures, plans, reviews, settings),
-    *(arguments, contract, catalogue, style_values, trust, state),
+    *(conversation, errors, events, library, messages, pictures, requests, settings),
+    *(arguments, contract, catalogue, trust, state),
 )
 
 

@@ -28,10 +28,9 @@ from agent.imaging.intents import action_of
 from agent.imaging.references import ResolvedReferences, build_image_messages, part_messages, resolve_references
 from agent.imaging.roles import check_limits, merged_roles
 from agent.messages import ImageOrigin, PromptMessage, Source, ToolCallPart
-from agent.pictures import Fact, MissingStyle, Picture, ReferenceRole, StyleUse
-from agent.plans import PlanEdit
+from agent.pictures import AskedItem, Fact, MissingStyle, Picture, ReferenceRole, StyleUse
 from agent.providers.catalogue import ModelEntry, ModelRole
-from agent.reviews import AskedItem
+from agent.requests import PlanEdit
 from agent.settings import TurnSettings
 from agent.spending import picture_price
 from agent.storage.disk_reserve import ROWS_BYTES

@@ -9,20 +9,19 @@ from collections.abc import Mapping, Sequence
 
 from langgraph.types import Command, interrupt
 
-from agent.components import PlanCard
 from agent.conversation import TurnState
-from agent.events import PlanReady
+from agent.events import CapPassed, ModelPrice, Plan, PlanCard
 from agent.imaging.contract import image_models
 from agent.imaging.edits import codes_before_paying, needs_consent
 from agent.imaging.numbers import named_number
 from agent.messages import ToolResultPart
-from agent.plans import CapPassed, Decision, ModelPrice, Plan, PlanEdit
+from agent.requests import Decision, PlanEdit
 from agent.spending import review_price, worst_review_usd
 from agent.tools.base import error_result
 from agent.workflow.capping import caps_passed, maximum_passed
 from agent.workflow.commissions import Commission, first_round
 from agent.workflow.critic import review_due
-from agent.workflow.deps import Deps, TurnRuntime, emit, today
+from agent.workflow.deps import Deps, TurnRuntime, show, today
 from agent.workflow.presenter import finished_turn
 from agent.workflow.routing import Target, serving_node, settle
 from agent.workflow.state import TurnProgress
@@ -88,8 +87,7 @@ async def shown_first(
     card = PlanCard(plans=plans)
     waiting = finished_turn(deps, {**state, "plan": card}, TurnState.WAITING)
     await deps.records.finish_turn(deps.conversation.id, waiting)
-    emit(runtime, PlanReady(plans=plans))
-    return Command(goto="decision", update={"plan": card})
+    return Command(goto="decision", update={"plan": show(runtime, card)})
 
 
 async def decision(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:

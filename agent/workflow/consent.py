@@ -11,14 +11,13 @@ from typing import NamedTuple
 
 from langgraph.types import Command, interrupt
 
-from agent.components import ConsentCard
 from agent.conversation import TurnState
 from agent.errors import ToolArgumentError
-from agent.events import ConsentAsked
+from agent.events import Ask, CapPassed, ConsentCard
 from agent.messages import ToolCallPart, ToolResultPart
-from agent.plans import Ask, CapPassed, Decision
+from agent.requests import Decision
 from agent.tools.base import Tool, ToolContext
-from agent.workflow.deps import TurnRuntime, emit
+from agent.workflow.deps import TurnRuntime, show
 from agent.workflow.presenter import finished_turn
 from agent.workflow.routing import Target
 from agent.workflow.state import TurnProgress
@@ -67,8 +66,7 @@ async def asked_first(
     card = ConsentCard(asks=asks)
     waiting = finished_turn(deps, {**state, "consent": card}, TurnState.WAITING)
     await deps.records.finish_turn(deps.conversation.id, waiting)
-    emit(runtime, ConsentAsked(asks=asks))
-    return Command(goto="consent", update={"consent": card, "answers": {**state["answers"], **refused}})
+    return Command(goto="consent", update={"consent": show(runtime, card), "answers": {**state["answers"], **refused}})
 
 
 async def asked_about_cost(state: TurnProgress, runtime: TurnRuntime, cap: CapPassed) -> Command[Target]:

@@ -20,9 +20,8 @@ from agent.imaging.checks import refused_review
 from agent.imaging.final_prompt import without_facts
 from agent.imaging.lettering import wants_lettering
 from agent.messages import TokenUsage
-from agent.pictures import Fact, Picture
+from agent.pictures import Fact, Picture, Review
 from agent.providers.catalogue import ModelRole
-from agent.reviews import Review
 from agent.spending import A_TRIFLE_USD, worst_review_usd
 from agent.workflow.capping import spent_within_caps
 from agent.workflow.deps import Deps, TurnRuntime, emit, say, today

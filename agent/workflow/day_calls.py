@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from agent.errors import ErrorCode, RequestRefused
-from agent.plans import CapPassed
+from agent.events import CapPassed
 from agent.providers.catalogue import ModelEntry
 from agent.spending import Caps, SoFar, format_usd, used_up
 from agent.storage.spend import SpendBook

@@ -8,12 +8,12 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from langgraph.runtime import Runtime
 
 from agent.conversation import Conversation, Turn
-from agent.events import Step, ThoughtLog, TurnEvent
+from agent.events import Component, Step, ThoughtLog, TurnEvent, component_events
 from agent.fetching.reading import PageReader
 from agent.imaging.contract import requested_search_in_words
 from agent.messages import TokenUsage
@@ -148,6 +148,7 @@ class Deps:
 
 
 TurnRuntime = Runtime[Deps]
+Shown = TypeVar("Shown", bound=Component)
 
 
 def today() -> date:
@@ -158,6 +159,13 @@ def today() -> date:
 def emit(runtime: TurnRuntime, event: TurnEvent) -> None:
     """Give an event to everyone who follows the turn."""
     runtime.context.publish(event)
+
+
+def show(runtime: TurnRuntime, component: Shown) -> Shown:
+    """Tell what a component shows, and return it for the record."""
+    for event in component_events(component):
+        emit(runtime, event)
+    return component
 
 
 def say(runtime: TurnRuntime, step: Step, **parameters: str | int | float) -> ThoughtLog:

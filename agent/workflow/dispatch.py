@@ -23,12 +23,11 @@ from agent.conversation import Conversation, Turn, TurnState
 from agent.errors import AivistaError, ErrorCode, RequestRefused
 from agent.events import Step, ThoughtLog, TurnFailed, TurnPaused, TurnStopped
 from agent.fetching.reading import PageReader
-from agent.plans import Decision
 from agent.providers.base import Provider
 from agent.providers.catalogue import Catalogue
 from agent.redaction import secrets_of
 from agent.report import log_report, turn_report
-from agent.requests import TurnRequest
+from agent.requests import Decision, TurnRequest
 from agent.sandbox.runner import Sandbox
 from agent.settings import Settings, TurnSettings
 from agent.storage.answer_cache import AnswerCache, fingerprint_of

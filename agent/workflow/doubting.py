@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agent.errors import ToolArgumentError
-from agent.events import QuestionAsked
 from agent.imaging.contract import parse_arguments
 from agent.imaging.intents import holds_question, is_unsure
 from agent.messages import PromptMessage, Role, TextPart, ToolCallPart, ToolResultPart
 from agent.tools.base import error_result
-from agent.workflow.deps import TurnRuntime, emit
+from agent.workflow.deps import TurnRuntime
 from agent.workflow.hearing import Answer
 from agent.workflow.reception import ASK_INSTEAD, after_unsure, asked_back
 from agent.workflow.routing import GENERATE_IMAGE, Target, next_target, settle
@@ -45,9 +44,7 @@ def without_the_unsure(state: TurnProgress, answer: Answer, runtime: TurnRuntime
         case "presenter":
             return "presenter", update
         case "ask":
-            subject = _subject(calls, unsure)
-            emit(runtime, QuestionAsked(question="unsure", subject=subject))
-            asked = asked_back("unsure", subject)
+            asked = asked_back(runtime, "unsure", _subject(calls, unsure))
             update["messages"] = update.get("messages", []) + asked["messages"]
             update["components"] = asked["components"]
             return "presenter", update
@@ -59,8 +56,7 @@ def claimed(claims_so_far: int, runtime: TurnRuntime) -> tuple[Target, TurnProgr
     if not claims_so_far:
         note = PromptMessage(role=Role.PROMPT, parts=(TextPart(text=NOTHING_PAINTED),))
         return "planner", {"messages": [note], "claims": 1}
-    emit(runtime, QuestionAsked(question="not_painted"))
-    return "presenter", asked_back("not_painted")
+    return "presenter", asked_back(runtime, "not_painted")
 
 
 def _is_unsure(call: ToolCallPart, *, has_mask: bool) -> bool:

@@ -10,9 +10,16 @@ from functools import partial
 from langgraph.types import Command
 from pydantic import JsonValue
 
-from agent.components import FailureNote, SearchNote, SmartCanvas
 from agent.errors import AivistaError, ErrorCode, ErrorInfo, ToolArgumentError
-from agent.events import PaintingStarted, PictureFailed, PictureReady, SearchFound, Step
+from agent.events import (
+    FailureNote,
+    PaintingStarted,
+    PictureFailed,
+    PictureReady,
+    SearchNote,
+    SmartCanvas,
+    Step,
+)
 from agent.messages import ToolResultPart
 from agent.tools.base import error_result
 from agent.workflow.adjuster import AdjustmentWish, adjusted, called_adjustment, shown
@@ -20,7 +27,7 @@ from agent.workflow.capping import beyond_sponsored_budget
 from agent.workflow.commissions import Commission, commission, picture_call
 from agent.workflow.confirmer import caps_in_the_way, must_confirm, price_of, shown_first
 from agent.workflow.critic import review_due
-from agent.workflow.deps import TurnRuntime, emit, say
+from agent.workflow.deps import TurnRuntime, emit, say, show
 from agent.workflow.drifting import note_drifts
 from agent.workflow.painting import Painted, add_late, paint
 from agent.workflow.results import settle_paintings
@@ -148,8 +155,8 @@ async def _paint_round(
         if one.more:
             update["components"].append(SmartCanvas(handles=tuple(picture.handle for picture in one.more)))
         if one.suggestions_html or one.sources:
-            emit(runtime, SearchFound(sources=one.sources, suggestions_html=one.suggestions_html))
-            update["components"].append(SearchNote(sources=one.sources, suggestions_html=one.suggestions_html))
+            note = SearchNote(sources=one.sources, suggestions_html=one.suggestions_html)
+            update["components"].append(show(runtime, note))
     attempts = tuple(
         Attempt(slot=slot, round=number, handle=one.picture.handle if one.picture else None, error=one.error)
         for slot, one in zip(advice, painted, strict=True)

@@ -9,9 +9,9 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from agent.components import SmartCanvas
 from agent.conversation import Conversation, Turn, TurnState
 from agent.errors import ErrorCode, RequestRefused
+from agent.events import SmartCanvas
 from agent.imaging import masking
 from agent.imaging.edits import placement_of, regrown
 from agent.messages import ImageOrigin, ImagePart, TokenUsage

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from agent.components import SmartCanvas
 from agent.conversation import Conversation
+from agent.events import SmartCanvas
 from agent.messages import ImageOrigin
 from agent.pictures import EXACT_ADJUSTMENT, Picture
 

@@ -6,9 +6,20 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 
-from agent.components import AgentMessage, SmartCanvas, StoppedNote
 from agent.errors import AivistaError, ErrorCode, ErrorInfo
-from agent.events import PictureReady, TextDelta, TurnDone, TurnEvent, TurnFailed, TurnPaused, TurnStarted, TurnStopped
+from agent.events import (
+    AgentMessage,
+    PictureReady,
+    SmartCanvas,
+    StoppedNote,
+    TextDelta,
+    TurnDone,
+    TurnEvent,
+    TurnFailed,
+    TurnPaused,
+    TurnStarted,
+    TurnStopped,
+)
 from agent.messages import PromptMessage, Role, TextPart
 from agent.workflow.state import Spend, TurnProgress
 

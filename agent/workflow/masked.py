@@ -19,8 +19,7 @@ from agent.imaging import masking
 from agent.imaging.contract import NormalizedRequest
 from agent.imaging.edits import frame_mask, frames_of, notices_of, placement_of
 from agent.messages import ImageOrigin, ImagePart
-from agent.picture_limits import MAX_MASK_MEGABYTES
-from agent.pictures import EditKind, EditRecord, Margins, Picture, PixelSize
+from agent.pictures import MAX_MASK_MEGABYTES, EditKind, EditRecord, Margins, Picture, PixelSize
 from agent.providers.catalogue import ModelEntry
 from agent.storage.images import ImageStore
 from agent.workflow.deps import Deps

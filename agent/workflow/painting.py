@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from math import log
 
-from agent.components import SmartCanvas
 from agent.conversation import Turn
 from agent.errors import AivistaError, ErrorCode, ErrorInfo, StorageFailure
+from agent.events import SmartCanvas
 from agent.imaging import masking
 from agent.imaging.blankness import blank_of, is_see_through
 from agent.imaging.checks import captions_in

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 
 from langgraph.types import Command
 
-from agent.components import AgentMessage, SearchNote
 from agent.errors import ErrorCode, ErrorInfo
-from agent.events import SearchFound, Step, TextDelta, ThoughtLog
+from agent.events import AgentMessage, SearchNote, Step, TextDelta, ThoughtLog
 from agent.imaging.contract import declaration
 from agent.imaging.picture_claims import claims_a_picture
 from agent.messages import Role, ToolCallPart
@@ -21,7 +20,7 @@ from agent.workflow.call_lengths import without_the_too_long
 from agent.workflow.capping import beyond_sponsored_budget, cap_in_the_way, refused_by_cap
 from agent.workflow.commissions import refused_by_locks
 from agent.workflow.consent import asked_about_cost
-from agent.workflow.deps import Deps, TurnRuntime, emit, say, today
+from agent.workflow.deps import Deps, TurnRuntime, emit, say, show, today
 from agent.workflow.doubting import claimed, without_the_unsure
 from agent.workflow.hearing import Answer
 from agent.workflow.reusing import ask_or_reuse
@@ -105,10 +104,7 @@ async def _ask(deps: Deps, name: str, state: TurnProgress, runtime: TurnRuntime)
 def _quoted(answer: Answer, runtime: TurnRuntime) -> list[SearchNote]:
     """Show the works that the words quote, where the model names them."""
     sources = answer.grounding.sources if answer.grounding else ()
-    if not sources:
-        return []
-    emit(runtime, SearchFound(sources=sources))
-    return [SearchNote(sources=sources)]
+    return [show(runtime, SearchNote(sources=sources))] if sources else []
 
 
 def _was_rejected_for_signatures(answer: Answer) -> bool:

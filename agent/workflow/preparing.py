@@ -18,14 +18,16 @@ from agent.imaging.intake import check_request, shown_name, take_in_image
 from agent.imaging.intents import expansion_note, mask_note
 from agent.imaging.roles import read_roles
 from agent.messages import ImageOrigin, ImagePart
-from agent.picture_limits import (
+from agent.pictures import (
     MAX_MEGAPIXELS,
     MAX_MESSAGE_MEGABYTES,
     MAX_PICTURES_PER_MESSAGE,
     MAX_SIDE_PX,
+    Margins,
+    OriginalFile,
+    Picture,
     upload_limit_megabytes,
 )
-from agent.pictures import Margins, OriginalFile, Picture
 from agent.requests import Expansion, KeptUpload, Mask, TurnRequest, UploadSource, upload_number
 from agent.storage.images import ImageStore, StagedImage
 from agent.storage.private_files import StagedFile

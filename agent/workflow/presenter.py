@@ -8,7 +8,9 @@ from contextlib import suppress
 
 from langgraph.types import Command, interrupt
 
-from agent.components import (
+from agent.conversation import Turn, TurnState
+from agent.errors import StorageFailure
+from agent.events import (
     AskBack,
     Component,
     ConsentCard,
@@ -19,10 +21,9 @@ from agent.components import (
     Steps,
     StoppedNote,
     TargetNote,
+    TurnDone,
+    TurnFailed,
 )
-from agent.conversation import Turn, TurnState
-from agent.errors import StorageFailure
-from agent.events import TurnDone, TurnFailed
 from agent.workflow.deps import Deps, TurnRuntime, emit
 from agent.workflow.rewording import reworded
 from agent.workflow.state import Leftovers, TurnProgress

@@ -8,16 +8,14 @@ from typing import Literal
 
 from langgraph.types import Command
 
-from agent.components import AskBack
-from agent.events import QuestionAsked
+from agent.events import AskBack, Question
 from agent.imaging.intake import is_blank_text
 from agent.imaging.intents import is_mask_note
 from agent.imaging.part_wish import points_at_a_part, refers_to_a_mask
 from agent.messages import PromptMessage, Role, TextPart
 from agent.pictures import Picture
-from agent.plans import Question
 from agent.workflow.adjuster import adjustment_wish
-from agent.workflow.deps import TurnRuntime, emit
+from agent.workflow.deps import TurnRuntime, show
 from agent.workflow.state import TurnProgress
 from agent.workflow.undo import undo_wish
 
@@ -51,8 +49,7 @@ def entrance(state: TurnProgress, runtime: TurnRuntime) -> Literal["planner", "r
 async def reception(state: TurnProgress, runtime: TurnRuntime) -> Command[Literal["presenter"]]:
     """Ask back what no model can know."""
     question = _question(state, runtime) or "empty"
-    emit(runtime, QuestionAsked(question=question))
-    return Command(goto="presenter", update=asked_back(question))
+    return Command(goto="presenter", update=asked_back(runtime, question))
 
 
 def _question(state: TurnProgress, runtime: TurnRuntime) -> Question | None:
@@ -93,11 +90,11 @@ def question_before(
     return "which_part" if points_at_a_part(text, picture_count=len(pictures)) else None
 
 
-def asked_back(question: Question, subject: str = "") -> TurnProgress:
-    """Return the update for a question in the page's words: shown to the person, and told to the model in English."""
+def asked_back(runtime: TurnRuntime, question: Question, subject: str = "") -> TurnProgress:
+    """Ask the person in the page's words, and return the update, which tells the model in English."""
     said = PromptMessage(role=Role.MODEL, parts=(TextPart(text=_SAID[question]),))
     return {
-        "components": [AskBack(question=question, subject=subject)],
+        "components": [show(runtime, AskBack(question=question, subject=subject))],
         "messages": [said],
     }
 

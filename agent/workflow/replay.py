@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 
-from agent.components import AgentMessage, AskBack, ConsentCard, FailureNote, PlanCard, SmartCanvas, TargetNote
 from agent.conversation import Conversation, Turn, TurnState
 from agent.errors import ErrorCode, ErrorInfo, RequestRefused
 from agent.events import (
-    ConsentAsked,
+    FailureNote,
     PaintingStarted,
     PictureReady,
-    PlanReady,
-    QuestionAsked,
-    TextDelta,
+    SearchNote,
     TurnDone,
     TurnEvent,
     TurnFailed,
     TurnPaused,
     TurnStarted,
     TurnStopped,
+    component_events,
 )
 from agent.messages import ImageOrigin
 from agent.pictures import Picture
@@ -88,23 +86,8 @@ def told_again(conversation: Conversation, turn: Turn) -> Iterator[TurnEvent]:
     yield TurnStarted(turn_id=turn.id, uploads=turn.uploads)
     pictures = {picture.handle: picture for picture in conversation.all_pictures}
     for component in turn.components:
-        match component:
-            case AgentMessage():
-                yield TextDelta(text=component.text)
-            case AskBack():
-                yield QuestionAsked(question=component.question, subject=component.subject)
-            case TargetNote():
-                yield component.change
-            case SmartCanvas():
-                for index, handle in enumerate(component.handles):
-                    if handle in pictures:
-                        yield PictureReady(index=index, picture=pictures[handle])
-            case PlanCard() if component.state == "pending":
-                yield PlanReady(plans=component.plans)
-            case ConsentCard() if component.state == "pending":
-                yield ConsentAsked(asks=component.asks)
-            case _:
-                pass
+        if not isinstance(component, SearchNote):
+            yield from component_events(component, pictures)
     yield _last(turn)
 
 

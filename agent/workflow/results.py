@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from pydantic import JsonValue
 
 from agent.adjusting.adjustment import Adjustment
-from agent.components import ActionPanel, Component, FailureNote, PanelButton, PanelSlider, SmartCanvas
+from agent.events import ActionPanel, Component, FailureNote, PanelButton, PanelSlider, SmartCanvas
 from agent.messages import ToolCallPart, ToolResultPart
-from agent.pictures import EditVerdict, Picture
-from agent.reviews import PASS_SCORE, Review
+from agent.pictures import PASS_SCORE, EditVerdict, Picture, Review
 from agent.workflow.deps import Deps
 from agent.workflow.routing import Target, settle
 from agent.workflow.state import Attempt, TurnProgress, Work

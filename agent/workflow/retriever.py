@@ -22,9 +22,9 @@ from langgraph.types import Command
 from agent.errors import AivistaError
 from agent.events import Step
 from agent.imaging.arguments import GenerateImageArgs
+from agent.library import MatchKind, StyleMatch
 from agent.messages import ToolCallPart
 from agent.pictures import MissingStyle, MissingStyleReason
-from agent.storage.style_values import MatchKind, StyleMatch
 from agent.storage.styles import SURELY_NAMED
 from agent.workflow.deps import Deps, TurnRuntime, say
 from agent.workflow.meaning import learn_styles, meter_of

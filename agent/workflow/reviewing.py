@@ -17,11 +17,10 @@ from agent.imaging.checklist import matching, traceable
 from agent.imaging.final_prompt import without_facts, without_legend
 from agent.imaging.lettering import reads_as
 from agent.messages import ContentPart, ImageOrigin, ImagePart, PromptMessage, Role, TextPart
-from agent.pictures import Fact, Picture
+from agent.pictures import PASS_SCORE, AskedItem, AskedKind, ChecklistItem, Fact, Picture, Review
 from agent.prompts import prompt
 from agent.providers.base import ChatOptions
 from agent.providers.sketch.phrases import is_chinese
-from agent.reviews import PASS_SCORE, AskedItem, AskedKind, ChecklistItem, Review
 from agent.spending import most_review_tokens
 from agent.workflow.asking import ask_text
 from agent.workflow.commissions import said_by_person

@@ -8,16 +8,15 @@ from collections.abc import Sequence
 from langgraph.types import Command
 from pydantic import JsonValue
 
-from agent.components import SearchNote
 from agent.errors import ErrorCode, ErrorInfo
-from agent.events import SearchFound, Step
+from agent.events import SearchNote, Step
 from agent.messages import PromptMessage, Role, Source, TextPart, ToolCallPart, ToolResultPart, Value
 from agent.pictures import Fact
 from agent.prompts import prompt
 from agent.providers.base import ChatOptions, ToolDeclaration
 from agent.tools.trust import framed
 from agent.workflow.asking import ask_text
-from agent.workflow.deps import Deps, TurnRuntime, emit, say, today
+from agent.workflow.deps import Deps, TurnRuntime, say, show, today
 from agent.workflow.hearing import Answer
 from agent.workflow.routing import SEARCH, Target, serving_node, settle
 from agent.workflow.state import Spend, TurnProgress
@@ -85,10 +84,9 @@ async def searcher(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]
     sources = answer.grounding.sources if answer.grounding else ()
     html = answer.grounding.suggestions_html if answer.grounding else ""
     facts = [_with_source(fact, sources) for fact in findings.facts]
-    emit(runtime, SearchFound(sources=sources, suggestions_html=html))
+    update["components"] = [show(runtime, SearchNote(sources=sources, suggestions_html=html))]
     update["steps"] = [step, say(runtime, Step.SEARCHED, facts=len(facts), sources=len(sources))]
     update |= {"facts": facts, "sources": list(sources), "has_searched": True}
-    update["components"] = [SearchNote(sources=sources, suggestions_html=html)]
     found: dict[str, JsonValue] = {
         "facts": [fact.model_dump() for fact in facts],
         "sources": [{"n": n, "title": one.title, "url": one.url} for n, one in enumerate(sources, 1)],

@@ -7,17 +7,15 @@ from typing import Annotated, TypedDict
 
 from pydantic import Field
 
-from agent.components import Component, ConsentCard, PlanCard
 from agent.conversation import Timing
 from agent.errors import ErrorInfo
-from agent.events import ThoughtLog
+from agent.events import Component, ConsentCard, PlanCard, ThoughtLog
 from agent.imaging.arguments import ImageAction
 from agent.imaging.contract import NormalizedRequest
+from agent.library import StyleMatch
 from agent.messages import PromptMessage, Source, TokenUsage, ToolCallPart, ToolResultPart, Value
-from agent.pictures import Fact, MissingStyle, StyleUse
-from agent.plans import Decision
-from agent.reviews import AskedItem, Review
-from agent.storage.style_values import StyleMatch
+from agent.pictures import AskedItem, Fact, MissingStyle, Review, StyleUse
+from agent.requests import Decision
 
 
 class Spend(Value):

@@ -8,14 +8,13 @@ from collections.abc import Awaitable, Mapping
 
 from langgraph.types import Command
 
-from agent.components import Component, TargetNote
 from agent.errors import AivistaError, ErrorCode, ErrorInfo
-from agent.events import Step, TargetChanged
+from agent.events import Component, Step, TargetChanged, TargetNote
 from agent.messages import ToolCallPart, ToolResultPart
 from agent.tools.base import Tool, ToolAnswer, ToolContext, error_result, failed
 from agent.tools.trust import framed, uses_of_tools
 from agent.workflow.consent import MOST_SHOWN_CHARACTERS, asked_first, needs_click
-from agent.workflow.deps import Deps, TurnRuntime, emit, say
+from agent.workflow.deps import Deps, TurnRuntime, say, show
 from agent.workflow.routing import Target, serving_node, settle
 from agent.workflow.state import TurnProgress
 from agent.workflow.undo import edit_history
@@ -59,8 +58,7 @@ async def tools(state: TurnProgress, runtime: TurnRuntime) -> Command[Target]:
     for answer, _ in answers:
         if answer.target:
             change = TargetChanged(move="back_to", handle=answer.target, before=before)
-            emit(runtime, change)
-            components.append(TargetNote(change=change))
+            components.append(show(runtime, TargetNote(change=change)))
             before = answer.target
     return Command(goto=target, update={**update, "steps": steps, "consent": None, "components": components})
 

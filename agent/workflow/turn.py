@@ -11,12 +11,20 @@ from typing import Any, cast
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
-from agent.components import Component, ConsentCard, PlanCard
 from agent.conversation import Conversation, Turn, TurnState
 from agent.errors import ErrorCode, RequestRefused
-from agent.events import ConsentAsked, PlanReady, Step, ThoughtLog, TurnPaused, TurnStarted
+from agent.events import (
+    Component,
+    ConsentCard,
+    PlanCard,
+    Step,
+    ThoughtLog,
+    TurnPaused,
+    TurnStarted,
+    component_events,
+)
 from agent.messages import ContentPart, PromptMessage, Role, TextPart
-from agent.plans import Decision
+from agent.requests import Decision
 from agent.storage.checkpoints import Checkpoints
 from agent.workflow.deps import Deps
 from agent.workflow.graph import TurnGraph
@@ -74,11 +82,8 @@ class Runner:
     async def _wait_on(self, deps: Deps, live: LiveTurn, so_far: TurnProgress) -> None:
         """Put on record that the turn still waits: without a decision there is nothing to do."""
         await deps.records.finish_turn(deps.conversation.id, finished_turn(deps, so_far, TurnState.WAITING))
-        plan, consent = so_far["plan"], so_far["consent"]
-        if consent is not None:
-            live.publish(ConsentAsked(asks=consent.asks))
-        else:
-            live.publish(PlanReady(plans=plan.plans if plan else ()))
+        for event in component_events(so_far["consent"] or so_far["plan"] or PlanCard(plans=())):
+            live.publish(event)
         live.publish(TurnPaused(turn_id=deps.turn.id))
 
     def forget(self, turn: Turn) -> None:

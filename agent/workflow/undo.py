@@ -11,15 +11,14 @@ from typing import Literal
 
 from langgraph.types import Command
 
-from agent.components import Component, TargetNote
 from agent.conversation import Conversation, EditHistory, Turn
-from agent.events import TargetChanged
+from agent.events import Component, TargetChanged, TargetNote
 from agent.history_images import placeholder
 from agent.imaging.undo_words import UndoWish, read_undo
 from agent.messages import ImageOrigin, PromptMessage, Role, TextPart
 from agent.pictures import Picture
 from agent.workflow.adjuster import adjustment_wish
-from agent.workflow.deps import Deps, TurnRuntime, emit
+from agent.workflow.deps import Deps, TurnRuntime, show
 from agent.workflow.results import next_steps
 from agent.workflow.state import TurnProgress
 
@@ -54,8 +53,7 @@ async def undo(state: TurnProgress, runtime: TurnRuntime) -> Command[Literal["ad
     wish = undo_wish(deps.turn, deps.conversation)
     assert wish is not None
     change = target_change(wish, deps.conversation, deps.turn.editing)
-    emit(runtime, change)
-    components: list[Component] = [TargetNote(change=change)]
+    components: list[Component] = [show(runtime, TargetNote(change=change))]
     # Of a picture that is not there nothing more can be done: another one would be changed than the one meant.
     if wish.rest and not change.missing:
         update: TurnProgress = {"components": components, "words": wish.rest}

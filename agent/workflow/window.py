@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent.components import FailureNote
 from agent.conversation import Turn
 from agent.errors import ErrorCode
+from agent.events import FailureNote
 from agent.history_images import replace_history_images
 from agent.messages import ContentPart, ImagePart, PromptMessage, Role, TextPart, ToolCallPart, ToolResultPart
 from agent.storage.model_pictures import ModelPictures

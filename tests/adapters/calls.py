@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 from langgraph.checkpoint.base import empty_checkpoint
 
 from agent import Value
+from agent.moved import MOVED
 from agent.storage.checkpoints import NAME as CHECKPOINTS
 from agent.storage.checkpoints import Checkpoints
 from agent.storage.journal import CallRecord, CallState, Heard
@@ -16,6 +18,7 @@ from agent.workflow.sponsoring import SPONSOR_ACCOUNT, WINDOW_S, TurnRateLimiter
 
 __all__ = [
     "CHECKPOINTS",
+    "MOVED",
     "SPONSOR_ACCOUNT",
     "WINDOW_S",
     "CallRecord",
@@ -23,6 +26,7 @@ __all__ = [
     "Heard",
     "TurnRateLimiter",
     "foreign_values_made_of_a_checkpoint",
+    "kept_of_an_earlier_version",
 ]
 
 
@@ -40,14 +44,36 @@ class ForeignValue(Value):
 
 async def foreign_values_made_of_a_checkpoint(home: Path, *, is_allowed: bool) -> list[str]:
     """Write a checkpoint with a value of a type that is not ours, read it, and return what was made of it."""
-    config: Any = {"configurable": {"thread_id": "t1", "checkpoint_ns": ""}}
-    generous = await Checkpoints.opened(home, (*VALUES, ForeignValue))
-    foreign = {"branch:to:executor": None, "foreign": ForeignValue(text="rm -rf")}
-    kept: Any = {**empty_checkpoint(), "channel_values": foreign}
-    await generous.aput(config, kept, {"source": "loop", "step": 1}, {})
-    await generous.aclose()
+    await _write(home, ForeignValue(text="rm -rf"))
     ForeignValue.made.clear()
-    reader = await Checkpoints.opened(home, (*VALUES, *([ForeignValue] if is_allowed else [])))
-    await reader.aget_tuple(config)
-    await reader.aclose()
+    await _read(home, (*VALUES, *([ForeignValue] if is_allowed else [])))
     return ForeignValue.made
+
+
+async def kept_of_an_earlier_version(home: Path, value: Any, module: str) -> Any:
+    """Write a checkpoint as when the value's type stood in another module, and return what is read of it now."""
+    kind = type(value)
+    now, kind.__module__ = kind.__module__, module
+    try:
+        await _write(home, value)
+    finally:
+        kind.__module__ = now
+    return await _read(home, VALUES)
+
+
+_CONFIG: Any = {"configurable": {"thread_id": "t1", "checkpoint_ns": ""}}
+
+
+async def _write(home: Path, value: Any) -> None:
+    writer = await Checkpoints.opened(home, (*VALUES, ForeignValue))
+    kept: Any = {**empty_checkpoint(), "channel_values": {"branch:to:executor": None, "value": value}}
+    await writer.aput(_CONFIG, kept, {"source": "loop", "step": 1}, {})
+    await writer.aclose()
+
+
+async def _read(home: Path, values: Sequence[type]) -> Any:
+    reader = await Checkpoints.opened(home, values)
+    found = await reader.aget_tuple(_CONFIG)
+    await reader.aclose()
+    assert found is not None
+    return found.checkpoint["channel_values"]["value"]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from agent import Adjustment, AdjustmentChange, ChangeKind, CropBox, CropRatio, Flip
+from collections.abc import Iterable
+from types import SimpleNamespace
+from typing import Any
+
+from agent import Adjustment, AdjustmentChange, ChangeKind, CropBox, CropRatio, Flip, Question, TurnEvent
 from agent.adjusting import describe, read_adjustment
 from agent.expansion_words import read_expansion
-from agent.handles import Handle, allot_handle, handles_in, next_letter, next_number, parse_handle, resolve
 from agent.imaging.arguments import GenerateImageArgs, ImageAction, ReferenceUse, parse_arguments
 from agent.imaging.final_prompt import ROLE_SENTENCES, compose, without_facts, without_legend
 from agent.imaging.lettering import asked_lettering, reads_as, wants_lettering
@@ -14,15 +17,18 @@ from agent.imaging.part_wish import names_a_picture
 from agent.imaging.picture_claims import claims_a_picture
 from agent.imaging.search_wish import requested_search_in_words
 from agent.imaging.undo_words import UndoWish, read_undo
+from agent.pictures import Handle, allot_handle, handles_in, parse_handle, resolve
 from agent.prompts import prompt
 from agent.workflow.adjuster import adjustment_wish
 from agent.workflow.hearing import hear
 from agent.workflow.listing import MOST_PICTURES, pictures_listing
-from agent.workflow.reception import ASK_INSTEAD, after_unsure, asked_back, question_before
+from agent.workflow.reception import ASK_INSTEAD, after_unsure, question_before
+from agent.workflow.reception import asked_back as _asked_back
 from agent.workflow.reviewing import read_review
 from agent.workflow.rewording import read_rewordings
 from agent.workflow.rewording_rules import reworded_by_rule
 from agent.workflow.searcher import parse_findings
+from agent.workflow.state import TurnProgress
 from agent.workflow.window import answer_open_calls, newest_messages, without_old_signatures
 
 __all__ = [
@@ -76,3 +82,20 @@ __all__ = [
     "without_legend",
     "without_old_signatures",
 ]
+
+
+def asked_back(question: Question, subject: str) -> tuple[TurnProgress, list[TurnEvent]]:
+    """Return what a turn that asks back keeps, and what it tells."""
+    told: list[TurnEvent] = []
+    runtime: Any = SimpleNamespace(context=SimpleNamespace(publish=told.append))
+    return _asked_back(runtime, question, subject), told
+
+
+def next_number(existing: Iterable[str]) -> str:
+    """Return the handle for an upload or a fresh picture."""
+    return allot_handle(existing, base=None)
+
+
+def next_letter(base: str, existing: Iterable[str]) -> str:
+    """Return the handle for a picture made by editing `base`."""
+    return allot_handle(existing, base=base)

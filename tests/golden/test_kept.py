@@ -10,11 +10,14 @@ from typing import Any
 import httpx
 import pytest
 
+from agent import PictureReady, TurnDone, TurnState
 from tests.adapters.recipes import recipe_in
 from tests.adapters.records import faults_in
 from tests.golden.conftest import Golden
 from tests.golden.plain import Plain
 from tests.support.api import served
+from tests.support.scenes import picture
+from tests.support.turns import decide
 
 FOLDER = Path(__file__).parent
 HOMES = sorted(path.stem for path in (FOLDER / "homes").glob("*.zip"))
@@ -29,6 +32,21 @@ async def test_a_home_of_an_earlier_version_shows_what_it_held(version: str, gol
     async with served(tmp_path) as api, api.client() as client:
         golden(f"homes/{version}.json", await described(client))
     assert faults_in(tmp_path) == ()
+
+
+async def test_a_plan_that_rests_since_an_earlier_version_is_painted(tmp_path: Path) -> None:
+    with zipfile.ZipFile(FOLDER / "homes" / "0008.zip") as packed:
+        packed.extractall(tmp_path)
+    async with served(tmp_path, text=[], pictures=[picture()]) as api:
+        turns = [
+            (one.id, turn)
+            for one in await api.studio.conversations.list()
+            for turn in (await api.studio.conversations.get(one.id)).turns
+            if turn.state is TurnState.WAITING
+        ]
+        [(conversation, turn)] = turns
+        events = await decide(api.studio, conversation, turn.id)
+    assert [type(one) for one in events if isinstance(one, PictureReady | TurnDone)] == [PictureReady, TurnDone]
 
 
 @pytest.mark.parametrize("name", ARCHIVES)

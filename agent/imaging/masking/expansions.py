@@ -10,7 +10,7 @@ from agent.errors import RequestRefused
 from agent.imaging.masking import crops, masks
 from agent.imaging.masking.edits import planned
 from agent.imaging.masking.values import DEFAULT_FEATHER_PX, Box, EditPlan, Frame, Margins, MaskProblem, MaskRefusal
-from agent.picture_limits import MAX_MEGAPIXELS, MAX_SIDE_PX
+from agent.pictures import MAX_MEGAPIXELS, MAX_SIDE_PX
 from agent.pixels import Raster, encode_png, open_picture
 
 

@@ -28,7 +28,7 @@ def pixels_digest(data: bytes) -> str:
     """
     from PIL import Image
 
-    from agent.picture_limits import MAX_MEGAPIXELS, harden_pillow
+    from agent.pictures import MAX_MEGAPIXELS, harden_pillow
 
     harden_pillow()
     try:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent import AskBack, ImageOrigin, ImagePart, Picture, PromptMessage, Question, Role, TextPart
+from agent import AskBack, ImageOrigin, ImagePart, Picture, PromptMessage, Question, QuestionAsked, Role, TextPart
 from tests.adapters.language import after_unsure, asked_back, names_a_picture, question_before
 from tests.support.tables import table
 
@@ -147,7 +147,8 @@ def test_whatever_is_written_gets_an_answer(text: str) -> None:
     ],
 )
 def test_a_question_is_shown_to_the_person_and_told_to_the_model(question: Question, said: str) -> None:
-    update = asked_back(question, "a fox")
+    update, told = asked_back(question, "a fox")
+    assert told == [QuestionAsked(question=question, subject="a fox")]
     assert update["components"] == [AskBack(question=question, subject="a fox")]
     assert update["messages"] == [PromptMessage(role=Role.MODEL, parts=(TextPart(text=said),))]
 

@@ -37,9 +37,9 @@ from agent import (
     TurnEvent,
 )
 from agent.imaging.arguments import GenerateImageArgs
+from agent.library import MatchReason
 from agent.providers.base import Embedding
 from agent.storage.curated_styles import curated_styles
-from agent.storage.style_values import MatchReason
 from agent.workflow.retriever import unstyled, with_styles
 from agent.workflow.state import first_progress
 from tests.adapters.catalogue import ModelRole, load_catalogue
