@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from agent.storage.finding import ConversationHit
 
 
+_MOST_REQUEST_CHARACTERS = 200
+
+
 class LostRecords(NamedTuple):
     """A database that could not be read: its name in the home, and the backups that there are, with the newest's
     moment."""
@@ -59,9 +62,14 @@ class KeptThings:
 
     # Conversations
 
-    async def new_conversation(self, owner: str = "local") -> Conversation:
-        """Return a new, empty conversation."""
-        return await self._records.create(owner)
+    async def new_conversation(self, owner: str = "local", request_id: str | None = None) -> Conversation:
+        """Return a new, empty conversation; for a `request_id`, the one that the same request of the owner began.
+
+        It is the same one in every process, also when several ask at once, and after a restart. One that was deleted
+        since is not returned: a new one is begun, and the request is that one's from then on. Raises ValueError for a
+        `request_id` that is not 1 to 200 characters long.
+        """
+        return await self._records.create(owner, request_id=_checked_request(request_id))
 
     async def conversation(self, conversation_id: str, owner: str = "local") -> Conversation:
         """Return a conversation. Raises RequestRefused when the owner has none of that id."""
@@ -212,3 +220,11 @@ class KeptThings:
     def traces(self) -> Traces:
         """The steps of every turn, by conversation: whose that is, is for the caller to ask first."""
         return self._records.traces
+
+
+def _checked_request(request_id: str | None) -> str | None:
+    if request_id is None:
+        return None
+    if not 0 < len(request_id) <= _MOST_REQUEST_CHARACTERS:
+        raise ValueError(f"a request id has 1 to {_MOST_REQUEST_CHARACTERS} characters, not {len(request_id)}")
+    return whole_characters(request_id)

@@ -18,6 +18,7 @@ from agent.errors import AivistaError, ErrorCode, RequestRefused
 from agent.events import TurnEvent
 from agent.kept_things import KeptThings
 from agent.mcp.states import ServerState
+from agent.messages import whole_characters
 from agent.pictures import Picture, StoredPicture
 from agent.plans import Decision
 from agent.providers.base import PictureBytes, Provider
@@ -271,6 +272,15 @@ class Studio(KeptThings):
         live = self._turns.go_on(conversation_id, turn_id, owner, self._key(owner, key), decision=decision)
         async for event in live.follow():
             yield event
+
+    async def conversation_of_request(self, request_id: str, owner: str = "local") -> str | None:
+        """Return the id of the owner's conversation in which a turn was sent under this name, the newest of several.
+
+        The turn may wait, run or be over, in whichever process. None without any, and for a deleted conversation.
+        """
+        request_id = whole_characters(request_id)
+        found = self._dispatch.place_of(request_id, owner) if self._dispatch is not None else None
+        return found or await self._records.of_request(request_id, owner)
 
     async def retry(
         self, conversation_id: str, turn_id: str, *, owner: str = "local", key: SecretStr | None = None

@@ -31,7 +31,8 @@ class KeptConversations(OpenedRecords):
     async def create(self, owner: str, title: str = "", request_id: str | None = None) -> Conversation:
         """Return a new, empty conversation. A title given here is the person's own.
 
-        The same request of the same owner begins one conversation, however often and wherever it comes.
+        The same request of the same owner begins one conversation, however often and wherever it comes. One that was
+        deleted since is not returned: its request is free for a new one.
         """
         now = datetime.now(UTC)
         conversation = Conversation(id=secrets.token_hex(16), owner=owner, title=title, created_at=now, updated_at=now)
@@ -43,6 +44,10 @@ class KeptConversations(OpenedRecords):
         if found == conversation.id:
             self._open.put(conversation)
         return found
+
+    async def of_request(self, request_id: str, owner: str) -> str | None:
+        """Return the owner's conversation in which a turn of this request is on record or waits, in any process."""
+        return await self._call(lambda: self._records.kept.of_request(request_id, owner))
 
     async def get(self, conversation_id: str, owner: str) -> Conversation:
         """Return the conversation as it is on record; its pictures come without `answer` (see `answer_of`).

@@ -40,7 +40,8 @@ _NEXT_POSITION = (
     .scalar_subquery()
 )
 _ADD_CONVERSATION = insert(CONVERSATIONS)
-_BEGUN_BY = select(_C.id).where(_C.owner == bindparam("whose"), _C.request_id == bindparam("request"))
+_BEGUN_BY = select(_C.id, _C.deleted_at).where(_C.owner == bindparam("whose"), _C.request_id == bindparam("request"))
+_FREE_REQUEST = update(CONVERSATIONS).where(_THIS).values(request_id=None)
 _ADD_TURN = insert(TURNS).values(position=_NEXT_POSITION)
 _ADD_PICTURE = insert(PICTURES).values(owner=select(_C.owner).where(_C.id == bindparam("within")).scalar_subquery())
 _NEXT_VERSION = {"version": _C.version + 1}
@@ -163,13 +164,16 @@ class Records:
 
     def create(self, conversation: Conversation, request_id: str | None = None) -> str:
         """Record a conversation that has no turn yet and return its id; or that of the one that the same request of
-        the same owner began before."""
+        the same owner began before, where it is not deleted. One that is gives its request away."""
         row = conversation.model_dump(include={"id", "owner", "title", "created_at", "updated_at"})
         with self.db.writing() as connection:
             if request_id is not None:
-                known = connection.scalar(_BEGUN_BY, {"whose": conversation.owner, "request": request_id})
+                asked = {"whose": conversation.owner, "request": request_id}
+                known = connection.execute(_BEGUN_BY, asked).one_or_none()
+                if known is not None and known.deleted_at is None:
+                    return str(known.id)
                 if known is not None:
-                    return str(known)
+                    connection.execute(_FREE_REQUEST, {"key": known.id})
             connection.execute(
                 _ADD_CONVERSATION, {**row, "is_named": bool(conversation.title), "request_id": request_id}
             )

@@ -49,6 +49,15 @@ async def test_a_turn_streams_words_steps_and_a_picture_and_ends_with_done(clien
         assert (await client.get(image["url"], params={"form": form})).content.startswith(b"\x89PNG")
 
 
+async def test_the_same_request_begins_one_conversation_and_leaves_its_title(client: httpx.AsyncClient) -> None:
+    asked = {"title": "Foxes", "request_id": "r1"}
+    first = (await client.post(CONVERSATIONS, json=asked)).json()
+    await client.patch(f"{CONVERSATIONS}/{first['id']}", json={"title": "Owls"})
+    again = await client.post(CONVERSATIONS, json=asked)
+    assert (again.status_code, again.json()["id"], again.json()["title"]) == (201, first["id"], "Owls")
+    assert (await client.post(CONVERSATIONS, json=asked | {"request_id": ""})).status_code == 422
+
+
 async def test_conversations_are_named_pinned_searched_deleted_and_brought_back(client: httpx.AsyncClient) -> None:
     async def listed(**asked: str) -> list[str]:
         return [one["id"] for one in (await client.get(CONVERSATIONS, params=asked)).json()["conversations"]]
