@@ -18,6 +18,7 @@ from agent.errors import ErrorCode, RequestRefused
 from agent.events import TargetChanged
 from agent.messages import ImageOrigin, ImagePart, PromptMessage, TokenUsage, Value
 from agent.pictures import Margins, Picture, ReferenceRole
+from agent.requests import NO_PICTURE
 from agent.reviews import PASS_SCORE
 from agent.settings import TurnSettings
 
@@ -58,6 +59,7 @@ class Turn(Value):
 
     `messages` are what the turn added to the history, the person's own first; `components` are what it shows.
     `parent` is the id of the turn it follows: several turns with the same one are branches of the conversation.
+    `editing` is empty where no picture was to be changed, and None where it was the newest.
     `roles` says what some of the `references` are for. `provider` names the one that served it; the same `request_id`
     twice runs once. `mask` and `feather_px` are those of `editing`, as in `MaskedPicture`; `more_masks` are of other
     pictures that change, too. `margins` is what `editing` grows by instead. `maximum_usd` is the most it may cost, as
@@ -89,6 +91,16 @@ class Turn(Value):
     seconds: float = 0.0
     timings: tuple[Timing, ...] = ()
     is_imported: bool = False
+
+    @property
+    def starts_anew(self) -> bool:
+        """Whether the person wanted a new picture, whatever there was before."""
+        return self.editing == ""
+
+    @property
+    def asked_editing(self) -> str | None:
+        """What a request says in `editing` to be the same."""
+        return NO_PICTURE if self.starts_anew else self.editing
 
     @property
     def has_area(self) -> bool:

@@ -399,7 +399,7 @@ class Dispatch:
         house = self._house
         if turn.settings.budget_usd is not None:
             return turn.settings.budget_usd
-        marked = {turn.editing, *turn.references, *(one.handle for one in turn.uploads)} - {None}
+        marked = {turn.editing, *turn.references, *(one.handle for one in turn.uploads)} - {None, ""}
         guess = turn_estimate(
             house.catalogue,
             turn.provider,

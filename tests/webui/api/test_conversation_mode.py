@@ -219,6 +219,18 @@ async def test_the_library_is_searched_and_grown(client: httpx.AsyncClient) -> N
     assert (await client.get(own)).json()["code"] == "style_not_found"
 
 
+async def test_with_no_picture_to_change_the_words_make_a_new_one(client: httpx.AsyncClient) -> None:
+    conversation = await begun(client)
+    await sent(client, conversation, "a red fox", settings=QUIET)
+    wishes = [("make it black and white", None, ["#1"]), ("make a black and white fox", "none", [])]
+    for words_said, editing, parents in wishes:
+        events = await sent(client, conversation, words_said, settings=QUIET, editing=editing)
+        [made] = [one.data for one in events if one.event == "image"]
+        picture = (await client.get(f"{CONVERSATIONS}/{conversation}/pictures")).json()["pictures"][-1]
+        turn = (await client.get(f"{CONVERSATIONS}/{conversation}")).json()["turns"][-1]
+        assert (picture["handle"], picture["parents"], turn["editing"]) == (made["handle"], parents, editing)
+
+
 async def test_null_is_the_same_as_left_out_and_an_unknown_file_of_a_form_is_refused(client: httpx.AsyncClient) -> None:
     conversation = await begun(client)
     nulls = dict.fromkeys(("images", "mask", "expand", "editing", "references", "roles", "request_id"))
