@@ -327,6 +327,19 @@ class Conversation(Value):
         )
 
 
+class TurnsPage(Value):
+    """Some turns of the branch that is shown, in the order they came, and the pictures that they brought or show.
+
+    `forks` are those of `Conversation`, for these turns. `earlier` leads to the page before, as its `before`; None at
+    the beginning.
+    """
+
+    turns: tuple[Turn, ...] = ()
+    pictures: tuple[Picture, ...] = ()
+    forks: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    earlier: str | None = None
+
+
 def _spelt(handle: str) -> str:
     """Return a handle as it is kept, whether somebody wrote it with `#` or without."""
     return "#" + handle.strip().lstrip("#").lower()

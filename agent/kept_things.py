@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from agent.conversation import Conversation, ConversationInfo, DeletedConversation
+from agent.conversation import Conversation, ConversationInfo, DeletedConversation, TurnsPage
 from agent.imaging.recipe_desk import RecipeService
 from agent.messages import whole_characters
 from agent.pictures import StoredPicture
@@ -74,6 +74,16 @@ class KeptThings:
     async def conversation(self, conversation_id: str, owner: str = "local") -> Conversation:
         """Return a conversation. Raises RequestRefused when the owner has none of that id."""
         return await self._records.get(conversation_id, owner)
+
+    async def turns_page(
+        self, conversation_id: str, owner: str = "local", *, before: str | None = None, limit: int = 50
+    ) -> TurnsPage:
+        """Return a page of the turns of the branch that is shown, with the pictures that they show: the newest, or
+        those before the turn `before`. No other turn is read.
+
+        Raises RequestRefused when the owner has no such conversation, or no such turn is shown in it.
+        """
+        return await self._records.turns_page(conversation_id, owner, before, max(1, limit))
 
     async def conversations(self, owner: str = "local", limit: int = 50, offset: int = 0) -> list[ConversationInfo]:
         """Return the owner's conversations, the pinned first, then the newest; neither empty nor deleted ones."""

@@ -21,7 +21,15 @@ from agent.storage.call_rows import CallRows
 from agent.storage.database import open_database
 from agent.storage.kept_rows import KeptRows
 from agent.storage.picture_slots import next_slots, reserved_handles, reserved_slot
-from agent.storage.rows import changed_details, changed_turn, conversation_of, picture_of, turn_of
+from agent.storage.rows import (
+    PICTURE_COLUMNS,
+    TURN_COLUMNS,
+    changed_details,
+    changed_turn,
+    conversation_of,
+    picture_of,
+    turn_of,
+)
 from agent.storage.sweeping import SweepRows
 from agent.storage.tables import CONVERSATIONS, PICTURES, TURNS
 from agent.storage.trace_rows import TraceRows
@@ -72,23 +80,18 @@ _TAKE_UP = update(TURNS).where(_THIS_TURN).values(state=TurnState.RUNNING.value,
 _REPLACE_PICTURE = update(PICTURES).where(_THIS_PICTURE, _P.digest == bindparam("content"))
 _DETAILS = select(_P.details).where(_THIS_PICTURE)
 _SET_DETAILS = update(PICTURES).where(_THIS_PICTURE).values(details=bindparam("new_details"), is_indexed=False)
-_TURN = (
-    *(_T.id.label("turn_id"), _T.parent, _T.text, _T.state, _T.started_at, _T.price_usd),
-    *(_T.messages, _T.signatures, _T.components, _T.details, _T.is_imported),
-)
-_ONE_TURN = select(*_TURN).where(_THIS_TURN)
+_ONE_TURN = select(*TURN_COLUMNS).where(_THIS_TURN)
 _TURNS_OF = (
     select(
         *(_C.id, _C.owner, _C.title, _C.created_at, _C.updated_at, _C.is_pinned, _C.head, _C.version, _C.deleted_at),
-        *_TURN,
+        *TURN_COLUMNS,
     )
     .select_from(CONVERSATIONS.outerjoin(TURNS))
     .where(_THIS)
     .order_by(_T.position)
 )
-_PICTURE = (_P.handle, _P.turn_id, _P.created_at, _P.is_marked, _P.receipt, _P.details, _P.deleted_at)
-_PICTURES_OF = select(*_PICTURE).where(_P.conversation_id == bindparam("key")).order_by(_P.position)
-_BROUGHT_BY = select(*_PICTURE).where(
+_PICTURES_OF = select(*PICTURE_COLUMNS).where(_P.conversation_id == bindparam("key")).order_by(_P.position)
+_BROUGHT_BY = select(*PICTURE_COLUMNS).where(
     _P.conversation_id == bindparam("key"), _P.turn_id == bindparam("turn"), _P.call == bindparam("by"), _P.call != ""
 )
 _LAST_POSITION = select(func.max(_P.position)).where(_P.conversation_id == bindparam("key"))

@@ -231,6 +231,20 @@ async def test_with_no_picture_to_change_the_words_make_a_new_one(client: httpx.
         assert (picture["handle"], picture["parents"], turn["editing"]) == (made["handle"], parents, editing)
 
 
+async def test_turns_are_read_in_pages(client: httpx.AsyncClient) -> None:
+    conversation = await begun(client)
+    for said in ("a red fox", "a blue owl"):
+        await sent(client, conversation, said, settings=QUIET)
+    url, whole = f"{CONVERSATIONS}/{conversation}/turns", (await client.get(f"{CONVERSATIONS}/{conversation}")).json()
+    newest = (await client.get(url, params={"limit": 1})).json()
+    oldest = (await client.get(url, params={"limit": 1, "before": newest["earlier"]})).json()
+    assert [*oldest["turns"], *newest["turns"]] == whole["turns"]
+    assert [*oldest["pictures"], *newest["pictures"]] == whole["pictures"]
+    assert (oldest["earlier"], (await client.get(url)).json()["turns"]) == (None, whole["turns"])
+    for asked, status in (({"before": "nothing"}, 404), ({"limit": 0}, 422), ({"limit": 201}, 422)):
+        assert (await client.get(url, params=asked)).status_code == status
+
+
 async def test_null_is_the_same_as_left_out_and_an_unknown_file_of_a_form_is_refused(client: httpx.AsyncClient) -> None:
     conversation = await begun(client)
     nulls = dict.fromkeys(("images", "mask", "expand", "editing", "references", "roles", "request_id"))
