@@ -24,6 +24,7 @@ from .conversation import EditState as EditState
 from .conversation import MaskedPicture as MaskedPicture
 from .conversation import Timing as Timing
 from .conversation import Turn as Turn
+from .conversation import TurnsPage as TurnsPage
 from .conversation import TurnState as TurnState
 from .conversation import WholeConversation as WholeConversation
 from .conversation import WorkspaceFile as WorkspaceFile

@@ -17,6 +17,7 @@ from agent.errors import ErrorCode, RequestRefused
 from agent.events import Component, SmartCanvas, TargetChanged, TargetNote
 from agent.messages import ImageOrigin, ImagePart, PromptMessage, TokenUsage, Value
 from agent.pictures import PASS_SCORE, Margins, Picture, ReferenceRole
+from agent.requests import NO_PICTURE
 from agent.settings import TurnSettings
 
 # A handle that nobody gave may be a whole text.
@@ -56,6 +57,7 @@ class Turn(Value):
 
     `messages` are what the turn added to the history, the person's own first; `components` are what it shows.
     `parent` is the id of the turn it follows: several turns with the same one are branches of the conversation.
+    `editing` is empty where no picture was to be changed, and None where it was the newest.
     `roles` says what some of the `references` are for. `provider` names the one that served it; the same `request_id`
     twice runs once. `mask` and `feather_px` are those of `editing`, as in `MaskedPicture`; `more_masks` are of other
     pictures that change, too. `margins` is what `editing` grows by instead. `maximum_usd` is the most it may cost, as
@@ -87,6 +89,16 @@ class Turn(Value):
     seconds: float = 0.0
     timings: tuple[Timing, ...] = ()
     is_imported: bool = False
+
+    @property
+    def starts_anew(self) -> bool:
+        """Whether the person wanted a new picture, whatever there was before."""
+        return self.editing == ""
+
+    @property
+    def asked_editing(self) -> str | None:
+        """What a request says in `editing` to be the same."""
+        return NO_PICTURE if self.starts_anew else self.editing
 
     @property
     def has_area(self) -> bool:
@@ -310,6 +322,19 @@ class Conversation(Value):
         raise RequestRefused(
             ErrorCode.PICTURE_DELETED if wanted in self.gone else ErrorCode.PICTURE_NOT_FOUND, handle=shown
         )
+
+
+class TurnsPage(Value):
+    """Some turns of the branch that is shown, in the order they came, and the pictures that they brought or show.
+
+    `forks` are those of `Conversation`, for these turns. `earlier` leads to the page before, as its `before`; None at
+    the beginning.
+    """
+
+    turns: tuple[Turn, ...] = ()
+    pictures: tuple[Picture, ...] = ()
+    forks: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    earlier: str | None = None
 
 
 def _spelt(handle: str) -> str:

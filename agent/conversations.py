@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agent.conversation import Conversation, ConversationInfo, DeletedConversation
+from agent.conversation import Conversation, ConversationInfo, DeletedConversation, TurnsPage
 from agent.errors import ErrorCode, RequestRefused
 from agent.messages import whole_characters
 from agent.storage.conversations import ConversationStore
@@ -15,6 +15,8 @@ from agent.storage.quota import Quota
 
 if TYPE_CHECKING:
     from agent.storage.finding import ConversationHit
+
+_MAX_REQUEST_CHARACTERS = 200
 
 
 @dataclass(frozen=True)
@@ -29,13 +31,30 @@ class Conversations:
     _is_running: Callable[[str, str], bool]
     _stop: Callable[[str, str], Awaitable[bool]]
 
-    async def create(self, owner: str = "local") -> Conversation:
-        """Return a new, empty conversation."""
-        return await self._records.create(owner)
+    async def create(self, owner: str = "local", request_id: str | None = None) -> Conversation:
+        """Return a new, empty conversation; for a `request_id`, the one that the same request of the owner began.
+
+        It is the same one in every process, also when several ask at once, and after a restart. One that was deleted
+        since is not returned: a new one is begun, and the request is that one's from then on. Raises ValueError for a
+        `request_id` that is not 1 to 200 characters long.
+        """
+        if request_id is not None and not 0 < len(request_id) <= _MAX_REQUEST_CHARACTERS:
+            raise ValueError(f"a request id has 1 to {_MAX_REQUEST_CHARACTERS} characters, not {len(request_id)}")
+        return await self._records.create(owner, request_id=request_id and whole_characters(request_id))
 
     async def get(self, conversation_id: str, owner: str = "local") -> Conversation:
         """Return a conversation."""
         return await self._records.get(conversation_id, owner)
+
+    async def turns_page(
+        self, conversation_id: str, owner: str = "local", *, before: str | None = None, limit: int = 50
+    ) -> TurnsPage:
+        """Return a page of the turns of the branch that is shown, with the pictures that they show: the newest, or
+        those before the turn `before`. No other turn is read.
+
+        Raises RequestRefused where no such turn is shown.
+        """
+        return await self._records.turns_page(conversation_id, owner, before, max(1, limit))
 
     async def list(self, owner: str = "local", limit: int = 50, offset: int = 0) -> Sequence[ConversationInfo]:
         """Return the owner's conversations, the pinned first, then the newest; neither empty nor deleted ones."""

@@ -14,6 +14,8 @@ from agent.messages import Asked, ImagePart, ToolCallPart, whole_characters
 from agent.pictures import OriginalFile
 from agent.settings import TurnSettings
 
+# What `TurnRequest.editing` says when no picture is to be changed.
+NO_PICTURE = "none"
 _UPLOAD = re.compile(r"upload:([0-9]{1,4})")
 
 
@@ -71,14 +73,15 @@ class TurnRequest:
     """What the person sends: words, pictures, and what they chose for this turn.
 
     `images` takes bytes, paths, pairs of a file name and bytes, or `KeptUpload`. `editing` is the handle of the picture
-    marked to be changed, `references` those marked as references; `roles` says by handle what some of them are for,
-    each a `agent.pictures.ReferenceRole` (subject, product, face, style, palette, pose, layout, background, text). With
-    a `mask`, nothing outside of it changes; several masks are of one picture each, and each picture is changed by
-    itself. With `expand`, nothing of the picture itself changes. The same `request_id` twice runs once, also after a
-    restart. `instead_of` is a turn that was said otherwise: this one stands beside it, as a
-    branch of its own. `maximum_usd` is the most that the person was told it can cost: the turn asks before it passes
-    that; None takes what the studio reckons itself. `repeats` is a call for a picture that is carried out as it stands:
-    the planner is not asked. Halves of characters in the words, and in `request_id`, become U+FFFD.
+    marked to be changed; with `none` the words make a new picture and lean on no earlier one that they do not name;
+    without it they are about the newest. `references` are the handles of those marked as references; `roles` says by
+    handle what some of them are for, each a `agent.pictures.ReferenceRole` (subject, product, face, style, palette,
+    pose, layout, background, text). With a `mask`, nothing outside of it changes; several masks are of one picture
+    each, and each picture is changed by itself. With `expand`, nothing of the picture itself changes. The same
+    `request_id` twice runs once, also after a restart. `instead_of` is a turn that was said otherwise: this one stands
+    beside it, as a branch of its own. `maximum_usd` is the most that the person was told it can cost: the turn asks
+    before it passes that; None takes what the studio reckons itself. `repeats` is a call for a picture that is carried
+    out as it stands: the planner is not asked. Halves of characters in the words, and in `request_id`, become U+FFFD.
     """
 
     text: str
@@ -93,6 +96,11 @@ class TurnRequest:
     instead_of: str | None = None
     maximum_usd: float | None = None
     repeats: ToolCallPart | None = None
+
+    @property
+    def marked(self) -> tuple[str, ...]:
+        """The handles of the pictures that it marks, the one to be changed first."""
+        return (*((self.editing,) if self.editing not in (None, "", NO_PICTURE) else ()), *self.references)
 
     @property
     def masks(self) -> tuple[Mask, ...]:

@@ -22,6 +22,7 @@ from agent.errors import AivistaError, ErrorCode, RequestRefused
 from agent.events import TurnEvent, TurnFailed
 from agent.imaging.recipe_desk import RecipeService
 from agent.mcp.states import ServerState
+from agent.messages import whole_characters
 from agent.pictures import StoredPicture
 from agent.providers.base import PictureBytes, Provider
 from agent.providers.catalogue import Catalogue, ModelRole, catalogue_of
@@ -631,6 +632,15 @@ class Turns:
     def is_running(self, conversation_id: str, owner: str = "local") -> bool:
         """Whether a turn of the conversation is at work or waits."""
         return bool(self._studio._running(conversation_id, owner))
+
+    async def conversation_of_request(self, request_id: str, owner: str = "local") -> str | None:
+        """Return the id of the owner's conversation in which a turn was sent under this name, the newest of several.
+
+        The turn may wait, run or be over, in whichever process. None without any, and for a deleted conversation.
+        """
+        request_id = whole_characters(request_id)
+        found = self._studio._scheduler.place_of(request_id, owner) if self._studio._scheduler is not None else None
+        return found or await self._studio._records.of_request(request_id, owner)
 
     async def request_of(self, conversation_id: str, turn_id: str, owner: str = "local") -> TurnRequest:
         """Return the request that a turn of the branch that is shown was, to be said otherwise.

@@ -139,7 +139,7 @@ class Clicks:
                 case "keep_only":
                     await studio.edits.keep_only(*place, visitor.owner)
                 case "keep_transparency":
-                    await studio.edits.edits.keep_transparency(*place, visitor.owner)
+                    await studio.edits.keep_transparency(*place, visitor.owner)
                 case _:
                     await studio.edits.keep(*place, click.act == "keep_edit", visitor.owner)
         except AivistaError as error:

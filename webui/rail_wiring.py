@@ -153,7 +153,7 @@ class Rail:
                 await studio.conversations.delete_forever(click.id, owner)
                 yield self._said(visitor, visitor.words("trash.forgotten"))
             case "empty":
-                await studio.conversations.conversations.empty_trash(owner)
+                await studio.conversations.empty_trash(owner)
                 yield self._said(visitor, visitor.words("trash.emptied"))
             case "undo" | "restore":
                 back = await studio.conversations.undelete(click.id, owner)

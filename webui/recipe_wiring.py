@@ -204,7 +204,7 @@ class Recipes:
             }
         )
         request = _same_wish(turn, settings)
-        live = LiveTurn(request.text, (*((request.editing,) if request.editing else ()), *request.references))
+        live = LiveTurn(request.text, request.marked)
         key = self.screen.sessions.key(visitor)
         events = self.screen.studio().run_turn(conversation.id, request, owner=visitor.owner, key=key)
         async for updates in Streams(self.screen).show(visitor, tab, Stream(conversation, live, events)):
@@ -220,7 +220,7 @@ def _same_wish(turn: Turn, settings: TurnSettings) -> TurnRequest:
     sent = [upload.handle for upload in turn.uploads if upload.handle and upload.handle != turn.editing]
     references = tuple(dict.fromkeys((*turn.references, *sent)))
     return TurnRequest(
-        text=turn.text, settings=settings, editing=turn.editing, references=references, roles=dict(turn.roles)
+        text=turn.text, settings=settings, editing=turn.asked_editing, references=references, roles=dict(turn.roles)
     )
 
 

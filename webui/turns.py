@@ -247,7 +247,7 @@ class Turns:
         conversation = await self.screen.conversation(visitor, conversation_id)
         if conversation is None:
             conversation = await studio.conversations.create(visitor.owner)
-        live = LiveTurn(request.text, (*((request.editing,) if request.editing else ()), *request.references))
+        live = LiveTurn(request.text, request.marked)
         key = self.screen.sessions.key(visitor)
         events = studio.run_turn(conversation.id, request, owner=visitor.owner, key=key)
         async for updates in Streams(self.screen).show(visitor, tab, Stream(conversation, live, events, sent)):

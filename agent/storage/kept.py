@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from agent.conversation import Conversation, ConversationInfo, DeletedConversation, WholeConversation
+from agent.conversation import Conversation, ConversationInfo, DeletedConversation, TurnsPage, WholeConversation
 from agent.errors import ErrorCode, RequestRefused
 from agent.storage.opened_records import OpenedRecords
 from agent.storage.titles import checked_title
@@ -31,7 +31,8 @@ class KeptConversations(OpenedRecords):
     async def create(self, owner: str, title: str = "", request_id: str | None = None) -> Conversation:
         """Return a new, empty conversation. A title given here is the person's own.
 
-        The same request of the same owner begins one conversation, however often and wherever it comes.
+        The same request of the same owner begins one conversation, however often and wherever it comes. One that was
+        deleted since is not returned: its request is free for a new one.
         """
         now = datetime.now(UTC)
         conversation = Conversation(id=secrets.token_hex(16), owner=owner, title=title, created_at=now, updated_at=now)
@@ -43,6 +44,10 @@ class KeptConversations(OpenedRecords):
         if found == conversation.id:
             self._open.put(conversation)
         return found
+
+    async def of_request(self, request_id: str, owner: str) -> str | None:
+        """Return the owner's conversation in which a turn of this request is on record or waits, in any process."""
+        return await self._call(lambda: self._records.kept.of_request(request_id, owner))
 
     async def get(self, conversation_id: str, owner: str) -> Conversation:
         """Return the conversation as it is on record; its pictures come without `answer` (see `answer_of`).
@@ -56,6 +61,17 @@ class KeptConversations(OpenedRecords):
         if conversation is None or conversation.owner != owner:
             raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
         return conversation
+
+    async def turns_page(self, conversation_id: str, owner: str, before: str | None, limit: int) -> TurnsPage:
+        """Return the last `limit` turns of the branch that is shown, or the last ones before a turn of it, with their
+        pictures; no other turn is read.
+
+        Raises RequestRefused(CONVERSATION_NOT_FOUND, TURN_NOT_FOUND).
+        """
+        from agent.storage.turn_pages import turns_page
+
+        read_blob = self._images.read_blob_now
+        return await self.read(lambda opened: turns_page(opened, conversation_id, owner, before, limit, read_blob))
 
     async def hand_over(self, owner: str, new_owner: str, without: Collection[str] = ()) -> int:
         """Give the conversations and pictures of an owner to another one, deleted ones too; return how many

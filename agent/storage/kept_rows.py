@@ -15,11 +15,11 @@ from agent.conversation import ConversationInfo, DeletedConversation, WorkspaceF
 from agent.errors import ErrorCode, RequestRefused
 from agent.library import KEPT_FOR
 from agent.storage import gallery_rows, workspace_rows
-from agent.storage.tables import CONVERSATIONS, PICTURES, TURNS
+from agent.storage.tables import CONVERSATIONS, PICTURES, TURN_QUEUE, TURNS
 from agent.storage.transactions import Transactions
 from agent.storage.trees import newest_below, shown
 
-_C, _T, _P = CONVERSATIONS.c, TURNS.c, PICTURES.c
+_C, _T, _P, _Q = CONVERSATIONS.c, TURNS.c, PICTURES.c, TURN_QUEUE.c
 _OWN = and_(_C.id == bindparam("key"), _C.owner == bindparam("whose"))
 _KEPT = and_(_OWN, _C.deleted_at.is_(None))
 _HAS_SOMETHING = or_(_C.title != "", exists().where(_T.conversation_id == _C.id))
@@ -68,6 +68,15 @@ _ALL = select(_C.id).where(_C.owner == bindparam("whose"))
 # The requests of the other owner are not this one's.
 _GIVE = _CHANGE.where(_OWN).values(owner=bindparam("new_owner"), request_id=None)
 _GIVE_PICTURES = update(PICTURES).where(_P.conversation_id == bindparam("key")).values(owner=bindparam("new_owner"))
+_REQUESTED = select(_C.id).where(
+    _C.owner == bindparam("whose"),
+    _C.deleted_at.is_(None),
+    or_(
+        exists().where(_T.conversation_id == _C.id, _T.request_id == bindparam("request")),
+        exists().where(_Q.conversation_id == _C.id, _Q.request_id == bindparam("request")),
+    ),
+)
+_NEWEST_REQUESTED = _REQUESTED.order_by(_C.updated_at.desc(), _C.id).limit(1)
 _HEAD = select(_C.head).where(_KEPT)
 _PARENTS = select(_T.id, _T.parent).where(_T.conversation_id == bindparam("key")).order_by(_T.position)
 _SWITCH = _CHANGE.where(_KEPT).values(head=bindparam("new_head"))
@@ -139,6 +148,13 @@ class KeptRows:
         """Return the owner's conversation that changed last, of those that have a title, pinned or not."""
         with self._db.reading() as connection:
             found: str | None = connection.scalar(_NEWEST, {"whose": owner})
+            return found
+
+    def of_request(self, request_id: str, owner: str) -> str | None:
+        """Return the owner's conversation in which a turn of this request is on record or waits; the newest of several,
+        no deleted one."""
+        with self._db.reading() as connection:
+            found: str | None = connection.scalar(_NEWEST_REQUESTED, {"whose": owner, "request": request_id})
             return found
 
     def infos(self, ids: Iterable[str]) -> Sequence[ConversationInfo]:

@@ -21,7 +21,15 @@ from agent.storage.call_rows import CallRows
 from agent.storage.database import open_database
 from agent.storage.kept_rows import KeptRows
 from agent.storage.picture_slots import next_slots, reserved_handles, reserved_slot
-from agent.storage.rows import changed_details, changed_turn, conversation_of, picture_of, turn_of
+from agent.storage.rows import (
+    PICTURE_COLUMNS,
+    TURN_COLUMNS,
+    changed_details,
+    changed_turn,
+    conversation_of,
+    picture_of,
+    turn_of,
+)
 from agent.storage.sweeping import SweepRows
 from agent.storage.tables import CONVERSATIONS, PICTURES, TURNS
 from agent.storage.trace_rows import TraceRows
@@ -40,7 +48,8 @@ _NEXT_POSITION = (
     .scalar_subquery()
 )
 _ADD_CONVERSATION = insert(CONVERSATIONS)
-_BEGUN_BY = select(_C.id).where(_C.owner == bindparam("whose"), _C.request_id == bindparam("request"))
+_BEGUN_BY = select(_C.id, _C.deleted_at).where(_C.owner == bindparam("whose"), _C.request_id == bindparam("request"))
+_FREE_REQUEST = update(CONVERSATIONS).where(_THIS).values(request_id=None)
 _ADD_TURN = insert(TURNS).values(position=_NEXT_POSITION)
 _ADD_PICTURE = insert(PICTURES).values(owner=select(_C.owner).where(_C.id == bindparam("within")).scalar_subquery())
 _NEXT_VERSION = {"version": _C.version + 1}
@@ -71,23 +80,18 @@ _TAKE_UP = update(TURNS).where(_THIS_TURN).values(state=TurnState.RUNNING.value,
 _REPLACE_PICTURE = update(PICTURES).where(_THIS_PICTURE, _P.digest == bindparam("content"))
 _DETAILS = select(_P.details).where(_THIS_PICTURE)
 _SET_DETAILS = update(PICTURES).where(_THIS_PICTURE).values(details=bindparam("new_details"), is_indexed=False)
-_TURN = (
-    *(_T.id.label("turn_id"), _T.parent, _T.text, _T.state, _T.started_at, _T.price_usd),
-    *(_T.messages, _T.signatures, _T.components, _T.details, _T.is_imported),
-)
-_ONE_TURN = select(*_TURN).where(_THIS_TURN)
+_ONE_TURN = select(*TURN_COLUMNS).where(_THIS_TURN)
 _TURNS_OF = (
     select(
         *(_C.id, _C.owner, _C.title, _C.created_at, _C.updated_at, _C.is_pinned, _C.head, _C.version, _C.deleted_at),
-        *_TURN,
+        *TURN_COLUMNS,
     )
     .select_from(CONVERSATIONS.outerjoin(TURNS))
     .where(_THIS)
     .order_by(_T.position)
 )
-_PICTURE = (_P.handle, _P.turn_id, _P.created_at, _P.is_marked, _P.receipt, _P.details, _P.deleted_at)
-_PICTURES_OF = select(*_PICTURE).where(_P.conversation_id == bindparam("key")).order_by(_P.position)
-_BROUGHT_BY = select(*_PICTURE).where(
+_PICTURES_OF = select(*PICTURE_COLUMNS).where(_P.conversation_id == bindparam("key")).order_by(_P.position)
+_BROUGHT_BY = select(*PICTURE_COLUMNS).where(
     _P.conversation_id == bindparam("key"), _P.turn_id == bindparam("turn"), _P.call == bindparam("by"), _P.call != ""
 )
 _LAST_POSITION = select(func.max(_P.position)).where(_P.conversation_id == bindparam("key"))
@@ -163,13 +167,16 @@ class Records:
 
     def create(self, conversation: Conversation, request_id: str | None = None) -> str:
         """Record a conversation that has no turn yet and return its id; or that of the one that the same request of
-        the same owner began before."""
+        the same owner began before, where it is not deleted. One that is gives its request away."""
         row = conversation.model_dump(include={"id", "owner", "title", "created_at", "updated_at"})
         with self.db.writing() as connection:
             if request_id is not None:
-                known = connection.scalar(_BEGUN_BY, {"whose": conversation.owner, "request": request_id})
+                asked = {"whose": conversation.owner, "request": request_id}
+                known = connection.execute(_BEGUN_BY, asked).one_or_none()
+                if known is not None and known.deleted_at is None:
+                    return str(known.id)
                 if known is not None:
-                    return str(known)
+                    connection.execute(_FREE_REQUEST, {"key": known.id})
             connection.execute(
                 _ADD_CONVERSATION, {**row, "is_named": bool(conversation.title), "request_id": request_id}
             )

@@ -25,8 +25,16 @@ from agent.pictures import (
 )
 from agent.settings import TurnSettings
 from agent.storage.signatures import PLACES, Place, put_back
+from agent.storage.tables import PICTURES, TURNS
 from agent.storage.trees import shown
 
+_T, _P = TURNS.c, PICTURES.c
+# What `turn_of` and `picture_of` read.
+TURN_COLUMNS = (
+    *(_T.id.label("turn_id"), _T.parent, _T.text, _T.state, _T.started_at, _T.price_usd),
+    *(_T.messages, _T.signatures, _T.components, _T.details, _T.is_imported),
+)
+PICTURE_COLUMNS = (_P.handle, _P.turn_id, _P.created_at, _P.is_marked, _P.receipt, _P.details, _P.deleted_at)
 _MESSAGES = TypeAdapter(tuple[PromptMessage, ...])
 COMPONENTS = TypeAdapter(tuple[Component, ...])
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from agent.storage.housekeeping_values import SweepReport
 
 EVERY = timedelta(days=1)
 _MARK = "tidied"
+# Requests of MCP clients, as they were kept before conversations knew theirs.
+_ONCE_KEPT = "mcp_requests"
 
 _log = logging.getLogger(__name__)
 
@@ -30,6 +33,7 @@ def tidy_if_due(home: Path, now: datetime) -> SweepReport | None:
     time: they are copies, and can be made again if the clock was wrong. What cannot be done is logged.
     """
     _remove_old_archives(home, now)
+    shutil.rmtree(home / _ONCE_KEPT, ignore_errors=True)
     mark = home / _MARK
     try:
         before = _noted(mark)

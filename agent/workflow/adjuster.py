@@ -103,7 +103,7 @@ def adjustment_wish(
         return None
     words = words or turn.text
     adjustment = read_adjustment(words)
-    target = target or conversation.edit_target
+    target = target or (None if turn.starts_anew else conversation.edit_target)
     base = _meant(turn, words, conversation, target) if adjustment is not None else None
     return AdjustmentWish(adjustment, base) if adjustment is not None and base is not None else None
 

@@ -38,7 +38,7 @@ async def request_of(conversation: Conversation, turn: Turn, images: ImageStore)
         text=turn.text,
         images=sent,
         settings=_uncapped(turn),
-        editing=meant.get(turn.editing or ""),
+        editing=meant.get(turn.editing) if turn.editing else turn.asked_editing,
         references=turn.references,
         roles=turn.roles,
         **await _area_of(conversation, turn, images, meant),
@@ -81,7 +81,7 @@ async def repeated(
     return TurnRequest(
         text=turn.text,
         settings=_uncapped(turn).model_copy(update=update),
-        editing=editing,
+        editing=editing or turn.asked_editing,
         references=turn.references,
         roles={one.handle: one.role for one in picture.receipt.references if one.role},
         repeats=call,

@@ -220,7 +220,8 @@ async def _for_one(state: TurnProgress, deps: Deps, index: int, settings: TurnSe
 
     def shown_to(model: ModelEntry) -> ResolvedReferences:
         return resolve_references(
-            arguments.reference_mode,
+            # No rule brings back a picture that the person wants left alone.
+            None if deps.turn.starts_anew else arguments.reference_mode,
             arguments.reference_count,
             pictures=pictures,
             elsewhere=conversation.elsewhere,

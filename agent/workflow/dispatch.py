@@ -168,6 +168,10 @@ class TurnScheduler:
         """Return the turns at work or in line in a conversation, the oldest first."""
         return [live for live in self._live.get(conversation_id, []) if live.owner == owner and not live.is_done]
 
+    def place_of(self, request_id: str, owner: str) -> str | None:
+        """Return the conversation in which a turn of this request is at work or waits in this process."""
+        return next((key for key, whose, name in self._requests if (whose, name) == (owner, request_id)), None)
+
     def busy(self, owner: str) -> frozenset[str]:
         """Return the conversations of an owner that a turn is at work in, or waits for."""
         return frozenset(key for key, turns in self._live.items() for live in turns if live.owner == owner)
@@ -387,7 +391,7 @@ class TurnScheduler:
         services = self._services
         if turn.settings.budget_usd is not None:
             return turn.settings.budget_usd
-        marked = {turn.editing, *turn.references, *(one.handle for one in turn.uploads)} - {None}
+        marked = {turn.editing, *turn.references, *(one.handle for one in turn.uploads)} - {None, ""}
         guess = turn_estimate(
             services.catalogue,
             turn.provider,

@@ -28,7 +28,7 @@ from agent.pictures import (
     Picture,
     upload_limit_megabytes,
 )
-from agent.requests import Expansion, KeptUpload, Mask, TurnRequest, UploadSource, upload_number
+from agent.requests import NO_PICTURE, Expansion, KeptUpload, Mask, TurnRequest, UploadSource, upload_number
 from agent.storage.images import ImageStore, StagedImage
 from agent.storage.private_files import StagedFile
 from agent.workflow.masked import take_mask_of
@@ -152,7 +152,7 @@ def _check_area(request: TurnRequest, conversation: Conversation) -> None:
     other mask to the same picture."""
     areas: list[Mask | Expansion] = [*request.masks, *([request.expand] if request.expand else [])]
     if not areas:
-        if request.editing:
+        if request.editing and request.editing != NO_PICTURE:
             conversation.picture(request.editing)
         return
     if request.masks and request.expand is not None:
@@ -163,7 +163,9 @@ def _check_area(request: TurnRequest, conversation: Conversation) -> None:
     twice = next((one for place, one in enumerate(meant) if one in meant[:place]), None)
     if twice is not None:
         raise RequestRefused(ErrorCode.MASKED_TWICE, handle=_called(request, twice))
-    if request.editing and _meant(request, conversation, request.editing) not in meant:
+    if request.editing == NO_PICTURE or (
+        request.editing and _meant(request, conversation, request.editing) not in meant
+    ):
         raise RequestRefused(ErrorCode.MASK_OF_ANOTHER_PICTURE, handle=_called(request, meant[0]))
 
 
@@ -191,7 +193,7 @@ async def _marked(
         return _Marked(first, tuple(taken), notes=tuple(mask_note(one.handle) for one in taken))
     area = request.expand or _expansion_in_words(request, conversation, uploads)
     if area is None:
-        return _Marked(request.editing)
+        return _Marked("" if request.editing == NO_PICTURE else request.editing or None)
     target = _target(conversation, uploads, area.handle)
     margins = _margins(area, target)
     return _Marked(target.handle, margins=margins, notes=(expansion_note(target.handle, *target.size, margins),))
@@ -211,14 +213,14 @@ def _expansion_in_words(
     """
     wish = read_expansion(request.text)
     sent = f"upload:{len(uploads)}" if uploads else None
-    handle = request.editing or sent or conversation.edit_target
-    if wish is None or handle is None or request.references or len(uploads) > 1:
+    marked = sent if request.editing == NO_PICTURE else request.editing or sent or conversation.edit_target
+    if wish is None or marked is None or request.references or len(uploads) > 1:
         return None
-    target = _target(conversation, uploads, handle)
+    target = _target(conversation, uploads, marked)
     left, top, right, bottom = wish.shares(*target.size)
     if not any((left, top, right, bottom)):
         raise RequestRefused(ErrorCode.EXPANSION_EMPTY, handle=target.name)
-    return Expansion(handle, left, top, right, bottom)
+    return Expansion(marked, left, top, right, bottom)
 
 
 def _target(conversation: Conversation, uploads: Sequence[_Upload], handle: str) -> _Target:

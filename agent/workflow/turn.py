@@ -185,11 +185,16 @@ def before(conversation: Conversation, turn_id: str) -> Conversation:
     return conversation.model_copy(update=update)
 
 
+ANEW = "[The person marked no picture to change: what they ask for is a new one, unless they name another.]"
+
+
 def prompt_message(turn: Turn, *areas: str) -> PromptMessage:
     """Return the person's message: words, what they marked in the page (`areas` tell of parts), then the uploads."""
     parts: list[ContentPart] = [TextPart(text=turn.text)] if turn.text else []
     if turn.editing:
         parts.append(TextPart(text=f"[The person marked {turn.editing} as the picture to change.]"))
+    if turn.starts_anew and turn.text and not turn.uploads:
+        parts.append(TextPart(text=ANEW))
     if turn.editing:
         parts += [TextPart(text=area) for area in areas]
     if turn.references:

@@ -82,9 +82,10 @@ def target_change(wish: UndoWish, conversation: Conversation, selected: str | No
 
 
 def edit_history(state: TurnProgress, deps: Deps) -> EditHistory:
-    """Return which pictures were the one to change, with what the person said of it in this turn."""
+    """Return which pictures were the one to change, with what the person said of it in this turn; none of before it
+    where they want a new picture."""
     known = {picture.handle: picture for picture in deps.conversation.all_pictures}
-    history = deps.conversation.edit_history
+    history = EditHistory() if deps.turn.starts_anew else deps.conversation.edit_history
     for component in state["components"]:
         if isinstance(component, TargetNote):
             history = history.after(component.change, known)

@@ -49,7 +49,7 @@ async def test_what_is_in_the_trash_counts_until_that_is_empty(tmp_path: Path) -
         await studio.conversations.delete(key, "visitor")
         _, (refused,) = await drawn(studio, "visitor", 1)
         assert refusal(refused) is USED_UP
-        await studio.conversations.conversations.empty_trash("visitor")
+        await studio.conversations.empty_trash("visitor")
         _, (events,) = await drawn(studio, "visitor", 1)
         assert refusal(events) is None
 

@@ -240,9 +240,9 @@ async def test_transparency_that_is_lost_is_told_and_can_be_had_back(talk: Talk)
     logo.save(file, "PNG")
     gold, painted = paint("make it gold", handles=["#1"], action="edit_image"), answer(png(1024, 1024, "gold"))
     turn = await talk.say("make it gold", file.getvalue(), plan=gold, image=painted)
-    back = await talk.studio.edits.edits.keep_transparency(talk.id, turn.picture.handle, owner=talk.owner)
+    back = await talk.studio.edits.keep_transparency(talk.id, turn.picture.handle, owner=talk.owner)
     with pytest.raises(RequestRefused) as refused:
-        await talk.studio.edits.edits.keep_transparency(talk.id, back.handle, owner=talk.owner)
+        await talk.studio.edits.keep_transparency(talk.id, back.handle, owner=talk.owner)
     opaque = await (await talk.another()).say("make it gold", png(1024, 1024), plan=gold, image=painted)
     told = [[one.kind for one in one.receipt.reductions] for one in (turn, opaque)]
     assert told == [[ReductionKind.TRANSPARENCY], []]

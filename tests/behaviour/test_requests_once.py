@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from pathlib import Path
+
+import pytest
 
 from agent import (
     ErrorCode,
     PlanReady,
     QuestionAsked,
+    Settings,
+    Studio,
     TextDelta,
     TurnDone,
     TurnFailed,
@@ -138,3 +143,59 @@ async def test_a_stranger_who_guesses_the_name_learns_nothing(talk: Talk) -> Non
     assert isinstance(events[-1], TurnFailed)
     assert events[-1].error.code is ErrorCode.CONVERSATION_NOT_FOUND
     assert "A secret." not in "".join(event.model_dump_json() for event in events)
+
+
+async def test_a_request_begins_one_conversation_also_from_two_studios_at_once_and_after_a_restart(
+    tmp_path: Path,
+) -> None:
+    settings = Settings(home=tmp_path)
+    async with Studio(settings) as one, Studio(settings) as other:
+        began = [studio.conversations.create("ann", "r1") for studio in (one, other) * 10]
+        [only] = {made.id for made in await asyncio.gather(*began)}
+        await other.conversations.rename(only, "Foxes", "ann")
+        assert (await one.conversations.create("ann", "r1")).title == "Foxes"
+        others = [await one.conversations.create(owner, name) for owner, name in (("ann", "r2"), ("bob", "r1"))]
+        others += [await one.conversations.create("ann") for _ in range(2)]
+        assert len({only, *(made.id for made in others)}) == 5
+    async with Studio(settings) as again:
+        assert (await again.conversations.create("ann", "r1")).id == only
+
+
+async def test_a_deleted_conversation_gives_its_request_away(tmp_path: Path) -> None:
+    async with Studio(Settings(home=tmp_path)) as studio:
+        first = await studio.conversations.create("ann", "r1")
+        await studio.conversations.delete(first.id, "ann")
+        second = await studio.conversations.create("ann", "r1")
+        await studio.conversations.undelete(first.id, "ann")
+        assert (await studio.conversations.create("ann", "r1")).id == second.id != first.id
+        await studio.conversations.delete(second.id, "ann")
+        await studio.conversations.delete_forever(second.id, "ann")
+        assert (await studio.conversations.create("ann", "r1")).id not in (first.id, second.id)
+
+
+async def test_a_request_of_a_conversation_has_1_to_200_characters(tmp_path: Path) -> None:
+    async with Studio(Settings(home=tmp_path)) as studio:
+        for name in ("", "r" * 201):
+            with pytest.raises(ValueError, match="1 to 200"):
+                await studio.conversations.create("ann", name)
+        assert (await studio.conversations.create("ann", "r" * 200)).owner == "ann"
+
+
+async def test_the_conversation_that_a_request_was_sent_in_is_found_until_it_is_deleted(open_talk: OpenTalk) -> None:
+    async with open_talk() as talk:
+        assert await talk.studio.turns.conversation_of_request("r1", talk.owner) is None
+        held = Hold(Text("One two three", chunks=3), after_chunks=1)
+        seen: list[str | None] = []
+        talk.models.on_text(held)
+        sent = asyncio.create_task(talk.say("count", request_id="r1"))
+        await until(lambda: bool(talk.models.held))
+        seen.append(await talk.studio.turns.conversation_of_request("r1", talk.owner))
+        talk.models.release()
+        await sent
+        assert await talk.studio.turns.conversation_of_request("r1", "bob") is None
+    async with open_talk(talk) as talk:
+        seen.append(await talk.studio.turns.conversation_of_request("r1", talk.owner))
+        assert seen == [talk.id, talk.id]
+        await talk.studio.conversations.delete(talk.id, talk.owner)
+        assert await talk.studio.turns.conversation_of_request("r1", talk.owner) is None
+        await talk.studio.conversations.undelete(talk.id, talk.owner)

@@ -35,10 +35,9 @@ class Place:
 
 @dataclass
 class Contexts:
-    """The places that contexts name, and the conversations of requests; the oldest are forgotten first."""
+    """The places that contexts name; the oldest are forgotten first."""
 
     _places: dict[tuple[str, str], Place] = field(default_factory=dict)
-    _requests: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def take(self, owner: str, digest: str) -> Place | None:
         """Return the place that a context names, which from now on is the caller's alone."""
@@ -52,16 +51,8 @@ class Contexts:
         for digest in digests:
             self._places.pop((owner, digest), None)
             self._places[owner, digest] = place
-        _shorten(self._places)
-
-    def requested(self, owner: str, request_id: str) -> str | None:
-        """Return the conversation in which this request was begun."""
-        return self._requests.get((owner, request_id))
-
-    def keep_request(self, owner: str, request_id: str, conversation_id: str) -> None:
-        """Remember in which conversation a request was begun."""
-        self._requests[owner, request_id] = conversation_id
-        _shorten(self._requests)
+        while len(self._places) > _MOST:
+            del self._places[next(iter(self._places))]
 
 
 def digest_of(told: Sequence[ContextMessage]) -> str:
@@ -87,8 +78,3 @@ def picture_bytes(told: ContextMessage) -> list[bytes]:
 def sha256_of(data: bytes) -> str:
     """Return the digest of a picture's bytes, which is its name in the image store as well."""
     return hashlib.sha256(data).hexdigest()
-
-
-def _shorten(kept: dict[tuple[str, str], Place] | dict[tuple[str, str], str]) -> None:
-    while len(kept) > _MOST:
-        del kept[next(iter(kept))]

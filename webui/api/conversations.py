@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from agent import Asked, Value
 from webui.api.door import TheCaller, TheDoor
@@ -17,9 +17,13 @@ Title = Annotated[str, Field(max_length=1000)]
 
 
 class NewConversation(Asked):
-    """A conversation that begins; without a title it takes its first words for one."""
+    """A conversation that begins; without a title it takes its first words for one.
+
+    The same `request_id` twice begins one conversation, unless that was deleted since.
+    """
 
     title: Title | None = None
+    request_id: Annotated[str, StringConstraints(min_length=1, max_length=100)] | None = None
 
 
 class ConversationChange(Asked):
@@ -53,9 +57,10 @@ async def list_conversations(
 
 @router.post("", status_code=201)
 async def create_conversation(door: TheDoor, caller: TheCaller, new: NewConversation | None = None) -> WholeView:
-    """Begin a conversation."""
-    conversation = await door.studio().conversations.create(caller.owner)
-    if new is not None and new.title is not None:
+    """Begin a conversation, or return the one that the same request began."""
+    new = new or NewConversation()
+    conversation = await door.studio().conversations.create(caller.owner, new.request_id)
+    if new.title is not None and not conversation.title:
         await door.studio().conversations.rename(conversation.id, new.title, caller.owner)
     return await _whole(door, caller, conversation.id)
 

@@ -113,15 +113,15 @@ class _Call:
 
     async def answer(self, body: ChatBody) -> StreamingResponse:
         contexts, owner = self.door.contexts, self.caller.owner
-        known = contexts.requested(owner, body.request_id) if body.request_id is not None else None
-        place = Place(known, None) if known is not None else await self._place()
-        if body.request_id is not None:
-            contexts.keep_request(owner, body.request_id, place.conversation_id)
+        # In conversation mode a request is known in its conversation alone: its ids are none of these.
+        name = f"chat:{body.request_id}" if body.request_id is not None else None
+        known = await self.door.studio().turns.conversation_of_request(name, owner) if name is not None else None
+        place = Place(known, None) if known is not None else await self._place(name)
         request = TurnRequest(
             text=self.said.text,
             images=picture_bytes(self.said),
             settings=body.settings,
-            request_id=body.request_id,
+            request_id=name,
             instead_of=place.newest if place.is_instead else None,
         )
         streams = Streams(self.door, self.caller, place.conversation_id)
@@ -133,14 +133,14 @@ class _Call:
             raise
         return streams.answer(telling)
 
-    async def _place(self) -> Place:
+    async def _place(self, name: str | None) -> Place:
         """Return where the turn follows: where the context was known to end, else in a new conversation of it."""
         studio, owner = self.door.studio(), self.caller.owner
         place = self.door.contexts.take(owner, digest_of(self.context))
         if place is not None and await self._stands(place):
             return place
         if not self.context:
-            return Place((await studio.conversations.create(owner)).id, None)
+            return Place((await studio.conversations.create(owner, name)).id, None)
         conversation = await studio.archive.take_context(self.context, owner)
         return Place(conversation.id, conversation.turns[-1].id)
 

@@ -38,7 +38,7 @@ async def list_trash(
 @router.delete("")
 async def empty_trash(door: TheDoor, caller: TheCaller) -> Emptied:
     """Remove all of the caller's deleted conversations for good."""
-    return Emptied(removed=await door.studio().conversations.conversations.empty_trash(caller.owner))
+    return Emptied(removed=await door.studio().conversations.empty_trash(caller.owner))
 
 
 @router.delete("/{conversation_id}", status_code=204)

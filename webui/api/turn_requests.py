@@ -49,9 +49,10 @@ class ExpansionBody(Asked):
 class TurnBody(Asked):
     """A turn: words, pictures (ids of uploads, or data URLs), and what is chosen for it.
 
-    The same `request_id` twice runs once. `editing` and `references` are handles; `roles` says what some are for.
-    `masks` are of one picture each, as is `mask`; each of those pictures is changed by itself. `instead_of` is the id
-    of a turn that this one is said otherwise for.
+    The same `request_id` twice runs once. `editing` and `references` are handles; with `none` for `editing` the words
+    make a new picture, without it they are about the newest; `roles` says what some are for. `masks` are of one picture
+    each, as is `mask`; each of those pictures is changed by itself. `instead_of` is the id of a turn that this one is
+    said otherwise for.
     """
 
     text: str = ""

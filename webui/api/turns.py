@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Request, Response
+from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from agent import Decision, ErrorCode, RequestRefused, TraceStep, Value
 from webui.api.door import TheCaller, TheDoor, ThePayer
 from webui.api.streams import DOCUMENTED, Streams
 from webui.api.turn_requests import TURN_BODY, read_turn
-from webui.api.views import TurnView, turn_view
+from webui.api.views import PictureView, TurnView, picture_view, turn_view
 
 router = APIRouter(prefix="/api/v1/conversations/{conversation_id}", tags=["turns"])
 
@@ -22,6 +22,15 @@ class Stopped(Value):
     """Whether there was anything to stop."""
 
     stopped: bool
+
+
+class Turns(Value):
+    """Some turns, the oldest first, and the pictures that they show. `earlier` leads to the turns before them, as
+    `before`; null at the beginning."""
+
+    turns: tuple[TurnView, ...]
+    pictures: tuple[PictureView, ...]
+    earlier: str | None = None
 
 
 class Trace(Value):
@@ -41,6 +50,23 @@ async def send_turn(door: TheDoor, caller: ThePayer, conversation_id: str, reque
     streams = Streams(door, caller, conversation_id)
     events = door.studio().run_turn(conversation_id, turn, owner=caller.owner, key=caller.key)
     return streams.answer(await streams.begin(events))
+
+
+@router.get("/turns")
+async def list_turns(
+    door: TheDoor,
+    caller: TheCaller,
+    conversation_id: str,
+    before: Annotated[str | None, Query(max_length=100, description="`earlier` of the page after it.")] = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+) -> Turns:
+    """Return the newest turns of the branch that is shown, or the newest before one of them."""
+    page = await door.studio().conversations.turns_page(conversation_id, caller.owner, before=before, limit=limit)
+    return Turns(
+        turns=tuple(map(turn_view, page.turns)),
+        pictures=tuple(picture_view(conversation_id, one) for one in page.pictures),
+        earlier=page.earlier,
+    )
 
 
 @router.get("/events", response_class=StreamingResponse, responses={**DOCUMENTED, 204: {"description": "No more."}})

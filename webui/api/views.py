@@ -146,7 +146,7 @@ def turn_view(turn: Turn) -> TurnView:
         started_at=turn.started_at,
         settings=turn.settings,
         uploads=tuple(image.handle or "" for image in turn.uploads),
-        editing=turn.editing,
+        editing=turn.asked_editing,
         references=turn.references,
         answer="\n\n".join(one.text for one in turn.components if isinstance(one, AgentMessage)),
         pictures=tuple(handle for canvas in canvases for handle in canvas.handles),

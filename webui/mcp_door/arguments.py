@@ -46,7 +46,7 @@ class RepeatableArguments(Asked):
 
     request_id: Annotated[str, StringConstraints(min_length=1, max_length=100)] | None = Field(
         default=None,
-        description="A name of your own for this call. The same one again, for a week, brings the same pictures and "
+        description="A name of your own for this call. The same one again brings the same pictures and "
         "costs nothing: give one when you may have to repeat a call.",
     )
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pydantic import SecretStr
 
 from agent import Studio
-from webui.mcp_door.request_book import RequestBook
 
 SCOPE_KEY = "aivista.mcp.caller"
 
@@ -28,7 +27,6 @@ class Call:
     """A call of a tool: `report` tells the client what is being done now."""
 
     studio: Studio
-    book: RequestBook
     caller: Caller
     report: Report
 

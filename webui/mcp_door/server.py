@@ -29,7 +29,6 @@ from webui.api.rates import Buckets
 from webui.mcp_door import resources
 from webui.mcp_door.callers import SCOPE_KEY, Call, Caller, CallRefused, Report
 from webui.mcp_door.following import WORDS
-from webui.mcp_door.request_book import RequestBook
 from webui.mcp_door.telling import refusal
 from webui.mcp_door.tools import TOOLS, DoorTool
 
@@ -45,7 +44,7 @@ _log = logging.getLogger(__name__)
 
 def mcp_server(studio: Studio, turns: Buckets | None = None) -> Server[dict[str, Any]]:
     """Return the server; the studio must be open while it serves. `turns` limits how often an owner may begin one."""
-    door = _Door(studio, RequestBook(studio.settings.home), turns)
+    door = _Door(studio, turns)
     return Server(
         "aivista",
         title="Aivista",
@@ -62,9 +61,8 @@ def mcp_server(studio: Studio, turns: Buckets | None = None) -> Server[dict[str,
 class _Door:
     """The handlers of the server."""
 
-    def __init__(self, studio: Studio, book: RequestBook, turns: Buckets | None) -> None:
+    def __init__(self, studio: Studio, turns: Buckets | None) -> None:
         self.studio = studio
-        self.book = book
         self.turns = turns
         self._tools = ListToolsResult(tools=[tool.declaration() for tool in TOOLS.values()])
 
@@ -79,7 +77,7 @@ class _Door:
             asked = tool.arguments.model_validate(params.arguments or {})
             caller = _caller(context)
             self._count(tool, caller)
-            return await tool.run(Call(self.studio, self.book, caller, _report(context)), asked)
+            return await tool.run(Call(self.studio, caller, _report(context)), asked)
         except ValidationError as error:
             return refusal(_unfit(tool, error))
         except CallRefused as error:

@@ -24,7 +24,6 @@ from webui.api.rates import Buckets
 from webui.api.tokens import TokenFile, Tokens
 from webui.guard import LOOPBACK, HostRules
 from webui.mcp_door.gate import MOST_BYTES, Gate
-from webui.mcp_door.request_book import RequestBook
 from webui.mcp_door.server import mcp_server
 from webui.whole_json import whole_json
 
@@ -44,7 +43,6 @@ async def serve_stdio(settings: Settings) -> None:
     ended = _told_to_end()
     async with Studio(settings) as studio:
         studio.start_housekeeping()
-        await asyncio.to_thread(RequestBook(settings.home).forget_old)
         serving, end = asyncio.create_task(_stdio(studio)), asyncio.create_task(ended.wait())
         await asyncio.wait({serving, end}, return_when=asyncio.FIRST_COMPLETED)
     end.cancel()
@@ -69,7 +67,6 @@ async def serve_http(settings: Settings, host: str, port: int) -> None:
     ended = _told_to_end()
     async with Studio(settings) as studio:
         studio.start_housekeeping()
-        await asyncio.to_thread(RequestBook(settings.home).forget_old)
         server = mcp_server(studio, Buckets(settings.api_turns_per_minute))
         app = Gate(
             server.streamable_http_app(host=host, streamable_http_path=PATH, max_request_body_size=MOST_BYTES),

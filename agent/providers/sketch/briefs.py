@@ -18,6 +18,7 @@ _BRACKETED = re.compile(r"\[Picture:[^\]]*\](?:\s*\([^)]*\))?|\[(?:take|variant|
 _NOTE = re.compile(r"\[The person (?:marked|painted|sent|went back) [^\[\]\n]*\]")
 _MASK = re.compile(r"\[The person painted a mask over (#\d{1,6}[a-z]{0,3})\.\]")
 _MARKED = re.compile(r"\[The person marked (#\d{1,6}[a-z]{0,3}) as the picture to change\.\]")
+_ANEW = "[The person marked no picture to change:"
 _WENT_BACK = re.compile(r"\[The person went back to (#\d{1,6}[a-z]{0,3}) first: it is the picture to change\.\]")
 _GROWN = re.compile(r"\[The person marked (#\d{1,6}[a-z]{0,3}) to be made larger beyond its edges:[^\[\]\n]*\]")
 _LABEL = r"(?:image|picture|reference|photo|input|图片?|参考图?|图像)\s*(?:#?\d+[a-z]?|[一二三四五六])"
@@ -58,6 +59,11 @@ def marked_picture(message: PromptMessage) -> str:
     written = _written(message)
     found = (pattern.search(written) for pattern in (_MASK, _GROWN, _MARKED, _WENT_BACK))
     return next((match[1] for match in found if match), "")
+
+
+def starts_anew(message: PromptMessage) -> bool:
+    """Whether the person wants a new picture, whatever there was before."""
+    return _ANEW in _written(message)
 
 
 def masked_pictures(message: PromptMessage) -> list[str]:

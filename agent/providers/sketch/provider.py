@@ -25,6 +25,7 @@ from agent.providers.sketch.briefs import (
     marked_picture,
     masked_pictures,
     newest_is_upload,
+    starts_anew,
     take_of,
     tool_problem,
     wish_text,
@@ -179,7 +180,8 @@ def _planned(
     marked = marked_picture(prompt) if prompt is not None else ""
     if prompt is not None and (masked_pictures(prompt) or is_to_grow(prompt)):
         return _planned_area(text, marked, is_to_grow=is_to_grow(prompt))
-    has_some = bool(marked) or has_pictures(messages)
+    is_anew = prompt is not None and starts_anew(prompt) and not find_handles(text)
+    has_some = bool(marked) or (not is_anew and has_pictures(messages))
     wish = in_style(understand(text, has_some), text, found, has_pictures=has_some)
     if marked and isinstance(wish, Edit | Retake):
         wish = replace(wish, handles=tuple(dict.fromkeys((marked, *wish.handles))))

@@ -82,7 +82,7 @@ async def test_what_is_gone_for_good_still_counts_for_its_days(settings: Setting
             for key in ids:
                 await studio.conversations.delete_forever(key, "ann")
         elif way == "the trash":
-            assert await studio.conversations.conversations.empty_trash("ann") == 2
+            assert await studio.conversations.empty_trash("ann") == 2
         else:
             later = datetime.now(UTC) + timedelta(days=32)
             assert Housekeeping(settings.home, now=lambda: later).sweep().conversations == 2
@@ -109,7 +109,7 @@ async def test_what_came_with_an_archive_counts_in_its_conversation_and_nowhere_
         assert [one.spent_usd for one in before] == [0.0, 0.0]
         for key in (taken.id, copy.id):
             await studio.conversations.delete(key, "ann")
-        await studio.conversations.conversations.empty_trash("ann")
+        await studio.conversations.empty_trash("ann")
         assert (await book.month("ann", DAY)).price_usd == 0.0
         assert (await book.month("bob", DAY)).price_usd == 0.25
 

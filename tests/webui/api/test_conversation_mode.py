@@ -49,6 +49,15 @@ async def test_a_turn_streams_words_steps_and_a_picture_and_ends_with_done(clien
         assert (await client.get(image["url"], params={"form": form})).content.startswith(b"\x89PNG")
 
 
+async def test_the_same_request_begins_one_conversation_and_leaves_its_title(client: httpx.AsyncClient) -> None:
+    asked = {"title": "Foxes", "request_id": "r1"}
+    first = (await client.post(CONVERSATIONS, json=asked)).json()
+    await client.patch(f"{CONVERSATIONS}/{first['id']}", json={"title": "Owls"})
+    again = await client.post(CONVERSATIONS, json=asked)
+    assert (again.status_code, again.json()["id"], again.json()["title"]) == (201, first["id"], "Owls")
+    assert (await client.post(CONVERSATIONS, json=asked | {"request_id": ""})).status_code == 422
+
+
 async def test_conversations_are_named_pinned_searched_deleted_and_brought_back(client: httpx.AsyncClient) -> None:
     async def listed(**asked: str) -> list[str]:
         return [one["id"] for one in (await client.get(CONVERSATIONS, params=asked)).json()["conversations"]]
@@ -208,6 +217,32 @@ async def test_the_library_is_searched_and_grown(client: httpx.AsyncClient) -> N
     assert added.json()["id"] in {one["id"] for one in (await client.get("/api/v1/styles")).json()["styles"]}
     assert (await client.delete(own)).status_code == 204
     assert (await client.get(own)).json()["code"] == "style_not_found"
+
+
+async def test_with_no_picture_to_change_the_words_make_a_new_one(client: httpx.AsyncClient) -> None:
+    conversation = await begun(client)
+    await sent(client, conversation, "a red fox", settings=QUIET)
+    wishes = [("make it black and white", None, ["#1"]), ("make a black and white fox", "none", [])]
+    for words_said, editing, parents in wishes:
+        events = await sent(client, conversation, words_said, settings=QUIET, editing=editing)
+        [made] = [one.data for one in events if one.event == "image"]
+        picture = (await client.get(f"{CONVERSATIONS}/{conversation}/pictures")).json()["pictures"][-1]
+        turn = (await client.get(f"{CONVERSATIONS}/{conversation}")).json()["turns"][-1]
+        assert (picture["handle"], picture["parents"], turn["editing"]) == (made["handle"], parents, editing)
+
+
+async def test_turns_are_read_in_pages(client: httpx.AsyncClient) -> None:
+    conversation = await begun(client)
+    for said in ("a red fox", "a blue owl"):
+        await sent(client, conversation, said, settings=QUIET)
+    url, whole = f"{CONVERSATIONS}/{conversation}/turns", (await client.get(f"{CONVERSATIONS}/{conversation}")).json()
+    newest = (await client.get(url, params={"limit": 1})).json()
+    oldest = (await client.get(url, params={"limit": 1, "before": newest["earlier"]})).json()
+    assert [*oldest["turns"], *newest["turns"]] == whole["turns"]
+    assert [*oldest["pictures"], *newest["pictures"]] == whole["pictures"]
+    assert (oldest["earlier"], (await client.get(url)).json()["turns"]) == (None, whole["turns"])
+    for asked, status in (({"before": "nothing"}, 404), ({"limit": 0}, 422), ({"limit": 201}, 422)):
+        assert (await client.get(url, params=asked)).status_code == status
 
 
 async def test_null_is_the_same_as_left_out_and_an_unknown_file_of_a_form_is_refused(client: httpx.AsyncClient) -> None:

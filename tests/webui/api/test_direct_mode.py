@@ -89,6 +89,19 @@ async def test_a_context_that_comes_again_with_its_answer_goes_on_in_its_convers
         assert [message.text for message in asked(one).messages if message.role == "model"] == ["One.", "Two."]
 
 
+async def test_a_request_that_went_on_is_told_again_also_after_a_restart(tmp_path: Path) -> None:
+    first: list[Message] = [["human", "count"]]
+    async with served(tmp_path, text=talks("One.", "Two.")) as one, one.client() as client:
+        began = await chat(client, *first, request_id="r1")
+        second: list[Message] = [*first, ["assistant", words(began)], ["human", "go on"]]
+        went_on = await chat(client, *second, request_id="r2")
+    async with served(tmp_path, text=talks()) as one, one.client() as client:
+        again = [await chat(client, *first, request_id="r1"), await chat(client, *second, request_id="r2")]
+        assert [words(events) for events in again] == ["One.", "Two."]
+        assert {conversation_of(events) for events in again} == {conversation_of(began), conversation_of(went_on)}
+        assert len((await client.get("/api/v1/conversations")).json()["conversations"]) == 1
+
+
 async def test_pictures_of_the_past_are_placeholders_and_are_recalled_by_their_id(tmp_path: Path) -> None:
     def script(said: Asked) -> Line:
         if said.messages[-1].role is Role.TOOL:

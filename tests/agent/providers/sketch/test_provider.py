@@ -324,6 +324,7 @@ async def test_letters_that_make_no_words_are_answered_in_the_language_of_the_co
 # What the person marked in the page beside their words: it decides which picture, and ends in nothing that is said.
 
 MARKED = "[The person marked #3 as the picture to change.]"
+ANEW = "[The person marked no picture to change: what they ask for is a new one, unless they name another.]"
 REFERENCES = "[The person marked as references: #1, #2b.]"
 EMPTY = "[The person sent an empty message.]"
 MASK = mask_note("#3")
@@ -341,7 +342,18 @@ def painted(handle: str, prompt: str, **arguments: JsonValue) -> list[PromptMess
     ]
 
 
-@each_case("notes", [(MARKED,), (REFERENCES,), (MARKED, REFERENCES)])
+async def test_with_no_picture_to_change_an_earlier_one_is_changed_only_when_it_is_named() -> None:
+    before = [said("draw a fox"), *painted("#1", "a fox")]
+    (changed,) = arguments_of(await _stream(*before, said("make it black and white")))
+    assert changed["action"] == "adjust_parameters"
+    assert arguments_of(await _stream(*before, said("make it black and white", ANEW))) == []
+    (named,) = arguments_of(await _stream(*before, said("make #1 black and white", ANEW)))
+    assert named["handles"] == ["#1"]
+    (new,) = arguments_of(await _stream(*before, said("draw an owl", ANEW)))
+    assert new["subject"] == "an owl"
+
+
+@each_case("notes", [(MARKED,), (REFERENCES,), (ANEW,), (MARKED, REFERENCES)])
 async def test_a_note_ends_in_no_subject_and_no_prompt(notes: tuple[str, ...]) -> None:
     (call,) = arguments_of(await _stream(said("draw a red fox", *notes)))
     assert (call["subject"], call["prompt"]) == ("a red fox", "a red fox")
