@@ -351,13 +351,14 @@ class Studio:
         """Run one turn and stream what happens. The last event is TurnDone, TurnFailed or TurnStopped.
 
         Bad input, and a limit in its way, ends with TurnFailed, not with an exception. Closing the stream does not
-        stop the turn.
+        stop the turn: `turns.find` follows it from any event on.
         """
-        if refused := self._refused(owner):
-            yield refused
+        try:
+            live = self.turns.start(conversation_id, request, owner=owner, key=key)
+        except RequestRefused as refused:
+            yield TurnFailed(error=refused.info)
             return
-        live = self._turns.start(conversation_id, request, owner, self._key(owner, key))
-        async for event in live.follow():
+        async for _, event in live.follow():
             yield event
 
     async def decide(
@@ -369,47 +370,33 @@ class Studio:
         owner: str = "local",
         key: SecretStr | None = None,
     ) -> AsyncIterator[TurnEvent]:
-        """Run or drop the plan that a turn waits with, and stream what happens as `run_turn` does.
+        """Run or drop the plan that a turn waits with, and stream what happens from now on as `run_turn` does.
 
-        Ends with TurnFailed(PLAN_GONE) when it no longer waits. To drop a plan passes no limit.
+        Ends with TurnFailed(PLAN_GONE) when it no longer waits.
         """
-        if decision.run and (refused := self._refused(owner)):
-            yield refused
+        try:
+            live = self.turns.decide(conversation_id, turn_id, decision, owner=owner, key=key)
+        except RequestRefused as refused:
+            yield TurnFailed(error=refused.info)
             return
-        live = self._turns.resume(conversation_id, turn_id, owner, self._key(owner, key), decision=decision)
-        async for event in live.follow():
+        async for _, event in live.follow(live.before):
             yield event
 
     async def retry(
         self, conversation_id: str, turn_id: str, *, owner: str = "local", key: SecretStr | None = None
     ) -> AsyncIterator[TurnEvent]:
-        """Have a failed or interrupted turn go on where it failed; what was answered is not asked, or paid, again.
+        """Have a failed or interrupted turn go on where it failed, and stream what happens from now on.
 
-        When the conversation has gone on since, the turn is sent again as a new one.
+        What was answered is not asked, or paid, again. When the conversation has gone on since, the turn is sent again
+        as a new one.
         """
-        if refused := self._refused(owner):
-            yield refused
-            return
-        conversation, key = await self.conversations.get(conversation_id, owner), self._key(owner, key)
-        turn = conversation.turn(turn_id)
-        if turn is None:
-            return
-        if self._turns.can_go_on(conversation, turn, key):
-            live = self._turns.resume(conversation_id, turn_id, owner, key)
-        else:
-            request = await request_of(conversation, turn, self._images)
-            live = self._turns.start(conversation_id, request, owner, key, is_again=True)
-        async for event in live.follow():
-            yield event
-
-    def _refused(self, owner: str) -> TurnFailed | None:
-        """Count a turn of an owner's; return what it ends with where they have begun too many."""
         try:
-            if self._rate is not None and owner != OPERATOR:
-                self._rate.enter(owner)
+            live = await self.turns.retry(conversation_id, turn_id, owner=owner, key=key)
         except RequestRefused as refused:
-            return TurnFailed(error=refused.info)
-        return None
+            yield TurnFailed(error=refused.info)
+            return
+        async for _, event in live.follow(live.before):
+            yield event
 
     async def attach(self, conversation_id: str, owner: str = "local") -> AsyncIterator[TurnEvent]:
         """Follow the running turn of a conversation from its first event; end at once when none runs.
@@ -418,7 +405,7 @@ class Studio:
         """
         running = self._running(conversation_id, owner)
         if running:
-            async for event in running[0].follow():
+            async for _, event in running[0].follow():
                 yield event
             return
         turn = await self._running_elsewhere(conversation_id, owner)
@@ -629,9 +616,75 @@ class Turns:
     def __init__(self, studio: Studio) -> None:
         self._studio = studio
 
+    def start(
+        self, conversation_id: str, request: TurnRequest, *, owner: str = "local", key: SecretStr | None = None
+    ) -> LiveTurn:
+        """Start a turn, or return the one that the same request started. Raises RequestRefused(TOO_MANY_TURNS)."""
+        self._count(owner)
+        return self._studio._turns.start(conversation_id, request, owner, self._studio._key(owner, key))
+
+    def decide(
+        self,
+        conversation_id: str,
+        turn_id: str,
+        decision: Decision,
+        *,
+        owner: str = "local",
+        key: SecretStr | None = None,
+    ) -> LiveTurn:
+        """Run or drop the plan that a turn waits with. Raises RequestRefused(TOO_MANY_TURNS); to drop it is no turn."""
+        if decision.run:
+            self._count(owner)
+        key = self._studio._key(owner, key)
+        return self._studio._turns.resume(conversation_id, turn_id, owner, key, decision=decision)
+
+    async def retry(
+        self, conversation_id: str, turn_id: str, *, owner: str = "local", key: SecretStr | None = None
+    ) -> LiveTurn:
+        """Have a failed or interrupted turn go on where it failed, or send it again as a new one.
+
+        Raises RequestRefused for a turn that is not there, and TOO_MANY_TURNS.
+        """
+        self._count(owner)
+        scheduler, key = self._studio._turns, self._studio._key(owner, key)
+        conversation = await self._studio.conversations.get(conversation_id, owner)
+        turn = conversation.turn(turn_id)
+        if turn is None:
+            raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
+        if scheduler.can_go_on(conversation, turn, key):
+            return scheduler.resume(conversation_id, turn_id, owner, key)
+        request = await request_of(conversation, turn, self._studio._images)
+        return scheduler.start(conversation_id, request, owner, key, is_again=True)
+
+    def _count(self, owner: str) -> None:
+        if self._studio._rate is not None and owner != OPERATOR:
+            self._studio._rate.enter(owner)
+
+    def running(self, conversation_id: str, owner: str = "local") -> LiveTurn | None:
+        """Return the turn of the conversation that is at work in this process, or waits first, if there is one."""
+        return next(iter(self._studio._running(conversation_id, owner)), None)
+
     def is_running(self, conversation_id: str, owner: str = "local") -> bool:
         """Whether a turn of the conversation is at work or waits."""
-        return bool(self._studio._running(conversation_id, owner))
+        return self.running(conversation_id, owner) is not None
+
+    def find(self, conversation_id: str, turn_id: str, owner: str = "local") -> LiveTurn | None:
+        """Return a turn as it is told, to be followed from any event on: while it runs, and ten minutes longer.
+
+        None for one that this process has not told, or told before that: `on_record` tells it.
+        """
+        scheduler = self._studio._scheduler
+        return scheduler.find(conversation_id, turn_id, owner) if scheduler is not None else None
+
+    async def on_record(self, conversation_id: str, turn_id: str, owner: str = "local") -> tuple[TurnEvent, ...]:
+        """Return what the record of a turn of the branch that is shown tells. Raises RequestRefused without one."""
+        from agent.workflow.replay import replay_events
+
+        conversation = await self._studio.conversations.get(conversation_id, owner)
+        turn = conversation.turn(turn_id)
+        if turn is None:
+            raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
+        return tuple(replay_events(conversation, turn))
 
     async def conversation_of_request(self, request_id: str, owner: str = "local") -> str | None:
         """Return the id of the owner's conversation in which a turn was sent under this name, the newest of several.

@@ -44,7 +44,7 @@ from agent.workflow.checkpointed import VALUES
 from agent.workflow.deps import Deps, today
 from agent.workflow.graph import turn_graph
 from agent.workflow.ledger import Ledger
-from agent.workflow.live import LiveTurn
+from agent.workflow.live import LiveTurn, RecentTurns
 from agent.workflow.maximum import turn_estimate
 from agent.workflow.pledges import Pledges
 from agent.workflow.preparing import kept_uploads, prepare
@@ -126,6 +126,7 @@ class TurnScheduler:
         self._services = services
         self._live: dict[str, list[LiveTurn]] = defaultdict(list)
         self._requests: dict[tuple[str, str, str | None], LiveTurn] = {}
+        self._recent = RecentTurns()
         self._stop_timer: asyncio.TimerHandle | None = None
         self._pledges = Pledges()
         self._opening = asyncio.Lock()
@@ -167,6 +168,11 @@ class TurnScheduler:
     def running(self, conversation_id: str, owner: str) -> list[LiveTurn]:
         """Return the turns at work or in line in a conversation, the oldest first."""
         return [live for live in self._live.get(conversation_id, []) if live.owner == owner and not live.is_done]
+
+    def find(self, conversation_id: str, turn_id: str, owner: str) -> LiveTurn | None:
+        """Return a turn as it is told, or was within the last ten minutes."""
+        running = (one for one in self.running(conversation_id, owner) if one.turn_id == turn_id)
+        return next(running, None) or self._recent.find(conversation_id, turn_id, owner)
 
     def place_of(self, request_id: str, owner: str) -> str | None:
         """Return the conversation in which a turn of this request is at work or waits in this process."""
@@ -221,7 +227,7 @@ class TurnScheduler:
             await self._go_on(who, turn_id, decision, live, entry, may_repeat=may_repeat)
 
         asks = decision is None or decision.run
-        return self._line_up(_Who(conversation_id, owner, key), _Entry(), work, asks=asks)
+        return self._line_up(_Who(conversation_id, owner, key), _Entry(), work, asks=asks, goes_on=turn_id)
 
     def can_go_on(self, conversation: Conversation, turn: Turn, key: SecretStr | None) -> bool:
         """Return whether the turn rests as the newest of the branch that is shown, and its provider is there."""
@@ -229,7 +235,9 @@ class TurnScheduler:
         has_provider = not turn.provider or turn.provider == self._services.provider_name(key)
         return is_newest and has_provider and can_go_on(turn)
 
-    def _line_up(self, who: _Who, entry: _Entry, work: _Work, *, asks: bool = True) -> LiveTurn:
+    def _line_up(
+        self, who: _Who, entry: _Entry, work: _Work, *, asks: bool = True, goes_on: str | None = None
+    ) -> LiveTurn:
         """Start a turn's task: it waits for those of its conversation that came before.
 
         `asks` says that it begins something new, for `TurnServices.sponsored`.
@@ -257,7 +265,8 @@ class TurnScheduler:
                     await (await self._opened()).record_stop(entry.prepared[0], live)
             return TurnStopped()
 
-        live = LiveTurn(who.conversation_id, who.owner, in_line, on_stop, self._forget)
+        before = self._recent.find(who.conversation_id, goes_on, who.owner) if goes_on is not None else None
+        live = LiveTurn(who.conversation_id, who.owner, in_line, on_stop, self._forget, goes_on=goes_on, before=before)
         turns.append(live)
         if turns[0] is live:
             live.is_first.set()
@@ -565,6 +574,9 @@ class TurnScheduler:
 
     def _forget(self, live: LiveTurn) -> None:
         self._live[live.conversation_id].remove(live)
+        self._recent.keep(live)
+        for told in live.when_ended:
+            self._services.keep_alive(told(live))
         # From now on the record tells of it, as it has become since; and a request that never got there may run.
         self._requests = {name: one for name, one in self._requests.items() if one is not live}
         left = self._live[live.conversation_id]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from typing import Any
 
 from agent.errors import AivistaError, ErrorCode, ErrorInfo
 from agent.events import (
@@ -25,14 +27,17 @@ from agent.workflow.state import Spend, TurnProgress
 
 logger = logging.getLogger(__name__)
 
+KEPT_S = 600.0
+MOST_KEPT = 500
 _LAST = (TurnDone, TurnFailed, TurnStopped, TurnPaused)
 
 
 class LiveTurn:
-    """One running turn and what it has said so far, so that a page that comes back can catch up.
+    """One running turn and what it has told, numbered from 1, so that whoever comes later can catch up.
 
     `work` publishes the turn's events; `on_stop` puts a turn on record that ends early and returns its last event,
-    `on_end` hears of any end. The turn starts at once. `turn_id` is there once it is told.
+    `on_end` hears of any end. The turn starts at once. `turn_id` is there once it is told; `goes_on` is the id of one
+    that rested and goes on, `before` what is still known of it, whose numbers go on.
     """
 
     def __init__(
@@ -42,6 +47,9 @@ class LiveTurn:
         work: Callable[[LiveTurn], Awaitable[None]],
         on_stop: Callable[[LiveTurn], Awaitable[TurnStopped | TurnPaused]],
         on_end: Callable[[LiveTurn], None],
+        *,
+        goes_on: str | None = None,
+        before: LiveTurn | None = None,
     ) -> None:
         self.conversation_id = conversation_id
         self.owner = owner
@@ -51,38 +59,67 @@ class LiveTurn:
         # No other turn of its conversation goes first in this process.
         self.is_first = asyncio.Event()
         self.progress: Progress | None = None
+        # What whoever began it wants to do at each end of it.
+        self.when_ended: list[Callable[[LiveTurn], Coroutine[Any, Any, None]]] = before.when_ended if before else []
+        self._told = before.events if before is not None else ()
+        self._goes_on = goes_on
         self._events: list[TurnEvent] = []
-        self._followers: set[asyncio.Queue[TurnEvent | None]] = set()
-        self._work = work
-        self._on_stop = on_stop
+        self._moved = asyncio.Event()
+        self._work: Callable[[LiveTurn], Awaitable[None]] | None = work
+        self._on_stop: Callable[[LiveTurn], Awaitable[TurnStopped | TurnPaused]] | None = on_stop
         self._on_end = on_end
         self._is_done = False
         self._task = asyncio.create_task(self._run())
         self._task.add_done_callback(self._end)
 
+    @property
+    def events(self) -> tuple[TurnEvent, ...]:
+        """What the turn has told; number N is at N - 1."""
+        return (*self._told, *self._events)
+
+    @property
+    def before(self) -> int:
+        """How many events were told before this part of the turn."""
+        return len(self._told)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its first event is the turn's: what rested before another process began is not known here."""
+        return bool(self._told) or self._goes_on is None or self._goes_on != self.turn_id
+
+    def goes_on_at(self, number: int) -> bool:
+        """Whether the event of this number stands after a rest: what was told of the turn before stays."""
+        return not self.is_whole or any(isinstance(one, TurnStarted) for one in self.events[: number - 1])
+
     def publish(self, event: TurnEvent) -> None:
         """Give an event to everyone who follows, now and later."""
+        if isinstance(event, PictureReady):
+            # Megabytes, and on record: nobody who follows needs the signature.
+            event = event.model_copy(update={"picture": event.picture.model_copy(update={"answer": None})})
         self._events.append(event)
         if isinstance(event, TurnStarted):
             self.turn_id = event.turn_id
         if self.progress is not None:
             self.progress.take_event(event)
-        for queue in self._followers:
-            queue.put_nowait(event)
+        self._wake()
 
-    async def follow(self) -> AsyncIterator[TurnEvent]:
-        """Stream the turn's events from its first one; leaving does not stop the turn."""
-        queue: asyncio.Queue[TurnEvent | None] = asyncio.Queue()
-        for event in self._events:
-            queue.put_nowait(event)
-        if self.is_done:
-            queue.put_nowait(None)
-        self._followers.add(queue)
-        try:
-            while (event_or_end := await queue.get()) is not None:
-                yield event_or_end
-        finally:
-            self._followers.discard(queue)
+    async def follow(self, after: int = 0) -> AsyncIterator[tuple[int, TurnEvent]]:
+        """Stream the turn's events after a number, each with its own, to the end; leaving does not stop the turn."""
+        number = after
+        while True:
+            while number < len(self._told) + len(self._events):
+                number += 1
+                own = number - len(self._told)
+                yield number, self._events[own - 1] if own > 0 else self._told[number - 1]
+            if self.is_done:
+                return
+            await self._moved.wait()
+
+    async def first(self) -> TurnEvent | None:
+        """Return the first event of this part of the turn once there is one; None when it ended without any."""
+        async for _, event in self.follow(len(self._told)):
+            return event
+        return None
 
     @property
     def is_done(self) -> bool:
@@ -110,6 +147,7 @@ class LiveTurn:
 
     async def _run(self) -> None:
         try:
+            assert self._work is not None
             await self._work(self)
         except asyncio.CancelledError:
             if not self.has_ended:
@@ -123,7 +161,7 @@ class LiveTurn:
 
     @property
     def last(self) -> TurnEvent | None:
-        """The newest event."""
+        """The newest event of this part of the turn."""
         return self._events[-1] if self._events else None
 
     @property
@@ -131,17 +169,23 @@ class LiveTurn:
         """Whether the turn has said its last word."""
         return isinstance(self.last, _LAST)
 
+    def _wake(self) -> None:
+        self._moved.set()
+        self._moved = asyncio.Event()
+
     def _end(self, _: asyncio.Task[None]) -> None:
         # A task that is cancelled before its first step never runs: whoever follows must hear of the end all the same.
         if not self.has_ended:
             self.publish(self._nowhere_on_record())
         self._is_done = True
-        for queue in self._followers:
-            queue.put_nowait(None)
+        # What it was told is kept for a while: what it worked with is let go.
+        self._work = self._on_stop = self.progress = None
+        self._wake()
         self._on_end(self)
 
     async def _record_end(self) -> None:
         try:
+            assert self._on_stop is not None
             last = await self._on_stop(self)
         except AivistaError as error:
             self.publish(TurnFailed(error=error.info))
@@ -152,6 +196,29 @@ class LiveTurn:
         if self.cut.is_set():
             return TurnFailed(error=ErrorInfo(code=ErrorCode.STUDIO_CLOSING))
         return TurnStopped()
+
+
+class RecentTurns:
+    """The turns that ended, or came to rest, a while ago, as they were told. `clock` tells seconds."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._kept: dict[str, tuple[LiveTurn, float]] = {}
+
+    def keep(self, live: LiveTurn) -> None:
+        """Keep a turn for ten minutes; one that never began is not kept."""
+        now = self._clock()
+        if live.turn_id is not None:
+            self._kept.pop(live.turn_id, None)
+            self._kept[live.turn_id] = live, now
+        while self._kept and (len(self._kept) > MOST_KEPT or now - next(iter(self._kept.values()))[1] > KEPT_S):
+            del self._kept[next(iter(self._kept))]
+
+    def find(self, conversation_id: str, turn_id: str, owner: str) -> LiveTurn | None:
+        """Return the newest part of a turn, which knows of the others, if it is this owner's and still kept."""
+        live, ended_s = self._kept.get(turn_id, (None, 0.0))
+        is_kept = live is not None and self._clock() - ended_s <= KEPT_S
+        return live if is_kept and live and (live.conversation_id, live.owner) == (conversation_id, owner) else None
 
 
 class Progress:

@@ -56,7 +56,7 @@ async def follow_record(
             await records.close_abandoned()
         else:
             await records.changed(seen, _LOOK_AGAIN_S)
-    for event in told_again(conversation, turn):
+    for event in replay_events(conversation, turn):
         match event:
             case TurnStarted():
                 continue
@@ -81,7 +81,7 @@ def _painting_of(picture: Picture) -> PaintingStarted:
     )
 
 
-def told_again(conversation: Conversation, turn: Turn) -> Iterator[TurnEvent]:
+def replay_events(conversation: Conversation, turn: Turn) -> Iterator[TurnEvent]:
     """Return the turn's events as far as its record holds them; nothing is asked of any model."""
     yield TurnStarted(turn_id=turn.id, uploads=turn.uploads)
     pictures = {picture.handle: picture for picture in conversation.all_pictures}

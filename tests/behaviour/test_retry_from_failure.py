@@ -14,7 +14,6 @@ from agent import (
     ErrorCode,
     FailureNote,
     PictureReady,
-    RequestRefused,
     Role,
     SmartCanvas,
     Step,
@@ -225,11 +224,15 @@ async def test_a_retry_waits_in_line_behind_the_turn_that_runs(talk: Talk) -> No
 
 
 async def test_a_turn_that_is_not_there_is_not_retried_and_nobody_else_s_is(talk: Talk) -> None:
-    failed = await talk.say("tell me", plan=CUT)
-    assert [event async for event in talk.studio.retry(talk.id, "no such turn", owner=talk.owner)] == []
-    with pytest.raises(RequestRefused) as refusal:
-        await Talk(talk.studio, talk.models, talk.id, "bob").retry(failed)
-    assert refusal.value.code is ErrorCode.CONVERSATION_NOT_FOUND
+    await talk.say("tell me", plan=CUT)
+    kept = await newest(talk)
+    for turn_id, owner, code in (
+        ("no such turn", talk.owner, ErrorCode.TURN_NOT_FOUND),
+        (kept.id, "bob", ErrorCode.CONVERSATION_NOT_FOUND),
+    ):
+        [told] = [event async for event in talk.studio.retry(talk.id, turn_id, owner=owner)]
+        assert isinstance(told, TurnFailed)
+        assert told.error.code is code
     assert len(talk.models.requests) == 1
     assert [turn.state for turn in (await talk.kept()).turns] == [TurnState.FAILED]
 

@@ -38,6 +38,7 @@ from agent import (
     ImagePart,
     ImportReport,
     LaterEdits,
+    LiveTurn,
     Mask,
     OpenAISettings,
     Patiences,
@@ -91,7 +92,7 @@ COMMAND = "python -m tests.docs"
 EVENTS: tuple[type, ...] = get_args(TurnEvent)
 COMPONENTS: tuple[type, ...] = get_args(get_args(Component)[0]) or get_args(Component)
 SECTIONS: dict[str, tuple[type, ...]] = {
-    "The door": (Studio, Conversations, Turns, LaterEdits, TurnLimits, Sponsor),
+    "The door": (Studio, Conversations, Turns, LiveTurn, LaterEdits, TurnLimits, Sponsor),
     "What is sent": (TurnRequest, TurnSettings, SearchPolicy, Mask, Expansion, ReferenceRole, Decision, PlanEdit),
     "What happens": (*EVENTS, Step, Plan, Ask, Review, StepSummary, TraceStep),
     "Pictures": (StoredPicture, Picture, Receipt, Reference, StyleUse, Fact, Source, EditRecord, DriftRecord),

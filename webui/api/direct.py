@@ -17,6 +17,7 @@ from agent import (
     AivistaError,
     Asked,
     ContextMessage,
+    LiveTurn,
     PictureReady,
     RequestRefused,
     SmartCanvas,
@@ -29,7 +30,6 @@ from webui.api.contexts import Place, digest_of, digest_of_lines, line_of, pictu
 from webui.api.door import Caller, Door, TheDoor, ThePayer
 from webui.api.problems import RefusalCode, Refused
 from webui.api.streams import DOCUMENTED, Streams
-from webui.api.tellings import Telling
 from webui.api.uploads import data_of
 
 router = APIRouter(prefix="/api/v1", tags=["direct mode"])
@@ -125,13 +125,15 @@ class _Call:
             instead_of=place.newest if place.is_instead else None,
         )
         streams = Streams(self.door, self.caller, place.conversation_id)
-        events = self.door.studio().run_turn(place.conversation_id, request, owner=owner, key=self.caller.key)
+        turns = self.door.studio().turns
         try:
-            telling = await streams.begin(events, ended=self._ended)
+            live = turns.start(place.conversation_id, request, owner=owner, key=self.caller.key)
+            live.when_ended.append(self._ended)
+            await streams.begun(live)
         except AivistaError:
             contexts.keep(owner, [digest_of(self.context)], place)
             raise
-        return streams.answer(telling)
+        return streams.answer(live, 0)
 
     async def _place(self, name: str | None) -> Place:
         """Return where the turn follows: where the context was known to end, else in a new conversation of it."""
@@ -154,29 +156,24 @@ class _Call:
         newest = conversation.turns[-1].id if conversation.turns else None
         return newest == place.newest and not studio.turns.is_running(place.conversation_id, owner)
 
-    async def _ended(self, telling: Telling) -> None:
+    async def _ended(self, live: LiveTurn) -> None:
         """Remember what the caller will send next, or that the same may come again."""
-        last = telling.events[-1] if telling.events else None
-        if telling.turn_id is None or last is None or isinstance(last, TurnPaused):
+        if live.turn_id is None or isinstance(live.last, TurnPaused):
             return
         contexts, owner = self.door.contexts, self.caller.owner
-        if isinstance(last, TurnDone):
-            place = Place(telling.conversation_id, telling.turn_id)
-            contexts.keep(owner, await self._next(telling, telling.turn_id), place)
+        if isinstance(live.last, TurnDone):
+            place = Place(live.conversation_id, live.turn_id)
+            contexts.keep(owner, await self._next(live, live.turn_id), place)
         else:
-            place = Place(telling.conversation_id, telling.turn_id, is_instead=True)
+            place = Place(live.conversation_id, live.turn_id, is_instead=True)
             contexts.keep(owner, [digest_of(self.context)], place)
 
-    async def _next(self, telling: Telling, turn_id: str) -> set[str]:
+    async def _next(self, live: LiveTurn, turn_id: str) -> set[str]:
         """Return the digests of the contexts that may follow: the answer in words, with its pictures or without."""
-        parts = self.door.tellings.parts(telling.conversation_id, telling.owner, turn_id) or [telling]
-        streams = Streams(self.door, self.caller, telling.conversation_id)
-        text = await streams.words_of(parts)
+        streams = Streams(self.door, self.caller, live.conversation_id)
+        text = await streams.words_of(live.events)
         made = {
-            event.picture.handle: event.picture.image.digest
-            for part in parts
-            for event in part.events
-            if isinstance(event, PictureReady)
+            event.picture.handle: event.picture.image.digest for event in live.events if isinstance(event, PictureReady)
         }
         turn = await streams.turn(turn_id)
         canvases = [one for one in (turn.components if turn else ()) if isinstance(one, SmartCanvas)]

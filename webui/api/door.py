@@ -17,7 +17,6 @@ from agent import MAX_MESSAGE_MEGABYTES, MAX_UPLOAD_MEGABYTES, MAX_VISITOR_UPLOA
 from webui.api.contexts import Contexts
 from webui.api.problems import RefusalCode, Refused, answer_with, problem_of_refusal
 from webui.api.rates import Buckets
-from webui.api.tellings import Tellings
 from webui.api.tokens import Tokens
 from webui.api.uploads import UploadShelf
 from webui.sessions import Sessions
@@ -47,7 +46,6 @@ class Door:
     tokens: Tokens
     requests: Buckets
     turns: Buckets
-    tellings: Tellings
     uploads: UploadShelf
     contexts: Contexts
     language: str | None = None

@@ -45,7 +45,6 @@ def open_door(
     from webui.api.contexts import Contexts
     from webui.api.door import Door
     from webui.api.rates import Buckets
-    from webui.api.tellings import Tellings
     from webui.api.tokens import TokenFile, Tokens
     from webui.api.uploads import UploadShelf
 
@@ -56,7 +55,6 @@ def open_door(
         tokens=Tokens(TokenFile(settings.home), settings.api_tokens, is_open=not (settings.is_public or has_password)),
         requests=Buckets(settings.api_requests_per_minute),
         turns=Buckets(settings.api_turns_per_minute),
-        tellings=Tellings(),
         uploads=UploadShelf(),
         contexts=Contexts(),
         language=language,

@@ -25,6 +25,7 @@ from agent import (
     Asked,
     Decision,
     ErrorCode,
+    LiveTurn,
     Mask,
     ModelEntry,
     ModelRole,
@@ -34,6 +35,7 @@ from agent import (
     RequestRefused,
     SmartCanvas,
     TokenUsage,
+    TurnDone,
     TurnFailed,
     TurnPaused,
     TurnRequest,
@@ -45,7 +47,6 @@ from agent import (
 from webui.api.door import Caller, Door, TheCaller, TheDoor, ThePayer, take_one
 from webui.api.problems import RefusalCode, Refused
 from webui.api.streams import Streams
-from webui.api.tellings import Telling
 from webui.api.turn_requests import files_of, read_file, refuse_unknown
 from webui.root_path import public_url
 
@@ -201,13 +202,11 @@ class _Painting:
         )
         conversation = await studio.conversations.create(owner)
         streams = Streams(self.door, self.caller, conversation.id)
-        events = studio.run_turn(conversation.id, turn, owner=owner, key=self.caller.key)
-        telling = await streams.begin(events)
-        async for _ in telling.follow(0, 60.0):
-            # The turn goes on whoever waits for it.
-            pass
-        found = await self._pictures(streams, telling)
-        usage = getattr(telling.events[-1], "usage", TokenUsage())
+        live = await streams.begun(studio.turns.start(conversation.id, turn, owner=owner, key=self.caller.key))
+        # The turn goes on whoever waits for it.
+        await live.wait()
+        found = await self._pictures(streams, live)
+        usage = live.last.usage if isinstance(live.last, TurnDone) else TokenUsage()
         data = tuple([await self._told(conversation.id, picture) for picture in found])
         return _Batch(conversation.id, data, usage)
 
@@ -228,27 +227,27 @@ class _Painting:
             review="off",
         )
 
-    async def _pictures(self, streams: Streams, telling: Telling) -> list[Picture]:
-        last = telling.events[-1]
+    async def _pictures(self, streams: Streams, live: LiveTurn) -> list[Picture]:
+        last = live.last
         if isinstance(last, TurnFailed):
             raise error_from_info(last.error)
         if isinstance(last, TurnPaused):
             if last.is_cut:
                 raise RequestRefused(ErrorCode.STUDIO_CLOSING)
             # It asks for a click that this shape has no place for: a cap would be passed, a tool would be called.
-            await self._drop(telling, last.turn_id)
+            await self._drop(live.conversation_id, last.turn_id)
             raise Refused(RefusalCode.NEEDS_DECISION)
-        made = {one.picture.handle: one.picture for one in telling.events if isinstance(one, PictureReady)}
-        turn = await streams.turn(telling.turn_id or "")
+        made = {one.picture.handle: one.picture for one in live.events if isinstance(one, PictureReady)}
+        turn = await streams.turn(live.turn_id or "")
         canvases = [one for one in (turn.components if turn else ()) if isinstance(one, SmartCanvas)]
         shown = [made[handle] for one in canvases for handle in one.handles if handle in made]
         if not shown and not made:
-            raise Refused(RefusalCode.NOT_PAINTED, text=(await streams.words_of([telling]))[:500] or "…")
+            raise Refused(RefusalCode.NOT_PAINTED, text=(await streams.words_of(live.events))[:500] or "…")
         return shown or list(made.values())
 
-    async def _drop(self, telling: Telling, turn_id: str) -> None:
+    async def _drop(self, conversation_id: str, turn_id: str) -> None:
         studio, owner = self.door.studio(), self.caller.owner
-        async for _ in studio.decide(telling.conversation_id, turn_id, Decision(run=False), owner=owner):
+        async for _ in studio.decide(conversation_id, turn_id, Decision(run=False), owner=owner):
             pass
 
     async def _told(self, conversation_id: str, picture: Picture) -> OneImage:

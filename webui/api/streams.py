@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from fastapi.responses import StreamingResponse
 
 from agent import (
     AivistaError,
-    ErrorCode,
-    RequestRefused,
+    LiveTurn,
     Studio,
     Turn,
     TurnEvent,
     TurnFailed,
-    TurnState,
     error_from_info,
-    told_again,
 )
 from webui.api.door import Caller, Door
-from webui.api.frames import EVENTS, HEARTBEAT, Teller, written
-from webui.api.tellings import Ended, Telling
+from webui.api.frames import EVENTS, HEARTBEAT, Frame, Teller, written
+
+T = TypeVar("T")
 
 HEARTBEAT_S = 15.0
+_RECORD = "record-"
 HEADERS = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
@@ -36,7 +36,10 @@ _EVENT = {
     "description": "One Server-Sent Event; the body is a stream of them.",
     "required": ["id", "event", "data"],
     "properties": {
-        "id": {"type": "string", "description": "What `Last-Event-ID` takes, to go on after this event."},
+        "id": {
+            "type": "string",
+            "description": "What `Last-Event-ID` takes, to go on after this event.",
+        },
         "event": {"type": "string", "enum": list(EVENTS)},
         "data": {"type": "string", "contentMediaType": "application/json", "contentSchema": {"type": "object"}},
     },
@@ -52,22 +55,23 @@ DOCUMENTED: dict[int | str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Cursor:
-    """Where a stream was cut: after which frame of which event of which telling."""
+    """Where a stream was cut: after which event of a turn, as it was told or as its record tells it."""
 
-    telling_id: str
-    place: int
-    frame: int
+    turn_id: str
+    number: int
+    is_record: bool = False
 
     @classmethod
     def read(cls, last_event_id: str) -> Cursor | None:
         """Return the place that an id names, None when it is none of ours."""
-        name, _, rest = last_event_id.strip().partition("-")
-        place, _, frame = rest.partition(".")
-        is_ours = all(one.isascii() and one.isdecimal() and len(one) < 9 for one in (place, frame))
-        return cls(name, int(place), int(frame)) if name and is_ours else None
+        name, _, number = last_event_id.strip().rpartition("-")
+        is_ours = number.isascii() and number.isdecimal() and len(number) < 9
+        if not name or not is_ours:
+            return None
+        return cls(name.removeprefix(_RECORD), int(number), name.startswith(_RECORD))
 
     def __str__(self) -> str:
-        return f"{self.telling_id}-{self.place}.{self.frame}"
+        return f"{_RECORD if self.is_record else ''}{self.turn_id}-{self.number}"
 
 
 @dataclass(frozen=True)
@@ -84,24 +88,16 @@ class Streams:
         """The studio."""
         return self.door.studio()
 
-    async def begin(
-        self, events: AsyncIterator[TurnEvent], *, after: str | None = None, ended: Ended | None = None
-    ) -> Telling:
-        """Have a turn told, whoever listens. Raises AivistaError when it was refused before it began."""
-        tellings = self.door.tellings
-        telling = tellings.begin(self.conversation_id, self.caller.owner, events, after=after, ended=ended)
-        first = await telling.first()
+    async def begun(self, live: LiveTurn) -> LiveTurn:
+        """Return a turn that has begun. Raises AivistaError when it was refused before that."""
+        first = await live.first()
         if isinstance(first, TurnFailed):
-            tellings.forget(telling)
             raise error_from_info(first.error)
-        if first is None:
-            tellings.forget(telling)
-            raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
-        return telling
+        return live
 
-    def answer(self, telling: Telling) -> StreamingResponse:
-        """Return the stream of a telling from its beginning."""
-        return self._response(self._of([telling], 0, None))
+    def answer(self, live: LiveTurn, after: int | None = None) -> StreamingResponse:
+        """Return the stream of a turn after an event; without one, from where it began or went on."""
+        return self._response(self._told(live, live.before if after is None else after))
 
     async def resumed(self, last_event_id: str, turn_id: str | None) -> StreamingResponse | None:
         """Return the stream from after an event on: of a turn, or of whatever runs; None when there is no more of it.
@@ -109,49 +105,21 @@ class Streams:
         What this process no longer remembers is told from the record, from its beginning. Raises RequestRefused when
         the owner has no such conversation or turn.
         """
-        conversation = await self.studio.conversations.get(self.conversation_id, self.caller.owner)
+        turns, owner = self.studio.turns, self.caller.owner
+        await self.studio.conversations.get(self.conversation_id, owner)
         cursor = Cursor.read(last_event_id)
-        cut = self._cut(cursor)
-        if cut is not None and cursor is not None and turn_id in (None, cut.turn_id):
-            return await self._rest_of(cut, cursor)
+        if cursor is not None and not cursor.is_record and turn_id in (None, cursor.turn_id):
+            live = turns.find(self.conversation_id, cursor.turn_id, owner)
+            if live is not None:
+                is_over = live.is_done and cursor.number >= len(live.events)
+                return None if is_over else self.answer(live, cursor.number)
         if turn_id is None:
-            live = await self._live()
-            return self.answer(live) if live is not None else None
-        turn = conversation.turn(turn_id)
-        if turn is None:
-            raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
-        parts = list(self.door.tellings.parts(self.conversation_id, self.caller.owner, turn_id))
-        if parts and not parts[0].goes_on:
-            return self._response(self._of(parts, 0, None))
-        if turn.state is TurnState.RUNNING:
-            live = await self._live()
-            if live is not None and live.turn_id == turn_id:
-                return self.answer(live)
-        return await self._recorded(turn, cursor)
-
-    def _cut(self, cursor: Cursor | None) -> Telling | None:
-        if cursor is None:
-            return None
-        return self.door.tellings.find(cursor.telling_id, self.conversation_id, self.caller.owner)
-
-    async def _rest_of(self, cut: Telling, cursor: Cursor) -> StreamingResponse | None:
-        parts = [cut]
-        if cut.turn_id is not None:
-            known = list(self.door.tellings.parts(self.conversation_id, self.caller.owner, cut.turn_id))
-            parts = known[known.index(cut) :] if cut in known else parts
-        is_last_event = cut.is_over and cursor.place >= len(cut.events) - 1
-        if is_last_event and len(parts) == 1:
-            frames = await self._teller.frames(cut.events[-1]) if cut.events else []
-            if cursor.frame >= len(frames) - 1:
-                return None
-        return self._response(self._of(parts, cursor.place, cursor.frame))
-
-    async def _live(self) -> Telling | None:
-        """Return what runs in the conversation, whoever began it."""
-        known = self.door.tellings.running(self.conversation_id, self.caller.owner)
-        if known is not None or not self.studio.turns.is_running(self.conversation_id, self.caller.owner):
-            return known
-        return await self.begin(self.studio.attach(self.conversation_id, self.caller.owner))
+            running = turns.running(self.conversation_id, owner)
+            return self.answer(running, 0) if running is not None else None
+        live = turns.find(self.conversation_id, turn_id, owner)
+        if live is not None and (live.is_whole or not live.is_done):
+            return self.answer(live, 0)
+        return await self._recorded(turn_id, cursor)
 
     @property
     def _teller(self) -> Teller:
@@ -165,40 +133,28 @@ class Streams:
             return None
         return conversation.turn(turn_id)
 
-    async def words_of(self, parts: Sequence[Telling]) -> str:
-        """Return all words of the agent's that were told in these parts."""
-        frames = [frame for part in parts for event in part.events for frame in await self._teller.frames(event)]
+    async def words_of(self, events: Sequence[TurnEvent]) -> str:
+        """Return all words of the agent's that these events tell."""
+        frames = [frame for event in events for frame in await self._teller.frames(event)]
         return "".join(str(frame.data["text"]) for frame in frames if frame.event == "text")
 
-    async def _of(self, parts: Sequence[Telling], place: int, frame: int | None) -> AsyncIterator[bytes]:
-        """Stream the parts, the first from after a frame of one of its events on."""
-        for number, telling in enumerate(parts):
-            start, told = (place, frame) if number == 0 else (0, None)
-            async for found in telling.follow(start, self.heartbeat_s):
-                if found is None:
-                    yield HEARTBEAT
-                    continue
-                for written_frame in await self._written(telling, *found, told if found[0] == start else None):
-                    yield written_frame
+    async def _told(self, live: LiveTurn, after: int) -> AsyncIterator[bytes]:
+        async for found in with_pauses(live.follow(after), self.heartbeat_s):
+            if found is None:
+                yield HEARTBEAT
+                continue
+            number, event = found
+            frames = await self._teller.frames(event, goes_on=live.goes_on_at(number))
+            cursor = Cursor(live.turn_id, number) if live.turn_id is not None else None
+            for line in _lines(frames, cursor):
+                yield line
 
-    async def _written(self, telling: Telling, place: int, event: TurnEvent, told: int | None) -> list[bytes]:
-        frames = await self._teller.frames(event, goes_on=telling.goes_on)
-        first = 0 if told is None else told + 1
-        return [
-            written(one, str(Cursor(telling.id, place, number))) for number, one in enumerate(frames) if number >= first
-        ]
-
-    async def _recorded(self, turn: Turn, cursor: Cursor | None) -> StreamingResponse | None:
-        conversation = await self.studio.conversations.get(self.conversation_id, self.caller.owner)
-        name = f"record{turn.id}"
+    async def _recorded(self, turn_id: str, cursor: Cursor | None) -> StreamingResponse | None:
+        after = cursor.number if cursor is not None and cursor.is_record and cursor.turn_id == turn_id else 0
+        events = await self.studio.turns.on_record(self.conversation_id, turn_id, self.caller.owner)
         lines: list[bytes] = []
-        last: Cursor | None = None
-        is_known = cursor is not None and cursor.telling_id == name
-        for place, event in enumerate(told_again(conversation, turn)):
-            for number, frame in enumerate(await self._teller.frames(event)):
-                last = Cursor(name, place, number)
-                if not is_known or cursor is None or (place, number) > (cursor.place, cursor.frame):
-                    lines.append(written(frame, str(last)))
+        for number, event in enumerate(events[after:], after + 1):
+            lines += _lines(await self._teller.frames(event), Cursor(turn_id, number, is_record=True))
 
         async def told() -> AsyncIterator[bytes]:
             for line in lines:
@@ -208,3 +164,28 @@ class Streams:
 
     def _response(self, lines: AsyncIterator[bytes]) -> StreamingResponse:
         return StreamingResponse(lines, media_type="text/event-stream", headers=HEADERS)
+
+
+def _lines(frames: Sequence[Frame], cursor: Cursor | None) -> list[bytes]:
+    """Return the frames of an event as they are sent. One that was cut among them is told again from its first.
+
+    Before the turn has an id, while it waits in line, so have its frames none: it is followed from its beginning.
+    """
+    if cursor is None:
+        return [written(frame, "") for frame in frames]
+    before = replace(cursor, number=cursor.number - 1)
+    return [written(frame, str(cursor if frame is frames[-1] else before)) for frame in frames]
+
+
+async def with_pauses(events: AsyncIterator[T], pause_s: float) -> AsyncIterator[T | None]:
+    """Pass the events on, and None whenever nothing has come for so long."""
+    while True:
+        coming = asyncio.ensure_future(anext(events))
+        try:
+            while not (await asyncio.wait([coming], timeout=pause_s))[0]:
+                yield None
+            yield coming.result()
+        except StopAsyncIteration:
+            return
+        finally:
+            coming.cancel()

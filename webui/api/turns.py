@@ -48,8 +48,8 @@ async def send_turn(door: TheDoor, caller: ThePayer, conversation_id: str, reque
     await door.studio().conversations.get(conversation_id, caller.owner)
     turn = await read_turn(request, door.uploads, caller.owner)
     streams = Streams(door, caller, conversation_id)
-    events = door.studio().run_turn(conversation_id, turn, owner=caller.owner, key=caller.key)
-    return streams.answer(await streams.begin(events))
+    live = door.studio().turns.start(conversation_id, turn, owner=caller.owner, key=caller.key)
+    return streams.answer(await streams.begun(live), 0)
 
 
 @router.get("/turns")
@@ -123,16 +123,16 @@ async def decide(
     """Run the plan that a turn waits with, with changes perhaps, or drop it; or let calls of tools run, or not."""
     await door.studio().conversations.get(conversation_id, caller.owner)
     streams = Streams(door, caller, conversation_id)
-    events = door.studio().decide(conversation_id, turn_id, decision, owner=caller.owner, key=caller.key)
-    return streams.answer(await streams.begin(events, after=turn_id))
+    live = door.studio().turns.decide(conversation_id, turn_id, decision, owner=caller.owner, key=caller.key)
+    return streams.answer(await streams.begun(live))
 
 
 @router.post("/turns/{turn_id}/retry", response_class=StreamingResponse, responses=DOCUMENTED)
 async def retry(door: TheDoor, caller: ThePayer, conversation_id: str, turn_id: str) -> StreamingResponse:
     """Have a failed or interrupted turn go on where it was; what was answered is not paid for again."""
     streams = Streams(door, caller, conversation_id)
-    events = door.studio().retry(conversation_id, turn_id, owner=caller.owner, key=caller.key)
-    return streams.answer(await streams.begin(events, after=turn_id))
+    live = await door.studio().turns.retry(conversation_id, turn_id, owner=caller.owner, key=caller.key)
+    return streams.answer(await streams.begun(live))
 
 
 @router.get("/trace")

