@@ -399,13 +399,13 @@ class Studio:
             yield event
 
     async def attach(self, conversation_id: str, owner: str = "local") -> AsyncIterator[TurnEvent]:
-        """Follow the running turn of a conversation from its first event; end at once when none runs.
+        """Follow the running turn of a conversation from where it began, or went on; end at once when none runs.
 
         Of one that runs in another process the pictures are told as they come, and all else at its end.
         """
         running = self._running(conversation_id, owner)
         if running:
-            async for _, event in running[0].follow():
+            async for _, event in running[0].follow(running[0].before):
                 yield event
             return
         turn = await self._running_elsewhere(conversation_id, owner)

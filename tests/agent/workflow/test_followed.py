@@ -52,6 +52,19 @@ async def test_the_numbers_of_a_turn_go_on_over_its_rest_and_any_of_them_is_a_pl
         assert [found.goes_on_at(number) for number in started] == [False, True]
 
 
+async def test_whoever_joins_a_turn_that_goes_on_hears_only_what_is_new(tmp_path: Path) -> None:
+    async with Studio(Settings(home=tmp_path), sketch_pace_s=0.01) as studio:
+        conversation = (await studio.conversations.create()).id
+        request = TurnRequest(text="draw a red fox", settings=TurnSettings(confirm=True))
+        planned = [event async for event in studio.run_turn(conversation, request)]
+        assert isinstance(planned[0], TurnStarted)
+        decided = studio.decide(conversation, planned[0].turn_id, Decision(run=True))
+        first = await anext(decided)
+        joined = [event async for event in studio.attach(conversation)]
+        assert joined == [first, *[event async for event in decided]]
+        assert not any(isinstance(event, PlanReady) for event in joined)
+
+
 async def test_a_decision_that_comes_too_late_is_no_part_of_the_turn(tmp_path: Path) -> None:
     async with Studio(Settings(home=tmp_path)) as studio:
         conversation = (await studio.conversations.create()).id
