@@ -250,7 +250,6 @@ from .storage.workspace import Workspace as Workspace
 from .storage.workspace_names import checked_file_name as checked_file_name
 from .studio import LostRecords as LostRecords
 from .studio import Studio as Studio
-from .studio import Turns as Turns
 from .tools.base import Tool as Tool
 from .tools.base import ToolAnswer as ToolAnswer
 from .tools.base import ToolContext as ToolContext
@@ -261,6 +260,7 @@ from .trace import Retry as Retry
 from .trace import StepKind as StepKind
 from .trace import StepSummary as StepSummary
 from .trace import TraceStep as TraceStep
+from .turns import Turns as Turns
 from .untrusted import plain_text as plain_text
 from .workflow.fuller_wishes import ExpandedPrompt as ExpandedPrompt
 from .workflow.fuller_wishes import PromptToExpand as PromptToExpand

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
 import warnings
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -14,15 +13,13 @@ from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pydantic import JsonValue, SecretStr
+from pydantic import SecretStr
 
-from agent.conversation import Conversation, Turn, TurnState
 from agent.conversations import Conversations
-from agent.errors import AivistaError, ErrorCode, RequestRefused
+from agent.errors import AivistaError, RequestRefused
 from agent.events import TurnEvent, TurnFailed
 from agent.imaging.recipe_desk import RecipeService
 from agent.mcp.states import ServerState
-from agent.messages import whole_characters
 from agent.pictures import StoredPicture
 from agent.providers.base import PictureBytes, Provider
 from agent.providers.catalogue import Catalogue, ModelRole, catalogue_of
@@ -31,8 +28,7 @@ from agent.providers.pool import NO_KEY, ProviderPool
 from agent.redaction import secrets_of
 from agent.requests import Decision, TurnRequest
 from agent.sandbox.runner import Sandbox
-from agent.settings import OPERATOR, Settings, TurnSettings
-from agent.spending import Estimate
+from agent.settings import OPERATOR, Settings
 from agent.storage.answer_cache import AnswerCache
 from agent.storage.cache import HistoryImageCache
 from agent.storage.conversations import ConversationStore
@@ -46,10 +42,9 @@ from agent.storage.styles import StyleLibrary
 from agent.storage.workspace import Workspace, WorkspaceStore
 from agent.tools.script_files import ScriptRun, run_file
 from agent.trace import TraceStep
-from agent.workflow.again import repeated, request_of
+from agent.turns import Turns
 from agent.workflow.background import BackgroundTasks
 from agent.workflow.fuller_wishes import ExpandedPrompt, PromptToExpand, fuller_wish
-from agent.workflow.maximum import turn_estimate
 from agent.workflow.retrying import Breakers
 from agent.workflow.search_meters import SearchMeters
 from agent.workflow.sponsoring import (
@@ -66,25 +61,20 @@ if TYPE_CHECKING:
     from agent.fetching.reading import PageReader
     from agent.mcp.toolbox import Toolbox
     from agent.providers.sketch.restyling import FoundLook
-    from agent.storage.turn_order import RunningTurn
     from agent.tools.base import Tool
     from agent.workflow.dispatch import TurnScheduler
     from agent.workflow.later_edits import LaterEdits
-    from agent.workflow.live import LiveTurn
     from agent.workflow.metering import Meter
 
-__all__ = ["LostRecords", "StoredPicture", "Studio", "TurnRequest", "Turns"]
+__all__ = ["LostRecords", "StoredPicture", "Studio", "TurnRequest"]
 
 _CLOSE_S = 1.5
-# Another process that is asked to stop a turn does so within a second.
-_STOP_S = 5.0
 # The start and the first page come first.
 _TIDY_AFTER_S = 5.0
 _LOOK_WHETHER_DUE_S = 3600.0
 _LOOK_AFTER_OTHERS_S = 2.0
 _SAVED_AGAIN_S = 5.0
 _log = logging.getLogger(__name__)
-_REPORT_BYTES = 512 << 10
 
 # Where the methods are that Studio had; each stays for one release.
 _MOVED = {
@@ -181,8 +171,17 @@ class Studio:
             find_look=_find_look,
         )
         self._own_provider = provider(ModelPictures(self._images)) if provider else None
-        self.turns = Turns(self)
-        self.conversations = Conversations(self._records, self._quota, self.turns.is_running, self.cancel)
+        rate = TurnRateLimiter(limits.turns_per_visitor) if limits.turns_per_visitor is not None else None
+        self.turns = Turns(
+            self._records,
+            self._images,
+            self.catalogue,
+            rate,
+            key_of=self._key,
+            provider_name=self.provider_name,
+            scheduler=self._new_scheduler,
+        )
+        self.conversations = Conversations(self._records, self._quota, self.turns.is_running, self.turns.cancel)
         self.gallery = Gallery(settings.home, self._records, self._images, embedder_of=self._embedder)
         self.styles = StyleLibrary(settings.home)
         self.spend = SpendBook(self._records)
@@ -198,9 +197,7 @@ class Studio:
         self._reader = reader
         self._sandbox = Sandbox()
         self._room = WaitingRoom(limits.turns_at_once) if limits.turns_at_once is not None else None
-        self._rate = TurnRateLimiter(limits.turns_per_visitor) if limits.turns_per_visitor is not None else None
         self._sponsor = SponsorAccount(sponsor, self.spend, self.keep_alive) if sponsor is not None else None
-        self._scheduler: TurnScheduler | None = None
         self._kept = BackgroundTasks()
         self._saving: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
@@ -228,14 +225,14 @@ class Studio:
         # Not one of the tasks that end by themselves: this one goes on as long as the studio.
         self._saving = asyncio.create_task(self._save_unsaved())
         for turn in self._records.abandoned:
-            self.keep_alive(self._resume(turn))
+            self.keep_alive(self.turns.resume_abandoned(turn))
         return self
 
     async def __aexit__(self, *_: object) -> None:
         """End running turns, on record as far as they came so that the next start goes on, and close what is open."""
         self._closing.set()
-        if self._scheduler is not None:
-            await self._scheduler.aclose()
+        if self.turns.scheduler is not None:
+            await self.turns.scheduler.aclose()
         if self._toolbox is not None:
             # Beside the others: what MCP servers were started must end in any case.
             self.keep_alive(self._toolbox.aclose())
@@ -244,8 +241,8 @@ class Studio:
             await self._saving
         if self._reader is not None:
             await self._reader.aclose()
-        if self._scheduler is not None:
-            await self._scheduler.close_checkpoints()
+        if self.turns.scheduler is not None:
+            await self.turns.scheduler.close_checkpoints()
         # What searches began to read asks a provider.
         await self.gallery.aclose()
         await self._providers.aclose()
@@ -258,8 +255,8 @@ class Studio:
     async def wind_down(self, grace_s: float) -> None:
         """Refuse new turns, wait for those at work, at most so long, and put the rest on record; then leave it."""
         self._closing.set()
-        if self._scheduler is not None:
-            await self._scheduler.finish(grace_s)
+        if self.turns.scheduler is not None:
+            await self.turns.scheduler.finish(grace_s)
 
     def warm_up(self) -> None:
         """Begin to load what the first turn would wait for and no start needs; nothing while the studio closes."""
@@ -296,7 +293,7 @@ class Studio:
         while not await self._closes_within(_LOOK_AFTER_OTHERS_S):
             with contextlib.suppress(AivistaError):
                 for turn in await self._records.newly_abandoned():
-                    self.keep_alive(self._resume(turn))
+                    self.keep_alive(self.turns.resume_abandoned(turn))
 
     async def _closes_within(self, seconds: float) -> bool:
         try:
@@ -339,8 +336,7 @@ class Studio:
 
     async def hand_over(self, owner: str, new_owner: str) -> None:
         """Give all that an owner made to another one; a conversation with a turn at work stays where it is."""
-        busy = self._scheduler.busy(owner) if self._scheduler is not None else ()
-        await self._records.hand_over(owner, new_owner, busy)
+        await self._records.hand_over(owner, new_owner, self.turns.busy(owner))
         await self.styles.hand_over(owner, new_owner)
 
     # Turns
@@ -398,53 +394,17 @@ class Studio:
         async for _, event in live.follow(live.before):
             yield event
 
-    async def attach(self, conversation_id: str, owner: str = "local") -> AsyncIterator[TurnEvent]:
+    def attach(self, conversation_id: str, owner: str = "local") -> AsyncIterator[TurnEvent]:
         """Follow the running turn of a conversation from where it began, or went on; end at once when none runs.
 
         Of one that runs in another process the pictures are told as they come, and all else at its end.
         """
-        running = self._running(conversation_id, owner)
-        if running:
-            async for _, event in running[0].follow(running[0].before):
-                yield event
-            return
-        turn = await self._running_elsewhere(conversation_id, owner)
-        if turn is not None:
-            from agent.workflow.replay import follow_record
-
-            async for event in follow_record(self._records, conversation_id, owner, turn.id):
-                yield event
-
-    async def _running_elsewhere(self, conversation_id: str, owner: str) -> Turn | None:
-        """Return the turn of the branch that is shown that another process has at work, if there is one."""
-        try:
-            conversation = await self._records.get(conversation_id, owner)
-        except RequestRefused:
-            return None
-        return next((one for one in reversed(conversation.turns) if one.state is TurnState.RUNNING), None)
+        return self.turns.attach(conversation_id, owner)
 
     async def cancel(self, conversation_id: str, owner: str = "local", *, turn_id: str | None = None) -> bool:
         """Stop what runs or waits in the conversation, in any process, or that turn alone; return whether there was
         anything. It is on record as far as it came then; what another process does not stop soon, it stops later."""
-        running = [one for one in self._running(conversation_id, owner) if turn_id in (None, one.turn_id)]
-        for live in reversed(running):
-            await live.stop()
-        return await self._stop_elsewhere(conversation_id, owner, turn_id) or bool(running)
-
-    async def _stop_elsewhere(self, conversation_id: str, owner: str, turn_id: str | None) -> bool:
-        try:
-            await self._records.get(conversation_id, owner)
-        except RequestRefused:
-            return False
-        if not await self._records.request_stop(conversation_id, turn_id):
-            return False
-        until_s = time.monotonic() + _STOP_S
-        while time.monotonic() < until_s:
-            seen = self._records.changes()
-            if not await self._records.is_running(conversation_id):
-                break
-            await self._records.changed(seen, _STOP_S)
-        return True
+        return await self.turns.cancel(conversation_id, owner, turn_id)
 
     # Pictures and files
 
@@ -514,38 +474,35 @@ class Studio:
 
     # Inside
 
-    @property
-    def _turns(self) -> TurnScheduler:
-        if self._scheduler is None:
-            # LangGraph takes a good part of a second to import, which the first page need not wait for.
-            from agent.fetching.reading import PageReader
-            from agent.workflow.dispatch import TurnScheduler, TurnServices
+    def _new_scheduler(self) -> TurnScheduler:
+        # LangGraph takes a good part of a second to import, which the first page need not wait for.
+        from agent.fetching.reading import PageReader
+        from agent.workflow.dispatch import TurnScheduler, TurnServices
 
-            self._reader = self._reader or PageReader()
-            self._scheduler = TurnScheduler(
-                TurnServices(
-                    settings=self.settings,
-                    catalogue=self.catalogue,
-                    images=self._images,
-                    records=self._records,
-                    cache=self._cache,
-                    styles=self.styles,
-                    under_caps=self.preferences.applied,
-                    quota=self._quota,
-                    provider=self._provider,
-                    provider_name=self.provider_name,
-                    sponsored=self._sponsored,
-                    keep_alive=self.keep_alive,
-                    tools=self._tools_of_a_turn().tools,
-                    reader=self._reader,
-                    sandbox=self._sandbox,
-                    answers=self._answers,
-                    room=self._room,
-                    breakers=self._breakers,
-                    closing=self._closing,
-                )
+        self._reader = self._reader or PageReader()
+        return TurnScheduler(
+            TurnServices(
+                settings=self.settings,
+                catalogue=self.catalogue,
+                images=self._images,
+                records=self._records,
+                cache=self._cache,
+                styles=self.styles,
+                under_caps=self.preferences.applied,
+                quota=self._quota,
+                provider=self._provider,
+                provider_name=self.provider_name,
+                sponsored=self._sponsored,
+                keep_alive=self.keep_alive,
+                tools=self._tools_of_a_turn().tools,
+                reader=self._reader,
+                sandbox=self._sandbox,
+                answers=self._answers,
+                room=self._room,
+                breakers=self._breakers,
+                closing=self._closing,
             )
-        return self._scheduler
+        )
 
     def _tools_of_a_turn(self) -> Toolbox:
         if self._toolbox is None:
@@ -554,16 +511,6 @@ class Studio:
 
             self._toolbox = Toolbox(self.settings, (*TOOLS.values(), *self._tools))
         return self._toolbox
-
-    def _running(self, conversation_id: str, owner: str) -> list[LiveTurn]:
-        return self._scheduler.running(conversation_id, owner) if self._scheduler else []
-
-    async def _resume(self, abandoned: RunningTurn) -> None:
-        """Have a turn go on that a dead process left behind. Calls of unknown outcome are not made again."""
-        conversation = await self._records.conversation_of_any_owner(abandoned.conversation_id)
-        turn, key = conversation.turn(abandoned.turn_id), self._key(conversation.owner, None)
-        if turn is not None and self._turns.can_go_on(conversation, turn, key):
-            self._turns.resume(conversation.id, turn.id, conversation.owner, key, may_repeat=False)
 
     async def _embedder(self, owner: str, key: SecretStr | None) -> Meter | None:
         sponsor, name = self._sponsor_of(owner, key), self.provider_name(key, owner)
@@ -608,156 +555,3 @@ class Studio:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             warnings.warn(f"use `studio.{_MOVED[name]}`", DeprecationWarning, stacklevel=2)
             return attrgetter(_MOVED[name])(self)
-
-
-class Turns:
-    """The turns of a studio, at work and on record."""
-
-    def __init__(self, studio: Studio) -> None:
-        self._studio = studio
-
-    def start(
-        self, conversation_id: str, request: TurnRequest, *, owner: str = "local", key: SecretStr | None = None
-    ) -> LiveTurn:
-        """Start a turn, or return the one that the same request started. Raises RequestRefused(TOO_MANY_TURNS)."""
-        self._count(owner)
-        return self._studio._turns.start(conversation_id, request, owner, self._studio._key(owner, key))
-
-    def decide(
-        self,
-        conversation_id: str,
-        turn_id: str,
-        decision: Decision,
-        *,
-        owner: str = "local",
-        key: SecretStr | None = None,
-    ) -> LiveTurn:
-        """Run or drop the plan that a turn waits with. Raises RequestRefused(TOO_MANY_TURNS); to drop it is no turn."""
-        if decision.run:
-            self._count(owner)
-        key = self._studio._key(owner, key)
-        return self._studio._turns.resume(conversation_id, turn_id, owner, key, decision=decision)
-
-    async def retry(
-        self, conversation_id: str, turn_id: str, *, owner: str = "local", key: SecretStr | None = None
-    ) -> LiveTurn:
-        """Have a failed or interrupted turn go on where it failed, or send it again as a new one.
-
-        Raises RequestRefused for a turn that is not there, and TOO_MANY_TURNS.
-        """
-        self._count(owner)
-        scheduler, key = self._studio._turns, self._studio._key(owner, key)
-        conversation = await self._studio.conversations.get(conversation_id, owner)
-        turn = conversation.turn(turn_id)
-        if turn is None:
-            raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
-        if scheduler.can_go_on(conversation, turn, key):
-            return scheduler.resume(conversation_id, turn_id, owner, key)
-        request = await request_of(conversation, turn, self._studio._images)
-        return scheduler.start(conversation_id, request, owner, key, is_again=True)
-
-    def _count(self, owner: str) -> None:
-        if self._studio._rate is not None and owner != OPERATOR:
-            self._studio._rate.enter(owner)
-
-    def running(self, conversation_id: str, owner: str = "local") -> LiveTurn | None:
-        """Return the turn of the conversation that is at work in this process, or waits first, if there is one."""
-        return next(iter(self._studio._running(conversation_id, owner)), None)
-
-    def is_running(self, conversation_id: str, owner: str = "local") -> bool:
-        """Whether a turn of the conversation is at work or waits."""
-        return self.running(conversation_id, owner) is not None
-
-    def find(self, conversation_id: str, turn_id: str, owner: str = "local") -> LiveTurn | None:
-        """Return a turn as it is told, to be followed from any event on: while it runs, and ten minutes longer.
-
-        None for one that this process has not told, or told before that: `on_record` tells it.
-        """
-        scheduler = self._studio._scheduler
-        return scheduler.find(conversation_id, turn_id, owner) if scheduler is not None else None
-
-    async def on_record(self, conversation_id: str, turn_id: str, owner: str = "local") -> tuple[TurnEvent, ...]:
-        """Return what the record of a turn of the branch that is shown tells. Raises RequestRefused without one."""
-        from agent.workflow.replay import replay_events
-
-        conversation = await self._studio.conversations.get(conversation_id, owner)
-        turn = conversation.turn(turn_id)
-        if turn is None:
-            raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
-        return tuple(replay_events(conversation, turn))
-
-    async def conversation_of_request(self, request_id: str, owner: str = "local") -> str | None:
-        """Return the id of the owner's conversation in which a turn was sent under this name, the newest of several.
-
-        The turn may wait, run or be over, in whichever process. None without any, and for a deleted conversation.
-        """
-        request_id = whole_characters(request_id)
-        found = self._studio._scheduler.place_of(request_id, owner) if self._studio._scheduler is not None else None
-        return found or await self._studio._records.of_request(request_id, owner)
-
-    async def request_of(self, conversation_id: str, turn_id: str, owner: str = "local") -> TurnRequest:
-        """Return the request that a turn of the branch that is shown was, to be said otherwise.
-
-        Raises RequestRefused for a turn that is not there, and when the file of one of its pictures is gone.
-        """
-        conversation = await self._studio.conversations.get(conversation_id, owner)
-        turn = conversation.turn(turn_id)
-        if turn is None:
-            raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
-        return await request_of(conversation, turn, self._studio._images)
-
-    async def repeated(
-        self, conversation_id: str, handle: str, owner: str = "local", *, difference: str = ""
-    ) -> TurnRequest | None:
-        """Return the request that made a picture, to be painted once more beside it: the same prompt, references and
-        parameters, with a stated `difference` perhaps. None for a picture that cannot be painted again like that.
-
-        Raises RequestRefused for a picture that is not there, and when the file of one of its pictures is gone.
-        """
-        conversation = await self._studio.conversations.get(conversation_id, owner)
-        pro = self._studio.catalogue.model(ModelRole.IMAGE_PRO, self._studio.provider_name())
-        return await repeated(conversation, handle, self._studio._images, pro.id, difference)
-
-    async def report(
-        self, conversation_id: str, turn_id: str, *, owner: str = "local", key: SecretStr | None = None
-    ) -> dict[str, JsonValue]:
-        """Return the debug report of a turn: everything that happened, no key, no byte of a picture.
-
-        Raises RequestRefused when the owner has no such turn.
-        """
-        conversation = await self._studio._records.get(conversation_id, owner)
-        turn = await self._studio._records.turn(conversation.id, turn_id)
-        if turn is None:
-            raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
-        return await self._studio._turns.report(conversation, turn, key, _REPORT_BYTES)
-
-    def estimate(
-        self,
-        settings: TurnSettings,
-        *,
-        text: str = "",
-        characters: int = 0,
-        pictures: int = 0,
-        masks: int = 0,
-        has_mask: bool = False,
-        conversation: Conversation | None = None,
-        provider_name: str | None = None,
-    ) -> Estimate:
-        """Return what a turn with these settings is likely to cost, and its maximum: it asks before it passes that.
-
-        `pictures` come with the message or are marked beside it; of so many of them as there are `masks` only a part
-        changes (`has_mask`, deprecated, stands for one). `characters` are those of the message where only a
-        part of its text is told.
-        """
-        return turn_estimate(
-            self._studio.catalogue,
-            self._studio.provider_name() if provider_name is None else provider_name,
-            None,
-            conversation,
-            settings,
-            datetime.now(UTC).date(),
-            text=text,
-            characters=max(characters, len(text)),
-            pictures=pictures,
-            masks=masks or int(has_mask),
-        )

@@ -24,7 +24,7 @@ prompts proxies requests redaction settings style_rendering trace untrusted
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("webui",),
     ("agent", "agent.studio"),
-    ("agent.conversations",),
+    ("agent.conversations", "agent.turns"),
     ("agent.workflow", "agent.archive"),
     ("agent.mcp",),
     ("agent.spending",),

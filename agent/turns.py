@@ -1,0 +1,266 @@
+"""The turns of a studio: started, decided, retried, followed, stopped, and read from their record."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from pydantic import JsonValue, SecretStr
+
+from agent.conversation import Conversation, Turn, TurnState
+from agent.errors import ErrorCode, RequestRefused
+from agent.events import TurnEvent
+from agent.messages import whole_characters
+from agent.providers.catalogue import Catalogue, ModelRole
+from agent.requests import Decision, TurnRequest
+from agent.settings import OPERATOR, TurnSettings
+from agent.spending import Estimate
+from agent.storage.conversations import ConversationStore
+from agent.storage.images import ImageStore
+from agent.workflow.again import repeated, request_of
+from agent.workflow.maximum import turn_estimate
+from agent.workflow.sponsoring import TurnRateLimiter
+
+if TYPE_CHECKING:
+    from agent.storage.turn_order import RunningTurn
+    from agent.workflow.dispatch import TurnScheduler
+    from agent.workflow.live import LiveTurn
+
+# Another process that is asked to stop a turn does so within a second.
+_STOP_S = 5.0
+_REPORT_BYTES = 512 << 10
+
+
+class Turns:
+    """The turns of a studio, at work and on record."""
+
+    def __init__(
+        self,
+        records: ConversationStore,
+        images: ImageStore,
+        catalogue: Catalogue,
+        rate: TurnRateLimiter | None,
+        *,
+        key_of: Callable[[str, SecretStr | None], SecretStr | None],
+        provider_name: Callable[[], str],
+        scheduler: Callable[[], TurnScheduler],
+    ) -> None:
+        self._records = records
+        self._images = images
+        self._catalogue = catalogue
+        self._rate = rate
+        self._key_of = key_of
+        self._provider_name = provider_name
+        self._new_scheduler = scheduler
+        self.scheduler: TurnScheduler | None = None
+
+    def _started(self) -> TurnScheduler:
+        """Return what runs turns, made with the first of them: LangGraph takes a good part of a second to import."""
+        if self.scheduler is None:
+            self.scheduler = self._new_scheduler()
+        return self.scheduler
+
+    def start(
+        self, conversation_id: str, request: TurnRequest, *, owner: str = "local", key: SecretStr | None = None
+    ) -> LiveTurn:
+        """Start a turn, or return the one that the same request started. Raises RequestRefused(TOO_MANY_TURNS)."""
+        self._count(owner)
+        return self._started().start(conversation_id, request, owner, self._key_of(owner, key))
+
+    def decide(
+        self,
+        conversation_id: str,
+        turn_id: str,
+        decision: Decision,
+        *,
+        owner: str = "local",
+        key: SecretStr | None = None,
+    ) -> LiveTurn:
+        """Run or drop the plan that a turn waits with. Raises RequestRefused(TOO_MANY_TURNS); to drop it is no turn."""
+        if decision.run:
+            self._count(owner)
+        key = self._key_of(owner, key)
+        return self._started().resume(conversation_id, turn_id, owner, key, decision=decision)
+
+    async def retry(
+        self, conversation_id: str, turn_id: str, *, owner: str = "local", key: SecretStr | None = None
+    ) -> LiveTurn:
+        """Have a failed or interrupted turn go on where it failed, or send it again as a new one.
+
+        Raises RequestRefused for a turn that is not there, and TOO_MANY_TURNS.
+        """
+        self._count(owner)
+        scheduler, key = self._started(), self._key_of(owner, key)
+        conversation = await self._records.get(conversation_id, owner)
+        turn = conversation.turn(turn_id)
+        if turn is None:
+            raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
+        if scheduler.can_go_on(conversation, turn, key):
+            return scheduler.resume(conversation_id, turn_id, owner, key)
+        request = await request_of(conversation, turn, self._images)
+        return scheduler.start(conversation_id, request, owner, key, is_again=True)
+
+    def _count(self, owner: str) -> None:
+        if self._rate is not None and owner != OPERATOR:
+            self._rate.enter(owner)
+
+    async def attach(self, conversation_id: str, owner: str = "local") -> AsyncIterator[TurnEvent]:
+        """Follow the running turn of a conversation; see `Studio.attach`."""
+        running = self._running(conversation_id, owner)
+        if running:
+            async for _, event in running[0].follow(running[0].before):
+                yield event
+            return
+        turn = await self._running_elsewhere(conversation_id, owner)
+        if turn is not None:
+            from agent.workflow.replay import follow_record
+
+            async for event in follow_record(self._records, conversation_id, owner, turn.id):
+                yield event
+
+    async def _running_elsewhere(self, conversation_id: str, owner: str) -> Turn | None:
+        """Return the turn of the branch that is shown that another process has at work, if there is one."""
+        try:
+            conversation = await self._records.get(conversation_id, owner)
+        except RequestRefused:
+            return None
+        return next((one for one in reversed(conversation.turns) if one.state is TurnState.RUNNING), None)
+
+    async def cancel(self, conversation_id: str, owner: str = "local", turn_id: str | None = None) -> bool:
+        """Stop what runs or waits in the conversation, or that turn alone; see `Studio.cancel`."""
+        running = [one for one in self._running(conversation_id, owner) if turn_id in (None, one.turn_id)]
+        for live in reversed(running):
+            await live.stop()
+        return await self._stop_elsewhere(conversation_id, owner, turn_id) or bool(running)
+
+    async def _stop_elsewhere(self, conversation_id: str, owner: str, turn_id: str | None) -> bool:
+        try:
+            await self._records.get(conversation_id, owner)
+        except RequestRefused:
+            return False
+        if not await self._records.request_stop(conversation_id, turn_id):
+            return False
+        until_s = time.monotonic() + _STOP_S
+        while time.monotonic() < until_s:
+            seen = self._records.changes()
+            if not await self._records.is_running(conversation_id):
+                break
+            await self._records.changed(seen, _STOP_S)
+        return True
+
+    async def resume_abandoned(self, abandoned: RunningTurn) -> None:
+        """Have a turn go on that a dead process left behind. Calls of unknown outcome are not made again."""
+        conversation = await self._records.conversation_of_any_owner(abandoned.conversation_id)
+        turn, key = conversation.turn(abandoned.turn_id), self._key_of(conversation.owner, None)
+        if turn is not None and self._started().can_go_on(conversation, turn, key):
+            self._started().resume(conversation.id, turn.id, conversation.owner, key, may_repeat=False)
+
+    def busy(self, owner: str) -> frozenset[str]:
+        """Return the conversations of an owner that a turn is at work in, or waits for."""
+        return self.scheduler.busy(owner) if self.scheduler is not None else frozenset()
+
+    def _running(self, conversation_id: str, owner: str) -> list[LiveTurn]:
+        return self.scheduler.running(conversation_id, owner) if self.scheduler is not None else []
+
+    def running(self, conversation_id: str, owner: str = "local") -> LiveTurn | None:
+        """Return the turn of the conversation that is at work in this process, or waits first, if there is one."""
+        return next(iter(self._running(conversation_id, owner)), None)
+
+    def is_running(self, conversation_id: str, owner: str = "local") -> bool:
+        """Whether a turn of the conversation is at work or waits."""
+        return self.running(conversation_id, owner) is not None
+
+    def find(self, conversation_id: str, turn_id: str, owner: str = "local") -> LiveTurn | None:
+        """Return a turn as it is told, to be followed from any event on: while it runs, and ten minutes longer.
+
+        None for one that this process has not told, or told before that: `on_record` tells it.
+        """
+        return self.scheduler.find(conversation_id, turn_id, owner) if self.scheduler is not None else None
+
+    async def on_record(self, conversation_id: str, turn_id: str, owner: str = "local") -> tuple[TurnEvent, ...]:
+        """Return what the record of a turn of the branch that is shown tells. Raises RequestRefused without one."""
+        from agent.workflow.replay import replay_events
+
+        conversation = await self._records.get(conversation_id, owner)
+        turn = conversation.turn(turn_id)
+        if turn is None:
+            raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
+        return tuple(replay_events(conversation, turn))
+
+    async def conversation_of_request(self, request_id: str, owner: str = "local") -> str | None:
+        """Return the id of the owner's conversation in which a turn was sent under this name, the newest of several.
+
+        The turn may wait, run or be over, in whichever process. None without any, and for a deleted conversation.
+        """
+        request_id = whole_characters(request_id)
+        found = self.scheduler.place_of(request_id, owner) if self.scheduler is not None else None
+        return found or await self._records.of_request(request_id, owner)
+
+    async def request_of(self, conversation_id: str, turn_id: str, owner: str = "local") -> TurnRequest:
+        """Return the request that a turn of the branch that is shown was, to be said otherwise.
+
+        Raises RequestRefused for a turn that is not there, and when the file of one of its pictures is gone.
+        """
+        conversation = await self._records.get(conversation_id, owner)
+        turn = conversation.turn(turn_id)
+        if turn is None:
+            raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
+        return await request_of(conversation, turn, self._images)
+
+    async def repeated(
+        self, conversation_id: str, handle: str, owner: str = "local", *, difference: str = ""
+    ) -> TurnRequest | None:
+        """Return the request that made a picture, to be painted once more beside it: the same prompt, references and
+        parameters, with a stated `difference` perhaps. None for a picture that cannot be painted again like that.
+
+        Raises RequestRefused for a picture that is not there, and when the file of one of its pictures is gone.
+        """
+        conversation = await self._records.get(conversation_id, owner)
+        pro = self._catalogue.model(ModelRole.IMAGE_PRO, self._provider_name())
+        return await repeated(conversation, handle, self._images, pro.id, difference)
+
+    async def report(
+        self, conversation_id: str, turn_id: str, *, owner: str = "local", key: SecretStr | None = None
+    ) -> dict[str, JsonValue]:
+        """Return the debug report of a turn: everything that happened, no key, no byte of a picture.
+
+        Raises RequestRefused when the owner has no such turn.
+        """
+        conversation = await self._records.get(conversation_id, owner)
+        turn = await self._records.turn(conversation.id, turn_id)
+        if turn is None:
+            raise RequestRefused(ErrorCode.CONVERSATION_NOT_FOUND)
+        return await self._started().report(conversation, turn, key, _REPORT_BYTES)
+
+    def estimate(
+        self,
+        settings: TurnSettings,
+        *,
+        text: str = "",
+        characters: int = 0,
+        pictures: int = 0,
+        masks: int = 0,
+        has_mask: bool = False,
+        conversation: Conversation | None = None,
+        provider_name: str | None = None,
+    ) -> Estimate:
+        """Return what a turn with these settings is likely to cost, and its maximum: it asks before it passes that.
+
+        `pictures` come with the message or are marked beside it; of so many of them as there are `masks` only a part
+        changes (`has_mask`, deprecated, stands for one). `characters` are those of the message where only a
+        part of its text is told.
+        """
+        return turn_estimate(
+            self._catalogue,
+            self._provider_name() if provider_name is None else provider_name,
+            None,
+            conversation,
+            settings,
+            datetime.now(UTC).date(),
+            text=text,
+            characters=max(characters, len(text)),
+            pictures=pictures,
+            masks=masks or int(has_mask),
+        )
