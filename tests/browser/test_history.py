@@ -24,6 +24,8 @@ def pane(page: Page, name: str) -> Locator:
 
 
 def open_pane(page: Page, name: str) -> None:
+    # Nobody opens a pane in the same instant in which they went back from another.
+    settled(page)
     page.locator(f"#tabs [data-tab={name}]").click()
     expect(pane(page, name)).to_have_count(1)
 
