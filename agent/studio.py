@@ -23,7 +23,7 @@ from agent.mcp.states import ServerState
 from agent.pictures import StoredPicture
 from agent.providers.base import PictureBytes, Provider
 from agent.providers.catalogue import Catalogue, ModelRole, catalogue_of
-from agent.providers.key_desk import KeyDesk
+from agent.providers.key_status import KeyStatusCache
 from agent.providers.pool import NO_KEY, ProviderPool
 from agent.redaction import secrets_of
 from agent.requests import Decision, TurnRequest
@@ -44,6 +44,7 @@ from agent.tools.script_files import ScriptRun, run_file
 from agent.trace import TraceStep
 from agent.turns import Turns
 from agent.workflow.background import BackgroundTasks
+from agent.workflow.concurrency import ConcurrencyLimiter
 from agent.workflow.fuller_wishes import ExpandedPrompt, PromptToExpand, fuller_wish
 from agent.workflow.retrying import Breakers
 from agent.workflow.search_meters import SearchMeters
@@ -54,7 +55,6 @@ from agent.workflow.sponsoring import (
     TurnLimits,
     TurnRateLimiter,
 )
-from agent.workflow.waiting_room import WaitingRoom
 
 if TYPE_CHECKING:
     from agent.archive.archive import Archive
@@ -188,7 +188,7 @@ class Studio:
         self.recipes = RecipeService(self._records, self._images, secrets_of(settings))
         self.traces = self._records.traces
         self.preferences = PreferenceStore(settings)
-        self.keys = KeyDesk(self.catalogue, self._providers.check)
+        self.keys = KeyStatusCache(self.catalogue, self._providers.check)
         self._breakers = Breakers()
         self._meters = SearchMeters(self.catalogue, self._breakers, self.spend, self._cap_day_usd)
         self._answers = AnswerCache(settings.home) if settings.reuse_plans else None
@@ -196,7 +196,7 @@ class Studio:
         self._toolbox: Toolbox | None = None
         self._reader = reader
         self._sandbox = Sandbox()
-        self._room = WaitingRoom(limits.turns_at_once) if limits.turns_at_once is not None else None
+        self._room = ConcurrencyLimiter(limits.turns_at_once) if limits.turns_at_once is not None else None
         self._sponsor = SponsorAccount(sponsor, self.spend, self.keep_alive) if sponsor is not None else None
         self._kept = BackgroundTasks()
         self._saving: asyncio.Task[None] | None = None

@@ -123,14 +123,14 @@ class Screen:
         if key is None or self.provider(visitor) != "gemini":
             return {}
         roles = IMAGE_ROLES if node == "executor" else TEXT_ROLES
-        return self.limits(visitor) if self.studio().keys.learn(key, error, roles) else {}
+        return self.limits(visitor) if self.studio().keys.record_failure(key, error, roles) else {}
 
     def unlearn(self, visitor: Visitor, model_ids: Collection[str]) -> Updates:
         """Forget what was wrong with the key in use for models that answered, and return the note as it is then."""
         key = self.key_in_use(visitor)
         if key is None or self.provider(visitor) != "gemini":
             return {}
-        return self.limits(visitor) if self.studio().keys.unlearn(key, model_ids) else {}
+        return self.limits(visitor) if self.studio().keys.clear(key, model_ids) else {}
 
     def view(self, visitor: Visitor, conversation_id: str) -> View:
         """Return what a conversation is shown with."""

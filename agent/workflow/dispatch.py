@@ -41,6 +41,7 @@ from agent.storage.styles import StyleLibrary
 from agent.telemetry import telemetry_of
 from agent.tools.base import Tool
 from agent.workflow.checkpointed import VALUES
+from agent.workflow.concurrency import ConcurrencyLimiter
 from agent.workflow.deps import Deps, today
 from agent.workflow.graph import turn_graph
 from agent.workflow.ledger import Ledger
@@ -54,7 +55,6 @@ from agent.workflow.retrying import Breakers, Patience
 from agent.workflow.sponsoring import SponsoredBudget
 from agent.workflow.tracing import Tracer
 from agent.workflow.turn import Runner, before, can_go_on, superseded
-from agent.workflow.waiting_room import WaitingRoom
 
 MAX_WAITING = 10
 # How often it is looked whether another process stopped a turn of this one.
@@ -90,7 +90,7 @@ class TurnServices:
     reader: PageReader
     sandbox: Sandbox
     answers: AnswerCache | None = None
-    room: WaitingRoom | None = None
+    room: ConcurrencyLimiter | None = None
     breakers: Breakers = field(default_factory=Breakers)
     closing: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -352,7 +352,7 @@ class TurnScheduler:
         self._look_for_stops_soon()
 
     def _seat(self, live: LiveTurn) -> AbstractAsyncContextManager[None]:
-        return self._services.room.seat(live.publish) if self._services.room is not None else nullcontext()
+        return self._services.room.slot(live.publish) if self._services.room is not None else nullcontext()
 
     async def _record_cut(self, prepared: list[Deps], live: LiveTurn) -> TurnPaused:
         try:

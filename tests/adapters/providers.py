@@ -11,7 +11,7 @@ from agent.providers.gemini_failures import failure_of
 from agent.providers.gemini_key_check import check_key
 from agent.providers.gemini_wire import DUMMY_SIGNATURE, Wire, chat_settings, image_settings, pictures_to_send, to_wire
 from agent.providers.http_failures import Asked, Endpoint
-from agent.providers.key_desk import KeyDesk
+from agent.providers.key_status import KeyStatusCache
 from agent.providers.openai_answer import TEXT_ENDS
 from agent.providers.openai_compatible import OpenAIProvider
 from agent.providers.openai_errors import as_ours
@@ -29,8 +29,8 @@ __all__ = [
     "GeminiConnection",
     "GeminiEmbedder",
     "GeminiProvider",
-    "KeyDesk",
     "KeyDiagnosis",
+    "KeyStatusCache",
     "OpenAIProvider",
     "ProviderPool",
     "TagSplitter",

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from agent import ErrorCode, ErrorInfo
 from tests.adapters.catalogue import ModelEntry, ModelRole, load_catalogue
-from tests.adapters.providers import GeminiConnection, KeyDesk, KeyDiagnosis, check_key
+from tests.adapters.providers import GeminiConnection, KeyDiagnosis, KeyStatusCache, check_key
 from tests.support import broken_servers as broken
 from tests.support.cases import each_case
 from tests.wire_server import GeminiServer, error_body, key_body, quota_body
@@ -160,7 +160,7 @@ class Desk:
         self.url = url
         self.now_s = 0.0
         self.asked: list[bool] = []
-        self.desk = KeyDesk(load_catalogue(), self._check, lambda: self.now_s)
+        self.desk = KeyStatusCache(load_catalogue(), self._check, lambda: self.now_s)
 
     async def _check(self, key: SecretStr, models: Sequence[ModelEntry], /, *, tries_models: bool) -> KeyDiagnosis:
         self.asked.append(tries_models)
@@ -202,24 +202,24 @@ async def test_a_network_that_failed_is_asked_again_the_next_time(server: Gemini
 def test_what_a_turn_finds_of_a_key_is_remembered_and_of_a_model_forgotten_as_soon_as_that_one_answers() -> None:
     held, key, roles = Desk("http://127.0.0.1:9"), SecretStr(KEY), (ModelRole.IMAGE_FLASH, ModelRole.IMAGE_PRO)
     busy = ErrorInfo(code=ErrorCode.OVERLOADED, parameters={"model": "Pro"})
-    assert not held.desk.learn(key, busy, roles)
+    assert not held.desk.record_failure(key, busy, roles)
     assert held.desk.known(key) is None
     billing = ErrorInfo(code=ErrorCode.BILLING_REQUIRED, parameters={"model": "Flash"})
-    assert held.desk.learn(key, billing, roles)
+    assert held.desk.record_failure(key, billing, roles)
     assert held.why_not(key, BANANA) == billing
     # The text model is called Flash as well.
     assert held.why_not(key, FLASH) is None
-    assert held.desk.learn(key, billing.model_copy(update={"parameters": {"model": "Pro"}}), roles)
+    assert held.desk.record_failure(key, billing.model_copy(update={"parameters": {"model": "Pro"}}), roles)
     assert held.why_not(key, PRO) is not None
     assert held.why_not(key, BANANA) == billing
-    assert not held.desk.unlearn(key, ())
-    assert not held.desk.unlearn(key, [FLASH])
-    assert held.desk.unlearn(key, [FLASH, PRO])
+    assert not held.desk.clear(key, ())
+    assert not held.desk.clear(key, [FLASH])
+    assert held.desk.clear(key, [FLASH, PRO])
     assert (held.why_not(key, PRO), held.why_not(key, BANANA)) == (None, billing)
-    assert not held.desk.unlearn(key, [PRO])
-    assert held.desk.learn(key, ErrorInfo(code=ErrorCode.KEY_LEAKED), roles)
+    assert not held.desk.clear(key, [PRO])
+    assert held.desk.record_failure(key, ErrorInfo(code=ErrorCode.KEY_LEAKED), roles)
     assert held.why_not(key, FLASH) is not None
-    assert held.desk.unlearn(key, [PRO])
+    assert held.desk.clear(key, [PRO])
     assert held.desk.known(key) is None
-    assert not held.desk.unlearn(key, [PRO])
-    assert not held.desk.learn(SecretStr("other"), ErrorInfo(code=ErrorCode.BILLING_REQUIRED), roles)
+    assert not held.desk.clear(key, [PRO])
+    assert not held.desk.record_failure(SecretStr("other"), ErrorInfo(code=ErrorCode.BILLING_REQUIRED), roles)

@@ -22,7 +22,7 @@ class _Waiting:
     called: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-class WaitingRoom:
+class ConcurrencyLimiter:
     """`seats` turns are at work at once, first come, first served."""
 
     def __init__(self, seats: int) -> None:
@@ -31,7 +31,7 @@ class WaitingRoom:
         self._line: list[_Waiting] = []
 
     @asynccontextmanager
-    async def seat(self, tell: Callable[[ThoughtLog], None]) -> AsyncIterator[None]:
+    async def slot(self, tell: Callable[[ThoughtLog], None]) -> AsyncIterator[None]:
         """Hold a seat. `tell` hears of the place in the line, 1 for whoever comes next, each time it changes.
 
         Raises RequestRefused(STUDIO_BUSY) when too many wait already.

@@ -8,21 +8,21 @@ from contextlib import suppress
 import pytest
 
 from agent import ErrorCode, RequestRefused, Step, ThoughtLog
-from agent.workflow.waiting_room import WaitingRoom
+from agent.workflow.concurrency import ConcurrencyLimiter
 from tests.support.waiting import until
 
 
 class Guest:
     """One that wants a seat, and what it was told."""
 
-    def __init__(self, room: WaitingRoom) -> None:
+    def __init__(self, room: ConcurrencyLimiter) -> None:
         self.told: list[ThoughtLog] = []
         self.is_seated = asyncio.Event()
         self.may_leave = asyncio.Event()
         self.stay = asyncio.create_task(self._stay(room))
 
-    async def _stay(self, room: WaitingRoom) -> None:
-        async with room.seat(self.told.append):
+    async def _stay(self, room: ConcurrencyLimiter) -> None:
+        async with room.slot(self.told.append):
             self.is_seated.set()
             await self.may_leave.wait()
 
@@ -38,7 +38,7 @@ async def leave(guest: Guest) -> None:
 
 
 async def test_the_first_come_sit_and_the_others_hear_their_place_until_it_is_their_turn() -> None:
-    room = WaitingRoom(2)
+    room = ConcurrencyLimiter(2)
     guests = [Guest(room) for _ in range(4)]
     await until(lambda: len(guests[3].told) == 1)
     assert [guest.is_seated.is_set() for guest in guests] == [True, True, False, False]
@@ -53,7 +53,7 @@ async def test_the_first_come_sit_and_the_others_hear_their_place_until_it_is_th
 
 
 async def test_whoever_gives_up_waiting_lets_the_others_move_up() -> None:
-    room = WaitingRoom(1)
+    room = ConcurrencyLimiter(1)
     first, second, third = (Guest(room) for _ in range(3))
     await until(lambda: bool(third.told))
     second.stay.cancel()
@@ -66,7 +66,7 @@ async def test_whoever_gives_up_waiting_lets_the_others_move_up() -> None:
 
 
 async def test_a_seat_is_not_lost_with_one_that_is_stopped_as_it_is_called() -> None:
-    room = WaitingRoom(1)
+    room = ConcurrencyLimiter(1)
     first, second = Guest(room), Guest(room)
     await until(lambda: bool(second.told))
     first.may_leave.set()
@@ -81,11 +81,11 @@ async def test_a_seat_is_not_lost_with_one_that_is_stopped_as_it_is_called() -> 
 
 
 async def test_nobody_joins_a_line_that_is_too_long() -> None:
-    room = WaitingRoom(1)
+    room = ConcurrencyLimiter(1)
     guests = [Guest(room) for _ in range(5)]
     await until(lambda: bool(guests[4].told))
     with pytest.raises(RequestRefused) as caught:
-        async with room.seat(lambda _line: None):
+        async with room.slot(lambda _line: None):
             pass
     assert caught.value.code is ErrorCode.STUDIO_BUSY
     for guest in guests:

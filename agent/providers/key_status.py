@@ -31,7 +31,7 @@ class _Check(Protocol):
     ) -> KeyDiagnosis: ...
 
 
-class KeyDesk:
+class KeyStatusCache:
     """The diagnoses of keys, by the key itself. `check` asks Gemini behind a key.
 
     A diagnosis is known for an hour. One of a network that failed is told and not kept.
@@ -67,7 +67,7 @@ class KeyDesk:
             finally:
                 self._asking.pop(key, None)
 
-    def learn(self, key: SecretStr, error: ErrorInfo, roles: Sequence[ModelRole]) -> bool:
+    def record_failure(self, key: SecretStr, error: ErrorInfo, roles: Sequence[ModelRole]) -> bool:
         """Remember that a call of a turn was refused because of the key, by a model of these roles; return whether
         that says anything.
 
@@ -88,7 +88,7 @@ class KeyDesk:
             self._keep(key, KeyDiagnosis(models=models))
         return bool(refused)
 
-    def unlearn(self, key: SecretStr, model_ids: Collection[str]) -> bool:
+    def clear(self, key: SecretStr, model_ids: Collection[str]) -> bool:
         """Forget what stood in the way of these models, and what was wrong with the key as a whole: they have answered
         with it. Return whether there was anything."""
         held = self._known.get(key)
