@@ -509,7 +509,9 @@ class Studio:
 
     def provider_name(self, key: SecretStr | None = None, owner: str = OPERATOR) -> str:
         """Return which provider serves an owner with this key: `gemini`, `openai` or `sketch`."""
-        return "gemini" if self._own_provider is not None else self._providers.name(self._key(owner, key))
+        if self._own_provider is not None:
+            return self.catalogue.keyed(ModelRole.FLASH).provider
+        return self._providers.name(self._key(owner, key))
 
     async def expand_prompt(
         self, wish: PromptToExpand, owner: str = OPERATOR, key: SecretStr | None = None

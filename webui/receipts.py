@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from html import escape
 
 from agent import (
-    EXACT_ADJUSTMENT,
     AdjustmentChange,
     MissingStyle,
     MissingStyleReason,
@@ -179,7 +178,7 @@ def _said(text: str) -> str:
 
 def _model(words: Words, receipt: Receipt) -> str:
     """Return the model's name on the page; what the studio does itself has a name in every language."""
-    if receipt.model == EXACT_ADJUSTMENT:
+    if receipt.is_exact:
         return words("receipt.exact")
     return words("composer.sketch") if receipt.is_sketch else receipt.model_label
 

@@ -65,6 +65,9 @@ class ModelEntry(Value):
     shown, `takes_masks` that it keeps to a mask by itself, `keeps_shape` that a changed picture has the shape it had,
     `is_reviewed` that a model can judge what it painted.
 
+    `takes_keys` says that it answers to a key, which whoever uses the studio may bring and test, `has_own_server` that
+    the operator's server runs it; of those, one that `stands_for_any` is what a model that nobody described is like.
+
     Models differ most behind OpenAI's API: `has_vision` says that a text model sees pictures, `has_tools` that it
     takes functions, `returns_thoughts` that what it thought goes back with its calls; `has_edits` that an image model
     changes pictures, `has_response_format` that it must be told to answer with the picture itself.
@@ -92,8 +95,11 @@ class ModelEntry(Value):
     has_response_format: bool = False
     is_free: bool = False
     is_reviewed: bool = True
+    has_own_server: bool = False
     is_sketch: bool = False
     keeps_shape: bool = False
+    stands_for_any: bool = False
+    takes_keys: bool = False
     takes_masks: bool = False
     works_on_originals: bool = False
     typical_seconds: float = 0.0
@@ -139,11 +145,16 @@ class Catalogue(Value):
 
         Raises SettingsError when there is none.
         """
-        for source in (provider, "sketch") if role in IMAGE_ROLES else (provider,):
-            for entry in self.entries:
-                if entry.role is role and entry.provider == source:
-                    return entry
+        of_role = [entry for entry in self.entries if entry.role is role]
+        own = [entry for entry in of_role if entry.provider == provider]
+        stand_ins = [entry for entry in of_role if entry.is_sketch] if role in IMAGE_ROLES else []
+        for entry in (*own, *stand_ins):
+            return entry
         raise SettingsError(override_variable(role), "", f"the catalogue has no {role} model for {provider}")
+
+    def keyed(self, role: ModelRole) -> ModelEntry:
+        """Return the model that plays the role for whoever brings a key."""
+        return next(entry for entry in self.entries if entry.role is role and entry.takes_keys)
 
     def by_id(self, model_id: str) -> ModelEntry | None:
         """Return the model with this id, or None."""
@@ -183,15 +194,15 @@ def load_catalogue(
         except ValueError:
             raise SettingsError(f"AIVISTA_MODEL_{name.upper()}", model_id, "there is no such role") from None
         known = next((entry for entry in entries if entry.id == model_id), None)
-        like = known or next(entry for entry in entries if entry.role is role and entry.provider == "gemini")
+        like = known or next(entry for entry in entries if entry.role is role and entry.takes_keys)
         entries.insert(0, like.model_copy(update={"id": model_id, "role": role}))
     return Catalogue(entries=tuple(entries))
 
 
 def _with_openai(entries: list[ModelEntry], openai: OpenAISettings) -> list[ModelEntry]:
     names = dict.fromkeys(TEXT_ROLES, openai.text_model) | dict.fromkeys(IMAGE_ROLES, openai.image_model)
-    others = [entry for entry in entries if entry.provider != "openai"]
-    mine = [entry for entry in entries if entry.provider == "openai"]
+    others = [entry for entry in entries if not entry.has_own_server]
+    mine = [entry for entry in entries if entry.has_own_server]
     chosen = [_named(mine, role, name) for role, name in names.items() if name is not None]
     # Without a painter of its own the provider must have none at all, so that sketch's is found.
     known = mine if openai.image_model is not None else [entry for entry in mine if entry.role not in IMAGE_ROLES]
@@ -205,8 +216,9 @@ def _named(entries: Iterable[ModelEntry], role: ModelRole, model_id: str) -> Mod
     for entry in kind:
         if entry.id == model_id:
             return entry.model_copy(update={"role": role})
-    unknown = next(entry for entry in kind if entry.id == "any")
-    return unknown.model_copy(update={"id": model_id, "role": role, "label": model_id.rpartition("/")[2][:40]})
+    unknown = next(entry for entry in kind if entry.stands_for_any)
+    name = {"id": model_id, "label": model_id.rpartition("/")[2][:40], "stands_for_any": False}
+    return unknown.model_copy(update={**name, "role": role})
 
 
 def _read_own(path: Path, bundled: Mapping[str, Any]) -> list[ModelEntry]:

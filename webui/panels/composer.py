@@ -304,9 +304,9 @@ def chip_updates(words: Words, catalogue: Catalogue, provider: str, chosen: Chos
 
     A value that the chosen model does not obey falls back to `auto`.
     """
-    is_sketch = provider == "sketch"
-    # Only Gemini searches: where the text model cannot, there is nothing to permit.
-    can_search = catalogue.model(ModelRole(chosen.text_model), provider).has_grounding
+    planner = catalogue.model(ModelRole(chosen.text_model), provider)
+    # Where the text model cannot search, there is nothing to permit.
+    is_sketch, can_search = planner.is_sketch, planner.has_grounding
     ratios, sizes = offered(catalogue, provider, chosen.image_model)
     auto = words("composer.auto")
     models = [(words(f"composer.{name}"), name) for name in ("flash", "pro")]
