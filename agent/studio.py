@@ -167,7 +167,12 @@ class Studio:
         self.settings = settings
         self.catalogue: Catalogue = catalogue_of(settings)
         self._images = ImageStore(settings.home)
-        self._records = ConversationStore(settings.home, self._images, trace_limit_bytes=settings.trace_limit_bytes)
+        self._records = ConversationStore(
+            settings.home,
+            self._images,
+            trace_limit_bytes=settings.trace_limit_bytes,
+            free_models={one.id for one in self.catalogue.entries if one.is_free},
+        )
         self._quota = Quota(self._records, self._images, settings.visitor_limit_bytes, settings.visitor_limit_pictures)
         self._workspaces = WorkspaceStore(self._records, room=self._quota)
         self._cache = HistoryImageCache(
