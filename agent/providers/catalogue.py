@@ -29,6 +29,7 @@ class ModelRole(StrEnum):
 
 TEXT_ROLES = (ModelRole.FLASH, ModelRole.THINKING)
 IMAGE_ROLES = (ModelRole.IMAGE_FLASH, ModelRole.IMAGE_PRO)
+_USUAL_RESOLUTION = "1K"
 
 SizeTables = dict[str, dict[str, dict[str, tuple[int, int]]]]
 
@@ -112,6 +113,17 @@ class ModelEntry(Value):
         """The resolutions the model takes, smallest first."""
         return tuple(self.sizes)
 
+    @property
+    def default_resolution(self) -> str | None:
+        """The resolution of a picture that nobody chose one for; None where the model takes none."""
+        return _USUAL_RESOLUTION if _USUAL_RESOLUTION in self.sizes else next(iter(self.sizes), None)
+
+    def tokens_of_picture(self, resolution: str | None) -> int:
+        """Return what a picture of the resolution, or of the default, is counted for."""
+        counts = self.picture_tokens
+        usual = counts.get(_USUAL_RESOLUTION, 0)
+        return counts.get(resolution or self.default_resolution or "", usual)
+
     def pixels(self, aspect_ratio: str, resolution: str | None) -> tuple[int, int] | None:
         """Return width and height the model delivers for the setting, or None when the catalogue does not know."""
         chosen = resolution or next(iter(self.sizes), None)
@@ -139,6 +151,11 @@ class Catalogue(Value):
     """The models of the studio, by role, for one provider at a time."""
 
     entries: tuple[ModelEntry, ...]
+
+    @property
+    def resolutions(self) -> tuple[str, ...]:
+        """Every resolution that some model takes, each once."""
+        return tuple(dict.fromkeys(size for entry in self.entries for size in entry.resolutions))
 
     def model(self, role: ModelRole, provider: str) -> ModelEntry:
         """Return the model that plays the role at the provider; where it has none to paint, sketch's.

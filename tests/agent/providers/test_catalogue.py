@@ -79,6 +79,7 @@ def test_an_entry_does_not_contradict_itself(entry: ModelEntry) -> None:
     assert all(earlier.since < later.since for earlier, later in pairwise(entry.prices))
     assert entry.provider == "sketch" or entry.prices or entry.id == "any"
     assert not entry.has_grounding or all(prices.search_query > 0 for prices in entry.prices)
+    assert entry.is_free or set(entry.resolutions) <= set(entry.picture_tokens), "a size is counted for something"
 
 
 MILLION = TokenUsage(prompt_tokens=1_000_000)
