@@ -10,10 +10,11 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 
 from agent.errors import SettingsError
 from agent.messages import TokenUsage, Value
+from agent.pictures import MAX_MEGAPIXELS, MAX_SIDE_PX
 from agent.settings import OpenAISettings, Settings
 
 
@@ -107,6 +108,19 @@ class ModelEntry(Value):
     picture_tokens: dict[str, int] = Field(default_factory=dict)
     most_picture_tokens: int | None = None
     prices: tuple[Prices, ...] = ()
+
+    @field_validator("sizes")
+    @classmethod
+    def _can_be_read(cls, sizes: dict[str, dict[str, tuple[int, int]]]) -> dict[str, dict[str, tuple[int, int]]]:
+        # A larger picture would be paid for and then refused by every decoder.
+        for resolution, by_ratio in sizes.items():
+            for width, height in by_ratio.values():
+                if width * height > MAX_MEGAPIXELS * 1_000_000 or max(width, height) > MAX_SIDE_PX:
+                    raise ValueError(
+                        f"{resolution} has pictures of {width}×{height}; at most {MAX_MEGAPIXELS} megapixels and "
+                        f"{MAX_SIDE_PX} pixels a side can be read"
+                    )
+        return sizes
 
     @property
     def resolutions(self) -> tuple[str, ...]:
