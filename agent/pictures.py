@@ -288,6 +288,11 @@ class Receipt(Value):
     captions: tuple[Caption, ...] = ()
     reductions: tuple[Reduction, ...] = ()
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether the studio itself adjusted the picture, without a model."""
+        return self.model == EXACT_ADJUSTMENT
+
 
 _SHAPES = ("1:8", "1:4", "9:16", "2:3", "3:4", "4:5", "1:1", "5:4", "4:3", "3:2", "16:9", "21:9", "4:1", "8:1")
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast, get_args
 from urllib.parse import urlsplit
 
 from platformdirs import user_data_path
@@ -44,6 +44,7 @@ TextModelChoice = Literal["flash", "thinking"]
 ImageModelChoice = Literal["auto", "flash", "pro", "both"]
 ReviewChoice = Literal["off", "on", "always"]
 ProviderChoice = Literal["gemini", "openai", "sketch"]
+_WITH_OWN_SERVER: frozenset[ProviderChoice] = frozenset({"openai"})
 
 OPERATOR = "local"
 """The owner of what is made on one's own machine, where nobody signs in."""
@@ -232,11 +233,11 @@ def _address(name: str, raw: str) -> str:
 
 
 def _provider(name: str, raw: str) -> ProviderChoice:
-    match raw.lower():
-        case "gemini" | "openai" | "sketch" as chosen:
-            return chosen
-        case _:
-            raise SettingsError(name, raw, "it must be gemini, openai or sketch")
+    choices: tuple[ProviderChoice, ...] = get_args(ProviderChoice)
+    for choice in choices:
+        if choice == raw.lower():
+            return choice
+    raise SettingsError(name, raw, f"it must be {', '.join(choices[:-1])} or {choices[-1]}")
 
 
 def _tokens(name: str, raw: str) -> Mapping[str, SecretStr]:
@@ -323,6 +324,11 @@ class OpenAISettings(BaseModel):
         "The key of the server for pictures.",
         "the other key, at the same server only",
     )
+
+    @property
+    def has_key(self) -> bool:
+        """Whether it is asked with a key of the operator's."""
+        return bool(self.api_key or self.image_api_key)
 
 
 class Patiences(BaseModel):
@@ -589,7 +595,7 @@ class Settings(BaseModel):
         return cls(
             **told
             | {
-                "openai": _openai(environ, is_chosen=told.get("provider") == "openai"),
+                "openai": _openai(environ, told.get("provider")),
                 "patiences": Patiences(**_told(Patiences, environ)),
                 "telemetry": _telemetry(environ),
                 "model_overrides": _model_overrides(environ),
@@ -641,15 +647,15 @@ def _model_overrides(environ: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _openai(environ: Mapping[str, str], *, is_chosen: bool) -> OpenAISettings | None:
+def _openai(environ: Mapping[str, str], chosen: ProviderChoice | None) -> OpenAISettings | None:
     def missing(field: str, why: str) -> SettingsError:
         return SettingsError(variables_of(OpenAISettings, field)[0].name, "", why)
 
     told = _told(OpenAISettings, environ)
     if "base_url" not in told:
-        if is_chosen:
+        if chosen in _WITH_OWN_SERVER:
             name = variables_of(Settings, "provider")[0].name
-            raise missing("base_url", f"{name} is openai, so say where its server is")
+            raise missing("base_url", f"{name} is {chosen}, so say where its server is")
         return None
     if "text_model" not in told:
         raise missing("text_model", f"say which model of {told['base_url']} shall answer")

@@ -20,7 +20,6 @@ from agent.settings import SearchPolicy, TurnSettings
 from agent.worst_case import (
     MOST_QUERIES,
     SHOWN_PICTURE_TOKENS,
-    picture_tokens,
     text_tokens,
     worst_picture_usd,
 )
@@ -116,7 +115,7 @@ def picture_usage(
     return TokenUsage(
         prompt_tokens=_PROMPT_TOKENS + characters // _CHARACTERS_A_TOKEN + shown * SHOWN_PICTURE_TOKENS,
         thought_tokens=_PAINTERS_THOUGHT_TOKENS,
-        image_tokens=picture_tokens(model, resolution),
+        image_tokens=model.tokens_of_picture(resolution),
         search_queries=1 if is_grounded else 0,
     )
 
@@ -307,7 +306,7 @@ class _Turn:
             most_usd=count * worst * (self._rounds if self._is_reviewed(outcomes) else 1),
             label=(" + " if self.settings.image_model == "both" else " / ").join(models),
             count=count * max(map(len, outcomes)),
-            resolution=settings.resolution or ("1K" if outcomes[0][0].resolutions else ""),
+            resolution=settings.resolution or outcomes[0][0].default_resolution or "",
         )
 
     def review(self, outcomes: Sequence[Outcome]) -> EstimatePart:

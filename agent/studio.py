@@ -157,7 +157,12 @@ class Studio:
         self.settings = settings
         self.catalogue: Catalogue = catalogue_of(settings)
         self._images = ImageStore(settings.home)
-        self._records = ConversationStore(settings.home, self._images, trace_limit_bytes=settings.trace_limit_bytes)
+        self._records = ConversationStore(
+            settings.home,
+            self._images,
+            trace_limit_bytes=settings.trace_limit_bytes,
+            free_models={one.id for one in self.catalogue.entries if one.is_free},
+        )
         self._quota = Quota(self._records, self._images, settings.visitor_limit_bytes, settings.visitor_limit_pictures)
         self._workspaces = WorkspaceStore(self._records, room=self._quota)
         self._cache = HistoryImageCache(
@@ -456,7 +461,9 @@ class Studio:
 
     def provider_name(self, key: SecretStr | None = None, owner: str = OPERATOR) -> str:
         """Return which provider serves an owner with this key: `gemini`, `openai` or `sketch`."""
-        return "gemini" if self._own_provider is not None else self._providers.name(self._key(owner, key))
+        if self._own_provider is not None:
+            return self.catalogue.keyed(ModelRole.FLASH).provider
+        return self._providers.name(self._key(owner, key))
 
     async def expand_prompt(
         self, wish: PromptToExpand, owner: str = OPERATOR, key: SecretStr | None = None

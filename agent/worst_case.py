@@ -37,12 +37,6 @@ _LEAST_OUTPUT_TOKENS = 256
 _MOST_OUTPUT_TOKENS = 65_536
 
 
-def picture_tokens(model: ModelEntry, resolution: str | None) -> int:
-    """Return what a picture of the model's is counted for."""
-    sizes = model.picture_tokens
-    return sizes.get(resolution or "1K", sizes.get("1K", 0))
-
-
 def text_tokens(text: str) -> int:
     """Return the most tokens that a text of anybody's can be."""
     ascii_count = sum(character < "\x80" for character in text)
@@ -100,7 +94,7 @@ def affordable_tokens(model: ModelEntry, left_usd: float, on: date) -> int:
 
 def picture_limit(model: ModelEntry, resolution: str | None) -> int:
     """Return how many tokens a picture and all that is written with it may be."""
-    return picture_tokens(model, resolution) + PICTURE_WORDS_TOKENS
+    return model.tokens_of_picture(resolution) + PICTURE_WORDS_TOKENS
 
 
 def worst_picture_usd(
@@ -111,7 +105,7 @@ def worst_picture_usd(
         prompt_tokens=prompt_tokens,
         tool_tokens=_SEARCHED_TOKENS if is_grounded else 0,
         output_tokens=PICTURE_WORDS_TOKENS,
-        image_tokens=model.most_picture_tokens or picture_tokens(model, resolution),
+        image_tokens=model.most_picture_tokens or model.tokens_of_picture(resolution),
         search_queries=MOST_QUERIES if is_grounded else 0,
     )
     return model.price_usd(usage, on)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
+from tests.adapters.catalogue import load_catalogue
 from tests.support.cases import each_case
 from tests.support.tables import table
 
@@ -15,6 +17,9 @@ SOURCES = sorted(path for folder in ("agent", "webui") for path in (ROOT / folde
 AGENT = [path for path in SOURCES if path.is_relative_to(ROOT / "agent")]
 SWALLOWING_NAMES = {"utils", "util", "helpers", "helper", "common", "shared", "manager", "misc"}
 FORBIDDEN_IN_AGENT = {"gradio", "gradio_client", "webui"}
+
+# What the catalogue calls a provider or a model.
+NAMES = {name for one in load_catalogue().entries if not one.stands_for_any for name in (one.provider, one.id)}
 
 LEAVES = """
 adjusting conversation errors events expansion_words library mcp_config messages moved pictures pixels
@@ -164,6 +169,56 @@ def test_each_sdk_is_known_by_its_own_room_alone(sdk: tuple[str, ...], homes: tu
     }
     assert [name for name in knowing if name.startswith(homes[0])], "the rule has something to hold"
     assert [name for name in knowing if not name.startswith(homes)] == []
+
+
+def compared(source: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield every text that something is compared with, by `==`, `in`, `match` or the start of a text, and its line."""
+    for node in ast.walk(source):
+        match node:
+            case ast.Compare():
+                sides = [node.left, *node.comparators]
+            case ast.MatchValue():
+                sides = [node.value]
+            case ast.Call(func=ast.Attribute(attr="startswith" | "endswith" | "removeprefix")):
+                sides = node.args
+            case _:
+                continue
+        values = [ast.walk(side) if isinstance(side, ast.Tuple | ast.List | ast.Set) else [side] for side in sides]
+        yield from (
+            (one.lineno, one.value)
+            for one in chain.from_iterable(values)
+            if isinstance(one, ast.Constant) and isinstance(one.value, str)
+        )
+
+
+@each_case(
+    "line",
+    [
+        'provider == "sketch"',
+        '"gemini" != provider',
+        'provider in ("x", "openai")',
+        'model.id.startswith("gemini-3")',
+        'match provider:\n    case "x" | "sketch":\n        pass',
+        'model == "gpt-image-2"',
+    ],
+)
+def test_the_rule_sees_a_comparison_by_name(line: str) -> None:
+    assert [text for _, text in compared(ast.parse(line)) if is_in_the_catalogue(text)]
+
+
+def is_in_the_catalogue(text: str) -> bool:
+    return text in NAMES or any(text.startswith(f"{name}-") for name in NAMES)
+
+
+def test_no_provider_and_no_model_is_compared_by_name() -> None:
+    """What differs between them is a fact of the catalogue."""
+    found = {
+        f"{path.relative_to(ROOT).as_posix()}:{line} {text}"
+        for path in SOURCES
+        for line, text in compared(tree(path))
+        if is_in_the_catalogue(text)
+    }
+    assert not found, "ask the catalogue instead"
 
 
 def test_no_file_is_named_after_everything() -> None:

@@ -32,7 +32,7 @@ def limits_of(catalogue: Catalogue, diagnosis: KeyDiagnosis | None) -> Limits:
         return NONE
     found: dict[str, dict[str, ErrorInfo]] = {}
     for chip, roles in _ROLES.items():
-        why = {value: diagnosis.why_not(catalogue.model(role, "gemini").id) for value, role in roles.items()}
+        why = {value: diagnosis.why_not(catalogue.keyed(role).id) for value, role in roles.items()}
         missing = {value: reason for value, reason in why.items() if reason is not None}
         if chip == "image_model" and missing:
             missing["both"] = next(iter(missing.values()))

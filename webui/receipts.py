@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from html import escape
 
 from agent import (
-    EXACT_ADJUSTMENT,
     AdjustmentChange,
     MissingStyle,
     MissingStyleReason,
@@ -22,6 +22,9 @@ from webui.offers import Offer
 from webui.panels.composer import REFERENCE_MODES
 from webui.review_cards import review_text
 from webui.words import Words
+
+# `2K` is as many pixels as a square of 2048 has.
+_THOUSANDS = re.compile(r"[1-9]\d?K")
 
 
 def price(words: Words, dollars: float) -> str:
@@ -119,10 +122,9 @@ def asked_pixels(receipt: Receipt) -> tuple[int, int] | None:
     wide, _, high = (receipt.asked_resolution or "").partition("×")
     if wide.isdecimal() and high.isdecimal():
         return int(wide), int(high)
-    edge = {"1K": 1024, "2K": 2048, "4K": 4096}.get(wide)
-    if edge is None:
+    if not _THOUSANDS.fullmatch(wide):
         return None
-    scale = edge / (receipt.width * receipt.height) ** 0.5
+    scale = int(wide[:-1]) * 1024 / (receipt.width * receipt.height) ** 0.5
     return round(receipt.width * scale), round(receipt.height * scale)
 
 
@@ -179,7 +181,7 @@ def _said(text: str) -> str:
 
 def _model(words: Words, receipt: Receipt) -> str:
     """Return the model's name on the page; what the studio does itself has a name in every language."""
-    if receipt.model == EXACT_ADJUSTMENT:
+    if receipt.is_exact:
         return words("receipt.exact")
     return words("composer.sketch") if receipt.is_sketch else receipt.model_label
 

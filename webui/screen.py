@@ -18,6 +18,8 @@ from agent import (
     Conversation,
     ErrorInfo,
     KeyDiagnosis,
+    ModelEntry,
+    ModelRole,
     ReferenceRole,
     RequestRefused,
     Studio,
@@ -88,11 +90,18 @@ class Screen:
 
     def is_sketch(self, visitor: Visitor) -> bool:
         """Whether this visitor is served by the built-in model."""
-        return self.provider(visitor) == "sketch"
+        return self._planner(visitor).is_sketch
 
     def provider(self, visitor: Visitor) -> str:
         """Return which provider serves this visitor: `gemini`, `openai` or `sketch`."""
         return self.studio().provider_name(self.sessions.key(visitor), visitor.owner)
+
+    def takes_keys(self, visitor: Visitor) -> bool:
+        """Whether what serves this visitor answers to a key that they may bring and test."""
+        return self._planner(visitor).takes_keys
+
+    def _planner(self, visitor: Visitor) -> ModelEntry:
+        return self.studio().catalogue.model(ModelRole.FLASH, self.provider(visitor))
 
     def offers(self, visitor: Visitor) -> tuple[Offer, ...]:
         """Return what the image models that serve this visitor offer."""
@@ -105,22 +114,21 @@ class Screen:
 
     def _diagnosis(self, visitor: Visitor) -> KeyDiagnosis | None:
         """Return what is known of the key that serves this visitor."""
-        is_gemini = self.provider(visitor) == "gemini"
-        return self.studio().keys.known(self.key_in_use(visitor)) if is_gemini else None
+        return self.studio().keys.known(self.key_in_use(visitor)) if self.takes_keys(visitor) else None
 
     def _limits(self, visitor: Visitor) -> Limits:
         return limits_of(self.studio().catalogue, self._diagnosis(visitor))
 
     def limits(self, visitor: Visitor) -> Updates:
         """Return the note on the models that the key in use cannot use."""
-        is_unknown = self.provider(visitor) == "gemini" and self._diagnosis(visitor) is None
+        is_unknown = self.takes_keys(visitor) and self._diagnosis(visitor) is None
         note = limits_html(visitor.words, self._limits(visitor), is_unknown=is_unknown)
         return {self.panels.composer.models: note}
 
     def learn(self, visitor: Visitor, error: ErrorInfo, node: str) -> Updates:
         """Remember what a failed turn has shown of the key in use, and return the note as it is then."""
         key = self.key_in_use(visitor)
-        if key is None or self.provider(visitor) != "gemini":
+        if key is None or not self.takes_keys(visitor):
             return {}
         roles = IMAGE_ROLES if node == "executor" else TEXT_ROLES
         return self.limits(visitor) if self.studio().keys.record_failure(key, error, roles) else {}
@@ -128,7 +136,7 @@ class Screen:
     def unlearn(self, visitor: Visitor, model_ids: Collection[str]) -> Updates:
         """Forget what was wrong with the key in use for models that answered, and return the note as it is then."""
         key = self.key_in_use(visitor)
-        if key is None or self.provider(visitor) != "gemini":
+        if key is None or not self.takes_keys(visitor):
             return {}
         return self.limits(visitor) if self.studio().keys.clear(key, model_ids) else {}
 
@@ -274,7 +282,7 @@ class Screen:
             box.cost: estimate_html(
                 visitor.words, chosen_estimate(studio.catalogue, provider, chosen, None, conversation)
             ),
-            box.more: gr.update(label=visitor.words("composer.more"), visible=provider != "sketch"),
+            box.more: gr.update(label=visitor.words("composer.more"), visible=not self.is_sketch(visitor)),
         }
 
     def narrowed(self, visitor: Visitor, sent: Mapping[str, Any]) -> Updates:
@@ -318,5 +326,5 @@ class Screen:
             sessions.session_key(visitor),
             sessions.kept.read() if sessions.kept is not None else None,
             has_operator_key=studio.settings.lent_key(visitor.owner) is not None,
-            has_own_server=self.provider(visitor) == "openai",
+            has_own_server=self._planner(visitor).has_own_server,
         )

@@ -85,7 +85,7 @@ class KeyHandlers:
         """Return the chips as the key in use allows them: the list of what it is offered costs nothing."""
         visitor = self._screen.sessions.visitor(request)
         key = self._screen.key_in_use(visitor)
-        if key is not None and self._screen.provider(visitor) == "gemini":
+        if key is not None and self._screen.takes_keys(visitor):
             await self._screen.studio().keys.listed(key)
         return self._screen.narrowed(visitor, chips)
 

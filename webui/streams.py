@@ -146,7 +146,7 @@ class Streams:
         has_painter_failed = isinstance(live.ending, TurnFailed) and live.ending.node == "executor"
         if turn is not None and has_said_something and (isinstance(live.ending, TurnDone) or has_painter_failed):
             catalogue = self.screen.studio().catalogue
-            answered.add(catalogue.model(ModelRole(turn.settings.text_model), "gemini").id)
+            answered.add(catalogue.keyed(ModelRole(turn.settings.text_model)).id)
         return answered
 
 

@@ -14,7 +14,7 @@ from agent import AivistaError, Catalogue, GalleryPage, GalleryQuery, PaintingSt
 # So many of the newest pictures are looked at, and so many of the right size count: models get faster and slower.
 _LOOKED_AT = 40
 _COUNTED = 12
-# 1K, 2K and 4K lie a factor of four apart in pixels.
+# Sizes such as 1K and 2K lie a factor of four apart in pixels.
 _SAME_SIZE = log(2)
 # Below that nobody waits.
 LEAST_S = 3.0

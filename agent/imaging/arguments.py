@@ -21,7 +21,7 @@ MAX_CHECKS = 10
 
 _RATIO = re.compile(r"(\d{1,2})\s*[:x×/∶：]\s*(\d{1,2})", re.IGNORECASE)
 _RESOLUTION = re.compile(r"(\d{1,2})\s*K", re.IGNORECASE)
-_RESOLUTION_OF_PIXELS = {"1024": "1K", "2048": "2K", "4096": "4K"}
+_PIXELS = re.compile(r"[1-9]\d{3,4}")
 _NO_CHOICE = frozenset({"", "auto", "default", "none", "null"})
 
 
@@ -62,11 +62,14 @@ def _resolution(value: object) -> object:
     value = _left_open(str(value) if isinstance(value, int) else value)
     if not isinstance(value, str):
         return value
-    text = _RESOLUTION_OF_PIXELS.get(value.strip(), value.strip())
+    text = value.strip()
     match = _RESOLUTION.fullmatch(text)
-    if match is None and text != "512":
-        raise ValueError(f"must be 1K, 2K or 4K, not {value[:40]!r}")
-    return f"{int(match[1])}K" if match else text
+    if match is not None:
+        return f"{int(match[1])}K"
+    thousands, rest = divmod(int(text), 1024) if _PIXELS.fullmatch(text) else (0, 1)
+    if rest and text != "512":
+        raise ValueError(f"must be a size such as 1K or 2K, not {value[:40]!r}")
+    return text if rest else f"{thousands}K"
 
 
 def _mode(value: object) -> object:

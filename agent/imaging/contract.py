@@ -44,7 +44,6 @@ __all__ = [
 ]
 
 DEFAULT_ASPECT_RATIO = "16:9"
-DEFAULT_RESOLUTION = "1K"
 
 T = TypeVar("T")
 
@@ -233,7 +232,7 @@ def normalize(
     model, model_by = _chosen_model(arguments, settings, image_models(catalogue, provider), needs_search)
     nearest = nearest_ratio(edited_pixels, model.aspect_ratios)
     ratio, ratio_by = _first_legal(settings.aspect_ratio, arguments.aspect_ratio, nearest, model.aspect_ratios)
-    size, size_by = _first_legal(settings.resolution, arguments.resolution, _default_size(model), model.resolutions)
+    size, size_by = _first_legal(settings.resolution, arguments.resolution, model.default_resolution, model.resolutions)
     count, count_by = _first_legal(settings.number_of_images, arguments.number_of_images, 1, None)
     return NormalizedRequest(
         **arguments.model_dump(
@@ -343,10 +342,6 @@ def _first_legal(lock: T | None, wish: T | None, default: T, legal: Sequence[T] 
     if wish is not None and (legal is None or wish in legal):
         return wish, "agent"
     return default, "default"
-
-
-def _default_size(model: ModelEntry) -> str | None:
-    return DEFAULT_RESOLUTION if DEFAULT_RESOLUTION in model.resolutions else next(iter(model.resolutions), None)
 
 
 def _is_grounded(

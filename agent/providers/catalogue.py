@@ -10,10 +10,11 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 
 from agent.errors import SettingsError
 from agent.messages import TokenUsage, Value
+from agent.pictures import MAX_MEGAPIXELS, MAX_SIDE_PX
 from agent.settings import OpenAISettings, Settings
 
 
@@ -29,6 +30,7 @@ class ModelRole(StrEnum):
 
 TEXT_ROLES = (ModelRole.FLASH, ModelRole.THINKING)
 IMAGE_ROLES = (ModelRole.IMAGE_FLASH, ModelRole.IMAGE_PRO)
+_USUAL_RESOLUTION = "1K"
 
 SizeTables = dict[str, dict[str, dict[str, tuple[int, int]]]]
 
@@ -65,6 +67,9 @@ class ModelEntry(Value):
     shown, `takes_masks` that it keeps to a mask by itself, `keeps_shape` that a changed picture has the shape it had,
     `is_reviewed` that a model can judge what it painted.
 
+    `takes_keys` says that it answers to a key, which whoever uses the studio may bring and test, `has_own_server` that
+    the operator's server runs it; of those, one that `stands_for_any` is what a model that nobody described is like.
+
     Models differ most behind OpenAI's API: `has_vision` says that a text model sees pictures, `has_tools` that it
     takes functions, `returns_thoughts` that what it thought goes back with its calls; `has_edits` that an image model
     changes pictures, `has_response_format` that it must be told to answer with the picture itself.
@@ -92,8 +97,11 @@ class ModelEntry(Value):
     has_response_format: bool = False
     is_free: bool = False
     is_reviewed: bool = True
+    has_own_server: bool = False
     is_sketch: bool = False
     keeps_shape: bool = False
+    stands_for_any: bool = False
+    takes_keys: bool = False
     takes_masks: bool = False
     works_on_originals: bool = False
     typical_seconds: float = 0.0
@@ -101,10 +109,34 @@ class ModelEntry(Value):
     most_picture_tokens: int | None = None
     prices: tuple[Prices, ...] = ()
 
+    @field_validator("sizes")
+    @classmethod
+    def _can_be_read(cls, sizes: dict[str, dict[str, tuple[int, int]]]) -> dict[str, dict[str, tuple[int, int]]]:
+        # A larger picture would be paid for and then refused by every decoder.
+        for resolution, by_ratio in sizes.items():
+            for width, height in by_ratio.values():
+                if width * height > MAX_MEGAPIXELS * 1_000_000 or max(width, height) > MAX_SIDE_PX:
+                    raise ValueError(
+                        f"{resolution} has pictures of {width}×{height}; at most {MAX_MEGAPIXELS} megapixels and "
+                        f"{MAX_SIDE_PX} pixels a side can be read"
+                    )
+        return sizes
+
     @property
     def resolutions(self) -> tuple[str, ...]:
         """The resolutions the model takes, smallest first."""
         return tuple(self.sizes)
+
+    @property
+    def default_resolution(self) -> str | None:
+        """The resolution of a picture that nobody chose one for; None where the model takes none."""
+        return _USUAL_RESOLUTION if _USUAL_RESOLUTION in self.sizes else next(iter(self.sizes), None)
+
+    def tokens_of_picture(self, resolution: str | None) -> int:
+        """Return what a picture of the resolution, or of the default, is counted for."""
+        counts = self.picture_tokens
+        usual = counts.get(_USUAL_RESOLUTION, 0)
+        return counts.get(resolution or self.default_resolution or "", usual)
 
     def pixels(self, aspect_ratio: str, resolution: str | None) -> tuple[int, int] | None:
         """Return width and height the model delivers for the setting, or None when the catalogue does not know."""
@@ -134,16 +166,26 @@ class Catalogue(Value):
 
     entries: tuple[ModelEntry, ...]
 
+    @property
+    def resolutions(self) -> tuple[str, ...]:
+        """Every resolution that some model takes, each once."""
+        return tuple(dict.fromkeys(size for entry in self.entries for size in entry.resolutions))
+
     def model(self, role: ModelRole, provider: str) -> ModelEntry:
         """Return the model that plays the role at the provider; where it has none to paint, sketch's.
 
         Raises SettingsError when there is none.
         """
-        for source in (provider, "sketch") if role in IMAGE_ROLES else (provider,):
-            for entry in self.entries:
-                if entry.role is role and entry.provider == source:
-                    return entry
+        of_role = [entry for entry in self.entries if entry.role is role]
+        own = [entry for entry in of_role if entry.provider == provider]
+        stand_ins = [entry for entry in of_role if entry.is_sketch] if role in IMAGE_ROLES else []
+        for entry in (*own, *stand_ins):
+            return entry
         raise SettingsError(override_variable(role), "", f"the catalogue has no {role} model for {provider}")
+
+    def keyed(self, role: ModelRole) -> ModelEntry:
+        """Return the model that plays the role for whoever brings a key."""
+        return next(entry for entry in self.entries if entry.role is role and entry.takes_keys)
 
     def by_id(self, model_id: str) -> ModelEntry | None:
         """Return the model with this id, or None."""
@@ -183,15 +225,15 @@ def load_catalogue(
         except ValueError:
             raise SettingsError(f"AIVISTA_MODEL_{name.upper()}", model_id, "there is no such role") from None
         known = next((entry for entry in entries if entry.id == model_id), None)
-        like = known or next(entry for entry in entries if entry.role is role and entry.provider == "gemini")
+        like = known or next(entry for entry in entries if entry.role is role and entry.takes_keys)
         entries.insert(0, like.model_copy(update={"id": model_id, "role": role}))
     return Catalogue(entries=tuple(entries))
 
 
 def _with_openai(entries: list[ModelEntry], openai: OpenAISettings) -> list[ModelEntry]:
     names = dict.fromkeys(TEXT_ROLES, openai.text_model) | dict.fromkeys(IMAGE_ROLES, openai.image_model)
-    others = [entry for entry in entries if entry.provider != "openai"]
-    mine = [entry for entry in entries if entry.provider == "openai"]
+    others = [entry for entry in entries if not entry.has_own_server]
+    mine = [entry for entry in entries if entry.has_own_server]
     chosen = [_named(mine, role, name) for role, name in names.items() if name is not None]
     # Without a painter of its own the provider must have none at all, so that sketch's is found.
     known = mine if openai.image_model is not None else [entry for entry in mine if entry.role not in IMAGE_ROLES]
@@ -205,8 +247,9 @@ def _named(entries: Iterable[ModelEntry], role: ModelRole, model_id: str) -> Mod
     for entry in kind:
         if entry.id == model_id:
             return entry.model_copy(update={"role": role})
-    unknown = next(entry for entry in kind if entry.id == "any")
-    return unknown.model_copy(update={"id": model_id, "role": role, "label": model_id.rpartition("/")[2][:40]})
+    unknown = next(entry for entry in kind if entry.stands_for_any)
+    name = {"id": model_id, "label": model_id.rpartition("/")[2][:40], "stands_for_any": False}
+    return unknown.model_copy(update={**name, "role": role})
 
 
 def _read_own(path: Path, bundled: Mapping[str, Any]) -> list[ModelEntry]:

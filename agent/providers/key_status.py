@@ -116,7 +116,7 @@ class KeyStatusCache:
 
     def _models(self) -> list[ModelEntry]:
         """Return the models a turn may use, each once."""
-        models = [self._catalogue.model(role, "gemini") for role in (*TEXT_ROLES, *IMAGE_ROLES)]
+        models = [self._catalogue.keyed(role) for role in (*TEXT_ROLES, *IMAGE_ROLES)]
         return list({one.id: one for one in models}.values())
 
     def _keep(self, key: SecretStr, diagnosis: KeyDiagnosis) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,14 @@ if TYPE_CHECKING:
 NO_KEY = SecretStr("")
 
 _MOST_CLIENTS = 32
+# Who is asked first, by the operator's choice: the first one that can serve.
+_IN_ORDER: Mapping[ProviderChoice | None, Sequence[ProviderChoice]] = {
+    None: ("gemini", "openai", "sketch"),
+    "gemini": ("gemini", "sketch"),
+    "openai": ("openai", "gemini", "sketch"),
+    "sketch": ("sketch",),
+}
+_OPENAI_SDK = "openai"
 
 
 class ProviderPool:
@@ -60,26 +68,25 @@ class ProviderPool:
         The one the operator named; else `gemini` where there is a key, `openai` where there is such a server, and
         `sketch` where there is neither. With `NO_KEY` nothing that needs a key of the operator's.
         """
-        settings = self._settings
-        has_server = settings.openai is not None and not (key == NO_KEY and _needs_key(settings.openai))
-        if settings.provider == "sketch" or (settings.provider == "openai" and has_server):
-            return settings.provider
-        if self.key_used(key) is not None:
-            return "gemini"
-        return "openai" if has_server and settings.provider != "gemini" else "sketch"
+        server = self._settings.openai
+        serves: Mapping[ProviderChoice, bool] = {
+            "gemini": self.key_used(key) is not None,
+            "openai": server is not None and not (key == NO_KEY and server.has_key),
+            "sketch": True,
+        }
+        return next(name for name in _IN_ORDER[self._settings.provider] if serves[name])
 
     async def provider(self, key: SecretStr | None) -> Provider:
         """Return the provider for the key; the operator's own key serves those who bring none.
 
         Raises SettingsError when the provider needs a package that is not installed.
         """
-        name, openai, secret = self.name(key), self._settings.openai, self.key_used(key)
-        if name == "openai" and openai is not None:
-            self._openai = self._openai or self._reach(openai)
-            return self._openai
-        if name == "sketch" or secret is None:
-            return self._draw()
-        return await self.gemini(secret)
+        makers: Mapping[ProviderChoice, Callable[[SecretStr], Awaitable[Provider]]] = {
+            "gemini": self.gemini,
+            "openai": self._reach,
+            "sketch": self._draw,
+        }
+        return await makers[self.name(key)](self.key_used(key) or NO_KEY)
 
     async def gemini(self, secret: SecretStr) -> Provider:
         """Return Gemini behind this key, whichever provider serves the turns; it works for as long as it is held."""
@@ -114,7 +121,7 @@ class ProviderPool:
         """Return the key that Gemini is asked with: the one that is brought, the operator's for None, or none."""
         return (self._settings.gemini_api_key if key is None else key) or None
 
-    def _draw(self) -> Provider:
+    async def _draw(self, _: SecretStr) -> Provider:
         from agent.providers.sketch import SketchProvider
 
         self._sketch = self._sketch or SketchProvider(
@@ -122,22 +129,30 @@ class ProviderPool:
         )
         return self._sketch
 
-    def _reach(self, openai: OpenAISettings) -> Provider:
+    async def _reach(self, key: SecretStr) -> Provider:
+        if self._openai is None:
+            settings = self._settings.openai
+            assert settings is not None, "`name` says which provider can serve"
+            server = self._connect_server(settings)
+            paints = settings.image_model is not None
+            self._openai = server if paints else _WordsAndSketches(server, await self._draw(key))
+        return self._openai
+
+    def _connect_server(self, server: OpenAISettings) -> Provider:
         try:
             from agent.providers.openai_compatible import OpenAIProvider
         except ModuleNotFoundError as error:
-            if error.name != "openai":
+            if error.name != _OPENAI_SDK:
                 raise
             problem = "it needs one more package. Install it with: pip install 'aivista[openai]'"
-            raise SettingsError("AIVISTA_OPENAI_BASE_URL", openai.base_url, problem) from None
+            raise SettingsError("AIVISTA_OPENAI_BASE_URL", server.base_url, problem) from None
         settings = self._settings
-        server = OpenAIProvider(
-            openai,
+        return OpenAIProvider(
+            server,
             self._pictures,
             text_timeout_s=settings.text_timeout_s,
             image_timeout_s=settings.image_timeout_s,
         )
-        return server if openai.image_model is not None else _WordsAndSketches(server, self._draw())
 
     def _connect(self, key: SecretStr) -> KeyChecker:
         # Google's SDK takes half a second to import: only whoever has a key waits for it.
@@ -152,10 +167,6 @@ class ProviderPool:
             text_timeout_s=settings.text_timeout_s,
             image_timeout_s=settings.image_timeout_s,
         )
-
-
-def _needs_key(server: OpenAISettings) -> bool:
-    return server.api_key is not None or server.image_api_key is not None
 
 
 @dataclass(frozen=True)

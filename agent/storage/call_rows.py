@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, and_, bindparam, exists, insert, or_, select, update
 
-from agent.storage.journal import FREE_MODELS, CallRecord, CallState, Heard
+from agent.storage.journal import CallRecord, CallState, Heard
 from agent.storage.picture_slots import next_slots
 from agent.storage.signatures import PLACES, Place
 from agent.storage.tables import CALLS, TURNS
@@ -20,7 +20,7 @@ _CHANGE = update(CALLS).where(_THIS)
 _OF = select(CALLS).where(_C.turn_id == bindparam("turn")).order_by(_C.created_at)
 _SENT = and_(_C.turn_id == bindparam("turn"), _C.state == CallState.SENT.value)
 _LOSE = update(CALLS).where(_SENT).values(state=CallState.UNKNOWN.value, reserved_usd=0.0)
-_GIVE_UP = _LOSE.where(_C.model.in_(FREE_MODELS)).values(state=CallState.CANCELLED.value)
+_GIVE_UP = _LOSE.where(_C.model.in_(bindparam("free", expanding=True))).values(state=CallState.CANCELLED.value)
 _FORGET_ANSWERS = (
     update(CALLS).where(_C.turn_id.in_(bindparam("turns", expanding=True))).values(answer=None, signatures=None)
 )
@@ -115,9 +115,12 @@ class CallRows:
             connection.execute(_FORGET_ANSWERS, {"turns": list(turns)})
 
 
-def lose_calls(connection: Connection, turn_id: str) -> int:
-    """Return how many calls of a dead process may have been charged: on their way then, they are `unknown` now."""
-    connection.execute(_GIVE_UP, {"turn": turn_id})
+def lose_calls(connection: Connection, turn_id: str, free_models: Collection[str]) -> int:
+    """Return how many calls of a dead process may have been charged: on their way then, they are `unknown` now.
+
+    Those of `free_models` are `cancelled`: they may be made again as often as one likes.
+    """
+    connection.execute(_GIVE_UP, {"turn": turn_id, "free": list(free_models)})
     return connection.execute(_LOSE, {"turn": turn_id}).rowcount
 
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from agent.storage.call_rows import CallRows
 
 _log = logging.getLogger(__name__)
-# The built-in model's, in the catalogue: they run in this process, and may be made again as often as one likes.
-FREE_MODELS = frozenset({"sketch-planner", "sketch-painter"})
 
 
 class CallState(StrEnum):

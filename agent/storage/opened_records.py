@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -45,12 +45,20 @@ class OpenedRecords:
 
     What was handed over is written even when the caller is cancelled meanwhile. Every call but `open` and `aclose`
     raises StorageFailure when the database cannot be read or written, and RequestRefused(CONVERSATION_NOT_FOUND) for
-    a conversation that is gone.
+    a conversation that is gone. Nothing was charged for calls of `free_models` that a dead process left.
     """
 
-    def __init__(self, home: Path, images: ImageStore, *, trace_limit_bytes: int = LIMIT_BYTES) -> None:
+    def __init__(
+        self,
+        home: Path,
+        images: ImageStore,
+        *,
+        trace_limit_bytes: int = LIMIT_BYTES,
+        free_models: Collection[str] = (),
+    ) -> None:
         self._home = home
         self._images = images
+        self._free_models = free_models
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="records")
         self._open = OpenConversations()
         self._writing = Writing(
@@ -95,7 +103,7 @@ class OpenedRecords:
         # SQLAlchemy takes 0.2 s to import, which the first page need not wait for.
         from agent.storage.records import Records
 
-        self._opened = Records(self._home, self._life.name, self._life.is_alive)
+        self._opened = Records(self._home, self._life.name, self._life.is_alive, self._free_models)
         try:
             self._life.hold()
         except OSError as error:

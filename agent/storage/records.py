@@ -6,7 +6,7 @@ changes what a `Conversation` holds gives that conversation its next version, wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -148,7 +148,9 @@ class Records:
     `runner` is this process's sign of life, `is_alive` tells of other processes by theirs.
     """
 
-    def __init__(self, home: Path, runner: str, is_alive: Callable[[str], bool]) -> None:
+    def __init__(
+        self, home: Path, runner: str, is_alive: Callable[[str], bool], free_models: Collection[str] = ()
+    ) -> None:
         engine, self.set_aside = open_database(home)
         self.db = DatabaseTransactions(engine)
         self._runner = runner
@@ -157,7 +159,7 @@ class Records:
         self.words = WordRows(self.db)
         self.sweeping = SweepRows(self.db)
         self.traces = TraceRows(self.db)
-        self.order = TurnOrder(self.db, runner, is_alive)
+        self.order = TurnOrder(self.db, runner, is_alive, free_models)
 
     def close(self) -> None:
         """Close the database."""

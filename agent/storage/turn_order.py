@@ -7,7 +7,7 @@ away, and its turn is closed as interrupted. Plain blocking calls for the databa
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -80,12 +80,18 @@ class Place(NamedTuple):
 
 
 class TurnOrder:
-    """The queue of every conversation. `mine` is this process's sign of life; `is_alive` tells of others by theirs."""
+    """The queue of every conversation. `mine` is this process's sign of life; `is_alive` tells of others by theirs.
 
-    def __init__(self, transactions: Transactions, mine: str, is_alive: Callable[[str], bool]) -> None:
+    A call of one of `free_models` that a dead process made cost nothing.
+    """
+
+    def __init__(
+        self, transactions: Transactions, mine: str, is_alive: Callable[[str], bool], free_models: Collection[str] = ()
+    ) -> None:
         self._db = transactions
         self._mine = mine
         self._is_alive = is_alive
+        self._free_models = free_models
 
     def join(self, conversation_id: str, request_id: str | None, limit: int) -> Place:
         """Take the last place in a conversation's queue, where fewer than `limit` turns wait."""
@@ -151,7 +157,7 @@ class TurnOrder:
             # Read again: another process may have closed them, and taken them up, meanwhile.
             dead = [one for one in _turns(connection, _RUNNING) if not self._is_alive(one.runner)]
             for one in dead:
-                _interrupt(connection, one)
+                _interrupt(connection, one, self._free_models)
             return tuple(dead)
 
     def resumable(self, since: datetime) -> tuple[RunningTurn, ...]:
@@ -189,7 +195,7 @@ class TurnOrder:
         for one in _turns(connection, _RUNNING_HERE, key=conversation_id):
             is_over = is_mine_over if one.runner == self._mine else not self._is_alive(one.runner)
             if is_over:
-                _interrupt(connection, one)
+                _interrupt(connection, one, self._free_models)
             else:
                 found.append(one)
         return found
@@ -205,11 +211,11 @@ class TurnOrder:
         return found
 
 
-def _interrupt(connection: Connection, turn: RunningTurn) -> None:
+def _interrupt(connection: Connection, turn: RunningTurn, free_models: Collection[str]) -> None:
     key = {"key": turn.conversation_id, "turn": turn.turn_id}
     handles = tuple(connection.scalars(_MADE_IN, key))
     canvas = (SmartCanvas(handles=handles),) if handles else ()
-    note = InterruptedNote(may_have_been_charged=lose_calls(connection, turn.turn_id))
+    note = InterruptedNote(may_have_been_charged=lose_calls(connection, turn.turn_id, free_models))
     connection.execute(_INTERRUPT, {**key, "shown": COMPONENTS.dump_json((*canvas, note)).decode()})
     connection.execute(_CHANGED, {"key": turn.conversation_id})
 

@@ -130,7 +130,7 @@ class _Call:
         if answer.error is None or answer.error.charged is not Charge.MAYBE:
             held.paid_usd = price_usd
         self.step.answer(answer, price_usd)
-        await ledger.end(self.name, answer, price_usd, is_text=self.is_text)
+        await ledger.end(self.name, answer, price_usd, is_repeatable=self.is_text or self.model.is_free)
         return answer
 
     async def _send(self) -> None:

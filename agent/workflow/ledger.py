@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from agent.errors import Charge, ErrorCode, ErrorInfo
 from agent.messages import TokenUsage, ToolCallPart
 from agent.providers.catalogue import ModelEntry
-from agent.storage.journal import FREE_MODELS, CallRecord, CallState, Heard, Journal
+from agent.storage.journal import CallRecord, CallState, Heard, Journal
 from agent.workflow.hearing import Answer
 from agent.workflow.sponsoring import SponsoredBudget
 
@@ -78,8 +78,8 @@ class Ledger:
         self._unwritten.discard(name)
         await self.journal.send(self.known[name], is_new=is_new)
 
-    async def end(self, name: str, answer: Answer, price_usd: float, *, is_text: bool) -> None:
-        """Note how the call ended."""
+    async def end(self, name: str, answer: Answer, price_usd: float, *, is_repeatable: bool) -> None:
+        """Note how the call ended; one that `is_repeatable` is made again without asking, whatever became of it."""
         if self.sponsored is not None:
             self.sponsored.charge(price_usd)
         if answer.error is None:
@@ -87,9 +87,8 @@ class Ledger:
             self._keep(self.known[name], state=CallState.DONE, answer=heard, price_usd=price_usd, error_code=None)
         else:
             code = answer.error.code
-            is_free = is_text or self.known[name].model in FREE_MODELS
             # A picture that was asked for may have been painted and charged although the answer never came.
-            is_unknown = not is_free and answer.error.charged is Charge.MAYBE
+            is_unknown = not is_repeatable and answer.error.charged is Charge.MAYBE
             state = CallState.UNKNOWN if is_unknown else CallState.FAILED
             self._keep(self.known[name], state=state, price_usd=price_usd, error_code=code)
         await self.journal.end(self.known[name])

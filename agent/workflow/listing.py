@@ -7,7 +7,7 @@ from itertools import groupby
 from agent.conversation import Conversation
 from agent.events import SmartCanvas
 from agent.messages import ImageOrigin
-from agent.pictures import EXACT_ADJUSTMENT, Picture
+from agent.pictures import Picture
 
 MOST_PICTURES = 48
 _MOST_CHARACTERS = 70
@@ -55,6 +55,6 @@ def _origin(picture: Picture) -> str:
         case ImageOrigin.GENERATED:
             return "painted here"
         case ImageOrigin.EDITED:
-            is_exact = picture.receipt is not None and picture.receipt.model == EXACT_ADJUSTMENT
+            is_exact = picture.receipt is not None and picture.receipt.is_exact
             verb = "adjusted" if is_exact else "changed"
             return f"{verb} here from {picture.parents[0]}" if picture.parents else f"{verb} here"

@@ -76,7 +76,7 @@ class ShapedArguments(PaintingArguments):
         default=None, description="Width to height, such as 16:9. Left out, the agent chooses."
     )
     size: Annotated[str, StringConstraints(min_length=1, max_length=8)] | None = Field(
-        default=None, description="1K, 2K or 4K, as the model offers. Left out, the agent chooses."
+        default=None, description="Left out, the agent chooses."
     )
     count: int | None = Field(default=None, ge=1, le=4, description="How many pictures.")
     allow_search: bool = Field(default=False, description="The agent may search the web for facts.")

@@ -64,7 +64,7 @@ class _Door:
     def __init__(self, studio: Studio, turns: Buckets | None) -> None:
         self.studio = studio
         self.turns = turns
-        self._tools = ListToolsResult(tools=[tool.declaration() for tool in TOOLS.values()])
+        self._tools = ListToolsResult(tools=[tool.declaration(studio.catalogue.resolutions) for tool in TOOLS.values()])
 
     async def list_tools(self, _context: _Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
         return self._tools

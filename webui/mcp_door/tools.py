@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,16 +35,25 @@ class DoorTool:
     run: Callable[[Call, Any], Awaitable[CallToolResult]]
     is_turn: bool = False
 
-    def declaration(self) -> Tool:
-        """Return the tool as a client reads it."""
+    def declaration(self, sizes: Sequence[str]) -> Tool:
+        """Return the tool as a client reads it; `sizes` are those that the models take."""
+        schema = schema_of(self.arguments, "validation")
+        size = schema["properties"].get("size")
+        if size is not None and sizes:
+            size["description"] = f"{_one_of(sizes)}, as the model offers. {size['description']}"
         return Tool(
             name=self.name,
             title=self.title,
             description=self.description,
-            input_schema=schema_of(self.arguments, "validation"),
+            input_schema=schema,
             output_schema=schema_of(self.answer, "serialization"),
             annotations=self.annotations,
         )
+
+
+def _one_of(names: Sequence[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 _PAINTING = (

@@ -44,9 +44,9 @@ def aids_html(words: Words, catalogue: Catalogue, provider: str, on: date, *, up
 
 
 def _price(words: Words, catalogue: Catalogue, provider: str, name: str, on: date) -> str:
-    if provider == "sketch":
-        return words("aids.expand_rules")
     model = catalogue.model(ModelRole(name), provider)
+    if model.is_sketch:
+        return words("aids.expand_rules")
     if not model.prices:
         return words("aids.expand_unpriced", model=model.label)
     return words("aids.expand_price", model=model.label, price=dollars(expand_prompt_price(model, on)))

@@ -176,7 +176,6 @@ def build_composer(catalogue: Catalogue) -> ComposerPanel:
     """Return the composer with every choice of the catalogue; `composer_updates` narrows it to the chosen model's."""
     painters = [entry for entry in catalogue.entries if entry.aspect_ratios]
     ratios = list(dict.fromkeys(ratio for entry in painters for ratio in entry.aspect_ratios))
-    sizes = list(dict.fromkeys(size for entry in painters for size in entry.resolutions))
     with gr.Column(elem_id="dock"), gr.Column(elem_id="composer"):
         next_target, context, fuller = flat("ctx-next"), flat("ctx"), flat("fuller")
         message = gr.MultimodalTextbox(
@@ -200,7 +199,7 @@ def build_composer(catalogue: Catalogue) -> ComposerPanel:
                 text_model = _chip("text-model", "text_model", ["flash", "thinking"], "flash")
                 image_model = _chip("image-model", "image_model", [AUTO, "flash", "pro", BOTH], AUTO)
                 aspect_ratio = _chip("aspect-ratio", "aspect_ratio", [AUTO, *ratios], AUTO)
-                resolution = _chip("resolution", "resolution", [AUTO, *sizes], AUTO)
+                resolution = _chip("resolution", "resolution", [AUTO, *catalogue.resolutions], AUTO)
                 number = _chip("count", "number_of_images", [AUTO, *COUNTS], AUTO)
                 search = _switch("search", "allow_search")
                 policy = _chip("policy", "search_policy", list(POLICIES), "llm_only")
@@ -304,9 +303,9 @@ def chip_updates(words: Words, catalogue: Catalogue, provider: str, chosen: Chos
 
     A value that the chosen model does not obey falls back to `auto`.
     """
-    is_sketch = provider == "sketch"
-    # Only Gemini searches: where the text model cannot, there is nothing to permit.
-    can_search = catalogue.model(ModelRole(chosen.text_model), provider).has_grounding
+    planner = catalogue.model(ModelRole(chosen.text_model), provider)
+    # Where the text model cannot search, there is nothing to permit.
+    is_sketch, can_search = planner.is_sketch, planner.has_grounding
     ratios, sizes = offered(catalogue, provider, chosen.image_model)
     auto = words("composer.auto")
     models = [(words(f"composer.{name}"), name) for name in ("flash", "pro")]

@@ -57,7 +57,6 @@ def settings_of(spacefile: Spacefile, environ: Mapping[str, str], home: Path) ->
     if spacefile.pays.who == "owner":
         return settings
     without_keys: dict[str, object] = {"gemini_api_key": None}
-    server = settings.openai
-    if server is not None and (server.api_key or server.image_api_key):
+    if settings.openai is not None and settings.openai.has_key:
         without_keys |= {"openai": None, "provider": None}
     return settings.model_copy(update=without_keys)

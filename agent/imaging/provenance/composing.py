@@ -16,7 +16,7 @@ from agent.imaging.provenance.recipe import (
     SourceType,
 )
 from agent.messages import ImageOrigin
-from agent.pictures import EXACT_ADJUSTMENT, Picture, Receipt
+from agent.pictures import Picture, Receipt
 from agent.redaction import without_homes, without_secrets
 from agent.settings import ReferenceMode, TurnSettings
 
@@ -71,7 +71,7 @@ def source_type(picture: Picture, known: Mapping[str, Picture]) -> SourceType | 
         receipt = picture.receipt
         if receipt is None or picture.image.origin is ImageOrigin.UPLOADED:
             break
-        is_painted = receipt.model != EXACT_ADJUSTMENT and not receipt.is_sketch
+        is_painted = not receipt.is_exact and not receipt.is_sketch
         if is_painted and not _is_pasted(picture):
             return SourceType.TRAINED
         has_pasted_part = has_pasted_part or is_painted
@@ -122,7 +122,7 @@ def _of_receipt(receipt: Receipt, secrets: Sequence[SecretStr]) -> dict[str, obj
 
 
 def _of_edit(picture: Picture, receipt: Receipt) -> dict[str, object]:
-    if receipt.model == EXACT_ADJUSTMENT:
+    if receipt.is_exact:
         return {"edit": "adjustment", "changes": [one.model_dump() for one in receipt.changes]}
     # An answer that was refused is itself the picture: nothing of another one is in it.
     if picture.edit is None or not _is_pasted(picture):

@@ -8,8 +8,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 
-from agent import OpenAISettings, Settings, SettingsError, TokenUsage
+from agent import OpenAISettings, Settings, SettingsError, TokenUsage, TurnSettings
 from tests.adapters.catalogue import (
     IMAGE_ROLES,
     TEXT_ROLES,
@@ -21,6 +22,7 @@ from tests.adapters.catalogue import (
     load_catalogue,
     override_variable,
 )
+from tests.adapters.requests import declaration, normalize, parse_arguments
 from tests.support.cases import each_case
 
 CATALOGUE = load_catalogue()
@@ -79,6 +81,7 @@ def test_an_entry_does_not_contradict_itself(entry: ModelEntry) -> None:
     assert all(earlier.since < later.since for earlier, later in pairwise(entry.prices))
     assert entry.provider == "sketch" or entry.prices or entry.id == "any"
     assert not entry.has_grounding or all(prices.search_query > 0 for prices in entry.prices)
+    assert entry.is_free or set(entry.resolutions) <= set(entry.picture_tokens), "a size is counted for something"
 
 
 MILLION = TokenUsage(prompt_tokens=1_000_000)
@@ -216,6 +219,49 @@ def test_the_operators_own_file_says_what_a_model_can(tmp_path: Path) -> None:
     assert painter.sizes == {"1K": {"16:9": (1280, 720)}}
 
 
+GREAT = """
+[[model]]
+id = "great-painter"
+role = "image_pro"
+provider = "gemini"
+label = "Great"
+aspect_ratios = ["1:1"]
+size_table = "great"
+max_references = 4
+picture_tokens = { 2K = 1000, 8K = 5000 }
+prices = [{ since = 2026-01-01, image = 100.0 }]
+
+[sizes.great]
+2K = { "1:1" = [2048, 2048] }
+8K = { "1:1" = [7680, 7680] }
+"""
+
+
+def test_a_size_that_the_catalogue_alone_names_is_offered_taken_and_counted(tmp_path: Path) -> None:
+    catalogue = load_catalogue(own=own(tmp_path, GREAT))
+    offered = declaration(catalogue, "gemini").model_dump()["parameters"]["properties"]["resolution"]["enum"]
+    assert ("8K" in offered, "8K" in catalogue.resolutions) == (True, True)
+    locked = TurnSettings(image_model="pro", resolution="8K")
+    wishes: list[JsonValue] = ["8k", 8192, "8192", None]
+    for wish in wishes:
+        request = normalize(
+            parse_arguments({"prompt": "a fox", "model": "pro", "resolution": wish}),
+            locked if wish is None else TurnSettings(),
+            catalogue,
+            "gemini",
+            search_needed=False,
+            search_requested_in_words=False,
+            edited_pixels=None,
+        )
+        assert (request.resolution, request.model.pixels("1:1", request.resolution)) == ("8K", (7680, 7680))
+    painter = catalogue.model(ModelRole.IMAGE_PRO, "gemini")
+    assert (painter.default_resolution, painter.tokens_of_picture(None), painter.tokens_of_picture("8K")) == (
+        "2K",
+        1000,
+        5000,
+    )
+
+
 TALKER = "[[model]]\nid = 'x'\nrole = 'flash'\nprovider = 'openai'\nlabel = 'X'\n"
 
 
@@ -228,6 +274,7 @@ TALKER = "[[model]]\nid = 'x'\nrole = 'flash'\nprovider = 'openai'\nlabel = 'X'\
         ("[[model]]\nid = 'x'", "role"),
         (f"{TALKER}sees = true", "sees"),
         (f"{TALKER}size_table = 'gone'", "gone"),
+        (f"{TALKER}sizes = {{ 8K = {{ '1:1' = [8192, 8192] }} }}", "8192×8192; at most 64 megapixels"),
     ],
 )
 def test_a_file_that_cannot_be_used_names_its_variable(tmp_path: Path, text: str | None, problem: str) -> None:

@@ -135,7 +135,9 @@ async def test_paid_calls_on_their_way_when_a_process_died_are_of_unknown_outcom
                 await store.journal.end(call.model_copy(update={"state": CallState.DONE, "answer": Heard()}))
     with contextlib.closing(sqlite3.connect(tmp_path / "aivista.db")) as database, database:
         database.execute("UPDATE turns SET runner = 'nobody'")
-    async with contextlib.aclosing(ConversationStore(tmp_path, ImageStore(tmp_path))) as again:
+    async with contextlib.aclosing(
+        ConversationStore(tmp_path, ImageStore(tmp_path), free_models={"sketch-painter"})
+    ) as again:
         await again.open()
         [turn] = (await again.get(key, "local")).turns
     assert {name: row["state"] for name, row in calls_on_disk(tmp_path).items()} == {

@@ -11,7 +11,7 @@ import pytest
 from agent import ErrorCode, ErrorInfo, TextPart, TokenUsage
 from agent.storage.conversations import ConversationStore
 from agent.storage.images import ImageStore
-from agent.storage.journal import FREE_MODELS, CallState
+from agent.storage.journal import CallState
 from agent.workflow.hearing import Answer
 from agent.workflow.ledger import Ledger
 from tests.adapters.catalogue import ModelRole, load_catalogue
@@ -52,9 +52,10 @@ async def made(
     ledger: Ledger, name: str, heard: Answer, *, is_text: bool = False, model: Any = None, price_usd: float = 0.04
 ) -> None:
     """Make a call from its first moment to its end."""
-    ledger.queue(name, model or (TALKER if is_text else PAINTER))
+    model = model or (TALKER if is_text else PAINTER)
+    ledger.queue(name, model)
     await ledger.send(name)
-    await ledger.end(name, heard, price_usd, is_text=is_text)
+    await ledger.end(name, heard, price_usd, is_repeatable=is_text or model.is_free)
 
 
 def failed(code: ErrorCode) -> Answer:
@@ -99,10 +100,6 @@ async def test_what_may_have_been_made_and_costs_is_asked_for_again_only_by_the_
     assert (again.answered("planner:1", TALKER), again.answered("picture:2", FREE_PAINTER)) == (None, None)
 
 
-def test_the_models_that_cost_nothing_are_the_built_in_ones() -> None:
-    assert {one.id for one in CATALOGUE.entries if one.provider == "sketch"} == FREE_MODELS
-
-
 @each_case("code", CERTAIN)
 async def test_a_picture_that_was_surely_not_made_may_be_asked_for_again(
     store: ConversationStore, ledger: Ledger, code: ErrorCode
@@ -138,7 +135,7 @@ async def test_a_call_is_on_record_from_the_moment_it_leaves_and_stays_there(
     ledger.cancel("planner:1")
     assert await kept(store) == {}
     ledger.queue("planner:1", TALKER)
-    await ledger.end("planner:1", failed(ErrorCode.OVERLOADED), 0.0, is_text=True)
+    await ledger.end("planner:1", failed(ErrorCode.OVERLOADED), 0.0, is_repeatable=True)
     assert await kept(store) == {}
     # It waits for its next try, and is sent once more.
     ledger.queue("planner:1", TALKER)
