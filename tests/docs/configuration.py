@@ -81,10 +81,11 @@ def _sections() -> Iterator[str]:
 
 
 def _row(one: Variable, default: object) -> str:
-    return f"| `{one.name}` | {one.kind.words} | {one.otherwise or _said(default)} | {one.meaning} |"
+    return f"| `{one.name}` | {one.kind.words} | {one.otherwise or said(default, one.kind.unit)} | {one.meaning} |"
 
 
-def _said(default: object) -> str:
+def said(default: object, unit: int = 1) -> str:
+    """Return what holds without a variable."""
     match default:
         case None:
             return "none"
@@ -92,6 +93,8 @@ def _said(default: object) -> str:
             return "`on`" if default else "`off`"
         case float():
             return f"`{default:g}`"
+        case int():
+            return f"`{default // unit}`"
         case _:
             return f"`{default}`"
 
