@@ -66,14 +66,14 @@ def page() -> str:
     return _PAGE.format(command=COMMAND, variables=variables, flags=flags, commands=commands)
 
 
-_HEADINGS = (
+HEADINGS = (
     *("What is kept", "Gemini", "Models", "A server that speaks OpenAI's API", "Money", "Patience"),
     *("Who reaches the studio", "OpenTelemetry"),
 )
 
 
 def _sections() -> Iterator[str]:
-    for heading in _HEADINGS:
+    for heading in HEADINGS:
         rows = [_row(one, default) for one, default in variables() if one.group == heading]
         if heading == "Models":
             rows += _roles()
