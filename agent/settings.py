@@ -8,37 +8,17 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from functools import partial
+from math import inf
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast, get_args
+from typing import Any, Literal, NamedTuple, get_args
 from urllib.parse import urlsplit
 
 from platformdirs import user_data_path
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import BaseModel, Field, SecretStr, field_validator
 
 from agent.errors import SettingsError
 from agent.mcp_config import INHERITED, MCP_CONFIG, McpServer, read_mcp_config
-from agent.messages import whole_characters, without_nulls
-
-__all__ = [
-    "CALLER_NAME",
-    "MODEL_PREFIX",
-    "OPERATOR",
-    "ImageModelChoice",
-    "Kind",
-    "OpenAISettings",
-    "Patiences",
-    "ProviderChoice",
-    "ReferenceMode",
-    "ReviewChoice",
-    "SearchPolicy",
-    "Settings",
-    "TelemetrySettings",
-    "TextModelChoice",
-    "TurnSettings",
-    "Variable",
-    "variables",
-    "variables_of",
-]
+from agent.messages import Asked, Value, whole_characters
 
 TextModelChoice = Literal["flash", "thinking"]
 ImageModelChoice = Literal["auto", "flash", "pro", "both"]
@@ -71,7 +51,7 @@ MAX_NEGATIVE_CHARACTERS = 1000
 MAX_REFERENCE_COUNT = 16
 
 
-class TurnSettings(BaseModel):
+class TurnSettings(Asked):
     """What the person chose for one turn. A lock that is `None` (or `auto`) leaves the choice to the agent.
 
     `image_model` may be `both`: the same request is painted by Flash and by Pro, to be seen side by side.
@@ -84,8 +64,6 @@ class TurnSettings(BaseModel):
     most that one turn may cost. Before pictures pass `cap_conversation_usd` or `cap_day_usd` (None is no cap, zero asks
     before every cent) the person is asked.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     text_model: TextModelChoice = "flash"
     image_model: ImageModelChoice = "auto"
@@ -103,11 +81,6 @@ class TurnSettings(BaseModel):
     budget_usd: float | None = Field(default=None, gt=0)
     cap_conversation_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     cap_day_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _is_told(cls, told: Any) -> Any:
-        return without_nulls(cls, told)
 
     @field_validator("negative_prompt", mode="before")
     @classmethod
@@ -134,17 +107,19 @@ MODEL_PREFIX = "AIVISTA_MODEL_"
 """What the variable of every role begins with; the rest is the role in capitals."""
 _SHORTEST_TOKEN = 16
 _MB = 1 << 20
-_ON, _OFF = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+_SWITCHES = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off"), False)
+_PROVIDERS = {name: name for name in get_args(ProviderChoice)}
 
 
 class Kind(NamedTuple):
     """How a value is written, in words, and how it is read: `read` is given the variable's name and what it holds,
     stripped and not empty, and raises SettingsError where that cannot be read. `bounds` are pydantic's, for whoever
-    gives the value from Python."""
+    gives the value from Python; there it is `unit` times as large."""
 
     words: str
     read: Callable[[str, str], object]
     bounds: Mapping[str, Any] = {}
+    unit: int = 1
 
 
 class Variable(NamedTuple):
@@ -164,29 +139,17 @@ class Variable(NamedTuple):
         return self.kind.read(self.name, raw) if raw else None
 
 
-def _path(_name: str, raw: str) -> Path:
-    return Path(raw).expanduser().absolute()
-
-
-def _number(name: str, raw: str, problem: str) -> float:
+def _number(name: str, raw: str, what: str, *, from_zero: bool) -> float:
     try:
-        return float(raw)
+        value = float(raw)
     except ValueError:
-        raise SettingsError(name, raw, problem) from None
-
-
-def _positive(name: str, raw: str) -> float:
-    value = _number(name, raw, "it must be a number")
-    if not 0 < value < float("inf"):
-        raise SettingsError(name, raw, "it must be greater than zero")
+        raise SettingsError(name, raw, f"it must be {what}") from None
+    if not (0 <= value < inf if from_zero else 0 < value < inf):
+        raise SettingsError(name, raw, f"it must be {'zero or more' if from_zero else 'greater than zero'}")
     return value
 
 
-def _seconds_or_none(name: str, raw: str) -> float:
-    value = _number(name, raw, "it must be a number")
-    if not 0 <= value < float("inf"):
-        raise SettingsError(name, raw, "it must be zero or more")
-    return value
+_positive = partial(_number, what="a number", from_zero=False)
 
 
 def _count(name: str, raw: str) -> int:
@@ -195,21 +158,10 @@ def _count(name: str, raw: str) -> int:
     return int(raw)
 
 
-def _bytes_of_megabytes(name: str, raw: str) -> int:
-    return int(_positive(name, raw) * _MB)
-
-
-def _dollars(name: str, raw: str) -> float:
-    value = _number(name, raw, "it must be a number of US dollars, such as 2.50")
-    if not 0 <= value < float("inf"):
-        raise SettingsError(name, raw, "it must be zero or more")
-    return value
-
-
-def _switch(name: str, raw: str) -> bool:
-    if raw.lower() not in (*_ON, *_OFF):
-        raise SettingsError(name, raw, "it must be on or off")
-    return raw.lower() in _ON
+def _choice(name: str, raw: str, choices: Mapping[str, object], problem: str) -> object:
+    if raw.lower() not in choices:
+        raise SettingsError(name, raw, problem)
+    return choices[raw.lower()]
 
 
 def _secret(name: str, raw: str) -> SecretStr:
@@ -232,14 +184,6 @@ def _address(name: str, raw: str) -> str:
     return raw.rstrip("/")
 
 
-def _provider(name: str, raw: str) -> ProviderChoice:
-    choices: tuple[ProviderChoice, ...] = get_args(ProviderChoice)
-    for choice in choices:
-        if choice == raw.lower():
-            return choice
-    raise SettingsError(name, raw, f"it must be {', '.join(choices[:-1])} or {choices[-1]}")
-
-
 def _tokens(name: str, raw: str) -> Mapping[str, SecretStr]:
     """Return the tokens by name. None of them is ever quoted."""
     found: dict[str, SecretStr] = {}
@@ -257,30 +201,37 @@ def _tokens(name: str, raw: str) -> Mapping[str, SecretStr]:
 
 _FROM_ZERO = {"ge": 0, "allow_inf_nan": False}
 _TEXT = Kind("text", lambda _name, raw: raw)
-_PATH = Kind("a path; `~` is your own folder", _path)
+_PATH = Kind("a path; `~` is your own folder", lambda _name, raw: Path(raw).expanduser().absolute())
 _SECONDS = Kind("seconds, more than 0", _positive, {"gt": 0})
-_SECONDS_OR_NONE = Kind("seconds, 0 or more", _seconds_or_none, _FROM_ZERO)
+_SECONDS_OR_NONE = Kind("seconds, 0 or more", partial(_number, what="a number", from_zero=True), _FROM_ZERO)
 # The pause itself may be none, for whoever asks from Python.
 _PAUSE = _SECONDS._replace(bounds={"ge": 0})
 _RATE = Kind("a number, more than 0", _positive, {"gt": 0})
 _COUNT = Kind("a whole number, more than 0", _count, {"gt": 0})
-_MEGABYTES = Kind("megabytes, more than 0", _bytes_of_megabytes, {"gt": 0})
-_DOLLARS = Kind("US dollars, 0 or more", _dollars, _FROM_ZERO)
-_SWITCH = Kind("`on` or `off`", _switch)
+_MEGABYTES = Kind("megabytes, more than 0", lambda name, raw: int(_positive(name, raw) * _MB), {"gt": 0}, unit=_MB)
+_DOLLARS = Kind(
+    "US dollars, 0 or more", partial(_number, what="a number of US dollars, such as 2.50", from_zero=True), _FROM_ZERO
+)
+_SWITCH = Kind("`on` or `off`", partial(_choice, choices=_SWITCHES, problem="it must be on or off"))
 _KEY = Kind("a key", _secret)
 # What Google's keys may hold is Google's business, and the key is tried where it is typed in.
 _GOOGLE_KEY = Kind("a key", lambda _name, raw: SecretStr(raw))
 _ADDRESS = Kind("an `http` or `https` address without name, password, query or fragment", _address)
-_PROVIDER = Kind("`gemini`, `openai` or `sketch`", _provider)
+_PROVIDER = Kind(
+    "`gemini`, `openai` or `sketch`",
+    partial(_choice, choices=_PROVIDERS, problem="it must be gemini, openai or sketch"),
+)
 _TOKENS = Kind("`name:token` pairs with commas between them; a token has 16 characters or more", _tokens)
 
 
-def _field(
-    group: str, default: Any, name: str, kind: Kind, meaning: str, otherwise: str = "", *, also: Variable | None = None
-) -> Any:
-    """Return a field that is read from a variable, and from one more, which wins."""
-    extra: Any = {"variables": [Variable(group, name, kind, meaning, otherwise), *filter(None, [also])]}
-    return Field(default, json_schema_extra=extra, **kind.bounds)
+def _field(group: str, kind: Kind, default: Any, name: str) -> Callable[..., Any]:
+    """Return what makes a field of the words about its variable; `also` is one more variable, which wins."""
+
+    def told(meaning: str, otherwise: str = "", *, also: Variable | None = None) -> Any:
+        extra: Any = {"variables": [Variable(group, name, kind, meaning, otherwise), *filter(None, [also])]}
+        return Field(default, json_schema_extra=extra, **kind.bounds)
+
+    return told
 
 
 _kept = partial(_field, "What is kept")
@@ -288,7 +239,7 @@ _gemini = partial(_field, "Gemini")
 _models = partial(_field, "Models")
 _server = partial(_field, "A server that speaks OpenAI's API")
 _money = partial(_field, "Money")
-_patience = partial(_field, "Patience")
+_patience = partial(_field, "Patience", _SECONDS)
 _reach = partial(_field, "Who reaches the studio")
 _otel = partial(_field, "OpenTelemetry")
 
@@ -296,33 +247,27 @@ _otel = partial(_field, "OpenTelemetry")
 # ---- the operator's
 
 
-class OpenAISettings(BaseModel):
+class OpenAISettings(Value):
     """A server that speaks OpenAI's API: for words, and for pictures there or at an address of their own.
 
     Without an `image_model` the sketch model paints. A key goes only to the server it was given for.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    base_url: str = _server(
-        ..., "AIVISTA_OPENAI_BASE_URL", _ADDRESS, "A server that speaks OpenAI's API; it takes Gemini's place."
+    base_url: str = _server(_ADDRESS, ..., "AIVISTA_OPENAI_BASE_URL")(
+        "A server that speaks OpenAI's API; it takes Gemini's place."
     )
-    text_model: str = _server(..., "AIVISTA_OPENAI_TEXT_MODEL", _TEXT, "Its model for words; needed with the address.")
-    api_key: SecretStr | None = _server(
-        None, "AIVISTA_OPENAI_API_KEY", _KEY, "Its key; it goes to no other server.", "no key is sent"
+    text_model: str = _server(_TEXT, ..., "AIVISTA_OPENAI_TEXT_MODEL")("Its model for words; needed with the address.")
+    api_key: SecretStr | None = _server(_KEY, None, "AIVISTA_OPENAI_API_KEY")(
+        "Its key; it goes to no other server.", "no key is sent"
     )
-    image_model: str | None = _server(
-        None, "AIVISTA_OPENAI_IMAGE_MODEL", _TEXT, "Its model for pictures.", "the sketch model paints"
+    image_model: str | None = _server(_TEXT, None, "AIVISTA_OPENAI_IMAGE_MODEL")(
+        "Its model for pictures.", "the sketch model paints"
     )
-    image_base_url: str | None = _server(
-        None, "AIVISTA_OPENAI_IMAGE_BASE_URL", _ADDRESS, "Another server for pictures.", "the same server"
+    image_base_url: str | None = _server(_ADDRESS, None, "AIVISTA_OPENAI_IMAGE_BASE_URL")(
+        "Another server for pictures.", "the same server"
     )
-    image_api_key: SecretStr | None = _server(
-        None,
-        "AIVISTA_OPENAI_IMAGE_API_KEY",
-        _KEY,
-        "The key of the server for pictures.",
-        "the other key, at the same server only",
+    image_api_key: SecretStr | None = _server(_KEY, None, "AIVISTA_OPENAI_IMAGE_API_KEY")(
+        "The key of the server for pictures.", "the other key, at the same server only"
     )
 
     @property
@@ -331,47 +276,34 @@ class OpenAISettings(BaseModel):
         return bool(self.api_key or self.image_api_key)
 
 
-class Patiences(BaseModel):
+class Patiences(Value):
     """How long a node of a turn may go without a sign of life, in seconds: a word, another try, a pause before it.
 
     The retriever's is for all of it. A picture's limit is `Settings.image_deadline_s`.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    planner_s: float = _patience(
-        60.0, "AIVISTA_PLANNER_TIMEOUT_S", _SECONDS, "How long planning may give no sign of life before the turn fails."
+    planner_s: float = _patience(60.0, "AIVISTA_PLANNER_TIMEOUT_S")(
+        "How long planning may give no sign of life before the turn fails."
     )
-    searcher_s: float = _patience(
-        60.0,
-        "AIVISTA_SEARCHER_TIMEOUT_S",
-        _SECONDS,
-        "How long a search may give no sign of life before the turn fails.",
+    searcher_s: float = _patience(60.0, "AIVISTA_SEARCHER_TIMEOUT_S")(
+        "How long a search may give no sign of life before the turn fails."
     )
-    retriever_s: float = _patience(
-        5.0, "AIVISTA_RETRIEVER_TIMEOUT_S", _SECONDS, "How long a turn waits for styles; then it goes on without."
+    retriever_s: float = _patience(5.0, "AIVISTA_RETRIEVER_TIMEOUT_S")(
+        "How long a turn waits for styles; then it goes on without."
     )
-    critic_s: float = _patience(
-        30.0,
-        "AIVISTA_CRITIC_TIMEOUT_S",
-        _SECONDS,
-        "How long a review may give no sign of life; then the picture passes unreviewed.",
+    critic_s: float = _patience(30.0, "AIVISTA_CRITIC_TIMEOUT_S")(
+        "How long a review may give no sign of life; then the picture passes unreviewed."
     )
 
 
-class TelemetrySettings(BaseModel):
+class TelemetrySettings(Value):
     """Where OpenTelemetry spans go: the whole address of a collector that takes them by OTLP over HTTP.
 
     The words of prompts and answers go along only `with_contents`. Headers, certificates, time limits and sampling are
     the SDK's own: it reads its variables itself.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    endpoint: str = _otel(
-        ...,
-        "OTEL_EXPORTER_OTLP_ENDPOINT",
-        _TEXT,
+    endpoint: str = _otel(_TEXT, ..., "OTEL_EXPORTER_OTLP_ENDPOINT")(
         "The collector, as in OpenTelemetry's SDK; `/v1/traces` is added.",
         also=Variable(
             "OpenTelemetry",
@@ -380,13 +312,13 @@ class TelemetrySettings(BaseModel):
             "The collector's whole address for traces; it wins.",
         ),
     )
-    with_contents: bool = _otel(
-        False, "AIVISTA_OTEL_CONTENTS", _SWITCH, "The words of prompts and answers go along with the spans."
+    with_contents: bool = _otel(_SWITCH, False, "AIVISTA_OTEL_CONTENTS")(
+        "The words of prompts and answers go along with the spans."
     )
-    service_name: str = _otel("aivista", "OTEL_SERVICE_NAME", _TEXT, "What the studio is called in its spans.")
+    service_name: str = _otel(_TEXT, "aivista", "OTEL_SERVICE_NAME")("What the studio is called in its spans.")
 
 
-class Settings(BaseModel):
+class Settings(Value):
     """What the operator chose: where everything lives, keys, base URL, time limits. Unknown fields are refused.
 
     Times are in seconds, sizes in bytes; what a field is for stands with its variable. Without a `provider` it is
@@ -396,165 +328,105 @@ class Settings(BaseModel):
     those of the HTTP API by the name of who has them, beside those that are kept in the home.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    home: Path = _kept(
-        ...,
-        "AIVISTA_HOME",
-        _PATH,
+    home: Path = _kept(_PATH, ..., "AIVISTA_HOME")(
         "The folder for everything that is kept. The flag `--home` wins.",
         "the platform's user-data folder, on Linux `~/.local/share/aivista`",
     )
-    history_cache_ttl_s: float = _kept(
-        7200.0, "AIVISTA_HISTORY_CACHE_TTL_S", _SECONDS, "How long an earlier picture is cached since it was last used."
+    history_cache_ttl_s: float = _kept(_SECONDS, 7200.0, "AIVISTA_HISTORY_CACHE_TTL_S")(
+        "How long an earlier picture is cached since it was last used."
     )
-    history_cache_limit_bytes: int = _kept(
-        1024 * _MB,
-        "AIVISTA_HISTORY_CACHE_MB",
-        _MEGABYTES,
-        "How much room the cache of earlier pictures may take.",
-        "`1024`",
+    history_cache_limit_bytes: int = _kept(_MEGABYTES, 1024 * _MB, "AIVISTA_HISTORY_CACHE_MB")(
+        "How much room the cache of earlier pictures may take."
     )
-    trace_limit_bytes: int = _kept(
-        200 * _MB,
-        "AIVISTA_TRACE_MB",
-        _MEGABYTES,
-        "How much room the traces of all turns may take; the oldest are let go.",
-        "`200`",
+    trace_limit_bytes: int = _kept(_MEGABYTES, 200 * _MB, "AIVISTA_TRACE_MB")(
+        "How much room the traces of all turns may take; the oldest are let go."
     )
-    visitor_limit_bytes: int = _kept(
-        1024 * _MB,
-        "AIVISTA_VISITOR_MB",
-        _MEGABYTES,
-        "How much each visitor may keep, trash included: pictures, files and words. The operator may keep as much "
-        "as the disk holds.",
-        "`1024`",
+    visitor_limit_bytes: int = _kept(_MEGABYTES, 1024 * _MB, "AIVISTA_VISITOR_MB")(
+        "How much each visitor may keep, trash included: pictures, files and words. The operator may keep as "
+        "much as the disk holds."
     )
-    visitor_limit_pictures: int = _kept(
-        2000, "AIVISTA_VISITOR_PICTURES", _COUNT, "How many pictures each visitor may keep, trash included."
+    visitor_limit_pictures: int = _kept(_COUNT, 2000, "AIVISTA_VISITOR_PICTURES")(
+        "How many pictures each visitor may keep, trash included."
     )
 
-    gemini_api_key: SecretStr | None = _gemini(
-        None,
-        "GEMINI_API_KEY",
-        _GOOGLE_KEY,
+    gemini_api_key: SecretStr | None = _gemini(_GOOGLE_KEY, None, "GEMINI_API_KEY")(
         "Your Gemini key, for everybody who reaches the page and has typed in none.",
         also=Variable(
             "Gemini", "GOOGLE_API_KEY", _GOOGLE_KEY, "The same; it wins over `GEMINI_API_KEY`, as in Google's SDK."
         ),
     )
-    gemini_base_url: str | None = _gemini(
-        None,
-        "GOOGLE_GEMINI_BASE_URL",
-        _TEXT,
-        "Another address of the Gemini API, of a gateway for instance; `http` or `https`.",
-        "Google's",
+    gemini_base_url: str | None = _gemini(_TEXT, None, "GOOGLE_GEMINI_BASE_URL")(
+        "Another address of the Gemini API, of a gateway for instance; `http` or `https`.", "Google's"
     )
-    gemini_api_version: str = _gemini("v1beta", "AIVISTA_GEMINI_API_VERSION", _TEXT, "The version of the Gemini API.")
+    gemini_api_version: str = _gemini(_TEXT, "v1beta", "AIVISTA_GEMINI_API_VERSION")("The version of the Gemini API.")
 
-    provider: ProviderChoice | None = _models(
-        None,
-        "AIVISTA_PROVIDER",
-        _PROVIDER,
-        "Whose models work, whatever else is set.",
-        "Gemini where there is a key, else your own server, else sketch",
+    provider: ProviderChoice | None = _models(_PROVIDER, None, "AIVISTA_PROVIDER")(
+        "Whose models work, whatever else is set.", "Gemini where there is a key, else your own server, else sketch"
     )
-    catalogue_file: Path | None = _models(
-        None, "AIVISTA_CATALOGUE", _PATH, "A file about models of your own, in the form of the built-in catalogue."
+    catalogue_file: Path | None = _models(_PATH, None, "AIVISTA_CATALOGUE")(
+        "A file about models of your own, in the form of the built-in catalogue."
     )
     model_overrides: Mapping[str, str] = Field(default_factory=dict)
     openai: OpenAISettings | None = None
 
-    cap_day_usd: float | None = _money(
-        None,
-        "AIVISTA_CAP_DAY_USD",
-        _DOLLARS,
-        "What a person may spend a day before being asked, for whoever has chosen nothing else on the page.",
-        "no limit",
+    cap_day_usd: float | None = _money(_DOLLARS, None, "AIVISTA_CAP_DAY_USD")(
+        "What a person may spend a day before being asked, for whoever has chosen nothing else on the page.", "no limit"
     )
-    cap_conversation_usd: float | None = _money(
-        None, "AIVISTA_CAP_CONVERSATION_USD", _DOLLARS, "The same for one conversation.", "no limit"
+    cap_conversation_usd: float | None = _money(_DOLLARS, None, "AIVISTA_CAP_CONVERSATION_USD")(
+        "The same for one conversation.", "no limit"
     )
-    reuse_plans: bool = _money(
-        False,
-        "AIVISTA_REUSE_PLANS",
-        _SWITCH,
-        "The very same request to the model for words within an hour is answered from disk and not paid again.",
+    reuse_plans: bool = _money(_SWITCH, False, "AIVISTA_REUSE_PLANS")(
+        "The very same request to the model for words within an hour is answered from disk and not paid again."
     )
 
-    text_timeout_s: float = _patience(
-        60.0, "AIVISTA_TEXT_TIMEOUT_S", _SECONDS, "How long to wait for the next piece of an answer in words."
+    text_timeout_s: float = _patience(60.0, "AIVISTA_TEXT_TIMEOUT_S")(
+        "How long to wait for the next piece of an answer in words."
     )
-    image_timeout_s: float = _patience(
-        300.0, "AIVISTA_IMAGE_TIMEOUT_S", _SECONDS, "How long to wait for the next piece of a picture."
+    image_timeout_s: float = _patience(300.0, "AIVISTA_IMAGE_TIMEOUT_S")(
+        "How long to wait for the next piece of a picture."
     )
-    text_deadline_s: float = _patience(
-        300.0,
-        "AIVISTA_TEXT_DEADLINE_S",
-        _SECONDS,
-        "How long an answer in words may take in all, even if it keeps coming.",
+    text_deadline_s: float = _patience(300.0, "AIVISTA_TEXT_DEADLINE_S")(
+        "How long an answer in words may take in all, even if it keeps coming."
     )
-    image_deadline_s: float = _patience(
-        600.0, "AIVISTA_IMAGE_DEADLINE_S", _SECONDS, "How long a picture may take in all, even if it keeps coming."
+    image_deadline_s: float = _patience(600.0, "AIVISTA_IMAGE_DEADLINE_S")(
+        "How long a picture may take in all, even if it keeps coming."
     )
     patiences: Patiences = Patiences()
-    retry_budget_s: float = _patience(
-        60.0,
-        "AIVISTA_RETRY_BUDGET_S",
-        _PAUSE,
-        "How long one call may wait in all to be tried again when the model is busy.",
+    retry_budget_s: float = _field("Patience", _PAUSE, 60.0, "AIVISTA_RETRY_BUDGET_S")(
+        "How long one call may wait in all to be tried again when the model is busy."
     )
-    shutdown_grace_s: float | None = _patience(
-        None,
-        "AIVISTA_SHUTDOWN_GRACE_S",
-        _SECONDS_OR_NONE,
-        "How long turns that are at work may go on when the studio is told to end; a second signal ends the wait. "
-        "What is not done by then goes on at the next start.",
+    shutdown_grace_s: float | None = _field("Patience", _SECONDS_OR_NONE, None, "AIVISTA_SHUTDOWN_GRACE_S")(
+        "How long turns that are at work may go on when the studio is told to end; a second signal ends the "
+        "wait. What is not done by then goes on at the next start.",
         "`20` where others come, `0` on your own machine",
     )
 
-    is_public: bool = _reach(
-        False,
-        "AIVISTA_PUBLIC",
-        _SWITCH,
-        "Others than you reach the studio, by a proxy for instance: it then uses no MCP server of its own machine, "
-        "and its HTTP API asks for a token. `--share`, and a `--host` other than this machine, say so by "
-        "themselves.",
+    is_public: bool = _reach(_SWITCH, False, "AIVISTA_PUBLIC")(
+        "Others than you reach the studio, by a proxy for instance: it then uses no MCP server of its own "
+        "machine, and its HTTP API asks for a token. `--share`, and a `--host` other than this machine, say so "
+        "by themselves."
     )
-    api_tokens: Mapping[str, SecretStr] = _reach(
-        {},
-        "AIVISTA_API_TOKENS",
-        _TOKENS,
-        "Tokens of the HTTP API, beside those made with `aivista token`.",
-        "none is needed on your own machine",
+    api_tokens: Mapping[str, SecretStr] = _reach(_TOKENS, {}, "AIVISTA_API_TOKENS")(
+        "Tokens of the HTTP API, beside those made with `aivista token`.", "none is needed on your own machine"
     )
-    api_requests_per_minute: float = _reach(
-        600.0, "AIVISTA_API_REQUESTS_PER_MINUTE", _RATE, "How often the owner of a token may ask the HTTP API."
+    api_requests_per_minute: float = _reach(_RATE, 600.0, "AIVISTA_API_REQUESTS_PER_MINUTE")(
+        "How often the owner of a token may ask the HTTP API."
     )
-    api_turns_per_minute: float = _reach(
-        60.0, "AIVISTA_API_TURNS_PER_MINUTE", _RATE, "How often the owner of a token may begin a turn."
+    api_turns_per_minute: float = _reach(_RATE, 60.0, "AIVISTA_API_TURNS_PER_MINUTE")(
+        "How often the owner of a token may begin a turn."
     )
-    is_behind_proxy: bool = _reach(
-        False,
-        "AIVISTA_BEHIND_PROXY",
-        _SWITCH,
-        "Visitors come through a proxy of yours: its `X-Forwarded-For` says who asks, by which rates are counted. "
-        "Only where nobody can come past it.",
+    is_behind_proxy: bool = _reach(_SWITCH, False, "AIVISTA_BEHIND_PROXY")(
+        "Visitors come through a proxy of yours: its `X-Forwarded-For` says who asks, by which rates are "
+        "counted. Only where nobody can come past it."
     )
     lends_keys: bool = True
-    mcp_servers: Mapping[str, McpServer] = _reach(
-        {},
-        "AIVISTA_MCP_CONFIG",
-        _PATH,
+    mcp_servers: Mapping[str, McpServer] = _reach(_PATH, {}, "AIVISTA_MCP_CONFIG")(
         "The file that lists MCP servers whose tools the agent may call.",
         "`mcp.toml` in the home folder, where there is one",
     )
     mcp_inherited: Mapping[str, str] = Field(default_factory=dict)
 
-    telemetry: TelemetrySettings | None = _otel(
-        None,
-        "AIVISTA_OTEL",
-        _SWITCH,
+    telemetry: TelemetrySettings | None = _otel(_SWITCH, None, "AIVISTA_OTEL")(
         "The trace as OpenTelemetry spans (needs the extra `opentelemetry`).",
         "on where an endpoint is set; `on` without one means a collector at `http://localhost:4318`",
         also=Variable(
@@ -577,7 +449,7 @@ class Settings(BaseModel):
         """
         if self.shutdown_grace_s is not None:
             return self.shutdown_grace_s
-        return _PUBLIC_GRACE_S if self.is_public else 0.0
+        return 20.0 if self.is_public else 0.0
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str], *, home: Path | None = None) -> Settings:
@@ -598,13 +470,14 @@ class Settings(BaseModel):
                 "openai": _openai(environ, told.get("provider")),
                 "patiences": Patiences(**_told(Patiences, environ)),
                 "telemetry": _telemetry(environ),
-                "model_overrides": _model_overrides(environ),
+                "model_overrides": {
+                    name.removeprefix(MODEL_PREFIX).lower(): model
+                    for name, model in environ.items()
+                    if name.startswith(MODEL_PREFIX) and model
+                },
                 "mcp_inherited": {name: environ[name] for name in INHERITED if name in environ},
             }
         )
-
-
-_PUBLIC_GRACE_S = 20.0
 
 
 def variables() -> Iterator[tuple[Variable, object]]:
@@ -618,9 +491,8 @@ def variables() -> Iterator[tuple[Variable, object]]:
 
 def variables_of(cls: type[BaseModel], field: str) -> list[Variable]:
     """Return what a field is read from; the last that is set counts."""
-    extra = cast("dict[str, Any] | None", cls.model_fields[field].json_schema_extra)
-    variables: list[Variable] = extra["variables"] if extra else []
-    return variables
+    extra: Any = cls.model_fields[field].json_schema_extra
+    return list(extra["variables"]) if extra else []
 
 
 def _told(cls: type[BaseModel], environ: Mapping[str, str]) -> dict[str, Any]:
@@ -637,14 +509,6 @@ def _home(told: Path | None, given: Path | None) -> Path:
         name = "home" if given is not None else variables_of(Settings, "home")[0].name
         raise SettingsError(name, home, f"{'it' if file == home else file} is a file; name a folder")
     return home
-
-
-def _model_overrides(environ: Mapping[str, str]) -> dict[str, str]:
-    return {
-        name.removeprefix(MODEL_PREFIX).lower(): value
-        for name, value in environ.items()
-        if name.startswith(MODEL_PREFIX) and value
-    }
 
 
 def _openai(environ: Mapping[str, str], chosen: ProviderChoice | None) -> OpenAISettings | None:

@@ -14,6 +14,7 @@ import pytest
 import agent
 from agent import error_sentences
 from tests.docs import PAGES, configuration, python_api
+from tests.docs.readme import Readme
 from tests.docs.turn_graph import arrows, page, rests
 from tests.support.cases import each_case
 from tests.test_readme import run_example, variables_of_the_code
@@ -28,7 +29,7 @@ def text_of(name: str) -> str:
 
 
 @pytest.mark.parametrize("made", PAGES, ids=lambda made: made.PAGE.stem)
-def test_a_page_that_is_made_from_the_code_is_the_one_it_makes(made: ModuleType) -> None:
+def test_a_page_that_is_made_from_the_code_is_the_one_it_makes(made: ModuleType | Readme) -> None:
     assert made.PAGE.read_text("utf-8") == made.page(), "it has changed: run `python -m tests.docs`"
 
 

@@ -16,6 +16,7 @@ import pytest
 from PIL import Image
 
 from tests.adapters.catalogue import ModelRole
+from tests.docs.readme import CHINESE
 from tests.page import PageProcess, clean_environment
 from tests.support.commands import done
 
@@ -117,6 +118,15 @@ def test_every_flag_and_every_variable_of_the_readme_is_one_of_the_code_and_the_
     assert {flag for cell, *_ in settings_rows(edition) for flag in EVERY_FLAG.findall(cell)} == flags
     assert named_variables(edition) == variables_of_the_code()
     assert set(ANY_VARIABLE.findall((ROOT / edition).read_text("utf-8"))) <= named_variables(edition)
+
+
+def test_a_variable_without_words_in_chinese_is_named_and_so_are_words_without_a_variable() -> None:
+    words = dict(CHINESE.words["zh-CN"])
+    home = words.pop("AIVISTA_HOME")
+    with pytest.raises(ValueError, match="no Chinese words for AIVISTA_HOME"):
+        CHINESE._replace(words={**CHINESE.words, "zh-CN": words}).page()
+    with pytest.raises(ValueError, match="words for AIVISTA_GONE, which no field is read from"):
+        CHINESE._replace(words={**CHINESE.words, "zh-CN": {**words, "AIVISTA_HOME": home, "AIVISTA_GONE": ""}}).page()
 
 
 def test_both_editions_have_the_same_settings_and_the_same_commands() -> None:

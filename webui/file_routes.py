@@ -45,15 +45,6 @@ _SAFE = {
     "Content-Security-Policy": "default-src 'none'; sandbox",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-_STATUS = {
-    ErrorCode.FILE_NAME_INVALID: 400,
-    ErrorCode.FILE_NOT_TEXT: 400,
-    ErrorCode.FILE_CHANGED: 409,
-    ErrorCode.FILE_NAME_TAKEN: 409,
-    ErrorCode.FILE_TOO_LARGE: 413,
-    ErrorCode.TOO_MANY_FILES: 413,
-    ErrorCode.WORKSPACE_FULL: 413,
-}
 
 Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=1000)]
 Version: TypeAlias = Annotated[int, Field(ge=NEW_FILE, lt=1 << 62)]
@@ -291,7 +282,7 @@ def _guarded(
             return _json({"error": visitor.words("files.unreadable")}, 400)
         except RequestRefused as error:
             told = {"error": visitor.words.error(error.info), "code": error.code.value}
-            return _json(told, _STATUS.get(error.code, 404))
+            return _json(told, error.code.http_status)
         except AivistaError as error:
             return _json({"error": visitor.words.error(error.info)}, 500)
 

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 from google.genai import errors
 
-from agent.errors import AivistaError, ErrorCode, KeyProblem, ProviderFailure, RequestRefused
+from agent.errors import AivistaError, ErrorCode
 from agent.providers.http_failures import (
     Asked,
     in_sentence,
@@ -69,9 +69,9 @@ def failure_of(
         return transport_failure(error, asked)
     if not has_response:
         # Nothing was answered, so no answer can be at fault: the studio or the SDK failed before anything was sent.
-        return asked.failure(AivistaError, ErrorCode.NOT_SENT, f"{type(error).__name__}: {error}")
+        return asked.failure(ErrorCode.NOT_SENT, f"{type(error).__name__}: {error}")
     # What came was not what the API sends: the SDK could not read it.
-    return asked.failure(ProviderFailure, ErrorCode.ANSWER_UNREADABLE, f"{type(error).__name__}: {error}")
+    return asked.failure(ErrorCode.ANSWER_UNREADABLE, f"{type(error).__name__}: {error}")
 
 
 def web_page_failure(response: httpx2.Response, asked: Asked) -> AivistaError | None:
@@ -109,14 +109,14 @@ def _from_body(
         case 429:
             return _quota_failure(body, said, headers, asked)
         case 400 | 401 | 403 if key_code is not None:
-            return asked.failure(KeyProblem, key_code, said, model=asked.model.label)
+            return asked.failure(key_code, said, model=asked.model.label)
         case 401:
-            return asked.failure(KeyProblem, ErrorCode.KEY_INVALID, said)
+            return asked.failure(ErrorCode.KEY_INVALID, said)
         case 403 if not re.search(r"cached ?content|\bfile\b", said, re.IGNORECASE):
-            return asked.failure(KeyProblem, ErrorCode.KEY_FORBIDDEN, said, model=asked.model.label)
+            return asked.failure(ErrorCode.KEY_FORBIDDEN, said, model=asked.model.label)
         case 404 if asked.model.id in said or re.search(r"\bmodels?\b", said, re.IGNORECASE):
             told = {"model": asked.model.id, "variable": asked.model_variable}
-            return asked.failure(ProviderFailure, ErrorCode.MODEL_NOT_FOUND, said, **told)
+            return asked.failure(ErrorCode.MODEL_NOT_FOUND, said, **told)
         case _:
             by_status = status_failure(status, said, headers, asked)
             return by_status or _rejection(body, said, asked)
@@ -135,27 +135,27 @@ def _from_elsewhere(status: int, body: object, headers: Mapping[str, str], asked
         return wrong_address(status, said, asked)
     if status in (401, 403):
         code = ErrorCode.KEY_INVALID if status == 401 else ErrorCode.KEY_FORBIDDEN
-        return asked.failure(KeyProblem, code, said, model=asked.model.label)
+        return asked.failure(code, said, model=asked.model.label)
     return _rejection({}, said, asked)
 
 
 def _rejection(body: Mapping[str, Any], said: str, asked: Asked) -> AivistaError:
     model = asked.model.label
     if body.get("status") == "FAILED_PRECONDITION" and "billing" in said.lower():
-        return asked.failure(KeyProblem, ErrorCode.BILLING_REQUIRED, said, model=model)
+        return asked.failure(ErrorCode.BILLING_REQUIRED, said, model=model)
     if re.search(r"thought[_ ]signature", said, re.IGNORECASE):
-        return asked.failure(ProviderFailure, ErrorCode.SIGNATURE_REJECTED, said)
+        return asked.failure(ErrorCode.SIGNATURE_REJECTED, said)
     if _TOO_LONG.search(said):
-        return asked.failure(RequestRefused, ErrorCode.CONTEXT_TOO_LONG, said, model=model)
+        return asked.failure(ErrorCode.CONTEXT_TOO_LONG, said, model=model)
     if _TOO_LARGE.search(said):
-        return asked.failure(RequestRefused, ErrorCode.REQUEST_TOO_LARGE, said)
+        return asked.failure(ErrorCode.REQUEST_TOO_LARGE, said)
     if _BAD_PICTURE.search(said):
-        return asked.failure(RequestRefused, ErrorCode.PICTURE_REJECTED, said)
+        return asked.failure(ErrorCode.PICTURE_REJECTED, said)
     detail = in_sentence(said, asked)
     if _UNFIT.search(said):
         told = {"model": asked.model.id, "variable": asked.model_variable, "detail": detail}
-        return asked.failure(ProviderFailure, ErrorCode.MODEL_UNFIT, said, **told)
-    return asked.failure(ProviderFailure, ErrorCode.REQUEST_REJECTED, said, detail=detail)
+        return asked.failure(ErrorCode.MODEL_UNFIT, said, **told)
+    return asked.failure(ErrorCode.REQUEST_REJECTED, said, detail=detail)
 
 
 def _key_code(body: Mapping[str, Any], said: str) -> ErrorCode | None:
@@ -169,14 +169,14 @@ def _quota_failure(body: Mapping[str, Any], said: str, headers: Mapping[str, str
     violations = [entry for part in _details(body) for entry in part.get("violations") or () if isinstance(entry, dict)]
     model = asked.model.label
     if re.search(r"credits are depleted", said, re.IGNORECASE):
-        return asked.failure(KeyProblem, ErrorCode.CREDITS_USED_UP, said)
+        return asked.failure(ErrorCode.CREDITS_USED_UP, said)
     # `limit: 0` is a key without any quota for the model: waiting does not help.
     has_none = re.search(r"limit: 0(?![\d.])|doesn't have a free quota tier", said)
     if has_none or any(str(entry.get("quotaValue")) == "0" for entry in violations):
-        return asked.failure(KeyProblem, ErrorCode.BILLING_REQUIRED, said, model=model)
+        return asked.failure(ErrorCode.BILLING_REQUIRED, said, model=model)
     names = " ".join(f"{entry.get('quotaId')} {entry.get('quotaMetric')}" for entry in violations)
     if re.search(r"per_?day", f"{names} {said}", re.IGNORECASE):
-        return asked.failure(KeyProblem, ErrorCode.QUOTA_EXHAUSTED, said, model=model)
+        return asked.failure(ErrorCode.QUOTA_EXHAUSTED, said, model=model)
     hint_s = _retry_delay_s(body, said)
     return rate_limited(retry_after_s(headers) if hint_s is None else hint_s, said, asked)
 

@@ -10,7 +10,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from agent.errors import DesignRuleBroken
+from agent.errors import DesignRuleBroken, ErrorCode
 from agent.messages import ImagePart, PromptMessage, Role, SignedPart, TextPart, ToolCallPart, ToolResultPart
 from agent.providers.base import ChatOptions, ImageRequest, ToolDeclaration
 from agent.providers.catalogue import ModelEntry
@@ -160,7 +160,9 @@ def chat_settings(model: ModelEntry, tools: Sequence[ToolDeclaration], options: 
     Raises DesignRuleBroken when functions and the search would share a request, or the model cannot search.
     """
     if tools and options.google_search:
-        raise DesignRuleBroken("functions and the Google search are never in one request")
+        raise DesignRuleBroken(
+            ErrorCode.DESIGN_RULE_BROKEN, rule="functions and the Google search are never in one request"
+        )
     generation = _thinking(model, options.thinking_level, shows_thoughts=options.shows_thoughts)
     if options.max_output_tokens is not None:
         generation["maxOutputTokens"] = options.max_output_tokens
@@ -198,7 +200,7 @@ def image_settings(request: ImageRequest) -> Wire:
 
 def _search(model: ModelEntry) -> Wire:
     if not model.has_grounding:
-        raise DesignRuleBroken(f"{model.id} has no Google search")
+        raise DesignRuleBroken(ErrorCode.DESIGN_RULE_BROKEN, rule=f"{model.id} has no Google search")
     return {"googleSearch": {"searchTypes": {"webSearch": {}, "imageSearch": {}}} if model.has_image_search else {}}
 
 

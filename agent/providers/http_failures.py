@@ -26,10 +26,6 @@ from agent.errors import (
     DesignRuleBroken,
     ErrorCode,
     ErrorInfo,
-    NetworkFailure,
-    ProviderFailure,
-    RateLimited,
-    RequestRefused,
     SettingsError,
 )
 from agent.providers.catalogue import ModelEntry
@@ -101,12 +97,10 @@ class Asked:
         """Return what somebody else says on one line: cut, without keys, markup and characters that nobody sees."""
         return clean(text, self.keys)
 
-    def failure(
-        self, kind: type[AivistaError], code: ErrorCode, said: str = "", **parameters: str | int | float
-    ) -> AivistaError:
+    def failure(self, code: ErrorCode, said: str = "", **parameters: str | int | float) -> AivistaError:
         """Return a failure of this call; `said` is what the server or the HTTP client says of it."""
         told: dict[str, str | int | float] = {"service": self.endpoint.service, **parameters}
-        return kind(code, provider_detail=self.clean(said), **told)
+        return code.kind(code, provider_detail=self.clean(said), **told)
 
 
 def clean(text: str, keys: Sequence[SecretStr]) -> str:
@@ -139,30 +133,32 @@ def transport_failure(error: Exception, asked: Asked) -> AivistaError:
     match error:
         case httpx2.ReadTimeout():
             seconds = f"{asked.read_timeout_s:g}"
-            return asked.failure(ProviderFailure, ErrorCode.PROVIDER_TIMEOUT, said, model=model, seconds=seconds)
+            return asked.failure(ErrorCode.PROVIDER_TIMEOUT, said, model=model, seconds=seconds)
         case httpx2.ProxyError():
-            return asked.failure(NetworkFailure, ErrorCode.PROXY_FAILED, said, service=there)
+            return asked.failure(ErrorCode.PROXY_FAILED, said, service=there)
         case httpx2.ConnectError() if "CERTIFICATE_VERIFY_FAILED" in said:
-            return asked.failure(NetworkFailure, ErrorCode.CERTIFICATE_FAILED, said, service=there)
+            return asked.failure(ErrorCode.CERTIFICATE_FAILED, said, service=there)
         case httpx2.ConnectError() if "[SSL" in said:
             address, variable = asked.endpoint.address, asked.endpoint.url_variable
-            return asked.failure(NetworkFailure, ErrorCode.TLS_FAILED, said, address=address, variable=variable)
+            return asked.failure(ErrorCode.TLS_FAILED, said, address=address, variable=variable)
         case httpx2.ConnectError() | httpx2.ConnectTimeout() | httpx2.PoolTimeout():
-            return asked.failure(NetworkFailure, ErrorCode.CONNECTION_FAILED, said, service=there)
+            return asked.failure(ErrorCode.CONNECTION_FAILED, said, service=there)
         case httpx2.WriteError() | httpx2.WriteTimeout():
-            return asked.failure(NetworkFailure, ErrorCode.SENDING_FAILED, said, service=there)
+            return asked.failure(ErrorCode.SENDING_FAILED, said, service=there)
         case httpx2.UnsupportedProtocol() | httpx2.InvalidURL():
             problem = "it must be an address like https://example.org"
             return SettingsError(asked.endpoint.url_variable, asked.endpoint.base_url, problem)
         case httpx2.LocalProtocolError():
-            return DesignRuleBroken("it was about to send a request that HTTP does not allow")
+            return DesignRuleBroken(
+                ErrorCode.DESIGN_RULE_BROKEN, rule="it was about to send a request that HTTP does not allow"
+            )
         case httpx2.DecodingError():
-            return asked.failure(ProviderFailure, ErrorCode.ANSWER_UNREADABLE, said)
+            return asked.failure(ErrorCode.ANSWER_UNREADABLE, said)
         case httpx2.RemoteProtocolError() if not re.search("disconnected|closed", said):
             # Whoever answers there does not speak HTTP.
-            return asked.failure(ProviderFailure, ErrorCode.ANSWER_UNREADABLE, said)
+            return asked.failure(ErrorCode.ANSWER_UNREADABLE, said)
         case _:
-            return asked.failure(NetworkFailure, ErrorCode.STREAM_CUT, said)
+            return asked.failure(ErrorCode.STREAM_CUT, said)
 
 
 def status_failure(status: int, said: str, headers: Mapping[str, str], asked: Asked) -> AivistaError | None:
@@ -172,18 +168,18 @@ def status_failure(status: int, said: str, headers: Mapping[str, str], asked: As
         case _ if 300 <= status < 400:
             return _redirected(headers, asked)
         case 407:
-            return asked.failure(NetworkFailure, ErrorCode.PROXY_FAILED, said)
+            return asked.failure(ErrorCode.PROXY_FAILED, said)
         case 408 | 504:
             told = {"model": model, "status": status, "seconds": asked.waited_s}
-            return asked.failure(ProviderFailure, ErrorCode.PROVIDER_GAVE_UP, said, **told)
+            return asked.failure(ErrorCode.PROVIDER_GAVE_UP, said, **told)
         case 413:
-            return asked.failure(RequestRefused, ErrorCode.REQUEST_TOO_LARGE, said)
+            return asked.failure(ErrorCode.REQUEST_TOO_LARGE, said)
         case 503 | 529:
             return overloaded(said, headers, asked)
         case 409 | 499:
-            return asked.failure(ProviderFailure, ErrorCode.PROVIDER_ERROR, said, status=status)
+            return asked.failure(ErrorCode.PROVIDER_ERROR, said, status=status)
         case _ if status >= 500:
-            return asked.failure(ProviderFailure, ErrorCode.PROVIDER_ERROR, said, status=status)
+            return asked.failure(ErrorCode.PROVIDER_ERROR, said, status=status)
         case _:
             return None
 
@@ -194,25 +190,27 @@ def overloaded(said: str, headers: Mapping[str, str], asked: Asked) -> AivistaEr
     told: dict[str, str | int | float] = {"model": asked.model.label}
     if hint_s is not None:
         told["seconds"] = max(1, ceil(hint_s))
-    return asked.failure(ProviderFailure, ErrorCode.OVERLOADED, said, **told)
+    return asked.failure(ErrorCode.OVERLOADED, said, **told)
 
 
-def rate_limited(hint_s: float | None, said: str, asked: Asked) -> RateLimited:
+def rate_limited(hint_s: float | None, said: str, asked: Asked) -> AivistaError:
     """Return that the server wants fewer requests, and when to come back where it says so."""
-    return RateLimited(hint_s, asked.clean(said), service=asked.endpoint.service)
+    if hint_s is None:
+        return asked.failure(ErrorCode.SLOW_DOWN, said)
+    return asked.failure(ErrorCode.RATE_LIMITED, said, seconds=max(1, ceil(hint_s)))
 
 
 def wrong_address(status: int, said: str, asked: Asked) -> AivistaError:
     """Return that something else than the API answers there: a wrong address, or a proxy or firewall in between."""
     endpoint = asked.endpoint
     told = {"address": endpoint.address, "variable": endpoint.url_variable, "api": endpoint.api}
-    return asked.failure(ProviderFailure, ErrorCode.WRONG_ADDRESS, said, **told, status=status)
+    return asked.failure(ErrorCode.WRONG_ADDRESS, said, **told, status=status)
 
 
 def unexplained(said: str, asked: Asked) -> AivistaError:
     """Return that an answer which had begun ended with an error that says no more than these words."""
     reason = in_sentence(said, asked) or "error"
-    return may_have_been_charged(asked.failure(ProviderFailure, ErrorCode.UNKNOWN_REASON, said, reason=reason))
+    return may_have_been_charged(asked.failure(ErrorCode.UNKNOWN_REASON, said, reason=reason))
 
 
 def _redirected(headers: Mapping[str, str], asked: Asked) -> AivistaError:
@@ -221,7 +219,7 @@ def _redirected(headers: Mapping[str, str], asked: Asked) -> AivistaError:
     named = f"{target.scheme}://{target.netloc.rpartition('@')[2]}" if target.netloc else asked.clean(target.path)[:80]
     endpoint = asked.endpoint
     told = {"address": endpoint.address, "variable": endpoint.url_variable, "target": named or "?"}
-    return asked.failure(ProviderFailure, ErrorCode.REDIRECTED, **told)
+    return asked.failure(ErrorCode.REDIRECTED, **told)
 
 
 def in_sentence(said: str, asked: Asked) -> str:

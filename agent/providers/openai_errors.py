@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import httpx2
 import openai
 
-from agent.errors import AivistaError, Charge, ContentBlocked, ErrorCode, KeyProblem, ProviderFailure, RequestRefused
+from agent.errors import AivistaError, Charge, ErrorCode
 from agent.providers.http_failures import (
     Asked,
     in_sentence,
@@ -39,7 +39,7 @@ def as_ours(error: Exception, asked: Asked) -> AivistaError:
             cause = error.__cause__
             return transport_failure(cause if isinstance(cause, Exception) else error, asked)
         case openai.APIResponseValidationError():
-            return asked.failure(ProviderFailure, ErrorCode.ANSWER_UNREADABLE, f"{type(error).__name__}: {error}")
+            return asked.failure(ErrorCode.ANSWER_UNREADABLE, f"{type(error).__name__}: {error}")
         case openai.APIError():
             # The server gave up in the middle of its answer and says why in an event.
             status = _status_of(error.code)
@@ -50,7 +50,7 @@ def as_ours(error: Exception, asked: Asked) -> AivistaError:
             return transport_failure(error, asked)
         case _:
             # What came was not what the API sends: it could not be read.
-            return asked.failure(ProviderFailure, ErrorCode.ANSWER_UNREADABLE, f"{type(error).__name__}: {error}")
+            return asked.failure(ErrorCode.ANSWER_UNREADABLE, f"{type(error).__name__}: {error}")
 
 
 def event_failure(event: object, asked: Asked) -> AivistaError:
@@ -65,7 +65,7 @@ def event_failure(event: object, asked: Asked) -> AivistaError:
 def wrong_path(said: str, asked: Asked) -> AivistaError:
     """Return that the server does not offer what was asked for at its address: most addresses end in /v1."""
     told = {"address": asked.endpoint.address, "path": asked.path, "variable": asked.endpoint.url_variable}
-    return asked.failure(ProviderFailure, ErrorCode.WRONG_PATH, said, **told)
+    return asked.failure(ErrorCode.WRONG_PATH, said, **told)
 
 
 def not_a_stream(content_type: str, asked: Asked) -> AivistaError:
@@ -79,13 +79,13 @@ def _from_status(status: int, error: openai.APIError, headers: Mapping[str, str]
     said, code = _said(error), f"{error.code or ''} {error.type or ''}"
     if 400 <= status < 500 and _BLOCKING.search(code):
         blocked = ErrorCode.PICTURE_BLOCKED if asked.paints else ErrorCode.PROMPT_BLOCKED
-        refused = asked.failure(ContentBlocked, blocked, said, reason=(error.code or error.type or "")[:60])
+        refused = asked.failure(blocked, said, reason=(error.code or error.type or "")[:60])
         # A request that is refused with an HTTP status was not worked on.
         refused.info = refused.info.model_copy(update={"charge": Charge.NO})
         return refused
     if status == 402 or (status == 429 and "insufficient_quota" in code):
         told = {"model": asked.model.label, "console": asked.endpoint.service}
-        return asked.failure(KeyProblem, ErrorCode.BILLING_REQUIRED, said, **told)
+        return asked.failure(ErrorCode.BILLING_REQUIRED, said, **told)
     if status == 429:
         hint_s = retry_after_s(headers)
         return rate_limited(_hint_in(said) if hint_s is None else hint_s, said, asked)
@@ -95,10 +95,10 @@ def _from_status(status: int, error: openai.APIError, headers: Mapping[str, str]
     if is_web_page(said):
         return wrong_address(status, said, asked)
     if status == 401 or "invalid_api_key" in code:
-        return asked.failure(KeyProblem, ErrorCode.KEY_INVALID, said, console=asked.endpoint.key_variable)
+        return asked.failure(ErrorCode.KEY_INVALID, said, console=asked.endpoint.key_variable)
     if status == 403:
         told = {"model": asked.model.id, "console": asked.endpoint.service}
-        return asked.failure(KeyProblem, ErrorCode.KEY_FORBIDDEN, said, **told)
+        return asked.failure(ErrorCode.KEY_FORBIDDEN, said, **told)
     return _rejection(status, said, code, asked)
 
 
@@ -107,14 +107,14 @@ def _rejection(status: int, said: str, code: str, asked: Asked) -> AivistaError:
     whole = f"{said} {code}"
     if status == 404 and "model" in whole.lower():
         told = {"model": asked.model.id, "variable": asked.model_variable}
-        return asked.failure(ProviderFailure, ErrorCode.MODEL_NOT_FOUND, said, **told)
+        return asked.failure(ErrorCode.MODEL_NOT_FOUND, said, **told)
     if status in (404, 405):
         return wrong_path(said, asked)
     if _TOO_LONG.search(whole):
-        return asked.failure(RequestRefused, ErrorCode.CONTEXT_TOO_LONG, said, model=asked.model.label)
+        return asked.failure(ErrorCode.CONTEXT_TOO_LONG, said, model=asked.model.label)
     if _BAD_PICTURE.search(whole):
-        return asked.failure(RequestRefused, ErrorCode.PICTURE_REJECTED, said)
-    return asked.failure(ProviderFailure, ErrorCode.REQUEST_REJECTED, said, detail=in_sentence(said, asked))
+        return asked.failure(ErrorCode.PICTURE_REJECTED, said)
+    return asked.failure(ErrorCode.REQUEST_REJECTED, said, detail=in_sentence(said, asked))
 
 
 def _status_of(code: object) -> int | None:

@@ -54,7 +54,7 @@ def chat_body(
 ) -> Wire:
     """Return the whole body of a streamed text call. Raises DesignRuleBroken when the model is to search the web."""
     if options.google_search:
-        raise DesignRuleBroken(f"{model.id} has no Google search")
+        raise DesignRuleBroken(ErrorCode.DESIGN_RULE_BROKEN, rule=f"{model.id} has no Google search")
     body: Wire = {
         "model": model.id,
         "messages": to_wire(model, messages, _system(model, tools, options), picture_bytes),
@@ -312,7 +312,7 @@ def image_body(request: ImageRequest) -> dict[str, str | int]:
     Raises DesignRuleBroken when the model is to search the web.
     """
     if request.use_grounding:
-        raise DesignRuleBroken(f"{request.model.id} has no Google search")
+        raise DesignRuleBroken(ErrorCode.DESIGN_RULE_BROKEN, rule=f"{request.model.id} has no Google search")
     body: dict[str, str | int] = {"model": request.model.id, "prompt": request.messages[-1].text, "n": 1}
     pixels = request.model.pixels(request.aspect_ratio, request.resolution) if request.aspect_ratio else None
     if pixels is not None:

@@ -47,8 +47,8 @@ class Patience:
         """Return how long to wait before the next try, or None when there shall be none."""
         if tried >= self.tries or error.code not in _NO_WORK_DONE or error.charged is not Charge.NO:
             return None
-        hint_s = error.parameters.get("seconds")
-        pause_s = float(hint_s) if hint_s is not None else self.jitter(0.0, min(_LONGEST_PAUSE_S, 2.0**tried))
+        hint_s = error.retry_after_s
+        pause_s = hint_s if hint_s is not None else self.jitter(0.0, min(_LONGEST_PAUSE_S, 2.0**tried))
         return pause_s if spent_s + pause_s <= self.budget_s else None
 
 

@@ -43,6 +43,7 @@ EXCEPTIONS: dict[ErrorCode, type[AivistaError]] = {
     ErrorCode.WRONG_ADDRESS: ProviderFailure,
     ErrorCode.WRONG_PATH: ProviderFailure,
     ErrorCode.REDIRECTED: ProviderFailure,
+    ErrorCode.REQUEST_REJECTED: ProviderFailure,
     ErrorCode.DESIGN_RULE_BROKEN: DesignRuleBroken,
 }
 
@@ -84,19 +85,25 @@ def test_a_failure_survives_json() -> None:
 
 
 def test_a_rate_limit_without_a_hint_names_no_time() -> None:
-    error = RateLimited(None, "slow down")
+    error = RateLimited(ErrorCode.SLOW_DOWN, provider_detail="slow down")
     assert (error.code, error.retry_after_s) == (ErrorCode.SLOW_DOWN, None)
     assert not re.search(r"\d", str(error))
 
 
-@pytest.mark.parametrize(("hint_s", "seconds"), [(0.2, 1), (7.2, 8), (8.0, 8)])
-def test_a_rate_limit_says_when_to_come_back(hint_s: float, seconds: int) -> None:
-    error = RateLimited(hint_s, "slow down")
-    assert error.retry_after_s == hint_s
-    assert f"in {seconds} s" in str(error)
+def test_a_rate_limit_says_when_to_come_back() -> None:
+    error = RateLimited(ErrorCode.RATE_LIMITED, provider_detail="slow down", seconds=8)
+    assert "in 8 s" in str(error)
     again = error_from_info(error.info)
     assert isinstance(again, RateLimited)
-    assert again.retry_after_s == seconds
+    assert error.retry_after_s == again.retry_after_s == 8
+
+
+def test_only_what_is_too_busy_says_when_to_come_back() -> None:
+    infos = [ErrorInfo(code=code, parameters={"seconds": 7}) for code in ErrorCode]
+    assert {info.code for info in infos if info.retry_after_s == 7} == {
+        *(ErrorCode.RATE_LIMITED, ErrorCode.SLOW_DOWN, ErrorCode.OVERLOADED, ErrorCode.MODEL_PAUSED),
+        *(ErrorCode.QUEUE_FULL, ErrorCode.QUOTA_EXHAUSTED, ErrorCode.STUDIO_CLOSING),
+    }
 
 
 def test_a_rate_limit_without_a_hint_on_record_has_none() -> None:
@@ -120,6 +127,7 @@ def test_a_bad_setting_names_the_variable() -> None:
 
 
 def test_every_error_is_caught_as_one_of_ours() -> None:
-    errors = (RateLimited(1.0), DesignRuleBroken("never both kinds"), SettingsError("A", 1, "no"))
+    broken = DesignRuleBroken(ErrorCode.DESIGN_RULE_BROKEN, rule="never both kinds")
+    errors = (RateLimited(ErrorCode.SLOW_DOWN), broken, SettingsError("A", 1, "no"))
     assert all(isinstance(error, AivistaError) for error in errors)
     assert "never both kinds" in str(errors[1])

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agent import ModelRole, Variable, variables
-from agent.providers.catalogue import load_catalogue, override_variable
+from tests.adapters.catalogue import load_catalogue, override_variable
 from tests.page import run_command
 
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
@@ -66,14 +66,14 @@ def page() -> str:
     return _PAGE.format(command=COMMAND, variables=variables, flags=flags, commands=commands)
 
 
-_HEADINGS = (
+HEADINGS = (
     *("What is kept", "Gemini", "Models", "A server that speaks OpenAI's API", "Money", "Patience"),
     *("Who reaches the studio", "OpenTelemetry"),
 )
 
 
 def _sections() -> Iterator[str]:
-    for heading in _HEADINGS:
+    for heading in HEADINGS:
         rows = [_row(one, default) for one, default in variables() if one.group == heading]
         if heading == "Models":
             rows += _roles()
@@ -81,10 +81,11 @@ def _sections() -> Iterator[str]:
 
 
 def _row(one: Variable, default: object) -> str:
-    return f"| `{one.name}` | {one.kind.words} | {one.otherwise or _said(default)} | {one.meaning} |"
+    return f"| `{one.name}` | {one.kind.words} | {one.otherwise or said(default, one.kind.unit)} | {one.meaning} |"
 
 
-def _said(default: object) -> str:
+def said(default: object, unit: int = 1) -> str:
+    """Return what holds without a variable."""
     match default:
         case None:
             return "none"
@@ -92,6 +93,8 @@ def _said(default: object) -> str:
             return "`on`" if default else "`off`"
         case float():
             return f"`{default:g}`"
+        case int():
+            return f"`{default // unit}`"
         case _:
             return f"`{default}`"
 

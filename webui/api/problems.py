@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import Field
 from starlette.responses import JSONResponse
 
-from agent import Actor, Charge, ErrorCode, ErrorInfo, Value
+from agent import Charge, ErrorInfo, Value
 from webui.words import Words
 
 PROBLEM_TYPE = "application/problem+json"
@@ -79,72 +79,6 @@ _REFUSALS = {
     RefusalCode.FOREIGN_HOST: (403, "api.foreign_host"),
     RefusalCode.FOREIGN_ORIGIN: (403, "api.foreign_origin"),
 }
-_STATUS_OF_ACTOR = {
-    Actor.MODEL: 422,
-    Actor.YOU: 422,
-    Actor.KEY: 403,
-    Actor.POLICY: 422,
-    Actor.PROVIDER: 502,
-    Actor.NETWORK: 502,
-    Actor.OPERATOR: 500,
-    Actor.US: 500,
-}
-_STATUS_OF_CODE = {
-    **dict.fromkeys(
-        (
-            ErrorCode.CONVERSATION_NOT_FOUND,
-            ErrorCode.PICTURE_NOT_FOUND,
-            ErrorCode.PICTURE_FILE_MISSING,
-            ErrorCode.PICTURE_GONE,
-            ErrorCode.PICTURE_DELETED,
-            ErrorCode.TURN_NOT_FOUND,
-            ErrorCode.STYLE_NOT_FOUND,
-            ErrorCode.FILE_NOT_FOUND,
-        ),
-        404,
-    ),
-    **dict.fromkeys(
-        (
-            ErrorCode.CONVERSATION_BUSY,
-            ErrorCode.PLAN_GONE,
-            ErrorCode.CANNOT_GO_ON,
-            ErrorCode.STYLE_NAME_TAKEN,
-            ErrorCode.FILE_NAME_TAKEN,
-            ErrorCode.FILE_CHANGED,
-        ),
-        409,
-    ),
-    **dict.fromkeys(
-        (
-            ErrorCode.PICTURE_TOO_LARGE,
-            ErrorCode.PICTURE_TOO_MANY_PIXELS,
-            ErrorCode.MASK_TOO_LARGE,
-            ErrorCode.TEXT_TOO_LONG,
-            ErrorCode.FILE_TOO_LARGE,
-            ErrorCode.WORKSPACE_FULL,
-            ErrorCode.REQUEST_TOO_LARGE,
-            ErrorCode.CONTEXT_TOO_LONG,
-            ErrorCode.VISITOR_QUOTA_USED_UP,
-        ),
-        413,
-    ),
-    ErrorCode.BUDGET_USED_UP: 402,
-    ErrorCode.CONVERSATION_BUDGET_USED_UP: 402,
-    ErrorCode.TURN_TOO_DEAR: 402,
-    ErrorCode.MAXIMUM_REACHED: 402,
-    ErrorCode.QUEUE_FULL: 429,
-    ErrorCode.RATE_LIMITED: 429,
-    ErrorCode.SLOW_DOWN: 429,
-    ErrorCode.QUOTA_EXHAUSTED: 429,
-    ErrorCode.OVERLOADED: 503,
-    ErrorCode.MODEL_PAUSED: 503,
-    ErrorCode.STUDIO_CLOSING: 503,
-    ErrorCode.PROVIDER_TIMEOUT: 504,
-    ErrorCode.PROVIDER_GAVE_UP: 504,
-    ErrorCode.ANSWER_TOO_SLOW: 504,
-    ErrorCode.NODE_TIMEOUT: 504,
-    ErrorCode.DISK_FULL: 507,
-}
 _OPENAI_TYPES = {
     401: "authentication_error",
     403: "permission_error",
@@ -171,17 +105,16 @@ def problem_of_refusal(words: Words, refused: Refused, errors: Sequence[dict[str
 
 def problem_of_failure(words: Words, info: ErrorInfo) -> Problem:
     """Return the document of a failure of the studio's."""
-    status = _STATUS_OF_CODE.get(info.code, _STATUS_OF_ACTOR[info.actor])
-    seconds = info.parameters.get("seconds")
+    seconds = info.retry_after_s
     return Problem(
         type=_type(info.code.value),
         title=words(f"failure.title_{info.actor.value}"),
-        status=status,
+        status=info.code.http_status,
         detail=words.error(info),
         code=info.code.value,
         can_retry=info.can_retry,
         charged=info.charged,
-        retry_after_s=int(seconds) if status in (429, 503) and isinstance(seconds, int | float) else None,
+        retry_after_s=None if seconds is None else int(seconds),
     )
 
 

@@ -78,7 +78,7 @@ class SketchProvider:
     ) -> AsyncIterator[CompletionChunk]:
         """Stream a sentence word by word, then a call of `generate_image` when the wish is a picture's."""
         if options.google_search and tools:
-            raise DesignRuleBroken("google_search and functions in one request")
+            raise DesignRuleBroken(ErrorCode.DESIGN_RULE_BROKEN, rule="google_search and functions in one request")
         prompt = last_prompt(messages)
         text = said = wish_text(prompt) if prompt is not None else ""
         if prompt is not None and is_to_grow(prompt) and (grown := read_expansion(text)) is not None:

@@ -252,15 +252,13 @@ async def test_what_servers_leave_out_or_add_does_no_harm(openai: OpenAIDesk, ev
 @each_case(
     ("reply", "seconds"),
     [
-        (HttpError(429, "slow down", headers={"Retry-After": "9", "retry-after-ms": "1500"}), 1.5),
-        (HttpError(429, "Rate limit reached. Please try again in 20.5s."), 20.5),
-        (HttpError(429, "Please try again in 300ms."), 0.3),
+        (HttpError(429, "slow down", headers={"Retry-After": "9", "retry-after-ms": "1500"}), 2),
+        (HttpError(429, "Rate limit reached. Please try again in 20.5s."), 21),
+        (HttpError(429, "Please try again in 300ms."), 1),
         (HttpError(429, "slow down", headers={"Retry-After": "soon"}), None),
     ],
 )
-async def test_too_many_requests_say_when_to_come_back(
-    openai: OpenAIDesk, reply: Answer, seconds: float | None
-) -> None:
+async def test_too_many_requests_say_when_to_come_back(openai: OpenAIDesk, reply: Answer, seconds: int | None) -> None:
     openai.server.on_chat(reply)
     with pytest.raises(RateLimited) as caught:
         await openai.say("talker", prompt("hi"))

@@ -70,7 +70,7 @@ class Server:
 
 
 @each_case("is_text", [True, False])
-@each_case("failure", [OVERLOADED, REFUSED, RateLimited(None), UNSENT])
+@each_case("failure", [OVERLOADED, REFUSED, RateLimited(ErrorCode.SLOW_DOWN), UNSENT])
 async def test_what_surely_cost_nothing_is_asked_again_with_growing_pauses(
     failure: AivistaError, is_text: bool
 ) -> None:
@@ -82,7 +82,7 @@ async def test_what_surely_cost_nothing_is_asked_again_with_growing_pauses(
 
 
 async def test_a_hint_is_never_cut_short() -> None:
-    server = Server([RateLimited(2.2)])
+    server = Server([RateLimited(ErrorCode.RATE_LIMITED, seconds=3)])
     await server.ask()
     assert server.pauses == [3]
 
