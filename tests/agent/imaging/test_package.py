@@ -11,7 +11,7 @@ from tests.support.cases import each_case
     [
         "import agent.imaging.masking",
         "import agent.adjusting",
-        "from agent.imaging import provenance; provenance.read(b'')",
+        "from agent.imaging import provenance; provenance.read_recipe(b'')",
     ],
 )
 def test_nothing_that_decodes_pixels_is_loaded_before_it_is_needed(use: str) -> None:
