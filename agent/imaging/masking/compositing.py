@@ -174,8 +174,11 @@ def _resampled(laid: Laid, across: NDArray[np.floating], down: NDArray[np.floati
     height = laid.answer.shape[0]
     sigma = 0.45 * finer if finer > _FINER else 0.0
     margin = _CUBIC_REACH_PX + int(np.ceil(4 * sigma))
-    first = int(np.clip(np.floor(down.min()) - margin, 0, height - 1))
-    last = int(np.clip(np.ceil(down.max()) + margin + 1, first + 1, height))
+    low, high = float(down.min()) - margin, float(down.max()) + margin + 1
+    # What lies beyond the answer is reflected at its edge: the rows that are reflected are needed, too.
+    low, high = min(low, 2 * (height - 1) - high), max(high, -low)
+    first = int(np.clip(np.floor(low), 0, max(height - 2, 0)))
+    last = int(np.clip(np.ceil(high), first + 2, max(height, first + 2)))
     table = np.ascontiguousarray(laid.correction.table[None], np.float32)
     toned = cv2.LUT(np.ascontiguousarray(laid.answer[first:last]), table)
     if sigma:
@@ -185,8 +188,9 @@ def _resampled(laid: Laid, across: NDArray[np.floating], down: NDArray[np.floati
         across.astype(np.float32),
         (down - first).astype(np.float32),
         interpolation=cv2.INTER_CUBIC,
-        # Drift may lead a little beyond the answer where the mask meets the picture's edge.
-        borderMode=cv2.BORDER_REFLECT_101,
+        # Drift may lead a little beyond the answer where the mask meets the picture's edge. OpenCV 5.0 never returns
+        # from reflecting a single row or column.
+        borderMode=cv2.BORDER_REFLECT_101 if min(toned.shape[:2]) > 1 else cv2.BORDER_REPLICATE,
     )
     return np.asarray(shown, np.float32)
 

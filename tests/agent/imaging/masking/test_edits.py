@@ -7,7 +7,7 @@ import io
 import cv2
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageCms
 
@@ -156,6 +156,8 @@ def test_an_answer_that_fills_everything_is_taken_as_it_is() -> None:
     assert np.abs(composite(outcome).astype(int) - shown).mean() < 6
 
 
+# The last rows of the mask lie wholly beyond the answer: they hung.
+@example(seed=627)
 @given(seed=st.integers(0, 10_000))
 @settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_nothing_outside_changes_whatever_the_mask_and_the_drift(seed: int) -> None:
