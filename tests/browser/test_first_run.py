@@ -126,6 +126,8 @@ def test_a_refusal_offers_other_words_and_an_empty_picture_is_covered(
     card = page.locator("#chat [data-code=picture_blocked]")
     expect(card).to_contain_text("held back what was made")
     expect_rest(page)
+    # What failed is in the box again before somebody chooses other words for it.
+    expect(composer(page)).to_have_value("a fox in the snow")
     card.get_by_role("button", name=offers[1]).click()
     expect(composer(page)).to_have_value(offers[1])
     assert len([one for one in gemini.read("requests") if one["kind"] == "image"]) == 1
