@@ -84,15 +84,21 @@ class Stranger:
         body = {"fn_index": number, "data": data, "session_hash": self.session, "event_data": None, **more}
         return self.http.post("/gradio_api/queue/join", json=body)
 
-    def told(self, event_id: str) -> list[dict[str, Any]]:
-        """Return all that is told of an event; the last says how it ended."""
+    def told(self, *event_ids: str) -> list[dict[str, Any]]:
+        """Return all that is told of events until each is done; the last says how one of them ended.
+
+        All that a session has open is named: Gradio drops what is open once nobody listens.
+        """
         path, found = f"/gradio_api/queue/data?session_hash={self.session}", list[dict[str, Any]]()
+        going_on = set(event_ids)
         with self.http.stream("GET", path) as answer:
             for line in answer.iter_lines():
                 message = json.loads(line.removeprefix("data:")) if line.startswith("data:") else {}
-                if message.get("event_id") == event_id:
+                if message.get("event_id") in event_ids:
                     found.append(message)
-                if message.get("event_id") == event_id and message["msg"] == "process_completed":
+                    if message["msg"] == "process_completed":
+                        going_on.discard(message["event_id"])
+                if not going_on:
                     return found
         raise AssertionError("the stream ended before the event")
 
