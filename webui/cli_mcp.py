@@ -37,7 +37,7 @@ def serve(flags: argparse.Namespace, settings: Settings) -> int:
 
     Raises McpProblem, and AivistaError when the studio's records cannot be opened.
     """
-    from webui.mcp_door.serving import TokenNeeded, serve_http, serve_stdio
+    from webui.mcp_server.transports import TokenNeeded, serve_http, serve_stdio
 
     if flags.http is None:
         if sys.stdin.isatty():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from webui.api.tokens import TokenFile, TokenNameRefused
+from webui.api.auth import TokenFile, TokenNameRefused
 
 __all__ = ["TokenNameRefused", "look_after"]
 

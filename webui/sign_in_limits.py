@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 
-from webui.api.rates import Buckets
+from webui.api.auth import Buckets
 
 FREE_TRIES = 5
 LONGEST_PAUSE_S = 300.0

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from webui.mcp_door.server import mcp_server
+from webui.mcp_server.server import mcp_server
 
 __all__ = ["mcp_server"]

@@ -1,19 +1,41 @@
-"""Conversations: listed, searched, made, read, named, pinned, deleted and brought back."""
+"""Conversations, their pictures and their files: listed, made, read, changed, deleted and brought back."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import re
+from typing import Annotated, Any, Literal
+from urllib.parse import quote
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Header, Query, Request, Response
 from pydantic import Field, StringConstraints
 
-from agent import Asked, Value
-from webui.api.door import TheCaller, TheDoor
-from webui.api.views import ConversationView, WholeView, listed_view, whole_view
+from agent import NEW_FILE, Asked, DeletedConversation, FileInfo, Receipt, Value
+from webui.api.calls import AnyCall, Call
+from webui.api.models import Conversations, PictureView, WholeView, find_conversations, picture_view, whole_view
+from webui.api.problems import RefusalCode, Refused
 
-router = APIRouter(prefix="/api/v1/conversations", tags=["conversations"])
+router = APIRouter(prefix="/api/v1", tags=["conversations"])
+pictures = APIRouter(prefix="/api/v1/conversations/{conversation_id}/pictures", tags=["pictures"])
+files = APIRouter(prefix="/api/v1/conversations/{conversation_id}/files", tags=["files"])
+
+# What people and models made is never shown as a page of ours.
+_SAFE = {
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; sandbox",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+_PICTURE_HEADERS = {"Cache-Control": "private, no-cache", **_SAFE}
+_PICTURE: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The picture.", "content": {"image/*": {"schema": {"type": "string"}}}}
+}
+_BYTES = {"application/octet-stream": {"schema": {"type": "string"}}}
+_VERSION = re.compile(r'"?([0-9]{1,15})"?')
 
 Title = Annotated[str, Field(max_length=1000)]
+Limit = Annotated[int, Query(ge=1, le=200)]
+Offset = Annotated[int, Query(ge=0, le=1_000_000)]
+IfMatch = Annotated[str, Header(max_length=100, description="The version that is expected.")]
+IfNoneMatch = Annotated[str, Header(max_length=100, description="`*`: the file must not be there yet.")]
 
 
 class NewConversation(Asked):
@@ -33,69 +55,206 @@ class ConversationChange(Asked):
     is_pinned: bool | None = None
 
 
-class Conversations(Value):
-    """Some conversations: the pinned first, then the newest; after a search the newest first."""
+class Trash(Value):
+    """Deleted conversations, the one that was deleted last first. Each is kept at least until `kept_until`."""
 
-    conversations: tuple[ConversationView, ...]
+    conversations: tuple[DeletedConversation, ...]
 
 
-@router.get("")
+class Emptied(Value):
+    """How many conversations are gone for good."""
+
+    removed: int
+
+
+class Pictures(Value):
+    """The pictures of the branch that is shown, the oldest first; `elsewhere` are those of other branches."""
+
+    pictures: tuple[PictureView, ...]
+    elsewhere: tuple[PictureView, ...] = Field(default=())
+
+
+class Files(Value):
+    """What files there are, by name."""
+
+    files: tuple[FileInfo, ...]
+
+
+@router.get("/conversations")
 async def list_conversations(
-    door: TheDoor,
-    caller: TheCaller,
-    limit: Annotated[int, Query(ge=1, le=200)] = 50,
-    offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+    call: AnyCall,
+    limit: Limit = 50,
+    offset: Offset = 0,
     query: Annotated[str, Query(max_length=1000, description="Words that all must stand in it.")] = "",
 ) -> Conversations:
     """Return the caller's conversations; those with neither a title nor a turn are left out."""
-    if query.strip():
-        found = await door.studio().conversations.search(query, caller.owner, limit)
-        return Conversations(conversations=tuple(listed_view(one.info, one.excerpt) for one in found))
-    listed = await door.studio().conversations.list(caller.owner, limit, offset)
-    return Conversations(conversations=tuple(map(listed_view, listed)))
+    return await find_conversations(call.studio, call.owner, query, limit, offset)
 
 
-@router.post("", status_code=201)
-async def create_conversation(door: TheDoor, caller: TheCaller, new: NewConversation | None = None) -> WholeView:
+@router.post("/conversations", status_code=201)
+async def create_conversation(call: AnyCall, new: NewConversation | None = None) -> WholeView:
     """Begin a conversation, or return the one that the same request began."""
     new = new or NewConversation()
-    conversation = await door.studio().conversations.create(caller.owner, new.request_id)
+    conversation = await call.studio.conversations.create(call.owner, new.request_id)
     if new.title is not None and not conversation.title:
-        await door.studio().conversations.rename(conversation.id, new.title, caller.owner)
-    return await _whole(door, caller, conversation.id)
+        await call.studio.conversations.rename(conversation.id, new.title, call.owner)
+    return await _whole(call, conversation.id)
 
 
-@router.get("/{conversation_id}")
-async def read_conversation(door: TheDoor, caller: TheCaller, conversation_id: str) -> WholeView:
+@router.get("/conversations/{conversation_id}")
+async def read_conversation(call: AnyCall, conversation_id: str) -> WholeView:
     """Return a conversation with the turns and pictures of the branch that is shown."""
-    return await _whole(door, caller, conversation_id)
+    return await _whole(call, conversation_id)
 
 
-@router.patch("/{conversation_id}")
-async def change_conversation(
-    door: TheDoor, caller: TheCaller, conversation_id: str, change: ConversationChange
-) -> WholeView:
+@router.patch("/conversations/{conversation_id}")
+async def change_conversation(call: AnyCall, conversation_id: str, change: ConversationChange) -> WholeView:
     """Rename or pin a conversation."""
     if change.title is not None:
-        await door.studio().conversations.rename(conversation_id, change.title, caller.owner)
+        await call.studio.conversations.rename(conversation_id, change.title, call.owner)
     if change.is_pinned is not None:
-        await door.studio().conversations.pin(conversation_id, change.is_pinned, caller.owner)
-    return await _whole(door, caller, conversation_id)
+        await call.studio.conversations.pin(conversation_id, change.is_pinned, call.owner)
+    return await _whole(call, conversation_id)
 
 
-@router.delete("/{conversation_id}", status_code=204)
-async def delete_conversation(door: TheDoor, caller: TheCaller, conversation_id: str) -> None:
+@router.delete("/conversations/{conversation_id}", status_code=204)
+async def delete_conversation(call: AnyCall, conversation_id: str) -> None:
     """Delete a conversation. For 30 days it can be brought back."""
-    await door.studio().conversations.delete(conversation_id, caller.owner)
+    await call.studio.conversations.delete(conversation_id, call.owner)
 
 
-@router.post("/{conversation_id}/undelete")
-async def undelete_conversation(door: TheDoor, caller: TheCaller, conversation_id: str) -> WholeView:
+@router.post("/conversations/{conversation_id}/undelete")
+async def undelete_conversation(call: AnyCall, conversation_id: str) -> WholeView:
     """Bring a deleted conversation back."""
-    await door.studio().conversations.undelete(conversation_id, caller.owner)
-    return await _whole(door, caller, conversation_id)
+    await call.studio.conversations.undelete(conversation_id, call.owner)
+    return await _whole(call, conversation_id)
 
 
-async def _whole(door: TheDoor, caller: TheCaller, conversation_id: str) -> WholeView:
-    conversation = await door.studio().conversations.get(conversation_id, caller.owner)
-    return whole_view(conversation, is_running=door.studio().turns.is_running(conversation_id, caller.owner))
+async def _whole(call: Call, conversation_id: str) -> WholeView:
+    conversation = await call.studio.conversations.get(conversation_id, call.owner)
+    return whole_view(conversation, is_running=call.studio.turns.is_running(conversation_id, call.owner))
+
+
+@router.get("/trash")
+async def list_trash(call: AnyCall, limit: Limit = 50, offset: Offset = 0) -> Trash:
+    """Return the caller's deleted conversations."""
+    return Trash(conversations=tuple(await call.studio.conversations.trash(call.owner, limit, offset)))
+
+
+@router.delete("/trash")
+async def empty_trash(call: AnyCall) -> Emptied:
+    """Remove all of the caller's deleted conversations for good."""
+    return Emptied(removed=await call.studio.conversations.empty_trash(call.owner))
+
+
+@router.delete("/trash/{conversation_id}", status_code=204)
+async def delete_forever(call: AnyCall, conversation_id: str) -> None:
+    """Remove a deleted conversation for good. One that is not deleted is not found here."""
+    await call.studio.conversations.delete_forever(conversation_id, call.owner)
+
+
+@pictures.get("")
+async def list_pictures(call: AnyCall, conversation_id: str) -> Pictures:
+    """Return what pictures there are."""
+    conversation = await call.studio.conversations.get(conversation_id, call.owner)
+    return Pictures(
+        pictures=tuple(picture_view(conversation.id, one) for one in conversation.pictures),
+        elsewhere=tuple(picture_view(conversation.id, one) for one in conversation.elsewhere),
+    )
+
+
+@pictures.get("/{handle}", response_class=Response, responses=_PICTURE)
+async def read_picture(
+    call: AnyCall,
+    conversation_id: str,
+    handle: str,
+    form: Annotated[
+        Literal["original", "recipe", "clean"],
+        Query(description="The bytes as they came, with the picture's recipe in them, or with nothing said of it."),
+    ] = "original",
+) -> Response:
+    """Return the bytes of a picture; the pixels are the same in each form. The handle is `7b` or `%237b`."""
+    if form == "original":
+        stored = await call.studio.picture(conversation_id, handle, call.owner)
+        return Response(stored.data, media_type=stored.mime_type, headers=_PICTURE_HEADERS)
+    if form == "clean":
+        file = await call.studio.recipes.clean(conversation_id, handle, call.owner)
+    else:
+        file = await call.studio.recipes.with_recipe(conversation_id, handle, call.owner, key=call.key)
+    return Response(file.data, media_type=file.picture.image.mime_type, headers=_PICTURE_HEADERS)
+
+
+@pictures.get("/{handle}/thumbnail", response_class=Response, responses=_PICTURE)
+async def read_thumbnail(
+    call: AnyCall,
+    conversation_id: str,
+    handle: str,
+    edge_px: Annotated[int, Query(ge=16, le=2048)] = 512,
+) -> Response:
+    """Return a small copy as WebP, its longer edge at most `edge_px`."""
+    data, mime_type = await call.studio.thumbnail(conversation_id, handle, edge_px, call.owner)
+    return Response(data, media_type=mime_type, headers=_PICTURE_HEADERS)
+
+
+@pictures.get("/{handle}/receipt")
+async def read_receipt(call: AnyCall, conversation_id: str, handle: str) -> Receipt:
+    """Return asked against got. An upload has no receipt, which is answered with 404."""
+    picture = (await call.studio.conversations.get(conversation_id, call.owner)).picture(handle)
+    if picture.receipt is None:
+        raise Refused(RefusalCode.NO_RECEIPT, handle=picture.handle)
+    return picture.receipt
+
+
+@files.get("")
+async def list_files(call: AnyCall, conversation_id: str) -> Files:
+    """Return what files there are."""
+    return Files(files=await call.studio.files(conversation_id, call.owner).list())
+
+
+@files.get("/{name:path}", response_class=Response, responses={200: {"content": _BYTES}})
+async def read_file(call: AnyCall, conversation_id: str, name: str) -> Response:
+    """Return what a file holds, never to be shown as a page; its version is the ETag."""
+    file = await call.studio.files(conversation_id, call.owner).read(name)
+    last = file.name.rpartition("/")[2]
+    plain = re.sub(r"[^\w. -]", "_", last, flags=re.ASCII)
+    headers = {
+        **_SAFE,
+        "Cache-Control": "no-store",
+        "ETag": f'"{file.version}"',
+        "Content-Disposition": f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(last)}",
+    }
+    return Response(file.content, media_type="application/octet-stream", headers=headers)
+
+
+@files.put("/{name:path}", openapi_extra={"requestBody": {"required": True, "content": _BYTES}})
+async def write_file(
+    call: AnyCall,
+    conversation_id: str,
+    name: str,
+    request: Request,
+    if_match: IfMatch = "",
+    if_none_match: IfNoneMatch = "",
+) -> FileInfo:
+    """Write a file, a new one or in the place of what it holds: the body as it is. One without a body is refused."""
+    expected = NEW_FILE if if_none_match.strip() == "*" else _version(if_match)
+    data = await request.body()
+    if not data:
+        # A body that was forgotten must not empty a file.
+        raise Refused(RefusalCode.UNREADABLE, problem="body")
+    workspace = call.studio.files(conversation_id, call.owner)
+    return await workspace.write(name, data, by="person", expected_version=expected, is_untrusted=True)
+
+
+@files.delete("/{name:path}", status_code=204)
+async def delete_file(call: AnyCall, conversation_id: str, name: str, if_match: IfMatch = "") -> None:
+    """Delete a file for good."""
+    await call.studio.files(conversation_id, call.owner).delete(name, expected_version=_version(if_match))
+
+
+def _version(if_match: str) -> int | None:
+    if not if_match.strip():
+        return None
+    match = _VERSION.fullmatch(if_match.strip())
+    if match is None:
+        raise Refused(RefusalCode.UNREADABLE, problem="If-Match")
+    return int(match[1])

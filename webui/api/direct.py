@@ -5,8 +5,7 @@ How a context becomes a conversation, and is recognized when it comes again, is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal, TypeAlias
 
 from fastapi import APIRouter
@@ -18,18 +17,18 @@ from agent import (
     Asked,
     ContextMessage,
     LiveTurn,
-    PictureReady,
+    Picture,
     RequestRefused,
-    SmartCanvas,
     TurnDone,
     TurnPaused,
     TurnRequest,
     TurnSettings,
 )
+from webui.api.calls import Call, TurnCall
 from webui.api.contexts import Place, digest_of, digest_of_lines, line_of, picture_bytes, sha256_of
-from webui.api.door import Caller, Door, TheDoor, ThePayer
+from webui.api.events import DOCUMENTED, Streams
+from webui.api.outcomes import outcome_of, text_of
 from webui.api.problems import RefusalCode, Refused
-from webui.api.streams import DOCUMENTED, Streams
 from webui.api.uploads import data_of
 
 router = APIRouter(prefix="/api/v1", tags=["direct mode"])
@@ -86,114 +85,89 @@ class ChatBody(Asked):
 
 
 @router.post("/chat", response_class=StreamingResponse, responses=DOCUMENTED)
-async def chat(door: TheDoor, caller: ThePayer, body: ChatBody) -> StreamingResponse:
+async def chat(call: TurnCall, body: ChatBody) -> StreamingResponse:
     """Run the turn that follows a context and stream what happens, as in conversation mode.
 
     Words of the answer come as `text`; send all of them, joined, as the next `assistant` message, and the conversation
     goes on with all it has. Its id is in `started`: pictures, receipts, decisions and cancelling go by that.
     """
-    told = [
-        _told(message.role, message.content) if isinstance(message, RoleMessage) else _told(*message)
-        for message in body.messages
+    messages = [
+        _message(one.role, one.content) if isinstance(one, RoleMessage) else _message(*one) for one in body.messages
     ]
-    if not told[0].is_person or not told[-1].is_person:
+    if not messages[0].is_person or not messages[-1].is_person:
         raise Refused(RefusalCode.CONTEXT_ORDER)
-    call = _Call(door, caller, tuple(told[:-1]), told[-1])
-    return await call.answer(body)
+    *context, asked = messages
+    # In conversation mode a request is known in its conversation alone: its ids are none of these.
+    request_id = f"chat:{body.request_id}" if body.request_id is not None else None
+    place = await _place(call, context, request_id)
+    request = TurnRequest(
+        text=asked.text,
+        images=picture_bytes(asked),
+        settings=body.settings,
+        request_id=request_id,
+        instead_of=place.newest if place.is_instead else None,
+    )
+    streams = Streams(call, place.conversation_id)
+    try:
+        live = call.studio.turns.start(place.conversation_id, request, owner=call.owner, key=call.key)
+        live.when_ended.append(lambda live: _ended(call, messages, live))
+        await streams.begun(live)
+    except AivistaError:
+        call.api.contexts.keep(call.owner, [digest_of(context)], place)
+        raise
+    return streams.answer(live, 0)
 
 
-@dataclass(frozen=True)
-class _Call:
-    """One call: the context that it repeats, and what the person says now."""
-
-    door: Door
-    caller: Caller
-    context: tuple[ContextMessage, ...]
-    said: ContextMessage
-
-    async def answer(self, body: ChatBody) -> StreamingResponse:
-        contexts, owner = self.door.contexts, self.caller.owner
-        # In conversation mode a request is known in its conversation alone: its ids are none of these.
-        name = f"chat:{body.request_id}" if body.request_id is not None else None
-        known = await self.door.studio().turns.conversation_of_request(name, owner) if name is not None else None
-        place = Place(known, None) if known is not None else await self._place(name)
-        request = TurnRequest(
-            text=self.said.text,
-            images=picture_bytes(self.said),
-            settings=body.settings,
-            request_id=name,
-            instead_of=place.newest if place.is_instead else None,
-        )
-        streams = Streams(self.door, self.caller, place.conversation_id)
-        turns = self.door.studio().turns
-        try:
-            live = turns.start(place.conversation_id, request, owner=owner, key=self.caller.key)
-            live.when_ended.append(self._ended)
-            await streams.begun(live)
-        except AivistaError:
-            contexts.keep(owner, [digest_of(self.context)], place)
-            raise
-        return streams.answer(live, 0)
-
-    async def _place(self, name: str | None) -> Place:
-        """Return where the turn follows: where the context was known to end, else in a new conversation of it."""
-        studio, owner = self.door.studio(), self.caller.owner
-        place = self.door.contexts.take(owner, digest_of(self.context))
-        if place is not None and await self._stands(place):
-            return place
-        if not self.context:
-            return Place((await studio.conversations.create(owner, name)).id, None)
-        conversation = await studio.archive.take_context(self.context, owner)
-        return Place(conversation.id, conversation.turns[-1].id)
-
-    async def _stands(self, place: Place) -> bool:
-        """Return whether the conversation is still as the context tells it: nobody has gone on in it since."""
-        studio, owner = self.door.studio(), self.caller.owner
-        try:
-            conversation = await studio.conversations.get(place.conversation_id, owner)
-        except RequestRefused:
-            return False
-        newest = conversation.turns[-1].id if conversation.turns else None
-        return newest == place.newest and not studio.turns.is_running(place.conversation_id, owner)
-
-    async def _ended(self, live: LiveTurn) -> None:
-        """Remember what the caller will send next, or that the same may come again."""
-        if live.turn_id is None or isinstance(live.last, TurnPaused):
-            return
-        contexts, owner = self.door.contexts, self.caller.owner
-        if isinstance(live.last, TurnDone):
-            place = Place(live.conversation_id, live.turn_id)
-            contexts.keep(owner, await self._next(live, live.turn_id), place)
-        else:
-            place = Place(live.conversation_id, live.turn_id, is_instead=True)
-            contexts.keep(owner, [digest_of(self.context)], place)
-
-    async def _next(self, live: LiveTurn, turn_id: str) -> set[str]:
-        """Return the digests of the contexts that may follow: the answer in words, with its pictures or without."""
-        streams = Streams(self.door, self.caller, live.conversation_id)
-        text = await streams.words_of(live.events)
-        made = {
-            event.picture.handle: event.picture.image.digest for event in live.events if isinstance(event, PictureReady)
-        }
-        turn = await streams.turn(turn_id)
-        canvases = [one for one in (turn.components if turn else ()) if isinstance(one, SmartCanvas)]
-        shown = [made[handle] for one in canvases for handle in one.handles if handle in made]
-        told = (*self.context, self.said)
-        before = [line_of(one.is_person, one.text, map(sha256_of, picture_bytes(one))) for one in told]
-        return {
-            digest_of_lines([*before, line_of(False, text, pictures)]) for pictures in ([], shown, list(made.values()))
-        }
+async def _place(call: Call, context: Sequence[ContextMessage], request_id: str | None) -> Place:
+    """Return where the turn follows: where the context was known to end, else in a new conversation of it."""
+    if request_id is not None:
+        known = await call.studio.turns.conversation_of_request(request_id, call.owner)
+        if known is not None:
+            return Place(known, None)
+    place = call.api.contexts.take(call.owner, digest_of(context))
+    if place is not None and await _stands(call, place):
+        return place
+    if not context:
+        return Place((await call.studio.conversations.create(call.owner, request_id)).id, None)
+    conversation = await call.studio.archive.take_context(context, call.owner)
+    return Place(conversation.id, conversation.turns[-1].id)
 
 
-def _told(role: Role, content: str | Sequence[Content]) -> ContextMessage:
+async def _stands(call: Call, place: Place) -> bool:
+    """Return whether the conversation is still as the context tells it: nobody has gone on in it since."""
+    try:
+        conversation = await call.studio.conversations.get(place.conversation_id, call.owner)
+    except RequestRefused:
+        return False
+    newest = conversation.turns[-1].id if conversation.turns else None
+    return newest == place.newest and not call.studio.turns.is_running(place.conversation_id, call.owner)
+
+
+async def _ended(call: Call, messages: Sequence[ContextMessage], live: LiveTurn) -> None:
+    """Remember what the caller will send next, or that the same may come again."""
+    if live.turn_id is None or isinstance(live.last, TurnPaused):
+        return
+    if not isinstance(live.last, TurnDone):
+        place = Place(live.conversation_id, live.turn_id, is_instead=True)
+        call.api.contexts.keep(call.owner, [digest_of(messages[:-1])], place)
+        return
+    # The answer in words, with its pictures or without.
+    outcome = await outcome_of(call.studio, live, call.words)
+    text = text_of(live.events, call.words, separator="")
+    before = [line_of(one.is_person, one.text, map(sha256_of, picture_bytes(one))) for one in messages]
+    answers = ((), outcome.pictures, outcome.attempts)
+    digests = [digest_of_lines([*before, line_of(False, text, _digests(pictures))]) for pictures in answers]
+    call.api.contexts.keep(call.owner, digests, Place(live.conversation_id, live.turn_id))
+
+
+def _digests(pictures: Iterable[Picture]) -> list[str]:
+    return [picture.image.digest for picture in pictures]
+
+
+def _message(role: Role, content: str | Sequence[Content]) -> ContextMessage:
     is_person = role != "assistant"
     if isinstance(content, str):
         return ContextMessage(is_person, content)
     words = "\n".join(one.text for one in content if isinstance(one, TextContent))
-    return ContextMessage(is_person, words, tuple(_pictures(content)))
-
-
-def _pictures(content: Sequence[Content]) -> Iterator[tuple[str, bytes]]:
-    for one in content:
-        if isinstance(one, ImageContent):
-            yield "", data_of(one.image_url.url)
+    pictures = tuple(("", data_of(one.image_url.url)) for one in content if isinstance(one, ImageContent))
+    return ContextMessage(is_person, words, pictures)

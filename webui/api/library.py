@@ -20,8 +20,8 @@ from agent import (
     Value,
     local_today,
 )
-from webui.api.door import TheCaller, TheDoor
-from webui.api.views import PictureView, picture_view
+from webui.api.calls import AnyCall
+from webui.api.models import PictureView, picture_view
 
 router = APIRouter(prefix="/api/v1", tags=["library"])
 
@@ -77,74 +77,71 @@ class Usage(Value):
 
 
 @router.get("/styles")
-async def list_styles(door: TheDoor, caller: TheCaller) -> Styles:
+async def list_styles(call: AnyCall) -> Styles:
     """Return every style the caller sees."""
-    return Styles(styles=await door.studio().styles.all(caller.owner))
+    return Styles(styles=await call.studio.styles.all(call.owner))
 
 
 @router.get("/styles/search")
 async def find_styles(
-    door: TheDoor,
-    caller: TheCaller,
+    call: AnyCall,
     words: Annotated[str, Query(max_length=4000)],
     limit: Annotated[int, Query(ge=1, le=50)] = 3,
 ) -> StyleMatches:
     """Return the styles that the words name."""
-    return StyleMatches(matches=tuple(await door.studio().styles.search(words, limit, owner=caller.owner)))
+    return StyleMatches(matches=tuple(await call.studio.styles.search(words, limit, owner=call.owner)))
 
 
 @router.get("/styles/{style_id}")
-async def read_style(door: TheDoor, caller: TheCaller, style_id: str) -> Style:
+async def read_style(call: AnyCall, style_id: str) -> Style:
     """Return a style."""
-    return await door.studio().styles.get(style_id, caller.owner)
+    return await call.studio.styles.get(style_id, call.owner)
 
 
 @router.post("/styles", status_code=201)
-async def add_style(door: TheDoor, caller: TheCaller, draft: StyleDraft) -> Style:
+async def add_style(call: AnyCall, draft: StyleDraft) -> Style:
     """Keep a style of the caller's own."""
-    return await door.studio().styles.add(draft, caller.owner)
+    return await call.studio.styles.add(draft, call.owner)
 
 
 @router.put("/styles/{style_id}")
-async def edit_style(door: TheDoor, caller: TheCaller, style_id: str, draft: StyleDraft) -> Style:
+async def edit_style(call: AnyCall, style_id: str, draft: StyleDraft) -> Style:
     """Replace a style of the caller's own."""
-    return await door.studio().styles.edit(style_id, draft, caller.owner)
+    return await call.studio.styles.edit(style_id, draft, call.owner)
 
 
 @router.delete("/styles/{style_id}", status_code=204)
-async def delete_style(door: TheDoor, caller: TheCaller, style_id: str) -> None:
+async def delete_style(call: AnyCall, style_id: str) -> None:
     """Remove a style of the caller's own."""
-    await door.studio().styles.delete(style_id, caller.owner)
+    await call.studio.styles.delete(style_id, call.owner)
 
 
 @router.get("/gallery")
-async def read_gallery(door: TheDoor, caller: TheCaller, query: Annotated[GalleryQuery, Query()]) -> GalleryView:
+async def read_gallery(call: AnyCall, query: Annotated[GalleryQuery, Query()]) -> GalleryView:
     """Return a page of the caller's pictures: the newest first, or the best of a search in words or by likeness."""
-    page = await door.studio().gallery.page(caller.owner, query, key=caller.key)
+    page = await call.studio.gallery.page(call.owner, query, key=call.key)
     items = tuple(map(_item, page.items))
     return GalleryView(items=items, next=page.next, found=page.found, is_whole=page.is_whole)
 
 
 @router.get("/gallery/facets")
-async def read_facets(door: TheDoor, caller: TheCaller) -> GalleryFacets:
+async def read_facets(call: AnyCall) -> GalleryFacets:
     """Return how many pictures there are of each kind."""
-    return await door.studio().gallery.facets(caller.owner)
+    return await call.studio.gallery.facets(call.owner)
 
 
 @router.get("/usage")
-async def read_usage(
-    door: TheDoor, caller: TheCaller, conversation_id: Annotated[str | None, Query(max_length=100)] = None
-) -> Usage:
+async def read_usage(call: AnyCall, conversation_id: Annotated[str | None, Query(max_length=100)] = None) -> Usage:
     """Return what was spent."""
-    book, now = door.studio().spend, datetime.now().astimezone()
+    book, now = call.studio.spend, datetime.now().astimezone()
     of_conversation = None
     if conversation_id is not None:
-        await door.studio().conversations.get(conversation_id, caller.owner)
-        of_conversation = _cost(await book.conversation(conversation_id, caller.owner))
+        await call.studio.conversations.get(conversation_id, call.owner)
+        of_conversation = _cost(await book.conversation(conversation_id, call.owner))
     return Usage(
         at=now,
-        day=_cost(await book.day(caller.owner, local_today())),
-        month=_cost(await book.month(caller.owner, local_today())),
+        day=_cost(await book.day(call.owner, local_today())),
+        month=_cost(await book.month(call.owner, local_today())),
         conversation=of_conversation,
     )
 

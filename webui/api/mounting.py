@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from starlette.routing import Mount
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agent import Settings, Studio
 from webui.sessions import Sessions
-
-if TYPE_CHECKING:
-    from webui.api.door import Door
 
 
 def api_mounts(
@@ -29,42 +25,14 @@ def api_mounts(
 
     `language` is that of callers who send no Accept-Language.
     """
-    lazily = _Lazily(lambda: _application(open_door(studio, sessions, settings, language, has_password=has_password)))
+
+    def application() -> ASGIApp:
+        from webui.api.app import api_application
+
+        return api_application(studio, sessions, settings, language, has_password=has_password)
+
+    lazily = _Lazily(application)
     return [Mount("/api/v1", app=lazily), Mount("/v1", app=lazily)]
-
-
-def open_door(
-    studio: Callable[[], Studio],
-    sessions: Sessions,
-    settings: Settings,
-    language: str | None = None,
-    *,
-    has_password: bool = False,
-) -> Door:
-    """Return what the routes work with, as the operator's settings have it."""
-    from webui.api.contexts import Contexts
-    from webui.api.door import Door
-    from webui.api.rates import Buckets
-    from webui.api.tokens import TokenFile, Tokens
-    from webui.api.uploads import UploadShelf
-
-    return Door(
-        studio=studio,
-        sessions=sessions,
-        # The page's password does not stand before the API.
-        tokens=Tokens(TokenFile(settings.home), settings.api_tokens, is_open=not (settings.is_public or has_password)),
-        requests=Buckets(settings.api_requests_per_minute),
-        turns=Buckets(settings.api_turns_per_minute),
-        uploads=UploadShelf(),
-        contexts=Contexts(),
-        language=language,
-    )
-
-
-def _application(door: Door) -> ASGIApp:
-    from webui.api.application import api_application
-
-    return api_application(door)
 
 
 class _Lazily:

@@ -11,7 +11,6 @@ import base64
 import io
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import log
 from typing import Annotated, Any, Literal
 
@@ -25,15 +24,12 @@ from agent import (
     Asked,
     Decision,
     ErrorCode,
-    LiveTurn,
     Mask,
     ModelEntry,
     ModelRole,
     Picture,
-    PictureReady,
     ProviderFailure,
     RequestRefused,
-    SmartCanvas,
     TokenUsage,
     TurnDone,
     TurnFailed,
@@ -44,10 +40,10 @@ from agent import (
     error_from_info,
     probe_image,
 )
-from webui.api.door import Caller, Door, TheCaller, TheDoor, ThePayer, take_one
+from webui.api.calls import AnyCall, Call, TurnCall
+from webui.api.outcomes import Outcome, outcome_of
 from webui.api.problems import RefusalCode, Refused
-from webui.api.streams import Streams
-from webui.api.turn_requests import files_of, read_file, refuse_unknown
+from webui.api.turns import files_of, read_file, refuse_unknown
 from webui.root_path import public_url
 
 router = APIRouter(prefix="/v1", tags=["OpenAI's shape"])
@@ -101,7 +97,7 @@ class ImagesMade(Value):
 
 
 @router.get("/models")
-async def list_models(_caller: TheCaller) -> dict[str, Any]:
+async def list_models(_call: AnyCall) -> dict[str, Any]:
     """Return the names that `model` may have."""
     return {
         "object": "list",
@@ -110,9 +106,9 @@ async def list_models(_caller: TheCaller) -> dict[str, Any]:
 
 
 @router.post("/images/generations", response_model_exclude_none=True)
-async def generate(door: TheDoor, caller: ThePayer, request: Request, asked: ImagesAsked) -> ImagesMade:
+async def generate(call: TurnCall, request: Request, asked: ImagesAsked) -> ImagesMade:
     """Paint pictures by a prompt."""
-    return await _Painting(door, caller, request, asked).made([], None)
+    return await _made(call, request, asked, [], None)
 
 
 _EDIT_BODY: dict[str, Any] = {
@@ -136,7 +132,7 @@ _EDIT_BODY: dict[str, Any] = {
 
 
 @router.post("/images/edits", response_model_exclude_none=True, openapi_extra=_EDIT_BODY)
-async def edit(door: TheDoor, caller: ThePayer, request: Request) -> ImagesMade:
+async def edit(call: TurnCall, request: Request) -> ImagesMade:
     """Change the first picture; with a mask, not a pixel outside of it. Further pictures are references."""
     if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
         raise Refused(RefusalCode.UNREADABLE, problem="multipart/form-data")
@@ -152,115 +148,88 @@ async def edit(door: TheDoor, caller: ThePayer, request: Request) -> ImagesMade:
     flags = {"stream": told["stream"].lower() == "true"} if "stream" in told else {}
     asked = ImagesAsked.model_validate({**told, **numbers, **flags})
     mask = await _mask_of(masks[0][1]) if masks else None
-    return await _Painting(door, caller, request, asked).made(pictures, mask)
+    return await _made(call, request, asked, pictures, mask)
 
 
-@dataclass(frozen=True)
-class _Batch:
-    """What one turn made."""
+async def _made(
+    call: Call, request: Request, asked: ImagesAsked, pictures: Sequence[tuple[str, bytes]], mask: bytes | None
+) -> ImagesMade:
+    """Return the pictures. Raises AivistaError, and Refused(NOT_PAINTED) when the agent answered without any."""
+    outcomes: list[Outcome] = []
+    for start in range(0, asked.n, _MOST_OF_A_TURN):
+        try:
+            if outcomes:
+                call.api.turns.take_or_refuse(call.owner)
+            count = min(asked.n - start, _MOST_OF_A_TURN)
+            outcomes.append(await _outcome(call, asked, pictures, mask, count))
+        except (AivistaError, Refused):
+            if not outcomes:
+                raise
+            # What was painted is paid for.
+            break
+    usages = (one.ending.usage for one in outcomes if isinstance(one.ending, TurnDone))
+    return ImagesMade(
+        created=int(time.time()),
+        data=tuple([await _image(call, request, asked, one, made) for one in outcomes for made in one.pictures]),
+        usage=_usage(sum(usages, TokenUsage())),
+        conversation_id=outcomes[0].conversation_id,
+    )
 
-    conversation_id: str
-    data: tuple[OneImage, ...]
-    usage: TokenUsage
 
-
-@dataclass(frozen=True)
-class _Painting:
-    """One call, which is a turn, or several."""
-
-    door: Door
-    caller: Caller
-    request: Request
-    asked: ImagesAsked
-
-    async def made(self, pictures: Sequence[tuple[str, bytes]], mask: bytes | None) -> ImagesMade:
-        """Return the pictures. Raises AivistaError, and Refused(NOT_PAINTED) when the agent answered without any."""
-        made: list[_Batch] = []
-        for begins in range(0, self.asked.n, _MOST_OF_A_TURN):
-            try:
-                if made:
-                    take_one(self.door.turns, self.caller.owner)
-                made.append(await self._batch(pictures, mask, min(self.asked.n - begins, _MOST_OF_A_TURN)))
-            except (AivistaError, Refused):
-                if not made:
-                    raise
-                # What was painted is paid for.
-                break
-        usage = sum((one.usage for one in made), TokenUsage())
-        data = tuple(picture for one in made for picture in one.data)
-        return ImagesMade(
-            created=int(time.time()), data=data, usage=_usage(usage), conversation_id=made[0].conversation_id
-        )
-
-    async def _batch(self, pictures: Sequence[tuple[str, bytes]], mask: bytes | None, count: int) -> _Batch:
-        studio, owner = self.door.studio(), self.caller.owner
-        turn = TurnRequest(
-            text=self.asked.prompt,
-            images=pictures,
-            mask=Mask(mask, "upload:1") if mask is not None else None,
-            settings=self._settings(count),
-        )
-        conversation = await studio.conversations.create(owner)
-        streams = Streams(self.door, self.caller, conversation.id)
-        live = await streams.begun(studio.turns.start(conversation.id, turn, owner=owner, key=self.caller.key))
-        # The turn goes on whoever waits for it.
-        await live.wait()
-        found = await self._pictures(streams, live)
-        usage = live.last.usage if isinstance(live.last, TurnDone) else TokenUsage()
-        data = tuple([await self._told(conversation.id, picture) for picture in found])
-        return _Batch(conversation.id, data, usage)
-
-    def _settings(self, count: int) -> TurnSettings:
-        wants_best = self.asked.model == "pro" or (self.asked.model != "flash" and self.asked.quality in ("high", "hd"))
-        model: Literal["auto", "flash", "pro"] = (
-            "pro" if wants_best else "flash" if self.asked.model == "flash" else "auto"
-        )
-        studio = self.door.studio()
-        role = ModelRole.IMAGE_PRO if wants_best else ModelRole.IMAGE_FLASH
-        entry = studio.catalogue.model(role, studio.provider_name(self.caller.key, self.caller.owner))
-        ratio, resolution = _size(self.asked.size, entry)
-        return TurnSettings(
-            image_model=model,
-            aspect_ratio=ratio,
-            resolution=resolution,
-            number_of_images=count,
-            review="off",
-        )
-
-    async def _pictures(self, streams: Streams, live: LiveTurn) -> list[Picture]:
-        last = live.last
-        if isinstance(last, TurnFailed):
-            raise error_from_info(last.error)
-        if isinstance(last, TurnPaused):
-            if last.is_cut:
-                raise RequestRefused(ErrorCode.STUDIO_CLOSING)
+async def _outcome(
+    call: Call, asked: ImagesAsked, pictures: Sequence[tuple[str, bytes]], mask: bytes | None, count: int
+) -> Outcome:
+    """Paint so many pictures in a conversation of their own."""
+    conversation = await call.studio.conversations.create(call.owner)
+    turn = TurnRequest(
+        text=asked.prompt,
+        images=pictures,
+        mask=Mask(mask, "upload:1") if mask is not None else None,
+        settings=_settings(call, asked, count),
+    )
+    live = call.studio.turns.start(conversation.id, turn, owner=call.owner, key=call.key)
+    # The turn goes on whoever waits for it.
+    outcome = await outcome_of(call.studio, live, call.words)
+    match outcome.ending:
+        case TurnFailed(error=info):
+            raise error_from_info(info)
+        case TurnPaused(is_cut=True):
+            raise RequestRefused(ErrorCode.STUDIO_CLOSING)
+        case TurnPaused():
             # It asks for a click that this shape has no place for: a cap would be passed, a tool would be called.
-            await self._drop(live.conversation_id, last.turn_id)
+            dropped = call.studio.turns.decide(
+                conversation.id, outcome.turn_id, Decision(run=False), owner=call.owner, key=call.key
+            )
+            await dropped.wait()
             raise Refused(RefusalCode.NEEDS_DECISION)
-        made = {one.picture.handle: one.picture for one in live.events if isinstance(one, PictureReady)}
-        turn = await streams.turn(live.turn_id or "")
-        canvases = [one for one in (turn.components if turn else ()) if isinstance(one, SmartCanvas)]
-        shown = [made[handle] for one in canvases for handle in one.handles if handle in made]
-        if not shown and not made:
-            raise Refused(RefusalCode.NOT_PAINTED, text=(await streams.words_of(live.events))[:500] or "…")
-        return shown or list(made.values())
+    if not outcome.pictures:
+        raise Refused(RefusalCode.NOT_PAINTED, text=outcome.text[:500] or "…")
+    return outcome
 
-    async def _drop(self, conversation_id: str, turn_id: str) -> None:
-        studio, owner = self.door.studio(), self.caller.owner
-        async for _ in studio.decide(conversation_id, turn_id, Decision(run=False), owner=owner):
-            pass
 
-    async def _told(self, conversation_id: str, picture: Picture) -> OneImage:
-        prompt = picture.receipt.prompt if picture.receipt is not None else None
-        if self.asked.response_format == "url":
-            return OneImage(url=self._url(conversation_id, picture), revised_prompt=prompt)
-        stored = await self.door.studio().picture(conversation_id, picture.handle, self.caller.owner)
-        return OneImage(b64_json=base64.b64encode(stored.data).decode(), revised_prompt=prompt)
+def _settings(call: Call, asked: ImagesAsked, count: int) -> TurnSettings:
+    model: Literal["auto", "flash", "pro"] = "auto"
+    if asked.model == "pro" or (asked.model != "flash" and asked.quality in ("high", "hd")):
+        model = "pro"
+    elif asked.model == "flash":
+        model = "flash"
+    role = ModelRole.IMAGE_PRO if model == "pro" else ModelRole.IMAGE_FLASH
+    entry = call.studio.catalogue.model(role, call.studio.provider_name(call.key, call.owner))
+    ratio, resolution = _size(asked.size, entry)
+    return TurnSettings(
+        image_model=model, aspect_ratio=ratio, resolution=resolution, number_of_images=count, review="off"
+    )
 
-    def _url(self, conversation_id: str, picture: Picture) -> str:
+
+async def _image(call: Call, request: Request, asked: ImagesAsked, outcome: Outcome, picture: Picture) -> OneImage:
+    prompt = picture.receipt.prompt if picture.receipt is not None else None
+    if asked.response_format == "url":
         name = picture.handle.lstrip("#")
-        query = self.door.sessions.link_query(self.caller.owner, conversation_id, name)
-        return f"{public_url(self.request)}/media/{conversation_id}/{name}?{query}"
+        query = call.api.sessions.link_query(call.owner, outcome.conversation_id, name)
+        url = f"{public_url(request)}/media/{outcome.conversation_id}/{name}?{query}"
+        return OneImage(url=url, revised_prompt=prompt)
+    stored = await call.studio.picture(outcome.conversation_id, picture.handle, call.owner)
+    return OneImage(b64_json=base64.b64encode(stored.data).decode(), revised_prompt=prompt)
 
 
 def _size(size: str, entry: ModelEntry) -> tuple[str | None, str | None]:

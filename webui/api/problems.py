@@ -61,6 +61,11 @@ class Problem(Value):
     retry_after_s: int | None = Field(default=None, exclude=True)
     errors: tuple[dict[str, str], ...] = ()
 
+    @property
+    def told(self) -> dict[str, Any]:
+        """The document as it is sent."""
+        return self.model_dump(exclude_defaults=True) | {"can_retry": self.can_retry}
+
 
 _REFUSALS = {
     RefusalCode.UNAUTHORIZED: (401, "api.unauthorized"),
@@ -127,8 +132,7 @@ def answer_with(problem: Problem, path: str) -> JSONResponse:
         headers["WWW-Authenticate"] = "Bearer"
     if path.startswith(OPENAI_PREFIX):
         return JSONResponse(openai_error(problem), problem.status, headers)
-    told = problem.model_dump(exclude_defaults=True) | {"can_retry": problem.can_retry}
-    return JSONResponse(told, problem.status, headers, media_type=PROBLEM_TYPE)
+    return JSONResponse(problem.told, problem.status, headers, media_type=PROBLEM_TYPE)
 
 
 def openai_error(problem: Problem) -> dict[str, Any]:

@@ -1,19 +1,194 @@
-"""Turns: sent, followed, cut and resumed, decided about, stopped and told from their record."""
+"""Turns: sent, followed, cut and resumed, decided about, stopped and told from their record; and what is sent ahead.
+
+A turn comes as JSON that names uploads or holds data URLs, or as a form with the files beside it.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, TypeAlias
 
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import APIRouter, File, Form, Header, Query, Request, Response
+from fastapi import UploadFile as SentFile
 from fastapi.responses import StreamingResponse
+from pydantic import Field, StringConstraints
+from starlette.datastructures import FormData, UploadFile
 
-from agent import Decision, ErrorCode, RequestRefused, TraceStep, Value
-from webui.api.door import TheCaller, TheDoor, ThePayer
-from webui.api.streams import DOCUMENTED, Streams
-from webui.api.turn_requests import TURN_BODY, read_turn
-from webui.api.views import PictureView, TurnView, picture_view, turn_view
+from agent import (
+    MAX_MASK_MEGABYTES,
+    MAX_PICTURES_PER_MESSAGE,
+    MAX_UPLOAD_MEGABYTES,
+    MAX_VISITOR_UPLOAD_MEGABYTES,
+    Asked,
+    Decision,
+    ErrorCode,
+    Expansion,
+    Mask,
+    RequestRefused,
+    TraceStep,
+    TurnRequest,
+    TurnSettings,
+    Value,
+    take_in_image,
+    upload_limit_megabytes,
+)
+from webui.api.calls import AnyCall, TurnCall
+from webui.api.events import DOCUMENTED, Streams
+from webui.api.models import PictureView, TurnView, picture_view, turn_view
+from webui.api.problems import RefusalCode, Refused
+from webui.api.uploads import Uploads
+from webui.whole_json import whole_json
 
 router = APIRouter(prefix="/api/v1/conversations/{conversation_id}", tags=["turns"])
+uploads = APIRouter(prefix="/api/v1/uploads", tags=["uploads"])
+
+_FILE = (
+    f"PNG (8 or 16 bits), JPEG, WebP, GIF, HEIC or AVIF, at most {MAX_UPLOAD_MEGABYTES} MB; "
+    f"{MAX_VISITOR_UPLOAD_MEGABYTES} MB for anybody but the studio's owner."
+)
+
+# Every picture may have a mask.
+_MOST_FORM_FILES = 2 * MAX_PICTURES_PER_MESSAGE
+_MOST_FORM_FIELDS = 20
+_MOST_FIELD_BYTES = 1 << 20
+
+Short: TypeAlias = Annotated[str, StringConstraints(max_length=100)]
+Shorts: TypeAlias = Annotated[tuple[Short, ...], Field(max_length=100)]
+Share: TypeAlias = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
+
+
+class MaskBody(Asked):
+    """What of a picture may change (white), and which picture: its handle, or `upload:1` for the first of this request.
+
+    `image` is the id of an upload or a data URL. In a form it may be left out: the files of the field `mask` stand for
+    those that are, in their order.
+    """
+
+    handle: Short
+    image: str = ""
+    feather_px: Annotated[int, Field(ge=0, le=1000)] | None = None
+
+
+class ExpansionBody(Asked):
+    """How far a picture grows on each side, in fractions of its width and height."""
+
+    handle: Short
+    left: Share = 0.0
+    top: Share = 0.0
+    right: Share = 0.0
+    bottom: Share = 0.0
+
+
+class TurnBody(Asked):
+    """A turn: words, pictures (ids of uploads, or data URLs), and what is chosen for it.
+
+    The same `request_id` twice runs once. `editing` and `references` are handles; with `none` for `editing` the words
+    make a new picture, without it they are about the newest; `roles` says what some are for. `masks` are of one picture
+    each, as is `mask`; each of those pictures is changed by itself. `instead_of` is the id of a turn that this one is
+    said otherwise for.
+    """
+
+    text: str = ""
+    images: Annotated[tuple[str, ...], Field(max_length=100)] = ()
+    mask: MaskBody | None = None
+    masks: Annotated[tuple[MaskBody, ...], Field(max_length=100)] = ()
+    expand: ExpansionBody | None = None
+    settings: TurnSettings = TurnSettings()
+    editing: Short | None = None
+    references: Shorts = ()
+    roles: dict[Short, Short] = Field(default_factory=dict, max_length=100)
+    request_id: Annotated[str, StringConstraints(min_length=1, max_length=100)] | None = None
+    instead_of: Short | None = None
+
+
+TURN_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {"schema": {"$ref": "#/components/schemas/TurnBody"}},
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["request"],
+                    "properties": {
+                        "request": {"type": "string", "description": "A TurnBody as JSON."},
+                        "images": {"type": "array", "items": {"type": "string", "format": "binary"}},
+                        "mask": {"type": "array", "items": {"type": "string", "format": "binary"}},
+                    },
+                }
+            },
+        },
+    }
+}
+
+
+async def read_turn(request: Request, uploads: Uploads, owner: str) -> TurnRequest:
+    """Return the turn that a request asks for.
+
+    Raises pydantic's ValidationError for what does not fit, and Refused.
+    """
+    if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
+        body = TurnBody.model_validate_json(await request.body())
+        return _turn(body, uploads, owner, (), ())
+    async with request.form(
+        max_files=_MOST_FORM_FILES, max_fields=_MOST_FORM_FIELDS, max_part_size=_MOST_FIELD_BYTES
+    ) as form:
+        told = form.get("request")
+        if not isinstance(told, str):
+            raise Refused(RefusalCode.UNREADABLE, problem="request")
+        body = TurnBody.model_validate_json(whole_json(told))
+        refuse_unknown(form, files=("images", "mask"), texts=("request",))
+        files = [await read_file(file) for file in files_of(form, "images")]
+        masks = [data for _, data in [await read_file(file) for file in files_of(form, "mask")]]
+    return _turn(body, uploads, owner, files, masks)
+
+
+def _turn(
+    body: TurnBody,
+    uploads: Uploads,
+    owner: str,
+    files: Sequence[tuple[str, bytes]],
+    mask_files: Sequence[bytes],
+) -> TurnRequest:
+    named = [uploads.read(owner, written) for written in body.images]
+    areas = [*([body.mask] if body.mask is not None else []), *body.masks]
+    beside = list(reversed(mask_files))
+    drawn = [uploads.read(owner, area.image)[1] if area.image or not beside else beside.pop() for area in areas]
+    if beside:
+        raise Refused(RefusalCode.UNREADABLE, problem="request.mask.handle")
+    return TurnRequest(
+        text=body.text,
+        images=[(name, data) if name else data for name, data in (*named, *files)],
+        mask=[Mask(image, area.handle, area.feather_px) for image, area in zip(drawn, areas, strict=True)],
+        expand=Expansion(**body.expand.model_dump()) if body.expand is not None else None,
+        settings=body.settings,
+        editing=body.editing,
+        references=body.references,
+        roles=body.roles,
+        request_id=body.request_id,
+        instead_of=body.instead_of,
+    )
+
+
+def files_of(form: FormData, *fields: str) -> list[UploadFile]:
+    """Return the files of these fields. One without name and content, as a browser sends for none, is left out."""
+    found = (one for field in fields for one in form.getlist(field) if isinstance(one, UploadFile))
+    return [one for one in found if one.filename or one.size]
+
+
+async def read_file(file: UploadFile) -> tuple[str, bytes]:
+    """Return a file's name and bytes."""
+    return file.filename or "", await file.read()
+
+
+def refuse_unknown(form: FormData, *, files: Collection[str], texts: Collection[str]) -> None:
+    """Raise Refused for a file or a text in a field that takes none. Empty fields say nothing."""
+    for name, value in form.multi_items():
+        is_empty = not (value.filename or value.size) if isinstance(value, UploadFile) else not value
+        if not is_empty and name not in (files if isinstance(value, UploadFile) else texts):
+            raise Refused(RefusalCode.UNREADABLE, problem=f"{name[:40]}: Extra inputs are not permitted")
+
 
 LastEventId = Annotated[str, Header(max_length=100, description="The id of the last event that arrived.")]
 
@@ -40,28 +215,27 @@ class Trace(Value):
 
 
 @router.post("/turns", response_class=StreamingResponse, responses=DOCUMENTED, openapi_extra=TURN_BODY)
-async def send_turn(door: TheDoor, caller: ThePayer, conversation_id: str, request: Request) -> StreamingResponse:
+async def send_turn(call: TurnCall, conversation_id: str, request: Request) -> StreamingResponse:
     """Send a turn and stream what happens. Leaving the stream does not stop the turn.
 
     What is refused before the turn is on record is answered with a problem document instead.
     """
-    await door.studio().conversations.get(conversation_id, caller.owner)
-    turn = await read_turn(request, door.uploads, caller.owner)
-    streams = Streams(door, caller, conversation_id)
-    live = door.studio().turns.start(conversation_id, turn, owner=caller.owner, key=caller.key)
+    await call.studio.conversations.get(conversation_id, call.owner)
+    turn = await read_turn(request, call.api.uploads, call.owner)
+    streams = Streams(call, conversation_id)
+    live = call.studio.turns.start(conversation_id, turn, owner=call.owner, key=call.key)
     return streams.answer(await streams.begun(live), 0)
 
 
 @router.get("/turns")
 async def list_turns(
-    door: TheDoor,
-    caller: TheCaller,
+    call: AnyCall,
     conversation_id: str,
     before: Annotated[str | None, Query(max_length=100, description="`earlier` of the page after it.")] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> Turns:
     """Return the newest turns of the branch that is shown, or the newest before one of them."""
-    page = await door.studio().conversations.turns_page(conversation_id, caller.owner, before=before, limit=limit)
+    page = await call.studio.conversations.turns_page(conversation_id, call.owner, before=before, limit=limit)
     return Turns(
         turns=tuple(map(turn_view, page.turns)),
         pictures=tuple(picture_view(conversation_id, one) for one in page.pictures),
@@ -70,30 +244,30 @@ async def list_turns(
 
 
 @router.get("/events", response_class=StreamingResponse, responses={**DOCUMENTED, 204: {"description": "No more."}})
-async def follow(door: TheDoor, caller: TheCaller, conversation_id: str, last_event_id: LastEventId = "") -> Response:
+async def follow(call: AnyCall, conversation_id: str, last_event_id: LastEventId = "") -> Response:
     """Follow the running turn from its first event, or go on after the last one that arrived; 204 without one."""
-    found = await Streams(door, caller, conversation_id).resumed(last_event_id, None)
+    found = await Streams(call, conversation_id).resumed(last_event_id, None)
     return found or Response(status_code=204)
 
 
 @router.post("/cancel")
-async def cancel(door: TheDoor, caller: TheCaller, conversation_id: str) -> Stopped:
+async def cancel(call: AnyCall, conversation_id: str) -> Stopped:
     """Stop what runs or waits in line; what was made so far is kept."""
-    await door.studio().conversations.get(conversation_id, caller.owner)
-    return Stopped(stopped=await door.studio().cancel(conversation_id, caller.owner))
+    await call.studio.conversations.get(conversation_id, call.owner)
+    return Stopped(stopped=await call.studio.cancel(conversation_id, call.owner))
 
 
 @router.post("/turns/{turn_id}/cancel")
-async def cancel_turn(door: TheDoor, caller: TheCaller, conversation_id: str, turn_id: str) -> Stopped:
+async def cancel_turn(call: AnyCall, conversation_id: str, turn_id: str) -> Stopped:
     """Stop this turn, if it runs; others of the conversation go on, and what it made so far is kept."""
-    await door.studio().conversations.get(conversation_id, caller.owner)
-    return Stopped(stopped=await door.studio().cancel(conversation_id, caller.owner, turn_id=turn_id))
+    await call.studio.conversations.get(conversation_id, call.owner)
+    return Stopped(stopped=await call.studio.cancel(conversation_id, call.owner, turn_id=turn_id))
 
 
 @router.get("/turns/{turn_id}")
-async def read_turn_record(door: TheDoor, caller: TheCaller, conversation_id: str, turn_id: str) -> TurnView:
+async def read_turn_record(call: AnyCall, conversation_id: str, turn_id: str) -> TurnView:
     """Return a turn of the branch that is shown, as far as it is on record."""
-    conversation = await door.studio().conversations.get(conversation_id, caller.owner)
+    conversation = await call.studio.conversations.get(conversation_id, call.owner)
     turn = conversation.turn(turn_id)
     if turn is None:
         raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
@@ -105,46 +279,69 @@ async def read_turn_record(door: TheDoor, caller: TheCaller, conversation_id: st
     response_class=StreamingResponse,
     responses={**DOCUMENTED, 204: {"description": "Nothing came after that event."}},
 )
-async def follow_turn(
-    door: TheDoor, caller: TheCaller, conversation_id: str, turn_id: str, last_event_id: LastEventId = ""
-) -> Response:
+async def follow_turn(call: AnyCall, conversation_id: str, turn_id: str, last_event_id: LastEventId = "") -> Response:
     """Follow a turn from its first event, or go on after the last one that arrived.
 
     For ten minutes after its end it is told exactly as it came, then from its record: with `started` it begins anew.
     """
-    found = await Streams(door, caller, conversation_id).resumed(last_event_id, turn_id)
+    found = await Streams(call, conversation_id).resumed(last_event_id, turn_id)
     return found or Response(status_code=204)
 
 
 @router.post("/turns/{turn_id}/decision", response_class=StreamingResponse, responses=DOCUMENTED)
-async def decide(
-    door: TheDoor, caller: ThePayer, conversation_id: str, turn_id: str, decision: Decision
-) -> StreamingResponse:
+async def decide(call: TurnCall, conversation_id: str, turn_id: str, decision: Decision) -> StreamingResponse:
     """Run the plan that a turn waits with, with changes perhaps, or drop it; or let calls of tools run, or not."""
-    await door.studio().conversations.get(conversation_id, caller.owner)
-    streams = Streams(door, caller, conversation_id)
-    live = door.studio().turns.decide(conversation_id, turn_id, decision, owner=caller.owner, key=caller.key)
+    await call.studio.conversations.get(conversation_id, call.owner)
+    streams = Streams(call, conversation_id)
+    live = call.studio.turns.decide(conversation_id, turn_id, decision, owner=call.owner, key=call.key)
     return streams.answer(await streams.begun(live))
 
 
 @router.post("/turns/{turn_id}/retry", response_class=StreamingResponse, responses=DOCUMENTED)
-async def retry(door: TheDoor, caller: ThePayer, conversation_id: str, turn_id: str) -> StreamingResponse:
+async def retry(call: TurnCall, conversation_id: str, turn_id: str) -> StreamingResponse:
     """Have a failed or interrupted turn go on where it was; what was answered is not paid for again."""
-    streams = Streams(door, caller, conversation_id)
-    live = await door.studio().turns.retry(conversation_id, turn_id, owner=caller.owner, key=caller.key)
+    streams = Streams(call, conversation_id)
+    live = await call.studio.turns.retry(conversation_id, turn_id, owner=call.owner, key=call.key)
     return streams.answer(await streams.begun(live))
 
 
 @router.get("/trace")
-async def read_trace(door: TheDoor, caller: TheCaller, conversation_id: str) -> Trace:
+async def read_trace(call: AnyCall, conversation_id: str) -> Trace:
     """Return the steps of every turn of every branch."""
-    return Trace(steps=await door.studio().trace(conversation_id, None, caller.owner))
+    return Trace(steps=await call.studio.trace(conversation_id, None, call.owner))
 
 
 @router.get("/turns/{turn_id}/trace")
-async def read_turn_trace(door: TheDoor, caller: TheCaller, conversation_id: str, turn_id: str) -> Trace:
+async def read_turn_trace(call: AnyCall, conversation_id: str, turn_id: str) -> Trace:
     """Return the steps of a turn of any branch."""
-    steps = await door.studio().trace(conversation_id, turn_id, caller.owner)
+    steps = await call.studio.trace(conversation_id, turn_id, call.owner)
     if not steps:
         raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
     return Trace(steps=steps)
+
+
+class UploadView(Value):
+    """An upload: what to call it in a turn, and until when. A mask's size is looked at when it is used."""
+
+    id: str
+    expires_at: datetime
+    width: int | None = None
+    height: int | None = None
+
+
+@uploads.post("", status_code=201)
+async def upload(
+    call: AnyCall,
+    file: Annotated[SentFile, File(description=_FILE)],
+    kind: Annotated[Literal["picture", "mask"], Form()] = "picture",
+) -> UploadView:
+    """Send a picture or a mask ahead. It is kept for an hour, for its owner alone."""
+    name, data = file.filename or "", await file.read()
+    width = height = None
+    if kind == "picture":
+        taken = await take_in_image(data, name, limit_megabytes=upload_limit_megabytes(call.owner))
+        width, height = taken.width, taken.height
+    elif len(data) > MAX_MASK_MEGABYTES << 20:
+        raise RequestRefused(ErrorCode.MASK_TOO_LARGE, limit=MAX_MASK_MEGABYTES)
+    upload_id, until_s = call.api.uploads.put(call.owner, name, data)
+    return UploadView(id=upload_id, expires_at=datetime.fromtimestamp(until_s, UTC), width=width, height=height)

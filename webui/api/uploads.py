@@ -33,7 +33,7 @@ class Upload:
 
 
 @dataclass
-class UploadShelf:
+class Uploads:
     """The uploads of every owner; when there is no room, the owner's oldest go first. `clock` tells seconds."""
 
     clock: Callable[[], float] = time.time

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from webui.api.rates import Buckets
+from webui.api.auth import Buckets
 from webui.page_gate.comers import Comer
 
 _EVENTS_A_MINUTE, _UPLOADS_A_MINUTE = 300.0, 60.0

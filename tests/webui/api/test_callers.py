@@ -18,9 +18,8 @@ from tests.support.api import ANNA, BEN, TOKENS, Served, begun, painted, paints,
 from tests.support.cases import each_case
 from tests.support.tables import table
 from tests.wire_server import GeminiServer, Text
-from webui.api.mounting import open_door
-from webui.api.rates import Buckets
-from webui.api.tokens import TOKENS_FILE, TokenFile, TokenNameRefused, Tokens
+from webui.api.app import api_application
+from webui.api.auth import TOKENS_FILE, Buckets, TokenFile, TokenNameRefused, Tokens
 from webui.sessions import Sessions
 
 CANARY = "AIzaSyCanaryOfTheVisitors0000000000001"
@@ -179,10 +178,10 @@ def test_no_token_is_needed_where_nobody_else_comes_and_no_password_is_asked_for
     sessions = Sessions(b"s" * 32)
     for is_public, has_password in ((False, False), (True, False), (False, True), (True, True)):
         settings = Settings(home=tmp_path, is_public=is_public)
-        door = open_door(lambda: pytest.fail("not asked"), sessions, settings, "zh-CN", has_password=has_password)
-        assert door.tokens.owner("") == (None if is_public or has_password else "local")
-        assert door.words({}).language == "zh-CN"
-        assert door.words({"accept-language": "en-GB"}).language == "en"
+        api = api_application(lambda: pytest.fail("not asked"), sessions, settings, "zh-CN", has_password=has_password)
+        assert api.state.api.callers.tokens.owner("") == (None if is_public or has_password else "local")
+        assert api.state.api.words({}).language == "zh-CN"
+        assert api.state.api.words({"accept-language": "en-GB"}).language == "en"
 
 
 def test_a_bucket_fills_at_its_rate() -> None:

@@ -23,7 +23,7 @@ from agent.providers.scripted import Hold, Line, calls, says
 from agent.tools.base import Arguments, Reason
 from tests.support.api import Told, begun, names, painted, paints, sent, served, stream, told, words
 from tests.support.tool_calls import call, results
-from webui.api.streams import Cursor, with_pauses
+from webui.api.events import Cursor, with_pauses
 
 TURNS = "/api/v1/conversations"
 

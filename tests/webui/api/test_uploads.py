@@ -7,12 +7,12 @@ import pytest
 from tests.support.api import data_url, png
 from tests.support.tables import table
 from webui.api.problems import RefusalCode, Refused
-from webui.api.uploads import KEPT_S, MOST_BYTES_OF_ONE_OWNER, UploadShelf, data_of
+from webui.api.uploads import KEPT_S, MOST_BYTES_OF_ONE_OWNER, Uploads, data_of
 
 
 def test_an_upload_waits_for_its_owner_alone_for_an_hour_and_where_there_is_no_room_the_oldest_goes_first() -> None:
     now_s, third = 0.0, b"x" * (MOST_BYTES_OF_ONE_OWNER // 3)
-    shelf = UploadShelf(clock=lambda: now_s)
+    shelf = Uploads(clock=lambda: now_s)
     his, until_s = shelf.put("ben", "a.png", b"b")
     hers = [shelf.put("anna", "", third)[0] for _ in range(4)]
 

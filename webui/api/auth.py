@@ -1,4 +1,4 @@
-"""Who a caller is: bearer tokens by name, kept as hashes in a private file of the home, or given by the operator."""
+"""Who calls a program's door: bearer tokens by name, how often each may ask, and a key of their own."""
 
 from __future__ import annotations
 
@@ -7,19 +7,89 @@ import hmac
 import logging
 import re
 import secrets
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from math import ceil
 from pathlib import Path
 
 from pydantic import SecretStr, TypeAdapter, ValidationError
 
-from agent import CALLER_NAME, storage_failure, write_private_file
+from agent import CALLER_NAME, OPERATOR, storage_failure, write_private_file
+from webui.api.problems import RefusalCode, Refused
+from webui.words import Words
 
+KEY_HEADER = "X-Gemini-Api-Key"
 TOKENS_FILE = "api_tokens.json"
-PAGE_OWNER = "local"
-_FILE = TypeAdapter(dict[str, str])
+_HASHES = TypeAdapter(dict[str, str])
 _NAME = re.compile(CALLER_NAME)
+_KEY = re.compile(r"[!-~]{1,400}")
+_MOST_OWNERS = 10_000
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who asks: whose things they may see, in which language, and with which key of their own, for this request."""
+
+    owner: str
+    words: Words
+    key: SecretStr | None = None
+
+
+@dataclass
+class Buckets:
+    """A bucket for each owner that holds what may be asked in a minute, and is full at first. `clock` tells seconds."""
+
+    per_minute: float
+    clock: Callable[[], float] = time.monotonic
+    _levels: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+    @property
+    def most(self) -> float:
+        """How much a full bucket holds: at least one, or nothing could ever be taken."""
+        return max(1.0, self.per_minute)
+
+    def take(self, owner: str) -> float:
+        """Take one from the owner's bucket; return 0, or in how many seconds there will be one."""
+        now = self.clock()
+        level = self._level(owner, now)
+        if level < 1:
+            return (1 - level) * 60 / self.per_minute
+        self._levels[owner] = (level - 1, now)
+        if len(self._levels) > _MOST_OWNERS:
+            self._levels = {one: kept for one, kept in self._levels.items() if self._level(one, now) < self.most}
+        return 0.0
+
+    def _level(self, owner: str, now: float) -> float:
+        level, then = self._levels.get(owner, (self.most, now))
+        return min(self.most, level + (now - then) * self.per_minute / 60)
+
+    def take_or_refuse(self, owner: str) -> None:
+        """Take one from the owner's bucket. Raises Refused(TOO_MANY_REQUESTS) when it is empty."""
+        wait_s = self.take(owner)
+        if wait_s > 0:
+            raise Refused(RefusalCode.TOO_MANY_REQUESTS, seconds=ceil(wait_s))
+
+
+@dataclass(frozen=True)
+class Callers:
+    """Finds out who asks, and counts it."""
+
+    tokens: Tokens
+    requests: Buckets
+
+    def caller(self, headers: Mapping[str, str], words: Words) -> Caller:
+        """Return who sent a request with these headers. Raises Refused."""
+        owner = self.tokens.owner(headers.get("authorization", ""))
+        if owner is None:
+            raise Refused(RefusalCode.UNAUTHORIZED)
+        self.requests.take_or_refuse(owner)
+        key = headers.get(KEY_HEADER, "").strip()
+        if key and not _KEY.fullmatch(key):
+            raise Refused(RefusalCode.UNREADABLE, problem=KEY_HEADER)
+        return Caller(owner, words, SecretStr(key) if key else None)
 
 
 class TokenNameRefused(ValueError):
@@ -47,7 +117,7 @@ class TokenFile:
         if name in hashes:
             raise TokenNameRefused(f"there is a token named {name} already; remove it first")
         token = f"aiv_{secrets.token_urlsafe(32)}"
-        self._write({**hashes, name: hash_of(token)})
+        self._write({**hashes, name: _hash(token)})
         return token
 
     def remove(self, name: str) -> bool:
@@ -77,14 +147,14 @@ class TokenFile:
 
     def _read(self) -> dict[str, str]:
         try:
-            return _FILE.validate_json(self._path.read_bytes())
+            return _HASHES.validate_json(self._path.read_bytes())
         except (OSError, ValidationError):
             _log.error("%s cannot be read: none of its tokens is let in", TOKENS_FILE)
             return {}
 
     def _write(self, hashes: Mapping[str, str]) -> None:
         try:
-            write_private_file(self._path, _FILE.dump_json(dict(sorted(hashes.items())), indent=1))
+            write_private_file(self._path, _HASHES.dump_json(dict(sorted(hashes.items())), indent=1))
         except OSError as error:
             raise storage_failure(error) from error
 
@@ -98,28 +168,24 @@ class Tokens:
 
     def __init__(self, file: TokenFile, given: Mapping[str, SecretStr], *, is_open: bool) -> None:
         self._file = file
-        self._given = {name: hash_of(token.get_secret_value()) for name, token in given.items()}
+        self._given = {name: _hash(token.get_secret_value()) for name, token in given.items()}
         self._is_open = is_open
 
     def owner(self, authorization: str) -> str | None:
         """Return the owner that an `Authorization` header speaks for, None when it must not be let in."""
         if self._is_open and not self._given and not self._file.is_there:
-            return PAGE_OWNER
+            return OPERATOR
         kind, _, token = authorization.strip().partition(" ")
-        presented = hash_of(token.strip()) if kind.lower() == "bearer" else ""
+        presented = _hash(token.strip()) if kind.lower() == "bearer" else ""
         found = None
         # Every one is compared: how long it takes tells nothing.
         for name, kept in {**self._file.hashes(), **self._given}.items():
             if hmac.compare_digest(presented.encode(), kept.encode("ascii", "replace")):
                 found = name
-        return owner_of(found) if found is not None else None
+        if found is None:
+            return None
+        return OPERATOR if found == OPERATOR else f"token-{found}"
 
 
-def owner_of(name: str) -> str:
-    """Return the owner that a token's name stands for; the name `local` is that of the page on one's own machine."""
-    return PAGE_OWNER if name == PAGE_OWNER else f"token-{name}"
-
-
-def hash_of(token: str) -> str:
-    """Return what is kept of a token."""
+def _hash(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()

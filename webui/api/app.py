@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import metadata
 from typing import Any
 
@@ -16,9 +16,11 @@ from starlette.exceptions import HTTPException as RouteMissing
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect
 
-from agent import AivistaError, ErrorCode, ErrorInfo
-from webui.api import conversations, direct, files, library, openai_images, pictures, trash, turns, upload_routes
-from webui.api.door import KEY_HEADER, OPENAPI_PATH, Door, Gate
+from agent import AivistaError, ErrorCode, ErrorInfo, Settings, Studio
+from webui.api import conversations, direct, library, openai_images, turns
+from webui.api.auth import KEY_HEADER, Buckets, Callers, TokenFile, Tokens
+from webui.api.calls import OPENAPI_PATH, Api, Gate
+from webui.api.contexts import Contexts
 from webui.api.problems import (
     PROBLEM_TYPE,
     Problem,
@@ -28,16 +30,17 @@ from webui.api.problems import (
     problem_of_failure,
     problem_of_refusal,
 )
-from webui.api.turn_requests import TurnBody
+from webui.api.turns import TurnBody
+from webui.api.uploads import Uploads
+from webui.sessions import Sessions
 
 ROUTERS = (
     conversations.router,
-    trash.router,
     turns.router,
-    pictures.router,
-    files.router,
+    conversations.pictures,
+    conversations.files,
     direct.router,
-    upload_routes.router,
+    turns.uploads,
     library.router,
     openai_images.router,
 )
@@ -54,8 +57,29 @@ _ABOUT = (
 _log = logging.getLogger(__name__)
 
 
-def api_application(door: Door) -> FastAPI:
+def api_application(
+    studio: Callable[[], Studio],
+    sessions: Sessions,
+    settings: Settings,
+    language: str | None = None,
+    *,
+    has_password: bool = False,
+) -> FastAPI:
     """Return the application. Its schema, of these routes alone, is at `/api/v1/openapi.json`, without a token."""
+    # The page's password does not stand before the API.
+    is_open = not (settings.is_public or has_password)
+    api = Api(
+        studio=studio,
+        sessions=sessions,
+        callers=Callers(
+            Tokens(TokenFile(settings.home), settings.api_tokens, is_open=is_open),
+            Buckets(settings.api_requests_per_minute),
+        ),
+        turns=Buckets(settings.api_turns_per_minute),
+        uploads=Uploads(),
+        contexts=Contexts(),
+        language=language,
+    )
     app = _Api(
         title="Aivista",
         version=_version(),
@@ -63,11 +87,11 @@ def api_application(door: Door) -> FastAPI:
         openapi_url=OPENAPI_PATH,
         docs_url=None,
         redoc_url=None,
-        middleware=[Middleware(Gate, door=door)],
+        middleware=[Middleware(Gate, api=api)],
         generate_unique_id_function=_name_of,
         redirect_slashes=False,
     )
-    app.state.door = door
+    app.state.api = api
     for router in ROUTERS:
         app.include_router(router, responses={"default": _PROBLEM, 422: _PROBLEM})
     app.add_exception_handler(Refused, _refused)
@@ -90,15 +114,23 @@ class _Api(FastAPI):
 
 def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, Refused)
-    return _answer(request, problem_of_refusal(_door(request).words(request.headers), error))
+    return _answer(request, error)
+
+
+def _answer(request: Request, error: Refused | ErrorInfo, errors: Sequence[dict[str, str]] = ()) -> Response:
+    words = request.app.state.api.words(request.headers)
+    if isinstance(error, Refused):
+        problem = problem_of_refusal(words, error, errors)
+    else:
+        problem = problem_of_failure(words, error)
+        if problem.status >= 500 and error.code is not ErrorCode.INTERNAL:
+            _log.warning("%s %s failed: %s", request.method, request.scope["path"], error.code)
+    return answer_with(problem, request.scope["path"])
 
 
 def _failed(request: Request, error: Exception) -> Response:
     assert isinstance(error, AivistaError)
-    problem = problem_of_failure(_door(request).words(request.headers), error.info)
-    if problem.status >= 500:
-        _log.warning("%s %s failed: %s", request.method, request.scope["path"], error.code)
-    return _answer(request, problem)
+    return _answer(request, error.info)
 
 
 def _unfit(request: Request, error: Exception) -> Response:
@@ -110,15 +142,14 @@ def _unfit(request: Request, error: Exception) -> Response:
         for one in found[:_MOST_ERRORS]
     ]
     first = f"{told[0]['where']}: {told[0]['what']}" if told else "body"
-    refused = Refused(RefusalCode.UNREADABLE, problem=first.rstrip("."))
-    return _answer(request, problem_of_refusal(_door(request).words(request.headers), refused, told))
+    return _answer(request, Refused(RefusalCode.UNREADABLE, problem=first.rstrip(".")), told)
 
 
 def _missing(request: Request, error: Exception) -> Response:
     assert isinstance(error, RouteMissing)
     if isinstance(error.__cause__, Refused):
         # FastAPI wraps whatever goes wrong while it reads a body.
-        return _refused(request, error.__cause__)
+        return _answer(request, error.__cause__)
     match error.status_code:
         case 404:
             refused = Refused(RefusalCode.NO_SUCH_ADDRESS)
@@ -126,7 +157,7 @@ def _missing(request: Request, error: Exception) -> Response:
             refused = Refused(RefusalCode.WRONG_METHOD, method=request.method)
         case _:
             refused = Refused(RefusalCode.UNREADABLE, problem=str(error.detail).rstrip("."))
-    answer = _refused(request, refused)
+    answer = _answer(request, refused)
     # A 405 names what the address takes.
     answer.headers.update({name: value for name, value in (error.headers or {}).items() if name.lower() == "allow"})
     return answer
@@ -137,18 +168,7 @@ def _gone(_request: Request, _error: Exception) -> Response:
 
 
 def _unforeseen(request: Request, _error: Exception) -> Response:
-    return _answer(
-        request, problem_of_failure(_door(request).words(request.headers), ErrorInfo(code=ErrorCode.INTERNAL))
-    )
-
-
-def _answer(request: Request, problem: Problem) -> Response:
-    return answer_with(problem, request.scope["path"])
-
-
-def _door(request: Request) -> Door:
-    door: Door = request.app.state.door
-    return door
+    return _answer(request, ErrorInfo(code=ErrorCode.INTERNAL))
 
 
 def _name_of(route: APIRoute) -> str:

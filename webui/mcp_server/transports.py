@@ -20,11 +20,9 @@ from mcp_types import jsonrpc_message_adapter
 from pydantic import ValidationError
 
 from agent import Settings, Studio
-from webui.api.rates import Buckets
-from webui.api.tokens import TokenFile, Tokens
+from webui.api.auth import Buckets, Callers, TokenFile, Tokens
 from webui.guard import LOOPBACK, HostRules
-from webui.mcp_door.gate import MOST_BYTES, Gate
-from webui.mcp_door.server import mcp_server
+from webui.mcp_server.server import MOST_BYTES, Gate, mcp_server
 from webui.whole_json import whole_json
 
 PATH = "/mcp"
@@ -71,8 +69,7 @@ async def serve_http(settings: Settings, host: str, port: int) -> None:
         app = Gate(
             server.streamable_http_app(host=host, streamable_http_path=PATH, max_request_body_size=MOST_BYTES),
             HostRules(is_loopback),
-            Tokens(tokens, settings.api_tokens, is_open=is_open),
-            Buckets(settings.api_requests_per_minute),
+            Callers(Tokens(tokens, settings.api_tokens, is_open=is_open), Buckets(settings.api_requests_per_minute)),
         )
         await _Http(app, host, port).serve_until(ended, lambda: studio.wind_down(settings.grace_s))
 

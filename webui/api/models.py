@@ -1,8 +1,9 @@
-"""Conversations, turns and pictures as programs read them: addresses instead of bytes, no signature."""
+"""What programs read, over HTTP and MCP: conversations, turns and pictures without bytes and signatures."""
 
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 from pydantic import Field
 
@@ -11,18 +12,20 @@ from agent import (
     Component,
     Conversation,
     ConversationInfo,
-    DriftRecord,
     EditNotice,
-    EditRecord,
     Picture,
     Receipt,
     Review,
     SmartCanvas,
+    Studio,
     TokenUsage,
     Turn,
     TurnSettings,
     Value,
 )
+
+_IMAGE = {"width", "height", "mime_type", "size_bytes", "origin"}
+_PICTURE = {"handle", "turn_id", "created_at", "parents", "alt"}
 
 
 class EditView(Value):
@@ -44,12 +47,10 @@ class DriftView(Value):
     changed_share: float
 
 
-class PictureView(Value):
-    """A picture: its handle, where its bytes are, asked against got. An upload has no receipt."""
+class PictureFacts(Value):
+    """A picture: its handle, asked against got. An upload has no receipt."""
 
     handle: str
-    url: str
-    thumbnail_url: str
     width: int | None
     height: int | None
     mime_type: str
@@ -63,6 +64,13 @@ class PictureView(Value):
     review: Review | None = None
     edit: EditView | None = None
     drift: DriftView | None = None
+
+
+class PictureView(PictureFacts):
+    """A picture: its handle, where its bytes are, asked against got. An upload has no receipt."""
+
+    url: str
+    thumbnail_url: str
 
 
 class TurnView(Value):
@@ -97,6 +105,12 @@ class ConversationView(Value):
     excerpt: str = Field(default="", description="After a search: the piece in which the words stand.")
 
 
+class Conversations(Value):
+    """Some conversations: the pinned first, then the newest; after a search the newest first."""
+
+    conversations: tuple[ConversationView, ...]
+
+
 class WholeView(ConversationView):
     """A conversation with the turns and pictures of the branch that is shown."""
 
@@ -108,32 +122,18 @@ class WholeView(ConversationView):
     pictures: tuple[PictureView, ...] = ()
 
 
-def picture_path(conversation_id: str, handle: str) -> str:
-    """Return where a picture's bytes are."""
-    return f"/api/v1/conversations/{conversation_id}/pictures/{handle.lstrip('#')}"
+def picture_facts(picture: Picture) -> dict[str, Any]:
+    """Return the fields of PictureFacts; what holds a picture adds where its bytes are."""
+    facts = picture.model_dump(include=_PICTURE) | picture.image.model_dump(include=_IMAGE)
+    edit = EditView.model_validate(picture.edit, from_attributes=True) if picture.edit is not None else None
+    drift = DriftView.model_validate(picture.drift, from_attributes=True) if picture.drift is not None else None
+    return {**facts, "receipt": picture.receipt, "review": picture.review, "edit": edit, "drift": drift}
 
 
 def picture_view(conversation_id: str, picture: Picture) -> PictureView:
-    """Return a picture as programs read it."""
-    image, path = picture.image, picture_path(conversation_id, picture.handle)
-    return PictureView(
-        handle=picture.handle,
-        url=path,
-        thumbnail_url=f"{path}/thumbnail",
-        width=image.width,
-        height=image.height,
-        mime_type=image.mime_type,
-        size_bytes=image.size_bytes,
-        origin=image.origin.value,
-        turn_id=picture.turn_id,
-        created_at=picture.created_at,
-        parents=picture.parents,
-        alt=picture.alt,
-        receipt=picture.receipt,
-        review=picture.review,
-        edit=_edit(picture.edit),
-        drift=_drift(picture.drift),
-    )
+    """Return a picture as the HTTP API has it."""
+    path = f"/api/v1/conversations/{conversation_id}/pictures/{picture.handle.lstrip('#')}"
+    return PictureView(**picture_facts(picture), url=path, thumbnail_url=f"{path}/thumbnail")
 
 
 def turn_view(turn: Turn) -> TurnView:
@@ -157,8 +157,17 @@ def turn_view(turn: Turn) -> TurnView:
     )
 
 
-def listed_view(info: ConversationInfo, excerpt: str = "") -> ConversationView:
-    """Return a conversation of a list."""
+async def find_conversations(studio: Studio, owner: str, query: str, limit: int, offset: int = 0) -> Conversations:
+    """Return an owner's conversations, or those in which all words of a query stand; a search has no offset."""
+    if query.strip():
+        found = await studio.conversations.search(query, owner, limit)
+        listed = tuple(_listed(one.info, one.excerpt) for one in found)
+    else:
+        listed = tuple(map(_listed, await studio.conversations.list(owner, limit, offset)))
+    return Conversations(conversations=listed)
+
+
+def _listed(info: ConversationInfo, excerpt: str = "") -> ConversationView:
     return ConversationView(excerpt=excerpt, **info.model_dump(exclude={"thumbnail_digest"}))
 
 
@@ -174,22 +183,3 @@ def whole_view(conversation: Conversation, *, is_running: bool) -> WholeView:
         turns=tuple(map(turn_view, conversation.turns)),
         pictures=tuple(picture_view(conversation.id, one) for one in conversation.pictures),
     )
-
-
-def _edit(edit: EditRecord | None) -> EditView | None:
-    if edit is None:
-        return None
-    return EditView(
-        kind=edit.kind,
-        verdict=edit.verdict,
-        reason=edit.reason,
-        changed_outside=edit.changed_outside,
-        outside=edit.outside,
-        notices=edit.notices,
-    )
-
-
-def _drift(drift: DriftRecord | None) -> DriftView | None:
-    if drift is None:
-        return None
-    return DriftView(base=drift.base, is_comparable=drift.is_comparable, changed_share=drift.changed_share)
