@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import gradio as gr
 
 from agent import AivistaError, Catalogue, ErrorCode, ErrorInfo, Studio
+from webui.api.gradio_chat import add_chat_endpoint
 from webui.branches import wire_branches
 from webui.clicks import Clicks, Context, read_click, read_references
 from webui.draft_wiring import wire_drafts
-from webui.endpoint import ChatEndpoint, Said, script_of
 from webui.gallery_wiring import wire_gallery
 from webui.opening import Opening, wire_opening
 from webui.panels.canvas import build_canvas
@@ -41,7 +41,6 @@ from webui.preset_wiring import wire_presets
 from webui.rail_wiring import Rail, wire_rail
 from webui.recipe_wiring import wire_recipes
 from webui.roles import read_roles
-from webui.root_path import public_url
 from webui.screen import Panels, Screen, Updates
 from webui.script_words import script_words_html
 from webui.sessions import Sessions
@@ -132,7 +131,7 @@ def build_page(studio: Callable[[], Studio], catalogue: Catalogue, sessions: Ses
         wire_wish(screen)
         wire_presets(screen, lambda: studio().preferences)
         wire_drafts(screen)
-        _wire_endpoint(screen)
+        add_chat_endpoint(screen, TURNS_AT_ONCE)
         with gr.Column(elem_classes="wire"):
             filled, again = gr.Textbox("", label="filled"), gr.Button("again", elem_id="fill-again")
         opening = Opening(screen, rail_at_work, caps, spoken, filled)
@@ -300,70 +299,4 @@ def _wire_clicks(bus: gr.HTML, screen: Screen, tab: gr.State) -> None:
         concurrency_limit=TURNS_AT_ONCE,
         trigger_mode="multiple",
         **_QUIET,
-    )
-
-
-def _wire_endpoint(screen: Screen) -> None:
-    composer, endpoint = screen.panels.composer, ChatEndpoint(screen)
-    with gr.Column(elem_classes="wire"):
-        trigger, answer, decided = gr.Button("chat"), gr.JSON(label="answer"), gr.Textbox("", label="decision")
-
-    async def chat(
-        request: gr.Request,
-        message: dict[str, Any],
-        text_model: str = "flash",
-        image_model: str = "auto",
-        allow_search: bool = False,
-        search_policy: str = "llm_only",
-        aspect_ratio: str = "auto",
-        resolution: str = "auto",
-        number_of_images: str = "auto",
-        review: str = "on",
-        confirm: bool = False,
-        negative_prompt: str = "",
-        reference_mode: str = "auto",
-        reference_count: str = "auto",
-        decision: str = "",
-        conversation: str = "",
-    ) -> AsyncIterator[dict[str, Any]]:
-        """Say something to the studio and stream what happens.
-
-        Each answer is {"conversation", "text", "status", "pictures", "plan", "error", "done"}; send its `conversation`
-        along to go on with it. A picture is {"handle", "url", "width", "height"}. With `confirm` a turn rests with its
-        `plan`, a list of what would be painted: call again with its `conversation` and `decision` "run" or "drop".
-        """
-        script = script_of(screen.sessions, request, conversation)
-        base_url = public_url(request.request) if request.request else ""
-        chosen = Chosen(
-            text_model=text_model,
-            image_model=image_model,
-            allow_search=allow_search,
-            search_policy=search_policy,
-            aspect_ratio=aspect_ratio,
-            resolution=resolution,
-            number_of_images=number_of_images,
-            review=review,
-            confirm=confirm,
-            negative_prompt=negative_prompt,
-            reference_mode=reference_mode,
-            reference_count=reference_count,
-        )
-        said = Said(message, chosen, script.conversation_id, decision)
-        async for state in endpoint.chat(script.visitor, base_url, said):
-            yield script.told(state)
-
-    trigger.click(
-        chat,
-        None,
-        answer,
-        inputs_kwargs={
-            "message": composer.message,
-            **composer.settings,
-            "decision": decided,
-            "conversation": composer.conversation,
-        },
-        api_name="chat",
-        concurrency_limit=TURNS_AT_ONCE,
-        show_progress="hidden",
-        show_progress_on=[],
     )
