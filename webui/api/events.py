@@ -48,7 +48,7 @@ EVENTS = ("started", "thought_log", "text", "gen_ui_component", "image", "plan",
 HEARTBEAT = b": still here\n\n"
 HEARTBEAT_S = 15.0
 _RECORD = "record-"
-_HEADERS = {
+HEADERS = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
     # Proxies that gather answers would hold the stream back.
@@ -166,7 +166,7 @@ class Streams:
         return self._response(told()) if any(parts) else None
 
     def _response(self, parts: AsyncIterator[bytes]) -> StreamingResponse:
-        return StreamingResponse(parts, media_type="text/event-stream", headers=_HEADERS)
+        return StreamingResponse(parts, media_type="text/event-stream", headers=HEADERS)
 
     async def _frames(self, event: TurnEvent, *, goes_on: bool = False) -> list[Frame]:
         """Return what tells the event: nothing, one frame or several. `goes_on`: what was told of the turn before

@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import base64
 import io
+import json
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from math import log
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import StreamingResponse
 from PIL import Image
 from pydantic import Field, StringConstraints
 
@@ -41,6 +43,7 @@ from agent import (
     probe_image,
 )
 from webui.api.calls import AnyCall, Call, TurnCall
+from webui.api.events import HEADERS
 from webui.api.outcomes import Outcome, outcome_of
 from webui.api.problems import RefusalCode, Refused
 from webui.api.turns import files_of, read_file, refuse_unknown
@@ -49,6 +52,12 @@ from webui.root_path import public_url
 router = APIRouter(prefix="/v1", tags=["OpenAI's shape"])
 
 MODELS = ("auto", "flash", "pro")
+_STREAM: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The pictures; with `stream` one event each.",
+        "content": {"text/event-stream": {"schema": {}}},
+    }
+}
 _MOST_FILES = 17
 _MOST_FIELDS = 20
 _MOST_OF_A_TURN = 4
@@ -62,7 +71,8 @@ class ImagesAsked(Asked):
     is taken as the nearest ratio and resolution on offer. Pictures come as `b64_json`, or with `response_format` `url`
     by an address of ours that is signed and good for a day. More than four pictures are painted by several turns, each
     in a conversation of its own; when one fails, what came before is handed over. `style` and `moderation` are taken
-    and change nothing: the prompt says how the picture looks. What else is not obeyed is refused.
+    and change nothing: the prompt says how the picture looks. What else is not obeyed is refused. With `stream`
+    pictures come as Server-Sent Events as soon as their turn has ended, each whole: `partial_images` changes nothing.
     """
 
     prompt: str
@@ -76,7 +86,8 @@ class ImagesAsked(Asked):
     output_format: Literal["png"] = "png"
     moderation: Literal["auto", "low"] = "auto"
     style: Literal["vivid", "natural"] | None = None
-    stream: Literal[False] = False
+    stream: bool = False
+    partial_images: Annotated[int, Field(ge=0, le=3)] = 0
 
 
 class OneImage(Value):
@@ -105,10 +116,10 @@ async def list_models(_call: AnyCall) -> dict[str, Any]:
     }
 
 
-@router.post("/images/generations", response_model_exclude_none=True)
-async def generate(call: TurnCall, request: Request, asked: ImagesAsked) -> ImagesMade:
+@router.post("/images/generations", response_model=ImagesMade, response_model_exclude_none=True, responses=_STREAM)
+async def generate(call: TurnCall, request: Request, asked: ImagesAsked) -> ImagesMade | Response:
     """Paint pictures by a prompt."""
-    return await _made(call, request, asked, [], None)
+    return await _answer(call, request, asked, [], None)
 
 
 _EDIT_BODY: dict[str, Any] = {
@@ -131,8 +142,14 @@ _EDIT_BODY: dict[str, Any] = {
 }
 
 
-@router.post("/images/edits", response_model_exclude_none=True, openapi_extra=_EDIT_BODY)
-async def edit(call: TurnCall, request: Request) -> ImagesMade:
+@router.post(
+    "/images/edits",
+    response_model=ImagesMade,
+    response_model_exclude_none=True,
+    responses=_STREAM,
+    openapi_extra=_EDIT_BODY,
+)
+async def edit(call: TurnCall, request: Request) -> ImagesMade | Response:
     """Change the first picture; with a mask, not a pixel outside of it. Further pictures are references."""
     if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
         raise Refused(RefusalCode.UNREADABLE, problem="multipart/form-data")
@@ -144,36 +161,66 @@ async def edit(call: TurnCall, request: Request) -> ImagesMade:
         told = {name: value for name, value in form.items() if isinstance(value, str) and value}
     if not pictures:
         raise Refused(RefusalCode.UNREADABLE, problem="image")
-    numbers = {"n": int(told["n"])} if told.get("n", "").isdecimal() else {}
-    flags = {"stream": told["stream"].lower() == "true"} if "stream" in told else {}
-    asked = ImagesAsked.model_validate({**told, **numbers, **flags})
+    asked = ImagesAsked.model_validate(told)
     mask = await _mask_of(masks[0][1]) if masks else None
-    return await _made(call, request, asked, pictures, mask)
+    return await _answer(call, request, asked, pictures, mask)
 
 
-async def _made(
+async def _answer(
     call: Call, request: Request, asked: ImagesAsked, pictures: Sequence[tuple[str, bytes]], mask: bytes | None
-) -> ImagesMade:
+) -> ImagesMade | Response:
     """Return the pictures. Raises AivistaError, and Refused(NOT_PAINTED) when the agent answered without any."""
-    outcomes: list[Outcome] = []
-    for start in range(0, asked.n, _MOST_OF_A_TURN):
-        try:
-            if outcomes:
-                call.api.turns.take_or_refuse(call.owner)
-            count = min(asked.n - start, _MOST_OF_A_TURN)
-            outcomes.append(await _outcome(call, asked, pictures, mask, count))
-        except (AivistaError, Refused):
-            if not outcomes:
-                raise
-            # What was painted is paid for.
-            break
-    usages = (one.ending.usage for one in outcomes if isinstance(one.ending, TurnDone))
+    outcomes = _outcomes(call, asked, pictures, mask)
+    first = await anext(outcomes)
+    if asked.stream:
+        kind = "image_edit" if pictures else "image_generation"
+        events = _events(call, request, asked, f"{kind}.completed", first, outcomes)
+        return StreamingResponse(events, media_type="text/event-stream", headers=HEADERS)
+    made = [first, *[one async for one in outcomes]]
     return ImagesMade(
         created=int(time.time()),
-        data=tuple([await _image(call, request, asked, one, made) for one in outcomes for made in one.pictures]),
-        usage=_usage(sum(usages, TokenUsage())),
-        conversation_id=outcomes[0].conversation_id,
+        data=tuple([await _image(call, request, asked, one, picture) for one in made for picture in one.pictures]),
+        usage=_usage(*made),
+        conversation_id=first.conversation_id,
     )
+
+
+async def _events(
+    call: Call, request: Request, asked: ImagesAsked, name: str, first: Outcome, rest: AsyncIterator[Outcome]
+) -> AsyncIterator[bytes]:
+    """Tell each picture as it comes; the tokens of a turn are counted with its first."""
+    outcome: Outcome | None = first
+    while outcome is not None:
+        usage = _usage(outcome)
+        for picture in outcome.pictures:
+            image = await _image(call, request, asked, outcome, picture)
+            size = f"{picture.image.width}x{picture.image.height}"
+            told = {"type": name, "created_at": int(time.time()), "size": size, "quality": asked.quality}
+            told |= {
+                "background": "opaque",
+                "output_format": "png",
+                "usage": usage,
+                **image.model_dump(exclude_none=True),
+            }
+            yield f"event: {name}\ndata: {json.dumps(told)}\n\n".encode()
+            usage = _usage()
+        outcome = await anext(rest, None)
+
+
+async def _outcomes(
+    call: Call, asked: ImagesAsked, pictures: Sequence[tuple[str, bytes]], mask: bytes | None
+) -> AsyncIterator[Outcome]:
+    for start in range(0, asked.n, _MOST_OF_A_TURN):
+        try:
+            if start:
+                call.api.turns.take_or_refuse(call.owner)
+            outcome = await _outcome(call, asked, pictures, mask, min(asked.n - start, _MOST_OF_A_TURN))
+        except (AivistaError, Refused):
+            if not start:
+                raise
+            # What was painted is paid for.
+            return
+        yield outcome
 
 
 async def _outcome(
@@ -264,7 +311,9 @@ def _area(pixels: tuple[int, int] | None) -> int:
     return pixels[0] * pixels[1] if pixels is not None else 1
 
 
-def _usage(usage: TokenUsage) -> dict[str, Any]:
+def _usage(*outcomes: Outcome) -> dict[str, Any]:
+    usages = (one.ending.usage for one in outcomes if isinstance(one.ending, TurnDone))
+    usage = sum(usages, TokenUsage())
     given = usage.prompt_tokens + usage.tool_tokens
     return {
         "input_tokens": given,

@@ -78,6 +78,18 @@ async def test_a_masked_edit_changes_no_pixel_outside_of_the_transparent_area(tm
     assert not changed.any()
 
 
+async def test_pictures_are_streamed_each_with_its_turn(tmp_path: Path) -> None:
+    async with served(tmp_path) as one, openai_client(one) as client:
+        stream = await client.images.generate(prompt="a red fox", n=5, size="1024x1024", stream=True, partial_images=2)
+        events = [event async for event in stream]
+        assert {event.type for event in events} == {"image_generation.completed"}
+        assert [opened(event.b64_json).size for event in events] == [(1024, 1024)] * 5
+        edited = await client.images.edit(image=("a.png", png()), prompt="make it warmer", stream=True)
+        [last] = [event async for event in edited]
+        assert last.type == "image_edit.completed"
+        assert opened(last.b64_json).size == (64, 48)
+
+
 async def test_several_pictures_go_along_and_the_request_reaches_the_image_model(tmp_path: Path) -> None:
     lines = [paints(reference_mode="USER_UPLOADED_ONLY")]
     async with served(tmp_path, text=lines, pictures=[painted()]) as one, openai_client(one) as client:
