@@ -23,6 +23,8 @@ from agent import (
 from webui.api.calls import AnyCall
 from webui.api.models import PictureView, picture_view
 
+_OF_ITEM = {"id", "conversation_id", "conversation_title", "is_starred", "tags"}
+
 router = APIRouter(prefix="/api/v1", tags=["library"])
 
 
@@ -151,12 +153,5 @@ def _cost(spent: Spent) -> Cost:
 
 
 def _item(item: GalleryItem) -> GalleryPicture:
-    return GalleryPicture(
-        id=item.id,
-        conversation_id=item.conversation_id,
-        conversation_title=item.conversation_title,
-        picture=picture_view(item.conversation_id, item.picture),
-        is_starred=item.is_starred,
-        tags=item.tags,
-        match=item.match,
-    )
+    picture = picture_view(item.conversation_id, item.picture)
+    return GalleryPicture(**item.model_dump(include=_OF_ITEM), picture=picture, match=item.match)

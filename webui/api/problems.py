@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 from pydantic import Field
 from starlette.responses import JSONResponse
@@ -18,23 +18,30 @@ HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
 class RefusalCode(StrEnum):
-    """What this door refuses by itself, before the studio is asked."""
+    """What is refused before the studio is asked: its code and HTTP status. `api.<code>` is its sentence."""
 
-    UNAUTHORIZED = "unauthorized"
-    TOO_MANY_REQUESTS = "too_many_requests"
-    BODY_TOO_LARGE = "body_too_large"
-    UNREADABLE = "unreadable"
-    NO_SUCH_ADDRESS = "no_such_address"
-    WRONG_METHOD = "wrong_method"
-    UPLOAD_GONE = "upload_gone"
-    DATA_URLS_ONLY = "data_urls_only"
-    CONTEXT_ORDER = "context_order"
-    NOT_PAINTED = "not_painted"
-    NO_RECEIPT = "no_receipt"
-    NEEDS_DECISION = "needs_decision"
-    SIZE_UNKNOWN = "size_unknown"
-    FOREIGN_HOST = "foreign_host"
-    FOREIGN_ORIGIN = "foreign_origin"
+    status: int
+
+    UNAUTHORIZED = "unauthorized", 401
+    TOO_MANY_REQUESTS = "too_many_requests", 429
+    BODY_TOO_LARGE = "body_too_large", 413
+    UNREADABLE = "unreadable", 422
+    NO_SUCH_ADDRESS = "no_such_address", 404
+    WRONG_METHOD = "wrong_method", 405
+    UPLOAD_GONE = "upload_gone", 404
+    DATA_URLS_ONLY = "data_urls_only", 400
+    CONTEXT_ORDER = "context_order", 400
+    NOT_PAINTED = "not_painted", 422
+    NO_RECEIPT = "no_receipt", 404
+    NEEDS_DECISION = "needs_decision", 409
+    SIZE_UNKNOWN = "size_unknown", 400
+    FOREIGN_HOST = "foreign_host", 403
+    FOREIGN_ORIGIN = "foreign_origin", 403
+
+    def __new__(cls, code: str, status: int) -> Self:
+        member = str.__new__(cls, code)
+        member._value_, member.status = code, status
+        return member
 
 
 class Refused(Exception):
@@ -67,23 +74,6 @@ class Problem(Value):
         return self.model_dump(exclude_defaults=True) | {"can_retry": self.can_retry}
 
 
-_REFUSALS = {
-    RefusalCode.UNAUTHORIZED: (401, "api.unauthorized"),
-    RefusalCode.TOO_MANY_REQUESTS: (429, "api.too_many_requests"),
-    RefusalCode.BODY_TOO_LARGE: (413, "api.body_too_large"),
-    RefusalCode.UNREADABLE: (422, "api.unreadable"),
-    RefusalCode.NO_SUCH_ADDRESS: (404, "api.no_such_address"),
-    RefusalCode.WRONG_METHOD: (405, "api.wrong_method"),
-    RefusalCode.UPLOAD_GONE: (404, "api.upload_gone"),
-    RefusalCode.DATA_URLS_ONLY: (400, "api.data_urls_only"),
-    RefusalCode.CONTEXT_ORDER: (400, "api.context_order"),
-    RefusalCode.NOT_PAINTED: (422, "api.not_painted"),
-    RefusalCode.NO_RECEIPT: (404, "api.no_receipt"),
-    RefusalCode.NEEDS_DECISION: (409, "api.needs_decision"),
-    RefusalCode.SIZE_UNKNOWN: (400, "api.size_unknown"),
-    RefusalCode.FOREIGN_HOST: (403, "api.foreign_host"),
-    RefusalCode.FOREIGN_ORIGIN: (403, "api.foreign_origin"),
-}
 _OPENAI_TYPES = {
     401: "authentication_error",
     403: "permission_error",
@@ -94,13 +84,12 @@ _OPENAI_TYPES = {
 
 def problem_of_refusal(words: Words, refused: Refused, errors: Sequence[dict[str, str]] = ()) -> Problem:
     """Return the document of what this door refuses."""
-    status, key = _REFUSALS[refused.code]
-    seconds = refused.parameters.get("seconds")
+    status, seconds = refused.code.status, refused.parameters.get("seconds")
     return Problem(
         type=_type(refused.code.value),
         title=words("failure.title_you"),
         status=status,
-        detail=words(key, **refused.parameters),
+        detail=words(f"api.{refused.code}", **refused.parameters),
         code=refused.code.value,
         can_retry=status == 429,
         retry_after_s=seconds if isinstance(seconds, int) else None,
