@@ -65,7 +65,7 @@ def _lines(words: Words, limits: Limits) -> list[str]:
     for chip, missing in limits.items():
         for value, info in missing.items():
             if value != "both":
-                name = words("limits.name", chip=words(f"composer.{chip}"), model=_name(words, value))
+                name = words("limits.name", chip=words(f"limits.{chip}"), model=_name(words, value))
                 by_code.setdefault(info.code.value, (info, []))[1].append(name)
     return [_line(words, info, names) for info, names in by_code.values()]
 

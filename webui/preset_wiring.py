@@ -1,4 +1,5 @@
-"""Presets at work: the chips saved under a name, taken up again, renamed and deleted, each visitor's own."""
+"""Presets at work: the settings saved under a name, taken up again, renamed and deleted, each visitor's own; and the
+settings set by a click of a button beside them, or back to automatic."""
 
 from __future__ import annotations
 
@@ -58,6 +59,11 @@ class Presets:
             if click.act == "use":
                 preset = await presets.find(visitor.owner, click.id)
                 return self.screen.chips(visitor, Chosen.of(preset.settings))
+            if click.act == "reset":
+                return self.screen.chips(visitor, Chosen(allow_search=chosen.allow_search))
+            if click.act == "set":
+                sent = Chosen.from_chips({**chosen.model_dump(), click.id: click.name})
+                return self.screen.narrowed(visitor, sent.model_dump(), fixed=click.id)
             said, undo = await self._change(visitor, shelf, click, chosen, presets)
         except AivistaError as error:
             kept = await presets.of(visitor.owner)

@@ -264,35 +264,38 @@ class Screen:
         return {self.panels.composer.wording: composer.wording_html(text, time.monotonic_ns())} if text else {}
 
     def chips(self, visitor: Visitor, chosen: Chosen, conversation: Conversation | None = None) -> Updates:
-        """Return the chips for the model in use."""
-        studio = self.studio()
-        provider = self.provider(visitor)
-        updates = composer.chip_updates(visitor.words, studio.catalogue, provider, chosen)
-        box = self.panels.composer
+        """Return the settings for the model in use."""
+        words, studio, provider = visitor.words, self.studio(), self.provider(visitor)
+        updates = composer.chip_updates(words, studio.catalogue, provider, chosen)
+        box, is_sketch, prices = self.panels.composer, self.is_sketch(visitor), self._prices(visitor)
+        models = {
+            box.text_models: composer.model_choices_html(words, "text_model", ("flash", "thinking"), prices),
+            box.image_models: composer.model_choices_html(words, "image_model", ("auto", "flash", "pro"), prices),
+        }
         return {
             **{component: updates[name] for name, component in box.settings.items()},
             **self.limits(visitor),
+            **(dict.fromkeys(models, "") if is_sketch else models),
+            box.summary: composer.summary_html(words, needs_key=is_sketch),
             box.aids: aids_html(
-                visitor.words,
+                words,
                 studio.catalogue,
                 provider,
                 datetime.now(UTC).date(),
                 upload_limit_megabytes=upload_limit_megabytes(visitor.owner),
             ),
-            box.cost: estimate_html(
-                visitor.words, chosen_estimate(studio.catalogue, provider, chosen, None, conversation)
-            ),
-            box.more: gr.update(label=visitor.words("composer.more"), visible=not self.is_sketch(visitor)),
+            box.cost: estimate_html(words, chosen_estimate(studio.catalogue, provider, chosen, None, conversation)),
         }
 
-    def narrowed(self, visitor: Visitor, sent: Mapping[str, Any]) -> Updates:
-        """Return the chips, sent as `sent`, for the model in use.
+    def narrowed(self, visitor: Visitor, sent: Mapping[str, Any], fixed: str = "") -> Updates:
+        """Return the settings, sent as `sent`, for the model in use; `fixed` is the name of one that is set here.
 
-        The value of one that stays as it was sent is left out: it may have been changed since.
+        The value of one that stays as it was sent is left out: it may have been changed since. So is the price.
         """
         updates = self.chips(visitor, Chosen.model_validate(sent))
+        del updates[self.panels.composer.cost]
         for name, chip in self.panels.composer.settings.items():
-            if updates[chip].get("value") == sent[name]:
+            if name != fixed and updates[chip].get("value") == sent[name]:
                 del updates[chip]["value"]
         return updates
 

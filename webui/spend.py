@@ -104,12 +104,29 @@ def chosen_estimate(
 
 def button_prices(catalogue: Catalogue, provider: str) -> dict[str, str]:
     """Return what a button may cost at most: `turn` where a message is sent once more, and by the model's id where one
-    picture is painted again; nothing where that is free or nobody knows the price."""
-    named = [("turn", Chosen())]
+    picture is painted again; and what each model is likely to cost for a message, by `setting:value`.
+
+    Nothing where that is free or nobody knows the price.
+    """
+    turn, text = chosen_estimate(catalogue, provider, Chosen()), (PartKind.TEXT, PartKind.THINKING)
+    prices = {"turn": _at_most(turn), "text_model:flash": _likely(turn, *text)}
+    prices["text_model:thinking"] = _likely(chosen_estimate(catalogue, provider, Chosen(text_model="thinking")), *text)
     for name, role in (("flash", ModelRole.IMAGE_FLASH), ("pro", ModelRole.IMAGE_PRO)):
-        named.append((catalogue.model(role, provider).id, Chosen(image_model=name)))
-    guesses = {name: chosen_estimate(catalogue, provider, chosen) for name, chosen in named}
-    return {name: dollars_up(one.most_usd) for name, one in guesses.items() if one.most_usd > 0 and not one.unpriced}
+        guess = chosen_estimate(catalogue, provider, Chosen(image_model=name, number_of_images="1"))
+        prices[f"image_model:{name}"] = _likely(guess, PartKind.PICTURES)
+        prices[catalogue.model(role, provider).id] = _at_most(
+            chosen_estimate(catalogue, provider, Chosen(image_model=name))
+        )
+    return {name: price for name, price in prices.items() if price}
+
+
+def _at_most(guess: Estimate) -> str:
+    return dollars_up(guess.most_usd) if guess.most_usd > 0 and not guess.unpriced else ""
+
+
+def _likely(guess: Estimate, *kinds: PartKind) -> str:
+    amount = sum(part.high_usd for part in guess.parts if part.kind in kinds)
+    return f"≈ {dollars(amount)}" if amount > 0 and not guess.unpriced else ""
 
 
 def shown_maximum(tab: Tab, chosen: Chosen) -> float | None:
@@ -135,8 +152,7 @@ def estimate_html(words: Words, guess: Estimate, beside: str = "") -> str:
         why = words("spend.unknown", models=words("did.join").join(guess.unpriced))
         return _priced("—", why, beside)
     most = words("spend.at_most", amount=dollars_up(guess.most_usd))
-    shown = f"{_range(guess.low_usd, guess.high_usd)} · {most}"
-    return _priced(shown, "\n".join(_told(words, guess)), beside)
+    return _priced(_range(guess.low_usd, guess.high_usd), "\n".join((most, *_told(words, guess))), beside, most)
 
 
 def cap_lines(words: Words, plans: Sequence[Plan]) -> str:
@@ -167,11 +183,11 @@ def spend_html(words: Words, sums: SpendSums, caps: Preferences) -> str:
     return f'<div class="spend{" full" if used >= 1 else ""}">{month}{day}{bar}</div>'
 
 
-def _priced(shown: str, told: str, beside: str) -> str:
-    told = escape(told)
+def _priced(shown: str, told: str, beside: str, most: str = "") -> str:
+    told, shown = escape(told), escape(shown)
     return (
-        f'<span class="price paid" tabindex="0" title="{told}" aria-label="{escape(shown)}. {told}" '
-        f'data-beside="{escape(beside)}">{escape(shown)}</span>'
+        f'<span class="price paid" tabindex="0" title="{told}" aria-label="{shown}. {told}" '
+        f'data-beside="{escape(beside)}">{shown}{f"<small>{escape(most)}</small>" if most else ""}</span>'
     )
 
 

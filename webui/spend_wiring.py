@@ -57,15 +57,8 @@ def _wire_cost(screen: Screen, tab: gr.State) -> None:
         tab.told_maximum = (sign_of(chosen), guess.most_usd) if guess.most_usd > 0 else None
         return estimate_html(visitor.words, guess, (beside or "")[:_LONGEST_BESIDE])
 
-    # The image model and the search change other chips as well: their handler tells the price, and the page's script
-    # asks for another one where something stands beside the words.
-    chips = (
-        *(composer.text_model, composer.aspect_ratio, composer.resolution, composer.number_of_images),
-        *(composer.search_policy, composer.review),
-    )
-    for event in (*(chip.input for chip in chips), composer.cost_bus.click):
-        given = {"tab": tab, "beside": composer.beside, "conversation": composer.conversation, **composer.settings}
-        event(price, None, composer.cost, inputs_kwargs=given, **_QUIET)
+    given = {"tab": tab, "beside": composer.beside, "conversation": composer.conversation, **composer.settings}
+    composer.cost_bus.click(price, None, composer.cost, inputs_kwargs=given, **_QUIET)
 
 
 def _wire_caps(caps: Caps) -> None:

@@ -8,7 +8,15 @@ from typing import TypeAlias
 
 from playwright.sync_api import Page, expect
 
-from tests.page.hands import attach, composer, expect_rest, pictures, say
+from tests.page.hands import (
+    attach,
+    close_settings,
+    composer,
+    expect_rest,
+    open_settings,
+    pictures,
+    say,
+)
 
 # The name of a screen and where on the page is what it adds to those before it.
 Screen: TypeAlias = tuple[str, str]
@@ -39,7 +47,8 @@ def screens(page: Page, photo: Path) -> Iterator[Screen]:
 
 def plan(page: Page, wish: str) -> None:
     """Have a plan wait for the person's click, on a new conversation."""
-    page.locator("#confirm input").check(force=True)
+    open_settings(page).locator("#confirm input").check()
+    close_settings(page)
     say(page, wish)
     expect(page.locator("#chat .plan [data-act=run_plan]")).to_be_enabled()
     expect_rest(page)
@@ -78,20 +87,9 @@ def _composer(page: Page, photo: Path) -> Iterator[Screen]:
         page.locator("#ctx [data-act=drop]").first.click()
         expect(page.locator("#ctx .ctx")).to_have_count(count - 1)
     composer(page).fill("")
-    page.locator("#aspect-ratio input").click()
-    # Gradio fades it in, whatever somebody prefers.
-    expect(page.locator("#aspect-ratio .options")).to_have_css("opacity", "1")
-    yield "ratios", "#aspect-ratio"
-    page.keyboard.press("Escape")
-    # Its field opens it again whenever it gets the focus back.
-    page.locator("#aspect-ratio input").blur()
-    expect(page.locator("#aspect-ratio .options")).to_have_count(0)
-    more = page.locator("#aids .aids-more")
-    if more.is_visible():
-        more.click()
-        expect(page.locator("#aids-menu")).to_be_visible()
-        yield "aids", "#aids-menu"
-        page.keyboard.press("Escape")
+    open_settings(page)
+    yield "settings of a message", "#setup"
+    close_settings(page)
     page.evaluate("document.querySelector('[data-aid=presets]').click()")
     expect(page.locator("#presets form.save")).to_be_visible()
     yield "presets", "#presets"

@@ -11,7 +11,18 @@ from typing import Any
 from playwright.sync_api import Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import begin_anew, composer, expect_rest, open_at, open_page, pictures, reload, say
+from tests.page.hands import (
+    ask_before_painting,
+    begin_anew,
+    choose_setting,
+    composer,
+    expect_rest,
+    open_at,
+    open_page,
+    pictures,
+    reload,
+    say,
+)
 from tests.page.journeys import Called, step
 from tests.wire_server import GeminiProcess
 
@@ -51,7 +62,7 @@ def a_plan_is_refused_with_nonsense_waits_until_it_is_dropped_and_is_painted_as_
     plan, run = page.locator("#chat .plan"), called.button("plan.run")
     prompt = plan.get_by_label("Prompt")
     with step("a plan without words is not painted"):
-        called.field("composer.confirm").check()
+        ask_before_painting(page)
         say(page, "draw a boat")
         prompt.fill("   ")
         run.click()
@@ -77,7 +88,7 @@ def a_plan_is_refused_with_nonsense_waits_until_it_is_dropped_and_is_painted_as_
         expect(page.locator("#chat .plan-past")).to_contain_text("Plan not painted")
     with step("a plan that is changed is painted as changed"):
         begin_anew(page)
-        called.field("composer.confirm").check()
+        ask_before_painting(page)
         say(page, "draw a red fox in the snow")
         expect(prompt).to_have_value(re.compile("fox"))
         expect_rest(page)
@@ -154,7 +165,7 @@ def test_plans_buttons_sliders_and_questions_of_the_sketch_model_lead_to_picture
 def test_a_plan_works_on_a_phone(phone: Page, studio: PageProcess) -> None:
     open_page(phone, studio.url)
     called = Called(phone, "zh-CN")
-    called.field("composer.confirm").check()
+    ask_before_painting(phone, "zh-CN")
     say(phone, "画一只雪地里的红狐狸")
     plan = phone.locator("#chat .plan")
     expect(plan.get_by_label("提示词")).to_be_visible()
@@ -206,8 +217,7 @@ def plans_reviews_and_failures_of_a_model_are_worked_with(page: Page, gemini: Ge
     with step("a poor picture is painted again and folded under the better one"):
         gemini.control(clear=True, on_text=[paint(), verdict(0.3), verdict(0.95)])
         begin_anew(page)
-        page.get_by_role("combobox", name="Review").click()
-        page.get_by_role("option", name="Always").click()
+        choose_setting(page, "review", "Always")
         say(page, "a red fox")
         expect(page.locator("#chat .earlier")).to_contain_text("1 earlier attempt")
         expect_rest(page)
@@ -220,7 +230,7 @@ def plans_reviews_and_failures_of_a_model_are_worked_with(page: Page, gemini: Ge
     with step("a model leaves only the values it obeys, and paints"):
         gemini.control(clear=True, on_text=[paint()])
         begin_anew(page)
-        called.field("composer.confirm").check()
+        ask_before_painting(page)
         say(page, "a fox")
         expect(plan.get_by_label("Image")).to_have_value("flash")
         plan.get_by_label("Aspect ratio").select_option("1:8")

@@ -14,6 +14,8 @@ from tests.page import PageProcess
 from tests.page.hands import (
     Held,
     begin_anew,
+    choose_setting,
+    chosen_ratio,
     composer,
     draw_twice,
     drop,
@@ -21,6 +23,7 @@ from tests.page.hands import (
     held,
     open_at,
     open_page,
+    open_settings,
     paint,
     pictures,
     reload,
@@ -46,8 +49,8 @@ def photo_file(photo: Path) -> Held:
 
 
 def aid(page: Page, name: str) -> None:
-    """Press one of the three buttons beside the price."""
-    page.locator(f".aids [data-aid={name}]").click()
+    """Press one of the three buttons at the foot of the settings."""
+    open_settings(page).locator(f".aids [data-aid={name}]").click()
 
 
 def press_here_and_let_go_there(page: Page, here: Locator, x: int, y: int) -> None:
@@ -58,16 +61,6 @@ def press_here_and_let_go_there(page: Page, here: Locator, x: int, y: int) -> No
     page.mouse.down()
     page.mouse.move(x, y)
     page.mouse.up()
-
-
-def ratio(page: Page) -> Locator:
-    return page.get_by_role("combobox", name="Aspect ratio")
-
-
-def choose_ratio(page: Page, name: str) -> None:
-    ratio(page).click()
-    page.get_by_role("option", name=name, exact=True).click()
-    expect(ratio(page)).to_have_value(name)
 
 
 def open_first(page: Page) -> None:
@@ -175,13 +168,13 @@ def a_draft_belongs_to_its_conversation_and_what_is_sent_is_sent_once_or_stays_i
     with step("a draft survives a reload with its reference and its ratio"):
         called.inside(page.locator("#chat .acts").first).button("action.reference").click()
         expect(page.locator("#ctx .ctx")).to_have_count(1)
-        choose_ratio(page, "16:9")
+        choose_setting(page, "aspect-ratio", "16:9")
         box.fill("a poster with this fox")
         page.wait_for_function("JSON.stringify(localStorage).includes('a poster with this fox')")
         reload(page)
         expect(box).to_have_value("a poster with this fox")
         expect(page.locator("#ctx .ctx b")).to_have_text("#1")
-        expect(ratio(page)).to_have_value("16:9")
+        expect(chosen_ratio(page)).to_have_value("16:9")
     with step("it belongs to its conversation"):
         begin_anew(page)
         expect(box).to_have_value("")
@@ -292,17 +285,25 @@ def presets_and_prompts_and_words_written_by_rules_fill_the_composer(page: Page,
         called.inside(shown).button("fuller.keep").click()
         expect(shown).to_be_hidden()
         expect(composer(page)).to_have_value("Draw a red fox")
-    with step("ratios are drawn in their list and in the chip"):
-        ratio(page).click()
-        drawn = page.get_by_role("option", name="9:16", exact=True).evaluate(
-            """one => {
+    with step("ratios are drawn, and what is fixed is said on the button, which lets go of it"):
+        drawn = (
+            open_settings(page)
+            .locator("#aspect-ratio label", has_text="9:16")
+            .evaluate(
+                """one => {
               const { width, height } = getComputedStyle(one, "::before");
               return [width, height].map(parseFloat);
             }"""
+            )
         )
         assert drawn[0] < drawn[1]
-        page.get_by_role("option", name="21:9", exact=True).click()
-        expect(page.locator("#aspect-ratio")).to_have_attribute("style", re.compile(r"--w: 14px; --h: 6px"))
+        choose_setting(page, "aspect-ratio", "9:16")
+        choose_setting(page, "count", "2")
+        expect(page.locator("[data-aid=setup]")).to_have_text("9:16 · 2")
+        called.button("composer.reset").click()
+        expect(page.locator("[data-aid=setup]")).to_have_text(called.words("composer.auto"))
+        expect(chosen_ratio(page)).to_have_value("auto")
+        choose_setting(page, "aspect-ratio", "21:9")
     presets = page.locator("#presets")
     with step("a preset is saved"):
         aid(page, "presets")
@@ -315,10 +316,10 @@ def presets_and_prompts_and_words_written_by_rules_fill_the_composer(page: Page,
         page.wait_for_function("localStorage.getItem('aivista-draft new') === null")
         other = page.context.new_page()
         open_page(other, studio.url)
-        expect(ratio(other)).to_have_value("Auto ratio")
+        expect(chosen_ratio(other)).to_have_value("auto")
         aid(other, "presets")
         other.get_by_role("button", name="Film still").first.click()
-        expect(ratio(other)).to_have_value("21:9")
+        expect(chosen_ratio(other)).to_have_value("21:9")
         expect(other.locator("#presets")).to_be_hidden()
         expect(composer(other)).to_be_focused()
         other.close()
@@ -347,14 +348,11 @@ def presets_and_prompts_and_words_written_by_rules_fill_the_composer(page: Page,
         presets.locator(".renaming").fill("Narrow")
         page.keyboard.press("Enter")
         expect(presets.locator("li b").get_by_text("Narrow")).to_have_count(1)
-    with step("Tab leaves the menu of aids closed behind it"):
+    with step("Escape closes the menu, and then the settings"):
         page.keyboard.press("Escape")
-        page.set_viewport_size({"width": 390, "height": 844})
-        called.button("aids.more").click()
-        expect(page.locator("#aids-menu")).to_be_visible()
-        page.keyboard.press("Tab")
-        expect(page.locator("#aids-menu")).to_be_hidden()
-        page.set_viewport_size({"width": 1280, "height": 860})
+        expect(presets).to_be_hidden()
+        page.keyboard.press("Escape")
+        expect(page.locator("#setup")).to_be_hidden()
 
 
 def test_presets_and_prompts_fill_the_composer_and_pictures_and_drafts_stay_with_their_conversation(
@@ -364,7 +362,7 @@ def test_presets_and_prompts_fill_the_composer_and_pictures_and_drafts_stay_with
     open_at(page, studio.sketched("draw a paper boat"), 1)
     presets_and_prompts_and_words_written_by_rules_fill_the_composer(page, studio)
     composer(page).fill("")
-    choose_ratio(page, "Auto ratio")
+    choose_setting(page, "aspect-ratio", "Auto")
     open_at(page, studio.sketched("draw a paper boat"), 1)
     pictures_are_dropped_and_pasted_seen_on_their_way_sent_along_and_stay_with_their_conversation(page, photo_file)
     open_at(page, studio.sketched("draw a red fox"), 1)
@@ -375,14 +373,15 @@ def test_on_a_phone_the_aids_are_a_sheet_and_the_page_ends_above_the_composer(ph
     called = Called(phone, "zh-CN")
     open_page(phone, studio.url)
     composer(phone).fill("画一只猫")
-    called.button("aids.more").tap()
-    called.item("aids.expand").tap()
+    called.button("composer.settings").tap()
+    called.button("aids.expand").tap()
     expect(phone.locator("#fuller ins")).to_be_visible()
     called.button("fuller.take").tap()
     expect(composer(phone)).to_have_value(re.compile("^画一只猫，"))
-    phone.locator("#aspect-ratio input").tap()
-    for option in (phone.get_by_role("option", name="1:1", exact=True), phone.get_by_role("option").last):
-        box = option.bounding_box()
+    called.button("composer.settings").tap()
+    ratios = phone.locator("#aspect-ratio label")
+    for one in (ratios.first, ratios.last):
+        box = one.bounding_box()
         assert box is not None
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= 390

@@ -17,7 +17,16 @@ from playwright.sync_api import Locator, Page, expect
 from tests.adapters.records import ConversationStore, ImageStore
 from tests.browser.conftest import port_of
 from tests.page import PageProcess
-from tests.page.hands import begin_anew, composer, expect_ready, expect_rest, go, pictures, say
+from tests.page.hands import (
+    ask_before_painting,
+    begin_anew,
+    composer,
+    expect_ready,
+    expect_rest,
+    go,
+    pictures,
+    say,
+)
 from tests.page.journeys import Called, step
 from tests.support.waiting import wait_until
 
@@ -228,7 +237,7 @@ def a_plan_still_waits_when_one_comes_back_and_words_are_said_otherwise_and_from
         expect_right(page)
     with step("a plan is asked for"):
         begin_anew(page)
-        page.locator("#confirm label, #chips label").filter(has_text="Ask before painting").click()
+        ask_before_painting(page)
         say(page, "draw a lighthouse, 16:9")
         expect(called.button("plan.run")).to_be_enabled()
         expect_rest(page)

@@ -16,7 +16,7 @@ from PIL import Image
 from playwright.sync_api import Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import begin_anew, composer, expect_loaded, expect_rest, open_page, pictures, say
+from tests.page.hands import begin_anew, composer, expect_loaded, expect_rest, open_page, open_settings, pictures, say
 from tests.page.journeys import step
 from tests.wire_server import GeminiProcess, quota_body
 
@@ -56,8 +56,12 @@ def a_key_is_tried_kept_on_this_machine_and_greys_what_it_cannot_use(page: Page,
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     _expect_nowhere_else(page, keyless, file)
     page.keyboard.press("Escape")
-    # The chip: by the mouse and by the keys it stays what it was.
+    # The list and the buttons: by the mouse and by the keys it stays what it was.
+    settings = open_settings(page)
     chip = page.get_by_role("combobox", name="Image")
+    button = settings.locator("#image-models").get_by_role("button", name="Pro")
+    expect(button).to_have_attribute("aria-disabled", "true")
+    button.click(force=True)
     chip.click()
     pro = page.get_by_role("option", name="Pro", exact=True)
     expect(pro).to_have_attribute("aria-disabled", "true")
@@ -78,7 +82,7 @@ def a_key_is_tried_kept_on_this_machine_and_greys_what_it_cannot_use(page: Page,
     expect(page.get_by_role("option", name="Flash", exact=True)).to_have_class(re.compile(r"\bactive\b"))
     chip.press("Enter")
     expect(chip).to_have_value("Flash")
-    expect(page.locator(".limits")).to_contain_text("Your key has no quota for Image Pro.")
+    expect(page.locator(".limits")).to_contain_text("Your key has no quota for image model Pro.")
     # Another visit has the key, and finds out by itself once more.
     page.reload()
     expect(page.locator(".limits")).to_be_visible()

@@ -10,7 +10,19 @@ from typing import Any
 from playwright.sync_api import Locator, Page, Request, expect
 
 from tests.page import PageProcess
-from tests.page.hands import attach, begin_anew, composer, expect_loaded, expect_rest, open_page, pictures, say
+from tests.page.hands import (
+    attach,
+    begin_anew,
+    choose_setting,
+    close_settings,
+    composer,
+    expect_loaded,
+    expect_rest,
+    open_page,
+    open_settings,
+    pictures,
+    say,
+)
 from tests.page.journeys import Called, step
 from tests.support.waiting import wait_until
 from tests.wire_server import GeminiProcess
@@ -38,22 +50,12 @@ def shape(frame: Locator) -> float:
     return box["width"] / box["height"]
 
 
-def choose(page: Page, chip: str, value: str) -> None:
-    page.get_by_role("combobox", name=chip).click()
-    page.get_by_role("option", name=value, exact=True).click()
-    expect(page.get_by_role("combobox", name=chip)).to_have_value(value)
-
-
 def expect_offered(page: Page, ratio: str, count: int) -> None:
     """Wait until a ratio is offered so many times: after a model is chosen, Python sends the ratios that it obeys."""
-    chip = page.get_by_role("combobox", name="Aspect ratio")
-    chip.click()
-    expect(page.get_by_role("option", name="16:9")).to_be_visible()
-    expect(page.get_by_role("option", name=ratio, exact=True)).to_have_count(count)
-    page.keyboard.press("Escape")
-    # A click opens the list of a chip that is not focused.
-    chip.blur()
-    expect(page.get_by_role("option")).to_have_count(0)
+    ratios = open_settings(page).locator("#aspect-ratio")
+    expect(ratios.get_by_role("radio", name="16:9", exact=True)).to_have_count(1)
+    expect(ratios.get_by_role("radio", name=ratio, exact=True)).to_have_count(count)
+    close_settings(page)
 
 
 def script_anew(gemini: GeminiProcess) -> None:
@@ -102,14 +104,18 @@ def what_is_chosen_is_what_the_model_is_asked_for_and_the_price_follows_it(
         expect(page.locator("#chat .user")).to_have_count(0)
     with step("only what the chosen model obeys is offered"):
         expect_offered(page, "1:8", 0)
-        choose(page, "Image", "Flash")
+        choose_setting(page, "image-model", "Flash")
         expect_offered(page, "1:8", 1)
     with step("the locks of the chips reach the model"):
         gemini.control(clear=True, on_text=[paint(count=3, ratio="3:2")])
-        # The model last: what is chosen while its lists are on their way is lost, and Gradio fails in an open list that
-        # becomes shorter.
-        for name, value in (("Aspect ratio", "4:5"), ("Resolution", "2K"), ("Pictures", "×2"), ("Image", "Pro")):
-            choose(page, name, value)
+        settings = open_settings(page)
+        settings.locator("#image-models").get_by_role("button", name="Pro").click()
+        # The ratios that Pro does not obey go: others stand in their places then.
+        expect(settings.get_by_role("radio", name="1:8", exact=True)).to_have_count(0)
+        for value in ("4:5", "2K", "2"):
+            settings.get_by_role("radio", name=value, exact=True).check()
+        expect(page.locator("[data-aid=setup]")).to_have_text("Pro · 4:5 · 2K · 2")
+        close_settings(page)
         say(page, "a fox")
         expect(pictures(page)).to_have_count(2)
         expect_rest(page)

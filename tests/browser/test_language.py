@@ -7,7 +7,13 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import composer, expect_ready, open_page
+from tests.page.hands import (
+    choose_setting,
+    chosen_ratio,
+    composer,
+    expect_ready,
+    open_page,
+)
 
 
 def language_of_gradio(page: Page) -> str:
@@ -27,14 +33,13 @@ def test_the_language_is_the_browsers_until_it_is_switched_and_gradio_speaks_it_
         expect(page.get_by_role("button", name="发送", exact=True)).to_be_visible()
         expect(page.get_by_role("group", name="你的消息")).to_be_visible()
         composer(page).fill("一座山")
-        page.locator("#aspect-ratio input").click()
-        page.get_by_role("option", name="21:9", exact=True).click()
-        expect(page.locator("#aspect-ratio input")).to_have_value("21:9")
+        choose_setting(page, "aspect-ratio", "21:9")
+        expect(chosen_ratio(page)).to_have_value("21:9")
         page.get_by_role("button", name="English").click()
         expect(page.get_by_role("button", name="Send", exact=True)).to_be_visible()
         expect_ready(page)
         expect(composer(page)).to_have_value("一座山")
-        expect(page.locator("#aspect-ratio input")).to_have_value("21:9")
+        expect(chosen_ratio(page)).to_have_value("21:9")
         expect(page.locator("html")).to_have_attribute("lang", "en")
         assert language_of_gradio(page) == "en"
         page.get_by_role("button", name="中文").click()

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import begin_anew, composer, draw_twice, expect_still, open_at, paint, reload
+from tests.page.hands import begin_anew, choose_setting, composer, draw_twice, expect_still, open_at, paint, reload
 from tests.page.journeys import Called, step
 
 STAGE_PX = "document.querySelector('#stage').getBoundingClientRect().width"
@@ -87,8 +87,7 @@ def the_thread_follows_until_one_scrolls_up_and_what_one_reads_or_unfolds_stays_
         page.set_viewport_size({"width": 1280, "height": 860})
     with step("a picture is never taller than what can be seen at once"):
         begin_anew(page)
-        page.get_by_role("combobox", name="Aspect ratio").click()
-        page.get_by_role("option", name="9:16").click()
+        choose_setting(page, "aspect-ratio", "9:16")
         paint(page, "draw a lighthouse")
         size = page.locator("#chat .frame").bounding_box()
         assert size is not None

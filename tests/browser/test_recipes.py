@@ -12,7 +12,20 @@ from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 from tests.adapters.recipes import Recipe, embed, read_recipe
 from tests.page import PageProcess
-from tests.page.hands import Held, attach, begin_anew, composer, drop, expect_rest, open_at, open_page, pictures, say
+from tests.page.hands import (
+    Held,
+    attach,
+    begin_anew,
+    choose_setting,
+    chosen_ratio,
+    composer,
+    drop,
+    expect_rest,
+    open_at,
+    open_page,
+    pictures,
+    say,
+)
 from tests.page.journeys import step
 
 WISH = "draw a red fox, 3:2"
@@ -31,7 +44,7 @@ def taken(profile: BrowserContext, studio: PageProcess, tmp_path_factory: pytest
     folder = tmp_path_factory.mktemp("taken")
     page = profile.new_page()
     open_page(page, studio.url)
-    choose_ratio(page, "3:2")
+    choose_setting(page, "aspect-ratio", "3:2")
     say(page, WISH)
     expect(pictures(page)).to_have_count(1)
     expect_rest(page)
@@ -48,12 +61,6 @@ def taken(profile: BrowserContext, studio: PageProcess, tmp_path_factory: pytest
     address = page.url
     page.close()
     return Taken(address, *files)
-
-
-def choose_ratio(page: Page, ratio: str) -> None:
-    page.locator("#aspect-ratio input").click()
-    page.get_by_role("option", name=ratio, exact=True).click()
-    expect(page.locator("#aspect-ratio input")).to_have_value(ratio)
 
 
 def card(page: Page) -> Locator:
@@ -78,12 +85,12 @@ def test_a_downloaded_picture_tells_its_recipe_and_a_file_that_carries_one_offer
         a_downloaded_picture_tells_its_recipe_and_a_clean_copy_nothing(taken)
     open_page(page, studio.url)
     with step("dropped into a new conversation, its settings are restored"):
-        expect(page.locator("#aspect-ratio input")).to_have_value("Auto ratio")
+        expect(chosen_ratio(page)).to_have_value("auto")
         drop(page.locator("#box textarea"), Held(taken.file.name, taken.file.read_bytes()))
         expect(card(page)).to_contain_text(f"This picture carries its recipe: “{WISH}”, Sketch, 3:2")
         card(page).get_by_role("button", name="Restore settings").click()
         expect(composer(page)).to_have_value(WISH)
-        expect(page.locator("#aspect-ratio input")).to_have_value("3:2")
+        expect(chosen_ratio(page)).to_have_value("3:2")
         expect(page.locator("#box .thumbnail-item")).to_have_count(0)
         expect(card(page)).to_be_hidden()
         page.keyboard.press("Enter")
@@ -144,10 +151,10 @@ def test_a_downloaded_picture_tells_its_recipe_and_a_file_that_carries_one_offer
         expect(composer(page)).to_have_value('<img src=x onerror="document.title=1"> castle')
     with step("a receipt puts its words and settings back into the composer"):
         open_at(page, taken.address, 1)
-        expect(page.locator("#aspect-ratio input")).to_have_value("3:2")
-        choose_ratio(page, "1:1")
+        expect(chosen_ratio(page)).to_have_value("3:2")
+        choose_setting(page, "aspect-ratio", "1:1")
         page.locator("#chat .receipt summary").click()
         page.locator("#chat").get_by_role("button", name="Reuse settings").click()
         expect(composer(page)).to_have_value(WISH)
-        expect(page.locator("#aspect-ratio input")).to_have_value("3:2")
+        expect(chosen_ratio(page)).to_have_value("3:2")
         expect(composer(page)).to_be_focused()

@@ -7,7 +7,16 @@ import re
 from playwright.sync_api import Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import expect_loaded, expect_rest, open_at, open_page, paint, pictures, say
+from tests.page.hands import (
+    choose_setting,
+    expect_loaded,
+    expect_rest,
+    open_at,
+    open_page,
+    paint,
+    pictures,
+    say,
+)
 from tests.page.journeys import Called, step
 from tests.wire_server import GeminiProcess
 
@@ -57,9 +66,7 @@ def test_both_image_models_paint_one_wish_side_by_side_on_a_phone(
     called = Called(phone, "zh-CN")
     both = called.words("composer.flash_pro")
     open_page(phone, gemini_studio.url)
-    phone.locator("#image-model input").click()
-    phone.get_by_role("option", name=both).click()
-    expect(phone.locator("#image-model input")).to_have_value(both)
+    choose_setting(phone, "image-model", both)
     say(phone, "draw a red fox")
     expect(pictures(phone)).to_have_count(2)
     expect_rest(phone)

@@ -6,13 +6,12 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import begin_anew, expect_ready, expect_rest, open_page, pictures, say
+from tests.page.hands import begin_anew, choose_setting, expect_ready, expect_rest, open_page, pictures, say
 from tests.page.journeys import step
 
 
 def draw(page: Page, count: int, wish: str) -> None:
-    page.get_by_role("combobox", name="Pictures").click()
-    page.get_by_role("option", name=f"×{count}").click()
+    choose_setting(page, "count", str(count))
     say(page, wish)
 
 

@@ -13,6 +13,9 @@ from tests.page.hands import (
     Held,
     attach,
     begin_anew,
+    choose_setting,
+    chosen_ratio,
+    close_settings,
     composer,
     drop,
     expect_loaded,
@@ -20,6 +23,7 @@ from tests.page.hands import (
     held,
     open_at,
     open_page,
+    open_settings,
     pictures,
     reload,
     say,
@@ -40,7 +44,11 @@ def the_first_page_says_that_it_sketches_and_takes_pictures_in_every_way(
     with step("it says that it sketches, and how to add a key"):
         expect(page.get_by_role("status").filter(has_text=called.words("welcome.key_title"))).to_be_visible()
         expect(page.locator(".welcome h2")).to_have_text(called.words("welcome.hello"))
-        expect(page.locator("#text-model, #resolution, #search")).to_have_count(0)
+        expect(page.locator("#resolution")).to_have_count(0)
+        for greyed in ("#text-model input", "#image-model input", "#search input"):
+            expect(page.locator(greyed)).to_be_disabled()
+        expect(open_settings(page)).to_contain_text(called.words("composer.needs_key"))
+        close_settings(page)
         called.button("welcome.add_key").click()
         dialog = page.get_by_role("dialog")
         expect(dialog).to_be_visible()
@@ -178,10 +186,8 @@ def test_on_a_phone_the_rail_is_a_drawer_and_nothing_is_wider_than_the_screen(ph
     with step("nothing is wider than the screen"):
         assert phone.evaluate("document.documentElement.scrollWidth") <= 390
     with step("a ratio is chosen"):
-        ratio = phone.get_by_role("combobox", name=called.words("composer.aspect_ratio"))
-        ratio.click()
-        phone.get_by_role("option", name="4:5").click()
-        expect(ratio).to_have_value("4:5")
+        choose_setting(phone, "aspect-ratio", "4:5")
+        expect(chosen_ratio(phone)).to_have_value("4:5")
     with step("the rail is a drawer"):
         expect(rail).to_be_hidden()
         called.button("tabs.chats").tap()

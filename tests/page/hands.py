@@ -76,6 +76,44 @@ def say(page: Page, words: str) -> None:
     composer(page).press("Enter")
 
 
+def open_settings(page: Page) -> Locator:
+    """Open the settings of the next picture and return their panel."""
+    panel = page.locator("#setup")
+    if not panel.is_visible():
+        page.locator("[data-aid=setup]").click()
+        expect(panel).to_be_visible()
+    return panel
+
+
+def close_settings(page: Page) -> None:
+    """Close the settings of the next picture."""
+    page.keyboard.press("Escape")
+    expect(page.locator("#setup")).to_be_hidden()
+
+
+def choose_setting(page: Page, setting: str, value: str) -> None:
+    """Choose a value of a setting, by the setting's id and what stands on the value; the panel is closed again."""
+    place = open_settings(page).locator(f"#{setting}")
+    if place.get_by_role("combobox").count():
+        place.get_by_role("combobox").click()
+        page.get_by_role("option", name=value, exact=True).click()
+        expect(place.get_by_role("combobox")).to_have_value(value)
+    else:
+        place.get_by_role("radio", name=value, exact=True).check()
+    close_settings(page)
+
+
+def chosen_ratio(page: Page) -> Locator:
+    """Return the ratio that is chosen, whose value is the ratio, or `auto`."""
+    return page.locator("#aspect-ratio :checked")
+
+
+def ask_before_painting(page: Page, language: str = "en") -> None:
+    """Have the next message answered with a plan."""
+    Called(open_settings(page), language).field("composer.confirm").check()
+    close_settings(page)
+
+
 def attach(page: Page, *files: Path) -> None:
     """Add files to the message and wait until they are there."""
     page.locator("#box input[type=file]").first.set_input_files([str(file) for file in files])

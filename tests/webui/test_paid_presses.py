@@ -123,12 +123,12 @@ def test_a_quota_is_forgotten_by_the_next_success_and_the_choice_stays(ann: Pers
     gemini.control(on_text=[{"kind": "HttpError", "status": 429, "body": quota_body("day")}])
     failed = ann.send("hello")
     assert "is used up" in failed
-    assert "Text Flash" in ann.shown(ann.rows()[0])
+    assert "text model Flash" in ann.shown(ann.rows()[0])
     gemini.control(on_text=[{"kind": "Text", "text": "Here I am."}])
     ann.send("and now?", conversation=ann.rows()[0])
     page = ann.shown(ann.rows()[0])
     assert "Here I am." in page
-    assert "Text Flash" not in page
+    assert "text model Flash" not in page
     models = [one["model"] for one in gemini.read("requests") if one["kind"] == "text"]
     assert (len(models) > 1, len(set(models))) == (True, 1)
 

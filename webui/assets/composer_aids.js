@@ -1,4 +1,4 @@
-// The composer's aids: a wish written out, presets, and the menu that holds them where there is no room for buttons.
+// The composer's aids: a wish written out, presets, and the panel of settings.
 (() => {
   const $ = (selector, from = document) => from.querySelector(selector);
   const all = (selector, from = document) => [...from.querySelectorAll(selector)];
@@ -96,21 +96,22 @@
     opener?.setAttribute("aria-expanded", "true");
     place(menu, opener);
   };
-  const shut = () => { for (const menu of all("#aids-menu, #presets")) if (menu.matches(":popover-open")) menu.hidePopover(); };
+  const MENUS = "#setup, #presets";
+  const shut = () => { for (const menu of all(MENUS)) if (menu.matches(":popover-open")) menu.hidePopover(); };
   addEventListener("toggle", event => {
-    if (!event.target.matches?.("#aids-menu, #presets") || event.newState !== "closed") return;
-    for (const opener of all("[data-aid][aria-expanded=true]")) opener.setAttribute("aria-expanded", "false");
+    if (!event.target.matches?.(MENUS) || event.newState !== "closed") return;
+    const opener = $(`[data-aid=${event.target.id}]`);
+    opener?.setAttribute("aria-expanded", "false");
   }, true);
-  const visible = name => all(`[data-aid=${name}]`).find(one => one.offsetParent && !one.closest("[popover]")) || $("[data-aid=more]");
-  const more = button => { open($("#aids-menu"), button); $("#aids-menu [role=menuitem]")?.focus(); };
+  const setup = button => {
+    open($("#setup"), button);
+    if ($("#setup").matches(":popover-open")) $("#setup").focus();
+  };
+  // An open list is closed first.
   addEventListener("keydown", event => {
-    const items = event.target.closest?.("#aids-menu") ? all("#aids-menu [role=menuitem]") : [];
-    if (items.length && keys.is(event, "menu.leave")) { $("#aids-menu").hidePopover(); return; }
-    const to = items.length ? keys.walk(event, "menu.walk", items, items.indexOf(document.activeElement)) : -1;
-    if (to < 0) return;
-    event.preventDefault();
-    items[to].focus();
-  });
+    if (keys.is(event, "page.escape") && event.target.closest?.("#setup") && $("#setup .options")) event.preventDefault();
+  }, true);
+  addEventListener("resize", () => { if ($("#setup")?.matches(":popover-open")) place($("#setup"), $("[data-aid=setup]")); });
 
   // ---- presets
   let isSaving = false;
@@ -123,7 +124,7 @@
     menu.setAttribute("role", "dialog");
     menu.setAttribute("aria-labelledby", "presets-title");
     menu.tabIndex = -1;
-    open(menu, visible("presets"));
+    open(menu, $("[data-aid=presets]"));
     if (!menu.matches(":popover-open")) return;
     preset("list");
     menu.focus();
@@ -173,7 +174,7 @@
   const listed = () => {
     const menu = $("#presets");
     if (!menu?.matches(":popover-open")) return;
-    place(menu, visible("presets"));
+    place(menu, $("[data-aid=presets]"));
     if (isSaving && $(".said", menu)) {
       isSaving = false;
       if (!$(".said.bad", menu)) $("form.save", menu).reset();
@@ -190,9 +191,11 @@
 
   const acts = {
     expand: () => { shut(); expand(); },
-    presets: () => { $("#aids-menu")?.matches(":popover-open") && $("#aids-menu").hidePopover(); presets(); },
+    setup,
+    set: button => preset("set", { id: button.dataset.setting, name: button.dataset.value }),
+    reset: () => { preset("reset"); area()?.focus(); },
+    presets,
     prompts: () => { shut(); window.aivistaPrompts?.open(); },
-    more,
     take_wish: take,
     keep_wish: () => { drop(); area()?.focus(); },
     undo_wish: undo,

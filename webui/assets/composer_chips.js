@@ -1,47 +1,71 @@
-// What the chips say, for the page's own scripts, and aspect ratios drawn beside their numbers: in the chip, and in its
-// list, which Gradio makes anew whenever it is opened.
+// The settings of a message: what is fixed, said on the button that opens them; their panel; ratios drawn as shapes.
 (() => {
   const root = document.documentElement;
   const $ = selector => document.querySelector(selector);
-  const EDGE_PX = 14, LIST_EDGE_PX = 20, LEAST_PX = 4;
+  const all = selector => [...document.querySelectorAll(selector)];
+  const EDGE_PX = 20, LEAST_PX = 4;
+  const AUTOMATIC = { text_model: "flash", image_model: "auto", aspect_ratio: "auto", resolution: "auto", number_of_images: "auto", review: "on", confirm: false, negative_prompt: "", reference_mode: "auto" };
   const values = {}, listeners = [];
 
-  const shape = (ratio, edge) => {
-    const [, width, height] = /^(\d+):(\d+)$/.exec(ratio || "") || [];
-    if (!(width > 0 && height > 0)) return null;
-    const longer = Math.max(width, height);
-    return [width, height].map(side => `${Math.max(LEAST_PX, Math.round(edge * side / longer))}px`);
+  const drawShapes = () => {
+    for (const label of all("#aspect-ratio label")) {
+      const [, width, height] = /^(\d+):(\d+)$/.exec(label.querySelector("input")?.value || "") || [];
+      const longer = Math.max(width, height) || 0;
+      label.toggleAttribute("data-shape", longer > 0);
+      for (const [name, side] of longer ? [["--w", width], ["--h", height]] : []) label.style.setProperty(name, `${Math.max(LEAST_PX, Math.round(EDGE_PX * side / longer))}px`);
+    }
   };
-  const draw = (element, ratio, edge) => {
-    const size = shape(ratio, edge);
-    element.toggleAttribute("data-shape", Boolean(size));
-    if (size) { element.style.setProperty("--w", size[0]); element.style.setProperty("--h", size[1]); }
-  };
-  const drawChip = () => { const chip = $("#aspect-ratio"); if (chip) draw(chip, values.aspect_ratio, EDGE_PX); };
-  const drawList = () => {
-    for (const option of document.querySelectorAll("#aspect-ratio [role=option]")) draw(option, option.getAttribute("aria-label"), LIST_EDGE_PX);
+  // "Pro · 16:9 · 2K · 2": only what is not left to the agent.
+  const summary = () => {
+    const place = $(".setup-open");
+    if (!place) return;
+    let said = {};
+    try { said = JSON.parse(place.dataset.said || "{}"); } catch { /* the values themselves say enough */ }
+    const parts = Object.entries(AUTOMATIC).flatMap(([name, automatic]) => {
+      const value = values[name];
+      if (value === undefined || value === null || value === automatic) return [];
+      return [said[`${name}:${value}`] || said[name]?.replace("{}", value) || String(value)];
+    });
+    const chip = place.querySelector("[data-aid=setup]"), text = parts.join(" · ") || place.dataset.auto, label = chip.querySelector("span");
+    if (label.textContent !== text) label.textContent = text;
+    chip.title = parts.length ? text : "";
+    place.toggleAttribute("data-fixed", parts.length > 0);
+    place.querySelector("[data-aid=reset]").hidden = !parts.length;
+    for (const one of all(".models [data-value]")) one.setAttribute("aria-pressed", String(values[one.dataset.setting] === one.dataset.value));
   };
 
-  // What is fixed stays in sight, also where the rarer chips are folded away.
-  const RARE = { avoid: "negative_prompt", "reference-mode": "reference_mode", "reference-count": "reference_count" };
-  const markSet = () => {
-    for (const [id, name] of Object.entries(RARE)) $(`#${id}`)?.toggleAttribute("data-set", !["", "auto", undefined, null].includes(values[name]));
-  };
-
-  // Gradio calls this with every chip's name and value whenever one of them has changed.
+  // Gradio calls this with every setting's name and value whenever one of them has changed.
   window.aivistaChips = pairs => {
     Object.assign(values, Object.fromEntries(pairs));
-    drawChip();
-    markSet();
+    summary();
     for (const listener of listeners) listener(values);
   };
   Object.assign(window.aivistaChips, { values, onChange: listener => listeners.push(listener) });
 
+  // What lies over the right end of the box takes its place from the words.
+  const measure = () => {
+    const opts = $("#opts");
+    if (opts) $("#composer").style.setProperty("--av-opts", `${Math.ceil(opts.getBoundingClientRect().width)}px`);
+  };
   const watch = () => {
-    const chip = $("#aspect-ratio");
-    if (!chip) { setTimeout(watch, 200); return; }
-    drawChip();
-    new MutationObserver(drawList).observe(chip, { childList: true, subtree: true });
+    const opts = $("#opts"), setup = $("#setup");
+    if (!opts || !setup || !$("#summary") || !$("#aspect-ratio")) { setTimeout(watch, 100); return; }
+    setup.setAttribute("popover", "auto");
+    setup.setAttribute("role", "dialog");
+    setup.tabIndex = -1;
+    new ResizeObserver(measure).observe(opts);
+    const look = () => {
+      summary();
+      const note = $("#tpl-needs-key");
+      setup.querySelector(":scope > .needs-key")?.remove();
+      if (note) setup.prepend(note.content.firstElementChild.cloneNode(true));
+      setup.setAttribute("aria-label", $("[data-aid=setup]")?.getAttribute("aria-label") || "");
+    };
+    look();
+    drawShapes();
+    new MutationObserver(look).observe($("#summary"), { childList: true, subtree: true });
+    for (const models of all("#text-models, #image-models")) new MutationObserver(summary).observe(models, { childList: true, subtree: true });
+    new MutationObserver(drawShapes).observe($("#aspect-ratio"), { childList: true, subtree: true, attributeFilter: ["value"] });
   };
   if (document.body) watch(); else addEventListener("DOMContentLoaded", watch);
 

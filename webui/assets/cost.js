@@ -2,7 +2,7 @@
 // no longer so, and has not changed between two looks, it is asked for another one. Typing alone asks for none.
 (() => {
   const $ = selector => document.querySelector(selector);
-  const LOOK_MS = 350, STEP_CHARACTERS = 500;
+  const LOOK_MS = 350, STILL_MS = 120, STEP_CHARACTERS = 500;
   let seen = "", asked = null;
 
   const field = name => $(`#${name} :is(textarea, input)`);
@@ -30,6 +30,15 @@
     input.dispatchEvent(new Event("input", { bubbles: true }));
     window.aivistaCost?.ask();
   };
+  // The settings: once they have been still for a moment, their price is asked for.
+  let timer = 0, settings = "";
+  window.aivistaChips.onChange(values => {
+    const now = JSON.stringify(values), before = settings;
+    settings = now;
+    if (!before || now === before) return;
+    clearTimeout(timer);
+    timer = setTimeout(() => window.aivistaCost?.ask(), STILL_MS);
+  });
   setInterval(() => {
     const shown = $("#cost .price[data-beside]"), beside = now(), isStill = beside === seen;
     seen = beside;

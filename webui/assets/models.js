@@ -1,4 +1,4 @@
-// Models that the key cannot use: their choice in a chip is greyed, says why, and takes neither a click nor Enter. Python
+// Models that the key cannot use: their choice in the settings is greyed, says why, and takes neither a click nor Enter. Python
 // says which they are, in the note beneath the chips; what Gradio draws is marked here, whenever a menu is opened.
 (() => {
   const $ = selector => document.querySelector(selector);
@@ -15,7 +15,7 @@
     return read.limits;
   };
   // The tick of the chosen one stands in the same element as the name.
-  const nameOf = option => option.getAttribute("aria-label") || option.textContent.replace("✓", "").trim();
+  const nameOf = option => option.querySelector("b")?.textContent || option.getAttribute("aria-label") || option.textContent.replace("✓", "").trim();
   let isMarked = false;
   const mark = () => {
     const now = limits();
@@ -23,7 +23,7 @@
     isMarked = true;
     for (const [chip, place] of Object.entries(CHIPS)) {
       const reasons = now[chip] || {};
-      for (const option of document.querySelectorAll(`${place} li[role=option]`)) {
+      for (const option of document.querySelectorAll(`${place} li[role=option], .models [data-setting=${chip}]`)) {
         const why = reasons[nameOf(option)];
         if (Boolean(why) === (option.getAttribute("aria-disabled") === "true")) continue;
         if (why) { option.setAttribute("aria-disabled", "true"); option.title = why; } else { option.removeAttribute("aria-disabled"); option.removeAttribute("title"); }
@@ -33,7 +33,7 @@
   const isOff = option => option?.getAttribute("aria-disabled") === "true";
   const halt = event => { event.preventDefault(); event.stopImmediatePropagation(); };
   for (const kind of ["mousedown", "pointerdown", "click"]) {
-    addEventListener(kind, event => { if (isOff(event.target.closest?.("#chips li[role=option]"))) halt(event); }, true);
+    addEventListener(kind, event => { if (isOff(event.target.closest?.("#setup :is(li[role=option], .models button)"))) halt(event); }, true);
   }
   // Enter takes what is seen to be active: Gradio's own idea of it runs ahead of the page, and outlives a closed menu.
   addEventListener("keydown", event => {

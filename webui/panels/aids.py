@@ -25,20 +25,15 @@ _ZONES = {
 
 
 def aids_html(words: Words, catalogue: Catalogue, provider: str, on: date, *, upload_limit_megabytes: int) -> str:
-    """Return the three buttons, the one that stands for them where there is no room, and what scripts need.
+    """Return the three buttons, and what scripts need.
 
     What writing out a wish costs is told for both text models: the script knows which one is chosen. It refuses files
     of more than `upload_limit_megabytes` before they are sent.
     """
     told = {name: _price(words, catalogue, provider, name, on) for name in ("flash", "thinking")}
     buttons = "".join(_button(words(key), name, symbol, told) for name, (key, symbol) in _AIDS.items())
-    items = "".join(_item(words(key), name, symbol) for name, (key, symbol) in _AIDS.items())
-    more = escape(words("aids.more"))
     return (
-        f'<div class="aids" role="group" aria-label="{more}">{buttons}</div>'
-        f'<button type="button" class="b icon aids-more" data-aid="more" aria-haspopup="menu" aria-label="{more}" '
-        f'title="{more}">{icon("sparkles")}</button>'
-        f'<div id="aids-menu" popover role="menu" aria-label="{more}">{items}</div>'
+        f'<div class="aids" role="group" aria-label="{escape(words("aids.more"))}">{buttons}</div>'
         f"{_templates(words, upload_limit_megabytes)}"
     )
 
@@ -60,15 +55,8 @@ def _button(label: str, name: str, symbol: str, told: Mapping[str, str]) -> str:
         prices, role = "".join(f' data-{model}="{escape(text)}"' for model, text in told.items()), ""
         title = f"{label} · {escape(told['flash'])}"
     return (
-        f'<button type="button" class="b icon" data-aid="{name}" data-label="{label}"{prices}{role} '
-        f'aria-label="{label}" title="{title}">{icon(symbol)}</button>'
-    )
-
-
-def _item(label: str, name: str, symbol: str) -> str:
-    return (
-        f'<button type="button" role="menuitem" tabindex="-1" data-aid="{name}">{icon(symbol)}'
-        f"<span>{escape(label)}</span></button>"
+        f'<button type="button" class="b line" data-aid="{name}" data-label="{label}"{prices}{role} '
+        f'title="{title}">{icon(symbol, 15)}<span>{label}</span></button>'
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -45,24 +46,26 @@ Update = dict[str, Any]
 
 @dataclass(frozen=True)
 class ComposerPanel:
-    """The components of the composer; the settings are real Gradio inputs, styled as chips."""
+    """The components of the composer; the settings are real Gradio inputs, in a panel that one button opens."""
 
     next_target: gr.HTML
     context: gr.HTML
     message: gr.MultimodalTextbox
     text_model: gr.Dropdown
     image_model: gr.Dropdown
-    aspect_ratio: gr.Dropdown
-    resolution: gr.Dropdown
-    number_of_images: gr.Dropdown
+    aspect_ratio: gr.Radio
+    resolution: gr.Radio
+    number_of_images: gr.Radio
     allow_search: gr.Checkbox
     search_policy: gr.Dropdown
-    review: gr.Dropdown
+    review: gr.Radio
     confirm: gr.Checkbox
     negative_prompt: gr.Textbox
     reference_mode: gr.Dropdown
     reference_count: gr.Dropdown
-    more: gr.Checkbox
+    summary: gr.HTML
+    text_models: gr.HTML
+    image_models: gr.HTML
     models: gr.HTML
     aids: gr.HTML
     cost: gr.HTML
@@ -79,9 +82,9 @@ class ComposerPanel:
     beside: gr.Textbox
 
     @property
-    def told(self) -> list[gr.HTML | gr.Checkbox]:
-        """What follows from the chips and the model in use, and the switch that shows the rarer chips."""
-        return [self.models, self.aids, self.cost, self.more]
+    def told(self) -> list[gr.HTML]:
+        """What follows from the settings and the model in use."""
+        return [self.summary, self.text_models, self.image_models, self.models, self.aids, self.cost]
 
     @property
     def settings(self) -> dict[str, Block]:
@@ -89,7 +92,7 @@ class ComposerPanel:
         return {**self.chips}
 
     @property
-    def chips(self) -> dict[str, gr.Dropdown | gr.Checkbox | gr.Textbox]:
+    def chips(self) -> dict[str, gr.Dropdown | gr.Radio | gr.Checkbox | gr.Textbox]:
         """The same, as what they are."""
         return {
             "text_model": self.text_model,
@@ -195,31 +198,29 @@ def build_composer(catalogue: Catalogue) -> ComposerPanel:
             stop_btn=True,
         )
         with gr.Row(elem_id="opts"):
-            with gr.Row(elem_id="chips"):
-                text_model = _chip("text-model", "text_model", ["flash", "thinking"], "flash")
-                image_model = _chip("image-model", "image_model", [AUTO, "flash", "pro", BOTH], AUTO)
-                aspect_ratio = _chip("aspect-ratio", "aspect_ratio", [AUTO, *ratios], AUTO)
-                resolution = _chip("resolution", "resolution", [AUTO, *catalogue.resolutions], AUTO)
-                number = _chip("count", "number_of_images", [AUTO, *COUNTS], AUTO)
-                search = _switch("search", "allow_search")
-                policy = _chip("policy", "search_policy", list(POLICIES), "llm_only")
-                review = _chip("review", "review", list(REVIEWS), "on")
-                confirm = _switch("confirm", "confirm")
-                avoid = gr.Textbox(
-                    "",
-                    label="negative_prompt",
-                    elem_id="avoid",
-                    elem_classes="pick",
-                    lines=1,
-                    max_lines=1,
-                    max_length=MAX_NEGATIVE_CHARACTERS,
-                    min_width=0,
-                    scale=0,
-                )
-                mode = _chip("reference-mode", "reference_mode", [AUTO, *ReferenceMode], AUTO)
-                how_many = _chip("reference-count", "reference_count", [AUTO, *REFERENCE_COUNTS], AUTO)
-                more = _switch("more", "more")
-            aids, cost = flat("aids"), flat("cost")
+            summary, search, cost = flat("summary"), _switch("search", "allow_search"), flat("cost")
+        with gr.Column(elem_id="setup"):
+            text_model = _dropdown("text-model", "text_model", ["flash", "thinking"], "flash")
+            text_models = flat("text-models")
+            image_model = _dropdown("image-model", "image_model", [AUTO, "flash", "pro", BOTH], AUTO)
+            image_models = flat("image-models")
+            aspect_ratio = _radio("aspect-ratio", "aspect_ratio", [AUTO, *ratios], AUTO)
+            resolution = _radio("resolution", "resolution", [AUTO, *catalogue.resolutions], AUTO)
+            number = _radio("count", "number_of_images", [AUTO, *COUNTS], AUTO)
+            review = _radio("review", "review", list(REVIEWS), "on")
+            confirm = _switch("confirm", "confirm")
+            policy = _dropdown("policy", "search_policy", list(POLICIES), "llm_only")
+            avoid = gr.Textbox(
+                "",
+                label="negative_prompt",
+                elem_id="avoid",
+                lines=1,
+                max_lines=1,
+                max_length=MAX_NEGATIVE_CHARACTERS,
+            )
+            mode = _dropdown("reference-mode", "reference_mode", [AUTO, *ReferenceMode], AUTO)
+            how_many = _dropdown("reference-count", "reference_count", [AUTO, *REFERENCE_COUNTS], AUTO)
+            aids = flat("aids")
         models, presets = flat("models-note"), flat("presets")
         with gr.Column(elem_id="wires"):
             names = ("conversation", "editing", "references", "roles", "mask", "expand", "beside")
@@ -234,7 +235,9 @@ def build_composer(catalogue: Catalogue) -> ComposerPanel:
         avoid,
         mode,
         how_many,
-        more,
+        summary,
+        text_models,
+        image_models,
         models,
         aids,
         cost,
@@ -254,32 +257,15 @@ def wording_html(text: str, at: int) -> str:
 
 def _switch(elem_id: str, label: str) -> gr.Checkbox:
     # Gradio takes one that no event asks for to be shown only.
-    return gr.Checkbox(
-        False,
-        label=label,
-        elem_id=elem_id,
-        elem_classes="toggle",
-        container=False,
-        interactive=True,
-        min_width=0,
-        scale=0,
-    )
+    return gr.Checkbox(False, label=label, elem_id=elem_id, container=False, interactive=True, min_width=0, scale=0)
 
 
-def _chip(elem_id: str, label: str, choices: list[str], value: str) -> gr.Dropdown:
-    return gr.Dropdown(
-        choices,
-        value=value,
-        label=label,
-        elem_id=elem_id,
-        elem_classes="pick",
-        show_label=True,
-        container=True,
-        filterable=False,
-        interactive=True,
-        min_width=0,
-        scale=0,
-    )
+def _dropdown(elem_id: str, label: str, choices: list[str], value: str) -> gr.Dropdown:
+    return gr.Dropdown(choices, value=value, label=label, elem_id=elem_id, filterable=False, interactive=True)
+
+
+def _radio(elem_id: str, label: str, choices: list[str], value: str) -> gr.Radio:
+    return gr.Radio(choices, value=value, label=label, elem_id=elem_id, interactive=True)
 
 
 def painters(catalogue: Catalogue, provider: str, image_model: str) -> list[ModelEntry]:
@@ -299,9 +285,10 @@ def offered(catalogue: Catalogue, provider: str, image_model: str) -> tuple[list
 
 
 def chip_updates(words: Words, catalogue: Catalogue, provider: str, chosen: Chosen) -> dict[str, Update]:
-    """Return the update of every chip, by name: its label, its choices in the visitor's words, whether it is shown.
+    """Return the update of every setting, by name: its label, its choices in the visitor's words, whether it is shown.
 
-    A value that the chosen model does not obey falls back to `auto`.
+    A value that the chosen model does not obey falls back to `auto`. Without a key the models and the search are shown
+    all the same, greyed: `summary_html` says why.
     """
     planner = catalogue.model(ModelRole(chosen.text_model), provider)
     # Where the text model cannot search, there is nothing to permit.
@@ -309,36 +296,35 @@ def chip_updates(words: Words, catalogue: Catalogue, provider: str, chosen: Chos
     ratios, sizes = offered(catalogue, provider, chosen.image_model)
     auto = words("composer.auto")
     models = [(words(f"composer.{name}"), name) for name in ("flash", "pro")]
-    if len({one.id for one in painters(catalogue, provider, BOTH)}) > 1:
+    if is_sketch or len({one.id for one in painters(catalogue, provider, BOTH)}) > 1:
         models.append((words("composer.flash_pro"), BOTH))
     thinkers = [(words(f"composer.{name}"), name) for name in ("flash", "thinking")]
     when = [(words(f"composer.review_{name}"), name) for name in REVIEWS]
     by_whom = [(words(f"composer.{name}"), name) for name in POLICIES]
-    auto_image = words("composer.sketch") if is_sketch else auto
     image = chosen.image_model if not is_sketch and chosen.image_model in {name for _, name in models} else AUTO
     size = chosen.resolution if chosen.resolution in sizes and not is_sketch else AUTO
     ratio = chosen.aspect_ratio if chosen.aspect_ratio in ratios else AUTO
-    shown_sizes = [(words("composer.auto_size"), AUTO), *_same(sizes)]
-    shown_counts = [(words("composer.auto_count"), AUTO), *((f"×{count}", count) for count in COUNTS)]
     # A sketch is drawn from the words alone, and a model that changes no picture is shown none.
     takes_pictures = not is_sketch and all(one.has_edits for one in painters(catalogue, provider, chosen.image_model))
     mode = chosen.reference_mode if takes_pictures and chosen.reference_mode in set(ReferenceMode) else AUTO
-    shown_modes = [
-        (words("composer.auto_references"), AUTO),
-        *((words(key), one.value) for one, key in REFERENCE_MODES.items()),
-    ]
+    modes = [(auto, AUTO), *((words(key), one.value) for one, key in REFERENCE_MODES.items())]
     is_counted = mode == ReferenceMode.LAST_N
     many = chosen.reference_count if is_counted and chosen.reference_count in REFERENCE_COUNTS else AUTO
+    text_model = chosen.text_model if not is_sketch else "flash"
+    searches = can_search and chosen.allow_search
     return {
-        "text_model": _choices(words, "text_model", thinkers, chosen.text_model, is_shown=not is_sketch),
-        "image_model": _choices(words, "image_model", [(auto_image, AUTO), *([] if is_sketch else models)], image),
-        "aspect_ratio": _choices(words, "aspect_ratio", [(words("composer.auto_ratio"), AUTO), *_same(ratios)], ratio),
-        "resolution": _choices(words, "resolution", shown_sizes, size, is_shown=not is_sketch),
-        "number_of_images": _choices(words, "count", shown_counts, chosen.number_of_images),
-        "allow_search": gr.update(label=words("composer.search"), value=chosen.allow_search, visible=can_search),
-        "search_policy": _choices(
-            words, "search_policy", by_whom, chosen.search_policy, is_shown=can_search and chosen.allow_search
+        "text_model": _choices(words, "text_model", thinkers, text_model, interactive=not is_sketch),
+        "image_model": _choices(words, "image_model", [(auto, AUTO), *models], image, interactive=not is_sketch),
+        "aspect_ratio": _choices(words, "aspect_ratio", [(auto, AUTO), *_same(ratios)], ratio),
+        "resolution": _choices(words, "resolution", [(auto, AUTO), *_same(sizes)], size, visible=not is_sketch),
+        "number_of_images": _choices(words, "count", [(auto, AUTO), *_same(COUNTS)], chosen.number_of_images),
+        "allow_search": gr.update(
+            label=words("composer.search"),
+            value=searches,
+            visible=can_search or is_sketch,
+            interactive=can_search,
         ),
+        "search_policy": _choices(words, "search_policy", by_whom, chosen.search_policy, visible=searches),
         "review": _choices(words, "review", when, chosen.review),
         "confirm": gr.update(label=words("composer.confirm"), value=chosen.confirm, visible=True),
         "negative_prompt": gr.update(
@@ -347,9 +333,9 @@ def chip_updates(words: Words, catalogue: Catalogue, provider: str, chosen: Chos
             value=chosen.negative_prompt if not is_sketch else "",
             visible=not is_sketch,
         ),
-        "reference_mode": _choices(words, "reference_mode", shown_modes, mode, is_shown=takes_pictures),
+        "reference_mode": _choices(words, "reference_mode", modes, mode, visible=takes_pictures),
         "reference_count": _choices(
-            words, "reference_count", [(auto, AUTO), *_same(REFERENCE_COUNTS)], many, is_shown=is_counted
+            words, "reference_count", [(auto, AUTO), *_same(REFERENCE_COUNTS)], many, visible=is_counted
         ),
     }
 
@@ -359,10 +345,67 @@ def _same(values: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _choices(
-    words: Words, name: str, choices: Sequence[tuple[str, str]], value: str, *, is_shown: bool = True
+    words: Words,
+    name: str,
+    choices: Sequence[tuple[str, str]],
+    value: str,
+    *,
+    visible: bool = True,
+    interactive: bool = True,
 ) -> Update:
-    update: Update = gr.update(label=words(f"composer.{name}"), choices=list(choices), value=value, visible=is_shown)
+    label = words(f"composer.{name}")
+    update: Update = gr.update(
+        label=label, choices=list(choices), value=value, visible=visible, interactive=interactive
+    )
     return update
+
+
+# What the button of the settings says of a value that is fixed, by `setting:value`; ratios and sizes say it themselves.
+_SAID = {
+    "text_model:thinking": "composer.thinking",
+    "image_model:flash": "composer.flash",
+    "image_model:pro": "composer.pro",
+    "image_model:both": "composer.flash_pro",
+    "review:off": "presets.review_off",
+    "review:always": "presets.review_always",
+    "confirm:true": "composer.confirm",
+    **{f"reference_mode:{mode}": key for mode, key in REFERENCE_MODES.items()},
+}
+
+
+def summary_html(words: Words, *, needs_key: bool) -> str:
+    """Return the button that says what will be made and opens the settings; the page's script writes what is fixed.
+
+    With `needs_key` the panel says why the models and the search are greyed.
+    """
+    said = {name: words(key) for name, key in _SAID.items()} | {"negative_prompt": words("presets.avoids", words="{}")}
+    auto, label, reset = (escape(words(f"composer.{name}")) for name in ("auto", "settings", "reset"))
+    note = ""
+    if needs_key:
+        note = (
+            f'<template id="tpl-needs-key"><p class="needs-key">{icon("key-round", 14)}'
+            f"<span>{escape(words('composer.needs_key'))}</span>"
+            f'<button type="button" class="b line" data-act="settings">{escape(words("action.settings"))}</button></p>'
+            f"</template>"
+        )
+    return (
+        f'<div class="setup-open" data-auto="{auto}" data-said="{escape(json.dumps(said, ensure_ascii=False))}">'
+        f'<button type="button" class="chip" data-aid="setup" aria-haspopup="dialog" aria-expanded="false" '
+        f'aria-controls="setup" aria-label="{label}">{icon("sliders-horizontal", 14)}<span>{auto}</span></button>'
+        f'<button type="button" class="chip-x" data-aid="reset" aria-label="{reset}" title="{reset}" hidden>'
+        f"{icon('x', 13)}</button></div>{note}"
+    )
+
+
+def model_choices_html(words: Words, setting: str, values: Sequence[str], prices: Mapping[str, str]) -> str:
+    """Return models as buttons, each with a sentence and its price by `setting:value`, where it is known."""
+    buttons = "".join(
+        f'<button type="button" data-aid="set" data-setting="{setting}" data-value="{value}" aria-pressed="false">'
+        f"<b>{escape(words(f'composer.{value}'))}</b><small>{escape(words(f'composer.{setting}_{value}'))}</small>"
+        f"<i>{escape(prices.get(f'{setting}:{value}', ''))}</i></button>"
+        for value in values
+    )
+    return f'<div class="models" role="group" aria-label="{escape(words(f"composer.{setting}"))}">{buttons}</div>'
 
 
 def context_html(
