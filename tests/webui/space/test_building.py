@@ -14,8 +14,9 @@ from packaging.requirements import Requirement
 
 from tests.support import commands
 from tests.webui.space.conftest import Clone
-from webui.space.building import BuiltSpace, build, open_project
-from webui.space.spacefile import SpaceProblem, read_spacefile
+from webui.cli.parser import CommandFailed
+from webui.cli.space.build import BuiltSpace, build, open_project
+from webui.cli.space.spacefile import read_spacefile
 
 yaml: Any = import_module("yaml")
 
@@ -64,7 +65,7 @@ def test_the_dockerfile_takes_the_spaces_python_user_and_port(clone: Clone, tmp_
 
 
 def test_gradios_sdk_is_refused_while_its_extras_do_not_go_with_the_lock_file(clone: Clone, tmp_path: Path) -> None:
-    with pytest.raises(SpaceProblem, match=r"sdk gradio cannot install .*mcp<2.* against mcp==2.*choose docker"):
+    with pytest.raises(CommandFailed, match=r"sdk gradio cannot install .*mcp<2.* against mcp==2.*choose docker"):
         built(clone('[runs_on]\nsdk = "gradio"\n'), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -91,7 +92,7 @@ def test_it_is_built_anew_over_itself_and_over_nothing_else(clone: Clone, tmp_pa
     other = tmp_path / "other"
     other.mkdir()
     (other / "letters.txt").write_text("x")
-    with pytest.raises(SpaceProblem, match="holds other files"):
+    with pytest.raises(CommandFailed, match="holds other files"):
         built(clone(), other)
     assert [path.name for path in other.iterdir()] == ["letters.txt"]
 
@@ -99,10 +100,10 @@ def test_it_is_built_anew_over_itself_and_over_nothing_else(clone: Clone, tmp_pa
 def test_a_secret_in_a_file_or_a_variable_that_the_studio_cannot_read_stops_it(clone: Clone, tmp_path: Path) -> None:
     root = clone('secrets = ["SEARCH_TOKEN"]\n')
     (root / "webui" / "notes.txt").write_text("my token is s3cr3t-t0ken")
-    with pytest.raises(SpaceProblem, match=r"webui/notes\.txt holds the value of SEARCH_TOKEN") as caught:
+    with pytest.raises(CommandFailed, match=r"webui/notes\.txt holds the value of SEARCH_TOKEN") as caught:
         built(root, tmp_path / "out", SEARCH_TOKEN="s3cr3t-t0ken")
     assert "s3cr3t" not in str(caught.value)
-    with pytest.raises(SpaceProblem, match="variables: AIVISTA_TEXT_TIMEOUT_S is 'soon'"):
+    with pytest.raises(CommandFailed, match="variables: AIVISTA_TEXT_TIMEOUT_S is 'soon'"):
         built(clone('[variables]\nAIVISTA_TEXT_TIMEOUT_S = "soon"\n'), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

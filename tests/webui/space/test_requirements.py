@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from webui.space.requirements import pinned_requirements, read_lock, refused_by_gradio_sdk
-from webui.space.spacefile import SpaceProblem
+from webui.cli.parser import CommandFailed
+from webui.cli.space.build import pinned_requirements, read_lock, refused_by_gradio_sdk
 
 ROOT = Path(__file__).parents[3]
 PROJECT = '[project]\ndependencies = ["a[x]>=1"]\n[project.optional-dependencies]\nmore = ["C_c"]\ndev = ["tool"]\n'
@@ -44,11 +44,11 @@ def test_what_the_project_runs_on_is_pinned_with_all_that_it_needs() -> None:
 
 
 def test_what_the_lock_file_or_the_project_lacks_is_told_of() -> None:
-    with pytest.raises(SpaceProblem, match=r"runs_on\.extras names nothing"):
+    with pytest.raises(CommandFailed, match=r"runs_on\.extras names nothing"):
         lines("nothing")
-    with pytest.raises(SpaceProblem, match=r"a is not in requirements\.lock"):
+    with pytest.raises(CommandFailed, match=r"a is not in requirements\.lock"):
         pinned_requirements("b==1\n", PROJECT)
-    with pytest.raises(SpaceProblem, match=r"line 2 of requirements\.lock"):
+    with pytest.raises(CommandFailed, match=r"line 2 of requirements\.lock"):
         read_lock("a==1\nb>=2\n")
 
 

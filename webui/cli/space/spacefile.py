@@ -10,6 +10,9 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from webui.cli.parser import CommandFailed
+from webui.place import CAP_TURN_USD, TURNS_AT_ONCE, TURNS_PER_VISITOR
+
 SPACEFILE = "Spacefile"
 
 Colour = Literal["red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray"]
@@ -25,18 +28,14 @@ _HOST = re.compile(r"(?!-)[a-z0-9-]+(\.[a-z0-9-]+)+")
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
 _DEBIAN_PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+")
 _EXTRA = re.compile(r"[a-z0-9][a-z0-9_-]*")
-_WORDS: dict[str, str] = {"extra_forbidden": "is not a field of a Spacefile", "missing": "is missing"}
+_SENTENCES = {"extra_forbidden": "is not a field of a Spacefile", "missing": "is missing"}
 
 
-class SpaceProblem(Exception):
-    """Why a Space cannot be described, built, pushed or checked, in one sentence for the person at the terminal."""
-
-
-class _Part(BaseModel):
+class _Table(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
 
 
-class RunsOn(_Part):
+class RunsOn(_Table):
     """What the Space runs on. `python` is `3.x` or `3.x.y`; `packages` are Debian's, `extras` this project's own.
 
     Hardware with a GPU is not offered: the studio computes nothing there.
@@ -65,19 +64,19 @@ class RunsOn(_Part):
         return self
 
 
-class Storage(_Part):
+class Storage(_Table):
     """Where the Space keeps what is made: a Storage Bucket of the Space's owner, at /data; without one, nowhere."""
 
     bucket: str | None = Field(default=None, pattern=f"^{_BUCKET.pattern}$")
 
 
-class Pays(_Part):
+class Pays(_Table):
     """Whose key is used. With `owner` it is the Space's, up to `cap_day_usd` for everybody together, each turn up to
     `cap_turn_usd`; visitors may bring their own beside it."""
 
     who: Literal["visitors", "owner"] = "visitors"
     cap_day_usd: float | None = Field(default=None, gt=0, allow_inf_nan=False, strict=False)
-    cap_turn_usd: float = Field(default=0.5, gt=0, allow_inf_nan=False, strict=False)
+    cap_turn_usd: float = Field(default=CAP_TURN_USD, gt=0, allow_inf_nan=False, strict=False)
 
     @model_validator(mode="after")
     def _has_a_cap(self) -> Self:
@@ -90,14 +89,14 @@ class Pays(_Part):
         return self
 
 
-class Limits(_Part):
+class Limits(_Table):
     """How much may be asked: turns at work at once, and turns of one visitor within ten minutes."""
 
-    turns_at_once: int = Field(default=8, ge=1, le=64)
-    turns_per_visitor: int = Field(default=20, ge=1, le=1000)
+    turns_at_once: int = Field(default=TURNS_AT_ONCE, ge=1, le=64)
+    turns_per_visitor: int = Field(default=TURNS_PER_VISITOR, ge=1, le=1000)
 
 
-class Spacefile(_Part):
+class Spacefile(_Table):
     """The whole description. Secrets are named, never given; variables are public, so they are.
 
     With `sign_in` visitors may sign in with Hugging Face, and find what is theirs in every browser.
@@ -177,27 +176,25 @@ class Spacefile(_Part):
 
 
 def read_spacefile(path: Path) -> Spacefile:
-    """Return the Spacefile. Raises SpaceProblem naming the field that cannot be used."""
+    """Return the Spacefile. Raises CommandFailed naming the field that cannot be used."""
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise SpaceProblem(f"there is no {path.name} in {path.parent}; run this in a clone of the project.") from None
+        raise CommandFailed(f"there is no {path.name} in {path.parent}; run this in a clone of the project.") from None
     except OSError as error:
-        raise SpaceProblem(f"{path} cannot be read ({error.strerror or error}).") from None
+        raise CommandFailed(f"{path} cannot be read ({error.strerror or error}).") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SpaceProblem(f"{path.name} is not TOML ({error}).") from None
+        raise CommandFailed(f"{path.name} is not TOML ({error}).") from None
     return spacefile_of(table)
 
 
 def spacefile_of(table: Mapping[str, object]) -> Spacefile:
-    """Return the Spacefile of a table. Raises SpaceProblem naming the field that cannot be used."""
+    """Return the Spacefile of a table. Raises CommandFailed naming the field that cannot be used."""
     try:
         return Spacefile.model_validate(dict(table))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(str(part) for part in first["loc"])
-        said = _WORDS.get(first["type"]) or first["msg"].removeprefix("Value error, ")
-        said = (
-            said.replace("Input should be", "must be").replace("String should", "must").replace("Value should", "must")
-        )
-        raise SpaceProblem(f"Spacefile: {f'{field} ' if field else ''}{said}.") from None
+        sentence = _SENTENCES.get(first["type"]) or first["msg"].removeprefix("Value error, ")
+        sentence = re.sub("^(Input|String|Value) should", "must", sentence)
+        raise CommandFailed(f"Spacefile: {f'{field} ' if field else ''}{sentence}.") from None
