@@ -42,18 +42,17 @@ def _run(flags: Namespace) -> int:
     settings = _settings(flags)
     if flags.command is None:
         return open_studio(flags, settings)
-    if flags.command == "mcp":
+    if flags.command in ("mcp", "token"):
         prepare(settings)
-        return _serve_mcp(flags, settings)
-    from webui.cli import housekeeping
-
-    if flags.command == "token":
-        prepare(settings)
-        return housekeeping.token(settings.home, flags)
-    prepare_log(settings)
-    if not settings.home.is_dir():
+    elif not settings.home.is_dir():
         raise CommandFailed(f"there is no folder {settings.home}; name the studio's with --home.")
-    return housekeeping.COMMANDS[flags.command](settings.home, flags)
+    else:
+        prepare_log(settings)
+    if flags.command == "mcp":
+        return _serve_mcp(flags, settings)
+    from webui.cli.housekeeping import COMMANDS
+
+    return COMMANDS[flags.command](settings.home, flags)
 
 
 def _settings(flags: Namespace) -> Settings:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -40,7 +40,7 @@ _PROBLEMS = {
 def gc(home: Path, flags: Namespace) -> int:
     """Remove what nothing needs; a dry run only says it, and returns 1 when there is something to remove."""
     report = Housekeeping(home).sweep(is_dry_run=flags.dry_run)
-    print("\n".join([*_sweep_lines(home, report), *_disk_lines(report.free_bytes)]))
+    _print(_sweep_lines(home, report), report.free_bytes)
     for problem in report.problems:
         print(f"aivista: {problem}", file=sys.stderr)
     return 1 if report.problems or (report.is_dry_run and not report.is_empty) else 0
@@ -49,7 +49,7 @@ def gc(home: Path, flags: Namespace) -> int:
 def check(home: Path, _flags: Namespace) -> int:
     """Look through everything, and say what is wrong."""
     report = Housekeeping(home).check()
-    print("\n".join([*_check_lines(home, report), *_disk_lines(report.free_bytes)]))
+    _print(_check_lines(home, report), report.free_bytes)
     return 0 if report.is_fine else 1
 
 
@@ -88,27 +88,21 @@ def token(home: Path, flags: Namespace) -> int:
     if flags.action == "list":
         for listed in file.hashes():
             print(listed)
-        return 0
-    if name is None:
+    elif name is None:
         raise CommandFailed(f"name whose token it is: aivista token {flags.action} NAME")
-    if flags.action == "new":
+    elif flags.action == "new":
         try:
             print(file.new(name))
         except TokenNameRefused as problem:
             raise CommandFailed(str(problem)) from None
-        return 0
-    if not file.remove(name):
+    elif file.remove(name):
+        print(f"The token of {name} is removed.")
+    else:
         raise CommandFailed(f"there is no token named {name}")
-    print(f"The token of {name} is removed.")
     return 0
 
 
-COMMANDS: dict[str, Callable[[Path, Namespace], int]] = {
-    "gc": gc,
-    "check": check,
-    "backup": backup,
-    "restore": restore,
-}
+COMMANDS = {"gc": gc, "check": check, "backup": backup, "restore": restore, "token": token}
 
 
 def _sweep_lines(home: Path, report: SweepReport) -> list[str]:
@@ -150,10 +144,10 @@ def _check_lines(home: Path, report: CheckReport) -> Iterable[str]:
         yield "Everything is fine."
 
 
-def _disk_lines(free_bytes: int | None) -> list[str]:
-    if free_bytes is None or free_bytes >= _NEARLY_FULL_BYTES:
-        return []
-    return [f"The disk is nearly full: {free_bytes / 1e6:.0f} MB are left."]
+def _print(lines: Iterable[str], free_bytes: int | None) -> None:
+    print("\n".join(lines))
+    if free_bytes is not None and free_bytes < _NEARLY_FULL_BYTES:
+        print(f"The disk is nearly full: {free_bytes / 1e6:.0f} MB are left.")
 
 
 def _files(name: str, totals: FileTotals) -> str:

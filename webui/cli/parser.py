@@ -9,12 +9,72 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from webui.root_path import ROOT_PATH
 
 _LANGUAGES = ("en", "zh-CN")
 BUILT_SPACE = Path("build") / "space"
+# Each command in a line, and as its own help describes it.
+_COMMANDS = (
+    (
+        "space",
+        "put the studio on Hugging Face, as the Spacefile says",
+        "Put the studio on Hugging Face, as the Spacefile of a clone of the project says. Exit code 0: done; 1: the "
+        "check found something wrong; 2: it cannot run.",
+    ),
+    (
+        "gc",
+        "remove for good what was deleted 30 days ago, and files that nothing names",
+        "Remove for good what was deleted 30 days ago, and files that nothing names. Safe while a studio runs. Exit "
+        "code 0: done; 1: something could not be removed, or a dry run found something; 2: it cannot run.",
+    ),
+    (
+        "check",
+        "look for damage in what is kept, and change nothing",
+        "Look for damage in what is kept, and change nothing: the database, every picture, the indexes. Exit code 0: "
+        "all is well; 1: something is damaged or missing; 2: it cannot run.",
+    ),
+    (
+        "backup",
+        "back up the database, and verify the backup",
+        "Back up the database, verify the backup, and remove old ones: the newest three stay, one for each of the last "
+        "seven days and one for each of the last four weeks. Safe while a studio runs, which does the same once a day. "
+        "Exit code 0: done; 2: it cannot be done.",
+    ),
+    (
+        "restore",
+        "list the backups, or go back to one",
+        "List the backups, or go back to one. Pictures that only the newer database knows are kept; that database is "
+        "set aside. End the studio first. Exit code 0: done; 2: it cannot be done.",
+    ),
+    (
+        "token",
+        "make, list or remove tokens of the HTTP API",
+        "Make, list or remove tokens of the HTTP API. A new one is shown once; the studio keeps its hash. Exit code 0: "
+        "done; 2: it cannot be done.",
+    ),
+    (
+        "mcp",
+        "serve other programs' agents, as an MCP server",
+        "Serve the studio's tools and pictures to another program's agent by the Model Context Protocol: on its pipes, "
+        "or with --http at an address. Exit code 0: done; 2: it cannot run.",
+    ),
+)
+_SPACE_COMMANDS = (
+    ("build", "write the Space's folder", "Write the Space's folder."),
+    (
+        "check",
+        "build it, start it as a Space would, and use it once",
+        "Build the Space, start it in this environment with a Space's variables, and use its page once.",
+    ),
+    (
+        "push",
+        "create the Space, or bring it up to date",
+        "Create the Space, or bring it up to date: its files, secrets, variables, hardware and storage. The token is "
+        "the one of `hf auth login`, or of HF_TOKEN.",
+    ),
+)
 
 
 class CommandFailed(Exception):
@@ -113,88 +173,29 @@ def _add_visitors(parser: argparse.ArgumentParser) -> None:
 
 def _add_commands(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="instead of opening the studio")
-    space = commands.add_parser(
-        "space",
-        help="put the studio on Hugging Face, as the Spacefile says",
-        description="Put the studio on Hugging Face, as the Spacefile of a clone of the project says. Exit code 0: "
-        "done; 1: the check found something wrong; 2: it cannot run.",
+    added = {name: commands.add_parser(name, help=brief, description=more) for name, brief, more in _COMMANDS}
+    added["gc"].add_argument("--dry-run", action="store_true", help="tell what would be removed, and remove nothing")
+    folder: dict[str, Any] = {"metavar": "FOLDER", "type": Path}
+    added["backup"].add_argument("--to", **folder, help="another folder than backups in the studio's own")
+    added["restore"].add_argument("name", nargs="?", help="the backup, as it is listed; without it they are listed")
+    added["restore"].add_argument("--from", dest="folder", **folder, help="where the backups are")
+    added["token"].add_argument("action", choices=("new", "list", "remove"))
+    added["token"].add_argument("name", nargs="?", help="who has it; what is made with it belongs to that name")
+    http = "serve streamable HTTP at http://HOST:PORT/mcp (default: standard input and output)"
+    added["mcp"].add_argument("--http", type=_address, metavar="HOST:PORT", help=http)
+    space = added.pop("space").add_subparsers(
+        dest="space_command", metavar="COMMAND", required=True, title="what to do"
     )
-    gc = commands.add_parser(
-        "gc",
-        help="remove for good what was deleted 30 days ago, and files that nothing names",
-        description="Remove for good what was deleted 30 days ago, and files that nothing names. Safe while a studio "
-        "runs. Exit code 0: done; 1: something could not be removed, or a dry run found something; 2: it cannot run.",
-    )
-    gc.add_argument("--dry-run", action="store_true", help="tell what would be removed, and remove nothing")
-    check = commands.add_parser(
-        "check",
-        help="look for damage in what is kept, and change nothing",
-        description="Look for damage in what is kept, and change nothing: the database, every picture, the indexes. "
-        "Exit code 0: all is well; 1: something is damaged or missing; 2: it cannot run.",
-    )
-    backup = commands.add_parser(
-        "backup",
-        help="back up the database, and verify the backup",
-        description="Back up the database, verify the backup, and remove old ones: the newest three stay, one for each "
-        "of the last seven days and one for each of the last four weeks. Safe while a studio runs, which does the same "
-        "once a day. Exit code 0: done; 2: it cannot be done.",
-    )
-    backup.add_argument("--to", metavar="FOLDER", type=Path, help="another folder than backups in the studio's own")
-    restore = commands.add_parser(
-        "restore",
-        help="list the backups, or go back to one",
-        description="List the backups, or go back to one. Pictures that only the newer database knows are kept; that "
-        "database is set aside. End the studio first. Exit code 0: done; 2: it cannot be done.",
-    )
-    restore.add_argument("name", nargs="?", help="the backup, as it is listed; without it they are listed")
-    restore.add_argument("--from", dest="folder", metavar="FOLDER", type=Path, help="where the backups are")
-    token = commands.add_parser(
-        "token",
-        help="make, list or remove tokens of the HTTP API",
-        description="Make, list or remove tokens of the HTTP API. A new one is shown once; the studio keeps its hash. "
-        "Exit code 0: done; 2: it cannot be done.",
-    )
-    token.add_argument("action", choices=("new", "list", "remove"))
-    token.add_argument("name", nargs="?", help="who has it; what is made with it belongs to that name")
-    mcp = commands.add_parser(
-        "mcp",
-        help="serve other programs' agents, as an MCP server",
-        description="Serve the studio's tools and pictures to another program's agent by the Model Context Protocol: "
-        "on its pipes, or with --http at an address. Exit code 0: done; 2: it cannot run.",
-    )
-    mcp.add_argument(
-        "--http",
-        type=_address,
-        metavar="HOST:PORT",
-        help="serve streamable HTTP at http://HOST:PORT/mcp (default: standard input and output)",
-    )
-    for command in (gc, check, backup, restore, token, mcp):
+    for command in added.values():
         # Before the command it is given to the studio: that one must not be overwritten by none here.
         command.add_argument("--home", metavar="FOLDER", default=argparse.SUPPRESS, help="where everything is kept")
-    _add_space_commands(space)
-
-
-def _add_space_commands(space: argparse.ArgumentParser) -> None:
-    commands = space.add_subparsers(dest="space_command", metavar="COMMAND", required=True, title="what to do")
-    build = commands.add_parser("build", help="write the Space's folder", description="Write the Space's folder.")
-    build.add_argument("--out", metavar="DIR", type=Path, help=f"the folder (default: {BUILT_SPACE})")
-    check = commands.add_parser(
-        "check",
-        help="build it, start it as a Space would, and use it once",
-        description="Build the Space, start it in this environment with a Space's variables, and use its page once.",
-    )
-    push = commands.add_parser(
-        "push",
-        help="create the Space, or bring it up to date",
-        description="Create the Space, or bring it up to date: its files, secrets, variables, hardware and storage. "
-        "The token is the one of `hf auth login`, or of HF_TOKEN.",
-    )
-    push.add_argument("--repo", metavar="NAME", help="OWNER/NAME or NAME (default: yours, under the title)")
-    push.add_argument("--dry-run", action="store_true", help="tell what would be done, and change nothing")
-    for command in (build, check, push):
-        command.add_argument(
-            "--project", metavar="DIR", type=Path, default=Path(), help="the clone (default: this folder)"
-        )
+    added = {name: space.add_parser(name, help=brief, description=more) for name, brief, more in _SPACE_COMMANDS}
+    added["build"].add_argument("--out", metavar="DIR", type=Path, help=f"the folder (default: {BUILT_SPACE})")
+    added["push"].add_argument("--repo", metavar="NAME", help="OWNER/NAME or NAME (default: yours, under the title)")
+    added["push"].add_argument("--dry-run", action="store_true", help="tell what would be done, and change nothing")
+    clone: dict[str, Any] = {"metavar": "DIR", "type": Path, "default": Path()}
+    for command in added.values():
+        command.add_argument("--project", **clone, help="the clone (default: this folder)")
 
 
 def _port(text: str) -> int:

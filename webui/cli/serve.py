@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import logging
 import os
@@ -26,7 +27,6 @@ from webui.place import CAP_TURN_USD, TURNS_AT_ONCE, TURNS_PER_VISITOR, Place
 
 if TYPE_CHECKING:
     from agent import Settings
-    from webui.app import Server
 
 # How long threads that are still at work may take when everything else has ended.
 _THREADS_S = 3.0
@@ -36,21 +36,16 @@ def check_port(host: str, port: int) -> None:
     """Try to take the port, so that a port in use is known before the heavy imports. Raises CommandFailed."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    except OSError:
-        raise CommandFailed(f"the host {host} is not an address of this machine.") from None
-    with socket.socket(family, kind, protocol) as probe:
-        if os.name == "posix":
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
+        with socket.socket(family, kind, protocol) as probe:
+            if os.name == "posix":
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
-        except PermissionError:
-            raise CommandFailed(
-                f"port {port} needs more rights than yours; choose one above 1023 with --port."
-            ) from None
-        except OSError as error:
-            if "assign" in str(error).lower():
-                raise CommandFailed(f"the host {host} is not an address of this machine.") from None
-            raise CommandFailed(f"port {port} on {host} is in use; choose another one with --port.") from None
+    except PermissionError:
+        raise CommandFailed(f"port {port} needs more rights than yours; choose one above 1023 with --port.") from None
+    except OSError as error:
+        if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+            raise CommandFailed(f"the host {host} is not an address of this machine.") from None
+        raise CommandFailed(f"port {port} on {host} is in use; choose another one with --port.") from None
 
 
 def prepare(settings: Settings) -> None:
@@ -169,9 +164,8 @@ def place_of(flags: Namespace, settings: Settings) -> Place | None:
     is_reached = flags.share or settings.is_public or flags.host not in LOOPBACK
     if flags.single_user or not is_reached:
         return None
-    cap_day_usd, sponsor = flags.visitors_spend, None
-    if cap_day_usd is not None:
-        sponsor = Sponsor(cap_day_usd=cap_day_usd, cap_turn_usd=min(CAP_TURN_USD, cap_day_usd))
+    spend = flags.visitors_spend
+    sponsor = None if spend is None else Sponsor(cap_day_usd=spend, cap_turn_usd=min(CAP_TURN_USD, spend))
     limits = TurnLimits(turns_at_once=TURNS_AT_ONCE, turns_per_visitor=TURNS_PER_VISITOR)
     return Place(frozenset(flags.domain), limits, sponsor)
 
@@ -199,28 +193,24 @@ def _serve(flags: Namespace, settings: Settings, signals: _Signals, space: Place
         url = server.start()
         print(f"Aivista is open at {url}", flush=True)
         if flags.share:
-            _share(server)
+            server.share()
+            if server.share_failure:
+                problem = f"no share link could be had ({server.share_failure}); the page is local only."
+                print(f"aivista: {problem}", file=sys.stderr)
+            else:
+                print(f"Shared at {server.share_url}", flush=True)
         if place is not None and space is None:
             print(f"Open it as yourself, with all that is yours: {server.operator_url}", flush=True)
         if password and password != flags.password:
             print(f"Visitors sign in with the password {password}", flush=True)
-        if sys.stdout.isatty() and _has_display():
+        has_display = (
+            sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+        )
+        if sys.stdout.isatty() and has_display:
             webbrowser.open(url if place is None else server.operator_url)
         signals.ended.wait()
     finally:
         server.close(signals.hurried)
-
-
-def _share(server: Server) -> None:
-    server.share()
-    if server.share_failure:
-        print(f"aivista: no share link could be had ({server.share_failure}); the page is local only.", file=sys.stderr)
-    else:
-        print(f"Shared at {server.share_url}", flush=True)
-
-
-def _has_display() -> bool:
-    return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
 def _end_soon() -> None:

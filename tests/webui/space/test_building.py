@@ -15,14 +15,14 @@ from packaging.requirements import Requirement
 from tests.support import commands
 from tests.webui.space.conftest import Clone
 from webui.cli.parser import CommandFailed
-from webui.cli.space.build import BuiltSpace, build, open_project
+from webui.cli.space.build import BuiltSpace, build
 from webui.cli.space.spacefile import read_spacefile
 
 yaml: Any = import_module("yaml")
 
 
 def built(root: Path, out: Path, **environ: str) -> BuiltSpace:
-    return build(open_project(root), out, environ)
+    return build(root, out, environ)
 
 
 def front_matter(space: BuiltSpace) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def test_the_whole_program_is_in_it_and_knows_its_version(clone: Clone, tmp_path
     assert [name for name in names if "__pycache__" in name or name.startswith((".", "tests"))] == []
     ast.parse((space.folder / "app.py").read_text("utf-8"))
     [found] = metadata.distributions(path=[str(space.folder)])
-    assert (found.name, found.version) == ("aivista", open_project(tmp_path / "clone").version)
+    assert (found.name, found.version) == ("aivista", metadata.version("aivista"))
 
 
 def test_the_dockerfile_takes_the_spaces_python_user_and_port(clone: Clone, tmp_path: Path) -> None:

@@ -8,8 +8,9 @@ import pytest
 
 from tests.page import run_command
 from tests.webui.space.conftest import Clone
-from webui.cli.space.build import build, open_project
+from webui.cli.space.build import build
 from webui.cli.space.check import check, space_environment
+from webui.cli.space.spacefile import read_spacefile
 
 
 def test_the_studio_works_as_a_space(clone: Clone) -> None:
@@ -35,17 +36,16 @@ SERVER = "import os, http.server as h\n{first}\nh.test(h.SimpleHTTPRequestHandle
 def test_what_is_wrong_with_a_running_page_is_said(
     clone: Clone, tmp_path: Path, capsys: pytest.CaptureFixture[str], first: str, fault: str
 ) -> None:
-    project = open_project(clone())
-    built = build(project, tmp_path / "space", {})
+    built = build(clone(), tmp_path / "space", {})
     (built.folder / "app.py").write_text(SERVER.format(first=first))
-    assert not check(built, project.spacefile, tmp_path)
+    assert not check(built, tmp_path)
     assert capsys.readouterr().out.splitlines()[-1] == fault
 
 
 def test_each_sdk_gets_its_own_variables(clone: Clone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GEMINI_API_KEY", "AIza-of-the-developer")
     for sdk, port_variable in (("docker", "PORT"), ("gradio", "GRADIO_SERVER_PORT")):
-        spacefile = open_project(clone(f'[variables]\nA = "b"\n[runs_on]\nsdk = "{sdk}"\n')).spacefile
-        variables = space_environment(spacefile, tmp_path, 7861)
+        root = clone(f'[variables]\nA = "b"\n[runs_on]\nsdk = "{sdk}"\n')
+        variables = space_environment(read_spacefile(root / "Spacefile"), tmp_path, 7861)
         assert (variables[port_variable], variables["SPACE_HOST"]) == ("7861", "aivista-check-studio.hf.space")
         assert ("SYSTEM" in variables, "GEMINI_API_KEY" in variables, variables["A"]) == (sdk == "gradio", False, "b")

@@ -17,21 +17,21 @@ def run_command(flags: Namespace) -> int:
     """
     # Read when huggingface_hub is imported.
     os.environ.update(HF_HUB_DISABLE_PROGRESS_BARS="1", HF_HUB_DISABLE_TELEMETRY="1")
-    from webui.cli.space.build import build, open_project
+    from webui.cli.space.build import build
 
-    project = open_project(flags.project.absolute())
+    root = flags.project.absolute()
     if flags.space_command == "build":
-        built = build(project, (flags.out or project.root / BUILT_SPACE).absolute(), os.environ)
-        print(f"Built {built.folder}: {built.summary}.")
+        built = build(root, (flags.out or root / BUILT_SPACE).absolute(), os.environ)
+        print(f"Built {built.folder}: {built}.")
         return 0
     with tempfile.TemporaryDirectory(prefix="aivista-space-") as folder:
-        built = build(project, Path(folder) / "space", os.environ)
+        built = build(root, Path(folder) / "space", os.environ)
         if flags.space_command == "check":
             from webui.cli.space.check import check
 
-            print(f"build: {built.summary}", flush=True)
-            return 0 if check(built, project.spacefile, Path(folder)) else 1
+            print(f"build: {built}", flush=True)
+            return 0 if check(built, Path(folder)) else 1
         from webui.cli.space.hub import push
 
-        push(built, project.spacefile, os.environ, repo=flags.repo, is_dry_run=flags.dry_run)
+        push(built, os.environ, repo=flags.repo, is_dry_run=flags.dry_run)
     return 0

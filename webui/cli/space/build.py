@@ -6,13 +6,13 @@ import json
 import re
 import shutil
 import tomllib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from agent import Settings, SettingsError
@@ -22,7 +22,7 @@ from webui.cli.space.spacefile import SPACEFILE, Spacefile, read_spacefile
 LOCK = "requirements.lock"
 _PACKAGES = ("agent", "webui")
 _MARK = "Made by `aivista space build`"
-_PINNED = re.compile(r"([A-Za-z0-9._-]+)==(\S+)(?:\s*;\s*(.+))?")
+_PINNED = re.compile(r"([A-Za-z0-9._-]+)==(\S+)(?:\s*;.+)?")
 _VIA = re.compile(r"\s+#\s+(?:via\b)?\s*(\S.*)?")
 _APP = f'''\
 """Starts Aivista on this Space. {_MARK} from the Spacefile: change that one, and build again."""
@@ -63,89 +63,62 @@ _WHO_PAYS = {
 
 
 @dataclass(frozen=True)
-class Project:
-    """A clone of the project, and what its Spacefile says."""
-
-    root: Path
-    spacefile: Spacefile
-    version: str
-
-
-@dataclass(frozen=True)
 class BuiltSpace:
-    """A Space's folder: its files, as paths under it in the order of their names."""
+    """A Space's folder: what it was built from, and its files, as paths under it in the order of their names."""
 
+    spacefile: Spacefile
     folder: Path
     files: tuple[Path, ...]
 
-    @property
-    def summary(self) -> str:
-        """How many files there are and what they take together, in words."""
+    def __str__(self) -> str:
         size_bytes = sum((self.folder / file).stat().st_size for file in self.files)
         return f"{len(self.files)} files, {size_bytes / 1e6:.1f} MB"
 
 
-@dataclass
+@dataclass(frozen=True)
 class Pin:
-    """A line of the lock file: a version, for some platforms or all, and which packages wanted it."""
+    """A version in the lock file, the line as pip reads it, and which packages wanted it."""
 
     name: str
     version: str
-    marker: str
+    line: str
     wanted_by: set[str] = field(default_factory=set)
 
-    @property
-    def line(self) -> str:
-        """The line as pip reads it."""
-        return f"{self.name}=={self.version}" + (f" ; {self.marker}" if self.marker else "")
 
+def build(root: Path, out: Path, environ: Mapping[str, str]) -> BuiltSpace:
+    """Write the Space of a clone of the project into a folder; one that was built there before is made anew.
 
-def open_project(root: Path) -> Project:
-    """Return the project in a folder. Raises CommandFailed when that is no clone of it, or its Spacefile is wrong."""
+    `environ` is looked at for the values of secrets, none of which may be in a file. Raises CommandFailed when `root`
+    is no clone, its Spacefile is wrong, `out` holds something else, or the Space could not run.
+    """
     spacefile = read_spacefile(root / SPACEFILE)
     for name in (LOCK, "pyproject.toml", *_PACKAGES):
         if not (root / name).exists():
             raise CommandFailed(f"there is no {name} in {root}; run this in a clone of the project.")
-    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return Project(root, spacefile, project["version"])
-
-
-def build(project: Project, out: Path, environ: Mapping[str, str]) -> BuiltSpace:
-    """Write the Space's folder and return it; a folder that was built before is made anew.
-
-    `environ` is looked at for the values of secrets, none of which may be in a file. Raises CommandFailed when the
-    folder holds something else, or the Space could not run.
-    """
-    pins = _requirements(project)
+    files = _generated_files(root, spacefile)
     try:
-        Settings.from_env(project.spacefile.variables, home=Path("/data"))
+        Settings.from_env(spacefile.variables, home=Path("/data"))
     except SettingsError as error:
         raise CommandFailed(f"Spacefile: variables: {error}") from None
     _make_empty(out)
-    for name, text in _generated_files(project, pins).items():
-        path = out / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8", newline="\n")
-    for file in _sources(project.root):
-        target = out / file
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(project.root / file, target)
-    built = BuiltSpace(out, tuple(sorted(path.relative_to(out) for path in out.rglob("*") if path.is_file())))
-    _check_for_secrets(built, project.spacefile, environ)
-    return built
-
-
-def _requirements(project: Project) -> list[Pin]:
-    """Return the pins of what the Space installs. Raises CommandFailed when its SDK could not install them."""
-    lock, pyproject = ((project.root / name).read_text(encoding="utf-8") for name in (LOCK, "pyproject.toml"))
-    extras = {*project.spacefile.runs_on.extras, *(("accounts",) if project.spacefile.sign_in else ())}
-    pins = pinned_requirements(lock, pyproject, sorted(extras))
-    if project.spacefile.runs_on.sdk == "gradio" and (refused := refused_by_gradio_sdk(pins)):
-        raise CommandFailed(
-            f"Spacefile: runs_on.sdk gradio cannot install {LOCK}, because it adds gradio[oauth,mcp] "
-            f"({'; '.join(refused)}); choose docker."
-        )
-    return pins
+    for name, text in files.items():
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        (out / name).write_text(text, encoding="utf-8", newline="\n")
+    for path in (path for package in _PACKAGES for path in (root / package).rglob("*")):
+        source = path.relative_to(root)
+        is_left_out = any(part == "__pycache__" or part.startswith(".") for part in source.parts)
+        if path.is_file() and not path.is_symlink() and not is_left_out:
+            (out / source).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, out / source)
+    written = tuple(sorted(path.relative_to(out) for path in out.rglob("*") if path.is_file()))
+    secrets = {name: environ.get(name, "").encode() for name in (*spacefile.secrets, "HF_TOKEN")}
+    for file in written:
+        content = (out / file).read_bytes()
+        for name, value in secrets.items():
+            if len(value) >= 8 and value in content:
+                shutil.rmtree(out)
+                raise CommandFailed(f"{file} holds the value of {name}; take it out before this is published.")
+    return BuiltSpace(spacefile, out, written)
 
 
 def pinned_requirements(lock: str, pyproject: str, extras: Collection[str] = ()) -> list[Pin]:
@@ -157,7 +130,7 @@ def pinned_requirements(lock: str, pyproject: str, extras: Collection[str] = ())
     project: dict[str, Any] = tomllib.loads(pyproject)["project"]
     lines: list[str] = list(project["dependencies"])
     optional: dict[str, list[str]] = project.get("optional-dependencies", {})
-    for extra in extras:
+    for extra in sorted(extras):
         if extra not in optional:
             raise CommandFailed(
                 f"Spacefile: runs_on.extras names {extra}, which {', '.join(sorted(optional))} are not."
@@ -178,9 +151,9 @@ def read_lock(text: str) -> list[Pin]:
         if not line.strip() or line.startswith("#"):
             continue
         if line[0].isspace() and (via := _VIA.fullmatch(line)) and pins:
-            pins[-1].wanted_by |= {via[1]} if via[1] else set()
+            pins[-1].wanted_by.update(filter(None, [via[1]]))
         elif pinned := _PINNED.fullmatch(line):
-            pins.append(Pin(canonicalize_name(pinned[1]), pinned[2], pinned[3] or ""))
+            pins.append(Pin(canonicalize_name(pinned[1]), pinned[2], line))
         else:
             raise CommandFailed(f"line {number} of {LOCK} pins no version; make it anew as .ci/check says.")
     return pins
@@ -190,20 +163,11 @@ def refused_by_gradio_sdk(pins: Sequence[Pin]) -> list[str]:
     """Return why Gradio's SDK cannot install these pins: it adds the extras `oauth` and `mcp`, with their bounds."""
     return [
         f"{wanted.name}{wanted.specifier} against {wanted.name}=={pin.version}"
-        for wanted in _requirements_of_gradio_extras()
+        for wanted in map(Requirement, metadata.requires("gradio") or ())
+        if wanted.marker and any(wanted.marker.evaluate({"extra": extra}) for extra in ("oauth", "mcp"))
         for pin in pins
         if pin.name == canonicalize_name(wanted.name) and not wanted.specifier.contains(pin.version, prereleases=True)
     ]
-
-
-def _requirements_of_gradio_extras() -> Iterator[Requirement]:
-    for line in metadata.requires("gradio") or ():
-        try:
-            wanted = Requirement(line)
-        except InvalidRequirement:
-            continue
-        if wanted.marker and any(wanted.marker.evaluate({"extra": extra}) for extra in ("oauth", "mcp")):
-            yield wanted
 
 
 def _make_empty(out: Path) -> None:
@@ -219,19 +183,26 @@ def _make_empty(out: Path) -> None:
         raise CommandFailed(f"{out} cannot be made ({error.strerror or error}).") from None
 
 
-def _generated_files(project: Project, pins: Sequence[Pin]) -> dict[str, str]:
-    """Return the files that are no copies, by name."""
-    spacefile, runs_on = project.spacefile, project.spacefile.runs_on
+def _generated_files(root: Path, spacefile: Spacefile) -> dict[str, str]:
+    """Return the files that are no copies of sources, by name. Raises CommandFailed when the Space's SDK could not
+    install what the project runs on."""
+    runs_on = spacefile.runs_on
+    lock, pyproject, text = ((root / name).read_text("utf-8") for name in (LOCK, "pyproject.toml", SPACEFILE))
+    pins = pinned_requirements(lock, pyproject, {*runs_on.extras, *(["accounts"] if spacefile.sign_in else [])})
+    if runs_on.sdk == "gradio" and (refused := refused_by_gradio_sdk(pins)):
+        raise CommandFailed(
+            f"Spacefile: runs_on.sdk gradio cannot install {LOCK}, because it adds gradio[oauth,mcp] "
+            f"({'; '.join(refused)}); choose docker."
+        )
+    version = tomllib.loads(pyproject)["project"]["version"]
     files = {
-        SPACEFILE: (project.root / SPACEFILE).read_text(encoding="utf-8"),
+        SPACEFILE: text,
         "README.md": _readme(spacefile, next(pin.version for pin in pins if pin.name == "gradio")),
         "app.py": _APP,
         "packages.txt": "".join(f"{name}\n" for name in runs_on.packages),
         "requirements.txt": f"# {_MARK} from {LOCK}.\n" + "".join(f"{pin.line}\n" for pin in pins),
         # The sources lie beside app.py and are not installed; this tells them their version.
-        f"aivista-{project.version}.dist-info/METADATA": (
-            f"Metadata-Version: 2.1\nName: aivista\nVersion: {project.version}\n"
-        ),
+        f"aivista-{version}.dist-info/METADATA": f"Metadata-Version: 2.1\nName: aivista\nVersion: {version}\n",
     }
     if runs_on.sdk == "docker":
         packages = _INSTALL_PACKAGES if runs_on.packages else ""
@@ -268,22 +239,3 @@ def _readme(spacefile: Spacefile, gradio_version: str) -> str:
     about = spacefile.short_description or "A chat studio for pictures"
     who_pays = _WHO_PAYS[spacefile.pays.who].format(cap=spacefile.pays.cap_day_usd or 0)
     return "\n".join(("---", *matter, "---", "", f"# {spacefile.title}", "", f"{about}.", "", who_pays, ""))
-
-
-def _sources(root: Path) -> Iterator[Path]:
-    for package in _PACKAGES:
-        for path in (root / package).rglob("*"):
-            file = path.relative_to(root)
-            is_left_out = any(part == "__pycache__" or part.startswith(".") for part in file.parts)
-            if path.is_file() and not path.is_symlink() and not is_left_out:
-                yield file
-
-
-def _check_for_secrets(built: BuiltSpace, spacefile: Spacefile, environ: Mapping[str, str]) -> None:
-    secrets = {name: environ.get(name, "").encode() for name in (*spacefile.secrets, "HF_TOKEN")}
-    for file in built.files:
-        content = (built.folder / file).read_bytes()
-        for name, value in secrets.items():
-            if len(value) >= 8 and value in content:
-                shutil.rmtree(built.folder)
-                raise CommandFailed(f"{file} holds the value of {name}; take it out before this is published.")

@@ -32,12 +32,12 @@ _OWNER, _NAME = "aivista-check", "studio"
 _HOST = f"{_OWNER}-{_NAME}.hf.space"
 
 
-def check(built: BuiltSpace, spacefile: Spacefile, folder: Path) -> bool:
+def check(built: BuiltSpace, folder: Path) -> bool:
     """Start a built Space, use it once and end it; return whether all is well. Each step is printed with its seconds.
 
     `folder` is for what it writes, and for a HOME that it must not write to.
     """
-    with _running(built, spacefile, folder) as space:
+    with _running(built, folder) as space:
         steps: list[tuple[str, Callable[[], str]]] = [("start", space.wait), ("use", space.use), ("end", space.end)]
         for name, step in steps:
             started = time.monotonic()
@@ -104,7 +104,7 @@ class _Space:
 
 
 @contextmanager
-def _running(built: BuiltSpace, spacefile: Spacefile, folder: Path) -> Iterator[_Space]:
+def _running(built: BuiltSpace, folder: Path) -> Iterator[_Space]:
     """Run `app.py` in this environment. HOME cannot be written where that can be had: on a Space the image belongs to
     another user."""
     home, log = folder / "home", folder / "log"
@@ -117,7 +117,7 @@ def _running(built: BuiltSpace, spacefile: Spacefile, folder: Path) -> Iterator[
         process = subprocess.Popen(
             [sys.executable, "app.py"],
             cwd=built.folder,
-            env=space_environment(spacefile, home, port),
+            env=space_environment(built.spacefile, home, port),
             stdout=output,
             stderr=subprocess.STDOUT,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -25,18 +25,22 @@ _KEPT_FILES = frozenset({".gitattributes"})
 _MESSAGE = "Bring the Space up to date with aivista space push"
 # What each changes on the Hub, in words, and what changes it.
 _Steps = list[tuple[str, Callable[[], object]]]
+_REFUSALS = {
+    401: "the Hub does not know the token; get another one and run `hf auth login`.",
+    402: "the Hub wants the owner of {about} to pay for this kind of Space; see its billing settings.",
+    403: "the token may not write to {about}; use one with the right to write there.",
+    429: "the Hub asks to slow down; try again in a few minutes.",
+}
 
 
-def push(
-    built: BuiltSpace, spacefile: Spacefile, environ: Mapping[str, str], *, repo: str | None, is_dry_run: bool
-) -> None:
+def push(built: BuiltSpace, environ: Mapping[str, str], *, repo: str | None, is_dry_run: bool) -> None:
     """Create the Space or bring it up to date, printing each step; a dry run asks the Hub and prints, but changes
     nothing.
 
     The token is huggingface_hub's own to find. Raises CommandFailed when there is none, when a secret's value is
     neither in `environ` nor on the Space, and when the Hub refuses.
     """
-    token = get_token()
+    spacefile, token = built.spacefile, get_token()
     if token is None:
         raise CommandFailed("there is no token for Hugging Face: run `hf auth login`, or set HF_TOKEN.")
     api = HfApi(token=token, library_name="aivista")
@@ -46,9 +50,12 @@ def push(
         name = repo or re.sub(r"[^a-z0-9]+", "-", spacefile.title.lower()).strip("-") or "aivista"
         repo_id = name if "/" in name else f"{account}/{name}"
     secrets = {name: environ[name] for name in spacefile.secrets if environ.get(name)}
-    wanted = _Wanted(api, repo_id, spacefile, built, secrets)
+    wanted = _Wanted(api, repo_id, built, secrets)
     with _one_sentence(repo_id):
         is_there = api.repo_exists(repo_id, repo_type="space")
+        there = api.get_space_secrets(repo_id).keys() if is_there else ()
+        if missing := [name for name in spacefile.secrets if name not in secrets and name not in there]:
+            raise CommandFailed(f"the Spacefile names the secret {missing[0]}, which your environment does not hold.")
         steps = wanted.updating() if is_there else wanted.creating()
         for what, change in steps:
             if not is_dry_run:
@@ -56,8 +63,8 @@ def push(
             print(f"{'would ' if is_dry_run else ''}{what}", flush=True)
         if not steps:
             print("everything is up to date", flush=True)
-        if is_there and spacefile.pays.who == "visitors":
-            for key in sorted(api.get_space_secrets(repo_id).keys() & set(KEYS)):
+        if spacefile.pays.who == "visitors":
+            for key in sorted(set(KEYS).intersection(there)):
                 print(f"The Space still holds the secret {key}; the studio does not use it, because visitors pay.")
     print(f"{'The Space is to be' if is_dry_run else 'The Space is'} at {api.endpoint}/spaces/{repo_id}", flush=True)
 
@@ -72,26 +79,15 @@ def _one_sentence(about: str) -> Iterator[None]:
     except HFValidationError:
         raise CommandFailed(f"{about} is no name for a Space; use OWNER/NAME.") from None
     except HfHubHTTPError as error:
-        raise CommandFailed(_refusal(about, error)) from None
+        reason = " ".join((error.server_message or "").split())
+        status = error.response.status_code
+        if status in _REFUSALS:
+            raise CommandFailed(_REFUSALS[status].format(about=about)) from None
+        raise CommandFailed(f"the Hub refuses with {status}{f' ({reason})' if reason else ''}.") from None
     except (httpx2.HTTPError, OSError) as error:
         raise CommandFailed(f"the Hub cannot be reached ({type(error).__name__}); try again later.") from None
     except ValueError as error:
         raise CommandFailed(f"the Hub refuses the README ({' '.join(str(error).split())}).") from None
-
-
-def _refusal(about: str, error: HfHubHTTPError) -> str:
-    match error.response.status_code:
-        case 401:
-            return "the Hub does not know the token; get another one and run `hf auth login`."
-        case 402:
-            return f"the Hub wants the owner of {about} to pay for this kind of Space; see its billing settings."
-        case 403:
-            return f"the token may not write to {about}; use one with the right to write there."
-        case 429:
-            return "the Hub asks to slow down; try again in a few minutes."
-        case status:
-            reason = " ".join((error.server_message or "").split())
-            return f"the Hub refuses with {status}{f' ({reason})' if reason else ''}."
 
 
 @dataclass(frozen=True)
@@ -101,9 +97,13 @@ class _Wanted:
 
     api: HfApi
     repo_id: str
-    spacefile: Spacefile
     built: BuiltSpace
     secrets: Mapping[str, str]
+
+    @property
+    def spacefile(self) -> Spacefile:
+        """What describes the Space."""
+        return self.built.spacefile
 
     @property
     def volumes(self) -> list[Volume]:
@@ -113,9 +113,8 @@ class _Wanted:
         return [Volume(type="bucket", source=f"{owner}/{bucket}", mount_path=_DATA)] if bucket else []
 
     def creating(self) -> _Steps:
-        """Return the steps that make the Space. Raises CommandFailed when the value of a secret is not at hand."""
+        """Return the steps that make the Space."""
         spacefile, runs_on = self.spacefile, self.spacefile.runs_on
-        self._require_secrets(there=())
         create = partial(
             self.api.create_repo,
             self.repo_id,
@@ -136,9 +135,8 @@ class _Wanted:
         return [*self._bucket(), (f"{what} with {', '.join(also)}" if also else what, create), *self._commit({})]
 
     def updating(self) -> _Steps:
-        """Return the steps that bring the Space up to date. Raises CommandFailed when a secret's value is nowhere."""
+        """Return the steps that bring the Space up to date."""
         api, repo_id, runs_on = self.api, self.repo_id, self.spacefile.runs_on
-        self._require_secrets(there=api.get_space_secrets(repo_id).keys())
         # What the Hub holds cannot be read, so it cannot be compared.
         steps: _Steps = [
             (f"set secret {name}", partial(api.add_space_secret, repo_id, name, value))
@@ -163,11 +161,6 @@ class _Wanted:
             steps.append((f"mount {missing[0].source} at {_DATA}", partial(api.set_space_volumes, repo_id, volumes)))
         tree = api.list_repo_tree(repo_id, recursive=True, repo_type="space")
         return steps + self._commit({file.path: file.blob_id for file in tree if isinstance(file, RepoFile)})
-
-    def _require_secrets(self, there: Collection[str]) -> None:
-        missing = [name for name in self.spacefile.secrets if name not in self.secrets and name not in there]
-        if missing:
-            raise CommandFailed(f"the Spacefile names the secret {missing[0]}, which your environment does not hold.")
 
     def _bucket(self) -> _Steps:
         return [

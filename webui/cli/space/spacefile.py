@@ -6,9 +6,9 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from webui.cli.parser import CommandFailed
 from webui.place import CAP_TURN_USD, TURNS_AT_ONCE, TURNS_PER_VISITOR
@@ -24,11 +24,21 @@ _NAME = re.compile(r"[A-Z][A-Z0-9_]{0,99}")
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD")
 # Set by the Space itself, or said elsewhere in the Spacefile.
 _TAKEN = re.compile(r"(SPACE_\w+|SYSTEM|PORT|HOME|PATH|PYTHON\w*|GRADIO_\w+|AIVISTA_(HOME|PUBLIC|CAP_\w+))")
-_HOST = re.compile(r"(?!-)[a-z0-9-]+(\.[a-z0-9-]+)+")
-_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
-_DEBIAN_PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+")
-_EXTRA = re.compile(r"[a-z0-9][a-z0-9_-]*")
+_NO_PACKAGE = "must hold names of packages, and {!r} is none"
+_NO_HOST = "must hold host names such as studio.example.org, and {!r} is none"
 _SENTENCES = {"extra_forbidden": "is not a field of a Spacefile", "missing": "is missing"}
+
+
+def _each(pattern: str, otherwise: str) -> AfterValidator:
+    """Require each of a list to match the pattern. `otherwise` is the sentence about one that does not."""
+
+    def check(values: list[str]) -> list[str]:
+        for value in values:
+            if not re.fullmatch(pattern, value):
+                raise ValueError(otherwise.format(value))
+        return values
+
+    return AfterValidator(check)
 
 
 class _Table(BaseModel):
@@ -45,17 +55,8 @@ class RunsOn(_Table):
     python: str = Field(default="3.11", pattern=r"^3\.(1[1-9]|[2-9][0-9])(\.[0-9]{1,2})?$")
     hardware: Literal["cpu-basic", "cpu-upgrade"] = "cpu-basic"
     sleep_after_s: int | None = Field(default=None, ge=60)
-    packages: list[str] = Field(default_factory=list)
-    extras: list[str] = Field(default_factory=list)
-
-    @field_validator("packages", "extras")
-    @classmethod
-    def _names(cls, value: list[str], info: Any) -> list[str]:
-        pattern = _DEBIAN_PACKAGE if info.field_name == "packages" else _EXTRA
-        for name in value:
-            if not pattern.fullmatch(name):
-                raise ValueError(f"must hold names of packages, and {name!r} is none")
-        return value
+    packages: Annotated[list[str], _each(r"[a-z0-9][a-z0-9+.-]+", _NO_PACKAGE)] = Field(default_factory=list)
+    extras: Annotated[list[str], _each(r"[a-z0-9][a-z0-9_-]*", _NO_PACKAGE)] = Field(default_factory=list)
 
     @model_validator(mode="after")
     def _sleeps_where_it_may(self) -> Self:
@@ -67,7 +68,7 @@ class RunsOn(_Table):
 class Storage(_Table):
     """Where the Space keeps what is made: a Storage Bucket of the Space's owner, at /data; without one, nowhere."""
 
-    bucket: str | None = Field(default=None, pattern=f"^{_BUCKET.pattern}$")
+    bucket: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,95}$")
 
 
 class Pays(_Table):
@@ -110,7 +111,7 @@ class Spacefile(_Table):
     license: str = Field(default="apache-2.0", pattern=r"^[a-z0-9.-]+$")
     private: bool = False
     sign_in: bool = False
-    domains: list[str] = Field(default_factory=list)
+    domains: Annotated[list[str], _each(r"(?!-)[a-z0-9-]+(\.[a-z0-9-]+)+", _NO_HOST)] = Field(default_factory=list)
     secrets: list[str] = Field(default_factory=list)
     variables: dict[str, str] = Field(default_factory=dict)
     runs_on: RunsOn = RunsOn()
@@ -130,14 +131,6 @@ class Spacefile(_Table):
     def _an_emoji(cls, value: str) -> str:
         if any(sign.isalnum() or sign.isspace() or ord(sign) < 0x200D for sign in value):
             raise ValueError("must be an emoji")
-        return value
-
-    @field_validator("domains")
-    @classmethod
-    def _hosts(cls, value: list[str]) -> list[str]:
-        for host in value:
-            if not _HOST.fullmatch(host):
-                raise ValueError(f"must hold host names such as studio.example.org, and {host!r} is none")
         return value
 
     @field_validator("secrets")
