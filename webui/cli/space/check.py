@@ -9,9 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -33,83 +31,11 @@ _HOST = f"{_OWNER}-{_NAME}.hf.space"
 
 
 def check(built: BuiltSpace, folder: Path) -> bool:
-    """Start a built Space, use it once and end it; return whether all is well. Each step is printed with its seconds.
-
-    `folder` is for what it writes, and for a HOME that it must not write to.
-    """
-    with _running(built, folder) as space:
-        steps: list[tuple[str, Callable[[], str]]] = [("start", space.wait), ("use", space.use), ("end", space.end)]
-        for name, step in steps:
-            started = time.monotonic()
-            try:
-                done = step()
-            except CommandFailed as fault:
-                print(f"{name}: {fault}", flush=True)
-                return False
-            print(f"{name}: {done} ({time.monotonic() - started:.1f} s)", flush=True)
-    return True
-
-
-@dataclass(frozen=True)
-class _Space:
-    """A Space's `app.py` at work. Each method raises CommandFailed with what is not as it must be."""
-
-    process: subprocess.Popen[bytes]
-    port: int
-    home: Path
-    log: Path
-
-    def wait(self) -> str:
-        """Wait until the port is taken, as Hugging Face does."""
-        until = time.monotonic() + _START_S
-        while time.monotonic() < until:
-            if (code := self.process.poll()) is not None:
-                raise CommandFailed(f"app.py ended: {self._last_line() or f'exit code {code}'}")
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return "fine"
-            time.sleep(0.05)
-        raise CommandFailed(f"app.py took more than {_START_S} s")
-
-    def use(self) -> str:
-        """Ask for the page as Hugging Face's proxy does, be turned away as a stranger, and have a picture drawn."""
-        url = f"http://127.0.0.1:{self.port}"
-        proxied = {"Host": _HOST, "X-Forwarded-Proto": "https", "X-Forwarded-Host": _HOST}
-        page = httpx2.get(url, headers=proxied, timeout=_ANSWER_S)
-        _require(page.status_code == 200, f"the page answers with {page.status_code}")
-        for mark in ("HttpOnly", "SameSite=None", "Secure", "Partitioned"):
-            _require(mark in page.headers.get("set-cookie", ""), f"the cookie is not marked {mark}")
-        policy = page.headers.get("content-security-policy", "")
-        _require(all(site in policy for site in EMBEDDERS), "Hugging Face may not show the page inside of its own")
-        _require("http://127.0.0.1" not in page.text, "the page names an address of this machine")
-        status = httpx2.get(url, headers={"Host": "elsewhere.example"}, timeout=_ANSWER_S).status_code
-        _require(status == 403, f"a foreign host name is answered with {status}")
-        width, height = _draw(url)
-        return f"the page, a stranger, a picture of {width} × {height} pixels"
-
-    def end(self) -> str:
-        """End it as Hugging Face does."""
-        self.process.send_signal(signal.SIGTERM)
-        try:
-            code = self.process.wait(_END_S)
-        except subprocess.TimeoutExpired:
-            raise CommandFailed("it does not end when it is told to") from None
-        is_quiet = "Traceback" not in self.log.read_text("utf-8")
-        _require(code == 0 and is_quiet, f"it ended with exit code {code}: {self._last_line()}")
-        _require(not any(self.home.iterdir()), "it writes to HOME, which cannot be written on a Space")
-        return "fine"
-
-    def _last_line(self) -> str:
-        return (self.log.read_text("utf-8").strip().splitlines() or [""])[-1]
-
-
-@contextmanager
-def _running(built: BuiltSpace, folder: Path) -> Iterator[_Space]:
-    """Run `app.py` in this environment. HOME cannot be written where that can be had: on a Space the image belongs to
-    another user."""
+    """Start a built Space in this environment, use it once and end it; return whether all is well. Each step is printed
+    with its seconds. `folder` is for what it writes, and for its HOME."""
     home, log = folder / "home", folder / "log"
-    home.mkdir()
-    home.chmod(0o500)
+    # On a Space the image belongs to another user, so that HOME cannot be written.
+    home.mkdir(mode=0o500)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
@@ -121,12 +47,86 @@ def _running(built: BuiltSpace, folder: Path) -> Iterator[_Space]:
             stdout=output,
             stderr=subprocess.STDOUT,
         )
+    steps = {
+        "start": partial(_wait, process, port, log),
+        "use": partial(_use, f"http://127.0.0.1:{port}"),
+        "end": partial(_end, process, home, log),
+    }
     try:
-        yield _Space(process, port, home, log)
+        for name, step in steps.items():
+            started = time.monotonic()
+            done = step()
+            print(f"{name}: {done} ({time.monotonic() - started:.1f} s)", flush=True)
+    except CommandFailed as fault:
+        print(f"{name}: {fault}", flush=True)
+        return False
     finally:
         process.kill()
         process.wait()
-        home.chmod(0o700)
+    return True
+
+
+def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> str:
+    """Wait until the port is taken, as Hugging Face does. Raises CommandFailed when it never is."""
+    until = time.monotonic() + _START_S
+    while time.monotonic() < until:
+        if (code := process.poll()) is not None:
+            raise CommandFailed(f"app.py ended: {_last_line(log) or f'exit code {code}'}")
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return "fine"
+        time.sleep(0.05)
+    raise CommandFailed(f"app.py took more than {_START_S} s")
+
+
+def _use(url: str) -> str:
+    """Ask for the page as Hugging Face's proxy does, be turned away as a stranger, and have a picture drawn; return
+    what was done. Raises CommandFailed at the first thing that is not as it must be."""
+    proxied = {"Host": _HOST, "X-Forwarded-Proto": "https", "X-Forwarded-Host": _HOST}
+    page = httpx2.get(url, headers=proxied, timeout=_ANSWER_S)
+    _require(page.status_code == 200, f"the page answers with {page.status_code}")
+    for mark in ("HttpOnly", "SameSite=None", "Secure", "Partitioned"):
+        _require(mark in page.headers.get("set-cookie", ""), f"the cookie is not marked {mark}")
+    policy = page.headers.get("content-security-policy", "")
+    _require(all(site in policy for site in EMBEDDERS), "Hugging Face may not show the page inside of its own")
+    _require("http://127.0.0.1" not in page.text, "the page names an address of this machine")
+    status = httpx2.get(url, headers={"Host": "elsewhere.example"}, timeout=_ANSWER_S).status_code
+    _require(status == 403, f"a foreign host name is answered with {status}")
+    gradio_client: Any = import_module("gradio_client")
+    client = gradio_client.Client(url, verbose=False)
+    try:
+        answer = client.predict(message={"text": _PROMPT, "files": []}, api_name="/chat")
+    finally:
+        client.close()
+    _require(bool(answer["done"]) and not answer["error"], f"the turn failed: {answer['error']}")
+    _require(len(answer["pictures"]) == 1, f"{len(answer['pictures'])} pictures came instead of one")
+    got = httpx2.get(answer["pictures"][0]["url"], timeout=_ANSWER_S)
+    _require(got.status_code == 200, f"the picture's link answers with {got.status_code}")
+    with Image.open(io.BytesIO(got.content)) as picture:
+        picture.load()
+        return f"the page, a stranger, a picture of {picture.width} × {picture.height} pixels"
+
+
+def _end(process: subprocess.Popen[bytes], home: Path, log: Path) -> str:
+    """End it as Hugging Face does. Raises CommandFailed when it does not end well, or wrote to HOME."""
+    process.send_signal(signal.SIGTERM)
+    try:
+        code = process.wait(_END_S)
+    except subprocess.TimeoutExpired:
+        raise CommandFailed("it does not end when it is told to") from None
+    is_quiet = "Traceback" not in log.read_text("utf-8")
+    _require(code == 0 and is_quiet, f"it ended with exit code {code}: {_last_line(log)}")
+    _require(not any(home.iterdir()), "it writes to HOME, which cannot be written on a Space")
+    return "fine"
+
+
+def _last_line(log: Path) -> str:
+    return (log.read_text("utf-8").strip().splitlines() or [""])[-1]
+
+
+def _require(is_so: bool, otherwise: str) -> None:
+    if not is_so:
+        raise CommandFailed(otherwise)
 
 
 def space_environment(spacefile: Spacefile, home: Path, port: int) -> dict[str, str]:
@@ -155,25 +155,3 @@ def space_environment(spacefile: Spacefile, home: Path, port: int) -> dict[str, 
             "GRADIO_THEME": "huggingface",
         }
     return {**kept, **spacefile.variables, **common, **by_sdk}
-
-
-def _draw(url: str) -> tuple[int, int]:
-    """Run one turn through the endpoint `/chat`; return the size of the picture in pixels."""
-    gradio_client: Any = import_module("gradio_client")
-    client = gradio_client.Client(url, verbose=False)
-    try:
-        answer = client.predict(message={"text": _PROMPT, "files": []}, api_name="/chat")
-    finally:
-        client.close()
-    _require(bool(answer["done"]) and not answer["error"], f"the turn failed: {answer['error']}")
-    _require(len(answer["pictures"]) == 1, f"{len(answer['pictures'])} pictures came instead of one")
-    got = httpx2.get(answer["pictures"][0]["url"], timeout=_ANSWER_S)
-    _require(got.status_code == 200, f"the picture's link answers with {got.status_code}")
-    with Image.open(io.BytesIO(got.content)) as picture:
-        picture.load()
-        return picture.size
-
-
-def _require(is_so: bool, otherwise: str) -> None:
-    if not is_so:
-        raise CommandFailed(otherwise)

@@ -31,9 +31,9 @@ def start(path: Path) -> int:
 
 
 def _run(path: Path) -> int:
-    with ExitStack() as until_the_end:
+    with ExitStack() as stack:
         kept = kept_home()
-        home = kept or Path(until_the_end.enter_context(tempfile.TemporaryDirectory(prefix="aivista-home-")))
+        home = kept or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="aivista-home-")))
         spacefile = read_spacefile(path)
         settings = settings_of(spacefile, os.environ, home)
         place = place_of(spacefile, os.environ, is_kept=kept is not None)
