@@ -15,7 +15,7 @@ import threading
 import time
 import webbrowser
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from secrets import token_urlsafe
@@ -78,8 +78,9 @@ def prepare_log(settings: Settings) -> None:
         logging.getLogger(name).addFilter(redacting)
 
 
-def open_studio(flags: Namespace, settings: Settings, space: Place | None = None) -> int:
-    """Serve the page until the process is told to end; return the exit code. `space` is the Space that it serves.
+def open_studio(flags: Namespace, settings: Settings, space: Callable[[], Place] | None = None) -> int:
+    """Serve the page until the process is told to end; return the exit code. `space` returns the Space
+    that it serves, once Gradio may be imported.
 
     Raises CommandFailed when the home cannot be written, and AivistaError when the records cannot be opened.
     """
@@ -170,14 +171,14 @@ def place_of(flags: Namespace, settings: Settings) -> Place | None:
     return Place(frozenset(flags.domain), limits, sponsor)
 
 
-def _serve(flags: Namespace, settings: Settings, signals: _Signals, space: Place | None) -> None:
+def _serve(flags: Namespace, settings: Settings, signals: _Signals, space: Callable[[], Place] | None) -> None:
     # A public link gets a password unless it shall have none.
     password = "" if flags.no_password else flags.password or (token_urlsafe(9) if flags.share else "")
     with _garbage_collector_off():
         import_gradio()
         from webui.app import LaunchOptions, Server
 
-        place = space or place_of(flags, settings)
+        place = space() if space is not None else place_of(flags, settings)
         options = LaunchOptions(
             host=flags.host,
             port=flags.port,

@@ -9,6 +9,7 @@ import pytest
 from starlette.datastructures import Headers
 
 from tests.support.cases import each_case
+from tests.support.children import run_child
 from tests.support.tables import table
 from webui.cli.space.run import EMBEDDERS, host_of, kept_home, place_of, port_of, settings_of
 from webui.cli.space.spacefile import spacefile_of
@@ -47,6 +48,10 @@ def test_the_owners_keys_are_left_out_where_visitors_pay_and_used_where_the_spac
     # A server that wants no key may serve everybody.
     keyless = {name: value for name, value in KEYED_SERVER.items() if not name.endswith("KEY")}
     assert settings_of(spacefile_of(LEAST), keyless, tmp_path).openai is not None
+
+
+def test_gradio_is_not_imported_before_its_environment_is_set() -> None:
+    assert run_child("import sys, webui.cli.space.run; print('gradio' in sys.modules)").stdout == "False\n"
 
 
 def rules() -> HostRules:

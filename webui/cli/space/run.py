@@ -8,11 +8,11 @@ import sqlite3
 import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
+from functools import partial
 from ipaddress import IPv4Address
 from pathlib import Path
 
 from agent import Settings, Sponsor, TurnLimits
-from webui.accounts import Issuer
 from webui.cli.parser import exit_code_of, read_flags
 from webui.cli.serve import open_studio
 from webui.cli.space.spacefile import Spacefile, read_spacefile
@@ -36,11 +36,10 @@ def _run(path: Path) -> int:
         home = kept or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="aivista-home-")))
         spacefile = read_spacefile(path)
         settings = settings_of(spacefile, os.environ, home)
-        place = place_of(spacefile, os.environ, is_kept=kept is not None)
         # With it Gradio would look for changes of the program that are sent to a running Space.
         os.environ.pop("SYSTEM", None)
         flags = read_flags(["--host", EVERYWHERE, "--port", str(port_of(os.environ))])
-        return open_studio(flags, settings, place)
+        return open_studio(flags, settings, partial(place_of, spacefile, os.environ, is_kept=kept is not None))
 
 
 def host_of(environ: Mapping[str, str]) -> str:
@@ -59,6 +58,9 @@ def port_of(environ: Mapping[str, str]) -> int:
 
 def place_of(spacefile: Spacefile, environ: Mapping[str, str], *, is_kept: bool) -> Place:
     """Return where the studio is: at the Space's own host and the Spacefile's domains, inside Hugging Face's page."""
+    # It leads to Gradio, which reads the environment when it is imported.
+    from webui.accounts import Issuer
+
     pays, sponsor = spacefile.pays, None
     if pays.cap_day_usd is not None:
         sponsor = Sponsor(cap_day_usd=pays.cap_day_usd, cap_turn_usd=pays.cap_turn_usd)
