@@ -92,7 +92,8 @@ def sentences() -> list[re.Pattern[str]]:
     words = tomllib.loads((ROOT / "webui/locales/en.toml").read_text("utf-8"))
     said = [*error_sentences().values()]
     said += [sentence for group in words.values() for sentence in group.values()]
-    said += re.findall(r'Unusable\(f?"([^"]+)"', (ROOT / "webui/cli.py").read_text("utf-8"))
+    for file in (ROOT / "webui/cli").rglob("*.py"):
+        said += re.findall(r'CommandFailed\(\s*f?"([^"]+)"', file.read_text("utf-8"))
     return [re.compile(re.sub(r"\\{[^}]*\\}", ".+?", re.escape(one))) for one in said]
 
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from starlette.middleware import Middleware
 
-from agent import MAX_UPLOAD_MEGABYTES, AivistaError, Settings, Sponsor, Studio, TurnLimits
+from agent import MAX_UPLOAD_MEGABYTES, AivistaError, Settings, Studio
 from webui.accounts import Accounts
 from webui.api.mounting import api_mounts
 from webui.closing import Ending
@@ -31,12 +31,12 @@ from webui.page_assets import Preloads, asset_routes, head_html
 from webui.page_fill import PageFill
 from webui.page_gate.gate import House, PageGate
 from webui.page_gate.limits import Limits
+from webui.place import Place
 from webui.previews import preview_routes
 from webui.reports import report_routes
 from webui.root_path import RootPath
 from webui.sessions import open_sessions
 from webui.sign_in import SignIn, WayIn
-from webui.space.place import Place
 from webui.theme import aivista_theme
 from webui.trace_routes import trace_routes
 from webui.version_routes import version_routes
@@ -69,18 +69,14 @@ def as_reached(settings: Settings, options: LaunchOptions) -> Settings:
     place = options.place
     if place is None and options.host in LOOPBACK and not (options.is_shared or options.names):
         return settings
-    changed = {"is_public": True, "lends_keys": place is None or place.pays.who == "owner"}
+    changed = {"is_public": True, "lends_keys": place is None or place.sponsor is not None}
     return settings.model_copy(update=changed)
 
 
 def _studio_of(settings: Settings, place: Place | None) -> Studio:
     if place is None:
         return Studio(settings, sketch_pace_s=SKETCH_PACE_S)
-    limits, pays = TurnLimits(**place.limits.model_dump()), place.pays
-    sponsor = (
-        Sponsor(cap_day_usd=pays.cap_day_usd, cap_turn_usd=pays.cap_turn_usd) if pays.cap_day_usd is not None else None
-    )
-    return Studio(settings, sketch_pace_s=SKETCH_PACE_S, limits=limits, sponsor=sponsor)
+    return Studio(settings, sketch_pace_s=SKETCH_PACE_S, limits=place.limits, sponsor=place.sponsor)
 
 
 def host_rules(options: LaunchOptions) -> HostRules:

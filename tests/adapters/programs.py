@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from webui.cli import read_flags
+from webui.cli.parser import read_flags
 from webui.health import ALIVE
 from webui.sessions import COOKIE
 

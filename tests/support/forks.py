@@ -68,9 +68,9 @@ def _end(code: int) -> NoReturn:
 def _import_all() -> None:
     # A look for garbage is at all there is, and nothing of what is imported is any.
     gc.disable()
-    from webui import cli
+    from webui.cli.serve import import_gradio
 
-    cli._import_gradio()
+    import_gradio()
     import_module("webui.app")
     for name in _AT_THE_FIRST_TURN:
         import_module(name)

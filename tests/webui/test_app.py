@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from starlette.datastructures import Headers
 
-from agent import Settings
+from agent import Settings, Sponsor
+from tests.adapters.programs import read_flags
 from tests.support.cases import each_case
 from tests.support.children import run_child
 from webui.app import LaunchOptions, as_reached, host_rules
-from webui.space.place import Place, place_of_visitors
-from webui.space.spacefile import Pays
+from webui.cli.serve import place_of
+from webui.place import Place
 
 
-def place(host: str = "127.0.0.1", **chosen: Any) -> Place | None:
+def place(*flags: str) -> Place | None:
     """Return what flags make of a studio on one's own machine."""
-    unless: dict[str, Any] = {"is_public": False, "is_single_user": False, "visitors_spend_usd": None}
-    return place_of_visitors(host, **(unless | chosen))
+    return place_of(read_flags(flags), Settings(home=Path("home")))
 
 
-PAID = place(is_public=True, visitors_spend_usd=0.2)
+PAID = place("--share", "--visitors-spend", "0.2")
 NAMED = frozenset({"studio.example.org"})
 
 
@@ -35,8 +34,8 @@ NAMED = frozenset({"studio.example.org"})
         (LaunchOptions(host="192.168.1.5"), True, True),
         (LaunchOptions(names=NAMED), True, True),
         # Visitors bring their own key, unless the operator allows theirs up to a cap.
-        (LaunchOptions(is_shared=True, place=place(is_public=True)), True, False),
-        (LaunchOptions(place=place(host="0.0.0.0")), True, False),
+        (LaunchOptions(is_shared=True, place=place("--share")), True, False),
+        (LaunchOptions(place=place("--host", "0.0.0.0")), True, False),
         (LaunchOptions(place=PAID), True, True),
     ],
 )
@@ -49,11 +48,11 @@ def test_whoever_can_be_reached_by_others_is_public_and_lends_its_key_to_nobody_
 
 
 def test_others_come_by_a_link_or_an_address_and_spend_what_they_are_allowed() -> None:
-    assert [place(), place("0.0.0.0", is_single_user=True), place(is_single_user=True, is_public=True)] == [None] * 3
-    visited = place(is_public=True)
+    assert [place(), place("--host", "0.0.0.0", "--single-user"), place("--single-user", "--share")] == [None] * 3
+    visited = place("--share")
     assert visited is not None
     assert PAID is not None
-    assert (visited.pays, PAID.pays) == (Pays(), Pays(who="owner", cap_day_usd=0.2, cap_turn_usd=0.2))
+    assert (visited.sponsor, PAID.sponsor) == (None, Sponsor(cap_day_usd=0.2, cap_turn_usd=0.2))
     settings = Settings.from_env({"AIVISTA_PUBLIC": "on"}, home=Path("home"))
     assert as_reached(settings, LaunchOptions()).is_public
 
@@ -72,7 +71,7 @@ def test_others_come_by_a_link_or_an_address_and_spend_what_they_are_allowed() -
         (LaunchOptions(), ("LOCALHOST", "[::1]:7860"), ("127.0.0.1.evil.test", "192.168.1.5:7860")),
         (LaunchOptions(host="Studio.lan"), ("studio.lan:7860",), ("other.lan:7860",)),
         (LaunchOptions(names=NAMED), ("studio.example.org",), ("192.168.1.5:7860",)),
-        (LaunchOptions(host="0.0.0.0", place=place(is_public=True)), ("studio.lan",), ()),
+        (LaunchOptions(host="0.0.0.0", place=place("--share")), ("studio.lan",), ()),
     ],
 )
 def test_where_all_are_the_operator_a_name_that_merely_points_at_the_studio_opens_nothing(

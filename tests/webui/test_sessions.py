@@ -178,11 +178,11 @@ import logging, sys
 from pathlib import Path
 from pydantic import SecretStr
 from agent.settings import Settings
-from webui.cli import _prepare_log
+from webui.cli.serve import prepare_log
 from webui.kept_key import KeptKey
 
 KeptKey(Path(sys.argv[1])).keep(SecretStr("the-one-that-is-kept"))
-_prepare_log(Settings(home=Path(sys.argv[1]), gemini_api_key=SecretStr("a-key-of-no-shape")))
+prepare_log(Settings(home=Path(sys.argv[1]), gemini_api_key=SecretStr("a-key-of-no-shape")))
 import uvicorn
 uvicorn.Config(app=None, log_level="warning")
 logging.getLogger("agent.somewhere").error("it was %s and %s", "a-key-of-no-shape", "the-one-that-is-kept")

@@ -14,14 +14,36 @@ from packaging.requirements import Requirement
 
 from tests.support import commands
 from tests.webui.space.conftest import Clone
-from webui.space.building import BuiltSpace, build, open_project
-from webui.space.spacefile import SpaceProblem, read_spacefile
+from webui.cli.parser import CommandFailed
+from webui.cli.space.build import BuiltSpace, build, pinned_requirements, read_lock, refused_by_gradio_sdk
+from webui.cli.space.spacefile import read_spacefile
 
 yaml: Any = import_module("yaml")
+ROOT = Path(__file__).parents[3]
+PROJECT = '[project]\ndependencies = ["a[x]>=1"]\n[project.optional-dependencies]\nmore = ["C_c"]\ndev = ["tool"]\n'
+LOCK = """\
+# made by a tool
+a==1.0
+    # via aivista (pyproject.toml)
+b==2.0 ; python_full_version < '3.12'
+    # via
+    #   a
+    #   tool
+b==2.1 ; python_full_version >= '3.12'
+    # via a
+c-c==3
+    # via aivista (pyproject.toml)
+d==4
+    # via b
+tool==5
+    # via aivista (pyproject.toml)
+toy==6
+    # via tool
+"""
 
 
 def built(root: Path, out: Path, **environ: str) -> BuiltSpace:
-    return build(open_project(root), out, environ)
+    return build(root, out, environ)
 
 
 def front_matter(space: BuiltSpace) -> dict[str, Any]:
@@ -54,7 +76,7 @@ def test_the_whole_program_is_in_it_and_knows_its_version(clone: Clone, tmp_path
     assert [name for name in names if "__pycache__" in name or name.startswith((".", "tests"))] == []
     ast.parse((space.folder / "app.py").read_text("utf-8"))
     [found] = metadata.distributions(path=[str(space.folder)])
-    assert (found.name, found.version) == ("aivista", open_project(tmp_path / "clone").version)
+    assert (found.name, found.version) == ("aivista", metadata.version("aivista"))
 
 
 def test_the_dockerfile_takes_the_spaces_python_user_and_port(clone: Clone, tmp_path: Path) -> None:
@@ -64,7 +86,7 @@ def test_the_dockerfile_takes_the_spaces_python_user_and_port(clone: Clone, tmp_
 
 
 def test_gradios_sdk_is_refused_while_its_extras_do_not_go_with_the_lock_file(clone: Clone, tmp_path: Path) -> None:
-    with pytest.raises(SpaceProblem, match=r"sdk gradio cannot install .*mcp<2.* against mcp==2.*choose docker"):
+    with pytest.raises(CommandFailed, match=r"sdk gradio cannot install .*mcp<2.* against mcp==2.*choose docker"):
         built(clone('[runs_on]\nsdk = "gradio"\n'), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -91,7 +113,7 @@ def test_it_is_built_anew_over_itself_and_over_nothing_else(clone: Clone, tmp_pa
     other = tmp_path / "other"
     other.mkdir()
     (other / "letters.txt").write_text("x")
-    with pytest.raises(SpaceProblem, match="holds other files"):
+    with pytest.raises(CommandFailed, match="holds other files"):
         built(clone(), other)
     assert [path.name for path in other.iterdir()] == ["letters.txt"]
 
@@ -99,10 +121,10 @@ def test_it_is_built_anew_over_itself_and_over_nothing_else(clone: Clone, tmp_pa
 def test_a_secret_in_a_file_or_a_variable_that_the_studio_cannot_read_stops_it(clone: Clone, tmp_path: Path) -> None:
     root = clone('secrets = ["SEARCH_TOKEN"]\n')
     (root / "webui" / "notes.txt").write_text("my token is s3cr3t-t0ken")
-    with pytest.raises(SpaceProblem, match=r"webui/notes\.txt holds the value of SEARCH_TOKEN") as caught:
+    with pytest.raises(CommandFailed, match=r"webui/notes\.txt holds the value of SEARCH_TOKEN") as caught:
         built(root, tmp_path / "out", SEARCH_TOKEN="s3cr3t-t0ken")
     assert "s3cr3t" not in str(caught.value)
-    with pytest.raises(SpaceProblem, match="variables: AIVISTA_TEXT_TIMEOUT_S is 'soon'"):
+    with pytest.raises(CommandFailed, match="variables: AIVISTA_TEXT_TIMEOUT_S is 'soon'"):
         built(clone('[variables]\nAIVISTA_TEXT_TIMEOUT_S = "soon"\n'), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -114,3 +136,37 @@ def test_the_command_says_what_it_built_and_refuses_in_a_sentence(clone: Clone, 
     os.unlink(root / "requirements.lock")
     told = f"aivista: there is no requirements.lock in {root}; run this in a clone of the project.\n"
     assert commands.refused(*flags) == told
+
+
+def pins_of(*extras: str) -> list[str]:
+    return [pin.line for pin in pinned_requirements(LOCK, PROJECT, extras)]
+
+
+def test_what_the_project_runs_on_is_pinned_with_all_that_it_needs() -> None:
+    twice = ["b==2.0 ; python_full_version < '3.12'", "b==2.1 ; python_full_version >= '3.12'"]
+    assert pins_of() == ["a==1.0", *twice, "d==4"]
+    assert pins_of("more") == ["a==1.0", *twice, "c-c==3", "d==4"]
+
+
+def test_what_the_lock_file_or_the_project_lacks_is_told_of() -> None:
+    with pytest.raises(CommandFailed, match=r"runs_on\.extras names nothing"):
+        pins_of("nothing")
+    with pytest.raises(CommandFailed, match=r"a is not in requirements\.lock"):
+        pinned_requirements("b==1\n", PROJECT)
+    with pytest.raises(CommandFailed, match=r"line 2 of requirements\.lock"):
+        read_lock("a==1\nb>=2\n")
+
+
+def test_the_projects_own_lock_file_gives_what_is_installed_and_no_tool() -> None:
+    pins = pinned_requirements(*((ROOT / name).read_text("utf-8") for name in ("requirements.lock", "pyproject.toml")))
+    versions = {pin.name: pin.version for pin in pins}
+    assert {"gradio", "google-genai", "mcp", "lancedb"} <= versions.keys()
+    assert not {"pytest", "mypy", "ruff", "playwright", "openai", "aivista"} & versions.keys()
+    assert metadata.version("gradio") == versions["gradio"]
+
+
+def test_gradios_own_extras_are_held_against_the_pins() -> None:
+    bounds = next(line for line in metadata.requires("gradio") or () if line.startswith("mcp"))
+    assert "<2" in bounds
+    assert any(one.endswith("against mcp==2.3.0") for one in refused_by_gradio_sdk(read_lock("mcp==2.3.0\n")))
+    assert refused_by_gradio_sdk(read_lock("mcp==1.25.0\npydantic==2.12.5\n")) == []

@@ -9,11 +9,11 @@ import pytest
 from starlette.datastructures import Headers
 
 from tests.support.cases import each_case
+from tests.support.children import run_child
 from tests.support.tables import table
+from webui.cli.space.run import EMBEDDERS, host_of, kept_home, place_of, port_of, settings_of
+from webui.cli.space.spacefile import spacefile_of
 from webui.guard import LOOPBACK, HostRules
-from webui.space.place import EMBEDDERS, SpaceRun, kept_home
-from webui.space.spacefile import spacefile_of
-from webui.space.starting import place_of, settings_of
 
 LEAST: dict[str, object] = {"title": "Foxes", "emoji": "🦊", "color_from": "red", "color_to": "gray"}
 OWNER: dict[str, object] = {"secrets": ["GEMINI_API_KEY"], "pays": {"who": "owner", "cap_day_usd": 5.0}}
@@ -26,8 +26,7 @@ KEYED_SERVER = {
 
 @pytest.mark.parametrize(("environ", "host", "port"), table("doors")["spaces"])
 def test_a_space_is_known_by_its_variables(environ: dict[str, str], host: str, port: int) -> None:
-    run = SpaceRun.from_env(environ)
-    assert (run.host, run.port) == (host, port)
+    assert (host_of(environ), port_of(environ)) == (host, port)
 
 
 def test_storage_that_is_there_is_the_home_and_private_and_what_cannot_be_written_is_none(tmp_path: Path) -> None:
@@ -51,10 +50,13 @@ def test_the_owners_keys_are_left_out_where_visitors_pay_and_used_where_the_spac
     assert settings_of(spacefile_of(LEAST), keyless, tmp_path).openai is not None
 
 
+def test_gradio_is_not_imported_before_its_environment_is_set() -> None:
+    assert run_child("import sys, webui.cli.space.run; print('gradio' in sys.modules)").stdout == "False\n"
+
+
 def rules() -> HostRules:
     spacefile = spacefile_of({**LEAST, "domains": ["foxes.example.org"]})
-    run = SpaceRun("ada/foxes", "ada-foxes.hf.space", 7860)
-    place = place_of(spacefile, run, {}, is_kept=True)
+    place = place_of(spacefile, {"SPACE_HOST": "ada-foxes.hf.space"}, is_kept=True)
     return HostRules(False, {*LOOPBACK, *place.names}, is_named=True, embedders=place.embedders)
 
 

@@ -11,7 +11,8 @@ from pydantic import BaseModel
 
 from tests.support.cases import each_case
 from tests.support.tables import table
-from webui.space.spacefile import Spacefile, SpaceProblem, read_spacefile, spacefile_of
+from webui.cli.parser import CommandFailed
+from webui.cli.space.spacefile import Spacefile, read_spacefile, spacefile_of
 
 ROOT = Path(__file__).parents[3]
 LEAST = {"title": "Foxes", "emoji": "🦊", "color_from": "red", "color_to": "gray"}
@@ -23,7 +24,7 @@ def read(more: str) -> Spacefile:
 
 
 def problem(more: str) -> str:
-    with pytest.raises(SpaceProblem) as caught:
+    with pytest.raises(CommandFailed) as caught:
         read(more)
     said = str(caught.value)
     assert re.fullmatch(r"Spacefile: [^\n]+\.", said)
@@ -39,7 +40,7 @@ def test_four_fields_are_enough_and_an_owner_who_pays_has_a_cap_for_the_day_and_
     least, pays = read(""), read(f"{OWNER}cap_day_usd = 5").pays
     assert (least.runs_on.sdk, least.runs_on.hardware, least.storage.bucket) == ("docker", "cpu-basic", None)
     assert (least.limits.turns_at_once, pays.cap_day_usd, pays.cap_turn_usd) == (8, 5, 0.5)
-    with pytest.raises(SpaceProblem, match=r"Spacefile: title is missing\."):
+    with pytest.raises(CommandFailed, match=r"Spacefile: title is missing\."):
         spacefile_of({name: value for name, value in LEAST.items() if name != "title"})
 
 
@@ -55,10 +56,10 @@ def test_a_secret_given_where_its_name_belongs_is_not_said() -> None:
 
 
 def test_a_file_that_is_no_toml_or_not_there_is_told_of(tmp_path: Path) -> None:
-    with pytest.raises(SpaceProblem, match="there is no Spacefile in"):
+    with pytest.raises(CommandFailed, match="there is no Spacefile in"):
         read_spacefile(tmp_path / "Spacefile")
     (tmp_path / "Spacefile").write_text("title: Foxes")
-    with pytest.raises(SpaceProblem, match="Spacefile is not TOML"):
+    with pytest.raises(CommandFailed, match="Spacefile is not TOML"):
         read_spacefile(tmp_path / "Spacefile")
 
 

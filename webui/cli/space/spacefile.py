@@ -6,9 +6,12 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from webui.cli.parser import CommandFailed
+from webui.place import CAP_TURN_USD, TURNS_AT_ONCE, TURNS_PER_VISITOR
 
 SPACEFILE = "Spacefile"
 
@@ -21,22 +24,28 @@ _NAME = re.compile(r"[A-Z][A-Z0-9_]{0,99}")
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD")
 # Set by the Space itself, or said elsewhere in the Spacefile.
 _TAKEN = re.compile(r"(SPACE_\w+|SYSTEM|PORT|HOME|PATH|PYTHON\w*|GRADIO_\w+|AIVISTA_(HOME|PUBLIC|CAP_\w+))")
-_HOST = re.compile(r"(?!-)[a-z0-9-]+(\.[a-z0-9-]+)+")
-_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
-_DEBIAN_PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+")
-_EXTRA = re.compile(r"[a-z0-9][a-z0-9_-]*")
-_WORDS: dict[str, str] = {"extra_forbidden": "is not a field of a Spacefile", "missing": "is missing"}
+_NO_PACKAGE = "must hold names of packages, and {!r} is none"
+_NO_HOST = "must hold host names such as studio.example.org, and {!r} is none"
+_SENTENCES = {"extra_forbidden": "is not a field of a Spacefile", "missing": "is missing"}
 
 
-class SpaceProblem(Exception):
-    """Why a Space cannot be described, built, pushed or checked, in one sentence for the person at the terminal."""
+def _each(pattern: str, otherwise: str) -> AfterValidator:
+    """Require each of a list to match the pattern. `otherwise` is the sentence about one that does not."""
+
+    def check(values: list[str]) -> list[str]:
+        for value in values:
+            if not re.fullmatch(pattern, value):
+                raise ValueError(otherwise.format(value))
+        return values
+
+    return AfterValidator(check)
 
 
-class _Part(BaseModel):
+class _Table(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
 
 
-class RunsOn(_Part):
+class RunsOn(_Table):
     """What the Space runs on. `python` is `3.x` or `3.x.y`; `packages` are Debian's, `extras` this project's own.
 
     Hardware with a GPU is not offered: the studio computes nothing there.
@@ -46,17 +55,8 @@ class RunsOn(_Part):
     python: str = Field(default="3.11", pattern=r"^3\.(1[1-9]|[2-9][0-9])(\.[0-9]{1,2})?$")
     hardware: Literal["cpu-basic", "cpu-upgrade"] = "cpu-basic"
     sleep_after_s: int | None = Field(default=None, ge=60)
-    packages: list[str] = Field(default_factory=list)
-    extras: list[str] = Field(default_factory=list)
-
-    @field_validator("packages", "extras")
-    @classmethod
-    def _names(cls, value: list[str], info: Any) -> list[str]:
-        pattern = _DEBIAN_PACKAGE if info.field_name == "packages" else _EXTRA
-        for name in value:
-            if not pattern.fullmatch(name):
-                raise ValueError(f"must hold names of packages, and {name!r} is none")
-        return value
+    packages: Annotated[list[str], _each(r"[a-z0-9][a-z0-9+.-]+", _NO_PACKAGE)] = Field(default_factory=list)
+    extras: Annotated[list[str], _each(r"[a-z0-9][a-z0-9_-]*", _NO_PACKAGE)] = Field(default_factory=list)
 
     @model_validator(mode="after")
     def _sleeps_where_it_may(self) -> Self:
@@ -65,19 +65,19 @@ class RunsOn(_Part):
         return self
 
 
-class Storage(_Part):
+class Storage(_Table):
     """Where the Space keeps what is made: a Storage Bucket of the Space's owner, at /data; without one, nowhere."""
 
-    bucket: str | None = Field(default=None, pattern=f"^{_BUCKET.pattern}$")
+    bucket: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,95}$")
 
 
-class Pays(_Part):
+class Pays(_Table):
     """Whose key is used. With `owner` it is the Space's, up to `cap_day_usd` for everybody together, each turn up to
     `cap_turn_usd`; visitors may bring their own beside it."""
 
     who: Literal["visitors", "owner"] = "visitors"
     cap_day_usd: float | None = Field(default=None, gt=0, allow_inf_nan=False, strict=False)
-    cap_turn_usd: float = Field(default=0.5, gt=0, allow_inf_nan=False, strict=False)
+    cap_turn_usd: float = Field(default=CAP_TURN_USD, gt=0, allow_inf_nan=False, strict=False)
 
     @model_validator(mode="after")
     def _has_a_cap(self) -> Self:
@@ -90,14 +90,14 @@ class Pays(_Part):
         return self
 
 
-class Limits(_Part):
+class Limits(_Table):
     """How much may be asked: turns at work at once, and turns of one visitor within ten minutes."""
 
-    turns_at_once: int = Field(default=8, ge=1, le=64)
-    turns_per_visitor: int = Field(default=20, ge=1, le=1000)
+    turns_at_once: int = Field(default=TURNS_AT_ONCE, ge=1, le=64)
+    turns_per_visitor: int = Field(default=TURNS_PER_VISITOR, ge=1, le=1000)
 
 
-class Spacefile(_Part):
+class Spacefile(_Table):
     """The whole description. Secrets are named, never given; variables are public, so they are.
 
     With `sign_in` visitors may sign in with Hugging Face, and find what is theirs in every browser.
@@ -111,7 +111,7 @@ class Spacefile(_Part):
     license: str = Field(default="apache-2.0", pattern=r"^[a-z0-9.-]+$")
     private: bool = False
     sign_in: bool = False
-    domains: list[str] = Field(default_factory=list)
+    domains: Annotated[list[str], _each(r"(?!-)[a-z0-9-]+(\.[a-z0-9-]+)+", _NO_HOST)] = Field(default_factory=list)
     secrets: list[str] = Field(default_factory=list)
     variables: dict[str, str] = Field(default_factory=dict)
     runs_on: RunsOn = RunsOn()
@@ -131,14 +131,6 @@ class Spacefile(_Part):
     def _an_emoji(cls, value: str) -> str:
         if any(sign.isalnum() or sign.isspace() or ord(sign) < 0x200D for sign in value):
             raise ValueError("must be an emoji")
-        return value
-
-    @field_validator("domains")
-    @classmethod
-    def _hosts(cls, value: list[str]) -> list[str]:
-        for host in value:
-            if not _HOST.fullmatch(host):
-                raise ValueError(f"must hold host names such as studio.example.org, and {host!r} is none")
         return value
 
     @field_validator("secrets")
@@ -177,27 +169,25 @@ class Spacefile(_Part):
 
 
 def read_spacefile(path: Path) -> Spacefile:
-    """Return the Spacefile. Raises SpaceProblem naming the field that cannot be used."""
+    """Return the Spacefile. Raises CommandFailed naming the field that cannot be used."""
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise SpaceProblem(f"there is no {path.name} in {path.parent}; run this in a clone of the project.") from None
+        raise CommandFailed(f"there is no {path.name} in {path.parent}; run this in a clone of the project.") from None
     except OSError as error:
-        raise SpaceProblem(f"{path} cannot be read ({error.strerror or error}).") from None
+        raise CommandFailed(f"{path} cannot be read ({error.strerror or error}).") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SpaceProblem(f"{path.name} is not TOML ({error}).") from None
+        raise CommandFailed(f"{path.name} is not TOML ({error}).") from None
     return spacefile_of(table)
 
 
 def spacefile_of(table: Mapping[str, object]) -> Spacefile:
-    """Return the Spacefile of a table. Raises SpaceProblem naming the field that cannot be used."""
+    """Return the Spacefile of a table. Raises CommandFailed naming the field that cannot be used."""
     try:
         return Spacefile.model_validate(dict(table))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(str(part) for part in first["loc"])
-        said = _WORDS.get(first["type"]) or first["msg"].removeprefix("Value error, ")
-        said = (
-            said.replace("Input should be", "must be").replace("String should", "must").replace("Value should", "must")
-        )
-        raise SpaceProblem(f"Spacefile: {f'{field} ' if field else ''}{said}.") from None
+        sentence = _SENTENCES.get(first["type"]) or first["msg"].removeprefix("Value error, ")
+        sentence = re.sub("^(Input|String|Value) should", "must", sentence)
+        raise CommandFailed(f"Spacefile: {f'{field} ' if field else ''}{sentence}.") from None

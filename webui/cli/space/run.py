@@ -1,0 +1,117 @@
+"""How a Space's `app.py` runs the studio: for the public, on the Space's port, as the Spacefile says."""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack, closing
+from functools import partial
+from ipaddress import IPv4Address
+from pathlib import Path
+
+from agent import Settings, Sponsor, TurnLimits
+from webui.cli.parser import exit_code_of, read_flags
+from webui.cli.serve import open_studio
+from webui.cli.space.spacefile import Spacefile, read_spacefile
+from webui.place import Place
+
+EVERYWHERE = str(IPv4Address(0))
+# Hugging Face shows a Space inside of its own pages.
+EMBEDDERS = ("https://huggingface.co", "https://*.huggingface.co", "https://hf.co")
+_DATA = Path("/data")
+_PORT = 7860
+
+
+def start(path: Path) -> int:
+    """Run the studio of a Spacefile until the Space is stopped; return the exit code: 0, or 2 when it cannot start."""
+    return exit_code_of(lambda: _run(path))
+
+
+def _run(path: Path) -> int:
+    with ExitStack() as stack:
+        kept = kept_home()
+        home = kept or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="aivista-home-")))
+        spacefile = read_spacefile(path)
+        settings = settings_of(spacefile, os.environ, home)
+        # With it Gradio would look for changes of the program that are sent to a running Space.
+        os.environ.pop("SYSTEM", None)
+        flags = read_flags(["--host", EVERYWHERE, "--port", str(port_of(os.environ))])
+        return open_studio(flags, settings, partial(place_of, spacefile, os.environ, is_kept=kept is not None))
+
+
+def host_of(environ: Mapping[str, str]) -> str:
+    """Return the host name of the Space, empty outside of one."""
+    if host := environ.get("SPACE_HOST", "").strip().lower():
+        return host
+    name = re.sub(r"[^a-z0-9]+", "-", environ.get("SPACE_ID", "").lower()).strip("-")
+    return f"{name}.hf.space" if name else ""
+
+
+def port_of(environ: Mapping[str, str]) -> int:
+    """Return the port that the Space is asked on."""
+    ports = (environ.get(name, "").strip() for name in ("GRADIO_SERVER_PORT", "PORT"))
+    return next((int(port) for port in ports if port.isdigit() and 0 < int(port) < 65536), _PORT)
+
+
+def place_of(spacefile: Spacefile, environ: Mapping[str, str], *, is_kept: bool) -> Place:
+    """Return where the studio is: at the Space's own host and the Spacefile's domains, inside Hugging Face's page."""
+    # It leads to Gradio, which reads the environment when it is imported.
+    from webui.accounts import Issuer
+
+    pays, sponsor = spacefile.pays, None
+    if pays.cap_day_usd is not None:
+        sponsor = Sponsor(cap_day_usd=pays.cap_day_usd, cap_turn_usd=pays.cap_turn_usd)
+    return Place(
+        names=frozenset({host_of(environ), *spacefile.domains} - {""}),
+        limits=TurnLimits(**spacefile.limits.model_dump()),
+        sponsor=sponsor,
+        embedders=EMBEDDERS,
+        is_kept=is_kept,
+        issuer=Issuer.from_env(environ) if spacefile.sign_in else None,
+    )
+
+
+def settings_of(spacefile: Spacefile, environ: Mapping[str, str], home: Path) -> Settings:
+    """Return the settings of a Space: public, and without any key of the owner's where the visitors pay.
+
+    Raises SettingsError for a variable that cannot be read.
+    """
+    settings = Settings.from_env(environ, home=home)
+    # Nobody comes to a Space past Hugging Face's own proxy.
+    changed: dict[str, object] = {"is_public": True, "is_behind_proxy": True}
+    if spacefile.pays.who == "visitors":
+        changed["gemini_api_key"] = None
+        if settings.openai is not None and settings.openai.has_key:
+            changed |= {"openai": None, "provider": None}
+    return settings.model_copy(update=changed)
+
+
+def kept_home(data: Path = _DATA) -> Path | None:
+    """Return the studio's folder on the Space's storage, or None where there is none that can hold its records.
+
+    A mounted bucket is no disk: SQLite must be able to lock and write there, or the records would be damaged.
+    """
+    if not data.is_dir():
+        return None
+    home = data / "aivista"
+    try:
+        home.mkdir(mode=0o700, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".probe-", dir=home) as folder:
+            _probe(os.path.join(folder, "probe.db"))
+    except (OSError, sqlite3.Error):
+        return None
+    return home
+
+
+def _probe(path: str) -> None:
+    with closing(sqlite3.connect(path, timeout=1)) as writer, closing(sqlite3.connect(path, timeout=1)) as reader:
+        if writer.execute("PRAGMA journal_mode=WAL").fetchone() != ("wal",):
+            raise sqlite3.OperationalError("no write-ahead log")
+        writer.execute("CREATE TABLE probe (value)")
+        writer.execute("INSERT INTO probe VALUES (1)")
+        writer.commit()
+        if reader.execute("SELECT value FROM probe").fetchone() != (1,):
+            raise sqlite3.OperationalError("not read back")
