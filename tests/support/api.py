@@ -77,6 +77,8 @@ async def served(
         # With the protocol named, asyncio sends at once; it would wait 40 ms for each answer otherwise.
         listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listening.bind(("127.0.0.1", 0))
+        # Whoever asks from another thread may come before the server has begun.
+        listening.listen()
         config = uvicorn.Config(app, log_level="error", lifespan="off", timeout_graceful_shutdown=1)
         server = _Server(config)
         serving = asyncio.create_task(server.serve([listening]))

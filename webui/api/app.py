@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from importlib import metadata
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException as RouteMissing
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect
@@ -22,13 +22,14 @@ from webui.api.auth import KEY_HEADER, Buckets, Callers, TokenFile, Tokens
 from webui.api.calls import OPENAPI_PATH, Api, Gate
 from webui.api.contexts import Contexts
 from webui.api.problems import (
-    PROBLEM_TYPE,
+    OpenAIProblem,
     Problem,
     RefusalCode,
     Refused,
     answer_with,
     problem_of_failure,
     problem_of_refusal,
+    problem_responses,
 )
 from webui.api.turns import TurnBody
 from webui.api.uploads import Uploads
@@ -45,14 +46,17 @@ ROUTERS = (
     openai_images.router,
 )
 _MOST_ERRORS = 10
-_PROBLEM = {
-    "description": "What went wrong, as an RFC 9457 problem document; below `/v1` in OpenAI's shape.",
-    "content": {PROBLEM_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
-}
 _ABOUT = (
     "A studio for pictures: conversations with an agent that paints, edits and keeps everything. "
     f"Your own Gemini key may come with a request as `{KEY_HEADER}`; it is used for that one alone."
 )
+
+# What no route names as its body or its answer.
+_BY_HAND: dict[type[BaseModel], Literal["validation", "serialization"]] = {
+    TurnBody: "validation",
+    Problem: "serialization",
+    OpenAIProblem: "serialization",
+}
 
 _log = logging.getLogger(__name__)
 
@@ -93,7 +97,7 @@ def api_application(
     )
     app.state.api = api
     for router in ROUTERS:
-        app.include_router(router, responses={"default": _PROBLEM, 422: _PROBLEM})
+        app.include_router(router)
     app.add_exception_handler(Refused, _refused)
     app.add_exception_handler(AivistaError, _failed)
     app.add_exception_handler(RequestValidationError, _unfit)
@@ -178,9 +182,15 @@ def _name_of(route: APIRoute) -> str:
 def _schema(app: FastAPI) -> dict[str, Any]:
     schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
     kept = schema.setdefault("components", {}).setdefault("schemas", {})
-    for model in (TurnBody, Problem):
-        own = model.model_json_schema(ref_template="#/components/schemas/{model}")
+    for model, mode in _BY_HAND.items():
+        own = model.model_json_schema(ref_template="#/components/schemas/{model}", mode=mode)
         kept |= {**own.pop("$defs", {}), model.__name__: own}
+    responses = schema["components"]["responses"] = {}
+    for path, operations in schema["paths"].items():
+        for status, (name, response) in problem_responses(path).items():
+            responses[name] = response
+            for operation in operations.values():
+                operation["responses"][status] = {"$ref": f"#/components/responses/{name}"}
     for name in ("HTTPValidationError", "ValidationError"):
         kept.pop(name, None)
     schema["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}

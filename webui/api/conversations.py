@@ -29,6 +29,16 @@ _PICTURE: dict[int | str, dict[str, Any]] = {
     200: {"description": "The picture.", "content": {"image/*": {"schema": {"type": "string"}}}}
 }
 _BYTES = {"application/octet-stream": {"schema": {"type": "string"}}}
+_FILE: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "What the file holds.",
+        "content": _BYTES,
+        "headers": {
+            "ETag": {"required": True, "schema": {"type": "string", "pattern": '^"[0-9]+"$'}},
+            "Content-Disposition": {"required": True, "schema": {"type": "string", "pattern": "^attachment; "}},
+        },
+    }
+}
 _VERSION = re.compile(r'"?([0-9]{1,15})"?')
 
 Title = Annotated[str, Field(max_length=1000)]
@@ -211,7 +221,7 @@ async def list_files(call: AnyCall, conversation_id: str) -> Files:
     return Files(files=await call.studio.files(conversation_id, call.owner).list())
 
 
-@files.get("/{name:path}", response_class=Response, responses={200: {"content": _BYTES}})
+@files.get("/{name:path}", response_class=Response, responses=_FILE)
 async def read_file(call: AnyCall, conversation_id: str, name: str) -> Response:
     """Return what a file holds, never to be shown as a page; its version is the ETag."""
     file = await call.studio.files(conversation_id, call.owner).read(name)

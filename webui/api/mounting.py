@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 
 from starlette.routing import Mount
@@ -32,7 +33,15 @@ def api_mounts(
         return api_application(studio, sessions, settings, language, has_password=has_password)
 
     lazily = _Lazily(application)
-    return [Mount("/api/v1", app=lazily), Mount("/v1", app=lazily)]
+    return [_Below("/api/v1", app=lazily), _Below("/v1", app=lazily)]
+
+
+class _Below(Mount):
+    """A mount of every address below its path. A plain one leaves out those in which a line ends."""
+
+    def __init__(self, path: str, app: ASGIApp) -> None:
+        super().__init__(path, app)
+        self.path_regex = re.compile(self.path_regex.pattern, re.DOTALL)
 
 
 class _Lazily:

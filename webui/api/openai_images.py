@@ -131,7 +131,7 @@ _EDIT_BODY: dict[str, Any] = {
                     "type": "object",
                     "required": ["image", "prompt"],
                     "properties": {
-                        "image": {"type": "array", "items": {"type": "string", "format": "binary"}},
+                        "image": {"type": "array", "minItems": 1, "items": {"type": "string", "format": "binary"}},
                         "mask": {"type": "string", "format": "binary"},
                         **{name: {"type": "string"} for name in ImagesAsked.model_fields},
                     },

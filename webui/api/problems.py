@@ -63,7 +63,7 @@ class Problem(Value):
     status: int
     detail: str
     code: str
-    can_retry: bool = False
+    can_retry: bool
     charged: Charge = Charge.NO
     retry_after_s: int | None = Field(default=None, exclude=True)
     errors: tuple[dict[str, str], ...] = ()
@@ -71,7 +71,51 @@ class Problem(Value):
     @property
     def told(self) -> dict[str, Any]:
         """The document as it is sent."""
-        return self.model_dump(exclude_defaults=True) | {"can_retry": self.can_retry}
+        return self.model_dump(exclude_defaults=True)
+
+
+class OpenAIError(Value):
+    """What went wrong, by OpenAI's names: `message` is a problem's `detail`, `param` what does not fit."""
+
+    message: str
+    type: str
+    param: str | None
+    code: str
+
+
+class OpenAIProblem(Value):
+    """A problem as OpenAI tells one."""
+
+    error: OpenAIError
+
+
+_CHALLENGE = {"WWW-Authenticate": {"required": True, "schema": {"type": "string", "const": "Bearer"}}}
+_COME_BACK = {
+    "Retry-After": {
+        "description": "In how many seconds to come back, where that is known.",
+        "schema": {"type": "integer", "minimum": 0},
+    }
+}
+# What goes wrong, by status: its name and words in the schema, and the headers that it brings.
+_DESCRIBED: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "401": ("Unauthorized", "The token is missing or unknown.", _CHALLENGE),
+    "422": ("Unfit", "What was sent does not fit.", {}),
+    "429": ("TooMuch", "Too much is asked for at once.", _COME_BACK),
+    "default": ("Failure", "400, 403, 404, 405, 409, 413 or 500 and above: `code` says what.", _COME_BACK),
+}
+
+
+def problem_responses(path: str) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Return how the schema describes what goes wrong at an address, by status: by which name, and as what."""
+    if path.startswith(OPENAI_PREFIX):
+        prefix, media_type, model = "OpenAI", "application/json", "OpenAIProblem"
+    else:
+        prefix, media_type, model = "", PROBLEM_TYPE, "Problem"
+    content = {media_type: {"schema": {"$ref": f"#/components/schemas/{model}"}}}
+    return {
+        status: (f"{prefix}{name}", {"description": words, "content": content, "headers": headers})
+        for status, (name, words, headers) in _DESCRIBED.items()
+    }
 
 
 _OPENAI_TYPES = {
@@ -129,7 +173,8 @@ def openai_error(problem: Problem) -> dict[str, Any]:
     otherwise = "server_error" if problem.status >= 500 else "invalid_request_error"
     kind = _OPENAI_TYPES.get(problem.status, otherwise)
     where = problem.errors[0]["where"] if problem.errors else None
-    return {"error": {"message": problem.detail, "type": kind, "param": where, "code": problem.code}}
+    error = OpenAIError(message=problem.detail, type=kind, param=where, code=problem.code)
+    return OpenAIProblem(error=error).model_dump()
 
 
 def _type(code: str) -> str:

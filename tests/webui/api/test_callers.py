@@ -151,6 +151,9 @@ async def test_what_is_not_there_or_does_not_fit_is_refused_in_the_callers_langu
     wrong = await quiet.request("TRACE", "/api/v1/conversations")
     assert (wrong.status_code, "GET" in wrong.headers["Allow"]) == (405, True)
     assert (await quiet.get("/v1/nothing")).json()["error"]["code"] == "no_such_address"
+    # An address in which a line ends is one below /api/v1 as well.
+    ended = await quiet.get("/api/v1/styles/a%0Ab")
+    assert (ended.status_code, ended.json()["code"]) == (404, "style_not_found")
 
     async def endless() -> AsyncIterator[bytes]:
         for _ in range(40):
