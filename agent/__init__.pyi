@@ -190,6 +190,7 @@ from .providers.key_check import ModelStanding as ModelStanding
 from .redaction import RedactingFilter as RedactingFilter
 from .redaction import secrets_of as secrets_of
 from .report import report_text as report_text
+from .requests import NO_PICTURE as NO_PICTURE
 from .requests import Decision as Decision
 from .requests import Expansion as Expansion
 from .requests import Mask as Mask

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import gradio as gr
 from pydantic import ValidationError
 
-from agent import AivistaError, Conversation, ReferenceRole, RequestRefused, Value
+from agent import NO_PICTURE, AivistaError, Conversation, ReferenceRole, RequestRefused, Value
 from webui.action_panels import PAINTING, amounts_sentence, pressed_sentence, read_amounts, read_press
 from webui.panels.canvas import canvas_html
 from webui.panels.chat import Wish, wish_of
@@ -205,7 +205,7 @@ class Clicks:
     async def _mark(self, visitor: Visitor, click: Click, context: Context) -> Updates:
         conversation = await self.screen.conversation(visitor, context.conversation_id)
         known = {picture.handle for picture in conversation.all_pictures} if conversation else set()
-        if click.arg not in known:
+        if click.arg not in {*known, NO_PICTURE}:
             return {}
         editing, references = context.editing, context.references
         if click.act == "drop":

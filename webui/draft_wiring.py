@@ -8,7 +8,7 @@ from typing import Any
 import gradio as gr
 from pydantic import Field, ValidationError
 
-from agent import Conversation, Value
+from agent import NO_PICTURE, Conversation, Value
 from webui.clicks import MAX_REFERENCES
 from webui.panels.composer import Chosen
 from webui.panels.flat import flat
@@ -53,7 +53,7 @@ def restored(screen: Screen, visitor: Visitor, draft: Draft, conversation: Conve
     chosen = chosen_of(draft) if draft.chips else None
     updates = screen.chips(visitor, chosen) if chosen is not None else {}
     known = {picture.handle for picture in conversation.all_pictures} if conversation is not None else set()
-    editing = draft.editing if draft.editing in known else ""
+    editing = draft.editing if draft.editing in {*known, NO_PICTURE} else ""
     references = tuple(one for one in dict.fromkeys(draft.references) if one in known and one != editing)
     if conversation is None or not (editing or references):
         return updates

@@ -14,7 +14,7 @@ from typing import Annotated
 from PIL import Image
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
-from agent import MAX_PICTURES_PER_MESSAGE, Expansion, Mask, Value, harden_pillow, upload_number
+from agent import MAX_PICTURES_PER_MESSAGE, NO_PICTURE, Expansion, Mask, Value, harden_pillow, upload_number
 from webui.whole_json import whole_json
 
 MAX_EDGE_PX = 1024
@@ -92,6 +92,9 @@ def read_painted(mask: str | None, expand: str | None, editing: str) -> Painted 
     if drawn and grown is not None:
         return WireRefusal("painter.both")
     handles = [mask.handle for mask in drawn] or ([grown.handle] if grown else [])
+    if handles and editing == NO_PICTURE:
+        # Whoever paints over a picture has changed their mind.
+        editing = ""
     if not handles or editing in handles:
         return Painted(editing, drawn, grown)
     if upload_number(handles[0]) is not None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import gradio as gr
 
-from agent import Conversation, ReferenceRole
+from agent import NO_PICTURE, Conversation, ReferenceRole
 from webui.panels.canvas import empty_canvas_html
 from webui.panels.chat import to_messages
 from webui.render import render_conversation
@@ -49,7 +49,7 @@ async def redrawn(screen: Screen, visitor: Visitor, conversation_id: str, on_pag
     }
     if any(handle not in there for handle in on_page.opened):
         updates[screen.panels.canvas] = empty_canvas_html(visitor.words)
-    marked = {on_page.editing, *on_page.references} - {""}
+    marked = {on_page.editing, *on_page.references} - {"", NO_PICTURE}
     if not marked <= there:
         editing = on_page.editing if on_page.editing in there else ""
         references = tuple(handle for handle in on_page.references if handle in there)

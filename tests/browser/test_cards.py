@@ -52,7 +52,7 @@ FORGED = """([turn, edits]) => window.aivista.act({ act: "run_plan", arg: JSON.s
 
 NONSENSE: list[tuple[dict[str, Any], str]] = [
     ({"call": 0, "aspect_ratio": "7:5"}, "does not offer Aspect ratio 7:5"),
-    ({"call": 0, "number_of_images": 99}, "a plan that cannot be read"),
+    ({"call": 0, "number_of_images": 99}, "plan could not be read"),
     ({"call": 9}, "no longer waits"),
 ]
 
@@ -116,7 +116,7 @@ def buttons_and_sliders_speak_for_the_person_and_questions_lead_to_their_answers
         expect(page.locator("#chat .user-row").last).to_contain_text("Make this picture warmer.")
         expect(composer(page)).to_have_value("half a thought")
         expect(panel).to_have_count(1)
-        expect(panel).to_contain_text("Next with #1b")
+        expect(panel).to_contain_text("Next steps for #1b")
     with step("the sliders say by how much"):
         panel.get_by_text("Adjust").click()
         expect(called.button("panel.apply")).to_be_disabled()
@@ -283,7 +283,7 @@ def test_plans_reviews_and_failures_are_worked_with_and_turns_that_wait_or_were_
     with PageProcess(home=tmp_path) as sketching, step("the next studio tells of it and continues"):
         page.goto(f"{sketching.url}/?{address}")
         card = page.locator("#chat .cut-off")
-        expect(card).to_contain_text("The studio was restarted in the middle of this")
+        expect(card).to_contain_text("The studio restarted while this was running")
         expect(card).to_contain_text("1 call may have been charged")
         Called(card, "en").button("interrupted.go_on").click()
         expect(pictures(page)).to_have_count(1)

@@ -101,7 +101,7 @@ def two_pictures_are_compared_in_four_ways_by_mouse_and_by_keys(page: Page, comp
         expect(shown).to_be_visible()
         expect_loaded(shown)
         stage.get_by_label("Second").select_option("#1")
-        expect(said).to_have_text("Not one pixel differs at 480×320.")
+        expect(said).to_have_text("Identical, pixel for pixel, at 480×320.")
     with step("blinking shows one after the other and can be paused"):
         page.emulate_media(reduced_motion="no-preference")
         stage.get_by_label("Second").select_option(other)
@@ -115,8 +115,8 @@ def two_pictures_are_compared_in_four_ways_by_mouse_and_by_keys(page: Page, comp
         choose(stage, "Side by side")
         first, second = stage.locator(".first img"), stage.locator(".second img")
         assert style(first, "transform") == style(second, "transform") == "matrix(1, 0, 0, 1, 0, 0)"
-        stage.get_by_role("button", name="Closer").click()
-        stage.get_by_role("button", name="Closer").click()
+        stage.get_by_role("button", name="Zoom in").click()
+        stage.get_by_role("button", name="Zoom in").click()
         expect(stage.locator("output")).to_have_text("156 %")
         near = style(first, "transform")
         assert near != "matrix(1, 0, 0, 1, 0, 0)"
@@ -194,10 +194,10 @@ def pictures_of_other_sizes_and_what_cannot_be_compared(page: Page, studio: Page
         assert boxes[0] == boxes[1]
         # The square was cut out of the middle, where it is laid over the other again.
         choose(stage, "Difference")
-        expect(stage.get_by_role("status")).to_have_text("Not one pixel differs at 320×320.")
+        expect(stage.get_by_role("status")).to_have_text("Identical, pixel for pixel, at 320×320.")
         choose(stage, "Side by side")
         first, second = (stage.get_by_label(name).input_value() for name in ("First", "Second"))
-        stage.get_by_role("button", name="Swap the two").click()
+        stage.get_by_role("button", name="Swap").click()
         expect(stage.locator(".first .tag")).to_have_text(second)
         expect(stage.locator(".second .tag")).to_have_text(first)
         stage.get_by_label("First").select_option("#1")
@@ -210,7 +210,7 @@ def pictures_of_other_sizes_and_what_cannot_be_compared(page: Page, studio: Page
     with step("the only picture has nothing to be compared with"):
         open_at(page, studio.sketched("draw a boat"), 1)
         page.locator("#chat [data-act=compare]").click()
-        expect(page.locator("#canvas")).to_contain_text("#1 is the only picture of this conversation")
+        expect(page.locator("#canvas")).to_contain_text("#1 is the only picture in this conversation")
 
 
 def test_two_pictures_are_compared_in_four_ways_whatever_their_sizes_by_mouse_and_by_keys(

@@ -101,7 +101,7 @@ def expect_found(page: Page, query: str, marked: str) -> None:
     expect(rows.locator("mark")).to_have_count(0)
     expect(rows.get_by_role("listitem")).to_have_count(listed)
     field.fill("zeppelin")
-    expect(rows).to_contain_text("Nothing holds “zeppelin”.")
+    expect(rows).to_contain_text("No conversations match “zeppelin”.")
     field.fill("")
     expect(rows.get_by_role("listitem")).to_have_count(listed)
 
@@ -183,7 +183,7 @@ def a_conversation_is_found_pinned_copied_renamed_thrown_away_and_brought_back(p
         delete(page, "Harbour")
         open_trash(page)
         called.inside(row(page, "Harbour")).button("trash.forget").click()
-        really = row(page, "Harbour").get_by_role("button", name="Really?")
+        really = row(page, "Harbour").get_by_role("button", name="Delete forever?")
         expect(really).to_be_focused()
         really.click()
         expect(row(page, "Harbour")).to_have_count(0)

@@ -123,12 +123,12 @@ def test_what_the_agent_writes_appears_while_unsaved_changes_stay(
     )
     say(page, "write about foxes")
     # The turn is still at work when both are there.
-    expect(row(page, "notes/fox.md")).to_have_accessible_name(re.compile("^fox.md, 6 B, by the agent, "))
+    expect(row(page, "notes/fox.md")).to_have_accessible_name(re.compile("^fox.md, 6 B, by the assistant, "))
     note = page.locator("#files .fi-note")
-    expect(note).to_contain_text("The agent has changed this file")
+    expect(note).to_contain_text("The assistant changed this file")
     expect(page.locator("#box .stop-button")).to_be_visible()
     assert text(page) == "my own words, and more"
-    note.get_by_role("button", name="See both").click()
+    note.get_by_role("button", name="Compare").click()
     expect(page.locator(".fi-diff ins").last).to_have_text("+ its words")
     row(page, "notes/fox.md").click()
     expect(editor(page)).to_have_text("A fox.")

@@ -49,7 +49,7 @@ def a_key_is_tried_kept_on_this_machine_and_greys_what_it_cannot_use(page: Page,
     dialog.get_by_text("On this machine", exact=True).click()
     dialog.get_by_role("button", name="Save key").click()
     verdict = dialog.locator("#s-verdict")
-    expect(verdict).to_contain_text("Key …4321, kept on this machine, is in use.")
+    expect(verdict).to_contain_text("Using key …4321, stored on this machine.")
     expect(verdict).to_contain_text("Pictures: Flash")
     expect(verdict.locator("[data-code=billing_required]")).to_contain_text("ai.studio/projects")
     file = keyless.home / "gemini.key"
@@ -128,7 +128,7 @@ def test_a_refusal_offers_other_words_and_an_empty_picture_is_covered(
     open_page(page, gemini_studio.url)
     say(page, "a fox in the snow")
     card = page.locator("#chat [data-code=picture_blocked]")
-    expect(card).to_contain_text("held back what was made")
+    expect(card).to_contain_text("blocked the result")
     expect_rest(page)
     # What failed is in the box again before somebody chooses other words for it.
     expect(composer(page)).to_have_value("a fox in the snow")
@@ -136,6 +136,6 @@ def test_a_refusal_offers_other_words_and_an_empty_picture_is_covered(
     expect(composer(page)).to_have_value(offers[1])
     assert len([one for one in gemini.read("requests") if one["kind"] == "image"]) == 1
     composer(page).press("Enter")
-    expect(page.locator("#chat .blank-mark")).to_contain_text("Black all over")
+    expect(page.locator("#chat .blank-mark")).to_contain_text("All black")
     expect(page.locator("#chat .blank-note")).to_contain_text("it was charged like any other")
     expect_rest(page)

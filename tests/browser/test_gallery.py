@@ -169,7 +169,7 @@ def pictures_are_found_by_words_likeness_filters_and_tags_and_nothing_is_lost_wh
         expect(found).to_have_count(1)
     with step("when nothing fits that is said kindly"):
         words.fill("submarine")
-        expect(page.get_by_role("heading", name="No picture fits")).to_be_visible()
+        expect(page.get_by_role("heading", name="No matching pictures")).to_be_visible()
         page.locator(".gal-nothing").get_by_role("button", name="Clear filters").click()
         expect(found).to_have_count(3)
         expect(words).to_have_value("")
@@ -219,7 +219,7 @@ def pictures_are_found_by_words_likeness_filters_and_tags_and_nothing_is_lost_wh
     with step("tags are given, filtered by and taken away"):
         choose(page, "red fox", "鲸鱼")
         bar(page).get_by_role("button", name="Tag").click()
-        field = page.get_by_role("textbox", name="New or known tag")
+        field = page.get_by_role("textbox", name="New or existing tag")
         expect(field).to_be_focused()
         field.fill("客户")
         field.press("Enter")
@@ -347,8 +347,8 @@ def pictures_are_chosen_taken_away_starred_and_deleted_by_mouse_and_by_keys(
 
 # A thread that was just opened runs to its end once more when its pictures have come.
 SCROLLED = """async box => {
-  for (let still = 0; still < 4; still = box.scrollTop === 150 ? still + 1 : 0) {
-    box.scrollTop = 150;
+  for (let still = 0; still < 4; still = box.scrollTop === 100 ? still + 1 : 0) {
+    box.scrollTop = 100;
     await new Promise(resolve => setTimeout(resolve, 200));
   }
 }"""
@@ -367,11 +367,11 @@ def pictures_lead_to_their_conversations_and_into_the_one_that_is_open(
         bar(page).get_by_role("button", name="Delete").click()
         expect(pictures(page)).to_have_count(1)
         expect(page.locator("#top .sub")).to_contain_text("1 picture")
-        expect(thread).to_have_js_property("scrollTop", 150)
+        expect(thread).to_have_js_property("scrollTop", 100)
         page.get_by_role("button", name="Undo").click()
         expect(pictures(page)).to_have_count(2)
         expect_loaded(pictures(page).last)
-        expect(thread).to_have_js_property("scrollTop", 150)
+        expect(thread).to_have_js_property("scrollTop", 100)
     with step("pictures of the open conversation become its references"):
         composer(page).fill("one beside the other")
         page.wait_for_function("JSON.stringify(localStorage).includes('one beside the other')")

@@ -158,7 +158,7 @@ def an_answer_is_followed_stopped_left_and_tried_again(page: Page, gemini: Gemin
         gemini.control(on_text=[{"kind": "HttpError", "status": 503}, words("Now it works.")])
         say(page, "a fox please")
         card = page.get_by_role("alert")
-        expect(card).to_contain_text("Who must act")
+        expect(card).to_contain_text("What to do")
         expect(composer(page)).to_have_value("a fox please")
         composer(page).fill("")
         composer(page).press_sequentially("other words")
@@ -206,7 +206,7 @@ def a_turn_is_found_again_by_a_page_that_was_loaded_anew_or_closed(page: Page, g
         frame = page.locator("#chat .frame.pending")
         expect(frame).to_be_visible()
         expect(page.locator(".live")).to_contain_text("Painting a picture with")
-        expect(page.get_by_role("button", name="Edit and send again").first).to_be_disabled()
+        expect(page.get_by_role("button", name="Edit message").first).to_be_disabled()
         before = shape(frame)
     with step("a page that is closed in mid answer finds it finished"):
         address = page.url
@@ -229,13 +229,13 @@ def a_key_is_tested_held_for_the_session_and_shown_nowhere(page: Page, gemini_st
         dialog.get_by_role("button", name="Test key").click()
         expect(verdict).to_contain_text("Google accepts the key.")
         dialog.get_by_role("button", name="Save key").click()
-        expect(verdict).to_contain_text("Key …9876, of this session, is in use.")
+        expect(verdict).to_contain_text("Using key …9876 for this session.")
         expect(field).to_have_value("")
     with step("it is there after a reload, and nowhere to be read"):
         page.reload()
         expect(page.locator("#top h1")).to_be_visible()
         called.button("rail.settings").click()
-        expect(verdict).to_contain_text("Key …9876, of this session, is in use.")
+        expect(verdict).to_contain_text("Using key …9876 for this session.")
         with urllib.request.urlopen(f"{gemini_studio.url}/config", timeout=20) as answer:
             assert "CANARY" not in answer.read().decode()
         assert "CANARY" not in page.content()
@@ -244,7 +244,7 @@ def a_key_is_tested_held_for_the_session_and_shown_nowhere(page: Page, gemini_st
         assert "CANARY" not in gemini_studio.errors
     with step("it is removed"):
         dialog.get_by_role("button", name="Remove key").click()
-        expect(verdict).to_contain_text("The studio's own key is in use")
+        expect(verdict).to_contain_text("Using the studio’s own key")
 
 
 def test_a_picture_and_an_answer_of_a_model_are_asked_for_followed_and_found_again_with_a_key_of_the_session(

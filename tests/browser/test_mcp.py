@@ -31,7 +31,7 @@ def test_the_dialog_tells_of_servers_as_they_are_when_it_is_opened(page: Page, t
     )
     with PageProcess(home=tmp_path) as studio:
         open_page(page, studio.url)
-        expect(opened(page).first).to_contain_text("Is connected with the next message.")
+        expect(opened(page).first).to_contain_text("Connects with the next message.")
         page.keyboard.press("Escape")
         say(page, "hello")
         expect_rest(page)
@@ -39,4 +39,4 @@ def test_the_dialog_tells_of_servers_as_they_are_when_it_is_opened(page: Page, t
         until = time.monotonic() + 60
         while "1 tool" not in opened(page).first.inner_text() and time.monotonic() < until:
             page.wait_for_timeout(100)
-        expect(opened(page)).to_contain_text(["1 tool", "cannot be started"])
+        expect(opened(page)).to_contain_text(["1 tool", "Cannot start"])

@@ -69,7 +69,7 @@ def test_a_turn_of_another_program_is_shown_in_the_open_page_and_words_said_to_a
         expect(pictures(other)).to_have_count(4)
         expect_rest(other)
         say(page, "make it warmer")
-        expect(page.get_by_role("alert").filter(has_text="has gone on in another tab")).to_be_visible()
+        expect(page.get_by_role("alert").filter(has_text="continued in another tab")).to_be_visible()
         expect(pictures(page)).to_have_count(4)
         expect(composer(page)).to_have_value("make it warmer")
         composer(page).press("Enter")

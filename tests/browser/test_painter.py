@@ -230,7 +230,7 @@ def a_mask_survives_turns_failures_and_a_reload_and_arrives_at_the_server_as_it_
     with step("a field that is not the painter's is refused in a sentence, and the words stay"):
         page.locator("#mask :is(textarea, input)").evaluate(WRITE, '{"handle": "#1", "png": "R0lGODlh"}')
         say(page, "make it darker")
-        expect(page.locator("#chat [role=alert]")).to_contain_text("cannot be read")
+        expect(page.locator("#chat [role=alert]")).to_contain_text("could not be read")
         expect(composer(page)).to_have_value("make it darker")
         expect(page.locator("#chat .user")).to_have_count(0)
 
@@ -392,7 +392,7 @@ def load_masks(page: Page, folder: Path) -> None:
     half.save(folder / "half.png")
     chosen.set_input_files(folder / "half.png")
     expect(share(page)).to_have_text("50 % painted")
-    expect(page.locator("#pt-said")).to_have_text("The mask is loaded.")
+    expect(page.locator("#pt-said")).to_have_text("Mask loaded.")
     assert [is_white(mask(page), across, 0.5) for across in (0.25, 0.75)] == [True, False]
     loaded, note = field(page), page.locator("#pt-note")
     Image.new("L", (300, 300), 255).save(folder / "square.png")
@@ -401,7 +401,7 @@ def load_masks(page: Page, folder: Path) -> None:
     for name, said in (
         ("square.png", f"The mask is 300×300 and the picture {width}×{height}"),
         ("words.png", "cannot be read as an image"),
-        ("black.png", "Nothing in this file is white"),
+        ("black.png", "This file has no white areas"),
     ):
         chosen.set_input_files(folder / name)
         expect(note).to_contain_text(said)
@@ -598,7 +598,7 @@ def test_a_picture_grows_by_a_ratio_by_its_edges_and_by_numbers_but_never_by_not
         said = page.locator("#chat .user").count()
         composer(page).fill("more sea and sky")
         composer(page).press("Enter")
-        expect(page.locator("#pt-note")).to_contain_text("would not grow yet")
+        expect(page.locator("#pt-note")).to_contain_text("would not get larger")
         expect(composer(page)).to_have_value("more sea and sky")
         expect(page.locator("#said-now")).to_have_count(0)
         expect(page.locator("#chat .user")).to_have_count(said)

@@ -219,7 +219,7 @@ def what_cannot_be_shown_is_only_attached_and_a_new_conversation_forgets_the_mas
 ) -> None:
     with step("what the browser cannot show is only attached"):
         drop(page.locator("#canvas"), Held("IMG_0001.HEIC", b"\0\0\0\x18ftypheic" + bytes(64), "image/heic"))
-        expect(page.locator("#pt-said")).to_contain_text("Send it: then the picture has its number")
+        expect(page.locator("#pt-said")).to_contain_text("Send it first, then you can paint over it")
         expect(page.locator("#box .thumbnail-item")).to_have_count(1)
         expect(page.locator("#canvas .empty")).to_be_visible()
         expect(chip(page)).to_have_count(0)

@@ -38,11 +38,11 @@ def test_the_title_says_how_it_ended_until_one_looks_and_a_browser_may_not_allow
     watched: Page, studio: PageProcess
 ) -> None:
     open_page(watched, studio.url)
-    with step("a browser that does not allow it is told of, and the bell stays off"):
+    with step("a browser that blocks notifications is told of, and the bell stays off"):
         watched.evaluate("window.answer = 'denied'")
-        bell = watched.get_by_role("switch", name="Tell me when it is done")
+        bell = watched.get_by_role("switch", name="Notify me when it is done")
         bell.click()
-        expect(watched.locator("#bell-note")).to_contain_text("does not allow it")
+        expect(watched.locator("#bell-note")).to_contain_text("blocks notifications")
         expect(bell).not_to_be_checked()
     with step("the title says how it ended, until one looks"):
         watched.evaluate("window.away = true")
@@ -84,7 +84,7 @@ def test_a_turn_at_work_tells_how_long_is_usual_who_waits_and_how_it_ended(
         say(watched, "count")
         expect(watched.locator("#chat .bot")).to_contain_text("One")
         say(watched, "go on")
-        expect(watched.locator("#chat .live")).to_contain_text("Waiting for the message before this one")
+        expect(watched.locator("#chat .live")).to_contain_text("Waiting for the previous message")
         gemini.release()
         expect(watched.locator("#chat .bot").last).to_contain_text("And four.")
         expect_rest(watched)
@@ -93,11 +93,11 @@ def test_a_turn_at_work_tells_how_long_is_usual_who_waits_and_how_it_ended(
             clear=True, on_text=[{"kind": "Hold", "answer": {"kind": "HttpError", "status": 400}, "after_chunks": 0}]
         )
         begin_anew(watched)
-        bell = watched.get_by_role("switch", name="Tell me when it is done")
+        bell = watched.get_by_role("switch", name="Notify me when it is done")
         assert watched.evaluate("window.asked") == 0
         bell.click()
         expect(bell).to_be_checked()
-        expect(watched.locator("#bell-note")).to_contain_text("You will be told")
+        expect(watched.locator("#bell-note")).to_contain_text("You will be notified")
         say(watched, "tell me of foxes")
         expect(watched).to_have_title(re.compile("^Working…"))
         watched.evaluate("window.away = true")
@@ -106,7 +106,7 @@ def test_a_turn_at_work_tells_how_long_is_usual_who_waits_and_how_it_ended(
         expect_rest(watched)
         expect(watched).to_have_title(re.compile("^⚠ Failed: "))
         [[_, said]] = watched.evaluate("window.told")
-        assert said == "It did not work. The conversation says why."
+        assert said == "It failed. The conversation says why."
         bell.click()
         expect(bell).not_to_be_checked()
         assert watched.evaluate("window.asked") == 1

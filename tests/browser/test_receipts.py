@@ -7,7 +7,15 @@ from typing import Any
 from playwright.sync_api import Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import begin_anew, expect_ready, expect_rest, open_page, pictures, say
+from tests.page.hands import (
+    begin_anew,
+    choose_setting,
+    expect_ready,
+    expect_rest,
+    open_page,
+    pictures,
+    say,
+)
 from tests.page.journeys import step
 from tests.wire_server import GeminiProcess
 
@@ -23,13 +31,11 @@ SMALL: dict[str, Any] = {"kind": "PictureAnswer", "width": 768, "height": 512}
 def ask_for_more_than_comes(page: Page, gemini: GeminiProcess) -> None:
     """Ask for 2K and get a picture of half a megapixel."""
     gemini.control(on_text=[PAINT], on_image=[SMALL])
-    page.locator("#resolution input").click()
-    page.get_by_role("option", name="2K", exact=True).click()
-    expect(page.locator("#resolution input")).to_have_value("2K")
+    choose_setting(page, "resolution", "2K")
     say(page, "draw a fox")
     expect(pictures(page)).to_have_count(1)
     expect_rest(page)
-    expect(page.locator("#chat .shortfall")).to_contain_text("smaller than requested")
+    expect(page.locator("#chat .shortfall")).to_contain_text("smaller than you asked for")
 
 
 def test_a_receipt_leads_to_the_other_model_and_what_fell_short_is_asked_for_again(
@@ -73,4 +79,4 @@ def test_a_receipt_leads_to_the_other_model_and_what_fell_short_is_asked_for_aga
         expect(pictures(page)).to_have_count(3)
         expect(page.locator("#chat .shortfall")).to_have_count(0)
         page.locator("#chat .receipt summary").first.click()
-        expect(page.locator("#chat .receipt").first).to_contain_text("smaller than requested")
+        expect(page.locator("#chat .receipt").first).to_contain_text("smaller than you asked for")

@@ -29,7 +29,7 @@ def test_pictures_are_adjusted_exactly_and_given_as_references_with_a_role(page:
         paint(page, "make it a bit warmer")
         expect_loaded(pictures(page).last)
         expect(receipt.locator("summary")).to_contain_text("Exact adjustment · warmth +15 · 688×384 · free")
-        expect(page.locator("#chat .steps").last).to_contain_text("Adjusted #1 exactly: that is #1b")
+        expect(page.locator("#chat .steps").last).to_contain_text("Adjusted #1: #1b")
     with step("the sliders of the panel adjust exactly what they say"):
         page.locator("#chat .sliders summary").last.click()
         for name, value in (("brightness", "20"), ("contrast", "-10")):

@@ -47,16 +47,14 @@ def ask_to_overwrite(page: Page, gemini: GeminiProcess, content: str) -> Locator
     def write(text: str) -> dict[str, Any]:
         return {"kind": "Call", "name": "write_file", "args": {"name": "plan.md", "content": text}}
 
-    gemini.control(
-        clear=True, on_text=[write("short"), words("Saved."), SEARCH, FOUND, write(content), words("It is done.")]
-    )
+    gemini.control(clear=True, on_text=[write("short"), words("Saved."), SEARCH, FOUND, write(content), words("Done.")])
     begin_anew(page)
     permit_search(page)
     say(page, "save a plan")
     expect(page.locator("#chat")).to_contain_text("Saved.")
     expect_rest(page)
     say(page, "look it up and save it")
-    card = page.get_by_role("group", name="May I?")
+    card = page.get_by_role("group", name="Allow this?")
     expect(card).to_contain_text("plan.md")
     return card
 
@@ -95,15 +93,15 @@ def what_a_tool_may_do_is_asked_word_for_word(page: Page, gemini: GeminiProcess)
         begin_anew(page)
         permit_search(page)
         say(page, "look it up")
-        card = page.get_by_role("group", name="May I?")
+        card = page.get_by_role("group", name="Allow this?")
         expect(card).to_contain_text("read_url")
         expect(card).to_contain_text(FOREIGN)
         expect(page).to_have_url(re.compile(r"\?c=\w{8,}"))
         page.reload()
-        expect(card.get_by_role("button", name="Allow")).to_be_enabled()
-        card.get_by_role("button", name="Don't").click()
+        expect(card.get_by_role("button", name="Allow", exact=True)).to_be_enabled()
+        card.get_by_role("button", name="Don’t allow").click()
         expect(page.locator("#chat")).to_contain_text("I left it alone.")
-        expect(page.locator("#chat")).to_contain_text("Not done")
+        expect(page.locator("#chat")).to_contain_text("Not allowed")
         expect_rest(page)
         answered = json.dumps(gemini.read("requests")[-1]["body"])
         assert "did not allow it" in answered
@@ -127,10 +125,13 @@ def what_a_tool_may_do_is_asked_word_for_word(page: Page, gemini: GeminiProcess)
         content = "".join(f"line {number} \u202e of many\n" for number in range(4_200)) + "THE VERY END"
         assert len(content) > 80_000
         card = ask_to_overwrite(page, gemini, content)
-        allow, region = card.get_by_role("button", name="Allow"), card.get_by_role("region", name="Complete arguments")
+        allow, region = (
+            card.get_by_role("button", name="Allow", exact=True),
+            card.get_by_role("region", name="Complete arguments"),
+        )
         expect(card.get_by_role("status")).to_be_visible()
         expect(allow).to_be_disabled()
-        expect(card.get_by_role("button", name="Don't")).to_be_enabled()
+        expect(card.get_by_role("button", name="Don’t allow")).to_be_enabled()
         expect(region).to_contain_text("THE VERY END")
         expect(region).to_contain_text("line 0 U+202E of many")
         page.reload()
@@ -145,12 +146,15 @@ def what_a_tool_may_do_is_asked_word_for_word(page: Page, gemini: GeminiProcess)
         page.keyboard.press("Tab")
         expect(allow).to_be_focused()
         page.keyboard.press("Enter")
-        expect(page.locator("#chat")).to_contain_text("It is done.")
+        expect(page.locator("#chat")).to_contain_text("Done.")
         expect_rest(page)
-        expect(page.locator("#chat")).to_contain_text("You allowed it")
+        expect(page.locator("#chat")).to_contain_text("Allowed")
     with step("a hundred thousand characters are scrolled through with the wheel"):
         card = ask_to_overwrite(page, gemini, "x" * 100_000 + " THE VERY END")
-        allow, region = card.get_by_role("button", name="Allow"), card.get_by_role("region", name="Complete arguments")
+        allow, region = (
+            card.get_by_role("button", name="Allow", exact=True),
+            card.get_by_role("region", name="Complete arguments"),
+        )
         expect(allow).to_be_disabled()
         assert region.evaluate("one => one.scrollWidth <= one.clientWidth"), "long lines are wrapped"
         region.hover()
@@ -159,8 +163,8 @@ def what_a_tool_may_do_is_asked_word_for_word(page: Page, gemini: GeminiProcess)
             if region.evaluate("one => one.scrollTop + one.clientHeight >= one.scrollHeight - 1"):
                 break
         expect(allow).to_be_enabled()
-        card.get_by_role("button", name="Don't").click()
-        expect(page.locator("#chat")).to_contain_text("Not done")
+        card.get_by_role("button", name="Don’t allow").click()
+        expect(page.locator("#chat")).to_contain_text("Not allowed")
         expect_rest(page)
 
 

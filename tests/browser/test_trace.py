@@ -43,7 +43,7 @@ def test_a_turn_is_read_step_by_step_and_taken_away(page: Page, studio: PageProc
     painted = traced(turns.first, "picture 1")
     painted.locator("> summary").click()
     body = painted.locator(".trc-body")
-    expect(body).to_contain_text("What went in")
+    expect(body).to_contain_text("Input")
     expect_loaded(body.locator(".trc-pic img"))
     steps = downloaded(page, page.get_by_role("link", name="Download turn"))["steps"]
     assert [one["node"] for one in steps if one["kind"] == "node"] == ["planner", "retriever", "executor"]
@@ -72,7 +72,7 @@ def test_steps_come_in_while_a_turn_runs_and_what_is_open_stays_where_it_is(
     expect(turns).to_have_count(1)
     first = traced(turns.first, "step 1")
     first.locator("> summary").click()
-    expect(first.locator(".trc-body")).to_contain_text("What came out")
+    expect(first.locator(".trc-body")).to_contain_text("Output")
     with step("steps come in, and what is open stays where it is"):
         at = first.bounding_box()
         asks = {"kind": "Call", "name": "generate_image", "args": {"prompt": "A red fox"}, "text_before": "I paint it."}

@@ -41,7 +41,7 @@ def node(tree: Locator, handle: str) -> Locator:
 
 
 def choose(page: Page, tree: Locator, handle: str, item: str) -> None:
-    node(tree, handle).get_by_role("button", name=f"What to do with {handle}").click()
+    node(tree, handle).get_by_role("button", name=f"Actions for {handle}").click()
     page.get_by_role("menuitem", name=item).click()
 
 
@@ -93,7 +93,7 @@ def the_tree_is_read_and_walked_and_pictures_are_opened_gone_on_from_and_compare
         page.get_by_role("tab", name="Tree").click()
     with step("two pictures are chosen and compared"):
         choose(page, tree, "#1b", "Compare with…")
-        expect(page.locator(".tr-pick")).to_contain_text("Choose the picture to compare #1b with.")
+        expect(page.locator(".tr-pick")).to_contain_text("Choose a picture to compare with #1b.")
         page.keyboard.press("Escape")
         expect(page.locator(".tr-pick")).to_be_hidden()
         choose(page, tree, "#1b", "Compare with…")
@@ -112,8 +112,8 @@ def the_tree_keeps_its_place_a_branch_is_cut_and_mended_and_it_grows(page: Page,
     tree = open_tree(page, grown)
     with step("it is zoomed, dragged, and keeps its place"):
         before = node(tree, "#1").bounding_box()
-        page.get_by_role("button", name="Closer").last.click()
-        page.get_by_role("button", name="Closer").last.click()
+        page.get_by_role("button", name="Zoom in").last.click()
+        page.get_by_role("button", name="Zoom in").last.click()
         closer = node(tree, "#1").bounding_box()
         assert before is not None
         assert closer is not None

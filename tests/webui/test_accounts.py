@@ -119,7 +119,7 @@ async def test_what_does_not_fit_signs_nobody_in(space: Space) -> None:
             query = {name: values[0] for name, values in parse_qs(back.query).items()} | change
             answer = await ada.get(back.path, params=query)
             assert answer.status_code == 502
-            assert answer.text == "The sign-in did not work. Please go back to the studio and try once more."
+            assert answer.text == "Signing in did not work. Please go back to the studio and try again."
             assert not space.visitor(ada).is_known
         space.issuer.signs_with = RSAKey.generate_key(2048)
         assert (await ada.get(await way_back(ada))).status_code == 502, "another key signed it"

@@ -131,7 +131,7 @@ def test_every_address_answers_its_owner_and_nobody_else_nor_writes_for_them(
     assert found(ben) == []
     for act in ("star", "tag", "delete"):
         told = change(ben, act, picture, tag="x")
-        assert (told["ids"], told["said"]) == ([], "These pictures are not there any more.")
+        assert (told["ids"], told["said"]) == ([], "These pictures no longer exist.")
     assert ben.http.post(f"{GALLERY}/zip", json={"ids": [picture]}).status_code == 404
     assert ben.http.post(f"{FILES}/{key}/run", json={"name": "a.md"}).status_code == 404
     chinese = person(**{"Accept-Language": "zh"}).http.get(f"{FILES}/{key}/list")
@@ -256,7 +256,7 @@ def test_files_are_written_kept_from_others_changes_renamed_deleted_and_brought_
     assert (late.status_code, late.json()["code"]) == (409, "file_changed")
     compared = post("compare", name="notes/狐.py", text="print(<3>)").json()["html"]
     assert "<del>− print(&lt;3&gt;)</del></p><p><ins>+ print(2)</ins>" in compared
-    assert "Both say the same." in post("compare", name="notes/狐.py", text="print(2)").json()["html"]
+    assert "Both versions are the same." in post("compare", name="notes/狐.py", text="print(2)").json()["html"]
     taken = get("raw", name="notes/狐.py", download="1").headers["content-disposition"]
     assert taken == "attachment; filename=\"_.py\"; filename*=UTF-8''%E7%8B%90.py"
     post("write", name="b.md", text="two", version=0)
@@ -386,7 +386,7 @@ def test_conversations_are_taken_away_in_three_forms_and_taken_in_again(ann: Per
     kept = {"content-type": "application/zip", "cache-control": "no-store"}
     assert kept.items() <= dict(sent.headers).items()
     answer = at_last(lambda: ann.http.post("/import", content=sent.content, headers=ZIP)).json()
-    assert (answer["isDone"], answer["text"]) == (True, "1 conversation came in.")
+    assert (answer["isDone"], answer["text"]) == (True, "1 conversation imported.")
     assert "/1?size" in ann.shown(answer["conversation"])
     page = at_last(lambda: ann.http.get(f"/export/{key}?kind=html"))
     assert page.headers["content-disposition"].startswith("attachment")
@@ -399,7 +399,7 @@ def test_conversations_are_taken_away_in_three_forms_and_taken_in_again(ann: Per
     words = at_last(lambda: ann.http.get(f"/export/{hello}?kind=md"))
     assert ('.md"' in words.headers["content-disposition"], words.text[:2]) == (True, "# ")
     everything = at_last(lambda: ann.http.get("/export")).content
-    assert ben.http.post("/import", content=everything, headers=ZIP).json()["text"] == "3 conversations came in."
+    assert ben.http.post("/import", content=everything, headers=ZIP).json()["text"] == "3 conversations imported."
 
 
 def test_what_is_no_archive_or_too_large_or_from_elsewhere_is_not_taken_in(

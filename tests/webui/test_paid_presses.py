@@ -79,7 +79,7 @@ def test_caps_are_amounts_and_a_plan_says_which_it_passes_and_by_how_much(ann: P
     gemini.control(on_text=[{"kind": "Call", "name": "generate_image", "args": PLANNED}])
     key = ann.says("draw two foxes")
     shown = ann.shown(key)
-    assert "cap of $0.01 for today by about $0." in shown
+    assert "daily cap of $0.01 by about $0." in shown
     assert pictures_asked(gemini) == []
     assert "Please" not in saved(None)
 
@@ -137,7 +137,7 @@ def test_a_key_is_told_by_its_last_characters_and_what_is_wrong_with_it_in_a_sen
     ann: Person, gemini: GeminiProcess, gemini_studio: PageProcess
 ) -> None:
     for nothing in ("", "   ", "x" * 401, "schlüssel"):
-        assert "Type a key first." in words(ann.press("s-save", None, s_key=nothing)["s-verdict"])
+        assert "Enter a key first." in words(ann.press("s-save", None, s_key=nothing)["s-verdict"])
     shown = ann.press("s-save", None, s_key=f"  {TYPED} \n", s_keep="session")
     told = json.dumps(shown)
     assert "…4f2c" in told or "\\u20264f2c" in told

@@ -64,7 +64,7 @@ def test_what_is_deleted_comes_back_until_it_goes_for_good(ann: Person, ben: Per
         assert "<mark>hello</mark>" in shown, "a search leaves the trash, and lasts until it is emptied"
     assert ann.rows("find", "") == [stays]
     assert "will be listed" in ben.look("list")
-    assert "Nothing holds “hello”" in ben.look("find", "hello")
+    assert "No conversations match “hello”" in ben.look("find", "hello")
 
 
 def test_nobody_changes_what_is_somebody_elses(ann: Person, ben: Person) -> None:
@@ -107,6 +107,16 @@ def test_words_said_otherwise_make_a_version_and_enter_pressed_twice_sends_once(
     assert turns(ann, key)[1] == second
 
 
+def test_a_cross_at_the_picture_that_is_edited_has_the_next_words_make_a_new_one(ann: Person) -> None:
+    key = ann.says("draw a red fox")
+    away = ann.press("bus", {"act": "edit", "arg": "none"}, conversation=key)
+    assert (away["editing"], words(away["ctx"])) == ("none", "New picture [Edit the last picture again]")
+    back = ann.press("bus", {"act": "drop", "arg": "none"}, conversation=key, editing="none")
+    assert (back["editing"], words(back["ctx"])) == ("", "")
+    ann.says("make it darker", conversation=key, editing="none")
+    assert "#1b" not in ann.shown(key)
+
+
 # Presets
 
 
@@ -120,7 +130,7 @@ def test_presets_are_saved_taken_up_renamed_deleted_and_brought_back(ann: Person
     [key] = ann.presets()
     taken = ann.preset("use", key)
     assert [taken[chip] for chip in ("aspect-ratio", "count", "confirm")] == ["21:9", "2", True]
-    assert "“wide” now holds these settings." in words(ann.preset("save", name="wide")["presets"])
+    assert "“wide” is updated." in words(ann.preset("save", name="wide")["presets"])
     assert "Everything automatic" in words(ann.preset("list")["presets"])
     assert "Film" in words(ann.preset("rename", key, "Film")["presets"])
     assert "“Film” is deleted." in words(ann.preset("delete", key)["presets"])
@@ -228,7 +238,7 @@ def test_a_wish_is_written_out_for_its_person_and_nothing_is_sent(ann: Person, p
 
     assert "Draw a red fox, " in written(ann, "Draw a red fox")
     assert "without a model" in written(ann, "Draw a red fox")
-    assert "only wishes for a new picture" in written(ann, "make it darker", editing="#1")
+    assert "only prompts for new pictures" in written(ann, "make it darker", editing="#1")
     assert "只能扩写新图片" in written(person(**{"Accept-Language": "zh-CN"}), "暗一些", editing="#1")
     evil = ann.press("wish-bus", {"ticket": '"><script>', "text": 'a "><script>x</script>'})["fuller"]
     assert elements(evil, "//script") == []
@@ -265,13 +275,13 @@ def listed(person: Person, query: str = "", family: str = "") -> list[str]:
 def test_a_style_is_written_found_changed_deleted_brought_back_and_handed_on(ann: Person, ben: Person) -> None:
     assert listed(ann, "ukiyo-e")[0] == "ukiyo-e"
     assert "ukiyo-e" not in listed(ann, "ukiyo-e", "3d")
-    assert "“Haiku moon” is kept." in said_of(style(ann, "save", fields=MOON))
+    assert "“Haiku moon” is saved." in said_of(style(ann, "save", fields=MOON))
     [key] = listed(ann, family="mine")
     reasons = {"HAIKU": "Its name", "moonlit": "Also called “moonlit haiku”", "heron": "Adds “one heron”"}
-    for query, why in (reasons | {"night": "Filed under “night”", "disc": "Says so in its description"}).items():
+    for query, why in (reasons | {"night": "Filed under “night”", "disc": "Matches the description"}).items():
         assert why in words(style(ann, "find", query=query, family="mine")["sty-list"])
     assert "pale moon over reeds\none heron" in style(ann, "edit", id=key)["sty-form"]
-    assert "“Haiku dusk” is kept." in said_of(style(ann, "save", id=key, fields=MOON | {"name_en": "Haiku dusk"}))
+    assert "“Haiku dusk” is saved." in said_of(style(ann, "save", id=key, fields=MOON | {"name_en": "Haiku dusk"}))
     assert "“Haiku dusk” is deleted." in said_of(style(ann, "delete", id=key))
     assert listed(ann, family="mine") == []
     assert "“Haiku dusk” is back." in said_of(style(ann, "undo"))

@@ -109,7 +109,7 @@
   };
   // An open list is closed first.
   addEventListener("keydown", event => {
-    if (keys.is(event, "page.escape") && event.target.closest?.("#setup") && $("#setup .options")) event.preventDefault();
+    if (keys.is(event, "page.escape") && event.target.closest?.("#setup") && $("#setup [role=combobox][aria-expanded=true]")) event.preventDefault();
   }, true);
   addEventListener("resize", () => { if ($("#setup")?.matches(":popover-open")) place($("#setup"), $("[data-aid=setup]")); });
 

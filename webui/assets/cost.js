@@ -16,7 +16,7 @@
     const beside = {
       characters: Math.floor(($("#box textarea")?.value.length || 0) / STEP_CHARACTERS) * STEP_CHARACTERS,
       files: document.querySelectorAll("#box .thumbnail-item").length,
-      marked: document.querySelectorAll("#ctx .ctx").length,
+      marked: document.querySelectorAll("#ctx .ctx:not(.none)").length,
       masks: window.aivistaPainter?.masks?.() || Number(Boolean(field("mask")?.value || field("expand")?.value)),
     };
     const text = worded();

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from agent import (
     MAX_NEGATIVE_CHARACTERS,
+    NO_PICTURE,
     Catalogue,
     Conversation,
     ModelEntry,
@@ -411,12 +412,20 @@ def model_choices_html(words: Words, setting: str, values: Sequence[str], prices
 def context_html(
     view: View, editing: str, references: Sequence[str], roles: Mapping[str, ReferenceRole] | None = None
 ) -> str:
-    """Return the line of what the next message works on, each with a cross, a reference with what it is for.
+    """Return the line of what the next message works on, each with a cross, a reference with what it is for; with
+    NO_PICTURE for `editing` it makes a new picture.
 
     The painter's script writes how much of the picture is painted behind its handle.
     """
     parts = []
-    if editing:
+    if editing == NO_PICTURE:
+        back = escape(view.words("composer.edit_again"))
+        parts.append(
+            f'<span class="ctx none"><b>{escape(view.words("composer.new_picture"))}</b>'
+            f'<button type="button" data-act="drop" data-arg="{NO_PICTURE}" aria-label="{back}" title="{back}">'
+            f"{icon('x', 13)}</button></span>"
+        )
+    elif editing:
         label, growing = escape(view.words("composer.editing")), escape(view.words("painter.expand_note"))
         words = f'<span class="lab" data-editing="{label}" data-expanding="{growing}">{label}</span>'
         parts.append(f"{words}{_context_chip(view, editing, is_edited=True)}")
@@ -435,9 +444,12 @@ def next_target_html(view: View, conversation: Conversation | None) -> str:
     handle = conversation.edit_target if conversation is not None else None
     if handle is None:
         return ""
+    leave = escape(view.words("composer.leave", handle=handle))
     return (
         f'<span class="lab">{escape(view.words("composer.next_target"))}</span><span class="ctx">'
-        f'<img src="{view.url(handle, THUMB_EDGE_PX)}" alt="" width="20" height="20"><b>{escape(handle)}</b></span>'
+        f'<img src="{view.url(handle, THUMB_EDGE_PX)}" alt="" width="20" height="20"><b>{escape(handle)}</b>'
+        f'<button type="button" data-act="edit" data-arg="{NO_PICTURE}" aria-label="{leave}" title="{leave}">'
+        f"{icon('x', 13)}</button></span>"
     )
 
 
