@@ -18,7 +18,6 @@ PAINTING: frozenset[PanelAction] = frozenset({"regenerate", "vary"})
 _BUTTON_ICONS: dict[PanelAction, str] = {
     "regenerate": "refresh-cw",
     "vary": "shuffle",
-    "edit": "pencil",
     "more_contrast": "contrast",
     "warmer": "thermometer-sun",
 }
@@ -74,7 +73,9 @@ def amounts_sentence(words: Words, amounts: PanelAmounts) -> str:
 def action_panel(view: View, panel: ActionPanel, *, is_open: bool, painter: str = "") -> str:
     """Return the panel; only the newest of a conversation is unfolded. `painter` is the model that made the picture."""
     words, handle = view.words, escape(panel.handle)
-    buttons = "".join(_button(view, one, panel.handle, painter) for one in panel.buttons)
+    # Edit stands among the picture's own actions already.
+    shown = [one for one in panel.buttons if one.action != "edit"]
+    buttons = "".join(_button(view, one, panel.handle, painter) for one in shown)
     row = f'<div class="next">{buttons}</div>' if buttons else ""
     return (
         f'<details class="next-steps"{" open" if is_open else ""}><summary>{icon("chevron-right", 15)}'
@@ -86,8 +87,6 @@ def action_panel(view: View, panel: ActionPanel, *, is_open: bool, painter: str 
 def _button(view: View, one: PanelButton, handle: str, painter: str) -> str:
     words = view.words
     label, name = words(f"panel.{one.action}"), _BUTTON_ICONS[one.action]
-    if one.action == "edit":
-        return button("edit", label, name, "line", arg=handle)
     # Light and colour are changed here, for nothing.
     price = view.prices.get(painter, view.turn_price) if one.action in PAINTING else ""
     press = PanelPress(handle=handle, action=one.action)

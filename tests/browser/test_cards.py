@@ -128,7 +128,7 @@ def buttons_and_sliders_speak_for_the_person_and_questions_lead_to_their_answers
         expect(page.locator("#chat .user-row").last).to_contain_text("Brightness +20, contrast -10.")
         expect_rest(page)
     with step("a picture is chosen to be edited"):
-        called.button("panel.edit").click()
+        page.locator("#chat .acts [data-act=edit]").last.click()
         expect(page.locator("#ctx .ctx")).to_contain_text("#1c")
         expect(pictures(page)).to_have_count(3)
     with step("an empty wish is asked about with examples, also after a reload"):
