@@ -7,7 +7,7 @@ from html import escape
 
 from pydantic import Field, ValidationError
 
-from agent import ActionPanel, PanelAction, PanelButton, PanelSlider, Value
+from agent import ActionPanel, PanelAction, PanelSlider, Value
 from webui.cards import THREAD_EDGE_PX, View, button
 from webui.icons import icon
 from webui.whole_json import whole_json
@@ -15,12 +15,7 @@ from webui.words import Words
 
 MAX_AMOUNT = 100
 PAINTING: frozenset[PanelAction] = frozenset({"regenerate", "vary"})
-_BUTTON_ICONS: dict[PanelAction, str] = {
-    "regenerate": "refresh-cw",
-    "vary": "shuffle",
-    "more_contrast": "contrast",
-    "warmer": "thermometer-sun",
-}
+_QUICK_ICONS: dict[PanelAction, str] = {"more_contrast": "contrast", "warmer": "thermometer-sun"}
 
 
 class PanelPress(Value):
@@ -70,27 +65,27 @@ def amounts_sentence(words: Words, amounts: PanelAmounts) -> str:
     return words("panel.sentence", amounts=listed[:1].upper() + listed[1:]) if said else ""
 
 
-def action_panel(view: View, panel: ActionPanel, *, is_open: bool, painter: str = "") -> str:
-    """Return the panel; only the newest of a conversation is unfolded. `painter` is the model that made the picture."""
+def action_panel(view: View, panel: ActionPanel) -> str:
+    """Return what changes the light and colour of a picture, for nothing; the picture's menu unfolds it."""
     words, handle = view.words, escape(panel.handle)
-    # Edit stands among the picture's own actions already.
-    shown = [one for one in panel.buttons if one.action != "edit"]
-    buttons = "".join(_button(view, one, panel.handle, painter) for one in shown)
+    # Edit, Vary and Paint again stand among the picture's own actions.
+    quick = [one.action for one in panel.buttons if one.action in _QUICK_ICONS]
+    buttons = "".join(
+        button(
+            "panel",
+            words(f"panel.{action}"),
+            _QUICK_ICONS[action],
+            "line",
+            arg=PanelPress(handle=panel.handle, action=action).model_dump_json(),
+        )
+        for action in quick
+    )
     row = f'<div class="next">{buttons}</div>' if buttons else ""
     return (
-        f'<details class="next-steps"{" open" if is_open else ""}><summary>{icon("chevron-right", 15)}'
+        f'<details class="next-steps" data-handle="{handle}"><summary>{icon("chevron-right", 15)}'
         f"<span>{escape(words('panel.title', handle=panel.handle))}</span></summary>"
         f'<div role="group" aria-label="{handle}">{row}{_sliders(view, panel.sliders, panel.handle)}</div></details>'
     )
-
-
-def _button(view: View, one: PanelButton, handle: str, painter: str) -> str:
-    words = view.words
-    label, name = words(f"panel.{one.action}"), _BUTTON_ICONS[one.action]
-    # Light and colour are changed here, for nothing.
-    price = view.prices.get(painter, view.turn_price) if one.action in PAINTING else ""
-    press = PanelPress(handle=handle, action=one.action)
-    return button("panel", label, name, "line", arg=press.model_dump_json(), price=price)
 
 
 def _sliders(view: View, sliders: Sequence[PanelSlider], handle: str) -> str:

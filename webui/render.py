@@ -77,27 +77,22 @@ _OUTCOMES: dict[TurnState, Outcome] = {TurnState.FAILED: "failed", TurnState.STO
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a component stands: in which turn, how far that came, which pictures it may show, which panel is open,
-    and which sources its words may refer to."""
+    """Where a component stands: in which turn, how far that came, which pictures it may show, and which sources its
+    words may refer to."""
 
     view: View
     turn_id: str
     state: TurnState
     pictures: Mapping[str, Picture]
-    open_panel: Component | None = None
     sources: tuple[Source, ...] = ()
 
 
 def render_conversation(
     view: View, conversation: Conversation, *, without: str = "", is_at_rest: bool = True
 ) -> list[Block]:
-    """Return the thread of a stored conversation; `without` names a running turn that is shown live instead.
-
-    At rest the newest panel of actions is unfolded; while a turn runs none is, so that its end moves nothing above it.
-    """
+    """Return the thread of a stored conversation; `without` names a running turn that is shown live instead."""
     pictures = {picture.handle: picture for picture in conversation.pictures}
     turns = [turn for turn in conversation.turns if turn.id != without]
-    last = next((turn.id for turn in reversed(turns) if _panels(turn, pictures)), "") if is_at_rest else ""
     return [
         block
         for turn in turns
@@ -105,7 +100,6 @@ def render_conversation(
             view,
             turn,
             pictures,
-            is_panel_open=turn.id == last,
             beside=conversation.forks.get(turn.id, ()),
             is_busy=bool(without) or not is_at_rest,
         )
@@ -117,18 +111,15 @@ def render_turn(
     turn: Turn,
     pictures: Mapping[str, Picture],
     *,
-    is_panel_open: bool = False,
     beside: Sequence[str] = (),
     is_busy: bool = False,
 ) -> list[Block]:
-    """Return the blocks of a stored turn; `is_panel_open` unfolds its last panel of actions.
+    """Return the blocks of a stored turn.
 
     `beside` are the turns of all versions of its words, if there are several; while a turn is at work (`is_busy`)
     they can neither be switched nor said otherwise.
     """
-    panels = _panels(turn, pictures)
-    open_panel = panels[-1] if panels and is_panel_open else None
-    place = _Place(view, turn.id, turn.state, pictures, open_panel, _sources(turn.components))
+    place = _Place(view, turn.id, turn.state, pictures, _sources(turn.components))
     named = (*((turn.editing,) if turn.editing else ()), *turn.references)
     blocks = _said(view, turn.text, named, turn.uploads)
     blocks.append(Card("user", cards.said_tools(view, turn.id, turn.text, beside, is_busy=is_busy)))
@@ -158,12 +149,6 @@ def render_live(
     if now is not None:
         blocks.append(now)
     return blocks + _ending(view, turn.ending, turn.turn_id)
-
-
-def _panels(turn: Turn, pictures: Mapping[str, Picture]) -> list[ActionPanel]:
-    """Return the panels of pictures that are still there."""
-    panels = [component for component in turn.components if isinstance(component, ActionPanel)]
-    return [panel for panel in panels if panel.handle in pictures]
 
 
 def _is_shown(turn: LiveTurn) -> bool:
@@ -238,11 +223,6 @@ def _ending(view: View, ending: Ending | None, turn_id: str) -> list[Block]:
             assert_never(ending)
 
 
-def _painter(place: _Place, panel: ActionPanel) -> str:
-    picture = place.pictures.get(panel.handle)
-    return picture.receipt.model if picture is not None and picture.receipt is not None else ""
-
-
 def _component(place: _Place, component: Component) -> list[Block]:
     view = place.view
     match component:
@@ -256,14 +236,7 @@ def _component(place: _Place, component: Component) -> list[Block]:
         case ActionPanel() if component.handle not in place.pictures:
             return []
         case ActionPanel():
-            return [
-                Card(
-                    "assistant",
-                    action_panel(
-                        view, component, is_open=component is place.open_panel, painter=_painter(place, component)
-                    ),
-                )
-            ]
+            return [Card("assistant", action_panel(view, component))]
         case PlanCard():
             return [_plan(place, component)]
         case ConsentCard():
@@ -367,8 +340,7 @@ def figure(view: View, picture: Picture, place: Place = ALONE, model: str = "") 
     if place.is_in_sheet:
         label = cards.tag(handle, is_on_picture=False)
     skipped = "" if place.is_current else ' tabindex="-1"'
-    has_original = picture.receipt is not None and picture.receipt.has_credentials
-    actions = cards.picture_actions(view, handle, place, has_original=has_original)
+    actions = cards.picture_actions(view, picture, place)
     return (
         f'<figure class="pic{current}" style="--shape:{shape:.4f}">'
         f'<button type="button" class="frame" data-act="view" data-arg="{escape(handle)}" '

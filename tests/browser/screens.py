@@ -13,7 +13,9 @@ from tests.page.hands import (
     close_settings,
     composer,
     expect_rest,
+    open_more,
     open_settings,
+    open_sliders,
     pictures,
     say,
 )
@@ -55,30 +57,29 @@ def plan(page: Page, wish: str) -> None:
 
 
 def _conversation(page: Page) -> Iterator[Screen]:
-    receipt, sliders = page.locator("#chat details.receipt").last, page.locator("#chat details.sliders").last
+    receipt = page.locator("#chat details.receipt").last
     receipt.locator("summary").click()
     expect(receipt.locator("dl")).to_be_visible()
     yield "receipt", "#chat details.receipt"
     receipt.locator("summary").click()
-    sliders.locator("summary").click()
-    expect(sliders.locator("input").first).to_be_visible()
-    yield "sliders", "#chat details.sliders"
-    sliders.locator("summary").click()
+    open_sliders(page)
+    yield "sliders", "#chat details.next-steps"
+    page.locator("#chat .next-steps[open] > summary").last.click()
     page.locator("#chat [data-branch=edit]").last.click()
     expect(page.locator("#chat .said-form:not([hidden])")).to_be_visible()
     yield "message edited", "#chat .said-form"
     page.keyboard.press("Escape")
-    page.locator("#chat details.more > summary").last.click()
-    expect(page.locator("#chat details.more[open] > div")).to_be_visible()
-    yield "copies", "#chat details.more"
-    page.locator("#chat details.more > summary").last.click()
+    open_more(page)
+    yield "menu of a picture", "#chat details.more"
+    page.keyboard.press("Escape")
 
 
 def _composer(page: Page, photo: Path) -> Iterator[Screen]:
     attach(page, photo)
-    for number, act in enumerate(("reference", "edit"), 1):
-        page.locator(f"#chat .acts [data-act={act}]").nth(number - 1).click()
-        expect(page.locator("#ctx .ctx")).to_have_count(number)
+    open_more(page, 0).locator("[data-act=reference]").click()
+    expect(page.locator("#ctx .ctx")).to_have_count(1)
+    page.locator("#chat .acts [data-act=edit]").nth(1).click()
+    expect(page.locator("#ctx .ctx")).to_have_count(2)
     composer(page).fill("a picture of it, at night")
     yield "composer", "#composer"
     page.locator("#box .thumbnail-item .delete-button").click()

@@ -8,18 +8,18 @@ import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.page import PageProcess
-from tests.page.hands import expect_loaded, expect_rest, expect_still, open_at, pictures
+from tests.page.hands import (
+    expect_loaded,
+    expect_rest,
+    expect_still,
+    open_at,
+    open_sliders,
+    pictures,
+)
 from tests.page.journeys import Called, step
 
 PREVIEW = re.compile("^blob:")
 STORED = re.compile(r"^media/")
-
-
-def open_sliders(page: Page) -> Locator:
-    sliders = page.locator("#chat .next-steps[open] .sliders")
-    sliders.locator("summary").click()
-    expect(sliders.get_by_role("slider").first).to_be_visible()
-    return sliders
 
 
 def mean_colour(picture: Locator) -> list[float]:
@@ -130,7 +130,7 @@ def test_what_the_sliders_do_is_shown_and_taken_back_and_applied_as_it_was_shown
         steps = page.locator("#chat .next-steps > summary")
         steps.click()
         expect(picture).to_have_attribute("src", STORED)
-        steps.click()
+        open_sliders(page)
         reset.click()
     with step("what is applied is what was shown"):
         sliders.get_by_label("Warmth").fill("60")
@@ -176,8 +176,7 @@ def test_what_the_sliders_do_is_shown_and_taken_back_and_applied_as_it_was_shown
 
 def test_on_a_phone_a_small_picture_stays_beside_the_sliders(phone: Page, studio: PageProcess) -> None:
     open_at(phone, studio.sketched("draw a red fox in the snow"), 1)
-    sliders = phone.locator("#chat .next-steps[open] .sliders")
-    sliders.locator("summary").click()
+    sliders = open_sliders(phone)
     small = sliders.locator(".mini img")
     expect_loaded(small)
     box = sliders.bounding_box()

@@ -7,7 +7,15 @@ from pathlib import Path
 from playwright.sync_api import Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import composer, expect_rest, open_page, paint, pictures, say
+from tests.page.hands import (
+    composer,
+    expect_rest,
+    open_page,
+    open_sliders,
+    paint,
+    pictures,
+    say,
+)
 from tests.support.broken_records import broken_records
 
 SENTENCE = "The studio's records cannot be read or written"
@@ -32,6 +40,7 @@ def test_each_part_of_the_page_says_what_is_wrong_and_works_again_when_it_is_ove
             expect_sentence(page)
             expect(composer(page)).to_have_value("make it darker")
             expect_rest(page)
+            open_sliders(page)
             page.locator("#chat").get_by_role("button", name="Warmer").click()
             expect_sentence(page)
             expect_rest(page)

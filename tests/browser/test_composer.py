@@ -22,6 +22,7 @@ from tests.page.hands import (
     expect_rest,
     held,
     open_at,
+    open_more,
     open_page,
     open_settings,
     paint,
@@ -166,7 +167,7 @@ def pictures_are_dropped_and_pasted_seen_on_their_way_sent_along_and_stay_with_t
 def a_draft_belongs_to_its_conversation_and_what_is_sent_is_sent_once_or_stays_in_the_box(page: Page) -> None:
     called, box = Called(page), composer(page)
     with step("a draft survives a reload with its reference and its ratio"):
-        called.inside(page.locator("#chat .acts").first).button("action.reference").click()
+        called.inside(open_more(page, 0)).button("action.reference").click()
         expect(page.locator("#ctx .ctx")).to_have_count(1)
         choose_setting(page, "aspect-ratio", "16:9")
         box.fill("a poster with this fox")

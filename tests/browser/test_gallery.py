@@ -362,6 +362,8 @@ def pictures_lead_to_their_conversations_and_into_the_one_that_is_open(
         expect(pictures(page)).to_have_count(2)
         expect_loaded(pictures(page).last)
         thread = page.locator("#chat [role=log]")
+        # One picture alone must be more than is seen at once.
+        page.set_viewport_size({"width": 1280, "height": 620})
         thread.evaluate(SCROLLED)
         choose(page, "lighthouse")
         bar(page).get_by_role("button", name="Delete").click()
@@ -372,6 +374,7 @@ def pictures_lead_to_their_conversations_and_into_the_one_that_is_open(
         expect(pictures(page)).to_have_count(2)
         expect_loaded(pictures(page).last)
         expect(thread).to_have_js_property("scrollTop", 100)
+        page.set_viewport_size({"width": 1280, "height": 860})
     with step("pictures of the open conversation become its references"):
         composer(page).fill("one beside the other")
         page.wait_for_function("JSON.stringify(localStorage).includes('one beside the other')")

@@ -8,7 +8,17 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.page import PageProcess
-from tests.page.hands import begin_anew, choose_setting, composer, draw_twice, expect_still, open_at, paint, reload
+from tests.page.hands import (
+    begin_anew,
+    choose_setting,
+    composer,
+    draw_twice,
+    expect_still,
+    open_at,
+    open_sliders,
+    paint,
+    reload,
+)
 from tests.page.journeys import Called, step
 
 STAGE_PX = "document.querySelector('#stage').getBoundingClientRect().width"
@@ -20,9 +30,12 @@ PANES = ("canvas", "gallery", "tree", "files", "trace")
 def expect_in_sight(page: Page, part: str) -> None:
     """Unfold a part below the picture; it is in sight above the composer then."""
     details = page.locator(f"#chat details.{part}").last
-    # By key: a click of Playwright's scrolls by itself.
-    details.locator("summary").evaluate("summary => summary.focus({ preventScroll: true })")
-    page.keyboard.press("Enter")
+    if part == "next-steps":
+        open_sliders(page)
+    else:
+        # By key: a click of Playwright's scrolls by itself.
+        details.locator("summary").evaluate("summary => summary.focus({ preventScroll: true })")
+        page.keyboard.press("Enter")
     expect(details).to_have_attribute("open", "")
     page.wait_for_function(
         "details => { const box = details.getBoundingClientRect(), log = document.querySelector('#chat [role=log]')"
@@ -83,7 +96,7 @@ def the_thread_follows_until_one_scrolls_up_and_what_one_reads_or_unfolds_stays_
     with step("what is unfolded is in sight above the composer"):
         page.set_viewport_size({"width": 1280, "height": 700})
         expect_in_sight(page, "receipt")
-        expect_in_sight(page, "sliders")
+        expect_in_sight(page, "next-steps")
         page.set_viewport_size({"width": 1280, "height": 860})
     with step("a picture is never taller than what can be seen at once"):
         begin_anew(page)
@@ -173,7 +186,7 @@ def test_on_a_phone_one_pane_is_seen_at_a_time_and_what_is_unfolded_is_above_the
     open_at(phone, studio.sketched("draw a boat"), 1)
     with step("what is unfolded is in sight"):
         expect_in_sight(phone, "receipt")
-        expect_in_sight(phone, "sliders")
+        expect_in_sight(phone, "next-steps")
     for name in PANES:
         with step(f"the pane {name} is seen alone"):
             called.tab(f"tabs.{name}").tap()

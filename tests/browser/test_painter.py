@@ -235,6 +235,13 @@ def a_mask_survives_turns_failures_and_a_reload_and_arrives_at_the_server_as_it_
         expect(page.locator("#chat .user")).to_have_count(0)
 
 
+def test_a_picture_of_the_thread_is_painted_over_by_one_click(page: Page, studio: PageProcess) -> None:
+    open_at(page, studio.sketched("draw a red fox in the snow", "make it darker"), 2)
+    Called(page.locator("#chat .acts").first).button("action.paint_over").click()
+    expect(page.locator("#pt-canvas")).to_be_visible()
+    expect(page.locator("#canvas .cv-pic")).to_have_attribute("data-handle", "#1")
+
+
 def test_a_finger_paints_and_two_move_and_pinch_without_painting(phone: Page, studio: PageProcess) -> None:
     session, canvas = cdp(phone), open_painter(phone, studio, "画一艘船，3:4", language="zh-CN")
     with step("a finger paints"):

@@ -26,6 +26,7 @@ from tests.page.hands import (
     drop,
     expect_ready,
     expect_rest,
+    open_more,
     open_page,
     pictures,
     say,
@@ -310,7 +311,7 @@ def the_mask_keeps_to_its_file_while_others_come_and_go_and_yields_to_a_marked_p
         expect_rest(page)
         expect(composer(page)).to_have_value("and then")
         composer(page).fill("")
-        page.locator("#chat .acts [data-act=reference]").first.click()
+        open_more(page, 0).locator("[data-act=reference]").click()
         expect(page.locator("#ctx .ctx")).to_contain_text("#1")
         expect(chip(page)).to_contain_text("· mask")
         assert chip(page).evaluate("line => line === window.before")

@@ -12,7 +12,9 @@ from tests.page.hands import (
     expect_loaded,
     expect_rest,
     open_at,
+    open_more,
     open_page,
+    open_sliders,
     paint,
     pictures,
     say,
@@ -31,16 +33,16 @@ def test_pictures_are_adjusted_exactly_and_given_as_references_with_a_role(page:
         expect(receipt.locator("summary")).to_contain_text("Exact adjustment · warmth +15 · 688×384 · free")
         expect(page.locator("#chat .steps").last).to_contain_text("Adjusted #1: #1b")
     with step("the sliders of the panel adjust exactly what they say"):
-        page.locator("#chat .sliders summary").last.click()
+        sliders = open_sliders(page)
         for name, value in (("brightness", "20"), ("contrast", "-10")):
-            page.locator(f"#chat .sliders input[name={name}]").last.fill(value)
+            sliders.locator(f"input[name={name}]").fill(value)
         page.locator("#chat [data-act=panel_apply]").last.click()
         expect(pictures(page)).to_have_count(3)
         expect_rest(page)
         expect(receipt.locator("summary")).to_contain_text("brightness +20, contrast −10")
     with step("a reference is given a role that stays"):
         for number in (0, 1):
-            called.button("action.reference").nth(number).click()
+            called.inside(open_more(page, number)).button("action.reference").click()
             expect(page.locator("#ctx select")).to_have_count(number + 1)
         called.field("role.name", handle="#1b").select_option("style")
         expect(roles).to_have_value('{"#1b": "style"}')

@@ -22,6 +22,7 @@ from tests.page.hands import (
     expect_rest,
     held,
     open_at,
+    open_more,
     open_page,
     open_settings,
     pictures,
@@ -153,7 +154,7 @@ def a_sketch_is_drawn_changed_by_the_next_sentence_and_there_after_a_reload(page
         page.locator("#chat [data-act=edit]").last.click()
         expect(references).to_have_count(1)
         expect(target).to_be_hidden()
-        page.locator("#chat [data-act=reference]").first.click()
+        open_more(page, 0).locator("[data-act=reference]").click()
         expect(references).to_have_count(2)
         expect(page.locator("#ctx")).to_contain_text("Editing")
         called.button("composer.remove").first.click()

@@ -114,6 +114,22 @@ def ask_before_painting(page: Page, language: str = "en") -> None:
     close_settings(page)
 
 
+def open_more(page: Page, number: int = -1) -> Locator:
+    """Open the menu beneath a picture of the thread, the last one's unless told otherwise, and return it."""
+    menu = page.locator("#chat .acts details.more").nth(number)
+    menu.locator("summary").click()
+    expect(menu.locator("[data-act=reference]")).to_be_visible()
+    return menu
+
+
+def open_sliders(page: Page) -> Locator:
+    """Unfold what adjusts the last picture of the thread, from its menu, and return its sliders."""
+    open_more(page).locator("[data-act=adjust]").click()
+    sliders = page.locator("#chat .next-steps[open] .sliders").last
+    expect(sliders.get_by_role("slider").first).to_be_visible()
+    return sliders
+
+
 def attach(page: Page, *files: Path) -> None:
     """Add files to the message and wait until they are there."""
     page.locator("#box input[type=file]").first.set_input_files([str(file) for file in files])

@@ -98,7 +98,25 @@
   // The values of another model are hidden before they are first seen.
   addEventListener("focusin", event => { const card = event.target.closest?.(".plan"); if (card) settlePlan(card); });
 
+  // ---- a picture's menu: light and colour are changed in the panel beneath it, which is folded away until then
+  const panelOf = handle => [...document.querySelectorAll("#chat .next-steps")].filter(one => one.dataset.handle === handle).pop();
+  const adjust = button => {
+    const panel = panelOf(button.dataset.arg);
+    if (!panel) return;
+    if (matchMedia("(max-width: 760px)").matches) document.documentElement.removeAttribute("data-stage");
+    const sliders = panel.querySelector("details.sliders"), summary = panel.querySelector("summary");
+    if (sliders) sliders.open = true;
+    // By a click the thread keeps what is unfolded in sight.
+    if (!panel.open) summary.click();
+    summary.focus({ preventScroll: true });
+  };
+  addEventListener("toggle", event => {
+    if (!event.target.matches?.("details.more[open]")) return;
+    for (const item of event.target.querySelectorAll("[data-act=adjust]")) item.hidden = !panelOf(item.dataset.arg);
+  }, true);
+
   window.aivistaCards = {
+    adjust,
     run_plan: runPlan,
     drop_plan: once,
     allow_calls: once,

@@ -202,6 +202,17 @@
 
   const acts = {
     open: button => { const picture = $("#canvas .cv-pic"); if (picture) openOn(picture.dataset, picture.querySelector("img").src, button.dataset.mode); },
+    // From the thread: the picture is opened beside it first.
+    over: button => {
+      const handle = button.dataset.arg, until = performance.now() + 10000;
+      root.setAttribute("data-stage", "");
+      window.aivista?.act({ act: "view", arg: handle });
+      const open = () => {
+        if ($("#canvas .cv-pic")?.dataset.handle === handle) acts.open({ dataset: { mode: "mask" } });
+        else if (performance.now() < until) setTimeout(open, 50);
+      };
+      open();
+    },
     close,
     mode: button => setMode(button.dataset.mode),
     tool: button => { tool = button.dataset.tool; for (const one of all("#pt [data-tool]")) one.setAttribute("aria-pressed", String(one === button)); },

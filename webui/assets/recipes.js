@@ -83,7 +83,7 @@
     if (button) acts[button.dataset.recipe]?.(button);
     // Folded downloads close when one looks elsewhere, or has chosen.
     for (const more of document.querySelectorAll("details.more[open]")) {
-      if (!more.contains(event.target) || event.target.closest("a")) more.open = false;
+      if (!more.contains(event.target) || event.target.closest("a, button")) more.open = false;
     }
   });
   addEventListener("keydown", event => {

@@ -33,7 +33,7 @@
     if (window.aivistaPainter?.isUnset()) { event.preventDefault(); event.stopImmediatePropagation(); return; }
     const isSame = press && press.text === text() && press.files === files();
     const seen = $("#top h1")?.dataset.turn || "";
-    press = { id: isSame ? press.id : crypto.randomUUID().replaceAll("-", ""), text: text(), files: files(), seen, isDue: true };
+    press = { id: isSame ? press.id : crypto.randomUUID().replaceAll("-", ""), text: text(), files: files(), seen, due: (isSame ? press.due : 0) + 1 };
     show(press.text);
   };
   addEventListener("keydown", pressed, true);
@@ -49,9 +49,10 @@
     } catch { return false; }
   };
   const marked = init => {
-    if (!press?.isDue || !isTurn(init?.body)) return [init, () => {}];
+    if (!press?.due || !isTurn(init?.body)) return [init, () => {}];
+    // Pressed twice, it may be asked for twice after that.
     const mine = press;
-    mine.isDue = false;
+    mine.due -= 1;
     const headers = new Headers(init.headers);
     headers.set("x-aivista-request", mine.id);
     // Python holds words back that were said to a conversation which has gone on elsewhere.

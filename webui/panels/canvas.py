@@ -48,7 +48,6 @@ def canvas_html(view: View, conversation: Conversation, picture: Picture) -> str
     width, height = image.width or 1, image.height or 1
     original = escape(words("action.original"))
     receipt = whole_receipt(view, picture) or "".join(f"<p>{escape(one)}</p>" for one in _uploaded(words, picture))
-    has_original = picture.receipt is not None and picture.receipt.has_credentials
     return (
         f"{_bar(picture.handle)}"
         f'<div class="cv-scroll"><div class="cv-well"><div class="cv-pic" style="--ar:{width / height:.4f}" '
@@ -59,7 +58,7 @@ def canvas_html(view: View, conversation: Conversation, picture: Picture) -> str
         f'{_strip(view, conversation, picture.handle)}<div class="cv-info"><span>{_size(words, picture)}</span>'
         f'<span class="grow"></span><a href="{view.url(picture.handle)}" target="_blank" rel="noopener">{original}</a>'
         f'</div></div><div class="cv-paint">{stage_buttons_html(words, picture.handle)}</div>'
-        f"{picture_actions(view, picture.handle, has_original=has_original)}"
+        f"{picture_actions(view, picture, is_on_stage=True)}"
         f'{_review(words, picture)}<section class="receipt whole"><h3>{escape(words("receipt.title"))}</h3>{receipt}'
         "</section></div>"
     )

@@ -1,8 +1,8 @@
-"""A Space's limits: turns at once, turns of a visitor, and the owner's money."""
+"""Limits for visitors: turns at once, turns of one visitor, and the owner's money."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -31,6 +31,12 @@ from tests.wire_server import GeminiProcess
 
 FOX = TurnRequest(text="Draw a red fox in the snow, watercolour")
 KEY = SecretStr("AIza-visitors-own-0001")
+
+
+@pytest.fixture(scope="module")
+def gemini() -> Iterator[GeminiProcess]:
+    with GeminiProcess() as server:
+        yield server
 
 
 async def all_of(events: AsyncIterator[TurnEvent]) -> list[TurnEvent]:

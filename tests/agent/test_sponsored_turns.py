@@ -27,11 +27,11 @@ from agent import (
     TurnRequest,
     TurnSettings,
 )
+from tests.agent.test_turn_limits import all_of, purse, settled
 from tests.support.gemini import SMALL, on_gemini, paint
 from tests.support.scenes import only
 from tests.support.turns import started
 from tests.support.waiting import until
-from tests.webui.space.test_limited import all_of, purse, settled
 from tests.wire_server import GeminiServer, Hold, HttpError, Text
 from tests.wire_server.models import Kind
 
