@@ -38,7 +38,7 @@ def clean_environment(**more: str) -> dict[str, str]:
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
     path = os.pathsep.join(part for part in (str(_ROOT), kept.get("PYTHONPATH", "")) if part)
-    return {**kept, "PYTHONPATH": path, "AIVISTA_RETRY_BUDGET_S": "0.001", **more}
+    return {**kept, "PYTHONPATH": path, "AIVISTA_RETRY_BUDGET_S": "1e-12", **more}
 
 
 def free_port() -> int:
