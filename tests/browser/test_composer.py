@@ -298,6 +298,8 @@ def presets_and_prompts_and_words_written_by_rules_fill_the_composer(page: Page,
             )
         )
         assert drawn[0] < drawn[1]
+        open_settings(page).get_by_role("radio", name="4:3", exact=True).press("ArrowRight")
+        expect(chosen_ratio(page)).to_have_value("4:5")
         choose_setting(page, "aspect-ratio", "9:16")
         choose_setting(page, "count", "2")
         expect(page.locator("[data-aid=setup]")).to_have_text("9:16 · 2")

@@ -107,6 +107,15 @@
     open($("#setup"), button);
     if ($("#setup").matches(":popover-open")) $("#setup").focus();
   };
+  // Gradio gives each choice a name of its own, so that the browser does not take them for one group.
+  addEventListener("keydown", event => {
+    const choices = event.target.closest?.("#setup fieldset") ? all("input[type=radio]", event.target.closest("fieldset")) : [];
+    const to = choices.length ? keys.walk(event, "setup.walk", choices, choices.indexOf(event.target)) : -1;
+    if (to < 0) return;
+    event.preventDefault();
+    choices[to].focus();
+    choices[to].click();
+  });
   // An open list is closed first.
   addEventListener("keydown", event => {
     if (keys.is(event, "page.escape") && event.target.closest?.("#setup") && $("#setup [role=combobox][aria-expanded=true]")) event.preventDefault();
