@@ -62,8 +62,7 @@ class Presets:
             if click.act == "reset":
                 return self.screen.chips(visitor, Chosen(allow_search=chosen.allow_search))
             if click.act == "set":
-                sent = Chosen.from_chips({**chosen.model_dump(), click.id: click.name})
-                return self.screen.narrowed(visitor, sent.model_dump(), fixed=click.id)
+                return self._set(visitor, chosen, click.id, click.name)
             said, undo = await self._change(visitor, shelf, click, chosen, presets)
         except AivistaError as error:
             kept = await presets.of(visitor.owner)
@@ -71,6 +70,15 @@ class Presets:
             typed = Typed(click.id, click.name) if click.act == "rename" else None
             return {menu: presets_html(visitor.words, kept, said=said, bad=True, typed=typed)}
         return {menu: presets_html(visitor.words, await presets.of(visitor.owner), said=said, undo=undo)}
+
+    def _set(self, visitor: Visitor, chosen: Chosen, name: str, value: str) -> Updates:
+        """Return one setting as a button beside it says; what no button says changes nothing."""
+        try:
+            changed = Chosen.model_validate({**chosen.model_dump(), name: value})
+            changed.turn_settings()
+        except ValueError:
+            return {self.screen.panels.composer.presets: gr.skip()}
+        return self.screen.narrowed(visitor, changed.model_dump(), fixed=name)
 
     async def _change(
         self, visitor: Visitor, shelf: Shelf, click: PresetClick, chosen: Chosen, presets: PresetStore

@@ -117,6 +117,12 @@ def test_a_cross_at_the_picture_that_is_edited_has_the_next_words_make_a_new_one
     assert "#1b" not in ann.shown(key)
 
 
+def test_a_button_of_a_model_sets_it_and_what_no_button_says_changes_nothing(ann: Person) -> None:
+    assert ann.press("presets-bus", {"act": "set", "id": "aspect_ratio", "name": "16:9"})["aspect-ratio"] == "16:9"
+    for name, value in (("image_model", "nonsense"), ("nothing", "x"), ("number_of_images", "99")):
+        assert "aspect-ratio" not in ann.press("presets-bus", {"act": "set", "id": name, "name": value}), name
+
+
 # Presets
 
 

@@ -33,9 +33,9 @@
   // The settings: once they have been still for a moment, their price is asked for.
   let timer = 0, settings = "";
   window.aivistaChips.onChange(values => {
-    const now = JSON.stringify(values), before = settings;
+    const now = JSON.stringify(values);
+    if (now === settings) return;
     settings = now;
-    if (!before || now === before) return;
     clearTimeout(timer);
     timer = setTimeout(() => window.aivistaCost?.ask(), STILL_MS);
   });
