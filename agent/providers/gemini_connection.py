@@ -20,7 +20,7 @@ from agent.errors import AivistaError, ErrorCode, ErrorInfo, KeyProblem, Setting
 from agent.messages import Source
 from agent.providers.catalogue import ModelEntry, override_variable
 from agent.providers.gemini_failures import failure_of, web_page_failure
-from agent.providers.http_failures import Asked, Endpoint, info_without_keys, trusted
+from agent.providers.http_failures import Asked, Endpoint, close_with_body, info_without_keys, trusted
 
 T = TypeVar("T")
 
@@ -171,6 +171,7 @@ class GeminiConnection:
         self._http = _HttpClient(
             verify=trusted(),
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=30),
+            event_hooks={"response": [close_with_body]},
         )
         # Its own async client keeps the SDK from using aiohttp; the sync one and `ssl`, which it takes for its web
         # sockets, keep it from reading the machine's certificates twice more.

@@ -9,7 +9,7 @@ import html
 import re
 import ssl
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -41,6 +41,30 @@ _KEYS = re.compile(r"AIza[\w-]{10,}|AQ\.[\w-]{20,}|\b(?:sk|gsk|pk|rk)-[\w-]{8,}|
 def trusted() -> ssl.SSLContext:
     """Return what every connection trusts: reading the machine's certificates takes longer than a client's start."""
     return httpx2.create_ssl_context()
+
+
+async def close_with_body(response: httpx2.Response) -> None:
+    """Have the generator that reads a response end when the response is closed, as a hook of an HTTP client.
+
+    The SDKs leave it to the garbage collector when they stop early, which may come when the event loop is gone.
+    """
+    if isinstance(response.stream, httpx2.AsyncByteStream):
+        response.stream = _Body(response.stream)
+
+
+class _Body(httpx2.AsyncByteStream):
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
+        self._parts: AsyncIterator[bytes] | None = None
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        self._parts = aiter(self._stream)
+        return self._parts
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+        if isinstance(self._parts, AsyncGenerator) and not self._parts.ag_running:
+            await self._parts.aclose()
 
 
 @dataclass(frozen=True)

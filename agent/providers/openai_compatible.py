@@ -17,7 +17,15 @@ from agent.errors import AivistaError, Charge, ErrorCode, ErrorInfo
 from agent.messages import CompletionChunk, ImageOrigin, PromptMessage
 from agent.providers.base import PLAIN, ChatOptions, ImageRequest, PictureBytes, ToolDeclaration
 from agent.providers.catalogue import ModelEntry
-from agent.providers.http_failures import Asked, Endpoint, info_without_keys, is_web_page, trusted, wrong_address
+from agent.providers.http_failures import (
+    Asked,
+    Endpoint,
+    close_with_body,
+    info_without_keys,
+    is_web_page,
+    trusted,
+    wrong_address,
+)
 from agent.providers.openai_answer import (
     ArrivedPicture,
     ChatReader,
@@ -224,7 +232,7 @@ class OpenAIProvider:
         http = httpx2.AsyncClient(
             verify=trusted(),
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=30),
-            event_hooks={"request": [dress]},
+            event_hooks={"request": [dress], "response": [close_with_body]},
         )
         # The SDK wants a key where a local server needs none; the header is ours.
         client = openai.AsyncOpenAI(api_key="-", base_url=endpoint.base_url, max_retries=0, http_client=http)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gc
 import inspect
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import ExitStack, aclosing, nullcontext
 from functools import partial
 from pathlib import Path
+from types import AsyncGeneratorType
 from typing import Any, NamedTuple
 
 import httpx2
@@ -430,3 +432,29 @@ async def test_both_apis_say_when_to_come_back(status: int, headers: dict[str, s
         info = await ask(error(status, "busy", headers=headers), for_picture=False)
         assert info is not None
         assert info.parameters.get("seconds") == seconds
+
+
+def open_bodies() -> list[AsyncGeneratorType[Any, Any]]:
+    """Return what still reads from a connection."""
+    found = [one for one in gc.get_objects() if isinstance(one, AsyncGeneratorType)]
+    return [one for one in found if one.ag_frame is not None and "httpcore2" in one.ag_code.co_filename]
+
+
+async def test_what_reads_an_answer_ends_with_the_call_and_not_when_memory_is_tidied_up() -> None:
+    early = [
+        (asked_of_gemini, wire_server.TextOnly("No picture today."), True),
+        (asked_of_gemini, wire_server.MidStreamError(after_chunks=1, status=500, message="over"), False),
+        (asked_of_gemini, wire_server.Garbage(b"<html>"), False),
+        (asked_of_openai, openai_wire.MidStreamError(after_chunks=1, event={"error": {"message": "over"}}), False),
+        (asked_of_openai, openai_wire.Text("a fox"), False),
+    ]
+    gc.collect()
+    gc.disable()
+    try:
+        for ask, served, for_picture in early:
+            before = open_bodies()
+            await ask(served, for_picture=for_picture)
+            await asyncio.sleep(0.01)
+            assert [one for one in open_bodies() if one not in before] == [], served
+    finally:
+        gc.enable()
