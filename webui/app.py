@@ -21,6 +21,7 @@ from webui.api.mounting import api_mounts
 from webui.closing import Ending
 from webui.differences import difference_routes
 from webui.exports import export_routes
+from webui.features import FEATURES
 from webui.file_routes import file_routes
 from webui.gallery_routes import gallery_routes
 from webui.guard import LOOPBACK, Guard, HostRules, is_address
@@ -36,6 +37,7 @@ from webui.previews import preview_routes
 from webui.reports import report_routes
 from webui.root_path import RootPath
 from webui.sessions import open_sessions
+from webui.shell.actions import action_routes
 from webui.sign_in import SignIn, WayIn
 from webui.theme import aivista_theme
 from webui.trace_routes import trace_routes
@@ -113,7 +115,7 @@ class Server:
         self._way_in = WayIn(self._sessions, options.password, is_behind_proxy=settings.is_behind_proxy)
         is_kept = options.place is None or options.place.is_kept
         page = build_page(lambda: self._studio, self._studio.catalogue, self._sessions, is_kept=is_kept)
-        self._page, self._opening = page.blocks, page.opening
+        self._page, self._opening, self._screen = page.blocks, page.opening, page.screen
 
     def start(self) -> str:
         """Serve the page and return its local address.
@@ -170,6 +172,7 @@ class Server:
             "lifespan": self._lifespan,
             "routes": [
                 *asset_routes(),
+                *action_routes(FEATURES, self._screen),
                 *media_routes(lambda: self._studio, self._sessions),
                 *export_routes(lambda: self._studio, self._sessions),
                 *gallery_routes(lambda: self._studio, self._sessions),

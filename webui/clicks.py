@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from agent import NO_PICTURE, AivistaError, Conversation, ReferenceRole, RequestRefused, Value
 from webui.action_panels import PAINTING, amounts_sentence, pressed_sentence, read_amounts, read_press
+from webui.features.styles.finding import title_of
 from webui.panels.canvas import canvas_html
 from webui.panels.chat import Wish, wish_of
 from webui.panels.compare import compare_html, pair, read_pair
@@ -92,6 +93,8 @@ class Clicks:
         """Return the updates of an act that lets a turn begin or go on."""
         turns, where = self.turns, context.conversation_id
         match click.act:
+            case "try_style":
+                return self._try_style(visitor, tab, click.arg, context)
             case "try_wish" if wish := wish_of(visitor.words, click.arg):
                 return self._try(visitor, tab, wish, context)
             case "refresh" if click.arg == where:
@@ -127,6 +130,22 @@ class Clicks:
         images = [(SAMPLE_NAME, await asyncio.to_thread(sample_picture))] if wish.needs_picture else []
         where, chosen = context.conversation_id, context.chosen
         async for updates in self.turns.say(visitor, tab, where, wish.text, "", chosen, images):
+            yield updates
+
+    async def _try_style(self, visitor: Visitor, tab: Tab, style_id: str, context: Context) -> AsyncIterator[Updates]:
+        """Repaint in a style the picture that is marked to be changed, else the newest of the conversation."""
+        try:
+            style = await self.screen.studio().styles.get(style_id, visitor.owner)
+        except AivistaError as error:
+            gr.Warning(visitor.words.error(error.info))
+            return
+        conversation = await self.screen.conversation(visitor, context.conversation_id)
+        handles = [picture.handle for picture in conversation.pictures] if conversation else []
+        if not handles:
+            return
+        handle = context.editing if context.editing in handles else handles[-1]
+        said = visitor.words("styles.try_said", title=title_of(visitor.words, style))
+        async for updates in self.turns.say(visitor, tab, context.conversation_id, said, handle, context.chosen):
             yield updates
 
     async def _edit(self, visitor: Visitor, tab: Tab, click: Click, conversation_id: str) -> AsyncIterator[Updates]:

@@ -27,12 +27,9 @@ from webui.panels.files import build_files, files_html
 from webui.panels.flat import flat
 from webui.panels.gallery import build_gallery, gallery_html
 from webui.panels.painter import build_painter, painter_html
-from webui.panels.prompts import build_prompts, prompts_html
 from webui.panels.recipes import build_recipes
 from webui.panels.settings import build_settings
-from webui.panels.shortcuts import build_shortcuts, shortcuts_html
 from webui.panels.stage_tabs import build_stage_tabs, stage_tabs_html
-from webui.panels.styles import build_styles
 from webui.panels.thread_foot import build_thread_foot, thread_foot_html
 from webui.panels.trace import build_trace, trace_html
 from webui.panels.tree import build_tree
@@ -46,7 +43,6 @@ from webui.script_words import script_words_html
 from webui.sessions import Sessions
 from webui.settings_wiring import wire_settings
 from webui.spend_wiring import Caps, wire_spend
-from webui.styles_wiring import wire_styles
 from webui.tabs import Tab
 from webui.tree_wiring import wire_tree
 from webui.turns import Fields, Turns, give_back, paint_back
@@ -81,10 +77,11 @@ class _Blocks(gr.Blocks):
 
 
 class Page(NamedTuple):
-    """The page: what Gradio serves, and what fills it for its visitor."""
+    """The page: what Gradio serves, what fills it for its visitor, and what its actions read."""
 
     blocks: gr.Blocks
     opening: Opening
+    screen: Screen
 
 
 def build_page(studio: Callable[[], Studio], catalogue: Catalogue, sessions: Sessions, *, is_kept: bool = True) -> Page:
@@ -107,19 +104,16 @@ def build_page(studio: Callable[[], Studio], catalogue: Catalogue, sessions: Ses
                 gallery, tree, trace = build_gallery(), build_tree(), build_trace()
                 files = build_files()
         dialog = build_settings()
-        library = build_styles()
         panels = Panels(rail, chat, composer, canvas, dialog)
         screen = Screen(studio, sessions, panels, is_kept)
         tab = gr.State(Tab())
         spoken = {tabs: stage_tabs_html, painter: painter_html, gallery.pane: gallery_html, tree.head: tree_head_html}
         spoken |= {files.frame: files_html, trace: trace_html, foot: thread_foot_html}
-        spoken |= {build_shortcuts(): shortcuts_html, flat("script-words"): script_words_html}
-        spoken |= {build_prompts(): prompts_html}
+        spoken |= {flat("script-words"): script_words_html}
         _speak(sessions.fixed_language, spoken, seen_later=(painter, gallery.pane, tree.head, files.frame, trace))
         _wire_turns(screen, tab)
         _wire_clicks(bus, screen, tab)
         wire_settings(screen)
-        wire_styles(screen, library, tab)
         rail_at_work = Rail(screen, build_menus(), lambda: studio().preferences)
         wire_rail(rail_at_work, tab)
         wire_branches(screen, tab)
@@ -137,7 +131,7 @@ def build_page(studio: Callable[[], Studio], catalogue: Catalogue, sessions: Ses
         opening = Opening(screen, rail_at_work, caps, spoken, filled)
         wire_opening(page, opening, tab, again)
     _say_failures(page, sessions)
-    return Page(page, opening)
+    return Page(page, opening, screen)
 
 
 def _speak(

@@ -24,15 +24,15 @@ from webui.words import LANGUAGES, load_words
 PLACE = "aivista/page/"
 STYLES = (
     *("frame", "controls", "rail", "thread", "markdown", "cards", "composer", "stage", "dialog", "narrow"),
-    *("styles", "painter", "compare", "sheet", "tabs", "branches", "spend", "gallery"),
-    *("recipes", "tree", "files", "trace", "shortcuts", "account", "waiting"),
+    *("shell/shell", "features/styles/styles", "painter", "compare", "sheet", "tabs", "branches", "spend", "gallery"),
+    *("recipes", "tree", "files", "trace", "features/shortcuts/shortcuts", "account", "waiting"),
     *("key", "refusal"),
-    *("aids", "prompts", "drop", "long_thread", "touch", "print"),
+    *("aids", "features/prompts/prompts", "drop", "long_thread", "touch", "print"),
 )
 # Of these Gradio itself reads what the first one says, before it draws anything.
 _AT_ONCE = "language"
 SCRIPTS = (
-    *("script_words", "keys", "dialogs", "drawer", "announce"),
+    *("script_words", "keys", "shell/shell", "dialogs", "drawer", "announce"),
     *(
         "answers",
         "uploads",
@@ -41,7 +41,7 @@ SCRIPTS = (
         "drop_anywhere",
         "composer_chips",
         "composer_aids",
-        "prompts",
+        "features/prompts/prompts",
         "attached",
         "drafts",
     ),
@@ -49,7 +49,7 @@ SCRIPTS = (
         "cards",
         "consent",
         "answer_copy",
-        "styles",
+        "features/styles/styles",
         "painter_pixels",
         "painter",
         "painter_hands",
@@ -170,7 +170,9 @@ def as_data_url(svg: str) -> str:
 
 
 def _read(name: str) -> str:
-    return resources.files("webui").joinpath("assets", name).read_text(encoding="utf-8")
+    """Return a file of `assets`, or of the folder that its name begins with."""
+    place = name if "/" in name else f"assets/{name}"
+    return resources.files("webui").joinpath(*place.split("/")).read_text(encoding="utf-8")
 
 
 def _asset(text: str, ending: str, media_type: str, kind: str) -> Asset:

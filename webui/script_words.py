@@ -36,7 +36,7 @@ NAMES: dict[str, str] = {
     "Info": "builtin.info",
     "Connection Lost": "builtin.lost",
     "Connection to the server was lost. Attempting reconnection...": "builtin.lost_text",
-    "Connection errored out.": "builtin.cut",
+    "Connection errored out.": "script.cut",
     "This application is currently busy. Please try again.": "builtin.busy",
 }
 # A notice that holds these words, whatever else it says.
@@ -44,9 +44,9 @@ PARTS: dict[str, str] = {
     "Invalid file type": "builtin.wrong_type",
     "maximum allowed size": "builtin.too_large",
     "Queue is full": "builtin.busy",
-    "Failed to fetch": "builtin.cut",
-    "NetworkError": "builtin.cut",
-    "Could not parse server response": "builtin.cut",
+    "Failed to fetch": "script.cut",
+    "NetworkError": "script.cut",
+    "Could not parse server response": "script.cut",
 }
 
 

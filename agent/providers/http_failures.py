@@ -9,12 +9,13 @@ import html
 import re
 import ssl
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
 from math import ceil
+from types import AsyncGeneratorType
 from urllib.parse import urlsplit
 
 import httpx2
@@ -63,7 +64,7 @@ class _Body(httpx2.AsyncByteStream):
 
     async def aclose(self) -> None:
         await self._stream.aclose()
-        if isinstance(self._parts, AsyncGenerator) and not self._parts.ag_running:
+        if isinstance(self._parts, AsyncGeneratorType) and not self._parts.ag_running:
             await self._parts.aclose()
 
 

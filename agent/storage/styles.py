@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import TypeVar
 
 from agent.errors import ErrorCode, RequestRefused
 from agent.library import MatchKind, MatchReason, Style, StyleDraft, StyleMatch
-from agent.storage.curated_styles import curated_descriptions, curated_styles
+from agent.storage.curated_styles import curated_descriptions, curated_looks, curated_styles
 from agent.storage.own_styles import OwnStyles, draft_of, owner_key
 from agent.storage.style_cache import Found, SearchCache, cache_key
 from agent.storage.style_descriptions import DescribedStyle, StyleDescriptions
@@ -22,6 +23,7 @@ from agent.storage.style_naming import Naming, StyleNames
 from agent.storage.style_table import Shelf, StyleIndex
 from agent.storage.style_vectors import StyleVectors
 from agent.storage.style_words import Words
+from agent.style_rendering import render_in_style
 
 T = TypeVar("T")
 
@@ -191,6 +193,24 @@ class StyleLibrary:
     async def all(self, owner: str = "local") -> tuple[Style, ...]:
         """Return every style the owner sees: their own, then the curated ones."""
         return (*await self._call_files(lambda: self._own.all(owner)), *await self._call_files(curated_styles))
+
+    def drawn(self, style_id: str, picture: bytes, side_px: int) -> bytes | None:
+        """Return a picture in a curated style, drawn by rules, as WebP; None for a style that has none. It blocks.
+
+        The longer side is at most `side_px`.
+        """
+        look = curated_looks().get(style_id)
+        if look is None:
+            return None
+        import numpy as np
+        from PIL import Image
+
+        sink = io.BytesIO()
+        with Image.open(io.BytesIO(picture)) as image:
+            image.thumbnail((side_px, side_px))
+            drawn = render_in_style(np.asarray(image.convert("RGB")), look)
+        Image.fromarray(drawn).save(sink, "WEBP", quality=80)
+        return sink.getvalue()
 
     async def get(self, style_id: str, owner: str = "local") -> Style:
         """Return the style. Raises RequestRefused(STYLE_NOT_FOUND)."""

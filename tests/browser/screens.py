@@ -169,10 +169,10 @@ def _dialogs(page: Page) -> Iterator[Screen]:
         # What lies behind the first of them is looked at once more.
         yield name, "html" if name == "settings" else f"#{name}"
         if name == "styles":
-            page.locator("#styles [data-style=new]").click()
-            expect(page.locator("#sty-fields")).to_be_visible()
+            page.locator("#styles .sty-tools [data-style=form]").click()
+            expect(page.locator("#sty-form")).to_be_visible()
             yield "new style", "#styles"
-            page.locator("#sty-fields [data-style=cancel]").click()
+            page.locator("#sty-form [data-style=cancel]").click()
             expect(page.locator("#sty-list .sty-cards")).to_be_visible()
         page.keyboard.press("Escape")
         expect(page.locator("[role=dialog]:visible:not(#presets)")).to_have_count(0)

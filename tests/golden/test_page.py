@@ -33,11 +33,10 @@ PRESSES: list[tuple[str, dict[str, str]]] = [
     ("rail-bus", {"act": "find", "text": "wor"}),
     ("rail-bus", {"act": "find", "text": "zeppelin"}),
     ("rail-bus", {"act": "trash"}),
-    ("sty-bus", {"act": "open"}),
-    ("sty-bus", {"act": "new"}),
     ("presets-bus", {"act": "open"}),
     ("wish-bus", {"text": "Draw a red fox"}),
 ]
+ACTIONS = ("styles.open", "styles.form", "prompts.open", "shortcuts.open")
 # Of these the page says which conversation it shows; of others it does not matter.
 OF_ONE = {"bus", "tree-bus"}
 TOLD_ANYWAY = {"aids", "cost", "rail-foot", "thread-foot"}
@@ -132,6 +131,11 @@ def test_what_opens_at_a_press_reads_as_it_did(kept: Kept, golden: Golden, langu
         for name, value in visitor.press(part, told, **({"conversation": painting} if part in OF_ONE else {})).items():
             if isinstance(value, str) and is_markup(value) and name not in TOLD_ANYWAY:
                 lines += [f"## {name}", *read(value)[:MOST_LINES]]
+    for name in ACTIONS:
+        lines.append(f"# {name}")
+        for part, html in visitor.act(name).items():
+            if html and is_markup(html):
+                lines += [f"## {part}", *read(html)[:MOST_LINES]]
     visitor.close()
     golden(f"page/pressed.{language}.txt", "\n".join(lines).replace(painting, "<painting>") + "\n")
 

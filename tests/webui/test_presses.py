@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import base64
+import io
 import json
 import re
 from collections.abc import Callable
 from typing import Any
 
 import httpx
+from PIL import Image
 
 from tests.adapters.words import LANGUAGES, words_of
 from tests.golden import everything
@@ -255,22 +256,22 @@ def test_a_wish_is_written_out_for_its_person_and_nothing_is_sent(ann: Person, p
 
 
 MOON = {
-    "name_en": "Haiku moon",
-    "name_zh": "俳句月色",
+    "name": "Haiku moon",
+    "other_name": "俳句月色",
     "aliases": "moonlit haiku，月下俳句",
-    "description_en": "A pale disc over reeds.",
+    "description": "A pale disc over reeds.",
     "phrases": "pale moon over reeds\none heron\n",
     "tags": "night, print",
 }
 
 
 def style(person: Person, act: str, **more: Any) -> dict[str, Any]:
-    return person.press("sty-bus", {"act": act, **more})
+    return person.act(f"styles.{act}", **more)
 
 
 def said_of(changed: dict[str, Any]) -> str:
     """Return what the library says at a change."""
-    return " ".join(words(changed["sty-note"]).split("\n"))
+    return " ".join(words(changed["toast"]).split("\n"))
 
 
 def listed(person: Person, query: str = "", family: str = "") -> list[str]:
@@ -286,17 +287,47 @@ def test_a_style_is_written_found_changed_deleted_brought_back_and_handed_on(ann
     reasons = {"HAIKU": "Its name", "moonlit": "Also called “moonlit haiku”", "heron": "Adds “one heron”"}
     for query, why in (reasons | {"night": "Filed under “night”", "disc": "Matches the description"}).items():
         assert why in words(style(ann, "find", query=query, family="mine")["sty-list"])
-    assert "pale moon over reeds\none heron" in style(ann, "edit", id=key)["sty-form"]
-    assert "“Haiku dusk” is saved." in said_of(style(ann, "save", id=key, fields=MOON | {"name_en": "Haiku dusk"}))
-    assert "“Haiku dusk” is deleted." in said_of(style(ann, "delete", id=key))
+    assert "pale moon over reeds\none heron" in style(ann, "form", id=key)["sty-form"]
+    assert "“Haiku dusk” is saved." in said_of(style(ann, "save", id=key, fields=MOON | {"name": "Haiku dusk"}))
+    deleted = style(ann, "delete", id=key)
+    assert "“Haiku dusk” is deleted." in said_of(deleted)
     assert listed(ann, family="mine") == []
-    assert "“Haiku dusk” is back." in said_of(style(ann, "undo"))
+    [undo] = elements(deleted["toast"], "//button[@data-action]")
+    assert undo.get("data-action") == "styles.restore"
+    assert "“Haiku dusk” is back." in said_of(style(ann, "restore", **json.loads(undo.get("data-args"))))
     [key] = listed(ann, family="mine")
-    exported = style(ann, "export")["sty-note"]
-    [link] = elements(exported, "//a[@download='aivista-styles.json']")
-    data = base64.b64decode(link.get("href").partition("base64,")[2]).decode()
-    assert "1 style imported." in said_of(style(ben, "import", text=data))
-    assert "pale moon over reeds\none heron" in style(ben, "edit", id=listed(ben, family="mine")[0])["sty-form"]
+    data = json.loads(style(ann, "export")["events"])["save"]["text"]
+    assert "1 style imported." in said_of(style(ben, "take", text=data))
+    assert "pale moon over reeds\none heron" in style(ben, "form", id=listed(ben, family="mine")[0])["sty-form"]
+
+
+def test_a_style_needs_one_language_and_its_letters_tell_which(ann: Person) -> None:
+    style(ann, "save", fields={"name": "苔石", "description": "长满青苔的石头", "phrases": "mossy stone"})
+    [key] = listed(ann, family="mine")
+    [card] = elements(style(ann, "find", family="mine")["sty-list"], f"//article[@data-id='{key}']")
+    assert card.findtext("p") == "长满青苔的石头"
+    form = style(ann, "form", id=key)["sty-form"]
+    named = {one.get("name"): one.get("value") for one in elements(form, "//input")}
+    assert (named["name"], named["other_name"]) == ("苔石", "")
+    style(ann, "save", id=key, fields={"name": "苔石", "other_name": "Moss", "phrases": "mossy stone"})
+    named = {one.get("name"): one.get("value") for one in elements(style(ann, "form", id=key)["sty-form"], "//input")}
+    assert (named["name"], named["other_name"]) == ("Moss", "苔石")
+
+
+def test_a_style_is_shown_by_what_was_made_in_it_else_by_the_sample_in_its_look(ann: Person, ben: Person) -> None:
+    def shown(person: Person) -> str:
+        listed = style(person, "find", query="watercolour")["sty-list"]
+        [image] = elements(listed, "//article[@data-id='watercolour']//img")
+        return str(image.get("src"))
+
+    assert shown(ann) == "aivista/styles/watercolour.webp"
+    sample = ann.http.get(f"/{shown(ann)}")
+    assert sample.headers["content-type"] == "image/webp"
+    assert Image.open(io.BytesIO(sample.content)).size == (480, 320)
+    assert ann.http.get("/aivista/styles/none.webp").status_code == 404
+    key = ann.says("draw a fox in watercolour style")
+    assert shown(ann) == f"media/{key}/1?size=480"
+    assert shown(ben) == "aivista/styles/watercolour.webp"
 
 
 def test_what_cannot_be_done_with_a_style_is_told_and_nothing_of_one_shows_to_another(
@@ -305,12 +336,12 @@ def test_what_cannot_be_done_with_a_style_is_told_and_nothing_of_one_shows_to_an
     style(ann, "save", fields=MOON)
     [key] = listed(ann, family="mine")
     assert (listed(ben, family="mine"), key in listed(ben, "haiku moon")) == ([], False)
-    for act in ("edit", "delete", "save"):
+    for act, more in (("form", {}), ("delete", {}), ("save", {"fields": MOON})):
         for one, which in ((ben, key), (ann, "ink-wash")):
-            changed = style(one, act, id=which, fields=MOON)
-            assert list(changed) == ["sty-note"]
+            changed = style(one, act, id=which, **more)
+            assert list(changed) == ["toast"]
             assert words_of("en")["error.style_not_found"] in said_of(changed)
-    assert "Phrases: there is none" in said_of(style(ann, "save", fields=MOON | {"phrases": " \n", "name_en": "Sun"}))
+    assert "Phrases: there is none" in said_of(style(ann, "save", fields=MOON | {"phrases": " \n", "name": "Sun"}))
     long = json.dumps({"styles": [{"name": {"en": "Long"}, "phrases": ["x" * 241]}]})
     short = json.dumps({"styles": [{"name": {"en": "Fine style"}, "phrases": ["x"]}, {"name": {"en": "Bad style"}}]})
     chinese = person(**{"Accept-Language": "zh-CN"})
@@ -321,8 +352,8 @@ def test_what_cannot_be_done_with_a_style_is_told_and_nothing_of_one_shows_to_an
         (short, "style 2, Phrases: something is missing", "第 2 种风格，短语：缺少"),
         (long, "style 1, Phrases: it has more than 240 characters", "第 1 种风格，短语：超过 240 个字符"),
     ):
-        assert problem in said_of(style(ann, "import", text=text))
-        assert in_chinese in said_of(style(chinese, "import", text=text))
+        assert problem in said_of(style(ann, "take", text=text))
+        assert in_chinese in said_of(style(chinese, "take", text=text))
     assert listed(ann, family="mine") == [key]
 
 
@@ -410,7 +441,7 @@ def test_what_somebody_wrote_is_markup_nowhere(ann: Person) -> None:
     [*_, turn] = turns(ann, key)
     ids = gallery(ann)
     change(ann, "tag", *ids.values(), tag=hostile[:60])
-    style(ann, "save", fields=dict.fromkeys(MOON, hostile) | {"name_en": f"{hostile[:40]} moon"})
+    style(ann, "save", fields=dict.fromkeys(MOON, hostile) | {"name": f"{hostile[:40]} moon"})
     trace = ann.http.get(f"/aivista/trace/{key}/{turn}").json()["html"]
     numbers = [one.get("data-number") for one in elements(trace, "//*[@data-number]")]
     steps = [ann.http.get(f"/aivista/trace/{key}/{turn}/{one}").json()["html"] for one in numbers]

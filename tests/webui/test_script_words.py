@@ -13,7 +13,7 @@ import pytest
 import webui
 from tests.adapters.words import LANGUAGES, NAMES, PARTS, load_words, script_words_html
 
-SCRIPTS = sorted((Path(webui.__file__).parent / "assets").glob("*.js"))
+SCRIPTS = sorted(Path(webui.__file__).parent.rglob("*.js"))
 # Said by Python or by the browser, not by Gradio's page.
 ELSEWHERE = {"maximum allowed size", "Queue is full", "Failed to fetch", "NetworkError"}
 

@@ -19,8 +19,8 @@ from tests.adapters.words import (
     shortcuts_html,
 )
 
-ASSETS = Path(webui.__file__).parent / "assets"
-SCRIPTS = {path.name: path.read_text(encoding="utf-8") for path in sorted(ASSETS.glob("*.js"))}
+PAGE = Path(webui.__file__).parent
+SCRIPTS = {path.name: path.read_text(encoding="utf-8") for path in sorted(PAGE.rglob("*.js"))}
 NAMES = [f"{group}.{name}" for group, rows in shortcuts().items() for name in rows]
 # A key of a chord: a sign, or one of these names, which browsers give them.
 KEYS = r"[^\s]|Letter|Space|Enter|Escape|Tab|Delete|Backspace|Home|End|ContextMenu|F\d+|Arrow(Left|Right|Up|Down)"

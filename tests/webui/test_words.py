@@ -17,6 +17,7 @@ from tests.support.tables import filled, table
 
 WEBUI = Path(webui.__file__).parent
 SOURCES = sorted(WEBUI.rglob("*.py"))
+TEMPLATES = sorted(WEBUI.rglob("*.html"))
 # What no visitor of the page reads: the command and what it writes, the doors for programs, what is said to whoever is
 # no visitor of ours, and what Gradio says in English, which is put into other words.
 ENGLISH = "cli/*.py cli/space/* __main__.py health.py api/* mcp_server/* guard.py app.py script_words.py"
@@ -37,6 +38,9 @@ def literals() -> frozenset[str]:
         for node in ast.walk(tree(path))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
+    for path in TEMPLATES:
+        texts |= set(re.findall(r"'([^'\n]*)'", path.read_text()))
+        texts |= set(re.findall(r'"([^"\n]*)"', path.read_text()))
     return frozenset({*texts, *shortcuts(), *(name for rows in shortcuts().values() for name in rows)})
 
 
@@ -49,7 +53,8 @@ def composed_keys() -> list[re.Pattern[str]]:
                 parts = [re.escape(str(one.value)) if isinstance(one, ast.Constant) else "(.+)" for one in node.values]
                 if re.match(r"[a-z]+\.", str(first.value)):
                     found.append(re.compile("".join(parts)))
-    return found
+    begun = [one for path in TEMPLATES for one in re.findall(r"""["']([a-z]+\.)["'] ~ """, path.read_text())]
+    return [*found, *(re.compile(f"{re.escape(one)}(.+)") for one in begun)]
 
 
 def sentences(path: Path) -> list[str]:
@@ -88,9 +93,9 @@ def test_every_key_used_by_the_page_exists() -> None:
     groups = {key.partition(".")[0] for key in keys}
     used = {
         found
-        for path in SOURCES
+        for path in (*SOURCES, *TEMPLATES)
         for found in re.findall(r"""["']([a-z]+\.[a-z_]+)["']""", path.read_text(encoding="utf-8"))
-        if found.partition(".")[0] in groups and not found.endswith(".toml")
+        if found.partition(".")[0] in groups and not found.endswith((".toml", ".html"))
     }
     assert used
     assert used <= keys

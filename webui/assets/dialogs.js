@@ -9,6 +9,8 @@
     prompts: ["#prompts-box", "prm-title", "#prm-find"],
     shortcuts: ["#shortcuts-box", "keys-title", "#keys [data-act=shortcuts_close]"],
   };
+  // Where it comes from when it is opened; those that are not here stand in the page.
+  const fillers = new Map();
   let back = null;
 
   const opened = () => Object.keys(DIALOGS).find(name => root.hasAttribute(`data-${name}`)) || "";
@@ -20,7 +22,14 @@
     shell.inert = on;
     if (on) { back = document.activeElement; ($(first) || box).focus(); } else (back?.isConnected && back !== document.body ? back : $("#box textarea"))?.focus?.();
   };
-  const open = name => { const other = opened(); if (other && other !== name) turn(other, false); turn(name, true); };
+  const fills = (name, fill) => fillers.set(name, fill);
+  const open = async name => {
+    await fillers.get(name)?.();
+    const other = opened();
+    if (other && other !== name) turn(other, false);
+    turn(name, true);
+  };
+  for (const name of ["prompts", "shortcuts"]) fills(name, () => $(DIALOGS[name][0]) || window.aivistaShell.act(`${name}.open`));
   const close = name => turn(name, false);
 
   keys.closes("dialog", () => { const name = opened(); if (name) close(name); return Boolean(name); });
@@ -28,5 +37,5 @@
   let pressed = null;
   addEventListener("pointerdown", event => { pressed = event.target; }, true);
   addEventListener("click", event => { if (event.target.id in DIALOGS && pressed === event.target) close(event.target.id); });
-  window.aivistaDialogs = { open, close, opened };
+  window.aivistaDialogs = { open, close, opened, fills };
 })();

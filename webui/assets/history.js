@@ -20,7 +20,7 @@
     painter: { close: () => window.aivistaPainter.leave() },
     drawer: { close: () => root.removeAttribute("data-rail-open"), open: () => root.setAttribute("data-rail-open", "") },
     dialog: { close: name => window.aivistaDialogs.close(name), open: name => window.aivistaDialogs.open(name) },
-    form: { close: () => press("#sty-fields [data-style=cancel]") },
+    form: { close: () => press("#sty-form [data-style=cancel]") },
     sheet: { close: id => document.getElementById(id)?.hidePopover() },
   };
   let panes = [], isTabChosen = false;
@@ -42,7 +42,7 @@
       ...(root.hasAttribute("data-painting") ? ["painter"] : []),
       ...(root.hasAttribute("data-rail-open") ? ["drawer"] : []),
       ...(dialog ? [`dialog ${dialog}`] : []),
-      ...(dialog === "styles" && $("#sty-fields") ? ["form"] : []),
+      ...(dialog === "styles" && $("#sty-form") ? ["form"] : []),
       ...[...document.querySelectorAll("[popover]:popover-open")].map(one => `sheet ${one.id}`),
     ];
   };
@@ -144,11 +144,12 @@
   }, true);
   addEventListener("toggle", event => { if (event.target.matches?.("[popover]")) soon(); }, true);
   const watch = () => {
-    const parts = ["#top", "#files", "#styles-box"].map($);
+    const parts = ["#top", "#files"].map($);
     if (!parts.every(Boolean)) { setTimeout(watch, 200); return; }
     // After a reload the entry is still there, and what lay over the page is not.
     entry = history.state?.aivista || entry;
     new MutationObserver(soon).observe(root, { attributes: true });
+    addEventListener("aivista-patched", soon);
     const look = new MutationObserver(soon);
     for (const part of parts) look.observe(part, { childList: true, subtree: true, attributeFilter: ["data-conversation", "data-opened", "data-open"] });
     soon();

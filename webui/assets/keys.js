@@ -94,8 +94,7 @@
     single.checked = areSinglesOn();
     if (isMac) for (const key of document.querySelectorAll("#keys kbd b")) key.textContent = MAC[key.textContent] ?? key.textContent;
   };
-  const observe = () => { settle(); new MutationObserver(settle).observe(document.querySelector("#shortcuts") || document.body, { childList: true, subtree: true }); };
-  if (document.body) observe(); else addEventListener("DOMContentLoaded", observe);
+  addEventListener("aivista-patched", settle);
 
   window.aivistaKeys = { is, find, lifts, walk, closes, isTyping, isMac };
 })();

@@ -45,7 +45,7 @@ class PromptGroup(Value):
 @cache
 def prompt_groups(language: str) -> tuple[PromptGroup, ...]:
     """Return the groups in their order, in one of the page's languages."""
-    book = tomllib.loads(resources.files("webui").joinpath("prompts.toml").read_text(encoding="utf-8"))
+    book = tomllib.loads(resources.files("webui.features.prompts").joinpath("prompts.toml").read_text(encoding="utf-8"))
     field = "zh" if language.startswith("zh") else "en"
     return tuple(_group(row, book["prompt"], field) for row in book["group"])
 

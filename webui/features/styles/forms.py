@@ -35,36 +35,47 @@ _PLACES = {
 }
 
 
-def fields_of(style: Style | None) -> dict[str, str]:
-    """Return what the form shows of a style; empty fields for a new one."""
+def fields_of(style: Style | None, language: str) -> dict[str, str]:
+    """Return what the form shows of a style; empty fields for a new one.
+
+    One language is enough: it stands first, that of the page where the style has both.
+    """
     if style is None:
         return dict.fromkeys(_NAMES, "")
+    names, told = (style.name.en, style.name.zh), (style.description.en, style.description.zh)
+    first = 1 if (language == "zh-CN" and names[1]) or not names[0] else 0
     return {
-        "name_en": style.name.en,
-        "name_zh": style.name.zh,
+        "name": names[first],
+        "description": told[first],
+        "other_name": names[1 - first],
+        "other_description": told[1 - first],
         "aliases": ", ".join((*style.aliases.en, *style.aliases.zh)),
-        "description_en": style.description.en,
-        "description_zh": style.description.zh,
         "phrases": "\n".join(style.phrases),
         "negative": "\n".join(style.negative),
         "tags": ", ".join(style.tags),
     }
 
 
-_NAMES = ("name_en", "name_zh", "aliases", "description_en", "description_zh", "phrases", "negative", "tags")
+_NAMES = ("name", "description", "other_name", "other_description", "aliases", "phrases", "negative", "tags")
 
 
 def draft_fields(form: Mapping[str, str], before: Style | None = None) -> dict[str, object]:
-    """Return the fields of a style that a form says; what the form does not show stays as it was `before`."""
+    """Return the fields of a style that a form says; what the form does not show stays as it was `before`.
+
+    Which language the name is in, its letters tell.
+    """
     aliases = _listed(form.get("aliases", ""))
+    name, other = form.get("name", "").strip(), form.get("other_name", "").strip()
+    told, other_told = form.get("description", ""), form.get("other_description", "")
+    first, second = ("zh", "en") if _is_chinese(name or told) else ("en", "zh")
     return {
-        "name": {"en": form.get("name_en", "").strip(), "zh": form.get("name_zh", "").strip()},
+        "name": {first: name, second: other},
         "aliases": {
             "en": [alias for alias in aliases if not _is_chinese(alias)],
             "zh": [alias for alias in aliases if _is_chinese(alias)],
         },
         "loose": before.loose if before else (),
-        "description": {"en": form.get("description_en", ""), "zh": form.get("description_zh", "")},
+        "description": {first: told, second: other_told},
         "phrases": _lines(form.get("phrases", "")),
         "negative": _lines(form.get("negative", "")),
         "tags": _listed(form.get("tags", "")),

@@ -59,7 +59,7 @@
   addEventListener("input", event => { if (event.target.id === "prm-find" && !event.isComposing) sift(); });
   addEventListener("compositionend", event => { if (event.target.id === "prm-find") sift(); });
 
-  const open = () => { fillMine(); sift(); window.aivistaDialogs?.open("prompts"); $("#prompts .prm-cards")?.scrollTo(0, 0); };
+  const open = async () => { await window.aivistaDialogs.open("prompts"); fillMine(); sift(); $("#prompts .prm-cards")?.scrollTo(0, 0); };
   const close = () => window.aivistaDialogs?.close("prompts");
   const acts = {
     close_prompts: close,

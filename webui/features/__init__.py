@@ -1,0 +1,9 @@
+"""The parts of the page that ask Python by actions: a folder each, with its actions, templates, script and style."""
+
+from __future__ import annotations
+
+from webui.features.prompts import prompts
+from webui.features.shortcuts import shortcuts
+from webui.features.styles import styles
+
+FEATURES = (styles, prompts, shortcuts)

@@ -1,0 +1,180 @@
+"""Actions: what the page asks of Python by name, and how it is answered.
+
+The browser sends `POST /aivista/act/<feature>.<action>` with JSON: `args` are the action's own, `place` says where the
+page stands. The answer is a `Reply`, which `shell.js` carries out. An action that fails answers with one sentence.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias, get_type_hints
+
+from pydantic import Field, JsonValue, ValidationError
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from agent import AivistaError, ErrorCode, ErrorInfo, Value
+from webui.screen import Screen
+from webui.sessions import COOKIE, Visitor
+from webui.shell.templates import render
+from webui.whole_json import whole_body
+from webui.words import Words
+
+# A file of styles is the largest thing that an action takes.
+MOST_BYTES = 2 << 20
+_HEADERS = {"Cache-Control": "no-store"}
+_log = logging.getLogger(__name__)
+
+
+class Patch(Value):
+    """HTML of the element with this id: it takes the place of the one that is there, else it comes last in the element
+    `parent`, or in the body. Without HTML the element goes."""
+
+    id: str
+    html: str | None = None
+    parent: str = ""
+
+
+class Undo(Value):
+    """The action that takes back what was just done, and its arguments."""
+
+    action: str
+    args: dict[str, JsonValue]
+
+
+class Toast(Value):
+    """One sentence about what was done, with the way back if there is one, or about why it was not."""
+
+    text: str
+    is_problem: bool = False
+    undo: Undo | None = None
+
+
+class Reply(Value):
+    """What the page does: change its HTML, say a sentence, and by name what only a script can do."""
+
+    patches: tuple[Patch, ...] = ()
+    toast: Toast | None = None
+    events: dict[str, JsonValue] = Field(default_factory=dict)
+
+    def written(self, words: Words) -> dict[str, Any]:
+        """Return the reply as JSON: what it says is an element like the others."""
+        patches = self.patches
+        if self.toast is not None:
+            patches += (Patch(id="toast", html=render("toast.html", words, toast=self.toast)),)
+        return {"patches": [one.model_dump(exclude_defaults=True) for one in patches], "events": self.events}
+
+
+class Place(Value):
+    """Where the page stands: the open conversation, and the handles of the pictures on the stage."""
+
+    conversation: str = Field(default="", max_length=64)
+    opened: str = Field(default="", max_length=64)
+
+
+class _Asked(Value):
+    args: dict[str, JsonValue] = Field(default_factory=dict)
+    place: Place = Place()
+
+
+@dataclass(frozen=True)
+class Context:
+    """Who asks, and where their page stands. All that an action reads or changes is the visitor's own."""
+
+    screen: Screen
+    visitor: Visitor
+    place: Place
+
+    @property
+    def words(self) -> Words:
+        """The visitor's words."""
+        return self.visitor.words
+
+    def fragment(self, name: str, template: str, parent: str = "", **values: object) -> Patch:
+        """Return the element with this id, as a template makes it."""
+        return Patch(id=name, html=render(template, self.words, **values), parent=parent)
+
+
+# Takes a Context, and if the action has arguments a Value of them.
+Handler: TypeAlias = Callable[..., Awaitable[Reply]]
+
+
+class _Action(NamedTuple):
+    handler: Handler
+    arguments: type[Value] | None
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A part of the page: its actions, the routes beside them, and how its refusals read where they read otherwise."""
+
+    name: str
+    routes: Callable[[Screen], Sequence[Route]] = lambda _: ()
+    refusal: Callable[[Words, ErrorInfo], str] = Words.error
+    actions: dict[str, _Action] = field(default_factory=dict)
+
+    def action(self, handler: Handler) -> Handler:
+        """Have the page ask for the function under its own name."""
+        parameters = [name for name in inspect.signature(handler).parameters if name != "at"]
+        arguments = get_type_hints(handler)[parameters[0]] if parameters else None
+        self.actions[handler.__name__] = _Action(handler, arguments)
+        return handler
+
+    def undo(self, action: Handler, args: dict[str, JsonValue]) -> Undo:
+        """Return the way back by one of its actions."""
+        return Undo(action=f"{self.name}.{action.__name__}", args=args)
+
+
+def action_routes(features: Sequence[Feature], screen: Screen) -> list[Route]:
+    """Return the route of the actions, and those that the features have beside it.
+
+    What the studio refuses is an answer like any other. Without our cookie an action answers 403, to what cannot be
+    read 400, to an unknown name 404, and 500 when it fails; always with a `Reply` that says so.
+    """
+    named = {feature.name: feature for feature in features}
+
+    async def answer(request: Request) -> Response:
+        of, _, name = request.path_params["name"].partition(".")
+        visitor = screen.sessions.visitor(request)
+        feature = named.get(of)
+        action = feature.actions.get(name) if feature is not None else None
+
+        def problem(sentence: str, status: int = 200) -> Response:
+            return answered(Reply(toast=Toast(text=sentence, is_problem=True)), status)
+
+        def answered(reply: Reply, status: int = 200) -> Response:
+            return JSONResponse(reply.written(visitor.words), status, _HEADERS)
+
+        if screen.sessions.token_of(request.cookies.get(COOKIE)) is None:
+            return problem(visitor.words("route.not_yours"), 403)
+        if feature is None or action is None:
+            return problem(visitor.words("page_gate.nothing_here"), 404)
+        try:
+            asked = _Asked.model_validate_json(await _body(request))
+            given = [action.arguments.model_validate(asked.args)] if action.arguments is not None else []
+        except ValidationError:
+            return problem(visitor.words("gallery.unreadable"), 400)
+        try:
+            return answered(await action.handler(Context(screen, visitor, asked.place), *given))
+        except AivistaError as error:
+            return problem(feature.refusal(visitor.words, error.info))
+        except Exception:
+            _log.exception("an action of the page failed")
+            return problem(visitor.words.error(ErrorInfo(code=ErrorCode.INTERNAL)), 500)
+
+    beside = [route for feature in features for route in feature.routes(screen)]
+    return [Route("/aivista/act/{name}", answer, methods=["POST"]), *beside]
+
+
+async def _body(request: Request) -> bytes:
+    """Return what was sent, cut where no action takes as much: then it cannot be read."""
+    found = bytearray()
+    async for some in request.stream():
+        found += some
+        if len(found) > MOST_BYTES:
+            return b""
+    return whole_body(bytes(found))

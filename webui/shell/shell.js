@@ -1,0 +1,86 @@
+// Actions: the page asks Python by name and carries out the reply (webui/shell/actions.py). A reply changes HTML by the
+// ids of its elements, says a sentence, and names what only a script can do: that comes as an event `aivista-<name>`.
+(() => {
+  const $ = (selector, from = document) => from.querySelector(selector);
+  const TOAST_MS = 8000;
+
+  const place = () => ({
+    conversation: $("#top h1")?.dataset.conversation || "",
+    opened: $("#canvas .cv-pic")?.dataset.handle || $("#canvas .cmp")?.dataset.pair || "",
+  });
+
+  // ---- an element takes the place of the one that is there: what is scrolled there and has the focus stays so
+  const signOf = element => {
+    if (element.id) return `#${CSS.escape(element.id)}`;
+    const signs = [...element.attributes].filter(one => one.name.startsWith("data-"));
+    return signs.length ? signs.map(one => `[${one.name}="${CSS.escape(one.value)}"]`).join("") : "";
+  };
+  const put = ({ id, html = null, parent = "" }) => {
+    const before = document.getElementById(id);
+    if (html === null) { before?.remove(); return; }
+    const made = document.createElement("template");
+    made.innerHTML = html;
+    const now = made.content.firstElementChild;
+    if (!before) { (parent ? document.getElementById(parent) : document.body)?.append(now); return; }
+    const focused = before.contains(document.activeElement) ? signOf(document.activeElement) : "";
+    const scrolled = [...before.querySelectorAll("[data-scroll]")].map(one => [signOf(one), one.scrollTop]);
+    before.replaceWith(now);
+    for (const [sign, top] of scrolled) { const one = $(sign, now); if (one) one.scrollTop = top; }
+    if (focused) $(focused, now)?.focus({ preventScroll: true });
+  };
+
+  // ---- the sentence: a problem stays until something else is said, anything else for a while
+  let waiting = 0;
+  const hush = () => { clearTimeout(waiting); $("#toast")?.remove(); };
+  const wait = () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => { if ($("#toast:is(:hover, :focus-within)")) wait(); else hush(); }, TOAST_MS);
+  };
+  const say = (text, isProblem = false) => {
+    const line = Object.assign(document.createElement("div"), { id: "toast", className: isProblem ? "toast bad" : "toast", role: isProblem ? "alert" : "status" });
+    const said = document.createElement("span");
+    said.textContent = text;
+    line.append(said);
+    hush();
+    document.body.append(line);
+    wait();
+  };
+
+  // ---- `isNewest` drops the reply when the same action was asked for again meanwhile
+  const newest = {};
+  const act = async (name, args = {}, { isNewest = false } = {}) => {
+    const mine = newest[name] = {};
+    let reply;
+    try {
+      const answer = await fetch(`aivista/act/${name}`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ args, place: place() }) });
+      reply = await answer.json();
+    } catch {
+      say(window.aivistaWords.say("cut"), true);
+      return {};
+    }
+    if (isNewest && newest[name] !== mine) return {};
+    if (reply.error) { say(reply.error, true); return {}; }
+    for (const patch of reply.patches || []) put(patch);
+    const said = (reply.patches || []).some(patch => patch.id === "toast");
+    if (said && !$("#toast.bad")) wait();
+    dispatchEvent(new CustomEvent("aivista-patched"));
+    for (const [event, detail] of Object.entries(reply.events || {})) dispatchEvent(new CustomEvent(`aivista-${event}`, { detail }));
+    return reply;
+  };
+  const take = id => { document.getElementById(id)?.remove(); dispatchEvent(new CustomEvent("aivista-patched")); };
+
+  addEventListener("click", event => {
+    const button = event.target.closest?.("[data-toast]");
+    if (!button) return;
+    const { toast, action, args } = button.dataset;
+    hush();
+    if (toast === "undo") act(action, JSON.parse(args));
+  });
+  addEventListener("aivista-save", event => {
+    const { name, text } = event.detail, link = Object.assign(document.createElement("a"), { download: name });
+    link.href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), TOAST_MS);
+  });
+  window.aivistaShell = { act, say, hush, take };
+})();
