@@ -16,6 +16,7 @@ from webui.panels.canvas import canvas_html
 from webui.panels.chat import Wish, wish_of
 from webui.panels.compare import compare_html, pair, read_pair
 from webui.panels.composer import Chosen
+from webui.redrawing import OnPage, redrawn
 from webui.roles import chosen_roles, read_choice
 from webui.sample_picture import NAME as SAMPLE_NAME
 from webui.sample_picture import sample_picture
@@ -80,6 +81,9 @@ class Clicks:
             yield await self._compare(visitor, context.conversation_id, click.arg)
         elif click.act in ("edit", "reference", "drop"):
             yield await self._mark(visitor, click, context)
+        elif click.act == "changed":
+            on_page = OnPage(read_references(click.arg), context.editing, context.references, context.roles)
+            yield await redrawn(self.screen, visitor, context.conversation_id, on_page)
         elif click.act == "settings":
             # They may have been connected since the page was loaded.
             yield {self.screen.panels.settings.servers: self.screen.servers(visitor)}
@@ -223,9 +227,15 @@ class Clicks:
 
     async def _mark(self, visitor: Visitor, click: Click, context: Context) -> Updates:
         conversation = await self.screen.conversation(visitor, context.conversation_id)
-        known = {picture.handle for picture in conversation.all_pictures} if conversation else set()
-        if click.arg not in {*known, NO_PICTURE}:
-            return {}
+        if click.arg != NO_PICTURE:
+            try:
+                known = conversation is not None and conversation.picture(click.arg).handle == click.arg
+            except RequestRefused as error:
+                # Another tab may have deleted what this one still shows.
+                gr.Warning(visitor.words.error(error.info))
+                known = False
+            if not known:
+                return {}
         editing, references = context.editing, context.references
         if click.act == "drop":
             editing = "" if editing == click.arg else editing

@@ -18,7 +18,6 @@ from webui.page_gate.transit import given_folder
 from webui.panels.canvas import canvas_html
 from webui.panels.compare import compare_html
 from webui.panels.gallery import GalleryPanel
-from webui.redrawing import OnPage, redrawn
 from webui.roles import read_roles
 from webui.screen import Screen, Updates
 from webui.sessions import Visitor
@@ -30,15 +29,10 @@ _AT_ONCE = 64
 
 
 class GalleryClick(Value):
-    """A click of the gallery as the page sends it, with the pictures it is about; anything else is ignored.
+    """A click of the gallery as the page sends it, with the pictures it is about; anything else is ignored."""
 
-    `changed` tells that some of the open conversation were deleted or came back; `opened` are then the handles of the
-    pictures on the stage.
-    """
-
-    act: Literal["open", "compare", "reference", "changed"]
+    act: Literal["open", "compare", "reference"]
     ids: Annotated[tuple[int, ...], Field(min_length=1, max_length=MAX_REFERENCES)]
-    opened: str = Field(default="", max_length=64)
 
 
 def read_gallery_click(data: object) -> GalleryClick | None:
@@ -69,10 +63,6 @@ class GalleryActs:
     async def answer(self, visitor: Visitor, tab: Tab, click: GalleryClick, at: At) -> AsyncIterator[Updates]:
         """Yield what the click changes; what cannot be done is told in one sentence, and changes nothing."""
         try:
-            if click.act == "changed":
-                on_page = OnPage(read_references(click.opened), at.editing, at.references, at.roles)
-                yield await redrawn(self.screen, visitor, at.conversation_id, on_page)
-                return
             items = await self._items(visitor, click)
             if not items:
                 gr.Warning(visitor.words("gallery.gone"))

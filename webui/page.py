@@ -32,8 +32,6 @@ from webui.panels.settings import build_settings
 from webui.panels.stage_tabs import build_stage_tabs, stage_tabs_html
 from webui.panels.thread_foot import build_thread_foot, thread_foot_html
 from webui.panels.trace import build_trace, trace_html
-from webui.panels.tree import build_tree
-from webui.panels.tree import head_html as tree_head_html
 from webui.preset_wiring import wire_presets
 from webui.rail_wiring import Rail, wire_rail
 from webui.recipe_wiring import wire_recipes
@@ -44,7 +42,6 @@ from webui.sessions import Sessions
 from webui.settings_wiring import wire_settings
 from webui.spend_wiring import Caps, wire_spend
 from webui.tabs import Tab
-from webui.tree_wiring import wire_tree
 from webui.turns import Fields, Turns, give_back, paint_back
 from webui.wish_wiring import wire_wish
 from webui.words import Words, load_words
@@ -101,16 +98,17 @@ def build_page(studio: Callable[[], Studio], catalogue: Catalogue, sessions: Ses
             with gr.Column(elem_id="stage"):
                 tabs = build_stage_tabs()
                 canvas, painter = build_canvas(), build_painter()
-                gallery, tree, trace = build_gallery(), build_tree(), build_trace()
+                gallery = build_gallery()
+                flat("tree")
+                trace = build_trace()
                 files = build_files()
         dialog = build_settings()
         panels = Panels(rail, chat, composer, canvas, dialog)
         screen = Screen(studio, sessions, panels, is_kept)
         tab = gr.State(Tab())
-        spoken = {tabs: stage_tabs_html, painter: painter_html, gallery.pane: gallery_html, tree.head: tree_head_html}
-        spoken |= {files.frame: files_html, trace: trace_html, foot: thread_foot_html}
-        spoken |= {flat("script-words"): script_words_html}
-        _speak(sessions.fixed_language, spoken, seen_later=(painter, gallery.pane, tree.head, files.frame, trace))
+        spoken = {tabs: stage_tabs_html, painter: painter_html, gallery.pane: gallery_html, files.frame: files_html}
+        spoken |= {trace: trace_html, foot: thread_foot_html, flat("script-words"): script_words_html}
+        _speak(sessions.fixed_language, spoken, seen_later=(painter, gallery.pane, files.frame, trace))
         _wire_turns(screen, tab)
         _wire_clicks(bus, screen, tab)
         wire_settings(screen)
@@ -119,7 +117,6 @@ def build_page(studio: Callable[[], Studio], catalogue: Catalogue, sessions: Ses
         wire_branches(screen, tab)
         wire_gallery(screen, gallery, tab)
         wire_recipes(screen, recipes, tab)
-        wire_tree(screen, tree, tab)
         caps = Caps(screen, lambda: studio().preferences)
         wire_spend(caps, tab)
         wire_wish(screen)

@@ -25,7 +25,7 @@ PLACE = "aivista/page/"
 STYLES = (
     *("frame", "controls", "rail", "thread", "markdown", "cards", "composer", "stage", "dialog", "narrow"),
     *("shell/shell", "features/styles/styles", "painter", "compare", "sheet", "tabs", "branches", "spend", "gallery"),
-    *("recipes", "tree", "files", "trace", "features/shortcuts/shortcuts", "account", "waiting"),
+    *("recipes", "features/tree/tree", "files", "trace", "features/shortcuts/shortcuts", "account", "waiting"),
     *("key", "refusal"),
     *("aids", "features/prompts/prompts", "drop", "long_thread", "touch", "print"),
 )
@@ -58,7 +58,7 @@ SCRIPTS = (
     ),
     *("compare", "adjust", "sheet", "stage_width", "tabs", "thread_place", "told"),
     *("gallery", "gallery_chosen", "rail", "branches"),
-    *("recipes", "tree", "files_editor", "files", "files_tree", "files_moves", "trace"),
+    *("recipes", "features/tree/tree", "files_editor", "files", "files_tree", "files_moves", "trace"),
     *("recall", "cost", "models", "studio", "history", "newest", "lost"),
 )
 _FOREVER = "public, max-age=31536000, immutable"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from webui.lineage import Kin, Lineage, lineage
+from webui.features.tree.lineage import Kin, Lineage, lineage
 
 __all__ = [
     "Kin",

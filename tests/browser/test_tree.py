@@ -130,8 +130,8 @@ def the_tree_keeps_its_place_a_branch_is_cut_and_mended_and_it_grows(page: Page,
         page.get_by_role("tab", name="Canvas").click()
         page.evaluate("performance.clearResourceTimings()")
         page.get_by_role("tab", name="Tree").click()
-        # The tree is asked for anew and comes as it was: only the end of the stream of answers tells that it has come.
-        page.wait_for_function("performance.getEntriesByType('resource').some(one => one.name.includes('/queue/data'))")
+        # The tree is asked for anew and comes as it was.
+        page.wait_for_function("performance.getEntriesByType('resource').some(one => one.name.includes('/tree.show'))")
         expect(tree.locator(".tr-node")).to_have_count(5)
         draw_twice(page)
         assert tree.evaluate("pane => [pane.scrollLeft, pane.scrollTop]") == place
@@ -148,10 +148,10 @@ def the_tree_keeps_its_place_a_branch_is_cut_and_mended_and_it_grows(page: Page,
         page.keyboard.press("Delete")
         expect(asked.get_by_role("button", name="Delete")).to_be_focused()
         page.keyboard.press("Enter")
-        expect(page.locator("#tr-note")).to_contain_text("2 pictures deleted.")
+        expect(page.locator("#toast")).to_contain_text("2 pictures deleted.")
         expect(tree.locator(".tr-node")).to_have_count(3)
-        page.locator("#tr-note").get_by_role("button", name="Undo").click()
-        expect(page.locator("#tr-note")).to_contain_text("2 pictures are back.")
+        page.locator("#toast").get_by_role("button", name="Undo").click()
+        expect(page.locator("#toast")).to_contain_text("2 pictures are back.")
         expect(tree.locator(".tr-node")).to_have_count(5)
     with step("it is empty in a new conversation, and grows when a turn ends"):
         begin_anew(page)

@@ -108,13 +108,13 @@ class Stranger:
         assert answer.status_code == 200, answer.text
         return self.told(answer.json()["event_id"])
 
-    def act(self, name: str, conversation: str = "", opened: str = "", **args: Any) -> dict[str, str | None]:
+    def act(self, name: str, conversation: str = "", **args: Any) -> dict[str, str | None]:
         """Have the page ask for an action; return the HTML that it changed by element's id, None of what goes.
 
         What a script does with the reply stands there as JSON under `events`.
         """
-        place = {"conversation": conversation, "opened": opened}
-        reply = self.http.post(f"/aivista/act/{name}", json={"args": args, "place": place}).json()
+        asked = {"args": args, "place": {"conversation": conversation}}
+        reply = self.http.post(f"/aivista/act/{name}", json=asked).json()
         changed = {patch["id"]: patch.get("html") for patch in reply["patches"]}
         return changed | ({"events": json.dumps(reply["events"])} if reply["events"] else {})
 

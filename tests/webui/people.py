@@ -69,9 +69,8 @@ class Person(Stranger):
         """Return the page as it comes for a conversation."""
         return self.http.get(f"/?c={conversation}").text
 
-    def tree(self, conversation: str, act: str = "show", arg: str = "", **on_page: str) -> dict[str, Any]:
-        opened = on_page.pop("opened", "")
-        return self.press("tree-bus", {"act": act, "arg": arg, "opened": opened}, conversation=conversation, **on_page)
+    def tree(self, conversation: str, act: str = "show", **args: Any) -> dict[str, Any]:
+        return self.act(f"tree.{act}", conversation, **args)
 
     def preset(self, act: str, key: str = "", name: str = "", **chips: Any) -> dict[str, Any]:
         return self.press("presets-bus", {"act": act, "id": key, "name": name}, **chips)

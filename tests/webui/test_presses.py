@@ -184,14 +184,19 @@ def test_a_deleted_picture_is_a_ghost_in_the_tree_and_nowhere_else(ann: Person, 
     assert (shown["#1c"].get("data-parents"), shown["#1b"].get("data-parents")) == ("#1b", "#1")
     assert [handle for handle, one in shown.items() if not one.xpath(".//img")] == ["#1b"]
     assert shown["#1b"].xpath(".//button[@disabled]")
-    assert "Picture #1b was deleted" in words(ann.tree(key, "edit", "#1b")["tr-note"])
-    assert ann.tree(key, "ask", "#1b") == {}
-    assert "the picture made from it" in words(ann.tree(key, "ask", "#1")["tr-note"]), "a ghost is not counted"
-    changed = ann.tree(key, "delete", "#1", opened="#1c", editing="#1c")
+    assert ann.press("bus", {"act": "edit", "arg": "#1b"}, conversation=key) == {}
+    assert ann.tree(key, "ask", handle="#1b") == {}
+    assert "the picture made from it" in words(ann.tree(key, "ask", handle="#1")["tr-note"]), "a ghost is not counted"
+    deleted = ann.tree(key, "delete", handle="#1", opened="#1c")
+    assert "2 pictures deleted" in words(deleted["toast"])
+    assert json.loads(deleted["events"]) == {"pictures": True}
+    changed = ann.press("bus", {"act": "changed", "arg": "#1c"}, conversation=key, editing="#1c")
     assert (changed["editing"], "No picture is open" in words(changed["canvas"])) == ("", True)
     assert "/1c?size" not in json.dumps(changed["chat"])
     assert set(nodes(ann.tree(key))) == {"#2"}
-    back = ann.tree(key, "undo", opened="#2", editing="#2")
+    [undo] = elements(deleted["toast"], "//button[@data-action='tree.undelete']")
+    assert set(nodes(ann.tree(key, "undelete", **json.loads(undo.get("data-args"))))) == {"#1", "#1b", "#1c", "#2"}
+    back = ann.press("bus", {"act": "changed", "arg": "#2"}, conversation=key, editing="#2")
     assert "/1c?size" in json.dumps(back["chat"])
     assert set(nodes(ann.tree(key))) == {"#1", "#1b", "#1c", "#2"}
     assert nodes(ben.tree(key)) == {}
@@ -204,8 +209,11 @@ def test_pictures_of_the_gallery_are_opened_compared_and_used_here_or_elsewhere(
     ids.append(max(gallery(ann).values()))
 
     def press(act: str, *which: int, conversation: str = here, **more: Any) -> dict[str, Any]:
-        told = {"act": act, "ids": [ids[one] for one in which], "opened": more.pop("opened", "")}
+        told = {"act": act, "ids": [ids[one] for one in which]}
         return ann.press("gal-bus", told, conversation=conversation, **more)
+
+    def changed(opened: str) -> dict[str, Any]:
+        return ann.press("bus", {"act": "changed", "arg": opened}, conversation=here, editing=opened)
 
     assert press("open", 1).keys() == {"canvas"}
     assert press("open", 2)["conversation"] == there
@@ -216,10 +224,10 @@ def test_pictures_of_the_gallery_are_opened_compared_and_used_here_or_elsewhere(
     joined = press("reference", 0, 1, editing="#2")
     assert (joined["references"], joined["editing"]) == ("#1", "#2")
     change(ann, "delete", ids[1])
-    gone = press("changed", 1, opened="#2", editing="#2")
+    gone = changed("#2")
     assert "No picture is open" in words(gone["canvas"])
     assert (gone["editing"], "/2?size" in json.dumps(gone["chat"])) == ("", False)
-    assert press("changed", 1, opened="#1", editing="#1").keys() == {"chat", "top", "ctx-next"}
+    assert changed("#1").keys() == {"chat", "top", "ctx-next"}
     assert ben.press("gal-bus", {"act": "open", "ids": ids[:1], "opened": ""}, conversation=here) == {}
 
 

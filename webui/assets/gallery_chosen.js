@@ -62,10 +62,7 @@
 
   // ---- the open conversation and the stage show pictures of it as well
   const shownAnew = list => {
-    if (!list.some(cell => cell.dataset.conversation === gallery.open())) return;
-    const opened = all("#canvas .cv-pic[data-handle], #canvas .cmp[data-pair]").map(one => one.dataset.handle || one.dataset.pair).join(" ");
-    window.aivistaThread?.hold();
-    window.aivistaGalleryBus?.act({ act: "changed", ids: idsOf(list).slice(0, MOST_REFERENCES), opened });
+    if (list.some(cell => cell.dataset.conversation === gallery.open())) dispatchEvent(new CustomEvent("aivista-pictures"));
   };
 
   // ---- changes: shown at once where that is sure, taken back when it failed

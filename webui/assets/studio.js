@@ -52,6 +52,12 @@
     edit_words: button => { send(button); $("#box textarea")?.focus(); },
     ...window.aivistaCards,
   };
+  // Pictures of the open conversation were deleted or came back: the thread, the stage and the composer show them too.
+  addEventListener("aivista-pictures", () => {
+    const opened = [...document.querySelectorAll("#canvas .cv-pic[data-handle], #canvas .cmp[data-pair]")].map(one => one.dataset.handle || one.dataset.pair);
+    window.aivistaThread?.hold();
+    window.aivista?.act({ act: "changed", arg: opened.join(" ") });
+  });
   const toComposer = () => {
     if (phone()) root.removeAttribute("data-stage");
     $("#box textarea")?.focus();

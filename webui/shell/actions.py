@@ -70,10 +70,9 @@ class Reply(Value):
 
 
 class Place(Value):
-    """Where the page stands: the open conversation, and the handles of the pictures on the stage."""
+    """Where the page stands: the open conversation, empty for a new one."""
 
     conversation: str = Field(default="", max_length=64)
-    opened: str = Field(default="", max_length=64)
 
 
 class _Asked(Value):

@@ -4,10 +4,7 @@
   const $ = (selector, from = document) => from.querySelector(selector);
   const TOAST_MS = 8000;
 
-  const place = () => ({
-    conversation: $("#top h1")?.dataset.conversation || "",
-    opened: $("#canvas .cv-pic")?.dataset.handle || $("#canvas .cmp")?.dataset.pair || "",
-  });
+  const place = () => ({ conversation: $("#top h1")?.dataset.conversation || "" });
 
   // ---- an element takes the place of the one that is there: what is scrolled there and has the focus stays so
   const signOf = element => {

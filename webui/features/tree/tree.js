@@ -1,13 +1,13 @@
 // The tree: shown when its tab is, walked by keys, moved about by hand, zoomed; a menu for each picture.
 (() => {
-  const root = document.documentElement, keys = window.aivistaKeys;
+  const root = document.documentElement, keys = window.aivistaKeys, shell = window.aivistaShell;
   const $ = (selector, from = document) => from.querySelector(selector);
   const all = selector => [...document.querySelectorAll(selector)];
   const ZOOMS = [0.4, 0.5, 0.65, 0.8, 1, 1.25, 1.6], DRAG_PX = 4;
   let zoom = 1, place = { conversation: "", left: 0, top: 0 }, focused = "", hadFocus = false, menuOf = "", dragged = false;
 
   const opened = () => $("#canvas .cv-pic")?.dataset.handle || $("#canvas .cmp")?.dataset.pair.split(" ")[1] || $("#ctx .ctx[data-handle]")?.dataset.handle || "";
-  const act = (name, more = {}) => window.aivistaTree?.act({ act: name, opened: opened(), ...more });
+  const act = (name, more = {}) => shell.act(`tree.${name}`, { opened: opened(), ...more });
   const isShown = () => root.dataset.tab === "tree" && root.hasAttribute("data-stage");
   const scroller = () => $("#tr-pane .tr-scroll");
   const nodes = () => all("#tr-pane .tr-node");
@@ -15,7 +15,7 @@
   const conversation = () => $("#top h1")?.dataset.conversation || "";
 
   // ---- shown anew when one comes to it, when a turn has ended, when another conversation is opened
-  const show = () => { if (isShown()) act("show"); };
+  const show = () => { if (isShown()) act("show", { is_begun: Boolean($("#tr-head")) }); };
   addEventListener("aivista-tab", event => { if (event.detail === "tree") show(); });
   let wasLive = false, shownOf = "";
   const follow = () => {
@@ -51,9 +51,11 @@
     const { width, height } = plane.dataset;
     setZoom(Math.min(1, Math.max(ZOOMS[0], Math.min(pane.clientWidth / width, pane.clientHeight / height))));
   };
+  let settled = null;
   const settle = () => {
     const pane = scroller();
-    if (!pane) return;
+    if (!pane || pane === settled) return;
+    settled = pane;
     const plane = $(".tr-plane", pane), isOther = pane.dataset.conversation !== place.conversation;
     if (isOther) { place = { conversation: pane.dataset.conversation, left: 0, top: 0 }; focused = ""; zoom = 1; leavePick(); }
     if (plane) plane.style.zoom = zoom;
@@ -142,19 +144,19 @@
     toCanvas("compare", `${first} ${handle}`);
   };
   const edit = handle => {
-    act("edit", { arg: handle });
+    window.aivista?.act({ act: "edit", arg: handle });
     if (matchMedia("(max-width: 760px)").matches) window.aivistaTabs?.show("chat");
     $("#box textarea")?.focus();
   };
-  const chosen = { open: view, edit, compare: pick, delete: handle => act("ask", { arg: handle }) };
+  const ask = async handle => { await act("ask", { handle }); $("#tr-note button")?.focus(); };
+  const chosen = { open: view, edit, compare: pick, delete: handle => ask(handle) };
   const acts = {
     open: button => view(button.closest(".tr-node").dataset.handle),
     menu: button => { rove(button.closest(".tr-node")); openMenu(button.closest(".tr-node")); },
     in: () => step(1), out: () => step(-1), fit,
     cancel: leavePick,
-    sure: button => { hadFocus = true; window.aivistaThread?.hold(); act("delete", { arg: button.dataset.arg }); },
-    undo: () => { hadFocus = true; window.aivistaThread?.hold(); act("undo"); },
-    keep: () => { hadFocus = true; act("keep"); node(focused)?.querySelector(".tr-open")?.focus(); },
+    sure: button => { hadFocus = true; window.aivistaThread?.hold(); act("delete", { handle: button.dataset.arg }); },
+    keep: () => { shell.take("tr-note"); node(focused)?.querySelector(".tr-open")?.focus(); },
   };
   addEventListener("click", event => {
     const button = event.target.closest?.("[data-tree]");
@@ -175,7 +177,7 @@
     if (!one) return;
     const zoom = keys.find(event, "tree.zoom");
     if (keys.is(event, "tree.menu")) { event.preventDefault(); openMenu(one); }
-    else if (keys.is(event, "tree.delete")) act("ask", { arg: one.dataset.handle });
+    else if (keys.is(event, "tree.delete")) ask(one.dataset.handle);
     else if (zoom) step(zoom === "closer" ? 1 : -1);
     else walk(event, one);
   }, true);
@@ -209,10 +211,7 @@
 
   // ---- what follows from what Python rendered
   const observe = () => {
-    const pane = $("#tr-pane"), note = $("#tr-note");
-    if (!pane || !note) { setTimeout(observe, 200); return; }
-    new MutationObserver(settle).observe(pane, { childList: true, subtree: true });
-    new MutationObserver(() => $("#tr-note [role=alertdialog] button")?.focus()).observe(note, { childList: true, subtree: true });
+    addEventListener("aivista-patched", settle);
     new MutationObserver(follow).observe(document.body, { childList: true, subtree: true });
   };
   if (document.body) observe(); else addEventListener("DOMContentLoaded", observe);
