@@ -27,7 +27,7 @@ STYLES = (
     *("shell/shell", "features/styles/styles", "painter", "compare", "sheet", "tabs", "branches", "spend", "gallery"),
     *("recipes", "features/tree/tree", "files", "trace", "features/shortcuts/shortcuts", "account", "waiting"),
     *("key", "refusal"),
-    *("aids", "features/prompts/prompts", "drop", "long_thread", "touch", "print"),
+    *("aids", "features/prompts/prompts", "features/suggestions/suggestions", "drop", "long_thread", "touch", "print"),
 )
 # Of these Gradio itself reads what the first one says, before it draws anything.
 _AT_ONCE = "language"
@@ -42,6 +42,7 @@ SCRIPTS = (
         "composer_chips",
         "composer_aids",
         "features/prompts/prompts",
+        "features/suggestions/suggestions",
         "attached",
         "drafts",
     ),

@@ -88,6 +88,11 @@ def _composer(page: Page, photo: Path) -> Iterator[Screen]:
         page.locator("#ctx [data-act=drop]").first.click()
         expect(page.locator("#ctx .ctx")).to_have_count(count - 1)
     composer(page).fill("")
+    composer(page).press_sequentially("/")
+    expect(page.locator("#suggestions [role=option]").first).to_be_visible()
+    yield "suggestions", "html"
+    composer(page).fill("")
+    expect(page.locator("#suggestions")).to_have_count(0)
     open_settings(page)
     yield "settings of a message", "#setup"
     close_settings(page)

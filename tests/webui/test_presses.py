@@ -331,7 +331,7 @@ def test_a_style_is_shown_by_what_was_made_in_it_else_by_the_sample_in_its_look(
     assert shown(ann) == "aivista/styles/watercolour.webp"
     sample = ann.http.get(f"/{shown(ann)}")
     assert sample.headers["content-type"] == "image/webp"
-    assert Image.open(io.BytesIO(sample.content)).size == (480, 320)
+    assert Image.open(io.BytesIO(sample.content)).size == (320, 213)
     assert ann.http.get("/aivista/styles/none.webp").status_code == 404
     key = ann.says("draw a fox in watercolour style")
     assert shown(ann) == f"media/{key}/1?size=480"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from webui.features.prompts import prompts
 from webui.features.shortcuts import shortcuts
 from webui.features.styles import styles
+from webui.features.suggestions import suggestions
 from webui.features.tree import tree
 
-FEATURES = (styles, prompts, shortcuts, tree)
+FEATURES = (styles, prompts, shortcuts, tree, suggestions)

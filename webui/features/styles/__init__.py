@@ -33,7 +33,8 @@ from webui.shell.actions import Context, Feature, Patch, Reply, Toast, Undo
 
 LONGEST_QUERY = 200
 FILE_NAME = "aivista-styles.json"
-PREVIEW_PX = 480
+PREVIEW_PX = 320
+_MADE_PX = 480
 _MOST_MATCHES = 24
 # Nobody need wait longer for a first answer to what they typed.
 _AT_ONCE_S = 0.25
@@ -76,10 +77,10 @@ class File(Value):
 
 def _routes(screen: Screen) -> Sequence[Route]:
     known: dict[str, bytes] = {}
-    drawing = threading.Lock()
+    # A page asks for many, and what takes long holds up whatever else it asks.
+    drawing = threading.Semaphore(2)
 
     def drawn(style_id: str) -> bytes | None:
-        # One at a time: a page asks for many.
         with drawing:
             data = known.get(style_id) or screen.studio().styles.drawn(style_id, sample_picture(), PREVIEW_PX)
             if data is not None:
@@ -227,7 +228,7 @@ async def _made(at: Context) -> dict[str, str]:
         receipt = item.picture.receipt
         for use in receipt.styles if receipt is not None else ():
             view = at.screen.view(at.visitor, item.conversation_id)
-            made.setdefault(use.name, view.url(item.picture.handle, PREVIEW_PX))
+            made.setdefault(use.name, view.url(item.picture.handle, _MADE_PX))
     return made
 
 

@@ -1,0 +1,72 @@
+"""What the box offers while one types: after `#` or `@` pictures of the conversation, after `/` prompts and styles."""
+
+from __future__ import annotations
+
+from typing import Annotated, NamedTuple
+
+from pydantic import Field
+
+from agent import StyleMatch, Value
+from webui.features.styles.finding import found, title_of
+from webui.features.tree.drawing import label
+from webui.shell.actions import Context, Feature, Patch, Reply
+
+suggestions = Feature("suggestions")
+_MOST_PICTURES, _MOST_STYLES = 40, 8
+_IMAGE_EDGE_PX = 96
+
+
+class Sought(Value):
+    """What was typed after the sign, and of the prompts that the browser keeps those that fit."""
+
+    query: str = Field(default="", max_length=60)
+    prompts: Annotated[tuple[Annotated[str, Field(max_length=200)], ...], Field(max_length=5)] = ()
+
+
+class Option(NamedTuple):
+    """One offer: what goes into the box, how it is called, what is said of it, and a picture or else an icon."""
+
+    insert: str
+    name: str
+    text: str = ""
+    image: str = ""
+    icon: str = ""
+
+
+@suggestions.action
+async def pictures(at: Context, sought: Sought) -> Reply:
+    """Offer the pictures of the conversation, the newest first."""
+    conversation = await at.screen.conversation(at.visitor, at.place.conversation)
+    view, wanted = at.screen.view(at.visitor, at.place.conversation), sought.query.casefold()
+    options = []
+    for picture in reversed(conversation.all_pictures if conversation is not None else ()):
+        said = label(at.words, picture)
+        if picture.handle.startswith(f"#{wanted}") or wanted in said.casefold():
+            image = view.url(picture.handle, _IMAGE_EDGE_PX)
+            options.append(Option(picture.handle, picture.handle, said, image))
+    return _offered(at, options[:_MOST_PICTURES])
+
+
+@suggestions.action
+async def styles(at: Context, sought: Sought) -> Reply:
+    """Offer the prompts that fit, and then styles."""
+    words, query = at.words, sought.query.strip()
+    everything = await at.screen.studio().styles.all(at.visitor.owner)
+    shown = [one.style for one in found(words, query, everything, list[StyleMatch]())] if query else everything
+    kept = [Option("", one, icon="star") for one in sought.prompts]
+    options = [
+        Option(
+            words("styles.try_words", title=title_of(words, style)),
+            title_of(words, style),
+            image="" if style.is_own else f"aivista/styles/{style.id}.webp",
+            icon="palette",
+        )
+        for style in shown[:_MOST_STYLES]
+    ]
+    return _offered(at, [*kept, *options])
+
+
+def _offered(at: Context, options: list[Option]) -> Reply:
+    if not options:
+        return Reply(patches=(Patch(id="suggestions"),))
+    return Reply(patches=(at.fragment("suggestions", "suggestions/list.html", "composer", options=options),))
