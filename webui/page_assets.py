@@ -27,7 +27,7 @@ STYLES = (
     *("styles", "painter", "compare", "sheet", "tabs", "branches", "spend", "gallery"),
     *("recipes", "tree", "files", "trace", "shortcuts", "account", "waiting"),
     *("key", "refusal"),
-    *("aids", "prompts", "drop", "long_thread", "touch", "print"),
+    *("aids", "prompts", "drop", "long_thread", "touch", "viewer", "print"),
 )
 # Of these Gradio itself reads what the first one says, before it draws anything.
 _AT_ONCE = "language"
@@ -56,7 +56,7 @@ SCRIPTS = (
         "painter_draft",
         "painter_drop",
     ),
-    *("compare", "adjust", "sheet", "stage_width", "tabs", "thread_place", "told"),
+    *("compare", "adjust", "sheet", "tabs", "viewer", "thread_place", "told"),
     *("gallery", "gallery_chosen", "rail", "branches"),
     *("recipes", "tree", "files_editor", "files", "files_tree", "files_moves", "trace"),
     *("recall", "cost", "models", "studio", "history", "newest", "lost"),
