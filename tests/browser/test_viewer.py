@@ -97,6 +97,12 @@ def test_a_picture_fills_the_window_and_is_walked_and_looked_at_closely(page: Pa
         page.go_back()
         expect_full(page, is_full=False)
         expect(picture).to_be_visible()
+    with step("a key that leads to what lies below leads there"):
+        bar.button("viewer.full").click()
+        expect_full(page)
+        page.keyboard.press("ControlOrMeta+k")
+        expect(page.locator("#rail-find")).to_be_focused()
+        expect_full(page, is_full=False)
     with step("who writes types an F, and who paints paints where the pointer is, however large the picture"):
         page.locator("#box textarea").press("f")
         expect_full(page, is_full=False)

@@ -11,14 +11,14 @@
   const canFill = () => root.hasAttribute("data-stage") && root.dataset.tab === "canvas" && (isPainting() || Boolean($("#canvas :is(.cv-pic, .cmp)")));
   const open = () => { if (canFill()) root.setAttribute("data-full", ""); };
   const close = () => root.removeAttribute("data-full");
-  const isSeen = element => Boolean(element?.offsetParent);
+  const isSeen = element => Boolean(element) && element !== document.body && element.checkVisibility({ visibilityProperty: true });
   const seen = selector => [...document.querySelectorAll(selector)].find(isSeen);
 
   // ---- the view: the zoom is 1 where the picture fits; x and y say how far its middle lies from the well's
   const FIT = { zoom: 1, x: 0, y: 0 };
   let view = FIT;
   // The zoom at which a pixel of the picture is one of the screen.
-  const actual = pic => Number(pic.dataset.width) / (pic.offsetWidth * devicePixelRatio);
+  const actual = pic => Number(pic.dataset.width) / (parseFloat(getComputedStyle(pic).width) * devicePixelRatio);
   const look = (to, drawn = 0) => {
     const pic = picture(), well = pic?.parentElement;
     if (!isFull() || !pic?.offsetWidth) return;
@@ -110,7 +110,8 @@
     fit: () => turnFit(),
     details: () => root.setAttribute("data-full", root.dataset.full ? "" : "details"),
   };
-  // Whatever is pressed for the next words leads to them, before it looks for them.
+  // What leads to the conversation or the list closes it, before it looks for what lies below.
+  addEventListener("keydown", event => { if (isFull() && (keys.is(event, "page.search") || keys.is(event, "page.new"))) close(); }, true);
   addEventListener("click", event => { if (isFull() && event.target.closest?.("[data-recipe], [data-act]:not([data-act=view], [data-act=compare])")) close(); }, true);
   addEventListener("click", event => {
     const button = event.target.closest?.("[data-viewer]");
