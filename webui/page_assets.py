@@ -27,7 +27,8 @@ STYLES = (
     *("shell/shell", "features/styles/styles", "painter", "compare", "sheet", "tabs", "branches", "spend", "gallery"),
     *("recipes", "features/tree/tree", "files", "trace", "features/shortcuts/shortcuts", "account", "waiting"),
     *("key", "refusal"),
-    *("aids", "features/prompts/prompts", "features/suggestions/suggestions", "drop", "long_thread", "touch", "print"),
+    *("aids", "features/prompts/prompts", "features/suggestions/suggestions", "drop", "long_thread"),
+    *("touch", "viewer", "print"),
 )
 # Of these Gradio itself reads what the first one says, before it draws anything.
 _AT_ONCE = "language"
@@ -57,7 +58,7 @@ SCRIPTS = (
         "painter_draft",
         "painter_drop",
     ),
-    *("compare", "adjust", "sheet", "stage_width", "tabs", "thread_place", "told"),
+    *("compare", "adjust", "sheet", "tabs", "viewer", "thread_place", "told"),
     *("gallery", "gallery_chosen", "rail", "branches"),
     *("recipes", "features/tree/tree", "files_editor", "files", "files_tree", "files_moves", "trace"),
     *("recall", "cost", "models", "studio", "history", "newest", "lost"),

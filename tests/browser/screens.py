@@ -133,7 +133,7 @@ def _canvas(page: Page) -> Iterator[Screen]:
     yield "expand", "#pt"
     page.keyboard.press("Escape")
     show_tab(page, "canvas")  # on a phone the painter leads back to the conversation
-    page.locator("#canvas [data-act=compare]").first.click()
+    page.locator("#canvas .acts [data-act=compare]").first.click()
     expect(page.locator("#canvas .cmp")).to_be_visible()
     yield "compare", "#canvas"
 

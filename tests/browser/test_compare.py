@@ -55,14 +55,7 @@ def style(element: Locator, name: str) -> str:
     return value
 
 
-def seen(stage: Locator) -> list[str]:
-    """Return what is seen now: `first`, `second`."""
-    return [
-        name for name in ("first", "second") if style(stage.locator(f".cmp-pane.{name}"), "visibility") == "visible"
-    ]
-
-
-def two_pictures_are_compared_in_four_ways_by_mouse_and_by_keys(page: Page, compared: str) -> None:
+def two_pictures_are_compared_in_three_ways_by_mouse_and_by_keys(page: Page, compared: str) -> None:
     stage = open_compared(page, compared)
     with step("a picture is divided from what it was made from, by mouse and by keys"):
         expect(stage.locator(".first .tag")).to_have_text("#1")
@@ -89,7 +82,7 @@ def two_pictures_are_compared_in_four_ways_by_mouse_and_by_keys(page: Page, comp
         other = stage.get_by_label("Second").input_value()
         parts = (".cmp-well", ".cmp-modes", ".cmp-tools", ".cmp-sizes")
         before = [stage.locator(part).bounding_box() for part in parts]
-        for name in ("Side by side", "Blink", "Difference"):
+        for name in ("Side by side", "Difference"):
             choose(stage, name)
             assert [stage.locator(part).bounding_box() for part in parts] == before
         expect(stage.get_by_role("status")).to_contain_text("of the pixels differ")
@@ -102,15 +95,7 @@ def two_pictures_are_compared_in_four_ways_by_mouse_and_by_keys(page: Page, comp
         expect_loaded(shown)
         stage.get_by_label("Second").select_option("#1")
         expect(said).to_have_text("Identical, pixel for pixel, at 480×320.")
-    with step("blinking shows one after the other and can be paused"):
-        page.emulate_media(reduced_motion="no-preference")
-        stage.get_by_label("Second").select_option(other)
-        choose(stage, "Blink")
-        expect(stage).to_have_attribute("data-now", "first")
-        expect(stage).to_have_attribute("data-now", "second")
-        stage.get_by_role("button", name="Blink").click()
-        expect(stage.get_by_role("button", name="Blink")).to_have_attribute("aria-pressed", "false")
-        assert seen(stage) == ["second"]
+    stage.get_by_label("Second").select_option(other)
     with step("side by side both are zoomed and moved together, and the ways are chosen with the arrow keys"):
         choose(stage, "Side by side")
         first, second = stage.locator(".first img"), stage.locator(".second img")
@@ -146,26 +131,6 @@ def two_pictures_are_compared_in_four_ways_by_mouse_and_by_keys(page: Page, comp
         page.keyboard.press("Escape")
         for part in (".cmp-tools p >> nth=1", ".cmp-pane.first", ".cmp-said"):
             expect(stage.locator(part)).to_be_hidden()
-    page.emulate_media(reduced_motion="reduce")
-    stage = open_compared(page, compared)
-    with step("holding shows the first for as long as it lasts"):
-        choose(stage, "Blink")
-        expect(stage.get_by_role("button", name="Blink")).to_have_attribute("aria-pressed", "false")
-        assert seen(stage) == ["second"]
-        hold = stage.get_by_role("button", name="Hold for #1")
-        hold.hover()
-        page.mouse.down()
-        assert seen(stage) == ["first"]
-        page.mouse.up()
-        assert seen(stage) == ["second"]
-        hold.focus()
-        page.keyboard.down("Space")
-        assert seen(stage) == ["first"]
-        page.keyboard.up("Space")
-        assert seen(stage) == ["second"]
-        stage.get_by_role("button", name="Blink").click()
-        expect(stage).to_have_attribute("data-now", "first")
-        page.emulate_media(reduced_motion="null")
 
 
 def pictures_of_other_sizes_and_what_cannot_be_compared(page: Page, studio: PageProcess, compared: str) -> None:
@@ -182,7 +147,7 @@ def pictures_of_other_sizes_and_what_cannot_be_compared(page: Page, studio: Page
         stage.locator(".cv-bar [data-act=view]").click()
         expect(page.locator("#canvas .cv-pic img")).to_be_visible()
         expect(stage).to_have_count(0)
-        page.locator("#canvas [data-act=compare]").click()
+        page.locator("#canvas .acts [data-act=compare]").click()
         expect(stage).to_be_visible()
     with step("they share one frame, are picked and swapped, and nonsense changes nothing"):
         page.locator("#chat [data-act=compare]").nth(1).click()
@@ -213,10 +178,10 @@ def pictures_of_other_sizes_and_what_cannot_be_compared(page: Page, studio: Page
         expect(page.locator("#canvas")).to_contain_text("#1 is the only picture in this conversation")
 
 
-def test_two_pictures_are_compared_in_four_ways_whatever_their_sizes_by_mouse_and_by_keys(
+def test_two_pictures_are_compared_in_three_ways_whatever_their_sizes_by_mouse_and_by_keys(
     page: Page, studio: PageProcess, compared: str
 ) -> None:
-    two_pictures_are_compared_in_four_ways_by_mouse_and_by_keys(page, compared)
+    two_pictures_are_compared_in_three_ways_by_mouse_and_by_keys(page, compared)
     pictures_of_other_sizes_and_what_cannot_be_compared(page, studio, compared)
 
 
@@ -225,7 +190,7 @@ def test_it_works_on_a_phone_in_chinese(phone: Page, compared: str) -> None:
     expect_ready(phone)
     phone.locator("#chat [data-act=compare]").first.tap()
     stage = phone.locator("#canvas .cmp")
-    for name in ("并排", "闪烁", "差异", "滑动"):
+    for name in ("并排", "差异", "滑动"):
         stage.get_by_role("radio", name=name).tap()
         expect(stage.get_by_role("radio", name=name)).to_have_attribute("aria-checked", "true")
         assert phone.evaluate("document.documentElement.scrollWidth") <= 390

@@ -1,4 +1,4 @@
-"""The layout: a stage that is as wide as it was drawn, a thread that follows, a phone with one pane at a time."""
+"""The layout: a stage that is wide or narrow, a thread that follows, a phone with one pane at a time."""
 
 from __future__ import annotations
 
@@ -108,34 +108,34 @@ def the_thread_follows_until_one_scrolls_up_and_what_one_reads_or_unfolds_stays_
         assert size["width"] / size["height"] == pytest.approx(9 / 16, abs=0.01)
 
 
-def the_stage_is_as_wide_as_it_was_drawn_and_shows_the_newest_picture(page: Page, studio: PageProcess) -> None:
+def the_stage_is_wide_or_narrow_and_shows_the_newest_picture(page: Page, studio: PageProcess) -> None:
     called = Called(page)
     open_at(page, studio.sketched("draw a green whale", "make it darker"), 2)
     page.locator("#top [data-act=stage]").click()
     expect(page.locator("#canvas .cv-pic img")).to_be_visible()
-    edge = called.within.get_by_role("separator", name=called.words("tabs.edge"))
-    usual_px = page.evaluate(STAGE_PX)
-    with step("it is made wider by hand and by keys"):
-        box = edge.bounding_box()
-        assert box is not None
-        page.mouse.move(box["x"] + 3, 400)
-        page.mouse.down()
-        page.mouse.move(box["x"] - 57, 400, steps=4)
-        page.mouse.up()
-        assert page.evaluate(STAGE_PX) == pytest.approx(usual_px + 60, abs=2)
-        edge.press("ArrowRight")
-        assert page.evaluate(STAGE_PX) == pytest.approx(usual_px + 28, abs=2)
-        edge.press("Home")
-        widest_px = page.evaluate(STAGE_PX)
-        assert 1280 - 248 - widest_px >= 420
-        expect(edge).to_have_attribute("aria-valuenow", edge.get_attribute("aria-valuemax") or "")
+    wide, opened = called.button("tabs.wide"), page.locator("#canvas .cv-pic")
+    with step("a picture is larger in it than in the thread, until the conversation is given the room"):
+        for width_px in (1440, 1280, 1181):
+            page.set_viewport_size({"width": width_px, "height": 860})
+            page.wait_for_function("""() => {
+              const [opened, framed] = ["#canvas .cv-pic", "#chat .frame"].map(one => document.querySelector(one));
+              return opened.offsetWidth > 1.2 * framed.offsetWidth;
+            }""")
+            assert page.evaluate("document.querySelector('#center').offsetWidth") >= 400
+        page.set_viewport_size({"width": 1280, "height": 860})
+        expect(wide).to_have_attribute("aria-pressed", "true")
+        usual_px = page.evaluate(STAGE_PX)
+        wide.click()
+        expect(wide).to_have_attribute("aria-pressed", "false")
+        assert page.evaluate(STAGE_PX) == pytest.approx(380, abs=1)
+        expect(opened).to_be_visible()
     with step("it is there again after a reload, with its tab"):
         called.tab("tabs.trace").click()
         reload(page)
         expect(page.locator("#trace .trc-turn")).to_have_count(2)
         expect(called.tab("tabs.trace")).to_have_attribute("aria-selected", "true")
-        assert page.evaluate(STAGE_PX) == pytest.approx(widest_px, abs=1)
-        edge.press("Enter")
+        assert page.evaluate(STAGE_PX) == pytest.approx(380, abs=1)
+        wide.click()
         assert page.evaluate(STAGE_PX) == pytest.approx(usual_px, abs=1)
     with step("without a picture it offers an example"):
         called.tab("tabs.canvas").click()
@@ -172,7 +172,7 @@ def a_long_conversation_that_comes_with_the_page_stands_at_its_newest(page: Page
 def test_the_stage_keeps_its_width_and_the_thread_stands_at_its_newest_and_what_one_reads_stays_in_sight(
     page: Page, studio: PageProcess
 ) -> None:
-    the_stage_is_as_wide_as_it_was_drawn_and_shows_the_newest_picture(page, studio)
+    the_stage_is_wide_or_narrow_and_shows_the_newest_picture(page, studio)
     with step("a long conversation stands at its newest"):
         a_long_conversation_that_comes_with_the_page_stands_at_its_newest(page, studio)
     # Last: the ratio that is chosen here stays chosen.

@@ -1,11 +1,10 @@
-// Two pictures compared on the stage: a slider, side by side, blinking, their difference. `html[data-compare]` is the
+// Two pictures compared on the stage: a slider, side by side, their difference. `html[data-compare]` is the
 // way chosen; it outlives what Python writes into the stage, and `settle` brings a fresh stage in line with it.
 (() => {
   const root = document.documentElement, keys = window.aivistaKeys;
   const $ = (selector, from = document) => from?.querySelector(selector) ?? null;
-  const MODES = ["slider", "side", "blink", "difference"];
-  const BLINK_MS = 700, MOST_ZOOM = 16, STEP = 1.25, KEPT = 8;
-  const calm = matchMedia("(prefers-reduced-motion: reduce)");
+  const MODES = ["slider", "side", "difference"];
+  const MOST_ZOOM = 16, STEP = 1.25, KEPT = 8;
   const stage = () => $("#canvas .cmp");
   const mode = () => root.dataset.compare || "slider";
   const set = (element, name, value) => { if (element && element.getAttribute(name) !== value) element.setAttribute(name, value); };
@@ -94,25 +93,6 @@
     return Boolean(move || zoom);
   };
 
-  // ---- blinking: the one now seen, by itself or for as long as something is held
-  let blinking = 0, held = false;
-  const see = which => set(stage(), "data-now", which);
-  const blink = on => {
-    clearInterval(blinking);
-    blinking = on ? setInterval(() => { if (!held && root.hasAttribute("data-stage")) see(stage()?.dataset.now === "first" ? "second" : "first"); }, BLINK_MS) : 0;
-    if (!on && !held) see("second");
-    set($("[data-cmp=blink]", stage()), "aria-pressed", String(on));
-  };
-  const hold = on => { if (held !== on) { held = on; see(on ? "first" : "second"); } };
-  addEventListener("pointerdown", event => {
-    const button = event.target.closest?.("[data-cmp-hold]");
-    if (!button || event.button !== 0) return;
-    button.setPointerCapture(event.pointerId);
-    hold(true);
-  });
-  for (const kind of ["pointerup", "pointercancel", "lostpointercapture", "blur"]) addEventListener(kind, () => hold(false));
-  addEventListener("contextmenu", event => { if (event.target.closest?.("[data-cmp-hold], [data-adjust=before]")) event.preventDefault(); });
-
   // ---- the difference: a picture and its numbers, worked out by the server once for each pair
   const found = new Map();
   const EDGE = 1024;
@@ -164,13 +144,12 @@
   const choose = name => {
     root.dataset.compare = name;
     failed = "";
-    blink(name === "blink" && !calm.matches);
     settle();
   };
   let pair = "";
   const settle = () => {
     const box = stage();
-    if (!box) { if (blinking) blink(false); pair = ""; return; }
+    if (!box) { pair = ""; return; }
     if (pair !== box.dataset.pair) {
       pair = box.dataset.pair;
       seen = { zoom: 1, x: 0, y: 0 };
@@ -179,7 +158,6 @@
       range.value = "50";
       failed = "";
       for (const select of box.querySelectorAll("[data-cmp-pick]")) select.value = pair.split(" ")[select.dataset.cmpPick === "first" ? 0 : 1];
-      blink(mode() === "blink" && !calm.matches);
     }
     for (const button of box.querySelectorAll("[data-cmp-mode]")) {
       const isChosen = button.dataset.cmpMode === mode();
@@ -199,7 +177,6 @@
     in: () => zoomAt(seen.zoom * STEP, .5, .5),
     out: () => zoomAt(seen.zoom / STEP, .5, .5),
     fit: () => look(1, 0, 0),
-    blink: () => blink(!blinking),
   };
   addEventListener("click", event => {
     const button = event.target.closest?.("[data-cmp], [data-cmp-mode]");
@@ -216,15 +193,11 @@
     $(`[data-cmp-mode=${next}]`, stage()).focus();
     return true;
   };
-  const isHoldKey = event => keys.lifts(event, "compare.hold") && event.target.closest?.("[data-cmp-hold]");
   addEventListener("keydown", event => {
     const button = event.target.closest?.("[data-cmp-mode]");
     const isDone = button ? turnMode(event, button) : event.target.matches?.(".cmp-frame") && mode() === "side" && steer(event);
-    if (isDone || isHoldKey(event)) event.preventDefault();
-    if (isHoldKey(event)) hold(true);
+    if (isDone) event.preventDefault();
   });
-  addEventListener("keyup", event => { if (isHoldKey(event)) hold(false); });
-  addEventListener("focusout", event => { if (event.target.closest?.("[data-cmp-hold]")) hold(false); });
 
   Object.assign(window.aivistaCards, {
     compare: (button, send) => { root.setAttribute("data-stage", ""); send(button); },

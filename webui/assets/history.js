@@ -1,6 +1,7 @@
 // The browser's own way back and forward. Each conversation is an entry of its history. On a phone so is each thing that
 // was opened over it (a pane of the stage, the painter, the list of conversations, a dialog, a sheet): Back closes what
-// was opened last, before it goes to another conversation, and Forward opens it again.
+// was opened last, before it goes to another conversation, and Forward opens it again. A picture that fills the window
+// is such a thing on every screen.
 //
 // An entry says what the page shows: { conversation, layers }, the layers from the lowest to the topmost. Whatever
 // changes the page, `settle` brings the history in line with it, one step after the other: steps back are taken by the
@@ -18,6 +19,7 @@
     pane: { close: () => root.removeAttribute("data-stage"), open: name => window.aivistaTabs.show(name) },
     file: { close: () => press("#files .fi-back") },
     painter: { close: () => window.aivistaPainter.leave() },
+    full: { close: () => root.removeAttribute("data-full"), open: () => root.setAttribute("data-full", "") },
     drawer: { close: () => root.removeAttribute("data-rail-open"), open: () => root.setAttribute("data-rail-open", "") },
     dialog: { close: name => window.aivistaDialogs.close(name), open: name => window.aivistaDialogs.open(name) },
     form: { close: () => press("#sty-form [data-style=cancel]") },
@@ -34,12 +36,14 @@
     return panes;
   };
   const seenLayers = () => {
-    if (!isPhone()) return [];
+    const full = root.hasAttribute("data-full") ? ["full"] : [];
+    if (!isPhone()) return full;
     const stage = seenPanes(), dialog = window.aivistaDialogs.opened();
     return [
       ...stage,
       ...(stage.at(-1) === "pane files" && $("#files[data-open]") ? ["file"] : []),
       ...(root.hasAttribute("data-painting") ? ["painter"] : []),
+      ...full,
       ...(root.hasAttribute("data-rail-open") ? ["drawer"] : []),
       ...(dialog ? [`dialog ${dialog}`] : []),
       ...(dialog === "styles" && $("#sty-form") ? ["form"] : []),

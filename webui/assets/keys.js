@@ -57,9 +57,9 @@
     return to ?? -1;
   };
 
-  // ---- Escape: the first of these that has something to close has it. What lies over the page goes first, then what is
-  // under way on the stage, then the turn that is at work, and the stage itself last. Fields have it before all of them.
-  const LAYERS = ["dialog", "drawer", "mode", "turn", "stage"];
+  // ---- Escape: the first of these that has something to close has it. What lies over the page goes first, then what
+  // fills the window, what is under way on the stage, then the turn that is at work, and the stage itself last. Fields have it before all of them.
+  const LAYERS = ["dialog", "drawer", "full", "mode", "turn", "stage"];
   const closers = new Map(LAYERS.map(layer => [layer, []]));
   const closes = (layer, close) => closers.get(layer).push(close);
   // A menu is the browser's or Gradio's to close; it is gone already when the press gets here.

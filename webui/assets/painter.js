@@ -193,7 +193,14 @@
     if (isNew) recall();
     canvas().focus();
   };
-  const leave = () => { if (isPainting()) { cancel(); hush(); root.removeAttribute("data-painting"); } };
+  const leave = () => {
+    if (!isPainting()) return;
+    cancel();
+    hush();
+    root.removeAttribute("data-painting");
+    // What is painted is for the next words, which are written beside it.
+    root.removeAttribute("data-full");
+  };
   const close = () => {
     leave();
     if (matchMedia("(max-width: 760px)").matches) root.removeAttribute("data-stage");

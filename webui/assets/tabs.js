@@ -1,12 +1,16 @@
 // The tabs of the stage. Which one is open stands in html[data-tab] and decides by CSS alone, so that a pane keeps its
 // place and what is painted in it; on a phone the same bar leads to the conversation as well. The tab is kept over
-// reloads, and so is whether the stage is open beside the conversation.
+// reloads, and so is whether the stage is open beside the conversation, and whether it is narrow.
 (() => {
-  const root = document.documentElement, { kept, keep } = window.aivistaStage;
+  const root = document.documentElement;
   const $ = selector => document.querySelector(selector);
   const all = selector => [...document.querySelectorAll(selector)];
   const PANES = ["canvas", "gallery", "tree", "files", "trace"];
   const narrow = () => matchMedia("(max-width: 760px)").matches;
+  const KEY = "aivista-stage";
+  const kept = () => { try { const all = JSON.parse(localStorage.getItem(KEY)); return typeof all === "object" && all ? all : {}; } catch { return {}; } };
+  const keep = changes => { try { localStorage.setItem(KEY, JSON.stringify({ ...kept(), ...changes })); } catch { /* full or private: this page only */ } };
+  window.aivistaStage = { kept, keep };
 
   const mark = () => {
     const open = root.dataset.tab;
@@ -15,6 +19,7 @@
       tab.setAttribute("aria-selected", String(is));
       tab.tabIndex = is ? 0 : -1;
     }
+    $("#tabs .stage-width")?.setAttribute("aria-pressed", String(!root.hasAttribute("data-stage-narrow")));
     $("#tabs .to-chat")?.setAttribute("aria-pressed", String(!root.hasAttribute("data-stage")));
   };
   const show = (name, focus = false) => {
@@ -32,6 +37,7 @@
 
   // ---- as it was left: a new conversation begins without the stage, and on a phone with the conversation
   const before = kept();
+  root.toggleAttribute("data-stage-narrow", Boolean(before.isNarrow));
   root.dataset.tab = PANES.includes(before.tab) ? before.tab : "canvas";
   if (before.open && !narrow() && new URL(location.href).searchParams.get("c") !== "new") root.setAttribute("data-stage", "");
   const ready = new MutationObserver(() => {
@@ -45,6 +51,7 @@
   addEventListener("click", event => {
     const tab = event.target.closest?.("#tabs [data-tab]");
     if (tab) { show(tab.dataset.tab); return; }
+    if (event.target.closest?.("#tabs .stage-width")) { keep({ isNarrow: root.toggleAttribute("data-stage-narrow") }); mark(); return; }
     const act = event.target.closest?.("[data-act]")?.dataset.act;
     // Whoever opens a picture or its comparison wants to see it.
     if (["view", "compare"].includes(act)) { root.dataset.tab = "canvas"; mark(); }
@@ -52,11 +59,11 @@
     if (act === "say" && narrow()) root.removeAttribute("data-stage");
     if (["stage", "new", "open"].includes(act)) requestAnimationFrame(mark);
   }, true);
-  // Whoever looks at the canvas is shown what came of a turn, at once or when they come to it; not while painting or
-  // comparing, which go on. Whoever opens another picture meanwhile wants that one.
+  // Whoever looks at the canvas is shown what came of a turn, at once or when they come to it; not while painting,
+  // comparing or looking at a picture that fills the window, which go on. Whoever opens another picture meanwhile wants that one.
   let newest = "";
   const showNewest = () => {
-    const isSeen = root.dataset.tab === "canvas" && root.hasAttribute("data-stage") && !root.hasAttribute("data-painting");
+    const isSeen = root.dataset.tab === "canvas" && root.hasAttribute("data-stage") && !root.matches("[data-painting], [data-full]");
     if (!newest || !isSeen || !$("#canvas :is(.cv-pic, [data-act=say])")) return;
     window.aivista?.act({ act: "view", arg: newest });
     newest = "";
@@ -74,6 +81,7 @@
     event.preventDefault();
     show(PANES[to], true);
   });
+  new MutationObserver(showNewest).observe(root, { attributeFilter: ["data-full"] });
   new MutationObserver(() => {
     mark();
     keep(narrow() ? { tab: root.dataset.tab } : { tab: root.dataset.tab, open: root.hasAttribute("data-stage") });

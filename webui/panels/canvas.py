@@ -13,6 +13,7 @@ from webui.edit_cards import size_text
 from webui.icons import icon
 from webui.panels.flat import flat
 from webui.panels.painter import choose_button_html, stage_buttons_html
+from webui.panels.viewer import viewer_bar
 from webui.receipts import whole_receipt
 from webui.review_cards import review_badge, review_rows
 from webui.words import Words
@@ -49,18 +50,18 @@ def canvas_html(view: View, conversation: Conversation, picture: Picture) -> str
     original = escape(words("action.original"))
     receipt = whole_receipt(view, picture) or "".join(f"<p>{escape(one)}</p>" for one in _uploaded(words, picture))
     return (
-        f"{_bar(picture.handle)}"
-        f'<div class="cv-scroll"><div class="cv-well"><div class="cv-pic" style="--ar:{width / height:.4f}" '
+        f"{viewer_bar(view, conversation, picture, STAGE_EDGE_PX)}"
+        f'<div class="cv-scroll"><div class="cv-well" style="--ar:{width / height:.4f}"><div class="cv-pic" '
         f'data-conversation="{escape(view.conversation_id)}" data-handle="{escape(picture.handle)}" '
-        f'data-width="{width}" data-height="{height}">'
+        f'data-width="{width}" data-height="{height}" data-original="{view.url(picture.handle)}">'
         f'<img src="{view.url(picture.handle, STAGE_EDGE_PX)}" alt="{escape(picture_alt(words, picture))}" '
         f'loading="lazy">{blank_mark(words, picture)}</div>'
         f'{_strip(view, conversation, picture.handle)}<div class="cv-info"><span>{_size(words, picture)}</span>'
         f'<span class="grow"></span><a href="{view.url(picture.handle)}" target="_blank" rel="noopener">{original}</a>'
         f'</div></div><div class="cv-paint">{stage_buttons_html(words, picture.handle)}</div>'
         f"{picture_actions(view, picture, is_on_stage=True)}"
-        f'{_review(words, picture)}<section class="receipt whole"><h3>{escape(words("receipt.title"))}</h3>{receipt}'
-        "</section></div>"
+        f'<div class="cv-about">{_review(words, picture)}<section class="receipt whole">'
+        f"<h3>{escape(words('receipt.title'))}</h3>{receipt}</section></div></div>"
     )
 
 
@@ -100,10 +101,6 @@ def _review(words: Words, picture: Picture) -> str:
 def example_button(words: Words) -> str:
     """Return a button that puts an example of a wish into the composer; nothing is sent."""
     return button("say", words("stage.example"), "paintbrush", "line", arg=words("stage.example_text"))
-
-
-def _bar(title: str) -> str:
-    return f'<div class="cv-bar"><b>{escape(title)}</b></div>'
 
 
 def _strip(view: View, conversation: Conversation, current: str) -> str:

@@ -1,4 +1,4 @@
-"""Two pictures on the stage, compared: by a slider, side by side, by blinking, by their difference."""
+"""Two pictures on the stage, compared: by a slider, side by side, by their difference."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from agent import Conversation, Picture, RequestRefused
 from webui.cards import View, button, picture_alt, tag
 from webui.differences import CLEAR_LEVELS
 from webui.icons import icon
+from webui.panels.viewer import full_buttons
 from webui.words import Words
 
 EDGE_PX = 2048
-_MODES = {"slider": "square-split-horizontal", "side": "columns-2", "blink": "eye", "difference": "diff"}
+_MODES = {"slider": "square-split-horizontal", "side": "columns-2", "difference": "diff"}
 
 
 def read_pair(argument: str) -> tuple[str, str]:
@@ -54,10 +55,10 @@ def compare_html(view: View, conversation: Conversation, first: Picture | None, 
         return _alone(view.words, second)
     words = view.words
     return (
-        f'<div class="cmp" data-pair="{escape(first.handle)} {escape(second.handle)}" data-now="second" '
+        f'<div class="cmp" data-pair="{escape(first.handle)} {escape(second.handle)}" '
         f'data-difference="{view.difference_url(first.handle, second.handle)}"{_sentences(words, first, second)}>'
         f"{_bar(words, second.handle)}{_picker(words, conversation.all_pictures, first.handle, second.handle)}"
-        f"{_modes(words)}{_well(view, first, second)}{_tools(words, first.handle)}"
+        f"{_modes(words)}{_well(view, first, second)}{_tools(words)}"
         f'<p class="cmp-said" role="status"></p><p class="cmp-sizes">{escape(sizes(words, first, second))}</p></div>'
     )
 
@@ -102,7 +103,7 @@ def _bar(words: Words, handle: str) -> str:
     back = words("action.open", handle=handle)
     return (
         f'<div class="cv-bar"><b>{escape(words("compare.title"))}</b><span class="grow"></span>'
-        f"{button('view', back, 'image', 'icon', arg=handle, bare=True)}"
+        f"{button('view', back, 'image', 'icon', arg=handle, bare=True)}{full_buttons(words)}"
         f"{button('stage', words('action.close'), 'x', 'icon', bare=True)}</div>"
     )
 
@@ -129,7 +130,6 @@ def _modes(words: Words) -> str:
     labels = {
         "slider": words("compare.slider"),
         "side": words("compare.side"),
-        "blink": words("compare.blink"),
         "difference": words("compare.difference"),
     }
     cells = "".join(
@@ -162,7 +162,7 @@ def _pane(view: View, place: str, picture: Picture) -> str:
     )
 
 
-def _tools(words: Words, first: str) -> str:
+def _tools(words: Words) -> str:
     """Return a row of tools for each way to compare; all stand in one place, so that changing it moves nothing."""
     zoom = "".join(
         f'<button type="button" class="b icon" data-cmp="{act}" aria-label="{escape(label)}" title="{escape(label)}">'
@@ -170,15 +170,11 @@ def _tools(words: Words, first: str) -> str:
         for act, label, name in (
             ("out", words("compare.zoom_out"), "zoom-out"),
             ("in", words("compare.zoom_in"), "zoom-in"),
-            ("fit", words("compare.zoom_fit"), "maximize"),
+            ("fit", words("compare.zoom_fit"), "fullscreen"),
         )
     )
-    hold = words("compare.hold", handle=first)
     return (
         f'<div class="cmp-tools"><p data-for="slider">{escape(words("compare.slider_help"))}</p>'
         f'<div data-for="side">{zoom}<output>100 %</output></div>'
-        f'<div data-for="blink"><button type="button" class="b line" data-cmp="blink" aria-pressed="false">'
-        f"{icon('play')}{icon('pause')}<span>{escape(words('compare.blinking'))}</span></button>"
-        f'<button type="button" class="b line" data-cmp-hold>{icon("hand")}<span>{escape(hold)}</span></button></div>'
         f'<p data-for="difference">{escape(words("compare.difference_help"))}</p></div>'
     )

@@ -9,6 +9,7 @@ import gradio as gr
 from webui.icons import icon
 from webui.mask_wires import MAX_EDGE_PX, MAX_FEATHER_PX, MAX_GROWTH, MIN_FEATHER_PX
 from webui.panels.flat import flat
+from webui.panels.viewer import full_buttons
 from webui.words import Words
 
 RATIOS = ("1:1", "4:3", "3:4", "16:9", "9:16", "21:9")
@@ -23,7 +24,7 @@ _ACTS = (
     ("painter.load", "image-up"),
     ("painter.last", "rotate-ccw-clock"),
 )
-_ZOOMS = (("painter.zoom_out", "minus"), ("painter.zoom_in", "plus"), ("painter.fit", "maximize"))
+_ZOOMS = (("painter.zoom_out", "minus"), ("painter.zoom_in", "plus"), ("painter.fit", "fullscreen"))
 _SIDES = ("painter.left", "painter.top", "painter.right", "painter.bottom")
 # What the page says by itself; it fills in the names in braces.
 _SAID = (
@@ -119,6 +120,7 @@ def _bar(words: Words) -> str:
     )
     return (
         f'<div class="pt-bar"><b id="pt-handle"></b>{_segments(words("painter.mode"), modes)}<span class="grow"></span>'
+        f"{full_buttons(words, 'minimize')}"
         '<button type="button" class="b solid" data-paint="close">'
         f"<span>{escape(words('painter.done'))}</span></button></div>"
     )

@@ -42,12 +42,12 @@ def stage_tabs_html(words: Words) -> str:
         f'<button type="button" class="to-chat" data-tab="chat">{icon("message-square", 20)}'
         f"<span>{escape(words('tabs.chat'))}</span></button>"
     )
-    # How wide the stage is, the page's script knows: in per cent of the page, until it has looked.
-    edge = (
-        '<div class="stage-edge" role="separator" tabindex="0" aria-orientation="vertical" aria-controls="stage" '
-        f'aria-valuemin="0" aria-valuenow="36" aria-valuemax="100" aria-label="{escape(words("tabs.edge"))}"></div>'
+    wide = escape(words("tabs.wide"))
+    width = (
+        f'<button type="button" class="b icon stage-width" aria-pressed="true" aria-label="{wide}" title="{wide}">'
+        f"{icon('chevrons-left')}{icon('chevrons-right')}</button>"
     )
     return (
-        f'{edge}{chats}{chat}<div role="tablist" aria-label="{escape(words("tabs.label"))}">{tabs}</div>'
-        f'<span class="grow"></span>{button("stage", words("action.close"), "x", "icon", bare=True)}'
+        f'{chats}{chat}<div role="tablist" aria-label="{escape(words("tabs.label"))}">{tabs}</div>'
+        f'<span class="grow"></span>{width}{button("stage", words("action.close"), "x", "icon", bare=True)}'
     )
