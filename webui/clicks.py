@@ -84,9 +84,6 @@ class Clicks:
         elif click.act == "changed":
             on_page = OnPage(read_references(click.arg), context.editing, context.references, context.roles)
             yield await redrawn(self.screen, visitor, context.conversation_id, on_page)
-        elif click.act == "settings":
-            # They may have been connected since the page was loaded.
-            yield {self.screen.panels.settings.servers: self.screen.servers(visitor)}
         elif click.act == "role":
             yield self._role(visitor, click, context)
         else:

@@ -18,7 +18,6 @@ from webui.panels.composer import Chosen
 from webui.rail_wiring import Look, Rail
 from webui.screen import Screen, Updates
 from webui.sessions import Visitor
-from webui.spend_wiring import Caps
 from webui.tabs import Tab
 from webui.turns import Turns
 from webui.words import Words
@@ -37,7 +36,6 @@ class Opening:
 
     screen: Screen
     rail: Rail
-    caps: Caps
     spoken: Mapping[gr.HTML, Callable[[Words], str]]
     filled: gr.Textbox
     _in_language: dict[str, Updates] = field(default_factory=dict, repr=False)
@@ -49,7 +47,7 @@ class Opening:
     @property
     def outputs(self) -> list[Any]:
         """Every component that is filled."""
-        return list(dict.fromkeys((*self.screen.panels.outputs, *self.spoken, *self.rail.filled, *self.caps.filled)))
+        return list(dict.fromkeys((*self.screen.panels.outputs, *self.spoken, *self.rail.filled)))
 
     async def asked(self, visitor: Visitor, name: str) -> Conversation | None:
         """Return the conversation that the page's address asks for, else the newest; None for a new one."""
@@ -98,11 +96,9 @@ class Opening:
         """Return what is the same whichever conversation is open."""
         return {
             **self.screen.chips(visitor, Chosen()),
-            **self.screen.dialog(visitor),
             **self._said(visitor.words),
             **self.rail.spoken(visitor),
             **await self.rail.listed(visitor, Look(), ""),
-            **await self.caps.shown(visitor),
         }
 
 

@@ -18,6 +18,7 @@ from webui.branches import wire_branches
 from webui.clicks import Clicks, Context, read_click, read_references
 from webui.draft_wiring import wire_drafts
 from webui.gallery_wiring import wire_gallery
+from webui.model_limits import BUS
 from webui.opening import Opening, wire_opening
 from webui.panels.canvas import build_canvas
 from webui.panels.chat import build_chat
@@ -28,7 +29,6 @@ from webui.panels.flat import flat
 from webui.panels.gallery import build_gallery, gallery_html
 from webui.panels.painter import build_painter, painter_html
 from webui.panels.recipes import build_recipes
-from webui.panels.settings import build_settings
 from webui.panels.stage_tabs import build_stage_tabs, stage_tabs_html
 from webui.panels.thread_foot import build_thread_foot, thread_foot_html
 from webui.panels.trace import build_trace, trace_html
@@ -39,8 +39,7 @@ from webui.roles import read_roles
 from webui.screen import Panels, Screen, Updates
 from webui.script_words import script_words_html
 from webui.sessions import Sessions
-from webui.settings_wiring import wire_settings
-from webui.spend_wiring import Caps, wire_spend
+from webui.spend_wiring import wire_spend
 from webui.tabs import Tab
 from webui.turns import Fields, Turns, give_back, paint_back
 from webui.wish_wiring import wire_wish
@@ -102,8 +101,7 @@ def build_page(studio: Callable[[], Studio], catalogue: Catalogue, sessions: Ses
                 flat("tree")
                 trace = build_trace()
                 files = build_files()
-        dialog = build_settings()
-        panels = Panels(rail, chat, composer, canvas, dialog)
+        panels = Panels(rail, chat, composer, canvas)
         screen = Screen(studio, sessions, panels, is_kept)
         tab = gr.State(Tab())
         spoken = {tabs: stage_tabs_html, painter: painter_html, gallery.pane: gallery_html, files.frame: files_html}
@@ -111,21 +109,20 @@ def build_page(studio: Callable[[], Studio], catalogue: Catalogue, sessions: Ses
         _speak(sessions.fixed_language, spoken, seen_later=(painter, gallery.pane, files.frame, trace))
         _wire_turns(screen, tab)
         _wire_clicks(bus, screen, tab)
-        wire_settings(screen)
+        _wire_models(screen)
         rail_at_work = Rail(screen, build_menus(), lambda: studio().preferences)
         wire_rail(rail_at_work, tab)
         wire_branches(screen, tab)
         wire_gallery(screen, gallery, tab)
         wire_recipes(screen, recipes, tab)
-        caps = Caps(screen, lambda: studio().preferences)
-        wire_spend(caps, tab)
+        wire_spend(screen, tab)
         wire_wish(screen)
         wire_presets(screen, lambda: studio().preferences)
         wire_drafts(screen)
         add_chat_endpoint(screen, TURNS_AT_ONCE)
         with gr.Column(elem_classes="wire"):
             filled, again = gr.Textbox("", label="filled"), gr.Button("again", elem_id="fill-again")
-        opening = Opening(screen, rail_at_work, caps, spoken, filled)
+        opening = Opening(screen, rail_at_work, spoken, filled)
         wire_opening(page, opening, tab, again)
     _say_failures(page, sessions)
     return Page(page, opening, screen)
@@ -251,6 +248,26 @@ def _wire_turns(screen: Screen, tab: gr.State) -> None:
     outputs = [*composer.settings.values(), *composer.told]
     for chip in (composer.image_model.input, composer.allow_search.input, composer.reference_mode.input):
         chip(narrow, None, outputs, inputs_kwargs=composer.settings, **_QUIET)
+
+
+def _wire_models(screen: Screen) -> None:
+    """Let the page ask what the key in use is good for, when it rests and when another key or cap was chosen."""
+    composer, asked = screen.panels.composer, flat("models-bus", js_on_load=BUS)
+
+    async def look(request: gr.Request, conversation: str, **chips: Any) -> Updates:
+        visitor = screen.sessions.visitor(request)
+        key = screen.key_in_use(visitor)
+        if key is not None and screen.takes_keys(visitor):
+            # The list of what it is offered costs nothing.
+            await screen.studio().keys.listed(key)
+        frame = await screen.frame(visitor, await screen.conversation(visitor, conversation))
+        return {**screen.narrowed(visitor, chips), **frame}
+
+    around = [screen.panels.rail.stamp, screen.panels.chat.top, screen.panels.chat.welcome, composer.next_target]
+    outputs = [*composer.settings.values(), *composer.told, *around]
+    asked.click(
+        look, None, outputs, inputs_kwargs={"conversation": composer.conversation, **composer.settings}, **_QUIET
+    )
 
 
 def _wire_clicks(bus: gr.HTML, screen: Screen, tab: gr.State) -> None:

@@ -23,7 +23,18 @@ from webui.words import LANGUAGES, load_words
 # Below the page, wherever that stands: behind a proxy it may have a prefix.
 PLACE = "aivista/page/"
 STYLES = (
-    *("frame", "controls", "rail", "thread", "markdown", "cards", "composer", "stage", "dialog", "narrow"),
+    *(
+        "frame",
+        "controls",
+        "rail",
+        "thread",
+        "markdown",
+        "cards",
+        "composer",
+        "stage",
+        "features/settings/settings",
+        "narrow",
+    ),
     *("shell/shell", "features/styles/styles", "painter", "compare", "sheet", "tabs", "branches", "spend", "gallery"),
     *("recipes", "features/tree/tree", "files", "trace", "features/shortcuts/shortcuts", "account", "waiting"),
     *("key", "refusal"),
@@ -52,6 +63,7 @@ SCRIPTS = (
         "consent",
         "answer_copy",
         "features/styles/styles",
+        "features/settings/settings",
         "painter_pixels",
         "painter",
         "painter_hands",

@@ -29,13 +29,11 @@ from agent import (
 from webui.cards import View
 from webui.model_limits import Limits, limits_html, limits_of
 from webui.offers import Offer, image_offers
-from webui.panels import canvas, chat, composer, conversations, settings
+from webui.panels import canvas, chat, composer, conversations
 from webui.panels.aids import aids_html
 from webui.panels.chat import ChatPanel, to_messages
 from webui.panels.composer import Chosen, ComposerPanel
 from webui.panels.conversations import RailPanel
-from webui.panels.key_verdict import state_html
-from webui.panels.settings import SettingsPanel
 from webui.render import render_conversation
 from webui.roles import write_roles
 from webui.sessions import Sessions, Visitor
@@ -52,7 +50,6 @@ class Panels:
     chat: ChatPanel
     composer: ComposerPanel
     canvas: gr.HTML
-    settings: SettingsPanel
 
     @property
     def of_a_turn(self) -> list[Any]:
@@ -65,16 +62,14 @@ class Panels:
     @property
     def outputs(self) -> list[Any]:
         """All of them, as the outputs of a handler that may change any."""
-        top, box, dialog = self.chat, self.composer, self.settings
+        top, box = self.chat, self.composer
         wires = [box.conversation, box.editing, box.references, box.roles, box.mask, box.expand]
         chips = [*box.settings.values(), *box.told]
-        inputs = [dialog.head, dialog.key, dialog.keep, dialog.test, dialog.verdict, dialog.remove, dialog.save]
         return [
             *(self.rail.stamp, top.top, top.thread, top.welcome),
             *(box.next_target, box.context, box.message, box.wording, self.canvas),
             *chips,
             *wires,
-            *(*inputs, dialog.servers),
         ]
 
 
@@ -298,36 +293,3 @@ class Screen:
             if name != fixed and updates[chip].get("value") == sent[name]:
                 del updates[chip]["value"]
         return updates
-
-    def dialog(self, visitor: Visitor) -> Updates:
-        """Return the settings dialog in the visitor's words, its key box empty."""
-        words, dialog, sessions = visitor.words, self.panels.settings, self.sessions
-        is_private, is_typed = sessions.kept is not None, sessions.session_key(visitor) is not None
-        remove = words("settings.remove" if is_typed or not is_private else "keytest.remove_kept")
-        return {
-            dialog.head: settings.head_html(words, is_private=is_private),
-            dialog.key: gr.update(label=words("settings.key"), value=""),
-            dialog.keep: settings.keep_update(words, is_private=is_private),
-            dialog.test: gr.update(value=words("settings.test")),
-            dialog.save: gr.update(value=words("keytest.save" if is_private else "settings.save")),
-            dialog.remove: gr.update(value=remove, visible=sessions.key(visitor) is not None),
-            dialog.verdict: self.key_state(visitor),
-            dialog.servers: self.servers(visitor),
-        }
-
-    def servers(self, visitor: Visitor) -> str:
-        """Return how it stands with the MCP servers, as HTML; a stranger is told of those alone that work."""
-        studio = self.studio()
-        states = [one for one in studio.mcp_servers() if one.problem is None or not studio.settings.is_public]
-        return settings.servers_html(visitor.words, states)
-
-    def key_state(self, visitor: Visitor) -> str:
-        """Return which key is in use, as HTML."""
-        studio, sessions = self.studio(), self.sessions
-        return state_html(
-            visitor.words,
-            sessions.session_key(visitor),
-            sessions.kept.read() if sessions.kept is not None else None,
-            has_operator_key=studio.settings.lent_key(visitor.owner) is not None,
-            has_own_server=self._planner(visitor).has_own_server,
-        )

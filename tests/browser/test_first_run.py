@@ -45,11 +45,11 @@ def an_example_runs_at_once_without_a_key(page: Page) -> None:
 def a_key_is_tried_kept_on_this_machine_and_greys_what_it_cannot_use(page: Page, keyless: PageProcess) -> None:
     page.get_by_role("button", name="Add a key").click()
     dialog = page.get_by_role("dialog")
-    dialog.get_by_label("Gemini API key").fill(KEY)
-    dialog.get_by_text("On this machine", exact=True).click()
+    dialog.get_by_role("textbox", name="Gemini API key").fill(KEY)
+    dialog.get_by_role("radio", name="On this machine").check()
     dialog.get_by_role("button", name="Save key").click()
     verdict = dialog.locator("#s-verdict")
-    expect(verdict).to_contain_text("Using key …4321, stored on this machine.")
+    expect(dialog.locator("#s-state")).to_contain_text("Using key …4321, stored on this machine.")
     expect(verdict).to_contain_text("Pictures: Flash")
     expect(verdict.locator("[data-code=billing_required]")).to_contain_text("ai.studio/projects")
     file = keyless.home / "gemini.key"
@@ -88,7 +88,7 @@ def a_key_is_tried_kept_on_this_machine_and_greys_what_it_cannot_use(page: Page,
     expect(page.locator(".limits")).to_be_visible()
     page.get_by_role("button", name="Settings", exact=True).click()
     dialog.get_by_role("button", name="Remove from this machine").click()
-    expect(verdict).to_contain_text("the studio draws sketches")
+    expect(dialog.locator("#s-state")).to_contain_text("the studio draws sketches")
     assert not file.exists()
     expect(page.locator(".limits")).to_have_count(0)
 

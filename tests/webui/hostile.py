@@ -108,12 +108,12 @@ class Stranger:
         assert answer.status_code == 200, answer.text
         return self.told(answer.json()["event_id"])
 
-    def act(self, name: str, conversation: str = "", **args: Any) -> dict[str, str | None]:
-        """Have the page ask for an action; return the HTML that it changed by element's id, None of what goes.
+    def act(self, name: str, at: str = "", **args: Any) -> dict[str, str | None]:
+        """Have the page ask for an action, with a conversation open; return the HTML that it changed by element's id.
 
-        What a script does with the reply stands there as JSON under `events`.
+        What goes has None. What a script does with the reply stands there as JSON under `events`.
         """
-        asked = {"args": args, "place": {"conversation": conversation}}
+        asked = {"args": args, "place": {"conversation": at}}
         reply = self.http.post(f"/aivista/act/{name}", json=asked).json()
         changed = {patch["id"]: patch.get("html") for patch in reply["patches"]}
         return changed | ({"events": json.dumps(reply["events"])} if reply["events"] else {})

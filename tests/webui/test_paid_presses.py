@@ -70,10 +70,9 @@ def test_a_lock_that_the_chosen_model_does_not_obey_goes_back_to_auto(ann: Perso
 
 def test_caps_are_amounts_and_a_plan_says_which_it_passes_and_by_how_much(ann: Person, gemini: GeminiProcess) -> None:
     def saved(day: Any, conversation: Any = None) -> str:
-        changed = ann.press("s-caps-save", None, s_cap_day=day, s_cap_conversation=conversation)
-        return words(changed["s-caps-note"])
+        return words(ann.act("settings.cap", day=day, conversation=conversation)["toast"])
 
-    for wrong in (-1, -0.5):
+    for wrong in (-1, -0.5, "5", [1], True):
         assert "Please enter an amount of zero or more" in saved(wrong)
     assert "Please" not in saved(0.01, 5)
     gemini.control(on_text=[{"kind": "Call", "name": "generate_image", "args": PLANNED}])
@@ -137,11 +136,13 @@ def test_a_key_is_told_by_its_last_characters_and_what_is_wrong_with_it_in_a_sen
     ann: Person, gemini: GeminiProcess, gemini_studio: PageProcess
 ) -> None:
     for nothing in ("", "   ", "x" * 401, "schlüssel"):
-        assert "Enter a key first." in words(ann.press("s-save", None, s_key=nothing)["s-verdict"])
-    shown = ann.press("s-save", None, s_key=f"  {TYPED} \n", s_keep="session")
-    told = json.dumps(shown)
-    assert "…4f2c" in told or "\\u20264f2c" in told
-    assert TYPED[:-4] not in told + ann.http.get("/").text
-    ann.press("s-remove", None)
-    assert "4f2c" not in words(ann.http.get("/").text)
+        assert "Enter a key first." in words(ann.act("settings.save", key=nothing)["s-verdict"])
+    shown = ann.act("settings.save", key=f"  {TYPED} \n", keep="session")
+    assert "…4f2c" in words(shown["set-key"])
+    tested = ann.act("settings.test")
+    assert "Google accepts the key." in words(tested["s-verdict"])
+    opened = ann.act("settings.open")
+    assert "…4f2c" in words(opened["settings"])
+    assert TYPED[:-4] not in str([shown, tested, opened]) + ann.http.get("/").text
+    assert "4f2c" not in words(ann.act("settings.remove")["set-key"])
     assert TYPED not in gemini_studio.errors

@@ -76,7 +76,7 @@ def test_a_key_that_is_lent_to_visitors_is_tried_out_for_none_of_them(gemini: Ge
     with PageProcess("--host", "0.0.0.0", "--visitors-spend", "1", home=tmp_path, environment=environment) as page:
         gemini.control(clear=True)
         stranger = Stranger(page.url)
-        assert "Enter a key first." in str(stranger.press("s-test", None)["s-verdict"])
+        assert "Enter a key first." in str(stranger.act("settings.test")["s-verdict"])
         assert gemini.read("requests") == []
         assert "$" in str(stranger.press("cost-bus", None)["cost"]), "it is lent"
         stranger.close()

@@ -4,7 +4,7 @@
   const $ = selector => document.querySelector(selector);
   // By the attribute of <html> that shows it: the box, its title, and what has the focus first.
   const DIALOGS = {
-    settings: ["#settings-box", "set-title", "#s-key input"],
+    settings: ["#settings-box", "set-title", "#s-key"],
     styles: ["#styles-box", "sty-title", "#sty-find"],
     prompts: ["#prompts-box", "prm-title", "#prm-find"],
     shortcuts: ["#shortcuts-box", "keys-title", "#keys [data-act=shortcuts_close]"],

@@ -21,6 +21,7 @@
     applyTheme();
   };
   systemDark.addEventListener("change", applyTheme);
+  addEventListener("aivista-theme", applyTheme);
 
   const setLanguage = language => {
     // Inside of another site's page a cookie comes back only when it is marked for that.
@@ -36,7 +37,7 @@
     stage: () => root.toggleAttribute("data-stage"),
     theme: nextTheme,
     language: button => setLanguage(button.dataset.arg),
-    settings: button => { root.removeAttribute("data-rail-open"); dialogs.open("settings"); send(button); },
+    settings: () => { root.removeAttribute("data-rail-open"); dialogs.open("settings"); },
     sign_in: () => window.top === window ? location.assign("account/sign-in") : window.open("account/sign-in", "_blank", "noopener"),
     settings_close: () => dialogs.close("settings"),
     styles: () => dialogs.open("styles"),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from webui.features.prompts import prompts
+from webui.features.settings import settings
 from webui.features.shortcuts import shortcuts
 from webui.features.styles import styles
 from webui.features.suggestions import suggestions
 from webui.features.tree import tree
 
-FEATURES = (styles, prompts, shortcuts, tree, suggestions)
+FEATURES = (styles, prompts, shortcuts, tree, suggestions, settings)

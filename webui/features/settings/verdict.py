@@ -66,11 +66,6 @@ def note_html(words: Words, key: str) -> str:
     return verdict(line("info", "", words(key)))
 
 
-def problem_html(sentence: str) -> str:
-    """Return one sentence about what cannot be kept as it is."""
-    return verdict(line("circle-alert", "bad", sentence))
-
-
 def verdict(lines: str) -> str:
     """Return the lines as one box that is read out when it changes."""
     return f'<div class="keyres" role="status"><ul>{lines}</ul></div>'

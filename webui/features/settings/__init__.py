@@ -1,0 +1,223 @@
+"""The settings: a key, tried before it is trusted and kept as its person chooses; the caps of what may be spent; theme
+and language; where the data is; the operator's MCP servers; what this is.
+
+No answer holds more of a key than its last four characters.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Literal
+
+from markupsafe import Markup
+from pydantic import JsonValue, SecretStr, ValidationError
+
+from agent import OPERATOR, Backups, ModelRole, Preferences, ServerProblem, ServerState, Value
+from webui.features.settings.verdict import line, note_html, state_html, verdict_html
+from webui.sessions import Visitor
+from webui.shell.actions import Context, Feature, Patch, Reply, Toast
+from webui.words import LANGUAGES, Words, load_words
+
+settings = Feature("settings")
+MAX_KEY_CHARACTERS = 400
+_PROBLEMS: dict[ServerProblem, str] = {
+    "not_asked": "mcp.not_asked",
+    "not_when_public": "mcp.not_when_public",
+    "connecting": "mcp.connecting",
+    "cannot_start": "mcp.cannot_start",
+    "ended": "mcp.ended",
+    "no_answer": "mcp.no_answer",
+    "unreachable": "mcp.unreachable",
+    "address_refused": "mcp.address_refused",
+    "locked": "mcp.locked",
+    "not_understood": "mcp.not_understood",
+}
+# Nothing is wrong with these: they have not been needed yet, or are on their way.
+_CALM: frozenset[ServerProblem] = frozenset({"not_asked", "connecting", "not_when_public"})
+# What the studio offers may be another now: the page asks for its choices, its prices and what stands around them.
+_SERVED: dict[str, JsonValue] = {"served": True}
+
+
+class Typed(Value):
+    """A key as it was typed, and where it is to be kept."""
+
+    key: SecretStr = SecretStr("")
+    keep: Literal["session", "machine"] = "session"
+
+    @property
+    def found(self) -> SecretStr | None:
+        """What was typed as a key, or None when it is empty or cannot be one."""
+        key = self.key.get_secret_value().strip()
+        is_plausible = 0 < len(key) <= MAX_KEY_CHARACTERS and key.isascii() and key.isprintable()
+        return SecretStr(key) if is_plausible else None
+
+
+class Caps(Value):
+    """The caps as they were typed, None for none."""
+
+    day: JsonValue = None
+    conversation: JsonValue = None
+
+
+@settings.action
+async def open(at: Context) -> Reply:
+    """Show the settings as they are now."""
+    is_operator = at.visitor.owner == OPERATOR
+    shown = at.fragment("settings", "settings/dialog.html", **_key(at), **await _around(at))
+    return Reply(patches=(shown,), events={"settings-opened": is_operator})
+
+
+@settings.action
+async def test(at: Context, typed: Typed) -> Reply:
+    """Tell what the typed key can do, else the visitor's own."""
+    key = typed.found or at.screen.sessions.key(at.visitor)
+    if key is None and at.visitor.owner == OPERATOR:
+        # A key that is lent is the operator's: nobody else learns of it, or spends its quota on tests.
+        key = at.screen.key_in_use(at.visitor)
+    if key is None:
+        return Reply(patches=(_verdict(note_html(at.words, "settings.empty")),))
+    found = verdict_html(at.words, await at.screen.studio().keys.test(key))
+    return Reply(patches=(_verdict(found),), events=_SERVED)
+
+
+@settings.action
+async def save(at: Context, typed: Typed) -> Reply:
+    """Keep the typed key where its person chose; the page tests it then."""
+    sessions, key = at.screen.sessions, typed.found
+    if key is not None and typed.keep == "machine" and sessions.kept is not None:
+        sessions.kept.keep(key)
+        # One that was typed before would go before the one that was just kept.
+        sessions.hold_key(at.visitor, None)
+    elif key is None or not sessions.hold_key(at.visitor, key):
+        return Reply(patches=(_verdict(note_html(at.words, "settings.empty")),))
+    return _changed(at, {"settings-saved": True})
+
+
+@settings.action
+async def remove(at: Context) -> Reply:
+    """Forget the key in use: that of the session first, then the one kept on this machine."""
+    sessions = at.screen.sessions
+    if sessions.session_key(at.visitor) is not None:
+        sessions.hold_key(at.visitor, None)
+    elif sessions.kept is not None:
+        sessions.kept.remove()
+    return _changed(at)
+
+
+@settings.action
+async def cap(at: Context, caps: Caps) -> Reply:
+    """Keep the caps of what may be spent."""
+    given = {"cap_day_usd": caps.day, "cap_conversation_usd": caps.conversation}
+    try:
+        chosen = Preferences.model_validate(given, strict=True)
+    except ValidationError:
+        return Reply(toast=Toast(text=at.words("spend.caps_wrong"), is_problem=True))
+    await at.screen.studio().preferences.keep(at.visitor.owner, chosen)
+    return Reply(toast=Toast(text=at.words("spend.caps_saved")), events=_SERVED)
+
+
+@settings.action
+async def size(at: Context) -> Reply:
+    """Tell how much room the data takes; it has to be looked through for that."""
+    if at.visitor.owner != OPERATOR:
+        return Reply()
+    used = await asyncio.to_thread(_bytes_below, at.screen.studio().settings.home)
+    return Reply(patches=(at.fragment("set-size", "settings/size.html", size=f"{used / 1e6:,.1f} MB"),))
+
+
+@settings.action
+async def back_up(at: Context) -> Reply:
+    """Back up the database now; that is the operator's alone."""
+    if at.visitor.owner != OPERATOR:
+        return Reply(toast=Toast(text=at.words("page_gate.nothing_here"), is_problem=True))
+    made = await asyncio.to_thread(Backups(at.screen.studio().settings.home).make, datetime.now(UTC))
+    said = at.words("data.backed_up", name=made.path.name, size=f"{made.size_bytes / 1e6:,.1f} MB")
+    return Reply(patches=(_backups(at, made.made_at),), toast=Toast(text=said))
+
+
+def _changed(at: Context, events: Mapping[str, JsonValue] | None = None) -> Reply:
+    """Return the key's form as it is now: the box in it is empty."""
+    return Reply(
+        patches=(at.fragment("set-key", "settings/key.html", **_key(at)),), events={**_SERVED, **(events or {})}
+    )
+
+
+def _verdict(html: str) -> Patch:
+    return Patch(id="s-verdict", html=f'<div id="s-verdict">{html}</div>')
+
+
+def _key(at: Context) -> dict[str, Any]:
+    """Return what the key's form shows: which one is in use, and where another one may be kept."""
+    sessions, visitor, settings_ = at.screen.sessions, at.visitor, at.screen.studio().settings
+    planner = at.screen.studio().catalogue.model(ModelRole.FLASH, at.screen.provider(visitor))
+    is_private, typed = sessions.kept is not None, sessions.session_key(visitor)
+    state = state_html(
+        at.words,
+        typed,
+        sessions.kept.read() if sessions.kept is not None else None,
+        has_operator_key=settings_.lent_key(visitor.owner) is not None,
+        has_own_server=planner.has_own_server,
+    )
+    is_of_session = typed is not None or not is_private
+    return {
+        "state": Markup(state),  # noqa: S704  its texts are escaped
+        "is_private": is_private,
+        "remove": ("settings.remove" if is_of_session else "keytest.remove_kept") if sessions.key(visitor) else "",
+    }
+
+
+async def _around(at: Context) -> dict[str, Any]:
+    """Return what the other sections show. Where the data is, its operator alone is told."""
+    studio, visitor, is_operator = at.screen.studio(), at.visitor, at.visitor.owner == OPERATOR
+    servers = [one for one in studio.mcp_servers() if one.problem is None or not studio.settings.is_public]
+    newest = await asyncio.to_thread(_newest_backup, studio.settings.home) if is_operator else None
+    return {
+        "caps": await studio.preferences.of(visitor.owner),
+        "languages": {one: load_words(one)("page.language") for one in LANGUAGES},
+        "home": str(studio.settings.home) if is_operator else "",
+        "backup": _when(at.words, newest),
+        "servers": [Markup(_server(at.words, one)) for one in servers],  # noqa: S704  its texts are escaped
+        "version": metadata.version("aivista"),
+        "served": at.words(f"about.{_served(at, visitor)}"),
+    }
+
+
+def _served(at: Context, visitor: Visitor) -> str:
+    planner = at.screen.studio().catalogue.model(ModelRole.FLASH, at.screen.provider(visitor))
+    return "sketch" if planner.is_sketch else "server" if planner.has_own_server else "gemini"
+
+
+def _newest_backup(home: Path) -> datetime | None:
+    return next((one.made_at for one in Backups(home).all()), None)
+
+
+def _backups(at: Context, newest: datetime | None) -> Patch:
+    return at.fragment("set-backup", "settings/backup.html", backup=_when(at.words, newest))
+
+
+def _when(words: Words, newest: datetime | None) -> str:
+    if newest is None:
+        return words("data.no_backup")
+    return words("data.newest", when=newest.astimezone().strftime("%Y-%m-%d %H:%M"))
+
+
+def _bytes_below(folder: Path) -> int:
+    total = 0
+    for path in folder.rglob("*"):
+        try:
+            total += path.stat().st_size if path.is_file() and not path.is_symlink() else 0
+        except OSError:
+            # Gone meanwhile.
+            continue
+    return total
+
+
+def _server(words: Words, server: ServerState) -> str:
+    if server.problem is None:
+        return line("circle-check", "ok", server.name, words.counted("mcp.tools", server.tools))
+    shape, tone = ("info", "") if server.problem in _CALM else ("circle-alert", "bad")
+    return line(shape, tone, server.name, words(_PROBLEMS[server.problem]))
