@@ -227,6 +227,7 @@ from .spending import expand_prompt_price as expand_prompt_price
 from .spending import picture_price as picture_price
 from .spending import review_price as review_price
 from .storage.backups import Backups as Backups
+from .storage.finding import ConversationHit as ConversationHit
 from .storage.gallery import Gallery as Gallery
 from .storage.housekeeping import Housekeeping as Housekeeping
 from .storage.housekeeping_values import CheckProblem as CheckProblem

@@ -14,10 +14,11 @@ from gradio.blocks import Block
 
 from agent import Conversation
 from webui.clicks import Clicks
+from webui.features.conversations import first_rows
 from webui.panels.composer import Chosen
-from webui.rail_wiring import Look, Rail
 from webui.screen import Screen, Updates
 from webui.sessions import Visitor
+from webui.shell.templates import render
 from webui.tabs import Tab
 from webui.turns import Turns
 from webui.words import Words
@@ -35,7 +36,6 @@ class Opening:
     """
 
     screen: Screen
-    rail: Rail
     spoken: Mapping[gr.HTML, Callable[[Words], str]]
     filled: gr.Textbox
     _in_language: dict[str, Updates] = field(default_factory=dict, repr=False)
@@ -47,7 +47,7 @@ class Opening:
     @property
     def outputs(self) -> list[Any]:
         """Every component that is filled."""
-        return list(dict.fromkeys((*self.screen.panels.outputs, *self.spoken, *self.rail.filled)))
+        return list(dict.fromkeys((*self.screen.panels.outputs, *self.spoken, *self._rail)))
 
     async def asked(self, visitor: Visitor, name: str) -> Conversation | None:
         """Return the conversation that the page's address asks for, else the newest; None for a new one."""
@@ -97,9 +97,19 @@ class Opening:
         return {
             **self.screen.chips(visitor, Chosen()),
             **self._said(visitor.words),
-            **self.rail.spoken(visitor),
-            **await self.rail.listed(visitor, Look(), ""),
+            **await self._listed(visitor),
         }
+
+    @property
+    def _rail(self) -> list[gr.HTML]:
+        rail = self.screen.panels.rail
+        return [rail.head, rail.rows, rail.foot, rail.menus]
+
+    async def _listed(self, visitor: Visitor) -> Updates:
+        words = visitor.words
+        rows, foot = await first_rows(self.screen, visitor)
+        shown = (render("conversations/head.html", words), rows, foot, render("conversations/menus.html", words))
+        return dict(zip(self._rail, shown, strict=True))
 
 
 def wire_opening(page: gr.Blocks, opening: Opening, tab: gr.State, again: gr.Button) -> None:

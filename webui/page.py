@@ -23,7 +23,7 @@ from webui.opening import Opening, wire_opening
 from webui.panels.canvas import build_canvas
 from webui.panels.chat import build_chat
 from webui.panels.composer import Chosen, build_composer
-from webui.panels.conversations import build_menus, build_rail
+from webui.panels.conversations import build_rail
 from webui.panels.files import build_files, files_html
 from webui.panels.flat import flat
 from webui.panels.gallery import build_gallery, gallery_html
@@ -33,7 +33,6 @@ from webui.panels.stage_tabs import build_stage_tabs, stage_tabs_html
 from webui.panels.thread_foot import build_thread_foot, thread_foot_html
 from webui.panels.trace import build_trace, trace_html
 from webui.preset_wiring import wire_presets
-from webui.rail_wiring import Rail, wire_rail
 from webui.recipe_wiring import wire_recipes
 from webui.roles import read_roles
 from webui.screen import Panels, Screen, Updates
@@ -110,8 +109,6 @@ def build_page(studio: Callable[[], Studio], catalogue: Catalogue, sessions: Ses
         _wire_turns(screen, tab)
         _wire_clicks(bus, screen, tab)
         _wire_models(screen)
-        rail_at_work = Rail(screen, build_menus(), lambda: studio().preferences)
-        wire_rail(rail_at_work, tab)
         wire_branches(screen, tab)
         wire_gallery(screen, gallery, tab)
         wire_recipes(screen, recipes, tab)
@@ -122,7 +119,7 @@ def build_page(studio: Callable[[], Studio], catalogue: Catalogue, sessions: Ses
         add_chat_endpoint(screen, TURNS_AT_ONCE)
         with gr.Column(elem_classes="wire"):
             filled, again = gr.Textbox("", label="filled"), gr.Button("again", elem_id="fill-again")
-        opening = Opening(screen, rail_at_work, spoken, filled)
+        opening = Opening(screen, spoken, filled)
         wire_opening(page, opening, tab, again)
     _say_failures(page, sessions)
     return Page(page, opening, screen)

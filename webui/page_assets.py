@@ -26,7 +26,7 @@ STYLES = (
     *(
         "frame",
         "controls",
-        "rail",
+        "features/conversations/conversations",
         "thread",
         "markdown",
         "cards",
@@ -71,7 +71,7 @@ SCRIPTS = (
         "painter_drop",
     ),
     *("compare", "adjust", "sheet", "tabs", "viewer", "thread_place", "told"),
-    *("gallery", "gallery_chosen", "rail", "branches"),
+    *("gallery", "gallery_chosen", "features/conversations/conversations", "branches"),
     *("recipes", "features/tree/tree", "files_editor", "files", "files_tree", "files_moves", "trace"),
     *("recall", "cost", "models", "studio", "history", "newest", "lost"),
 )

@@ -160,7 +160,7 @@ def a_conversation_is_found_pinned_copied_renamed_thrown_away_and_brought_back(p
         toast = page.get_by_role("status").filter(has_text="is deleted")
         expect(toast).to_be_visible()
         expect(heading).to_have_text("New conversation")
-        called.inside(toast).button("kept.undo").focus()
+        called.inside(toast).button("action.undo").focus()
         page.keyboard.press("Enter")
         expect(row(page, "Harbour")).to_have_count(1)
         expect(page).to_have_url(address)

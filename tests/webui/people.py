@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -52,18 +53,22 @@ class Person(Stranger):
         assert told[-1]["success"]
         return str(told)
 
-    def look(self, act: str = "look", text: str = "") -> str:
-        """Return the rail's rows after a look at them."""
-        return str(self.press("rail-bus", {"act": act, "text": text})["rail-rows"])
+    def look(self, query: str = "", **more: Any) -> str:
+        """Return the list of conversations, whole or found."""
+        return str(self.act("conversations.look", query=query, **more)["rail-list"])
 
-    def rows(self, act: str = "look", text: str = "") -> list[str]:
-        """Return the ids of the conversations that the rail lists."""
-        listed = (one.get("data-id") for one in elements(self.look(act, text), "//*[@data-id]"))
+    def rows(self, query: str = "", **more: Any) -> list[str]:
+        """Return the ids of the conversations that are listed."""
+        listed = (one.get("data-id") for one in elements(self.look(query, **more), "//*[@data-id]"))
         return list(dict.fromkeys(one for one in listed if one))
 
     def changes(self, act: str, key: str, current: str = "", **more: Any) -> dict[str, Any]:
-        """Return what a change of a conversation changed on the page."""
-        return self.press("rail-bus", {"act": act, "id": key, **more}, "submit", conversation=current)
+        """Return what a change of a conversation changed on the page, with what was opened for it."""
+        changed: dict[str, Any] = {**self.act(f"conversations.{act}", current, id=key, **more)}
+        opened = json.loads(changed.get("events") or "{}").get("open")
+        if opened is None:
+            return changed
+        return changed | self.press("bus", {"act": "open", "arg": opened}, conversation=current)
 
     def shown(self, conversation: str) -> str:
         """Return the page as it comes for a conversation."""

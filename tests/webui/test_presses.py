@@ -30,13 +30,14 @@ def test_names_pins_and_copies_are_kept_and_shown_above_the_open_conversation(an
     key = ann.says("draw a fox", aspect_ratio="16:9")
     ann.says("good evening")
     changed = ann.changes("rename", key, key, text="Greetings")
-    assert all("Greetings" in words(changed[part]) for part in ("top", "rail-rows"))
-    assert "top" not in ann.changes("rename", key, text="Others")
-    assert elements(ann.changes("rename", key, text=" ")["rail-said"], "//*[@role='alert']")
+    assert "Greetings" in words(changed["rail-list"])
+    assert json.loads(changed["events"]) == {"conversation": {"id": key, "title": "Greetings"}}
+    ann.changes("rename", key, text="Others")
+    assert elements(ann.changes("rename", key, text=" ")["toast"], "//*[@role='alert']")
     assert "Others" in words(ann.look())
-    assert "Pinned" in words(ann.changes("pin", key, key)["rail-rows"])
+    assert "Pinned" in words(ann.changes("pin", key, key)["rail-list"])
     assert ann.rows()[0] == key
-    assert "Pinned" not in words(ann.changes("unpin", key)["rail-rows"])
+    assert "Pinned" not in words(ann.changes("unpin", key)["rail-list"])
     copy = ann.changes("duplicate", key, key)
     assert (copy["aspect-ratio"], "(copy)" in words(copy["top"])) == ("16:9", True)
     assert copy["conversation"] not in {key, ""}
@@ -49,29 +50,31 @@ def test_what_is_deleted_comes_back_until_it_goes_for_good(ann: Person, ben: Per
     stays, first, second = (ann.says(text) for text in ("hello there", "good morning", "good evening"))
     changed = ann.changes("delete", first, first)
     assert changed["conversation"] == ""
-    back = ann.changes("undo", first, is_open=True)
-    assert (back["conversation"], "is back" in words(back["rail-said"])) == (first, True)
+    [undo] = elements(changed["toast"], "//button[@data-action='conversations.restore']")
+    told = json.loads(undo.get("data-args"))
+    back = ann.changes("restore", told.pop("id"), **told)
+    assert (back["conversation"], "is back" in words(back["toast"])) == (first, True)
     for key in (first, second):
         assert "chat" not in ann.changes("delete", key, stays), "another one that is open stays as it is"
-    assert ann.rows("trash") == [second, first]
-    assert words(ann.look("trash")).count("Deleted today · 30 days left") == 2
-    assert "The trash is empty" in words(ben.look("trash"))
-    assert "is back" in words(ann.changes("restore", first)["rail-said"])
-    assert "The trash is empty" in words(ann.changes("forget", second)["rail-rows"])
-    assert set(ann.rows("list")) == {stays, first}
+    assert ann.rows(is_trash=True) == [second, first]
+    assert words(ann.look(is_trash=True)).count("Deleted today · 30 days left") == 2
+    assert "The trash is empty" in words(ben.look(is_trash=True))
+    assert "is back" in words(ann.changes("restore", first)["toast"])
+    assert "The trash is empty" in words(ann.changes("forget", second, is_trash=True)["rail-list"])
+    assert set(ann.rows()) == {stays, first}
     ann.changes("delete", first)
-    assert "The trash is empty" in words(ann.changes("empty", "")["rail-said"])
-    for shown in (ann.look("find", " hello "), ann.look()):
-        assert "<mark>hello</mark>" in shown, "a search leaves the trash, and lasts until it is emptied"
-    assert ann.rows("find", "") == [stays]
-    assert "will be listed" in ben.look("list")
-    assert "No conversations match “hello”" in ben.look("find", "hello")
+    assert "The trash is empty" in words(ann.act("conversations.empty")["toast"])
+    assert "<mark>hello</mark>" in ann.look(" hello ")
+    assert ann.rows() == [stays]
+    assert "will be listed" in ben.look()
+    assert "No conversations match “hello”" in ben.look("hello")
 
 
 def test_nobody_changes_what_is_somebody_elses(ann: Person, ben: Person) -> None:
     key = ann.says("hello")
-    for act in ("rename", "pin", "duplicate", "delete", "undo", "restore", "forget"):
-        assert GONE in words(ben.changes(act, key, text="mine")["rail-said"]), act
+    for act in ("rename", "pin", "duplicate", "delete", "restore", "forget"):
+        more = {"text": "mine"} if act == "rename" else {}
+        assert GONE in words(ben.changes(act, key, **more)["toast"]), act
     turn = turns(ann, key)[0]
     assert ben.press("branch-bus", {"act": "say", "turn": turn, "text": "x"}, conversation=key) == {}
     assert "hello" in words(ann.look())
@@ -462,7 +465,7 @@ def test_what_somebody_wrote_is_markup_nowhere(ann: Person) -> None:
     told_of = (file, json.dumps({"foreign": foreign}))
     recipes = [ann.press("recipe-bus", {"act": act, "told": one}) for act in ("found", "read") for one in told_of]
     cells = ann.http.get("/aivista/gallery/page", params={"words": "fox"}).json()["cells"]
-    written = [ann.look(), ann.look("find", hostile), cells, ann.tree(key)["tr-pane"]]
+    written = [ann.look(), ann.look(hostile[:200]), cells, ann.tree(key)["tr-pane"]]
     written += [style(ann, "find", query=hostile, family="mine")["sty-list"], trace + "".join(steps)]
     written += [str(one) for part in recipes for one in part.values()]
     written += [str(ann.preset("save", name=hostile[:60])["presets"])]

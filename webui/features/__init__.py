@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from webui.features.conversations import conversations
 from webui.features.prompts import prompts
 from webui.features.settings import settings
 from webui.features.shortcuts import shortcuts
@@ -9,4 +10,4 @@ from webui.features.styles import styles
 from webui.features.suggestions import suggestions
 from webui.features.tree import tree
 
-FEATURES = (styles, prompts, shortcuts, tree, suggestions, settings)
+FEATURES = (styles, prompts, shortcuts, tree, suggestions, settings, conversations)

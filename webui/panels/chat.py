@@ -14,10 +14,10 @@ from agent import Conversation, LostRecords
 from webui.cards import button
 from webui.icons import icon
 from webui.panels.bell import bell_html
-from webui.panels.conversations import conversation_opener
 from webui.panels.flat import flat
 from webui.receipts import price
 from webui.render import Block, Card, Prose
+from webui.shell.templates import render
 from webui.words import Words
 
 
@@ -111,8 +111,8 @@ def top_html(
         facts.append(price(words, spent))
     menu = ""
     if conversation and conversation.title:
-        pinned = conversation.is_pinned
-        menu = conversation_opener(words, conversation.id, conversation.title, is_pinned=pinned, is_top=True)
+        of_it = {"id": conversation.id, "title": conversation.title, "is_pinned": conversation.is_pinned}
+        menu = render("conversations/this.html", words, **of_it)
     where = escape(conversation.id) if conversation else "new"
     shown = escape(title or words("top.untitled"))
     opened = f' data-opened="{opened_at}"' if opened_at else ""

@@ -33,14 +33,14 @@
     clearTimeout(waiting);
     waiting = setTimeout(() => { if ($("#toast:is(:hover, :focus-within)")) wait(); else hush(); }, TOAST_MS);
   };
-  const say = (text, isProblem = false) => {
+  const say = (text, { isProblem = false, stays = false } = {}) => {
     const line = Object.assign(document.createElement("div"), { id: "toast", className: isProblem ? "toast bad" : "toast", role: isProblem ? "alert" : "status" });
     const said = document.createElement("span");
     said.textContent = text;
     line.append(said);
     hush();
     document.body.append(line);
-    wait();
+    if (!stays) wait();
   };
 
   // ---- `isNewest` drops the reply when the same action was asked for again meanwhile
@@ -52,11 +52,11 @@
       const answer = await fetch(`aivista/act/${name}`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ args, place: place() }) });
       reply = await answer.json();
     } catch {
-      say(window.aivistaWords.say("cut"), true);
+      say(window.aivistaWords.say("cut"), { isProblem: true });
       return {};
     }
     if (isNewest && newest[name] !== mine) return {};
-    if (reply.error) { say(reply.error, true); return {}; }
+    if (reply.error) { say(reply.error, { isProblem: true }); return {}; }
     for (const patch of reply.patches || []) put(patch);
     const said = (reply.patches || []).some(patch => patch.id === "toast");
     if (said && !$("#toast.bad")) wait();

@@ -4,14 +4,18 @@
   const root = document.documentElement, keys = window.aivistaKeys;
   const $ = (selector, from = document) => from.querySelector(selector);
   const all = (selector, from = document) => [...from.querySelectorAll(selector)];
-  const TYPING_MS = 200, TOAST_MS = 8000, NEW_ROW_MS = 1500, MORE_MS = 5000;
-  const look = (act, text = "") => window.aivistaRail?.look({ act, text });
-  const change = data => window.aivistaRail?.change(data);
+  const TYPING_MS = 200, NEW_ROW_MS = 1500, MORE_MS = 5000, ROWS_AT_ONCE = 50;
+  const shell = window.aivistaShell;
+  // What is looked at: how many rows beside the pinned, what a search found, or the trash.
+  const WHOLE = { shown: ROWS_AT_ONCE, query: "", is_trash: false };
+  let seen = WHOLE;
+  const look = (to = seen) => { seen = to; return shell.act("conversations.look", seen, { isNewest: true }); };
+  const change = (act, args = {}) => shell.act(`conversations.${act}`, { ...seen, ...args });
   const openId = () => $("#top h1")?.dataset.conversation || "";
 
   // ---- the list follows what happens, but not while a name is being typed in it
   let isStale = false;
-  const refresh = () => { if (naming) { isStale = true; return; } isStale = false; look("look"); };
+  const refresh = () => { if (naming) { isStale = true; return; } isStale = false; look(); };
   const markOpen = () => {
     const open = openId();
     for (const row of all("#rail-rows [data-act=open]")) {
@@ -26,7 +30,7 @@
   let typing = 0, sought = "";
   const seek = (text, at = TYPING_MS) => {
     clearTimeout(typing);
-    typing = setTimeout(() => { if (text.trim() !== sought) { sought = text.trim(); look("find", sought); } }, at);
+    typing = setTimeout(() => { if (text.trim() !== sought) { sought = text.trim(); look({ ...WHOLE, query: sought }); } }, at);
   };
   const toSearch = () => {
     if (window.aivistaDialogs.opened()) return;
@@ -99,41 +103,38 @@
     input.remove();
     if (isKept && text && text !== title) {
       if (place.isConnected) place.textContent = text;
-      change({ act: "rename", id, text });
+      change("rename", { id, text });
     } else if (isStale) refresh();
   };
   addEventListener("focusout", event => { if (event.target === naming?.input) named(true); });
   addEventListener("scroll", event => { if (naming && event.target.contains?.(naming.place)) named(true); }, true);
   addEventListener("resize", () => named(true));
 
-  // ---- what was just done, for eight seconds, longer while it is pointed at
-  let told = 0, waiting = 0;
-  const hush = () => { clearTimeout(waiting); root.removeAttribute("data-said"); };
-  const wait = () => { clearTimeout(waiting); waiting = setTimeout(() => { if (isHeld()) wait(); else hush(); }, TOAST_MS); };
-  const isHeld = () => !!$("#rail-said .toast:hover, #rail-said .toast:focus-within");
-  const showToast = () => { root.setAttribute("data-said", ""); wait(); };
-  const tell = (text, isProblem = false) => {
-    const line = $("#rail-note") || Object.assign(document.createElement("p"), { id: "rail-note" });
-    line.className = `toast${isProblem ? " bad" : ""}`;
-    line.setAttribute("role", isProblem ? "alert" : "status");
-    line.textContent = text;
-    if (!line.isConnected) document.body.append(line);
-    clearTimeout(tell.waiting);
-    tell.waiting = setTimeout(() => line.remove(), TOAST_MS);
-  };
-  const untell = () => { clearTimeout(tell.waiting); $("#rail-note")?.remove(); };
+  // ---- what a change made of the conversation that is open, and which one is opened for it
+  addEventListener("aivista-conversation", event => {
+    const { id, title, pinned } = event.detail, opener = $(`#top [data-menu=conversation][data-id="${CSS.escape(id)}"]`);
+    if (!opener) return;
+    if (title !== undefined) { opener.dataset.title = title; $("#top h1").textContent = title; }
+    if (pinned !== undefined) opener.dataset.pinned = String(pinned);
+  });
+  addEventListener("aivista-open", event => {
+    const button = Object.assign(document.createElement("button"), { hidden: true });
+    Object.assign(button.dataset, { act: "open", arg: event.detail });
+    document.body.append(button);
+    button.click();
+    button.remove();
+  });
 
   // ---- files: out through a frame, where a refusal can be read; in as the body of a request
   const words = () => $("#menu-library")?.dataset || {};
   const importFile = async file => {
-    tell(words().importing);
-    clearTimeout(tell.waiting);
+    shell.say(words().importing, { stays: true });
     let answer = null;
     try {
       const sent = await fetch("import", { method: "POST", body: file, headers: { "Content-Type": "application/zip" } });
       answer = await sent.json();
-    } catch { tell(words().cut, true); return; }
-    tell(answer.text, !answer.isDone);
+    } catch { shell.say(words().cut, { isProblem: true }); return; }
+    shell.say(answer.text, { isProblem: !answer.isDone });
     refresh();
     if (answer.conversation) window.aivista?.act({ act: "open", arg: answer.conversation });
   };
@@ -148,7 +149,7 @@
     // A file is saved and leaves the frame as it is; what arrives in it is the reason why there is none.
     let text = "";
     try { text = event.target.contentDocument?.body?.textContent?.trim() || ""; } catch { return; }
-    if (text) tell(text, true);
+    if (text) shell.say(text, { isProblem: true });
   }, true);
 
   // ---- the trash: what cannot be undone is pressed twice, and the first press asks
@@ -167,19 +168,17 @@
       if (sinceMore) return;
       sinceMore = all("#rail-rows li").length;
       setTimeout(() => { sinceMore = 0; }, MORE_MS);
-      look("more");
+      look({ ...seen, shown: seen.shown + ROWS_AT_ONCE });
     },
     rename: () => rename(about),
-    pin: () => change({ act: about.isPinned ? "unpin" : "pin", id: about.id }),
-    duplicate: () => { untell(); change({ act: "duplicate", id: about.id }); },
-    delete: () => { untell(); change({ act: "delete", id: about.id }); field()?.focus({ preventScroll: true }); },
-    undo: button => { hush(); change({ act: "undo", id: button.dataset.id, is_open: button.dataset.open === "true" }); },
-    hush,
-    trash: () => { const box = field(); if (box) box.value = ""; sought = ""; root.removeAttribute("data-rail-hidden"); look("trash"); },
-    list: () => { look("list"); $("[data-menu=library]")?.focus({ preventScroll: true }); },
-    restore: button => change({ act: "restore", id: button.dataset.id }),
-    forget: button => sure(button, () => change({ act: "forget", id: button.dataset.id })),
-    empty: button => sure(button, () => change({ act: "empty" })),
+    pin: () => change(about.isPinned ? "unpin" : "pin", { id: about.id }),
+    duplicate: () => change("duplicate", { id: about.id }),
+    delete: () => { change("delete", { id: about.id }); field()?.focus({ preventScroll: true }); },
+    trash: () => { const box = field(); if (box) box.value = ""; sought = ""; root.removeAttribute("data-rail-hidden"); look({ ...WHOLE, is_trash: true }); },
+    list: () => { look(WHOLE); $("[data-menu=library]")?.focus({ preventScroll: true }); },
+    restore: button => change("restore", { id: button.dataset.id }),
+    forget: button => sure(button, () => change("forget", { id: button.dataset.id })),
+    empty: button => sure(button, () => change("empty")),
     import: () => $("#import-file")?.click(),
   };
   // Before the page's own handler: to that one a menu lies outside of the drawer it was opened from.
@@ -187,9 +186,9 @@
     const at = event.target;
     const opener = at.closest?.("[data-menu]");
     if (opener) { event.stopPropagation(); openMenu(opener); return; }
-    if (at.closest?.(".menu, .naming, #rail-said, #rail-note, #import-file")) event.stopPropagation();
+    if (at.closest?.(".menu, .naming, #import-file")) event.stopPropagation();
     const link = at.closest?.(".menu a[data-kind]");
-    if (link) { tell(words().exporting); closeMenus(); return; }
+    if (link) { shell.say(words().exporting); closeMenus(); return; }
     const button = at.closest?.("[data-rail]");
     if (!button) return;
     event.stopPropagation();
@@ -244,10 +243,9 @@
     if (seen.some(one => one.isIntersecting) && $("#rail-rows .rail-list")?.scrollTop > 0) acts.more();
   });
   const settle = () => {
-    const stamp = $("#rail-stamp [data-at]")?.dataset.at, said = $("#rail-said [data-at]")?.dataset.at, open = openId();
+    const stamp = $("#rail-stamp [data-at]")?.dataset.at, open = openId();
     // The first one comes with the page, which has the list already.
     if (stamp && stamp !== stamped) { if (stamped) refresh(); stamped = stamp; }
-    if (said && said !== told) { told = said; showToast(); }
     const key = $(".rail-find kbd");
     if (key && !key.textContent) key.textContent = keys.isMac ? "⌘K" : "Ctrl K";
     if (open && open !== shown) {
