@@ -59,6 +59,10 @@ class Called:
         """Return the item of a menu of this name."""
         return self._role("menuitem", key, parameters)
 
+    def slider(self, key: str, **parameters: object) -> Locator:
+        """Return the slider of this name."""
+        return self._role("slider", key, parameters)
+
     def dialog(self, key: str) -> Locator:
         """Return the dialog of this name."""
         return self._role("dialog", key, {})

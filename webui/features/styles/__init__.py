@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
@@ -78,19 +77,18 @@ class File(Value):
 def _routes(screen: Screen) -> Sequence[Route]:
     known: dict[str, bytes] = {}
     # A page asks for many, and what takes long holds up whatever else it asks.
-    drawing = threading.Semaphore(2)
+    drawing = asyncio.Semaphore(2)
 
     def drawn(style_id: str) -> bytes | None:
-        with drawing:
-            data = known.get(style_id) or screen.studio().styles.drawn(style_id, sample_picture(), PREVIEW_PX)
-            if data is not None:
-                known[style_id] = data
-            return data
+        return screen.studio().styles.drawn(style_id, sample_picture(), PREVIEW_PX)
 
     async def preview(request: Request) -> Response:
-        data = await asyncio.to_thread(drawn, request.path_params["id"])
+        style_id = request.path_params["id"]
+        async with drawing:
+            data = known.get(style_id) or await asyncio.to_thread(drawn, style_id)
         if data is None:
             return Response(status_code=404)
+        known[style_id] = data
         return Response(data, media_type="image/webp", headers={"Cache-Control": "public, max-age=86400"})
 
     return [Route("/aivista/styles/{id}.webp", preview, methods=["GET"])]
