@@ -358,6 +358,24 @@ async def test_pictures_are_found_by_meaning_but_not_as_far_as_chance_and_put_to
         assert sorted(text for text in model.asked if text in prompts[::2]) == prompts[::2]
 
 
+async def test_pictures_whose_words_match_come_before_those_that_are_only_about_the_same(kept: Filled) -> None:
+    embedder = WordEmbedder(same={"feline": "kitten", "cat": "kitten"})
+    conversation = await kept.conversation()
+    # The fewer words beside it, the closer is a text's meaning to that one word.
+    texts = ["a kitten in a very long sentence about gardens and old trains", "cat", "feline"]
+    said, *meant = [await kept.add(conversation, text) for text in texts]
+    tagged, lettered = await kept.add(conversation, "blue"), await kept.add(
+        conversation, "green", details={"review": Review(score=1.0, lettering="KITTEN")}
+    )
+    await kept.gallery.tag("local", [tagged], "kitten")
+    await read(kept, embedder)
+    page = await kept.gallery.page("local", GalleryQuery(words="kitten"), embedder=embedder)
+    order = [item.id for item in page.items]
+    assert set(order[:3]) == {said, tagged, lettered}
+    assert set(order[3:]) == set(meant)
+    assert [bool(item.match and item.match.place) for item in page.items] == [True] * 3 + [False] * 2
+
+
 async def test_an_index_that_cannot_be_made_leaves_the_words(kept: Filled) -> None:
     made = await kept.add(await kept.conversation(), "a fox")
     (kept.home / "gallery").write_text("in the way")
