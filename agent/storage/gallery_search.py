@@ -226,11 +226,12 @@ def fused(lists: Sequence[Sequence[int]]) -> list[int]:
 
 def _match(item: GalleryItem, said: str | None, terms: Sequence[Term], ranking: Ranking) -> GalleryMatch:
     texts = gallery_words.texts_of(item.picture, item.conversation_title, item.tags, item.model, said)
-    place, excerpt = gallery_words.place_of(texts, terms) or (None, "")
+    place, found = gallery_words.place_of(texts, terms) or (None, None)
     return GalleryMatch(
         found_by=ranking.found_by.get(item.id, ()),
         place=place,
-        excerpt=excerpt,
+        excerpt=found.text if found else "",
+        marks=found.marks if found else (),
         similarity=ranking.likeness.get(item.id),
     )
 
