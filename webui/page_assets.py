@@ -59,7 +59,7 @@ SCRIPTS = (
         "painter_drop",
     ),
     *("compare", "adjust", "sheet", "tabs", "viewer", "thread_place", "told"),
-    *("gallery", "gallery_chosen", "rail", "branches"),
+    *("gallery", "gallery_chosen", "gallery_drawn", "rail", "branches"),
     *("recipes", "features/tree/tree", "files_editor", "files", "files_tree", "files_moves", "trace"),
     *("recall", "cost", "models", "studio", "history", "newest", "lost"),
 )
