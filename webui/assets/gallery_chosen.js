@@ -271,9 +271,11 @@
   addEventListener("keyup", event => { if (keys.lifts(event, "gallery.choose") && event.target.classList?.contains("gal-pic")) event.preventDefault(); });
 
   const only = ids => {
-    for (const cell of gallery.cells()) if (chosen.has(cell.dataset.id) !== ids.has(cell.dataset.id)) choose(cell, ids.has(cell.dataset.id));
+    const changed = gallery.cells().filter(cell => chosen.has(cell.dataset.id) !== ids.has(cell.dataset.id));
+    for (const cell of changed) choose(cell, ids.has(cell.dataset.id));
     anchor = null;
-    bar();
+    // It is asked with every move of the mouse.
+    if (changed.length) bar();
   };
   gallery.chosen = { settle, bar, ids: () => new Set(chosen), only };
 })();

@@ -18,6 +18,7 @@
     drawing = null;
   };
   const draw = () => {
+    if (!drawing) return;
     const { box, mark, from, at, kept } = drawing, frame = box.getBoundingClientRect(), was = box.scrollTop;
     drawing.frame = 0;
     const below = at.y - frame.bottom + EDGE_PX, above = frame.top + EDGE_PX - at.y;
