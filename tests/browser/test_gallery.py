@@ -253,6 +253,11 @@ def pictures_are_found_by_words_likeness_filters_and_tags_and_nothing_is_lost_wh
         show_gallery(page)
         expect(headings(page)).to_have_count(2)
         expect(page.locator(".gal-group").last.locator(".gal-cell")).to_have_count(2)
+        heading = headings(page).last
+        heading.evaluate("heading => heading.textContent = 'Another name'")
+        page.evaluate("aivistaTabs.show('canvas')")
+        page.evaluate("aivistaTabs.show('gallery')")
+        expect(heading).to_have_text("A red fox in the snow")
         page.locator(".gal-order").click()
         page.get_by_role("menuitemradio", name="Group by day").click()
         expect(headings(page)).to_have_text(["Today"])

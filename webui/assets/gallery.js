@@ -88,6 +88,11 @@
     const row = section.lastElementChild;
     row.insertBefore(cell, next?.parentElement === row ? next : null);
   };
+  // A conversation is named a moment after its first picture, and renamed at any time.
+  const rename = cell => {
+    const heading = groups === "conversation" && $("h3", cell.closest(".gal-group"));
+    if (heading && heading.textContent !== cell.dataset.title) { heading.textContent = cell.dataset.title; heading.nextElementSibling.setAttribute("aria-label", cell.dataset.title); }
+  };
   const tidy = () => { for (const one of all(".gal-group", grid())) if (!$(".gal-cell", one)) one.remove(); };
   const after = cell => cell.nextElementSibling || $(".gal-cell", cell.closest(".gal-group").nextElementSibling || document.createElement("i"));
 
@@ -155,6 +160,10 @@
   const merge = page => {
     const fresh = parsed(page.cells), own = cells(), there = new Map(own.map(cell => [cell.dataset.id, cell]));
     const last = fresh.findLastIndex(cell => there.has(cell.dataset.id));
+    for (const cell of fresh) {
+      const same = there.get(cell.dataset.id);
+      if (same) { same.dataset.title = cell.dataset.title; rename(same); }
+    }
     if (last < 0 || page.found !== null || groups === "conversation") {
       const isMore = own.length > fresh.length;
       if (idsOf(own.slice(0, fresh.length)) !== idsOf(fresh) || (isMore && !page.next)) show(page); else settle(isMore ? { ...page, next } : page);
