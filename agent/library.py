@@ -38,8 +38,11 @@ def plain_tag(tag: str) -> str:
 class GalleryQuery(Value):
     """Which pictures to show; everything given must hold.
 
-    `words` and `similar_to` (a picture's id) search: the best come first, else the newest. Days are those of UTC, both
-    included. `after` is the `next` of the page before; one that cannot be read is the beginning.
+    `words` and `similar_to` (a picture's id) search: the best come first, and those whose words match before those that
+    only mean the same or look alike. Without a search the newest come first, or with `is_by_conversation` the
+    conversations where something was said last, each with its newest picture first. Days are those of UTC, both
+    included. `hides_rejected` leaves out attempts that a review sent back. `after` is the `next` of the page before;
+    one that cannot be read is the beginning.
     """
 
     after: str | None = None
@@ -52,8 +55,10 @@ class GalleryQuery(Value):
     day_to: date | None = None
     is_starred: bool | None = None
     tag: str | None = None
+    hides_rejected: bool = False
     words: str = Field(default="", max_length=2000)
     similar_to: int | None = None
+    is_by_conversation: bool = False
 
     @property
     def is_search(self) -> bool:
@@ -63,31 +68,36 @@ class GalleryQuery(Value):
     @property
     def has_filters(self) -> bool:
         """Whether anything but words and likeness is asked."""
-        plain = GalleryQuery(after=self.after, limit=self.limit, words=self.words, similar_to=self.similar_to)
-        return self != plain
+        asked = {"after", "limit", "words", "similar_to", "is_by_conversation"}
+        return self != GalleryQuery(**self.model_dump(include=asked))
 
 
 class GalleryMatch(Value):
     """Why a search found a picture.
 
-    `place` is where most of the words stand and `excerpt` what stands there; `similarity`, from 0 to 1, is how much it
-    looks like the other picture.
+    `place` is where most of the words stand, `excerpt` what stands there, and `marks` where in it the words begin and
+    end; `similarity`, from 0 to 1, is how much it looks like the other picture.
     """
 
     found_by: tuple[GalleryFoundBy, ...]
     place: GalleryPlace | None = None
     excerpt: str = ""
+    marks: tuple[tuple[int, int], ...] = ()
     similarity: float | None = None
 
 
 class GalleryItem(Value):
-    """A picture of the gallery; its `picture` comes without `answer`. `match` is there after a search only."""
+    """A picture of the gallery; its `picture` comes without `answer`. `match` is there after a search only.
+
+    `is_rejected` when it is an attempt that a review sent back.
+    """
 
     id: int
     conversation_id: str
     conversation_title: str
     picture: Picture
     is_starred: bool = False
+    is_rejected: bool = False
     tags: tuple[str, ...] = ()
     model: str = ""
     shape: str = ""

@@ -56,7 +56,9 @@ class Asked(Value):
     tag: str | None = Field(default=None, max_length=MAX_TAG_CHARACTERS)
     day_from: date | None = None
     day_to: date | None = None
+    kept: Literal["1"] | None = None
     similar: int | None = None
+    groups: Literal["day", "conversation"] = "day"
     after: Short | None = None
 
     @property
@@ -73,6 +75,8 @@ class Asked(Value):
             day_to=self.day_to,
             is_starred=True if self.starred else None,
             tag=self.tag,
+            hides_rejected=self.kept is not None,
+            is_by_conversation=self.groups == "conversation",
             words=self.words,
             similar_to=self.similar,
         )

@@ -71,7 +71,7 @@ SCRIPTS = (
         "painter_drop",
     ),
     *("compare", "adjust", "sheet", "tabs", "viewer", "thread_place", "told"),
-    *("gallery", "gallery_chosen", "features/conversations/conversations", "branches"),
+    *("gallery", "gallery_chosen", "gallery_drawn", "features/conversations/conversations", "branches"),
     *("recipes", "features/tree/tree", "files_editor", "files", "files_tree", "files_moves", "trace"),
     *("recall", "cost", "models", "studio", "history", "newest", "lost"),
 )

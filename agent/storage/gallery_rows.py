@@ -8,6 +8,7 @@ from datetime import UTC, datetime, time
 from typing import Any
 
 from sqlalchemy import (
+    Boolean,
     ColumnElement,
     Connection,
     Row,
@@ -19,6 +20,7 @@ from sqlalchemy import (
     func,
     insert,
     literal_column,
+    not_,
     select,
     text,
     tuple_,
@@ -47,6 +49,14 @@ ITEM = (
     *(_P.digest, _P.handle, _P.turn_id, _P.created_at, _P.is_marked, _P.receipt, _P.details, _SAID.label("said")),
 )
 WITH_CONVERSATION = PICTURES.join(CONVERSATIONS, _C.id == _P.conversation_id)
+# Which attempts a review sent back, a turn tells with what it shows. Few pictures have a review.
+_IS_REJECTED = literal_column(
+    "(json_extract(pictures.details, '$.review') IS NOT NULL AND EXISTS (SELECT 1 FROM turns, "
+    "json_each(turns.components) AS shown, json_each(shown.value, '$.earlier') AS attempt "
+    "WHERE turns.conversation_id = pictures.conversation_id AND turns.id = pictures.turn_id "
+    "AND attempt.value = pictures.handle))",
+    Boolean,
+)
 _KINDS = (_P.model, _P.shape, _P.source, _P.is_starred)
 _MONTH = func.substr(_P.created_at, 1, 7, type_=String)
 # Without the conversations, so that one index has all of it; what is in deleted ones is taken off again.
@@ -68,15 +78,21 @@ ItemRow = Row[*tuple[Any, ...]]
 
 def newest(connection: Connection, owner: str, query: GalleryQuery) -> Sequence[ItemRow]:
     """Return the rows of a page, the newest first, and one more where there is another page."""
+    order = (_C.updated_at, _C.id, _P.id) if query.is_by_conversation else (_P.created_at, _P.id)
     statement = _owned(select(*ITEM), owner, query).where(*_conditions(query))
     if (place := moment_of(query.after)) is not None:
-        statement = statement.where(tuple_(_P.created_at, _P.id) < place)
-    return connection.execute(statement.order_by(_P.created_at.desc(), _P.id.desc()).limit(query.limit + 1)).all()
+        # Where a picture stands by its conversation is asked anew: a conversation that goes on moves to the front.
+        found = select(*order).select_from(WITH_CONVERSATION).where(_P.id == place[1], _owner_unindexed == owner)
+        last = connection.execute(found).first() if query.is_by_conversation else place
+        if last is not None:
+            statement = statement.where(tuple_(*order) < tuple(last))
+    return connection.execute(statement.order_by(*(one.desc() for one in order)).limit(query.limit + 1)).all()
 
 
 def _owned(statement: Select[*tuple[Any, ...]], owner: str, query: GalleryQuery) -> Select[*tuple[Any, ...]]:
     # A conversation has few pictures: its own index is the better one, however the owner's is ordered.
-    is_owned = _P.owner == owner if query.conversation_id is None else _owner_unindexed == owner
+    is_few = query.conversation_id is not None or query.is_by_conversation
+    is_owned = and_(_owner_unindexed == owner, _C.owner == owner) if is_few else _P.owner == owner
     return statement.select_from(WITH_CONVERSATION).where(is_owned, _IS_THERE)
 
 
@@ -97,6 +113,8 @@ def _conditions(query: GalleryQuery) -> Iterator[ColumnElement[bool]]:
         yield _P.created_at <= datetime.combine(query.day_to, time.max, UTC)
     if query.tag is not None:
         yield _P.id.in_(select(_T.picture_id).where(_T.tag == query.tag))
+    if query.hides_rejected:
+        yield not_(_IS_REJECTED)
 
 
 def allowed(connection: Connection, owner: str, query: GalleryQuery, ids: Sequence[int]) -> set[int]:
@@ -119,7 +137,8 @@ def rows_of(connection: Connection, owner: str, ids: Sequence[int]) -> list[Item
 
 def items_of(connection: Connection, rows: Sequence[ItemRow]) -> tuple[GalleryItem, ...]:
     """Return the pictures of the rows, with their tags."""
-    tags = tags_of(connection, [row.id for row in rows])
+    ids = [row.id for row in rows]
+    tags, rejected = tags_of(connection, ids), rejected_of(connection, ids)
     return tuple(
         GalleryItem(
             id=row.id,
@@ -127,6 +146,7 @@ def items_of(connection: Connection, rows: Sequence[ItemRow]) -> tuple[GalleryIt
             conversation_title=row.title,
             picture=picture_of(row),
             is_starred=row.is_starred,
+            is_rejected=row.id in rejected,
             tags=tags.get(row.id, ()),
             model=row.model,
             shape=row.shape,
@@ -143,6 +163,14 @@ def tags_of(connection: Connection, ids: Sequence[int]) -> dict[int, tuple[str, 
         statement = select(_T.picture_id, _T.tag).where(_T.picture_id.in_(some)).order_by(_T.picture_id, _T.tag)
         for picture_id, tag in connection.execute(statement):
             found[picture_id] = (*found.get(picture_id, ()), tag)
+    return found
+
+
+def rejected_of(connection: Connection, ids: Sequence[int]) -> set[int]:
+    """Return which of the pictures are attempts that a review sent back."""
+    found: set[int] = set()
+    for some in _in_portions(ids):
+        found.update(connection.scalars(select(_P.id).where(_P.id.in_(some), _IS_REJECTED)))
     return found
 
 

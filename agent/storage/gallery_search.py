@@ -127,7 +127,7 @@ class GallerySearch:
     # Searching
 
     async def ranked(self, owner: str, query: GalleryQuery, embedder: TextEmbedder | None) -> Ranking:
-        """Return every picture that the search finds, the best first."""
+        """Return every picture that the search finds: those whose words match before the others, the best first."""
         # Side by side: a search waits once, whatever it waits for.
         said, meant, alike = await asyncio.gather(
             self._by_words(owner, query), self._by_meaning(owner, query, embedder), self._alike(owner, query.similar_to)
@@ -139,7 +139,9 @@ class GallerySearch:
                 lists = [(found_by, [one for one in ids if one in likeness]) for found_by, ids in lists]
                 likeness = {one: much for one, much in likeness.items() if any(one in ids for _, ids in lists)}
             lists.append((GalleryFoundBy.LOOKS, list(likeness)))
-        order = fused([ids for _, ids in lists])
+        in_words = set(said.ids)
+        # What a model takes for alike or for the same is a guess; words that stand there are not.
+        order = sorted(fused([ids for _, ids in lists]), key=lambda one: one not in in_words)
         # Nobody leafs further; with filters few of them may be left.
         order = order if query.has_filters else order[:_MOST_FOUND]
         allowed = await self._reading(lambda connection: gallery_rows.allowed(connection, owner, query, order))
@@ -224,11 +226,12 @@ def fused(lists: Sequence[Sequence[int]]) -> list[int]:
 
 def _match(item: GalleryItem, said: str | None, terms: Sequence[Term], ranking: Ranking) -> GalleryMatch:
     texts = gallery_words.texts_of(item.picture, item.conversation_title, item.tags, item.model, said)
-    place, excerpt = gallery_words.place_of(texts, terms) or (None, "")
+    place, found = gallery_words.place_of(texts, terms) or (None, None)
     return GalleryMatch(
         found_by=ranking.found_by.get(item.id, ()),
         place=place,
-        excerpt=excerpt,
+        excerpt=found.text if found else "",
+        marks=found.marks if found else (),
         similarity=ranking.likeness.get(item.id),
     )
 

@@ -19,7 +19,7 @@ from agent.storage.own_styles import owner_key
 from agent.storage.rows import picture_of
 from agent.storage.style_words import is_ideograph
 from agent.storage.tables import PICTURES
-from agent.storage.word_index import excerpt_of, folded, words_of
+from agent.storage.word_index import Excerpt, excerpt_of, folded, words_of
 
 # A batch keeps the records' thread from the turns for some 20 ms.
 _AT_ONCE = 50
@@ -207,7 +207,7 @@ def _found(connection: Connection, query: str, most: int) -> list[int]:
     return list(connection.scalars(_FIND, {"query": query, "most": most}))
 
 
-def place_of(texts: dict[GalleryPlace, str], terms: Sequence[Term]) -> tuple[GalleryPlace, str] | None:
+def place_of(texts: dict[GalleryPlace, str], terms: Sequence[Term]) -> tuple[GalleryPlace, Excerpt] | None:
     """Return where most of the terms stand, and the piece of that text around them; None where none does."""
     best: tuple[int, GalleryPlace, list[str]] | None = None
     for place, content in texts.items():
@@ -218,4 +218,4 @@ def place_of(texts: dict[GalleryPlace, str], terms: Sequence[Term]) -> tuple[Gal
     if best is None:
         return None
     _, place, found = best
-    return place, excerpt_of(texts[place], " ".join(found)).text
+    return place, excerpt_of(texts[place], " ".join(found))

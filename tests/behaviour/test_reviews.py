@@ -13,6 +13,7 @@ from PIL import Image
 
 from agent import (
     FailureNote,
+    GalleryQuery,
     PictureReady,
     PictureReviewed,
     Review,
@@ -213,6 +214,8 @@ async def test_below_the_bar_it_is_painted_again_with_the_advice(talk: Talk) -> 
     assert canvas(turn) == (("#2",), ("#1",))
     assert [event.handle for event in of_type(turn.events, PictureReviewed)] == ["#1", "#2"]
     assert [one.round for one in (await talk.kept()).pictures] == [1, 2]
+    gallery = (await talk.studio.gallery.page(talk.owner, GalleryQuery(conversation_id=talk.id))).items
+    assert [(item.picture.handle, item.is_rejected) for item in gallery] == [("#2", False), ("#1", True)]
     assert steps(turn).count(Step.REPAINTING) == 1
 
 

@@ -96,6 +96,30 @@ def conversation_of(page: Page, words: str) -> str:
     return cell(page, words).get_attribute("data-conversation") or ""
 
 
+# The shape of each picture as it is shown, and its own.
+SHAPES = """all => all.map(cell => {
+  const box = cell.querySelector(".gal-pic").getBoundingClientRect(), image = cell.querySelector("img");
+  return [box.width / box.height, image.width / image.height];
+})"""
+
+
+def headings(page: Page) -> Locator:
+    """Return the headings of the groups."""
+    return page.locator("#gallery .gal-group h3")
+
+
+def draw_rectangle(page: Page, start: Locator, end: Locator, *, drops: bool = True) -> None:
+    """Draw from the empty place beside the row to the middle of a picture."""
+    row, box = start.bounding_box(), end.bounding_box()
+    assert row is not None
+    assert box is not None
+    page.mouse.move(row["x"] + row["width"] - 2, row["y"] + row["height"] - 30)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, steps=4)
+    if drops:
+        page.mouse.up()
+
+
 def test_what_is_made_while_the_gallery_is_open_joins_it_and_is_sent_as_references_elsewhere(
     page: Page, tmp_path: Path
 ) -> None:
@@ -156,14 +180,18 @@ def pictures_are_found_by_words_likeness_filters_and_tags_and_nothing_is_lost_wh
         expect(chips).to_have_text(
             [re.compile(one) for one in ("All 3", "This conversation 0", "Uploaded 0", "Edited", "St")]
         )
-        box = found.nth(1).bounding_box()
-        assert box is not None
-        assert abs(box["width"] - box["height"]) < 1
+    with step("each has its shape, in rows of one height that stay within the pane, and says how it came about"):
+        shapes = found.evaluate_all(SHAPES)
+        assert all(abs(shown - own) < 0.02 for shown, own in shapes)
+        assert page.locator(".gal-scroll").evaluate("box => box.scrollWidth - box.clientWidth") == 0
+        expect(cell(page, "red fox").locator(".gal-caption")).to_have_text("#1 draw a red fox in the snow")
     with step("words of both languages find them"):
         words.press_sequentially("lighthouses", delay=15)
         expect(found).to_have_count(1)
         expect(cell(page, "lighthouse")).to_be_visible()
         expect(page.locator(".gal-count")).to_have_text("1 picture found")
+        expect(page.locator(".gal-caption mark")).to_have_text("lighthouse")
+        expect(page.locator(".gal-group h3")).to_have_count(0)
         words.fill("蓝色鲸鱼")
         expect(cell(page, "鲸鱼")).to_be_visible()
         expect(found).to_have_count(1)
@@ -216,6 +244,31 @@ def pictures_are_found_by_words_likeness_filters_and_tags_and_nothing_is_lost_wh
         expect(page.locator(".gal-order")).to_have_text("Today")
         page.locator(".gal-order").click()
         page.get_by_role("menuitemradio", name="Newest").click()
+    with step("pictures stand by day, or by conversation, as it was chosen last"):
+        expect(headings(page)).to_have_text(["Today"])
+        page.locator(".gal-order").click()
+        page.get_by_role("menuitemradio", name="Group by conversation").click()
+        expect(headings(page)).to_have_count(2)
+        reload(page)
+        show_gallery(page)
+        expect(headings(page)).to_have_count(2)
+        expect(page.locator(".gal-group").last.locator(".gal-cell")).to_have_count(2)
+        heading = headings(page).last
+        heading.evaluate("heading => heading.textContent = 'Another name'")
+        page.evaluate("aivistaTabs.show('canvas')")
+        page.evaluate("aivistaTabs.show('gallery')")
+        expect(heading).to_have_text("A red fox in the snow")
+        page.locator(".gal-order").click()
+        page.get_by_role("menuitemradio", name="Group by day").click()
+        expect(headings(page)).to_have_text(["Today"])
+    with step("attempts that a review rejected can be hidden"):
+        page.get_by_role("button", name="More filters").click()
+        page.get_by_role("button", name="Hide rejected attempts").click()
+        page.keyboard.press("Escape")
+        expect(page.locator(".gal-sift small")).to_have_text("1")
+        expect(found).to_have_count(3)
+        page.get_by_role("button", name="Remove Hide rejected attempts").click()
+        expect(page.locator(".gal-sift small")).to_have_text("")
     with step("tags are given, filtered by and taken away"):
         choose(page, "red fox", "鲸鱼")
         bar(page).get_by_role("button", name="Tag").click()
@@ -277,6 +330,10 @@ def pictures_are_chosen_taken_away_starred_and_deleted_by_mouse_and_by_keys(
         expect(found).to_have_count(3)
         page.keyboard.press("Home")
         expect(found.nth(0).locator(".gal-pic")).to_be_focused()
+        page.keyboard.press("ArrowDown")
+        expect(found.nth(2).locator(".gal-pic")).to_be_focused()
+        page.keyboard.press("ArrowUp")
+        expect(found.nth(0).locator(".gal-pic")).to_be_focused()
         page.keyboard.press("Control+a")
         expect(bar(page)).to_contain_text("3 selected")
         page.keyboard.press("Escape")
@@ -293,6 +350,28 @@ def pictures_are_chosen_taken_away_starred_and_deleted_by_mouse_and_by_keys(
         expect(bar(page)).to_contain_text("2 selected")
         expect(page.locator("#gallery")).to_be_visible()
         page.keyboard.press("Escape")
+        expect(bar(page)).to_be_hidden()
+    with step("a rectangle drawn from an empty place chooses what it touches, and one from a picture nothing"):
+        row = page.locator(".gal-row").last
+        draw_rectangle(page, row, found.nth(2))
+        expect(bar(page)).to_contain_text("1 selected")
+        expect(page.locator(".gal-drawn")).to_have_count(0)
+        draw_rectangle(page, row, found.nth(0), drops=False)
+        expect(page.locator(".gal-drawn")).to_be_visible()
+        expect(bar(page)).to_contain_text(re.compile("[23] selected"))
+        page.keyboard.press("Escape")
+        page.mouse.up()
+        expect(page.locator(".gal-drawn")).to_have_count(0)
+        expect(bar(page)).to_contain_text("1 selected")
+        page.keyboard.press("Escape")
+        found.nth(0).locator(".gal-pic").click(modifiers=["Control"])
+        page.keyboard.down("Shift")
+        draw_rectangle(page, row, found.nth(2))
+        page.keyboard.up("Shift")
+        expect(bar(page)).to_contain_text("2 selected")
+        page.keyboard.press("Escape")
+        draw_rectangle(page, found.nth(1).locator("img"), found.nth(0))
+        expect(page.locator(".gal-drawn")).to_have_count(0)
         expect(bar(page)).to_be_hidden()
     with step("two are taken away as a file"):
         choose(page, "red fox", "鲸鱼")
@@ -397,6 +476,13 @@ def pictures_lead_to_their_conversations_and_into_the_one_that_is_open(
             cell(page, words).locator(".gal-pic").click()
             staged = page.locator(f'#canvas .cv-pic[data-conversation="{light}"][data-handle="{handle}"]')
             expect(staged).to_be_visible()
+    with step("from the gallery a picture fills the window, where the keys walk through its conversation"):
+        page.keyboard.press("f")
+        expect(page.locator(".vw-at")).to_have_text("1 of 2")
+        page.keyboard.press("ArrowRight")
+        expect(page.locator('#canvas .cv-pic[data-handle="#2"]')).to_be_visible()
+        expect(page.locator(".vw-at")).to_have_text("2 of 2")
+        page.keyboard.press("Escape")
     with step("pictures of elsewhere begin a conversation, and the draft stays"):
         show_gallery(page)
         composer(page).fill("in the manner of these")
@@ -425,10 +511,11 @@ def test_on_a_phone_fingers_do_the_same_and_everything_is_chinese(phone: Page, s
     called = Called(phone, "zh-CN")
     phone.locator("#tabs [data-tab=gallery]").tap()
     found = cells(phone)
-    with step("three stand beside one another, and two are chosen"):
+    with step("the newest stand beside one another under their day, and two are chosen"):
         expect(found).to_have_count(3)
-        columns = "grid => getComputedStyle(grid).gridTemplateColumns.split(' ').length"
-        assert phone.locator(".gal-page").evaluate(columns) == 3
+        expect(headings(phone)).to_have_text(["今天"])
+        tops = found.evaluate_all("all => all.map(one => Math.round(one.getBoundingClientRect().top))")
+        assert tops[0] == tops[1]
         tick = found.nth(0).get_by_role("checkbox")
         expect(tick).to_have_css("opacity", "1")
         tick.tap()

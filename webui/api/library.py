@@ -23,7 +23,7 @@ from agent import (
 from webui.api.calls import AnyCall
 from webui.api.models import PictureView, picture_view
 
-_OF_ITEM = {"id", "conversation_id", "conversation_title", "is_starred", "tags"}
+_OF_ITEM = {"id", "conversation_id", "conversation_title", "is_starred", "is_rejected", "tags"}
 
 router = APIRouter(prefix="/api/v1", tags=["library"])
 
@@ -48,6 +48,7 @@ class GalleryPicture(Value):
     conversation_title: str
     picture: PictureView
     is_starred: bool
+    is_rejected: bool
     tags: tuple[str, ...]
     match: GalleryMatch | None = None
 

@@ -4,9 +4,10 @@
   const root = document.documentElement, keys = window.aivistaKeys;
   const $ = (selector, from = document) => from.querySelector(selector);
   const all = (selector, from = document) => [...from.querySelectorAll(selector)];
-  const PAUSE_MS = 250, READ_AGAIN_MS = 2500, SETTLE_MS = 600, SAID_MS = 8000, COUNTED_MS = 5500, ROOM = 60;
-  const PLAIN = { words: "", here: false, source: "", starred: false, model: "", shape: "", tag: "", when: "", day_from: "", day_to: "", similar: null };
-  let state = { ...PLAIN }, next = null, asking = null, typed = 0, again = 0, counting = 0, isFilled = false, isStale = false, known = null, knownText = "", seen = "";
+  const PAUSE_MS = 250, READ_AGAIN_MS = 2500, SETTLE_MS = 600, SAID_MS = 8000, COUNTED_MS = 5500, KEY = "aivista-gallery-groups";
+  const PLAIN = { words: "", here: false, source: "", starred: false, model: "", shape: "", tag: "", kept: "", when: "", day_from: "", day_to: "", similar: null };
+  const kept = () => { try { return localStorage.getItem(KEY) === "conversation" ? "conversation" : "day"; } catch { return "day"; } };
+  let groups = kept(), state = { ...PLAIN }, next = null, asking = null, typed = 0, again = 0, counting = 0, isFilled = false, isStale = false, known = null, knownText = "", seen = "";
 
   const pane = () => $("#gallery .gal");
   const grid = () => $("#gallery .gal-grid");
@@ -14,6 +15,7 @@
   const word = name => pane()?.getAttribute(`data-${name}`) || "";
   const open = () => $("#top h1")?.dataset.conversation || "";
   const isShown = () => root.dataset.tab === "gallery" && root.hasAttribute("data-stage");
+  const isSearch = () => Boolean(state.words || state.similar);
   const isFiltered = () => Object.keys(PLAIN).some(name => name !== "words" && state[name] !== PLAIN[name]);
 
   // ---- one sentence at the foot, with at most one button; it goes by itself unless somebody is at it
@@ -52,33 +54,47 @@
   };
   const send = (path, body) => ask(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
   const query = after => {
-    const { words, here, source, starred, model, shape, tag, day_from, day_to, similar } = state;
-    const asked = { words, source, model, shape, tag, day_from, day_to, conversation: here ? open() || "-" : "", starred: starred ? "1" : "", similar: similar?.id || "", after: after || "" };
+    const { words, here, source, starred, model, shape, tag, kept, day_from, day_to, similar } = state;
+    const asked = { words, source, model, shape, tag, kept, groups, day_from, day_to, conversation: here ? open() || "-" : "", starred: starred ? "1" : "", similar: similar?.id || "", after: after || "" };
     return new URLSearchParams(Object.entries(asked).filter(([, value]) => value));
   };
 
-  // ---- the grid is laid in blocks of full rows: what is out of sight costs nothing then, however much there is
-  const block = html => {
-    const box = document.createElement("div");
-    box.className = "gal-page";
-    box.setAttribute("role", "none");
-    box.innerHTML = html;
-    return box;
+  // ---- cells stand in groups, of a day or of a conversation; what a search found is one, without a name
+  const parsed = html => { const box = document.createElement("template"); box.innerHTML = html; return [...box.content.children]; };
+  const idsOf = list => list.map(cell => cell.dataset.id).join();
+  const groupOf = cell => (isSearch() ? "" : groups === "conversation" ? cell.dataset.conversation : new Date(cell.dataset.at).toDateString());
+  const nameOf = cell => {
+    if (groups === "conversation") return cell.dataset.title;
+    const at = new Date(cell.dataset.at), now = new Date(), before = new Date(now.getFullYear(), now.getMonth(), now.getDate() - 1);
+    const near = { [now.toDateString()]: "today", [before.toDateString()]: "yesterday" }[at.toDateString()];
+    const form = { weekday: "long", day: "numeric", month: "long", ...(at.getFullYear() === now.getFullYear() ? {} : { year: "numeric" }) };
+    return near ? word(near) : new Intl.DateTimeFormat(word("language"), form).format(at);
   };
-  const level = (from = grid().firstElementChild) => {
-    const held = document.activeElement;
-    for (let page = from; page; page = page.nextElementSibling) {
-      while (page.children.length > ROOM) (page.nextElementSibling || grid().appendChild(block(""))).prepend(page.lastElementChild);
-      while (page.children.length < ROOM && page.nextElementSibling) {
-        const cell = page.nextElementSibling.firstElementChild;
-        if (cell) page.append(cell); else page.nextElementSibling.remove();
-      }
-      page.style.setProperty("--rows", Math.ceil(page.children.length / 3));
-    }
-    if (held !== document.activeElement && held.isConnected) held.focus({ preventScroll: true });
+  const begun = (cell, group) => {
+    const section = document.createElement("section"), row = document.createElement("div");
+    section.className = "gal-group";
+    section.dataset.group = group;
+    row.className = "gal-row";
+    row.setAttribute("role", "list");
+    row.setAttribute("aria-label", group ? nameOf(cell) : word("label"));
+    if (group) section.append(Object.assign(document.createElement("h3"), { textContent: nameOf(cell), dir: "auto" }));
+    section.append(row);
+    return section;
   };
-  const after = cell => cell.nextElementSibling || cell.parentElement.nextElementSibling?.firstElementChild || null;
-  const put = (cell, next) => { if (next?.isConnected) next.before(cell); else (grid().lastElementChild || grid().appendChild(block(""))).append(cell); };
+  const put = (cell, next = null) => {
+    const group = groupOf(cell), last = grid().lastElementChild, isLast = last?.dataset.group === group;
+    let section = isLast ? last : all(".gal-group", grid()).find(one => one.dataset.group === group);
+    if (!section) grid().insertBefore(section = begun(cell, group), next?.isConnected ? next.closest(".gal-group") : null);
+    const row = section.lastElementChild;
+    row.insertBefore(cell, next?.parentElement === row ? next : null);
+  };
+  // A conversation is named a moment after its first picture, and renamed at any time.
+  const rename = cell => {
+    const heading = groups === "conversation" && $("h3", cell.closest(".gal-group"));
+    if (heading && heading.textContent !== cell.dataset.title) { heading.textContent = cell.dataset.title; heading.nextElementSibling.setAttribute("aria-label", cell.dataset.title); }
+  };
+  const tidy = () => { for (const one of all(".gal-group", grid())) if (!$(".gal-cell", one)) one.remove(); };
+  const after = cell => cell.nextElementSibling || $(".gal-cell", cell.closest(".gal-group").nextElementSibling || document.createElement("i"));
 
   // ---- pages
   const settle = (page, isMore = false) => {
@@ -95,8 +111,8 @@
   };
   const show = page => {
     const box = $("#gallery .gal-scroll");
-    grid().replaceChildren(block(page.cells));
-    level();
+    grid().replaceChildren();
+    for (const cell of parsed(page.cells)) put(cell);
     box.scrollTop = 0;
     // The grid ends where the box above it does, whatever a scrollbar takes here.
     box.style.paddingRight = `${Math.max(2, parseFloat(getComputedStyle(box).paddingLeft) - box.offsetWidth + box.clientWidth)}px`;
@@ -124,7 +140,12 @@
   const reload = () => { clearTimeout(typed); typed = 0; isStale = false; mark(); return fetching(null, show); };
   const more = () => {
     if (!next || asking) return;
-    fetching(next, page => { const last = grid().lastElementChild; grid().append(block(page.cells)); level(last || undefined); settle(page, true); });
+    fetching(next, page => {
+      // A conversation that goes on moves to the front: what follows it may be here already.
+      const there = new Set(cells().map(cell => cell.dataset.id));
+      for (const cell of parsed(page.cells)) if (!there.has(cell.dataset.id)) put(cell);
+      settle(page, true);
+    });
   };
   let end = null;
   const watchEnd = () => {
@@ -137,10 +158,15 @@
 
   // ---- what has come meanwhile is put in its place; every cell that is there already stays
   const merge = page => {
-    const fresh = [...block(page.cells).children], own = cells(), there = new Map(own.map(cell => [cell.dataset.id, cell]));
+    const fresh = parsed(page.cells), own = cells(), there = new Map(own.map(cell => [cell.dataset.id, cell]));
     const last = fresh.findLastIndex(cell => there.has(cell.dataset.id));
-    if (last < 0 || page.found !== null) {
-      if (own.map(cell => cell.dataset.id).join() !== fresh.map(cell => cell.dataset.id).join()) show(page); else settle(page);
+    for (const cell of fresh) {
+      const same = there.get(cell.dataset.id);
+      if (same) { same.dataset.title = cell.dataset.title; rename(same); }
+    }
+    if (last < 0 || page.found !== null || groups === "conversation") {
+      const isMore = own.length > fresh.length;
+      if (idsOf(own.slice(0, fresh.length)) !== idsOf(fresh) || (isMore && !page.next)) show(page); else settle(isMore ? { ...page, next } : page);
       return;
     }
     const end = own.indexOf(there.get(fresh[last].dataset.id)), isLast = end === own.length - 1;
@@ -152,7 +178,7 @@
     const wanted = new Set(front);
     for (const cell of own.slice(0, end + 1)) if (!wanted.has(cell)) cell.remove();
     front.reduceRight((next, cell) => { if (!cell.isConnected) put(cell, next); return cell; }, own[end + 1] || null);
-    level();
+    tidy();
     settle(isLast ? page : { ...page, next });
   };
   const freshen = () => {
@@ -227,7 +253,9 @@
     for (const one of all("#gal-more [data-gal=option]")) one.setAttribute("aria-pressed", String(state[one.dataset.facet] === one.dataset.value));
     for (const one of all("#gal-dates [data-gal=when]")) one.setAttribute("aria-checked", String(one.dataset.value === when && (Boolean(when) || !dates)));
     for (const one of all("#gal-more [data-day]")) { const day = state[`day_${one.dataset.day}`]; if (one.value !== day) one.value = day; }
-    const on = { similar: similar ? word("similar").replace("*", similar.handle) : "", model: known?.names[state.model] ?? state.model, shape: state.shape, tag: state.tag, dates };
+    for (const one of all("#gal-dates [data-gal=group]")) one.setAttribute("aria-checked", String(one.dataset.value === groups));
+    $("#gal-dates .gal-groups").hidden = isSearch();
+    const on = { similar: similar ? word("similar").replace("*", similar.handle) : "", model: known?.names[state.model] ?? state.model, shape: state.shape, tag: state.tag, kept: state.kept && word("kept"), dates };
     const row = $("#gallery .gal-on"), shown = Object.entries(on).filter(([, label]) => label);
     row.hidden = !shown.length;
     row.replaceChildren(...shown.map(([name, label]) => {
@@ -240,9 +268,9 @@
       chip.append(name_, $("#gallery .gal-drop .i").cloneNode(true));
       return chip;
     }));
-    const hidden = [state.model, state.shape, state.tag].filter(Boolean).length;
+    const hidden = [state.model, state.shape, state.tag, state.kept].filter(Boolean).length;
     $("#gallery .gal-sift small").textContent = hidden || "";
-    const order = state.words || similar ? word("best") : word("newest");
+    const order = isSearch() ? word("best") : word("newest");
     $("#gallery .gal-order span").textContent = dates || order;
   };
   const turn = change => { state = { ...state, ...change }; reload(); };
@@ -271,6 +299,12 @@
     chip: button => turn(CHIPS[button.dataset.value]()),
     option: button => { const { facet, value } = button.dataset; turn({ [facet]: state[facet] === value ? "" : value }); },
     when: button => { $("#gal-dates").hidePopover(); turn(within(button.dataset.value)); },
+    group: button => {
+      $("#gal-dates").hidePopover();
+      groups = button.dataset.value;
+      try { localStorage.setItem(KEY, groups); } catch { /* private window: this page only */ }
+      reload();
+    },
     off: button => { const name = button.dataset.value; turn(name === "dates" ? within("") : { [name]: PLAIN[name] }); $("#gallery .gal-on button, #gal-find").focus(); },
     clear,
   };
@@ -298,7 +332,7 @@
       box.value = "";
       turn({ words: "" });
     } else if (box && keys.is(event, "field.keep")) { clearTimeout(typed); turn({ words: box.value.trim() }); }
-    const item = event.target.closest?.("#gal-dates [role=menuitemradio]"), items = item ? all("#gal-dates [role=menuitemradio]") : [];
+    const item = event.target.closest?.("#gal-dates [role=menuitemradio]"), items = item ? all("#gal-dates [role=menuitemradio]").filter(one => one.checkVisibility()) : [];
     const to = item ? keys.walk(event, "menu.walk", items, items.indexOf(item)) : -1;
     if (to >= 0) { event.preventDefault(); items[to].focus(); }
   }, true);
@@ -313,7 +347,7 @@
     box.style.maxHeight = `${(isAbove ? place.top : innerHeight - place.bottom) - 24}px`;
   }, true);
   addEventListener("toggle", event => {
-    if (event.target.id === "gal-dates" && event.newState === "open") $("#gal-dates [aria-checked=true], #gal-dates button").focus();
+    if (event.target.id === "gal-dates" && event.newState === "open") $("#gal-dates [data-gal=when][aria-checked=true], #gal-dates [data-gal=when]").focus();
   }, true);
 
   // ---- when it is looked at, when another conversation is opened, when a picture has come
@@ -343,7 +377,7 @@
   if (document.body) observe(); else addEventListener("DOMContentLoaded", observe);
 
   window.aivistaGallery = {
-    send, tell, hush, undo, word, open, grid, cells, patch, facets, level, after, put, settle: () => settle({ next, found: null, is_whole: true }),
+    send, tell, hush, undo, word, open, grid, cells, patch, facets, tidy, after, put, settle: () => settle({ next, found: null, is_whole: true }),
     tags: () => Object.entries(known?.tags || {}),
     similarTo: (id, handle) => { const box = $("#gal-find"); if (box) box.value = ""; state = { ...PLAIN, similar: { id, handle } }; reload(); },
     option,

@@ -93,7 +93,7 @@
     const gone = [...list].reverse().map(cell => ({ cell, after: gallery.after(cell) }));
     const rest = gallery.cells(), next = gone[0].after || rest[rest.indexOf(list[0]) - 1];
     for (const { cell } of gone) { chosen.delete(cell.dataset.id); cell.remove(); }
-    gallery.level();
+    gallery.tidy();
     anchor = null;
     gallery.settle();
     if (next?.isConnected) { rove(next); $(".gal-pic", next).focus({ preventScroll: true }); }
@@ -112,7 +112,7 @@
       paint(cell);
       gallery.put(cell, after);
     }
-    gallery.level();
+    gallery.tidy();
     gallery.facets();
     gallery.settle();
     gallery.tell(done.said);
@@ -222,10 +222,23 @@
     if (current) for (const one of current.children) one.tabIndex = 0;
   };
   addEventListener("focusin", event => { const cell = event.target.closest?.(".gal-cell"); if (cell) rove(cell); });
-  const columns = () => getComputedStyle($(".gal-page", gallery.grid())).gridTemplateColumns.split(" ").length;
+  // The cell of the row above or below whose middle is nearest: rows hold more or fewer of them.
+  const across = (list, at, step) => {
+    const here = list[at].getBoundingClientRect(), far = box => Math.abs(box.left + box.right - here.left - here.right);
+    let best = null, row = 0;
+    for (let to = at + step; list[to]; to += step) {
+      const box = list[to].getBoundingClientRect();
+      if (step * (box.top - here.top) < 2) continue;
+      if (best && Math.abs(box.top - row) > 1) break;
+      if (!best || far(box) < best.far) best = { cell: list[to], far: far(box) };
+      row = box.top;
+    }
+    return best?.cell;
+  };
   const beside = (cell, way) => {
-    const list = gallery.cells(), at = list.indexOf(cell), across = columns();
-    return list[{ left: at - 1, right: at + 1, up: at - across, down: at + across, first: 0, last: list.length - 1 }[way]] || cell;
+    const list = gallery.cells(), at = list.indexOf(cell), step = way === "up" ? -1 : 1;
+    if (way === "up" || way === "down") return across(list, at, step) || cell;
+    return list[{ left: at - 1, right: at + 1, first: 0, last: list.length - 1 }[way]] || cell;
   };
   const go = (cell, way, isReaching) => {
     const next = beside(cell, way);
@@ -257,5 +270,12 @@
   // Firefox presses a button when the space bar comes up again.
   addEventListener("keyup", event => { if (keys.lifts(event, "gallery.choose") && event.target.classList?.contains("gal-pic")) event.preventDefault(); });
 
-  gallery.chosen = { settle, bar };
+  const only = ids => {
+    const changed = gallery.cells().filter(cell => chosen.has(cell.dataset.id) !== ids.has(cell.dataset.id));
+    for (const cell of changed) choose(cell, ids.has(cell.dataset.id));
+    anchor = null;
+    // It is asked with every move of the mouse.
+    if (changed.length) bar();
+  };
+  gallery.chosen = { settle, bar, ids: () => new Set(chosen), only };
 })();

@@ -13,14 +13,21 @@ from urllib.parse import quote
 
 import gradio as gr
 
-from agent import MAX_TAG_CHARACTERS, GalleryFoundBy, GalleryItem, GalleryMatch, GalleryPlace
-from webui.cards import View, picture_alt, tag
+from agent import MAX_TAG_CHARACTERS, GalleryFoundBy, GalleryItem, GalleryMatch, GalleryPlace, Picture
+from webui.cards import View, picture_alt
 from webui.icons import icon
 from webui.panels.canvas import example_button
 from webui.panels.flat import flat
+from webui.shell.templates import render
 from webui.words import Words
 
-CELL_EDGE_PX = 320
+# Twice as many pixels as a cell usually has on the page.
+CELL_EDGE_PX = 384
+WIDE_EDGE_PX = 640
+# Pictures that are longer still are shown on a ground of this shape: no row holds a strip well.
+MOST_RATIO = 4
+LEAST_RATIO = 0.5
+_LEAD = 10
 LONGEST_QUERY = 200
 _BUS = "window.aivistaGalleryBus = { act: data => trigger('click', data) };"
 # A picture's mark and star are drawn as masks: thousands of cells need no drawing of their own then.
@@ -57,7 +64,7 @@ def gallery_html(words: Words) -> str:
         f'<div class="gal" style="{escape(masks)}"{_sentences(words)}>{_head(words)}{_chips(words)}'
         '<div class="gal-on" role="group" hidden></div>'
         '<p class="gal-count" role="status"></p>'
-        f'<div class="gal-scroll"><div class="gal-grid" role="list" aria-label="{escape(words("gallery.label"))}">'
+        f'<div class="gal-scroll"><div class="gal-grid" role="group" aria-label="{escape(words("gallery.label"))}">'
         f'</div><div class="gal-end"></div>{_empty(words)}{_nothing(words)}</div>'
         f'<div class="gal-foot"><div class="gal-said" role="status"></div>{_bar(words)}</div>'
         f"{_dates(words)}{_more(words)}{_tags(words)}{_kinds(words)}</div>"
@@ -66,7 +73,7 @@ def gallery_html(words: Words) -> str:
 
 def cells_html(words: Words, items: Sequence[GalleryItem]) -> str:
     """Return the cells of a page, one a picture, with nothing in them that is not escaped."""
-    return "".join(_cell(words, item) for item in items)
+    return render("gallery/cells.html", words, cells=[_cell(words, item) for item in items])
 
 
 def found_why(words: Words, match: GalleryMatch) -> str:
@@ -79,32 +86,55 @@ def found_why(words: Words, match: GalleryMatch) -> str:
     return words("gallery.why_meaning") if GalleryFoundBy.MEANING in match.found_by else ""
 
 
-def _cell(words: Words, item: GalleryItem) -> str:
-    picture, view = item.picture, View(words, item.conversation_id)
-    handle = picture.handle
+def _cell(words: Words, item: GalleryItem) -> dict[str, object]:
+    picture, title = item.picture, item.conversation_title or words("top.untitled")
+    width, height = picture.image.width or 1, picture.image.height or 1
+    rejected = _why_rejected(words, picture) if item.is_rejected else ""
     why = found_why(words, item.match) if item.match else ""
-    name = words("gallery.of", alt=picture_alt(words, picture), title=item.conversation_title or words("top.untitled"))
-    named = escape(". ".join(part for part in (name, why) if part))
-    starred = "true" if item.is_starred else "false"
-    tags = escape("\n".join(item.tags))
-    return (
-        f'<div class="gal-cell" role="listitem" data-id="{item.id}" data-conversation="{escape(item.conversation_id)}" '
-        f'data-handle="{escape(handle)}" data-starred="{starred}" data-tags="{tags}">'
-        f'<button type="button" class="gal-pic" data-gal="open" title="{named}" tabindex="-1">'
-        f'<img src="{view.url(handle, CELL_EDGE_PX)}" alt="{named}" loading="lazy" decoding="async" width="320" '
-        f'height="320">{tag(handle)}</button>'
-        + _mark("tick", "tick", words("gallery.choose", handle=handle), 'role="checkbox" aria-checked="false"')
-        + _mark("star", "star_one", words("gallery.star_one", handle=handle), f'aria-pressed="{starred}"')
-        + "</div>"
-    )
+    name = words("gallery.of", alt=picture_alt(words, picture), title=title)
+    edge_px = WIDE_EDGE_PX if width > height else CELL_EDGE_PX
+    return {
+        "item": item,
+        "handle": picture.handle,
+        "title": title,
+        "name": ". ".join(part for part in (name, why, rejected) if part),
+        "address": View(words, item.conversation_id).url(picture.handle, edge_px),
+        "width": width,
+        "height": height,
+        "ratio": round(min(MOST_RATIO, max(LEAST_RATIO, width / height)), 4),
+        "rejected": rejected,
+        "caption": _caption(words, item),
+    }
 
 
-def _mark(name: str, do: str, label: str, state: str) -> str:
-    """Return a button on the picture itself: its mark, or its star."""
-    return (
-        f'<button type="button" class="gal-{name}" data-gal="{do}" {state} aria-label="{escape(label)}" tabindex="-1">'
-        "</button>"
-    )
+def _why_rejected(words: Words, picture: Picture) -> str:
+    review = picture.review
+    missing = [one.wish for one in review.checklist if one.is_met is False] if review else []
+    why = (review.feedback if review else "") or words("did.join").join(missing)
+    return words("gallery.rejected_why", why=" ".join(why.split())) if why else words("gallery.rejected_title")
+
+
+def _caption(words: Words, item: GalleryItem) -> list[tuple[str, bool]]:
+    """Return how the picture came about, or why it was found: pieces of text, and whether they are marked."""
+    picture, match = item.picture, item.match
+    if match is not None and match.similarity is not None:
+        return [(words("gallery.alike", percent=round(match.similarity * 100)), False)]
+    if match is not None and match.marks:
+        return _marked(match)
+    asked = (picture.receipt.user_text if picture.receipt else "") or picture.alt
+    return [(" ".join(asked.split()) or words("gallery.uploaded"), False)]
+
+
+def _marked(match: GalleryMatch) -> list[tuple[str, bool]]:
+    """Return the excerpt from shortly before its first mark: a narrow picture leaves no room for more."""
+    excerpt, first = match.excerpt, match.marks[0][0]
+    at = max(0, first - _LEAD)
+    at = excerpt.find(" ", at, first) + 1 or at if at else 0
+    pieces = [("…", False)] if at else []
+    for start, end in match.marks:
+        pieces += [(excerpt[at:start], False), (excerpt[start:end], True)]
+        at = end
+    return [*pieces, (excerpt[at:], False)]
 
 
 def _drawn(shape: str, *, is_full: bool) -> str:
@@ -117,6 +147,9 @@ def _drawn(shape: str, *, is_full: bool) -> str:
 def _sentences(words: Words) -> str:
     """Return what the page's script says by itself, as attributes; `#` stands for a number, `*` for a name."""
     said = {
+        "label": words("gallery.label"),
+        "today": words("gallery.today"),
+        "yesterday": words("gallery.yesterday"),
         "newest": words("gallery.newest"),
         "best": words("gallery.best"),
         "found": words("gallery.found", count="#"),
@@ -133,6 +166,7 @@ def _sentences(words: Words) -> str:
         "undo": words("gallery.undo"),
         "zipping": words("gallery.zipping"),
         "most": words("gallery.most_references"),
+        "kept": words("gallery.kept"),
         "star": words("gallery.star"),
         "unstar": words("gallery.unstar"),
         "close": words("action.close"),
@@ -148,7 +182,7 @@ def _head(words: Words) -> str:
         f'<input id="gal-find" type="search" maxlength="{LONGEST_QUERY}" placeholder="{find}" aria-label="{find}" '
         'autocomplete="off" spellcheck="false" enterkeyhint="search"></label>'
         f'<button type="button" class="b line gal-order" popovertarget="gal-dates" aria-haspopup="menu" '
-        f'title="{escape(words("gallery.when"))}"><span>{escape(words("gallery.newest"))}</span>'
+        f'title="{escape(words("gallery.order"))}"><span>{escape(words("gallery.newest"))}</span>'
         f"{icon('chevron-down', 14)}</button>"
         f'<button type="button" class="b line icon gal-sift" popovertarget="gal-more" aria-haspopup="dialog" '
         f'aria-label="{more}" title="{more}">{icon("sliders-horizontal")}<small></small></button></div>'
@@ -183,9 +217,15 @@ def _dates(words: Words) -> str:
         f'aria-checked="{"true" if not days else "false"}"><span>{escape(label)}</span></button>'
         for days, label in times.items()
     )
+    groups = "".join(
+        f'<button type="button" role="menuitemradio" data-gal="group" data-value="{name}" '
+        f'aria-checked="false"><span>{escape(words(f"gallery.by_{name}"))}</span></button>'
+        for name in ("day", "conversation")
+    )
     return (
         f'<div id="gal-dates" class="gal-pop gal-menu" popover role="menu" '
-        f'aria-label="{escape(words("gallery.when"))}">{items}<div class="gal-months" role="group" '
+        f'aria-label="{escape(words("gallery.order"))}"><div class="gal-groups" role="group" '
+        f'aria-label="{escape(words("gallery.groups"))}">{groups}</div>{items}<div class="gal-months" role="group" '
         f'aria-label="{escape(words("gallery.months"))}"></div></div>'
     )
 
@@ -208,6 +248,9 @@ def _more(words: Words) -> str:
     title = escape(words("gallery.more_filters"))
     return (
         f'<div id="gal-more" class="gal-pop" popover role="dialog" aria-label="{title}">{sections}'
+        f'<section><h3>{escape(words("gallery.reviewed"))}</h3><div class="gal-options"><button type="button" '
+        'class="chip toggle" data-gal="option" data-facet="kept" data-value="1" aria-pressed="false">'
+        f"{escape(words('gallery.kept'))}</button></div></section>"
         f'<section><h3>{escape(words("gallery.when"))}</h3><div class="gal-days">{days}</div></section>'
         f"<footer>{_button('clear', words('gallery.clear'), '', 'line')}"
         f'<button type="button" class="b solid" popovertarget="gal-more" popovertargetaction="hide">'

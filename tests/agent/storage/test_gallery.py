@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 from PIL import Image, ImageEnhance
 
-from agent import ErrorCode, ImageOrigin, NetworkFailure, RequestRefused, Review, StorageFailure
+from agent import ErrorCode, ImageOrigin, NetworkFailure, RequestRefused, Review, SmartCanvas, StorageFailure, TurnState
 from tests.adapters.gallery import INDEX_FOLDER, GalleryFoundBy, GalleryItem
 from tests.adapters.records import GalleryQuery
 from tests.support.children import run_child
 from tests.support.galleries import Filled, WordEmbedder, filled, png
-from tests.support.histories import NOW
+from tests.support.histories import NOW, begun_turn
 
 PHOTOS = Path(__file__).parents[2] / "data" / "photos"
 
@@ -93,6 +93,36 @@ async def test_days_are_counted_in_full_and_what_there_is_to_choose_from_is_coun
 
 
 # Changes, and whose they are
+
+
+async def test_leafing_by_conversation_shows_the_one_that_goes_on_first_and_every_picture_once(kept: Filled) -> None:
+    old, new = await kept.conversation(), await kept.conversation()
+    pictures = [await kept.add(conversation) for conversation in (old, new, old, new, new)]
+    in_database(kept.home, "UPDATE conversations SET updated_at = ? WHERE id = ?", "2026-11-01 00:00:00.000000", old)
+    in_database(kept.home, "UPDATE conversations SET updated_at = ? WHERE id = ?", "2026-11-02 00:00:00.000000", new)
+    seen, after = list[int](), None
+    while after is not None or not seen:
+        page = await kept.gallery.page("local", GalleryQuery(after=after, limit=2, is_by_conversation=True))
+        seen, after = [*seen, *(item.id for item in page.items)], page.next
+    assert seen == [pictures[at] for at in (4, 3, 1, 2, 0)]
+    assert await found(kept, is_by_conversation=True, after="2026-11-02T00:00:00+00:00~999") == seen
+
+
+async def test_an_attempt_that_a_review_sent_back_is_told_and_can_be_hidden(kept: Filled) -> None:
+    conversation = await kept.conversation()
+    turn = begun_turn("t-reviewed", "a fox")
+    await kept.store.begin_turn(conversation, turn)
+    poor, good = Review(score=0.2, feedback="There is no fox."), Review(score=0.9)
+    first, unseen = await kept.add(conversation, details={"review": poor}), await kept.add(conversation)
+    best = await kept.add(conversation, details={"review": good})
+    canvas = SmartCanvas(handles=("#3",), earlier=("#1", "#2"))
+    await kept.store.finish_turn(
+        conversation, turn.model_copy(update={"state": TurnState.DONE, "components": (canvas,)})
+    )
+    items = (await kept.gallery.page("local", GalleryQuery())).items
+    assert [(item.id, item.is_rejected) for item in items] == [(best, False), (unseen, False), (first, True)]
+    assert await found(kept, hides_rejected=True) == [best, unseen]
+    assert await found(kept, "picture", hides_rejected=True) == [best, unseen]
 
 
 async def test_nobody_sees_or_changes_the_pictures_of_another(kept: Filled) -> None:
@@ -356,6 +386,25 @@ async def test_pictures_are_found_by_meaning_but_not_as_far_as_chance_and_put_to
         await read(kept, embedder)
     for model in (embedder, other):
         assert sorted(text for text in model.asked if text in prompts[::2]) == prompts[::2]
+
+
+async def test_pictures_whose_words_match_come_before_those_that_are_only_about_the_same(kept: Filled) -> None:
+    embedder = WordEmbedder(same={"feline": "kitten", "cat": "kitten"})
+    conversation = await kept.conversation()
+    # The fewer words beside it, the closer is a text's meaning to that one word.
+    texts = ["a kitten in a very long sentence about gardens and old trains", "cat", "feline"]
+    said, *meant = [await kept.add(conversation, text) for text in texts]
+    tagged, lettered = (
+        await kept.add(conversation, "blue"),
+        await kept.add(conversation, "green", details={"review": Review(score=1.0, lettering="KITTEN")}),
+    )
+    await kept.gallery.tag("local", [tagged], "kitten")
+    await read(kept, embedder)
+    page = await kept.gallery.page("local", GalleryQuery(words="kitten"), embedder=embedder)
+    order = [item.id for item in page.items]
+    assert set(order[:3]) == {said, tagged, lettered}
+    assert set(order[3:]) == set(meant)
+    assert [bool(item.match and item.match.place) for item in page.items] == [True] * 3 + [False] * 2
 
 
 async def test_an_index_that_cannot_be_made_leaves_the_words(kept: Filled) -> None:
