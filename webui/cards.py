@@ -84,7 +84,7 @@ def button(
     """
     off = " disabled" if is_off else ""
     named = f' aria-label="{escape(label)}" title="{escape(label)}"' if bare else ""
-    brief = f' data-short="{escape(short)}"' if short else ""
+    brief = f' data-short="{escape(short)}"' if short not in ("", label) else ""
     text = "" if bare else f"<span{brief}>{escape(label)}</span>"
     return (
         f'<button type="button" class="b {style}" data-act="{act}" data-arg="{escape(arg)}"{named}{off}>'

@@ -78,8 +78,9 @@ def test_five_tasks_are_done_by_visible_names(
         hand.press(called.tab("tabs.gallery"))
         page.get_by_role("searchbox", name=called.words("gallery.find")).fill(sought)
         found = page.get_by_role("list", name=called.words("gallery.label")).get_by_role("listitem")
-        expect(found).to_have_count(2)
-        assert hand.taken() == 1
+        hand.press(found.first.get_by_role("button").first)
+        expect(called.button("viewer.full")).to_be_visible()
+        assert hand.taken() == 2
     with step("download"):
         if is_phone:
             hand.press(called.button("tabs.chat"))

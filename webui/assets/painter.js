@@ -237,7 +237,7 @@
     const button = event.target.closest?.("[data-paint]");
     if (button) { acts[button.dataset.paint](button); return; }
     const other = event.target.closest?.("[data-act]")?.dataset;
-    if (["view", "open", "new"].includes(other?.act)) leave();
+    if (["view", "compare", "open", "new"].includes(other?.act)) leave();
     if (["open", "new"].includes(other?.act)) painter.forget();
     if (other?.act === "drop" && painter.drafted(other.arg)) painter.giveUp(other.arg);
   });
