@@ -2,7 +2,7 @@
 () => {
   const skipped = [
     "script, style, template, code, pre, kbd, textarea, svg, .wire, #wires, .brand",
-    "h1, .user, .md, [data-act=open], .sty details",
+    "h1, .user, .md, [data-act=open], .sty details, .gal-caption",
   ].join();
   const unnamed = ".wire, #wires, .user, [role=option], #rail-rows, .gal-cell, .tr-node";
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), found = [];
