@@ -21,6 +21,11 @@ from tests.page.hands import (
 )
 from tests.page.journeys import Called, step
 
+# How far apart the middles of the box and of what stands at its end are, in height.
+MIDDLES_APART_PX = """(() => {
+  const [box, chip] = ["#box textarea", "#summary"].map(one => document.querySelector(one).getBoundingClientRect());
+  return Math.abs(box.top + box.height / 2 - chip.top - chip.height / 2);
+})()"""
 STAGE_PX = "document.querySelector('#stage').getBoundingClientRect().width"
 LOG = "document.querySelector('#chat [role=log]')"
 TO_END_PX = f"{LOG}.scrollHeight - {LOG}.scrollTop - {LOG}.clientHeight"
@@ -115,13 +120,16 @@ def the_stage_is_wide_or_narrow_and_shows_the_newest_picture(page: Page, studio:
     expect(page.locator("#canvas .cv-pic img")).to_be_visible()
     wide, opened = called.button("tabs.wide"), page.locator("#canvas .cv-pic")
     with step("a picture is larger in it than in the thread, until the conversation is given the room"):
-        for width_px in (1440, 1280, 1181):
+        for width_px, least in ((1440, 1.2), (1280, 1.2), (1181, 1), (1024, 1.2)):
             page.set_viewport_size({"width": width_px, "height": 860})
-            page.wait_for_function("""() => {
-              const [opened, framed] = ["#canvas .cv-pic", "#chat .frame"].map(one => document.querySelector(one));
-              return opened.offsetWidth > 1.2 * framed.offsetWidth;
-            }""")
-            assert page.evaluate("document.querySelector('#center').offsetWidth") >= 400
+            page.wait_for_function(
+                """least => {
+                  const [opened, framed] = ["#canvas .cv-pic", "#chat .frame"].map(one => document.querySelector(one));
+                  return opened.offsetWidth > least * framed.offsetWidth;
+                }""",
+                arg=least,
+            )
+            assert page.evaluate(MIDDLES_APART_PX) < 16, "the composer is one row"
         page.set_viewport_size({"width": 1280, "height": 860})
         expect(wide).to_have_attribute("aria-pressed", "true")
         usual_px = page.evaluate(STAGE_PX)
