@@ -347,10 +347,15 @@ def test_a_long_list_comes_fifty_at_a_time_and_a_conversation_goes_on_after_a_re
             expect(rows).to_have_count(120)
             expect(page.locator("#rail-rows [data-act=open]").nth(100)).to_be_focused()
             expect(more).to_have_count(0)
-        with step("a conversation begins"):
+        with step("a conversation begins, and the list stays where one reads it"):
             begin_anew(page)
+            listed = page.get_by_role("navigation", name="Conversations")
+            read_at = listed.evaluate("list => { list.scrollTop = 900; return list.scrollTop; }")
+            assert read_at > 0
             say(page, "draw a red fox in the snow")
             expect_rest_with(page, 1)
+            expect(rows).to_have_count(121)
+            assert listed.evaluate("list => list.scrollTop") == read_at
             address = page.url
         # A page that is open says on its console that its studio goes.
         go(page, "about:blank")

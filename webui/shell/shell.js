@@ -20,9 +20,10 @@
     const now = made.content.firstElementChild;
     if (!before) { (parent ? document.getElementById(parent) : document.body)?.append(now); return; }
     const focused = before.contains(document.activeElement) ? signOf(document.activeElement) : "";
-    const scrolled = [...before.querySelectorAll("[data-scroll]")].map(one => [signOf(one), one.scrollTop]);
+    const scrolls = from => [from, ...from.querySelectorAll("[data-scroll]")].filter(one => one.matches("[data-scroll]"));
+    const tops = scrolls(before).map(one => one.scrollTop);
     before.replaceWith(now);
-    for (const [sign, top] of scrolled) { const one = $(sign, now); if (one) one.scrollTop = top; }
+    scrolls(now).forEach((one, at) => { one.scrollTop = tops[at] ?? 0; });
     if (focused) $(focused, now)?.focus({ preventScroll: true });
   };
 
