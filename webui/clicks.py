@@ -70,7 +70,10 @@ class Clicks:
     async def answer(self, visitor: Visitor, tab: Tab, click: Click, context: Context) -> AsyncIterator[Updates]:
         """Yield what the click changes; unknown acts change nothing."""
         if click.act in ("new", "open"):
-            async for updates in self.open(visitor, tab, click.arg if click.act == "open" else ""):
+            opened = click.arg if click.act == "open" else ""
+            if opened != context.conversation_id:
+                tab.leave(context.conversation_id)
+            async for updates in self.open(visitor, tab, opened):
                 yield updates
         elif click.act == "edit_words":
             conversation = await self.screen.conversation(visitor, context.conversation_id)
@@ -98,7 +101,7 @@ class Clicks:
                 return self._try_style(visitor, tab, click.arg, context)
             case "try_wish" if wish := wish_of(visitor.words, click.arg):
                 return self._try(visitor, tab, wish, context)
-            case "refresh" if click.arg == where:
+            case "refresh" if click.arg == where and not tab.has_just_left(where):
                 return self._refresh(visitor, tab, where)
             case "retry":
                 return turns.retry(visitor, tab, where, click.arg)

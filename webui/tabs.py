@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 ECHO_S = 1.0
+LEFT_S = 3.0
 MOST_REQUEST_IDS = 20
 
 
@@ -46,6 +48,17 @@ class Tab:
     shown_turns: tuple[str, ...] = ()
     told_maximum: tuple[str, float] | None = None
     """The maximum that was last told beside Send, and a sign of the chips that it was told for."""
+    left: tuple[str, float] = ("", 0.0)
+    """The conversation that was open before this one, and when it was left."""
+
+    def leave(self, conversation_id: str) -> None:
+        """Remember that another conversation is opened in the place of this one."""
+        self.left = conversation_id, time.monotonic()
+
+    def has_just_left(self, conversation_id: str) -> bool:
+        """Whether this conversation was open a moment ago: what was asked of it may still be on its way."""
+        left, at_s = self.left
+        return left == conversation_id and time.monotonic() - at_s < LEFT_S
 
     def take_over(self) -> int:
         """Return a new ticket; all older ones are void."""

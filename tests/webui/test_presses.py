@@ -31,7 +31,9 @@ def test_names_pins_and_copies_are_kept_and_shown_above_the_open_conversation(an
     ann.says("good evening")
     changed = ann.changes("rename", key, key, text="Greetings")
     assert "Greetings" in words(changed["rail-list"])
-    assert json.loads(changed["events"]) == {"conversation": {"id": key, "title": "Greetings"}}
+    told = json.loads(changed["events"])["conversation"]
+    assert (told["id"], told["title"], told["pinned"]) == (key, "Greetings", False)
+    assert told["version"] == ann.http.get(f"/aivista/version/{key}").json()["version"]
     ann.changes("rename", key, text="Others")
     assert elements(ann.changes("rename", key, text=" ")["toast"], "//*[@role='alert']")
     assert "Others" in words(ann.look())
@@ -44,6 +46,14 @@ def test_names_pins_and_copies_are_kept_and_shown_above_the_open_conversation(an
     ann.changes("rename", key, text="n" * 120)
     title = elements(ann.changes("duplicate", key, key)["top"], "//h1")[0].text_content().strip()
     assert (len(title), title.endswith("(copy)")) == (120, True)
+
+
+def test_what_was_asked_of_a_conversation_that_was_just_left_does_not_bring_it_back(ann: Person) -> None:
+    first, second = ann.says("hello there"), ann.says("good morning")
+    fresh = ann.press("bus", {"act": "refresh", "arg": first}, conversation=first)
+    assert "top" in fresh
+    assert ann.press("bus", {"act": "open", "arg": second}, conversation=first)["conversation"] == second
+    assert ann.press("bus", {"act": "refresh", "arg": first}, conversation=first) == {}
 
 
 def test_what_is_deleted_comes_back_until_it_goes_for_good(ann: Person, ben: Person) -> None:

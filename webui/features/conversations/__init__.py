@@ -78,22 +78,21 @@ async def look(at: Context, look: Look) -> Reply:
 async def rename(at: Context, named: Named) -> Reply:
     """Give a conversation a name."""
     await at.screen.studio().conversations.rename(named.id, named.text, at.visitor.owner)
-    info = await at.screen.studio().conversations.get(named.id, at.visitor.owner)
-    return await listed(at, named, events={"conversation": {"id": named.id, "title": info.title}})
+    return await _kept(at, named)
 
 
 @conversations.action
 async def pin(at: Context, chosen: Chosen) -> Reply:
     """Have a conversation stand above the others."""
     await at.screen.studio().conversations.pin(chosen.id, True, at.visitor.owner)
-    return await listed(at, chosen, events={"conversation": {"id": chosen.id, "pinned": True}})
+    return await _kept(at, chosen)
 
 
 @conversations.action
 async def unpin(at: Context, chosen: Chosen) -> Reply:
     """Have a conversation stand in its place again."""
     await at.screen.studio().conversations.pin(chosen.id, False, at.visitor.owner)
-    return await listed(at, chosen, events={"conversation": {"id": chosen.id, "pinned": False}})
+    return await _kept(at, chosen)
 
 
 @conversations.action
@@ -138,6 +137,13 @@ async def empty(at: Context, look: Look) -> Reply:
     """Delete for good what is in the trash."""
     await at.screen.studio().conversations.empty_trash(at.visitor.owner)
     return await listed(at, look, Toast(text=at.words("trash.emptied")))
+
+
+async def _kept(at: Context, chosen: Chosen) -> Reply:
+    """Return the list, and how the conversation is called and kept now: the open one says so above itself."""
+    kept = await at.screen.studio().conversations.get(chosen.id, at.visitor.owner)
+    shown = {"id": kept.id, "title": kept.title, "pinned": kept.is_pinned, "version": kept.version}
+    return await listed(at, chosen, events={"conversation": shown})
 
 
 async def listed(at: Context, look: Look, toast: Toast | None = None, events: dict[str, Any] | None = None) -> Reply:

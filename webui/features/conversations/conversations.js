@@ -112,10 +112,11 @@
 
   // ---- what a change made of the conversation that is open, and which one is opened for it
   addEventListener("aivista-conversation", event => {
-    const { id, title, pinned } = event.detail, opener = $(`#top [data-menu=conversation][data-id="${CSS.escape(id)}"]`);
-    if (!opener) return;
-    if (title !== undefined) { opener.dataset.title = title; $("#top h1").textContent = title; }
-    if (pinned !== undefined) opener.dataset.pinned = String(pinned);
+    const { id, title, pinned, version } = event.detail, heading = $("#top h1");
+    if (heading.dataset.conversation !== id) return;
+    heading.dataset.version = version;
+    if (title && heading.textContent !== title) heading.textContent = title;
+    Object.assign($("#top [data-menu=conversation]")?.dataset || {}, { title, pinned: String(pinned) });
   });
   addEventListener("aivista-open", event => {
     const button = Object.assign(document.createElement("button"), { hidden: true });
