@@ -322,6 +322,9 @@ def test_a_conversation_is_exported_and_imported_again_on_a_chinese_phone(
         expect(phone.get_by_role("alert")).to_contain_text("这不是 Aivista 的存档")
 
 
+LIST = "document.querySelector('#rail-list')"
+
+
 async def keep_many(home: Path, count: int) -> None:
     """Put so many named conversations on record."""
     store = ConversationStore(home, ImageStore(home))
@@ -349,13 +352,13 @@ def test_a_long_list_comes_fifty_at_a_time_and_a_conversation_goes_on_after_a_re
             expect(more).to_have_count(0)
         with step("a conversation begins, and the list stays where one reads it"):
             begin_anew(page)
-            listed = page.get_by_role("navigation", name="Conversations")
-            read_at = listed.evaluate("list => { list.scrollTop = 900; return list.scrollTop; }")
-            assert read_at > 0
+            # Its rows may come anew at any moment: within one step of the page's script there is one list.
+            page.wait_for_function(f"({LIST}.scrollTop = 900) && {LIST}.scrollTop > 0")
+            read_at = page.evaluate(f"{LIST}.scrollTop")
             say(page, "draw a red fox in the snow")
             expect_rest_with(page, 1)
             expect(rows).to_have_count(121)
-            assert listed.evaluate("list => list.scrollTop") == read_at
+            page.wait_for_function(f"top => {LIST}.scrollTop === top", arg=read_at)
             address = page.url
         # A page that is open says on its console that its studio goes.
         go(page, "about:blank")
