@@ -16,8 +16,12 @@ from tests.page.hands import expect_rest, open_page, say
 
 def opened(page: Page) -> Locator:
     """Open the settings and return the lines of the servers."""
+    dialog = page.get_by_role("dialog", name="Settings")
     page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
     page.locator("#rail [data-act=settings]").click()
+    # It is asked for each time, and shown when it has come; until then its former lines are there, unseen.
+    expect(dialog).to_be_visible()
     lines = page.locator("#s-servers li")
     expect(lines).to_have_count(2)
     return lines
