@@ -172,6 +172,10 @@ class Turns:
         """Whether a turn of the conversation is at work or waits."""
         return self.running(conversation_id, owner) is not None
 
+    def count(self, conversation_id: str, owner: str = "local") -> int:
+        """Return how many turns of the conversation are at work or wait in this process."""
+        return len(self._running(conversation_id, owner))
+
     def find(self, conversation_id: str, turn_id: str, owner: str = "local") -> LiveTurn | None:
         """Return a turn as it is told, to be followed from any event on: while it runs, and ten minutes longer.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,13 +11,12 @@ from pydantic import Field, ValidationError
 
 from agent import AivistaError, Conversation, ErrorCode, RequestRefused, Turn, TurnRequest, Value, check_request
 from webui.live import LiveTurn, resumed
-from webui.panels.chat import to_messages
 from webui.panels.flat import flat
-from webui.render import render_conversation
 from webui.screen import Screen, Updates
 from webui.sessions import Visitor
-from webui.streams import Stream, Streams, turn_of
+from webui.streams import turn_of
 from webui.tabs import Returned, Tab
+from webui.turns import Turns
 
 _BUS = "window.aivistaBranches = { turn: data => trigger('click', data) };"
 _QUIET: dict[str, Any] = {"show_progress": "hidden", "show_progress_on": [], "api_visibility": "private"}
@@ -49,26 +47,22 @@ class Branches:
 
     screen: Screen
 
-    async def answer(
-        self, visitor: Visitor, tab: Tab, conversation_id: str, click: BranchClick
-    ) -> AsyncIterator[Updates]:
-        """Yield what the click changes; what cannot be done is told in one sentence, and changes nothing."""
+    async def answer(self, visitor: Visitor, tab: Tab, conversation_id: str, click: BranchClick) -> Updates:
+        """Return what the click changes; what cannot be done is told in one sentence, and changes nothing."""
         conversation = await self.screen.conversation(visitor, conversation_id)
         if conversation is None:
-            return
+            return {}
         try:
             if click.act == "say":
-                async for updates in self._say(visitor, tab, conversation, click):
-                    yield updates
-            elif click.act == "switch":
-                yield await self._switch(visitor, tab, conversation, click.turn)
+                return await self._say(visitor, tab, conversation, click)
+            if click.act == "switch":
+                return await self._switch(visitor, tab, conversation, click.turn)
         except AivistaError as error:
             gr.Warning(visitor.words.error(error.info))
+        return {}
 
-    async def _say(
-        self, visitor: Visitor, tab: Tab, conversation: Conversation, click: BranchClick
-    ) -> AsyncIterator[Updates]:
-        """Send a turn's words said otherwise, with all else as it was, and stream what follows in its place."""
+    async def _say(self, visitor: Visitor, tab: Tab, conversation: Conversation, click: BranchClick) -> Updates:
+        """Send a turn's words said otherwise, with all else as it was, in its place."""
         studio = self.screen.studio()
         if studio.turns.is_running(conversation.id, visitor.owner):
             raise RequestRefused(ErrorCode.CONVERSATION_BUSY)
@@ -76,23 +70,19 @@ class Branches:
         if turn is None:
             raise RequestRefused(ErrorCode.TURN_NOT_FOUND)
         if tab.is_echo(Returned(f"{turn.id} {click.text}"), time.monotonic()):
-            return
+            return {}
         check_request(click.text, len(turn.uploads))
         said = await studio.turns.request_of(conversation.id, turn.id, visitor.owner)
-        key = self.screen.sessions.key(visitor)
         request = replace(said, text=click.text, instead_of=turn.id)
-        events = studio.run_turn(conversation.id, request, owner=visitor.owner, key=key)
-        stream = Stream(_before(conversation, turn), _live(conversation, turn, request), events)
-        async for updates in Streams(self.screen).show(visitor, tab, stream):
-            yield updates
+        live, before = _live(conversation, turn, request), _before(conversation, turn)
+        return await Turns(self.screen).begin(visitor, tab, before, request, live=live)
 
     async def _switch(self, visitor: Visitor, tab: Tab, conversation: Conversation, turn_id: str) -> Updates:
         """Show another branch: the thread and the bar above it. What the composer works on stays."""
         switched = await self.screen.studio().conversations.switch_branch(conversation.id, turn_id, visitor.owner)
         tab.take_over()
-        view = self.screen.view(visitor, switched.id)
         return {
-            self.screen.panels.chat.thread: to_messages(render_conversation(view, switched)),
+            self.screen.panels.chat.thread: self.screen.thread(visitor, switched),
             **await self.screen.frame(visitor, switched),
         }
 
@@ -101,13 +91,12 @@ def wire_branches(screen: Screen, tab: gr.State) -> None:
     """Let the clicks under the person's words call their handlers."""
     branches, bus = Branches(screen), flat("branch-bus", js_on_load=_BUS)
 
-    async def act(request: gr.Request, event: gr.EventData, tab: Tab, conversation: str) -> AsyncIterator[Updates]:
+    async def act(request: gr.Request, event: gr.EventData, tab: Tab, conversation: str) -> Updates:
         click = read_branch_click(event._data)
         if click is None:
-            return
-        async for updates in branches.answer(screen.sessions.visitor(request), tab, conversation, click):
-            yield updates
-        yield screen.nothing()
+            return screen.nothing()
+        visitor = screen.sessions.visitor(request)
+        return await branches.answer(visitor, tab, conversation, click) or screen.nothing()
 
     bus.click(
         act,

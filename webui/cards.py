@@ -127,15 +127,27 @@ def said_tools(view: View, turn_id: str, text: str, beside: Sequence[str], *, is
         f'<button type="button" class="b icon" data-branch="edit" aria-label="{edit}"{state}>'
         f"{icon('pencil', 14)}</button>"
     )
-    copied = f'data-done="{escape(words("report.copied"))}" data-failed="{escape(words("report.not_copied"))}"'
-    name = escape(words("branch.copy"))
-    copy = (
-        f'<button type="button" class="b icon" data-branch="copy" aria-label="{name}" title="{name}" {copied}>'
-        f"{icon('copy', 14)}</button>"
-    )
     switch = _versions(words, turn_id, beside, off) if len(beside) > 1 else ""
     form = _said_form(words, turn_id, text)
-    return f'<div class="said-tools" data-turn="{escape(turn_id)}">{form}<div>{copy}{pencil}{switch}</div></div>'
+    return (
+        f'<div class="said-tools" data-turn="{escape(turn_id)}">{form}<div>{_copy(words)}{pencil}{switch}</div></div>'
+    )
+
+
+def answer_tools(words: Words, answer: str) -> str:
+    """Return what stands under the agent's answer: the way to copy it as it was written, in Markdown."""
+    # A line break right behind the tag belongs to the tag, not to the words.
+    source = f"<textarea hidden>\n{escape(answer)}</textarea>"
+    return f'<div class="told-tools">{source}{_copy(words)}</div>'
+
+
+def _copy(words: Words) -> str:
+    name = escape(words("branch.copy"))
+    return (
+        f'<button type="button" class="b icon" data-branch="copy" aria-label="{name}" title="{name}" '
+        f'data-done="{escape(words("report.copied"))}" data-failed="{escape(words("report.not_copied"))}">'
+        f"{icon('copy', 14)}</button>"
+    )
 
 
 def _said_form(words: Words, turn_id: str, text: str) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import gradio as gr
 from pydantic import ValidationError
@@ -22,8 +23,9 @@ from webui.sample_picture import NAME as SAMPLE_NAME
 from webui.sample_picture import sample_picture
 from webui.screen import Screen, Updates
 from webui.sessions import Visitor
+from webui.streams import TurnEnds
 from webui.tabs import Tab
-from webui.turns import Turns, words_of_turn
+from webui.turns import UNPAINTED, Fields, Turns, give_back, paint_back, words_of_turn
 
 MAX_REFERENCES = 14
 
@@ -36,6 +38,14 @@ class Click(Value):
 
 
 @dataclass(frozen=True)
+class Held:
+    """What the composer's box and the painter hold."""
+
+    message: dict[str, Any] | None = None
+    fields: Fields = UNPAINTED
+
+
+@dataclass(frozen=True)
 class Context:
     """What the composer works on, a picture to change and pictures to lean on, by handle, with what some of those are
     for, and what its chips say."""
@@ -45,6 +55,7 @@ class Context:
     references: tuple[str, ...] = ()
     roles: Mapping[str, ReferenceRole] = field(default_factory=dict)
     chosen: Chosen = field(default_factory=Chosen)
+    held: Held = field(default_factory=Held)
 
 
 def read_click(data: object) -> Click | None:
@@ -67,92 +78,91 @@ class Clicks:
     screen: Screen
     turns: Turns
 
-    async def answer(self, visitor: Visitor, tab: Tab, click: Click, context: Context) -> AsyncIterator[Updates]:
-        """Yield what the click changes; unknown acts change nothing."""
-        if click.act in ("new", "open"):
-            opened = click.arg if click.act == "open" else ""
-            if opened != context.conversation_id:
-                tab.leave(context.conversation_id)
-            async for updates in self.open(visitor, tab, opened):
-                yield updates
-        elif click.act == "edit_words":
-            conversation = await self.screen.conversation(visitor, context.conversation_id)
-            yield self.screen.wording(words_of_turn(conversation, click.arg))
-        elif click.act == "view":
-            yield await self._view(visitor, context.conversation_id, click.arg)
-        elif click.act == "compare":
-            yield await self._compare(visitor, context.conversation_id, click.arg)
-        elif click.act in ("edit", "reference", "drop"):
-            yield await self._mark(visitor, click, context)
-        elif click.act == "changed":
-            on_page = OnPage(read_references(click.arg), context.editing, context.references, context.roles)
-            yield await redrawn(self.screen, visitor, context.conversation_id, on_page)
-        elif click.act == "role":
-            yield self._role(visitor, click, context)
-        else:
-            async for updates in self._act(visitor, tab, click, context):
-                yield updates
-
-    def _act(self, visitor: Visitor, tab: Tab, click: Click, context: Context) -> AsyncIterator[Updates]:
-        """Return the updates of an act that lets a turn begin or go on."""
+    async def answer(self, visitor: Visitor, tab: Tab, click: Click, context: Context) -> Updates:
+        """Return what the click changes; unknown acts change nothing."""
         turns, where = self.turns, context.conversation_id
         match click.act:
+            case "new" | "open":
+                opened = click.arg if click.act == "open" else ""
+                if opened != where:
+                    tab.leave(where)
+                return await self.open(visitor, tab, opened)
+            case "edit_words":
+                conversation = await self.screen.conversation(visitor, where)
+                return self.screen.wording(words_of_turn(conversation, click.arg))
+            case "view":
+                return await self._view(visitor, where, click.arg)
+            case "compare":
+                return await self._compare(visitor, where, click.arg)
+            case "edit" | "reference" | "drop":
+                return await self._mark(visitor, click, context)
+            case "changed":
+                on_page = OnPage(read_references(click.arg), context.editing, context.references, context.roles)
+                return await redrawn(self.screen, visitor, where, on_page)
+            case "role":
+                return self._role(visitor, click, context)
+            case "ended":
+                return await self._ended(visitor, tab, click.arg, context)
             case "try_style":
-                return self._try_style(visitor, tab, click.arg, context)
+                return await self._try_style(visitor, tab, click.arg, context)
             case "try_wish" if wish := wish_of(visitor.words, click.arg):
-                return self._try(visitor, tab, wish, context)
+                return await self._try(visitor, tab, wish, context)
             case "refresh" if click.arg == where and not tab.has_just_left(where):
-                return self._refresh(visitor, tab, where)
+                return await self._refresh(visitor, tab, where)
             case "retry":
-                return turns.retry(visitor, tab, where, click.arg)
+                return await turns.retry(visitor, tab, where, click.arg)
             case "run_plan":
-                return turns.run_plan(visitor, tab, where, click.arg)
-            case "drop_plan":
-                return turns.drop_plan(visitor, tab, where, click.arg)
-            case "allow_calls" | "refuse_calls":
-                return turns.consent(visitor, tab, where, click.arg, is_allowed=click.act == "allow_calls")
+                return await turns.run_plan(visitor, tab, where, click.arg)
+            case "drop_plan" | "allow_calls" | "refuse_calls":
+                return await turns.decide(visitor, tab, where, click.arg, is_allowed=click.act == "allow_calls")
             case "panel" if (press := read_press(click.arg)) and press.action in PAINTING:
-                return turns.paint_again(visitor, tab, where, press, context.chosen)
+                return await turns.paint_again(visitor, tab, where, press, context.chosen)
             case "panel" if press := read_press(click.arg):
                 said = pressed_sentence(visitor.words, press)
-                return turns.say(visitor, tab, where, said, press.handle, context.chosen)
+                return await turns.say(visitor, tab, where, said, press.handle, context.chosen)
             case "panel_apply" if amounts := read_amounts(click.arg):
                 said = amounts_sentence(visitor.words, amounts)
-                return turns.say(visitor, tab, where, said, amounts.handle, context.chosen)
+                return await turns.say(visitor, tab, where, said, amounts.handle, context.chosen)
             case "paint_now":
-                return turns.say(visitor, tab, where, visitor.words("question.paint_now_said"), "", context.chosen)
+                return await turns.say(
+                    visitor, tab, where, visitor.words("question.paint_now_said"), "", context.chosen
+                )
             case "grow_mask" | "keep_only" | "keep_transparency" | "keep_edit" | "discard_edit":
-                return self._edit(visitor, tab, click, where)
+                return await self._edit(visitor, tab, click, where)
             case _:
-                return _nothing()
+                return {}
 
-    async def _try(self, visitor: Visitor, tab: Tab, wish: Wish, context: Context) -> AsyncIterator[Updates]:
+    async def _ended(self, visitor: Visitor, tab: Tab, turn_id: str, context: Context) -> Updates:
+        """Return the page after a turn, with what was sent for nothing in the composer and the painter again."""
+        ended = await TurnEnds(self.screen).end(visitor, tab, context.conversation_id, turn_id)
+        box, held = self.screen.panels.composer, context.held
+        mask, expand = paint_back(tab, held.fields.mask, held.fields.expand)
+        return {**ended, box.mask: mask, box.expand: expand, box.message: give_back(tab, held.message)}
+
+    async def _try(self, visitor: Visitor, tab: Tab, wish: Wish, context: Context) -> Updates:
         """Run an example of the first page where that is free; elsewhere it only fills the composer."""
         if not self.screen.is_sketch(visitor):
-            yield self.screen.wording(wish.text)
-            return
+            return self.screen.wording(wish.text)
         images = [(SAMPLE_NAME, await asyncio.to_thread(sample_picture))] if wish.needs_picture else []
         where, chosen = context.conversation_id, context.chosen
-        async for updates in self.turns.say(visitor, tab, where, wish.text, "", chosen, images):
-            yield updates
+        return await self.turns.say(visitor, tab, where, wish.text, "", chosen, images)
 
-    async def _try_style(self, visitor: Visitor, tab: Tab, style_id: str, context: Context) -> AsyncIterator[Updates]:
+    async def _try_style(self, visitor: Visitor, tab: Tab, style_id: str, context: Context) -> Updates:
         """Repaint in a style the picture that is marked to be changed, else the newest of the conversation."""
         try:
             style = await self.screen.studio().styles.get(style_id, visitor.owner)
         except AivistaError as error:
             gr.Warning(visitor.words.error(error.info))
-            return
+            return {}
         conversation = await self.screen.conversation(visitor, context.conversation_id)
         handles = [picture.handle for picture in conversation.pictures] if conversation else []
         if not handles:
-            return
+            return {}
         handle = context.editing if context.editing in handles else handles[-1]
         said = visitor.words("styles.try_said", title=title_of(visitor.words, style))
-        async for updates in self.turns.say(visitor, tab, context.conversation_id, said, handle, context.chosen):
-            yield updates
+        return await self.turns.say(visitor, tab, context.conversation_id, said, handle, context.chosen)
 
-    async def _edit(self, visitor: Visitor, tab: Tab, click: Click, conversation_id: str) -> AsyncIterator[Updates]:
+    async def _edit(self, visitor: Visitor, tab: Tab, click: Click, conversation_id: str) -> Updates:
         """Do what a button under an edit says, and show the conversation as it is then."""
         studio, place = self.screen.studio(), (conversation_id, click.arg)
         try:
@@ -167,36 +177,24 @@ class Clicks:
                     await studio.edits.keep(*place, click.act == "keep_edit", visitor.owner)
         except AivistaError as error:
             gr.Warning(visitor.words.error(error.info))
-            return
-        async for updates in self.open(visitor, tab, conversation_id, has_chips=False):
-            yield updates
+            return {}
+        return await self.open(visitor, tab, conversation_id, has_chips=False)
 
-    async def open(
-        self, visitor: Visitor, tab: Tab, conversation_id: str, *, has_chips: bool = True
-    ) -> AsyncIterator[Updates]:
-        """Yield the screen with a conversation and its chips, or with a new one, and follow a turn that is at work."""
+    async def open(self, visitor: Visitor, tab: Tab, conversation_id: str, *, has_chips: bool = True) -> Updates:
+        """Return the screen with a conversation and its chips, or with a new one."""
         tab.take_over()
-        conversation = await self.screen.conversation(visitor, conversation_id)
-        yield await self.opened(visitor, conversation, has_chips=has_chips)
-        if conversation is not None and self.turns.is_at_work(conversation):
-            async for updates in self.turns.follow(visitor, tab, conversation):
-                yield updates
+        return await self.opened(visitor, await self.screen.conversation(visitor, conversation_id), has_chips=has_chips)
 
-    async def _refresh(self, visitor: Visitor, tab: Tab, conversation_id: str) -> AsyncIterator[Updates]:
-        """Yield what came to the open conversation without this tab, and follow a turn that is at work."""
+    async def _refresh(self, visitor: Visitor, tab: Tab, conversation_id: str) -> Updates:
+        """Return what came to the open conversation without this tab."""
         ticket = tab.ticket
         conversation = await self.screen.conversation(visitor, conversation_id)
         if conversation is None:
-            return
+            return {}
         frame = await self.screen.frame(visitor, conversation)
-        # A turn that this tab shows tells of itself.
-        if not tab.holds(ticket) or tab.is_streaming:
-            return
-        if self.turns.is_at_work(conversation):
-            async for updates in self.turns.follow(visitor, tab, conversation):
-                yield updates
-        else:
-            yield {**frame, self.screen.panels.chat.thread: self.screen.thread(visitor, conversation)}
+        if not tab.holds(ticket):
+            return {}
+        return {**frame, self.screen.panels.chat.thread: self.screen.thread(visitor, conversation)}
 
     async def opened(self, visitor: Visitor, conversation: Conversation | None, *, has_chips: bool = True) -> Updates:
         """Return the screen with a conversation and its chips, or with a new one."""
@@ -253,9 +251,3 @@ class Clicks:
             return {}
         view, roles = self.screen.view(visitor, context.conversation_id), chosen_roles(context.roles, choice)
         return self.screen.context(view, context.editing, context.references, roles)
-
-
-async def _nothing() -> AsyncIterator[Updates]:
-    nothing: tuple[Updates, ...] = ()
-    for updates in nothing:
-        yield updates

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -22,7 +22,6 @@ from webui.roles import read_roles
 from webui.screen import Screen, Updates
 from webui.sessions import Visitor
 from webui.tabs import Tab
-from webui.turns import Turns
 
 _QUIET: dict[str, Any] = {"show_progress": "hidden", "show_progress_on": [], "api_visibility": "private"}
 _AT_ONCE = 64
@@ -60,26 +59,25 @@ class GalleryActs:
 
     screen: Screen
 
-    async def answer(self, visitor: Visitor, tab: Tab, click: GalleryClick, at: At) -> AsyncIterator[Updates]:
-        """Yield what the click changes; what cannot be done is told in one sentence, and changes nothing."""
+    async def answer(self, visitor: Visitor, tab: Tab, click: GalleryClick, at: At) -> Updates:
+        """Return what the click changes; what cannot be done is told in one sentence, and changes nothing."""
         try:
             items = await self._items(visitor, click)
             if not items:
                 gr.Warning(visitor.words("gallery.gone"))
-                return
+                return {}
             if click.act == "reference":
-                yield await self._referred(visitor, tab, items, at)
-                return
+                return await self._referred(visitor, tab, items, at)
             conversation = await self.screen.studio().conversations.get(items[0].conversation_id, visitor.owner)
             shown = self._shown(visitor, conversation, [item.picture.handle for item in items])
         except AivistaError as error:
             gr.Warning(visitor.words.error(error.info))
-            return
+            return {}
         if conversation.id == at.conversation_id:
-            yield shown
-            return
-        async for updates in self._opened(visitor, tab, conversation, shown):
-            yield updates
+            return shown
+        tab.take_over()
+        chips = self.screen.chips_of(visitor, conversation)
+        return {**await self.screen.opened(visitor, conversation), **chips, **shown}
 
     async def _items(self, visitor: Visitor, click: GalleryClick) -> tuple[GalleryItem, ...]:
         """Return the pictures of the click; none when one of them is not there, or not the visitor's."""
@@ -96,18 +94,6 @@ class GalleryActs:
             return {self.screen.panels.canvas: canvas_html(view, conversation, first)}
         before, after = sorted((first, others[0]), key=lambda one: one.created_at)
         return {self.screen.panels.canvas: compare_html(view, conversation, before, after)}
-
-    async def _opened(
-        self, visitor: Visitor, tab: Tab, conversation: Conversation, shown: Updates
-    ) -> AsyncIterator[Updates]:
-        """Yield the screen with another conversation open, and its picture, and follow its turn if one is at work."""
-        tab.take_over()
-        chips = self.screen.chips_of(visitor, conversation)
-        yield {**await self.screen.opened(visitor, conversation), **chips, **shown}
-        turns = Turns(self.screen)
-        if turns.is_at_work(conversation):
-            async for updates in turns.follow(visitor, tab, conversation):
-                yield updates
 
     async def _referred(self, visitor: Visitor, tab: Tab, items: Sequence[GalleryItem], at: At) -> Updates:
         """Return the composer with the pictures as references, in a new conversation unless all are of the open one."""
@@ -151,15 +137,13 @@ def wire_gallery(screen: Screen, gallery: GalleryPanel, tab: gr.State) -> None:
         editing: str,
         references: str,
         roles: str,
-    ) -> AsyncIterator[Updates]:
+    ) -> Updates:
         click = read_gallery_click(event._data)
         if click is None:
-            return
+            return screen.nothing()
         named = read_references(references)
         at = At(conversation, editing, named, read_roles(roles, named), message)
-        async for updates in acts.answer(screen.sessions.visitor(request), tab, click, at):
-            yield updates or screen.nothing()
-        yield screen.nothing()
+        return await acts.answer(screen.sessions.visitor(request), tab, click, at) or screen.nothing()
 
     gallery.bus.click(
         act,

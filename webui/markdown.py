@@ -1,8 +1,7 @@
 """Markdown of people and models as HTML that cannot do anything: no live tag, no foreign picture, no hidden address.
 
-The page's own Markdown (Gradio's) draws fenced `mermaid` as live HTML and reads formulas before code, so it is given no
-Markdown: only tags that are written here, with every character of the text that could mean something to it encoded.
-Each top-level block is one line, which it keeps while a stream goes on below. Formulas alone are left to it.
+Only tags that are written here come of it, and every character of the text is escaped. Formulas become MathML, code is
+coloured by Pygments.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache, partial
-from html import escape
+from html import escape, unescape
 from typing import TYPE_CHECKING
 from unicodedata import category, east_asian_width
 from urllib.parse import urlsplit
@@ -18,6 +17,8 @@ from urllib.parse import urlsplit
 from agent import Source, urls_in
 
 if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
     from markdown_it import MarkdownIt
     from markdown_it.rules_inline import StateInline
     from markdown_it.rules_inline.state_inline import Scanned
@@ -29,6 +30,9 @@ _MOST_LINES = 1000
 # Of some signs a text can have so many that looking for their partners would take long: then they are letters.
 _MOST_SIGNS = {"[": (300, ("link", "image")), "*_~": (1000, ("emphasis", "strikethrough"))}
 _MOST_CELLS = 2000
+_LINE_BREAK = "\n"
+_MOST_COLOURED = 4000
+_COLOURED = frozenset("ksc")
 
 _FOOTNOTE = re.compile(r"(?<![\w\]\\])((?:\[\d{1,2}(?:, ?\d{1,2})*\])+)(?![(:\[])")
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -38,23 +42,26 @@ _INVISIBLE = re.compile(
 _TASK = re.compile(r"\[([ xX])\]\s+")
 _LANGUAGE = re.compile(r"[\w+#.-]{1,20}", re.ASCII)
 _FORMULAS = (("$$", "$$"), ("\\[", "\\]"), ("\\(", "\\)"))
-# What begins a formula, or stands for one, in the eyes of the page.
-_ENCODED = str.maketrans({"$": "&#36;", "\\": "&#92;", "%": "&#37;", "\n": "&#10;"})
-_LINK_ATTRIBUTES = 'target="_blank" rel="noopener noreferrer"'
-# As the page writes it beside code of its own: it copies what stands beside the button.
-_COPY = (
-    '<button title="copy" class="copy_code_button"><span class="copy-text"></span><span class="check"></span></button>'
+_LONGEST_FORMULA = 1000
+# What may come of a formula; the library also writes links, styles and whatever stands in `\text{}` as it is.
+_MATH_TAGS = re.compile(
+    "math|m(row|i|n|o|s|text|space|frac|sqrt|root|sub|sup|subsup|under|over|underover|table|tr|td|style|padded|phantom)"
 )
+_MATH_ATTRIBUTES = re.compile(
+    "accent|columnalign|display|displaystyle|fence|form|linethickness|mathvariant|maxsize|minsize|movablelimits"
+    "|scriptlevel|separator|stretchy|width"
+)
+_LINK_ATTRIBUTES = 'target="_blank" rel="noopener noreferrer"'
 
 
-def markdown_html(text: str, sources: Sequence[Source] = ()) -> str:
-    """Return Markdown as HTML, a line for each block: every picture as the text `[image: host]`, every link's whole
+def markdown_html(text: str, sources: Sequence[Source] = (), copy: str = "") -> str:
+    """Return Markdown as HTML: every picture as the text `[image: host]`, every link's whole
     address in sight, every HTML tag spelled out, code of whatever kind as code; `[2]` leads to the second of the
-    sources.
+    sources. Beside code is a button to copy it, named `copy`.
 
     Invisible characters that could hide or reorder words are dropped.
     """
-    return _html(text, tuple(sources))
+    return _html(text, tuple(sources), copy)
 
 
 def own_words_html(text: str) -> str:
@@ -63,16 +70,16 @@ def own_words_html(text: str) -> str:
     Lines and spaces are kept by the page's styles.
     """
     text = _INVISIBLE.sub("", text).strip("\r\n").rstrip()
-    written = _encoded(text) if len(text) > MOST_FORMATTED_CHARACTERS else _with_links(text)
+    written = escape(text) if len(text) > MOST_FORMATTED_CHARACTERS else _with_links(text)
     return f'<p class="own" dir="auto">{written}</p>'
 
 
 @lru_cache(maxsize=256)
-def _html(text: str, sources: tuple[Source, ...]) -> str:
+def _html(text: str, sources: tuple[Source, ...], copy: str) -> str:
     text = _INVISIBLE.sub("", text)
     if len(text) > MOST_FORMATTED_CHARACTERS or text.count("\n") > _MOST_LINES:
-        return f"<p>{_encoded(text.strip()).replace('&#10;', '<br>')}</p>"
-    return "\n\n".join(_Writer(sources).blocks(_parser(_too_many(text)).parse(text)))
+        return f"<p>{escape(text.strip()).replace(_LINE_BREAK, '<br>')}</p>"
+    return _Writer(sources, copy).blocks(_parser(_too_many(text)).parse(text))
 
 
 def _too_many(text: str) -> tuple[str, ...]:
@@ -158,7 +165,8 @@ def _formula(state: StateInline, silent: bool) -> bool:
         if ends <= begins or not inner.strip() or any(sign in inner for pair in _FORMULAS for sign in pair):
             return False
         if not silent:
-            state.push("formula", "", 0).content = f"{opening}{escape(' '.join(inner.split()))}{closing}"
+            token = state.push("formula", "", 0)
+            token.content, token.markup = inner, opening
         state.pos = ends + len(closing)
         return True
     return False
@@ -167,27 +175,21 @@ def _formula(state: StateInline, silent: bool) -> bool:
 class _Writer:
     """Writes tokens as HTML."""
 
-    def __init__(self, sources: Sequence[Source]) -> None:
+    def __init__(self, sources: Sequence[Source], copy: str) -> None:
         self._sources = sources
+        self._copy = copy
 
-    def blocks(self, tokens: Sequence[Token]) -> list[str]:
-        """Return each top-level block as one line."""
-        found: list[str] = []
-        line = ""
+    def blocks(self, tokens: Sequence[Token]) -> str:
+        """Return the blocks."""
         _mark_tasks(tokens)
-        for token in tokens:
-            line += self._block(token)
-            if token.level == 0 and token.nesting != 1:
-                found.append(line)
-                line = ""
-        return [one for one in found if one]
+        return "".join(map(self._block, tokens))
 
     def _block(self, token: Token) -> str:
         match token.type:
             case "inline":
                 return self._inline(token.children or [])
             case "fence" | "code_block":
-                return _code_block(token)
+                return _code_block(token, self._copy)
             case "hr":
                 return "<hr>"
             case "paragraph_open" | "paragraph_close" if token.hidden:
@@ -214,20 +216,20 @@ class _Writer:
     def _word(self, token: Token, *, is_in_link: bool) -> str:
         match token.type:
             case "text":
-                return _encoded(token.content) if is_in_link else self._text(token.content)
+                return escape(token.content) if is_in_link else self._text(token.content)
             case "code_inline":
-                return f"<code>{_encoded(token.content)}</code>"
+                return f"<code>{escape(token.content)}</code>"
             case "image":
                 address = str(token.attrs.get("src", ""))
-                return _encoded(f"[image: {_host(address) or token.content or '?'}]")
+                return escape(f"[image: {_host(address) or token.content or '?'}]")
             case "softbreak" | "hardbreak":
                 return "<br>"
             case "formula":
-                return token.content
+                return _math(token.content, is_block=token.markup in ("$$", "\\["))
             case _ if token.tag:
                 return _tag(token)
             case _:
-                return _encoded(token.content)
+                return escape(token.content)
 
     def _text(self, text: str) -> str:
         return _replaced(text, _FOOTNOTE, lambda marks: _footnotes(marks, self._sources), _with_links)
@@ -252,8 +254,29 @@ def _replaced(text: str, pattern: re.Pattern[str], found: Callable[[str], str], 
     return "".join([*pieces, between(text[at:])])
 
 
-def _encoded(text: str) -> str:
-    return escape(text).translate(_ENCODED)
+@lru_cache(maxsize=256)
+def _math(formula: str, *, is_block: bool) -> str:
+    """Return a formula as MathML, or as code where it is none."""
+    # It takes a tenth of a second to import, and few answers hold a formula.
+    from latex2mathml.converter import convert_to_element
+
+    try:
+        if len(formula) > _LONGEST_FORMULA:
+            raise ValueError("too long")
+        return _math_html(convert_to_element(formula, display="block" if is_block else "inline"))
+    except (Exception, RecursionError):
+        # Whatever a model writes there, its words are shown; the library raises many kinds of errors.
+        return f"<code>{escape(formula.strip())}</code>"
+
+
+def _math_html(element: Element) -> str:
+    if not _MATH_TAGS.fullmatch(element.tag):
+        raise ValueError(element.tag)
+    known = {name: value for name, value in element.attrib.items() if _MATH_ATTRIBUTES.fullmatch(name)}
+    attributes = "".join(f' {name}="{escape(value)}"' for name, value in known.items())
+    # The library writes signs as entities.
+    inside = escape(unescape(element.text or "")) + "".join(map(_math_html, element))
+    return f"<{element.tag}{attributes}>{inside}</{element.tag}>"
 
 
 def _tag(token: Token) -> str:
@@ -269,15 +292,33 @@ def _tag(token: Token) -> str:
     return f"<{token.tag}{attributes}>"
 
 
-def _code_block(token: Token) -> str:
+def _code_block(token: Token, copy: str) -> str:
     language = _LANGUAGE.match(token.info.strip())
     named = f' class="language-{language[0]}"' if language else ""
-    return f'<div class="code_wrap">{_COPY}<pre><code{named}>{_encoded(token.content)}</code></pre></div>'
+    code = _coloured(token.content, language[0] if language else "")
+    button = f'<button type="button" class="copy-code" aria-label="{escape(copy)}" title="{escape(copy)}"></button>'
+    return f'<div class="code">{button}<pre tabindex="0"><code{named}>{code}</code></pre></div>'
+
+
+@lru_cache(maxsize=256)
+def _coloured(code: str, language: str) -> str:
+    """Return code with its words marked by kind (`k` keyword, `s` string, `c` comment), where Pygments knows it."""
+    if not language or len(code) > _MOST_COLOURED:
+        return escape(code)
+    from pygments import lexers, token, util  # type: ignore[import-untyped]  # it has no types of its own
+
+    try:
+        # It would take away empty lines at the ends.
+        lexer = lexers.get_lexer_by_name(language, stripnl=False, ensurenl=False)
+    except util.ClassNotFound:
+        return escape(code)
+    pieces = ((token.STANDARD_TYPES.get(kind, "")[:1], escape(words)) for kind, words in lexer.get_tokens(code))
+    return "".join(f'<span class="{kind}">{words}</span>' if kind in _COLOURED else words for kind, words in pieces)
 
 
 def _link(address: str, label: str) -> str:
     """Return a link with its whole address in sight: what a model has learnt must not leave in one nobody reads."""
-    shown = _encoded(address)
+    shown = escape(address)
     if not address.startswith(("http://", "https://")):
         return f"{label} ({shown})" if address and label != shown else label
     anchor = f'<a href="{shown}" {_LINK_ATTRIBUTES}>{shown}</a>'
@@ -290,18 +331,18 @@ def _with_links(text: str) -> str:
         begins = text.find(url, at)
         if begins < 0:
             continue
-        pieces += [_encoded(text[at:begins]), _link(url, "")]
+        pieces += [escape(text[at:begins]), _link(url, "")]
         at = begins + len(url)
-    return "".join([*pieces, _encoded(text[at:])])
+    return "".join([*pieces, escape(text[at:])])
 
 
 def _footnotes(marks: str, sources: Sequence[Source]) -> str:
     numbers = [int(one) for one in re.findall(r"\d+", marks)]
     known = [one for one in numbers if 0 < one <= len(sources) and sources[one - 1].url.startswith(("http:", "https:"))]
     if len(known) < len(numbers):
-        return _encoded(marks)
+        return escape(marks)
     links = (
-        f'<a href="{_encoded(sources[one - 1].url)}" {_LINK_ATTRIBUTES}>{str(one).translate(_RAISED)}</a>'
+        f'<a href="{escape(sources[one - 1].url)}" {_LINK_ATTRIBUTES}>{str(one).translate(_RAISED)}</a>'
         for one in known
     )
     return "\u2009".join(links)

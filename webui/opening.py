@@ -5,7 +5,7 @@ It stands in the page when that comes, where `webui.page_fill` could write it th
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,7 @@ from gradio.blocks import Block
 from agent import Conversation
 from webui.clicks import Clicks
 from webui.features.conversations import first_rows
+from webui.panels.chat import TURNS_AT_ONCE, earlier_html, log_html, newest
 from webui.panels.composer import Chosen
 from webui.screen import Screen, Updates
 from webui.sessions import Visitor
@@ -55,37 +56,31 @@ class Opening:
         return found if found is not None or name == NEW else await self.screen.newest(visitor)
 
     async def written(self, visitor: Visitor, name: str) -> Updates | None:
-        """Return all that stands in a page that comes filled, or None where it has to ask.
-
-        That is so while a turn is at work, which the page must follow, and for one whose cookie is yet to come.
-        """
+        """Return all that stands in a page that comes filled, or None where it has to ask, without a cookie yet."""
         if self.screen.sessions.is_shared and visitor.token is None:
             return None
         conversation = await self.asked(visitor, name)
-        clicks = self._clicks
-        if conversation is not None and clicks.turns.is_at_work(conversation):
-            return None
-        opened = await clicks.opened(visitor, conversation)
+        opened = await self._clicks.opened(visitor, conversation)
+        chat, articles = self.screen.panels.chat, self.screen.articles(visitor, conversation)
+        # What comes with the page needs no script to be seen.
+        earlier = earlier_html(visitor.words) if len(articles) > TURNS_AT_ONCE else ""
+        is_live = self.screen.at_work(conversation) is not None
+        opened |= {chat.thread: "", chat.log: log_html(newest(articles), earlier, is_live=is_live)}
         return {**await self._around(visitor), **opened, self.filled: _seal(visitor, conversation)}
 
-    async def fill(self, visitor: Visitor, tab: Tab, name: str, sealed: str) -> AsyncIterator[Updates]:
-        """Yield what the page lacks: nothing where it came filled, and nothing has changed since. A page that asked
+    async def fill(self, visitor: Visitor, tab: Tab, name: str, sealed: str) -> Updates:
+        """Return what the page lacks: nothing where it came filled, and nothing has changed since. A page that asked
         again, because the first answer took too long, is not filled twice: by now its person may be elsewhere."""
         if tab.is_filled:
-            yield self.screen.nothing()
-            return
-        conversation, clicks = await self.asked(visitor, name), self._clicks
+            return self.screen.nothing()
+        conversation = await self.asked(visitor, name)
         # One in which something was done already shows that, and must not be taken back.
-        is_whole = bool(sealed) and (tab.ticket > 0 or sealed == _seal(visitor, conversation))
-        if not is_whole or (tab.ticket == 0 and conversation and clicks.turns.is_at_work(conversation)):
-            # In one stroke: each one more is drawn, and waited for, by itself.
-            first = await self._around(visitor)
-            async for updates in clicks.open(visitor, tab, conversation.id if conversation else ""):
-                tab.is_filled = True
-                whole = {**first, **updates}
-                yield _unlike_built(whole) if first and not sealed else whole
-                first = {}
-        yield self.screen.nothing()
+        if sealed and (tab.ticket > 0 or sealed == _seal(visitor, conversation)):
+            return self.screen.nothing()
+        # In one stroke: each one more is drawn, and waited for, by itself.
+        whole = {**await self._around(visitor), **await self._clicks.opened(visitor, conversation)}
+        tab.is_filled = True
+        return whole if sealed else _unlike_built(whole)
 
     def _said(self, words: Words) -> Updates:
         if words.language not in self._in_language:
@@ -115,11 +110,9 @@ class Opening:
 def wire_opening(page: gr.Blocks, opening: Opening, tab: gr.State, again: gr.Button) -> None:
     """Fill the page when it is opened, where it did not come filled, and when its script asks `again` for that."""
 
-    async def load(request: gr.Request, tab: Tab, filled: str) -> AsyncIterator[Updates]:
+    async def load(request: gr.Request, tab: Tab, filled: str) -> Updates:
         visitor = opening.screen.sessions.visitor(request)
-        name = str(request.query_params.get("c") or "")
-        async for updates in opening.fill(visitor, tab, name, filled):
-            yield updates
+        return await opening.fill(visitor, tab, str(request.query_params.get("c") or ""), filled)
 
     inputs: dict[str, Block] = {"tab": tab, "filled": opening.filled}
     for ask in (page.load, again.click):

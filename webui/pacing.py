@@ -11,14 +11,6 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 PAGE_INTERVAL_S = 1 / 12
-# Up to so many blocks an update is a matter of milliseconds to the page.
-_BLOCKS_AT_FULL_PACE = 150
-
-
-def page_interval_s(blocks: int) -> float:
-    """Return how far apart the updates of a thread of so many blocks are: the page goes through all of them each time,
-    and must have time for the person's keys in between."""
-    return PAGE_INTERVAL_S * max(1.0, blocks / _BLOCKS_AT_FULL_PACE)
 
 
 @dataclass

@@ -15,7 +15,7 @@ import gradio as gr
 from agent import AivistaError, Catalogue, ErrorCode, ErrorInfo, Studio
 from webui.api.gradio_chat import add_chat_endpoint
 from webui.branches import wire_branches
-from webui.clicks import Clicks, Context, read_click, read_references
+from webui.clicks import Clicks, Context, Held, read_click, read_references
 from webui.draft_wiring import wire_drafts
 from webui.gallery_wiring import wire_gallery
 from webui.model_limits import BUS
@@ -202,16 +202,16 @@ def _wire_turns(screen: Screen, tab: gr.State) -> None:
         mask: str,
         expand: str,
         **chips: Any,
-    ) -> AsyncIterator[Updates]:
+    ) -> Updates:
         visitor, named = screen.sessions.visitor(request), read_references(references)
         chosen, fields = Chosen.from_chips(chips), Fields(mask or "", expand or "")
         given = read_roles(roles, named)
         request_id = request.headers.get("x-aivista-request", "")[:_LONGEST_REQUEST_ID] or None
         seen = request.headers.get("x-aivista-seen", "")[:_LONGEST_REQUEST_ID]
-        async for updates in turns.send(
+        sent = await turns.send(
             visitor, tab, message, chosen, conversation, editing, named, fields, given, request_id, seen
-        ):
-            yield updates
+        )
+        return sent or screen.nothing()
 
     sent = composer.message.submit(
         send,
@@ -278,16 +278,18 @@ def _wire_clicks(bus: gr.HTML, screen: Screen, tab: gr.State) -> None:
         editing: str,
         references: str,
         roles: str,
+        message: dict[str, Any] | None,
+        mask: str,
+        expand: str,
         **chips: Any,
-    ) -> AsyncIterator[Updates]:
+    ) -> Updates:
         click = read_click(event._data)
         if click is None:
-            return
+            return screen.nothing()
         named = read_references(references)
-        context = Context(conversation, editing, named, read_roles(roles, named), Chosen.from_chips(chips))
-        async for updates in clicks.answer(screen.sessions.visitor(request), tab, click, context):
-            yield updates or screen.nothing()
-        yield screen.nothing()
+        held = Held(message, Fields(mask or "", expand or ""))
+        context = Context(conversation, editing, named, read_roles(roles, named), Chosen.from_chips(chips), held)
+        return await clicks.answer(screen.sessions.visitor(request), tab, click, context) or screen.nothing()
 
     bus.click(
         act,
@@ -299,6 +301,9 @@ def _wire_clicks(bus: gr.HTML, screen: Screen, tab: gr.State) -> None:
             "editing": composer.editing,
             "references": composer.references,
             "roles": composer.roles,
+            "message": composer.message,
+            "mask": composer.mask,
+            "expand": composer.expand,
             **composer.settings,
         },
         concurrency_limit=TURNS_AT_ONCE,

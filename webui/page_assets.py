@@ -27,8 +27,8 @@ STYLES = (
         "frame",
         "controls",
         "features/conversations/conversations",
-        "thread",
-        "markdown",
+        "features/thread/thread",
+        "features/thread/markdown",
         "cards",
         "composer",
         "stage",
@@ -38,7 +38,7 @@ STYLES = (
     *("shell/shell", "features/styles/styles", "painter", "compare", "sheet", "tabs", "branches", "spend", "gallery"),
     *("recipes", "features/tree/tree", "files", "trace", "features/shortcuts/shortcuts", "account", "waiting"),
     *("key", "refusal"),
-    *("aids", "features/prompts/prompts", "features/suggestions/suggestions", "drop", "long_thread"),
+    *("aids", "features/prompts/prompts", "features/suggestions/suggestions", "drop"),
     *("touch", "viewer", "print"),
 )
 # Of these Gradio itself reads what the first one says, before it draws anything.
@@ -61,7 +61,6 @@ SCRIPTS = (
     *(
         "cards",
         "consent",
-        "answer_copy",
         "features/styles/styles",
         "features/settings/settings",
         "painter_pixels",
@@ -70,10 +69,10 @@ SCRIPTS = (
         "painter_draft",
         "painter_drop",
     ),
-    *("compare", "adjust", "sheet", "tabs", "viewer", "thread_place", "told"),
+    *("compare", "adjust", "sheet", "tabs", "viewer", "features/thread/thread", "told"),
     *("gallery", "gallery_chosen", "gallery_drawn", "features/conversations/conversations", "branches"),
     *("recipes", "features/tree/tree", "files_editor", "files", "files_tree", "files_moves", "trace"),
-    *("recall", "cost", "models", "studio", "history", "newest", "lost"),
+    *("recall", "cost", "models", "studio", "history", "lost"),
 )
 _FOREVER = "public, max-age=31536000, immutable"
 # Gradio draws at once what it has: without its styles nothing of it is shown. A page whose styles never come is shown

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +23,6 @@ from agent import (
     Value,
 )
 from webui.clicks import Clicks
-from webui.live import LiveTurn
 from webui.panels import recipes as panel
 from webui.panels.composer import AUTO, Chosen
 from webui.panels.recipes import RecipesPanel
@@ -32,7 +31,6 @@ from webui.recipes import MAX_FOUND_CHARACTERS, chosen_as, read_told
 from webui.redrawing import thread
 from webui.screen import Screen, Updates
 from webui.sessions import Visitor
-from webui.streams import Stream, Streams
 from webui.tabs import Tab
 from webui.turns import Turns
 
@@ -82,84 +80,75 @@ class Recipes:
     screen: Screen
     panel: RecipesPanel
 
-    async def answer(self, visitor: Visitor, tab: Tab, click: RecipeClick, at: At) -> AsyncIterator[Updates]:
-        """Yield what the click changes; unknown acts change nothing, what cannot be done is told in a sentence."""
+    async def answer(self, visitor: Visitor, tab: Tab, click: RecipeClick, at: At) -> Updates:
+        """Return what the click changes; unknown acts change nothing, what cannot be done is told in a sentence."""
         try:
             if click.told:
-                async for updates in self._of_file(visitor, tab, click.act, read_told(click.told), at):
-                    yield updates
-            else:
-                async for updates in self._of_receipt(visitor, tab, click, at):
-                    yield updates
+                return await self._of_file(visitor, tab, click.act, read_told(click.told), at)
+            return await self._of_receipt(visitor, tab, click, at)
         except AivistaError as error:
             gr.Warning(visitor.words.error(error.info))
+            return {}
 
-    async def _of_file(
-        self, visitor: Visitor, tab: Tab, act: str, found: FoundRecipe, at: At
-    ) -> AsyncIterator[Updates]:
-        """Yield what a click on the card does with what a file says."""
+    async def _of_file(self, visitor: Visitor, tab: Tab, act: str, found: FoundRecipe, at: At) -> Updates:
+        """Return what a click on the card does with what a file says."""
         match act, found:
             case "found", _:
                 known = isinstance(found, Recipe) and await self._known(visitor, found) is not None
-                yield {self.panel.card: panel.card_html(visitor.words, found, is_known=known)}
+                return {self.panel.card: panel.card_html(visitor.words, found, is_known=known)}
             case "read", Recipe() | ForeignRecipe():
-                yield {self.screen.panels.canvas: panel.recipe_html(visitor.words, found)}
+                return {self.screen.panels.canvas: panel.recipe_html(visitor.words, found)}
             case "restore", Recipe():
                 chosen = chosen_as(found.settings, found, at.chosen)
                 # A single file is the one that says so: it was brought for what it says.
                 files = at.files if len(at.files) > 1 else []
-                yield self._in_composer(visitor, chosen, found.words or found.prompt, files)
+                return self._in_composer(visitor, chosen, found.words or found.prompt, files)
             case "take_prompt", ForeignRecipe():
                 files = at.files if len(at.files) > 1 else []
-                yield {self.screen.panels.composer.message: gr.update(value={"text": found.prompt, "files": files})}
+                return {self.screen.panels.composer.message: gr.update(value={"text": found.prompt, "files": files})}
             case "branch", Recipe():
-                async for updates in self._branch(visitor, tab, found, at):
-                    yield updates
+                return await self._branch(visitor, tab, found, at)
             case _:
-                return
+                return {}
 
     async def _known(self, visitor: Visitor, recipe: Recipe) -> tuple[str, str] | None:
         return await self.screen.studio().recipes.find(visitor.owner, recipe)
 
-    async def _branch(self, visitor: Visitor, tab: Tab, recipe: Recipe, at: At) -> AsyncIterator[Updates]:
+    async def _branch(self, visitor: Visitor, tab: Tab, recipe: Recipe, at: At) -> Updates:
         """Go on from the picture where it is known, else from the file itself, with what it was made from in words."""
         box, known = self.screen.panels.composer.message, await self._known(visitor, recipe)
         if known is None:
             said = visitor.words("recipe.branch_said", words=" ".join((recipe.words or recipe.prompt).split())[:500])
             has_words = bool(recipe.words or recipe.prompt) and not at.text.strip()
-            yield {box: gr.update(value={"text": said, "files": at.files}) if has_words else gr.skip()}
-            return
+            return {box: gr.update(value={"text": said, "files": at.files}) if has_words else gr.skip()}
         conversation_id, handle = known
-        async for updates in Clicks(self.screen, Turns(self.screen)).open(visitor, tab, conversation_id):
-            view = self.screen.view(visitor, conversation_id)
-            if self.screen.panels.composer.context in updates:
-                files = at.files if len(at.files) > 1 else []
-                marked = self.screen.context(view, handle, ())
-                updates = {**updates, **marked, box: gr.update(value={"text": at.text, "files": files})}
-            yield updates
+        opened = await Clicks(self.screen, Turns(self.screen)).open(visitor, tab, conversation_id)
+        marked = self.screen.context(self.screen.view(visitor, conversation_id), handle, ())
+        files = at.files if len(at.files) > 1 else []
+        return {**opened, **marked, box: gr.update(value={"text": at.text, "files": files})}
 
-    async def _of_receipt(self, visitor: Visitor, tab: Tab, click: RecipeClick, at: At) -> AsyncIterator[Updates]:
-        """Yield what a button of a receipt does."""
+    async def _of_receipt(self, visitor: Visitor, tab: Tab, click: RecipeClick, at: At) -> Updates:
+        """Return what a button of a receipt does."""
         conversation = await self.screen.conversation(visitor, at.conversation_id)
         if conversation is None or click.act not in ("reuse", "keep", "other_model", "upscale"):
-            return
+            return {}
         picture = conversation.picture(click.arg)
         receipt = picture.receipt
         if receipt is None:
-            return
+            return {}
         if click.act == "keep":
             await self.screen.studio().recipes.keep_shortfall(conversation.id, picture.handle, visitor.owner)
-            yield thread(self.screen, visitor, await self.screen.conversation(visitor, conversation.id) or conversation)
-        elif click.act == "upscale":
-            async for updates in self._enlarge(visitor, tab, conversation, picture, at):
-                yield updates
-        else:
-            turn = await self.screen.studio().recipes.turn_of(conversation.id, picture.handle, visitor.owner)
-            if turn is not None and click.act == "reuse":
-                yield self._in_composer(visitor, chosen_as(turn.settings, None, at.chosen), turn.text, at.files)
-            elif turn is not None:
-                async for updates in self._with_other_model(visitor, tab, conversation, turn, receipt):
-                    yield updates
+            return thread(
+                self.screen, visitor, await self.screen.conversation(visitor, conversation.id) or conversation
+            )
+        if click.act == "upscale":
+            return await self._enlarge(visitor, tab, conversation, picture, at)
+        turn = await self.screen.studio().recipes.turn_of(conversation.id, picture.handle, visitor.owner)
+        if turn is None:
+            return {}
+        if click.act == "reuse":
+            return self._in_composer(visitor, chosen_as(turn.settings, None, at.chosen), turn.text, at.files)
+        return await self._with_other_model(visitor, tab, conversation, turn, receipt)
 
     def _in_composer(self, visitor: Visitor, chosen: Chosen, text: str, files: Sequence[Any]) -> Updates:
         """Return the chips as chosen, as far as the models in use obey, and the words in the box."""
@@ -170,9 +159,9 @@ class Recipes:
         updates[composer.confirm] |= {"value": chosen.confirm}
         return {**updates, composer.message: gr.update(value={"text": text, "files": list(files)})}
 
-    def _enlarge(
+    async def _enlarge(
         self, visitor: Visitor, tab: Tab, conversation: Conversation, picture: Picture, at: At
-    ) -> AsyncIterator[Updates]:
+    ) -> Updates:
         """Have the picture painted again at the size that was asked; a sketch is enlarged as it is."""
         receipt, words = picture.receipt, visitor.words
         offer = repainter(self.screen.offers(visitor), receipt) if receipt else None
@@ -186,15 +175,15 @@ class Recipes:
         elif pixels is not None:
             chosen = chosen.model_copy(update={"resolution": AUTO, "aspect_ratio": AUTO})
             said = words("receipt.enlarge_said", width=pixels[0], height=pixels[1])
-        return Turns(self.screen).say(visitor, tab, conversation.id, said, picture.handle, chosen)
+        return await Turns(self.screen).say(visitor, tab, conversation.id, said, picture.handle, chosen)
 
     async def _with_other_model(
         self, visitor: Visitor, tab: Tab, conversation: Conversation, turn: Turn, receipt: Receipt
-    ) -> AsyncIterator[Updates]:
+    ) -> Updates:
         """Send the turn's words once more, on the same pictures, to the image model that did not paint it."""
         others = [one for one in self.screen.offers(visitor) if one.label != receipt.model_label]
         if not others:
-            return
+            return {}
         offer = others[0]
         settings = turn.settings.model_copy(
             update={
@@ -203,12 +192,7 @@ class Recipes:
                 "resolution": _obeyed(turn.settings.resolution, offer.resolutions),
             }
         )
-        request = _same_wish(turn, settings)
-        live = LiveTurn(request.text, request.marked)
-        key = self.screen.sessions.key(visitor)
-        events = self.screen.studio().run_turn(conversation.id, request, owner=visitor.owner, key=key)
-        async for updates in Streams(self.screen).show(visitor, tab, Stream(conversation, live, events)):
-            yield updates
+        return await Turns(self.screen).begin(visitor, tab, conversation, _same_wish(turn, settings))
 
 
 def _obeyed(value: str | None, offered: Sequence[str]) -> str | None:
@@ -235,14 +219,12 @@ def wire_recipes(screen: Screen, recipes: RecipesPanel, tab: gr.State) -> None:
         message: dict[str, Any] | None,
         conversation: str,
         **chips: Any,
-    ) -> AsyncIterator[Updates]:
+    ) -> Updates:
         click = read_recipe_click(event._data)
         if click is None:
-            return
+            return screen.nothing()
         at = At(conversation, message, Chosen.model_validate(chips))
-        async for updates in answering.answer(screen.sessions.visitor(request), tab, click, at):
-            yield updates or screen.nothing()
-        yield screen.nothing()
+        return await answering.answer(screen.sessions.visitor(request), tab, click, at) or screen.nothing()
 
     recipes.bus.click(
         act,

@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import gradio as gr
-
 from agent import NO_PICTURE, Conversation, ReferenceRole
 from webui.panels.canvas import empty_canvas_html
-from webui.panels.chat import to_messages
-from webui.render import render_conversation
 from webui.screen import Screen, Updates
 from webui.sessions import Visitor
 
@@ -26,11 +22,8 @@ class OnPage:
 
 
 def thread(screen: Screen, visitor: Visitor, conversation: Conversation) -> Updates:
-    """Return the thread; while a turn is at work, its own stream shows it."""
-    shown = screen.panels.chat.thread
-    if screen.running_turn(conversation):
-        return {shown: gr.skip()}
-    return {shown: to_messages(render_conversation(screen.view(visitor, conversation.id), conversation))}
+    """Return the thread."""
+    return {screen.panels.chat.thread: screen.thread(visitor, conversation)}
 
 
 async def redrawn(screen: Screen, visitor: Visitor, conversation_id: str, on_page: OnPage) -> Updates:

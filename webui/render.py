@@ -1,11 +1,12 @@
-"""Pure: what a turn shows. Events and stored components become the blocks of the thread, without Gradio."""
+"""What a turn shows. Events and stored components become the HTML of the thread; nothing is asked and nothing kept."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from html import escape
-from typing import Literal, TypeAlias, assert_never
+from typing import Literal, NamedTuple, TypeAlias, assert_never
 
 from agent import (
     ActionPanel,
@@ -47,29 +48,66 @@ from webui.plan_cards import closed_plan, open_plan
 from webui.questions import asked, target_sentence
 from webui.receipts import folded_receipt
 from webui.review_cards import earlier_attempts, folded_review
+from webui.shell.patches import Patch
 from webui.step_lines import live_line, steps
 from webui.thumbnails import thread_picture
 
 Role: TypeAlias = Literal["user", "assistant"]
+# The turn that is not on record yet: its place in the page has this name.
+UNRECORDED = "now"
 
 
-@dataclass(frozen=True)
-class Prose:
-    """Words of people and models, as HTML that can do nothing (`webui.markdown`)."""
-
-    role: Role
-    text: str
-
-
-@dataclass(frozen=True)
-class Card:
-    """A trusted piece of HTML of ours."""
+class Block(NamedTuple):
+    """A piece of a turn: HTML of ours. Where `name` is empty, it is told from others by its place."""
 
     role: Role
     html: str
+    name: str = ""
 
 
-Block: TypeAlias = Prose | Card
+class Article(NamedTuple):
+    """A turn as an element of the thread: what the person said, and by its id each of the agent's blocks."""
+
+    id: str
+    said: str
+    told: dict[str, str]
+
+    @property
+    def html(self) -> str:
+        """The element. `data-is` tells one look of it from another."""
+        blocks = "".join(self.told.values())
+        said = f'<div class="user" id="{self.id}-said">{self.said}</div>' if self.said else ""
+        inside = f'{said}<div class="bot" id="{self.id}-told">{blocks}</div>'
+        look = blake2b(inside.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+        return f'<article class="turn" id="{self.id}" data-is="{look}" data-morph>{inside}</article>'
+
+
+def article_id(turn_id: str) -> str:
+    """Return the id of a turn's element."""
+    return f"turn-{escape(turn_id or UNRECORDED)}"
+
+
+def article(turn_id: str, blocks: Sequence[Block]) -> Article:
+    """Return the element of a turn."""
+    name, told = article_id(turn_id), dict[str, str]()
+    for block in blocks:
+        if block.role == "assistant":
+            place = f"{name}-{block.name or len(told)}"
+            told[place] = f'<div class="block" id="{place}" data-morph>{block.html}</div>'
+    return Article(name, "".join(one.html for one in blocks if one.role == "user"), told)
+
+
+def changes(before: Article | None, now: Article) -> list[Patch]:
+    """Return what makes the element of a turn another: only the blocks that are new, changed or gone."""
+    if before is None or (before.id, before.said) != (now.id, now.said):
+        return [Patch(id=now.id, html=now.html, parent="thread")]
+    patches, following = [Patch(id=one) for one in before.told if one not in now.told], ""
+    for name, html in reversed(now.told.items()):
+        if before.told.get(name) != html:
+            patches.append(Patch(id=name, html=html, parent=f"{now.id}-told", before=following))
+        following = name
+    return patches
+
 
 # Of the first records the turn's end alone says how its last step ended.
 _OUTCOMES: dict[TurnState, Outcome] = {TurnState.FAILED: "failed", TurnState.STOPPED: "stopped"}
@@ -89,20 +127,14 @@ class _Place:
 
 def render_conversation(
     view: View, conversation: Conversation, *, without: str = "", is_at_rest: bool = True
-) -> list[Block]:
-    """Return the thread of a stored conversation; `without` names a running turn that is shown live instead."""
+) -> list[Article]:
+    """Return the turns of a stored conversation; `without` names a running turn that is shown live instead."""
     pictures = {picture.handle: picture for picture in conversation.pictures}
-    turns = [turn for turn in conversation.turns if turn.id != without]
+    is_busy = bool(without) or not is_at_rest
     return [
-        block
-        for turn in turns
-        for block in render_turn(
-            view,
-            turn,
-            pictures,
-            beside=conversation.forks.get(turn.id, ()),
-            is_busy=bool(without) or not is_at_rest,
-        )
+        article(turn.id, render_turn(view, turn, pictures, beside=conversation.forks.get(turn.id, ()), is_busy=is_busy))
+        for turn in conversation.turns
+        if turn.id != without
     ]
 
 
@@ -122,9 +154,12 @@ def render_turn(
     place = _Place(view, turn.id, turn.state, pictures, _sources(turn.components))
     named = (*((turn.editing,) if turn.editing else ()), *turn.references)
     blocks = _said(view, turn.text, named, turn.uploads)
-    blocks.append(Card("user", cards.said_tools(view, turn.id, turn.text, beside, is_busy=is_busy)))
+    blocks.append(Block("user", cards.said_tools(view, turn.id, turn.text, beside, is_busy=is_busy)))
     for component in turn.components:
         blocks += _component(place, component)
+    answer = "\n\n".join(one.text for one in turn.components if isinstance(one, AgentMessage)).strip()
+    if answer and turn.state is not TurnState.RUNNING:
+        blocks.append(Block("assistant", cards.answer_tools(view.words, answer), "copy"))
     return blocks
 
 
@@ -136,11 +171,11 @@ def render_live(
     blocks: list[Block] = []
     if _is_shown(turn):
         blocks += _said(view, turn.text, turn.named, turn.uploads)
-        blocks.append(Card("user", cards.said_tools(view, turn.turn_id, turn.text, turn.beside, is_busy=True)))
+        blocks.append(Block("user", cards.said_tools(view, turn.turn_id, turn.text, turn.beside, is_busy=True)))
     for component in turn.earlier:
         blocks += _component(place, component)
     line = live_line(view.words, turn.step, seconds, turn.tools_done, turn.usual)
-    now = Card("assistant", line) if turn.ending is None else None
+    now = Block("assistant", line, "live") if turn.ending is None else None
     for block in turn.blocks:
         if now is not None and isinstance(block, Painting):
             blocks.append(now)
@@ -160,29 +195,29 @@ def _said(view: View, text: str, named: Sequence[str], uploads: Sequence[ImagePa
     sent = {upload.handle: upload for upload in uploads if upload.handle}
     # A picture may be marked in the very message it came with: it is shown once, in the place it was sent in.
     shown: list[ImagePart | str] = [*(handle for handle in named if handle not in sent), *sent.values()]
-    blocks: list[Block] = [Card("user", cards.thumbs(view, shown))] if shown else []
+    blocks: list[Block] = [Block("user", cards.thumbs(view, shown))] if shown else []
     if text.strip():
-        blocks.append(Prose("user", own_words_html(text)))
+        blocks.append(Block("user", f'<div class="md">{own_words_html(text)}</div>'))
     return blocks
 
 
 def _live_block(view: View, turn: LiveTurn, block: LiveBlock, pictures: Mapping[str, Picture]) -> list[Block]:
     match block:
         case AgentMessage():
-            return _prose(block.text, _sources(turn.blocks))
+            return _prose(view, block.text, _sources(turn.blocks))
         case SearchNote():
             return [_search_note(view, block)]
         case Painting():
             width, height = block.asked.width, block.asked.height
-            return [Card("assistant", cards.gallery(view, _frames(view, block), width, height))]
+            return [Block("assistant", cards.gallery(view, _frames(view, block), width, height))]
         case PlanCard():
             is_ready = isinstance(turn.ending, TurnPaused)
-            return [Card("assistant", open_plan(view, block.plans, turn.turn_id, is_ready=is_ready))]
+            return [Block("assistant", open_plan(view, block.plans, turn.turn_id, is_ready=is_ready))]
         case ConsentCard():
             is_ready = isinstance(turn.ending, TurnPaused)
-            return [Card("assistant", open_consent(view, block.asks, turn.turn_id, is_ready=is_ready))]
+            return [Block("assistant", open_consent(view, block.asks, turn.turn_id, is_ready=is_ready))]
         case AskBack():
-            return [Card("assistant", asked(view, block.question, block.subject, _newest(pictures)))]
+            return [Block("assistant", asked(view, block.question, block.subject, _newest(pictures)))]
         case TargetNote():
             return [_target_note(view, block, pictures)]
         case _:
@@ -216,9 +251,9 @@ def _ending(view: View, ending: Ending | None, turn_id: str) -> list[Block]:
         case None | TurnDone() | TurnPaused():
             return []
         case TurnStopped():
-            return [Card("assistant", notices.stopped(view.words))]
+            return [Block("assistant", notices.stopped(view.words))]
         case TurnFailed():
-            return [Card("assistant", notices.failure(view, ending.error, turn_id, ending.rewordings))]
+            return [Block("assistant", notices.failure(view, ending.error, turn_id, ending.rewordings))]
         case _:
             assert_never(ending)
 
@@ -227,49 +262,49 @@ def _component(place: _Place, component: Component) -> list[Block]:
     view = place.view
     match component:
         case AgentMessage():
-            return _prose(component.text, place.sources)
+            return _prose(view, component.text, place.sources)
         case Steps():
             outcome = component.outcome or _OUTCOMES.get(place.state, "done")
-            return [Card("assistant", steps(view.words, component.lines, component.seconds, outcome))]
+            return [Block("assistant", steps(view.words, component.lines, component.seconds, outcome))]
         case SmartCanvas():
             return _canvas(place, component)
         case ActionPanel() if component.handle not in place.pictures:
             return []
         case ActionPanel():
-            return [Card("assistant", action_panel(view, component))]
+            return [Block("assistant", action_panel(view, component))]
         case PlanCard():
             return [_plan(place, component)]
         case ConsentCard():
             return [_consent(place, component)]
         case AskBack():
-            return [Card("assistant", asked(view, component.question, component.subject, _newest(place.pictures)))]
+            return [Block("assistant", asked(view, component.question, component.subject, _newest(place.pictures)))]
         case TargetNote():
             return [_target_note(view, component, place.pictures)]
         case SearchNote():
             return [_search_note(view, component)]
         case FailureNote():
-            return [Card("assistant", notices.failure(view, component.error, place.turn_id, component.rewordings))]
+            return [Block("assistant", notices.failure(view, component.error, place.turn_id, component.rewordings))]
         case InterruptedNote():
-            return [Card("assistant", notices.interrupted(view, component.may_have_been_charged, place.turn_id))]
+            return [Block("assistant", notices.interrupted(view, component.may_have_been_charged, place.turn_id))]
         case StoppedNote():
-            return [Card("assistant", notices.stopped(view.words))]
+            return [Block("assistant", notices.stopped(view.words))]
         case _:
             assert_never(component)
 
 
-def _target_note(view: View, note: TargetNote, pictures: Mapping[str, Picture]) -> Card:
+def _target_note(view: View, note: TargetNote, pictures: Mapping[str, Picture]) -> Block:
     """Return which picture is the one to change now, and the picture itself."""
     said = f'<p class="target">{icon("undo-2", 15)}<span>{escape(target_sentence(view.words, note.change))}</span></p>'
     picture = pictures.get(note.change.handle) if note.change.has_moved else None
     shown = cards.gallery(view, [figure(view, picture)]) if picture is not None else ""
-    return Card("assistant", said + shown)
+    return Block("assistant", said + shown)
 
 
 def _canvas(place: _Place, canvas: SmartCanvas) -> list[Block]:
     pictures = _known(place, canvas.handles)
     # Of a turn that is over every picture is there, unless it was deleted since.
     gone = [one for one in canvas.handles if one not in place.pictures and place.state is not TurnState.RUNNING]
-    deleted = [Card("assistant", cards.deleted(place.view.words, gone))] if gone else []
+    deleted = [Block("assistant", cards.deleted(place.view.words, gone))] if gone else []
     if not pictures:
         return [*deleted]
     places = _places([one.handle for one in pictures])
@@ -281,7 +316,7 @@ def _canvas(place: _Place, canvas: SmartCanvas) -> list[Block]:
     html = cards.gallery(place.view, figures, first.width or 1, first.height or 1) + earlier_attempts(
         place.view, _known(place, canvas.earlier)
     )
-    return [Card("assistant", html), *deleted]
+    return [Block("assistant", html), *deleted]
 
 
 def _places(handles: Sequence[str]) -> list[Place]:
@@ -296,22 +331,26 @@ def _known(place: _Place, handles: Sequence[str]) -> list[Picture]:
     return [place.pictures[handle] for handle in handles if handle in place.pictures]
 
 
-def _plan(place: _Place, card: PlanCard) -> Card:
+def _plan(place: _Place, card: PlanCard) -> Block:
     if card.state == "pending" and place.state is TurnState.WAITING:
-        return Card("assistant", open_plan(place.view, card.plans, place.turn_id))
+        return Block("assistant", open_plan(place.view, card.plans, place.turn_id))
     # A plan goes on record as decided with the end of its turn; until then the turn at work says that it was run.
     was_run = card.state == "run" or (card.state == "pending" and place.state is TurnState.RUNNING)
-    return Card("assistant", closed_plan(place.view, card.plans, was_run=was_run))
+    return Block("assistant", closed_plan(place.view, card.plans, was_run=was_run))
 
 
-def _consent(place: _Place, card: ConsentCard) -> Card:
+def _consent(place: _Place, card: ConsentCard) -> Block:
     if card.state == "pending" and place.state is TurnState.WAITING:
-        return Card("assistant", open_consent(place.view, card.asks, place.turn_id))
-    return Card("assistant", closed_consent(place.view, card))
+        return Block("assistant", open_consent(place.view, card.asks, place.turn_id))
+    return Block("assistant", closed_consent(place.view, card))
 
 
-def _prose(text: str, sources: Sequence[Source]) -> list[Block]:
-    return [Prose("assistant", markdown_html(text, sources))] if text.strip() else []
+def _prose(view: View, text: str, sources: Sequence[Source]) -> list[Block]:
+    if not text.strip():
+        return []
+    return [
+        Block("assistant", f'<div class="md">{markdown_html(text, sources, view.words("builtin.copy_code"))}</div>')
+    ]
 
 
 def _sources(shown: Sequence[Component | LiveBlock]) -> tuple[Source, ...]:
@@ -319,8 +358,8 @@ def _sources(shown: Sequence[Component | LiveBlock]) -> tuple[Source, ...]:
     return next((one.sources for one in shown if isinstance(one, SearchNote) and one.sources), ())
 
 
-def _search_note(view: View, note: SearchNote) -> Card:
-    return Card("assistant", cards.search_note(view, note.sources, note.suggestions_html))
+def _search_note(view: View, note: SearchNote) -> Block:
+    return Block("assistant", cards.search_note(view, note.sources, note.suggestions_html))
 
 
 def _model(picture: Picture) -> str:

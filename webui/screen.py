@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -27,14 +27,15 @@ from agent import (
     upload_limit_megabytes,
 )
 from webui.cards import View
+from webui.live import LiveTurn, resumed
 from webui.model_limits import Limits, limits_html, limits_of
 from webui.offers import Offer, image_offers
 from webui.panels import canvas, chat, composer, conversations
 from webui.panels.aids import aids_html
-from webui.panels.chat import ChatPanel, to_messages
+from webui.panels.chat import ChatPanel, thread_json
 from webui.panels.composer import Chosen, ComposerPanel
 from webui.panels.conversations import RailPanel
-from webui.render import render_conversation
+from webui.render import Article, Block, article, article_id, render_conversation, render_live
 from webui.roles import write_roles
 from webui.sessions import Sessions, Visitor
 from webui.spend import button_prices, chosen_estimate, estimate_html
@@ -161,12 +162,15 @@ class Screen:
         newest = await self.studio().conversations.newest(visitor.owner)
         return await self.conversation(visitor, newest) if newest else None
 
-    def running_turn(self, conversation: Conversation) -> str:
-        """Return the id of the turn that is at work, or nothing."""
-        if not self.studio().turns.is_running(conversation.id, conversation.owner):
-            return ""
-        running = (turn.id for turn in reversed(conversation.turns) if turn.state is TurnState.RUNNING)
-        return next(running, "")
+    def at_work(self, conversation: Conversation | None) -> LiveTurn | None:
+        """Return the turn that is at work, as far as it is on record, if there is one: in whichever process."""
+        if conversation is None:
+            return None
+        turn = next((one for one in reversed(conversation.turns) if one.state is TurnState.RUNNING), None)
+        if turn is not None:
+            return replace(resumed(turn), beside=conversation.forks.get(turn.id, ()))
+        is_running = self.studio().turns.is_running(conversation.id, conversation.owner)
+        return LiveTurn("") if is_running else None
 
     async def frame(self, visitor: Visitor, conversation: Conversation | None, *, opened_at: int = 0) -> Updates:
         """Return what stands around the thread: the rail, the top bar, the first page, what the next words change."""
@@ -205,7 +209,7 @@ class Screen:
         view = self.view(visitor, conversation.id if conversation else "")
         return {
             **await self.frame(visitor, conversation, opened_at=time.monotonic_ns()),
-            self.panels.chat.thread: self.thread(visitor, conversation) if conversation else [],
+            self.panels.chat.thread: self.thread(visitor, conversation),
             self.panels.canvas: canvas.opened_canvas_html(view, conversation),
             self.panels.composer.message: gr.update(
                 label=visitor.words("builtin.message"), placeholder=visitor.words("composer.placeholder")
@@ -215,17 +219,45 @@ class Screen:
             **self.unpainted(),
         }
 
-    def thread(self, visitor: Visitor, conversation: Conversation) -> list[dict[str, Any]]:
-        """Return the thread as it is on record, without a turn that is at work."""
-        view = self.view(visitor, conversation.id)
-        return to_messages(render_conversation(view, conversation, without=self.running_turn(conversation)))
+    def articles(
+        self,
+        visitor: Visitor,
+        conversation: Conversation | None,
+        live: LiveTurn | None = None,
+        more: Sequence[Block] = (),
+    ) -> list[Article]:
+        """Return the turns of a conversation: as they are on record, and the one at work as far as it is there.
+
+        `live` is a turn that has just begun. `more` stands below all, and is on no record.
+        """
+        shown = list[Article]()
+        if conversation is not None:
+            view, live = self.view(visitor, conversation.id), live or self.at_work(conversation)
+            without = live.turn_id if live is not None else ""
+            shown += render_conversation(view, conversation, without=without, is_at_rest=live is None)
+            if live is not None:
+                pictures = {picture.handle: picture for picture in conversation.pictures}
+                shown.append(article(live.turn_id, render_live(view, live, 0, pictures)))
+        return [*shown, article("", more)] if more else shown
+
+    def thread(
+        self,
+        visitor: Visitor,
+        conversation: Conversation | None,
+        *,
+        live: LiveTurn | None = None,
+        more: Sequence[Block] = (),
+        is_answer: bool = False,
+    ) -> str:
+        """Return the thread for the page's script; see `articles`. It `is_answer` to what the page has sent."""
+        first = self.at_work(conversation) or live
+        followed = article_id(first.turn_id) if first is not None else ""
+        shown = self.articles(visitor, conversation, live, more)
+        key = conversation.id if conversation else ""
+        return thread_json(visitor.words, key, shown, followed=followed, is_answer=is_answer)
 
     def nothing(self) -> Updates:
-        """Return an update that changes nothing, with which a handler ends that yields.
-
-        Gradio sends a handler's last update once more when it ends, and the page may apply it after what the person has
-        done meanwhile: a picture that was just opened would close again.
-        """
+        """Return an update that changes nothing: Gradio wants one."""
         return {self.panels.chat.thread: gr.skip()}
 
     def chips_of(self, visitor: Visitor, conversation: Conversation | None) -> Updates:

@@ -1,12 +1,11 @@
-"""A stream of a turn's events as updates of the thread, for the tab that holds the newest ticket."""
+"""What a turn changes on the page at its begin and at its end."""
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, assert_never
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import assert_never
 
 import gradio as gr
 
@@ -14,6 +13,7 @@ from agent import (
     AivistaError,
     Conversation,
     ModelRole,
+    RequestRefused,
     Step,
     ThoughtLog,
     Turn,
@@ -26,98 +26,91 @@ from agent import (
 )
 from webui import notices
 from webui.cards import View
-from webui.live import Ending, LiveTurn, Painting, advance_all
-from webui.pacing import PAGE_INTERVAL_S, batches, page_interval_s
-from webui.panels.chat import to_messages
+from webui.live import Ending, LiveTurn, advance_all
 from webui.panels.conversations import stamp_html
-from webui.render import Block, Card, render_conversation, render_live
+from webui.render import Block, render_live
 from webui.screen import Screen, Updates
 from webui.sessions import Visitor
-from webui.step_lines import step_sentence
-from webui.tabs import Returned, Tab
-from webui.usual_times import Usual, usual_time
+from webui.tabs import Returned, Tab, Underway
 
 
 @dataclass(frozen=True)
-class Stream:
-    """A turn that is shown as it happens: its conversation as it was, its events, and what to give back on failure.
-
-    `sent` is what the composer held when the turn came from there.
-    """
-
-    conversation: Conversation
-    live: LiveTurn
-    events: AsyncIterator[TurnEvent]
-    sent: Returned | None = None
-
-
-@dataclass(frozen=True)
-class Streams:
-    """Shows streams in the tabs of the page."""
+class TurnEnds:
+    """Both ends of a turn that a tab of the page shows. In between the thread follows it by its own stream
+    (`webui.features.thread`)."""
 
     screen: Screen
 
-    async def show(self, visitor: Visitor, tab: Tab, stream: Stream) -> AsyncIterator[Updates]:
-        """Stream a turn into the thread, until its end or until another stream takes the tab over."""
-        ticket = tab.streaming = tab.take_over()
+    async def begin(
+        self,
+        visitor: Visitor,
+        tab: Tab,
+        conversation: Conversation,
+        live: LiveTurn,
+        start: Callable[[], Awaitable[Underway]],
+        sent: Returned | None = None,
+    ) -> Updates:
+        """Start a turn and return what the page shows of it at first: `live`, after the conversation as it was.
+
+        `sent` is what the composer held when the turn came from there: it goes back when nothing begins.
+        """
+        turns, owner = self.screen.studio().turns, visitor.owner
+        ahead = 0 if live.turn_id else turns.count(conversation.id, owner)
+        tab.take_over()
         try:
-            async for updates in self._show(visitor, tab, stream, ticket):
-                yield updates
-        finally:
-            if tab.streaming == ticket:
-                tab.streaming = None
-
-    async def _show(self, visitor: Visitor, tab: Tab, stream: Stream, ticket: int) -> AsyncIterator[Updates]:
-        clock, is_timed = _Clock(), False
-        conversation, live = stream.conversation, stream.live
-        thread, view = self.screen.panels.chat.thread, self.screen.view(visitor, conversation.id)
-        pictures = {picture.handle: picture for picture in conversation.pictures}
-        past = _past(view, conversation, live.turn_id)
-        yield await self._begun(visitor, stream, past + to_messages(render_live(view, live, 0, pictures)))
+            tab.begins(await start(), sent)
+        except AivistaError as error:
+            live = replace(live, ending=TurnFailed(error=error.info))
+            return await self._ended(visitor, tab, conversation.id, live, sent)
+        if ahead:
+            live = replace(live, step=ThoughtLog(step=Step.WAITING, parameters={"count": ahead}))
         tab.returned = None
-        async for batch in batches(refusals_told(stream.events), page_interval_s(len(past))):
-            before, live = live, advance_all(live, batch)
-            tab.has_shown(live.turn_id)
-            for line in (one for one in batch if isinstance(one, ThoughtLog) and one.step is Step.NEARLY_FULL):
-                gr.Warning(step_sentence(visitor.words, line))
-            clock.take(live)
-            if not is_timed and live.painting is not None:
-                is_timed, usual = True, await self._usual(visitor, live.painting, clock.elapsed_s, live.turn_id)
-                live = replace(live, usual=usual)
-            if before.turn_id != live.turn_id:
-                past = _past(view, conversation, live.turn_id)
-            if not tab.holds(ticket) or live.ending is not None:
-                break
-            blocks = render_live(view, live, clock.elapsed_s, pictures)
-            yield {thread: past + to_messages(blocks)}
-        # The page applies the parts of an update one by one: two updates at once could end in the wrong order.
-        await asyncio.sleep(max(0.0, PAGE_INTERVAL_S - clock.watched_s))
-        if tab.holds(ticket):
-            yield await self._ended(visitor, tab, view, live, stream.sent)
-        # Gradio sends the last update once more when a handler ends: it must not write over another conversation.
-        yield {thread: gr.skip()}
+        return await self._begun(visitor, conversation, live, sent)
 
-    async def _usual(self, visitor: Visitor, painting: Painting, elapsed_s: float, turn_id: str) -> Usual | None:
-        studio, provider = self.screen.studio(), self.screen.provider(visitor)
-        return await usual_time(
-            studio.gallery, studio.catalogue, visitor.owner, provider, painting.asked, elapsed_s, turn_id
-        )
+    async def end(self, visitor: Visitor, tab: Tab, conversation_id: str, turn_id: str) -> Updates:
+        """Return what the page shows once a turn is over, whoever began it; `turn_id` is empty for one that never was
+        on record. What was sent for nothing is in `tab.returned` then."""
+        studio, owner = self.screen.studio(), visitor.owner
+        turn, sent = tab.ended(turn_id)
+        if turn is None:
+            # One that failed before it was on record may have been over before its stream began.
+            turn, sent = tab.ended("")
+        if turn is not None:
+            turn_id, events = turn.turn_id or "", turn.events[turn.before :]
+        elif turn_id:
+            told = studio.turns.find(conversation_id, turn_id, owner)
+            try:
+                events = told.events if told else await studio.turns.on_record(conversation_id, turn_id, owner)
+            except RequestRefused:
+                return await self._as_it_is(visitor, conversation_id)
+        else:
+            return await self._as_it_is(visitor, conversation_id)
+        live = advance_all(LiveTurn("", turn_id=turn_id), events)
+        return await self._ended(visitor, tab, conversation_id, live, sent)
 
-    async def _begun(self, visitor: Visitor, stream: Stream, thread: list[dict[str, Any]]) -> Updates:
-        panels, conversation = self.screen.panels, stream.conversation
+    async def _as_it_is(self, visitor: Visitor, conversation_id: str) -> Updates:
+        conversation = await self.screen.conversation(visitor, conversation_id)
+        return {self.screen.panels.chat.thread: self.screen.thread(visitor, conversation, is_answer=True)}
+
+    async def _begun(
+        self, visitor: Visitor, conversation: Conversation, live: LiveTurn, sent: Returned | None
+    ) -> Updates:
+        panels = self.screen.panels
         return {
-            panels.chat.thread: thread,
+            panels.chat.thread: self.screen.thread(visitor, conversation, live=live, is_answer=True),
             panels.chat.welcome: "",
             # One that has a title is shown already, with all that its branches cost.
             panels.chat.top: gr.skip() if conversation.title else await self.screen.top(visitor, conversation),
             # The page has emptied the words itself; a file that was added meanwhile would go with those that were sent.
-            panels.composer.message: gr.update(value=None) if stream.sent and stream.sent.files else gr.skip(),
+            panels.composer.message: gr.update(value=None) if sent and sent.files else gr.skip(),
             panels.composer.conversation: conversation.id,
         }
 
-    async def _ended(self, visitor: Visitor, tab: Tab, view: View, live: LiveTurn, sent: Returned | None) -> Updates:
-        conversation = await self.screen.conversation(visitor, view.conversation_id)
-        panels = self.screen.panels
+    async def _ended(
+        self, visitor: Visitor, tab: Tab, conversation_id: str, live: LiveTurn, sent: Returned | None
+    ) -> Updates:
+        conversation = await self.screen.conversation(visitor, conversation_id)
+        panels, view = self.screen.panels, self.screen.view(visitor, conversation_id)
         # A turn that was stopped while it still waited is nowhere on record: its words go back, too.
         has_failed = isinstance(live.ending, TurnFailed) or not live.is_on_record
         ending = live.ending
@@ -135,7 +128,9 @@ class Streams:
             **(self.screen.context(view, "", ()) if sent is not None and tab.returned is None else {}),
             **learnt,
             panels.chat.welcome: "",
-            panels.chat.thread: to_messages(_at_rest(view, conversation, live)),
+            panels.chat.thread: self.screen.thread(
+                visitor, conversation, more=_unrecorded(view, conversation, live), is_answer=True
+            ),
         }
 
     def _answered(self, conversation: Conversation | None, live: LiveTurn) -> set[str]:
@@ -148,26 +143,6 @@ class Streams:
             catalogue = self.screen.studio().catalogue
             answered.add(catalogue.keyed(ModelRole(turn.settings.text_model)).id)
         return answered
-
-
-@dataclass
-class _Clock:
-    """How long a turn has run; of one that is followed from a later moment on its own steps tell."""
-
-    began_s: float = field(default_factory=time.monotonic)
-    before_s: float = 0.0
-
-    @property
-    def watched_s(self) -> float:
-        return time.monotonic() - self.began_s
-
-    @property
-    def elapsed_s(self) -> float:
-        return self.before_s + self.watched_s
-
-    def take(self, live: LiveTurn) -> None:
-        if live.step is not None:
-            self.before_s = max(self.before_s, live.step.at_s - self.watched_s)
 
 
 def _how(ending: Ending | None) -> str:
@@ -199,16 +174,11 @@ async def refusals_told(events: AsyncIterator[TurnEvent]) -> AsyncIterator[TurnE
         yield TurnFailed(error=error.info)
 
 
-def _past(view: View, conversation: Conversation, running: str) -> list[dict[str, Any]]:
-    return to_messages(render_conversation(view, conversation, without=running, is_at_rest=False))
-
-
-def _at_rest(view: View, conversation: Conversation | None, live: LiveTurn) -> list[Block]:
-    """Return the thread after the turn: what is on record, and a failure that did not get there."""
-    blocks = render_conversation(view, conversation) if conversation else []
+def _unrecorded(view: View, conversation: Conversation | None, live: LiveTurn) -> list[Block]:
+    """Return what a turn ended with that is not on record."""
     turn = turn_of(conversation, live.turn_id)
     if turn is None:
-        return blocks + render_live(view, live, 0)
+        return render_live(view, live, 0)
     if isinstance(live.ending, TurnFailed) and turn.state is not TurnState.FAILED:
-        blocks.append(Card("assistant", notices.failure(view, live.ending.error, "", live.ending.rewordings)))
-    return blocks
+        return [Block("assistant", notices.failure(view, live.ending.error, "", live.ending.rewordings))]
+    return []

@@ -1,14 +1,42 @@
-"""What the server remembers of one open tab: who may write to it now, and what to give back to its composer."""
+"""What the server remembers of one open tab: what it has sent, and what to give back to its composer."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
+
+from agent import TurnEvent
 
 ECHO_S = 1.0
 LEFT_S = 3.0
 MOST_REQUEST_IDS = 20
+MOST_UNDERWAY = 20
+
+
+class Underway(Protocol):
+    """A turn as the agent tells it."""
+
+    @property
+    def turn_id(self) -> str | None:
+        """Its id, once it is on record."""
+        ...
+
+    @property
+    def is_done(self) -> bool:
+        """Whether its last event is there."""
+        ...
+
+    @property
+    def before(self) -> int:
+        """How many events were told before this part of it."""
+        ...
+
+    @property
+    def events(self) -> Sequence[TurnEvent]:
+        """What it has told."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -31,21 +59,16 @@ class Returned:
 
 @dataclass
 class Tab:
-    """One open tab.
-
-    A tab shows one stream at a time: whoever opens a conversation or sends a message takes over, and a stream that no
-    longer holds the newest ticket stops writing. `streaming` is the ticket of the stream that it shows; `is_filled`
-    says that the page's first fill was sent; `shown_turns` are the newest of those that it showed as they happened.
-    """
+    """One open tab. `ticket` is another one whenever a conversation is opened or a turn begins, `is_filled` says that
+    the page's first fill was sent, and `underway` are the turns that it began, with what was sent for them."""
 
     ticket: int = 0
-    streaming: int | None = None
     is_filled: bool = False
+    underway: tuple[tuple[Underway, Returned | None], ...] = ()
     returned: Returned | None = None
     sent: Returned | None = None
     sent_at_s: float = 0.0
     request_ids: tuple[str, ...] = ()
-    shown_turns: tuple[str, ...] = ()
     told_maximum: tuple[str, float] | None = None
     """The maximum that was last told beside Send, and a sign of the chips that it was told for."""
     left: tuple[str, float] = ("", 0.0)
@@ -69,15 +92,18 @@ class Tab:
         """Whether a stream with this ticket may still write."""
         return self.ticket == ticket
 
-    @property
-    def is_streaming(self) -> bool:
-        """Whether the tab shows a turn as it happens."""
-        return self.streaming == self.ticket
+    def begins(self, turn: Underway, sent: Returned | None) -> None:
+        """Remember a turn that this tab began, and what was sent for it."""
+        self.underway = (*self.underway, (turn, sent))[-MOST_UNDERWAY:]
 
-    def has_shown(self, turn_id: str) -> None:
-        """Remember that this tab shows a turn as it happens."""
-        if turn_id and turn_id not in self.shown_turns:
-            self.shown_turns = (*self.shown_turns, turn_id)[-MOST_REQUEST_IDS:]
+    def ended(self, turn_id: str) -> tuple[Underway | None, Returned | None]:
+        """Return a turn that this tab began and that is over, and what was sent for it; by its id, or without one the
+        first that never was on record."""
+        found = next((one for one in self.underway if (one[0].turn_id or "") == turn_id and one[0].is_done), None)
+        if found is None:
+            return None, None
+        self.underway = tuple(one for one in self.underway if one is not found)
+        return found
 
     def is_repeated(self, request_id: str) -> bool:
         """Whether this press was sent already: the page gives one that was not taken yet the same id again."""

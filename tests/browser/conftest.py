@@ -143,7 +143,7 @@ def _own_answers(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     server.control(release=True)
     for tab in tabs:
-        expect(tab.locator("#said-now, #chat .live")).to_have_count(0)
+        expect(tab.locator("#turn-now[data-sending], #chat .live")).to_have_count(0)
     if "gemini_studio" in request.fixturenames:
         wait_until(request.getfixturevalue("gemini_studio").is_at_rest)
     assert server.read("violations") == []

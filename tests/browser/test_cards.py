@@ -115,7 +115,7 @@ def buttons_and_sliders_speak_for_the_person_and_questions_lead_to_their_answers
         called.button("panel.warmer").dblclick()
         expect(pictures(page)).to_have_count(2)
         expect_rest(page)
-        expect(page.locator("#chat .user-row").last).to_contain_text("Make this picture warmer.")
+        expect(page.locator("#chat .user").last).to_contain_text("Make this picture warmer.")
         expect(composer(page)).to_have_value("half a thought")
     with step("the sliders say by how much"):
         open_sliders(page)
@@ -126,7 +126,7 @@ def buttons_and_sliders_speak_for_the_person_and_questions_lead_to_their_answers
         expect(panel.locator("output").first).to_have_text("+20")
         called.button("panel.apply").click()
         expect(pictures(page)).to_have_count(3)
-        expect(page.locator("#chat .user-row").last).to_contain_text("Brightness +20, contrast -10.")
+        expect(page.locator("#chat .user").last).to_contain_text("Brightness +20, contrast -10.")
         expect_rest(page)
     with step("a picture is chosen to be edited"):
         page.locator("#chat .acts [data-act=edit]").last.click()
@@ -194,7 +194,7 @@ def plans_reviews_and_failures_of_a_model_are_worked_with(page: Page, gemini: Ge
         expect(pictures(page)).to_have_count(1)
         expect_rest(page)
         expect(card).to_have_count(0)
-        expect(page.locator("#chat .user-row")).to_have_count(1)
+        expect(page.locator("#chat .user")).to_have_count(1)
         assert len(requests(gemini, "text")) == 1
     with step("a report is copied and offered as a file"):
         page.context.grant_permissions(["clipboard-read", "clipboard-write"])

@@ -126,7 +126,7 @@ def pictures_are_dropped_and_pasted_seen_on_their_way_sent_along_and_stay_with_t
         expect(shown).to_have_count(2)
         assert ["garden" in one for one in shown.evaluate_all("all => all.map(one => one.src)")] == [True, False]
         say(page, "put these beside it")
-        expect(page.locator("#chat .user-row").last.locator("img")).to_have_count(2)
+        expect(page.locator("#chat .user").last.locator("img")).to_have_count(2)
         expect_rest(page)
         expect(shown).to_have_count(0)
     with step("an upload shows how far it is, and one file can be left out"), kept(page, UPLOAD) as waiting:
@@ -158,8 +158,8 @@ def pictures_are_dropped_and_pasted_seen_on_their_way_sent_along_and_stay_with_t
         page.remove_listener("request", note)
         for route in waiting:
             route.continue_()
-        expect(page.locator("#chat .user-row").first).to_contain_text("make them darker")
-        expect(page.locator("#chat .user-row img")).to_have_count(2)
+        expect(page.locator("#chat .user").first).to_contain_text("make them darker")
+        expect(page.locator("#chat .user img")).to_have_count(2)
         expect(page.locator("#box .thumbnail-item")).to_have_count(0)
         expect_rest(page)
 
@@ -213,13 +213,13 @@ def a_draft_belongs_to_its_conversation_and_what_is_sent_is_sent_once_or_stays_i
         page.route(JOIN, lambda route: route.fulfill(status=502))
         say(page, "draw a red fox")
         expect(page.locator(".toast-body, .toast-text").first).to_be_visible()
-        expect(page.locator("#said-now")).to_have_count(0)
+        expect(page.locator("#turn-now[data-sending]")).to_have_count(0)
         expect(box).to_have_value("draw a red fox")
         page.unroute(JOIN)
     with step("what is sent is seen at once, and is one turn however often it is pressed"):
         with kept(page, JOIN) as waiting:
             box.press("Enter")
-            expect(page.locator("#said-now")).to_have_text("draw a red fox")
+            expect(page.locator("#turn-now[data-sending]")).to_have_text("draw a red fox")
             expect.soft(box).to_have_value("draw a red fox")
             box.press("Enter")
             page.locator("#box .submit-button").click()
@@ -231,9 +231,9 @@ def a_draft_belongs_to_its_conversation_and_what_is_sent_is_sent_once_or_stays_i
                 route.continue_()
         expect(pictures(page)).to_have_count(1)
         expect_rest(page)
-        expect(page.locator("#said-now")).to_have_count(0)
+        expect(page.locator("#turn-now[data-sending]")).to_have_count(0)
         expect(box).to_have_value("")
-        expect(page.locator("#chat .user-row")).to_have_count(1)
+        expect(page.locator("#chat .user")).to_have_count(1)
         expect(page.locator("#rail-rows [data-act=open]")).to_have_count(before + 1)
 
 

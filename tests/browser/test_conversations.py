@@ -195,7 +195,7 @@ def a_plan_still_waits_when_one_comes_back_and_words_are_said_otherwise_and_from
 ) -> None:
     called, confirm = Called(page), Called(page).field("composer.confirm")
     open_told(page, studio.sketched("draw a red fox in the desert", "make it darker"))
-    last = page.locator("#chat .user-row").last
+    last = page.locator("#chat .user").last
     mine = called.inside(last)
     with step("words can be said otherwise, and Escape keeps them"):
         last.hover()
@@ -214,7 +214,7 @@ def a_plan_still_waits_when_one_comes_back_and_words_are_said_otherwise_and_from
         field.press("Enter")
     with step("they make a branch"):
         expect(last.locator(".versions")).to_contain_text("2 / 2")
-        expect(last.locator(".message-content")).to_have_text("make it brighter")
+        expect(last.locator(".md")).to_have_text("make it brighter")
         expect_rest_with(page, 2)
         expect(page.locator("#chat")).not_to_contain_text("make it darker")
     with step("the way back moves nothing"):
@@ -224,7 +224,7 @@ def a_plan_still_waits_when_one_comes_back_and_words_are_said_otherwise_and_from
         before_this.focus()
         page.keyboard.press("Enter")
         expect(last.locator(".versions")).to_contain_text("1 / 2")
-        expect(last.locator(".message-content")).to_have_text("make it darker")
+        expect(last.locator(".md")).to_have_text("make it darker")
         after = last.bounding_box()
         assert before is not None
         assert after is not None

@@ -67,7 +67,7 @@ def the_thread_follows_until_one_scrolls_up_and_what_one_reads_or_unfolds_stays_
         expect(back).to_be_visible()
         at = page.evaluate(f"{LOG}.scrollTop")
         page.evaluate("""() => {
-          const wrap = document.querySelector('#chat .message-wrap');
+          const wrap = document.querySelector('#thread');
           wrap.append(Object.assign(document.createElement('div'), { id: 'more', style: 'flex:none;height:300px' }));
         }""")
         draw_twice(page)

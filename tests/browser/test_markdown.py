@@ -120,13 +120,13 @@ def test_what_stands_under_a_message_is_not_cut_off_on_a_phone(
     expect(phone.locator("#chat .bot .md")).to_have_text("Here I am.")
     for name in ("copy", "edit"):
         # A row of a long thread draws nothing beyond its edges.
-        sides: list[list[float]] = phone.locator(f"[data-branch={name}]").evaluate(
-            "button => [button, button.closest('.message-row')].map(one => one.getBoundingClientRect())"
+        sides: list[list[float]] = phone.locator(f".user [data-branch={name}]").evaluate(
+            "button => [button, button.closest('.turn')].map(one => one.getBoundingClientRect())"
             ".map(box => [box.left, box.top, box.right, box.bottom])"
         )
         button, row = sides
         assert (row[0] <= button[0], row[1] <= button[1], row[2] >= button[2], row[3] >= button[3]) == (True,) * 4
-        seen = phone.locator(f"[data-branch={name}] svg").evaluate(
+        seen = phone.locator(f".user [data-branch={name}] svg").evaluate(
             "icon => { const box = icon.getBoundingClientRect();"
             " return [box.top + 1, box.bottom - 1].every(y => icon.closest('button').contains("
             "document.elementFromPoint(box.left + box.width / 2, y))); }"

@@ -607,7 +607,7 @@ def test_a_picture_grows_by_a_ratio_by_its_edges_and_by_numbers_but_never_by_not
         composer(page).press("Enter")
         expect(page.locator("#pt-note")).to_contain_text("would not get larger")
         expect(composer(page)).to_have_value("more sea and sky")
-        expect(page.locator("#said-now")).to_have_count(0)
+        expect(page.locator("#turn-now[data-sending]")).to_have_count(0)
         expect(page.locator("#chat .user")).to_have_count(said)
         expect(ratios).to_be_focused()
     with step("they are once it grows, and what they were for is over then"):

@@ -22,7 +22,5 @@ def test_a_long_thread_is_printed_whole(page: Page, studio: PageProcess) -> None
     expect(page.locator("#top h1")).to_be_visible()
     colour = page.locator("#chat .user .own").first.evaluate("element => getComputedStyle(element).color")
     assert max(map(int, re.findall(r"\d+", colour))) < 60
-    reach = page.evaluate(
-        "[document.documentElement.scrollHeight, document.querySelector('.message-wrap').scrollHeight]"
-    )
+    reach = page.evaluate("[document.documentElement.scrollHeight, document.querySelector('#thread').scrollHeight]")
     assert reach[0] >= reach[1] > 1000

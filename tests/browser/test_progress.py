@@ -84,7 +84,7 @@ def test_a_turn_at_work_tells_how_long_is_usual_who_waits_and_how_it_ended(
         say(watched, "count")
         expect(watched.locator("#chat .bot")).to_contain_text("One")
         say(watched, "go on")
-        expect(watched.locator("#chat .live")).to_contain_text("Waiting for the previous message")
+        expect(watched.locator("#chat .live").last).to_contain_text("Waiting for the previous message")
         gemini.release()
         expect(watched.locator("#chat .bot").last).to_contain_text("And four.")
         expect_rest(watched)

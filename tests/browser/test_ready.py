@@ -81,7 +81,7 @@ def shared_studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageProc
 def test_a_page_that_is_not_filled_yet_says_so_asks_again_and_keeps_what_was_sent(
     page: Page, shared_studio: PageProcess
 ) -> None:
-    chinese, rows = Called(page, "zh-CN"), page.locator("#chat .user-row")
+    chinese, rows = Called(page, "zh-CN"), page.locator("#chat .user")
     with step("each answer that is an error is told of, and the page asks again until it is filled"):
         page.add_init_script(IMPATIENT)
         page.context.add_cookies([{"name": "aivista_lang", "value": "zh-CN", "url": shared_studio.url}])
@@ -140,7 +140,7 @@ def test_what_is_typed_and_sent_while_another_conversation_is_opened_belongs_to_
     page: Page, studio: PageProcess
 ) -> None:
     first = studio.sketch("draw a lighthouse")
-    address, rows = f"{studio.url}/?c={first}", page.locator("#chat .user-row")
+    address, rows = f"{studio.url}/?c={first}", page.locator("#chat .user")
     new = Called(page).button("rail.new")
     old = page.locator(f"#rail-rows [data-act=open][data-arg='{first}']")
     with step("what is typed meanwhile is kept for the new one, and each draft is where it was left"):

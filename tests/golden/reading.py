@@ -32,6 +32,11 @@ def elements(text: str, path: str) -> list[Element]:
     return found
 
 
+def written(element: Element) -> str:
+    """Return an element as HTML."""
+    return str(html.tostring(element, encoding="unicode", with_tail=False))
+
+
 def is_markup(text: str) -> bool:
     """Return whether a value of the page is a piece of HTML."""
     return text.lstrip().startswith("<")
@@ -72,7 +77,7 @@ def _of(element: Element, depth: int) -> Iterator[str]:
             yield f"{indent}<{_name(element)}>({element.get('href', '')}){_state(element)}"
         case "img":
             yield f"{indent}(picture: {element.get('alt', '')})"
-        case "input" if element.get("type") in {"file", "hidden"} or element.get("hidden") is not None:
+        case "input" | "textarea" if element.get("type") in {"file", "hidden"} or element.get("hidden") is not None:
             return
         case "input" | "textarea" | "progress":
             value = (element.text or "").strip() if element.tag == "textarea" else element.get("value", "")

@@ -18,7 +18,7 @@ from tests.adapters.records import keep
 from tests.golden import everything
 from tests.golden.conftest import Golden
 from tests.golden.prices import models_of_the_day
-from tests.golden.reading import elements, is_markup, read
+from tests.golden.reading import elements, is_markup, read, written
 from tests.page import PageProcess
 from tests.webui.hostile import Stranger
 
@@ -83,17 +83,23 @@ def fetched(url: str, conversation: str, language: str) -> list[dict[str, Any]]:
     return [{"kind": one["type"], **one["props"]} for one in config["components"]]
 
 
-def thread(parts: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
-    """Yield who says it and its HTML for everything that stands in the thread."""
-    for message in next(one["value"] for one in parts if one.get("elem_id") == "chat"):
-        for piece in message["content"]:
-            yield message["role"], str(piece["text"] if piece["type"] == "text" else piece["value"])
+def thread(parts: list[dict[str, Any]], visitor: Stranger, conversation: str) -> Iterator[tuple[str, str]]:
+    """Yield who says it and its HTML for everything in the thread, with the turns that come when one scrolls up."""
+    log = next(one["value"] for one in parts if one.get("elem_id") == "chat")
+    while elements(log, "//*[@id='earlier']"):
+        first = elements(log, "//article")[0].get("id").removeprefix("turn-")
+        come = visitor.act("thread.earlier", conversation, before=first)
+        more = come.pop("earlier") or ""
+        log = f"{more}{''.join(map(str, come.values()))}{''.join(map(written, elements(log, '//article')))}"
+    for piece in elements(log, "//*[@class='user' or @class='bot']/*"):
+        role = {"user": "user", "bot": "assistant"}[piece.getparent().get("class")]
+        yield role, written(piece)
 
 
-def as_read(parts: list[dict[str, Any]]) -> list[str]:
+def as_read(told_of: Iterator[tuple[str, str]]) -> list[str]:
     """Return the thread as somebody reads it; what stands below everybody's words is told once."""
     lines, told = list[str](), 0
-    for role, text in thread(parts):
+    for role, text in told_of:
         told += "said-form" in text
         if "said-form" not in text or told == 1:
             lines += [f"## {role}", *read(text)]
@@ -105,6 +111,8 @@ def around(parts: list[dict[str, Any]]) -> list[str]:
     lines = list[str]()
     for one in parts:
         value, name = one.get("value"), one.get("elem_id")
+        if name == "chat":
+            continue
         if isinstance(value, str) and is_markup(value):
             lines += [f"## {name}", *read(value)]
         # What only scripts read is called in small letters.
@@ -119,13 +127,15 @@ def around(parts: list[dict[str, Any]]) -> list[str]:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_conversation_and_what_stands_around_it_read_as_they_did(kept: Kept, golden: Golden, language: str) -> None:
+    visitor = Stranger(kept.page.url, headers={"Accept-Language": language})
     for name, conversation in kept.ids.items():
         parts = fetched(kept.page.url, conversation, language)
-        lines, beside = as_read(parts), around(parts)
+        lines, beside = as_read(thread(parts, visitor, conversation)), around(parts)
         assert [line for line in (*lines, *beside) if "NO NAME" in line] == [], name
         golden(f"page/{name}.{language}.txt", "\n".join(lines).replace(conversation, f"<{name}>") + "\n")
         if name == "planned":
             golden(f"page/around.{language}.txt", "\n".join(beside).replace(conversation, "<planned>") + "\n")
+    visitor.close()
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -162,14 +172,14 @@ def test_nothing_that_somebody_wrote_becomes_markup(tmp_path: Path) -> None:
     with opened(tmp_path, conversations) as spoilt:
         for conversation in spoilt.ids.values():
             parts = fetched(spoilt.page.url, conversation, "en")
-            written = [text for _, text in thread(parts)]
-            written += [one["value"] for one in parts if isinstance(one.get("value"), str) and is_markup(one["value"])]
             visitor = Stranger(spoilt.page.url)
+            told_of = [text for _, text in thread(parts, visitor, conversation)]
+            told_of += [one["value"] for one in parts if isinstance(one.get("value"), str) and is_markup(one["value"])]
             for part, told in PRESSES:
                 if part in OF_ONE:
                     shown = visitor.press(part, told, conversation=conversation).values()
-                    written += [one for one in shown if isinstance(one, str)]
+                    told_of += [one for one in shown if isinstance(one, str)]
             visitor.close()
-            assert sum("hostile" in text for text in written) > 1
-            for text in written:
+            assert sum("hostile" in text for text in told_of) > 1
+            for text in told_of:
                 assert elements(text, "//*[@class='hostile' or @onmouseover]") == [], text

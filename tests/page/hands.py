@@ -177,7 +177,7 @@ def pictures(page: Page) -> Locator:
 
 def expect_rest(page: Page) -> None:
     """Wait until the agent rests: what was sent is in the thread, no turn is at work, Send is back, Stop is gone."""
-    expect(page.locator("#said-now, #chat .live")).to_have_count(0)
+    expect(page.locator("#turn-now[data-sending], #chat .live")).to_have_count(0)
     expect(page.locator("#box .submit-button")).to_be_visible()
     expect(page.locator("#box .stop-button")).to_be_hidden()
 

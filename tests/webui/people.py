@@ -51,7 +51,35 @@ class Person(Stranger):
             data[names.index(name.replace("_", "-"))] = value
         told = self.done(send, data)
         assert told[-1]["success"]
-        return str(told)
+        outputs = next(one["outputs"] for one in self.config["dependencies"] if one["id"] == send)
+        by_id = dict(zip([self.names[one] for one in outputs], told[-1]["output"]["data"], strict=True))
+        said = str(told) + str(self._followed({"thread-told": by_id["thread-told"]}))
+        # The thread is told as JSON.
+        return said.replace('\\\\"', '"')
+
+    def press(self, part: str, sent: Any, how: str = "click", **values: Any) -> dict[str, Any]:
+        """Press what a script presses for the page, and follow the turn that begins; return all that was changed."""
+        changed = super().press(part, sent, how, **values)
+        return changed | self._followed(changed)
+
+    def _followed(self, changed: dict[str, Any]) -> dict[str, Any]:
+        """Follow the turn that is at work by what the page was told, and return what its end changed."""
+        told = changed.get("thread-told")
+        thread = json.loads(told) if isinstance(told, str) and told else {}
+        if not thread.get("followed"):
+            return {}
+        return super().press(
+            "bus", {"act": "ended", "arg": self.follow(thread["conversation"])}, conversation=thread["conversation"]
+        )
+
+    def follow(self, conversation: str) -> str:
+        """Read the stream of a conversation's turns until none is at work; return the id of the last one."""
+        with self.http.stream("GET", f"/aivista/thread/{conversation}") as answer:
+            for line in answer.iter_lines():
+                reply = json.loads(line.removeprefix("data: ")) if line.startswith("data:") else {"events": {}}
+                if "turn-over" in reply["events"]:
+                    return str(reply["events"]["turn-over"])
+        raise AssertionError("the stream ended before the turn")
 
     def look(self, query: str = "", **more: Any) -> str:
         """Return the list of conversations, whole or found."""

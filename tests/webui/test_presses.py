@@ -65,7 +65,7 @@ def test_what_is_deleted_comes_back_until_it_goes_for_good(ann: Person, ben: Per
     back = ann.changes("restore", told.pop("id"), **told)
     assert (back["conversation"], "is back" in words(back["toast"])) == (first, True)
     for key in (first, second):
-        assert "chat" not in ann.changes("delete", key, stays), "another one that is open stays as it is"
+        assert "thread-told" not in ann.changes("delete", key, stays), "another one that is open stays as it is"
     assert ann.rows(is_trash=True) == [second, first]
     assert words(ann.look(is_trash=True)).count("Deleted today · 30 days left") == 2
     assert "The trash is empty" in words(ben.look(is_trash=True))
@@ -117,7 +117,7 @@ def test_words_said_otherwise_make_a_version_and_enter_pressed_twice_sends_once(
     assert "make it brighter" in ann.shown(key)
     assert "make it darker" not in ann.shown(key)
     back = ann.press("branch-bus", {"act": "switch", "turn": second}, conversation=key)
-    assert "1 / 2" in json.dumps(back["chat"])
+    assert "1 / 2" in json.dumps(back["thread-told"])
     assert turns(ann, key)[1] == second
 
 
@@ -205,12 +205,12 @@ def test_a_deleted_picture_is_a_ghost_in_the_tree_and_nowhere_else(ann: Person, 
     assert json.loads(deleted["events"]) == {"pictures": True}
     changed = ann.press("bus", {"act": "changed", "arg": "#1c"}, conversation=key, editing="#1c")
     assert (changed["editing"], "No picture is open" in words(changed["canvas"])) == ("", True)
-    assert "/1c?size" not in json.dumps(changed["chat"])
+    assert "/1c?size" not in json.dumps(changed["thread-told"])
     assert set(nodes(ann.tree(key))) == {"#2"}
     [undo] = elements(deleted["toast"], "//button[@data-action='tree.undelete']")
     assert set(nodes(ann.tree(key, "undelete", **json.loads(undo.get("data-args"))))) == {"#1", "#1b", "#1c", "#2"}
     back = ann.press("bus", {"act": "changed", "arg": "#2"}, conversation=key, editing="#2")
-    assert "/1c?size" in json.dumps(back["chat"])
+    assert "/1c?size" in json.dumps(back["thread-told"])
     assert set(nodes(ann.tree(key))) == {"#1", "#1b", "#1c", "#2"}
     assert nodes(ben.tree(key)) == {}
 
@@ -239,8 +239,8 @@ def test_pictures_of_the_gallery_are_opened_compared_and_used_here_or_elsewhere(
     change(ann, "delete", ids[1])
     gone = changed("#2")
     assert "No picture is open" in words(gone["canvas"])
-    assert (gone["editing"], "/2?size" in json.dumps(gone["chat"])) == ("", False)
-    assert changed("#1").keys() == {"chat", "top", "ctx-next"}
+    assert (gone["editing"], "/2?size" in json.dumps(gone["thread-told"])) == ("", False)
+    assert changed("#1").keys() == {"thread-told", "top", "ctx-next"}
     assert ben.press("gal-bus", {"act": "open", "ids": ids[:1], "opened": ""}, conversation=here) == {}
 
 

@@ -11,15 +11,13 @@
     [said, saidAt] = [text, performance.now()];
   };
   const answer = () => {
-    const turns = [...document.querySelectorAll("#chat .message-row")], last = turns.findLastIndex(row => row.matches(".user-row"));
-    const rows = turns.slice(last + 1).flatMap(row => [...row.querySelectorAll(".md, .pic img, .card h3, .ask")]);
+    const rows = [...document.querySelectorAll("#thread > .turn:last-child > .bot :is(.md, .pic img, .card h3, .ask)")];
     const heard = rows.filter(one => !one.closest("details, [role=alert]")).map(one => (one.alt ?? one.textContent).trim());
     const text = [...new Set(heard)].filter(Boolean).join(" ");
     return text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text;
   };
   const look = () => {
-    const live = $("#chat .live span"), open = $("#top h1")?.dataset.conversation || "", log = $("#chat [role=log]");
-    if (log && log.getAttribute("aria-live") !== "off") log.setAttribute("aria-live", "off");
+    const live = $("#chat .live span"), open = $("#top h1")?.dataset.conversation || "";
     // A conversation that is opened is read by whoever opens it.
     if (open !== conversation && !(isLive && live)) { conversation = open; isLive = Boolean(live); return; }
     if (isLive && !live) say(answer());

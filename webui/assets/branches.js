@@ -31,7 +31,7 @@
 
   const copy = async button => {
     const name = button.getAttribute("aria-label");
-    const isDone = await window.aivistaCards.copy_text($("textarea", button.closest(".said-tools")).defaultValue);
+    const isDone = await window.aivistaCards.copy_text($("textarea", button.closest(".said-tools, .told-tools")).defaultValue);
     const said = isDone ? button.dataset.done : button.dataset.failed;
     button.setAttribute("aria-label", said);
     button.title = said;
@@ -39,14 +39,20 @@
     setTimeout(() => { button.setAttribute("aria-label", name); button.title = name; button.classList.remove("done"); }, 2000);
   };
 
+  const copyCode = async button => {
+    if (!await window.aivistaCards.copy_text(button.nextElementSibling.textContent)) return;
+    button.classList.add("done");
+    setTimeout(() => button.classList.remove("done"), 2000);
+  };
+
   // ---- another version: its words stay where those before it stood
   let held = null;
   const isHeld = () => held && performance.now() < held.until;
   const hold = () => {
     if (!isHeld()) { held = null; return; }
-    const now = tools(held.turn), box = $("#chat .panel-wrap");
+    const now = tools(held.turn), box = $("#log");
     if (now && box) {
-      const bubble = now.closest(".message-row") || now;
+      const bubble = now.closest(".user") || now;
       box.scrollTop += bubble.getBoundingClientRect().top - held.top;
       const button = $(`[data-branch=switch]:not(:disabled)[aria-label="${CSS.escape(held.name)}"]`, now) || $("[data-branch=switch]:not(:disabled)", now);
       if (held.isNew && button) { held.isNew = false; button.focus({ preventScroll: true }); }
@@ -54,7 +60,7 @@
     requestAnimationFrame(hold);
   };
   const go = button => {
-    const turn = button.dataset.turn, row = button.closest(".message-row") || button;
+    const turn = button.dataset.turn, row = button.closest(".user") || button;
     held = { turn, name: button.getAttribute("aria-label"), top: row.getBoundingClientRect().top, until: performance.now() + HOLD_MS, isNew: true };
     send({ act: "switch", turn });
     requestAnimationFrame(hold);
@@ -63,6 +69,8 @@
 
   addEventListener("click", event => {
     const button = event.target.closest?.("[data-branch]");
+    const code = event.target.closest?.(".copy-code");
+    if (code) copyCode(code);
     if (!button) return;
     const act = button.dataset.branch;
     if (act === "copy") copy(button);

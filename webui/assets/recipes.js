@@ -97,7 +97,7 @@
   addEventListener("toggle", event => {
     const more = event.target;
     if (!more.matches?.("details.more") || !more.open) return;
-    const list = more.querySelector("div"), pane = more.closest(".panel-wrap, .cv-scroll")?.getBoundingClientRect();
+    const list = more.querySelector("div"), pane = more.closest("#log, .cv-scroll")?.getBoundingClientRect();
     list.classList.remove("up");
     if (pane && list.getBoundingClientRect().bottom > pane.bottom) list.classList.add("up");
   }, true);

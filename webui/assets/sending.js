@@ -1,29 +1,35 @@
-// What is sent is seen at once, and is one turn however often it is pressed: the words stand above the box until Python
-// shows them in the thread, and a press that was not taken yet has the same id as the one before.
+// What is sent is seen at once, and is one turn however often it is pressed: it stands in the thread before Python has
+// heard of it, and a press that was not taken yet has the same id as the one before.
 (() => {
   const $ = selector => document.querySelector(selector);
   const LONGEST_MS = 60_000, FILES_MS = 5000, LOOK_MS = 200;
   const text = () => $("#box textarea")?.value || "";
   const files = () => [...document.querySelectorAll("#box .thumbnail-item img")].map(one => one.src).join(" ");
-  const rows = () => document.querySelectorAll("#chat .message-row").length;
   let press = null;  // what was pressed last and is not taken yet
   let left = "";  // what was taken out of the box last
   let unwatch = () => {};
 
-  const hide = () => { unwatch(); $("#said-now")?.remove(); };
+  const made = (tag, attributes, ...inside) => {
+    const element = Object.assign(document.createElement(tag), attributes);
+    element.append(...inside);
+    return element;
+  };
+  const hide = () => { unwatch(); $("#turn-now[data-sending]")?.remove(); };
   const show = words => {
     hide();
-    const place = $("#composer");
-    if (!place || !words.trim()) return;
-    place.prepend(Object.assign(document.createElement("p"), { id: "said-now", dir: "auto", textContent: words }));
-    // Rows of a turn that fails at once stand there for a moment only.
-    const count = rows(), watch = new MutationObserver(() => { if (rows() !== count) hide(); });
-    watch.observe($("#chat"), { childList: true, subtree: true });
-    // Nor does anything come of a turn that fails before it stands there: its words come back into the box.
+    const list = $("#thread"), pictures = [...document.querySelectorAll("#box .thumbnail-item img")].map(one => made("img", { src: one.src, alt: "" }));
+    if (!list || !(words.trim() || pictures.length)) return;
+    const said = words.trim() ? [made("div", { className: "md" }, made("p", { className: "own", dir: "auto", textContent: words }))] : [];
+    const files = pictures.length ? [made("div", { className: "sent-files" }, ...pictures)] : [];
+    $("#turn-now")?.remove();
+    const turn = made("article", { id: "turn-now", className: "turn" }, made("div", { id: "turn-now-said", className: "user" }, ...files, ...said), made("div", { id: "turn-now-told", className: "bot" }));
+    turn.dataset.sending = "";
+    list.append(turn);
+    // Nothing comes of a turn that fails before it stands there: its words come back into the box.
     left = "";
     const look = setInterval(() => { if (left === words && text() === words) hide(); }, LOOK_MS);
     const last = setTimeout(hide, LONGEST_MS);
-    unwatch = () => { watch.disconnect(); clearInterval(look); clearTimeout(last); };
+    unwatch = () => { clearInterval(look); clearTimeout(last); };
   };
   const pressed = event => {
     const isSend = event.type === "click"
@@ -32,7 +38,7 @@
     if (!isSend || !(text().trim() || files())) return;
     if (window.aivistaPainter?.isUnset()) { event.preventDefault(); event.stopImmediatePropagation(); return; }
     const isSame = press && press.text === text() && press.files === files();
-    const seen = $("#top h1")?.dataset.turn || "";
+    const seen = [...document.querySelectorAll("#thread > .turn:not(#turn-now)")].at(-1)?.id.slice("turn-".length) || "";
     press = { id: isSame ? press.id : crypto.randomUUID().replaceAll("-", ""), text: text(), files: files(), seen, due: (isSame ? press.due : 0) + 1 };
     show(press.text);
   };

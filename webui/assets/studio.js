@@ -127,8 +127,6 @@
       for (const one of document.querySelectorAll("#box :is(.thumbnails:not([role]), [role=listitem])")) one.setAttribute("role", "group");
       for (const button of document.querySelectorAll("#box :is(.upload-button, .submit-button, .stop-button)")) if (button.title !== button.ariaLabel) button.title = button.ariaLabel;
     }
-    const log = $("#chat [role=log]");
-    if (log && log.tabIndex !== 0) log.tabIndex = 0;
     applyTheme();
   };
   const SETTLE_MS = 16;

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from html import escape
-from typing import Any, assert_never
 
 import gradio as gr
+import orjson
 
 from agent import Conversation, LostRecords
 from webui.cards import button
@@ -16,7 +16,8 @@ from webui.icons import icon
 from webui.panels.bell import bell_html
 from webui.panels.flat import flat
 from webui.receipts import price
-from webui.render import Block, Card, Prose
+from webui.render import Article
+from webui.shell.patches import Patch
 from webui.shell.templates import render
 from webui.words import Words
 
@@ -26,67 +27,68 @@ class ChatPanel:
     """The components of the middle, above the composer."""
 
     top: gr.HTML
-    thread: gr.Chatbot
+    log: gr.HTML
+    thread: gr.Textbox
     welcome: gr.HTML
 
 
-# Not a single dollar sign: in a studio that speaks of prices it stands for money.
-_FORMULAS: list[dict[str, str | bool]] = [
-    {"left": "$$", "right": "$$", "display": True},
-    {"left": "\\[", "right": "\\]", "display": True},
-    {"left": "\\(", "right": "\\)", "display": False},
-]
+# So many turns come with a conversation; those before them when somebody scrolls up.
+TURNS_AT_ONCE = 12
+_TAKE = "told => { if (told) window.aivistaThread.take(JSON.parse(told)); }"
 
 
 def build_chat() -> ChatPanel:
     """Return the empty middle."""
     top = flat("top")
-    thread = gr.Chatbot(
-        elem_id="chat",
-        show_label=False,
-        label="Aivista",
-        container=False,
-        # The page's own script follows what comes, and says so where one has scrolled up.
-        autoscroll=False,
-        layout="panel",
-        height="100%",
-        buttons=["copy"],
-        feedback_options=None,
-        latex_delimiters=_FORMULAS,
-        reasoning_tags=None,
-        allow_tags=False,
-    )
-    _props()  # Gradio builds only half a component while a handler runs, so this is done now.
-    return ChatPanel(top, thread, flat("welcome"))
+    log = flat("chat", log_html())
+    with gr.Column(elem_classes="wire"):
+        thread = gr.Textbox("", label="thread", elem_id="thread-told")
+    thread.change(None, thread, None, js=_TAKE, show_progress="hidden", api_visibility="private")
+    return ChatPanel(top, log, thread, flat("welcome"))
 
 
-def to_messages(blocks: Sequence[Block]) -> list[dict[str, Any]]:
-    """Return the blocks as Gradio's messages: prose as harmless HTML, cards as components."""
-    return [_message(block) for block in blocks]
+def log_html(articles: Sequence[Article] = (), earlier: str = "", *, is_live: bool = False) -> str:
+    """Return the thread's own element. Only its script changes it, by what the wire `thread` and the stream of a turn
+    tell."""
+    inside = earlier + "".join(one.html for one in articles)
+    live = " data-live" if is_live else ""
+    return f'<div id="log" role="log" aria-live="off" tabindex="0"><div id="thread"{live}>{inside}</div></div>'
 
 
-def _message(block: Block) -> dict[str, Any]:
-    match block:
-        case Prose():
-            return {"role": block.role, "content": block.text}
-        case Card():
-            return {"role": block.role, "content": [_card(block.html)]}
-        case _:
-            assert_never(block)
+def newest(articles: Sequence[Article]) -> Sequence[Article]:
+    """Return those that come with a conversation."""
+    return articles[-TURNS_AT_ONCE:]
 
 
-def _card(html: str) -> dict[str, Any]:
-    # A dictionary, not a gr.HTML: Gradio builds a component anew for every card at every yield otherwise.
-    return {"type": "component", "component": "html", "value": html, "constructor_args": _ARGUMENTS, "props": _props()}
+def earlier_html(words: Words) -> str:
+    """Return the way to the turns before those that are there; it is pressed by itself when it comes into sight."""
+    label = escape(words("thread.earlier"))
+    return f'<button type="button" class="b line" id="earlier" data-thread="earlier">{label}</button>'
 
 
-_ARGUMENTS: dict[str, Any] = {"apply_default_css": False, "elem_classes": "av"}
-
-
-@cache
-def _props() -> dict[str, Any]:
-    config: dict[str, Any] = gr.HTML(**_ARGUMENTS, js_on_load=None, render=False).get_config()
-    return config
+def thread_json(
+    words: Words,
+    conversation_id: str,
+    articles: Sequence[Article],
+    *,
+    followed: str = "",
+    is_answer: bool = False,
+) -> str:
+    """Return a conversation's thread for the page's script: the newest turns in their order, whether there are more,
+    the one that is at work and to be `followed`, and whether this `is_answer` to what the page has sent."""
+    shown = newest(articles)
+    told = {
+        "at": time.monotonic_ns(),
+        "conversation": conversation_id,
+        "turns": [one.id for one in shown],
+        "patches": [
+            Patch(id=one.id, html=one.html, parent="thread").model_dump(exclude_defaults=True) for one in shown
+        ],
+        "earlier": earlier_html(words) if len(articles) > len(shown) else "",
+        "followed": followed,
+        "is_answer": is_answer,
+    }
+    return orjson.dumps(told).decode()
 
 
 def top_html(
@@ -117,7 +119,6 @@ def top_html(
     shown = escape(title or words("top.untitled"))
     opened = f' data-opened="{opened_at}"' if opened_at else ""
     version = f' data-version="{conversation.version}"' if conversation else ""
-    version += f' data-turn="{conversation.turns[-1].id}"' if conversation and conversation.turns else ""
     return (
         f"{button('rail', words('rail.show'), 'panel-left', 'icon show-rail', bare=True)}"
         f'<h1 dir="auto" data-conversation="{where}" data-language="{words.language}"{version}{opened}>{shown}</h1>'

@@ -10,7 +10,7 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias, get_type_hints
+from typing import NamedTuple, TypeAlias, get_type_hints
 
 from pydantic import Field, JsonValue, ValidationError
 from starlette.requests import Request
@@ -20,6 +20,7 @@ from starlette.routing import Route
 from agent import AivistaError, ErrorCode, ErrorInfo, Value
 from webui.screen import Screen
 from webui.sessions import COOKIE, Visitor
+from webui.shell.patches import Patch, Reply, Toast, Undo
 from webui.shell.templates import render
 from webui.whole_json import whole_body
 from webui.words import Words
@@ -28,45 +29,6 @@ from webui.words import Words
 MOST_BYTES = 2 << 20
 _HEADERS = {"Cache-Control": "no-store"}
 _log = logging.getLogger(__name__)
-
-
-class Patch(Value):
-    """HTML of the element with this id: it takes the place of the one that is there, else it comes last in the element
-    `parent`, or in the body. Without HTML the element goes."""
-
-    id: str
-    html: str | None = None
-    parent: str = ""
-
-
-class Undo(Value):
-    """The action that takes back what was just done, and its arguments."""
-
-    action: str
-    args: dict[str, JsonValue]
-
-
-class Toast(Value):
-    """One sentence about what was done, with the way back if there is one, or about why it was not."""
-
-    text: str
-    is_problem: bool = False
-    undo: Undo | None = None
-
-
-class Reply(Value):
-    """What the page does: change its HTML, say a sentence, and by name what only a script can do."""
-
-    patches: tuple[Patch, ...] = ()
-    toast: Toast | None = None
-    events: dict[str, JsonValue] = Field(default_factory=dict)
-
-    def written(self, words: Words) -> dict[str, Any]:
-        """Return the reply as JSON: what it says is an element like the others."""
-        patches = self.patches
-        if self.toast is not None:
-            patches += (Patch(id="toast", html=render("toast.html", words, toast=self.toast)),)
-        return {"patches": [one.model_dump(exclude_defaults=True) for one in patches], "events": self.events}
 
 
 class Place(Value):

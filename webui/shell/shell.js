@@ -12,13 +12,30 @@
     const signs = [...element.attributes].filter(one => one.name.startsWith("data-"));
     return signs.length ? signs.map(one => `[${one.name}="${CSS.escape(one.value)}"]`).join("") : "";
   };
-  const put = ({ id, html = null, parent = "" }) => {
-    const before = document.getElementById(id);
+  // In an element marked by `data-morph` only what differs is touched: pictures do not flash, what is open stays open.
+  const morph = (before, now) => {
+    if (before.isEqualNode(now)) return;
+    if (before.nodeName !== now.nodeName || before.nodeType !== Node.ELEMENT_NODE || before.id !== now.id) { before.replaceWith(now); return; }
+    for (const { name } of [...before.attributes]) if (name !== "open" && !now.hasAttribute(name)) before.removeAttribute(name);
+    for (const { name, value } of now.attributes) if (before.getAttribute(name) !== value) before.setAttribute(name, value);
+    const [olds, news] = [[...before.childNodes], [...now.childNodes]];
+    news.forEach((one, at) => { if (at < olds.length) morph(olds[at], one); else before.append(one); });
+    for (const one of olds.slice(news.length)) one.remove();
+  };
+  const put = ({ id, html = null, parent = "", before: next = "" }) => {
+    const before = document.getElementById(id), place = parent ? document.getElementById(parent) : document.body;
+    // What holds a part that changes is not what it was.
+    (before || place)?.closest(`[data-is]:not([id="${CSS.escape(id)}"])`)?.removeAttribute("data-is");
     if (html === null) { before?.remove(); return; }
     const made = document.createElement("template");
     made.innerHTML = html;
     const now = made.content.firstElementChild;
-    if (!before) { (parent ? document.getElementById(parent) : document.body)?.append(now); return; }
+    if (!before) {
+      place?.insertBefore(now, next ? document.getElementById(next) : null);
+      return;
+    }
+    if (now.dataset.is && now.dataset.is === before.dataset.is) return;
+    if ("morph" in now.dataset) { morph(before, now); return; }
     const focused = before.contains(document.activeElement) ? signOf(document.activeElement) : "";
     const scrolls = from => [from, ...from.querySelectorAll("[data-scroll]")].filter(one => one.matches("[data-scroll]"));
     const tops = scrolls(before).map(one => one.scrollTop);
@@ -44,6 +61,16 @@
     if (!stays) wait();
   };
 
+  // ---- a reply is carried out
+  const take = reply => {
+    const { patches = [], events = {} } = reply;
+    for (const patch of patches) put(patch);
+    if (patches.some(patch => patch.id === "toast") && !$("#toast.bad")) wait();
+    if (patches.length) dispatchEvent(new CustomEvent("aivista-patched"));
+    for (const [event, detail] of Object.entries(events)) dispatchEvent(new CustomEvent(`aivista-${event}`, { detail }));
+    return reply;
+  };
+
   // ---- `isNewest` drops the reply when the same action was asked for again meanwhile
   const newest = {};
   const act = async (name, args = {}, { isNewest = false } = {}) => {
@@ -58,14 +85,9 @@
     }
     if (isNewest && newest[name] !== mine) return {};
     if (reply.error) { say(reply.error, { isProblem: true }); return {}; }
-    for (const patch of reply.patches || []) put(patch);
-    const said = (reply.patches || []).some(patch => patch.id === "toast");
-    if (said && !$("#toast.bad")) wait();
-    dispatchEvent(new CustomEvent("aivista-patched"));
-    for (const [event, detail] of Object.entries(reply.events || {})) dispatchEvent(new CustomEvent(`aivista-${event}`, { detail }));
-    return reply;
+    return take(reply);
   };
-  const take = id => { document.getElementById(id)?.remove(); dispatchEvent(new CustomEvent("aivista-patched")); };
+  const remove = id => { document.getElementById(id)?.remove(); dispatchEvent(new CustomEvent("aivista-patched")); };
 
   addEventListener("click", event => {
     const button = event.target.closest?.("[data-toast]");
@@ -80,5 +102,5 @@
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), TOAST_MS);
   });
-  window.aivistaShell = { act, say, hush, take };
+  window.aivistaShell = { act, say, hush, take, remove };
 })();

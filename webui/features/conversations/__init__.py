@@ -19,7 +19,8 @@ from agent import MAX_TITLE_CHARACTERS, OPERATOR, ConversationHit, ConversationI
 from webui.accounts import account_html
 from webui.screen import Screen
 from webui.sessions import Visitor
-from webui.shell.actions import Context, Feature, Place, Reply, Toast
+from webui.shell.actions import Context, Feature, Place
+from webui.shell.patches import Reply, Toast
 from webui.spend import spend_html
 from webui.words import Words
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from webui.features.prompts.book import prompt_groups
-from webui.shell.actions import Context, Feature, Reply
+from webui.shell.actions import Context, Feature
+from webui.shell.patches import Reply
 
 prompts = Feature("prompts")
 

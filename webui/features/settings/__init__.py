@@ -19,7 +19,8 @@ from pydantic import JsonValue, SecretStr, ValidationError
 from agent import OPERATOR, Backups, ModelRole, Preferences, ServerProblem, ServerState, Value
 from webui.features.settings.verdict import line, note_html, state_html, verdict_html
 from webui.sessions import Visitor
-from webui.shell.actions import Context, Feature, Patch, Reply, Toast
+from webui.shell.actions import Context, Feature
+from webui.shell.patches import Patch, Reply, Toast
 from webui.words import LANGUAGES, Words, load_words
 
 settings = Feature("settings")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from webui.shell.actions import Context, Feature, Reply
+from webui.shell.actions import Context, Feature
+from webui.shell.patches import Reply
 from webui.shortcuts import chords_of, is_single
 from webui.shortcuts import shortcuts as table
 from webui.words import Words

@@ -28,7 +28,8 @@ from webui.features.styles.finding import FAMILIES, MINE, Shown, family_name, fo
 from webui.features.styles.forms import draft_fields, fields_of, refusal
 from webui.sample_picture import sample_picture
 from webui.screen import Screen
-from webui.shell.actions import Context, Feature, Patch, Reply, Toast, Undo
+from webui.shell.actions import Context, Feature
+from webui.shell.patches import Patch, Reply, Toast, Undo
 
 LONGEST_QUERY = 200
 FILE_NAME = "aivista-styles.json"

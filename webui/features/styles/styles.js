@@ -1,6 +1,6 @@
 // The style library: its search box, its form, and a style that is tried. What it shows, Python renders.
 (() => {
-  const root = document.documentElement, { act, take } = window.aivistaShell;
+  const root = document.documentElement, { act, remove } = window.aivistaShell;
   const $ = selector => document.querySelector(selector);
   const PAUSE_MS = 160, MOST_BYTES = 1048577;  // one more than the library takes, so that it says so itself
   let family = "", timer = 0;
@@ -8,7 +8,7 @@
   const look = () => ({ query: ($("#sty-find")?.value || "").trim(), family });
   const find = (more = {}) => { clearTimeout(timer); timer = 0; return act("styles.find", { ...look(), ...more }, { isNewest: true }); };
   const close = () => $("#sty-head [data-act=styles_close]")?.click();
-  const leave = () => { take("sty-form"); $("#sty-list .sty-cards")?.focus(); };
+  const leave = () => { remove("sty-form"); $("#sty-list .sty-cards")?.focus(); };
   // Where there is no picture to paint anew, the style goes into the box.
   const paint = ({ id, words }) => {
     close();

@@ -9,7 +9,8 @@ from pydantic import Field
 from agent import StyleMatch, Value
 from webui.features.styles.finding import found, title_of
 from webui.features.tree.drawing import label
-from webui.shell.actions import Context, Feature, Patch, Reply
+from webui.shell.actions import Context, Feature
+from webui.shell.patches import Patch, Reply
 
 suggestions = Feature("suggestions")
 _MOST_PICTURES, _MOST_STYLES = 40, 8

@@ -1,6 +1,6 @@
 // The list above the box while one types: after # or @ the pictures of the conversation, after / prompts and styles.
 (() => {
-  const { act, take } = window.aivistaShell, keys = window.aivistaKeys;
+  const { act, remove } = window.aivistaShell, keys = window.aivistaKeys;
   const $ = selector => document.querySelector(selector);
   const field = () => $("#box textarea");
   // A slash within an address or a fraction begins nothing, nor does an @ within a name of a mailbox.
@@ -15,7 +15,7 @@
     asked = "";
     const box = field();
     for (const name of ["aria-activedescendant", "aria-controls", "aria-autocomplete"]) box?.removeAttribute(name);
-    if (list()) take("suggestions");
+    if (list()) remove("suggestions");
   };
   const choose = option => {
     for (const one of options()) one.setAttribute("aria-selected", String(one === option));
@@ -45,7 +45,7 @@
     await act(`suggestions.${kind}`, { query, prompts: offered.map(one => one.slice(0, SHOWN)) }, { isNewest: true });
     // Left meanwhile, or the whole name stands there already.
     const all = options(), isWhole = all.length === 1 && all[0].dataset.insert === `#${query}`;
-    if (asked !== wanted || isWhole || document.activeElement !== field()) { if (list()) take("suggestions"); return; }
+    if (asked !== wanted || isWhole || document.activeElement !== field()) { if (list()) remove("suggestions"); return; }
     if (!all.length) return;
     place();
     for (const [name, value] of [["aria-autocomplete", "list"], ["aria-controls", "suggestions"]]) field().setAttribute(name, value);

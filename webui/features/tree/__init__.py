@@ -9,7 +9,8 @@ from pydantic import Field
 from agent import MAX_GALLERY_PAGE, Conversation, GalleryQuery, Value
 from webui.features.tree.drawing import drawn
 from webui.features.tree.lineage import Lineage, lineage
-from webui.shell.actions import Context, Feature, Patch, Reply, Toast
+from webui.shell.actions import Context, Feature
+from webui.shell.patches import Patch, Reply, Toast
 
 tree = Feature("tree")
 

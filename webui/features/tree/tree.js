@@ -156,7 +156,7 @@
     in: () => step(1), out: () => step(-1), fit,
     cancel: leavePick,
     sure: button => { hadFocus = true; window.aivistaThread?.hold(); act("delete", { handle: button.dataset.arg }); },
-    keep: () => { shell.take("tr-note"); node(focused)?.querySelector(".tr-open")?.focus(); },
+    keep: () => { shell.remove("tr-note"); node(focused)?.querySelector(".tr-open")?.focus(); },
   };
   addEventListener("click", event => {
     const button = event.target.closest?.("[data-tree]");

@@ -1,0 +1,211 @@
+// The thread: what Python tells of it is put into the page, a turn at work is followed by its stream, and the place where
+// one reads stays. It follows what comes as long as one is at its end; whoever scrolls up stays where they are and is
+// shown the way back. When it gets narrower or wider, what stood at its top stands there still.
+(() => {
+  const root = document.documentElement, shell = window.aivistaShell;
+  const $ = (selector, from = document) => from.querySelector(selector);
+  const NEAR_PX = 48, FAR_PX = 240, HELD_MS = 2000, HANDS = ["wheel", "touchstart", "pointerdown", "keydown"];
+  const LOOK_MS = 1000, AWAY_AFTER = 3;
+  const THINGS = ".md > *, .frame, .acts, .receipt, .card, .steps, .live";
+  let box = null, isFollowing = true, anchor = null, width = 0, release = null, turns = 0, last = "", at = 0;
+
+  // ---- what Python tells: the newest turns in their order; those before them stay for as long as they join on
+  const articles = () => [...document.querySelectorAll("#thread > .turn")];
+  let shown = "", newest = 0;
+  const take = told => {
+    if (told.at < newest) return;
+    newest = told.at;
+    const isSame = shown === told.conversation, list = $("#thread");
+    shown = told.conversation;
+    if (!isSame) opened();
+    const there = articles(), first = isSame && told.earlier ? there.findIndex(one => one.id === told.turns[0]) : 0;
+    const before = there.slice(0, Math.max(first, 0)), isSent = one => isSame && !told.is_answer && "sending" in one.dataset;
+    for (const one of there) if (!told.turns.includes(one.id) && !before.includes(one) && !isSent(one)) one.remove();
+    if (!before.length) { $("#earlier")?.remove(); list.insertAdjacentHTML("afterbegin", told.earlier); }
+    // The turn that is followed is ahead of what is told of it here.
+    const isFollowed = one => isOpen(told.conversation) && one.id === told.followed && document.getElementById(one.id);
+    shell.take({ patches: told.patches.filter(one => !isFollowed(one)) });
+    if (before.length) shell.act("thread.earlier", { before: name(told.turns[0]), until: name(before[0].id) });
+    if (!told.followed) leave(); else if (!isOpen(told.conversation)) follow(told.conversation);
+  };
+  const name = id => id.slice("turn-".length);
+
+  // ---- a turn at work: its stream comes back by itself where it is cut
+  let stream = null, followed = "";
+  const isOpen = conversation => followed === conversation && stream?.readyState === EventSource.OPEN;
+  const leave = () => { stream?.close(); [stream, followed] = [null, ""]; };
+  const follow = conversation => {
+    leave();
+    const mine = stream = new EventSource(`aivista/thread/${encodeURIComponent(conversation)}`);
+    followed = conversation;
+    mine.onmessage = event => { if (stream === mine) shell.take(JSON.parse(event.data)); };
+  };
+  const ended = turn => window.aivista?.act({ act: "ended", arg: turn });
+  addEventListener("aivista-turn-ended", event => ended(event.detail));
+  addEventListener("aivista-turn-over", event => { leave(); ended(event.detail); });
+  addEventListener("pagehide", leave);
+
+  // ---- what came to the open conversation without this page: a picture after Stop, a turn of another tab or program.
+  // Python writes next to the title which version is shown; a small question a second tells whether there is a newer one,
+  // and whether the studio is there at all.
+  let asked = "", misses = 0;
+  const isBusy = () => Boolean(stream || $("#chat .live"));
+  const answered = isThere => {
+    const wasAway = misses >= AWAY_AFTER;
+    misses = isThere ? 0 : misses + 1;
+    if (misses === AWAY_AFTER) shell.say(window.aivistaWords.say("away"), { isProblem: true, stays: true });
+    if (isThere && wasAway) shell.say(window.aivistaWords.say("back"));
+  };
+  const askVersion = async () => {
+    const title = $("#top h1[data-version]")?.dataset;
+    if (!title || document.hidden || (isBusy() && !misses && stream?.readyState === EventSource.OPEN)) return;
+    const { conversation, version } = title;
+    let found;
+    try {
+      const answer = await fetch(`aivista/version/${encodeURIComponent(conversation)}`);
+      answered(true);
+      if (!answer.ok) return;
+      found = `${conversation} ${(await answer.json()).version}`;
+    } catch { answered(false); return; }
+    const now = $("#top h1[data-version]")?.dataset;
+    if (isBusy() || now?.conversation !== conversation || now.version !== version) return;
+    if (found === `${conversation} ${version}` || found === asked) return;
+    asked = found;
+    window.aivista?.act({ act: "refresh", arg: conversation });
+  };
+  const askOn = async () => { await askVersion(); setTimeout(askOn, LOOK_MS); };
+  setTimeout(askOn, LOOK_MS);
+  document.addEventListener("visibilitychange", askVersion);
+
+  // ---- the turns before those that are there come when one scrolls up to them
+  const sights = new IntersectionObserver(entries => {
+    if (entries.some(one => one.isIntersecting)) addEarlier();
+  }, { rootMargin: "600px 0px 0px 0px" });
+  let isAsking = false;
+  const addEarlier = async () => {
+    const first = articles()[0];
+    if (!first || isAsking) return;
+    isAsking = true;
+    const height = box.scrollHeight, top = box.scrollTop;
+    await shell.act("thread.earlier", { before: name(first.id) });
+    // What is read stays where it is.
+    if (!isFollowing) box.scrollTop = top + box.scrollHeight - height;
+    isAsking = false;
+  };
+  addEventListener("click", event => { if (event.target.closest?.("[data-thread=earlier]")) addEarlier(); });
+
+  // ---- where one is in it
+  const left = () => box.scrollHeight - box.scrollTop - box.clientHeight;
+  const toEnd = () => { box.scrollTop = box.scrollHeight; at = box.scrollTop; };
+  const show = () => root.toggleAttribute("data-behind", !isFollowing && left() > FAR_PX);
+
+  // ---- where one is: at the end, or at the first thing that begins in sight
+  const from = element => element.getBoundingClientRect().top - box.getBoundingClientRect().top;
+  // By rows first: to ask where a thing in one of the far rows is would have it laid out, at every step of the wheel.
+  const rowInSight = rows => {
+    let [low, high] = [0, rows.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (rows[middle].getBoundingClientRect().bottom < box.getBoundingClientRect().top) low = middle + 1; else high = middle;
+    }
+    return low;
+  };
+  const place = () => {
+    const rows = articles();
+    for (const row of rows.slice(rowInSight(rows))) {
+      const element = [...row.querySelectorAll(THINGS)].find(one => from(one) >= 0);
+      if (element) return { element, from: from(element) };
+    }
+    return null;
+  };
+  const look = () => {
+    // A change of the width moves what is read: that is put right in `fitted`, and is nobody's scrolling.
+    if (box.clientWidth !== width) return;
+    // Nor does one scroll up where the thread has only grown below: rows are laid out when they first come into sight.
+    const isUp = box.scrollTop < at;
+    at = box.scrollTop;
+    isFollowing = left() < NEAR_PX || (isFollowing && !isUp);
+    anchor = isFollowing ? null : place();
+    show();
+  };
+
+  // ---- what has come, and what has become of the width
+  const come = () => {
+    const all = articles(), earlier = $("#earlier"), isNew = all.length > turns && all.at(-1).id !== last;
+    if (earlier) { sights.disconnect(); sights.observe(earlier); }
+    // Whoever says something wants to see what comes of it.
+    if (isNew && !release) isFollowing = true;
+    [turns, last] = [all.length, all.at(-1)?.id];
+    if (isFollowing && !release) toEnd();
+    show();
+  };
+  const fitted = () => {
+    const isOther = box.clientWidth !== width;
+    width = box.clientWidth;
+    if (isFollowing && !release) toEnd();
+    else if (isOther && anchor?.element.isConnected) box.scrollTop += from(anchor.element) - anchor.from;
+    show();
+  };
+  const sizes = new ResizeObserver(fitted), comes = new MutationObserver(come);
+  const watch = found => {
+    if (box) { sizes.disconnect(); comes.disconnect(); box.removeEventListener("scroll", look); }
+    [box, isFollowing, anchor, width, turns, at] = [found, true, null, found.clientWidth, 0, 0];
+    box.addEventListener("scroll", look, { passive: true });
+    comes.observe(box, { childList: true, subtree: true, characterData: true });
+    sizes.observe(box);
+    sizes.observe($("#thread"));
+    come();
+  };
+  const settle = () => {
+    const found = $("#log");
+    if (!found || found === box) return;
+    found.setAttribute("aria-label", window.aivistaWords.say("thread"));
+    watch(found);
+    const open = $("#top h1")?.dataset.conversation;
+    if (!newest && open) shown = open === "new" ? "" : open;
+    if (!newest && "live" in $("#thread").dataset) follow(shown);
+  };
+  const observe = () => { settle(); new MutationObserver(settle).observe($("#chat") || document.body, { childList: true, subtree: true }); };
+  if (document.body) observe(); else addEventListener("DOMContentLoaded", observe);
+
+  // ---- the way back, and a conversation that is opened: its newest is what one comes for
+  const opened = () => { isFollowing = true; anchor = null; turns = 0; };
+  addEventListener("click", event => {
+    if (["open", "new"].includes(event.target.closest?.("[data-act]")?.dataset.act)) opened();
+    if (!box || !event.target.closest?.("[data-thread=newest]")) return;
+    opened();
+    box.scrollTo({ top: box.scrollHeight, behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
+    box.focus({ preventScroll: true });
+    root.removeAttribute("data-behind");
+  }, true);
+
+  // ---- what is unfolded is seen, above the composer; a turn that is drawn unfolded moves nothing
+  let unfolding = null;
+  addEventListener("click", event => { unfolding = event.target.closest?.("summary")?.parentElement || null; }, true);
+  addEventListener("toggle", event => {
+    const details = event.target;
+    if (details !== unfolding || !details.open) return;
+    unfolding = null;
+    if (box?.contains(details)) isFollowing = false;
+    const room = details.closest("[role=log], .cv-scroll")?.clientHeight ?? innerHeight;
+    details.scrollIntoView({ block: details.offsetHeight < room ? "nearest" : "start" });
+  }, true);
+
+  // ---- held still while the thread is drawn anew for something that was done elsewhere on the page; a hand goes before
+  const hold = () => {
+    release?.();
+    if (!box) return;
+    const held = box, at = box.scrollTop, back = () => { if (held.scrollTop !== at) held.scrollTop = at; };
+    const letGo = () => {
+      clearTimeout(ending);
+      held.removeEventListener("scroll", back);
+      for (const hand of HANDS) held.removeEventListener(hand, letGo);
+      release = null;
+    };
+    const ending = setTimeout(letGo, HELD_MS);
+    held.addEventListener("scroll", back);
+    for (const hand of HANDS) held.addEventListener(hand, letGo, { passive: true });
+    release = letGo;
+  };
+  window.aivistaThread = { hold, take };
+})();
