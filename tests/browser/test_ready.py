@@ -201,7 +201,7 @@ def test_what_is_typed_and_sent_while_another_conversation_is_opened_belongs_to_
         expect(composer(page)).to_have_value("draw a teapot")
         assert kept
         page.unroute(JOIN)
-        expect(rows).to_have_text(re.compile("draw a teapot"))
+        expect(rows).to_have_text([re.compile("draw a teapot")])
         expect(pictures(page)).to_have_count(1)
         expect_rest(page)
         expect(page.locator("#chat")).not_to_contain_text("lighthouse")
@@ -210,7 +210,7 @@ def test_what_is_typed_and_sent_while_another_conversation_is_opened_belongs_to_
         expect(page.locator("#rail-rows [aria-current=page]")).to_contain_text("teapot")
     with step("where no answer comes nothing is sent, and all words are there again"):
         old.click()
-        expect(rows).to_have_text(re.compile("draw a lighthouse"))
+        expect(rows).to_have_text([re.compile("draw a lighthouse")])
         expect_ready(page)
         composer(page).fill("make it higher")
         page.evaluate(f"() => {{ {IMPATIENT} }}")

@@ -7,7 +7,7 @@
   const NEAR_PX = 48, FAR_PX = 240, HELD_MS = 2000, HANDS = ["wheel", "touchstart", "pointerdown", "keydown"];
   const LOOK_MS = 1000, AWAY_AFTER = 3;
   const THINGS = ".md > *, .frame, .acts, .receipt, .card, .steps, .live";
-  let box = null, isFollowing = true, anchor = null, width = 0, release = null, turns = 0, last = "", at = 0;
+  let box = null, isFollowing = true, anchor = null, width = 0, release = null, turns = 0, last = "", height = 0, at = 0;
 
   // ---- what Python tells: the newest turns in their order; those before them stay for as long as they join on
   const articles = () => [...document.querySelectorAll("#thread > .turn")];
@@ -136,7 +136,10 @@
     // Whoever says something wants to see what comes of it.
     if (isNew && !release) isFollowing = true;
     [turns, last] = [all.length, all.at(-1)?.id];
-    if (isFollowing && !release) toEnd();
+    // What changes without growing moves nothing.
+    const isOther = box.scrollHeight !== height;
+    height = box.scrollHeight;
+    if (isFollowing && !release && isOther) toEnd();
     show();
   };
   const fitted = () => {
@@ -149,7 +152,7 @@
   const sizes = new ResizeObserver(fitted), comes = new MutationObserver(come);
   const watch = found => {
     if (box) { sizes.disconnect(); comes.disconnect(); box.removeEventListener("scroll", look); }
-    [box, isFollowing, anchor, width, turns, at] = [found, true, null, found.clientWidth, 0, 0];
+    [box, isFollowing, anchor, width, turns, height, at] = [found, true, null, found.clientWidth, 0, 0, 0];
     box.addEventListener("scroll", look, { passive: true });
     comes.observe(box, { childList: true, subtree: true, characterData: true });
     sizes.observe(box);
@@ -169,7 +172,7 @@
   if (document.body) observe(); else addEventListener("DOMContentLoaded", observe);
 
   // ---- the way back, and a conversation that is opened: its newest is what one comes for
-  const opened = () => { isFollowing = true; anchor = null; turns = 0; };
+  const opened = () => { isFollowing = true; anchor = null; [turns, height] = [0, 0]; };
   addEventListener("click", event => {
     if (["open", "new"].includes(event.target.closest?.("[data-act]")?.dataset.act)) opened();
     if (!box || !event.target.closest?.("[data-thread=newest]")) return;
